@@ -1,0 +1,55 @@
+# The front door. `make demo` and `make test` work on a bare Debian 12 or 13 machine.
+#
+#   make demo           install what is missing, build, run docs/sweeps/quick.yaml (12 small jobs) through the real programs
+#   make test           install, build, run every test
+#   make test-sanitize  all but LibTorch code under AddressSanitizer + UBSan, then under ThreadSanitizer
+#   make build          build everything into build/release
+#   make bench          the benchmarks of tests/bench
+#   make lint           clang-format and clang-tidy, warnings are errors
+#   make cuda-check     on a GPU host: build the trainer against its LibTorch and train at paper size (no network)
+
+SHELL := /bin/bash
+PRESET ?= release
+BUILD := build/$(PRESET)
+JOBS ?= $(shell nproc)
+DB ?= build/demo/pelab.db
+
+.PHONY: demo test test-sanitize build deps bench lint cuda-check clean
+.DEFAULT_GOAL := build
+
+deps:
+	@deploy/install-deps.sh
+
+$(BUILD)/build.ninja: CMakeLists.txt CMakePresets.json | deps
+	cmake --preset $(PRESET)
+
+build: deps $(BUILD)/build.ninja
+	cmake --build $(BUILD) -j $(JOBS)
+
+demo: build
+	@mkdir -p $(dir $(DB))
+	$(BUILD)/bin/pelab run docs/sweeps/quick.yaml --db $(DB)
+
+test: build
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+test-sanitize: deps
+	cmake --preset asan && cmake --build build/asan -j $(JOBS)
+	ctest --test-dir build/asan --output-on-failure -j $(JOBS)
+	cmake --preset tsan && cmake --build build/tsan -j $(JOBS)
+	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp $(TSAN_OPTIONS)" \
+	  ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
+
+bench: build
+	tests/bench/run.sh $(BUILD)
+
+lint:
+	@deploy/install-deps.sh --lint
+	cmake --preset dev >/dev/null && cmake --build build/dev --target pelab_proto -j $(JOBS) >/dev/null
+	tests/lint.sh build/dev
+
+cuda-check:
+	deploy/cuda-check.sh
+
+clean:
+	rm -rf build

@@ -1,0 +1,64 @@
+#include <CLI/CLI.hpp>
+
+#include "client/command/commands.h"
+#include "client/command/show.h"
+#include "client/connect.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+struct Options {
+  std::string sweep;
+  std::string job;
+};
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  if (options.sweep.empty() == options.job.empty()) {
+    return absl::InvalidArgumentError("name what to cancel: either SWEEP or --job JOB");
+  }
+  auto coordinator = FindCoordinator(context.options);
+  if (!coordinator.ok()) return coordinator.status();
+  v1::CancelRequest request;
+  if (options.job.empty()) {
+    request.mutable_sweep()->set_sweep(options.sweep);
+  } else {
+    request.set_job(options.job);
+  }
+  auto response = (*coordinator)->Cancel(request);
+  if (!response.ok()) return response.status();
+  const render::Json json = {{"claims_withdrawn", response->claims_withdrawn()},
+                             {"jobs_cancelled", response->jobs_cancelled()}};
+  switch (context.output()) {
+    case Output::kJson:
+      PutJson(context, json);
+      break;
+    case Output::kCsv:
+      PutCsv(context, {"claims_withdrawn", "jobs_cancelled"}, render::Json::array({json}));
+      break;
+    case Output::kTable:
+      context.out(Concat("cancelled ", response->jobs_cancelled(), " jobs (",
+                         response->claims_withdrawn(),
+                         " claims withdrawn); results that are stored stay\n"));
+      break;
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddCancel(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = AddCommand(commands, "cancel",
+                             "withdraw a sweep, or one job; nothing that is stored is deleted",
+                             "  pelab cancel quick\n"
+                             "  pelab cancel --job 12 --server gpu01:7077");
+  app->add_option("SWEEP", options->sweep,
+                  "number or name of a sweep; a job stops when no other live sweep wants it");
+  app->add_option("--job", options->job, "one job instead, by number or key prefix");
+  app->callback([&commands, options] {
+    commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
+  });
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,217 @@
+#include "core/catalog/catalog.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "client/command/commands.h"
+#include "client/command/show.h"
+#include "client/render/table.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+using render::Json;
+
+struct Options {
+  std::string kind;
+  std::string name;
+};
+
+struct Kind {
+  const char* name;
+  const std::vector<catalog::Entry>& (*entries)();
+};
+constexpr Kind kKinds[] = {{"pe", catalog::Pes},
+                           {"task", catalog::Tasks},
+                           {"protocol", catalog::Protocols},
+                           {"analysis", catalog::Analyses}};
+
+// "rope: 10000; protocol published: 500"
+std::string DefaultText(const catalog::Field& field) {
+  if (field.derived_default != nullptr) return "(depends on other fields)";
+  std::vector<std::string> parts;
+  for (const catalog::DefaultRule& rule : field.defaults) {
+    std::vector<std::string_view> when;
+    for (const std::string_view condition : {rule.protocol, rule.pe, rule.task}) {
+      if (!condition.empty()) when.push_back(condition);
+    }
+    const std::string value = catalog::ToText(rule.value);
+    parts.push_back(when.empty() ? value : Concat(value, " (", Join(when, ", "), ")"));
+  }
+  return Join(parts, "; ");
+}
+
+Json FieldJson(const catalog::Field& field) {
+  return {{"name", field.name},
+          {"owner", field.owner.empty() ? Json(nullptr) : Json(field.owner)},
+          {"type", catalog::FieldTypeName(field.type)},
+          {"allowed", catalog::Allowed(field)},
+          {"default", DefaultText(field)},
+          {"switch", field.is_switch},
+          {"unit", field.unit},
+          {"help", field.help}};
+}
+
+Json EntryJson(const char* kind, const catalog::Entry& entry) {
+  return {{"kind", kind},
+          {"name", entry.name},
+          {"version", entry.version},
+          {"help", entry.help},
+          {"source", entry.source}};
+}
+
+std::string FieldTable(const std::vector<const catalog::Field*>& fields,
+                       const render::Style& style) {
+  render::Table table({{"field"},
+                       {"of"},
+                       {"default", render::Column::Align::kLeft, true},
+                       {"allowed", render::Column::Align::kLeft, true},
+                       {"what it is", render::Column::Align::kLeft, true}});
+  for (const catalog::Field* f : fields) {
+    table.AddRow({std::string(f->name), std::string(f->owner), DefaultText(*f),
+                  catalog::Allowed(*f), std::string(f->help)});
+  }
+  return table.Render(style);
+}
+
+std::string FieldDetails(const catalog::Field& field) {
+  std::string text =
+      Concat(field.name, field.owner.empty() ? "" : " of ", field.owner, "\n  ", field.help,
+             "\n  type:     ", catalog::FieldTypeName(field.type),
+             "\n  allowed:  ", catalog::Allowed(field), "\n  default:  ", DefaultText(field), "\n");
+  if (!field.unit.empty()) text += Concat("  unit:     ", field.unit, "\n");
+  if (field.applies_when) {
+    text += Concat("  only where ", field.applies_when->field, " is ", field.applies_when->choice,
+                   "\n");
+  }
+  if (field.is_switch)
+    text += "  a switch: decides whether a job carries its protocol's name or \"custom\"\n";
+  return text;
+}
+
+absl::Status Unknown(const std::string& what, const std::string& name,
+                     const std::vector<std::string_view>& known) {
+  const std::string_view near = catalog::DidYouMean(name, known);
+  return absl::InvalidArgumentError(Concat("unknown ", what, " \"", name, "\"",
+                                           near.empty() ? "" : "; did you mean ", near,
+                                           "; known: ", Join(known, ", ")));
+}
+
+absl::StatusOr<int> ShowFields(const Context& context, const std::string& name) {
+  std::vector<const catalog::Field*> fields;
+  std::vector<std::string_view> names;
+  for (const catalog::Field& field : catalog::Fields()) {
+    if (std::find(names.begin(), names.end(), field.name) == names.end())
+      names.push_back(field.name);
+    if (name.empty() || field.name == name) fields.push_back(&field);
+  }
+  if (fields.empty()) return Unknown("field", name, names);
+  Json rows = Json::array();
+  for (const catalog::Field* field : fields) rows.push_back(FieldJson(*field));
+  switch (context.output()) {
+    case Output::kJson:
+      PutJson(context, {{"fields", rows}});
+      break;
+    case Output::kCsv:
+      PutCsv(context, {"name", "owner", "type", "allowed", "default", "switch", "unit", "help"},
+             rows);
+      break;
+    case Output::kTable:
+      if (name.empty()) {
+        context.out(FieldTable(fields, context.style));
+      } else {
+        for (const catalog::Field* field : fields) context.out(FieldDetails(*field));
+      }
+      break;
+  }
+  return kExitOk;
+}
+
+// An entry with the fields that are its own.
+void ShowEntry(const Context& context, const Kind& kind, const catalog::Entry& entry) {
+  std::vector<const catalog::Field*> fields;
+  for (const catalog::Field& field : catalog::Fields()) {
+    if (field.owner == entry.name) fields.push_back(&field);
+  }
+  Json json = EntryJson(kind.name, entry);
+  json["fields"] = Json::array();
+  for (const catalog::Field* field : fields) json["fields"].push_back(FieldJson(*field));
+  if (context.output() == Output::kJson) return PutJson(context, json);
+  if (context.output() == Output::kCsv) {
+    return PutCsv(context, {"kind", "name", "version", "help", "source", "fields"},
+                  Json::array({json}));
+  }
+  std::string text = Concat(kind.name, " ", entry.name);
+  if (entry.version > 0) text += Concat(", version ", entry.version);
+  text += Concat("\n  ", entry.help, "\n");
+  if (!entry.source.empty()) text += Concat("  source: ", entry.source, "\n");
+  context.out(text);
+  if (!fields.empty()) context.out("\n" + FieldTable(fields, context.style));
+}
+
+void ShowEntries(const Context& context, const std::vector<const Kind*>& kinds) {
+  Json rows = Json::array();
+  render::Table table({{"kind"},
+                       {"name"},
+                       {"version", render::Column::Align::kRight},
+                       {"what it is", render::Column::Align::kLeft, true}});
+  for (const Kind* kind : kinds) {
+    for (const catalog::Entry& entry : kind->entries()) {
+      rows.push_back(EntryJson(kind->name, entry));
+      table.AddRow({kind->name, std::string(entry.name),
+                    entry.version > 0 ? Concat(entry.version) : "-", std::string(entry.help)});
+    }
+  }
+  switch (context.output()) {
+    case Output::kJson:
+      return PutJson(context, {{"entries", rows}});
+    case Output::kCsv:
+      return PutCsv(context, {"kind", "name", "version", "help", "source"}, rows);
+    case Output::kTable:
+      return context.out(table.Render(context.style));
+  }
+}
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  if (options.kind == "field") return ShowFields(context, options.name);
+  std::vector<const Kind*> kinds;
+  for (const Kind& kind : kKinds) {
+    if (options.kind.empty() || options.kind == kind.name) kinds.push_back(&kind);
+  }
+  if (kinds.empty()) {
+    return Unknown("kind of entry", options.kind, {"pe", "task", "protocol", "analysis", "field"});
+  }
+  if (options.name.empty()) {
+    ShowEntries(context, kinds);
+    return kExitOk;
+  }
+  std::vector<std::string_view> known;
+  for (const catalog::Entry& entry : kinds.front()->entries()) {
+    known.push_back(entry.name);
+    if (entry.name == options.name) {
+      ShowEntry(context, *kinds.front(), entry);
+      return kExitOk;
+    }
+  }
+  return Unknown(options.kind, options.name, known);
+}
+
+}  // namespace
+
+void AddCatalog(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = AddCommand(commands, "catalog",
+                             "every PE, task, protocol, analysis and field that a sweep can name",
+                             "  pelab catalog\n"
+                             "  pelab catalog pe rope\n"
+                             "  pelab catalog field train.lr --output json");
+  app->add_option("KIND", options->kind,
+                  "pe, task, protocol, analysis or field [default: all but fields]");
+  app->add_option("NAME", options->name, "one entry, with its fields [default: all]");
+  app->callback([&commands, options] {
+    commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
+  });
+}
+
+}  // namespace pelab::client

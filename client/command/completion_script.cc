@@ -1,0 +1,145 @@
+#include "client/command/completion_script.h"
+
+#include <CLI/CLI.hpp>
+#include <string_view>
+#include <vector>
+
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+// "--db" and "-f" of one option or flag.
+std::vector<std::string> Names(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::vector<const CLI::App*> Subcommands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::vector<std::string> OptionNames(const CLI::App& app) {
+  std::vector<std::string> all;
+  for (const CLI::Option* option : app.get_options()) {
+    for (std::string& name : Names(*option)) all.push_back(std::move(name));
+  }
+  return all;
+}
+
+// What may follow `app`: its subcommands and its flags.
+std::string Words(const CLI::App& app) {
+  std::vector<std::string> words;
+  for (const CLI::App* sub : Subcommands(app)) words.push_back(sub->get_name());
+  for (std::string& name : OptionNames(app)) words.push_back(std::move(name));
+  return Join(words, " ");
+}
+
+// One line a command and nested command, under "run" or "db check".
+void BashCases(const CLI::App& app, const std::string& path, std::string& out) {
+  out += Concat("    \"", path, "\") words=\"", Words(app), "\" ;;\n");
+  for (const CLI::App* sub : Subcommands(app)) {
+    BashCases(*sub, path.empty() ? sub->get_name() : Concat(path, " ", sub->get_name()), out);
+  }
+}
+
+// ":run|:submit": these words after `path`.
+std::string BashPattern(const CLI::App& app, const std::string& path) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : Subcommands(app)) names.push_back(Concat(path, ":", sub->get_name()));
+  return Join(names, "|");
+}
+
+std::string ZshQuote(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else if (c == '[' || c == ']' || c == ':' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else {
+      out += c == '\n' ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string ZshOptions(const CLI::App& app) {
+  std::string out;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : Names(*option)) {
+      out += Concat("'", name, "[", ZshQuote(option->get_description()), "]");
+      if (option->get_items_expected_max() > 0 && name != "--help" && name != "-h") {
+        out += Concat(":value:", name == "--output" ? "(table json csv)" : "_files");
+      }
+      out += "' ";
+    }
+  }
+  return out;
+}
+
+void ZshFunctions(const CLI::App& app, const std::string& function, std::string& out) {
+  const auto subs = Subcommands(app);
+  out += Concat(function, "() {\n");
+  if (subs.empty()) {
+    out += Concat("  _arguments ", ZshOptions(app), "'*:file:_files'\n}\n");
+    return;
+  }
+  out += Concat("  local state\n  _arguments -C ", ZshOptions(app),
+                "'1:command:->command' '*::argument:->argument'\n");
+  out += "  case $state in\n    command)\n      local -a commands\n      commands=(\n";
+  for (const CLI::App* sub : subs) {
+    out += Concat("        '", sub->get_name(), ":", ZshQuote(sub->get_description()), "'\n");
+  }
+  out += "      )\n      _describe command commands ;;\n    argument)\n      case $words[1] in\n";
+  for (const CLI::App* sub : subs) {
+    out += Concat("        ", sub->get_name(), ") ", function, "_", sub->get_name(), " ;;\n");
+  }
+  out += "      esac ;;\n  esac\n}\n";
+  for (const CLI::App* sub : subs) ZshFunctions(*sub, Concat(function, "_", sub->get_name()), out);
+}
+
+}  // namespace
+
+std::string BashCompletion(const CLI::App& app) {
+  std::string out = Concat(
+      "# bash completion of pelab\n"
+      "_pelab() {\n"
+      "  local cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
+      "  local path=\"\" words=\"\" word\n"
+      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+      "    case \"$path:$word\" in\n"
+      "      ",
+      BashPattern(app, ""), ") path=\"$word\" ;;\n");
+  for (const CLI::App* sub : Subcommands(app)) {
+    if (Subcommands(*sub).empty()) continue;
+    out += Concat("      ", BashPattern(*sub, sub->get_name()), ") path=\"$path $word\" ;;\n");
+  }
+  out +=
+      "    esac\n"
+      "  done\n"
+      "  if [ \"$prev\" = --output ]; then\n"
+      "    COMPREPLY=($(compgen -W \"table json csv\" -- \"$cur\"))\n"
+      "    return\n"
+      "  fi\n"
+      "  case \"$path\" in\n";
+  BashCases(app, "", out);
+  out +=
+      "  esac\n"
+      "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+      "}\n"
+      "complete -o default -F _pelab pelab\n";
+  return out;
+}
+
+std::string ZshCompletion(const CLI::App& app) {
+  std::string out = "#compdef pelab\n";
+  ZshFunctions(app, "_pelab", out);
+  return out +
+         "if [ \"$funcstack[1]\" = _pelab ]; then _pelab \"$@\"; else compdef _pelab pelab; fi\n";
+}
+
+}  // namespace pelab::client

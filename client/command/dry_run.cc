@@ -1,0 +1,156 @@
+#include "client/command/dry_run.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "client/command/show.h"
+#include "client/connect.h"
+#include "client/filter.h"
+#include "client/render/table.h"
+#include "client/rows.h"
+#include "core/base/status.h"
+#include "core/views/reader.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+constexpr std::size_t kShownRows = 30;
+constexpr std::size_t kKeysAtOnce = 1000;
+
+std::vector<spec::Cell> Expand(const spec::Sweep& sweep) {
+  std::vector<spec::Cell> cells;
+  for (std::uint64_t i = 0; i < sweep.cells(); ++i) {
+    if (auto cell = sweep.At(i)) cells.push_back(*std::move(cell));
+  }
+  return cells;
+}
+
+struct Answer {
+  v1::JobCounts counts;
+  std::string asked;  // who said what is stored
+};
+
+void Count(v1::JobState state, v1::JobCounts& counts) {
+  switch (state) {
+    case v1::JOB_STATE_SUCCEEDED:
+      return counts.set_stored(counts.stored() + 1);
+    case v1::JOB_STATE_FAILED:
+      return counts.set_failed_earlier(counts.failed_earlier() + 1);
+    case v1::JOB_STATE_QUEUED:
+    case v1::JOB_STATE_ASSIGNED:
+    case v1::JOB_STATE_RUNNING:
+      return counts.set_in_flight(counts.in_flight() + 1);
+    default:
+      return counts.set_new_jobs(counts.new_jobs() + 1);  // cancelled ones are queued again
+  }
+}
+
+absl::StatusOr<Answer> AskFile(const std::string& path, const std::vector<spec::Cell>& cells) {
+  PELAB_ASSIGN_OR_RETURN(auto reader, views::Reader::Open(path));
+  Answer answer;
+  answer.asked = path;
+  for (std::size_t first = 0; first < cells.size(); first += kKeysAtOnce) {
+    std::vector<std::string> keys;
+    for (std::size_t i = first; i < std::min(cells.size(), first + kKeysAtOnce); ++i)
+      keys.push_back(cells[i].key);
+    PELAB_ASSIGN_OR_RETURN(const auto rows, reader->FindKeys(keys));
+    std::map<std::string, v1::JobState> states;
+    for (const v1::JobRow& row : rows) states[row.key()] = row.state();
+    for (const std::string& key : keys) {
+      const auto found = states.find(key);
+      Count(found == states.end() ? v1::JOB_STATE_UNSPECIFIED : found->second, answer.counts);
+    }
+  }
+  return answer;
+}
+
+absl::StatusOr<Answer> Ask(const Context& context, const Document& document, bool fresh,
+                           const std::vector<spec::Cell>& cells) {
+  Answer answer;
+  answer.counts.set_new_jobs(cells.size());
+  answer.asked = "nobody: there is no database yet";
+  auto coordinator = FindCoordinator(context.options);
+  std::error_code ignored;
+  if (coordinator.ok()) {
+    v1::PreviewRequest request;
+    request.set_document(document.text);
+    request.set_file_name(document.file_name);
+    for (const v1::Override& o : document.overrides) *request.add_overrides() = o;
+    request.set_fresh(fresh);
+    PELAB_ASSIGN_OR_RETURN(const auto preview, (*coordinator)->Preview(request));
+    answer.counts = preview.counts();
+    answer.asked = (*coordinator)->Description();
+  } else if (!context.options.server.empty()) {
+    return coordinator.status();
+  } else if (fresh) {
+    answer.asked = "nobody: --fresh makes every job new";
+  } else if (std::filesystem::exists(context.options.database, ignored)) {
+    PELAB_ASSIGN_OR_RETURN(answer, AskFile(context.options.database, cells));
+  }
+  answer.counts.set_total(cells.size());
+  return answer;
+}
+
+std::string CellsTable(const std::vector<spec::Cell>& cells, const render::Style& style) {
+  using Align = render::Column::Align;
+  render::Table table({{"pe", Align::kLeft, true},
+                       {"task", Align::kLeft, true},
+                       {"protocol"},
+                       {"seed", Align::kRight},
+                       {"epochs", Align::kRight},
+                       {"key"}});
+  for (std::size_t i = 0; i < std::min(cells.size(), kShownRows); ++i) {
+    const spec::Cell& cell = cells[i];
+    table.AddRow({cell.pe_label, cell.job.task, cell.protocol_label, Concat(cell.job.seed),
+                  Concat(cell.job.Int("train.epochs")), cell.key.substr(0, 12)});
+  }
+  std::string out = table.Render(style);
+  if (cells.size() > kShownRows) out += Concat("and ", cells.size() - kShownRows, " more\n");
+  return out;
+}
+
+render::Json CellsJson(const std::vector<spec::Cell>& cells) {
+  render::Json rows = render::Json::array();
+  for (const spec::Cell& cell : cells) {
+    rows.push_back({{"ordinal", cell.ordinal},
+                    {"key", cell.key},
+                    {"pe", cell.job.pe},
+                    {"pe_label", cell.pe_label},
+                    {"task", cell.job.task},
+                    {"protocol", cell.protocol_label},
+                    {"seed", cell.job.seed},
+                    {"spec", render::Json::parse(cell.canonical_json)}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+absl::StatusOr<int> DryRun(const Context& context, const Document& document, bool fresh) {
+  const std::vector<spec::Cell> cells = Expand(document.sweep);
+  PELAB_ASSIGN_OR_RETURN(const Answer answer, Ask(context, document, fresh, cells));
+  switch (context.output()) {
+    case Output::kJson:
+      PutJson(context, {{"dry_run", true},
+                        {"name", document.sweep.name()},
+                        {"counts", ToJson(answer.counts)},
+                        {"asked", answer.asked},
+                        {"jobs", CellsJson(cells)}});
+      break;
+    case Output::kCsv:
+      PutCsv(context, {"ordinal", "key", "pe", "pe_label", "task", "protocol", "seed", "spec"},
+             CellsJson(cells));
+      break;
+    case Output::kTable:
+      context.out(CellsTable(cells, context.style));
+      context.out(Concat(document.sweep.name(), ": ", cells.size(),
+                         " jobs: ", CountsText(answer.counts), " (asked ", answer.asked,
+                         ")\nnothing was stored\n"));
+      break;
+  }
+  return kExitOk;
+}
+
+}  // namespace pelab::client

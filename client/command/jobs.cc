@@ -1,0 +1,93 @@
+#include <CLI/CLI.hpp>
+
+#include "client/command/commands.h"
+#include "client/command/show.h"
+#include "client/connect.h"
+#include "client/filter.h"
+#include "client/render/table.h"
+#include "client/render/text.h"
+#include "client/rows.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+using Align = render::Column::Align;
+
+struct Options {
+  std::string sweep;
+  std::string state;
+  std::string where;
+};
+
+std::string JobTable(const std::vector<v1::JobRow>& jobs, const render::Style& style) {
+  render::Table table({{"job", Align::kRight},
+                       {"key"},
+                       {"pe", Align::kLeft, true},
+                       {"task", Align::kLeft, true},
+                       {"seed", Align::kRight},
+                       {"state"},
+                       {"epochs", Align::kRight},
+                       {"attempts", Align::kRight},
+                       {"error", Align::kLeft, true}});
+  for (const v1::JobRow& job : jobs) {
+    const bool failed = job.state() == v1::JOB_STATE_FAILED;
+    table.AddRow(
+        {Concat(job.job_id()), job.key().substr(0, 8), job.pe_label(), job.task(),
+         Concat(job.seed()), StateName(job.state()), Concat(job.epochs_done(), "/", job.epochs()),
+         Concat(job.attempts()), job.error()},
+        failed ? "31" : "");
+  }
+  return table.Render(style);
+}
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  v1::JobFilter filter;
+  filter.set_sweep(options.sweep);
+  auto where = ParseWhere(options.where);
+  if (!where.ok()) return where.status();
+  for (const v1::Condition& condition : *where) *filter.add_where() = condition;
+  if (!options.state.empty()) {
+    auto states = ParseStates(options.state);
+    if (!states.ok()) return states.status();
+    for (const v1::JobState state : *states) filter.add_states(state);
+  }
+  auto source = FindSource(context.options);
+  if (!source.ok()) return source.status();
+  auto jobs = (*source)->Jobs(filter);
+  if (!jobs.ok()) return jobs.status();
+  switch (context.output()) {
+    case Output::kJson:
+      PutJson(context, {{"jobs", ToJsonArray(*jobs)}});
+      break;
+    case Output::kCsv:
+      PutCsv(context, kJobColumns, ToJsonArray(*jobs));
+      break;
+    case Output::kTable:
+      context.out(jobs->empty() ? "no jobs\n" : JobTable(*jobs, context.style));
+      break;
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddJobs(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = AddCommand(commands, "jobs", "the jobs of a sweep, their states and errors",
+                             "  pelab jobs quick\n"
+                             "  pelab jobs quick --state failed\n"
+                             "  pelab jobs --where 'seed=0,pe!=nope' --output csv");
+  app->add_option("SWEEP", options->sweep,
+                  "number or name of a sweep [default: all jobs of the database]");
+  app->add_option(
+      "--state", options->state,
+      "queued, assigned, running, succeeded, failed, cancelled or open; several apart by commas "
+      "[default: all]");
+  app->add_option("--where", options->where, "conditions, as for pelab results [default: none]");
+  app->callback([&commands, options] {
+    commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
+  });
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,111 @@
+#include <CLI/CLI.hpp>
+
+#include "client/command/commands.h"
+#include "client/command/show.h"
+#include "client/connect.h"
+#include "client/render/text.h"
+#include "core/base/status.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+struct Options {
+  std::string job;
+  int attempt = 0;
+  bool follow = false;
+};
+
+render::Json PartJson(const v1::LogPart& part) {
+  return {{"attempt", part.attempt()}, {"offset", part.offset()}, {"text", part.data()}};
+}
+
+// Prints parts as text, saying where something is missing between them. A character may lie across
+// two parts, so only whole lines go out before the end.
+class LogPrinter {
+ public:
+  explicit LogPrinter(const Context& context) : context_(context) {}
+  void Add(const v1::LogPart& part) {
+    if (part.offset() > next_) {
+      Flush();
+      context_.out(Concat("[", part.offset() - next_, " bytes are not kept]\n"));
+    }
+    next_ = part.offset() + part.data().size();
+    pending_ += part.data();
+    const std::size_t end = pending_.rfind('\n');
+    if (end == std::string::npos) return;
+    context_.out(
+        render::Escape(std::string_view(pending_).substr(0, end + 1), /*keep_lines=*/true));
+    pending_.erase(0, end + 1);
+  }
+  void Flush() {
+    if (!pending_.empty()) context_.out(render::Escape(pending_, /*keep_lines=*/true) + "\n");
+    pending_.clear();
+  }
+
+ private:
+  const Context& context_;
+  std::uint64_t next_ = 0;
+  std::string pending_;
+};
+
+absl::StatusOr<int> Follow(const Context& context, const Options& options) {
+  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
+  LogPrinter printer(context);
+  const absl::Status status = coordinator->FollowLog(
+      options.job, options.attempt,
+      [&](const v1::LogPart& part) {
+        if (context.output() == Output::kJson) {
+          context.out(render::ToJson(PartJson(part), /*one_line=*/true));
+        } else {
+          printer.Add(part);
+        }
+      },
+      nullptr);
+  printer.Flush();
+  if (!status.ok()) return status;
+  return kExitOk;
+}
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  if (options.follow) return Follow(context, options);
+  PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
+  PELAB_ASSIGN_OR_RETURN(const auto parts, source->Log(options.job, options.attempt));
+  if (context.output() != Output::kTable) {
+    render::Json rows = render::Json::array();
+    for (const v1::LogPart& part : parts) rows.push_back(PartJson(part));
+    if (context.output() == Output::kJson) {
+      PutJson(context, {{"job", options.job}, {"parts", rows}});
+    } else {
+      PutCsv(context, {"attempt", "offset", "text"}, rows);
+    }
+    return kExitOk;
+  }
+  LogPrinter printer(context);
+  for (const v1::LogPart& part : parts) printer.Add(part);
+  printer.Flush();
+  if (parts.empty()) context.err("no log is kept for this attempt\n");
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddLogs(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app =
+      AddCommand(commands, "logs", "what a job's trainer wrote (the last 256 KiB of an attempt)",
+                 "  pelab logs 12\n"
+                 "  pelab logs 12 -f\n"
+                 "  pelab logs 12 --attempt 1");
+  app->add_option("JOB", options->job, "a job's number or key prefix")->required();
+  app->add_option("--attempt", options->attempt,
+                  "number of the attempt, from 1 [default: the latest]")
+      ->check(CLI::Range(1, 1000000));
+  app->add_flag("-f,--follow", options->follow,
+                "go on until the attempt ends; needs a coordinator");
+  app->callback([&commands, options] {
+    commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
+  });
+}
+
+}  // namespace pelab::client

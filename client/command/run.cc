@@ -1,0 +1,72 @@
+#include <CLI/CLI.hpp>
+
+#include "client/command/commands.h"
+#include "client/command/dry_run.h"
+#include "client/connect.h"
+#include "client/embedded/runner.h"
+#include "core/base/status.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+struct Options {
+  std::string file;
+  std::vector<std::string> set;
+  bool dry_run = false;
+  RunOptions run;
+};
+
+absl::StatusOr<int> Run(Commands& commands, Options& options) {
+  const Context& context = *commands.context;
+  commands.document_name = options.file;
+  if (!context.options.server.empty() && !options.dry_run) {
+    return absl::InvalidArgumentError(
+        "pelab run brings its own coordinator and takes no --server (nor PELAB_SERVER); use pelab "
+        "submit --watch");
+  }
+  PELAB_ASSIGN_OR_RETURN(const Document document, LoadDocument(options.file, options.set));
+  if (options.dry_run) return DryRun(context, document, options.run.fresh);
+  PELAB_RETURN_IF_ERROR(CheckDatabaseFile(context.options.database));
+  return RunEmbedded(context, document, options.run);
+}
+
+}  // namespace
+
+void AddRun(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = AddCommand(
+      commands, "run", "run a sweep here: bring a coordinator and a worker, train, show results",
+      "  pelab run docs/sweeps/quick.yaml\n"
+      "  pelab run quick.yaml --db runs/quick.db --set train.epochs=3\n"
+      "  pelab run quick.yaml --cpu-slots 2 --threads-per-slot 1\n"
+      "Files beside the database FILE: FILE.lock, FILE.artifacts/ (weights), FILE.server.log, "
+      "FILE.worker.log,\n"
+      "FILE.worker/ (checkpoints and spool). Jobs that are stored already are not trained again; "
+      "what is\n"
+      "interrupted goes on with the next run.");
+  app->add_option("SWEEP.yaml", options->file, "the sweep file")->required();
+  app->add_option("--set", options->set,
+                  "override a field: model.layers=4; repeatable [default: none]")
+      ->type_name("FIELD=VALUE")
+      ->expected(1)
+      ->take_all();
+  app->add_option("--priority", options->run.priority, "higher first, -1000 to 1000 [default: 0]")
+      ->check(CLI::Range(-1000, 1000));
+  app->add_flag("--fresh", options->run.fresh, "train every job again, as a new generation");
+  app->add_flag("--dry-run", options->dry_run, "check and count; store nothing");
+  const auto slots = [&](const char* flag, std::optional<int>& value, const char* help) {
+    app->add_option(flag, value, help)->check(CLI::Range(1, 1024))->type_name("N");
+  };
+  slots("--cpu-slots", options->run.cpu_slots,
+        "jobs at once where there is no GPU [default: the worker's choice]");
+  slots("--slots-per-device", options->run.slots_per_device,
+        "jobs at once on each GPU [default: 1]");
+  slots("--threads-per-slot", options->run.threads_per_slot,
+        "threads of each trainer [default: the worker's choice]");
+  app->callback([&commands, options] {
+    commands.chosen = [&commands, options] { return Run(commands, *options); };
+  });
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,63 @@
+#include "client/command/show.h"
+
+#include <algorithm>
+
+#include "core/views/text.h"
+
+namespace pelab::client {
+
+absl::Status CheckTargetNames(const std::string& name, const std::string& sweep) {
+  if (name.empty() != sweep.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "name one job or one sweep: a job's number, a sweep's name, or --sweep");
+}
+
+absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
+                                  const std::string& sweep) {
+  Target target;
+  const bool number = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
+  if (!number) {  // a number is a job's; anything else is a sweep's name before it is the prefix of
+                  // a key
+    absl::StatusOr<v1::Sweep> found = source.Sweep(sweep.empty() ? name : sweep);
+    if (found.ok()) {
+      target.filter.set_sweep(Concat(found->sweep_id()));
+      target.is_sweep = true;
+      target.title = Concat("sweep ", found->name());
+      return target;
+    }
+    if (found.status().code() != absl::StatusCode::kNotFound || !sweep.empty())
+      return found.status();
+  }
+  absl::StatusOr<v1::JobRow> job = FindJob(source, name);
+  if (!job.ok() && job.status().code() == absl::StatusCode::kInvalidArgument && !number) {
+    return absl::NotFoundError(Concat("no sweep and no job \"", name, "\""));
+  }
+  if (!job.ok()) return job.status();
+  target.filter.add_jobs(Concat(job->job_id()));
+  target.title = Concat("job ", job->job_id());
+  return target;
+}
+
+absl::StatusOr<v1::JobRow> FindJob(DataSource& source, const std::string& job) {
+  v1::JobFilter filter;
+  filter.add_jobs(job);
+  absl::StatusOr<std::vector<v1::JobRow>> rows = source.Jobs(filter);
+  if (!rows.ok()) return rows.status();
+  if (rows->empty()) return absl::NotFoundError(Concat("no job ", job));
+  return rows->front();
+}
+
+std::string JobLabel(const v1::JobRow& job) {
+  return Concat(job.pe_label(), " ", job.task(), " seed ", job.seed());
+}
+
+void PutJson(const Context& context, const render::Json& value) {
+  context.out(render::ToJson(value));
+}
+
+void PutCsv(const Context& context, const std::vector<std::string>& columns,
+            const render::Json& rows) {
+  context.out(render::ToCsv(columns, rows));
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,38 @@
+// What several commands share: looking things up and putting out rows.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/options.h"
+#include "client/render/json.h"
+#include "client/source/data_source.h"
+
+namespace pelab::client {
+
+// A job's number or key prefix, or a sweep's name; `sweep` (of --sweep) names a sweep by number
+// too.
+struct Target {
+  v1::JobFilter filter;
+  bool is_sweep = false;
+  std::string title;  // "job 12", "sweep quick"
+};
+// INVALID_ARGUMENT unless exactly one is given.
+absl::Status CheckTargetNames(const std::string& name, const std::string& sweep);
+absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
+                                  const std::string& sweep);
+
+// A job's row; NOT_FOUND.
+absl::StatusOr<v1::JobRow> FindJob(DataSource& source, const std::string& job);
+
+// "rope distance seed 0".
+std::string JobLabel(const v1::JobRow& job);
+
+// JSON as one value, CSV with these columns.
+void PutJson(const Context& context, const render::Json& value);
+void PutCsv(const Context& context, const std::vector<std::string>& columns,
+            const render::Json& rows);
+
+}  // namespace pelab::client

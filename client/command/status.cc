@@ -1,0 +1,132 @@
+#include "core/base/status.h"
+
+#include <CLI/CLI.hpp>
+
+#include "client/command/commands.h"
+#include "client/command/show.h"
+#include "client/command/watch.h"
+#include "client/connect.h"
+#include "client/document.h"
+#include "client/filter.h"
+#include "client/render/table.h"
+#include "client/render/text.h"
+#include "client/rows.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+using Align = render::Column::Align;
+
+struct Options {
+  std::string sweep;
+  bool watch = false;
+};
+
+std::string SweepTable(const std::vector<v1::Sweep>& sweeps, const render::Style& style) {
+  render::Table table({{"sweep", Align::kRight},
+                       {"name", Align::kLeft, true},
+                       {"state"},
+                       {"waiting", Align::kRight},
+                       {"running", Align::kRight},
+                       {"succeeded", Align::kRight},
+                       {"failed", Align::kRight},
+                       {"epochs", Align::kRight}});
+  for (const v1::Sweep& s : sweeps) {
+    table.AddRow({Concat(s.sweep_id()), s.name(), StateName(s.state()), Concat(s.jobs().queued()),
+                  Concat(s.jobs().running() + s.jobs().assigned()), Concat(s.jobs().succeeded()),
+                  Concat(s.jobs().failed() + s.jobs().cancelled()),
+                  Concat(s.epochs_done(), "/", s.epochs_total())},
+                 s.jobs().failed() > 0 ? "31" : "");
+  }
+  return table.Render(style);
+}
+
+std::string RunningTable(const std::vector<v1::JobRow>& jobs, const render::Style& style) {
+  render::Table table({{"job", Align::kRight},
+                       {"running", Align::kLeft, true},
+                       {"epoch", Align::kRight},
+                       {"test_accuracy", Align::kRight}});
+  for (const v1::JobRow& job : jobs) {
+    table.AddRow({Concat(job.job_id()), JobLabel(job), Concat(job.epochs_done(), "/", job.epochs()),
+                  job.has_test_accuracy() ? "~" + render::Fixed(job.test_accuracy(), 4) : "-"});
+  }
+  return table.Render(style);
+}
+
+absl::StatusOr<int> ShowAll(const Context& context, DataSource& source) {
+  PELAB_ASSIGN_OR_RETURN(const auto sweeps, source.Sweeps());
+  switch (context.output()) {
+    case Output::kJson:
+      PutJson(context, {{"source", source.Description()}, {"sweeps", ToJsonArray(sweeps)}});
+      break;
+    case Output::kCsv:
+      PutCsv(context, kSweepColumns, ToJsonArray(sweeps));
+      break;
+    case Output::kTable:
+      context.out(sweeps.empty() ? "no sweeps\n" : SweepTable(sweeps, context.style));
+      context.out(Concat("from ", render::Escape(source.Description()), "\n"));
+      break;
+  }
+  return kExitOk;
+}
+
+absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const std::string& name) {
+  PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, source.Sweep(name));
+  v1::JobFilter filter;
+  filter.set_sweep(Concat(sweep.sweep_id()));
+  filter.add_states(v1::JOB_STATE_RUNNING);
+  PELAB_ASSIGN_OR_RETURN(const auto running, source.Jobs(filter));
+  if (context.output() == Output::kJson) {
+    PutJson(context, {{"source", source.Description()},
+                      {"sweep", ToJson(sweep)},
+                      {"running", ToJsonArray(running)}});
+    return kExitOk;
+  }
+  if (context.output() == Output::kCsv) {
+    PutCsv(context, kSweepColumns, render::Json::array({ToJson(sweep)}));
+    return kExitOk;
+  }
+  context.out(SweepTable({sweep}, context.style));
+  context.out(Concat("submitted ", render::FormatTime(sweep.created_at_ms()), " from ",
+                     render::Escape(sweep.file_name()), ": ", CountsText(sweep.counts()), "\n"));
+  if (!sweep.waiting_reason().empty()) {
+    context.out(Concat("waiting: ", render::Escape(sweep.waiting_reason()), "\n"));
+  }
+  if (!running.empty()) context.out("\n" + RunningTable(running, context.style));
+  context.out(Concat("from ", render::Escape(source.Description()), "\n"));
+  return kExitOk;
+}
+
+absl::StatusOr<int> Watch(const Context& context, const std::string& sweep) {
+  if (sweep.empty()) return absl::InvalidArgumentError("--watch follows one sweep: name it");
+  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
+  PELAB_ASSIGN_OR_RETURN(const v1::Sweep end, WatchToEnd(context, *coordinator, sweep, nullptr,
+                                                         context.output() == Output::kJson));
+  if (context.output() == Output::kTable) context.out(EndText(end) + "\n");
+  return ExitCodeOf(end);
+}
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  if (options.watch) return Watch(context, options.sweep);
+  PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
+  return options.sweep.empty() ? ShowAll(context, *source)
+                               : ShowOne(context, *source, options.sweep);
+}
+
+}  // namespace
+
+void AddStatus(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = AddCommand(commands, "status", "the sweeps and how far they are; why jobs wait",
+                             "  pelab status\n"
+                             "  pelab status quick\n"
+                             "  pelab status quick --watch");
+  app->add_option("SWEEP", options->sweep, "number or name of a sweep [default: all]");
+  app->add_flag("--watch", options->watch, "stay and show progress until every job has ended");
+  app->callback([&commands, options] {
+    commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
+  });
+}
+
+}  // namespace pelab::client

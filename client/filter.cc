@@ -1,0 +1,144 @@
+#include "client/filter.h"
+
+#include <cstring>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+std::string Trim(std::string_view text) {
+  while (!text.empty() && absl::ascii_isspace(static_cast<unsigned char>(text.front())))
+    text.remove_prefix(1);
+  while (!text.empty() && absl::ascii_isspace(static_cast<unsigned char>(text.back())))
+    text.remove_suffix(1);
+  return std::string(text);
+}
+
+// Splits at commas outside of brackets.
+std::vector<std::string> SplitConditions(const std::string& text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '(' || c == '[') ++depth;
+    if ((c == ')' || c == ']') && depth > 0) --depth;
+    if (c == ',' && depth == 0) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+struct OperatorText {
+  const char* text;
+  v1::Condition::Operator op;
+};
+// Longer ones first: "<" is the beginning of "<=".
+constexpr OperatorText kOperators[] = {{"!=", v1::Condition::NOT_EQUAL},
+                                       {"<=", v1::Condition::LESS_OR_EQUAL},
+                                       {">=", v1::Condition::GREATER_OR_EQUAL},
+                                       {"=", v1::Condition::EQUAL},
+                                       {"<", v1::Condition::LESS},
+                                       {">", v1::Condition::GREATER}};
+
+std::optional<v1::Condition> ParseCondition(const std::string& text) {
+  const std::size_t at = text.find_first_of("=!<>");
+  if (at == std::string::npos) return std::nullopt;
+  for (const OperatorText& known : kOperators) {
+    if (text.compare(at, std::strlen(known.text), known.text) != 0) continue;
+    v1::Condition condition;
+    condition.set_field(Trim(std::string_view(text).substr(0, at)));
+    condition.set_op(known.op);
+    condition.set_value(Trim(std::string_view(text).substr(at + std::strlen(known.text))));
+    if (condition.field().empty()) return std::nullopt;
+    return condition;
+  }
+  return std::nullopt;
+}
+
+std::string LowerAfter(std::string_view prefix, std::string name) {
+  return name.size() > prefix.size() ? absl::AsciiStrToLower(name.substr(prefix.size()))
+                                     : "unknown";
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<v1::Condition>> ParseWhere(const std::string& text) {
+  std::vector<v1::Condition> conditions;
+  if (Trim(text).empty()) return conditions;
+  for (const std::string& part : SplitConditions(text)) {
+    std::optional<v1::Condition> condition = ParseCondition(part);
+    if (!condition) {
+      return absl::InvalidArgumentError(
+          Concat("--where: \"", Trim(part),
+                 "\" is no condition; write FIELD=VALUE, with one of = != < <= > >="));
+    }
+    conditions.push_back(*std::move(condition));
+  }
+  return conditions;
+}
+
+absl::StatusOr<std::vector<v1::JobState>> ParseStates(const std::string& text) {
+  std::vector<v1::JobState> states;
+  for (const std::string& part : std::vector<std::string>(absl::StrSplit(text, ','))) {
+    const std::string name = Trim(part);
+    v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
+    if (name == "open") {
+      states.insert(states.end(),
+                    {v1::JOB_STATE_QUEUED, v1::JOB_STATE_ASSIGNED, v1::JOB_STATE_RUNNING});
+    } else if (v1::JobState_Parse("JOB_STATE_" + absl::AsciiStrToUpper(name), &state) &&
+               state != v1::JOB_STATE_UNSPECIFIED) {
+      states.push_back(state);
+    } else {
+      return absl::InvalidArgumentError(
+          Concat("--state: unknown state \"", name,
+                 "\"; known: queued, assigned, running, succeeded, failed, cancelled, open"));
+    }
+  }
+  return states;
+}
+
+std::string StateName(v1::JobState state) {
+  return LowerAfter("JOB_STATE_", v1::JobState_Name(state));
+}
+std::string StateName(v1::SweepState state) {
+  return LowerAfter("SWEEP_STATE_", v1::SweepState_Name(state));
+}
+std::string OutcomeName(v1::AttemptOutcome outcome) {
+  if (outcome == v1::ATTEMPT_OUTCOME_UNSPECIFIED) return "open";
+  return LowerAfter("ATTEMPT_OUTCOME_", v1::AttemptOutcome_Name(outcome));
+}
+
+absl::StatusOr<v1::Override> ParseOverride(const std::string& text) {
+  const std::size_t at = text.find('=');
+  v1::Override result;
+  if (at != std::string::npos) {
+    result.set_field(Trim(std::string_view(text).substr(0, at)));
+    result.set_value(Trim(std::string_view(text).substr(at + 1)));
+  }
+  if (result.field().empty()) {
+    return absl::InvalidArgumentError(
+        Concat("--set: \"", text, "\" is not FIELD=VALUE, as in model.layers=4"));
+  }
+  return result;
+}
+
+absl::StatusOr<std::vector<std::string>> ParseNames(const std::string& text,
+                                                    const std::string& flag) {
+  std::vector<std::string> names;
+  for (const std::string& part : std::vector<std::string>(absl::StrSplit(text, ','))) {
+    names.push_back(Trim(part));
+    if (names.back().empty()) {
+      return absl::InvalidArgumentError(
+          Concat(flag, ": \"", text, "\" has an empty name; write NAME,NAME"));
+    }
+  }
+  return names;
+}
+
+}  // namespace pelab::client

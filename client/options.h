@@ -1,0 +1,50 @@
+// What every command is given.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "client/render/style.h"
+#include "core/rpc/credentials.h"
+
+namespace pelab::client {
+
+inline constexpr char kDefaultDatabase[] = "pelab.db";
+
+// Exit statuses.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;       // usage or invalid input
+inline constexpr int kExitIncomplete = 3;  // finished, but not every job succeeded
+inline constexpr int kExitNoCoordinator = 4;
+inline constexpr int kExitInterrupted = 130;
+
+enum class Output { kTable, kJson, kCsv };
+
+struct GlobalOptions {
+  std::string server;  // --server or PELAB_SERVER
+  std::string database = kDefaultDatabase;
+  bool database_given = false;
+  std::string output_name = "table";
+  bool no_color = false;
+  rpc::ClientSecurity security;
+
+  Output output() const {
+    return output_name == "json"  ? Output::kJson
+           : output_name == "csv" ? Output::kCsv
+                                  : Output::kTable;
+  }
+};
+
+// The options and where to write; one for the program's run.
+struct Context {
+  GlobalOptions options;
+  render::Style style;
+  bool stdout_is_terminal = false;
+  std::function<void(const std::string&)> out;  // standard output
+  std::function<void(const std::string&)> err;  // standard error, for people
+
+  Output output() const { return options.output(); }
+};
+
+}  // namespace pelab::client

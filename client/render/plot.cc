@@ -1,0 +1,200 @@
+#include "client/render/plot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "client/render/text.h"
+#include "core/views/text.h"
+
+namespace pelab::render {
+namespace {
+
+constexpr const char* kMarks[kMaxSeries] = {"o", "x", "+", "*", "#", "@", "%", "&"};
+constexpr const char* kColors[kMaxSeries] = {"32", "34", "31", "33", "35", "36", "92", "94"};
+constexpr int kAxisWidth = 9;   // "  0.7012 "
+constexpr int kLabelEvery = 4;  // lines between labels of the y axis
+
+struct Range {
+  double low = 0;
+  double high = 1;
+  double At(double fraction) const { return low + (high - low) * fraction; }
+  double FractionOf(double value) const { return (value - low) / (high - low); }
+};
+
+Range RangeOf(const std::vector<Series>& series, bool of_x) {
+  bool any = false;
+  Range range;
+  for (const Series& s : series) {
+    for (const auto& point : s.points) {
+      const double value = of_x ? point.first : point.second;
+      range.low = any ? std::min(range.low, value) : value;
+      range.high = any ? std::max(range.high, value) : value;
+      any = true;
+    }
+  }
+  if (range.high <= range.low) {  // one value: put it in the middle
+    const double room = of_x ? 0.5 : std::max(std::fabs(range.low) * 0.05, 1e-3);
+    range.low -= room;
+    range.high += room;
+  }
+  return range;
+}
+
+// The plotting area: which series has each character, -1 for none.
+class Canvas {
+ public:
+  Canvas(int width, int height) : width_(width), height_(height), owner_(width * height, -1) {}
+  int width() const { return width_; }
+  int height() const { return height_; }
+  int At(int column, int row) const { return owner_[row * width_ + column]; }
+
+  void Draw(const Series& s, int index, const Range& x, const Range& y) {
+    for (std::size_t i = 0; i < s.points.size(); ++i) {
+      const double from_x = Column(s.points[i].first, x), from_y = Row(s.points[i].second, y);
+      Mark(from_x, from_y, index);
+      if (i + 1 == s.points.size()) break;
+      const double to_x = Column(s.points[i + 1].first, x), to_y = Row(s.points[i + 1].second, y);
+      const int steps = static_cast<int>(std::ceil(std::fabs(to_x - from_x)));
+      for (int step = 1; step < steps; ++step) {
+        const double t = static_cast<double>(step) / steps;
+        Mark(from_x + t * (to_x - from_x), from_y + t * (to_y - from_y), index);
+      }
+    }
+  }
+
+ private:
+  double Column(double value, const Range& x) const { return x.FractionOf(value) * (width_ - 1); }
+  double Row(double value, const Range& y) const {
+    return (1 - y.FractionOf(value)) * (height_ - 1);
+  }
+  void Mark(double column, double row, int index) {
+    const auto c = std::clamp(static_cast<int>(std::lround(column)), 0, width_ - 1);
+    const auto r = std::clamp(static_cast<int>(std::lround(row)), 0, height_ - 1);
+    owner_[r * width_ + c] = index;
+  }
+
+  int width_;
+  int height_;
+  std::vector<int> owner_;
+};
+
+std::string AreaLine(const Canvas& canvas, int row, const Style& style) {
+  std::string line;
+  for (int column = 0; column < canvas.width(); ++column) {
+    const int index = canvas.At(column, row);
+    line += index < 0 ? " " : Paint(style, kColors[index], kMarks[index]);
+  }
+  if (const auto end = line.find_last_not_of(' '); end != std::string::npos) {
+    line.erase(end + 1);
+  } else {
+    line.clear();
+  }
+  return line;
+}
+
+std::string Number(double value) {
+  const double size = std::fabs(value);
+  if (size != 0 && (size < 1e-3 || size >= 1e6)) {
+    char buffer[32];
+    std::snprintf(buffer, sizeof(buffer), "%.2e", value);
+    return buffer;
+  }
+  return Fixed(value, size >= 1000 ? 1 : 4);
+}
+
+std::string XLabels(const Range& x, int width, const std::string& name) {
+  const std::string low = Shortest(std::ceil(x.low)), high = Shortest(std::floor(x.high));
+  std::string line = PadRight(low, width - DisplayWidth(high)) + high;
+  const int middle = (width - DisplayWidth(name)) / 2;
+  if (middle > DisplayWidth(low) + 1) {
+    line.replace(static_cast<std::size_t>(middle), name.size(), name);
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string LinePlot(const std::vector<Series>& all, const PlotOptions& options,
+                     const Style& style) {
+  std::vector<Series> series(all.begin(), all.begin() + std::min(all.size(), kMaxSeries));
+  const Range x = RangeOf(series, true), y = RangeOf(series, false);
+  Canvas canvas(std::max(20, style.width - kAxisWidth - 2), std::max(3, options.height));
+  for (std::size_t i = series.size(); i-- > 0;) canvas.Draw(series[i], static_cast<int>(i), x, y);
+
+  std::string out = Paint(style, "1", Escape(options.title)) + "\n";
+  for (int row = 0; row < canvas.height(); ++row) {
+    const bool labelled = row % kLabelEvery == 0 || row == canvas.height() - 1;
+    const double value = y.At(1 - static_cast<double>(row) / (canvas.height() - 1));
+    out += PadLeft(labelled ? Number(value) : "", kAxisWidth);
+    out += labelled ? " ┤" : " │";
+    out += AreaLine(canvas, row, style) + "\n";
+  }
+  std::string rule;
+  for (int i = 0; i < canvas.width(); ++i) rule += "─";
+  out += std::string(kAxisWidth + 1, ' ') + "└" + rule + "\n";
+  out += std::string(kAxisWidth + 2, ' ') + XLabels(x, canvas.width(), options.x_label) + "\n";
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    const Series& s = series[i];
+    const std::string last = s.points.empty() ? "no data" : Number(s.points.back().second);
+    out += std::string(kAxisWidth + 2, ' ') + Paint(style, kColors[i], kMarks[i]) + " " +
+           PadLeft(last, 7) + "  " + Truncate(Escape(s.label), style.width - kAxisWidth - 14) +
+           "\n";
+  }
+  if (all.size() > series.size()) {
+    out += Concat(std::string(kAxisWidth + 2, ' '), "and ", all.size() - series.size(),
+                  " more that are not drawn\n");
+  }
+  return out;
+}
+
+namespace {
+
+constexpr int kLabelWidth = 9;  // "layer 12 "
+constexpr int kCellWidth = 7;
+
+// Background of the 256-colour cube: white to red for a loss, to blue for a gain.
+std::string CellColor(double fraction) {
+  static constexpr int kRed[] = {231, 224, 217, 210, 203, 196, 160};
+  static constexpr int kBlue[] = {231, 195, 153, 117, 75, 39, 33};
+  const int level = std::min(6, static_cast<int>(std::lround(std::fabs(fraction) * 6)));
+  const int background = fraction >= 0 ? kRed[level] : kBlue[level];
+  return Concat("38;5;", level >= 5 ? 231 : 16, ";48;5;", background);
+}
+
+std::string Cell(double drop, double scale, const Style& style) {
+  if (std::isnan(drop)) return PadLeft("- ", kCellWidth);
+  // A drop of less than half of the last digit is no drop: "-0.0" would look like a gain.
+  const double points = std::fabs(drop * 100) < 0.05 ? 0 : drop * 100;
+  const std::string text = PadLeft(Fixed(points, 1) + " ", kCellWidth);
+  const double fraction = scale > 0 ? std::clamp(drop / scale, -1.0, 1.0) : 0;
+  return style.color ? Paint(style, CellColor(fraction), text) : text;
+}
+
+}  // namespace
+
+std::string HeatMapText(const HeatMap& map, const Style& style, double scale) {
+  if (scale <= 0) {
+    for (const double value : map.values) {
+      if (!std::isnan(value)) scale = std::max(scale, std::fabs(value));
+    }
+  }
+  std::string out = Paint(style, "1", Escape(map.title)) + "\n";
+  const int per_block = std::max(1, (style.width - kLabelWidth) / kCellWidth);
+  for (int first = 0; first < map.heads; first += per_block) {
+    const int end = std::min(map.heads, first + per_block);
+    std::string header = PadRight("head", kLabelWidth);
+    for (int head = first; head < end; ++head) header += PadLeft(Concat(head, " "), kCellWidth);
+    out += header.erase(header.find_last_not_of(' ') + 1) + "\n";
+    for (int layer = 0; layer < map.layers; ++layer) {
+      std::string line = PadRight(Concat("layer ", layer), kLabelWidth);
+      for (int head = first; head < end; ++head) {
+        line += Cell(map.values[static_cast<std::size_t>(layer) * map.heads + head], scale, style);
+      }
+      out += line.erase(line.find_last_not_of(' ') + 1) + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace pelab::render

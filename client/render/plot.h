@@ -1,0 +1,44 @@
+// Line plots and heat maps in text. Pure functions: thread-safe.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/render/style.h"
+
+namespace pelab::render {
+
+struct Series {
+  std::string label;
+  std::vector<std::pair<double, double>> points;  // by x, ascending; finite
+};
+
+struct PlotOptions {
+  std::string title;
+  std::string x_label;
+  int height = 14;  // lines of the plotting area
+};
+
+inline constexpr std::size_t kMaxSeries = 8;  // how many marks there are
+
+// The series as lines over one pair of axes, each with a mark of its own (and colour), named in a
+// legend below with its last value. Draws the first kMaxSeries and says how many it leaves out.
+// Where lines meet, the earlier series wins.
+std::string LinePlot(const std::vector<Series>& series, const PlotOptions& options,
+                     const Style& style);
+
+struct HeatMap {
+  std::string title;
+  int layers = 0;
+  int heads = 0;
+  std::vector<double>
+      values;  // layers x heads, row-major: accuracy drop as a fraction; NaN: not there
+};
+
+// A line a layer and a column a head, in points (percent) with one decimal; on a terminal with
+// colour the background deepens from no drop to the map's largest (or to `scale`, for maps that are
+// to be compared, where it is above 0). Heads that do not fit beside each other go on below.
+std::string HeatMapText(const HeatMap& map, const Style& style, double scale = 0);
+
+}  // namespace pelab::render

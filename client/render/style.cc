@@ -1,0 +1,44 @@
+#include "client/render/style.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace pelab::render {
+namespace {
+
+constexpr int kMinWidth = 40;
+constexpr int kMaxWidth = 400;
+
+bool IsSet(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0';
+}
+
+}  // namespace
+
+Style StyleOfStdout() {
+  Style style;
+  if (isatty(STDOUT_FILENO) == 0) return style;
+  const char* term = std::getenv("TERM");
+  const bool dumb = term == nullptr || std::string_view(term) == "dumb";
+  style.color = !dumb && !IsSet("NO_COLOR");
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= kMinWidth) {
+    style.width = size.ws_col < kMaxWidth ? size.ws_col : kMaxWidth;
+  }
+  return style;
+}
+
+std::string Paint(const Style& style, std::string_view sgr, std::string_view text) {
+  if (!style.color || text.empty()) return std::string(text);
+  std::string out = "\x1b[";
+  out += sgr;
+  out += 'm';
+  out += text;
+  out += "\x1b[0m";
+  return out;
+}
+
+}  // namespace pelab::render

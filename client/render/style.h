@@ -1,0 +1,21 @@
+// How to draw: what the place where it appears can show. A value.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace pelab::render {
+
+struct Style {
+  bool color = false;
+  int width = 80;  // columns
+};
+
+// The style of standard output: colour only on a terminal and neither with NO_COLOR nor with
+// TERM=dumb; the terminal's width, 80 where it is not known.
+Style StyleOfStdout();
+
+// `text` between an SGR sequence ("1" bold, "32" green, "2" dim) and its end; plain without colour.
+std::string Paint(const Style& style, std::string_view sgr, std::string_view text);
+
+}  // namespace pelab::render

@@ -1,0 +1,47 @@
+// Jobs put together into cells: what differs only in its seed is one cell. Pure functions:
+// thread-safe.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/render/json.h"
+#include "core/stats/seeds.h"
+#include "pelab/v1/results.pb.h"
+
+namespace pelab::client {
+
+struct Cell {
+  std::vector<std::string> values;  // one for every CellTable::columns
+  std::vector<v1::JobRow> jobs;     // by job number
+  stats::SeedSummary summary;       // of the metric
+  std::string Label() const;        // "rope distance 0.0003"
+};
+
+struct CellTable {
+  std::string metric;
+  // "pe", "task", then the fields in which cells differ that agree in those.
+  std::vector<std::string> columns;
+  std::vector<Cell> cells;  // in the order of their first job
+  // With --group-by: fields beside the seed that differ within a cell, over which its mean
+  // therefore goes.
+  std::vector<std::string> mixed;
+  bool complete() const;
+};
+
+// The metrics that a cell can have: numbers of a job row.
+const std::vector<std::string>& Metrics();
+
+// Only a succeeded job counts with its value. `group_by` empty: everything but the seed.
+// INVALID_ARGUMENT for an unknown metric or field.
+absl::StatusOr<CellTable> BuildCells(const std::vector<v1::JobRow>& jobs, const std::string& metric,
+                                     const std::vector<std::string>& group_by);
+
+// {"pe": …, "task": …, "n", "missing", "failed", "complete", "mean", "sd", "half_width", "seeds",
+// "job_ids"}
+render::Json ToJson(const CellTable& table, const Cell& cell);
+std::vector<std::string> CellColumns(const CellTable& table);  // of the CSV
+
+}  // namespace pelab::client

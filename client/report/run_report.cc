@@ -1,0 +1,59 @@
+#include "client/report/run_report.h"
+
+#include <algorithm>
+
+#include "client/command/show.h"
+#include "client/command/watch.h"
+#include "client/report/pictures.h"
+#include "client/rows.h"
+#include "core/base/status.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+std::string Again(const Context& context, const v1::Sweep& sweep) {
+  const bool default_db = !context.options.database_given;
+  const std::string where = default_db ? "" : Concat(" --db ", context.options.database);
+  return Concat("\nask again with:\n", "  pelab results ", sweep.name(), where, "\n",
+                "  pelab curves ", sweep.name(), where, "\n", "  pelab ablation ", sweep.name(),
+                where, "\n");
+}
+
+}  // namespace
+
+absl::Status ReportRun(const Context& context, DataSource& source, const v1::Sweep& sweep) {
+  v1::JobFilter filter;
+  filter.set_sweep(Concat(sweep.sweep_id()));
+  PELAB_ASSIGN_OR_RETURN(const auto jobs, source.Jobs(filter));
+  PELAB_ASSIGN_OR_RETURN(const CellTable cells, BuildCells(jobs, "test_accuracy", {}));
+  render::Json groups = render::Json::array();
+  for (const Cell& cell : cells.cells) groups.push_back(ToJson(cells, cell));
+  if (context.output() == Output::kJson) {
+    PutJson(context, {{"sweep", ToJson(sweep)}, {"groups", groups}, {"jobs", ToJsonArray(jobs)}});
+    return absl::OkStatus();
+  }
+  if (context.output() == Output::kCsv) {
+    PutCsv(context, CellColumns(cells), groups);
+    return absl::OkStatus();
+  }
+  context.out(EndText(sweep) + "\n");
+  if (jobs.empty()) return absl::OkStatus();
+  context.out("\n" + CellTableText(cells, context.style));
+  PELAB_ASSIGN_OR_RETURN(const auto curves, source.Curves(filter));
+  const std::vector<render::Series> series = MeanCurves(cells, curves, "test_accuracy");
+  if (!series.empty()) {
+    context.out("\n" + render::LinePlot(series, {"test accuracy", "epoch"}, context.style));
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto heads, source.HeadAblations(filter));
+  const std::vector<AblationMap> maps = MeanAblations(cells, heads);
+  const auto strongest = std::max_element(
+      maps.begin(), maps.end(),
+      [](const AblationMap& a, const AblationMap& b) { return a.strongest < b.strongest; });
+  if (strongest != maps.end())
+    context.out("\n" + render::HeatMapText(strongest->map, context.style));
+  context.out(Again(context, sweep));
+  return absl::OkStatus();
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,36 @@
+// Rows as JSON objects: every column of the documented views under its own name, numbers exactly as
+// stored, null for what is not there. Pure functions: thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/render/json.h"
+#include "pelab/v1/results.pb.h"
+#include "pelab/v1/sweeps.pb.h"
+
+namespace pelab::client {
+
+render::Json ToJson(const v1::JobRow& row);
+render::Json ToJson(const v1::CurveRow& row);
+render::Json ToJson(const v1::HeadAblationRow& row);
+render::Json ToJson(const v1::AttemptRow& row);
+render::Json ToJson(const v1::WorkerRow& row);
+render::Json ToJson(const v1::Sweep& sweep);
+render::Json ToJson(const v1::JobCounts& counts);
+
+// The columns of their CSV.
+extern const std::vector<std::string> kJobColumns;
+extern const std::vector<std::string> kCurveColumns;
+extern const std::vector<std::string> kHeadAblationColumns;
+extern const std::vector<std::string> kWorkerColumns;
+extern const std::vector<std::string> kSweepColumns;
+
+template <typename Rows>
+render::Json ToJsonArray(const Rows& rows) {
+  render::Json array = render::Json::array();
+  for (const auto& row : rows) array.push_back(ToJson(row));
+  return array;
+}
+
+}  // namespace pelab::client

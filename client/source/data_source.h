@@ -1,0 +1,70 @@
+// Where commands read from: a coordinator, or the database file itself when nobody serves it. Both
+// give the same rows.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "pelab/v1/results.pb.h"
+#include "pelab/v1/sweeps.pb.h"
+
+namespace pelab::client {
+
+// Lists are whole: pages are put together here. Errors are those of views::Reader; UNAVAILABLE only
+// where a coordinator does not answer. Not thread-safe.
+class DataSource {
+ public:
+  virtual ~DataSource() = default;
+
+  virtual absl::StatusOr<std::vector<v1::JobRow>> Jobs(const v1::JobFilter& filter) = 0;
+  virtual absl::StatusOr<std::vector<v1::CurveRow>> Curves(const v1::JobFilter& filter) = 0;
+  virtual absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(
+      const v1::JobFilter& filter) = 0;
+  virtual absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) = 0;
+  virtual absl::StatusOr<std::vector<v1::WorkerRow>> Workers() = 0;
+  virtual absl::StatusOr<std::vector<v1::Sweep>> Sweeps() = 0;  // newest first
+  virtual absl::StatusOr<v1::Sweep> Sweep(const std::string& sweep) = 0;
+  virtual absl::StatusOr<std::vector<v1::LogPart>> Log(const std::string& job, int attempt) = 0;
+
+  // "the coordinator at unix:/run/pelab.sock" or "pelab.db (nobody serves it)".
+  virtual std::string Description() const = 0;
+};
+
+// Stops a call that streams, from any thread. Thread-safe.
+class Canceller {
+ public:
+  void Cancel();
+  bool cancelled() const;
+  // Set by the call while it streams (null: none). Runs at once where Cancel has been called.
+  void Set(std::function<void()> cancel);
+
+ private:
+  mutable std::mutex mutex_;
+  std::function<void()> cancel_;
+  bool cancelled_ = false;
+};
+
+// What only a coordinator can do.
+class Coordinator : public DataSource {
+ public:
+  virtual absl::StatusOr<v1::PreviewResponse> Preview(const v1::PreviewRequest& request) = 0;
+  virtual absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request) = 0;
+  virtual absl::StatusOr<v1::CancelResponse> Cancel(const v1::CancelRequest& request) = 0;
+  // Calls `on_update` with a snapshot at once and whenever something changed, until every job has
+  // ended. CANCELLED after `canceller`, which may be null.
+  virtual absl::Status Watch(const std::string& sweep,
+                             const std::function<void(const v1::SweepUpdate&)>& on_update,
+                             Canceller* canceller) = 0;
+  // What is kept, then what comes, until the attempt ends.
+  virtual absl::Status FollowLog(const std::string& job, int attempt,
+                                 const std::function<void(const v1::LogPart&)>& on_part,
+                                 Canceller* canceller) = 0;
+};
+
+}  // namespace pelab::client

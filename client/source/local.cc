@@ -1,0 +1,117 @@
+#include "client/source/local.h"
+
+#include <utility>
+
+#include "core/views/reader.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+// UNAVAILABLE means "no coordinator" to commands; a file that cannot be read is something else.
+absl::Status OfFile(const absl::Status& status) {
+  if (status.code() != absl::StatusCode::kUnavailable) return status;
+  return absl::InternalError(status.message());
+}
+
+// All pages of a list: `list(page) -> StatusOr<Response>`, `rows(response) -> repeated field`.
+template <typename Row, typename List, typename Rows>
+absl::StatusOr<std::vector<Row>> AllPages(List list, Rows rows) {
+  std::vector<Row> all;
+  v1::Page page;
+  page.set_limit(views::kMaxPage);
+  for (;;) {
+    auto response = list(page);
+    if (!response.ok()) return OfFile(response.status());
+    for (auto& row : *rows(*response)) all.push_back(std::move(row));
+    if (response->next().empty()) return all;
+    page.set_after(response->next());
+  }
+}
+
+class LocalSource final : public DataSource {
+ public:
+  LocalSource(std::string path, std::unique_ptr<views::Reader> reader)
+      : path_(std::move(path)), reader_(std::move(reader)) {}
+
+  absl::StatusOr<std::vector<v1::JobRow>> Jobs(const v1::JobFilter& filter) override {
+    v1::ListJobsRequest request;
+    *request.mutable_filter() = filter;
+    return AllPages<v1::JobRow>(
+        [&](const v1::Page& page) {
+          *request.mutable_page() = page;
+          return reader_->ListJobs(request);
+        },
+        [](auto& response) { return response.mutable_jobs(); });
+  }
+  absl::StatusOr<std::vector<v1::CurveRow>> Curves(const v1::JobFilter& filter) override {
+    v1::ListCurvesRequest request;
+    *request.mutable_filter() = filter;
+    return AllPages<v1::CurveRow>(
+        [&](const v1::Page& page) {
+          *request.mutable_page() = page;
+          return reader_->ListCurves(request);
+        },
+        [](auto& response) { return response.mutable_rows(); });
+  }
+  absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(
+      const v1::JobFilter& filter) override {
+    v1::ListHeadAblationsRequest request;
+    *request.mutable_filter() = filter;
+    return AllPages<v1::HeadAblationRow>(
+        [&](const v1::Page& page) {
+          *request.mutable_page() = page;
+          return reader_->ListHeadAblations(request);
+        },
+        [](auto& response) { return response.mutable_rows(); });
+  }
+  absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) override {
+    v1::ListAttemptsRequest request;
+    *request.mutable_filter() = filter;
+    auto response = reader_->ListAttempts(request);
+    if (!response.ok()) return OfFile(response.status());
+    return std::vector<v1::AttemptRow>(response->attempts().begin(), response->attempts().end());
+  }
+  absl::StatusOr<std::vector<v1::WorkerRow>> Workers() override {
+    auto response = reader_->ListWorkers();
+    if (!response.ok()) return OfFile(response.status());
+    std::vector<v1::WorkerRow> rows(response->workers().begin(), response->workers().end());
+    // Nobody serves the file: whatever it says, nobody is connected.
+    for (v1::WorkerRow& row : rows) row.set_state("offline");
+    return rows;
+  }
+  absl::StatusOr<std::vector<v1::Sweep>> Sweeps() override {
+    v1::ListSweepsRequest request;
+    return AllPages<v1::Sweep>(
+        [&](const v1::Page& page) {
+          *request.mutable_page() = page;
+          return reader_->ListSweeps(request);
+        },
+        [](auto& response) { return response.mutable_sweeps(); });
+  }
+  absl::StatusOr<v1::Sweep> Sweep(const std::string& sweep) override {
+    auto found = reader_->GetSweep(sweep);
+    if (!found.ok()) return OfFile(found.status());
+    return found;
+  }
+  absl::StatusOr<std::vector<v1::LogPart>> Log(const std::string& job, int attempt) override {
+    auto parts = reader_->ReadLog(job, attempt, 0);
+    if (!parts.ok()) return OfFile(parts.status());
+    return parts;
+  }
+  std::string Description() const override { return Concat(path_, " (nobody serves it)"); }
+
+ private:
+  std::string path_;
+  std::unique_ptr<views::Reader> reader_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DataSource>> OpenFile(const std::string& path) {
+  auto reader = views::Reader::Open(path);
+  if (!reader.ok()) return OfFile(reader.status());
+  return std::make_unique<LocalSource>(path, *std::move(reader));
+}
+
+}  // namespace pelab::client

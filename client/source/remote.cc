@@ -1,0 +1,194 @@
+#include "client/source/remote.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <utility>
+
+#include "core/rpc/address.h"
+#include "core/rpc/status.h"
+#include "core/views/reader.h"
+#include "core/views/text.h"
+#include "pelab/v1/results.grpc.pb.h"
+#include "pelab/v1/sweeps.grpc.pb.h"
+
+namespace pelab::client {
+namespace {
+
+constexpr std::chrono::seconds kDeadline{30};
+constexpr int kPageRows = 5000;  // far below the message limit, whatever a row holds
+
+class RemoteCoordinator final : public Coordinator {
+ public:
+  RemoteCoordinator(std::string address, const std::shared_ptr<grpc::Channel>& channel)
+      : address_(std::move(address)),
+        sweeps_(v1::Sweeps::NewStub(channel)),
+        results_(v1::Results::NewStub(channel)) {}
+
+  absl::StatusOr<std::vector<v1::JobRow>> Jobs(const v1::JobFilter& filter) override {
+    return AllPages<v1::JobRow, v1::ListJobsRequest, v1::ListJobsResponse>(
+        filter, &v1::Results::Stub::ListJobs, [](auto& r) { return r.mutable_jobs(); });
+  }
+  absl::StatusOr<std::vector<v1::CurveRow>> Curves(const v1::JobFilter& filter) override {
+    return AllPages<v1::CurveRow, v1::ListCurvesRequest, v1::ListCurvesResponse>(
+        filter, &v1::Results::Stub::ListCurves, [](auto& r) { return r.mutable_rows(); });
+  }
+  absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(
+      const v1::JobFilter& filter) override {
+    return AllPages<v1::HeadAblationRow, v1::ListHeadAblationsRequest,
+                    v1::ListHeadAblationsResponse>(filter, &v1::Results::Stub::ListHeadAblations,
+                                                   [](auto& r) { return r.mutable_rows(); });
+  }
+  absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) override {
+    v1::ListAttemptsRequest request;
+    *request.mutable_filter() = filter;
+    v1::ListAttemptsResponse response;
+    absl::Status status = Call(*results_, &v1::Results::Stub::ListAttempts, request, response);
+    if (!status.ok()) return status;
+    return std::vector<v1::AttemptRow>(response.attempts().begin(), response.attempts().end());
+  }
+  absl::StatusOr<std::vector<v1::WorkerRow>> Workers() override {
+    v1::ListWorkersResponse response;
+    absl::Status status =
+        Call(*results_, &v1::Results::Stub::ListWorkers, v1::ListWorkersRequest(), response);
+    if (!status.ok()) return status;
+    return std::vector<v1::WorkerRow>(response.workers().begin(), response.workers().end());
+  }
+  absl::StatusOr<std::vector<v1::Sweep>> Sweeps() override {
+    std::vector<v1::Sweep> all;
+    v1::ListSweepsRequest request;
+    request.mutable_page()->set_limit(kPageRows);
+    for (;;) {
+      v1::ListSweepsResponse response;
+      absl::Status status = Call(*sweeps_, &v1::Sweeps::Stub::ListSweeps, request, response);
+      if (!status.ok()) return status;
+      for (auto& sweep : *response.mutable_sweeps()) all.push_back(std::move(sweep));
+      if (response.next().empty()) return all;
+      request.mutable_page()->set_after(response.next());
+    }
+  }
+  absl::StatusOr<v1::Sweep> Sweep(const std::string& sweep) override {
+    v1::GetSweepRequest request;
+    request.mutable_sweep()->set_sweep(sweep);
+    return Answer<v1::Sweep>(*sweeps_, &v1::Sweeps::Stub::GetSweep, request);
+  }
+  absl::StatusOr<std::vector<v1::LogPart>> Log(const std::string& job, int attempt) override {
+    std::vector<v1::LogPart> parts;
+    absl::Status status = ReadLog(
+        job, attempt, /*follow=*/false, [&](const v1::LogPart& part) { parts.push_back(part); },
+        nullptr);
+    if (!status.ok()) return status;
+    return parts;
+  }
+
+  absl::StatusOr<v1::PreviewResponse> Preview(const v1::PreviewRequest& request) override {
+    return Answer<v1::PreviewResponse>(*sweeps_, &v1::Sweeps::Stub::Preview, request);
+  }
+  absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request) override {
+    return Answer<v1::SubmitResponse>(*sweeps_, &v1::Sweeps::Stub::Submit, request);
+  }
+  absl::StatusOr<v1::CancelResponse> Cancel(const v1::CancelRequest& request) override {
+    return Answer<v1::CancelResponse>(*sweeps_, &v1::Sweeps::Stub::Cancel, request);
+  }
+  absl::Status Watch(const std::string& sweep,
+                     const std::function<void(const v1::SweepUpdate&)>& on_update,
+                     Canceller* canceller) override {
+    v1::WatchSweepRequest request;
+    request.mutable_sweep()->set_sweep(sweep);
+    grpc::ClientContext
+        context;  // no deadline: it lasts as long as the sweep; keepalive finds a dead peer
+    auto stream = sweeps_->WatchSweep(&context, request);
+    return ReadStream<v1::SweepUpdate>(context, *stream, on_update, canceller);
+  }
+  absl::Status FollowLog(const std::string& job, int attempt,
+                         const std::function<void(const v1::LogPart&)>& on_part,
+                         Canceller* canceller) override {
+    return ReadLog(job, attempt, /*follow=*/true, on_part, canceller);
+  }
+  std::string Description() const override { return Concat("the coordinator at ", address_); }
+
+ private:
+  // UNAVAILABLE names the address: the connection was lost.
+  absl::Status Convert(const grpc::Status& status) const {
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+      return absl::UnavailableError(Concat("lost the coordinator at ", address_));
+    }
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      return absl::DeadlineExceededError(Concat(
+          "the coordinator at ", address_, " did not answer within ", kDeadline.count(), " s"));
+    }
+    return rpc::FromGrpc(status);
+  }
+
+  template <typename Stub, typename Method, typename Request, typename Response>
+  absl::Status Call(Stub& stub, Method method, const Request& request, Response& response) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+    return Convert((stub.*method)(&context, request, &response));
+  }
+  template <typename Response, typename Stub, typename Method, typename Request>
+  absl::StatusOr<Response> Answer(Stub& stub, Method method, const Request& request) {
+    Response response;
+    absl::Status status = Call(stub, method, request, response);
+    if (!status.ok()) return status;
+    return response;
+  }
+  template <typename Row, typename Request, typename Response, typename Method, typename Rows>
+  absl::StatusOr<std::vector<Row>> AllPages(const v1::JobFilter& filter, Method method, Rows rows) {
+    std::vector<Row> all;
+    Request request;
+    *request.mutable_filter() = filter;
+    request.mutable_page()->set_limit(kPageRows);
+    for (;;) {
+      Response response;
+      absl::Status status = Call(*results_, method, request, response);
+      if (!status.ok()) return status;
+      for (auto& row : *rows(response)) all.push_back(std::move(row));
+      if (response.next().empty()) return all;
+      request.mutable_page()->set_after(response.next());
+    }
+  }
+  template <typename Message, typename Stream>
+  absl::Status ReadStream(grpc::ClientContext& context, Stream& stream,
+                          const std::function<void(const Message&)>& on_message,
+                          Canceller* canceller) {
+    if (canceller != nullptr) canceller->Set([&context] { context.TryCancel(); });
+    Message message;
+    while (stream.Read(&message)) on_message(message);
+    if (canceller != nullptr) canceller->Set(nullptr);
+    const grpc::Status status = stream.Finish();
+    if (canceller != nullptr && canceller->cancelled()) return absl::CancelledError("stopped");
+    return Convert(status);
+  }
+  absl::Status ReadLog(const std::string& job, int attempt, bool follow,
+                       const std::function<void(const v1::LogPart&)>& on_part,
+                       Canceller* canceller) {
+    v1::ReadLogRequest request;
+    request.set_job(job);
+    request.set_attempt(attempt);
+    request.set_follow(follow);
+    grpc::ClientContext context;
+    if (!follow) context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+    auto stream = results_->ReadLog(&context, request);
+    return ReadStream<v1::LogPart>(context, *stream, on_part, canceller);
+  }
+
+  std::string address_;
+  std::unique_ptr<v1::Sweeps::Stub> sweeps_;
+  std::unique_ptr<v1::Results::Stub> results_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Coordinator>> ConnectTo(const std::string& address,
+                                                       const rpc::ClientSecurity& security,
+                                                       absl::Duration timeout,
+                                                       rpc::OnRefusal on_refusal) {
+  absl::StatusOr<rpc::Address> parsed = rpc::ParseAddress(address);
+  if (!parsed.ok()) return parsed.status();
+  auto channel = rpc::Connect(*parsed, security, timeout, on_refusal);
+  if (!channel.ok()) return channel.status();
+  return std::make_unique<RemoteCoordinator>(address, *channel);
+}
+
+}  // namespace pelab::client

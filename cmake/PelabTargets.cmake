@@ -1,0 +1,59 @@
+# The project's compile flags and the few functions with which every folder declares its targets.
+
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)  # `pelab run` finds its siblings beside it
+
+find_program(PELAB_CCACHE ccache)
+if(PELAB_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PELAB_CCACHE})
+endif()
+find_program(PELAB_MOLD mold)
+if(PELAB_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+if(PELAB_SANITIZE)
+  add_compile_options(-fsanitize=${PELAB_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${PELAB_SANITIZE})
+endif()
+
+add_library(pelab_flags INTERFACE)
+target_compile_features(pelab_flags INTERFACE cxx_std_20)
+target_compile_options(pelab_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(pelab_flags INTERFACE -Wno-restrict)  # false alarms on std::string (GCC bug 105651)
+endif()
+target_include_directories(pelab_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+target_compile_definitions(pelab_flags INTERFACE PELAB_VERSION="${PROJECT_VERSION}")
+
+# pelab_library(NAME SOURCES… DEPS…): a static library.
+function(pelab_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(ARG_SOURCES)
+    add_library(${name} STATIC ${ARG_SOURCES})
+    target_link_libraries(${name} PUBLIC pelab_flags ${ARG_DEPS})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE pelab_flags ${ARG_DEPS})
+  endif()
+endfunction()
+
+# pelab_binary(NAME SOURCES… DEPS…): an installed program.
+function(pelab_binary name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE pelab_flags ${ARG_DEPS})
+  install(TARGETS ${name} RUNTIME)
+endfunction()
+
+# pelab_test(NAME SOURCES… DEPS…): one GoogleTest binary; each of its cases is a ctest test.
+function(pelab_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE pelab_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_compile_definitions(${name} PRIVATE PELAB_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  gtest_discover_tests(${name} PROPERTIES TIMEOUT 120 DISCOVERY_TIMEOUT 60)
+endfunction()

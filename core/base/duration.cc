@@ -1,0 +1,48 @@
+#include "core/base/duration.h"
+
+#include <cstdint>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace pelab {
+
+absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text, absl::string_view what) {
+  absl::Duration duration;
+  // absl also reads "0", "inf" and signs; a bare number has no unit and would be guessed at.
+  if (!absl::ParseDuration(text, &duration) || duration <= absl::ZeroDuration() ||
+      duration == absl::InfiniteDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("invalid ", what, " \"", text,
+                     "\"; allowed: a time above 0 with its unit, such as 500ms, 5s, 2m or 1h"));
+  }
+  return duration;
+}
+
+absl::StatusOr<std::uint64_t> ParseByteSize(absl::string_view text, absl::string_view what) {
+  absl::string_view digits(text.data(), text.size());
+  std::uint64_t unit = 1;
+  if (absl::ConsumeSuffix(&digits, "KiB")) {
+    unit = std::uint64_t{1} << 10;
+  } else if (absl::ConsumeSuffix(&digits, "MiB")) {
+    unit = std::uint64_t{1} << 20;
+  } else if (absl::ConsumeSuffix(&digits, "GiB")) {
+    unit = std::uint64_t{1} << 30;
+  } else if (absl::ConsumeSuffix(&digits, "TiB")) {
+    unit = std::uint64_t{1} << 40;
+  }
+  constexpr std::uint64_t kMax = std::uint64_t{1} << 60;
+  std::uint64_t count = 0;
+  const bool plain =
+      !digits.empty() && digits.find_first_not_of("0123456789") == absl::string_view::npos;
+  if (!plain || !absl::SimpleAtoi(digits, &count) || count == 0 || count > kMax / unit) {
+    return absl::InvalidArgumentError(absl::StrCat("invalid ", what, " \"", text,
+                                                   "\"; allowed: a whole number of bytes above 0, "
+                                                   "or with a unit such as 64KiB, 256MiB or 2GiB"));
+  }
+  return count * unit;
+}
+
+}  // namespace pelab

@@ -1,0 +1,19 @@
+// Durations on command lines.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace pelab {
+
+// "500ms", "5s", "1.5h", "2m", "1h30m": a positive time with a unit (ms, s, m, h). INVALID_ARGUMENT
+// names `what` (the flag), the value and what is allowed.
+absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text, absl::string_view what);
+
+// "256MiB", "2GiB", "64KiB", "1000000": a size in bytes, of 1 byte to 2^60. The same errors.
+absl::StatusOr<std::uint64_t> ParseByteSize(absl::string_view text, absl::string_view what);
+
+}  // namespace pelab

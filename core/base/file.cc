@@ -1,0 +1,101 @@
+#include "core/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/ids.h"
+#include "core/base/status.h"
+
+namespace pelab {
+
+namespace fs = std::filesystem;
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
+  if (S_ISDIR(info.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read ", path, ": it is a directory; a file is expected"));
+  }
+  std::string data;
+  char buffer[64 << 10];
+  while (true) {
+    const ssize_t got = read(fd.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
+    if (got == 0) return data;
+    data.append(buffer, static_cast<std::size_t>(got));
+    if (data.size() > max_bytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(path, " is longer than ", max_bytes, " bytes, the most allowed"));
+    }
+  }
+}
+
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view data, unsigned mode) {
+  const std::string temporary = absl::StrCat(path, ".", absl::Hex(RandomToken()), ".tmp");
+  absl::Status status = [&]() -> absl::Status {
+    UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot create ", temporary));
+    PELAB_RETURN_IF_ERROR(WriteAll(fd.get(), data, temporary));
+    if (fsync(fd.get()) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync ", temporary));
+    if (rename(temporary.c_str(), path.c_str()) != 0) {
+      return ErrnoStatus(errno, absl::StrCat("cannot replace ", path));
+    }
+    return FsyncDirectory(DirectoryOf(path));
+  }();
+  if (!status.ok()) unlink(temporary.c_str());
+  return status;
+}
+
+absl::StatusOr<UniqueFd> OpenForAppend(const std::string& path, unsigned mode) {
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, mode));
+  if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
+  return fd;
+}
+
+absl::Status WriteAll(int fd, absl::string_view data, absl::string_view path) {
+  while (!data.empty()) {
+    const ssize_t written = write(fd, data.data(), data.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return ErrnoStatus(errno, absl::StrCat("cannot write ", path));
+    data.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FsyncDirectory(const std::string& directory) {
+  UniqueFd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || fsync(fd.get()) != 0)
+    return ErrnoStatus(errno, absl::StrCat("cannot sync directory ", directory));
+  return absl::OkStatus();
+}
+
+absl::Status CreateDirectories(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot create directory ", path));
+  return absl::OkStatus();
+}
+
+absl::Status RemoveAll(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot remove ", path));
+  return absl::OkStatus();
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+}  // namespace pelab

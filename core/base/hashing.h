@@ -1,0 +1,21 @@
+// Hashes of files (core/base/sha256.h has the hash itself).
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/base/sha256.h"
+
+namespace pelab {
+
+// What a file holds: its hash and how many bytes were hashed.
+struct FileHash {
+  std::string sha256;
+  std::size_t bytes = 0;
+};
+// Reads the file once, in pieces. NOT_FOUND where there is none, else INTERNAL with the system's
+// reason.
+absl::StatusOr<FileHash> Sha256File(const std::string& path);
+
+}  // namespace pelab

@@ -1,0 +1,98 @@
+#include "core/base/logging.h"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+
+namespace pelab {
+namespace {
+
+void AppendJsonString(absl::string_view text, std::string* out) {
+  *out += '"';
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      *out += '\\';
+      *out += c;
+    } else if (c == '\n') {
+      *out += "\\n";
+    } else if (byte < 0x20 || byte == 0x7F) {
+      absl::StrAppendFormat(out, "\\u%04x", byte);
+    } else {
+      *out += c;
+    }
+  }
+  *out += '"';
+}
+
+class JsonFormatter final : public spdlog::formatter {
+ public:
+  explicit JsonFormatter(std::string program) : program_(std::move(program)) {}
+
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& destination) override {
+    const auto level = spdlog::level::to_string_view(message.level);
+    std::string line = absl::StrCat(
+        "{\"time\":\"",
+        absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::FromChrono(message.time),
+                         absl::UTCTimeZone()),
+        "\",\"level\":\"", absl::string_view(level.data(), level.size()), "\",\"program\":");
+    AppendJsonString(program_, &line);
+    line += ",\"message\":";
+    AppendJsonString({message.payload.data(), message.payload.size()}, &line);
+    line += "}\n";
+    destination.append(line.data(), line.data() + line.size());
+  }
+
+  std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<JsonFormatter>(program_);
+  }
+
+ private:
+  const std::string program_;
+};
+
+constexpr std::array<std::pair<absl::string_view, spdlog::level::level_enum>, 6> kLevels = {{
+    {"trace", spdlog::level::trace},
+    {"debug", spdlog::level::debug},
+    {"info", spdlog::level::info},
+    {"warning", spdlog::level::warn},
+    {"error", spdlog::level::err},
+    {"off", spdlog::level::off},
+}};
+
+}  // namespace
+
+absl::Status SetUpLogging(absl::string_view program, const LogOptions& options) {
+  const auto* level = kLevels.begin();
+  while (level != kLevels.end() && level->first != options.level) ++level;
+  if (level == kLevels.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown log level \"", options.level,
+                     "\"; allowed: trace, debug, info, warning, error, off"));
+  }
+  if (options.format != "text" && options.format != "json") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown log format \"", options.format, "\"; allowed: text, json"));
+  }
+  auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
+  auto logger = std::make_shared<spdlog::logger>(std::string(program), std::move(sink));
+  if (options.format == "json") {
+    logger->set_formatter(std::make_unique<JsonFormatter>(std::string(program)));
+  } else {
+    logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %n: %v");
+  }
+  logger->set_level(level->second);
+  logger->flush_on(spdlog::level::trace);
+  spdlog::set_default_logger(std::move(logger));
+  return absl::OkStatus();
+}
+
+}  // namespace pelab

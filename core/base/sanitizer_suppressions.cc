@@ -1,0 +1,35 @@
+// Built into every program of a sanitizer build, and into no other: what not to report. Distributions ship gRPC and
+// Abseil without instrumentation, so ThreadSanitizer cannot see how they order their accesses, and takes memory that is
+// handed from one thread to another inside them for a race. Nothing of this project is named here.
+extern "C" const char* __lsan_default_suppressions();
+extern "C" const char* __tsan_default_suppressions();
+
+// gRPC's resolver keeps what it has parsed of /etc/resolv.conf.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libcares.so\n"; }
+
+extern "C" const char* __tsan_default_suppressions() {
+  return R"(
+called_from_lib:libgrpc.so
+called_from_lib:libgrpc++.so
+called_from_lib:libgpr.so
+called_from_lib:libupb.so
+called_from_lib:libcares.so
+called_from_lib:libssl.so
+called_from_lib:libcrypto.so
+called_from_lib:libabsl_status.so
+called_from_lib:libabsl_statusor.so
+called_from_lib:libabsl_strings.so
+called_from_lib:libabsl_cord.so
+called_from_lib:libabsl_synchronization.so
+called_from_lib:libabsl_graphcycles_internal.so
+race:libgrpc.so
+race:libgrpc++.so
+race:libupb.so
+race:libabsl_
+race:^grpc::
+race:grpc_core::
+race:google::protobuf::internal::
+mutex:libabsl_
+deadlock:libgrpc
+)";
+}

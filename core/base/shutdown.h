@@ -1,0 +1,69 @@
+// When a program has to end: SIGTERM, SIGINT, or the death of the process that started it
+// (`--parent-fd`).
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/base/mutex.h"
+#include "core/base/unique_fd.h"
+
+namespace pelab {
+
+// Turns the ways of being asked to end into one event. Create it in main before any other thread:
+// it blocks SIGTERM and SIGINT for the calling thread and all threads that are started later,
+// ignores SIGPIPE, and reads the signals on a thread of its own. Thread-safe.
+class ShutdownSignal {
+ public:
+  // `reason` is for people ("SIGTERM", "parent ended"); `count` is 1 the first time, so that a
+  // second Ctrl-C can mean more. Runs on the watching thread, or on Request's.
+  using Callback = std::function<void(absl::string_view reason, int count)>;
+
+  ShutdownSignal();
+  ~ShutdownSignal();
+  ShutdownSignal(const ShutdownSignal&) = delete;
+  ShutdownSignal& operator=(const ShutdownSignal&) = delete;
+
+  // Treats end-of-file (or an error) on `fd` as the request to end; takes ownership and marks it
+  // close-on-exec. At most one parent. INVALID_ARGUMENT where `fd` is not open.
+  absl::Status WatchParent(int fd);
+
+  // Called at every request from now on; at once (on the caller's thread) where one has been made
+  // already. Replaces the callback before, which no longer runs once this returns; null for none.
+  // Not to be called from within a callback.
+  void OnRequest(Callback callback);
+
+  // Asks to end from within the program.
+  void Request(absl::string_view reason);
+
+  bool requested() const { return count_.load(std::memory_order_acquire) > 0; }
+  std::string reason() const;  // of the first request; "" before it
+  void Wait() const;
+  bool WaitFor(absl::Duration timeout) const;  // whether one has been made
+  // Readable from the first request on; never read from it. For poll loops.
+  int fd() const { return requested_event_.get(); }
+
+ private:
+  void Watch();
+  void Wake();
+
+  UniqueFd signals_;
+  UniqueFd wake_;  // ends or refreshes the watching thread's poll
+  UniqueFd requested_event_;
+  std::atomic<int> count_{0};
+  std::atomic<bool> stop_{false};
+  Mutex calling_;  // held while a callback runs; taken before mutex_
+  mutable Mutex mutex_;
+  UniqueFd parent_ ABSL_GUARDED_BY(mutex_);
+  std::string reason_ ABSL_GUARDED_BY(mutex_);
+  Callback callback_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace pelab

@@ -1,0 +1,92 @@
+// How the catalog's tables are put together: one function a group of fields, and short constructors
+// for their rows. Private to core/catalog; everybody else reads catalog.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/catalog/catalog.h"
+
+namespace pelab::catalog {
+
+// Rows in the order of resolution: a condition or a derived default may only look at rows before
+// its own.
+std::vector<Field> ModelFields();     // model.*
+std::vector<Field> TrainFields();     // train.*
+std::vector<Field> PeFields();        // pe.*, each owned by one PE
+std::vector<Field> TaskFields();      // task.*
+std::vector<Field> AnalysisFields();  // owned by one analysis
+
+using Rules = std::vector<DefaultRule>;
+
+inline Value Whole(std::int64_t value) { return Value(value); }
+inline Value Text(std::string_view value) { return Value(std::string(value)); }
+inline Rules Always(Value value) { return {{"", "", "", std::move(value)}}; }
+inline Rules PublishedOr(Value published, Value otherwise) {
+  return {{"published", "", "", std::move(published)}, {"", "", "", std::move(otherwise)}};
+}
+
+struct Range {
+  double min;
+  double max;
+  bool min_exclusive = false;
+  bool max_exclusive = false;
+};
+
+inline Field MakeField(std::string_view name, std::string_view owner, FieldType type,
+                       Rules defaults, std::string_view help) {
+  Field field;
+  field.name = name;
+  field.owner = owner;
+  field.type = type;
+  field.defaults = std::move(defaults);
+  field.help = help;
+  return field;
+}
+inline Field BoolField(std::string_view name, std::string_view owner, Rules defaults,
+                       std::string_view help) {
+  return MakeField(name, owner, FieldType::kBool, std::move(defaults), help);
+}
+inline Field NumberField(std::string_view name, std::string_view owner, FieldType type, Range range,
+                         Rules defaults, std::string_view unit, std::string_view help) {
+  Field field = MakeField(name, owner, type, std::move(defaults), help);
+  field.min = range.min;
+  field.max = range.max;
+  field.min_exclusive = range.min_exclusive;
+  field.max_exclusive = range.max_exclusive;
+  field.unit = unit;
+  return field;
+}
+inline Field IntField(std::string_view name, std::string_view owner, double min, double max,
+                      Rules defaults, std::string_view unit, std::string_view help) {
+  return NumberField(name, owner, FieldType::kInt, {min, max}, std::move(defaults), unit, help);
+}
+inline Field RealField(std::string_view name, std::string_view owner, Range range, Rules defaults,
+                       std::string_view unit, std::string_view help) {
+  return NumberField(name, owner, FieldType::kReal, range, std::move(defaults), unit, help);
+}
+inline Field ChoiceField(std::string_view name, std::string_view owner,
+                         std::vector<std::string_view> choices, Rules defaults,
+                         std::string_view help) {
+  Field field = MakeField(name, owner, FieldType::kChoice, std::move(defaults), help);
+  field.choices = std::move(choices);
+  return field;
+}
+
+inline Field Switch(Field field) {
+  field.is_switch = true;
+  return field;
+}
+inline Field Derived(Field field, Value (*from)(const Values&)) {
+  field.derived_default = from;
+  return field;
+}
+inline Field When(Condition condition, Field field) {
+  field.applies_when = condition;
+  return field;
+}
+
+}  // namespace pelab::catalog

@@ -1,0 +1,106 @@
+// task.*: what decides a job's data set and labels. Sizes scale with task.length from the paper's
+// at 128 tokens.
+#include <algorithm>
+
+#include "core/catalog/tables.h"
+
+namespace pelab::catalog {
+namespace {
+
+constexpr double kMaxSeed = 9007199254740991.0;  // 2^53 - 1: exact in JSON
+constexpr double kMaxExamples = 1e9;
+
+// floor(numerator * length / denominator), at least `least`.
+Value Scaled(const Values& values, std::int64_t numerator, std::int64_t denominator,
+             std::int64_t shrink, std::int64_t least) {
+  const std::int64_t length = std::get<std::int64_t>(values.at("task.length"));
+  return std::max(least, numerator * (length - shrink) / denominator);
+}
+Value DefaultDistance(const Values& values) { return Scaled(values, 70, 127, 1, 2); }
+Value DefaultSegment(const Values& values) { return Scaled(values, 25, 128, 0, 1); }
+Value DefaultContent(const Values& values) { return Scaled(values, 120, 128, 0, 1); }
+Value DefaultCount(const Values& values) { return Scaled(values, 100, 128, 0, 1); }
+Value JobSeed(const Values& values) { return values.at("seed"); }
+
+Rules Examples(std::int64_t distance, std::int64_t otherwise) {
+  return {{"", "", "distance", Whole(distance)}, {"", "", "", Whole(otherwise)}};
+}
+
+std::vector<Field> CommonFields() {
+  return {
+      Switch(ChoiceField("task.definition", "", {"clean", "published"},
+                         PublishedOr(Text("published"), Text("clean")),
+                         "how sequences are made: without padding or chance triggers, or as the "
+                         "authors' generator does")),
+      IntField("task.length", "", 2, 8192, Always(Whole(128)), "tokens",
+               "tokens in a sequence, padding included"),
+      IntField("task.vocabulary", "", 8, 1000000, Always(Whole(574)), "tokens",
+               "token ids: 0 is padding, 1 to 4 are set apart, the others are words"),
+      Derived(IntField("task.data_seed", "", 0, kMaxSeed, {}, "",
+                       "seed of the data set; the job's seed by default"),
+              JobSeed),
+      IntField("task.train_examples", "", 1, kMaxExamples, Examples(70000, 35000), "examples",
+               "training examples"),
+      IntField("task.test_examples", "", 1, kMaxExamples, Examples(30000, 15000), "examples",
+               "test examples"),
+      Switch(ChoiceField("task.split", "", {"disjoint", "random"},
+                         PublishedOr(Text("random"), Text("disjoint")),
+                         "disjoint: no test sequence is a training sequence; random: a permutation "
+                         "seeded with 42")),
+      Switch(ChoiceField("task.label_space", "", {"exact", "vocabulary"},
+                         PublishedOr(Text("vocabulary"), Text("exact")),
+                         "classes: the labels that occur, or every token id")),
+      Switch(ChoiceField("task.scored_classes", "", {"all", "nonzero"},
+                         PublishedOr(Text("nonzero"), Text("all")),
+                         "nonzero leaves examples of class 0 out of loss and accuracy")),
+  };
+}
+
+std::vector<Field> DistanceFields() {
+  const Condition clean = {"task.definition", "clean"};
+  const Condition published = {"task.definition", "published"};
+  return {
+      When(clean,
+           Derived(IntField("task.max_distance", "distance", 2, 8191, {}, "tokens",
+                            "largest distance between the triggers; 70(length - 1)/127 by default"),
+                   DefaultDistance)),
+      When(published, Derived(IntField("task.max_segment", "distance", 1, 8192, {}, "tokens",
+                                       "largest number of words before and after the triggers; "
+                                       "25 length/128 by default"),
+                              DefaultSegment)),
+      When(published, Derived(IntField("task.max_gap", "distance", 2, 8192, {}, "tokens",
+                                       "largest number of words between the triggers; "
+                                       "70(length - 1)/127 by default"),
+                              DefaultDistance)),
+      When(published,
+           Derived(IntField("task.truncate", "distance", 1, 8192, {}, "tokens",
+                            "sequences are cut to this before padding; 120 length/128 by "
+                            "default"),
+                   DefaultContent)),
+  };
+}
+
+std::vector<Field> CountingFields() {
+  return {
+      IntField("task.triggers", "counting", 1, 999994, Always(Whole(30)), "tokens",
+               "words that count as triggers"),
+      When({"task.definition", "published"},
+           Derived(IntField("task.content_length", "counting", 1, 8192, {}, "tokens",
+                            "words in a sequence, the rest is padding; 120 length/128 by default"),
+                   DefaultContent)),
+      Derived(IntField("task.max_count", "counting", 1, 8192, {}, "tokens",
+                       "largest number of triggers in a sequence; 100 length/128 by default"),
+              DefaultCount),
+  };
+}
+
+}  // namespace
+
+std::vector<Field> TaskFields() {
+  std::vector<Field> fields = CommonFields();
+  for (Field& field : DistanceFields()) fields.push_back(std::move(field));
+  for (Field& field : CountingFields()) fields.push_back(std::move(field));
+  return fields;
+}
+
+}  // namespace pelab::catalog

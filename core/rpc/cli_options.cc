@@ -1,0 +1,41 @@
+#include "core/rpc/cli_options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace pelab::rpc {
+
+void AddLoggingFlags(CLI::App& app, LogOptions* options) {
+  app.add_option("--log-format", options->format, "Log lines on standard error: text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  app.add_option("--log-level", options->level, "Least level that is logged")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}))
+      ->capture_default_str();
+}
+
+void AddClientSecurityFlags(CLI::App& app, ClientSecurity* security) {
+  app.add_flag("--tls", security->tls,
+               "Use TLS on a local address too (elsewhere it is the default)");
+  app.add_option("--tls-ca", security->tls_ca_file,
+                 "PEM file of the authorities to trust instead of the system's")
+      ->type_name("FILE");
+  app.add_option("--token-file", security->token_file,
+                 "File with the coordinator's token (default: PELAB_TOKEN)")
+      ->type_name("FILE");
+  app.add_flag("--insecure", security->insecure,
+               "Connect without TLS to an address on another machine");
+}
+
+void AddServerSecurityFlags(CLI::App& app, ServerSecurity* security) {
+  app.add_option("--tls-cert", security->tls_cert_file, "PEM file of the certificate and its chain")
+      ->type_name("FILE");
+  app.add_option("--tls-key", security->tls_key_file, "PEM file of the certificate's key")
+      ->type_name("FILE");
+  app.add_option("--token-file", security->token_file,
+                 "File with the token that every call must carry")
+      ->type_name("FILE");
+  app.add_flag("--insecure", security->insecure,
+               "Listen without TLS and token on an address that other machines can reach");
+}
+
+}  // namespace pelab::rpc

@@ -1,0 +1,76 @@
+#include "core/rpc/lock_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/file.h"
+#include "core/base/status.h"
+
+namespace pelab::rpc {
+namespace {
+
+constexpr std::size_t kMaxAddressBytes = 4096;
+
+// Readers hold a shared lock for some microseconds to see whether anybody holds the exclusive one.
+constexpr int kTries = 25;
+constexpr absl::Duration kPause = absl::Milliseconds(20);
+
+absl::StatusOr<std::string> ReadFirstLine(const std::string& path) {
+  PELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxAddressBytes));
+  const std::size_t end = text.find('\n');
+  return end == std::string::npos ? std::string()
+                                  : text.substr(0, end);  // no newline: half written
+}
+
+absl::Status HeldBy(const std::string& database, const std::string& path) {
+  const absl::StatusOr<std::string> address = ReadFirstLine(path);
+  return absl::FailedPreconditionError(absl::StrCat(database, " is already served by a coordinator",
+                                                    address.ok() && !address->empty()
+                                                        ? absl::StrCat(" at ", *address)
+                                                        : " that is just starting"));
+}
+
+}  // namespace
+
+std::string LockPath(const std::string& database) { return absl::StrCat(database, ".lock"); }
+
+absl::StatusOr<LockFile> LockFile::Acquire(const std::string& database) {
+  std::string path = LockPath(database);
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
+  for (int tries = 0; flock(fd.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      return ErrnoStatus(errno, absl::StrCat("cannot lock ", path));
+    if (tries == kTries) return HeldBy(database, path);
+    absl::SleepFor(kPause);
+  }
+  if (ftruncate(fd.get(), 0) != 0) return ErrnoStatus(errno, absl::StrCat("cannot write ", path));
+  return LockFile(std::move(path), std::move(fd));
+}
+
+absl::Status LockFile::WriteAddress(const std::string& address) {
+  const std::string line = absl::StrCat(address, "\n", getpid(), "\n");
+  if (ftruncate(fd_.get(), 0) != 0 || lseek(fd_.get(), 0, SEEK_SET) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("cannot write ", path_));
+  }
+  return WriteAll(fd_.get(), line, path_);
+}
+
+absl::StatusOr<std::optional<std::string>> ReadLiveAddress(const std::string& database) {
+  const std::string path = LockPath(database);
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd && errno == ENOENT) return std::nullopt;
+  if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
+  if (flock(fd.get(), LOCK_SH | LOCK_NB) == 0) return std::nullopt;
+  if (errno != EWOULDBLOCK) return ErrnoStatus(errno, absl::StrCat("cannot lock ", path));
+  PELAB_ASSIGN_OR_RETURN(std::string address, ReadFirstLine(path));
+  return std::optional<std::string>(std::move(address));
+}
+
+}  // namespace pelab::rpc

@@ -1,0 +1,30 @@
+// The one conversion between absl::Status and grpc::Status. Violations travel with them: as the
+// payload of that type on one side, as binary error details on the other. Thread-safe.
+#pragma once
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace grpc {
+class Status;
+}  // namespace grpc
+
+namespace pelab::v1 {
+class Violations;
+}  // namespace pelab::v1
+
+namespace pelab::rpc {
+
+inline constexpr absl::string_view kViolationsUrl = "pelab.v1.Violations";
+
+grpc::Status ToGrpc(const absl::Status& status);
+absl::Status FromGrpc(const grpc::Status& status);
+
+// INVALID_ARGUMENT with the violations attached; the message is their sentences, one a line.
+absl::Status ViolationsError(const v1::Violations& violations);
+// The violations of a status; nullopt where it has none.
+std::optional<v1::Violations> GetViolations(const absl::Status& status);
+
+}  // namespace pelab::rpc

@@ -1,0 +1,78 @@
+#include "core/spec/sweep.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/sha256.h"
+#include "core/spec/sweep_checker.h"
+#include "core/spec/sweep_reader.h"
+
+namespace pelab::spec {
+namespace {
+
+using catalog::Field;
+
+// "rope(base=500)": what of the PE differs from its default under this protocol.
+std::string PeLabel(const Job& job, std::string_view protocol) {
+  catalog::Values resolved = WithCoordinates(job);
+  std::string parameters;
+  for (const Field& field : catalog::Fields()) {
+    const auto value = job.values.find(field.name);
+    if (field.owner != job.pe || value == job.values.end()) continue;
+    if (value->second == catalog::DefaultOf(field, protocol, job.pe, job.task, resolved)) continue;
+    parameters += (parameters.empty() ? "" : ",") +
+                  std::string(field.name.substr(field.name.find('.') + 1)) + "=" +
+                  catalog::ToText(value->second);
+  }
+  return parameters.empty() ? job.pe : job.pe + "(" + parameters + ")";
+}
+
+}  // namespace
+
+// Builds the Sweep of a plan that has no violations.
+class SweepParser {
+ public:
+  static Sweep Build(SweepPlan plan) {
+    Sweep sweep;
+    sweep.name_ = plan.name;
+    sweep.protocol_ = plan.protocol;
+    sweep.analyses_ = plan.analyses;
+    sweep.resources_ = plan.resources;
+    sweep.cells_ = plan.CountCells();
+    sweep.plan_ = std::make_shared<const SweepPlan>(std::move(plan));
+    return sweep;
+  }
+};
+
+std::optional<Cell> Sweep::At(std::uint64_t ordinal) const {
+  if (ordinal >= cells_) return std::nullopt;
+  const std::uint64_t seeds = plan_->seeds.count();
+  const Combination combination = plan_->CombinationAt(ordinal / seeds);
+  Job job = plan_->MakeJobOf(combination, plan_->seeds.At(ordinal % seeds));
+  if (IsRepeat(combination, job)) return std::nullopt;
+  const auto matches = [&](const ExcludeRule& rule) { return rule.Matches(job); };
+  if (std::any_of(plan_->rules.begin(), plan_->rules.end(), matches)) return std::nullopt;
+  Cell cell;
+  cell.ordinal = ordinal;
+  cell.pe_label = PeLabel(job, protocol_);
+  cell.protocol_label = catalog::ProtocolLabel(job.pe, job.task, job.values);
+  cell.canonical_json = ToCanonicalJson(job);
+  cell.key = Sha256Hex(cell.canonical_json);
+  cell.job = std::move(job);
+  return cell;
+}
+
+SweepResult ParseSweep(std::string_view document, const std::vector<Override>& overrides) {
+  Violations violations;
+  YamlResult yaml = ParseYaml(document, "document");
+  for (Violation& violation : yaml.violations) violations.Add(std::move(violation));
+  SweepReader reader(yaml.root.get(), overrides, &violations);
+  SweepPlan plan = reader.Read();
+  SweepChecker(plan, reader.unread_fields(), &violations).Check();
+  SweepResult result;
+  if (violations.empty()) result.sweep = SweepParser::Build(std::move(plan));
+  result.violations = violations.TakeSorted();
+  return result;
+}
+
+}  // namespace pelab::spec

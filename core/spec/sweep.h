@@ -1,0 +1,83 @@
+// Sweep documents: from YAML (or JSON, which is YAML) to jobs. Nothing is allocated for the jobs of
+// a sweep before their number is computed, overflow-checked and found within the limits. Pure
+// functions over text: thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/spec/canonical.h"
+
+namespace pelab::spec {
+
+inline constexpr std::uint64_t kMaxJobs = 1'000'000;  // cells of one sweep, excluded ones counted
+// Different (PE, task, axes) combinations of one sweep: each is checked while the document is read.
+inline constexpr std::uint64_t kMaxCombinations = 50'000;
+inline constexpr std::size_t kMaxDocumentBytes = 1 << 20;
+inline constexpr std::int64_t kMaxSeed = (std::int64_t{1} << 53) - 1;
+
+// `--set model.layers=4`: applied over the document, before defaults; the value is read as YAML.
+// `field` is a field's full name (it then replaces that field everywhere in the document, its axis
+// too), or name, protocol or seed. Of two for one field the later counts.
+struct Override {
+  std::string field;
+  std::string value;
+};
+
+struct Resources {
+  std::string device = "any";      // any | gpu | cpu
+  std::uint64_t memory_bytes = 0;  // 0: not said
+};
+
+// One cell of the product, ready to be stored.
+struct Cell {
+  std::uint64_t ordinal = 0;
+  Job job;
+  std::string
+      pe_label;  // the PE with what differs from the protocol's default: "rope", "rope(base=500)"
+  std::string protocol_label;  // "clean", "published" or "custom"
+  std::string canonical_json;
+  std::string key;  // lower-case hexadecimal SHA-256 of canonical_json
+};
+
+struct SweepPlan;
+
+// A checked sweep. Cheap to copy, immutable, thread-safe; holds the axes, not the cells.
+class Sweep {
+ public:
+  const std::string& name() const { return name_; }
+  const std::string& protocol() const { return protocol_; }
+  const std::vector<Analysis>& analyses() const { return analyses_; }
+  const Resources& resources() const { return resources_; }
+  // Cells of the product, excluded ones counted; at most kMaxJobs.
+  std::uint64_t cells() const { return cells_; }
+  // The cell at `ordinal` < cells(); nullopt where an `exclude` rule takes it out, and where an
+  // axis has no meaning for the job (pe.base for nope), which then stands only at that axis's first
+  // value. Seeds vary fastest, then tasks, PEs, then `axes` in the document's order.
+  std::optional<Cell> At(std::uint64_t ordinal) const;
+
+ private:
+  friend class SweepParser;
+  std::shared_ptr<const SweepPlan> plan_;
+  std::string name_;
+  std::string protocol_;
+  std::vector<Analysis> analyses_;
+  Resources resources_;
+  std::uint64_t cells_ = 0;
+};
+
+struct SweepResult {
+  std::optional<Sweep> sweep;
+  std::vector<Violation>
+      violations;  // in the order of the document; empty if and only if sweep is set
+};
+
+// Validates every distinct (PE, task, axes) combination once (not once a seed), so that a sweep
+// that parses has no cell that is invalid.
+SweepResult ParseSweep(std::string_view document, const std::vector<Override>& overrides = {});
+
+}  // namespace pelab::spec

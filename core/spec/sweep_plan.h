@@ -1,0 +1,85 @@
+// What a sweep document says, resolved to types but not to jobs: the axes of the product and how a
+// cell is made from its ordinal. Private to core/spec.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/spec/seed_set.h"
+#include "core/spec/sweep.h"
+#include "core/spec/yaml_value.h"
+
+namespace pelab::spec {
+
+// One field set to one value, by the document or the command line.
+struct Setting {
+  std::string field;
+  catalog::Value value;
+  Place place;
+};
+
+// A PE or task with the fields that its item sets.
+struct Item {
+  std::string name;
+  Place place;
+  std::vector<Setting> settings;
+};
+
+struct Axis {
+  std::string field;
+  Place place;
+  std::vector<Setting> values;
+};
+
+// A job is taken out when it matches every part that the rule has.
+struct ExcludeRule {
+  Place place;
+  std::set<std::string, std::less<>> pes;    // empty: any
+  std::set<std::string, std::less<>> tasks;  // empty: any
+  std::optional<SeedSet> seeds;
+  std::map<std::string, std::set<catalog::Value>, std::less<>> fields;
+
+  bool MatchesButSeed(const Job& job) const;
+  bool Matches(const Job& job) const;
+};
+
+// One choice of PE, task and a value of every axis.
+struct Combination {
+  const Item* pe = nullptr;
+  const Item* task = nullptr;
+  std::vector<const Setting*> axes;
+  std::vector<bool> at_first;  // whether each axis stands at its first value
+};
+
+struct SweepPlan {
+  std::string name;
+  std::string protocol = "clean";
+  std::vector<Item> pes;
+  std::vector<Item> tasks;
+  SeedSet seeds;
+  std::vector<Axis> axes;
+  std::vector<Setting> fixed;      // model.* and train.*
+  std::vector<Setting> overrides;  // from the command line: each wins over all of the above
+  std::vector<ExcludeRule> rules;
+  std::vector<Analysis> analyses;
+  Resources resources;
+
+  // Combinations and cells; the largest uint64 where the number does not fit.
+  std::uint64_t CountCombinations() const;
+  std::uint64_t CountCells() const;
+
+  Combination CombinationAt(std::uint64_t index) const;
+  // The setting of `field` that counts in this combination, null where nothing sets it.
+  const Setting* Find(const Combination& combination, std::string_view field) const;
+  Job MakeJobOf(const Combination& combination, std::int64_t seed) const;
+};
+
+// Whether an axis beyond its first value has no meaning for this job, so that the job already
+// stands elsewhere.
+bool IsRepeat(const Combination& combination, const Job& job);
+
+}  // namespace pelab::spec

@@ -1,0 +1,46 @@
+// Seeds are replicates: what several seeds of one configuration say together. Pure functions:
+// thread-safe.
+#pragma once
+
+#include <optional>
+#include <span>
+
+namespace pelab::stats {
+
+// NaN for no values. Compensated summation (Neumaier).
+double Mean(std::span<const double> values);
+
+// Sample standard deviation, with n - 1 below; nullopt for fewer than two values.
+std::optional<double> SampleSd(std::span<const double> values);
+
+// Half the width of the two-sided interval of the mean by Student's t with n - 1 degrees of
+// freedom: t((1 + confidence) / 2, n - 1) * sd / sqrt(n). nullopt for fewer than two values: one
+// seed says nothing about spread.
+std::optional<double> IntervalHalfWidth(std::span<const double> values, double confidence = 0.95);
+
+// One seed's outcome.
+struct SeedResult {
+  enum class State {
+    kDone,     // has its final value
+    kMissing,  // not ended yet, or ended without this value
+    kFailed,   // failed or was cancelled: will not come by itself
+  };
+  State state = State::kMissing;
+  double value = 0;  // of kDone
+};
+
+struct SeedSummary {
+  int n = 0;  // seeds that are done
+  int missing = 0;
+  int failed = 0;
+  std::optional<double> mean;        // over the n; nullopt for none
+  std::optional<double> sd;          // from 2 on
+  std::optional<double> half_width;  // of the interval, from 2 on
+
+  // Anything less must not be shown as a result without saying so.
+  bool complete() const { return n > 0 && missing == 0 && failed == 0; }
+};
+
+SeedSummary Summarise(std::span<const SeedResult> seeds, double confidence = 0.95);
+
+}  // namespace pelab::stats

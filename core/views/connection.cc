@@ -1,0 +1,124 @@
+#include "core/views/connection.h"
+
+#include <sqlite3.h>
+
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "core/views/schema.h"
+#include "core/views/text.h"
+
+namespace pelab::views {
+namespace {
+
+constexpr int kBusyMs = 5000;
+
+std::int64_t Pragma(SQLite::Database& db, const char* name) {
+  return db.execAndGet(Concat("PRAGMA ", name)).getInt64();
+}
+
+// `path` for a file: URI: what the URI syntax would read as its own is escaped.
+std::string UriPath(const std::string& path) {
+  std::string uri;
+  for (const char c : path) {
+    if (c == '%') {
+      uri += "%25";
+    } else if (c == '?') {
+      uri += "%3f";
+    } else if (c == '#') {
+      uri += "%23";
+    } else {
+      uri += c;
+    }
+  }
+  return uri;
+}
+
+// A read-only connection to a WAL database makes the -shm file where it is missing. In a directory
+// that cannot be written to it may not; with no -wal file nobody writes, and the file can be read
+// as it is.
+std::unique_ptr<SQLite::Database> OpenFile(const std::string& path) {
+  auto db = std::make_unique<SQLite::Database>(path, SQLite::OPEN_READONLY, kBusyMs);
+  try {
+    Pragma(*db, "schema_version");
+    return db;
+  } catch (const SQLite::Exception& error) {
+    std::error_code ignored;
+    const auto wal_bytes = std::filesystem::file_size(path + "-wal", ignored);
+    const bool has_wal = !ignored && wal_bytes > 0;
+    if (error.getErrorCode() != SQLITE_CANTOPEN || has_wal) throw;
+  }
+  return std::make_unique<SQLite::Database>("file:" + UriPath(path) + "?immutable=1",
+                                            SQLite::OPEN_READONLY | SQLite::OPEN_URI, kBusyMs);
+}
+
+}  // namespace
+
+void BindAll(SQLite::Statement& statement, const std::vector<Bind>& values, int first) {
+  for (const Bind& value : values) {
+    std::visit([&](const auto& v) { statement.bind(first, v); }, value);
+    ++first;
+  }
+}
+
+std::string UpperName(std::string_view prefix, const SQLite::Column& column) {
+  if (column.isNull()) return Concat(prefix, "UNSPECIFIED");
+  return Concat(prefix, absl::AsciiStrToUpper(column.getString()));
+}
+
+bool ParseNumber(std::string_view text, std::int64_t* number) {
+  if (text.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(text.front()))) return false;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& path) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  if (type == std::filesystem::file_type::not_found) {
+    return absl::NotFoundError(Concat("no database at ", path));
+  }
+  if (type == std::filesystem::file_type::directory) {
+    return absl::FailedPreconditionError(Concat(path, " is a directory, not a pelab database"));
+  }
+  try {
+    std::unique_ptr<Connection> connection(new Connection(path, OpenFile(path)));
+    if (absl::Status status = connection->CheckFile(); !status.ok()) return status;
+    return connection;
+  } catch (const SQLite::Exception& exception) {
+    if (exception.getErrorCode() == SQLITE_NOTADB) {
+      return absl::FailedPreconditionError(
+          Concat(path, " is not a pelab database: it is not an SQLite file"));
+    }
+    return absl::UnavailableError(Concat("cannot read ", path, ": ", exception.what()));
+  }
+}
+
+absl::Status Connection::CheckFile() {
+  const std::int64_t application = Pragma(*db_, "application_id");
+  const std::int64_t version = Pragma(*db_, "user_version");
+  if (application != kApplicationId) {
+    return absl::FailedPreconditionError(
+        Concat(path_, " is not a pelab database: its application id is ", application,
+               ", that of pelab is ", kApplicationId));
+  }
+  if (version > kSchemaVersion) {
+    return absl::FailedPreconditionError(
+        Concat(path_, " is from a newer pelab: its schema is version ", version,
+               ", this program knows up to ", kSchemaVersion));
+  }
+  if (version < kSchemaVersion) {
+    return absl::FailedPreconditionError(Concat(path_, " has schema version ", version,
+                                                " and this program reads ", kSchemaVersion,
+                                                "; starting pelab-server on it once migrates it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Connection::Failed(const SQLite::Exception& error) const {
+  return absl::UnavailableError(Concat("cannot read ", path_, ": ", error.what()));
+}
+
+}  // namespace pelab::views

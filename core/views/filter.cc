@@ -1,0 +1,144 @@
+#include "core/views/filter.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "core/views/reader.h"
+#include "core/views/text.h"
+
+namespace pelab::views {
+namespace {
+
+constexpr std::size_t kMinPrefix = 6;
+constexpr std::size_t kKeyDigits = 64;
+
+bool IsKeyPrefix(const std::string& text) {
+  return !text.empty() && text.size() <= kKeyDigits &&
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return absl::ascii_isxdigit(c); });
+}
+
+absl::StatusOr<std::int64_t> FindByPrefix(SQLite::Database& db, const std::string& job) {
+  SQLite::Statement query(
+      db,
+      "SELECT job_id, key FROM v_jobs WHERE key >= ?1 AND key < ?1 || 'g' ORDER BY key LIMIT 2");
+  query.bind(1, absl::AsciiStrToLower(job));
+  if (!query.executeStep()) return absl::NotFoundError(Concat("no job ", job));
+  const std::int64_t id = query.getColumn(0).getInt64();
+  if (query.executeStep()) {
+    return absl::InvalidArgumentError(
+        Concat("key prefix ", job, " fits more than one job; give more of its digits"));
+  }
+  return id;
+}
+
+// A job of an older generation is not in the views' lists: say which one is.
+absl::Status CheckShown(SQLite::Database& db, std::int64_t job) {
+  SQLite::Statement query(
+      db,
+      "SELECT v.job_id, v.generation FROM jobs AS j JOIN v_jobs AS v USING (key) "
+      "WHERE j.job_id = ?");
+  query.bind(1, job);
+  if (!query.executeStep() || query.getColumn(0).getInt64() == job) return absl::OkStatus();
+  return absl::NotFoundError(
+      Concat("job ", job, " is of an older generation; the one that counts is job ",
+             query.getColumn(0).getInt64(), " (generation ", query.getColumn(1).getInt64(), ")"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::int64_t> FindSweep(SQLite::Database& db, const std::string& sweep) {
+  std::int64_t number = 0;
+  if (ParseNumber(sweep, &number)) {
+    SQLite::Statement by_number(db, "SELECT sweep_id FROM sweeps WHERE sweep_id = ?");
+    by_number.bind(1, number);
+    if (by_number.executeStep()) return number;
+  }
+  SQLite::Statement by_name(db, "SELECT max(sweep_id) FROM sweeps WHERE name = ?");
+  by_name.bind(1, sweep);
+  by_name.executeStep();
+  if (!by_name.getColumn(0).isNull()) return by_name.getColumn(0).getInt64();
+  return absl::NotFoundError(Concat("no sweep \"", sweep, "\""));
+}
+
+absl::StatusOr<std::int64_t> FindJob(SQLite::Database& db, const std::string& job) {
+  std::int64_t number = 0;
+  if (ParseNumber(job, &number)) {
+    SQLite::Statement by_number(db, "SELECT job_id FROM jobs WHERE job_id = ?");
+    by_number.bind(1, number);
+    if (by_number.executeStep()) return number;
+    if (job.size() < kMinPrefix) return absl::NotFoundError(Concat("no job ", job));
+  }
+  if (!IsKeyPrefix(job) || job.size() < kMinPrefix) {
+    return absl::InvalidArgumentError(Concat("\"", job, "\" names no job: give its number, or ",
+                                             kMinPrefix, " or more hexadecimal digits of its key"));
+  }
+  return FindByPrefix(db, job);
+}
+
+absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& filter) {
+  Expression out{"1", {}};
+  if (!filter.sweep().empty()) {
+    absl::StatusOr<std::int64_t> sweep = FindSweep(db, filter.sweep());
+    if (!sweep.ok()) return sweep.status();
+    // By key: where a later generation succeeded, that one stands for the sweep's job.
+    out.sql += Concat(
+        " AND j.key IN (SELECT mine.key FROM sweep_jobs AS c "
+        "JOIN jobs AS mine USING (job_id) WHERE c.sweep_id = ?)");
+    out.binds.emplace_back(*sweep);
+  }
+  if (filter.states_size() > 0) {
+    std::string marks;
+    for (const int state : filter.states()) {
+      const std::string name = v1::JobState_Name(static_cast<v1::JobState>(state));
+      const std::string_view prefix = "JOB_STATE_";
+      if (state == v1::JOB_STATE_UNSPECIFIED || name.size() <= prefix.size()) {
+        return absl::InvalidArgumentError(Concat("unknown job state ", state));
+      }
+      marks += Concat(marks.empty() ? "?" : ", ?");
+      out.binds.emplace_back(absl::AsciiStrToLower(name.substr(prefix.size())));
+    }
+    out.sql += Concat(" AND j.state IN (", marks, ")");
+  }
+  if (filter.jobs_size() > 0) {
+    std::string marks;
+    for (const std::string& job : filter.jobs()) {
+      absl::StatusOr<std::int64_t> id = FindJob(db, job);
+      if (!id.ok()) return id.status();
+      if (absl::Status shown = CheckShown(db, *id); !shown.ok()) return shown;
+      marks += Concat(marks.empty() ? "?" : ", ?");
+      out.binds.emplace_back(*id);
+    }
+    out.sql += Concat(" AND j.job_id IN (", marks, ")");
+  }
+  for (const v1::Condition& condition : filter.where()) {
+    absl::StatusOr<Expression> one = Compile(condition);
+    if (!one.ok()) return one.status();
+    out.sql += Concat(" AND (", one->sql, ")");
+    out.binds.insert(out.binds.end(), one->binds.begin(), one->binds.end());
+  }
+  return out;
+}
+
+absl::Status ForEachJob(SQLite::Database& db, const v1::JobFilter& filter, std::int64_t first,
+                        const std::function<bool(std::int64_t)>& visit) {
+  absl::StatusOr<Expression> where = Compile(db, filter);
+  if (!where.ok()) return where.status();
+  SQLite::Statement query(db, Concat("SELECT j.job_id FROM v_jobs AS j WHERE j.job_id >= ? AND ",
+                                     where->sql, " ORDER BY j.job_id"));
+  query.bind(1, first);
+  BindAll(query, where->binds, 2);
+  while (query.executeStep()) {
+    if (!visit(query.getColumn(0).getInt64())) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> PageLimit(const v1::Page& page) {
+  if (page.limit() == 0) return kDefaultPage;
+  if (page.limit() >= 1 && page.limit() <= kMaxPage) return page.limit();
+  return absl::InvalidArgumentError(
+      Concat("page limit ", page.limit(), " is not from 1 to ", kMaxPage));
+}
+
+}  // namespace pelab::views

@@ -1,0 +1,86 @@
+#include "core/views/filter.h"
+#include "core/views/queries.h"
+#include "core/views/text.h"
+
+namespace pelab::views {
+namespace {
+
+constexpr char kSelectJobs[] =
+    "SELECT j.job_id, j.key, j.generation, j.pe, j.pe_label, j.task, j.protocol, j.seed, j.state, "
+    "j.attempts, j.device, j.epochs, j.epochs_done, j.train_accuracy, j.test_accuracy, "
+    "j.best_test_accuracy, j.wall_seconds, j.error, j.spec_json, j.train_correct, j.train_total, "
+    "j.test_correct, j.test_total FROM v_jobs AS j WHERE ";
+
+v1::JobRow ReadJob(SQLite::Statement& query) {
+  v1::JobRow row;
+  int i = 0;
+  const auto next = [&] { return query.getColumn(i++); };
+  row.set_job_id(next().getInt64());
+  row.set_key(next().getString());
+  row.set_generation(next().getInt());
+  row.set_pe(next().getString());
+  row.set_pe_label(next().getString());
+  row.set_task(next().getString());
+  row.set_protocol(next().getString());
+  row.set_seed(next().getInt64());
+  v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
+  v1::JobState_Parse(UpperName("JOB_STATE_", next()), &state);
+  row.set_state(state);
+  row.set_attempts(next().getInt());
+  if (const auto c = next(); !c.isNull()) row.set_device(c.getString());
+  row.set_epochs(next().getInt());
+  row.set_epochs_done(next().getInt());
+  if (const auto c = next(); !c.isNull()) row.set_train_accuracy(c.getDouble());
+  if (const auto c = next(); !c.isNull()) row.set_test_accuracy(c.getDouble());
+  if (const auto c = next(); !c.isNull()) row.set_best_test_accuracy(c.getDouble());
+  if (const auto c = next(); !c.isNull()) row.set_wall_seconds(c.getDouble());
+  if (const auto c = next(); !c.isNull()) row.set_error(c.getString());
+  row.set_spec_json(next().getString());
+  if (const auto c = next(); !c.isNull()) row.set_train_correct(c.getInt64());
+  if (const auto c = next(); !c.isNull()) row.set_train_total(c.getInt64());
+  if (const auto c = next(); !c.isNull()) row.set_test_correct(c.getInt64());
+  if (const auto c = next(); !c.isNull()) row.set_test_total(c.getInt64());
+  return row;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ListJobsResponse> QueryJobs(SQLite::Database& db,
+                                               const v1::ListJobsRequest& request) {
+  absl::StatusOr<int> limit = PageLimit(request.page());
+  if (!limit.ok()) return limit.status();
+  std::int64_t after = 0;
+  if (!request.page().after().empty() && !ParseNumber(request.page().after(), &after)) {
+    return absl::InvalidArgumentError(
+        Concat("page position \"", request.page().after(), "\" is not one of an answer"));
+  }
+  absl::StatusOr<Expression> where = Compile(db, request.filter());
+  if (!where.ok()) return where.status();
+  SQLite::Statement query(
+      db, Concat(kSelectJobs, "j.job_id > ? AND ", where->sql, " ORDER BY j.job_id LIMIT ?"));
+  query.bind(1, after);
+  BindAll(query, where->binds, 2);
+  query.bind(2 + static_cast<int>(where->binds.size()), *limit + 1);  // one more: is there a next?
+  v1::ListJobsResponse response;
+  while (query.executeStep()) {
+    if (response.jobs_size() == *limit) {
+      response.set_next(Concat(response.jobs(*limit - 1).job_id()));
+      break;
+    }
+    *response.add_jobs() = ReadJob(query);
+  }
+  return response;
+}
+
+std::vector<v1::JobRow> QueryKeys(SQLite::Database& db, const std::vector<std::string>& keys) {
+  std::vector<v1::JobRow> rows;
+  SQLite::Statement query(db, Concat(kSelectJobs, "j.key = ?"));
+  for (const std::string& key : keys) {
+    query.reset();
+    query.bind(1, key);
+    if (query.executeStep()) rows.push_back(ReadJob(query));
+  }
+  return rows;
+}
+
+}  // namespace pelab::views

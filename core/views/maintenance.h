@@ -1,0 +1,47 @@
+// Looking after a database file: what it holds, whether it is sound, a copy of it. Reads the file,
+// never writes it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace pelab::views {
+
+struct DatabaseInfo {
+  std::string path;
+  int schema_version = 0;
+  std::int64_t bytes = 0;  // of the file and its write-ahead log
+  std::int64_t sweeps = 0;
+  std::int64_t jobs = 0;
+  std::int64_t jobs_succeeded = 0;
+  std::int64_t attempts = 0;
+  std::int64_t epochs = 0;
+  std::int64_t ablated_heads = 0;
+  std::int64_t artifacts = 0;  // distinct files
+  std::int64_t artifact_bytes = 0;
+};
+// Errors: those of Reader::Open.
+absl::StatusOr<DatabaseInfo> ReadInfo(const std::string& path);
+
+// One promise about the data, and where it does not hold.
+struct Check {
+  std::string name;                   // "curves of succeeded jobs are whole"
+  std::vector<std::string> problems;  // at most kMaxProblems, one line each; empty: it holds
+};
+inline constexpr int kMaxProblems = 20;
+
+// SQLite's own integrity check, references, and pelab's invariants: curves without gaps or repeats,
+// summaries that agree with them, whole ablation matrices, artifacts that are there at their size.
+// Errors: those of Reader::Open.
+absl::StatusOr<std::vector<Check>> CheckDatabase(const std::string& path);
+
+// A consistent copy of the database at `target` and of its artifacts at `target`.artifacts, synced
+// to disk. Call it only while nobody writes the file. ALREADY_EXISTS where either is there; what
+// was begun is removed on errors.
+absl::Status Backup(const std::string& path, const std::string& target);
+
+}  // namespace pelab::views

@@ -1,0 +1,37 @@
+// The queries behind Reader, one function each. Internal to core/views; call inside
+// Connection::Read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/views/connection.h"
+#include "pelab/v1/results.pb.h"
+#include "pelab/v1/sweeps.pb.h"
+
+namespace pelab::views {
+
+// job_rows.cc
+absl::StatusOr<v1::ListJobsResponse> QueryJobs(SQLite::Database& db,
+                                               const v1::ListJobsRequest& request);
+std::vector<v1::JobRow> QueryKeys(SQLite::Database& db, const std::vector<std::string>& keys);
+
+// result_rows.cc
+absl::StatusOr<v1::ListCurvesResponse> QueryCurves(SQLite::Database& db,
+                                                   const v1::ListCurvesRequest& request);
+absl::StatusOr<v1::ListHeadAblationsResponse> QueryHeadAblations(
+    SQLite::Database& db, const v1::ListHeadAblationsRequest& request);
+
+// sweep_rows.cc
+absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(SQLite::Database& db,
+                                                   const v1::ListSweepsRequest& request);
+absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sweep);
+absl::StatusOr<v1::ListAttemptsResponse> QueryAttempts(SQLite::Database& db,
+                                                       const v1::ListAttemptsRequest& request);
+v1::ListWorkersResponse QueryWorkers(SQLite::Database& db);
+absl::StatusOr<std::vector<v1::LogPart>> QueryLog(SQLite::Database& db, const std::string& job,
+                                                  int attempt, std::uint64_t offset);
+
+}  // namespace pelab::views

@@ -1,0 +1,61 @@
+#include "core/views/reader.h"
+
+#include <utility>
+
+#include "core/views/connection.h"
+#include "core/views/queries.h"
+
+namespace pelab::views {
+namespace {
+
+class SqliteReader final : public Reader {
+ public:
+  explicit SqliteReader(std::unique_ptr<Connection> connection)
+      : connection_(std::move(connection)) {}
+
+  absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) override {
+    return connection_->Read([&](auto& db) { return QueryJobs(db, request); });
+  }
+  absl::StatusOr<v1::ListCurvesResponse> ListCurves(const v1::ListCurvesRequest& request) override {
+    return connection_->Read([&](auto& db) { return QueryCurves(db, request); });
+  }
+  absl::StatusOr<v1::ListHeadAblationsResponse> ListHeadAblations(
+      const v1::ListHeadAblationsRequest& request) override {
+    return connection_->Read([&](auto& db) { return QueryHeadAblations(db, request); });
+  }
+  absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(
+      const v1::ListAttemptsRequest& request) override {
+    return connection_->Read([&](auto& db) { return QueryAttempts(db, request); });
+  }
+  absl::StatusOr<v1::ListWorkersResponse> ListWorkers() override {
+    return connection_->Read(
+        [](auto& db) -> absl::StatusOr<v1::ListWorkersResponse> { return QueryWorkers(db); });
+  }
+  absl::StatusOr<v1::ListSweepsResponse> ListSweeps(const v1::ListSweepsRequest& request) override {
+    return connection_->Read([&](auto& db) { return QuerySweeps(db, request); });
+  }
+  absl::StatusOr<v1::Sweep> GetSweep(const std::string& sweep) override {
+    return connection_->Read([&](auto& db) { return QuerySweep(db, sweep); });
+  }
+  absl::StatusOr<std::vector<v1::LogPart>> ReadLog(const std::string& job, int attempt,
+                                                   std::uint64_t offset) override {
+    return connection_->Read([&](auto& db) { return QueryLog(db, job, attempt, offset); });
+  }
+  absl::StatusOr<std::vector<v1::JobRow>> FindKeys(const std::vector<std::string>& keys) override {
+    return connection_->Read(
+        [&](auto& db) -> absl::StatusOr<std::vector<v1::JobRow>> { return QueryKeys(db, keys); });
+  }
+
+ private:
+  std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Reader>> Reader::Open(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<Connection>> connection = Connection::Open(path);
+  if (!connection.ok()) return connection.status();
+  return std::make_unique<SqliteReader>(*std::move(connection));
+}
+
+}  // namespace pelab::views

@@ -1,0 +1,13 @@
+// What a pelab database file says of itself.
+#pragma once
+
+#include <cstdint>
+
+namespace pelab::views {
+
+// PRAGMA application_id: "PELB". A file with another one is not a pelab database.
+inline constexpr std::int32_t kApplicationId = 0x50454C42;
+// PRAGMA user_version of the newest migration (migrations/0001_init.sql is 1).
+inline constexpr int kSchemaVersion = 1;
+
+}  // namespace pelab::views

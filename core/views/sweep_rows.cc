@@ -1,0 +1,198 @@
+// Sweeps, attempts, workers and logs.
+#include "core/views/filter.h"
+#include "core/views/queries.h"
+#include "core/views/text.h"
+
+namespace pelab::views {
+namespace {
+
+constexpr char kSelectSweeps[] =
+    "SELECT sweep_id, name, protocol, state, priority, file_name, created_at, cells, new_jobs, "
+    "stored_jobs, in_flight_jobs, failed_earlier_jobs, document FROM sweeps WHERE ";
+
+v1::Sweep ReadSweep(SQLite::Statement& query, bool with_document) {
+  v1::Sweep sweep;
+  int i = 0;
+  sweep.set_sweep_id(query.getColumn(i++).getInt64());
+  sweep.set_name(query.getColumn(i++).getString());
+  sweep.set_protocol(query.getColumn(i++).getString());
+  v1::SweepState state = v1::SWEEP_STATE_UNSPECIFIED;
+  v1::SweepState_Parse(UpperName("SWEEP_STATE_", query.getColumn(i++)), &state);
+  sweep.set_state(state);
+  sweep.set_priority(query.getColumn(i++).getInt());
+  sweep.set_file_name(query.getColumn(i++).getString());
+  sweep.set_created_at_ms(query.getColumn(i++).getInt64());
+  sweep.set_cells(query.getColumn(i++).getInt64());
+  v1::JobCounts& counts = *sweep.mutable_counts();
+  counts.set_new_jobs(query.getColumn(i++).getInt64());
+  counts.set_stored(query.getColumn(i++).getInt64());
+  counts.set_in_flight(query.getColumn(i++).getInt64());
+  counts.set_failed_earlier(query.getColumn(i++).getInt64());
+  counts.set_total(counts.new_jobs() + counts.stored() + counts.in_flight() +
+                   counts.failed_earlier());
+  if (with_document) sweep.set_document(query.getColumn(i).getString());
+  return sweep;
+}
+
+void AddToState(std::string_view state, std::uint64_t jobs, v1::StateCounts& counts) {
+  if (state == "queued") counts.set_queued(jobs);
+  if (state == "assigned") counts.set_assigned(jobs);
+  if (state == "running") counts.set_running(jobs);
+  if (state == "succeeded") counts.set_succeeded(jobs);
+  if (state == "failed") counts.set_failed(jobs);
+  if (state == "cancelled") counts.set_cancelled(jobs);
+}
+
+// What its own jobs do now (not those of a later generation that the views show in their place).
+void CountJobs(SQLite::Database& db, v1::Sweep& sweep) {
+  SQLite::Statement query(
+      db,
+      "SELECT j.state, count(*), sum(j.epochs), sum(j.epochs_done) FROM sweep_jobs AS c "
+      "JOIN jobs AS j USING (job_id) WHERE c.sweep_id = ? GROUP BY j.state");
+  query.bind(1, sweep.sweep_id());
+  sweep.mutable_jobs();
+  while (query.executeStep()) {
+    AddToState(query.getColumn(0).getString(), query.getColumn(1).getInt64(),
+               *sweep.mutable_jobs());
+    sweep.set_epochs_total(sweep.epochs_total() + query.getColumn(2).getInt64());
+    sweep.set_epochs_done(sweep.epochs_done() + query.getColumn(3).getInt64());
+  }
+}
+
+v1::AttemptRow ReadAttempt(SQLite::Statement& query) {
+  v1::AttemptRow row;
+  int i = 0;
+  const auto next = [&] { return query.getColumn(i++); };
+  row.set_attempt_id(next().getInt64());
+  row.set_job_id(next().getInt64());
+  row.set_number(next().getInt());
+  row.set_worker(next().getString());
+  row.set_device(next().getString());
+  if (const auto c = next(); !c.isNull()) row.set_start_epoch(c.getInt());
+  v1::AttemptOutcome outcome = v1::ATTEMPT_OUTCOME_UNSPECIFIED;
+  v1::AttemptOutcome_Parse(UpperName("ATTEMPT_OUTCOME_", next()), &outcome);
+  row.set_outcome(outcome);
+  if (const auto c = next(); !c.isNull()) row.set_error(c.getString());
+  row.set_started_at_ms(next().getInt64());
+  if (const auto c = next(); !c.isNull()) row.set_ended_at_ms(c.getInt64());
+  if (const auto c = next(); !c.isNull()) row.set_environment_json(c.getString());
+  return row;
+}
+
+struct AttemptId {
+  std::int64_t id = 0;
+  int number = 0;
+};
+
+absl::StatusOr<AttemptId> FindAttempt(SQLite::Database& db, std::int64_t job, int number) {
+  SQLite::Statement query(db,
+                          "SELECT attempt_id, number FROM v_attempts WHERE job_id = ?1 AND "
+                          "(?2 = 0 OR number = ?2) ORDER BY number DESC LIMIT 1");
+  query.bind(1, job);
+  query.bind(2, number);
+  if (query.executeStep())
+    return AttemptId{query.getColumn(0).getInt64(), query.getColumn(1).getInt()};
+  if (number == 0) return absl::NotFoundError(Concat("job ", job, " has not been tried yet"));
+  return absl::NotFoundError(Concat("job ", job, " has no attempt ", number));
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(SQLite::Database& db,
+                                                   const v1::ListSweepsRequest& request) {
+  absl::StatusOr<int> limit = PageLimit(request.page());
+  if (!limit.ok()) return limit.status();
+  std::int64_t before = INT64_MAX;
+  if (!request.page().after().empty() && !ParseNumber(request.page().after(), &before)) {
+    return absl::InvalidArgumentError(
+        Concat("page position \"", request.page().after(), "\" is not one of an answer"));
+  }
+  SQLite::Statement query(db, Concat(kSelectSweeps, "sweep_id < ? ORDER BY sweep_id DESC LIMIT ?"));
+  query.bind(1, before);
+  query.bind(2, *limit + 1);
+  v1::ListSweepsResponse response;
+  while (query.executeStep()) {
+    if (response.sweeps_size() == *limit) {
+      response.set_next(Concat(response.sweeps(*limit - 1).sweep_id()));
+      break;
+    }
+    *response.add_sweeps() = ReadSweep(query, /*with_document=*/false);
+  }
+  for (v1::Sweep& sweep : *response.mutable_sweeps()) CountJobs(db, sweep);
+  return response;
+}
+
+absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sweep) {
+  absl::StatusOr<std::int64_t> id = FindSweep(db, sweep);
+  if (!id.ok()) return id.status();
+  SQLite::Statement query(db, Concat(kSelectSweeps, "sweep_id = ?"));
+  query.bind(1, *id);
+  query.executeStep();
+  v1::Sweep found = ReadSweep(query, /*with_document=*/true);
+  CountJobs(db, found);
+  return found;
+}
+
+absl::StatusOr<v1::ListAttemptsResponse> QueryAttempts(SQLite::Database& db,
+                                                       const v1::ListAttemptsRequest& request) {
+  v1::ListAttemptsResponse response;
+  SQLite::Statement query(
+      db,
+      "SELECT attempt_id, job_id, number, worker, device, start_epoch, outcome, error, started_at, "
+      "ended_at, environment_json FROM v_attempts WHERE job_id = ? ORDER BY number");
+  absl::Status status = ForEachJob(db, request.filter(), 0, [&](std::int64_t job) {
+    query.reset();
+    query.bind(1, job);
+    while (query.executeStep()) *response.add_attempts() = ReadAttempt(query);
+    return true;
+  });
+  if (!status.ok()) return status;
+  return response;
+}
+
+v1::ListWorkersResponse QueryWorkers(SQLite::Database& db) {
+  v1::ListWorkersResponse response;
+  SQLite::Statement query(db,
+                          "SELECT worker_id, host, devices, slots, state, last_seen_at, version, "
+                          "busy_slots FROM v_workers ORDER BY host, worker_id");
+  while (query.executeStep()) {
+    v1::WorkerRow& row = *response.add_workers();
+    int i = 0;
+    row.set_worker_id(query.getColumn(i++).getString());
+    row.set_host(query.getColumn(i++).getString());
+    row.set_devices_json(query.getColumn(i++).getString());
+    row.set_slots(query.getColumn(i++).getInt());
+    row.set_state(query.getColumn(i++).getString());
+    row.set_last_seen_at_ms(query.getColumn(i++).getInt64());
+    row.set_version(query.getColumn(i++).getString());
+    row.set_busy_slots(query.getColumn(i++).getInt());
+  }
+  return response;
+}
+
+absl::StatusOr<std::vector<v1::LogPart>> QueryLog(SQLite::Database& db, const std::string& job,
+                                                  int attempt, std::uint64_t offset) {
+  absl::StatusOr<std::int64_t> id = FindJob(db, job);
+  if (!id.ok()) return id.status();
+  absl::StatusOr<AttemptId> found = FindAttempt(db, *id, attempt);
+  if (!found.ok()) return found.status();
+  SQLite::Statement query(db,
+                          "SELECT byte_offset, data FROM logs WHERE attempt_id = ? AND "
+                          "byte_offset + length(data) > ? ORDER BY byte_offset");
+  query.bind(1, found->id);
+  query.bind(2, static_cast<std::int64_t>(offset));
+  std::vector<v1::LogPart> parts;
+  while (query.executeStep()) {
+    v1::LogPart part;
+    part.set_attempt(found->number);
+    const auto start = static_cast<std::uint64_t>(query.getColumn(0).getInt64());
+    const std::string data = query.getColumn(1).getString();
+    const std::uint64_t skip = offset > start ? offset - start : 0;
+    part.set_offset(start + skip);
+    part.set_data(data.substr(skip));
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+}  // namespace pelab::views

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Installs what pelab is built with, on Debian 12 and 13. Silent when nothing is missing.
+#
+#   deploy/install-deps.sh             everything, LibTorch included (CPU; Debian's own package)
+#   deploy/install-deps.sh --no-torch  coordinator, worker agent and CLI only, or a host with its own LibTorch
+#   deploy/install-deps.sh --lint      also what `make lint` runs
+#
+# On other systems it prints what to install, and which versions, and exits 1.
+set -euo pipefail
+
+packages=(
+  g++ make cmake ninja-build ccache mold python3
+  libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
+  libabsl-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
+  libsqlite3-dev libsqlitecpp-dev libssl-dev
+  libgtest-dev libgmock-dev
+)
+torch=(libtorch-dev libopenblas0-openmp)  # without OpenBLAS LibTorch may get the slow reference BLAS
+for argument in "$@"; do
+  case $argument in
+    --no-torch) torch=() ;;
+    --lint) packages+=(clang-tidy clang-format) ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "install-deps.sh: unknown argument \"$argument\"; known: --no-torch, --lint" >&2; exit 2 ;;
+  esac
+done
+packages+=("${torch[@]}")
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  cat >&2 <<'END'
+install-deps.sh: this is not Debian. Please install:
+  GCC 12 or newer (C++20), CMake 3.25, Ninja, Python 3.9; optionally ccache and mold
+  gRPC 1.51 with its C++ plug-in, Protobuf 3.21, Abseil 20220623, OpenSSL 3
+  SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11, CLI11 2.1
+  GoogleTest 1.12
+  LibTorch 1.13 to 2.11 (for pelab-trainer; set Torch_DIR or CMAKE_PREFIX_PATH)
+(each: this version or newer)
+END
+  exit 1
+fi
+
+missing=()
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^installed //p' || true)
+for package in "${packages[@]}"; do
+  grep -qxF -- "$package" <<<"$installed" || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "install-deps.sh: need root or sudo to install: ${missing[*]}" >&2; exit 1; }
+  as_root=(sudo)
+fi
+echo "installing: ${missing[*]}"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! { "${as_root[@]}" apt-get update -q &&
+       "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+         apt-get install -qy --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  tail -n 30 "$log" >&2
+  echo "install-deps.sh: apt-get could not install: ${missing[*]}" >&2
+  exit 1
+fi

@@ -1,0 +1,180 @@
+#include "server/coordinator.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/ids.h"
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+#include "core/rpc/lock_file.h"
+#include "server/listen.h"
+#include "server/sched/strand.h"
+#include "server/service/fleet_service.h"
+#include "server/service/results_service.h"
+#include "server/service/sweeps_service.h"
+
+namespace pelab {
+namespace {
+
+constexpr absl::Duration kGrace = absl::Seconds(1);  // for calls that are under way
+
+}  // namespace
+
+// In the order in which they are built; destroyed the other way round.
+struct Coordinator::Parts {
+  Parts(rpc::LockFile lock_file, std::unique_ptr<store::Store> opened,
+        std::unique_ptr<store::ArtifactFiles> files, const CoordinatorOptions& options)
+      : lock(std::move(lock_file)),
+        store(std::move(opened)),
+        artifacts(std::move(files)),
+        strand(*options.clock),
+        writer(*store),
+        scheduler(*options.clock, strand, writer,
+                  {.lease = options.lease, .token = [] { return RandomToken(); }}),
+        expander(*options.clock, writer, strand, scheduler),
+        readers(options.database),
+        sweeps({*options.clock, writer, strand, scheduler, expander, readers}),
+        results(readers),
+        fleet({*options.clock, strand, scheduler, writer, options.heartbeat, options.lease,
+               [] { return RandomUnit(); }},
+              *artifacts) {}
+
+  absl::Status Recover();
+
+  rpc::LockFile lock;
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<store::ArtifactFiles> artifacts;
+  sched::Strand strand;
+  store::Writer writer;
+  sched::Scheduler scheduler;
+  service::Expander expander;
+  service::ReaderPool readers;
+  service::SweepsService sweeps;
+  service::ResultsService results;
+  service::FleetService fleet;
+  std::unique_ptr<grpc::Server> server;
+  std::vector<std::string> sockets;  // files to remove
+  bool stopped = false;
+};
+
+// On the strand, to which the scheduler belongs. Nothing writes yet: the store is read in peace,
+// and expansion goes on only afterwards.
+absl::Status Coordinator::Parts::Recover() {
+  std::vector<store::ExpandingSweep> expanding;
+  int jobs = 0;
+  int open_attempts = 0;
+  absl::Status status;
+  Notification done;
+  strand.Post([&] {
+    status = store->Recover(
+        [&](const store::ReadyJob& job) {
+          scheduler.AddReady(job);
+          ++jobs;
+        },
+        [&](const store::OpenAttempt& open) {
+          scheduler.RecoverOpen(open);
+          ++open_attempts;
+        },
+        [&](const store::ExpandingSweep& sweep) { expanding.push_back(sweep); });
+    scheduler.Start();
+    done.Notify();
+  });
+  done.Wait();
+  PELAB_RETURN_IF_ERROR(status);
+  spdlog::info("{} jobs are queued, {} attempts are open", jobs, open_attempts);
+  for (const store::ExpandingSweep& sweep : expanding) {
+    spec::SweepResult parsed =
+        spec::ParseSweep(sweep.document, service::OverridesFromJson(sweep.overrides_json));
+    if (parsed.sweep) {
+      expander.Add(sweep.sweep_id, *std::move(parsed.sweep), sweep.expanded_cells);
+    } else {
+      spdlog::error("sweep {} cannot be expanded any further: this version refuses its document",
+                    sweep.sweep_id);
+    }
+  }
+  return absl::OkStatus();
+}
+
+Coordinator::Coordinator(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Coordinator::~Coordinator() { Stop(); }
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const CoordinatorOptions& options) {
+  // What can be refused without touching a file is refused first.
+  std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials;
+  for (const rpc::Address& address : options.listen) {
+    PELAB_ASSIGN_OR_RETURN(credentials.emplace_back(),
+                           rpc::MakeServerCredentials(options.security, address));
+  }
+  PELAB_ASSIGN_OR_RETURN(rpc::LockFile lock, rpc::LockFile::Acquire(options.database));
+  for (const rpc::Address& address : options.listen) PELAB_RETURN_IF_ERROR(CheckFree(address));
+  PELAB_ASSIGN_OR_RETURN(auto store, store::Store::Open(options.database));
+  PELAB_ASSIGN_OR_RETURN(auto artifacts,
+                         store::ArtifactFiles::Open(options.database, options.artifact_quota));
+  std::unique_ptr<Coordinator> coordinator(new Coordinator(
+      std::make_unique<Parts>(std::move(lock), std::move(store), std::move(artifacts), options)));
+  PELAB_RETURN_IF_ERROR(coordinator->parts_->Recover());
+  PELAB_RETURN_IF_ERROR(coordinator->Listen(options, credentials));
+  return coordinator;
+}
+
+absl::Status Coordinator::Listen(
+    const CoordinatorOptions& options,
+    const std::vector<std::shared_ptr<grpc::ServerCredentials>>& credentials) {
+  // gRPC is kept until the process ends: taking it down may wait 10 s for a thread of its own.
+  static const bool kept = (grpc_init(), true);
+  (void)kept;
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  rpc::ConfigureServer(builder);
+  std::vector<int> ports(options.listen.size(), 0);
+  for (std::size_t i = 0; i < options.listen.size(); ++i) {
+    builder.AddListeningPort(options.listen[i].ToString(), credentials[i], &ports[i]);
+  }
+  builder.RegisterService(&parts_->sweeps);
+  builder.RegisterService(&parts_->results);
+  builder.RegisterService(&parts_->fleet);
+  parts_->server = builder.BuildAndStart();
+  if (!parts_->server) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", options.listen.front().ToString()));
+  }
+  for (std::size_t i = 0; i < options.listen.size(); ++i) {
+    rpc::Address address = options.listen[i];
+    if (address.is_unix) {
+      parts_->sockets.push_back(address.path);
+    } else {
+      address.port = ports[i];
+    }
+    addresses_.push_back(address.ToString());
+  }
+  return parts_->lock.WriteAddress(addresses_.front());
+}
+
+void Coordinator::Stop() {
+  if (parts_->stopped) return;
+  parts_->stopped = true;
+  if (parts_->server) {
+    parts_->server->GetHealthCheckService()->Shutdown();
+    parts_->fleet.CloseAll();
+    parts_->sweeps.Stop();
+    parts_->results.Stop();
+    parts_->server->Shutdown(absl::ToChronoTime(absl::Now() + kGrace));
+    parts_->server->Wait();
+    parts_->server.reset();
+  }
+  parts_->expander.Stop();
+  parts_->writer.Stop();
+  parts_->strand.Stop();
+  for (const std::string& socket : parts_->sockets) unlink(socket.c_str());
+}
+
+}  // namespace pelab

@@ -1,0 +1,56 @@
+// The coordinator, wired: one object that serves a database until it is stopped.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/base/clock.h"
+#include "core/rpc/address.h"
+#include "core/rpc/credentials.h"
+
+namespace grpc {
+class ServerCredentials;
+}  // namespace grpc
+
+namespace pelab {
+
+struct CoordinatorOptions {
+  std::string database = "pelab.db";
+  std::vector<rpc::Address> listen;
+  rpc::ServerSecurity security;
+  absl::Duration heartbeat = absl::Seconds(5);
+  absl::Duration lease = absl::Seconds(20);
+  std::uint64_t artifact_quota = std::uint64_t{20} << 30;
+  const Clock* clock = &SystemClock::Instance();
+};
+
+class Coordinator {
+ public:
+  // Locks, opens and migrates the database, rebuilds the queue from it, and listens. Errors are one
+  // clear sentence: the file is not a pelab database, or from a newer version, or served by another
+  // coordinator (with its address), or an address cannot be listened on.
+  static absl::StatusOr<std::unique_ptr<Coordinator>> Start(const CoordinatorOptions& options);
+  ~Coordinator();  // as Stop
+
+  // Where it listens, with the ports that were chosen.
+  const std::vector<std::string>& addresses() const { return addresses_; }
+
+  // Tells workers to connect again later, stores what is under way, empties the WAL. Within about
+  // 2 seconds; workers go on training.
+  void Stop();
+
+ private:
+  struct Parts;
+  explicit Coordinator(std::unique_ptr<Parts> parts);
+  absl::Status Listen(const CoordinatorOptions& options,
+                      const std::vector<std::shared_ptr<grpc::ServerCredentials>>& credentials);
+
+  std::unique_ptr<Parts> parts_;
+  std::vector<std::string> addresses_;
+};
+
+}  // namespace pelab

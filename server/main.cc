@@ -1,0 +1,55 @@
+// pelab-server: wires the coordinator to a command line, signals and a log.
+#include <grpc/support/log.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+
+#include "absl/strings/str_join.h"
+#include "core/base/logging.h"
+#include "core/base/shutdown.h"
+#include "server/coordinator.h"
+#include "server/options.h"
+
+namespace {
+
+int Fail(const absl::Status& status, int code) {
+  std::fprintf(stderr, "pelab-server: %s\n", std::string(status.message()).c_str());
+  return code;
+}
+
+// What gRPC has to say is for those who debug it.
+void LogOfGrpc(gpr_log_func_args* args) { spdlog::debug("grpc: {}", args->message); }
+
+int Serve(const pelab::ServerOptions& options, pelab::ShutdownSignal& shutdown) {
+  absl::StatusOr<std::unique_ptr<pelab::Coordinator>> coordinator =
+      pelab::Coordinator::Start(options.coordinator);
+  if (!coordinator.ok()) {
+    return Fail(coordinator.status(), absl::IsInvalidArgument(coordinator.status()) ? 2 : 1);
+  }
+  std::printf("listening on %s\n", absl::StrJoin((*coordinator)->addresses(), ", ").c_str());
+  std::fflush(stdout);
+  shutdown.Wait();
+  spdlog::info("ending: {}", shutdown.reason());
+  (*coordinator)->Stop();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  pelab::ServerOptions options;
+  if (const std::optional<int> exit_status = pelab::ParseCommandLine(argc, argv, options)) {
+    return *exit_status;
+  }
+  if (const absl::Status status = pelab::SetUpLogging("pelab-server", options.log); !status.ok()) {
+    return Fail(status, 2);
+  }
+  gpr_set_log_function(LogOfGrpc);
+  pelab::ShutdownSignal shutdown;
+  if (options.parent_fd >= 0) {
+    if (const absl::Status status = shutdown.WatchParent(options.parent_fd); !status.ok()) {
+      return Fail(status, 2);
+    }
+  }
+  return Serve(options, shutdown);
+}

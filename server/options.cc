@@ -1,0 +1,98 @@
+#include "server/options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/duration.h"
+#include "core/base/status.h"
+#include "core/rpc/cli_options.h"
+
+namespace pelab {
+namespace {
+
+constexpr char kExamples[] = R"(Examples:
+  pelab-server
+      serves ./pelab.db on 127.0.0.1:7470
+  pelab-server --db runs/pelab.db --listen unix:/run/user/1000/pelab.sock
+      serves it on a Unix socket
+  pelab-server --listen 0.0.0.0:7470 --tls-cert cert.pem --tls-key key.pem --token-file token
+      serves other machines, over TLS, to those who have the token
+
+Files: FILE is the SQLite database, FILE.artifacts/ holds weights by their SHA-256, FILE.lock names
+the address at which the database is served. SIGTERM and SIGINT end the server cleanly; workers go
+on training and connect again.
+)";
+
+struct Words {
+  std::vector<std::string> listen = {"127.0.0.1:7470"};
+  std::string heartbeat = "5s";
+  std::string lease = "20s";
+  std::string quota = "20GiB";
+};
+
+absl::Status Read(const Words& words, CoordinatorOptions& options) {
+  for (const std::string& text : words.listen) {
+    PELAB_ASSIGN_OR_RETURN(rpc::Address address, rpc::ParseAddress(text, rpc::PortZero::kAllowed));
+    options.listen.push_back(std::move(address));
+  }
+  PELAB_ASSIGN_OR_RETURN(options.heartbeat, ParseDuration(words.heartbeat, "--heartbeat"));
+  PELAB_ASSIGN_OR_RETURN(options.lease, ParseDuration(words.lease, "--lease"));
+  PELAB_ASSIGN_OR_RETURN(options.artifact_quota, ParseByteSize(words.quota, "--artifact-quota"));
+  if (options.lease < 2 * options.heartbeat) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--lease ", words.lease, " is too short; allowed: at least twice --heartbeat ",
+                     words.heartbeat));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& options) {
+  CLI::App app(
+      "The coordinator of pelab: keeps sweeps in an SQLite database, gives their jobs to "
+      "workers and answers queries.",
+      "pelab-server");
+  app.footer(kExamples);
+  app.set_version_flag("--version", PELAB_VERSION);
+  Words words;
+  app.add_option("--db", options.coordinator.database, "the database; created where it is missing")
+      ->capture_default_str()
+      ->type_name("FILE");
+  app.add_option("--listen", words.listen, "unix:PATH or HOST:PORT; may be repeated; port 0: any")
+      ->capture_default_str()
+      ->type_name("ADDR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--heartbeat", words.heartbeat, "how often workers say that they are there")
+      ->capture_default_str()
+      ->type_name("TIME");
+  app.add_option("--lease", words.lease, "how long a silent worker keeps its jobs")
+      ->capture_default_str()
+      ->type_name("TIME");
+  app.add_option("--artifact-quota", words.quota, "how much FILE.artifacts/ may hold")
+      ->capture_default_str()
+      ->type_name("SIZE");
+  app.add_option("--parent-fd", options.parent_fd,
+                 "end when this inherited descriptor reaches its end")
+      ->type_name("N");
+  rpc::AddServerSecurityFlags(app, &options.coordinator.security);
+  rpc::AddLoggingFlags(app, &options.log);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    std::fprintf(stderr, "pelab-server: %s (try --help)\n", error.what());
+    return 2;
+  }
+  if (const absl::Status status = Read(words, options.coordinator); !status.ok()) {
+    std::fprintf(stderr, "pelab-server: %s\n", std::string(status.message()).c_str());
+    return 2;
+  }
+  return std::nullopt;
+}
+
+}  // namespace pelab

@@ -1,0 +1,64 @@
+#include "server/sched/capabilities.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+
+namespace pelab::sched {
+namespace {
+
+using Versions = std::map<std::string, std::vector<int>>;
+
+std::optional<Versions> ReadList(const nlohmann::json& object, const char* name) {
+  const auto list = object.find(name);
+  if (list == object.end() || !list->is_array()) return std::nullopt;
+  Versions versions;
+  for (const auto& entry : *list) {
+    if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string()) continue;
+    const auto version = entry.find("version");
+    const bool known = version != entry.end() && version->is_number_integer();
+    versions[entry["name"].get<std::string>()].push_back(known ? version->get<int>() : 0);
+  }
+  return versions;
+}
+
+std::string Lacks(const std::optional<Versions>& has, const char* what, const std::string& name,
+                  int version) {
+  if (!has) return "";
+  const auto found = has->find(name);
+  if (found == has->end()) return absl::StrCat("its trainer has no ", what, " ", name);
+  const auto& versions = found->second;
+  if (std::find(versions.begin(), versions.end(), version) != versions.end()) return "";
+  return absl::StrCat("its trainer has ", what, " ", name, " in version ", versions.front(),
+                      ", not ", version);
+}
+
+}  // namespace
+
+absl::StatusOr<Capabilities> Capabilities::Parse(const std::string& json) {
+  Capabilities capabilities;
+  if (json.empty()) return capabilities;
+  const auto object = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) {
+    return absl::InvalidArgumentError("the trainer's capabilities are not a JSON object");
+  }
+  capabilities.pes_ = ReadList(object, "pes");
+  capabilities.tasks_ = ReadList(object, "tasks");
+  return capabilities;
+}
+
+std::string Capabilities::WhyNot(const Slot& slot, const store::Requirement& requirement) const {
+  if (requirement.device_kind != "any" && requirement.device_kind != slot.device_kind) {
+    return absl::StrCat("its slot is a ", slot.device_kind, ", not a ", requirement.device_kind);
+  }
+  if (slot.memory_bytes != 0 && requirement.memory_bytes > slot.memory_bytes) {
+    return absl::StrCat("its slot has ", slot.memory_bytes, " bytes of memory, not ",
+                        requirement.memory_bytes);
+  }
+  std::string lacks = Lacks(pes_, "pe", requirement.pe, requirement.pe_version);
+  if (!lacks.empty()) return lacks;
+  return Lacks(tasks_, "task", requirement.task, requirement.task_version);
+}
+
+}  // namespace pelab::sched

@@ -1,0 +1,331 @@
+#include "server/sched/scheduler.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace pelab::sched {
+namespace {
+
+constexpr std::size_t kRememberedAttempts = 10'000;
+constexpr absl::Duration kSeenEvery = absl::Seconds(30);
+constexpr absl::Duration kAfterRefusedWrite = absl::Seconds(1);
+
+std::int64_t NowMs(const Clock& clock) { return absl::ToUnixMillis(clock.Wall()); }
+
+}  // namespace
+
+Scheduler::Scheduler(const Clock& clock, Executor& executor, store::Journal& journal,
+                     SchedulerOptions options)
+    : clock_(clock), executor_(executor), journal_(journal), options_(std::move(options)) {}
+
+void Scheduler::Start() { ScheduleTick(); }
+
+void Scheduler::ScheduleTick() {
+  const absl::Duration interval =
+      std::clamp(options_.lease / 20, absl::Milliseconds(20), absl::Milliseconds(250));
+  executor_.PostAt(clock_.Monotonic() + interval, [this] {
+    Tick();
+    ScheduleTick();
+  });
+}
+
+void Scheduler::Tick() {
+  const absl::Duration now = clock_.Monotonic();
+  while (!delayed_.empty() && delayed_.begin()->first <= now) {
+    ready_.Add(delayed_.begin()->second);
+    delayed_.erase(delayed_.begin());
+  }
+  std::vector<std::int64_t> expired;
+  for (auto& [id, attempt] : attempts_) {
+    if (!attempt.ending && attempt.lease_end <= now) expired.push_back(id);
+  }
+  for (const std::int64_t id : expired) {
+    const Attempt& attempt = attempts_.at(id);
+    if (attempt.ended) {
+      Release(id);
+      continue;
+    }
+    spdlog::warn("attempt {} of job {} is lost: worker {} was not heard of for {}", id,
+                 attempt.job.job_id, attempt.worker_id, absl::FormatDuration(options_.lease));
+    End(id, state::Event::kLose,
+        absl::StrCat("worker ", attempt.worker_id, " did not renew its lease of ",
+                     absl::FormatDuration(options_.lease)));
+  }
+  WantDispatch();
+}
+
+void Scheduler::AddReady(const store::ReadyJob& job) {
+  const std::int64_t wait = job.not_before - NowMs(clock_);
+  if (job.not_before == 0 || wait <= 0) {
+    ready_.Add(job);
+    WantDispatch();
+    return;
+  }
+  // At most a minute whatever the wall clock says.
+  delayed_.emplace(clock_.Monotonic() + absl::Milliseconds(std::min<std::int64_t>(wait, 60'000)),
+                   job);
+}
+
+void Scheduler::RecoverOpen(const store::OpenAttempt& open) {
+  const absl::Duration now = clock_.Monotonic();
+  const std::int64_t id = open.assignment.attempt_id;
+  attempts_[id] = {.job = open.job,
+                   .assignment = open.assignment,
+                   .worker_id = open.worker_id,
+                   .began = now,
+                   .lease_end = now + options_.lease,
+                   .started = open.started,
+                   .cancelled = open.cancelled};
+  workers_[open.worker_id].taken.insert(open.assignment.slot);
+  running_[open.job.sweep_id] += 1;
+}
+
+Scheduler::Worker* Scheduler::Find(const std::string& worker_id, const WorkerLink* link) {
+  const auto found = workers_.find(worker_id);
+  if (found == workers_.end() || found->second.link.get() != link) return nullptr;
+  return &found->second;
+}
+
+void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
+                          const std::vector<store::Held>& held) {
+  const std::string worker_id = info.worker_id;
+  Worker& worker = workers_[worker_id];
+  if (worker.link) worker.link->Close(absl::AbortedError("this worker has connected again"));
+  worker.info = std::move(info);
+  worker.link = std::move(link);
+  worker.taken = worker.planned;
+  worker.leaving = false;
+  worker.seen_written = clock_.Monotonic();
+  std::set<std::int64_t> held_ids;
+  std::set<std::int64_t> left_over;
+  for (const store::Held& h : held) {
+    held_ids.insert(h.attempt_id);
+    if (h.slot < 0) left_over.insert(h.attempt_id);
+  }
+  std::vector<std::int64_t> released;
+  for (auto& [id, attempt] : attempts_) {
+    if (attempt.worker_id != worker_id) continue;
+    const bool holds = held_ids.count(id) != 0;
+    if (attempt.ended) {
+      // Its Welcome said so already; the worker drops it.
+      released.push_back(id);
+      continue;
+    }
+    worker.taken.insert(attempt.assignment.slot);
+    attempt.lease_end = clock_.Monotonic() + options_.lease;
+    if (holds) {
+      attempt.started = true;
+      attempt.left_over = left_over.count(id) != 0;
+      if (attempt.cancelled)
+        worker.link->SendStop(id, attempt.assignment.token, StopReason::kCancelled);
+    } else if (attempt.ending) {
+      continue;
+    } else if (attempt.started || attempt.cancelled) {
+      End(id, state::Event::kLose, absl::StrCat("worker ", worker_id, " came back without it"));
+    } else {
+      worker.link->SendAssignment(attempt.assignment);
+    }
+  }
+  for (const std::int64_t id : released) Release(id);
+  WantDispatch();
+}
+
+void Scheduler::Heartbeat(const std::string& worker_id, const WorkerLink* link,
+                          const std::vector<store::Held>& held) {
+  Worker* worker = Find(worker_id, link);
+  if (worker == nullptr) return;
+  std::set<std::int64_t> held_ids;
+  for (const store::Held& h : held) {
+    held_ids.insert(h.attempt_id);
+    const auto found = attempts_.find(h.attempt_id);
+    if (found == attempts_.end()) {
+      if (given_up_.count(h.attempt_id) != 0) {
+        worker->link->SendStop(h.attempt_id, h.token, StopReason::kSuperseded);
+      }
+      continue;
+    }
+    if (found->second.worker_id != worker_id || found->second.assignment.token != h.token) continue;
+    found->second.lease_end = clock_.Monotonic() + options_.lease;
+    found->second.started = true;
+  }
+  std::vector<std::int64_t> let_go;
+  for (const auto& [id, attempt] : attempts_) {
+    if (attempt.ended && attempt.worker_id == worker_id && held_ids.count(id) == 0) {
+      let_go.push_back(id);
+    }
+  }
+  for (const std::int64_t id : let_go) Release(id);
+  if (clock_.Monotonic() - worker->seen_written >= kSeenEvery) Seen(*worker, "");
+}
+
+void Scheduler::Disconnected(const std::string& worker_id, const WorkerLink* link) {
+  Worker* worker = Find(worker_id, link);
+  if (worker == nullptr) return;
+  worker->link = nullptr;
+  Seen(*worker, "offline");
+}
+
+void Scheduler::Goodbye(const std::string& worker_id, const WorkerLink* link) {
+  if (Find(worker_id, link) == nullptr) return;
+  for (auto& [id, attempt] : attempts_) {
+    if (attempt.worker_id != worker_id || attempt.ending) continue;
+    if (attempt.ended) {
+      attempt.lease_end = clock_.Monotonic();
+    } else {
+      End(id, state::Event::kLose, absl::StrCat("worker ", worker_id, " ended"));
+    }
+  }
+  Disconnected(worker_id, link);
+}
+
+void Scheduler::Stored(const store::EventStored& event) {
+  const auto found = attempts_.find(event.attempt_id);
+  if (found == attempts_.end()) return;
+  found->second.lease_end = clock_.Monotonic() + options_.lease;
+  found->second.started = true;
+  if (event.change) {
+    OnEnded(event.attempt_id, *event.change);
+  } else if (found->second.ended && event.status == store::EventStored::kSuperseded) {
+    Release(event.attempt_id);
+  }
+}
+
+void Scheduler::Expanded(const store::SliceStored& slice) {
+  for (const store::ReadyJob& job : slice.ready) AddReady(job);
+  for (const std::int64_t id : slice.superseded) {
+    const auto found = attempts_.find(id);
+    if (found == attempts_.end()) continue;
+    found->second.ended = true;
+    const Worker& worker = workers_[found->second.worker_id];
+    if (worker.link) {
+      worker.link->SendStop(id, found->second.assignment.token, StopReason::kSuperseded);
+    }
+  }
+}
+
+void Scheduler::Cancelled(const store::Cancelled& cancelled) {
+  const std::set<std::int64_t> jobs(cancelled.jobs.begin(), cancelled.jobs.end());
+  for (const std::int64_t job_id : jobs) ready_.Remove(job_id);
+  if (!jobs.empty()) {
+    std::erase_if(delayed_,
+                  [&jobs](const auto& entry) { return jobs.count(entry.second.job_id) != 0; });
+  }
+  for (const std::int64_t id : cancelled.attempts) {
+    const auto found = attempts_.find(id);
+    if (found == attempts_.end()) continue;
+    found->second.cancelled = true;
+    const Worker& worker = workers_[found->second.worker_id];
+    if (worker.link) {
+      worker.link->SendStop(id, found->second.assignment.token, StopReason::kCancelled);
+    }
+  }
+}
+
+// Attempts that end ---------------------------------------------------------------------------
+
+void Scheduler::End(std::int64_t attempt_id, state::Event event, std::string error) {
+  attempts_.at(attempt_id).ending = true;
+  const auto done = [this, attempt_id](absl::StatusOr<std::vector<store::ApplyResult>> results) {
+    executor_.Post([this, attempt_id, results = std::move(results)] {
+      const auto found = attempts_.find(attempt_id);
+      if (found == attempts_.end()) return;
+      if (!results.ok() || !results->front().ok()) {
+        // Nothing was stored: the lease is found expired again.
+        found->second.ending = false;
+        found->second.lease_end = clock_.Monotonic() + kAfterRefusedWrite;
+        return;
+      }
+      const auto* stored = std::get_if<store::EventStored>(&*results->front());
+      if (stored != nullptr && stored->change) {
+        OnEnded(attempt_id, *stored->change);
+      } else {
+        Release(attempt_id);
+      }
+    });
+  };
+  const absl::Status queued =
+      journal_.Append({store::EndAttempt{attempt_id, event, std::move(error), NowMs(clock_)}}, done,
+                      store::Journal::Urgency::kInternal);
+  if (!queued.ok()) attempts_.at(attempt_id).ending = false;
+}
+
+void Scheduler::OnEnded(std::int64_t attempt_id, const store::JobChange& change) {
+  const auto found = attempts_.find(attempt_id);
+  if (found == attempts_.end()) return;
+  const Attempt& attempt = found->second;
+  if (const auto worker = workers_.find(attempt.worker_id); worker != workers_.end()) {
+    CountFailure(worker->second, attempt, change);
+    if (change.outcome == state::Outcome::kPreempted && !attempt.left_over) {
+      worker->second.leaving = true;
+    }
+    if (change.outcome == state::Outcome::kLost) {
+      given_up_.insert(attempt_id);
+      given_up_order_.push_back(attempt_id);
+      if (worker->second.link) {
+        worker->second.link->SendStop(attempt_id, attempt.assignment.token,
+                                      StopReason::kSuperseded);
+      }
+    }
+  }
+  while (given_up_order_.size() > kRememberedAttempts) {
+    given_up_.erase(given_up_order_.front());
+    given_up_order_.pop_front();
+  }
+  Release(attempt_id);
+  if (change.ready) AddReady(*change.ready);
+}
+
+void Scheduler::Release(std::int64_t attempt_id) {
+  const auto found = attempts_.find(attempt_id);
+  if (found == attempts_.end()) return;
+  const auto worker = workers_.find(found->second.worker_id);
+  if (worker != workers_.end()) worker->second.taken.erase(found->second.assignment.slot);
+  if (--running_[found->second.job.sweep_id] <= 0) running_.erase(found->second.job.sweep_id);
+  attempts_.erase(found);
+  WantDispatch();
+}
+
+void Scheduler::CountFailure(Worker& worker, const Attempt& attempt,
+                             const store::JobChange& change) {
+  if (change.outcome == state::Outcome::kSucceeded) {
+    worker.fast_failures.clear();
+    return;
+  }
+  // What a spec brings upon itself says nothing of the worker.
+  const bool workers_fault =
+      change.outcome == state::Outcome::kFailed && state::IsRetryable(change.error);
+  if (!workers_fault || clock_.Monotonic() - attempt.began > options_.fast_failure) return;
+  worker.fast_failures.insert(attempt.job.job_id);
+  if (static_cast<int>(worker.fast_failures.size()) < options_.quarantine_after) return;
+  worker.fast_failures.clear();
+  worker.quarantined_until = clock_.Monotonic() + options_.quarantine;
+  spdlog::warn("worker {} is quarantined for {}: {} different jobs failed on it at once",
+               attempt.worker_id, absl::FormatDuration(options_.quarantine),
+               options_.quarantine_after);
+}
+
+bool Scheduler::Quarantined(const Worker& worker) const {
+  return clock_.Monotonic() < worker.quarantined_until;
+}
+
+bool Scheduler::OthersWork() const {
+  return std::any_of(workers_.begin(), workers_.end(), [this](const auto& entry) {
+    return entry.second.link != nullptr && !Quarantined(entry.second);
+  });
+}
+
+void Scheduler::Seen(Worker& worker, const std::string& state) {
+  worker.seen_written = clock_.Monotonic();
+  Write(store::WorkerSeen{worker.info.worker_id, state, NowMs(clock_)});
+}
+
+void Scheduler::Write(store::Write write) {
+  (void)journal_.Append(
+      {std::move(write)}, [](const auto&) {}, store::Journal::Urgency::kInternal);
+}
+
+}  // namespace pelab::sched

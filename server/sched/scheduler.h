@@ -1,0 +1,152 @@
+// Which job runs where, and for how long a worker that is not heard of is believed. Lives on one
+// executor and does no I/O: it asks the journal to write, reacts to what was stored, and sends to
+// workers over links. What it holds is rebuilt from the database at start (store::Store::Recover).
+//
+// Every method must be called on the executor.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/base/clock.h"
+#include "server/sched/capabilities.h"
+#include "server/sched/executor.h"
+#include "server/sched/ready_queue.h"
+#include "server/store/journal.h"
+
+namespace pelab::sched {
+
+enum class StopReason { kCancelled, kSuperseded };
+
+// The way to one connected worker. Thread-safe; never blocks.
+class WorkerLink {
+ public:
+  virtual ~WorkerLink() = default;
+  virtual void SendAssignment(const store::Assignment& assignment) = 0;
+  virtual void SendStop(std::int64_t attempt_id, std::uint64_t token, StopReason reason) = 0;
+  // Ends the stream with this status.
+  virtual void Close(const absl::Status& status) = 0;
+};
+
+struct WorkerInfo {
+  std::string worker_id;
+  std::vector<Slot> slots;
+  Capabilities capabilities;
+};
+
+struct SchedulerOptions {
+  absl::Duration lease = absl::Seconds(20);
+  // A failure within this time of the attempt's start counts towards quarantine.
+  absl::Duration fast_failure = absl::Seconds(60);
+  int quarantine_after = 3;  // fast failures on different jobs in a row
+  absl::Duration quarantine = absl::Minutes(10);
+  std::function<std::uint64_t()> token;  // fencing tokens, never 0
+};
+
+class Scheduler {
+ public:
+  Scheduler(const Clock& clock, Executor& executor, store::Journal& journal,
+            SchedulerOptions options);
+
+  // Begins to sweep leases; once, after the Recover… calls.
+  void Start();
+
+  // Jobs that may run now, or after their back-off.
+  void AddReady(const store::ReadyJob& job);
+  // An attempt that was open when the coordinator started: gets one fresh lease.
+  void RecoverOpen(const store::OpenAttempt& open);
+
+  // A worker's hello is stored; `held` are the attempts that the database accepted. An older
+  // connection of the same worker is closed.
+  void Connected(WorkerInfo worker, std::shared_ptr<WorkerLink> link,
+                 const std::vector<store::Held>& held);
+  void Heartbeat(const std::string& worker_id, const WorkerLink* link,
+                 const std::vector<store::Held>& held);
+  // The stream has ended. Its attempts stay until their leases run out.
+  void Disconnected(const std::string& worker_id, const WorkerLink* link);
+  // The worker ends and holds nothing.
+  void Goodbye(const std::string& worker_id, const WorkerLink* link);
+
+  // What was stored of attempts, sweeps and cancels.
+  void Stored(const store::EventStored& event);
+  void Expanded(const store::SliceStored& slice);
+  void Cancelled(const store::Cancelled& cancelled);
+
+  // Why the sweep's queued jobs do not start, in words; empty where some do, or none are queued.
+  std::string WaitingReason(std::int64_t sweep_id) const;
+
+  // Leases that have run out and back-offs that have ended. Called by the timer.
+  void Tick();
+
+ private:
+  struct Attempt {
+    store::ReadyJob job;
+    store::Assignment assignment;
+    std::string worker_id;
+    absl::Duration began;
+    absl::Duration lease_end;
+    bool started = false;    // its worker has said something of it
+    bool cancelled = false;  // its job is; the worker has to stop it
+    bool ended = false;      // in the database; the slot waits for the worker to let go
+    bool ending = false;     // EndAttempt is on its way
+    bool left_over = false;  // of a daemon that died: its trainer has ended
+  };
+  struct Worker {
+    WorkerInfo info;
+    std::shared_ptr<WorkerLink> link;  // null: not connected
+    std::set<int> taken;               // slots with an attempt, or with one that is being stored
+    std::set<int> planned;             // of those, the ones that are being stored
+    absl::Duration seen_written;
+    std::set<std::int64_t> fast_failures;  // jobs, since the last that went well
+    absl::Duration quarantined_until = -absl::InfiniteDuration();
+    bool leaving = false;  // it gave a running job back: it gets no more until its next hello
+  };
+  struct Planned {  // an assignment that is being stored
+    store::ReadyJob job;
+    std::string worker_id;
+    int slot = 0;
+  };
+
+  void ScheduleTick();
+  void WantDispatch();
+  void Dispatch();
+  void PlanFor(Worker& worker, std::vector<store::Write>& writes, std::vector<Planned>& plans);
+  void OnPlansStored(std::vector<Planned> plans,
+                     absl::StatusOr<std::vector<store::ApplyResult>> results);
+  void Launch(const Planned& plan, store::Assignment assignment);
+  void PutBack(const Planned& plan);
+  void End(std::int64_t attempt_id, state::Event event, std::string error);
+  void OnEnded(std::int64_t attempt_id, const store::JobChange& change);
+  void Release(std::int64_t attempt_id);
+  void CountFailure(Worker& worker, const Attempt& attempt, const store::JobChange& change);
+  bool Quarantined(const Worker& worker) const;
+  bool OthersWork() const;  // a connected worker that is not quarantined
+  void Seen(Worker& worker, const std::string& state);
+  void Write(store::Write write);
+  Worker* Find(const std::string& worker_id, const WorkerLink* link);
+
+  const Clock& clock_;
+  Executor& executor_;
+  store::Journal& journal_;
+  const SchedulerOptions options_;
+
+  ReadyQueue ready_;
+  std::multimap<absl::Duration, store::ReadyJob> delayed_;
+  std::map<std::int64_t, Attempt> attempts_;
+  std::map<std::string, Worker> workers_;
+  std::map<std::int64_t, int> running_;  // attempts by sweep, those being stored included
+  // Attempts that were given up here while their worker may still run them.
+  std::set<std::int64_t> given_up_;
+  std::deque<std::int64_t> given_up_order_;
+  bool dispatch_wanted_ = false;
+};
+
+}  // namespace pelab::sched

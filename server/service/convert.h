@@ -1,0 +1,29 @@
+// Between the wire's messages and the coordinator's values. Pure functions.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "pelab/v1/common.pb.h"
+#include "pelab/v1/fleet.pb.h"
+#include "server/sched/scheduler.h"
+#include "server/store/writes.h"
+
+namespace pelab::service {
+
+// INVALID_ARGUMENT says what the message lacks. `now` is the coordinator's clock.
+absl::StatusOr<store::AttemptEvent> ToEvent(const v1::Event& event, std::int64_t now,
+                                            double jitter);
+
+struct HelloParts {
+  store::WorkerHello write;
+  sched::WorkerInfo info;
+};
+// INVALID_ARGUMENT names the member and what is allowed.
+absl::StatusOr<HelloParts> ToHello(const v1::Hello& hello, std::int64_t now);
+
+store::Held ToHeld(const v1::HeldAttempt& held);
+v1::Assignment ToProto(const store::Assignment& assignment);
+
+}  // namespace pelab::service

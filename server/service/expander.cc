@@ -1,0 +1,129 @@
+#include "server/service/expander.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "core/base/mutex.h"
+#include "server/service/blocking.h"
+
+namespace pelab::service {
+namespace {
+
+constexpr absl::Duration kSlice = absl::Milliseconds(10);
+constexpr std::size_t kMaxCells = 256;  // of a slice: what the writer stores in that time
+constexpr absl::Duration kRetry = absl::Milliseconds(500);
+
+store::NewCell ToNewCell(const spec::Cell& cell, const spec::Resources& resources) {
+  return {.ordinal = cell.ordinal,
+          .key = cell.key,
+          .pe_label = cell.pe_label,
+          .protocol_label = cell.protocol_label,
+          .seed = cell.job.seed,
+          .spec_json = cell.canonical_json,
+          .requirement = {.pe = cell.job.pe,
+                          .pe_version = cell.job.pe_version,
+                          .task = cell.job.task,
+                          .task_version = cell.job.task_version,
+                          .device_kind = resources.device,
+                          .memory_bytes = resources.memory_bytes},
+          .epochs = static_cast<int>(cell.job.Int("train.epochs"))};
+}
+
+}  // namespace
+
+Expander::Expander(const Clock& clock, store::Journal& journal, sched::Executor& executor,
+                   sched::Scheduler& scheduler)
+    : clock_(clock), journal_(journal), executor_(executor), scheduler_(scheduler), thread_([this] {
+        Run();
+      }) {}
+
+Expander::~Expander() { Stop(); }
+
+void Expander::Stop() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Expander::Add(std::int64_t sweep_id, spec::Sweep sweep, std::uint64_t from) {
+  MutexLock lock(&mutex_);
+  tasks_.push_back({sweep_id, std::move(sweep), from});
+  open_.insert(sweep_id);
+}
+
+bool Expander::WaitFor(std::int64_t sweep_id, absl::Duration timeout) {
+  MutexLock lock(&mutex_);
+  const auto done = [this, sweep_id]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || open_.count(sweep_id) == 0;
+  };
+  mutex_.AwaitFor(done, timeout);
+  return open_.count(sweep_id) == 0;
+}
+
+store::ExpandSlice Expander::Build(const Task& task) const {
+  store::ExpandSlice slice{.sweep_id = task.sweep_id,
+                           .from = task.next,
+                           .next = task.next,
+                           .now = absl::ToUnixMillis(clock_.Wall())};
+  const absl::Duration end = clock_.Monotonic() + kSlice;
+  while (slice.next < task.sweep.cells() && slice.cells.size() < kMaxCells) {
+    if (const auto cell = task.sweep.At(slice.next)) {
+      slice.cells.push_back(ToNewCell(*cell, task.sweep.resources()));
+    }
+    slice.next += 1;
+    if (clock_.Monotonic() >= end) break;
+  }
+  slice.last = slice.next == task.sweep.cells();
+  return slice;
+}
+
+Expander::Progress Expander::Step(Task& task) {
+  store::ExpandSlice slice = Build(task);
+  const std::uint64_t next = slice.next;
+  const bool last = slice.last;
+  // The scheduler is told by the writing thread, in the order of the commits.
+  auto stored = AppendAndWait(journal_, std::move(slice), [this](const store::WriteResult& result) {
+    executor_.Post([this, slice_stored = std::get<store::SliceStored>(result)] {
+      scheduler_.Expanded(slice_stored);
+    });
+  });
+  if (!stored.ok()) {
+    spdlog::warn("sweep {} is not expanded yet: {}", task.sweep_id,
+                 std::string(stored.status().message()));
+    return Progress::kRetry;
+  }
+  task.next = next;
+  const bool applied = std::get<store::SliceStored>(*stored).applied;
+  return last || !applied ? Progress::kDone : Progress::kMore;
+}
+
+void Expander::Run() {
+  for (;;) {
+    Task task;
+    {
+      MutexLock lock(&mutex_);
+      const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_ || !tasks_.empty();
+      };
+      mutex_.Await(some);
+      if (stopping_) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    const Progress progress = Step(task);
+    MutexLock lock(&mutex_);
+    if (progress == Progress::kDone) {
+      open_.erase(task.sweep_id);
+      continue;
+    }
+    tasks_.push_back(std::move(task));
+    if (progress == Progress::kRetry) {
+      mutex_.AwaitFor([this] { return stopping_; }, kRetry);
+    }
+  }
+}
+
+}  // namespace pelab::service

@@ -1,0 +1,57 @@
+// Turns submitted sweeps into jobs on a thread of its own, in slices of at most 10 ms each, so that
+// a large sweep holds up nobody: sweeps take turns, and jobs are dispatched while others are still
+// to come.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "core/base/clock.h"
+#include "core/base/mutex.h"
+#include "core/spec/sweep.h"
+#include "server/sched/scheduler.h"
+#include "server/store/journal.h"
+
+namespace pelab::service {
+
+class Expander {
+ public:
+  Expander(const Clock& clock, store::Journal& journal, sched::Executor& executor,
+           sched::Scheduler& scheduler);
+  ~Expander();  // as Stop
+
+  // Goes on with the sweep at cell `from`. Thread-safe.
+  void Add(std::int64_t sweep_id, spec::Sweep sweep, std::uint64_t from);
+  // Whether the sweep was expanded, or given up, within `timeout`. Thread-safe.
+  bool WaitFor(std::int64_t sweep_id, absl::Duration timeout);
+  // Ends after the slice that is under way; the rest goes on at the next start.
+  void Stop();
+
+ private:
+  struct Task {
+    std::int64_t sweep_id = 0;
+    spec::Sweep sweep;
+    std::uint64_t next = 0;
+  };
+  enum class Progress { kMore, kDone, kRetry };
+
+  void Run();
+  Progress Step(Task& task);
+  store::ExpandSlice Build(const Task& task) const;
+
+  const Clock& clock_;
+  store::Journal& journal_;
+  sched::Executor& executor_;
+  sched::Scheduler& scheduler_;
+  Mutex mutex_;
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::int64_t> open_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace pelab::service

@@ -1,0 +1,107 @@
+#include "server/service/fleet_service.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+#include "core/rpc/status.h"
+
+namespace pelab::service {
+namespace {
+
+constexpr std::size_t kChunk = 256 << 10;
+constexpr std::size_t kMaxDrained = 256 << 20;  // of an upload that was answered early
+
+absl::Status ShuttingDown() {
+  return absl::UnavailableError("the coordinator is shutting down: connect again");
+}
+
+absl::Status CheckHash(const std::string& sha256) {
+  if (store::IsSha256(sha256)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "sha256 must be 64 lower-case hexadecimal digits, not \"", sha256.substr(0, 80), "\""));
+}
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* FleetService::Session(
+    grpc::CallbackServerContext*) {
+  const std::shared_ptr<WorkerStream> stream = WorkerStream::Begin(context_);
+  bool closed = false;
+  {
+    MutexLock lock(&mutex_);
+    std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
+    streams_.push_back(stream);
+    closed = closed_;
+  }
+  if (closed) stream->Close(ShuttingDown());
+  return stream.get();
+}
+
+void FleetService::CloseAll() {
+  std::vector<std::weak_ptr<WorkerStream>> streams;
+  {
+    MutexLock lock(&mutex_);
+    closed_ = true;
+    streams.swap(streams_);
+  }
+  for (const auto& weak : streams) {
+    if (const auto stream = weak.lock()) stream->Close(ShuttingDown());
+  }
+}
+
+absl::Status FleetService::Put(grpc::ServerReader<v1::PutArtifactRequest>& reader,
+                               v1::PutArtifactResponse& response) {
+  v1::PutArtifactRequest request;
+  if (!reader.Read(&request) || !request.has_header()) {
+    return absl::InvalidArgumentError("the first message of an upload must be its header");
+  }
+  const v1::ArtifactHeader header = request.header();
+  PELAB_RETURN_IF_ERROR(CheckHash(header.sha256()));
+  if (artifacts_.Has(header.sha256())) {
+    response.set_already_there(true);
+    return absl::OkStatus();
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto upload, artifacts_.Begin(header.sha256(), header.bytes()));
+  while (reader.Read(&request)) {
+    if (!request.has_chunk()) {
+      return absl::InvalidArgumentError("an upload has one header, then chunks");
+    }
+    PELAB_RETURN_IF_ERROR(upload->Write(request.chunk()));
+  }
+  return upload->Commit();
+}
+
+grpc::Status FleetService::PutArtifact(grpc::ServerContext*,
+                                       grpc::ServerReader<v1::PutArtifactRequest>* reader,
+                                       v1::PutArtifactResponse* response) {
+  const grpc::Status status = rpc::ToGrpc(Put(*reader, *response));
+  // A client whose window is full would learn of an early answer only at its next ping.
+  std::size_t drained = 0;
+  v1::PutArtifactRequest request;
+  while (drained < kMaxDrained && reader->Read(&request)) drained += request.chunk().size();
+  return status;
+}
+
+grpc::Status FleetService::GetArtifact(grpc::ServerContext*, const v1::GetArtifactRequest* request,
+                                       grpc::ServerWriter<v1::ArtifactChunk>* writer) {
+  if (absl::Status status = CheckHash(request->sha256()); !status.ok()) {
+    return rpc::ToGrpc(status);
+  }
+  std::ifstream file(artifacts_.PathOf(request->sha256()), std::ios::binary);
+  if (!file) {
+    return rpc::ToGrpc(absl::NotFoundError(
+        absl::StrCat("no artifact with sha256 ", request->sha256(), " is stored")));
+  }
+  std::string buffer(kChunk, '\0');
+  while (file.read(buffer.data(), kChunk) || file.gcount() > 0) {
+    v1::ArtifactChunk chunk;
+    chunk.set_data(buffer.data(), static_cast<std::size_t>(file.gcount()));
+    if (!writer->Write(chunk)) break;
+  }
+  return grpc::Status::OK;
+}
+
+}  // namespace pelab::service

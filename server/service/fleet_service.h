@@ -1,0 +1,42 @@
+// pelab.v1.Fleet: worker sessions, and the files that go with results.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "core/base/mutex.h"
+#include "pelab/v1/fleet.grpc.pb.h"
+#include "server/service/worker_stream.h"
+#include "server/store/artifact_files.h"
+
+namespace pelab::service {
+
+class FleetService final : public v1::Fleet::WithCallbackMethod_Session<v1::Fleet::Service> {
+ public:
+  FleetService(FleetContext context, store::ArtifactFiles& artifacts)
+      : context_(std::move(context)), artifacts_(artifacts) {}
+
+  grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(
+      grpc::CallbackServerContext* context) override;
+  grpc::Status PutArtifact(grpc::ServerContext* context,
+                           grpc::ServerReader<v1::PutArtifactRequest>* reader,
+                           v1::PutArtifactResponse* response) override;
+  grpc::Status GetArtifact(grpc::ServerContext* context, const v1::GetArtifactRequest* request,
+                           grpc::ServerWriter<v1::ArtifactChunk>* writer) override;
+
+  // Ends every session with UNAVAILABLE: its worker is to connect again. New ones end at once.
+  void CloseAll();
+
+ private:
+  absl::Status Put(grpc::ServerReader<v1::PutArtifactRequest>& reader,
+                   v1::PutArtifactResponse& response);
+
+  FleetContext context_;
+  store::ArtifactFiles& artifacts_;
+  Mutex mutex_;
+  std::vector<std::weak_ptr<WorkerStream>> streams_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace pelab::service

@@ -1,0 +1,116 @@
+#include "server/service/results_service.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/status.h"
+#include "core/rpc/status.h"
+
+namespace pelab::service {
+namespace {
+
+constexpr absl::Duration kFollowInterval = absl::Milliseconds(200);
+constexpr int kMaxFollowers = 64;  // each holds a thread
+
+template <typename Call, typename Response>
+grpc::Status Read(ReaderPool& readers, const Call& call, Response* response) {
+  auto reader = readers.Take();
+  if (!reader.ok()) return rpc::ToGrpc(reader.status());
+  auto answer = call(**reader);
+  if (!answer.ok()) return rpc::ToGrpc(answer.status());
+  *response = *std::move(answer);
+  return grpc::Status::OK;
+}
+
+// The attempt that is asked for, 0 standing for the latest; nullopt where there is none yet.
+absl::StatusOr<std::optional<v1::AttemptRow>> FindAttempt(views::Reader& reader,
+                                                          const v1::ReadLogRequest& request,
+                                                          int number) {
+  v1::ListAttemptsRequest attempts;
+  attempts.mutable_filter()->add_jobs(request.job());
+  PELAB_ASSIGN_OR_RETURN(const auto rows, reader.ListAttempts(attempts));
+  std::optional<v1::AttemptRow> found;
+  for (const v1::AttemptRow& row : rows.attempts()) {
+    if (number != 0 && row.number() != number) continue;
+    if (!found || row.number() > found->number()) found = row;
+  }
+  if (!found && number != 0) {
+    return absl::NotFoundError(absl::StrCat("job ", request.job(), " has no attempt ", number));
+  }
+  return found;
+}
+
+}  // namespace
+
+grpc::Status ResultsService::ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+                                      v1::ListJobsResponse* response) {
+  return Read(
+      readers_, [&](auto& reader) { return reader.ListJobs(*request); }, response);
+}
+grpc::Status ResultsService::ListCurves(grpc::ServerContext*, const v1::ListCurvesRequest* request,
+                                        v1::ListCurvesResponse* response) {
+  return Read(
+      readers_, [&](auto& reader) { return reader.ListCurves(*request); }, response);
+}
+grpc::Status ResultsService::ListHeadAblations(grpc::ServerContext*,
+                                               const v1::ListHeadAblationsRequest* request,
+                                               v1::ListHeadAblationsResponse* response) {
+  return Read(
+      readers_, [&](auto& reader) { return reader.ListHeadAblations(*request); }, response);
+}
+grpc::Status ResultsService::ListAttempts(grpc::ServerContext*,
+                                          const v1::ListAttemptsRequest* request,
+                                          v1::ListAttemptsResponse* response) {
+  return Read(
+      readers_, [&](auto& reader) { return reader.ListAttempts(*request); }, response);
+}
+grpc::Status ResultsService::ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
+                                         v1::ListWorkersResponse* response) {
+  return Read(
+      readers_, [&](auto& reader) { return reader.ListWorkers(); }, response);
+}
+
+grpc::Status ResultsService::ReadLog(grpc::ServerContext* context,
+                                     const v1::ReadLogRequest* request,
+                                     grpc::ServerWriter<v1::LogPart>* writer) {
+  if (!request->follow()) return rpc::ToGrpc(DoReadLog(*context, *request, *writer));
+  if (followers_.fetch_add(1) >= kMaxFollowers) {
+    followers_.fetch_sub(1);
+    return rpc::ToGrpc(absl::ResourceExhaustedError(
+        absl::StrCat("more than ", kMaxFollowers, " clients follow logs")));
+  }
+  const grpc::Status status = rpc::ToGrpc(DoReadLog(*context, *request, *writer));
+  followers_.fetch_sub(1);
+  return status;
+}
+
+absl::Status ResultsService::DoReadLog(grpc::ServerContext& context,
+                                       const v1::ReadLogRequest& request,
+                                       grpc::ServerWriter<v1::LogPart>& writer) {
+  int number = request.attempt();
+  std::uint64_t offset = 0;
+  for (;;) {
+    bool ended = false;
+    {
+      PELAB_ASSIGN_OR_RETURN(const auto reader, readers_.Take());
+      // Looked up before the log is read: what comes between the two is read the next time.
+      PELAB_ASSIGN_OR_RETURN(const auto attempt, FindAttempt(*reader, request, number));
+      if (attempt) {
+        number = attempt->number();
+        ended = attempt->outcome() != v1::ATTEMPT_OUTCOME_UNSPECIFIED;
+        PELAB_ASSIGN_OR_RETURN(const auto parts, reader->ReadLog(request.job(), number, offset));
+        for (const v1::LogPart& part : parts) {
+          if (!writer.Write(part)) return absl::OkStatus();
+          offset = std::max<std::uint64_t>(offset, part.offset() + part.data().size());
+        }
+      }
+    }
+    if (!request.follow() || ended) return absl::OkStatus();
+    if (stopping_) return absl::UnavailableError("the coordinator is shutting down");
+    if (context.IsCancelled()) return absl::CancelledError("the client is gone");
+    absl::SleepFor(kFollowInterval);
+  }
+}
+
+}  // namespace pelab::service

@@ -1,0 +1,289 @@
+#include "server/service/sweeps_service.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/rpc/status.h"
+#include "server/service/blocking.h"
+
+namespace pelab::service {
+namespace {
+
+constexpr int kMaxRunning = 64;  // of a SweepUpdate
+constexpr int kMaxPreviewJobs = 10'000;
+constexpr std::uint64_t kSmallSweep = 1000;  // cells; expanded before Submit answers
+constexpr absl::Duration kSmallSweepTime = absl::Seconds(10);
+constexpr std::size_t kKeysAtOnce = 500;
+
+std::string AnalysesJson(const std::vector<spec::Analysis>& analyses) {
+  nlohmann::json array = nlohmann::json::array();
+  for (const spec::Analysis& analysis : analyses) {
+    array.push_back({{"name", analysis.name},
+                     {"version", analysis.version},
+                     {"parameters_json", spec::CanonicalParameters(analysis)}});
+  }
+  return array.dump();
+}
+
+std::string ResourcesJson(const spec::Resources& resources) {
+  return nlohmann::json{{"device", resources.device}, {"memory_bytes", resources.memory_bytes}}
+      .dump();
+}
+
+absl::Status CheckSubmit(const v1::SubmitRequest& request) {
+  if (request.client_token().empty() || request.client_token().size() > 64) {
+    return absl::InvalidArgumentError("client_token must have 1 to 64 characters");
+  }
+  if (request.priority() < -1000 || request.priority() > 1000) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("priority ", request.priority(), " is out of range; allowed: -1000 to 1000"));
+  }
+  return absl::OkStatus();
+}
+
+// Where a job of this state stands for a new submission.
+void Count(v1::JobState state, bool fresh, v1::JobCounts& counts) {
+  counts.set_total(counts.total() + 1);
+  if (fresh) {
+    counts.set_new_jobs(counts.new_jobs() + 1);
+    return;
+  }
+  switch (state) {
+    case v1::JOB_STATE_SUCCEEDED:
+      return counts.set_stored(counts.stored() + 1);
+    case v1::JOB_STATE_FAILED:
+      return counts.set_failed_earlier(counts.failed_earlier() + 1);
+    case v1::JOB_STATE_QUEUED:
+    case v1::JOB_STATE_ASSIGNED:
+    case v1::JOB_STATE_RUNNING:
+      return counts.set_in_flight(counts.in_flight() + 1);
+    default:
+      return counts.set_new_jobs(counts.new_jobs() + 1);
+  }
+}
+
+v1::PreviewJob ToPreview(const spec::Cell& cell, v1::JobState stored) {
+  v1::PreviewJob job;
+  job.set_ordinal(cell.ordinal);
+  job.set_key(cell.key);
+  job.set_pe(cell.job.pe);
+  job.set_pe_label(cell.pe_label);
+  job.set_task(cell.job.task);
+  job.set_protocol(cell.protocol_label);
+  job.set_seed(cell.job.seed);
+  job.set_spec_json(cell.canonical_json);
+  job.set_stored_state(stored);
+  return job;
+}
+
+void AddRunning(const v1::ListJobsResponse& jobs, const v1::ListAttemptsResponse& attempts,
+                v1::SweepUpdate& update) {
+  std::map<std::int64_t, const v1::AttemptRow*> open;
+  for (const v1::AttemptRow& attempt : attempts.attempts()) {
+    if (attempt.outcome() == v1::ATTEMPT_OUTCOME_UNSPECIFIED) open[attempt.job_id()] = &attempt;
+  }
+  for (const v1::JobRow& row : jobs.jobs()) {
+    v1::RunningJob* job = update.add_running();
+    job->set_job_id(row.job_id());
+    job->set_pe_label(row.pe_label());
+    job->set_task(row.task());
+    job->set_seed(row.seed());
+    job->set_epochs(row.epochs());
+    job->set_epochs_done(row.epochs_done());
+    job->set_test_accuracy(row.test_accuracy());
+    if (const auto attempt = open.find(row.job_id()); attempt != open.end()) {
+      job->set_worker(attempt->second->worker());
+      job->set_device(attempt->second->device());
+    }
+  }
+}
+
+}  // namespace
+
+SweepsService::SweepsService(const Parts& parts)
+    : parts_(parts),
+      hub_([this](const std::string& sweep) { return Snapshot(sweep); },
+           [this] { return parts_.writer.commits(); }) {}
+
+grpc::Status SweepsService::Preview(grpc::ServerContext* context, const v1::PreviewRequest* request,
+                                    v1::PreviewResponse* response) {
+  return rpc::ToGrpc(DoPreview(*context, *request, *response));
+}
+grpc::Status SweepsService::Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
+                                   v1::SubmitResponse* response) {
+  return rpc::ToGrpc(DoSubmit(*request, *response));
+}
+grpc::Status SweepsService::Cancel(grpc::ServerContext*, const v1::CancelRequest* request,
+                                   v1::CancelResponse* response) {
+  return rpc::ToGrpc(DoCancel(*request, *response));
+}
+
+absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
+                                      const v1::PreviewRequest& request,
+                                      v1::PreviewResponse& response) {
+  PELAB_ASSIGN_OR_RETURN(
+      const spec::Sweep sweep,
+      ParseDocument(request.document(), request.file_name(), request.overrides()));
+  PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+  response.set_name(sweep.name());
+  const int max_jobs = std::min(request.max_jobs(), kMaxPreviewJobs);
+  std::set<std::string> seen;
+  for (std::uint64_t next = 0; next < sweep.cells();) {
+    if (context.IsCancelled()) return absl::CancelledError("the client is gone");
+    std::vector<spec::Cell> cells;
+    std::vector<std::string> keys;
+    for (; next < sweep.cells() && keys.size() < kKeysAtOnce; ++next) {
+      auto cell = sweep.At(next);
+      if (!cell || !seen.insert(cell->key).second) continue;
+      keys.push_back(cell->key);
+      cells.push_back(*std::move(cell));
+    }
+    PELAB_ASSIGN_OR_RETURN(const auto rows, reader->FindKeys(keys));
+    std::map<std::string, v1::JobState> stored;
+    for (const v1::JobRow& row : rows) stored[row.key()] = row.state();
+    for (const spec::Cell& cell : cells) {
+      const auto found = stored.find(cell.key);
+      const v1::JobState state = found == stored.end() ? v1::JOB_STATE_UNSPECIFIED : found->second;
+      Count(state, request.fresh(), *response.mutable_counts());
+      if (response.jobs_size() < max_jobs) *response.add_jobs() = ToPreview(cell, state);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
+                                     v1::SubmitResponse& response) {
+  PELAB_RETURN_IF_ERROR(CheckSubmit(request));
+  PELAB_ASSIGN_OR_RETURN(spec::Sweep sweep, ParseDocument(request.document(), request.file_name(),
+                                                          request.overrides()));
+  PELAB_ASSIGN_OR_RETURN(
+      const store::WriteResult result,
+      AppendAndWait(parts_.writer,
+                    store::SubmitSweep{.name = sweep.name(),
+                                       .protocol = sweep.protocol(),
+                                       .document = request.document(),
+                                       .file_name = request.file_name(),
+                                       .overrides_json = OverridesToJson(request.overrides()),
+                                       .client_token = request.client_token(),
+                                       .analyses_json = AnalysesJson(sweep.analyses()),
+                                       .resources_json = ResourcesJson(sweep.resources()),
+                                       .priority = request.priority(),
+                                       .fresh = request.fresh(),
+                                       .cells = sweep.cells(),
+                                       .now = absl::ToUnixMillis(parts_.clock.Wall())}));
+  const auto& stored = std::get<store::SweepStored>(result);
+  const bool small = sweep.cells() <= kSmallSweep;
+  if (!stored.repeated_token) parts_.expander.Add(stored.sweep_id, std::move(sweep), 0);
+  if (small) parts_.expander.WaitFor(stored.sweep_id, kSmallSweepTime);
+  PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+  PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweep(absl::StrCat(stored.sweep_id)));
+  response.set_sweep_id(row.sweep_id());
+  response.set_name(row.name());
+  response.set_cells(row.cells());
+  response.set_expanded(row.state() != v1::SWEEP_STATE_EXPANDING);
+  *response.mutable_counts() = row.counts();
+  response.set_repeated_token(stored.repeated_token);
+  return absl::OkStatus();
+}
+
+grpc::Status SweepsService::ListSweeps(grpc::ServerContext*, const v1::ListSweepsRequest* request,
+                                       v1::ListSweepsResponse* response) {
+  auto reader = parts_.readers.Take();
+  if (!reader.ok()) return rpc::ToGrpc(reader.status());
+  auto sweeps = (*reader)->ListSweeps(*request);
+  if (!sweeps.ok()) return rpc::ToGrpc(sweeps.status());
+  *response = *std::move(sweeps);
+  for (v1::Sweep& sweep : *response->mutable_sweeps()) AddWaitingReason(sweep);
+  return grpc::Status::OK;
+}
+
+grpc::Status SweepsService::GetSweep(grpc::ServerContext*, const v1::GetSweepRequest* request,
+                                     v1::Sweep* response) {
+  auto reader = parts_.readers.Take();
+  if (!reader.ok()) return rpc::ToGrpc(reader.status());
+  auto sweep = (*reader)->GetSweep(request->sweep().sweep());
+  if (!sweep.ok()) return rpc::ToGrpc(sweep.status());
+  *response = *std::move(sweep);
+  AddWaitingReason(*response);
+  return grpc::Status::OK;
+}
+
+void SweepsService::AddWaitingReason(v1::Sweep& sweep) {
+  if (sweep.jobs().queued() == 0) return;
+  sweep.set_waiting_reason(AskOn<std::string>(
+      parts_.executor, [this, id = sweep.sweep_id()] { return parts_.scheduler.WaitingReason(id); },
+      ""));
+}
+
+absl::StatusOr<store::Write> SweepsService::ToCancel(const v1::CancelRequest& request) {
+  const std::int64_t now = absl::ToUnixMillis(parts_.clock.Wall());
+  PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+  switch (request.target_case()) {
+    case v1::CancelRequest::kSweep: {
+      PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader->GetSweep(request.sweep().sweep()));
+      return store::CancelSweep{sweep.sweep_id(), now};
+    }
+    case v1::CancelRequest::kJob: {
+      v1::ListJobsRequest jobs;
+      jobs.mutable_filter()->add_jobs(request.job());
+      PELAB_ASSIGN_OR_RETURN(const auto found, reader->ListJobs(jobs));
+      if (found.jobs_size() != 1) {
+        return absl::NotFoundError(absl::StrCat("no job \"", request.job(), "\" is stored"));
+      }
+      return store::CancelJob{found.jobs(0).job_id(), now};
+    }
+    case v1::CancelRequest::TARGET_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("a sweep or a job must be named");
+}
+
+absl::Status SweepsService::DoCancel(const v1::CancelRequest& request,
+                                     v1::CancelResponse& response) {
+  PELAB_ASSIGN_OR_RETURN(store::Write write, ToCancel(request));
+  PELAB_ASSIGN_OR_RETURN(
+      const store::WriteResult result,
+      AppendAndWait(parts_.writer, std::move(write), [this](const store::WriteResult& stored) {
+        parts_.executor.Post([this, cancelled = std::get<store::Cancelled>(stored)] {
+          parts_.scheduler.Cancelled(cancelled);
+        });
+      }));
+  const auto& cancelled = std::get<store::Cancelled>(result);
+  response.set_claims_withdrawn(cancelled.claims_withdrawn);
+  response.set_jobs_cancelled(cancelled.jobs.size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::SweepUpdate> SweepsService::Snapshot(const std::string& name) {
+  PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+  v1::SweepUpdate update;
+  PELAB_ASSIGN_OR_RETURN(*update.mutable_sweep(), reader->GetSweep(name));
+  v1::Sweep& sweep = *update.mutable_sweep();
+  sweep.clear_document();
+  AddWaitingReason(sweep);
+  if (sweep.jobs().running() == 0) return update;
+  v1::ListJobsRequest jobs;
+  jobs.mutable_filter()->set_sweep(absl::StrCat(sweep.sweep_id()));
+  jobs.mutable_filter()->add_states(v1::JOB_STATE_RUNNING);
+  jobs.mutable_page()->set_limit(kMaxRunning);
+  PELAB_ASSIGN_OR_RETURN(const auto rows, reader->ListJobs(jobs));
+  if (rows.jobs_size() == 0) return update;
+  v1::ListAttemptsRequest attempts;
+  for (const v1::JobRow& row : rows.jobs()) {
+    attempts.mutable_filter()->add_jobs(absl::StrCat(row.job_id()));
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto attempt_rows, reader->ListAttempts(attempts));
+  AddRunning(rows, attempt_rows, update);
+  return update;
+}
+
+grpc::ServerWriteReactor<v1::SweepUpdate>* SweepsService::WatchSweep(
+    grpc::CallbackServerContext*, const v1::WatchSweepRequest* request) {
+  return hub_.Watch(request->sweep().sweep());
+}
+
+}  // namespace pelab::service

@@ -1,0 +1,52 @@
+// Everybody who watches sweeps, served by one thread: where something was committed, each watched
+// sweep is read once and sent to all its watchers, at most five times a second.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "core/base/mutex.h"
+#include "pelab/v1/sweeps.pb.h"
+
+namespace pelab::service {
+
+class WatchHub {
+ public:
+  // What is known of a sweep now. Called on the hub's thread.
+  using Snapshot = std::function<absl::StatusOr<v1::SweepUpdate>(const std::string& sweep)>;
+  // A number that changes with every commit. Thread-safe.
+  using Version = std::function<std::uint64_t()>;
+
+  WatchHub(Snapshot snapshot, Version version);
+  ~WatchHub();  // as Stop
+
+  // A reactor for one WatchSweep call; gRPC and the hub own it together. RESOURCE_EXHAUSTED is its
+  // answer where too many watch.
+  grpc::ServerWriteReactor<v1::SweepUpdate>* Watch(const std::string& sweep);
+  // Ends all streams with UNAVAILABLE.
+  void Stop();
+
+ private:
+  class Watcher;
+
+  void Run();
+  void Serve(bool changed);
+
+  const Snapshot snapshot_;
+  const Version version_;
+  Mutex mutex_;
+  std::vector<std::shared_ptr<Watcher>> watchers_ ABSL_GUARDED_BY(mutex_);
+  bool added_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace pelab::service

@@ -1,0 +1,90 @@
+// What the writes of one transaction share. Internal to the store; everything here may throw
+// SQLite::Exception, on which the transaction is rolled back.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "server/store/database.h"
+#include "server/store/store.h"
+#include "server/store/writes.h"
+
+namespace pelab::store {
+
+// An attempt and its job's summary, read once a batch and written once a batch: many epochs of one
+// attempt cost one update of its rows.
+struct AttemptRow {
+  std::int64_t attempt_id = 0;
+  std::uint64_t token = 0;
+  std::uint64_t last_sequence = 0;
+  std::int64_t job_id = 0;
+  std::string device;
+  std::string analyses_json;
+  std::optional<int> start_epoch;
+  bool open = false;
+  // Of the job.
+  int epochs = 0;
+  int epochs_done = 0;
+  std::optional<Epoch> last;  // of this batch
+  std::optional<std::int64_t> best_correct;
+  std::optional<std::int64_t> best_total;
+
+  bool sequence_dirty = false;
+};
+
+struct Batch {
+  Batch(Database& database, const state::Budgets& job_budgets)
+      : db(database), budgets(job_budgets) {}
+
+  // Null where there is no such attempt.
+  AttemptRow* Load(std::int64_t attempt_id);
+  void Flush(AttemptRow& row);
+  void FlushAll();  // and forgets the rows: other writes change them with SQL
+
+  Database& db;
+  const state::Budgets& budgets;
+  std::map<std::int64_t, AttemptRow> attempts;
+  OpenJobs open_delta;  // by sweep
+};
+
+// What moves a job.
+struct Happening {
+  state::Event event = state::Event::kLose;
+  state::ErrorKind error_kind = state::ErrorKind::kNone;
+  std::string error;
+  std::int64_t now = 0;
+  double jitter = 0.75;
+};
+// Applies core/state's transition to the job and, where it ends the attempt, to its open attempt.
+// nullopt: it cannot happen in this state, and nothing changed.
+std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening& happening);
+
+// A queued job as the scheduler keeps it.
+ReadyJob LoadReady(Database& db, std::int64_t job_id);
+// The columns of LoadReady, from j (jobs) and c (sweep_jobs).
+ReadyJob ReadReady(const Query& query);
+extern const char kReadyColumns[];
+
+// [{"name":…,"version":…,"parameters_json":"…"}], the form in which this database keeps analyses.
+std::string AnalysesToJson(const std::vector<Analysis>& analyses);
+std::vector<Analysis> AnalysesFromJson(const std::string& json);
+// Those of `analyses` that are not stored for the job.
+std::vector<Analysis> MissingAnalyses(Database& db, std::int64_t job_id,
+                                      const std::vector<Analysis>& analyses);
+// The assignment of an attempt, from its row.
+Assignment LoadAssignment(Database& db, std::int64_t attempt_id);
+
+WriteResult Do(Batch& batch, const SubmitSweep& write);
+WriteResult Do(Batch& batch, const ExpandSlice& write);
+WriteResult Do(Batch& batch, const CancelSweep& write);
+WriteResult Do(Batch& batch, const CancelJob& write);
+WriteResult Do(Batch& batch, const WorkerHello& write);
+WriteResult Do(Batch& batch, const WorkerSeen& write);
+WriteResult Do(Batch& batch, const CreateAttempt& write);
+WriteResult Do(Batch& batch, const AttemptEvent& write);
+WriteResult Do(Batch& batch, const EndAttempt& write);
+WriteResult Do(Batch& batch, const AppendLog& write);
+
+}  // namespace pelab::store

@@ -1,0 +1,109 @@
+// The one writing connection: opening, migrating and a cache of prepared statements. Used by one
+// thread at a time. Methods other than Open throw SQLite::Exception, which Store turns into a
+// status.
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace pelab::store {
+
+// A cached statement with its parameters bound; resets it when it goes.
+//
+//   Query q = db.Run("SELECT state FROM jobs WHERE job_id = ?", job_id);
+//   if (q.Step()) use(q.Text(0));
+class Query {
+ public:
+  explicit Query(SQLite::Statement* statement) : statement_(statement) {}
+  Query(Query&& other) noexcept : statement_(std::exchange(other.statement_, nullptr)) {}
+  Query& operator=(Query&&) = delete;
+  ~Query();
+
+  bool Step() { return statement_->executeStep(); }
+  std::int64_t Int(int column) const { return statement_->getColumn(column).getInt64(); }
+  double Real(int column) const { return statement_->getColumn(column).getDouble(); }
+  std::string Text(int column) const { return statement_->getColumn(column).getString(); }
+  bool IsNull(int column) const { return statement_->getColumn(column).isNull(); }
+
+ private:
+  SQLite::Statement* statement_;
+};
+
+struct Blob {
+  const std::string& data;
+};
+
+class Database {
+ public:
+  // Opens or creates `path` (":memory:" for tests) and brings it to the newest schema, each
+  // migration in one transaction. FailedPrecondition: not a pelab database, or one from a newer
+  // version (both named); DataLoss: a damaged file; otherwise what the system says.
+  static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path);
+
+  // Binds `args` to the ?s in order. `sql` must be a literal: it is the cache's key.
+  template <typename... Args>
+  Query Run(const char* sql, const Args&... args) {
+    SQLite::Statement& statement = Prepare(sql);
+    [[maybe_unused]] int index = 0;
+    (Bind(statement, ++index, args), ...);
+    return Query(&statement);
+  }
+  // For statements without rows; the number of rows changed.
+  template <typename... Args>
+  int Execute(const char* sql, const Args&... args) {
+    Query query = Run(sql, args...);
+    query.Step();
+    return connection_.getChanges();
+  }
+  std::int64_t LastId() const { return connection_.getLastInsertRowid(); }
+
+  // Moves what the WAL holds into the file; returns false where readers were in the way.
+  bool Checkpoint(bool truncate);
+
+  SQLite::Database& connection() { return connection_; }
+
+ private:
+  explicit Database(const std::string& path);
+  SQLite::Statement& Prepare(const char* sql);
+
+  static void Bind(SQLite::Statement& s, int i, std::int64_t v) { s.bind(i, v); }
+  static void Bind(SQLite::Statement& s, int i, std::uint64_t v) {
+    s.bind(i, static_cast<std::int64_t>(v));
+  }
+  static void Bind(SQLite::Statement& s, int i, int v) { s.bind(i, v); }
+  static void Bind(SQLite::Statement& s, int i, bool v) { s.bind(i, v ? 1 : 0); }
+  static void Bind(SQLite::Statement& s, int i, double v) { s.bind(i, v); }
+  static void Bind(SQLite::Statement& s, int i, const char* v) { s.bind(i, v); }
+  static void Bind(SQLite::Statement& s, int i, const std::string& v) { s.bind(i, v); }
+  static void Bind(SQLite::Statement& s, int i, std::string_view v) { s.bind(i, std::string(v)); }
+  static void Bind(SQLite::Statement& s, int i, const Blob& v) {
+    s.bind(i, v.data.data(), static_cast<int>(v.data.size()));
+  }
+  template <typename T>
+  static void Bind(SQLite::Statement& s, int i, const std::optional<T>& v) {
+    if (v) {
+      Bind(s, i, *v);
+    } else {
+      s.bind(i);
+    }
+  }
+
+  SQLite::Database connection_;
+  std::unordered_map<const char*, std::unique_ptr<SQLite::Statement>> statements_;
+};
+
+// What an SQLite error means to a caller: a full disk is RESOURCE_EXHAUSTED, a damaged file
+// DATA_LOSS, a busy one UNAVAILABLE.
+absl::Status ToStatus(const SQLite::Exception& error, absl::string_view what);
+
+}  // namespace pelab::store

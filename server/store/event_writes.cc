@@ -1,0 +1,320 @@
+// The events of an attempt: fencing, sequence numbers, and what each of them may say.
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/store/batch.h"
+
+namespace pelab::store {
+namespace {
+
+constexpr int kMaxLayersOrHeads = 4096;
+
+// What is wrong with an event that no honest trainer sends. It ends the attempt: going on would
+// store a curve with a hole.
+struct Problem {
+  std::string message;
+  state::ErrorKind kind = state::ErrorKind::kInternal;
+};
+using Check = std::optional<Problem>;
+
+bool IsShare(std::int64_t correct, std::int64_t total) {
+  return total > 0 && correct >= 0 && correct <= total;
+}
+
+// The job's summary as of the epochs before `start`: an attempt that starts there hides what
+// earlier attempts did from it on.
+void ResetSummary(Database& db, std::int64_t job_id, int start) {
+  db.Execute(
+      "UPDATE jobs SET epochs_done = ?2, "
+      "(train_correct, train_total, test_correct, test_total) = (SELECT train_correct, "
+      "train_total, test_correct, test_total FROM v_curves WHERE job_id = ?1 AND epoch = ?2 - 1), "
+      "(best_test_correct, best_test_total) = (SELECT test_correct, test_total FROM v_curves "
+      "WHERE job_id = ?1 AND epoch < ?2 ORDER BY test_accuracy DESC, epoch LIMIT 1), "
+      "wall_seconds = (SELECT sum(seconds) FROM v_curves WHERE job_id = ?1 AND epoch < ?2) "
+      "WHERE job_id = ?1",
+      job_id, start);
+}
+
+class Handler {
+ public:
+  Handler(Batch& batch, const AttemptEvent& event, AttemptRow& row, EventStored& result)
+      : batch_(batch), event_(event), row_(row), result_(result) {}
+
+  Check operator()(const Started& started) {
+    if (row_.start_epoch) return Problem{"its trainer said hello twice"};
+    if (started.epochs != row_.epochs) {
+      return Problem{
+          absl::StrCat("its trainer runs ", started.epochs, " epochs; the job has ", row_.epochs)};
+    }
+    if (started.start_epoch < 0 || started.start_epoch > row_.epochs_done) {
+      return Problem{absl::StrCat("it starts at epoch ", started.start_epoch, ", but only ",
+                                  row_.epochs_done, " epochs of the job are stored")};
+    }
+    batch_.db.Execute(
+        "UPDATE attempts SET start_epoch = ?, environment_json = ? WHERE attempt_id = ?",
+        started.start_epoch, started.environment_json, row_.attempt_id);
+    ResetSummary(batch_.db, row_.job_id, started.start_epoch);
+    batch_.db.Execute("UPDATE jobs SET device = ? WHERE job_id = ?", row_.device, row_.job_id);
+    Move(batch_, row_.job_id, {.event = state::Event::kStart, .error = "", .now = event_.now});
+    result_.started = true;
+    Forget();
+    return std::nullopt;
+  }
+
+  Check operator()(const Epoch& epoch) {
+    if (!row_.start_epoch) return Problem{"an epoch came before its trainer's hello"};
+    if (epoch.epoch != row_.epochs_done || epoch.epoch >= row_.epochs) {
+      return Problem{absl::StrCat("epoch ", epoch.epoch, " came where epoch ", row_.epochs_done,
+                                  " of ", row_.epochs, " was due")};
+    }
+    if (!std::isfinite(epoch.train_loss) || !std::isfinite(epoch.test_loss)) {
+      return Problem{absl::StrCat("the loss of epoch ", epoch.epoch, " is not a finite number"),
+                     state::ErrorKind::kNonFiniteLoss};
+    }
+    if (!IsShare(epoch.train_correct, epoch.train_total) ||
+        !IsShare(epoch.test_correct, epoch.test_total) || !std::isfinite(epoch.learning_rate) ||
+        !std::isfinite(epoch.seconds)) {
+      return Problem{absl::StrCat("the numbers of epoch ", epoch.epoch,
+                                  " cannot be: correct must be at most total, times finite")};
+    }
+    Store(epoch);
+    return std::nullopt;
+  }
+
+  Check operator()(const HeadAblation& matrix) {
+    if (matrix.layers < 1 || matrix.heads < 1 || matrix.layers > kMaxLayersOrHeads ||
+        matrix.heads > kMaxLayersOrHeads ||
+        matrix.correct.size() != static_cast<std::size_t>(matrix.layers) * matrix.heads) {
+      return Problem{absl::StrCat("its head ablation has ", matrix.correct.size(), " values for ",
+                                  matrix.layers, " layers of ", matrix.heads, " heads")};
+    }
+    if (!IsShare(matrix.intact_correct, matrix.total)) {
+      return Problem{"its head ablation's intact count is more than its total"};
+    }
+    for (const std::int64_t correct : matrix.correct) {
+      if (!IsShare(correct, matrix.total)) {
+        return Problem{
+            absl::StrCat("its head ablation counts ", correct, " correct of ", matrix.total)};
+      }
+    }
+    Store(matrix);
+    return std::nullopt;
+  }
+
+  Check operator()(const AnalysisResult& result) {
+    batch_.db.Execute(
+        "INSERT OR IGNORE INTO analyses (job_id, name, version, parameters_json, attempt_id, "
+        "result_json, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        row_.job_id, result.name, result.version, result.parameters_json, row_.attempt_id,
+        result.result_json, event_.now);
+    return std::nullopt;
+  }
+
+  Check operator()(const Artifact& artifact) {
+    batch_.db.Execute(
+        "INSERT OR REPLACE INTO artifacts (attempt_id, name, sha256, bytes) VALUES (?, ?, ?, ?)",
+        row_.attempt_id, artifact.name, artifact.sha256, artifact.bytes);
+    return std::nullopt;
+  }
+
+  Check operator()(const Finished& finished) {
+    switch (finished.outcome) {
+      case state::Outcome::kSucceeded:
+        return Succeed(finished);
+      case state::Outcome::kPreempted:
+        End(state::Event::kPreempt, finished);
+        return std::nullopt;
+      case state::Outcome::kCancelled:
+        End(state::Event::kStopped, finished);
+        return std::nullopt;
+      default:
+        End(state::Event::kFail, finished);
+        return std::nullopt;
+    }
+  }
+
+ private:
+  void Store(const Epoch& epoch) {
+    batch_.db.Execute(
+        "INSERT INTO curves (attempt_id, epoch, train_loss, train_correct, train_total, "
+        "test_loss, test_correct, test_total, learning_rate, seconds) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        row_.attempt_id, epoch.epoch, epoch.train_loss, epoch.train_correct, epoch.train_total,
+        epoch.test_loss, epoch.test_correct, epoch.test_total, epoch.learning_rate, epoch.seconds);
+    row_.epochs_done = epoch.epoch + 1;
+    row_.last = epoch;
+    const double accuracy =
+        static_cast<double>(epoch.test_correct) / static_cast<double>(epoch.test_total);
+    if (!row_.best_correct || accuracy > static_cast<double>(*row_.best_correct) /
+                                             static_cast<double>(*row_.best_total)) {
+      row_.best_correct = epoch.test_correct;
+      row_.best_total = epoch.test_total;
+    }
+  }
+
+  // The first of a kind stays: what was acknowledged is not replaced.
+  void Store(const HeadAblation& matrix) {
+    const int stored = batch_.db.Execute(
+        "INSERT OR IGNORE INTO analyses (job_id, name, version, parameters_json, attempt_id, "
+        "layers, heads, intact_correct, total, seconds, created_at) "
+        "VALUES (?, 'head_ablation', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        row_.job_id, matrix.version, matrix.parameters_json, row_.attempt_id, matrix.layers,
+        matrix.heads, matrix.intact_correct, matrix.total, matrix.seconds, event_.now);
+    if (stored == 0) return;
+    const std::int64_t analysis_id = batch_.db.LastId();
+    for (std::size_t i = 0; i < matrix.correct.size(); ++i) {
+      batch_.db.Execute(
+          "INSERT INTO head_ablation (analysis_id, layer, head, correct) VALUES (?, ?, ?, ?)",
+          analysis_id, static_cast<int>(i) / matrix.heads, static_cast<int>(i) % matrix.heads,
+          matrix.correct[i]);
+    }
+  }
+
+  Check Succeed(const Finished& finished) {
+    std::vector<std::string> missing;
+    if (!row_.start_epoch) missing.push_back("its trainer's hello");
+    if (row_.epochs_done < row_.epochs) {
+      missing.push_back(absl::StrCat("epochs ", row_.epochs_done, " to ", row_.epochs - 1));
+    }
+    for (const Analysis& analysis :
+         MissingAnalyses(batch_.db, row_.job_id, AnalysesFromJson(row_.analyses_json))) {
+      missing.push_back(absl::StrCat("the analysis ", analysis.name));
+    }
+    if (missing.empty()) {
+      End(state::Event::kSucceed, finished);
+      return std::nullopt;
+    }
+    Finished failed = finished;
+    failed.error_kind = state::ErrorKind::kInternal;
+    failed.error = absl::StrCat("its trainer said that it was done, but this is missing: ",
+                                absl::StrJoin(missing, ", "));
+    End(state::Event::kFail, failed);
+    return std::nullopt;
+  }
+
+  void End(state::Event what, const Finished& finished) {
+    const std::int64_t job_id = row_.job_id;
+    if (what == state::Event::kSucceed) {
+      batch_.db.Execute(
+          "UPDATE jobs SET wall_seconds = coalesce((SELECT sum(seconds) FROM v_curves "
+          "WHERE job_id = ?1 AND epoch < ?2), 0) + ?3 WHERE job_id = ?1",
+          job_id, row_.start_epoch.value_or(0), finished.wall_seconds);
+    }
+    row_.last_sequence = event_.sequence;
+    row_.sequence_dirty = true;
+    Forget();
+    result_.change = Move(batch_, job_id,
+                          {.event = what,
+                           .error_kind = finished.error_kind,
+                           .error = finished.error,
+                           .now = event_.now,
+                           .jitter = event_.jitter});
+  }
+
+  // Writes the row before SQL changes what it holds; it is read again when it is needed.
+  void Forget() { batch_.Flush(row_); }
+
+  Batch& batch_;
+  const AttemptEvent& event_;
+  AttemptRow& row_;
+  EventStored& result_;
+};
+
+void Refuse(Batch& batch, const AttemptEvent& event, AttemptRow& row, const Problem& problem,
+            EventStored& result) {
+  const std::int64_t job_id = row.job_id;
+  batch.Flush(row);
+  result.status = EventStored::kSuperseded;
+  result.change = Move(batch, job_id,
+                       {.event = state::Event::kFail,
+                        .error_kind = problem.kind,
+                        .error = problem.message,
+                        .now = event.now,
+                        .jitter = event.jitter});
+  batch.attempts.erase(event.attempt_id);
+}
+
+}  // namespace
+
+AttemptRow* Batch::Load(std::int64_t attempt_id) {
+  if (const auto found = attempts.find(attempt_id); found != attempts.end()) {
+    return &found->second;
+  }
+  Query query = db.Run(
+      "SELECT a.token, a.last_sequence, a.job_id, a.device, a.analyses_json, a.start_epoch, "
+      "a.outcome IS NULL, j.epochs, j.epochs_done, j.best_test_correct, j.best_test_total "
+      "FROM attempts AS a JOIN jobs AS j USING (job_id) WHERE a.attempt_id = ?",
+      attempt_id);
+  if (!query.Step()) return nullptr;
+  AttemptRow row{.attempt_id = attempt_id,
+                 .token = static_cast<std::uint64_t>(query.Int(0)),
+                 .last_sequence = static_cast<std::uint64_t>(query.Int(1)),
+                 .job_id = query.Int(2),
+                 .device = query.Text(3),
+                 .analyses_json = query.Text(4),
+                 .open = query.Int(6) != 0,
+                 .epochs = static_cast<int>(query.Int(7)),
+                 .epochs_done = static_cast<int>(query.Int(8))};
+  if (!query.IsNull(5)) row.start_epoch = static_cast<int>(query.Int(5));
+  if (!query.IsNull(9)) {
+    row.best_correct = query.Int(9);
+    row.best_total = query.Int(10);
+  }
+  return &attempts.emplace(attempt_id, std::move(row)).first->second;
+}
+
+void Batch::Flush(AttemptRow& row) {
+  if (row.sequence_dirty) {
+    db.Execute("UPDATE attempts SET last_sequence = ? WHERE attempt_id = ?", row.last_sequence,
+               row.attempt_id);
+  }
+  if (row.last) {
+    db.Execute(
+        "UPDATE jobs SET epochs_done = ?, train_correct = ?, train_total = ?, test_correct = ?, "
+        "test_total = ?, best_test_correct = ?, best_test_total = ? WHERE job_id = ?",
+        row.epochs_done, row.last->train_correct, row.last->train_total, row.last->test_correct,
+        row.last->test_total, row.best_correct, row.best_total, row.job_id);
+  }
+  row.sequence_dirty = false;
+  row.last.reset();
+}
+
+void Batch::FlushAll() {
+  for (auto& [id, row] : attempts) Flush(row);
+  attempts.clear();
+}
+
+WriteResult Do(Batch& batch, const AttemptEvent& event) {
+  EventStored result{.attempt_id = event.attempt_id};
+  AttemptRow* row = batch.Load(event.attempt_id);
+  if (row == nullptr || row->token != event.token) return result;
+  result.acknowledged = row->last_sequence;
+  if (event.sequence <= row->last_sequence) {
+    result.status = EventStored::kDuplicate;
+    return result;
+  }
+  if (!row->open) return result;
+  if (event.sequence != row->last_sequence + 1) {
+    result.status = EventStored::kGap;
+    return result;
+  }
+  Handler handler(batch, event, *row, result);
+  if (const Check problem = std::visit(handler, event.body)) {
+    Refuse(batch, event, *row, *problem, result);
+    return result;
+  }
+  result.status = EventStored::kStored;
+  result.acknowledged = event.sequence;
+  // A transition may have dropped the row, and a hello changed it: it is read again.
+  if (std::holds_alternative<Finished>(event.body)) return result;
+  if (std::holds_alternative<Started>(event.body)) {
+    batch.attempts.erase(event.attempt_id);
+    row = batch.Load(event.attempt_id);
+  }
+  row->last_sequence = event.sequence;
+  row->sequence_dirty = true;
+  return result;
+}
+
+}  // namespace pelab::store

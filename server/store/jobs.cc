@@ -1,0 +1,188 @@
+// Jobs: their transitions, and what of them the scheduler and the workers see.
+#include <nlohmann/json.hpp>
+
+#include "server/store/batch.h"
+
+namespace pelab::store {
+namespace {
+
+using state::JobState;
+
+// Every live claim's sweep has one job fewer to wait for, or one more.
+void CountForClaims(Batch& batch, std::int64_t job_id, int delta) {
+  Query claims = batch.db.Run(
+      "SELECT c.sweep_id FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
+      "WHERE c.job_id = ? AND c.claimed = 1 AND s.state IN ('expanding', 'active')",
+      job_id);
+  while (claims.Step()) batch.open_delta[claims.Int(0)] += delta;
+}
+
+std::optional<std::int64_t> OpenAttemptOf(Database& db, std::int64_t job_id) {
+  Query open =
+      db.Run("SELECT attempt_id FROM attempts WHERE job_id = ? AND outcome IS NULL", job_id);
+  if (!open.Step()) return std::nullopt;
+  return open.Int(0);
+}
+
+void EndAttemptRow(Batch& batch, std::int64_t attempt_id, state::Outcome outcome,
+                   const Happening& happening) {
+  std::optional<std::string> kind;
+  std::optional<std::string> error;
+  if (happening.error_kind != state::ErrorKind::kNone) {
+    kind = std::string(state::Name(happening.error_kind));
+  }
+  if (!happening.error.empty()) error = happening.error;
+  batch.db.Execute(
+      "UPDATE attempts SET outcome = ?, error_kind = ?, error = ?, ended_at = ? "
+      "WHERE attempt_id = ?",
+      state::Name(outcome), kind, error, happening.now, attempt_id);
+  batch.attempts.erase(attempt_id);
+}
+
+// The error that a list shows: of the last attempt that went wrong, until one succeeds.
+std::optional<std::string> ErrorOfJob(const state::Transition& next, const Happening& happening,
+                                      std::optional<std::string> before) {
+  if (next.to == JobState::kSucceeded || happening.event == state::Event::kRetry) return {};
+  if (!happening.error.empty()) return happening.error;
+  if (next.to == JobState::kFailed && !before)
+    return "its attempts were lost or preempted too often";
+  return before;
+}
+
+}  // namespace
+
+std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening& happening) {
+  std::optional<JobState> from;
+  state::Facts facts{.error = happening.error_kind, .budgets = batch.budgets};
+  std::optional<std::string> error;
+  {
+    Query job = batch.db.Run(
+        "SELECT state, lost_attempts, failed_attempts, error FROM jobs WHERE job_id = ?", job_id);
+    if (!job.Step()) return std::nullopt;
+    from = state::ParseJobState(job.Text(0));
+    facts.lost_attempts = static_cast<int>(job.Int(1));
+    facts.failed_attempts = static_cast<int>(job.Int(2));
+    if (!job.IsNull(3)) error = job.Text(3);
+  }
+  const std::optional<state::Transition> next = state::Next(*from, happening.event, facts);
+  if (!next) return std::nullopt;
+
+  JobChange change{.job_id = job_id, .state = next->to, .error = happening.error_kind};
+  if (next->attempt_outcome) {
+    change.outcome = *next->attempt_outcome;
+    if (const auto attempt = OpenAttemptOf(batch.db, job_id)) {
+      EndAttemptRow(batch, *attempt, *next->attempt_outcome, happening);
+    }
+  }
+  std::int64_t not_before = 0;
+  if (next->back_off) {
+    not_before =
+        happening.now + state::BackOffMilliseconds(next->failed_attempts, happening.jitter);
+  }
+  std::optional<std::int64_t> ended;
+  if (state::IsTerminal(next->to)) ended = happening.now;
+  batch.db.Execute(
+      "UPDATE jobs SET state = ?, lost_attempts = ?, failed_attempts = ?, not_before = ?, "
+      "error = ?, ended_at = ? WHERE job_id = ?",
+      state::Name(next->to), next->lost_attempts, next->failed_attempts, not_before,
+      ErrorOfJob(*next, happening, std::move(error)), ended, job_id);
+  const bool was_open = !state::IsTerminal(*from);
+  const bool is_open = !state::IsTerminal(next->to);
+  if (was_open != is_open) CountForClaims(batch, job_id, is_open ? 1 : -1);
+  if (next->to == JobState::kQueued) change.ready = LoadReady(batch.db, job_id);
+  return change;
+}
+
+const char kReadyColumns[] =
+    "j.job_id, coalesce(c.sweep_id, 0), coalesce(c.ordinal, 0), j.priority, j.not_before, j.pe, "
+    "coalesce(j.spec_json ->> '$.pe.version', 0), j.task, "
+    "coalesce(j.spec_json ->> '$.task.version', 0), j.device_kind, j.memory_bytes";
+
+ReadyJob ReadReady(const Query& query) {
+  return {.job_id = query.Int(0),
+          .sweep_id = query.Int(1),
+          .ordinal = query.Int(2),
+          .priority = static_cast<int>(query.Int(3)),
+          .not_before = query.Int(4),
+          .requirement = {.pe = query.Text(5),
+                          .pe_version = static_cast<int>(query.Int(6)),
+                          .task = query.Text(7),
+                          .task_version = static_cast<int>(query.Int(8)),
+                          .device_kind = query.Text(9),
+                          .memory_bytes = static_cast<std::uint64_t>(query.Int(10))}};
+}
+
+ReadyJob LoadReady(Database& db, std::int64_t job_id) {
+  static const std::string sql =
+      std::string("SELECT ") + kReadyColumns +
+      " FROM jobs AS j LEFT JOIN (SELECT c.job_id, c.sweep_id, c.ordinal FROM sweep_jobs AS c "
+      "JOIN sweeps AS s USING (sweep_id) WHERE c.job_id = ?1 AND c.claimed = 1 "
+      "AND s.state IN ('expanding', 'active') ORDER BY c.sweep_id, c.ordinal LIMIT 1) AS c "
+      "USING (job_id) WHERE j.job_id = ?1";
+  Query row = db.Run(sql.c_str(), job_id);
+  if (!row.Step()) return {};
+  return ReadReady(row);
+}
+
+std::string AnalysesToJson(const std::vector<Analysis>& analyses) {
+  nlohmann::json array = nlohmann::json::array();
+  for (const Analysis& analysis : analyses) {
+    array.push_back({{"name", analysis.name},
+                     {"version", analysis.version},
+                     {"parameters_json", analysis.parameters_json}});
+  }
+  return array.dump();
+}
+
+std::vector<Analysis> AnalysesFromJson(const std::string& json) {
+  std::vector<Analysis> analyses;
+  const auto array = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!array.is_array()) return analyses;
+  for (const auto& item : array) {
+    if (!item.is_object()) continue;
+    analyses.push_back({.name = item.value("name", ""),
+                        .version = item.value("version", 0),
+                        .parameters_json = item.value("parameters_json", "{}")});
+  }
+  return analyses;
+}
+
+std::vector<Analysis> MissingAnalyses(Database& db, std::int64_t job_id,
+                                      const std::vector<Analysis>& analyses) {
+  std::vector<Analysis> missing;
+  for (const Analysis& analysis : analyses) {
+    Query stored = db.Run(
+        "SELECT 1 FROM analyses WHERE job_id = ? AND name = ? AND parameters_json = ? "
+        "AND version = ?",
+        job_id, analysis.name, analysis.parameters_json, analysis.version);
+    if (!stored.Step()) missing.push_back(analysis);
+  }
+  return missing;
+}
+
+Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
+  Assignment assignment;
+  {
+    Query row = db.Run(
+        "SELECT a.token, j.job_id, j.key, a.slot, j.pe, j.pe_label, j.task, j.seed, j.spec_json, "
+        "a.analyses_json, j.epochs_done FROM attempts AS a JOIN jobs AS j USING (job_id) "
+        "WHERE a.attempt_id = ?",
+        attempt_id);
+    if (!row.Step()) return assignment;
+    assignment = {.attempt_id = attempt_id,
+                  .token = static_cast<std::uint64_t>(row.Int(0)),
+                  .job_id = row.Int(1),
+                  .key = row.Text(2),
+                  .slot = static_cast<int>(row.Int(3)),
+                  .pe = row.Text(4),
+                  .pe_label = row.Text(5),
+                  .task = row.Text(6),
+                  .seed = row.Int(7),
+                  .spec_json = row.Text(8),
+                  .analyses = AnalysesFromJson(row.Text(9)),
+                  .max_start_epoch = static_cast<int>(row.Int(10))};
+  }
+  return assignment;
+}
+
+}  // namespace pelab::store

@@ -1,0 +1,148 @@
+#include "server/store/store.h"
+
+#include <sqlite3.h>
+
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "server/store/batch.h"
+#include "server/store/database.h"
+
+namespace pelab::store {
+namespace {
+
+// Sweeps whose last open job ended in this batch are finished.
+void FinishSweeps(Batch& batch, const OpenJobs& before) {
+  for (const auto& [sweep_id, delta] : batch.open_delta) {
+    const auto found = before.find(sweep_id);
+    const std::int64_t open = delta + (found == before.end() ? 0 : found->second);
+    if (open == 0) {
+      batch.db.Execute(
+          "UPDATE sweeps SET state = 'finished' WHERE sweep_id = ? AND state = 'active'", sweep_id);
+    }
+  }
+}
+
+template <typename T>
+constexpr bool kKeepsRows = std::is_same_v<T, AttemptEvent> || std::is_same_v<T, AppendLog>;
+
+WriteResult DoOne(Batch& batch, const Write& write) {
+  return std::visit(
+      [&batch](const auto& value) -> WriteResult {
+        if constexpr (!kKeepsRows<std::decay_t<decltype(value)>>) batch.FlushAll();
+        return Do(batch, value);
+      },
+      write);
+}
+
+std::size_t Size(const std::vector<NewCell>& cells) {
+  std::size_t size = 0;
+  for (const NewCell& cell : cells) size += sizeof(cell) + cell.spec_json.size() + 128;
+  return size;
+}
+
+struct Sizer {
+  std::size_t operator()(const SubmitSweep& w) const {
+    return w.document.size() + w.overrides_json.size() + w.analyses_json.size();
+  }
+  std::size_t operator()(const ExpandSlice& w) const { return Size(w.cells); }
+  std::size_t operator()(const WorkerHello& w) const {
+    return w.capabilities_json.size() + w.slots_json.size() + w.held.size() * sizeof(Held);
+  }
+  std::size_t operator()(const AttemptEvent& w) const {
+    return std::visit(
+        [](const auto& body) -> std::size_t {
+          using Body = std::decay_t<decltype(body)>;
+          if constexpr (std::is_same_v<Body, Started>) return body.environment_json.size();
+          if constexpr (std::is_same_v<Body, HeadAblation>) return body.correct.size() * 8;
+          if constexpr (std::is_same_v<Body, AnalysisResult>) return body.result_json.size();
+          if constexpr (std::is_same_v<Body, Finished>) return body.error.size();
+          return 0;
+        },
+        w.body);
+  }
+  std::size_t operator()(const AppendLog& w) const { return w.data.size(); }
+  template <typename T>
+  std::size_t operator()(const T&) const {
+    return 0;
+  }
+};
+
+}  // namespace
+
+std::size_t ByteSize(const Write& write) { return sizeof(Write) + std::visit(Sizer{}, write); }
+
+Store::Store(std::unique_ptr<Database> database, const StoreOptions& options)
+    : database_(std::move(database)), options_(options) {}
+Store::~Store() = default;
+
+absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
+                                                   const StoreOptions& options) {
+  PELAB_ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path));
+  std::unique_ptr<Store> store(new Store(std::move(database), options));
+  PELAB_RETURN_IF_ERROR(store->LoadOpenJobs());
+  return store;
+}
+
+absl::Status Store::LoadOpenJobs() {
+  try {
+    Query rows = database_->Run(
+        "SELECT s.sweep_id, count(*) FROM jobs AS j JOIN sweep_jobs AS c USING (job_id) "
+        "JOIN sweeps AS s USING (sweep_id) "
+        "WHERE j.state IN ('queued', 'assigned', 'running') AND c.claimed = 1 "
+        "AND s.state IN ('expanding', 'active') GROUP BY s.sweep_id");
+    while (rows.Step()) open_jobs_[rows.Int(0)] = rows.Int(1);
+    return absl::OkStatus();
+  } catch (const SQLite::Exception& error) {
+    return ToStatus(error, "cannot read the database");
+  }
+}
+
+std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
+  Batch batch(*database_, options_.budgets);
+  SQLite::Transaction transaction(database_->connection(), SQLite::TransactionBehavior::IMMEDIATE);
+  std::vector<WriteResult> results;
+  results.reserve(writes.size());
+  for (const Write& write : writes) results.push_back(DoOne(batch, write));
+  batch.FlushAll();
+  FinishSweeps(batch, open_jobs_);
+  transaction.commit();
+  for (const auto& [sweep_id, delta] : batch.open_delta) {
+    if ((open_jobs_[sweep_id] += delta) == 0) open_jobs_.erase(sweep_id);
+  }
+  return results;
+}
+
+absl::StatusOr<std::vector<ApplyResult>> Store::ApplyOneByOne(std::span<const Write> writes) {
+  std::vector<ApplyResult> results;
+  results.reserve(writes.size());
+  for (const Write& write : writes) {
+    try {
+      results.emplace_back(ApplyOnce({&write, 1}).front());
+    } catch (const SQLite::Exception& error) {
+      results.emplace_back(ToStatus(error, "cannot store this"));
+    }
+  }
+  return results;
+}
+
+absl::StatusOr<std::vector<ApplyResult>> Store::Apply(std::span<const Write> writes) {
+  try {
+    std::vector<WriteResult> results = ApplyOnce(writes);
+    return std::vector<ApplyResult>(std::make_move_iterator(results.begin()),
+                                    std::make_move_iterator(results.end()));
+  } catch (const SQLite::Exception& error) {
+    // The schema refused one of them: the others are not to suffer.
+    const int code = error.getErrorCode();
+    if (code == SQLITE_CONSTRAINT || code == SQLITE_MISMATCH || code == SQLITE_TOOBIG) {
+      return ApplyOneByOne(writes);
+    }
+    return ToStatus(error, "cannot write to the database");
+  }
+}
+
+void Store::Checkpoint(bool truncate) { database_->Checkpoint(truncate); }
+
+}  // namespace pelab::store

@@ -1,0 +1,111 @@
+#include "server/store/writer.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/mutex.h"
+
+namespace pelab::store {
+namespace {
+
+std::size_t SizeOf(const std::vector<Write>& writes) {
+  std::size_t size = 0;
+  for (const Write& write : writes) size += ByteSize(write);
+  return size;
+}
+
+}  // namespace
+
+Writer::Writer(Store& store, const WriterOptions& options)
+    : store_(store), options_(options), thread_([this] { Run(); }) {}
+
+Writer::~Writer() { Stop(); }
+
+absl::Status Writer::Append(std::vector<Write> writes, Done done, Urgency urgency) {
+  Request request{std::move(writes), std::move(done)};
+  request.bytes = SizeOf(request.writes);
+  MutexLock lock(&mutex_);
+  if (stopping_) return absl::UnavailableError("the coordinator is shutting down");
+  if (urgency == Urgency::kBounded && queued_bytes_ + request.bytes > options_.max_queued_bytes &&
+      !queue_.empty()) {
+    return absl::ResourceExhaustedError(absl::StrCat("the coordinator has ", queued_bytes_,
+                                                     " bytes of writes queued; at most ",
+                                                     options_.max_queued_bytes, " are allowed"));
+  }
+  queued_bytes_ += request.bytes;
+  queue_.push_back(std::move(request));
+  return absl::OkStatus();
+}
+
+void Writer::Stop() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+// Waits for work and takes up to a batch of it; false: stopping, and nothing is left. When the last
+// commit is a moment ago there is a stream of writes, and it pays to let some more of them arrive.
+bool Writer::Take(std::vector<Request>& batch) {
+  MutexLock lock(&mutex_);
+  const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || !queue_.empty();
+  };
+  mutex_.Await(some);
+  if (absl::Now() - last_commit_ < options_.gather) {
+    const auto full = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return stopping_ || queued_bytes_ >= options_.batch_bytes;
+    };
+    mutex_.AwaitUntil(full, last_commit_ + options_.gather);
+  }
+  std::size_t bytes = 0;
+  while (!queue_.empty() &&
+         (batch.empty() || bytes + queue_.front().bytes <= options_.batch_bytes)) {
+    bytes += queue_.front().bytes;
+    batch.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  queued_bytes_ -= bytes;
+  since_checkpoint_ += bytes;
+  return !batch.empty();
+}
+
+void Writer::Commit(std::vector<Request>& batch) {
+  std::vector<Write> writes;
+  for (Request& request : batch) {
+    std::move(request.writes.begin(), request.writes.end(), std::back_inserter(writes));
+    request.bytes = request.writes.size();
+  }
+  absl::StatusOr<std::vector<ApplyResult>> results = store_.Apply(writes);
+  last_commit_ = absl::Now();
+  if (!results.ok()) {
+    spdlog::error("{}", std::string(results.status().message()));
+    for (Request& request : batch) request.done(results.status());
+    return;
+  }
+  commits_.fetch_add(1, std::memory_order_release);
+  auto next = std::make_move_iterator(results->begin());
+  for (Request& request : batch) {
+    const auto end = next + static_cast<std::ptrdiff_t>(request.bytes);
+    request.done(std::vector<ApplyResult>(next, end));
+    next = end;
+  }
+}
+
+void Writer::Run() {
+  for (;;) {
+    std::vector<Request> batch;
+    if (!Take(batch)) break;
+    Commit(batch);
+    if (since_checkpoint_ >= options_.checkpoint_bytes) {
+      store_.Checkpoint(/*truncate=*/false);
+      since_checkpoint_ = 0;
+    }
+  }
+  store_.Checkpoint(/*truncate=*/true);
+}
+
+}  // namespace pelab::store

@@ -1,0 +1,65 @@
+// The one thread that owns the writing connection. It takes what has queued, commits it once, then
+// tells those who asked; it also does every checkpoint of the WAL.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "core/base/mutex.h"
+#include "server/store/journal.h"
+
+namespace pelab::store {
+
+struct WriterOptions {
+  // While a commit is under way others queue; beyond that nothing is waited for when the queue was
+  // empty. In between, a batch is gathered for this long or up to so many bytes.
+  absl::Duration gather = absl::Milliseconds(5);
+  std::size_t batch_bytes = 1 << 20;
+  std::size_t max_queued_bytes = 64 << 20;
+  std::uint64_t checkpoint_bytes = 4 << 20;  // written since the last checkpoint
+};
+
+class Writer final : public Journal {
+ public:
+  // From the first Append on the store is this thread's.
+  explicit Writer(Store& store, const WriterOptions& options = {});
+  // Stops as Stop does.
+  ~Writer() override;
+
+  absl::Status Append(std::vector<Write> writes, Done done, Urgency urgency) override;
+
+  // Commits what is queued, empties the WAL and ends the thread; later appends are refused.
+  void Stop();
+
+  // How many commits changed something: what watchers compare.
+  std::uint64_t commits() const { return commits_.load(std::memory_order_acquire); }
+
+ private:
+  struct Request {
+    std::vector<Write> writes;
+    Done done;
+    std::size_t bytes = 0;
+  };
+
+  void Run();
+  bool Take(std::vector<Request>& batch);
+  void Commit(std::vector<Request>& batch);
+
+  Store& store_;
+  const WriterOptions options_;
+  std::atomic<std::uint64_t> commits_{0};
+  std::uint64_t since_checkpoint_ = 0;
+  absl::Time last_commit_ = absl::InfinitePast();
+
+  Mutex mutex_;
+  std::deque<Request> queue_ ABSL_GUARDED_BY(mutex_);
+  std::size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace pelab::store

@@ -1,0 +1,284 @@
+// Everything that may be asked of the store, as values. A write that the domain refuses (a late
+// token, a job that was cancelled meanwhile) is answered in its result and spoils no other write of
+// its batch. Times are Unix milliseconds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/state/state.h"
+
+namespace pelab::store {
+
+// An analysis as an assignment names it; parameters are RFC 8785 JSON.
+struct Analysis {
+  std::string name;
+  int version = 0;
+  std::string parameters_json;
+  bool operator==(const Analysis&) const = default;
+};
+
+// What a job needs of the slot that runs it.
+struct Requirement {
+  std::string pe;
+  int pe_version = 0;
+  std::string task;
+  int task_version = 0;
+  std::string device_kind;  // any | gpu | cpu
+  std::uint64_t memory_bytes = 0;
+  auto operator<=>(const Requirement&) const = default;
+};
+
+// A queued job as the scheduler keeps it.
+struct ReadyJob {
+  std::int64_t job_id = 0;
+  std::int64_t sweep_id = 0;  // the oldest live sweep that claims it
+  std::int64_t ordinal = 0;   // in that sweep
+  int priority = 0;
+  std::int64_t not_before = 0;  // 0: at once
+  Requirement requirement;
+};
+
+// What is sent to a worker.
+struct Assignment {
+  std::int64_t attempt_id = 0;
+  std::uint64_t token = 0;
+  std::int64_t job_id = 0;
+  std::string key;
+  int slot = 0;
+  std::string pe;
+  std::string pe_label;
+  std::string task;
+  std::int64_t seed = 0;
+  std::string spec_json;
+  std::vector<Analysis> analyses;  // those that are not stored yet
+  int max_start_epoch = 0;
+};
+
+// An attempt that has not ended, as the scheduler keeps it.
+struct OpenAttempt {
+  std::string worker_id;
+  ReadyJob job;
+  Assignment assignment;
+  bool started = false;    // something of it is stored
+  bool cancelled = false;  // nobody claims its job any more
+};
+
+// Sweeps ----------------------------------------------------------------------------------------
+
+// Stores the document in state `expanding`.
+struct SubmitSweep {
+  std::string name;
+  std::string protocol;
+  std::string document;
+  std::string file_name;
+  std::string overrides_json;
+  std::string client_token;
+  std::string analyses_json;   // [{"name":…,"version":…,"parameters":{…}}]
+  std::string resources_json;  // {"device":…,"memory_bytes":…}
+  int priority = 0;
+  bool fresh = false;
+  std::uint64_t cells = 0;
+  std::int64_t now = 0;
+};
+struct SweepStored {
+  std::int64_t sweep_id = 0;
+  bool repeated_token = false;  // the sweep of the first submission
+};
+
+struct NewCell {
+  std::uint64_t ordinal = 0;
+  std::string key;
+  std::string pe_label;
+  std::string protocol_label;
+  std::int64_t seed = 0;
+  std::string spec_json;
+  Requirement requirement;
+  int epochs = 0;
+};
+// The jobs of the ordinals [from, next) of a sweep, excluded ones left out. Applied once: where the
+// sweep is no longer expanding at `from`, nothing happens.
+struct ExpandSlice {
+  std::int64_t sweep_id = 0;
+  std::uint64_t from = 0;
+  std::uint64_t next = 0;
+  bool last = false;
+  std::vector<NewCell> cells;
+  std::int64_t now = 0;
+};
+struct SliceStored {
+  bool applied = false;  // false: stop expanding
+  std::vector<ReadyJob> ready;
+  // Attempts of jobs that were cancelled and are queued again.
+  std::vector<std::int64_t> superseded;
+};
+
+struct CancelSweep {
+  std::int64_t sweep_id = 0;
+  std::int64_t now = 0;
+};
+struct CancelJob {  // withdraws every sweep's claim
+  std::int64_t job_id = 0;
+  std::int64_t now = 0;
+};
+struct Cancelled {
+  bool found = false;
+  std::int64_t claims_withdrawn = 0;
+  std::vector<std::int64_t> jobs;      // that were open and are cancelled now
+  std::vector<std::int64_t> attempts;  // that are still open and have to be stopped
+};
+
+// Workers ---------------------------------------------------------------------------------------
+
+struct Held {
+  std::int64_t attempt_id = 0;
+  std::uint64_t token = 0;
+  int slot = -1;
+};
+// A worker says hello: its row, and what the database says of the attempts that it holds.
+struct WorkerHello {
+  std::string worker_id;
+  std::string host;
+  std::string version;
+  std::string slots_json;
+  int slots = 0;
+  std::string capabilities_json;
+  std::vector<Held> held;
+  std::int64_t now = 0;
+};
+struct HeldStored {
+  std::int64_t attempt_id = 0;
+  bool accepted = false;
+  std::uint64_t acknowledged = 0;
+};
+struct WorkerStored {
+  std::vector<HeldStored> held;
+};
+// `state` is online, draining or offline; empty: as it is.
+struct WorkerSeen {
+  std::string worker_id;
+  std::string state;
+  std::int64_t now = 0;
+};
+
+// Attempts --------------------------------------------------------------------------------------
+
+struct CreateAttempt {
+  std::int64_t job_id = 0;
+  std::string worker_id;
+  int slot = 0;
+  std::string device;
+  std::uint64_t token = 0;
+  std::int64_t now = 0;
+};
+struct AttemptCreated {
+  std::optional<Assignment> assignment;  // empty: the job is not queued any more
+};
+
+struct Started {
+  int start_epoch = 0;
+  int epochs = 0;
+  std::string environment_json;
+};
+struct Epoch {
+  int epoch = 0;
+  double train_loss = 0;
+  std::int64_t train_correct = 0;
+  std::int64_t train_total = 0;
+  double test_loss = 0;
+  std::int64_t test_correct = 0;
+  std::int64_t test_total = 0;
+  double learning_rate = 0;
+  double seconds = 0;
+};
+struct HeadAblation {
+  int version = 0;
+  std::string parameters_json;
+  int layers = 0;
+  int heads = 0;
+  std::int64_t total = 0;
+  std::int64_t intact_correct = 0;
+  std::vector<std::int64_t> correct;  // layers x heads, row-major
+  double seconds = 0;
+};
+struct AnalysisResult {
+  std::string name;
+  int version = 0;
+  std::string parameters_json;
+  std::string result_json;
+};
+struct Artifact {
+  std::string name;
+  std::string sha256;
+  std::uint64_t bytes = 0;
+};
+struct Finished {
+  state::Outcome outcome = state::Outcome::kSucceeded;  // or failed, preempted, cancelled
+  state::ErrorKind error_kind = state::ErrorKind::kNone;
+  std::string error;
+  double wall_seconds = 0;
+};
+// One fact of an attempt, checked against (attempt_id, token, sequence) in the transaction that
+// stores it. `sequence` must be one more than the last stored.
+struct AttemptEvent {
+  std::int64_t attempt_id = 0;
+  std::uint64_t token = 0;
+  std::uint64_t sequence = 0;
+  std::variant<Started, Epoch, HeadAblation, AnalysisResult, Artifact, Finished> body;
+  std::int64_t now = 0;
+  double jitter = 0.75;  // of a back-off, in [0.5, 1)
+};
+// Ends an attempt from this side: its lease ran out, or its worker holds it no more.
+struct EndAttempt {
+  std::int64_t attempt_id = 0;
+  state::Event event = state::Event::kLose;
+  std::string error;
+  std::int64_t now = 0;
+};
+
+// How a job goes on after an attempt ended.
+struct JobChange {
+  std::int64_t job_id = 0;
+  state::JobState state = state::JobState::kQueued;
+  state::Outcome outcome = state::Outcome::kLost;
+  state::ErrorKind error = state::ErrorKind::kNone;
+  std::optional<ReadyJob> ready;  // where it is queued again
+};
+struct EventStored {
+  enum Status {
+    kStored,
+    kDuplicate,   // stored before
+    kGap,         // the worker has to resend from `acknowledged` + 1
+    kSuperseded,  // the attempt has ended, or never was
+  };
+  Status status = kSuperseded;
+  std::int64_t attempt_id = 0;
+  std::uint64_t acknowledged = 0;
+  bool started = false;             // the trainer said hello
+  std::optional<JobChange> change;  // the attempt ended by this event
+};
+
+// Lossy; the last kKeptLogBytes of an attempt stay.
+inline constexpr std::int64_t kKeptLogBytes = 256 * 1024;
+struct AppendLog {
+  std::int64_t attempt_id = 0;
+  std::uint64_t token = 0;
+  std::uint64_t offset = 0;
+  std::string data;
+};
+
+struct Nothing {};  // the result of writes that have none
+
+using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, CancelJob, WorkerHello,
+                           WorkerSeen, CreateAttempt, AttemptEvent, EndAttempt, AppendLog>;
+using WriteResult = std::variant<Nothing, SweepStored, SliceStored, Cancelled, WorkerStored,
+                                 AttemptCreated, EventStored>;
+
+// Roughly what a write holds in memory; what bounded queues count.
+std::size_t ByteSize(const Write& write);
+
+}  // namespace pelab::store

@@ -1,0 +1,351 @@
+// A coordinator in this process on a Unix socket, and a worker daemon played by the test.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/mutex.h"
+#include "core/rpc/address.h"
+#include "pelab/v1/fleet.grpc.pb.h"
+#include "pelab/v1/results.grpc.pb.h"
+#include "pelab/v1/sweeps.grpc.pb.h"
+#include "server/coordinator.h"
+
+namespace pelab {
+
+inline constexpr absl::Duration kPatience = absl::Seconds(60);  // for what has to happen
+
+// Small, with one analysis; 2 layers of 2 heads.
+inline std::string Document(const std::string& name, const std::string& seeds = "[0, 1]",
+                            int epochs = 3) {
+  return absl::StrCat("name: ", name,
+                      "\nprotocol: clean\npe: [nope, rope]\ntask: distance\nseed: ", seeds,
+                      "\nmodel: {d_model: 8, d_ff: 16, heads: 2, layers: 2}\n",
+                      "train: {epochs: ", epochs, "}\nanalyses: [head_ablation]\n");
+}
+
+// The worker's end of a session. Reads on a thread of its own and keeps what came down.
+class FakeWorker {
+ public:
+  FakeWorker(const std::shared_ptr<grpc::Channel>& channel, std::string id, int slots,
+             std::vector<v1::HeldAttempt> held = {})
+      : id_(std::move(id)), stub_(v1::Fleet::NewStub(channel)), stream_(stub_->Session(&context_)) {
+    v1::WorkerMessage message;
+    v1::Hello* hello = message.mutable_hello();
+    hello->set_protocol(1);
+    hello->set_worker_id(id_);
+    hello->set_host("test-host");
+    hello->set_version("1");
+    for (int i = 0; i < slots; ++i) {
+      v1::Slot* slot = hello->add_slots();
+      slot->set_slot(i);
+      slot->set_device("cpu");
+      slot->set_device_kind("cpu");
+    }
+    for (const v1::HeldAttempt& attempt : held) *hello->add_held() = attempt;
+    stream_->Write(message);
+    reader_ = std::thread([this] { Read(); });
+  }
+  ~FakeWorker() { Vanish(); }
+
+  // As a daemon that is killed: the stream breaks.
+  void Vanish() {
+    context_.TryCancel();
+    Join();
+  }
+  grpc::Status Leave() {
+    v1::WorkerMessage message;
+    message.mutable_goodbye();
+    stream_->Write(message);
+    Join();
+    return status_;
+  }
+  // The status with which the coordinator ended the stream.
+  grpc::Status WaitForEnd() {
+    Join();
+    return status_;
+  }
+
+  // The next message that satisfies `wanted`, taken out; fails the test after kPatience.
+  v1::CoordinatorMessage Await(const std::function<bool(const v1::CoordinatorMessage&)>& wanted) {
+    MutexLock lock(&mutex_);
+    const auto find = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return std::find_if(messages_.begin(), messages_.end(), wanted);
+    };
+    const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return find() != messages_.end();
+    };
+    const bool came = mutex_.AwaitFor(there, kPatience);
+    EXPECT_TRUE(came) << "worker " << id_ << " waited in vain";
+    if (!came) return {};
+    v1::CoordinatorMessage found = *find();
+    messages_.erase(find());
+    return found;
+  }
+  v1::Welcome AwaitWelcome() {
+    return Await([](const auto& m) { return m.has_welcome(); }).welcome();
+  }
+  v1::Assignment AwaitAssignment() {
+    return Await([](const auto& m) { return m.has_assignment(); }).assignment();
+  }
+  v1::StopAttempt AwaitStop() {
+    return Await([](const auto& m) { return m.has_stop(); }).stop();
+  }
+  // Waits until the attempt is acknowledged up to `sequence`, or superseded.
+  v1::Ack AwaitAck(std::int64_t attempt_id, std::uint64_t sequence) {
+    MutexLock lock(&mutex_);
+    const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      const auto found = acks_.find(attempt_id);
+      return found != acks_.end() &&
+             (found->second.sequence() >= sequence || found->second.superseded());
+    };
+    EXPECT_TRUE(mutex_.AwaitFor(there, kPatience))
+        << "worker " << id_ << " waited in vain for an acknowledgement";
+    return acks_[attempt_id];
+  }
+  int Count(const std::function<bool(const v1::CoordinatorMessage&)>& wanted) {
+    MutexLock lock(&mutex_);
+    return static_cast<int>(std::count_if(messages_.begin(), messages_.end(), wanted));
+  }
+
+  void Send(const std::vector<v1::Event>& events) {
+    v1::WorkerMessage message;
+    for (const v1::Event& event : events) *message.mutable_events()->add_events() = event;
+    stream_->Write(message);
+  }
+  void Beat(const std::vector<v1::HeldAttempt>& held) {
+    v1::WorkerMessage message;
+    message.mutable_heartbeat()->set_sequence(++beats_);
+    for (const v1::HeldAttempt& attempt : held) {
+      *message.mutable_heartbeat()->add_held() = attempt;
+    }
+    stream_->Write(message);
+  }
+  void Log(const v1::Assignment& assignment, std::uint64_t offset, const std::string& data) {
+    v1::WorkerMessage message;
+    message.mutable_log()->set_attempt_id(assignment.attempt_id());
+    message.mutable_log()->set_token(assignment.token());
+    message.mutable_log()->set_offset(offset);
+    message.mutable_log()->set_data(data);
+    stream_->Write(message);
+  }
+
+ private:
+  void Read() {
+    v1::CoordinatorMessage message;
+    while (stream_->Read(&message)) {
+      MutexLock lock(&mutex_);
+      for (const v1::Ack& ack : message.acks().acks()) acks_[ack.attempt_id()] = ack;
+      if (!message.has_acks()) messages_.push_back(message);
+    }
+    status_ = stream_->Finish();
+  }
+  void Join() {
+    if (reader_.joinable()) reader_.join();
+  }
+
+  const std::string id_;
+  grpc::ClientContext context_;
+  std::unique_ptr<v1::Fleet::Stub> stub_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::CoordinatorMessage>> stream_;
+  Mutex mutex_;
+  std::deque<v1::CoordinatorMessage> messages_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::int64_t, v1::Ack> acks_ ABSL_GUARDED_BY(mutex_);  // the last of each attempt
+  std::uint64_t beats_ = 0;
+  grpc::Status status_;
+  std::thread reader_;
+};
+
+inline v1::HeldAttempt Holding(const v1::Assignment& assignment) {
+  v1::HeldAttempt held;
+  held.set_attempt_id(assignment.attempt_id());
+  held.set_token(assignment.token());
+  held.set_slot(assignment.slot());
+  return held;
+}
+
+// The events of one attempt, numbered as a spool numbers them.
+class Script {
+ public:
+  explicit Script(v1::Assignment assignment) : assignment_(std::move(assignment)) {}
+
+  v1::Event Started(int start_epoch, int epochs) {
+    v1::Event event = Next();
+    event.mutable_started()->set_start_epoch(start_epoch);
+    event.mutable_started()->set_epochs(epochs);
+    event.mutable_started()->set_environment_json("{}");
+    return event;
+  }
+  // Losses that no shorter decimal writes exactly; counts that tell attempts apart.
+  v1::Event Epoch(int epoch, int correct = 40) {
+    v1::Event event = Next();
+    v1::Epoch* e = event.mutable_epoch();
+    e->set_epoch(epoch);
+    e->set_train_loss(1.0 / (3 + epoch));
+    e->set_train_correct(correct);
+    e->set_train_total(99);
+    e->set_test_loss(1.0 / (7 + epoch));
+    e->set_test_correct(correct + epoch);
+    e->set_test_total(97);
+    e->set_learning_rate(1e-3);
+    e->set_seconds(0.1);
+    return event;
+  }
+  v1::Event Ablation() {
+    v1::Event event = Next();
+    v1::HeadAblation* matrix = event.mutable_head_ablation();
+    matrix->set_version(assignment_.analyses(0).version());
+    matrix->set_parameters_json(assignment_.analyses(0).parameters_json());
+    matrix->set_layers(2);
+    matrix->set_heads(2);
+    matrix->set_total(97);
+    matrix->set_intact_correct(42);
+    for (const int correct : {10, 20, 30, 42}) matrix->add_correct(correct);
+    matrix->set_seconds(0.5);
+    return event;
+  }
+  v1::Event Finished(v1::AttemptOutcome outcome, v1::ErrorKind kind = v1::ERROR_KIND_UNSPECIFIED,
+                     const std::string& error = "") {
+    v1::Event event = Next();
+    event.mutable_finished()->set_outcome(outcome);
+    event.mutable_finished()->set_error_kind(kind);
+    event.mutable_finished()->set_error(error);
+    event.mutable_finished()->set_wall_seconds(1.5);
+    return event;
+  }
+  // Everything of an attempt that goes well.
+  std::vector<v1::Event> Whole(int epochs) {
+    std::vector<v1::Event> events = {Started(0, epochs)};
+    for (int i = 0; i < epochs; ++i) events.push_back(Epoch(i));
+    events.push_back(Ablation());
+    events.push_back(Finished(v1::ATTEMPT_OUTCOME_SUCCEEDED));
+    return events;
+  }
+  std::uint64_t sequence() const { return sequence_; }
+  const v1::Assignment& assignment() const { return assignment_; }
+
+ private:
+  v1::Event Next() {
+    v1::Event event;
+    event.set_attempt_id(assignment_.attempt_id());
+    event.set_token(assignment_.token());
+    event.set_sequence(++sequence_);
+    return event;
+  }
+
+  v1::Assignment assignment_;
+  std::uint64_t sequence_ = 0;
+};
+
+class CoordinatorTest : public testing::Test {
+ protected:
+  CoordinatorTest() {
+    std::string pattern = testing::TempDir() + "pelabXXXXXX";
+    directory_ = mkdtemp(pattern.data());
+    options_.database = directory_ + "/pelab.db";
+    options_.listen = {*rpc::ParseAddress("unix:" + directory_ + "/s")};
+    options_.heartbeat = absl::Milliseconds(200);
+    options_.lease = absl::Seconds(30);
+  }
+  ~CoordinatorTest() override {
+    coordinator_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+  void SetUp() override { Start(); }
+
+  void Start() {
+    auto coordinator = Coordinator::Start(options_);
+    ASSERT_TRUE(coordinator.ok()) << coordinator.status();
+    coordinator_ = *std::move(coordinator);
+    Connect(coordinator_->addresses().front());
+  }
+  void Connect(const std::string& address) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt("pelab.channel", ++channels_);  // no sharing with the one before
+    channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+    sweeps_ = v1::Sweeps::NewStub(channel_);
+    results_ = v1::Results::NewStub(channel_);
+    fleet_ = v1::Fleet::NewStub(channel_);
+  }
+  void Restart() {
+    coordinator_.reset();
+    Start();
+  }
+
+  std::unique_ptr<grpc::ClientContext> Context() {
+    auto context = std::make_unique<grpc::ClientContext>();
+    context->set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+    context->set_wait_for_ready(true);
+    return context;
+  }
+  v1::SubmitResponse Submit(const std::string& document, const std::string& token,
+                            bool fresh = false) {
+    v1::SubmitRequest request;
+    request.set_document(document);
+    request.set_file_name("test.yaml");
+    request.set_client_token(token);
+    request.set_fresh(fresh);
+    v1::SubmitResponse response;
+    const grpc::Status status = sweeps_->Submit(Context().get(), request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+  v1::Sweep GetSweep(const std::string& sweep) {
+    v1::GetSweepRequest request;
+    request.mutable_sweep()->set_sweep(sweep);
+    v1::Sweep response;
+    const grpc::Status status = sweeps_->GetSweep(Context().get(), request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+  v1::Sweep AwaitSweep(const std::string& sweep,
+                       const std::function<bool(const v1::Sweep&)>& wanted) {
+    const absl::Time deadline = absl::Now() + kPatience;
+    v1::Sweep now = GetSweep(sweep);
+    while (!wanted(now) && absl::Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(20));
+      now = GetSweep(sweep);
+    }
+    EXPECT_TRUE(wanted(now)) << now.ShortDebugString();
+    return now;
+  }
+  v1::ListCurvesResponse Curves(const std::string& sweep) {
+    v1::ListCurvesRequest request;
+    request.mutable_filter()->set_sweep(sweep);
+    v1::ListCurvesResponse response;
+    EXPECT_TRUE(results_->ListCurves(Context().get(), request, &response).ok());
+    return response;
+  }
+  v1::ListJobsResponse Jobs(const std::string& sweep) {
+    v1::ListJobsRequest request;
+    request.mutable_filter()->set_sweep(sweep);
+    v1::ListJobsResponse response;
+    EXPECT_TRUE(results_->ListJobs(Context().get(), request, &response).ok());
+    return response;
+  }
+
+  std::string directory_;
+  CoordinatorOptions options_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Sweeps::Stub> sweeps_;
+  std::unique_ptr<v1::Results::Stub> results_;
+  std::unique_ptr<v1::Fleet::Stub> fleet_;
+  int channels_ = 0;
+};
+
+}  // namespace pelab

@@ -1,0 +1,117 @@
+"""Wrong input: a message with place, value and what is allowed, the right exit code, and nothing stored."""
+
+import json
+import pathlib
+import sqlite3
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pelab_harness import Case, processes, tiny_sweep  # noqa: E402
+
+
+class BadSweeps(Case):
+    def refused(self, document, *expected):
+        """`run` and `submit --dry-run` refuse it with exit 2, name the place, and leave no database."""
+        path = self.write("bad.yaml", document)
+        for command in (["run", path], ["submit", path, "--dry-run"]):
+            result = self.pelab_db(*command)
+            self.ok(result, 2)
+            for text in expected:
+                self.assertIn(text, result.stderr)
+            self.assertRegex(result.stderr, r"bad\.yaml:\d+:\d+: ")
+            self.assertNotIn("terminate called", result.stderr)
+        self.assertFalse(self.db.exists(), "a refused sweep left a database")
+        as_json = json.loads(self.ok(self.pelab_db("submit", path, "--dry-run", "--output", "json"), 2).stdout)
+        self.assertGreater(as_json["error"]["violations"][0]["line"], 0)
+
+    def test_unknown_pe(self):
+        self.refused("name: a\npe: [rope, alibbi]\ntask: distance\nseed: 0\n", "bad.yaml:2:12", '"alibbi"', "alibi",
+                     "nope")
+
+    def test_unknown_key(self):
+        self.refused("name: a\npe: rope\ntask: distance\nseed: 0\nmodle: {layers: 2}\n", "bad.yaml:5:1", "modle", "model")
+        self.refused("name: a\npe: rope\ntask: distance\nseed: 0\nmodel: {layer: 2}\n", "bad.yaml:5:9", "layer", "layers")
+
+    def test_wrong_type(self):
+        self.refused("name: a\npe: rope\ntask: distance\nseed: 0\nmodel: {layers: many}\n", "bad.yaml:5:17", "many",
+                     "integer")
+
+    def test_negative_epochs(self):
+        self.refused("name: a\npe: rope\ntask: distance\nseed: 0\ntrain: {epochs: -3}\n", "bad.yaml:5:17", "-3", "1")
+
+    def test_width_not_divisible_by_heads(self):
+        self.refused("name: a\npe: rope\ntask: distance\nseed: 0\nmodel: {d_model: 100, heads: 16}\n", "bad.yaml:5:",
+                     "100", "a multiple of model.heads (16)")
+
+    def test_sequence_too_short(self):
+        self.refused("name: a\npe: rope\ntask: {name: distance, length: 16, max_distance: 40}\nseed: 0\n", "bad.yaml:3:",
+                     "16", "41", "40")
+
+    def test_empty_range(self):
+        self.refused("name: a\npe: rope\ntask: distance\nseed: 5..1\n", "bad.yaml:4:7", "5..1")
+
+    def test_a_million_million_jobs_at_once(self):
+        document = "name: a\npe: rope\ntask: distance\nseed: 0..999999999999\n"
+        self.refused(document, "1000000000000 jobs", "at most 1000000")
+
+    def test_broken_yaml(self):
+        self.refused("name: a\npe: [rope\ntask: distance\n", "bad.yaml:")
+
+    def test_override(self):
+        path = self.write("good.yaml", tiny_sweep())
+        result = self.ok(self.pelab_db("submit", path, "--dry-run", "--set", "model.layers=0"), 2)
+        self.assertIn("model.layers", result.stderr)
+        self.assertIn("64", result.stderr)
+
+    def test_a_server_refuses_what_a_client_lets_through(self):
+        self.server()
+        result = self.pelab("submit", self.write("bad.yaml", "name: a\npe: ropee\ntask: distance\nseed: 0\n"))
+        self.ok(result, 2)
+        self.assertIn("bad.yaml:2:5", result.stderr)
+        self.assertEqual(self.query("SELECT count(*) FROM sweeps"), [(0,)])
+
+
+class BadPlaces(Case):
+    def test_missing_file(self):
+        result = self.ok(self.pelab_db("run", self.folder / "none.yaml"), 2)
+        self.assertIn("none.yaml", result.stderr)
+        self.assertFalse(self.db.exists())
+
+    def test_no_coordinator(self):
+        result = self.ok(self.pelab("submit", self.write("good.yaml", tiny_sweep())), 4)
+        self.assertIn(self.socket, result.stderr)
+        self.assertNotIn("grpc", result.stderr.lower())
+
+    def test_not_a_database(self):
+        self.db.write_text("certainly not SQLite, and more than sixteen bytes of it\n" * 100)
+        before = self.db.read_bytes()
+        for command in (["results"], ["db", "check"], ["run", self.write("good.yaml", tiny_sweep())]):
+            result = self.ok(self.pelab_db(*command), 2)
+            self.assertIn("not a pelab database", result.stderr)
+        self.assertEqual(self.db.read_bytes(), before)
+
+    def test_a_newer_database(self):
+        connection = sqlite3.connect(self.db)
+        connection.executescript("PRAGMA application_id = 0x50454C42; PRAGMA user_version = 999; CREATE TABLE t(x);")
+        connection.close()
+        for command in (["results"], ["db", "check"], ["run", self.write("good.yaml", tiny_sweep())]):
+            result = self.ok(self.pelab_db(*command), 2)
+            self.assertIn("999", result.stderr)
+        self.assertEqual(processes(str(self.folder)), [])
+
+    def test_server_refuses_them_too(self):
+        self.db.write_text("certainly not SQLite\n" * 100)
+        process = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, log="s.log")
+        self.assertNotEqual(process.wait(10), 0)
+        self.assertIn("not a pelab database", (self.folder / "s.log").read_text())
+
+    def test_usage(self):
+        self.ok(self.pelab("no-such-command"), 2)
+        self.ok(self.pelab("results", "--output", "xml"), 2)
+        self.ok(self.pelab("--help"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,102 @@
+"""`pelab run`: one command from a sweep file to stored results, and what a second run does."""
+
+import json
+import math
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import unittest
+import pathlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pelab_harness import BIN, Case, processes, tiny_sweep, wait_until  # noqa: E402
+
+
+class Run(Case):
+    def test_run_then_run_again_then_one_more_seed(self):
+        sweep = self.write("tiny.yaml", tiny_sweep(epochs=3))
+        first = self.ok(self.run_sweep(sweep))
+        self.assertIn("4 new", first.stdout)
+        self.assert_complete(jobs=4, epochs=3)
+        self.assertEqual(processes(str(self.folder)), [], "something is left running")
+
+        began = time.monotonic()
+        again = self.ok(self.run_sweep(sweep))
+        self.assertIn("0 new", again.stdout)
+        self.assertIn("4 already stored", again.stdout)
+        self.assertLess(time.monotonic() - began, 10)
+
+        more = self.ok(self.run_sweep(self.write("tiny.yaml", tiny_sweep(epochs=3, seeds="0..2"))))
+        self.assertIn("2 new", more.stdout)
+        self.assert_complete(jobs=6, epochs=3)
+
+    def test_same_spec_twice_gives_the_same_bits(self):
+        sweep = self.write("tiny.yaml", tiny_sweep(epochs=3))
+        self.ok(self.run_sweep(sweep))
+        first, self.db = self.db, self.folder / "other.db"
+        self.ok(self.run_sweep(sweep))
+        self.assertEqual(self.curves(first), self.curves(self.db))
+        self.assertEqual(self.ablations(first), self.ablations(self.db))
+        self.assertEqual(len(self.curves(first)), 12)
+
+    def test_interrupted_run_leaves_nothing_and_goes_on(self):
+        sweep = self.write("tiny.yaml", tiny_sweep(epochs=30, train_examples=1024))
+        process = self.spawn("pelab", "run", sweep, "--db", self.db)
+        wait_until(lambda: self.db.exists() and self.trainers() and self.query("SELECT count(*) FROM v_curves")[0][0] > 3,
+                   60, "the first epochs")
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        process.wait(10)
+        wait_until(lambda: not processes(str(self.folder)), 5, "everything to end")
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertNotEqual(process.returncode, 0)
+        connection = sqlite3.connect(self.db)
+        self.assertEqual(connection.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+        connection.close()
+        self.ok(self.pelab_db("db", "check"))
+        before = self.curves()
+        self.assertTrue(before)
+
+        again = self.ok(self.run_sweep(sweep))
+        self.assertIn("0 new", again.stdout)
+        self.assert_complete(jobs=4, epochs=30)
+        after = self.curves()
+        self.assertEqual(before, {at: after[at] for at in before}, "an epoch that was stored has changed")
+
+
+class Results(Case):
+    def test_json_carries_the_stored_numbers_with_and_without_a_coordinator(self):
+        self.ok(self.run_sweep(self.write("tiny.yaml", tiny_sweep(epochs=2))))
+        offline = {name: json.loads(self.ok(self.pelab_db(*command, "--output", "json")).stdout)
+                   for name, command in {"results": ["results"], "curves": ["curves", "tiny"],
+                                         "ablation": ["ablation", "tiny"], "jobs": ["jobs", "tiny"]}.items()}
+        self.server()
+        online = {name: self.json(*command)
+                  for name, command in {"results": ["results"], "curves": ["curves", "tiny"],
+                                        "ablation": ["ablation", "tiny"], "jobs": ["jobs", "tiny"]}.items()}
+        self.assertEqual(offline, online)
+        stored = {row[0]: row[1:] for row in self.query(
+            "SELECT key, test_accuracy, test_correct, test_total, best_test_accuracy, wall_seconds FROM v_jobs")}
+        jobs = online["results"]["jobs"]
+        self.assertEqual(len(jobs), 4)
+        for job in jobs:
+            self.assertEqual(stored[job["key"]], tuple(job[name] for name in (
+                "test_accuracy", "test_correct", "test_total", "best_test_accuracy", "wall_seconds")))
+            self.assertEqual(job["test_accuracy"], job["test_correct"] / job["test_total"])
+
+    def test_weights_are_kept_and_are_safetensors(self):
+        self.ok(self.run_sweep(self.write("tiny.yaml", tiny_sweep(epochs=1, seeds="0", pes="rope"))))
+        files = [path for path in pathlib.Path(f"{self.db}.artifacts").rglob("*") if path.is_file()]
+        self.assertEqual(len(files), 1)
+        data = files[0].read_bytes()
+        header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+        sizes = [math.prod(entry["shape"]) * 4 for name, entry in header.items() if name != "__metadata__"]
+        self.assertEqual(8 + int.from_bytes(data[:8], "little") + sum(sizes), len(data))
+        self.assertEqual(self.query("SELECT sha256, bytes FROM artifacts"), [(files[0].name, len(data))])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

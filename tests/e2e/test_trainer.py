@@ -1,0 +1,378 @@
+"""The contract of pelab-trainer as a process: events, exit statuses, resuming, stopping, files. See docs/formats.md."""
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ["PELAB_BIN"]).resolve()
+TRAINER = BIN / "pelab-trainer"
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+
+COMMON = ["event", "job"]
+EPOCH = ["epoch", "train_loss", "train_correct", "train_total", "test_loss", "test_correct", "test_total", "learning_rate",
+         "seconds"]
+MEMBERS = {
+    "hello": ["protocol", "trainer", "libtorch", "device", "device_name", "threads", "start_epoch", "epochs", "parameters",
+              "train_examples", "test_examples", "data_sha256"],
+    "epoch": EPOCH,
+    "checkpoint": ["epoch", "file", "sha256", "bytes"],
+    "head_ablation": ["version", "parameters", "total", "intact_correct", "correct", "seconds"],
+    "done": ["weights", "wall_seconds"],
+    "error": ["kind", "message"],
+}
+TIMES = {"seconds", "wall_seconds"}
+
+
+def document(pe="rope", model=None, task=None, train=None, job="j", **analysis):
+    """A job of a second: the clean protocol at T 16, width 16, 2 layers of 2 heads."""
+    pes = {"rope": {"base": 10000, "input_sinusoid": False}, "nope": {}, "random": {"trainable": False, "init_std": 1}}
+    spec = {
+        "format": 1, "seed": 3, "pe": {"name": pe, "version": 1, **pes[pe]},
+        "model": {"activation": "relu", "attention_bias": True, "d_ff": 32, "d_model": 16, "dropout": 0.1,
+                  "dropout_sites": ["attention", "output", "ffn"], "final_norm": True, "heads": 2, "key_padding": "masked",
+                  "kv_source": "self", "layer_norm_eps": 1e-5, "layers": 2, "mask": "causal", "max_len": 16,
+                  "readout": "masked_mean", **(model or {})},
+        "task": {"name": "distance", "version": 1, "definition": "clean", "data_seed": 3, "label_space": "exact",
+                 "length": 16, "max_distance": 8, "scored_classes": "all", "split": "disjoint", "vocabulary": 40,
+                 "train_examples": 256, "test_examples": 64, **(task or {})},
+        "train": {"batch_size": 64, "beta1": 0.9, "beta2": 0.98, "epochs": 3, "epsilon": 1e-8, "lr": 1e-3,
+                  "schedule": "cosine", "warmup_fraction": 0.06, "weight_decay": 1e-5, **(train or {})},
+    }
+    parameters = {"method": "zero", "hygiene": "clean", "data": "test", "max_examples": 0, **analysis}
+    return {"job": job, "spec": spec, "analyses": [{"name": "head_ablation", "version": 1, "parameters": parameters}]}
+
+
+def long_document():
+    """As short an epoch as any, but thousands of them: it ends when it is told to."""
+    return document(train={"epochs": 5000})
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def safetensors(path):
+    """(metadata, {name: (dtype, shape, values)}) by the format's own definition."""
+    raw = path.read_bytes()
+    size = struct.unpack("<Q", raw[:8])[0]
+    header, data = json.loads(raw[8:8 + size]), raw[8 + size:]
+    metadata = header.pop("__metadata__", {})
+    out = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        code = {"F32": "f", "I32": "i"}[entry["dtype"]]
+        out[name] = (entry["dtype"], entry["shape"], struct.unpack(f"<{(end - begin) // 4}{code}", data[begin:end]))
+    return metadata, out
+
+
+class TrainerCase(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pelab-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def write(self, job, name="job.json"):
+        path = self.folder / name
+        path.write_text(job if isinstance(job, str) else json.dumps(job))
+        return path
+
+    def command(self, job, workdir="w", *options):
+        return [TRAINER, "run", "--spec", self.write(job, f"{workdir}.json"), "--workdir", self.folder / workdir,
+                *map(str, options)]
+
+    def run_job(self, job, workdir="w", *options, status=0, **kwargs):
+        result = subprocess.run(self.command(job, workdir, *options), capture_output=True, text=True, timeout=120,
+                                stdin=subprocess.DEVNULL, **kwargs)
+        self.assertEqual(result.returncode, status, result.stdout + result.stderr)
+        self.stderr = result.stderr
+        return self.events(result.stdout)
+
+    def events(self, text):
+        """Every line is a documented event with exactly its members."""
+        self.assertTrue(not text or text.endswith("\n"))
+        events = []
+        for line in text.splitlines():
+            self.assertLessEqual(len(line.encode()), 1 << 20)
+            event = json.loads(line, parse_constant=lambda name: self.fail(f"{name} in {line}"))
+            self.assertEqual(list(event), COMMON + MEMBERS[event["event"]], line)
+            events.append(event)
+        return events
+
+    def one_error(self, events, kind):
+        self.assertEqual([event["event"] for event in events if event["event"] == "error"], ["error"], self.stderr)
+        self.assertEqual(events[-1]["event"], "error")
+        self.assertEqual(events[-1]["kind"], kind, events[-1]["message"])
+        message = events[-1]["message"]
+        self.assertNotIn("\n", message)
+        self.assertNotRegex(message, r"0x[0-9a-f]{6}|frame #|terminate called|enforce fail|\.cpp")
+        return message
+
+
+def facts(events, *names):
+    """What must repeat bit for bit: the events without times."""
+    return [{key: value for key, value in event.items() if key not in TIMES} for event in events if event["event"] in names]
+
+
+RESULTS = ("epoch", "head_ablation", "done")
+
+
+class Run(TrainerCase):
+    def test_events_and_files(self):
+        events = self.run_job(document(job="häns \"1\""), "w", "--checkpoint-seconds", 0)
+        self.assertEqual([event["event"] for event in events],
+                         ["hello"] + ["epoch", "checkpoint"] * 3 + ["head_ablation", "done"])
+        self.assertEqual({event["job"] for event in events}, {"häns \"1\""})
+        hello, epochs, done = events[0], facts(events, "epoch"), events[-1]
+        self.assertEqual((hello["protocol"], hello["device"], hello["threads"], hello["start_epoch"], hello["epochs"],
+                          hello["train_examples"], hello["test_examples"]), (1, "cpu", 1, 0, 3, 256, 64))
+        self.assertEqual([epoch["epoch"] for epoch in epochs], [0, 1, 2])
+        self.assertEqual({(epoch["train_total"], epoch["test_total"]) for epoch in epochs}, {(256, 64)})
+        matrix = next(event for event in events if event["event"] == "head_ablation")
+        self.assertEqual([len(row) for row in matrix["correct"]], [2, 2])
+        self.assertEqual((matrix["total"], matrix["intact_correct"]), (64, epochs[-1]["test_correct"]))
+        self.assertEqual(matrix["parameters"], {"data": "test", "hygiene": "clean", "max_examples": 0, "method": "zero"})
+        for file in [event for event in events if event["event"] == "checkpoint"][-1:] + [done["weights"]]:
+            path = self.folder / "w" / file["file"]
+            self.assertEqual((sha256(path), path.stat().st_size), (file["sha256"], file["bytes"]))
+        self.assertEqual(sorted(path.name for path in (self.folder / "w").iterdir()),
+                         ["checkpoint.safetensors", "weights.safetensors"])
+
+    def test_kept_weights_are_as_documented(self):
+        events = self.run_job(document("random"))
+        metadata, tensors = safetensors(self.folder / "w" / events[-1]["weights"]["file"])
+        self.assertEqual(json.loads(metadata["spec"]), document("random")["spec"])
+        expected = {"embedding.weight": [40, 16], "pe.table": [16, 16], "final_norm.weight": [16], "final_norm.bias": [16],
+                    "head.weight": [8, 16], "head.bias": [8]}
+        for layer in ("layers.0.", "layers.1."):
+            for name in ("query", "key", "value", "output"):
+                expected |= {f"{layer}attention.{name}.weight": [16, 16], f"{layer}attention.{name}.bias": [16]}
+            expected |= {f"{layer}attention.norm.{part}": [16] for part in ("weight", "bias")}
+            expected |= {f"{layer}ffn.norm.{part}": [16] for part in ("weight", "bias")}
+            expected |= {f"{layer}ffn.in.weight": [32, 16], f"{layer}ffn.in.bias": [32], f"{layer}ffn.out.weight": [16, 32],
+                         f"{layer}ffn.out.bias": [16]}
+        self.assertEqual({name: shape for name, (_, shape, _) in tensors.items()}, expected)
+        self.assertEqual({dtype for dtype, _, _ in tensors.values()}, {"F32"})
+        trained = sum(len(values) for name, (_, _, values) in tensors.items() if name != "pe.table")
+        self.assertEqual(events[0]["parameters"], trained)
+
+    def test_two_runs_are_equal_bit_for_bit(self):
+        first, second = self.run_job(document(), "a"), self.run_job(document(), "b")
+        self.assertEqual(facts(first, "hello", *RESULTS), facts(second, "hello", *RESULTS))
+        self.assertEqual(facts(first, "done")[0]["weights"]["sha256"], sha256(self.folder / "b" / "weights.safetensors"))
+
+    def test_bare_spec_is_a_job_without_analyses(self):
+        events = self.run_job(document(train={"epochs": 1})["spec"])
+        self.assertEqual([event["event"] for event in events], ["hello", "epoch", "done"])
+        self.assertEqual({event["job"] for event in events}, {"job"})
+
+
+class Stopping(TrainerCase):
+    def stop_after(self, job, workdir, epochs, number=signal.SIGTERM, options=()):
+        """Runs until `epochs` epochs are told, sends the signal, and returns (status, events)."""
+        process = subprocess.Popen(self.command(job, workdir, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if sum('"event":"epoch"' in text for text in lines) == epochs:
+                process.send_signal(number)
+                break
+        rest, self.stderr = process.communicate(timeout=60)
+        return process.returncode, self.events("".join(lines) + rest)
+
+    def test_resumed_run_gives_what_a_whole_one_gives(self):
+        job = document(train={"epochs": 40})
+        whole = self.run_job(job, "whole")
+        status, stopped = self.stop_after(job, "w", 5)
+        self.assertEqual(status, 75, self.stderr)
+        self.assertEqual(stopped[-1]["event"], "checkpoint")
+        told = facts(stopped, "epoch")
+        self.assertEqual(stopped[-1]["epoch"], len(told))
+        self.assertEqual(stopped[-1]["sha256"], sha256(self.folder / "w" / stopped[-1]["file"]))
+        resumed = self.run_job(job, "w", "--resume")
+        self.assertEqual(resumed[0]["start_epoch"], len(told))
+        self.assertEqual(told + facts(resumed, "epoch"), facts(whole, "epoch"))
+        self.assertEqual(facts(resumed, "head_ablation", "done"), facts(whole, "head_ablation", "done"))
+
+    def test_interrupt_stops_too_and_a_second_stop_resumes_further(self):
+        status, first = self.stop_after(long_document(), "w", 2, signal.SIGINT)
+        self.assertEqual(status, 75)
+        status, second = self.stop_after(long_document(), "w", 2, options=["--resume"])
+        self.assertEqual(status, 75)
+        self.assertEqual(second[0]["start_epoch"], first[-1]["epoch"])
+        self.assertGreater(second[-1]["epoch"], first[-1]["epoch"])
+
+    def test_max_start_epoch_and_other_specs_begin_anew(self):
+        job = document(train={"epochs": 4})
+        self.run_job(job, "w", "--checkpoint-seconds", 0)
+        for options, job, start in ((["--max-start-epoch", 3], job, 0), (["--max-start-epoch", 4], job, 4),
+                                    ([], document(train={"epochs": 5}), 0)):
+            shutil.copytree(self.folder / "w", self.folder / "copy", dirs_exist_ok=True)
+            events = self.run_job(job, "copy", "--resume", *options)
+            self.assertEqual(events[0]["start_epoch"], start, options)
+            self.assertEqual([epoch["epoch"] for epoch in facts(events, "epoch")],
+                             list(range(start, job["spec"]["train"]["epochs"])))
+
+    def test_it_ends_with_its_parent(self):
+        reading, writing = os.pipe()
+        process = subprocess.Popen(self.command(long_document(), "w", "--parent-fd", reading), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, pass_fds=[reading])
+        os.close(reading)
+        self.assertIn(b"hello", process.stdout.readline())
+        began = time.monotonic()
+        os.close(writing)
+        process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 75)
+        self.assertLess(time.monotonic() - began, 5)
+
+    def test_vanished_reader_ends_it(self):
+        process = subprocess.Popen(self.command(long_document()), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.readline()
+        process.stdout.close()
+        error = process.stderr.read().decode()
+        process.stderr.close()
+        self.assertEqual(process.wait(60), 1)
+        self.assertIn("cannot write an event", error)
+
+
+class Errors(TrainerCase):
+    def test_bad_specs(self):
+        cases = {
+            "model.d_model": document(model={"d_model": 17}),
+            "model.layers": document(model={"layers": 0}),
+            "bogus": document(model={"bogus": 1}),
+            "alibbi": json.dumps(document()).replace('"rope"', '"alibbi"'),
+            "version": json.dumps(document()).replace('"name": "rope", "version": 1', '"name": "rope", "version": 9'),
+            "not valid JSON": "{",
+        }
+        for word, job in cases.items():
+            with self.subTest(word):
+                events = self.run_job(job, status=1)
+                self.assertIn(word, self.one_error(events, "bad_spec"))
+                self.assertIn("pelab-trainer: ", self.stderr)
+
+    def test_unknown_analysis_is_refused_before_training(self):
+        job = document()
+        job["analyses"][0]["version"] = 7
+        self.assertEqual([event["event"] for event in self.run_job(job, status=1)], ["error"])
+
+    def test_missing_device(self):
+        message = self.one_error(self.run_job(document(), "w", "--device", "cuda:120", status=1), "bad_spec")
+        self.assertIn("cuda:120", message)
+
+    def test_missing_spec_and_workdir_that_is_a_file(self):
+        result = subprocess.run([TRAINER, "run", "--spec", self.folder / "no.json", "--workdir", self.folder / "w"],
+                                capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 1)
+        self.stderr = result.stderr
+        self.assertIn("no.json", self.one_error(self.events(result.stdout), "io"))
+        self.write("", "w")
+        self.assertIn(str(self.folder / "w"), self.one_error(self.run_job(document(), status=1), "io"))
+
+    def test_damaged_checkpoint(self):
+        self.run_job(document(), "w", "--checkpoint-seconds", 0)
+        path = self.folder / "w" / "checkpoint.safetensors"
+        path.write_bytes(path.read_bytes()[:100])
+        self.one_error(self.run_job(document(), "w", "--resume", status=1), "io")
+
+    def test_non_finite_loss(self):
+        job = document(train={"lr": 1000, "weight_decay": 1000, "epochs": 20, "warmup_fraction": 0, "schedule": "constant"})
+        self.assertRegex(self.one_error(self.run_job(job, status=1), "non_finite_loss"), r"loss of epoch \d+ is")
+
+    def test_out_of_memory(self):
+        job = document(model={"d_model": 2048, "d_ff": 8192, "layers": 8})
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+        self.one_error(self.run_job(job, status=1, preexec_fn=limit, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}),
+                       "out_of_memory")
+
+    def test_full_disk_or_unwritable_workdir(self):
+        events = self.run_job(document(train={"epochs": 1}), "w",
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)), status=1)
+        self.assertIn("weights.safetensors", self.one_error(events, "io"))
+
+    def test_wrong_use(self):
+        spec = self.write(document())
+        for words, said in (([], "command"), (["train"], "train"), (["run"], "--spec"),
+                            (["run", "--spec", spec], "--workdir"), (["run", "--spec", spec, "--workdir", "w", "--x"], "--x"),
+                            (["run", "--spec", spec, "--workdir", "w", "--threads", "0"], "--threads"),
+                            (["dataset", "--spec", spec], "--out")):
+            with self.subTest(words):
+                result = subprocess.run([TRAINER, *words], capture_output=True, text=True, timeout=60, cwd=self.folder)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertIn(said, result.stderr)
+                self.assertEqual(len(result.stderr.splitlines()), 1)
+
+
+class Others(TrainerCase):
+    def trainer(self, *arguments):
+        return subprocess.run([TRAINER, *arguments], capture_output=True, text=True, timeout=60, check=True).stdout
+
+    def test_dataset_agrees_with_the_hash(self):
+        for name, task in (("clean", {}), ("padded", {"definition": "published", "max_segment": 2, "max_gap": 6,
+                                                      "truncate": 15})):
+            with self.subTest(name):
+                job = document(task=task, train={"epochs": 1})
+                if task:
+                    del job["spec"]["task"]["max_distance"]
+                out = self.folder / "data.safetensors"
+                self.trainer("dataset", "--spec", self.write(job), "--out", out)
+                metadata, tensors = safetensors(out)
+                length = job["spec"]["task"]["length"]
+                self.assertEqual({name: shape for name, (_, shape, _) in tensors.items()},
+                                 {"tokens": [320, length], "lengths": [320], "labels": [320], "split": [320],
+                                  "triggers": [2]})
+                tokens, lengths, labels, split, triggers = (tensors[name][2] for name in
+                                                            ("tokens", "lengths", "labels", "split", "triggers"))
+                self.assertEqual(split, (0,) * 256 + (1,) * 64)
+                digest = hashlib.sha256(struct.pack("<qq", length, 256))
+                for values in (tokens, lengths, labels):
+                    digest.update(struct.pack(f"<{len(values)}i", *values))
+                self.assertEqual(digest.hexdigest(), metadata["data_sha256"])
+                self.assertEqual(json.loads(metadata["spec"]), job["spec"])
+                self.assertEqual(self.run_job(job)[0]["data_sha256"], digest.hexdigest())
+                for i in range(320):
+                    row = tokens[i * length:(i + 1) * length]
+                    self.assertEqual(set(row[lengths[i]:]) - {0}, set())
+                    gap = labels[i] + (1 if name == "clean" else 0)
+                    self.assertTrue(any(row[t] == triggers[0] and row[t + gap] == triggers[1]
+                                        for t in range(length - gap)), row)
+
+    def test_capabilities(self):
+        capabilities = json.loads(self.trainer("capabilities"))
+        self.assertEqual(list(capabilities),
+                         ["protocol", "trainer", "libtorch", "cuda", "devices", "pes", "tasks", "analyses"])
+        self.assertEqual(capabilities["protocol"], 1)
+        self.assertEqual(capabilities["devices"][0], "cpu")
+        self.assertEqual(capabilities["cuda"], len(capabilities["devices"]) > 1)
+        self.assertEqual({entry["name"]: entry["version"] for entry in capabilities["pes"]},
+                         dict.fromkeys(["nope", "absolute", "random", "relative", "alibi", "rope"], 1))
+        self.assertEqual({entry["name"] for entry in capabilities["tasks"]}, {"distance", "counting"})
+        self.assertEqual({entry["name"] for entry in capabilities["analyses"]}, {"head_ablation"})
+        self.assertEqual(capabilities["trainer"], self.run_job(document(train={"epochs": 1}))[0]["trainer"])
+
+    def test_help_and_version(self):
+        self.assertIn("--checkpoint-seconds", self.trainer("--help"))
+        self.assertRegex(self.trainer("--version"), r"^pelab-trainer \d+\.\d+\.\d+\n$")
+
+    def test_event_table_of_the_documentation_is_this_one(self):
+        text = (SOURCE / "docs" / "formats.md").read_text()
+        table = text[text.index("## Trainer's JSON Lines"):]
+        rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", table[:table.index("\n## ", 5)], re.M))
+        for event, members in MEMBERS.items():
+            outer = re.sub(r"[{(][^})]*[})]", "", rows[event])
+            self.assertEqual(sorted(re.findall(r"`(\w+)`", outer)), sorted(members), event)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,188 @@
+"""Drives the real pelab binaries for the end-to-end and fault tests. Standard library only.
+
+Programs run in a temporary folder with Unix sockets or port 0, and every wait is for a condition, with a bound.
+PELAB_BIN names the folder with the four binaries (ctest sets it).
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ["PELAB_BIN"]).resolve()
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+
+def tiny_sweep(epochs=3, train_examples=512, seeds="[0, 1]", pes="[nope, rope]", name="tiny"):
+    """A sweep document of jobs that are small (a second or two) but have heads, epochs and both splits."""
+    return f"""\
+name: {name}
+protocol: clean
+pe: {pes}
+task: {{name: distance, length: 16, vocabulary: 40, train_examples: {train_examples}, test_examples: 128}}
+seed: {seeds}
+model: {{d_model: 16, d_ff: 32, heads: 2, layers: 2, max_len: 16, dropout: 0.1}}
+train: {{epochs: {epochs}, batch_size: 64, lr: 1e-3}}
+"""
+
+
+def wait_until(condition, timeout, what):
+    """Polls `condition` until it is true and returns its value."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"gave up after {timeout} s waiting for {what}")
+        time.sleep(0.02)
+
+
+def alive(pid):
+    """Whether the process exists and is not a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def processes(*needles):
+    """Pids of live processes whose command line holds every needle."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if all(needle in command for needle in needles) and alive(int(entry.name)):
+                found.append(int(entry.name))
+    return found
+
+
+class Case(unittest.TestCase):
+    """A test with a folder, a database and programs that are ended whatever happens."""
+
+    def setUp(self):
+        # Short: a Unix socket's path has at most 107 bytes.
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pelab-"))
+        self.db = self.folder / "pelab.db"
+        self.socket = f"unix:{self.folder}/s"
+        self.started = []
+        self.addCleanup(self._clean_up)
+
+    def _clean_up(self):
+        for process in reversed(self.started):
+            if process.poll() is None:
+                process.terminate()
+        for process in reversed(self.started):
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for pid in processes(str(self.folder)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def spawn(self, program, *arguments, log=None):
+        log = log or f"{program}.{len(self.started)}.log"
+        with open(self.folder / log, "ab") as sink:
+            process = subprocess.Popen([BIN / program, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                       stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
+        self.started.append(process)
+        return process
+
+    def server(self, *arguments):
+        """A coordinator on this test's database and socket, ready to answer."""
+        process = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, "--heartbeat", "200ms", "--lease",
+                             "2s", *arguments)
+        wait_until(lambda: process.poll() is not None or self.pelab("status").returncode == 0, 20, "the coordinator")
+        self.assertIsNone(process.poll(), "the coordinator ended: " + self.logs())
+        return process
+
+    def worker(self, name="w", slots=2, *arguments):
+        return self.spawn("pelab-worker", "--server", self.socket, "--workdir", self.folder / name, "--cpu-slots", slots,
+                          "--threads-per-slot", 1, *arguments)
+
+    def pelab(self, *arguments, timeout=120, env=None):
+        return subprocess.run([BIN / "pelab", "--server", self.socket, *map(str, arguments)], cwd=self.folder,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout,
+                              env={**os.environ, **(env or {})})
+
+    def pelab_db(self, *arguments, timeout=120):
+        """The CLI on the file alone."""
+        return subprocess.run([BIN / "pelab", "--db", self.db, *map(str, arguments)], cwd=self.folder,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+
+    def run_sweep(self, sweep, *arguments, timeout=180):
+        return subprocess.run([BIN / "pelab", "run", sweep, "--db", self.db, *map(str, arguments)], cwd=self.folder,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+
+    def ok(self, result, status=0):
+        self.assertEqual(result.returncode, status, f"{result.args}\n{result.stdout}\n{result.stderr}\n{self.logs()}")
+        return result
+
+    def json(self, *arguments):
+        return json.loads(self.ok(self.pelab(*arguments, "--output", "json")).stdout)
+
+    def submit(self, document, *arguments):
+        path = self.write("sweep.yaml", document)
+        return self.ok(self.pelab("submit", path, *arguments))
+
+    def query(self, sql, *parameters, db=None):
+        connection = sqlite3.connect(f"file:{db or self.db}?mode=ro", uri=True, timeout=10)
+        try:
+            return connection.execute(sql, parameters).fetchall()
+        finally:
+            connection.close()
+
+    def states(self):
+        return dict(self.query("SELECT state, count(*) FROM v_jobs GROUP BY state"))
+
+    def wait_finished(self, jobs, timeout=120):
+        wait_until(lambda: self.states().get("succeeded", 0) == jobs, timeout,
+                   f"{jobs} jobs to succeed; states {self.states()}, attempts " +
+                   str(self.query("SELECT * FROM v_attempts")))
+
+    def curves(self, db=None):
+        """What the views show, times left out: {(key, epoch): figures}."""
+        rows = self.query("SELECT j.key, c.epoch, c.train_loss, c.train_correct, c.train_total, c.test_loss, "
+                          "c.test_correct, c.test_total, c.learning_rate FROM v_curves c JOIN v_jobs j USING (job_id)",
+                          db=db)
+        curves = {(row[0], row[1]): row[2:] for row in rows}
+        self.assertEqual(len(curves), len(rows), "an epoch is in the view twice")
+        return curves
+
+    def ablations(self, db=None):
+        return dict((row[:6], row[6:]) for row in self.query(
+            "SELECT j.key, a.method, a.hygiene, a.split, a.layer, a.head, a.correct, a.total, a.intact_correct "
+            "FROM v_head_ablation a JOIN v_jobs j USING (job_id)", db=db))
+
+    def assert_complete(self, jobs, epochs, layers=2, heads=2):
+        """Every job succeeded, with each epoch once and a whole ablation matrix."""
+        self.assertEqual(self.states(), {"succeeded": jobs})
+        per_job = self.query("SELECT job_id, count(*), count(DISTINCT epoch), min(epoch), max(epoch) FROM v_curves "
+                             "GROUP BY job_id")
+        self.assertEqual([row[1:] for row in per_job], [(epochs, epochs, 0, epochs - 1)] * jobs)
+        heads_rows = self.query("SELECT job_id, count(*) FROM v_head_ablation GROUP BY job_id")
+        self.assertEqual([row[1] for row in heads_rows], [layers * heads] * jobs)
+
+    def trainers(self):
+        return processes("pelab-trainer", str(self.folder))
+
+    def logs(self):
+        return "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')[-3000:]}"
+                         for path in sorted(self.folder.glob("*.log")))

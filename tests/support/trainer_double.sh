@@ -1,0 +1,80 @@
+#!/bin/sh
+# Stands in for pelab-trainer in the tests of the worker: the same command line and the same JSON Lines, without any
+# training. What it does is the word after "mode": in the spec that it is given; see the case below.
+set -u
+
+if [ "$1" = capabilities ]; then
+  echo '{"trainer":"double","devices":["cpu"],"pe":{"rope":1}}'
+  exit 0
+fi
+
+spec= workdir= parent= device= max_start=0
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --spec) spec=$2; shift ;;
+    --workdir) workdir=$2; shift ;;
+    --parent-fd) parent=$2; shift ;;
+    --device) device=$2; shift ;;
+    --max-start-epoch) max_start=$2; shift ;;
+    --threads) shift ;;
+  esac
+  shift
+done
+mode=$(sed -n 's/.*"mode":"\([a-z_0-9]*\)".*/\1/p' "$spec")
+job=$(sed -n 's/.*"job":"\([^"]*\)".*/\1/p' "$spec")
+epochs=$(sed -n 's/.*"epochs":\([0-9]*\).*/\1/p' "$spec")
+echo $$ > "$workdir/pid"
+echo "$mode on $device, visible [${CUDA_VISIBLE_DEVICES-unset}]" >&2
+
+# Ends with the agent, as the trainer does.
+( while read -r _; do :; done; kill -KILL $$ ) <&"$parent" >/dev/null 2>&1 &
+
+hello() {
+  echo "{\"event\":\"hello\",\"job\":\"$job\",\"protocol\":1,\"device\":\"$device\",\"threads\":1,\"start_epoch\":$1,\"epochs\":$epochs}"
+}
+epoch() {
+  echo "{\"event\":\"epoch\",\"job\":\"$job\",\"epoch\":$1,\"train_loss\":0.1,\"train_correct\":$1,\"train_total\":10000,\"test_loss\":0.30000000000000004,\"test_correct\":$1,\"test_total\":20000,\"learning_rate\":1e-8,\"seconds\":0.01}"
+}
+done_event() {
+  printf 'weights of job %s' "$job" > "$workdir/weights.safetensors"
+  sum=$(sha256sum "$workdir/weights.safetensors" | cut -d' ' -f1)
+  size=$(wc -c < "$workdir/weights.safetensors")
+  echo "{\"event\":\"done\",\"job\":\"$job\",\"weights\":{\"file\":\"weights.safetensors\",\"sha256\":\"$sum\",\"bytes\":$size},\"wall_seconds\":1.5}"
+}
+# Epochs $1 … with $2 seconds before each; keeps a checkpoint after each, and obeys SIGTERM between two.
+train() {
+  at=$1
+  trap 'exit 75' TERM
+  while [ "$at" -lt "$epochs" ]; do
+    [ "$2" = 0 ] || sleep "$2"
+    epoch "$at"
+    at=$((at + 1))
+    echo "$at" > "$workdir/checkpoint"
+  done
+}
+
+case "$mode" in
+  ok)
+    hello 0; train 0 0
+    echo "{\"event\":\"head_ablation\",\"job\":\"$job\",\"version\":1,\"parameters\":{\"method\":\"zero\"},\"total\":2000,\"intact_correct\":900,\"correct\":[[1,2],[3,4]],\"seconds\":0.5}"
+    echo "{\"event\":\"something_new\",\"job\":\"$job\"}"
+    done_event ;;
+  plain) hello 0; train 0 0; done_event ;;
+  slow)  # resumes where a checkpoint allows it
+    start=0
+    if [ -f "$workdir/checkpoint" ] && [ "$(cat "$workdir/checkpoint")" -le "$max_start" ]; then
+      start=$(cat "$workdir/checkpoint")
+    fi
+    hello "$start"; train "$start" 0.05; done_event ;;
+  flood) hello 0; train 0 0; sleep 60 ;;
+  stubborn) trap '' TERM; hello 0; epoch 0; while :; do sleep 0.2; done ;;
+  garbage) hello 0; echo 'Segmentation fault'; sleep 60 ;;
+  long_line) hello 0; head -c 1200000 /dev/zero | tr '\0' x; sleep 60 ;;
+  killed) hello 0; epoch 0; kill -KILL $$ ;;
+  silent) hello 0; exit 0 ;;
+  exit_3) hello 0; echo 'terminate called after throwing' >&2; exit 3 ;;
+  oom) hello 0; echo "{\"event\":\"error\",\"job\":\"$job\",\"kind\":\"out_of_memory\",\"message\":\"no room for 3 GiB\"}"; exit 1 ;;
+  skips) hello 0; epoch 0; epoch 2; sleep 60 ;;
+  too_late) hello 5; sleep 60 ;;
+  *) echo "trainer_double: unknown mode '$mode'" >&2; exit 2 ;;
+esac

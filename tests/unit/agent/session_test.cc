@@ -1,0 +1,219 @@
+#include "worker/agent/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <vector>
+
+#include "tests/support/fake_clock.h"
+#include "tests/support/status_matchers.h"
+
+namespace pelab::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Attempts that are only written down.
+class FakeHost final : public AttemptHost {
+ public:
+  std::vector<v1::HeldAttempt> Held() override { return held; }
+  void Disconnected() override { ++disconnects; }
+  void Answer(const v1::HeldAnswer& answer) override { answers.push_back(answer.attempt_id()); }
+  void Start(const v1::Assignment& assignment) override {
+    started.push_back(assignment.attempt_id());
+  }
+  void Refuse(const v1::Assignment& assignment) override {
+    refused.push_back(assignment.attempt_id());
+  }
+  void Stop(const v1::StopAttempt& stop) override { stopped.push_back(stop.attempt_id()); }
+  void Acknowledge(const v1::Ack& ack) override { acknowledged.push_back(ack.sequence()); }
+  void Preempt(absl::Duration grace) override { preempt_grace = grace; }
+  void SetRetryCap(absl::Duration cap) override { retry_cap = cap; }
+  bool NextEvents(std::size_t, v1::EventBatch* batch) override {
+    if (events == 0) return false;
+    --events;
+    batch->add_events();
+    return true;
+  }
+  bool NextLog(v1::LogChunk* chunk) override {
+    if (logs == 0) return false;
+    --logs;
+    chunk->set_data("log");
+    return true;
+  }
+  bool Idle() override { return idle; }
+
+  std::vector<v1::HeldAttempt> held;
+  std::vector<std::int64_t> answers, started, refused, stopped;
+  std::vector<std::uint64_t> acknowledged;
+  absl::Duration preempt_grace, retry_cap;
+  int disconnects = 0, events = 0, logs = 0;
+  bool idle = false;
+};
+
+class SessionTest : public testing::Test {
+ protected:
+  static WorkerIdentity Identity() {
+    v1::Slot slot;
+    slot.set_device("cpu");
+    return {"id", "host", "0.1", "{}", {slot}};
+  }
+  static v1::CoordinatorMessage Welcome(int heartbeat_ms = 5000, int lease_ms = 20000) {
+    v1::CoordinatorMessage message;
+    message.mutable_welcome()->set_protocol(1);
+    message.mutable_welcome()->set_heartbeat_ms(heartbeat_ms);
+    message.mutable_welcome()->set_lease_ms(lease_ms);
+    return message;
+  }
+  void Begin() {
+    session_.Connected();
+    v1::WorkerMessage hello;
+    ASSERT_TRUE(session_.Next(&hello));
+    ASSERT_TRUE(hello.has_hello());
+    ASSERT_THAT(session_.Receive(Welcome()), IsOk());
+  }
+  v1::WorkerMessage::MessageCase Next() {
+    v1::WorkerMessage message;
+    return session_.Next(&message) ? message.message_case() : v1::WorkerMessage::MESSAGE_NOT_SET;
+  }
+
+  FakeHost host_;
+  FakeClock clock_;
+  Session session_{Identity(), &host_, &clock_};
+};
+
+TEST_F(SessionTest, SaysHelloThenNothingBeforeTheWelcome) {
+  v1::HeldAttempt held;
+  held.set_attempt_id(4);
+  held.set_slot(-1);
+  host_.held = {held};
+  host_.events = 1;
+  session_.Connected();
+  EXPECT_EQ(host_.disconnects, 1);
+  v1::WorkerMessage message;
+  ASSERT_TRUE(session_.Next(&message));
+  EXPECT_EQ(message.hello().worker_id(), "id");
+  EXPECT_EQ(message.hello().held(0).attempt_id(), 4);
+  EXPECT_EQ(message.hello().held(0).slot(), -1);
+  EXPECT_FALSE(session_.Next(&message));
+  v1::CoordinatorMessage welcome = Welcome(1000, 8000);
+  welcome.mutable_welcome()->add_held()->set_attempt_id(4);
+  ASSERT_THAT(session_.Receive(welcome), IsOk());
+  EXPECT_THAT(host_.answers, ElementsAre(4));
+  EXPECT_EQ(host_.retry_cap, absl::Seconds(2));
+  EXPECT_EQ(Next(), v1::WorkerMessage::kEvents);
+}
+
+TEST_F(SessionTest, RefusesABrokenProtocol) {
+  session_.Connected();
+  v1::CoordinatorMessage early;
+  early.mutable_assignment();
+  EXPECT_THAT(session_.Receive(early),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("before its welcome")));
+  v1::CoordinatorMessage other = Welcome();
+  other.mutable_welcome()->set_protocol(2);
+  EXPECT_THAT(session_.Receive(other),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("this worker speaks 1")));
+  EXPECT_THAT(session_.Receive(Welcome(0, 100)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("every 0 ms")));
+  EXPECT_THAT(session_.Receive(Welcome(100, 100)),
+              StatusIs(absl::StatusCode::kInvalidArgument, testing::_));
+  ASSERT_THAT(session_.Receive(Welcome()), IsOk());
+  EXPECT_FALSE(session_.Receive(Welcome()).ok());
+}
+
+TEST_F(SessionTest, BeatsWhenDueAndBeforeEverythingElse) {
+  Begin();
+  EXPECT_EQ(Next(), v1::WorkerMessage::MESSAGE_NOT_SET);
+  EXPECT_EQ(session_.NextTimer() - clock_.Monotonic(), absl::Seconds(5));
+  clock_.Advance(absl::Seconds(5));
+  host_.events = 1;
+  host_.logs = 1;
+  EXPECT_EQ(Next(), v1::WorkerMessage::kHeartbeat);
+  EXPECT_EQ(Next(), v1::WorkerMessage::kLog);
+  EXPECT_EQ(Next(), v1::WorkerMessage::kEvents);
+  EXPECT_EQ(Next(), v1::WorkerMessage::MESSAGE_NOT_SET);
+}
+
+TEST_F(SessionTest, TellsAtOnceThatItHoldsLess) {
+  Begin();
+  host_.held.resize(2);
+  EXPECT_EQ(Next(),
+            v1::WorkerMessage::MESSAGE_NOT_SET);  // more: the coordinator knows, it assigned them
+  host_.held.resize(1);
+  EXPECT_EQ(Next(), v1::WorkerMessage::kHeartbeat);
+  EXPECT_EQ(Next(), v1::WorkerMessage::MESSAGE_NOT_SET);
+}
+
+TEST_F(SessionTest, GivesUpAfterALeaseOfSilence) {
+  Begin();
+  clock_.Advance(absl::Milliseconds(19'999));
+  EXPECT_FALSE(session_.Silent());
+  v1::CoordinatorMessage answer;
+  answer.mutable_heartbeat();
+  ASSERT_THAT(session_.Receive(answer), IsOk());
+  clock_.Advance(absl::Milliseconds(19'999));
+  EXPECT_FALSE(session_.Silent());
+  clock_.Advance(absl::Milliseconds(1));
+  EXPECT_TRUE(session_.Silent());
+  session_.Connected();
+  EXPECT_FALSE(session_.Silent());
+  EXPECT_FALSE(session_.welcomed());
+}
+
+TEST_F(SessionTest, PassesOrdersOn) {
+  Begin();
+  v1::CoordinatorMessage message;
+  message.mutable_assignment()->set_attempt_id(1);
+  ASSERT_THAT(session_.Receive(message), IsOk());
+  message.mutable_stop()->set_attempt_id(1);
+  ASSERT_THAT(session_.Receive(message), IsOk());
+  message.mutable_acks()->add_acks()->set_sequence(8);
+  message.mutable_acks()->add_acks()->set_sequence(9);
+  ASSERT_THAT(session_.Receive(message), IsOk());
+  EXPECT_THAT(host_.started, ElementsAre(1));
+  EXPECT_THAT(host_.stopped, ElementsAre(1));
+  EXPECT_THAT(host_.acknowledged, ElementsAre(8, 9));
+}
+
+TEST_F(SessionTest, DrainRefusesWhatCrossesIt) {
+  Begin();
+  v1::CoordinatorMessage message;
+  message.mutable_drain()->set_mode(v1::Drain::FINISH);
+  ASSERT_THAT(session_.Receive(message), IsOk());
+  EXPECT_EQ(host_.preempt_grace, absl::ZeroDuration());  // trainers go on
+  EXPECT_FALSE(session_.drained());
+  message.mutable_assignment()->set_attempt_id(1);
+  ASSERT_THAT(session_.Receive(message), IsOk());
+  EXPECT_THAT(host_.started, IsEmpty());
+  EXPECT_THAT(host_.refused, ElementsAre(1));
+  host_.idle = true;
+  EXPECT_TRUE(session_.drained());
+  message.mutable_drain()->set_mode(v1::Drain::CHECKPOINT);
+  ASSERT_THAT(session_.Receive(message), IsOk());
+  EXPECT_EQ(host_.preempt_grace, absl::Seconds(30));
+}
+
+TEST_F(SessionTest, GoodbyeComesLast) {
+  Begin();
+  host_.events = 1;
+  session_.BeginGoodbye(/*without_waiting=*/false);
+  EXPECT_EQ(Next(), v1::WorkerMessage::kEvents);
+  EXPECT_EQ(Next(), v1::WorkerMessage::MESSAGE_NOT_SET);  // not acknowledged yet
+  host_.idle = true;
+  EXPECT_EQ(Next(), v1::WorkerMessage::kGoodbye);
+  EXPECT_TRUE(session_.said_goodbye());
+  EXPECT_EQ(Next(), v1::WorkerMessage::MESSAGE_NOT_SET);
+}
+
+TEST_F(SessionTest, GoodbyeDoesNotWaitForEver) {
+  Begin();
+  session_.BeginGoodbye(/*without_waiting=*/true);
+  EXPECT_EQ(Next(), v1::WorkerMessage::kGoodbye);
+}
+
+}  // namespace
+}  // namespace pelab::agent

@@ -1,0 +1,172 @@
+#include "worker/agent/trainer_events.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+#include "worker/agent/line_splitter.h"
+
+namespace pelab::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TrainerLine Parse(const std::string& line) {
+  auto parsed = ParseTrainerLine(line, "12", "/tmp");
+  EXPECT_THAT(parsed, IsOk());
+  return *std::move(parsed);
+}
+std::string Complaint(const std::string& line, const std::string& directory = "/tmp") {
+  const auto parsed = ParseTrainerLine(line, "12", directory);
+  return parsed.ok() ? "nothing" : std::string(parsed.status().message());
+}
+
+TEST(TrainerEvents, Hello) {
+  const TrainerLine line = Parse(
+      R"({"event":"hello","job":"12","protocol":1,"start_epoch":3,"epochs":9,"device":"cpu","parameters":4711})");
+  const v1::Started& started = std::get<FactLine>(line).event.started();
+  EXPECT_EQ(started.start_epoch(), 3);
+  EXPECT_EQ(started.epochs(), 9);
+  EXPECT_THAT(started.environment_json(), HasSubstr("\"parameters\":4711"));
+  EXPECT_THAT(started.environment_json(), Not(HasSubstr("\"job\"")));
+  EXPECT_THAT(Complaint(R"({"event":"hello","job":"12","protocol":2,"start_epoch":0,"epochs":9})"),
+              HasSubstr("speaks protocol 2; this worker speaks 1"));
+}
+
+TEST(TrainerEvents, EpochKeepsEveryBitOfItsNumbers) {
+  const TrainerLine line = Parse(
+      R"({"event":"epoch","job":"12","epoch":4,"train_loss":0.30000000000000004,"train_correct":17,"train_total":70000,)"
+      R"("test_loss":5e-324,"test_correct":30000,"test_total":30000,"learning_rate":1.7976931348623157e308,"seconds":2})");
+  const v1::Epoch& epoch = std::get<FactLine>(line).event.epoch();
+  EXPECT_EQ(epoch.epoch(), 4);
+  EXPECT_EQ(epoch.train_loss(), 0.30000000000000004);
+  EXPECT_EQ(epoch.test_loss(), 5e-324);
+  EXPECT_EQ(epoch.learning_rate(), 1.7976931348623157e308);
+  EXPECT_EQ(epoch.train_correct(), 17);
+  EXPECT_EQ(epoch.test_total(), 30000);
+  EXPECT_EQ(epoch.seconds(), 2);
+}
+
+TEST(TrainerEvents, HeadAblation) {
+  const TrainerLine line = Parse(
+      R"({"event":"head_ablation","job":"12","version":2,"parameters":{"split":"test","method":"zero"},"total":10,)"
+      R"("intact_correct":9,"correct":[[1,2,3],[4,5,10]],"seconds":0.25})");
+  const v1::HeadAblation& ablation = std::get<FactLine>(line).event.head_ablation();
+  EXPECT_EQ(ablation.layers(), 2);
+  EXPECT_EQ(ablation.heads(), 3);
+  EXPECT_THAT(ablation.correct(), ElementsAre(1, 2, 3, 4, 5, 10));
+  EXPECT_EQ(ablation.parameters_json(), R"({"method":"zero","split":"test"})");  // sorted: RFC 8785
+  EXPECT_EQ(ablation.version(), 2);
+}
+
+TEST(TrainerEvents, AnalysisBringsItsFile) {
+  TempDir dir;
+  std::ofstream(dir / "probe.json") << R"({"x":[1,2]})";
+  std::ofstream(dir / "bad.json") << "not json";
+  const auto event = [](const std::string& file) {
+    return R"({"event":"analysis","job":"12","name":"probe","version":1,"parameters":{},"file":")" +
+           file + "\"}";
+  };
+  const auto line = ParseTrainerLine(event("probe.json"), "12", dir.path());
+  ASSERT_THAT(line, IsOk());
+  EXPECT_EQ(std::get<FactLine>(*line).event.analysis().result_json(), R"({"x":[1,2]})");
+  EXPECT_THAT(Complaint(event("bad.json"), dir.path()), HasSubstr("bad.json is not JSON"));
+  EXPECT_THAT(Complaint(event("gone.json"), dir.path()), HasSubstr("no such file"));
+  EXPECT_THAT(Complaint(event("../secret"), dir.path()),
+              HasSubstr("a path below the work directory"));
+  EXPECT_THAT(Complaint(event("/etc/passwd"), dir.path()),
+              HasSubstr("a path below the work directory"));
+}
+
+TEST(TrainerEvents, DoneErrorCheckpointAndTheUnknown) {
+  const std::string sha(64, 'a');
+  const auto done = std::get<DoneLine>(Parse(
+      R"({"event":"done","job":"12","wall_seconds":3.5,"weights":{"file":"w/x.safetensors","sha256":")" +
+      sha + R"(","bytes":9}})"));
+  EXPECT_EQ(done.weights_file, "w/x.safetensors");
+  EXPECT_EQ(done.sha256, sha);
+  EXPECT_EQ(done.bytes, 9u);
+  EXPECT_EQ(done.wall_seconds, 3.5);
+  EXPECT_EQ(
+      std::get<DoneLine>(Parse(R"({"event":"done","job":"12","wall_seconds":3.5})")).weights_file,
+      "");
+  const auto error = std::get<ErrorLine>(
+      Parse(R"({"event":"error","job":"12","kind":"non_finite_loss","message":"NaN at step 3"})"));
+  EXPECT_EQ(error.kind, v1::ERROR_KIND_NON_FINITE_LOSS);
+  EXPECT_EQ(error.message, "NaN at step 3");
+  EXPECT_EQ(
+      std::get<ErrorLine>(Parse(R"({"event":"error","job":"12","kind":"brand_new","message":"m"})"))
+          .kind,
+      v1::ERROR_KIND_INTERNAL);
+  EXPECT_EQ(
+      std::get<CheckpointLine>(Parse(R"({"event":"checkpoint","job":"12","epoch":5,"file":"c"})"))
+          .epoch,
+      5);
+  EXPECT_EQ(std::get<UnknownLine>(Parse(R"({"event":"weather","job":"12"})")).name, "weather");
+}
+
+TEST(TrainerEvents, SaysWhatIsWrongWithALine) {
+  EXPECT_THAT(Complaint("Killed"), HasSubstr("not a JSON object: Killed"));
+  EXPECT_THAT(Complaint("[1]"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(Complaint("{\"event\":\"epoch\""), HasSubstr("not a JSON object"));
+  EXPECT_THAT(Complaint(R"({"job":"12"})"), HasSubstr("has no \"event\""));
+  EXPECT_THAT(Complaint(R"({"event":"epoch","job":"13"})"),
+              HasSubstr("is of job \"13\"; this trainer was given \"12\""));
+  EXPECT_THAT(Complaint(R"({"event":"epoch","job":12})"), HasSubstr("allowed: a string"));
+  EXPECT_THAT(Complaint(R"({"event":"epoch","job":"12","epoch":-1})"),
+              HasSubstr("\"epoch\" is -1; allowed: an integer from 0"));
+  EXPECT_THAT(Complaint(R"({"event":"epoch","job":"12","epoch":1.5})"),
+              HasSubstr("\"epoch\" is 1.5; allowed: an integer"));
+  EXPECT_THAT(Complaint(R"({"event":"epoch","job":"12","epoch":1,"train_loss":"low"})"),
+              HasSubstr("allowed: a number"));
+  EXPECT_THAT(
+      Complaint(
+          R"({"event":"epoch","job":"12","epoch":1,"train_loss":1,"train_total":10,"train_correct":11})"),
+      HasSubstr("\"train_correct\" is 11; allowed: an integer from 0 to 10"));
+  EXPECT_THAT(Complaint(R"({"event":"epoch","job":"12","epoch":18446744073709551615})"),
+              HasSubstr("64 bits"));
+  EXPECT_THAT(
+      Complaint(
+          R"({"event":"head_ablation","job":"12","version":1,"parameters":{},"total":9,"intact_correct":1,"correct":[[1,2],[3]]})"),
+      HasSubstr("2 counts a layer"));
+  EXPECT_THAT(
+      Complaint(
+          R"({"event":"head_ablation","job":"12","version":1,"parameters":{},"total":9,"intact_correct":1,"correct":[]})"),
+      HasSubstr("array of arrays"));
+  EXPECT_THAT(
+      Complaint(
+          R"({"event":"done","job":"12","wall_seconds":1,"weights":{"file":"w","sha256":"abc","bytes":1}})"),
+      HasSubstr("64 hexadecimal digits"));
+  EXPECT_THAT(Complaint("{\"event\":\"\xff\",\"job\":\"12\"}"), HasSubstr("not a JSON object"));
+}
+
+TEST(LineSplitter, CutsWhereverTheBytesBreak) {
+  const std::string text = "one\n\nthree\nrest";
+  for (std::size_t first = 0; first <= text.size(); ++first) {
+    LineSplitter splitter(10);
+    std::vector<std::string> lines;
+    const auto collect = [&](absl::string_view line) { lines.emplace_back(line); };
+    EXPECT_TRUE(splitter.Feed(absl::string_view(text).substr(0, first), collect));
+    EXPECT_TRUE(splitter.Feed(absl::string_view(text).substr(first), collect));
+    EXPECT_THAT(lines, ElementsAre("one", "", "three")) << first;
+    EXPECT_EQ(splitter.rest(), "rest");
+  }
+}
+
+TEST(LineSplitter, RefusesALineThatIsTooLong) {
+  LineSplitter splitter(4);
+  std::vector<std::string> lines;
+  const auto collect = [&](absl::string_view line) { lines.emplace_back(line); };
+  EXPECT_TRUE(splitter.Feed("1234\n12", collect));
+  EXPECT_FALSE(splitter.Feed("345\nlater\n", collect));
+  EXPECT_FALSE(splitter.Feed("more\n", collect));
+  EXPECT_THAT(lines, ElementsAre("1234"));
+}
+
+}  // namespace
+}  // namespace pelab::agent

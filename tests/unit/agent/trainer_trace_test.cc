@@ -1,0 +1,139 @@
+#include "worker/agent/trainer_trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/status_matchers.h"
+
+namespace pelab::agent {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr ExitStatus kExit0 = {};
+constexpr ExitStatus kExit1 = {false, 1};
+constexpr ExitStatus kExit75 = {false, 75};
+constexpr ExitStatus kSigkill = {true, 9};
+
+TrainerLine Hello(int start, int epochs) {
+  FactLine line;
+  line.event.mutable_started()->set_start_epoch(start);
+  line.event.mutable_started()->set_epochs(epochs);
+  return line;
+}
+TrainerLine Epoch(int epoch) {
+  FactLine line;
+  line.event.mutable_epoch()->set_epoch(epoch);
+  return line;
+}
+TrainerLine Ablation() {
+  FactLine line;
+  line.event.mutable_head_ablation()->set_version(1);
+  return line;
+}
+TrainerLine Done() { return DoneLine{"w", "", 1, 2.5}; }
+TrainerLine Error(v1::ErrorKind kind) { return ErrorLine{kind, "it broke"}; }
+
+v1::Assignment MakeAssignment(int max_start_epoch = 0, bool ablation = false) {
+  v1::Assignment assignment;
+  assignment.set_max_start_epoch(max_start_epoch);
+  if (ablation) assignment.add_analyses()->set_name("head_ablation");
+  return assignment;
+}
+
+// The complaint about the last of `lines`, all others of which must be accepted.
+std::string Complaint(TrainerTrace trace, std::vector<TrainerLine> lines) {
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) EXPECT_THAT(trace.Accept(lines[i]), IsOk());
+  const auto last = trace.Accept(lines.back());
+  return last.ok() ? "nothing" : std::string(last.status().message());
+}
+
+TEST(TrainerTrace, AcceptsAWholeRunAndAResumedOne) {
+  const TrainerTrace ablation(MakeAssignment(0, true));
+  EXPECT_EQ(Complaint(ablation, {Hello(0, 2), Epoch(0), CheckpointLine{1, "c"}, Epoch(1),
+                                 Ablation(), Done()}),
+            "nothing");
+  EXPECT_EQ(Complaint(TrainerTrace(MakeAssignment(5)),
+                      {Hello(5, 6), Epoch(5), UnknownLine{"weather"}, Done()}),
+            "nothing");
+  EXPECT_EQ(Complaint(TrainerTrace(MakeAssignment(6)), {Hello(6, 6), Done()}), "nothing");
+}
+
+TEST(TrainerTrace, RefusesWhatCannotFollow) {
+  const TrainerTrace fresh(MakeAssignment(0));
+  EXPECT_THAT(Complaint(fresh, {Epoch(0)}), HasSubstr("before its hello"));
+  EXPECT_THAT(Complaint(fresh, {Hello(0, 3), Hello(0, 3)}), HasSubstr("hello twice"));
+  EXPECT_THAT(Complaint(fresh, {Hello(1, 3)}),
+              HasSubstr("starts at epoch 1 of 3; allowed: at most 0"));
+  EXPECT_THAT(Complaint(fresh, {Hello(0, 3), Epoch(0), Epoch(0)}),
+              HasSubstr("reported epoch 0 of 3; expected 1"));
+  EXPECT_THAT(Complaint(fresh, {Hello(0, 3), Epoch(0), Epoch(2)}), HasSubstr("expected 1"));
+  EXPECT_THAT(Complaint(fresh, {Hello(0, 1), Epoch(0), Epoch(1)}),
+              HasSubstr("reported epoch 1 of 1"));
+  EXPECT_THAT(Complaint(fresh, {Hello(0, 3), Epoch(0), Done()}),
+              HasSubstr("done after 1 of 3 epochs"));
+  EXPECT_THAT(Complaint(fresh, {Hello(0, 1), Epoch(0), Ablation()}), HasSubstr("not asked for"));
+  EXPECT_THAT(Complaint(TrainerTrace(MakeAssignment(0, true)), {Hello(0, 1), Epoch(0), Done()}),
+              HasSubstr("done without analysis head_ablation"));
+  EXPECT_THAT(Complaint(fresh, {Hello(0, 1), Epoch(0), Done(), Epoch(1)}),
+              HasSubstr("after its last event"));
+}
+
+v1::Finished Conclude(std::vector<TrainerLine> lines, ExitStatus exit,
+                      StopReason reason = StopReason::kNone,
+                      const absl::Status& output = absl::OkStatus()) {
+  TrainerTrace trace(MakeAssignment(0));
+  for (TrainerLine& line : lines) EXPECT_THAT(trace.Accept(std::move(line)), IsOk());
+  return trace.Conclude(exit, reason, output, "first\n  last \x01words\n\n", 7);
+}
+
+TEST(TrainerTrace, EndsByWhatWasSaidAndHowItEnded) {
+  const std::vector<TrainerLine> whole = {Hello(0, 1), Epoch(0), Done()};
+  const v1::Finished success = Conclude(whole, kExit0);
+  EXPECT_EQ(success.outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
+  EXPECT_EQ(success.wall_seconds(), 2.5);
+
+  // Done, but it did not end well: its weights may not be whole.
+  EXPECT_EQ(Conclude(whole, kSigkill).error_kind(), v1::ERROR_KIND_TRAINER_DIED);
+
+  const v1::Finished error = Conclude({Hello(0, 1), Error(v1::ERROR_KIND_OUT_OF_MEMORY)}, kExit1);
+  EXPECT_EQ(error.outcome(), v1::ATTEMPT_OUTCOME_FAILED);
+  EXPECT_EQ(error.error_kind(), v1::ERROR_KIND_OUT_OF_MEMORY);
+  EXPECT_EQ(error.error(), "it broke");
+  EXPECT_EQ(error.wall_seconds(), 7);
+
+  EXPECT_EQ(Conclude({Hello(0, 1)}, kExit75).outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
+  EXPECT_EQ(Conclude({Hello(0, 1)}, kSigkill).error(),
+            "the trainer ended by signal 9 (killed); its last words: last ?words");
+  EXPECT_EQ(Conclude({}, kExit0).error(),
+            "the trainer exited with status 0 before it was done; its last words: last ?words");
+  EXPECT_EQ(Conclude({}, kExit0).outcome(), v1::ATTEMPT_OUTCOME_FAILED);
+
+  const v1::Finished malformed =
+      Conclude({}, kSigkill, StopReason::kNone, absl::InvalidArgumentError("a bad line"));
+  EXPECT_EQ(malformed.error_kind(), v1::ERROR_KIND_INTERNAL);
+  EXPECT_EQ(malformed.error(), "a bad line");
+  EXPECT_EQ(Conclude({}, kSigkill, StopReason::kNone, absl::ResourceExhaustedError("disk full"))
+                .error_kind(),
+            v1::ERROR_KIND_IO);
+}
+
+TEST(TrainerTrace, AStopDecides) {
+  const std::vector<TrainerLine> whole = {Hello(0, 1), Epoch(0), Done()};
+  EXPECT_EQ(Conclude({Hello(0, 1)}, kSigkill, StopReason::kCancel).outcome(),
+            v1::ATTEMPT_OUTCOME_CANCELLED);
+  EXPECT_EQ(Conclude(whole, kExit0, StopReason::kCancel).outcome(), v1::ATTEMPT_OUTCOME_CANCELLED);
+  EXPECT_EQ(Conclude({Hello(0, 1)}, kSigkill, StopReason::kShutdown).outcome(),
+            v1::ATTEMPT_OUTCOME_PREEMPTED);
+  EXPECT_EQ(Conclude({Hello(0, 1)}, kExit75, StopReason::kPreempt).outcome(),
+            v1::ATTEMPT_OUTCOME_PREEMPTED);
+  // It was done before it heard of it, or failed by itself.
+  EXPECT_EQ(Conclude(whole, kExit0, StopReason::kPreempt).outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
+  EXPECT_EQ(Conclude({Error(v1::ERROR_KIND_IO)}, kExit1, StopReason::kShutdown).outcome(),
+            v1::ATTEMPT_OUTCOME_FAILED);
+}
+
+}  // namespace
+}  // namespace pelab::agent

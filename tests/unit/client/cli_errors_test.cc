@@ -1,0 +1,130 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "client/render/json.h"
+#include "core/rpc/lock_file.h"
+#include "core/views/schema.h"
+#include "tests/unit/client/cli_for_test.h"
+
+namespace pelab::client {
+namespace {
+
+using render::Json;
+using ::testing::HasSubstr;
+
+class CliErrorsTest : public ::testing::Test {
+ protected:
+  CliErrorsTest() { unsetenv("PELAB_SERVER"); }
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = file_.directory() + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+  void Expect(std::vector<std::string> arguments, int code, const std::string& message) {
+    const CliResult plain = RunCli(arguments);
+    EXPECT_EQ(plain.code, code) << plain.err;
+    EXPECT_THAT(plain.err, HasSubstr(message));
+    EXPECT_EQ(plain.out, "");
+    arguments.insert(arguments.end(), {"--output", "json"});
+    const CliResult json = RunCli(arguments);
+    EXPECT_EQ(json.code, code);
+    EXPECT_EQ(json.err, "");
+    const Json value = Json::parse(json.out, nullptr, false);
+    ASSERT_TRUE(value.is_object() && value.contains("error")) << json.out;
+    EXPECT_EQ(value["error"]["exit_code"], code);
+  }
+
+  views::DatabaseForTest file_;
+};
+
+constexpr char kSweep[] = "name: s\nprotocol: clean\npe: [nope]\ntask: distance\nseed: [0]\n";
+
+TEST_F(CliErrorsTest, Usage) {
+  Expect({"resluts"}, 2, "unknown command \"resluts\"; did you mean results");
+  Expect({"results", "--frob"}, 2, "--frob");
+  Expect({"run"}, 2, "SWEEP.yaml is required");
+  Expect({"submit", "x.yaml", "--priority", "1001"}, 2, "--priority");
+  Expect({"curves"}, 2, "name one job or one sweep");
+  Expect({"cancel"}, 2, "either SWEEP or --job");
+}
+
+TEST_F(CliErrorsTest, SweepFiles) {
+  const std::string db = file_.directory() + "/new.db";
+  Expect({"run", file_.directory() + "/none.yaml", "--db", db}, 2, "none.yaml");
+  const std::string bad = Write(
+      "bad.yaml", "name: s\nprotocol: clean\npe: [nope, alibbi]\ntask: distance\nseed: 5..1\n");
+  Expect({"run", bad, "--db", db}, 2, bad + ":3:");
+  Expect({"submit", bad, "--db", db}, 2, "alibbi");
+  const CliResult all = RunCli({"submit", bad, "--dry-run", "--db", db});
+  EXPECT_THAT(all.err, HasSubstr(bad + ":5:")) << "every violation has its line";
+  const Json json = Json::parse(RunCli({"run", bad, "--output", "json"}).out);
+  ASSERT_GE(json["error"]["violations"].size(), 2u);
+  EXPECT_EQ(json["error"]["violations"][0]["line"], 3);
+  EXPECT_EQ(json["error"]["file"], bad);
+  Expect({"run", Write("broken.yaml", "name: [s\n"), "--db", db}, 2, "broken.yaml:");
+  Expect({"run", Write("ok.yaml", kSweep), "--set", "train.epochs=-1", "--db", db}, 2,
+         "train.epochs");
+  Expect({"run", Write("ok.yaml", kSweep), "--set", "train.epochs", "--db", db}, 2, "FIELD=VALUE");
+  EXPECT_FALSE(std::filesystem::exists(db)) << "nothing is stored for what is wrong";
+}
+
+TEST_F(CliErrorsTest, NoCoordinator) {
+  const std::string sweep = Write("ok.yaml", kSweep);
+  const std::string nobody = "unix:" + file_.directory() + "/nobody.sock";
+  Expect({"submit", sweep, "--server", nobody}, 4, "no coordinator at " + nobody);
+  Expect({"status", "--server", nobody}, 4, nobody);
+  Expect({"submit", sweep, "--db", file_.path()}, 4, "no coordinator");
+  Expect({"cancel", "quick", "--db", file_.path()}, 4, "no coordinator");
+  Expect({"status", "--server", "nonsense"}, 2, "nonsense");
+  setenv("PELAB_SERVER", nobody.c_str(), 1);
+  Expect({"results"}, 4, nobody);
+  Expect({"run", sweep}, 2, "pelab submit --watch");
+  unsetenv("PELAB_SERVER");
+}
+
+TEST_F(CliErrorsTest, Databases) {
+  const std::string sweep = Write("ok.yaml", kSweep);
+  Expect({"status", "--db", file_.directory() + "/none.db"}, 2, "none.db");
+  const std::string text = Write("text.db", "this is no database, whatever its name says");
+  Expect({"results", "--db", text}, 2, "is not a pelab database");
+  Expect({"run", sweep, "--db", text}, 2, "is not a pelab database");
+  file_.Execute("PRAGMA user_version = " + std::to_string(views::kSchemaVersion + 1));
+  Expect({"results", "--db", file_.path()}, 2, "from a newer pelab");
+  Expect({"run", sweep, "--db", file_.path()}, 2, "from a newer pelab");
+  Expect({"db", "check", "--db", file_.path()}, 2, "from a newer pelab");
+}
+
+TEST_F(CliErrorsTest, UnknownSweepsJobsAndFields) {
+  FillForTest(file_);
+  const std::vector<std::string> db = {"--db", file_.path()};
+  const auto with_db = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), db.begin(), db.end());
+    return arguments;
+  };
+  Expect(with_db({"results", "qiuck"}), 2, "no sweep \"qiuck\"");
+  Expect(with_db({"curves", "qiuck"}), 2, "no sweep and no job \"qiuck\"");
+  Expect(with_db({"ablation", "999"}), 2, "no job 999");
+  Expect(with_db({"logs", "999"}), 2, "no job 999");
+  Expect(with_db({"logs", "1", "--attempt", "7"}), 2, "no attempt 7");
+  Expect(with_db({"results", "--where", "pee=rope"}), 2, "unknown field \"pee\"");
+  Expect(with_db({"results", "--where", "pe"}), 2, "FIELD=VALUE");
+  Expect(with_db({"results", "--metric", "acc"}), 2, "unknown metric \"acc\"");
+  Expect(with_db({"curves", "quick", "--metric", "acc"}), 2, "unknown metric \"acc\"");
+  Expect(with_db({"jobs", "--state", "lost"}), 2, "unknown state \"lost\"");
+}
+
+TEST_F(CliErrorsTest, NoBackupWhileSomebodyWrites) {
+  auto lock = rpc::LockFile::Acquire(file_.path());
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  ASSERT_TRUE(lock->WriteAddress("unix:/tmp/pelab-nobody.sock").ok());
+  Expect({"db", "backup", file_.directory() + "/copy.db", "--db", file_.path()}, 2,
+         "while a coordinator writes");
+  EXPECT_FALSE(std::filesystem::exists(file_.directory() + "/copy.db"));
+}
+
+}  // namespace
+}  // namespace pelab::client

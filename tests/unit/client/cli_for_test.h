@@ -1,0 +1,60 @@
+// The whole command line in one process, with what it writes kept.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/app.h"
+#include "tests/unit/core/views/database_for_test.h"
+
+namespace pelab::client {
+
+struct CliResult {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+inline CliResult RunCli(std::vector<std::string> arguments) {
+  std::vector<const char*> argv = {"pelab"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  CliResult result;
+  Context context;
+  context.out = [&](const std::string& text) { result.out += text; };
+  context.err = [&](const std::string& text) { result.err += text; };
+  result.code = RunPelab(static_cast<int>(argv.size()), argv.data(), context);
+  return result;
+}
+
+// Two PEs with two seeds each, curves of two epochs, ablations of 2 x 3 heads; one job of rope
+// failed.
+inline void FillForTest(views::DatabaseForTest& file) {
+  const auto sweep = file.AddSweep("quick");
+  for (int i = 0; i < 4; ++i) {
+    const std::string pe = i < 2 ? "nope" : "rope";
+    const int seed = i % 2;
+    const bool failed = i == 3;
+    const auto job =
+        file.AddJob({.key = std::string(1, static_cast<char>('a' + i)) + "00001",
+                     .pe = pe,
+                     .seed = seed,
+                     .state = failed ? "failed" : "succeeded",
+                     .spec_json = R"({"format":1,"pe":{"name":")" + pe + R"("},"seed":)" +
+                                  std::to_string(seed) + R"(,"task":{"name":"distance"}})"});
+    file.AddToSweep(sweep, i, job);
+    const auto attempt = file.AddAttempt(job, 1, 0, failed ? "failed" : "succeeded");
+    file.Execute("INSERT INTO logs VALUES (" + std::to_string(attempt) +
+                 ", 0, CAST('epoch 0' || char(10, 27) || '[31m done' AS BLOB))");
+    if (failed) {
+      file.Execute("UPDATE jobs SET error = 'oom' || char(27) || '[31m' WHERE job_id = " +
+                   std::to_string(job));
+      continue;
+    }
+    file.AddEpoch(attempt, 0, 90 + i);
+    file.AddEpoch(attempt, 1, 101 + 7 * i);
+    file.Summarise(job, 2, 101 + 7 * i, 101 + 7 * i, 300);
+    file.AddHeadAblation(job, attempt, 2, 3, 101 + 7 * i, 300);
+  }
+}
+
+}  // namespace pelab::client

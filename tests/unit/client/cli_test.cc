@@ -1,0 +1,207 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "client/render/json.h"
+#include "tests/unit/client/cli_for_test.h"
+
+namespace pelab::client {
+namespace {
+
+using render::Json;
+using ::testing::HasSubstr;
+
+class CliTest : public ::testing::Test {
+ protected:
+  CliTest() {
+    unsetenv("PELAB_SERVER");
+    FillForTest(file_);
+  }
+  CliResult Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--db", file_.path()});
+    return RunCli(std::move(arguments));
+  }
+  Json RunJson(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--output", "json"});
+    const CliResult result = Run(std::move(arguments));
+    EXPECT_EQ(result.err, "");
+    Json json = Json::parse(result.out, nullptr, false);  // exactly one value, or it is discarded
+    EXPECT_FALSE(json.is_discarded()) << result.out;
+    return json;
+  }
+
+  views::DatabaseForTest file_;
+};
+
+TEST_F(CliTest, ResultsTableMarksWhatIsIncomplete) {
+  const CliResult result = Run({"results", "quick"});
+  EXPECT_EQ(result.code, 0);
+  // Interval of nope: t(0.975, 1) * (7 / 300) / 2.
+  EXPECT_EQ(result.out,
+            "pe    task      test_accuracy  95% interval    n  seeds\n"
+            "nope  distance         0.3483       ±0.1482  2/2  complete\n"
+            "rope  distance        ~0.3833             -  1/2  1 failed\n"
+            "~ not every seed of this cell has a result: this mean will change\n");
+}
+
+TEST_F(CliTest, ResultsJsonIsExact) {
+  const Json json = RunJson({"results", "quick"});
+  ASSERT_EQ(json["jobs"].size(), 4u);
+  SQLite::Statement sql(
+      file_.db(), "SELECT test_accuracy, test_correct, test_total FROM v_jobs ORDER BY job_id");
+  for (const Json& job : json["jobs"]) {
+    ASSERT_TRUE(sql.executeStep());
+    if (sql.getColumn(0).isNull()) {
+      EXPECT_TRUE(job["test_accuracy"].is_null());
+      continue;
+    }
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(job["test_accuracy"].get<double>()),
+              std::bit_cast<std::uint64_t>(sql.getColumn(0).getDouble()));
+    EXPECT_EQ(job["test_correct"], sql.getColumn(1).getInt64());
+    EXPECT_EQ(job["test_total"], sql.getColumn(2).getInt64());
+  }
+  EXPECT_EQ(json["complete"], false);
+  EXPECT_EQ(json["groups"][0]["n"], 2);
+  EXPECT_EQ(json["groups"][1]["failed"], 1);
+}
+
+TEST_F(CliTest, ResultsFiltersAndSeeds) {
+  EXPECT_EQ(RunJson({"results", "--where", "pe=nope,seed=1"})["jobs"].size(), 1u);
+  const CliResult seeds = Run({"results", "--seeds", "--where", "pe=nope"});
+  EXPECT_THAT(seeds.out, HasSubstr("101/300"));
+  const CliResult csv = Run({"results", "--seeds", "--output", "csv"});
+  EXPECT_THAT(csv.out, HasSubstr(",0.33666666666666667,"));
+  EXPECT_THAT(csv.out, HasSubstr("job_id,key,generation,pe,pe_label,task"));
+}
+
+TEST_F(CliTest, CurvesAndAblationsAreWhole) {
+  const Json curves = RunJson({"curves", "quick"});
+  EXPECT_EQ(curves["curves"].size(), 6u);
+  EXPECT_EQ(curves["curves"][0]["train_loss"].get<double>(), 1.0 / 3);
+  const Json heads = RunJson({"ablation", "1"});
+  EXPECT_EQ(heads["head_ablation"].size(), 6u);
+  EXPECT_EQ(heads["head_ablation"][4]["accuracy_drop"].get<double>(), 11.0 / 300);
+  EXPECT_THAT(Run({"curves", "quick"}).out, HasSubstr("rope distance, mean of 1 of 2 seeds"));
+  EXPECT_THAT(Run({"ablation", "a00001"}).out, HasSubstr("layer 1     3.3    3.7    4.0"));
+  EXPECT_THAT(Run({"curves", "4"}).out, HasSubstr("has no finished epoch yet"));
+  EXPECT_THAT(Run({"ablation", "--sweep", "1", "--output", "csv"}).out,
+              HasSubstr("job_id,method,hygiene,split"));
+}
+
+TEST_F(CliTest, DataNeverReachTheTerminalRaw) {
+  const CliResult jobs = Run({"jobs", "quick", "--state", "failed"});
+  EXPECT_THAT(jobs.out, HasSubstr("oom\\x1b[31m"));
+  const CliResult logs = Run({"logs", "1"});
+  EXPECT_EQ(logs.out, "epoch 0\n\\x1b[31m done\n");
+  EXPECT_EQ(RunJson({"logs", "1"})["parts"][0]["text"], "epoch 0\n\x1b[31m done");
+}
+
+TEST_F(CliTest, StatusWithoutACoordinator) {
+  const CliResult status = Run({"status"});
+  EXPECT_EQ(status.code, 0);
+  EXPECT_THAT(status.out, HasSubstr("(nobody serves it)"));
+  const Json one = RunJson({"status", "quick"});
+  EXPECT_EQ(one["sweep"]["succeeded"], 3);
+  EXPECT_EQ(one["sweep"]["failed"], 1);
+  EXPECT_EQ(RunJson({"workers"})["workers"][0]["state"], "offline");
+}
+
+TEST_F(CliTest, CheckPassesAndThenNamesAGap) {
+  const CliResult before = Run({"db", "check"});
+  EXPECT_EQ(before.code, 0) << before.out;
+  file_.Execute("DELETE FROM curves WHERE attempt_id = 1 AND epoch = 0");
+  const CliResult after = Run({"db", "check"});
+  EXPECT_EQ(after.code, 1);
+  EXPECT_THAT(after.out, HasSubstr("job 1: 1 of 2 epochs are stored"));
+  EXPECT_THAT(after.out, HasSubstr("job 1: 1 rows for 1 epochs from 1 to 1"));
+}
+
+TEST_F(CliTest, BackupIsAWholeCopy) {
+  const std::string artifact = file_.path() + ".artifacts/ab";
+  std::filesystem::create_directories(artifact);
+  std::ofstream(artifact + "/abcd") << "weights";
+  const std::string copy = file_.directory() + "/copy.db";
+  EXPECT_EQ(Run({"db", "backup", copy}).code, 0);
+  EXPECT_EQ(RunCli({"results", "--output", "json", "--db", copy}).out,
+            Run({"results", "--output", "json"}).out);
+  EXPECT_TRUE(std::filesystem::exists(copy + ".artifacts/ab/abcd"));
+  const CliResult again = Run({"db", "backup", copy});
+  EXPECT_EQ(again.code, 2);
+  EXPECT_THAT(again.err, HasSubstr("is there already"));
+}
+
+TEST_F(CliTest, InfoCounts) {
+  const Json info = RunJson({"db", "info"});
+  EXPECT_EQ(info["jobs"], 4);
+  EXPECT_EQ(info["epochs"], 6);
+  EXPECT_EQ(info["ablated_heads"], 18);
+}
+
+TEST_F(CliTest, DryRunAsksTheFile) {
+  const std::string sweep = file_.directory() + "/sweep.yaml";
+  std::ofstream(sweep)
+      << "name: s\nprotocol: clean\npe: [nope, rope]\ntask: distance\nseed: [0, 1, 2]\n";
+  const Json json = RunJson({"submit", sweep, "--dry-run"});
+  EXPECT_EQ(json["counts"]["new"], 6);
+  ASSERT_EQ(json["jobs"].size(), 6u);
+  file_.AddJob({.key = json["jobs"][0]["key"].get<std::string>()});
+  const Json again = RunJson({"submit", sweep, "--dry-run"});
+  EXPECT_EQ(again["counts"]["stored"], 1);
+  EXPECT_EQ(again["counts"]["new"], 5);
+  EXPECT_EQ(RunJson({"run", sweep, "--dry-run", "--fresh"})["counts"]["new"], 6);
+}
+
+TEST(CliHelpTest, EveryCommandHasExamplesAndVersion) {
+  for (const char* command : {"run", "submit", "status", "jobs", "logs", "cancel", "results",
+                              "curves", "ablation", "catalog", "workers", "db", "completion"}) {
+    ::testing::internal::CaptureStdout();
+    const CliResult result = RunCli({command, "--help"});
+    const std::string help = ::testing::internal::GetCapturedStdout();
+    EXPECT_EQ(result.code, 0);
+    const std::size_t examples = help.find("Examples:\n");
+    ASSERT_NE(examples, std::string::npos) << command;
+    std::size_t count = 0;
+    for (std::size_t at = examples;
+         (at = help.find("pelab " + std::string(command), at + 1)) != std::string::npos;)
+      ++count;
+    EXPECT_GE(count, 2u) << help;
+    EXPECT_THAT(help, HasSubstr("[default: pelab.db]"));
+  }
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(RunCli({"--version"}).code, 0);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "pelab " PELAB_VERSION "\n");
+}
+
+TEST(CliCompletionTest, BashScriptCompletesCommandsAndFlags) {
+  const CliResult script = RunCli({"completion", "bash"});
+  ASSERT_EQ(script.code, 0);
+  const auto path =
+      std::filesystem::temp_directory_path() / ("pelab-completion-" + std::to_string(getpid()));
+  std::ofstream(path) << script.out << R"sh(
+complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pelab; echo "${COMPREPLY[@]}"; }
+[ "$(complete_words pelab resu)" = results ] || exit 1
+[ "$(complete_words pelab db che)" = check ] || exit 2
+[ "$(complete_words pelab run --dry)" = --dry-run ] || exit 3
+[ "$(complete_words pelab results --output j)" = json ] || exit 4
+)sh";
+  EXPECT_EQ(WEXITSTATUS(std::system(("bash " + path.string()).c_str())), 0);
+  std::filesystem::remove(path);
+  EXPECT_THAT(RunCli({"completion", "zsh"}).out, HasSubstr("#compdef pelab"));
+}
+
+TEST(CliCatalogTest, EntriesAndFields) {
+  EXPECT_THAT(RunCli({"catalog", "pe"}).out, HasSubstr("rope"));
+  const Json field = Json::parse(RunCli({"catalog", "field", "train.lr", "--output", "json"}).out);
+  EXPECT_EQ(field["fields"][0]["default"], "0.0001");
+  const CliResult unknown = RunCli({"catalog", "pe", "ropee"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean rope"));
+}
+
+}  // namespace
+}  // namespace pelab::client

@@ -1,0 +1,97 @@
+#include "client/report/pictures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/unit/client/jobs_for_test.h"
+
+namespace pelab::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+CellTable Cells(const std::vector<v1::JobRow>& jobs) {
+  return *BuildCells(jobs, "test_accuracy", {});
+}
+
+v1::CurveRow Epoch(std::int64_t job, int epoch, double accuracy) {
+  v1::CurveRow row;
+  row.set_job_id(job);
+  row.set_epoch(epoch);
+  row.set_test_accuracy(accuracy);
+  row.set_train_loss(-accuracy);
+  return row;
+}
+
+v1::HeadAblationRow Head(std::int64_t job, int layer, int head, double drop) {
+  v1::HeadAblationRow row;
+  row.set_job_id(job);
+  row.set_method("zero");
+  row.set_hygiene("clean");
+  row.set_split("test");
+  row.set_layer(layer);
+  row.set_head(head);
+  row.set_accuracy_drop(drop);
+  return row;
+}
+
+TEST(CellTableTextTest, GoldenWithAnIncompleteCell) {
+  const CellTable table = Cells({MakeJob(1, "nope", 0, v1::JOB_STATE_SUCCEEDED, 300),
+                                 MakeJob(2, "nope", 1, v1::JOB_STATE_SUCCEEDED, 400),
+                                 MakeJob(3, "rope", 0, v1::JOB_STATE_SUCCEEDED, 700),
+                                 MakeJob(4, "rope", 1, v1::JOB_STATE_FAILED, 0),
+                                 MakeJob(5, "alibi", 0, v1::JOB_STATE_QUEUED, 0)});
+  // t(0.975, 1) * 0.0707106781 / sqrt(2) = 0.63531
+  EXPECT_EQ(CellTableText(table, {.color = false, .width = 80}),
+            "pe     task      test_accuracy  95% interval    n  seeds\n"
+            "nope   distance         0.3500       ±0.6353  2/2  complete\n"
+            "rope   distance        ~0.7000             -  1/2  1 failed\n"
+            "alibi  distance              -             -  0/1  1 missing\n"
+            "~ not every seed of this cell has a result: this mean will change\n");
+}
+
+TEST(MeanCurvesTest, GoesAsFarAsEverySeedThatHasBegun) {
+  const CellTable table = Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1),
+                                 MakeJob(2, "rope", 1, v1::JOB_STATE_RUNNING, 1),
+                                 MakeJob(3, "rope", 2, v1::JOB_STATE_QUEUED, 1)});
+  const auto series = MeanCurves(
+      table,
+      {Epoch(1, 0, 0.2), Epoch(1, 1, 0.4), Epoch(1, 2, 0.9), Epoch(2, 0, 0.4), Epoch(2, 1, 0.5)},
+      "test_accuracy");
+  ASSERT_EQ(series.size(), 1u);
+  EXPECT_EQ(series[0].label, "rope distance, mean of 2 of 3 seeds");
+  ASSERT_EQ(series[0].points.size(), 2u);
+  EXPECT_EQ(series[0].points[0].first, 0);
+  EXPECT_DOUBLE_EQ(series[0].points[0].second, 0.3);
+  EXPECT_DOUBLE_EQ(series[0].points[1].second, 0.45);
+  EXPECT_DOUBLE_EQ(MeanCurves(table, {Epoch(1, 0, 0.2)}, "train_loss")[0].points[0].second, -0.2);
+}
+
+TEST(MeanAblationsTest, MeanOverSeedsAndStrongestHead) {
+  const CellTable table = Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1),
+                                 MakeJob(2, "rope", 1, v1::JOB_STATE_SUCCEEDED, 1)});
+  const auto maps = MeanAblations(
+      table, {Head(1, 0, 0, 0.1), Head(1, 0, 1, 0.3), Head(2, 0, 0, 0.2), Head(2, 0, 1, 0.5)});
+  ASSERT_EQ(maps.size(), 1u);
+  EXPECT_EQ(maps[0].map.layers, 1);
+  EXPECT_EQ(maps[0].map.heads, 2);
+  EXPECT_DOUBLE_EQ(maps[0].map.values[0], 0.15);
+  EXPECT_DOUBLE_EQ(maps[0].map.values[1], 0.4);
+  EXPECT_DOUBLE_EQ(maps[0].strongest, 0.4);
+  EXPECT_THAT(maps[0].map.title, HasSubstr("rope distance"));
+  EXPECT_THAT(maps[0].map.title, HasSubstr("mean of 2 seeds"));
+  EXPECT_TRUE(MeanAblations(table, {}).empty());
+}
+
+TEST(NameSeedsTest, LabelsTheOneJob) {
+  CellTable table = Cells({MakeJob(1, "rope", 3, v1::JOB_STATE_SUCCEEDED, 1)});
+  NameSeeds(table);
+  EXPECT_EQ(table.cells[0].Label(), "rope distance seed 3");
+}
+
+}  // namespace
+}  // namespace pelab::client

@@ -1,0 +1,99 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "client/render/json.h"
+#include "core/rpc/lock_file.h"
+#include "tests/unit/client/cli_for_test.h"
+#include "tests/unit/client/service_for_test.h"
+
+namespace pelab::client {
+namespace {
+
+using render::Json;
+using ::testing::HasSubstr;
+
+class RemoteTest : public ::testing::Test {
+ protected:
+  RemoteTest() {
+    unsetenv("PELAB_SERVER");
+    FillForTest(file_);
+    service_ = std::make_unique<ServiceForTest>(file_.path(), file_.directory() + "/s");
+    sweep_ = file_.directory() + "/ok.yaml";
+    std::ofstream(sweep_) << "name: s\nprotocol: clean\npe: [nope]\ntask: distance\nseed: [0]\n";
+  }
+  CliResult Remote(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--server", service_->address()});
+    return RunCli(std::move(arguments));
+  }
+
+  views::DatabaseForTest file_;
+  std::unique_ptr<ServiceForTest> service_;
+  std::string sweep_;
+};
+
+TEST_F(RemoteTest, TheSameAnswersWithAndWithoutACoordinator) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"results", "quick", "--output", "json"},          {"results", "--seeds"},
+      {"curves", "quick", "--output", "json"},           {"curves", "1"},
+      {"ablation", "quick", "--output", "csv"},          {"ablation", "2"},
+      {"jobs", "quick", "--where", "seed>=1"},           {"logs", "1"},
+      {"results", "--output", "csv", "--group-by", "pe"}};
+  for (auto command : commands) {
+    const CliResult remote = Remote(command);
+    command.insert(command.end(), {"--db", file_.path()});
+    const CliResult local = RunCli(command);
+    EXPECT_EQ(remote.code, 0) << remote.err;
+    EXPECT_EQ(local.code, 0) << local.err;
+    EXPECT_EQ(remote.out, local.out) << command.front();
+    EXPECT_FALSE(remote.out.empty());
+  }
+}
+
+TEST_F(RemoteTest, TheLockFileNamesTheCoordinator) {
+  auto lock = rpc::LockFile::Acquire(file_.path());
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  ASSERT_TRUE(lock->WriteAddress(service_->address()).ok());
+  EXPECT_THAT(RunCli({"status", "--db", file_.path()}).out,
+              HasSubstr("from the coordinator at " + service_->address()));
+}
+
+TEST_F(RemoteTest, ErrorsCrossTheWire) {
+  const CliResult unknown = Remote({"results", "qiuck"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_EQ(unknown.err, "pelab: no sweep \"qiuck\"\n");
+  const CliResult refused = Remote({"submit", sweep_, "--priority", "-7"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err, sweep_ + ":3:22: refused by the server\n");
+}
+
+TEST_F(RemoteTest, SubmitSendsEverything) {
+  const CliResult result =
+      Remote({"submit", sweep_, "--priority", "5", "--fresh", "--set", "train.epochs=3"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out,
+            "sweep 1 priority 5 fresh train.epochs=3: 12 new, 0 already stored, 0 in flight, 0 "
+            "failed earlier\n");
+}
+
+TEST_F(RemoteTest, WatchingEndsWithTheSweepsOutcome) {
+  const CliResult result = Remote({"submit", sweep_, "--watch"});
+  EXPECT_EQ(result.code, 3) << "one job of the stored sweep failed";
+  EXPECT_THAT(result.out, HasSubstr("3 of 4 jobs succeeded, 1 failed"));
+  const CliResult lines = Remote({"status", "1", "--watch", "--output", "json"});
+  EXPECT_EQ(lines.code, 3);
+  EXPECT_EQ(Json::parse(lines.out)["sweep"]["failed"], 1);
+}
+
+TEST_F(RemoteTest, ACoordinatorThatIsGoneIsSaid) {
+  const std::string address = service_->address();
+  service_.reset();
+  const CliResult result = RunCli({"results", "--server", address});
+  EXPECT_EQ(result.code, 4);
+  EXPECT_EQ(result.err, "pelab: no coordinator at " + address + "\n");
+}
+
+}  // namespace
+}  // namespace pelab::client

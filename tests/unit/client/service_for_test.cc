@@ -1,0 +1,138 @@
+#include "tests/unit/client/service_for_test.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <mutex>
+
+#include "core/rpc/status.h"
+#include "core/views/reader.h"
+#include "pelab/v1/results.grpc.pb.h"
+#include "pelab/v1/sweeps.grpc.pb.h"
+
+namespace pelab::client {
+namespace {
+
+// Small pages, so that putting them together is tested too.
+constexpr int kPage = 2;
+
+template <typename Request>
+Request Small(const Request& request) {
+  Request small = request;
+  small.mutable_page()->set_limit(kPage);
+  return small;
+}
+
+template <typename Response>
+grpc::Status Answer(const absl::StatusOr<Response>& answer, Response* response) {
+  if (!answer.ok()) return rpc::ToGrpc(answer.status());
+  *response = *answer;
+  return grpc::Status::OK;
+}
+
+class ResultsForTest final : public v1::Results::Service {
+ public:
+  ResultsForTest(views::Reader& reader, std::mutex& mutex) : reader_(reader), mutex_(mutex) {}
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* q,
+                        v1::ListJobsResponse* r) override {
+    const std::lock_guard lock(mutex_);
+    return Answer(reader_.ListJobs(Small(*q)), r);
+  }
+  grpc::Status ListCurves(grpc::ServerContext*, const v1::ListCurvesRequest* q,
+                          v1::ListCurvesResponse* r) override {
+    const std::lock_guard lock(mutex_);
+    return Answer(reader_.ListCurves(Small(*q)), r);
+  }
+  grpc::Status ListHeadAblations(grpc::ServerContext*, const v1::ListHeadAblationsRequest* q,
+                                 v1::ListHeadAblationsResponse* r) override {
+    const std::lock_guard lock(mutex_);
+    return Answer(reader_.ListHeadAblations(Small(*q)), r);
+  }
+  grpc::Status ReadLog(grpc::ServerContext*, const v1::ReadLogRequest* q,
+                       grpc::ServerWriter<v1::LogPart>* w) override {
+    const std::lock_guard lock(mutex_);
+    const auto parts = reader_.ReadLog(q->job(), q->attempt(), 0);
+    if (!parts.ok()) return rpc::ToGrpc(parts.status());
+    for (const v1::LogPart& part : *parts) w->Write(part);
+    return grpc::Status::OK;
+  }
+
+ private:
+  views::Reader& reader_;
+  std::mutex& mutex_;
+};
+
+class SweepsForTest final : public v1::Sweeps::Service {
+ public:
+  SweepsForTest(views::Reader& reader, std::mutex& mutex) : reader_(reader), mutex_(mutex) {}
+  grpc::Status GetSweep(grpc::ServerContext*, const v1::GetSweepRequest* q, v1::Sweep* r) override {
+    const std::lock_guard lock(mutex_);
+    return Answer(reader_.GetSweep(q->sweep().sweep()), r);
+  }
+  grpc::Status ListSweeps(grpc::ServerContext*, const v1::ListSweepsRequest* q,
+                          v1::ListSweepsResponse* r) override {
+    const std::lock_guard lock(mutex_);
+    return Answer(reader_.ListSweeps(Small(*q)), r);
+  }
+  // Ends at once: the sweeps of the tests have ended.
+  grpc::Status WatchSweep(grpc::ServerContext*, const v1::WatchSweepRequest* q,
+                          grpc::ServerWriter<v1::SweepUpdate>* w) override {
+    const std::lock_guard lock(mutex_);
+    const auto sweep = reader_.GetSweep(q->sweep().sweep());
+    if (!sweep.ok()) return rpc::ToGrpc(sweep.status());
+    v1::SweepUpdate update;
+    *update.mutable_sweep() = *sweep;
+    w->Write(update);
+    return grpc::Status::OK;
+  }
+  // Answers what was asked for, so that a test sees the request.
+  grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* q,
+                      v1::SubmitResponse* r) override {
+    if (q->client_token().empty() || q->priority() == -7) {
+      v1::Violations violations;
+      v1::Violation& v = *violations.add_violations();
+      v.set_line(3);
+      v.set_column(22);
+      v.set_message("refused by the server");
+      return rpc::ToGrpc(rpc::ViolationsError(violations));
+    }
+    r->set_sweep_id(1);
+    r->set_name(
+        "priority " + std::to_string(q->priority()) + (q->fresh() ? " fresh " : " ") +
+        (q->overrides_size() == 1 ? q->overrides(0).field() + "=" + q->overrides(0).value() : ""));
+    r->set_expanded(true);
+    r->mutable_counts()->set_new_jobs(12);
+    return grpc::Status::OK;
+  }
+
+ private:
+  views::Reader& reader_;
+  std::mutex& mutex_;
+};
+
+}  // namespace
+
+struct ServiceForTest::State {
+  explicit State(std::unique_ptr<views::Reader> opened)
+      : reader(std::move(opened)), results(*reader, mutex), sweeps(*reader, mutex) {}
+  std::mutex mutex;
+  std::unique_ptr<views::Reader> reader;
+  ResultsForTest results;
+  SweepsForTest sweeps;
+  std::unique_ptr<grpc::Server> server;
+};
+
+ServiceForTest::ServiceForTest(const std::string& database, const std::string& socket)
+    : address_("unix:" + socket) {
+  state_ = std::make_unique<State>(views::Reader::Open(database).value());
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
+  builder.RegisterService(&state_->results);
+  builder.RegisterService(&state_->sweeps);
+  state_->server = builder.BuildAndStart();
+}
+
+ServiceForTest::~ServiceForTest() {
+  if (state_->server) state_->server->Shutdown();
+}
+
+}  // namespace pelab::client

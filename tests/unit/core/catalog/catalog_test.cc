@@ -1,0 +1,301 @@
+// The catalog's tables are data; these tests hold what the rest of the program relies on for every
+// row, and the values that the paper fixes.
+#include "core/catalog/catalog.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "core/spec/canonical.h"
+
+namespace pelab::catalog {
+namespace {
+
+using spec::Job;
+using spec::MakeJob;
+using testing::ElementsAre;
+
+std::vector<Job> EveryDefaultJob() {
+  std::vector<Job> jobs;
+  for (const Entry& protocol : Protocols()) {
+    for (const Entry& pe : Pes()) {
+      for (const Entry& task : Tasks())
+        jobs.push_back(MakeJob(protocol.name, pe.name, task.name, 3));
+    }
+  }
+  return jobs;
+}
+
+TEST(Entries, NamesAreUniqueAcrossKindsAndDescribed) {
+  std::set<std::string_view> names;
+  for (const auto* entries : {&Pes(), &Tasks(), &Protocols(), &Analyses()}) {
+    for (const Entry& entry : *entries) {
+      EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
+      EXPECT_FALSE(entry.help.empty()) << entry.name;
+      EXPECT_FALSE(entry.source.empty()) << entry.name;
+      EXPECT_EQ(entry.version, entries == &Protocols() ? 0 : 1) << entry.name;
+    }
+  }
+}
+
+TEST(Entries, AreTheOnesOfThePaper) {
+  std::vector<std::string_view> pes;
+  for (const Entry& pe : Pes()) pes.push_back(pe.name);
+  EXPECT_THAT(pes, ElementsAre("nope", "absolute", "random", "relative", "alibi", "rope"));
+  EXPECT_NE(FindTask("distance"), nullptr);
+  EXPECT_NE(FindTask("counting"), nullptr);
+  EXPECT_NE(FindAnalysis("head_ablation"), nullptr);
+  EXPECT_EQ(FindPe("distance"), nullptr);
+}
+
+TEST(Fields, RowsAreWellFormed) {
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  std::map<std::string_view, FieldType> types;
+  for (const Field& field : Fields()) {
+    SCOPED_TRACE(std::string(field.name) + " of " + std::string(field.owner));
+    EXPECT_TRUE(seen.emplace(field.name, field.owner).second);
+    EXPECT_NE(field.name.find('.'), std::string_view::npos);
+    EXPECT_FALSE(field.help.empty());
+    EXPECT_EQ(field.help.find('\n'), std::string_view::npos);
+    const bool is_choice = field.type == FieldType::kChoice || field.type == FieldType::kChoiceSet;
+    EXPECT_EQ(is_choice, !field.choices.empty());
+    EXPECT_TRUE(field.owner.empty() || FindPe(field.owner) || FindTask(field.owner) ||
+                FindAnalysis(field.owner));
+    EXPECT_EQ(types.emplace(field.name, field.type).first->second, field.type)
+        << "fields of one name have one type";
+    EXPECT_TRUE(field.derived_default != nullptr || !field.defaults.empty());
+    if (field.derived_default == nullptr) {
+      const DefaultRule& last = field.defaults.back();
+      EXPECT_TRUE(last.protocol.empty() && last.pe.empty() && last.task.empty());
+    }
+    for (const DefaultRule& rule : field.defaults) {
+      EXPECT_EQ(CheckValue(field, rule.value), "") << ToText(rule.value);
+      EXPECT_TRUE(rule.protocol.empty() || FindProtocol(rule.protocol)) << rule.protocol;
+      EXPECT_TRUE(rule.pe.empty() || FindPe(rule.pe)) << rule.pe;
+      EXPECT_TRUE(rule.task.empty() || FindTask(rule.task)) << rule.task;
+    }
+  }
+}
+
+TEST(Fields, ConditionsNameAnEarlierChoice) {
+  for (std::size_t i = 0; i < Fields().size(); ++i) {
+    const Field& field = Fields()[i];
+    if (!field.applies_when) continue;
+    const auto is_decider = [&](const Field& other) {
+      return other.name == field.applies_when->field &&
+             (other.owner.empty() || other.owner == field.owner);
+    };
+    const auto end = Fields().begin() + static_cast<std::ptrdiff_t>(i);
+    const auto decider = std::find_if(Fields().begin(), end, is_decider);
+    ASSERT_NE(decider, end) << field.name;
+    EXPECT_EQ(
+        std::count(decider->choices.begin(), decider->choices.end(), field.applies_when->choice),
+        1);
+  }
+}
+
+TEST(Fields, EveryDefaultJobIsValidAndCarriesItsProtocolsName) {
+  for (const Job& job : EveryDefaultJob()) {
+    SCOPED_TRACE(job.pe + " x " + job.task + " " + job.Choice("task.definition"));
+    for (const spec::Violation& violation : spec::CheckJob(job)) ADD_FAILURE() << violation.message;
+    // The definition is a switch, so it tells the protocol apart.
+    EXPECT_EQ(ProtocolLabel(job.pe, job.task, job.values), job.Choice("task.definition"));
+  }
+}
+
+TEST(Fields, FindFieldNeedsTheOwner) {
+  ASSERT_NE(FindField("pe.base", "rope"), nullptr);
+  EXPECT_EQ(FindField("pe.base", "nope"), nullptr);
+  EXPECT_EQ(FindField("pe.base", ""), nullptr);
+  EXPECT_NE(FindField("task.length", "counting"), nullptr);
+  EXPECT_NE(FindField("model.layers", "rope"), nullptr);
+  ASSERT_NE(FindField("pe.form", "relative"), nullptr);
+  EXPECT_THAT(FindField("pe.form", "relative")->choices, ElementsAre("t5", "table"));
+  EXPECT_THAT(FindField("pe.form", "absolute")->choices, ElementsAre("sinusoidal", "learned"));
+}
+
+TEST(Defaults, PaperRecipe) {
+  const Job job = MakeJob("clean", "rope", "distance", 5);
+  EXPECT_EQ(job.Int("model.layers"), 6);
+  EXPECT_EQ(job.Int("model.heads"), 16);
+  EXPECT_EQ(job.Int("model.d_model"), 256);
+  EXPECT_EQ(job.Int("model.d_ff"), 512);
+  EXPECT_EQ(job.Real("model.dropout"), 0.1);
+  EXPECT_EQ(job.Real("train.lr"), 1e-4);
+  EXPECT_EQ(job.Real("train.beta1"), 0.98);
+  EXPECT_EQ(job.Real("train.beta2"), 0.9);
+  EXPECT_EQ(job.Real("train.warmup_fraction"), 0.06);
+  EXPECT_EQ(job.Int("train.batch_size"), 512);
+  EXPECT_EQ(job.Int("train.epochs"), 100);
+  EXPECT_EQ(job.Int("task.vocabulary"), 574);
+  EXPECT_EQ(job.Int("task.max_distance"), 70);
+  EXPECT_EQ(job.Int("task.data_seed"), 5);
+  EXPECT_EQ(job.Real("pe.base"), 10000);
+  EXPECT_TRUE(job.Has("model.dropout_sites", "ffn"));
+  EXPECT_FALSE(job.Has("model.dropout_sites", "ffn_inner"));
+  EXPECT_FALSE(job.HasField("task.max_gap"));
+}
+
+TEST(Defaults, DependOnTaskAndProtocol) {
+  EXPECT_EQ(MakeJob("clean", "rope", "counting", 0).Int("train.epochs"), 150);
+  EXPECT_EQ(MakeJob("published", "rope", "counting", 0).Int("train.epochs"), 100);
+  EXPECT_EQ(MakeJob("clean", "rope", "counting", 0).Int("task.max_count"), 100);
+  EXPECT_EQ(MakeJob("clean", "rope", "counting", 0).Int("task.train_examples"), 35000);
+  const Job published = MakeJob("published", "relative", "distance", 0);
+  EXPECT_EQ(published.Choice("model.mask"), "none");
+  EXPECT_EQ(published.Choice("model.key_padding"), "attended");
+  EXPECT_EQ(published.Choice("model.kv_source"), "input");
+  EXPECT_EQ(published.Choice("model.readout"), "mean");
+  EXPECT_FALSE(published.Bool("model.final_norm"));
+  EXPECT_EQ(published.Choice("task.label_space"), "vocabulary");
+  EXPECT_EQ(published.Choice("task.scored_classes"), "nonzero");
+  EXPECT_EQ(published.Choice("task.split"), "random");
+  EXPECT_EQ(published.Int("task.max_segment"), 25);
+  EXPECT_EQ(published.Int("task.max_gap"), 70);
+  EXPECT_EQ(published.Int("task.truncate"), 120);
+  EXPECT_EQ(published.Choice("pe.form"), "table");
+  EXPECT_FALSE(published.HasField("pe.buckets"));
+  EXPECT_TRUE(MakeJob("published", "random", "distance", 0).Bool("pe.trainable"));
+  EXPECT_TRUE(MakeJob("published", "rope", "distance", 0).Bool("pe.input_sinusoid"));
+  EXPECT_EQ(MakeJob("published", "alibi", "distance", 0).Choice("pe.slopes"), "exponential");
+  EXPECT_EQ(MakeJob("published", "nope", "counting", 0).Int("task.content_length"), 120);
+}
+
+TEST(Defaults, SizesScaleWithLength) {
+  const Job job = MakeJob("clean", "rope", "distance", 0, {{"task.length", std::int64_t{32}}});
+  EXPECT_EQ(job.Int("task.max_distance"), 17);  // floor(70 * 31 / 127)
+  EXPECT_EQ(MakeJob("clean", "rope", "counting", 0, {{"task.length", std::int64_t{32}}})
+                .Int("task.max_count"),
+            25);
+}
+
+TEST(ProtocolLabel, OneSwitchMakesItCustomAndSizesDoNot) {
+  Values set = {
+      {"model.layers", std::int64_t{2}}, {"train.lr", 1e-3}, {"task.length", std::int64_t{64}}};
+  Job job = MakeJob("published", "rope", "distance", 0, set);
+  EXPECT_EQ(ProtocolLabel(job.pe, job.task, job.values), "published");
+  set["model.mask"] = std::string("causal");
+  job = MakeJob("published", "rope", "distance", 0, set);
+  EXPECT_EQ(ProtocolLabel(job.pe, job.task, job.values), "custom");
+}
+
+TEST(ProtocolLabel, EverySwitchDecides) {
+  for (const Job& job : EveryDefaultJob()) {
+    for (const Field& field : Fields()) {
+      if (!field.is_switch || !job.HasField(field.name) ||
+          !Applies(field, job.pe, job.task, WithCoordinates(job))) {
+        continue;
+      }
+      Values set = {};
+      const Value& now = job.values.at(std::string(field.name));
+      if (field.type == FieldType::kBool) {
+        set[std::string(field.name)] = !std::get<bool>(now);
+      } else if (field.type == FieldType::kChoice) {
+        set[std::string(field.name)] = std::string(
+            field.choices[0] == std::get<std::string>(now) ? field.choices[1] : field.choices[0]);
+      } else {
+        set[std::string(field.name)] = std::vector<std::string>{};
+      }
+      const Job changed = MakeJob(job.Choice("task.definition"), job.pe, job.task, 0, set);
+      EXPECT_EQ(ProtocolLabel(job.pe, job.task, changed.values), "custom")
+          << field.name << " of " << job.pe;
+    }
+  }
+}
+
+TEST(CheckValue, RangesAndTypes) {
+  const Field& layers = *FindField("model.layers", "");
+  EXPECT_EQ(CheckValue(layers, std::int64_t{1}), "");
+  EXPECT_EQ(CheckValue(layers, std::int64_t{64}), "");
+  EXPECT_EQ(CheckValue(layers, std::int64_t{0}), "an integer from 1 to 64");
+  EXPECT_NE(CheckValue(layers, std::int64_t{65}), "");
+  EXPECT_NE(CheckValue(layers, 6.0), "") << "a real is no integer";
+  const Field& dropout = *FindField("model.dropout", "");
+  EXPECT_EQ(CheckValue(dropout, 0.0), "");
+  EXPECT_EQ(CheckValue(dropout, 1.0), "a number at least 0 and below 1");
+  EXPECT_NE(CheckValue(dropout, std::numeric_limits<double>::quiet_NaN()), "");
+  EXPECT_EQ(CheckValue(*FindField("train.lr", ""), 0.0), "a number above 0 and at most 1000");
+  EXPECT_NE(CheckValue(*FindField("train.lr", ""), std::numeric_limits<double>::infinity()), "");
+  EXPECT_EQ(CheckValue(*FindField("model.mask", ""), std::string("both")), "one of causal, none");
+}
+
+TEST(CheckValue, SetsAreOrderedAndWithoutRepeats) {
+  using Set = std::vector<std::string>;
+  const Field& sites = *FindField("model.dropout_sites", "");
+  EXPECT_EQ(CheckValue(sites, Set{}), "");
+  EXPECT_EQ(CheckValue(sites, Set{"attention", "ffn"}), "");
+  EXPECT_NE(CheckValue(sites, Set{"ffn", "attention"}), "");
+  EXPECT_NE(CheckValue(sites, Set{"ffn", "ffn"}), "");
+  EXPECT_NE(CheckValue(sites, Set{"elsewhere"}), "");
+}
+
+double FromBits(std::uint64_t bits) {
+  double value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// RFC 8785, appendix B.
+TEST(NumberToText, Rfc8785Vectors) {
+  const std::vector<std::pair<std::uint64_t, std::string>> vectors = {
+      {0x0000000000000000, "0"},
+      {0x8000000000000000, "0"},
+      {0x0000000000000001, "5e-324"},
+      {0x8000000000000001, "-5e-324"},
+      {0x7fefffffffffffff, "1.7976931348623157e+308"},
+      {0xffefffffffffffff, "-1.7976931348623157e+308"},
+      {0x4340000000000000, "9007199254740992"},
+      {0xc340000000000000, "-9007199254740992"},
+      {0x4430000000000000, "295147905179352830000"},
+      {0x44b52d02c7e14af5, "9.999999999999997e+22"},
+      {0x44b52d02c7e14af6, "1e+23"},
+      {0x44b52d02c7e14af7, "1.0000000000000001e+23"},
+      {0x444b1ae4d6e2ef4e, "999999999999999700000"},
+      {0x444b1ae4d6e2ef4f, "999999999999999900000"},
+      {0x444b1ae4d6e2ef50, "1e+21"},
+      {0x3eb0c6f7a0b5ed8c, "9.999999999999997e-7"},
+      {0x3eb0c6f7a0b5ed8d, "0.000001"},
+      {0x41b3de4355555553, "333333333.3333332"},
+      {0x41b3de4355555554, "333333333.33333325"},
+      {0x41b3de4355555555, "333333333.3333333"},
+      {0x41b3de4355555556, "333333333.3333334"},
+      {0x41b3de4355555557, "333333333.33333343"},
+      {0xbecbf647612f3696, "-0.0000033333333333333333"},
+      {0x43143ff3c1cb0959, "1424953923781206.2"},
+  };
+  for (const auto& [bits, text] : vectors) EXPECT_EQ(NumberToText(FromBits(bits)), text);
+}
+
+TEST(NumberToText, ValuesOfTheCatalog) {
+  EXPECT_EQ(NumberToText(1e-8), "1e-8");
+  EXPECT_EQ(NumberToText(1e-5), "0.00001");
+  EXPECT_EQ(NumberToText(1e21), "1e+21");
+  EXPECT_EQ(NumberToText(10000), "10000");
+  EXPECT_EQ(NumberToText(0.1), "0.1");
+  EXPECT_EQ(NumberToText(123.456), "123.456");
+}
+
+TEST(DidYouMean, NearAndFar) {
+  const std::vector<std::string_view> known = {"absolute", "alibi", "nope", "rope"};
+  EXPECT_EQ(DidYouMean("alibbi", known), "alibi");
+  EXPECT_EQ(DidYouMean("absolut", known), "absolute");
+  EXPECT_EQ(DidYouMean("xyz", known), "");
+  EXPECT_EQ(DidYouMean("", known), "");
+  EXPECT_EQ(DidYouMean(std::string(100000, 'a'), known), "");
+}
+
+TEST(ToText, EveryType) {
+  EXPECT_EQ(ToText(true), "true");
+  EXPECT_EQ(ToText(std::int64_t{-3}), "-3");
+  EXPECT_EQ(ToText(0.5), "0.5");
+  EXPECT_EQ(ToText(std::string("causal")), "causal");
+  EXPECT_EQ(ToText(std::vector<std::string>{"a", "b"}), "[a, b]");
+}
+
+}  // namespace
+}  // namespace pelab::catalog

@@ -1,0 +1,195 @@
+// Channels and credentials against a real server: plain, TLS, and TLS with a token.
+#include "core/rpc/channel.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/file.h"
+#include "core/base/process.h"
+#include "core/rpc/credentials.h"
+#include "core/rpc/status.h"
+#include "pelab/v1/results.grpc.pb.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace pelab::rpc {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr char kToken[] = "0123456789abcdef-token";
+
+class EchoResults final : public v1::Results::Service {
+  grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
+                           v1::ListWorkersResponse*) override {
+    return grpc::Status::OK;
+  }
+};
+
+class ChannelTest : public testing::Test {
+ protected:
+  void SetUp() override { unsetenv("PELAB_TOKEN"); }
+
+  // A certificate for localhost, by the openssl program.
+  void MakeCertificate() {
+    SpawnOptions options;
+    options.argv = {"/usr/bin/openssl",
+                    "req",
+                    "-x509",
+                    "-newkey",
+                    "ec",
+                    "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1",
+                    "-nodes",
+                    "-days",
+                    "2",
+                    "-subj",
+                    "/CN=localhost",
+                    "-addext",
+                    "subjectAltName=DNS:localhost",
+                    "-keyout",
+                    dir_ / "key.pem",
+                    "-out",
+                    dir_ / "cert.pem"};
+    const auto process = Process::Spawn(options);
+    if (!process.ok()) GTEST_SKIP() << "needs the openssl program";
+    ASSERT_TRUE(const_cast<Process&>(*process).Wait().ok());
+    ASSERT_THAT(WriteFileAtomically(dir_ / "token", absl::StrCat(kToken, "\n")), IsOk());
+    ASSERT_THAT(WriteFileAtomically(dir_ / "other", "another-token-of-length"), IsOk());
+  }
+  // Listens on a free port of localhost; answers its address.
+  Address Serve(const ServerSecurity& security) {
+    const Address listen = *ParseAddress("localhost:0", PortZero::kAllowed);
+    auto credentials = MakeServerCredentials(security, listen);
+    EXPECT_THAT(credentials, IsOk());
+    grpc::ServerBuilder builder;
+    ConfigureServer(builder);
+    int port = 0;
+    builder.AddListeningPort(listen.ToString(), *credentials, &port);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    return Address{.host = "localhost", .port = port};
+  }
+  static absl::Status Call(const Address& address, const ClientSecurity& security) {
+    const auto channel = Connect(address, security, absl::Seconds(10));
+    if (!channel.ok()) return channel.status();
+    grpc::ClientContext context;
+    v1::ListWorkersResponse response;
+    return FromGrpc(v1::Results::NewStub(*channel)->ListWorkers(&context, {}, &response));
+  }
+
+  TempDir dir_;
+  EchoResults service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST_F(ChannelTest, PlainOnLoopback) {
+  const Address address = Serve({});
+  EXPECT_THAT(Call(address, {}), IsOk());
+  setenv("PELAB_TOKEN", kToken, 1);  // not sent over a plain connection, and no reason to fail
+  EXPECT_THAT(Call(address, {}), IsOk());
+}
+
+TEST_F(ChannelTest, NobodyThere) {
+  const absl::Time begin = absl::Now();
+  const Address address = *ParseAddress("unix:" + (dir_ / "none"));
+  EXPECT_THAT(Connect(address, {}, absl::Seconds(30)),
+              StatusIs(absl::StatusCode::kUnavailable, "no coordinator at " + address.ToString()));
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+  EXPECT_THAT(Connect(address, {}, absl::Milliseconds(300), OnRefusal::kWait),
+              StatusIs(absl::StatusCode::kUnavailable, testing::_));
+}
+
+TEST_F(ChannelTest, WaitsForOneThatIsBeingStarted) {
+  const Address address = *ParseAddress("unix:" + (dir_ / "s"));
+  const auto channel = CreateChannel(address, {});
+  ASSERT_THAT(channel, IsOk());
+  (*channel)->GetState(true);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(address.ToString(), grpc::InsecureServerCredentials());
+  builder.RegisterService(&service_);
+  server_ = builder.BuildAndStart();
+  EXPECT_THAT(Connect(address, {}, absl::Seconds(20), OnRefusal::kWait), IsOk());
+}
+
+TEST_F(ChannelTest, TlsChecksTheCertificateAndTheToken) {
+  MakeCertificate();
+  const Address address = Serve({dir_ / "cert.pem", dir_ / "key.pem", dir_ / "token"});
+  ClientSecurity security;
+  security.tls_ca_file = dir_ / "cert.pem";
+  security.token_file = dir_ / "token";
+  EXPECT_THAT(Call(address, security), IsOk());
+
+  security.token_file = "";
+  EXPECT_THAT(Call(address, security),
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("needs a token")));
+  security.token_file = dir_ / "other";
+  EXPECT_THAT(Call(address, security),
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("not this coordinator's")));
+  security.token_file = "";
+  setenv("PELAB_TOKEN", kToken, 1);
+  EXPECT_THAT(Call(address, security), IsOk());
+
+  EXPECT_THAT(Call(address, {}),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr(address.ToString())));  // plain
+  ClientSecurity distrusting;
+  distrusting.tls = true;  // the system's authorities do not know this certificate
+  EXPECT_THAT(Call(address, distrusting), StatusIs(absl::StatusCode::kUnavailable, testing::_));
+}
+
+TEST_F(ChannelTest, OtherAddressesNeedTlsAndATokenOrAnExplicitWord) {
+  const Address open = *ParseAddress("0.0.0.0:7077");
+  EXPECT_THAT(MakeServerCredentials({}, open),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("0.0.0.0:7077 can be reached from other machines"),
+                             HasSubstr("--insecure"))));
+  ServerSecurity security;
+  security.insecure = true;
+  EXPECT_THAT(MakeServerCredentials(security, open), IsOk());
+  security.tls_cert_file = "cert.pem";
+  EXPECT_THAT(MakeServerCredentials(security, open),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("only allowed together")));
+  security.tls_key_file = "key.pem";
+  EXPECT_THAT(MakeServerCredentials(security, open),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contradict")));
+  security.insecure = false;
+  EXPECT_THAT(MakeServerCredentials(security, open),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("needs --token-file")));
+  ServerSecurity only_token;
+  only_token.token_file = "token";
+  EXPECT_THAT(
+      MakeServerCredentials(only_token, *ParseAddress("localhost:1")),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--token-file needs --tls-cert")));
+}
+
+TEST_F(ChannelTest, ClientsRefuseToTellATokenInPlain) {
+  const Address remote = *ParseAddress("example.org:7077");
+  ClientSecurity security;
+  security.insecure = true;
+  EXPECT_THAT(MakeChannelCredentials(security, remote), IsOk());
+  security.token_file = dir_ / "token";
+  EXPECT_THAT(MakeChannelCredentials(security, remote),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("needs --tls")));
+  security.tls = true;
+  EXPECT_THAT(MakeChannelCredentials(security, remote),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contradict")));
+  security.insecure = false;
+  EXPECT_THAT(MakeChannelCredentials(security, remote),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(dir_ / "token")));
+  ASSERT_THAT(WriteFileAtomically(dir_ / "token", "short"), IsOk());
+  EXPECT_THAT(MakeChannelCredentials(security, remote),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("invalid token"), HasSubstr("allowed: 16 to"))));
+}
+
+}  // namespace
+}  // namespace pelab::rpc

@@ -1,0 +1,151 @@
+// The whole table of transitions, written out a second time and compared cell by cell.
+#include "core/state/state.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <utility>
+
+namespace pelab::state {
+namespace {
+
+constexpr JobState kStates[] = {JobState::kQueued,    JobState::kAssigned, JobState::kRunning,
+                                JobState::kSucceeded, JobState::kFailed,   JobState::kCancelled};
+constexpr Event kEvents[] = {Event::kAssign,  Event::kStart,      Event::kSucceed,
+                             Event::kFail,    Event::kLose,       Event::kPreempt,
+                             Event::kStopped, Event::kClaimsGone, Event::kRetry};
+constexpr ErrorKind kKinds[] = {
+    ErrorKind::kNone, ErrorKind::kBadSpec,  ErrorKind::kOutOfMemory, ErrorKind::kNonFiniteLoss,
+    ErrorKind::kIo,   ErrorKind::kInternal, ErrorKind::kTrainerDied};
+
+struct Want {
+  JobState to;
+  std::optional<Outcome> outcome;
+  enum Count { kSame, kLost, kFailed, kReset } count = kSame;
+};
+
+using S = JobState;
+using E = Event;
+using O = Outcome;
+
+// Rows that are absent are transitions that cannot happen. Losses and failures are shown here while
+// their budget lasts.
+const std::map<std::pair<S, E>, Want>& Table() {
+  static const auto& table = *new std::map<std::pair<S, E>, Want>{
+      {{S::kQueued, E::kAssign}, {S::kAssigned, {}}},
+      {{S::kQueued, E::kClaimsGone}, {S::kCancelled, {}}},
+      {{S::kAssigned, E::kStart}, {S::kRunning, {}}},
+      {{S::kAssigned, E::kFail}, {S::kQueued, O::kFailed, Want::kFailed}},
+      {{S::kAssigned, E::kLose}, {S::kQueued, O::kLost, Want::kLost}},
+      {{S::kAssigned, E::kPreempt}, {S::kQueued, O::kPreempted, Want::kLost}},
+      {{S::kAssigned, E::kStopped}, {S::kQueued, O::kLost, Want::kLost}},
+      {{S::kAssigned, E::kClaimsGone}, {S::kCancelled, {}}},
+      {{S::kRunning, E::kSucceed}, {S::kSucceeded, O::kSucceeded}},
+      {{S::kRunning, E::kFail}, {S::kQueued, O::kFailed, Want::kFailed}},
+      {{S::kRunning, E::kLose}, {S::kQueued, O::kLost, Want::kLost}},
+      {{S::kRunning, E::kPreempt}, {S::kQueued, O::kPreempted, Want::kLost}},
+      {{S::kRunning, E::kStopped}, {S::kQueued, O::kLost, Want::kLost}},
+      {{S::kRunning, E::kClaimsGone}, {S::kCancelled, {}}},
+      {{S::kFailed, E::kRetry}, {S::kQueued, {}, Want::kReset}},
+      {{S::kCancelled, E::kStart}, {S::kCancelled, {}}},
+      {{S::kCancelled, E::kSucceed}, {S::kCancelled, O::kCancelled}},
+      {{S::kCancelled, E::kFail}, {S::kCancelled, O::kCancelled}},
+      {{S::kCancelled, E::kPreempt}, {S::kCancelled, O::kCancelled}},
+      {{S::kCancelled, E::kStopped}, {S::kCancelled, O::kCancelled}},
+      {{S::kCancelled, E::kLose}, {S::kCancelled, O::kLost}},
+      {{S::kCancelled, E::kRetry}, {S::kQueued, O::kSuperseded, Want::kReset}},
+  };
+  return table;
+}
+
+TEST(Next, IsTheTableInEveryCell) {
+  for (const S from : kStates) {
+    for (const E event : kEvents) {
+      for (int lost = 0; lost <= 6; ++lost) {
+        for (int failed = 0; failed <= 4; ++failed) {
+          for (const ErrorKind kind : kKinds) {
+            SCOPED_TRACE(testing::Message()
+                         << Name(from) << " event " << static_cast<int>(event) << " lost " << lost
+                         << " failed " << failed << " " << Name(kind));
+            const auto got = Next(
+                from, event,
+                {.error = kind, .lost_attempts = lost, .failed_attempts = failed, .budgets = {}});
+            const auto want = Table().find({from, event});
+            ASSERT_EQ(got.has_value(), want != Table().end());
+            if (!got) continue;
+            S to = want->second.to;
+            bool back_off = false;
+            int want_lost = lost;
+            int want_failed = failed;
+            switch (want->second.count) {
+              case Want::kSame:
+                break;
+              case Want::kLost:
+                want_lost = lost + 1;
+                if (want_lost >= 5) to = S::kFailed;
+                break;
+              case Want::kFailed:
+                want_failed = failed + 1;
+                back_off = want_failed < 3 && kind != ErrorKind::kBadSpec &&
+                           kind != ErrorKind::kOutOfMemory && kind != ErrorKind::kNonFiniteLoss;
+                if (!back_off) to = S::kFailed;
+                break;
+              case Want::kReset:
+                want_lost = want_failed = 0;
+                break;
+            }
+            EXPECT_EQ(got->to, to);
+            EXPECT_EQ(got->attempt_outcome, want->second.outcome);
+            EXPECT_EQ(got->lost_attempts, want_lost);
+            EXPECT_EQ(got->failed_attempts, want_failed);
+            EXPECT_EQ(got->back_off, back_off);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Next, OnlyARetryLeavesATerminalState) {
+  for (const S from : {S::kSucceeded, S::kFailed, S::kCancelled}) {
+    for (const E event : kEvents) {
+      const auto got = Next(from, event, {});
+      if (got && event != E::kRetry) {
+        EXPECT_EQ(got->to, from);
+      }
+    }
+  }
+}
+
+TEST(Next, BudgetsAreTheCallers) {
+  const Budgets once{.lost = 1, .failed = 1};
+  EXPECT_EQ(Next(S::kRunning, E::kLose, {.budgets = once})->to, S::kFailed);
+  EXPECT_EQ(Next(S::kRunning, E::kFail, {.error = ErrorKind::kIo, .budgets = once})->to,
+            S::kFailed);
+}
+
+TEST(Names, RoundTrip) {
+  for (const S state : kStates) EXPECT_EQ(ParseJobState(Name(state)), state);
+  for (const ErrorKind kind : kKinds) EXPECT_EQ(ParseErrorKind(Name(kind)), kind);
+  for (const O outcome :
+       {O::kSucceeded, O::kFailed, O::kLost, O::kPreempted, O::kCancelled, O::kSuperseded}) {
+    EXPECT_EQ(ParseOutcome(Name(outcome)), outcome);
+  }
+  EXPECT_EQ(Name(S::kQueued), "queued");
+  EXPECT_EQ(Name(O::kPreempted), "preempted");
+  EXPECT_EQ(Name(ErrorKind::kNonFiniteLoss), "non_finite_loss");
+  EXPECT_EQ(ParseJobState("paused"), std::nullopt);
+  EXPECT_EQ(ParseOutcome(""), std::nullopt);
+}
+
+TEST(BackOff, DoublesToAMinuteTimesJitter) {
+  EXPECT_EQ(BackOffMilliseconds(1, 0.5), 500);
+  EXPECT_EQ(BackOffMilliseconds(2, 0.5), 1000);
+  EXPECT_EQ(BackOffMilliseconds(3, 0.75), 3000);
+  EXPECT_EQ(BackOffMilliseconds(7, 0.5), 30'000);
+  EXPECT_EQ(BackOffMilliseconds(1000, 0.5), 30'000);
+  EXPECT_EQ(BackOffMilliseconds(0, 0.5), 500);
+}
+
+}  // namespace
+}  // namespace pelab::state

@@ -1,0 +1,70 @@
+#include "core/stats/seeds.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace pelab::stats {
+namespace {
+
+using State = SeedResult::State;
+
+TEST(SeedsTest, MeanAndSampleSd) {
+  const std::vector<double> values = {2, 4, 4, 4, 5, 5, 7, 9};  // mean 5, sum of squares 32
+  EXPECT_EQ(Mean(values), 5);
+  EXPECT_DOUBLE_EQ(*SampleSd(values), std::sqrt(32.0 / 7));
+}
+
+TEST(SeedsTest, MeanKeepsSmallValuesBesideLargeOnes) {
+  const std::vector<double> values = {1e16, 1, -1e16, 1};
+  EXPECT_EQ(Mean(values), 0.5);
+}
+
+TEST(SeedsTest, IntervalOfThreeSeeds) {
+  // mean 0.7, sd 0.1, half width t(0.975, 2) * 0.1 / sqrt(3)
+  const std::vector<double> values = {0.6, 0.7, 0.8};
+  EXPECT_NEAR(*IntervalHalfWidth(values), 4.302652729749464 * 0.1 / std::sqrt(3.0), 1e-12);
+  EXPECT_LT(*IntervalHalfWidth(values, 0.5), *IntervalHalfWidth(values, 0.95));
+}
+
+TEST(SeedsTest, EqualValuesHaveNoSpread) {
+  const std::vector<double> values = {0.1, 0.1, 0.1};
+  EXPECT_NEAR(*SampleSd(values), 0, 1e-16);
+}
+
+TEST(SeedsTest, OneValueHasNoInterval) {
+  const std::vector<double> one = {0.5};
+  EXPECT_FALSE(SampleSd(one).has_value());
+  EXPECT_FALSE(IntervalHalfWidth(one).has_value());
+  EXPECT_TRUE(std::isnan(Mean({})));
+}
+
+TEST(SeedsTest, SummaryCountsWhatIsNotThere) {
+  const std::vector<SeedResult> seeds = {{State::kDone, 0.6},
+                                         {State::kMissing, 0},
+                                         {State::kDone, 0.8},
+                                         {State::kFailed, 0},
+                                         {State::kFailed, 0}};
+  const SeedSummary summary = Summarise(seeds);
+  EXPECT_EQ(summary.n, 2);
+  EXPECT_EQ(summary.missing, 1);
+  EXPECT_EQ(summary.failed, 2);
+  EXPECT_DOUBLE_EQ(*summary.mean, 0.7);
+  EXPECT_NEAR(*summary.half_width, 12.706204736174698 * std::sqrt(0.02) / std::sqrt(2.0), 1e-9);
+  EXPECT_FALSE(summary.complete());
+}
+
+TEST(SeedsTest, CompletenessNeedsEverySeed) {
+  EXPECT_FALSE(Summarise({}).complete());
+  EXPECT_FALSE(Summarise({}).mean.has_value());
+  const std::vector<SeedResult> one = {{State::kDone, 0.25}};
+  EXPECT_TRUE(Summarise(one).complete());
+  EXPECT_EQ(Summarise(one).mean, 0.25);
+  EXPECT_FALSE(Summarise(one).half_width.has_value());
+  const std::vector<SeedResult> none = {{State::kFailed, 0}};
+  EXPECT_FALSE(Summarise(none).complete());
+}
+
+}  // namespace
+}  // namespace pelab::stats

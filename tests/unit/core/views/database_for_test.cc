@@ -1,0 +1,152 @@
+#include "tests/unit/core/views/database_for_test.h"
+
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "core/views/schema.h"
+#include "migrations/migrations.h"
+
+namespace pelab::views {
+namespace {
+
+std::string TemporaryDirectory() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "pelab-test-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr)
+    throw std::filesystem::filesystem_error("mkdtemp " + pattern,
+                                            std::error_code(errno, std::generic_category()));
+  return pattern;
+}
+
+}  // namespace
+
+DatabaseForTest::DatabaseForTest()
+    : directory_(TemporaryDirectory()), path_(directory_ + "/test.db") {
+  db_ = std::make_unique<SQLite::Database>(path_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  db_->exec("PRAGMA journal_mode = WAL");
+  int version = 0;
+  for (const auto& migration : migrations::All()) {
+    db_->exec(std::string(migration.sql));
+    version = migration.version;
+  }
+  db_->exec("PRAGMA application_id = " + std::to_string(kApplicationId));
+  db_->exec("PRAGMA user_version = " + std::to_string(version));
+  db_->exec("INSERT INTO workers VALUES ('w1', 'host-a', '0.1.0', '[]', 2, '{}', 'online', 1000)");
+}
+
+DatabaseForTest::~DatabaseForTest() {
+  db_.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+std::int64_t DatabaseForTest::AddSweep(const std::string& name, const std::string& state) {
+  SQLite::Statement insert(
+      *db_,
+      "INSERT INTO sweeps (name, protocol, document, file_name, overrides_json, "
+      "client_token, analyses_json, resources_json, priority, fresh, state, cells, "
+      "expanded_cells, new_jobs, created_at) VALUES (?, 'clean', 'name: x', 'x.yaml', '[]', "
+      "lower(hex(randomblob(16))), '[]', '{}', 0, 0, ?, 4, 4, 4, 5000)");
+  insert.bind(1, name);
+  insert.bind(2, state);
+  insert.exec();
+  return db_->getLastInsertRowid();
+}
+
+std::int64_t DatabaseForTest::AddJob(const JobForTest& job) {
+  SQLite::Statement insert(
+      *db_,
+      "INSERT INTO jobs (key, generation, pe, pe_label, task, protocol, seed, spec_json, "
+      "device_kind, memory_bytes, state, priority, epochs, attempts, created_at) "
+      "VALUES (?, ?, ?, ?3, ?, 'clean', ?, ?, 'any', 0, ?, 0, ?, 1, 5000)");
+  insert.bind(1, job.key + std::string(64 - job.key.size(), '0'));
+  insert.bind(2, job.generation);
+  insert.bind(3, job.pe);
+  insert.bind(4, job.task);
+  insert.bind(5, job.seed);
+  insert.bind(6, job.spec_json);
+  insert.bind(7, job.state);
+  insert.bind(8, job.epochs);
+  insert.exec();
+  return db_->getLastInsertRowid();
+}
+
+void DatabaseForTest::AddToSweep(std::int64_t sweep, int ordinal, std::int64_t job) {
+  SQLite::Statement insert(*db_,
+                           "INSERT INTO sweep_jobs (sweep_id, ordinal, job_id) VALUES (?, ?, ?)");
+  insert.bind(1, sweep);
+  insert.bind(2, ordinal);
+  insert.bind(3, job);
+  insert.exec();
+}
+
+std::int64_t DatabaseForTest::AddAttempt(std::int64_t job, int number, int start_epoch,
+                                         const std::string& outcome) {
+  SQLite::Statement insert(
+      *db_,
+      "INSERT INTO attempts (job_id, number, token, worker_id, slot, device, analyses_json, "
+      "start_epoch, environment_json, outcome, started_at, ended_at) "
+      "VALUES (?, ?, 1, 'w1', 0, 'cpu', '[]', ?, '{}', nullif(?, ''), 6000, 7000)");
+  insert.bind(1, job);
+  insert.bind(2, number);
+  insert.bind(3, start_epoch);
+  insert.bind(4, outcome);
+  insert.exec();
+  return db_->getLastInsertRowid();
+}
+
+void DatabaseForTest::AddEpoch(std::int64_t attempt, int epoch, int test_correct) {
+  SQLite::Statement insert(
+      *db_, "INSERT INTO curves VALUES (?, ?, ?, ?4, 300, ?, ?4, 300, 1e-3 / 3, 0.1 + 0.2)");
+  insert.bind(1, attempt);
+  insert.bind(2, epoch);
+  insert.bind(3, 1.0 / (epoch + 3));
+  insert.bind(4, test_correct);
+  insert.bind(5, 2.0 / (epoch + 3));
+  insert.exec();
+}
+
+void DatabaseForTest::Summarise(std::int64_t job, int epochs_done, int correct, int best_correct,
+                                int total) {
+  SQLite::Statement update(
+      *db_,
+      "UPDATE jobs SET epochs_done = ?2, train_correct = ?3, train_total = ?5, "
+      "test_correct = ?3, test_total = ?5, best_test_correct = ?4, best_test_total = ?5, "
+      "wall_seconds = 1.5, device = 'cpu' WHERE job_id = ?1");
+  update.bind(1, job);
+  update.bind(2, epochs_done);
+  update.bind(3, correct);
+  update.bind(4, best_correct);
+  update.bind(5, total);
+  update.exec();
+}
+
+void DatabaseForTest::AddHeadAblation(std::int64_t job, std::int64_t attempt, int layers, int heads,
+                                      int intact_correct, int total, const std::string& method) {
+  SQLite::Statement analysis(
+      *db_,
+      "INSERT INTO analyses (job_id, name, version, parameters_json, attempt_id, layers, "
+      "heads, intact_correct, total, seconds, created_at) VALUES (?, 'head_ablation', 1, "
+      "json_object('data', 'test', 'hygiene', 'clean', 'method', ?), ?, ?, ?, ?, ?, 1, 1)");
+  analysis.bind(1, job);
+  analysis.bind(2, method);
+  analysis.bind(3, attempt);
+  analysis.bind(4, layers);
+  analysis.bind(5, heads);
+  analysis.bind(6, intact_correct);
+  analysis.bind(7, total);
+  analysis.exec();
+  const std::int64_t id = db_->getLastInsertRowid();
+  for (int layer = 0; layer < layers; ++layer) {
+    for (int head = 0; head < heads; ++head) {
+      SQLite::Statement insert(*db_, "INSERT INTO head_ablation VALUES (?, ?, ?, ?)");
+      insert.bind(1, id);
+      insert.bind(2, layer);
+      insert.bind(3, head);
+      insert.bind(4, intact_correct - (10 * layer + head));
+      insert.exec();
+    }
+  }
+}
+
+}  // namespace pelab::views

@@ -1,0 +1,46 @@
+#include "server/sched/capabilities.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pelab::sched {
+namespace {
+
+using testing::HasSubstr;
+
+const Slot kCpu{0, "cpu", "cpu", 1000};
+
+Capabilities Parse(const std::string& json) { return *Capabilities::Parse(json); }
+
+TEST(Capabilities, VersionsMustMatch) {
+  const Capabilities has =
+      Parse(R"({"pes":[{"name":"rope","version":1}],"tasks":[{"name":"distance","version":2}]})");
+  store::Requirement job{
+      .pe = "rope", .pe_version = 1, .task = "distance", .task_version = 2, .device_kind = "any"};
+  EXPECT_EQ(has.WhyNot(kCpu, job), "");
+  job.pe_version = 2;
+  EXPECT_THAT(has.WhyNot(kCpu, job), HasSubstr("pe rope in version 1, not 2"));
+  job.pe = "mla";
+  EXPECT_THAT(has.WhyNot(kCpu, job), HasSubstr("no pe mla"));
+  job = {.pe = "rope", .pe_version = 1, .task = "counting", .device_kind = "any"};
+  EXPECT_THAT(has.WhyNot(kCpu, job), HasSubstr("no task counting"));
+}
+
+TEST(Capabilities, DevicesAndMemoryMustFit) {
+  const Capabilities any = Parse("{}");
+  EXPECT_EQ(any.WhyNot(kCpu, {.device_kind = "cpu", .memory_bytes = 1000}), "");
+  EXPECT_THAT(any.WhyNot(kCpu, {.device_kind = "gpu"}), HasSubstr("is a cpu, not a gpu"));
+  EXPECT_THAT(any.WhyNot(kCpu, {.device_kind = "any", .memory_bytes = 1001}),
+              HasSubstr("1000 bytes of memory, not 1001"));
+  const Slot unknown_memory{0, "cuda:0", "gpu", 0};
+  EXPECT_EQ(any.WhyNot(unknown_memory, {.device_kind = "gpu", .memory_bytes = 1001}), "");
+}
+
+TEST(Capabilities, WhatIsNotJsonIsRefused) {
+  EXPECT_FALSE(Capabilities::Parse("[]").ok());
+  EXPECT_FALSE(Capabilities::Parse("{").ok());
+  EXPECT_TRUE(Capabilities::Parse("").ok());
+}
+
+}  // namespace
+}  // namespace pelab::sched

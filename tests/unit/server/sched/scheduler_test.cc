@@ -1,0 +1,380 @@
+// The scheduler on a real store in memory, under a false clock, in one thread.
+#include "server/sched/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "server/store/database.h"
+#include "server/store/store.h"
+
+namespace pelab::sched {
+namespace {
+
+using testing::HasSubstr;
+
+class World : public Clock, public Executor, public store::Journal {
+ public:
+  explicit World(const std::string& path = ":memory:") : store(*store::Store::Open(path)) {}
+
+  absl::Duration Monotonic() const override { return now; }
+  absl::Time Wall() const override { return absl::FromUnixSeconds(1'000'000) + now; }
+  void Post(std::function<void()> step) override { steps.push_back(std::move(step)); }
+  void PostAt(absl::Duration when, std::function<void()> step) override {
+    timed.emplace(when, std::move(step));
+  }
+  absl::Status Append(std::vector<store::Write> writes, Done done, Urgency) override {
+    commits.push_back({std::move(writes), std::move(done)});
+    return absl::OkStatus();
+  }
+
+  // Until nothing moves at this moment.
+  void Settle() {
+    while (!steps.empty() || !commits.empty()) {
+      if (!steps.empty()) {
+        auto step = std::move(steps.front());
+        steps.pop_front();
+        step();
+        continue;
+      }
+      auto [writes, done] = std::move(commits.front());
+      commits.pop_front();
+      if (disk_full) {
+        done(absl::ResourceExhaustedError("full"));
+      } else {
+        done(store->Apply(writes));
+      }
+    }
+  }
+  void Advance(absl::Duration by) {
+    const absl::Duration end = now + by;
+    while (!timed.empty() && timed.begin()->first <= end) {
+      now = std::max(now, timed.begin()->first);
+      Post(std::move(timed.begin()->second));
+      timed.erase(timed.begin());
+      Settle();
+    }
+    now = end;
+    Settle();
+  }
+
+  absl::Duration now = absl::Hours(1);
+  std::unique_ptr<store::Store> store;
+  std::deque<std::function<void()>> steps;
+  std::multimap<absl::Duration, std::function<void()>> timed;
+  std::deque<std::pair<std::vector<store::Write>, Done>> commits;
+  bool disk_full = false;
+};
+
+class Link : public WorkerLink {
+ public:
+  void SendAssignment(const store::Assignment& a) override { assignments.push_back(a); }
+  void SendStop(std::int64_t id, std::uint64_t, StopReason reason) override {
+    stops.push_back({id, reason});
+  }
+  void Close(const absl::Status& status) override { closed = status; }
+
+  std::vector<store::Assignment> assignments;
+  std::vector<std::pair<std::int64_t, StopReason>> stops;
+  absl::Status closed;
+};
+
+class SchedulerTest : public testing::Test {
+ protected:
+  SchedulerTest() { MakeScheduler(); }
+
+  void MakeScheduler() {
+    scheduler_ = std::make_unique<Scheduler>(
+        world_, world_, world_,
+        SchedulerOptions{.lease = absl::Seconds(20), .token = [this] { return ++token_; }});
+    scheduler_->Start();
+  }
+  template <typename Result>
+  Result Do(store::Write write) {
+    const std::vector<store::Write> writes = {std::move(write)};
+    return std::get<Result>(*world_.store->Apply(writes)->front());
+  }
+  // A sweep of `jobs` jobs of one epoch.
+  std::int64_t Submit(const std::string& name, int jobs, int priority = 0,
+                      const std::string& device = "any") {
+    const auto sweep = Do<store::SweepStored>(store::SubmitSweep{.name = name,
+                                                                 .client_token = name,
+                                                                 .analyses_json = "[]",
+                                                                 .priority = priority,
+                                                                 .cells = 1});
+    store::ExpandSlice slice{.sweep_id = sweep.sweep_id, .from = 0, .next = 1, .last = true};
+    for (int i = 0; i < jobs; ++i) {
+      slice.cells.push_back({.ordinal = static_cast<std::uint64_t>(i),
+                             .key = absl::StrCat(name, i),
+                             .spec_json = "{}",
+                             .requirement = {.pe = "rope", .device_kind = device},
+                             .epochs = 1});
+    }
+    scheduler_->Expanded(Do<store::SliceStored>(slice));
+    world_.Settle();
+    return sweep.sweep_id;
+  }
+  std::shared_ptr<Link> Connect(const std::string& id, int slots,
+                                const std::vector<store::Held>& held = {}) {
+    Do<store::WorkerStored>(store::WorkerHello{.worker_id = id, .slots_json = "[]"});
+    auto link = std::make_shared<Link>();
+    WorkerInfo info{.worker_id = id};
+    for (int i = 0; i < slots; ++i) info.slots.push_back({i, "cpu", "cpu", 0});
+    scheduler_->Connected(info, link, held);
+    world_.Settle();
+    return link;
+  }
+  // What a worker says of its attempt.
+  store::EventStored Say(const store::Assignment& a, std::uint64_t sequence,
+                         decltype(store::AttemptEvent::body) body) {
+    const auto stored =
+        Do<store::EventStored>(store::AttemptEvent{.attempt_id = a.attempt_id,
+                                                   .token = a.token,
+                                                   .sequence = sequence,
+                                                   .body = std::move(body),
+                                                   .now = absl::ToUnixMillis(world_.Wall()),
+                                                   .jitter = 0.5});
+    scheduler_->Stored(stored);
+    world_.Settle();
+    return stored;
+  }
+  void Succeed(const store::Assignment& a) {
+    Say(a, 1, store::Started{0, 1, "{}"});
+    Say(a, 2, store::Epoch{.train_total = 1, .test_total = 1});
+    Say(a, 3, store::Finished{});
+  }
+  void Fail(const store::Assignment& a, state::ErrorKind kind = state::ErrorKind::kTrainerDied) {
+    Say(a, 1, store::Finished{state::Outcome::kFailed, kind, "it broke"});
+  }
+  static store::Held Holding(const store::Assignment& a) { return {a.attempt_id, a.token, a.slot}; }
+  std::string Text(const std::string& sql) {
+    return world_.store->database().connection().execAndGet(sql).getString();
+  }
+
+  World world_;
+  std::uint64_t token_ = 0;
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+TEST_F(SchedulerTest, FillsSlotsAndRefillsThem) {
+  Submit("s", 3);
+  const auto link = Connect("w", 2);
+  ASSERT_EQ(link->assignments.size(), 2u);
+  EXPECT_NE(link->assignments[0].slot, link->assignments[1].slot);
+  Succeed(link->assignments[0]);
+  ASSERT_EQ(link->assignments.size(), 3u);
+  EXPECT_EQ(link->assignments[2].slot, link->assignments[0].slot);
+}
+
+TEST_F(SchedulerTest, NothingIsSentBeforeItIsStored) {
+  Submit("s", 1);
+  world_.disk_full = true;
+  const auto link = Connect("w", 1);
+  EXPECT_TRUE(link->assignments.empty());
+  world_.disk_full = false;
+  world_.Advance(absl::Seconds(2));
+  ASSERT_EQ(link->assignments.size(), 1u);
+  EXPECT_EQ(Text("SELECT count(*) FROM attempts"), "1");
+}
+
+TEST_F(SchedulerTest, ASilentWorkersJobIsGivenAwayAfterOneLease) {
+  Submit("s", 1);
+  const auto silent = Connect("silent", 1);
+  const auto other = Connect("other", 1);
+  ASSERT_EQ(silent->assignments.size() + other->assignments.size(), 1u);
+  const auto& holder = silent->assignments.empty() ? other : silent;
+  const store::Assignment first = holder->assignments[0];
+  world_.Advance(absl::Seconds(19));
+  EXPECT_EQ(Text("SELECT count(*) FROM attempts"), "1");
+  world_.Advance(absl::Seconds(2));
+  EXPECT_EQ(Text("SELECT count(*) FROM attempts"), "2");
+  EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 1"), "lost");
+  // Where it is heard of again it is told to stop.
+  ASSERT_EQ(holder->stops.size(), 1u);
+  scheduler_->Heartbeat(holder == silent ? "silent" : "other", holder.get(), {Holding(first)});
+  ASSERT_EQ(holder->stops.size(), 2u);
+  EXPECT_EQ(holder->stops[1], std::make_pair(first.attempt_id, StopReason::kSuperseded));
+}
+
+TEST_F(SchedulerTest, HeartbeatsRenewLeasesOfWhatIsHeld) {
+  Submit("s", 2);
+  const auto link = Connect("w", 2);
+  const store::Assignment held = link->assignments[0];
+  for (int i = 0; i < 10; ++i) {
+    world_.Advance(absl::Seconds(5));
+    scheduler_->Heartbeat("w", link.get(), {Holding(held)});
+  }
+  EXPECT_EQ(Text(absl::StrCat("SELECT outcome IS NULL FROM attempts WHERE attempt_id = ",
+                              held.attempt_id)),
+            "1");
+  EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE attempt_id = 2"), "lost");
+}
+
+TEST_F(SchedulerTest, AfterARestartEveryOpenAttemptHasOneFreshLease) {
+  Submit("s", 2);
+  const auto before = Connect("w", 1);
+  const store::Assignment a = before->assignments[0];
+  Say(a, 1, store::Started{0, 1, "{}"});
+  world_.steps.clear();
+  world_.timed.clear();
+  world_.Advance(absl::Hours(5));  // the coordinator was down
+  MakeScheduler();
+  ASSERT_TRUE(world_.store
+                  ->Recover([&](const auto& job) { scheduler_->AddReady(job); },
+                            [&](const auto& open) { scheduler_->RecoverOpen(open); },
+                            [](const auto&) {})
+                  .ok());
+  world_.Advance(absl::Seconds(15));
+  EXPECT_EQ(Text("SELECT outcome IS NULL FROM attempts"), "1");
+  const auto after = Connect("w", 1, {Holding(a)});
+  EXPECT_TRUE(after->assignments.empty()) << "its slot is taken";
+  world_.Advance(absl::Seconds(15));
+  EXPECT_EQ(Text("SELECT outcome IS NULL FROM attempts"), "1");
+  Say(a, 2, store::Epoch{.train_total = 1, .test_total = 1});
+  Say(a, 3, store::Finished{});
+  EXPECT_EQ(after->assignments.size(), 1u);
+}
+
+TEST_F(SchedulerTest, SweepsShareSlotsFairlyAndPriorityComesFirst) {
+  const std::int64_t large = Submit("large", 10);
+  const std::int64_t small = Submit("small", 2);
+  const std::int64_t urgent = Submit("urgent", 1, 5);
+  const auto link = Connect("w", 5);
+  std::map<std::int64_t, int> share;
+  for (const store::Assignment& a : link->assignments) {
+    share[world_.store->database()
+              .connection()
+              .execAndGet(absl::StrCat("SELECT sweep_id FROM sweep_jobs WHERE job_id = ", a.job_id))
+              .getInt64()] += 1;
+  }
+  EXPECT_EQ(share[urgent], 1);
+  EXPECT_EQ(share[large], 2);
+  EXPECT_EQ(share[small], 2);
+}
+
+TEST_F(SchedulerTest, AFailureWaitsForItsBackOffThenRunsAgainUntilTheBudgetIsSpent) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  Fail(link->assignments[0]);
+  EXPECT_EQ(link->assignments.size(), 1u);
+  EXPECT_THAT(scheduler_->WaitingReason(1), HasSubstr("back-off"));
+  world_.Advance(absl::Milliseconds(400));  // of 500: 1 s times the jitter
+  EXPECT_EQ(link->assignments.size(), 1u);
+  world_.Advance(absl::Milliseconds(400));
+  ASSERT_EQ(link->assignments.size(), 2u);
+  Fail(link->assignments[1]);
+  world_.Advance(absl::Seconds(2));
+  ASSERT_EQ(link->assignments.size(), 3u);
+  Fail(link->assignments[2]);
+  world_.Advance(absl::Minutes(2));
+  EXPECT_EQ(link->assignments.size(), 3u);
+  EXPECT_EQ(Text("SELECT state FROM jobs"), "failed");
+}
+
+TEST_F(SchedulerTest, AWorkerOnWhichEverythingFailsIsLeftOutWhileOthersWork) {
+  Submit("s", 12);
+  const auto bad = Connect("bad", 1);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(bad->assignments.size(), i + 1u);
+    Fail(bad->assignments[i]);
+    world_.Settle();
+  }
+  // Nobody else is there: it goes on, quarantined or not.
+  ASSERT_EQ(bad->assignments.size(), 4u);
+  const auto good = Connect("good", 1);
+  Succeed(good->assignments[0]);
+  Fail(bad->assignments[3]);
+  EXPECT_EQ(bad->assignments.size(), 4u);
+  Succeed(good->assignments[1]);
+  EXPECT_EQ(bad->assignments.size(), 4u);
+  EXPECT_EQ(good->assignments.size(), 3u);
+  world_.Advance(absl::Minutes(11));  // over; and the good one has lost its silent attempt
+  EXPECT_GT(bad->assignments.size(), 4u);
+}
+
+TEST_F(SchedulerTest, FailuresOfTheSpecDoNotSpeakAgainstTheWorker) {
+  Submit("s", 5);
+  const auto worker = Connect("w", 1);
+  const auto other = Connect("other", 1);
+  const auto& busy = worker->assignments.empty() ? other : worker;
+  for (int i = 0; i < 3; ++i) Fail(busy->assignments.back(), state::ErrorKind::kOutOfMemory);
+  EXPECT_EQ(busy->assignments.size(), 4u);
+}
+
+TEST_F(SchedulerTest, CancelsReachQueuedAndRunningJobs) {
+  const std::int64_t sweep = Submit("s", 3);
+  const auto link = Connect("w", 1);
+  const store::Assignment running = link->assignments[0];
+  scheduler_->Cancelled(Do<store::Cancelled>(store::CancelSweep{sweep, 1}));
+  world_.Settle();
+  ASSERT_EQ(link->stops.size(), 1u);
+  EXPECT_EQ(link->stops[0], std::make_pair(running.attempt_id, StopReason::kCancelled));
+  Submit("next", 1);
+  EXPECT_EQ(link->assignments.size(), 1u) << "the slot is taken until the worker confirms";
+  Say(running, 1, store::Finished{state::Outcome::kCancelled});
+  EXPECT_EQ(link->assignments.size(), 2u);
+}
+
+TEST_F(SchedulerTest, ReconnectingSendsWhatDidNotArriveAndTellsWhatIsLost) {
+  Submit("s", 2);
+  const auto first = Connect("w", 2);
+  ASSERT_EQ(first->assignments.size(), 2u);
+  Say(first->assignments[0], 1, store::Started{0, 1, "{}"});
+  const auto second = Connect("w", 2);
+  EXPECT_FALSE(first->closed.ok());
+  std::map<std::int64_t, int> sent;
+  for (const store::Assignment& a : second->assignments) sent[a.attempt_id] += 1;
+  EXPECT_EQ(sent[first->assignments[1].attempt_id], 1) << "never heard of: sent again";
+  EXPECT_EQ(sent[first->assignments[0].attempt_id], 0);
+  EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE attempt_id = " +
+                 std::to_string(first->assignments[0].attempt_id)),
+            "lost");
+  EXPECT_EQ(second->assignments.size(), 2u) << "and the lost one's job runs again";
+}
+
+TEST_F(SchedulerTest, AWorkerThatGivesAJobBackGetsNoMoreUntilItsNextHello) {
+  const std::int64_t sweep = Submit("s", 1);
+  const auto first = Connect("w", 1);
+  ASSERT_EQ(first->assignments.size(), 1u);
+  Say(first->assignments[0], 1, store::Finished{state::Outcome::kPreempted});
+  world_.Advance(absl::Seconds(5));
+  EXPECT_EQ(first->assignments.size(), 1u) << "it is ending: the job would come back again and again";
+  EXPECT_EQ(scheduler_->WaitingReason(sweep), "no worker is connected");
+  EXPECT_EQ(Connect("w", 1)->assignments.size(), 1u);
+}
+
+TEST_F(SchedulerTest, AnAttemptLeftOverByADeadDaemonDoesNotKeepItsSuccessorIdle) {
+  Submit("s", 2);
+  const auto first = Connect("w", 1);
+  store::Held left_over = Holding(first->assignments[0]);
+  left_over.slot = -1;
+  const auto second = Connect("w", 1, {left_over});
+  Say(first->assignments[0], 1, store::Finished{state::Outcome::kPreempted});
+  EXPECT_EQ(second->assignments.size(), 1u);
+}
+
+TEST_F(SchedulerTest, AGoodbyeFreesJobsAtOnce) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  scheduler_->Goodbye("w", link.get());
+  world_.Settle();
+  EXPECT_EQ(Text("SELECT state FROM jobs"), "queued");
+  EXPECT_EQ(Text("SELECT state FROM workers"), "offline");
+}
+
+TEST_F(SchedulerTest, SaysWhyJobsWait) {
+  const std::int64_t gpu = Submit("gpu", 1, 0, "gpu");
+  EXPECT_EQ(scheduler_->WaitingReason(gpu), "no worker is connected");
+  const auto link = Connect("w", 1);
+  EXPECT_THAT(scheduler_->WaitingReason(gpu), HasSubstr("a cpu, not a gpu"));
+  Submit("running", 1);
+  const std::int64_t waiting = Submit("waiting", 1);
+  EXPECT_THAT(scheduler_->WaitingReason(waiting), HasSubstr("busy with other sweeps"));
+  EXPECT_EQ(scheduler_->WaitingReason(99), "");
+}
+
+}  // namespace
+}  // namespace pelab::sched

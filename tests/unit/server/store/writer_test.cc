@@ -1,0 +1,109 @@
+// The writing thread: order, durability before the answer, bounds, and what happens at its end.
+#include "server/store/writer.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/mutex.h"
+#include "server/store/database.h"
+
+namespace pelab::store {
+namespace {
+
+class WriterTest : public testing::Test {
+ protected:
+  WriterTest() {
+    std::string pattern = testing::TempDir() + "writerXXXXXX";
+    directory_ = mkdtemp(pattern.data());
+    store_ = *Store::Open(Path());
+  }
+  ~WriterTest() override { std::filesystem::remove_all(directory_); }
+
+  std::string Path() const { return directory_ + "/pelab.db"; }
+  static std::vector<Write> Sweep(const std::string& token, std::size_t bytes = 0) {
+    std::vector<Write> writes;
+    writes.emplace_back(
+        SubmitSweep{.name = "s", .document = std::string(bytes, 'd'), .client_token = token});
+    return writes;
+  }
+  // As another process sees it.
+  std::int64_t StoredSweeps() {
+    SQLite::Database db(Path(), SQLite::OPEN_READONLY);
+    return db.execAndGet("SELECT count(*) FROM sweeps").getInt64();
+  }
+
+  std::string directory_;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(WriterTest, AnswersInOrderOnceStored) {
+  Writer writer(*store_);
+  std::vector<std::int64_t> ids;  // of the writing thread until the last answer
+  Notification done;
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(writer
+                    .Append(
+                        Sweep(absl::StrCat("t", i)),
+                        [&, i](absl::StatusOr<std::vector<ApplyResult>> results) {
+                          ASSERT_TRUE(results.ok());
+                          ids.push_back(std::get<SweepStored>(*results->front()).sweep_id);
+                          if (i == 199) done.Notify();
+                        },
+                        Journal::Urgency::kBounded)
+                    .ok());
+  }
+  done.Wait();
+  EXPECT_EQ(StoredSweeps(), 200);
+  ASSERT_EQ(ids.size(), 200u);
+  EXPECT_TRUE(std::is_sorted(ids.begin(), ids.end()));
+  EXPECT_LT(writer.commits(), 200u) << "what queues together is committed together";
+}
+
+TEST_F(WriterTest, RefusesWhatIsTooMuchButNotTheCoordinatorsOwn) {
+  Writer writer(*store_, {.max_queued_bytes = 100'000});
+  Notification first_runs;
+  Notification go_on;
+  const auto hold = [&](const auto&) {
+    first_runs.Notify();
+    go_on.Wait();
+  };
+  const auto ignore = [](const auto&) {};
+  ASSERT_TRUE(writer.Append(Sweep("a"), hold, Journal::Urgency::kBounded).ok());
+  first_runs.Wait();
+  ASSERT_TRUE(writer.Append(Sweep("b", 90'000), ignore, Journal::Urgency::kBounded).ok());
+  const absl::Status refused =
+      writer.Append(Sweep("c", 90'000), ignore, Journal::Urgency::kBounded);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(writer.Append(Sweep("d", 90'000), ignore, Journal::Urgency::kInternal).ok());
+  go_on.Notify();
+  writer.Stop();
+  EXPECT_EQ(StoredSweeps(), 3);
+}
+
+TEST_F(WriterTest, StoppingStoresWhatIsQueuedAndEmptiesTheWal) {
+  Writer writer(*store_);
+  int answered = 0;
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(writer
+                    .Append(
+                        Sweep(absl::StrCat("t", i)), [&](const auto&) { ++answered; },
+                        Journal::Urgency::kBounded)
+                    .ok());
+  }
+  writer.Stop();
+  EXPECT_EQ(answered, 50);
+  EXPECT_EQ(StoredSweeps(), 50);
+  EXPECT_EQ(std::filesystem::file_size(Path() + "-wal"), 0u);
+  EXPECT_EQ(writer
+                .Append(
+                    Sweep("late"), [](const auto&) {}, Journal::Urgency::kBounded)
+                .code(),
+            absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace pelab::store

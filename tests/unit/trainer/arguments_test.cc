@@ -1,0 +1,88 @@
+#include "worker/trainer/protocol/arguments.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pelab::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Refusal(const std::vector<std::string>& words) {
+  try {
+    ParseArguments(words);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Arguments, RunReadsEveryOption) {
+  const Arguments arguments = ParseArguments(
+      {"run", "--spec", "a.json", "--workdir=w", "--device", "cuda:3", "--threads", "2", "--resume",
+       "--max-start-epoch", "7", "--checkpoint-seconds", "0.5", "--parent-fd", "9"});
+  EXPECT_EQ(arguments.command, Command::kRun);
+  EXPECT_EQ(arguments.spec, "a.json");
+  EXPECT_EQ(arguments.workdir, "w");
+  EXPECT_EQ(arguments.device, "cuda:3");
+  EXPECT_EQ(arguments.threads, 2);
+  EXPECT_TRUE(arguments.resume);
+  EXPECT_EQ(arguments.max_start_epoch, 7);
+  EXPECT_EQ(arguments.checkpoint_seconds, 0.5);
+  EXPECT_EQ(arguments.parent_fd, 9);
+}
+
+TEST(Arguments, DefaultsAreThoseOfTheHelp) {
+  const Arguments arguments = ParseArguments({"run", "--spec", "a", "--workdir", "w"});
+  EXPECT_EQ(arguments.device, "cpu");
+  EXPECT_EQ(arguments.threads, 1);
+  EXPECT_FALSE(arguments.resume);
+  EXPECT_EQ(arguments.max_start_epoch, -1);
+  EXPECT_EQ(arguments.checkpoint_seconds, 30);
+  EXPECT_EQ(arguments.parent_fd, -1);
+}
+
+TEST(Arguments, HelpNamesEveryOption) {
+  for (const char* option :
+       {"--spec", "--workdir", "--device", "--threads", "--resume", "--max-start-epoch",
+        "--checkpoint-seconds", "--parent-fd", "--out", "capabilities", "75"}) {
+    EXPECT_THAT(std::string(HelpText()), HasSubstr(option));
+  }
+  EXPECT_EQ(ParseArguments({"--help"}).command, Command::kHelp);
+  EXPECT_EQ(ParseArguments({"run", "--help"}).command, Command::kHelp);
+  EXPECT_EQ(ParseArguments({"--version"}).command, Command::kVersion);
+}
+
+TEST(Arguments, WrongUseIsRefusedWithWhatIsAllowed) {
+  const std::vector<std::string> run = {"run", "--spec", "a", "--workdir", "w"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = run;
+    words.insert(words.end(), more.begin(), more.end());
+    return Refusal(words);
+  };
+  EXPECT_EQ(with({}), "");
+  EXPECT_THAT(Refusal({}), HasSubstr("a command is missing"));
+  EXPECT_THAT(Refusal({"train"}), HasSubstr("unknown command \"train\"; known: run"));
+  EXPECT_THAT(Refusal({"run", "--workdir", "w"}), HasSubstr("--spec FILE is missing"));
+  EXPECT_THAT(Refusal({"run", "--spec", "a"}), HasSubstr("--workdir DIR is missing"));
+  EXPECT_THAT(Refusal({"dataset", "--spec", "a"}), HasSubstr("--out FILE is missing"));
+  EXPECT_THAT(with({"--bogus", "1"}), HasSubstr("unknown option \"--bogus\" of run"));
+  EXPECT_THAT(with({"--threads"}), HasSubstr("--threads needs a value"));
+  EXPECT_THAT(Refusal({"capabilities", "--spec", "a"}), HasSubstr("unknown option \"--spec\""));
+  for (const char* threads : {"0", "-1", "1.5", "1025", "two", "", "1x", "99999999999999999999"}) {
+    EXPECT_THAT(with({"--threads", threads}), HasSubstr("an integer from 1 to 1024")) << threads;
+  }
+  for (const char* device : {"gpu", "cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:128", "CPU", ""}) {
+    EXPECT_THAT(with({"--device", device}), HasSubstr("allowed")) << device;
+  }
+  for (const char* seconds : {"-1", "inf", "nan", "1s", ""}) {
+    EXPECT_THAT(with({"--checkpoint-seconds", seconds}), HasSubstr("a number of seconds from 0"))
+        << seconds;
+  }
+  EXPECT_THAT(with({"--max-start-epoch", "-1"}), HasSubstr("allowed"));
+  EXPECT_THAT(with({"--parent-fd", "-1"}), HasSubstr("allowed"));
+  EXPECT_THAT(with({"--spec="}), HasSubstr("allowed: a path"));
+}
+
+}  // namespace
+}  // namespace pelab::trainer

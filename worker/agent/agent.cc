@@ -1,0 +1,150 @@
+#include "worker/agent/agent.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/clock.h"
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+#include "worker/agent/capabilities.h"
+#include "worker/agent/devices.h"
+#include "worker/agent/fleet_client.h"
+#include "worker/agent/nvml.h"
+#include "worker/agent/session_runner.h"
+#include "worker/agent/supervisor.h"
+#include "worker/agent/work_dir.h"
+
+namespace pelab::agent {
+namespace {
+
+constexpr absl::Duration kTrainerGrace = absl::Seconds(1);
+constexpr absl::Duration kFarewellPatience = absl::Seconds(3);
+constexpr absl::Duration kLastResort = absl::Milliseconds(4500);
+
+// Ends the process where shutting down takes too long. Trainers then end by themselves: their pipe
+// closes.
+class LastResort {
+ public:
+  explicit LastResort(ShutdownSignal* shutdown)
+      : thread_([this, shutdown] {
+          // Waits on both, in slices: the signal has no way to be told that the daemon has ended
+          // without it.
+          while (!over_.HasBeenNotified()) {
+            if (!shutdown->WaitFor(absl::Milliseconds(100))) continue;
+            if (over_.WaitFor(kLastResort)) return;
+            spdlog::error("shutting down took too long; ending at once");
+            _exit(1);
+          }
+        }) {}
+  ~LastResort() {
+    over_.Notify();
+    thread_.join();
+  }
+  LastResort(const LastResort&) = delete;
+  LastResort& operator=(const LastResort&) = delete;
+
+ private:
+  Notification over_;
+  std::thread thread_;
+};
+
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+std::vector<GpuInfo> FindGpus(const Capabilities& capabilities) {
+  absl::StatusOr<std::unique_ptr<Nvml>> nvml = LoadNvml();
+  if (!nvml.ok()) {
+    spdlog::debug("no GPUs: {}", std::string(nvml.status().message()));
+    return {};
+  }
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  absl::StatusOr<std::vector<GpuInfo>> gpus =
+      VisibleGpus(**nvml, visible == nullptr ? std::nullopt : std::optional<std::string>(visible));
+  if (!gpus.ok()) {
+    spdlog::warn("no GPUs: {}", std::string(gpus.status().message()));
+    return {};
+  }
+  if (!gpus->empty() && !capabilities.cuda) {
+    spdlog::warn("this host has {} GPUs, but its trainer is built for the CPU only; using the CPU",
+                 gpus->size());
+    return {};
+  }
+  return *std::move(gpus);
+}
+
+WorkerIdentity MakeIdentity(const WorkDir& work_dir, const Capabilities& capabilities,
+                            const std::vector<SlotPlan>& plans) {
+  WorkerIdentity identity = {
+      work_dir.worker_id(), HostName(), PELAB_VERSION, capabilities.json, {}};
+  for (const SlotPlan& plan : plans) identity.slots.push_back(plan.slot);
+  return identity;
+}
+
+void LogStart(const AgentOptions& options, const WorkerIdentity& identity) {
+  spdlog::info("worker {} on {}: {} slots ({}), coordinator {}, work directory {}",
+               identity.worker_id, identity.host, identity.slots.size(),
+               identity.slots[0].device_kind(), options.server.ToString(), options.work_dir);
+}
+
+}  // namespace
+
+absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
+  const LastResort last_resort(&shutdown);
+  PELAB_ASSIGN_OR_RETURN(const std::unique_ptr<FleetClient> client,
+                         MakeFleetClient(options.server, options.security));
+  PELAB_ASSIGN_OR_RETURN(const std::string trainer, FindTrainer(options.trainer));
+  PELAB_ASSIGN_OR_RETURN(const WorkDir work_dir, WorkDir::Open(options.work_dir));
+  PELAB_ASSIGN_OR_RETURN(const Capabilities capabilities, ReadCapabilities(trainer));
+  const std::vector<SlotPlan> plans =
+      PlanSlots(FindGpus(capabilities), options.slots, UsableCores(), HostMemoryBytes());
+  const SystemClock& clock = SystemClock::Instance();
+  const WorkerIdentity identity = MakeIdentity(work_dir, capabilities, plans);
+  LogStart(options, identity);
+
+  SpoolQuota quota(options.spool_quota_bytes);
+  Reservations reservations;
+  // Attempts notify the runner, which is made after them and needs them.
+  SessionRunner* runner_for_notify = nullptr;
+  AttemptContext context;
+  context.work_dir = &work_dir;
+  context.quota = &quota;
+  context.reservations = &reservations;
+  context.uploader = client.get();
+  context.clock = &clock;
+  context.trainer = trainer;
+  context.threads = options.slots.threads_per_slot;
+  context.notify = [&runner_for_notify] { runner_for_notify->Notify(); };
+  PELAB_ASSIGN_OR_RETURN(std::unique_ptr<Supervisor> supervisor,
+                         Supervisor::Create(context, plans));
+  Session session(identity, supervisor.get(), &clock);
+  SessionRunner runner(client.get(), &session, &clock, options.server.ToString());
+  runner_for_notify = &runner;
+
+  supervisor->Recover();
+  shutdown.OnRequest([&](absl::string_view reason, int count) {
+    if (count == 1) spdlog::info("{}: stopping", std::string(reason));
+    runner.BeginShutdown([&] { supervisor->Shutdown(kTrainerGrace); },
+                         [&] { return supervisor->AllEnded(); }, kFarewellPatience);
+  });
+  const absl::Status status = runner.Run();
+  shutdown.OnRequest(nullptr);
+  supervisor.reset();  // its attempts notify the runner until they have ended
+  if (!status.ok())
+    return Annotate(status, absl::StrCat("the coordinator at ", options.server.ToString(),
+                                         " refuses this worker"));
+  spdlog::info("stopped");
+  return absl::OkStatus();
+}
+
+}  // namespace pelab::agent

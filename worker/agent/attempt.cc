@@ -1,0 +1,269 @@
+#include "worker/agent/attempt.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
+#include "core/base/ids.h"
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+#include "core/rpc/backoff.h"
+
+namespace pelab::agent {
+namespace {
+
+constexpr int kTrainerParentFd = 3;
+
+std::vector<std::string> TrainerArguments(const AttemptContext& context,
+                                          const v1::Assignment& assignment, const SlotPlan& plan,
+                                          const std::string& job_dir) {
+  return {context.trainer,
+          "run",
+          "--spec",
+          absl::StrCat(context.work_dir->AttemptDir(assignment.attempt_id()), "/job.json"),
+          "--workdir",
+          job_dir,
+          "--device",
+          plan.trainer_device,
+          "--threads",
+          absl::StrCat(context.threads),
+          "--parent-fd",
+          absl::StrCat(kTrainerParentFd),
+          "--resume",
+          "--max-start-epoch",
+          absl::StrCat(assignment.max_start_epoch())};
+}
+
+}  // namespace
+
+Attempt::Attempt(const AttemptContext* context, v1::Assignment assignment,
+                 std::unique_ptr<Spool> spool)
+    : context_(context),
+      assignment_(std::move(assignment)),
+      spool_(std::move(spool)),
+      log_(absl::StrCat(context->work_dir->AttemptDir(assignment_.attempt_id()), "/log")) {}
+
+Attempt::~Attempt() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Attempt::StartTraining(std::optional<SlotPlan> plan) {
+  slot_ = plan.has_value() ? plan->slot.slot() : -1;
+  ended_ = false;
+  thread_ = std::thread([this, plan = std::move(plan)] {
+    RunTraining(plan);
+    End();
+  });
+}
+
+void Attempt::StartUpload(DoneLine done) {
+  ended_ = false;
+  thread_ = std::thread([this, done = std::move(done)] {
+    RunUpload(done);
+    End();
+  });
+}
+
+void Attempt::FinishInterrupted() {
+  Finish(InterruptedByDaemon());
+  End();
+}
+
+void Attempt::End() {
+  slot_ = -1;
+  ended_ = true;
+  context_->notify();
+}
+
+void Attempt::Stop(StopReason reason, absl::Duration grace) {
+  StopReason current = stop_reason();
+  while (current < reason && !stop_reason_.compare_exchange_weak(current, reason)) {
+  }
+  {
+    MutexLock lock(&mutex_);
+    grace_ = std::min(grace_, grace);
+    if (process_ != nullptr) process_->Stop(grace_);
+  }
+  context_->reservations->Poke();
+}
+
+bool Attempt::WaitForStop(absl::Duration timeout) {
+  MutexLock lock(&mutex_);
+  const auto stopped = [this] { return stop_reason() != StopReason::kNone; };
+  return mutex_.AwaitFor(stopped, timeout);
+}
+
+void Attempt::RunTraining(const std::optional<SlotPlan>& plan) {
+  const absl::StatusOr<std::string> job_dir = context_->work_dir->JobDir(assignment_);
+  if (!job_dir.ok() || !plan.has_value()) {
+    const std::string why = job_dir.ok()
+                                ? absl::StrCat("this worker has no slot ", assignment_.slot())
+                                : std::string(job_dir.status().message());
+    Finish(Failed(v1::ERROR_KIND_INTERNAL, why));
+    return;
+  }
+  const int slot = plan->slot.slot();
+  const auto stopped = [this] { return stop_reason() != StopReason::kNone; };
+  if (!context_->reservations->Acquire(slot, *job_dir, stopped)) {
+    Finish(TrainerTrace(assignment_)
+               .Conclude({.signaled = true, .code = 15}, stop_reason(), absl::OkStatus(), "", 0));
+    return;
+  }
+  std::optional<DoneLine> done;
+  v1::Finished finished = TrainOn(*plan, *job_dir, &done);
+  const bool upload = finished.outcome() == v1::ATTEMPT_OUTCOME_SUCCEEDED && done.has_value() &&
+                      !done->weights_file.empty();
+  if (!upload || Upload(*done)) Finish(std::move(finished));
+  context_->reservations->Release(slot, *job_dir);
+}
+
+absl::StatusOr<std::unique_ptr<TrainerProcess>> Attempt::StartTrainer(const SlotPlan& plan,
+                                                                      const std::string& job_dir) {
+  PELAB_RETURN_IF_ERROR(CreateDirectories(job_dir));
+  SpawnOptions options;
+  options.argv = TrainerArguments(*context_, assignment_, plan, job_dir);
+  options.env = {{"CUDA_VISIBLE_DEVICES", plan.cuda_visible_devices},
+                 {"OMP_NUM_THREADS", absl::StrCat(context_->threads)}};
+  options.working_dir = job_dir;
+  options.fds = {{context_->parent_fd, kTrainerParentFd}};
+  return TrainerProcess::Start(std::move(options));
+}
+
+v1::Finished Attempt::TrainOn(const SlotPlan& plan, const std::string& job_dir,
+                              std::optional<DoneLine>* done) {
+  const absl::Duration started_at = context_->clock->Monotonic();
+  absl::StatusOr<std::unique_ptr<TrainerProcess>> process = StartTrainer(plan, job_dir);
+  if (!process.ok()) {
+    return Failed(v1::ERROR_KIND_IO,
+                  {process.status().message().data(), process.status().message().size()});
+  }
+  spdlog::info("attempt {}: {} on {}, trainer {}", assignment_.attempt_id(), assignment_.label(),
+               plan.slot.device(), (*process)->pid());
+  {
+    MutexLock lock(&mutex_);
+    process_ = process->get();
+    if (stop_reason() != StopReason::kNone) process_->Stop(grace_);
+  }
+  TrainerTrace trace(assignment_);
+  OutputHandler handler;
+  handler.on_line = [&](absl::string_view line) { return OnLine(line, job_dir, &trace); };
+  handler.on_stderr = [this](absl::string_view bytes) {
+    log_.Append(bytes);
+    context_->notify();
+  };
+  handler.wants_output = [this] { return !context_->quota->full(); };
+  absl::Status output;
+  const ExitStatus exit = (*process)->Run(handler, &output);
+  {
+    MutexLock lock(&mutex_);
+    process_ = nullptr;
+  }
+  *done = trace.done();
+  const double seconds = absl::ToDoubleSeconds(context_->clock->Monotonic() - started_at);
+  return trace.Conclude(exit, stop_reason(), output, log_.Tail(), seconds);
+}
+
+absl::Status Attempt::OnLine(absl::string_view line, const std::string& job_dir,
+                             TrainerTrace* trace) {
+  PELAB_ASSIGN_OR_RETURN(TrainerLine parsed, ParseTrainerLine(line, JobName(assignment_), job_dir));
+  PELAB_ASSIGN_OR_RETURN(std::optional<v1::Event> event, trace->Accept(std::move(parsed)));
+  if (event.has_value()) return Spooled(*std::move(event));
+  if (!trace->done().has_value() || trace->done()->weights_file.empty()) return absl::OkStatus();
+  return context_->work_dir->SaveUpload(assignment_.attempt_id(), *trace->done());
+}
+
+absl::Status Attempt::Spooled(v1::Event event) {
+  event.set_attempt_id(assignment_.attempt_id());
+  event.set_token(assignment_.token());
+  event.set_time_ms(absl::ToUnixMillis(context_->clock->Wall()));
+  PELAB_RETURN_IF_ERROR(spool_->Append(std::move(event)));
+  context_->notify();
+  return absl::OkStatus();
+}
+
+void Attempt::RunUpload(const DoneLine& done) {
+  if (!Upload(done)) return;
+  v1::Finished finished;
+  finished.set_outcome(v1::ATTEMPT_OUTCOME_SUCCEEDED);
+  finished.set_wall_seconds(done.wall_seconds);
+  Finish(std::move(finished));
+}
+
+bool Attempt::Upload(const DoneLine& done) {
+  const absl::StatusOr<std::string> job_dir = context_->work_dir->JobDir(assignment_);
+  const ArtifactFile file = {absl::StrCat(job_dir.value_or("."), "/", done.weights_file),
+                             done.sha256, done.bytes, assignment_.attempt_id(),
+                             assignment_.token()};
+  // A drain leaves time for what is done already; a shutdown leaves it to the next daemon.
+  const auto give_up = [this] {
+    return stop_reason() != StopReason::kNone && stop_reason() != StopReason::kPreempt;
+  };
+  rpc::Backoff backoff(absl::Milliseconds(100), context_->retry_cap, RandomUnit);
+  while (!give_up()) {
+    const absl::Status status = context_->uploader->Put(file, give_up);
+    if (status.ok()) {
+      v1::Event event;
+      event.mutable_artifact()->set_name(
+          std::filesystem::path(done.weights_file).filename().string());
+      event.mutable_artifact()->set_sha256(done.sha256);
+      event.mutable_artifact()->set_bytes(done.bytes);
+      if (const absl::Status spooled = Spooled(std::move(event)); !spooled.ok())
+        GiveUpUpload(done, spooled);
+      return true;
+    }
+    if (give_up()) break;
+    if (!IsWorthRetrying(status)) {
+      GiveUpUpload(done, status);
+      return true;
+    }
+    spdlog::debug("attempt {}: cannot upload weights yet: {}", assignment_.attempt_id(),
+                  std::string(status.message()));
+    const absl::Duration pause = backoff.Next();
+    if (stop_reason() == StopReason::kNone) {
+      WaitForStop(pause);
+    } else {
+      MutexLock lock(&mutex_);  // draining: only a further reason ends the pause
+      mutex_.AwaitFor(give_up, pause);
+    }
+  }
+  return stop_reason() != StopReason::kShutdown;
+}
+
+void Attempt::GiveUpUpload(const DoneLine& done, const absl::Status& status) {
+  const absl::StatusOr<std::string> kept = context_->work_dir->Keep(assignment_, done.weights_file);
+  Note(absl::StrCat("the weights could not be uploaded: ", status.message(), "; ",
+                    kept.ok() ? absl::StrCat("they are kept on this host in ", *kept)
+                              : std::string(kept.status().message())));
+}
+
+void Attempt::Finish(v1::Finished finished) {
+  if (stop_reason() == StopReason::kCancel && finished.outcome() != v1::ATTEMPT_OUTCOME_CANCELLED) {
+    finished = v1::Finished();
+    finished.set_outcome(v1::ATTEMPT_OUTCOME_CANCELLED);
+  }
+  if (stop_reason() == StopReason::kSupersede) return;
+  if (finished.outcome() == v1::ATTEMPT_OUTCOME_FAILED) Note(finished.error());
+  v1::Event event;
+  *event.mutable_finished() = std::move(finished);
+  while (true) {
+    const absl::Status status = Spooled(event);
+    if (status.ok()) return;
+    spdlog::error("attempt {}: cannot record how it ended: {}; trying again",
+                  assignment_.attempt_id(), std::string(status.message()));
+    // A full disk: until there is room the coordinator must not think that the slot is free.
+    // Whoever ends this daemon or this attempt ends the wait too; the lease does the rest.
+    if (WaitForStop(absl::Seconds(1))) return;
+  }
+}
+
+void Attempt::Note(const std::string& text) {
+  spdlog::warn("attempt {} ({}): {}", assignment_.attempt_id(), assignment_.label(), text);
+  log_.Append(absl::StrCat("pelab-worker: ", text, "\n"));
+  context_->notify();
+}
+
+}  // namespace pelab::agent

@@ -1,0 +1,99 @@
+// One attempt on this host: its trainer, from assignment to the Finished event in its spool.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/base/clock.h"
+#include "core/base/mutex.h"
+#include "worker/agent/artifact_uploader.h"
+#include "worker/agent/attempt_log.h"
+#include "worker/agent/devices.h"
+#include "worker/agent/reservations.h"
+#include "worker/agent/spool.h"
+#include "worker/agent/trainer_process.h"
+#include "worker/agent/trainer_trace.h"
+#include "worker/agent/work_dir.h"
+
+namespace pelab::agent {
+
+// What the attempts of a daemon share; outlives them.
+struct AttemptContext {
+  const WorkDir* work_dir = nullptr;
+  SpoolQuota* quota = nullptr;
+  Reservations* reservations = nullptr;
+  ArtifactUploader* uploader = nullptr;
+  const Clock* clock = nullptr;
+  std::string trainer;  // absolute path
+  int threads = 1;
+  int parent_fd = -1;  // read end of a pipe that only this daemon holds open
+  std::function<void()>
+      notify;  // there is something to send, or the attempt has ended; from any thread
+  absl::Duration retry_cap = absl::Seconds(5);  // between tries to upload
+};
+
+// Thread-safe. Its thread runs from one of the Start functions until ended(); the destructor waits
+// for it. At most one of the three functions that begin is called, once.
+class Attempt {
+ public:
+  Attempt(const AttemptContext* context, v1::Assignment assignment, std::unique_ptr<Spool> spool);
+  ~Attempt();
+
+  // Trains. nullopt: this worker has no such slot, which fails the attempt.
+  void StartTraining(std::optional<SlotPlan> plan);
+  // Training is done and its weights are here: uploads them and finishes.
+  void StartUpload(DoneLine done);
+  // It was left unfinished by an earlier daemon.
+  void FinishInterrupted();
+
+  // Ends the trainer with SIGTERM, then SIGKILL after `grace`. Returns at once.
+  void Stop(StopReason reason, absl::Duration grace);
+
+  const v1::Assignment& assignment() const { return assignment_; }
+  Spool& spool() { return *spool_; }
+  AttemptLog& log() { return log_; }
+  // It has no thread, or that has nothing left to do.
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+  // The slot that its trainer uses; -1 once that has ended.
+  int slot() const { return slot_.load(std::memory_order_acquire); }
+
+ private:
+  void RunTraining(const std::optional<SlotPlan>& plan);
+  absl::StatusOr<std::unique_ptr<TrainerProcess>> StartTrainer(const SlotPlan& plan,
+                                                               const std::string& job_dir);
+  v1::Finished TrainOn(const SlotPlan& plan, const std::string& job_dir,
+                       std::optional<DoneLine>* done);
+  absl::Status OnLine(absl::string_view line, const std::string& job_dir, TrainerTrace* trace);
+  // False: the daemon ends before the upload has; the next one goes on with it.
+  bool Upload(const DoneLine& done);
+  void RunUpload(const DoneLine& done);
+  void GiveUpUpload(const DoneLine& done, const absl::Status& status);
+  void Finish(v1::Finished finished);
+  absl::Status Spooled(v1::Event event);
+  void Note(const std::string& text);
+  void End();
+  StopReason stop_reason() const { return stop_reason_.load(std::memory_order_acquire); }
+  bool WaitForStop(absl::Duration timeout);
+
+  const AttemptContext* const context_;
+  const v1::Assignment assignment_;
+  const std::unique_ptr<Spool> spool_;
+  AttemptLog log_;
+  std::atomic<bool> ended_{true};
+  std::atomic<int> slot_{-1};
+  std::atomic<StopReason> stop_reason_{StopReason::kNone};
+  Mutex mutex_;
+  TrainerProcess* process_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  absl::Duration grace_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
+  std::thread thread_;
+};
+
+}  // namespace pelab::agent

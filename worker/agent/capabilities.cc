@@ -1,0 +1,116 @@
+#include "worker/agent/capabilities.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/mutex.h"
+#include "core/base/process.h"
+#include "core/base/status.h"
+#include "worker/agent/trainer_process.h"
+
+namespace pelab::agent {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxOutputBytes = 256 << 10;  // it travels in the worker's first message
+constexpr std::size_t kStderrTail = 600;
+
+// Everything that a short-lived program prints.
+struct Output {
+  ExitStatus status;
+  std::string out;
+  std::string err;  // its end
+  bool timed_out = false;
+  absl::Status malformed;
+};
+
+absl::StatusOr<Output> RunToEnd(SpawnOptions options, absl::Duration timeout) {
+  PELAB_ASSIGN_OR_RETURN(std::unique_ptr<TrainerProcess> process,
+                         TrainerProcess::Start(std::move(options)));
+  Output output;
+  OutputHandler handler;
+  handler.on_line = [&](absl::string_view line) {
+    if (output.out.size() + line.size() > kMaxOutputBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("it printed more than ", kMaxOutputBytes, " bytes"));
+    }
+    absl::StrAppend(&output.out, line, "\n");
+    return absl::OkStatus();
+  };
+  handler.on_stderr = [&](absl::string_view bytes) {
+    absl::StrAppend(&output.err, bytes);
+    if (output.err.size() > kStderrTail) output.err.erase(0, output.err.size() - kStderrTail);
+  };
+  Notification ended;
+  std::thread watchdog([&] {
+    if (ended.WaitFor(timeout)) return;
+    output.timed_out = true;
+    process->Stop(absl::ZeroDuration());
+  });
+  output.status = process->Run(handler, &output.malformed);
+  ended.Notify();
+  watchdog.join();
+  return output;
+}
+
+// False only where it lists its devices and none of them is a GPU: older trainers say nothing.
+bool SeesCuda(const Json& object) {
+  const auto devices = object.find("devices");
+  if (devices == object.end() || !devices->is_array()) return true;
+  return std::any_of(devices->begin(), devices->end(), [](const Json& device) {
+    if (device.is_string()) return absl::StartsWith(device.get<std::string>(), "cuda");
+    return device.is_object() && absl::StrContains(device.dump(), "cuda");
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindTrainer(const std::string& given) {
+  if (given.empty()) {
+    absl::StatusOr<std::string> found = FindProgram("pelab-trainer");
+    if (!found.ok()) return Annotate(found.status(), "--trainer is not given");
+    return found;
+  }
+  if (access(given.c_str(), X_OK) != 0)
+    return ErrnoStatus(errno, absl::StrCat("cannot run --trainer ", given));
+  std::error_code error;
+  const std::string absolute =
+      std::filesystem::absolute(given, error).string();  // trainers start in other directories
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot run --trainer ", given));
+  return absolute;
+}
+
+absl::StatusOr<Capabilities> ReadCapabilities(const std::string& trainer, absl::Duration timeout) {
+  SpawnOptions options;
+  options.argv = {trainer, "capabilities"};
+  const std::string what = absl::StrCat("\"", trainer, " capabilities\"");
+  PELAB_ASSIGN_OR_RETURN(const Output output, RunToEnd(std::move(options), timeout));
+  if (output.timed_out) {
+    return absl::DeadlineExceededError(
+        absl::StrCat(what, " did not end within ", absl::FormatDuration(timeout)));
+  }
+  if (!output.malformed.ok()) return Annotate(output.malformed, what);
+  if (!output.status.ok()) {
+    const absl::string_view err = absl::StripAsciiWhitespace(output.err);
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, " ", output.status.ToString(), err.empty() ? "" : ": ", err));
+  }
+  const Json object = Json::parse(output.out, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        what, " printed no JSON object but \"",
+        absl::StripAsciiWhitespace(output.out.substr(0, 200)), "\"; is it a pelab-trainer?"));
+  }
+  return Capabilities{object.dump(), SeesCuda(object)};
+}
+
+}  // namespace pelab::agent

@@ -1,0 +1,36 @@
+// pelab-worker: the daemon on each host that trains.
+#include <spdlog/spdlog.h>
+
+#include <iostream>
+#include <string>
+
+#include "core/base/logging.h"
+#include "core/base/shutdown.h"
+#include "worker/agent/agent.h"
+#include "worker/agent/options.h"
+
+namespace {
+
+int Complain(const absl::Status& status, int exit_code) {
+  std::cerr << "pelab-worker: " << status.message() << "\n";
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const pelab::agent::CommandLine line = pelab::agent::ParseCommandLine(argc, argv);
+  if (!line.go_on) return line.exit_code;
+  if (const absl::Status status = pelab::SetUpLogging("pelab-worker", line.options.logging);
+      !status.ok()) {
+    return Complain(status, 2);
+  }
+  pelab::ShutdownSignal shutdown;
+  if (line.options.parent_fd >= 0) {
+    if (const absl::Status status = shutdown.WatchParent(line.options.parent_fd); !status.ok()) {
+      return Complain(status, 2);
+    }
+  }
+  const absl::Status status = pelab::agent::RunAgent(line.options, shutdown);
+  return status.ok() ? 0 : Complain(status, absl::IsInvalidArgument(status) ? 2 : 1);
+}

@@ -1,0 +1,123 @@
+#include "worker/agent/nvml.h"
+
+#include <dlfcn.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+
+namespace pelab::agent {
+namespace {
+
+// Declarations as in nvml.h of the NVML API reference; its functions keep these signatures over
+// driver versions.
+using NvmlReturn = int;
+using NvmlHandle = void*;
+struct NvmlMemory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+constexpr unsigned kTextBytes =
+    96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, NVML_DEVICE_NAME_V2_BUFFER_SIZE
+
+struct Functions {
+  NvmlReturn (*init)() = nullptr;
+  NvmlReturn (*shutdown)() = nullptr;
+  const char* (*error_string)(NvmlReturn) = nullptr;
+  NvmlReturn (*count)(unsigned*) = nullptr;
+  NvmlReturn (*handle_by_index)(unsigned, NvmlHandle*) = nullptr;
+  NvmlReturn (*handle_by_uuid)(const char*, NvmlHandle*) = nullptr;
+  NvmlReturn (*uuid)(NvmlHandle, char*, unsigned) = nullptr;
+  NvmlReturn (*name)(NvmlHandle, char*, unsigned) = nullptr;
+  NvmlReturn (*memory)(NvmlHandle, NvmlMemory*) = nullptr;
+};
+
+template <typename Function>
+bool Load(void* library, const char* name, Function* function) {
+  *function = reinterpret_cast<Function>(dlsym(library, name));
+  return *function != nullptr;
+}
+
+bool LoadAll(void* library, Functions* functions) {
+  return Load(library, "nvmlInit_v2", &functions->init) &&
+         Load(library, "nvmlShutdown", &functions->shutdown) &&
+         Load(library, "nvmlErrorString", &functions->error_string) &&
+         Load(library, "nvmlDeviceGetCount_v2", &functions->count) &&
+         Load(library, "nvmlDeviceGetHandleByIndex_v2", &functions->handle_by_index) &&
+         Load(library, "nvmlDeviceGetHandleByUUID", &functions->handle_by_uuid) &&
+         Load(library, "nvmlDeviceGetUUID", &functions->uuid) &&
+         Load(library, "nvmlDeviceGetName", &functions->name) &&
+         Load(library, "nvmlDeviceGetMemoryInfo", &functions->memory);
+}
+
+class LoadedNvml final : public Nvml {
+ public:
+  LoadedNvml(void* library, const Functions& functions)
+      : library_(library), functions_(functions) {}
+  ~LoadedNvml() override {
+    functions_.shutdown();
+    dlclose(library_);
+  }
+
+  absl::StatusOr<int> Count() override {
+    unsigned count = 0;
+    PELAB_RETURN_IF_ERROR(Check(functions_.count(&count), "cannot count GPUs"));
+    return static_cast<int>(count);
+  }
+  absl::StatusOr<GpuInfo> Device(int index) override {
+    NvmlHandle handle = nullptr;
+    PELAB_RETURN_IF_ERROR(Check(functions_.handle_by_index(static_cast<unsigned>(index), &handle),
+                                absl::StrCat("cannot open GPU ", index)));
+    return Describe(handle);
+  }
+  absl::StatusOr<GpuInfo> DeviceByUuid(const std::string& uuid) override {
+    NvmlHandle handle = nullptr;
+    if (functions_.handle_by_uuid(uuid.c_str(), &handle) != 0) {
+      return absl::NotFoundError(absl::StrCat("no GPU has the UUID ", uuid));
+    }
+    return Describe(handle);
+  }
+
+ private:
+  absl::Status Check(NvmlReturn code, const std::string& what) const {
+    if (code == 0) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat(what, ": ", functions_.error_string(code)));
+  }
+  absl::StatusOr<GpuInfo> Describe(NvmlHandle handle) const {
+    char uuid[kTextBytes] = {};
+    char name[kTextBytes] = {};
+    NvmlMemory memory{};
+    PELAB_RETURN_IF_ERROR(
+        Check(functions_.uuid(handle, uuid, kTextBytes), "cannot read a GPU's UUID"));
+    PELAB_RETURN_IF_ERROR(
+        Check(functions_.name(handle, name, kTextBytes), "cannot read a GPU's name"));
+    // Some integrated devices do not say how much memory they have.
+    if (functions_.memory(handle, &memory) != 0) memory.total = 0;
+    return GpuInfo{uuid, name, memory.total};
+  }
+
+  void* const library_;
+  const Functions functions_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Nvml>> LoadNvml(const std::string& library) {
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return absl::NotFoundError(absl::StrCat("there is no ", library));
+  Functions functions;
+  if (!LoadAll(handle, &functions)) {
+    dlclose(handle);
+    return absl::NotFoundError(absl::StrCat(library, " lacks a function that this program needs"));
+  }
+  if (const NvmlReturn code = functions.init(); code != 0) {
+    const std::string reason = functions.error_string(code);
+    dlclose(handle);
+    return absl::NotFoundError(absl::StrCat("the NVIDIA driver does not answer: ", reason));
+  }
+  return std::unique_ptr<Nvml>(new LoadedNvml(handle, functions));
+}
+
+}  // namespace pelab::agent

@@ -1,0 +1,100 @@
+#include "worker/agent/options.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "core/base/duration.h"
+#include "core/rpc/cli_options.h"
+
+namespace pelab::agent {
+namespace {
+
+constexpr int kUsageExitCode = 2;
+
+constexpr char kFooter[] = R"(
+The work directory holds the worker's identity, the events that the coordinator has not acknowledged, and the
+checkpoints of its jobs; keep it over restarts. One worker a directory.
+
+SIGTERM and Ctrl-C stop the trainers with their checkpoints kept; their jobs are queued again at once.
+
+Examples:
+  pelab-worker --server unix:/tmp/pelab.sock --cpu-slots 2
+  pelab-worker --server gpu-head:7077 --token-file token --tls-ca ca.pem --workdir /scratch/$USER/pelab
+  CUDA_VISIBLE_DEVICES=0,1 pelab-worker --server localhost:7077 --slots-per-device 2 --threads-per-slot 4
+)";
+
+// Flags as text, before they are checked.
+struct Raw {
+  std::string server;
+  std::string spool_quota = "1GiB";
+};
+
+void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
+  app.add_option("--server", raw->server, "The coordinator: unix:PATH or HOST:PORT")
+      ->envname("PELAB_SERVER")
+      ->type_name("ADDR")
+      ->required();
+  app.add_option("--workdir", options->work_dir, "Work directory, made when missing")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_option("--slots-per-device", options->slots.slots_per_device,
+                 "Jobs at a time on each GPU")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--cpu-slots", options->slots.cpu_slots,
+                 "Jobs at a time where there is no GPU (default: cores / threads per slot)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--threads-per-slot", options->slots.threads_per_slot,
+                 "CPU threads of each trainer")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--trainer", options->trainer,
+                 "The trainer (default: pelab-trainer beside this program, then in PATH)")
+      ->type_name("FILE");
+  app.add_option("--spool-quota", raw->spool_quota,
+                 "Disk space for events that are not acknowledged; trainers wait once it is used")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  app.add_option("--parent-fd", options->parent_fd,
+                 "End when this inherited pipe reaches end-of-file")
+      ->type_name("FD")
+      ->check(CLI::NonNegativeNumber);
+  rpc::AddClientSecurityFlags(app, &options->security);
+  rpc::AddLoggingFlags(app, &options->logging);
+}
+
+int Complain(const absl::Status& status) {
+  std::cerr << "pelab-worker: " << status.message() << "\n";
+  return kUsageExitCode;
+}
+
+}  // namespace
+
+CommandLine ParseCommandLine(int argc, char** argv) {
+  CommandLine line;
+  Raw raw;
+  CLI::App app("pelab-worker trains a coordinator's jobs on this host.", "pelab-worker");
+  app.set_version_flag("--version", "pelab-worker " PELAB_VERSION);
+  app.footer(kFooter);
+  AddFlags(app, &line.options, &raw);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    line.exit_code = app.exit(error) == 0 ? 0 : kUsageExitCode;
+    return line;
+  }
+  absl::StatusOr<rpc::Address> server = rpc::ParseAddress(raw.server);
+  absl::StatusOr<std::uint64_t> quota = ParseByteSize(raw.spool_quota, "--spool-quota");
+  for (const absl::Status& status : {server.status(), quota.status()}) {
+    if (!status.ok()) {
+      line.exit_code = Complain(status);
+      return line;
+    }
+  }
+  line.options.server = *std::move(server);
+  line.options.spool_quota_bytes = *quota;
+  line.go_on = true;
+  return line;
+}
+
+}  // namespace pelab::agent

@@ -1,0 +1,37 @@
+// The command line of pelab-worker.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/base/logging.h"
+#include "core/rpc/address.h"
+#include "core/rpc/credentials.h"
+#include "worker/agent/devices.h"
+
+namespace pelab::agent {
+
+struct AgentOptions {
+  rpc::Address server;
+  rpc::ClientSecurity security;
+  std::string work_dir = "./pelab-worker";
+  SlotOptions slots;
+  std::string trainer;  // "": the sibling, then PATH
+  std::uint64_t spool_quota_bytes = std::uint64_t{1} << 30;
+  int parent_fd = -1;
+  LogOptions logging;
+};
+
+// What main has to do: go on with `options`, or end with `exit_code` (help was printed, or an
+// error).
+struct CommandLine {
+  bool go_on = false;
+  int exit_code = 0;
+  AgentOptions options;
+};
+
+// Prints help, version and errors itself; errors end with exit code 2.
+CommandLine ParseCommandLine(int argc, char** argv);
+
+}  // namespace pelab::agent

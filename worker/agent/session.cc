@@ -1,0 +1,148 @@
+#include "worker/agent/session.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+
+namespace pelab::agent {
+namespace {
+
+constexpr std::size_t kMaxBatchBytes = 256 << 10;
+constexpr absl::Duration kDrainGrace = absl::Seconds(30);
+
+}  // namespace
+
+Session::Session(WorkerIdentity identity, AttemptHost* host, const Clock* clock)
+    : identity_(std::move(identity)), host_(host), clock_(clock) {}
+
+void Session::Connected() {
+  host_->Disconnected();
+  hello_due_ = true;
+  welcomed_ = false;
+  said_goodbye_ = false;
+  heartbeats_ = 0;
+  held_told_ = 0;
+  heard_at_ = clock_->Monotonic();
+}
+
+v1::WorkerMessage Session::MakeHello() {
+  v1::WorkerMessage message;
+  v1::Hello* hello = message.mutable_hello();
+  hello->set_protocol(kFleetProtocol);
+  hello->set_worker_id(identity_.worker_id);
+  hello->set_host(identity_.host);
+  hello->set_version(identity_.version);
+  hello->set_capabilities_json(identity_.capabilities_json);
+  for (const v1::Slot& slot : identity_.slots) *hello->add_slots() = slot;
+  for (v1::HeldAttempt& held : host_->Held()) *hello->add_held() = std::move(held);
+  return message;
+}
+
+absl::Status Session::Receive(const v1::CoordinatorMessage& message) {
+  heard_at_ = clock_->Monotonic();
+  if (message.has_welcome()) return ReceiveWelcome(message.welcome());
+  if (!welcomed_)
+    return absl::FailedPreconditionError("the coordinator sent something before its welcome");
+  if (message.has_assignment()) ReceiveAssignment(message.assignment());
+  if (message.has_stop()) host_->Stop(message.stop());
+  if (message.has_drain()) ReceiveDrain(message.drain());
+  for (const v1::Ack& ack : message.acks().acks()) host_->Acknowledge(ack);
+  return absl::OkStatus();
+}
+
+absl::Status Session::ReceiveWelcome(const v1::Welcome& welcome) {
+  if (welcomed_) return absl::FailedPreconditionError("the coordinator sent a second welcome");
+  if (welcome.protocol() != kFleetProtocol) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the coordinator (version ", welcome.coordinator_version(), ") speaks protocol ",
+        welcome.protocol(), "; this worker speaks ", kFleetProtocol));
+  }
+  if (welcome.heartbeat_ms() == 0 || welcome.lease_ms() <= welcome.heartbeat_ms()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the coordinator asks for a heartbeat every ", welcome.heartbeat_ms(),
+                     " ms within a lease of ", welcome.lease_ms(),
+                     " ms; allowed: above 0, and less than the lease"));
+  }
+  welcomed_ = true;
+  heartbeat_ = absl::Milliseconds(welcome.heartbeat_ms());
+  lease_ = absl::Milliseconds(welcome.lease_ms());
+  next_heartbeat_ = heard_at_ + heartbeat_;
+  host_->SetRetryCap(lease_ / 4);
+  for (const v1::HeldAnswer& answer : welcome.held()) host_->Answer(answer);
+  return absl::OkStatus();
+}
+
+void Session::ReceiveAssignment(const v1::Assignment& assignment) {
+  // One that crossed the request to drain, or the end of this daemon, ends as what it is, not as a
+  // failure.
+  if (draining_ || goodbye_) {
+    host_->Refuse(assignment);
+  } else {
+    host_->Start(assignment);
+  }
+}
+
+void Session::ReceiveDrain(const v1::Drain& drain) {
+  spdlog::info("draining: taking no more jobs, {}",
+               drain.mode() == v1::Drain::CHECKPOINT
+                   ? "stopping trainers with their checkpoints kept"
+                   : "letting trainers end");
+  draining_ = true;
+  if (drain.mode() == v1::Drain::CHECKPOINT) host_->Preempt(kDrainGrace);
+}
+
+// Also at once when this worker holds less than it said last: a slot that is free need not wait for
+// the next beat.
+bool Session::HeartbeatIsDue(v1::Heartbeat* heartbeat) {
+  std::vector<v1::HeldAttempt> held = host_->Held();
+  const absl::Duration now = clock_->Monotonic();
+  if (now < next_heartbeat_ && held.size() >= held_told_) {
+    held_told_ = held.size();
+    return false;
+  }
+  next_heartbeat_ = now + heartbeat_;
+  held_told_ = held.size();
+  heartbeat->set_sequence(++heartbeats_);
+  for (v1::HeldAttempt& attempt : held) *heartbeat->add_held() = std::move(attempt);
+  return true;
+}
+
+bool Session::Next(v1::WorkerMessage* message) {
+  message->Clear();
+  if (hello_due_) {
+    hello_due_ = false;
+    *message = MakeHello();
+    return true;
+  }
+  if (!welcomed_ || said_goodbye_) return false;
+  if (HeartbeatIsDue(message->mutable_heartbeat())) return true;
+  message->Clear();
+  if (host_->NextLog(message->mutable_log())) return true;
+  message->Clear();
+  if (host_->NextEvents(kMaxBatchBytes, message->mutable_events())) return true;
+  message->Clear();
+  if (goodbye_ && (goodbye_without_waiting_ || host_->Idle())) {
+    said_goodbye_ = true;
+    message->mutable_goodbye();
+    return true;
+  }
+  return false;
+}
+
+absl::Duration Session::NextTimer() const {
+  const absl::Duration silence = heard_at_ + lease_;
+  return welcomed_ ? std::min(silence, next_heartbeat_) : silence;
+}
+
+bool Session::Silent() const { return clock_->Monotonic() >= heard_at_ + lease_; }
+
+void Session::BeginGoodbye(bool without_waiting) {
+  goodbye_ = true;
+  goodbye_without_waiting_ = without_waiting;
+}
+
+}  // namespace pelab::agent

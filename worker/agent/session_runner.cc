@@ -1,0 +1,239 @@
+#include "worker/agent/session_runner.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/ids.h"
+#include "core/base/mutex.h"
+#include "core/rpc/backoff.h"
+
+namespace pelab::agent {
+namespace {
+
+constexpr std::size_t kMaxOutbox = 4;
+constexpr std::size_t kMaxInbox = 64;
+constexpr absl::Duration kFullPause = absl::Milliseconds(100);
+constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
+// How long the answer to Goodbye (the end of the stream) may take.
+constexpr absl::Duration kFarewell = absl::Milliseconds(300);
+
+// Errors that connecting again does not mend.
+bool IsFinal(const absl::Status& status) {
+  return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
+         absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status) ||
+         absl::IsInvalidArgument(status);
+}
+
+}  // namespace
+
+// A stream with a thread that reads it and one that writes it. All but the stream is guarded by the
+// runner's mutex.
+struct SessionRunner::Connection {
+  std::unique_ptr<FleetStream> stream;
+  std::deque<v1::CoordinatorMessage> inbox;
+  std::deque<v1::WorkerMessage> outbox;
+  bool reading = true;
+  bool writing = true;
+  bool close = false;      // the writer ends after what is in the outbox
+  bool abandoned = false;  // both end at once
+};
+
+SessionRunner::SessionRunner(FleetClient* client, Session* session, const Clock* clock,
+                             std::string address)
+    : client_(client), session_(session), clock_(clock), address_(std::move(address)) {}
+
+void SessionRunner::Notify() {
+  MutexLock lock(&mutex_);
+  notified_ = true;
+}
+
+void SessionRunner::BeginShutdown(std::function<void()> on_session_thread,
+                                  std::function<bool()> all_ended, absl::Duration patience) {
+  MutexLock lock(&mutex_);
+  if (shutdown_) return;
+  shutdown_ = true;
+  on_shutdown_ = std::move(on_session_thread);
+  all_ended_ = std::move(all_ended);
+  shutdown_deadline_ = absl::Now() + patience;
+  notified_ = true;
+}
+
+void SessionRunner::ObeyShutdown() {
+  if (shutting_down_) return;
+  std::function<void()> obey;
+  {
+    MutexLock lock(&mutex_);
+    if (!shutdown_) return;
+    obey = on_shutdown_;
+  }
+  shutting_down_ = true;
+  obey();
+  session_->BeginGoodbye(/*without_waiting=*/false);
+}
+
+bool SessionRunner::ShutdownDue() {
+  MutexLock lock(&mutex_);
+  return absl::Now() >= shutdown_deadline_;
+}
+
+// gRPC's own words for these say nothing to the reader of a log.
+std::string SessionRunner::Why(const absl::Status& status) const {
+  if (absl::IsCancelled(status) || status.ok()) return "the connection was closed";
+  if (absl::IsUnavailable(status) && !session_->welcomed()) return "nobody answers there";
+  return std::string(status.message());
+}
+
+void SessionRunner::ReportBroken(const absl::Status& status) {
+  if (!reported_away_) {
+    spdlog::warn("no session with the coordinator at {}: {}; trying again", address_, Why(status));
+    spdlog::debug("{}", status.ToString());
+  }
+  reported_away_ = true;
+}
+
+absl::Status SessionRunner::Run() {
+  rpc::Backoff backoff(kFirstPause, session_->lease() / 4, RandomUnit);
+  while (true) {
+    ObeyShutdown();
+    const absl::Status status = RunConnection();
+    if (session_->said_goodbye() || session_->drained()) return absl::OkStatus();
+    if (!ever_welcomed_ && IsFinal(status)) return status;
+    ReportBroken(status);
+    if (session_->welcomed()) backoff.Reset();
+    backoff.SetCap(session_->lease() / 4);
+    Pause(backoff.Next());
+    ObeyShutdown();
+    // Without a coordinator there is nobody to tell: what is not acknowledged stays in the spool.
+    if (shutting_down_) {
+      MutexLock lock(&mutex_);
+      if (all_ended_() || absl::Now() >= shutdown_deadline_) return absl::OkStatus();
+    }
+  }
+}
+
+void SessionRunner::Pause(absl::Duration duration) {
+  MutexLock lock(&mutex_);
+  const auto shutdown = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return shutdown_ && !shutting_down_;
+  };
+  mutex_.AwaitFor(shutdown, duration);
+}
+
+absl::Status SessionRunner::RunConnection() {
+  Connection connection;
+  connection.stream = client_->OpenSession();
+  session_->Connected();
+  std::thread reader([&] {
+    v1::CoordinatorMessage message;
+    while (connection.stream->Read(&message)) {
+      MutexLock lock(&mutex_);
+      const auto room = [&] { return connection.inbox.size() < kMaxInbox || connection.abandoned; };
+      mutex_.Await(room);
+      connection.inbox.push_back(std::move(message));
+      message.Clear();
+    }
+    MutexLock lock(&mutex_);
+    connection.reading = false;
+  });
+  std::thread writer([&] {
+    bool broken = false;
+    while (!broken) {
+      v1::WorkerMessage message;
+      {
+        MutexLock lock(&mutex_);
+        const auto work = [&] {
+          return !connection.outbox.empty() || connection.close || connection.abandoned;
+        };
+        mutex_.Await(work);
+        if (connection.abandoned || connection.outbox.empty()) break;
+        message = std::move(connection.outbox.front());
+        connection.outbox.pop_front();
+      }
+      broken = !connection.stream->Write(message);
+    }
+    if (!broken) connection.stream->WritesDone();
+    MutexLock lock(&mutex_);
+    connection.writing = false;
+  });
+  const absl::Status why = Pump(&connection);
+  {
+    MutexLock lock(&mutex_);
+    connection.close = true;
+    const auto finished = [&] { return !connection.reading && !connection.writing; };
+    if (session_->said_goodbye()) mutex_.AwaitFor(finished, kFarewell);
+    connection.abandoned = true;
+    if (!finished()) connection.stream->Cancel();
+  }
+  reader.join();
+  writer.join();
+  const absl::Status status = connection.stream->Finish();
+  return why.ok() ? status : why;
+}
+
+absl::Status SessionRunner::Pump(Connection* connection) {
+  while (true) {
+    ObeyShutdown();
+    if (shutting_down_ && ShutdownDue()) session_->BeginGoodbye(/*without_waiting=*/true);
+    std::deque<v1::CoordinatorMessage> inbox;
+    bool room = true;
+    bool alive = true;
+    {
+      MutexLock lock(&mutex_);
+      inbox.swap(connection->inbox);
+      notified_ = false;
+      alive = connection->reading && connection->writing;
+    }
+    for (const v1::CoordinatorMessage& message : inbox) {
+      if (absl::Status status = session_->Receive(message); !status.ok()) return status;
+    }
+    if (session_->welcomed() && reported_away_)
+      spdlog::info("connected to the coordinator at {}", address_);
+    if (session_->welcomed()) {
+      reported_away_ = false;
+      ever_welcomed_ = true;
+    }
+    if (!alive) return absl::OkStatus();  // the stream's own status says why
+    if (session_->Silent()) return absl::UnavailableError("it was silent for a whole lease");
+    while (room) {
+      {
+        MutexLock lock(&mutex_);
+        room = connection->outbox.size() < kMaxOutbox;
+      }
+      v1::WorkerMessage message;
+      if (!room || !session_->Next(&message)) break;
+      MutexLock lock(&mutex_);
+      connection->outbox.push_back(std::move(message));
+    }
+    if (session_->said_goodbye()) return absl::OkStatus();
+    if (session_->drained()) {
+      session_->BeginGoodbye(/*without_waiting=*/false);
+      continue;
+    }
+    if (shutting_down_ && ShutdownDue())
+      return absl::DeadlineExceededError("this worker had to end");
+    WaitForWork(connection);
+  }
+}
+
+void SessionRunner::WaitForWork(Connection* connection) {
+  absl::Duration timer = session_->NextTimer() - clock_->Monotonic();
+  MutexLock lock(&mutex_);
+  const bool was_full = connection->outbox.size() >= kMaxOutbox;
+  // A heartbeat that is due has to wait for room; its time would make this a busy loop.
+  if (was_full) timer = std::max(timer, kFullPause);
+  const auto work = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return notified_ || !connection->inbox.empty() || !connection->reading ||
+           !connection->writing || (was_full && connection->outbox.size() < kMaxOutbox);
+  };
+  const absl::Duration patience =
+      shutdown_ ? shutdown_deadline_ - absl::Now() : absl::InfiniteDuration();
+  mutex_.AwaitFor(work, std::max(std::min(timer, patience), absl::ZeroDuration()));
+}
+
+}  // namespace pelab::agent

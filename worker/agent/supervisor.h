@@ -1,0 +1,81 @@
+// The attempts of this host: started, stopped, recovered after a crash of the daemon, and forgotten
+// once the coordinator has acknowledged how they ended.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "core/base/unique_fd.h"
+#include "worker/agent/attempt.h"
+#include "worker/agent/attempt_host.h"
+
+namespace pelab::agent {
+
+// After a crash of the daemon its trainers end (their pipe does), and what the attempts had spooled
+// decides:
+//   ended                       presented as held (slot -1), resent, kept until acknowledged
+//   done, weights not uploaded  presented, uploaded, ended as succeeded
+//   something spooled           presented, and ended as preempted: the coordinator queues the job
+//   again at once, and its
+//                               checkpoint is in jobs/
+//   nothing spooled             forgotten and not presented: the coordinator sends it again or
+//   counts it lost
+//
+// All functions on the session's thread. The destructor kills what runs and waits for it.
+class Supervisor final : public AttemptHost {
+ public:
+  // `context.work_dir`, `quota`, … must outlive the supervisor; `plans` are its slots, by number.
+  static absl::StatusOr<std::unique_ptr<Supervisor>> Create(AttemptContext context,
+                                                            std::vector<SlotPlan> plans);
+  ~Supervisor() override;
+
+  // Reads what an earlier daemon has left behind. Once, before the first session.
+  void Recover();
+
+  std::vector<v1::HeldAttempt> Held() override;
+  void Disconnected() override;
+  void Answer(const v1::HeldAnswer& answer) override;
+  void Start(const v1::Assignment& assignment) override { Take(assignment, StopReason::kNone); }
+  void Refuse(const v1::Assignment& assignment) override { Take(assignment, StopReason::kPreempt); }
+  void Stop(const v1::StopAttempt& stop) override;
+  void Acknowledge(const v1::Ack& ack) override;
+  void Preempt(absl::Duration grace) override;
+  void SetRetryCap(absl::Duration cap) override { context_.retry_cap = cap; }
+  bool NextEvents(std::size_t max_bytes, v1::EventBatch* batch) override;
+  bool NextLog(v1::LogChunk* chunk) override;
+  bool Idle() override;
+
+  // Ends every trainer because the daemon ends: SIGTERM, SIGKILL after `grace`.
+  void Shutdown(absl::Duration grace);
+  // No attempt has anything left to do here, though events may wait for an acknowledgement.
+  bool AllEnded();
+
+ private:
+  struct Entry {
+    std::unique_ptr<Attempt> attempt;
+    bool may_send = false;     // the coordinator has said where to go on
+    bool dropped = false;      // superseded: removed as soon as it has ended
+    bool interrupted = false;  // of an earlier daemon, not ended yet
+    std::uint64_t sent = 0;    // the last sequence number sent on this connection
+  };
+
+  Supervisor(AttemptContext context, std::vector<SlotPlan> plans, Pipe parent_pipe);
+  Entry* Find(std::int64_t attempt_id, std::uint64_t token);
+  void Take(const v1::Assignment& assignment, StopReason reason);
+  void RecoverOne(std::int64_t attempt_id);
+  void Resume(Entry* entry);
+  void Drop(Entry* entry);
+  void Reap();
+  void Forget(Attempt& attempt);
+  bool IsUsed(const std::string& job_dir, std::int64_t but_attempt) const;
+  void StopAll(StopReason reason, absl::Duration grace);
+
+  AttemptContext context_;
+  const std::vector<SlotPlan> plans_;
+  Pipe parent_pipe_;
+  std::map<std::int64_t, Entry> entries_;
+};
+
+}  // namespace pelab::agent

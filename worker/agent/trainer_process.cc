@@ -1,0 +1,158 @@
+#include "worker/agent/trainer_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+#include "worker/agent/line_splitter.h"
+#include "worker/agent/trainer_events.h"
+
+namespace pelab::agent {
+namespace {
+
+// How often a trainer that is held back is looked at again.
+constexpr absl::Duration kHeldBackPause = absl::Milliseconds(50);
+
+enum class ReadResult { kSome, kNothingNow, kEnd };
+
+// At most one buffer, without waiting.
+ReadResult ReadSome(int fd, const std::function<void(absl::string_view)>& on_bytes) {
+  char buffer[64 << 10];
+  const ssize_t got = read(fd, buffer, sizeof buffer);
+  if (got > 0) {
+    on_bytes({buffer, static_cast<std::size_t>(got)});
+    return ReadResult::kSome;
+  }
+  return got < 0 && (errno == EAGAIN || errno == EINTR) ? ReadResult::kNothingNow
+                                                        : ReadResult::kEnd;
+}
+
+// Standard output as lines, remembering the first thing that is wrong with it.
+class Lines {
+ public:
+  Lines(const OutputHandler& handler, absl::Status* error) : handler_(handler), error_(error) {}
+
+  void Feed(absl::string_view bytes) {
+    const auto on_line = [this](absl::string_view line) {
+      if (error_->ok() && !line.empty()) *error_ = handler_.on_line(line);
+    };
+    if (!splitter_.Feed(bytes, on_line) && error_->ok()) {
+      *error_ = absl::InvalidArgumentError(absl::StrCat("the trainer printed a line of more than ",
+                                                        kMaxLineBytes, " bytes, the most allowed"));
+    }
+  }
+  bool broken() const { return !error_->ok(); }
+
+ private:
+  const OutputHandler& handler_;
+  absl::Status* const error_;
+  LineSplitter splitter_{kMaxLineBytes};
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(SpawnOptions options) {
+  PELAB_ASSIGN_OR_RETURN(Pipe out, MakePipe());
+  PELAB_ASSIGN_OR_RETURN(Pipe err, MakePipe());
+  UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake) return ErrnoStatus(errno, "cannot create an event descriptor");
+  fcntl(out.read.get(), F_SETFL, O_NONBLOCK);
+  fcntl(err.read.get(), F_SETFL, O_NONBLOCK);
+  options.fds.emplace_back(out.write.get(), 1);
+  options.fds.emplace_back(err.write.get(), 2);
+  PELAB_ASSIGN_OR_RETURN(Process process, Process::Spawn(options));
+  return std::unique_ptr<TrainerProcess>(new TrainerProcess(std::move(process), std::move(out.read),
+                                                            std::move(err.read), std::move(wake)));
+}
+
+TrainerProcess::TrainerProcess(Process process, UniqueFd out, UniqueFd err, UniqueFd wake)
+    : process_(std::move(process)),
+      out_(std::move(out)),
+      err_(std::move(err)),
+      wake_(std::move(wake)) {}
+
+void TrainerProcess::Wake() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
+}
+
+void TrainerProcess::Stop(absl::Duration grace) {
+  {
+    MutexLock lock(&mutex_);
+    kill_at_ = std::min(kill_at_, absl::Now() + grace);
+  }
+  Wake();
+}
+
+// Sends the signals that are due; answers how long until the next.
+absl::Duration TrainerProcess::ObeyStop() {
+  absl::Time kill_at;
+  {
+    MutexLock lock(&mutex_);
+    kill_at = kill_at_;
+  }
+  if (kill_at == absl::InfiniteFuture() || kill_sent_) return absl::InfiniteDuration();
+  if (!term_sent_) {
+    process_.Signal(SIGTERM);
+    term_sent_ = true;
+  }
+  const absl::Duration left = kill_at - absl::Now();
+  if (left > absl::ZeroDuration()) return left;
+  process_.Signal(SIGKILL);
+  kill_sent_ = true;
+  return absl::InfiniteDuration();
+}
+
+ExitStatus TrainerProcess::Run(const OutputHandler& handler, absl::Status* output_error) {
+  Lines lines(handler, output_error);
+  const auto on_out = [&](absl::string_view bytes) { lines.Feed(bytes); };
+  const auto on_err = [&](absl::string_view bytes) {
+    if (handler.on_stderr) handler.on_stderr(bytes);
+  };
+  bool out_open = true;
+  bool err_open = true;
+  while (true) {
+    if (lines.broken()) Stop(absl::ZeroDuration());
+    absl::Duration wait = ObeyStop();
+    // After a stop there is little left to come, and the end must not wait for room.
+    const bool listen = term_sent_ || !handler.wants_output || handler.wants_output();
+    if (!listen) wait = std::min(wait, kHeldBackPause);
+    pollfd fds[] = {{out_open && listen ? out_.get() : -1, POLLIN, 0},
+                    {err_open ? err_.get() : -1, POLLIN, 0},
+                    {process_.pidfd(), POLLIN, 0},
+                    {wake_.get(), POLLIN, 0}};
+    const int milliseconds = wait == absl::InfiniteDuration()
+                                 ? -1
+                                 : static_cast<int>(absl::ToInt64Milliseconds(wait)) + 1;
+    if (poll(fds, 4, milliseconds) < 0) continue;
+    if (fds[3].revents != 0) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
+    }
+    if (fds[0].revents != 0) out_open = ReadSome(out_.get(), on_out) != ReadResult::kEnd;
+    if (fds[1].revents != 0) err_open = ReadSome(err_.get(), on_err) != ReadResult::kEnd;
+    if (fds[2].revents != 0) break;
+  }
+  const ExitStatus status = process_.Wait();
+  // What is left in the pipes, at most their size. A process that left the group could hold them
+  // open: don't wait.
+  while (out_open && ReadSome(out_.get(), on_out) == ReadResult::kSome) {
+  }
+  while (err_open && ReadSome(err_.get(), on_err) == ReadResult::kSome) {
+  }
+  if (!status.signaled) lines.Feed("\n");
+  return status;
+}
+
+}  // namespace pelab::agent

@@ -1,0 +1,158 @@
+#include "worker/agent/trainer_trace.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/status.h"
+
+namespace pelab::agent {
+namespace {
+
+v1::Finished Ended(v1::AttemptOutcome outcome, absl::string_view message, double wall_seconds) {
+  v1::Finished finished;
+  finished.set_outcome(outcome);
+  finished.set_error(std::string(message));
+  finished.set_wall_seconds(wall_seconds);
+  return finished;
+}
+
+// The last line that is not empty, of at most 300 bytes.
+std::string LastLine(absl::string_view text) {
+  text = absl::StripTrailingAsciiWhitespace(text);
+  const std::size_t newline = text.rfind('\n');
+  absl::string_view line = newline == absl::string_view::npos ? text : text.substr(newline + 1);
+  line = absl::StripAsciiWhitespace(line.substr(0, 300));
+  std::string clean;
+  // The message is a Protobuf string, which must be UTF-8: other bytes may have been cut in the
+  // middle.
+  for (const char c : line) clean += absl::ascii_isprint(static_cast<unsigned char>(c)) ? c : '?';
+  return clean;
+}
+
+}  // namespace
+
+v1::Finished Failed(v1::ErrorKind kind, absl::string_view message) {
+  v1::Finished finished = Ended(v1::ATTEMPT_OUTCOME_FAILED, message, 0);
+  finished.set_error_kind(kind);
+  return finished;
+}
+
+v1::Finished InterruptedByDaemon() {
+  return Ended(v1::ATTEMPT_OUTCOME_PREEMPTED,
+               "its worker daemon ended without notice, and the trainer with it", 0);
+}
+
+TrainerTrace::TrainerTrace(const v1::Assignment& assignment)
+    : max_start_epoch_(assignment.max_start_epoch()) {
+  for (const v1::Analysis& analysis : assignment.analyses())
+    missing_analyses_.insert(analysis.name());
+}
+
+absl::Status TrainerTrace::AcceptFact(const v1::Event& event) {
+  if (event.has_started()) {
+    const v1::Started& started = event.started();
+    if (started_) return absl::InvalidArgumentError("the trainer said hello twice");
+    if (started.start_epoch() > max_start_epoch_ || started.start_epoch() > started.epochs()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the trainer starts at epoch ", started.start_epoch(), " of ",
+                       started.epochs(), "; allowed: at most ", max_start_epoch_));
+    }
+    started_ = true;
+    next_epoch_ = started.start_epoch();
+    epochs_ = started.epochs();
+    return absl::OkStatus();
+  }
+  if (!started_)
+    return absl::InvalidArgumentError("the trainer reported a result before its hello");
+  if (event.has_epoch()) {
+    if (event.epoch().epoch() != next_epoch_ || next_epoch_ >= epochs_) {
+      return absl::InvalidArgumentError(absl::StrCat("the trainer reported epoch ",
+                                                     event.epoch().epoch(), " of ", epochs_,
+                                                     "; expected ", next_epoch_));
+    }
+    ++next_epoch_;
+    return absl::OkStatus();
+  }
+  const std::string name = event.has_head_ablation() ? "head_ablation" : event.analysis().name();
+  const auto missing = missing_analyses_.find(name);
+  if (missing == missing_analyses_.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the trainer reported analysis ", name, ", which was not asked for"));
+  }
+  missing_analyses_.erase(missing);
+  return absl::OkStatus();
+}
+
+absl::Status TrainerTrace::AcceptDone() const {
+  if (!started_ || next_epoch_ != epochs_) {
+    return absl::InvalidArgumentError(absl::StrCat("the trainer says that it is done after ",
+                                                   next_epoch_, " of ", epochs_, " epochs"));
+  }
+  if (!missing_analyses_.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the trainer says that it is done without analysis ",
+                     absl::StrJoin(missing_analyses_, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<v1::Event>> TrainerTrace::Accept(TrainerLine line) {
+  if (done_.has_value() || error_.has_value()) {
+    return absl::InvalidArgumentError("the trainer went on after its last event");
+  }
+  if (auto* fact = std::get_if<FactLine>(&line)) {
+    PELAB_RETURN_IF_ERROR(AcceptFact(fact->event));
+    return std::move(fact->event);
+  }
+  if (auto* done = std::get_if<DoneLine>(&line)) {
+    PELAB_RETURN_IF_ERROR(AcceptDone());
+    done_ = std::move(*done);
+  } else if (auto* error = std::get_if<ErrorLine>(&line)) {
+    error_ = std::move(*error);
+  } else if (const auto* unknown = std::get_if<UnknownLine>(&line)) {
+    spdlog::warn("ignoring a trainer's event \"{}\", which this version does not know",
+                 unknown->name);
+  }
+  return std::nullopt;
+}
+
+v1::Finished TrainerTrace::Conclude(const ExitStatus& exit, StopReason reason,
+                                    const absl::Status& output, absl::string_view last_words,
+                                    double wall_seconds) const {
+  if (reason == StopReason::kCancel || reason == StopReason::kSupersede) {
+    return Ended(v1::ATTEMPT_OUTCOME_CANCELLED, "", wall_seconds);
+  }
+  if (!output.ok()) {
+    const auto kind = absl::IsInvalidArgument(output) ? v1::ERROR_KIND_INTERNAL : v1::ERROR_KIND_IO;
+    v1::Finished finished = Failed(kind, {output.message().data(), output.message().size()});
+    finished.set_wall_seconds(wall_seconds);
+    return finished;
+  }
+  if (done_.has_value() && exit.ok())
+    return Ended(v1::ATTEMPT_OUTCOME_SUCCEEDED, "", done_->wall_seconds);
+  if (error_.has_value()) {
+    v1::Finished finished = Failed(error_->kind, error_->message);
+    finished.set_wall_seconds(wall_seconds);
+    return finished;
+  }
+  const bool stopped = reason == StopReason::kShutdown || reason == StopReason::kPreempt;
+  if ((!exit.signaled && exit.code == kExitStopped) || stopped) {
+    return Ended(v1::ATTEMPT_OUTCOME_PREEMPTED,
+                 stopped ? "stopped because its worker ends or drains"
+                         : "stopped by SIGTERM, with its checkpoint kept",
+                 wall_seconds);
+  }
+  const std::string words = LastLine(last_words);
+  v1::Finished finished = Failed(
+      v1::ERROR_KIND_TRAINER_DIED,
+      absl::StrCat("the trainer ", exit.ToString(), exit.signaled ? "" : " before it was done",
+                   words.empty() ? "" : absl::StrCat("; its last words: ", words)));
+  finished.set_wall_seconds(wall_seconds);
+  return finished;
+}
+
+}  // namespace pelab::agent

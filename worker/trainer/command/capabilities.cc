@@ -1,0 +1,37 @@
+#include <nlohmann/json.hpp>
+
+#include "worker/trainer/analysis/registry.h"
+#include "worker/trainer/command/command.h"
+#include "worker/trainer/model/torch_compat.h"
+#include "worker/trainer/pe/registry.h"
+#include "worker/trainer/task/registry.h"
+
+namespace pelab::trainer {
+namespace {
+
+template <typename Table>
+nlohmann::ordered_json Versions(const Table& table) {
+  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
+  for (const auto& entry : table) {
+    entries.push_back({{"name", entry.name}, {"version", entry.version}});
+  }
+  return entries;
+}
+
+}  // namespace
+
+std::string CapabilitiesJson() {
+  nlohmann::ordered_json devices = {"cpu"};
+  for (int i = 0; i < CudaDevices(); ++i) devices.push_back("cuda:" + std::to_string(i));
+  const nlohmann::ordered_json object = {{"protocol", 1},
+                                         {"trainer", PELAB_VERSION},
+                                         {"libtorch", LibTorchVersion()},
+                                         {"cuda", CudaDevices() > 0},
+                                         {"devices", devices},
+                                         {"pes", Versions(PeRegistry())},
+                                         {"tasks", Versions(TaskRegistry())},
+                                         {"analyses", Versions(AnalysisRegistry())}};
+  return object.dump();
+}
+
+}  // namespace pelab::trainer

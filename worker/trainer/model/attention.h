@@ -1,0 +1,33 @@
+// Scaled dot-product attention for the decoder.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "worker/trainer/model/dropout.h"
+
+namespace pelab::trainer {
+
+struct AttentionInputs {
+  at::Tensor query;  // (B, T', H, d): the last T' positions
+  at::Tensor key;    // (B, T, H, d)
+  at::Tensor value;  // (B, T, H, d)
+  // Added to the logits after the scale 1/sqrt(d), -inf where masked: broadcastable to (B, H, T',
+  // T); undefined for nothing. No row may be masked altogether.
+  at::Tensor logit_term;
+};
+
+// The heads' outputs side by side: (B, T', H d). `dropout` null: evaluation. Uses the quickest path
+// that fits; all paths agree within rounding.
+at::Tensor Attend(const AttentionInputs& inputs, std::int64_t layer, const Dropout* dropout);
+
+// The plain path, in LibTorch operations: right for every device and type.
+at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer, const Dropout* dropout);
+
+// The CPU kernel (attention_kernel.h), under autograd: 32-bit floats, at most kMostKernelKeys
+// positions.
+at::Tensor AttendByKernel(const AttentionInputs& inputs, std::int64_t layer,
+                          const Dropout* dropout);
+
+}  // namespace pelab::trainer

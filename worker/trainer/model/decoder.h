@@ -1,0 +1,109 @@
+// The decoder: token embedding, pre-norm attention and feed-forward layers, read-out. Every protocol difference is a field
+// of ModelConfig; positional encodings act through the four hooks of pe/pe.h.
+//
+//   x0     = embedding[token] + PE's input term
+//   x_mid  = x  + dropout(W_O concat_h(o_h) + b_O)       o_h = dropout(softmax(q_h k_h^T / sqrt(d) + PE's bias + mask)) v_h
+//   x_next = x_mid + dropout(W_2 dropout(act(W_1 norm(x_mid) + b_1)) + b_2)
+//   q from norm(x); k, v from norm(x) or, with KvSource::kInput, from x0 in every layer
+//
+// Letters: B batch, T positions, H heads, D model width, d = D/H, C classes. "Rows" are the positions that are computed:
+// where the read-out is the last position and nothing is padded, the last layer computes that one alone (T' = 1).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/spec/canonical.h"
+#include "worker/trainer/model/config.h"
+#include "worker/trainer/model/dropout.h"
+#include "worker/trainer/model/parameters.h"
+#include "worker/trainer/pe/pe.h"
+
+namespace pelab::trainer {
+
+struct Batch {
+  at::Tensor tokens;   // (B, T), 32-bit
+  at::Tensor lengths;  // (B), 64-bit: tokens before the padding; undefined where nothing is padded
+};
+
+class Decoder {
+ public:
+  // Declares its parameters in `parameters`, which outlives it. `config` is copied. `pe` replaces the job's own PE, for
+  // tests. Throws TrainerError(kBadSpec).
+  Decoder(const spec::Job& job, const ModelConfig& config, ParameterSet* parameters,
+          std::unique_ptr<PositionalEncoding> pe = nullptr);
+
+  // (B, C). `dropout` null: evaluation.
+  at::Tensor Logits(const Batch& batch, const Dropout* dropout) const;
+
+  const ModelConfig& config() const { return config_; }
+
+  // The pieces of Logits, for analyses that continue from the middle. `x` is (B, T, D); what a last layer with T' = 1
+  // gives is (B, 1, D).
+  at::Tensor Embed(const Batch& batch) const;
+  // Keys and values of a layer, (B, T, H, d); with KvSource::kInput they depend on the input alone.
+  struct KeysValues {
+    at::Tensor query_rows;  // (B, T', H, d)
+    at::Tensor key;
+    at::Tensor value;
+  };
+  KeysValues ProjectLayer(std::int64_t layer, const at::Tensor& x, const at::Tensor& input,
+                          const Batch& batch) const;
+  // The heads' outputs side by side, before W_O: (B, T', D).
+  at::Tensor Heads(std::int64_t layer, const KeysValues& projected, const Batch& batch,
+                   const Dropout* dropout) const;
+  // x_mid: (B, T', D).
+  at::Tensor AfterAttention(std::int64_t layer, const at::Tensor& x, const at::Tensor& heads,
+                            const Dropout* dropout) const;
+  // What head `head` adds to x_mid, without the bias: (B, T', D).
+  at::Tensor HeadContribution(std::int64_t layer, std::int64_t head, const at::Tensor& heads) const;
+  // x_next: (B, T', D).
+  at::Tensor AfterFeedForward(std::int64_t layer, const at::Tensor& x_mid,
+                              const Dropout* dropout) const;
+  // (B, C) from the last layer's output.
+  at::Tensor ReadOut(const at::Tensor& x, const Batch& batch) const;
+
+ private:
+  struct Linear {
+    ParameterSet::Handle weight;               // (out, in)
+    std::optional<ParameterSet::Handle> bias;  // (out)
+  };
+  struct Norm {
+    ParameterSet::Handle weight;  // (D)
+    ParameterSet::Handle bias;    // (D)
+  };
+  struct Layer {
+    Norm attention_norm;
+    Linear qkv;  // (3D, D): query, key, value
+    Linear output;
+    Norm ffn_norm;
+    Linear ffn_in;   // (F, D)
+    Linear ffn_out;  // (D, F)
+  };
+  Linear AddLinear(const std::string& name, std::int64_t out, std::int64_t in, bool bias);
+  Norm AddNorm(const std::string& name);
+  Layer AddLayer(const std::string& name);
+  at::Tensor Apply(const Linear& linear, const at::Tensor& x) const;
+  // Rows [begin, begin + count) of a linear map's output alone.
+  at::Tensor ApplyRows(const Linear& linear, const at::Tensor& x, std::int64_t begin,
+                       std::int64_t count) const;
+  at::Tensor Apply(const Norm& norm, const at::Tensor& x) const;
+  bool LastRowOnly(std::int64_t layer, const Batch& batch) const;
+  // PE bias plus masks: (1 or H, T', T) or (B, 1 or H, T', T); undefined where there is nothing to add.
+  at::Tensor LogitTerm(std::int64_t layer, std::int64_t rows, const Batch& batch,
+                       const at::TensorOptions& options) const;
+
+  ModelConfig config_;
+  ParameterSet& parameters_;
+  std::unique_ptr<PositionalEncoding> pe_;
+  ParameterSet::Handle embedding_;  // (V, D)
+  std::vector<Layer> layers_;
+  std::optional<Norm> final_norm_;
+  Linear head_;  // (C, D)
+};
+
+}  // namespace pelab::trainer

@@ -1,0 +1,78 @@
+// A model's parameters, kept in one flat tensor so that the optimiser, snapshots and checkpoints are a few operations on
+// one block of memory. Every parameter is a leaf of autograd whose data and gradient are views into the flat tensors.
+//
+// Names and shapes here are those of the kept weights (docs/formats.md). Values at the start come from the counter-based
+// generator at (seed, "init/" + name, index), so they are the same on every device and LibTorch version.
+//
+// Declare everything, call Materialize once, then use. Not thread-safe.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pelab::trainer {
+
+// The distribution that a parameter starts from.
+struct Init {
+  enum class Kind { kConstant, kUniform, kNormal };
+  Kind kind = Kind::kConstant;
+  double scale = 0;  // the constant, the bound of U(-scale, scale), or the standard deviation
+
+  static Init Constant(double value) { return {Kind::kConstant, value}; }
+  static Init Uniform(double bound) { return {Kind::kUniform, bound}; }
+  static Init Normal(double deviation) { return {Kind::kNormal, deviation}; }
+};
+
+class ParameterSet {
+ public:
+  using Handle = int;
+  using Shape = std::vector<std::int64_t>;
+
+  // A trained parameter.
+  Handle Add(const std::string& name, const Shape& shape, Init init);
+  // Several trained parameters of one shape that are used as one tensor, stacked along the first dimension, and kept
+  // under their own names.
+  Handle AddStack(const std::vector<std::string>& names, const Shape& shape, Init init);
+  // A random tensor that is kept with the weights but not trained.
+  Handle AddFrozen(const std::string& name, const Shape& shape, Init init);
+
+  // Allocates on `device` in `dtype` and draws the starting values.
+  void Materialize(std::int64_t seed, at::Device device, at::ScalarType dtype);
+
+  const at::Tensor& operator[](Handle handle) const { return entries_[handle].tensor; }
+
+  // All trained scalars, (count()), in the order of declaration; writing here writes the parameters.
+  const at::Tensor& flat() const { return flat_; }
+  // Their gradients, (count()).
+  const at::Tensor& flat_gradient() const { return gradient_; }
+  std::int64_t count() const { return count_; }
+  at::Device device() const { return flat_.device(); }
+
+  // A name and its tensor, detached, in the order of declaration; frozen ones included.
+  struct Named {
+    std::string name;
+    at::Tensor tensor;
+  };
+  std::vector<Named> NamedTensors() const;
+
+ private:
+  struct Entry {
+    std::vector<std::string> names;
+    Shape part_shape;  // of each name
+    Init init;
+    bool trained = true;
+    std::int64_t offset = 0;  // in the flat tensor, when trained
+    at::Tensor tensor;
+  };
+  Handle Push(Entry entry);
+
+  std::vector<Entry> entries_;
+  std::int64_t count_ = 0;
+  at::Tensor flat_;
+  at::Tensor gradient_;
+};
+
+}  // namespace pelab::trainer

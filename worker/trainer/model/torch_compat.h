@@ -1,0 +1,28 @@
+// What differs between LibTorch 1.13 and 2.11, or between builds of one version, behind plain functions. No LibTorch
+// type appears here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace pelab::trainer {
+
+std::string LibTorchVersion();  // "1.13.0"
+
+// CUDA devices that this build can use; 0 without CUDA.
+int CudaDevices();
+
+// Throws TrainerError(kBadSpec) when this build or host has no such device. `name` is "cpu" or "cuda:N".
+void RequireDevice(const std::string& name);
+
+// "NVIDIA H200", or the CPU's model name.
+std::string DeviceName(const std::string& device);
+
+// Fixes everything that could change a result between two runs: thread counts (LibTorch's own, OpenMP's and the BLAS
+// library's), deterministic algorithms, no TF32. Call once, before the first tensor operation.
+void ConfigureDeterminism(int threads);
+
+// Seeds the device's own generator, from which CUDA dropout draws.
+void SeedDevice(const std::string& device, std::uint64_t seed);
+
+}  // namespace pelab::trainer

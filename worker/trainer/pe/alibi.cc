@@ -1,0 +1,41 @@
+// A fixed penalty -m_h |i-j| is added to the logits; the slopes m_h are geometric (Press et al. 2022) or exponential (the
+// authors' code).
+#include <ATen/ATen.h>
+
+#include "worker/trainer/pe/pe.h"
+#include "worker/trainer/pe/pe_tensors.h"
+#include "worker/trainer/pe/tables.h"
+
+namespace pelab::trainer {
+namespace {
+
+class Alibi : public PositionalEncoding {
+ public:
+  explicit Alibi(const PeContext& context)
+      : parameters_(*context.parameters),
+        slopes_(context.job.Choice("pe.slopes") == "geometric"
+                    ? GeometricSlopes(context.config.heads)
+                    : ExponentialSlopes(context.config.heads)) {}
+
+  at::Tensor LogitBias(std::int64_t /*layer*/, std::int64_t length) override {
+    if (!bias_.defined() || bias_.size(1) != length) {
+      const auto heads = static_cast<std::int64_t>(slopes_.size());
+      bias_ = ToTensor(slopes_, {heads, 1, 1}, parameters_) *
+              ToTensor(NegativeDistances(length), {1, length, length}, parameters_);
+    }
+    return bias_;
+  }
+
+ private:
+  const ParameterSet& parameters_;
+  std::vector<double> slopes_;
+  at::Tensor bias_;  // (H, T, T)
+};
+
+}  // namespace
+
+std::unique_ptr<PositionalEncoding> MakeAlibi(const PeContext& context) {
+  return std::make_unique<Alibi>(context);
+}
+
+}  // namespace pelab::trainer

@@ -1,0 +1,31 @@
+#include "worker/trainer/pe/registry.h"
+
+#include <string>
+
+#include "worker/trainer/protocol/error.h"
+
+namespace pelab::trainer {
+
+const std::vector<PeEntry>& PeRegistry() {
+  static const auto* const table = new std::vector<PeEntry>{
+      {"nope", 1, MakeNope},         {"absolute", 1, MakeAbsolute}, {"random", 1, MakeRandom},
+      {"relative", 1, MakeRelative}, {"alibi", 1, MakeAlibi},       {"rope", 1, MakeRope},
+  };
+  return *table;
+}
+
+std::unique_ptr<PositionalEncoding> MakePe(const PeContext& context) {
+  std::string known;
+  for (const PeEntry& entry : PeRegistry()) {
+    if (entry.name == context.job.pe && entry.version == context.job.pe_version) {
+      return entry.make(context);
+    }
+    known += (known.empty() ? "" : ", ") + std::string(entry.name) + " version " +
+             std::to_string(entry.version);
+  }
+  throw TrainerError(ErrorKind::kBadSpec,
+                     "this trainer has no pe \"" + context.job.pe + "\" version " +
+                         std::to_string(context.job.pe_version) + "; known: " + known);
+}
+
+}  // namespace pelab::trainer

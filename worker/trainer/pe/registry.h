@@ -1,0 +1,23 @@
+// The PEs that this trainer can build. A test holds the table against the catalog.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "worker/trainer/pe/pe.h"
+
+namespace pelab::trainer {
+
+struct PeEntry {
+  std::string_view name;
+  int version;
+  std::unique_ptr<PositionalEncoding> (*make)(const PeContext&);
+};
+
+const std::vector<PeEntry>& PeRegistry();
+
+// Throws TrainerError(kBadSpec) for a name or version that is not in the table.
+std::unique_ptr<PositionalEncoding> MakePe(const PeContext& context);
+
+}  // namespace pelab::trainer

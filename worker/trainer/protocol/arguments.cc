@@ -1,0 +1,170 @@
+#include "worker/trainer/protocol/arguments.h"
+
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+
+namespace pelab::trainer {
+namespace {
+
+constexpr std::string_view kHelp =
+    R"(pelab-trainer trains one job and reports on it, one JSON object a line.
+
+usage:
+  pelab-trainer run --spec JOB.json --workdir DIR [options]
+  pelab-trainer dataset --spec JOB.json --out FILE.safetensors
+  pelab-trainer capabilities
+  pelab-trainer --help | --version
+
+run trains the job, evaluates it after every epoch, runs its analyses and keeps its weights:
+  --spec FILE             a canonical spec, or {"job": ID, "spec": {...}, "analyses": [...]}
+  --workdir DIR           where weights and checkpoints go; made when missing
+  --device DEVICE         cpu (default) or cuda:N
+  --threads N             CPU threads (default 1)
+  --resume                go on from the newest checkpoint of this job in --workdir, if any
+  --max-start-epoch N     with --resume: only from a checkpoint whose next epoch is at most N
+  --checkpoint-seconds S  least seconds between checkpoints (default 30)
+  --parent-fd N           end at once when this pipe reaches end of file
+
+dataset writes the job's data: tokens (N, T), lengths (N), labels (N), split (N; 0 train, 1 test).
+capabilities prints what this build can run, as JSON.
+
+exit status: 0 done, 1 failed (see the error event), 2 wrong use, 75 stopped by SIGTERM or SIGINT.
+
+example:
+  pelab-trainer run --spec job.json --workdir work | jq -c 'select(.event == "epoch")'
+)";
+
+[[noreturn]] void ThrowBadValue(const std::string& option, const std::string& value,
+                                const std::string& allowed) {
+  throw UsageError(option + " \"" + value + "\" is not allowed; allowed: " + allowed);
+}
+
+std::int64_t ReadInt(const std::string& option, const std::string& value, std::int64_t least,
+                     std::int64_t most) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || number < least ||
+      number > most) {
+    ThrowBadValue(option, value,
+                  "an integer from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return number;
+}
+
+double ReadSeconds(const std::string& option, const std::string& value) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || !std::isfinite(number) ||
+      number < 0) {
+    ThrowBadValue(option, value, "a number of seconds from 0");
+  }
+  return number;
+}
+
+std::string ReadDevice(const std::string& option, const std::string& value) {
+  if (value == "cpu") return value;
+  if (value.rfind("cuda:", 0) == 0 && value.size() > 5) {
+    ReadInt(option, value.substr(5), 0, 127);
+    return value;
+  }
+  ThrowBadValue(option, value, "cpu or cuda:N");
+}
+
+using Reader = std::function<void(const std::string& option, const std::string& value)>;
+
+std::map<std::string, Reader> Readers(Arguments* arguments) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  auto text = [](std::string* target) {
+    return [target](const std::string& option, const std::string& value) {
+      if (value.empty()) ThrowBadValue(option, value, "a path");
+      *target = value;
+    };
+  };
+  if (arguments->command == Command::kDataset) {
+    return {{"--spec", text(&arguments->spec)}, {"--out", text(&arguments->out)}};
+  }
+  if (arguments->command != Command::kRun) return {};
+  return {
+      {"--spec", text(&arguments->spec)},
+      {"--workdir", text(&arguments->workdir)},
+      {"--device", [=](const auto& o, const auto& v) { arguments->device = ReadDevice(o, v); }},
+      {"--threads",
+       [=](const auto& o, const auto& v) {
+         arguments->threads = static_cast<int>(ReadInt(o, v, 1, 1024));
+       }},
+      {"--max-start-epoch",
+       [=](const auto& o, const auto& v) { arguments->max_start_epoch = ReadInt(o, v, 0, kMost); }},
+      {"--checkpoint-seconds",
+       [=](const auto& o, const auto& v) { arguments->checkpoint_seconds = ReadSeconds(o, v); }},
+      {"--parent-fd",
+       [=](const auto& o, const auto& v) {
+         arguments->parent_fd = static_cast<int>(ReadInt(o, v, 0, 1 << 20));
+       }},
+  };
+}
+
+Command ReadCommand(const std::string& word) {
+  const std::map<std::string, Command> commands = {
+      {"run", Command::kRun},         {"capabilities", Command::kCapabilities},
+      {"dataset", Command::kDataset}, {"help", Command::kHelp},
+      {"--help", Command::kHelp},     {"-h", Command::kHelp},
+      {"--version", Command::kVersion}};
+  const auto found = commands.find(word);
+  if (found == commands.end()) {
+    throw UsageError("unknown command \"" + word + "\"; known: run, capabilities, dataset");
+  }
+  return found->second;
+}
+
+void RequireOptions(const Arguments& arguments) {
+  if (arguments.command == Command::kRun || arguments.command == Command::kDataset) {
+    if (arguments.spec.empty()) throw UsageError("--spec FILE is missing");
+  }
+  if (arguments.command == Command::kRun && arguments.workdir.empty()) {
+    throw UsageError("--workdir DIR is missing");
+  }
+  if (arguments.command == Command::kDataset && arguments.out.empty()) {
+    throw UsageError("--out FILE is missing");
+  }
+}
+
+}  // namespace
+
+std::string_view HelpText() { return kHelp; }
+
+Arguments ParseArguments(const std::vector<std::string>& words) {
+  Arguments arguments;
+  if (words.empty()) throw UsageError("a command is missing; known: run, capabilities, dataset");
+  arguments.command = ReadCommand(words[0]);
+  const auto readers = Readers(&arguments);
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--help" || words[i] == "-h") {
+      arguments.command = Command::kHelp;
+      return arguments;
+    }
+    if (words[i] == "--resume" && arguments.command == Command::kRun) {
+      arguments.resume = true;
+      continue;
+    }
+    const auto equals = words[i].find('=');
+    const std::string option = words[i].substr(0, equals);
+    const auto reader = readers.find(option);
+    if (reader == readers.end()) {
+      throw UsageError("unknown option \"" + option + "\" of " + words[0]);
+    }
+    if (equals != std::string::npos) {
+      reader->second(option, words[i].substr(equals + 1));
+    } else if (i + 1 < words.size()) {
+      reader->second(option, words[++i]);
+    } else {
+      throw UsageError(option + " needs a value");
+    }
+  }
+  RequireOptions(arguments);
+  return arguments;
+}
+
+}  // namespace pelab::trainer

@@ -1,0 +1,29 @@
+// The trainer's output: one JSON object a line (docs/formats.md, "Trainer's JSON Lines").
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace pelab::trainer {
+
+// Moves standard output to a private descriptor (close-on-exec) and points descriptor 1 at standard error, so that no
+// library can write into the stream. Returns the private descriptor. Throws TrainerError(kIo).
+int TakeStandardOutput();
+
+// Writes events to a descriptor that it does not own. Not thread-safe.
+class EventStream {
+ public:
+  static constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
+
+  EventStream(int fd, std::string job) : fd_(fd), job_(std::move(job)) {}
+
+  // Writes {"event": event, "job": …, members…} and a newline in one go. Throws TrainerError(kIo) when the reader is
+  // gone, kInternal when the line would exceed kMaxLineBytes.
+  void Emit(const std::string& event, const nlohmann::ordered_json& members);
+
+ private:
+  int fd_;
+  std::string job_;
+};
+
+}  // namespace pelab::trainer

@@ -1,0 +1,70 @@
+#include "worker/trainer/protocol/files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "worker/trainer/protocol/error.h"
+#include "core/base/sha256.h"
+
+namespace pelab::trainer {
+namespace {
+
+[[noreturn]] void ThrowIo(const std::string& what, const std::filesystem::path& path) {
+  throw TrainerError(ErrorKind::kIo, what + " " + path.string() + ": " + std::strerror(errno));
+}
+
+// Closes its descriptor on every way out.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+void WriteAndSync(const std::filesystem::path& path, std::string_view contents) {
+  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (file.get() < 0) ThrowIo("cannot create", path);
+  while (!contents.empty()) {
+    const ssize_t written = write(file.get(), contents.data(), contents.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) ThrowIo("cannot write", path);
+    contents.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (fsync(file.get()) != 0) ThrowIo("cannot sync", path);
+}
+
+}  // namespace
+
+FileInfo WriteFileAtomically(const std::filesystem::path& directory, const std::string& name,
+                             std::string_view contents) {
+  const auto path = directory / name;
+  const auto temporary = directory / (name + ".tmp");
+  WriteAndSync(temporary, contents);
+  if (rename(temporary.c_str(), path.c_str()) != 0) ThrowIo("cannot rename to", path);
+  const auto parent = path.parent_path().empty() ? std::filesystem::path(".") : path.parent_path();
+  const Descriptor folder(open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0 || fsync(folder.get()) != 0) ThrowIo("cannot sync", parent);
+  return {name, Sha256Hex(contents), contents.size()};
+}
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream contents;
+  if (file) contents << file.rdbuf();
+  if (!file) ThrowIo("cannot read", path);
+  return contents.str();
+}
+
+}  // namespace pelab::trainer

@@ -1,0 +1,68 @@
+// Task 2: how many tokens of a sequence belong to a fixed set of trigger words?
+//
+// Both definitions: count c uniform in 0 … max_count, c triggers drawn with replacement, fillers drawn with replacement
+// from the other words, all places equally likely; label c. `clean` fills all T tokens; `published` (arXiv 2505.13027)
+// fills `content_length` tokens and pads.
+#include <string>
+
+#include "worker/trainer/protocol/error.h"
+#include "worker/trainer/task/task.h"
+
+namespace pelab::trainer {
+namespace {
+
+class Counting : public Task {
+ public:
+  explicit Counting(const spec::Job& job)
+      : length_(job.Int("task.length")), max_count_(job.Int("task.max_count")) {
+    content_ = job.Choice("task.definition") == "clean" ? length_ : job.Int("task.content_length");
+    if (content_ > length_) {
+      throw TrainerError(ErrorKind::kBadSpec, "task.content_length " + std::to_string(content_) +
+                                                  " is longer than task.length " +
+                                                  std::to_string(length_));
+    }
+    if (max_count_ > content_) {
+      throw TrainerError(ErrorKind::kBadSpec, "task.max_count " + std::to_string(max_count_) +
+                                                  " does not fit " + std::to_string(content_) +
+                                                  " tokens");
+    }
+    triggers_ = ChooseWords(job.Int("task.data_seed"), "counting/triggers",
+                            job.Int("task.vocabulary"), job.Int("task.triggers"));
+    fillers_ = OtherWords(job.Int("task.vocabulary"), triggers_);
+  }
+  std::int64_t padded_length() const override { return length_; }
+  std::int64_t label_min() const override { return 0; }
+  std::int64_t label_count() const override { return max_count_ + 1; }
+  const std::vector<std::int32_t>& triggers() const override { return triggers_; }
+
+  Example Draw(CounterRandom random) const override {
+    const auto count = random.Below(static_cast<std::uint32_t>(max_count_ + 1));
+    Example example;
+    example.label = static_cast<std::int32_t>(count);
+    example.tokens.resize(content_);
+    // Selection sampling (Knuth, TAOCP 3.4.2, algorithm S): every set of `count` places is equally likely.
+    std::uint32_t wanted = count;
+    for (std::int64_t t = 0; t < content_; ++t) {
+      const bool trigger = random.Below(static_cast<std::uint32_t>(content_ - t)) < wanted;
+      const auto& pool = trigger ? triggers_ : fillers_;
+      example.tokens[t] = pool[random.Below(static_cast<std::uint32_t>(pool.size()))];
+      wanted -= trigger ? 1 : 0;
+    }
+    return example;
+  }
+
+ private:
+  std::int64_t length_;
+  std::int64_t max_count_;
+  std::int64_t content_;
+  std::vector<std::int32_t> triggers_;
+  std::vector<std::int32_t> fillers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> MakeCountingTask(const spec::Job& job) {
+  return std::make_unique<Counting>(job);
+}
+
+}  // namespace pelab::trainer

@@ -1,0 +1,135 @@
+// Task 1: how far apart are two marked words? (shared definitions: docs/formats.md)
+//
+// `clean`: T tokens without padding; Δ uniform in 1 … D, start uniform in 0 … T-1-D and independent of Δ, fillers drawn
+// with replacement from the words that are no triggers; label Δ-1. Neither length nor the first trigger's place tells
+// anything about Δ, and every example can be solved.
+//
+// `published` (arXiv 2505.13027, the authors' generator): left, right uniform in 1 … max_segment, gap M uniform in
+// 1 … max_gap; each segment is drawn without replacement from all words, triggers included, so some examples are
+// ambiguous; label M+1; truncated, then padded to the model's length; repeated examples are drawn again.
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "worker/trainer/protocol/error.h"
+#include "worker/trainer/task/dataset.h"
+#include "worker/trainer/task/task.h"
+
+namespace pelab::trainer {
+namespace {
+
+class CleanDistance : public Task {
+ public:
+  explicit CleanDistance(const spec::Job& job)
+      : length_(job.Int("task.length")), max_distance_(job.Int("task.max_distance")) {
+    if (max_distance_ < 1 || max_distance_ > length_ - 1) {
+      throw TrainerError(ErrorKind::kBadSpec,
+                         "task.max_distance " + std::to_string(max_distance_) +
+                             " does not fit a sequence of " + std::to_string(length_) +
+                             " tokens; allowed: 1 to " + std::to_string(length_ - 1));
+    }
+    triggers_ = ChooseWords(job.Int("task.data_seed"), "distance/triggers",
+                            job.Int("task.vocabulary"), 2);
+    fillers_ = OtherWords(job.Int("task.vocabulary"), triggers_);
+  }
+  std::int64_t padded_length() const override { return length_; }
+  std::int64_t label_min() const override { return 0; }
+  std::int64_t label_count() const override { return max_distance_; }
+  const std::vector<std::int32_t>& triggers() const override { return triggers_; }
+
+  Example Draw(CounterRandom random) const override {
+    const auto distance = 1 + random.Below(static_cast<std::uint32_t>(max_distance_));
+    const auto start = random.Below(static_cast<std::uint32_t>(length_ - max_distance_));
+    Example example;
+    example.tokens.resize(length_);
+    for (auto& token : example.tokens) {
+      token = fillers_[random.Below(static_cast<std::uint32_t>(fillers_.size()))];
+    }
+    example.tokens[start] = triggers_[0];
+    example.tokens[start + distance] = triggers_[1];
+    example.label = static_cast<std::int32_t>(distance - 1);
+    return example;
+  }
+
+ private:
+  std::int64_t length_;
+  std::int64_t max_distance_;
+  std::vector<std::int32_t> triggers_;
+  std::vector<std::int32_t> fillers_;
+};
+
+class PublishedDistance : public Task {
+ public:
+  explicit PublishedDistance(const spec::Job& job)
+      : length_(job.Int("task.length")),
+        max_segment_(job.Int("task.max_segment")),
+        max_gap_(job.Int("task.max_gap")),
+        truncate_(job.Int("task.truncate")) {
+    const std::int64_t vocabulary = job.Int("task.vocabulary");
+    triggers_ = ChooseWords(job.Int("task.data_seed"), "distance/triggers", vocabulary, 2);
+    words_ = OtherWords(vocabulary, {});
+    const auto longest = std::max(max_segment_, max_gap_);
+    if (longest > static_cast<std::int64_t>(words_.size())) {
+      throw TrainerError(ErrorKind::kBadSpec,
+                         "a segment of " + std::to_string(longest) +
+                             " different words cannot be drawn from task.vocabulary " +
+                             std::to_string(vocabulary) + " with its " +
+                             std::to_string(words_.size()) + " words");
+    }
+    if (truncate_ > length_) {
+      throw TrainerError(ErrorKind::kBadSpec, "task.truncate " + std::to_string(truncate_) +
+                                                  " is longer than task.length " +
+                                                  std::to_string(length_));
+    }
+  }
+  std::int64_t padded_length() const override { return length_; }
+  std::int64_t label_min() const override { return 2; }
+  std::int64_t label_count() const override { return max_gap_; }
+  const std::vector<std::int32_t>& triggers() const override { return triggers_; }
+  bool unique_examples() const override { return true; }
+
+  Example Draw(CounterRandom random) const override {
+    const auto gap = 1 + random.Below(static_cast<std::uint32_t>(max_gap_));
+    const auto left = 1 + random.Below(static_cast<std::uint32_t>(max_segment_));
+    const auto right = 1 + random.Below(static_cast<std::uint32_t>(max_segment_));
+    Example example;
+    AppendDistinct(left, &random, &example.tokens);
+    example.tokens.push_back(triggers_[0]);
+    AppendDistinct(gap, &random, &example.tokens);
+    example.tokens.push_back(triggers_[1]);
+    AppendDistinct(right, &random, &example.tokens);
+    if (static_cast<std::int64_t>(example.tokens.size()) > truncate_) {
+      example.tokens.resize(truncate_);
+    }
+    example.label = static_cast<std::int32_t>(gap + 1);
+    return example;
+  }
+
+ private:
+  // `count` different words: the first steps of a Fisher-Yates shuffle, on a copy of the words.
+  void AppendDistinct(std::uint32_t count, CounterRandom* random,
+                      std::vector<std::int32_t>* tokens) const {
+    std::vector<std::int32_t> pool = words_;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto left = static_cast<std::uint32_t>(pool.size()) - i;
+      std::swap(pool[i], pool[i + random->Below(left)]);
+      tokens->push_back(pool[i]);
+    }
+  }
+
+  std::int64_t length_;
+  std::int64_t max_segment_;
+  std::int64_t max_gap_;
+  std::int64_t truncate_;
+  std::vector<std::int32_t> triggers_;
+  std::vector<std::int32_t> words_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> MakeDistanceTask(const spec::Job& job) {
+  if (job.Choice("task.definition") == "clean") return std::make_unique<CleanDistance>(job);
+  return std::make_unique<PublishedDistance>(job);
+}
+
+}  // namespace pelab::trainer

@@ -1,0 +1,42 @@
+// A task draws examples. One file a task in this folder, one row in registry.cc.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/base/random.h"
+#include "core/spec/canonical.h"
+
+namespace pelab::trainer {
+
+struct Example {
+  std::vector<std::int32_t> tokens;  // without padding
+  std::int32_t label = 0;
+};
+
+// Immutable after construction; `Draw` is a pure function of the generator it is given.
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual std::int64_t padded_length() const = 0;  // T
+  virtual std::int64_t label_min() const = 0;
+  virtual std::int64_t label_count() const = 0;
+  virtual const std::vector<std::int32_t>& triggers() const = 0;
+  // Whether the definition drops examples that repeat an earlier one (a dropped example is drawn again).
+  virtual bool unique_examples() const { return false; }
+  virtual Example Draw(CounterRandom random) const = 0;
+};
+
+// `count` different words, in random order, from (data_seed, purpose).
+std::vector<std::int32_t> ChooseWords(std::int64_t data_seed, std::string_view purpose,
+                                      std::int64_t vocabulary, std::int64_t count);
+
+// The words that are not in `excluded`, ascending.
+std::vector<std::int32_t> OtherWords(std::int64_t vocabulary,
+                                     const std::vector<std::int32_t>& excluded);
+
+std::unique_ptr<Task> MakeDistanceTask(const spec::Job& job);
+std::unique_ptr<Task> MakeCountingTask(const spec::Job& job);
+
+}  // namespace pelab::trainer

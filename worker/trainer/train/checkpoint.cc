@@ -1,0 +1,59 @@
+#include "worker/trainer/train/checkpoint.h"
+
+#include <ATen/ATen.h>
+
+#include <cstring>
+
+#include "worker/trainer/protocol/error.h"
+#include "worker/trainer/protocol/safetensors.h"
+
+namespace pelab::trainer {
+namespace {
+
+constexpr const char* kNames[] = {"parameters", "first_moment", "second_moment"};
+
+std::string_view BytesOf(const at::Tensor& tensor) {
+  return {static_cast<const char*>(tensor.data_ptr()), static_cast<std::size_t>(tensor.nbytes())};
+}
+
+at::Tensor TensorOf(const SafetensorsFile& file, const char* name) {
+  const TensorEntry* const entry = file.Find(name);
+  if (entry == nullptr || entry->dtype != DType::kF32 || entry->shape.size() != 1) {
+    throw TrainerError(ErrorKind::kIo,
+                       std::string("the checkpoint has no float32 vector ") + name);
+  }
+  const at::Tensor tensor = at::empty(entry->shape, at::TensorOptions().dtype(at::kFloat));
+  std::memcpy(tensor.data_ptr(), entry->bytes.data(), entry->bytes.size());
+  return tensor;
+}
+
+}  // namespace
+
+FileInfo WriteCheckpoint(const std::filesystem::path& workdir, const std::string& spec_json,
+                         const Checkpoint& checkpoint) {
+  SafetensorsFile file;
+  file.metadata = {{"spec", spec_json}, {"epoch", std::to_string(checkpoint.epoch)}};
+  const at::Tensor* const tensors[] = {&checkpoint.parameters, &checkpoint.first_moment,
+                                       &checkpoint.second_moment};
+  for (int i = 0; i < 3; ++i) {
+    file.tensors.push_back(
+        {kNames[i], DType::kF32, {tensors[i]->numel()}, BytesOf(*tensors[i])});
+  }
+  return WriteFileAtomically(workdir, kCheckpointName, WriteSafetensors(file));
+}
+
+std::optional<Checkpoint> ReadCheckpoint(const std::filesystem::path& workdir,
+                                         const std::string& spec_json) {
+  if (!std::filesystem::exists(workdir / kCheckpointName)) return std::nullopt;
+  const std::string text = ReadFile(workdir / kCheckpointName);
+  const SafetensorsFile file = ReadSafetensors(text);
+  const auto spec = file.metadata.find("spec");
+  const auto epoch = file.metadata.find("epoch");
+  if (spec == file.metadata.end() || epoch == file.metadata.end() || spec->second != spec_json) {
+    return std::nullopt;
+  }
+  return Checkpoint{std::stoll(epoch->second), TensorOf(file, kNames[0]), TensorOf(file, kNames[1]),
+                    TensorOf(file, kNames[2])};
+}
+
+}  // namespace pelab::trainer

@@ -1,0 +1,34 @@
+// Loss and correct predictions of a decoder over examples, dropout off.
+#pragma once
+
+#include <cstdint>
+
+#include "worker/trainer/model/decoder.h"
+#include "worker/trainer/train/batches.h"
+
+namespace pelab::trainer {
+
+struct Score {
+  double loss = 0;  // mean over the scored examples, in nats
+  std::int64_t correct = 0;
+  std::int64_t total = 0;  // scored examples
+};
+
+// Counts on the device, without synchronising it: (correct, scored) as one 64-bit tensor of two. A prediction is the
+// largest logit, the lowest class of equal ones.
+at::Tensor CountCorrect(const at::Tensor& logits, const at::Tensor& classes,
+                        std::int64_t ignored_class);
+
+// Cross-entropy summed over the scored examples, and divided by their number or 1: a scalar.
+at::Tensor MeanLoss(const at::Tensor& logits, const at::Tensor& classes,
+                    std::int64_t ignored_class);
+
+// Examples that one evaluation pass takes at a time, so that the attention weights of one layer, repeated for
+// `variants`, stay within a few megabytes. A function of the configuration alone: results do not depend on the host.
+std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::int64_t variants);
+
+// Examples [begin, end). Throws Stopped between chunks when a stop was asked for.
+Score Evaluate(const Decoder& decoder, const DeviceData& data, std::int64_t begin,
+               std::int64_t end);
+
+}  // namespace pelab::trainer

@@ -1,0 +1,58 @@
+// The training loop: epochs of shuffled batches, AdamW on a schedule, evaluation after each epoch, checkpoints at epoch
+// boundaries.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "core/spec/canonical.h"
+#include "worker/trainer/model/decoder.h"
+#include "worker/trainer/model/parameters.h"
+#include "worker/trainer/train/adamw.h"
+#include "worker/trainer/train/batches.h"
+#include "worker/trainer/train/checkpoint.h"
+#include "worker/trainer/train/evaluate.h"
+#include "worker/trainer/train/schedule.h"
+
+namespace pelab::trainer {
+
+struct EpochResult {
+  std::int64_t epoch = 0;
+  // Running figures over the epoch with dropout on: the unweighted mean of the batches' mean losses, and counts.
+  double train_loss = 0;
+  std::int64_t train_correct = 0;
+  std::int64_t train_total = 0;
+  Score test;
+  double learning_rate = 0;  // of the last step
+  double seconds = 0;
+};
+
+class Trainer {
+ public:
+  // All of them outlive it; `parameters` is materialised, `data` on the same device.
+  Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameters,
+          const DeviceData* data);
+
+  std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
+
+  // One epoch and its evaluation. Throws Stopped between batches when a stop was asked for, TrainerError(kNonFiniteLoss)
+  // when the epoch's loss is no finite number.
+  EpochResult RunEpoch(std::int64_t epoch);
+
+  // The state now, as the start of `epoch`, copied to the CPU; and back.
+  Checkpoint Snapshot(std::int64_t epoch);
+  void Restore(const Checkpoint& checkpoint);
+
+ private:
+  const spec::Job& job_;
+  Decoder& decoder_;
+  ParameterSet& parameters_;
+  const DeviceData& data_;
+  std::int64_t batch_size_;
+  std::int64_t steps_per_epoch_;
+  Schedule schedule_;
+  AdamW optimizer_;
+};
+
+}  // namespace pelab::trainer
