@@ -37,8 +37,7 @@ test-sanitize: deps
 	cmake --preset asan && cmake --build build/asan -j $(JOBS)
 	ctest --test-dir build/asan --output-on-failure -j $(JOBS)
 	cmake --preset tsan && cmake --build build/tsan -j $(JOBS)
-	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp $(TSAN_OPTIONS)" \
-	  ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
+	ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
 
 bench: build
 	tests/bench/run.sh $(BUILD)

@@ -24,7 +24,7 @@ constexpr char kFooter[] =
     "Examples:\n"
     "  pelab run docs/sweeps/quick.yaml\n"
     "  pelab results quick\n"
-    "  pelab submit table1.yaml --server gpu01:7077 --watch\n"
+    "  pelab submit table1.yaml --server gpu01:7470 --watch\n"
     "Exit status: 0 all well, 1 failed, 2 usage or invalid input, 3 finished but not every job\n"
     "succeeded, 4 no coordinator.";
 

@@ -13,7 +13,7 @@ namespace pelab::client {
 struct Document {
   std::string text;
   std::string file_name;
-  std::vector<v1::Override> overrides;
+  google::protobuf::RepeatedPtrField<v1::Override> overrides;
   spec::Sweep sweep;  // checked
 };
 

@@ -12,7 +12,7 @@ packages=(
   g++ make cmake ninja-build ccache mold python3
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libabsl-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
-  libsqlite3-dev libsqlitecpp-dev libssl-dev
+  libsqlite3-dev libsqlitecpp-dev libssl-dev openssl
   libgtest-dev libgmock-dev
 )
 torch=(libtorch-dev libopenblas0-openmp)  # without OpenBLAS LibTorch may get the slow reference BLAS

@@ -13,7 +13,7 @@
 namespace {
 
 int Fail(const absl::Status& status, int code) {
-  std::fprintf(stderr, "pelab-server: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "pelab-server: %s\n", std::string{status.message()}.c_str());
   return code;
 }
 

@@ -89,7 +89,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
     return 2;
   }
   if (const absl::Status status = Read(words, options.coordinator); !status.ok()) {
-    std::fprintf(stderr, "pelab-server: %s\n", std::string(status.message()).c_str());
+    std::fprintf(stderr, "pelab-server: %s\n", std::string{status.message()}.c_str());
     return 2;
   }
   return std::nullopt;

@@ -52,7 +52,7 @@ void AddCancel(Commands& commands) {
   CLI::App* app = AddCommand(commands, "cancel",
                              "withdraw a sweep, or one job; nothing that is stored is deleted",
                              "  pelab cancel quick\n"
-                             "  pelab cancel --job 12 --server gpu01:7077");
+                             "  pelab cancel --job 12 --server gpu01:7470");
   app->add_option("SWEEP", options->sweep,
                   "number or name of a sweep; a job stops when no other live sweep wants it");
   app->add_option("--job", options->job, "one job instead, by number or key prefix");

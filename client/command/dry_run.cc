@@ -10,6 +10,7 @@
 #include "client/render/table.h"
 #include "client/rows.h"
 #include "core/base/status.h"
+#include "core/views/job_counts.h"
 #include "core/views/reader.h"
 #include "core/views/text.h"
 
@@ -32,21 +33,6 @@ struct Answer {
   std::string asked;  // who said what is stored
 };
 
-void Count(v1::JobState state, v1::JobCounts& counts) {
-  switch (state) {
-    case v1::JOB_STATE_SUCCEEDED:
-      return counts.set_stored(counts.stored() + 1);
-    case v1::JOB_STATE_FAILED:
-      return counts.set_failed_earlier(counts.failed_earlier() + 1);
-    case v1::JOB_STATE_QUEUED:
-    case v1::JOB_STATE_ASSIGNED:
-    case v1::JOB_STATE_RUNNING:
-      return counts.set_in_flight(counts.in_flight() + 1);
-    default:
-      return counts.set_new_jobs(counts.new_jobs() + 1);  // cancelled ones are queued again
-  }
-}
-
 absl::StatusOr<Answer> AskFile(const std::string& path, const std::vector<spec::Cell>& cells) {
   PELAB_ASSIGN_OR_RETURN(auto reader, views::Reader::Open(path));
   Answer answer;
@@ -60,7 +46,8 @@ absl::StatusOr<Answer> AskFile(const std::string& path, const std::vector<spec::
     for (const v1::JobRow& row : rows) states[row.key()] = row.state();
     for (const std::string& key : keys) {
       const auto found = states.find(key);
-      Count(found == states.end() ? v1::JOB_STATE_UNSPECIFIED : found->second, answer.counts);
+      views::CountJob(found == states.end() ? v1::JOB_STATE_UNSPECIFIED : found->second,
+                      /*fresh=*/false, answer.counts);
     }
   }
   return answer;
@@ -77,7 +64,7 @@ absl::StatusOr<Answer> Ask(const Context& context, const Document& document, boo
     v1::PreviewRequest request;
     request.set_document(document.text);
     request.set_file_name(document.file_name);
-    for (const v1::Override& o : document.overrides) *request.add_overrides() = o;
+    *request.mutable_overrides() = document.overrides;
     request.set_fresh(fresh);
     PELAB_ASSIGN_OR_RETURN(const auto preview, (*coordinator)->Preview(request));
     answer.counts = preview.counts();

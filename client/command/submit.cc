@@ -68,7 +68,7 @@ absl::StatusOr<int> Run(Commands& commands, const Options& options) {
 void AddSubmit(Commands& commands) {
   auto options = std::make_shared<Options>();
   CLI::App* app = AddCommand(commands, "submit", "hand a sweep file to a coordinator",
-                             "  pelab submit table1.yaml --server gpu01:7077\n"
+                             "  pelab submit table1.yaml --server gpu01:7470\n"
                              "  pelab submit quick.yaml --set train.epochs=3 --watch\n"
                              "  pelab submit table1.yaml --dry-run");
   app->add_option("SWEEP.yaml", options->file, "the sweep file")->required();

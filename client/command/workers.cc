@@ -53,7 +53,7 @@ absl::StatusOr<int> Run(const Context& context) {
 void AddWorkers(Commands& commands) {
   CLI::App* app = AddCommand(commands, "workers", "the workers, their slots and what they do",
                              "  pelab workers\n"
-                             "  pelab workers --server gpu01:7077 --output json");
+                             "  pelab workers --server gpu01:7470 --output json");
   app->callback([&commands] { commands.chosen = [&commands] { return Run(*commands.context); }; });
 }
 

@@ -29,7 +29,7 @@ std::vector<Field> PeFields() {
 
       Switch(ChoiceField("pe.slopes", "alibi", {"geometric", "exponential"},
                          PublishedOr(Text("exponential"), Text("geometric")),
-                         "penalty per token of head h: 2^(-8(h+1)/heads), or e^(-h/16)")),
+                         "penalty per token of head h: 2^(-8(h+1)/heads), or e^(-h/heads)")),
 
       RealField("pe.base", "rope", {1, 1e12, true, false}, Always(10000.0), "",
                 "pair t of a head turns by base^(-2t/head size) per token"),

@@ -42,7 +42,7 @@ void Scheduler::Dispatch() {
   const absl::Status queued = journal_.Append(
       std::move(writes),
       [this, shared](absl::StatusOr<std::vector<store::ApplyResult>> results) {
-        executor_.Post([this, shared, results = std::move(results)] {
+        executor_.Post([this, shared, results = std::move(results)]() mutable {
           OnPlansStored(std::move(*shared), std::move(results));
         });
       },

@@ -92,7 +92,7 @@ Expander::Progress Expander::Step(Task& task) {
   });
   if (!stored.ok()) {
     spdlog::warn("sweep {} is not expanded yet: {}", task.sweep_id,
-                 std::string(stored.status().message()));
+                 std::string{stored.status().message()});
     return Progress::kRetry;
   }
   task.next = next;

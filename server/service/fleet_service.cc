@@ -77,7 +77,7 @@ absl::Status FleetService::Put(grpc::ServerReader<v1::PutArtifactRequest>& reade
 grpc::Status FleetService::PutArtifact(grpc::ServerContext*,
                                        grpc::ServerReader<v1::PutArtifactRequest>* reader,
                                        v1::PutArtifactResponse* response) {
-  const grpc::Status status = rpc::ToGrpc(Put(*reader, *response));
+  grpc::Status status = rpc::ToGrpc(Put(*reader, *response));
   // A client whose window is full would learn of an early answer only at its next ping.
   std::size_t drained = 0;
   v1::PutArtifactRequest request;

@@ -80,7 +80,7 @@ grpc::Status ResultsService::ReadLog(grpc::ServerContext* context,
     return rpc::ToGrpc(absl::ResourceExhaustedError(
         absl::StrCat("more than ", kMaxFollowers, " clients follow logs")));
   }
-  const grpc::Status status = rpc::ToGrpc(DoReadLog(*context, *request, *writer));
+  grpc::Status status = rpc::ToGrpc(DoReadLog(*context, *request, *writer));
   followers_.fetch_sub(1);
   return status;
 }

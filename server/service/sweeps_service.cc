@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"
+#include "core/rpc/sweep_document.h"
+#include "core/views/job_counts.h"
 #include "server/service/blocking.h"
 
 namespace pelab::service {
@@ -43,27 +45,6 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
         absl::StrCat("priority ", request.priority(), " is out of range; allowed: -1000 to 1000"));
   }
   return absl::OkStatus();
-}
-
-// Where a job of this state stands for a new submission.
-void Count(v1::JobState state, bool fresh, v1::JobCounts& counts) {
-  counts.set_total(counts.total() + 1);
-  if (fresh) {
-    counts.set_new_jobs(counts.new_jobs() + 1);
-    return;
-  }
-  switch (state) {
-    case v1::JOB_STATE_SUCCEEDED:
-      return counts.set_stored(counts.stored() + 1);
-    case v1::JOB_STATE_FAILED:
-      return counts.set_failed_earlier(counts.failed_earlier() + 1);
-    case v1::JOB_STATE_QUEUED:
-    case v1::JOB_STATE_ASSIGNED:
-    case v1::JOB_STATE_RUNNING:
-      return counts.set_in_flight(counts.in_flight() + 1);
-    default:
-      return counts.set_new_jobs(counts.new_jobs() + 1);
-  }
 }
 
 v1::PreviewJob ToPreview(const spec::Cell& cell, v1::JobState stored) {
@@ -125,9 +106,8 @@ grpc::Status SweepsService::Cancel(grpc::ServerContext*, const v1::CancelRequest
 absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
                                       const v1::PreviewRequest& request,
                                       v1::PreviewResponse& response) {
-  PELAB_ASSIGN_OR_RETURN(
-      const spec::Sweep sweep,
-      ParseDocument(request.document(), request.file_name(), request.overrides()));
+  PELAB_ASSIGN_OR_RETURN(const spec::Sweep sweep,
+                         rpc::ParseSweepDocument(request.document(), request.overrides()));
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   response.set_name(sweep.name());
   const int max_jobs = std::min(request.max_jobs(), kMaxPreviewJobs);
@@ -148,7 +128,7 @@ absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
     for (const spec::Cell& cell : cells) {
       const auto found = stored.find(cell.key);
       const v1::JobState state = found == stored.end() ? v1::JOB_STATE_UNSPECIFIED : found->second;
-      Count(state, request.fresh(), *response.mutable_counts());
+      views::CountJob(state, request.fresh(), *response.mutable_counts());
       if (response.jobs_size() < max_jobs) *response.add_jobs() = ToPreview(cell, state);
     }
   }
@@ -158,8 +138,8 @@ absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
 absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
                                      v1::SubmitResponse& response) {
   PELAB_RETURN_IF_ERROR(CheckSubmit(request));
-  PELAB_ASSIGN_OR_RETURN(spec::Sweep sweep, ParseDocument(request.document(), request.file_name(),
-                                                          request.overrides()));
+  PELAB_ASSIGN_OR_RETURN(spec::Sweep sweep,
+                         rpc::ParseSweepDocument(request.document(), request.overrides()));
   PELAB_ASSIGN_OR_RETURN(
       const store::WriteResult result,
       AppendAndWait(parts_.writer,

@@ -54,10 +54,6 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
   WatchHub hub_;
 };
 
-// The document as a sweep; INVALID_ARGUMENT carries the violations.
-absl::StatusOr<spec::Sweep> ParseDocument(
-    const std::string& document, const std::string& file_name,
-    const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
 // The form in which the database keeps overrides, and back.
 std::string OverridesToJson(const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
 std::vector<spec::Override> OverridesFromJson(const std::string& json);

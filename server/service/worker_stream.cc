@@ -27,6 +27,7 @@ std::vector<store::EventStored> Digest(const std::vector<store::EventStored>& al
     if (!entry.change) entry.change = change;
   }
   std::vector<store::EventStored> digest;
+  digest.reserve(last.size());
   for (auto& [id, event] : last) digest.push_back(std::move(event));
   return digest;
 }
@@ -273,10 +274,10 @@ void WorkerStream::Store() {
 // The schema refuses an event, and would again: its attempt cannot be stored as it is.
 void WorkerStream::GiveUp(const Sent& event, const absl::Status& why) {
   spdlog::error("event {} of attempt {}: {}", event.sequence, event.attempt_id,
-                std::string(why.message()));
+                std::string{why.message()});
   std::vector<store::Write> end;
   end.emplace_back(store::EndAttempt{event.attempt_id, state::Event::kFail,
-                                     std::string(why.message()),
+                                     std::string{why.message()},
                                      absl::ToUnixMillis(context_.clock.Wall())});
   auto ended = [self = shared_from_this()](absl::StatusOr<std::vector<store::ApplyResult>> answer) {
     if (answer.ok() && answer->front().ok()) {

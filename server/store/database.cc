@@ -104,9 +104,7 @@ absl::Status ToStatus(const SQLite::Exception& error, absl::string_view what) {
   const std::string message = absl::StrCat(what, ": ", error.what());
   switch (error.getErrorCode()) {
     case SQLITE_FULL:
-      return absl::ResourceExhaustedError(message);
-    case SQLITE_IOERR:
-      // A disk that fills while the WAL grows is reported as a failed write.
+    case SQLITE_IOERR:  // a disk that fills while the WAL grows is reported as a failed write
       return absl::ResourceExhaustedError(message);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:

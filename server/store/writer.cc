@@ -82,7 +82,7 @@ void Writer::Commit(std::vector<Request>& batch) {
   absl::StatusOr<std::vector<ApplyResult>> results = store_.Apply(writes);
   last_commit_ = absl::Now();
   if (!results.ok()) {
-    spdlog::error("{}", std::string(results.status().message()));
+    spdlog::error("{}", std::string{results.status().message()});
     for (Request& request : batch) request.done(results.status());
     return;
   }

@@ -30,7 +30,7 @@ struct Requirement {
   int task_version = 0;
   std::string device_kind;  // any | gpu | cpu
   std::uint64_t memory_bytes = 0;
-  auto operator<=>(const Requirement&) const = default;
+  auto operator<=>(const Requirement&) const = default;  // NOLINT(modernize-use-nullptr): its 0
 };
 
 // A queued job as the scheduler keeps it.
@@ -263,7 +263,7 @@ struct EventStored {
 };
 
 // Lossy; the last kKeptLogBytes of an attempt stay.
-inline constexpr std::int64_t kKeptLogBytes = 256 * 1024;
+inline constexpr std::int64_t kKeptLogBytes = std::int64_t{256} * 1024;
 struct AppendLog {
   std::int64_t attempt_id = 0;
   std::uint64_t token = 0;

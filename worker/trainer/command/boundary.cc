@@ -99,7 +99,7 @@ spec::JobDocument ReadJobDocument(const std::string& path) {
   for (const spec::Violation& violation : result.violations) {
     text += (text.empty() ? "" : "; ") + spec::Format(violation, path);
   }
-  throw TrainerError(ErrorKind::kBadSpec, text);
+  throw TrainerError(ErrorKind::kBadSpec, path + ": " + text);
 }
 
 int Main(const std::vector<std::string>& words) {

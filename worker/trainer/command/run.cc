@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -86,15 +87,22 @@ class Checkpoints {
   Clock::time_point written_at_ = Clock::now();
 };
 
-// The epoch to start at; restores the checkpoint that it takes up.
+// The epoch to start at; restores the checkpoint that it takes up, unless that is damaged.
 std::int64_t StartEpoch(const Arguments& arguments, const std::string& spec_json,
                         Trainer* trainer) {
   if (!arguments.resume) return 0;
-  const std::optional<Checkpoint> checkpoint = ReadCheckpoint(arguments.workdir, spec_json);
-  if (!checkpoint) return 0;
-  if (arguments.max_start_epoch >= 0 && checkpoint->epoch > arguments.max_start_epoch) return 0;
-  trainer->Restore(*checkpoint);
-  return checkpoint->epoch;
+  try {
+    const std::optional<Checkpoint> checkpoint = ReadCheckpoint(arguments.workdir, spec_json);
+    if (!checkpoint) return 0;
+    if (arguments.max_start_epoch >= 0 && checkpoint->epoch > arguments.max_start_epoch) return 0;
+    trainer->Restore(*checkpoint);
+    return checkpoint->epoch;
+  } catch (const TrainerError& error) {
+    // It would be damaged at every further attempt, too; training again always works.
+    std::cerr << "pelab-trainer: starting anew, the checkpoint is of no use: " << error.what()
+              << "\n";
+    return 0;
+  }
 }
 
 void EmitEpoch(const EpochResult& result, EventStream* events) {

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <charconv>
 #include <cstring>
 
 #include "worker/trainer/protocol/error.h"
@@ -25,6 +26,15 @@ at::Tensor TensorOf(const SafetensorsFile& file, const char* name) {
   const at::Tensor tensor = at::empty(entry->shape, at::TensorOptions().dtype(at::kFloat));
   std::memcpy(tensor.data_ptr(), entry->bytes.data(), entry->bytes.size());
   return tensor;
+}
+
+std::int64_t EpochOf(const std::string& text) {
+  std::int64_t epoch = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), epoch);
+  if (error != std::errc() || end != text.data() + text.size() || epoch < 0) {
+    throw TrainerError(ErrorKind::kIo, "the checkpoint's epoch is \"" + text + "\", not a number");
+  }
+  return epoch;
 }
 
 }  // namespace
@@ -52,7 +62,7 @@ std::optional<Checkpoint> ReadCheckpoint(const std::filesystem::path& workdir,
   if (spec == file.metadata.end() || epoch == file.metadata.end() || spec->second != spec_json) {
     return std::nullopt;
   }
-  return Checkpoint{std::stoll(epoch->second), TensorOf(file, kNames[0]), TensorOf(file, kNames[1]),
+  return Checkpoint{EpochOf(epoch->second), TensorOf(file, kNames[0]), TensorOf(file, kNames[1]),
                     TensorOf(file, kNames[2])};
 }
 

@@ -341,7 +341,8 @@ TEST_F(SchedulerTest, AWorkerThatGivesAJobBackGetsNoMoreUntilItsNextHello) {
   ASSERT_EQ(first->assignments.size(), 1u);
   Say(first->assignments[0], 1, store::Finished{state::Outcome::kPreempted});
   world_.Advance(absl::Seconds(5));
-  EXPECT_EQ(first->assignments.size(), 1u) << "it is ending: the job would come back again and again";
+  EXPECT_EQ(first->assignments.size(), 1u)
+      << "it is ending: the job would come back again and again";
   EXPECT_EQ(scheduler_->WaitingReason(sweep), "no worker is connected");
   EXPECT_EQ(Connect("w", 1)->assignments.size(), 1u);
 }

@@ -1,0 +1,52 @@
+#include "core/rpc/sweep_document.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/rpc/status.h"
+
+namespace pelab::rpc {
+namespace {
+
+constexpr int kMaxViolations = 100;
+
+v1::Violation ToProto(const spec::Violation& violation) {
+  v1::Violation out;
+  out.set_line(violation.line);
+  out.set_column(violation.column);
+  out.set_path(violation.path);
+  out.set_value(violation.value);
+  out.set_allowed(violation.allowed);
+  out.set_message(violation.message);
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<spec::Sweep> ParseSweepDocument(
+    const std::string& document,
+    const google::protobuf::RepeatedPtrField<v1::Override>& overrides) {
+  v1::Violations violations;
+  if (document.size() > spec::kMaxDocumentBytes) {
+    v1::Violation* violation = violations.add_violations();
+    violation->set_value(absl::StrCat(document.size(), " bytes"));
+    violation->set_allowed(absl::StrCat("at most ", spec::kMaxDocumentBytes, " bytes"));
+    violation->set_message(absl::StrCat("the document has ", document.size(),
+                                        " bytes; allowed: at most ", spec::kMaxDocumentBytes));
+    return ViolationsError(violations);
+  }
+  std::vector<spec::Override> applied;
+  for (const v1::Override& override : overrides) {
+    applied.push_back({override.field(), override.value()});
+  }
+  spec::SweepResult result = spec::ParseSweep(document, applied);
+  if (result.sweep) return *std::move(result.sweep);
+  for (const spec::Violation& violation : result.violations) {
+    if (violations.violations_size() == kMaxViolations) break;
+    *violations.add_violations() = ToProto(violation);
+  }
+  return ViolationsError(violations);
+}
+
+}  // namespace pelab::rpc

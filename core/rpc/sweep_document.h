@@ -1,0 +1,19 @@
+// Sweep documents as they travel: text and overrides in, a checked sweep or typed violations out.
+// The CLI checks with it before it sends, the coordinator before it stores, so both say the same.
+// Pure: thread-safe.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/spec/sweep.h"
+#include "pelab/v1/common.pb.h"
+
+namespace pelab::rpc {
+
+// INVALID_ARGUMENT with v1::Violations (core/rpc/status.h) for a document that is wrong or larger
+// than spec::kMaxDocumentBytes.
+absl::StatusOr<spec::Sweep> ParseSweepDocument(
+    const std::string& document, const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
+
+}  // namespace pelab::rpc
