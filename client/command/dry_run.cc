@@ -1,6 +1,7 @@
 #include "client/command/dry_run.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 

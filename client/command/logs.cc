@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <cstdint>
 
 #include "client/command/commands.h"
 #include "client/command/show.h"

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 
 #include "client/command/show.h"
 #include "client/render/json.h"

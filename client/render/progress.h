@@ -1,6 +1,7 @@
 // Progress of a sweep: a bar that redraws itself on a terminal, plain lines elsewhere.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>

@@ -1,6 +1,7 @@
 // Durations on command lines.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"

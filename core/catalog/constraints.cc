@@ -2,6 +2,7 @@
 // fields.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "core/catalog/catalog.h"
 

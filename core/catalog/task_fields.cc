@@ -1,6 +1,7 @@
 // task.*: what decides a job's data set and labels. Sizes scale with task.length from the paper's
 // at 128 tokens.
 #include <algorithm>
+#include <cstdint>
 
 #include "core/catalog/tables.h"
 

@@ -1,4 +1,5 @@
 // Jobs and analyses: resolving every field, reading values, checking.
+#include <cstdint>
 #include <stdexcept>
 #include <utility>
 

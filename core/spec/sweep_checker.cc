@@ -1,6 +1,7 @@
 #include "core/spec/sweep_checker.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <utility>
 

@@ -2,6 +2,7 @@
 // core/spec.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <unordered_map>

@@ -1,6 +1,7 @@
 #include "core/views/conditions.h"
 
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 

@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "core/views/filter.h"
 #include "core/views/queries.h"
 #include "core/views/text.h"

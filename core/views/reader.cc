@@ -1,5 +1,6 @@
 #include "core/views/reader.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "core/views/connection.h"

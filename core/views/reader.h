@@ -3,6 +3,7 @@
 // server/store that speaks SQL; it knows the views, the sweeps table's public columns and the log, never writes.)
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,18 +29,22 @@ class Reader {
   // InvalidArgument for an unknown field in a condition (with what is known) or a bad page; NotFound for a sweep or job
   // that is not there.
   virtual absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) = 0;
-  virtual absl::StatusOr<v1::ListCurvesResponse> ListCurves(const v1::ListCurvesRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListCurvesResponse> ListCurves(
+      const v1::ListCurvesRequest& request) = 0;
   virtual absl::StatusOr<v1::ListHeadAblationsResponse> ListHeadAblations(
       const v1::ListHeadAblationsRequest& request) = 0;
-  virtual absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const v1::ListAttemptsRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(
+      const v1::ListAttemptsRequest& request) = 0;
   virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers() = 0;
-  virtual absl::StatusOr<v1::ListSweepsResponse> ListSweeps(const v1::ListSweepsRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListSweepsResponse> ListSweeps(
+      const v1::ListSweepsRequest& request) = 0;
   virtual absl::StatusOr<v1::Sweep> GetSweep(const std::string& sweep) = 0;
   // Parts of the kept log at or after `offset`.
   virtual absl::StatusOr<std::vector<v1::LogPart>> ReadLog(const std::string& job, int attempt,
                                                            std::uint64_t offset) = 0;
   // What of these keys is stored: state of the generation that v_jobs shows, by key. For `--dry-run`.
-  virtual absl::StatusOr<std::vector<v1::JobRow>> FindKeys(const std::vector<std::string>& keys) = 0;
+  virtual absl::StatusOr<std::vector<v1::JobRow>> FindKeys(
+      const std::vector<std::string>& keys) = 0;
 };
 
 }  // namespace pelab::views

@@ -1,5 +1,7 @@
 // Curves and head ablations. A page goes job by job, each through its own index, so that its cost
 // is that of its rows.
+#include <cstdint>
+
 #include "absl/strings/str_split.h"
 #include "core/views/filter.h"
 #include "core/views/queries.h"

@@ -1,4 +1,6 @@
 // Sweeps, attempts, workers and logs.
+#include <cstdint>
+
 #include "core/views/filter.h"
 #include "core/views/queries.h"
 #include "core/views/text.h"

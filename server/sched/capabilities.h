@@ -1,6 +1,7 @@
 // What a worker's trainer can run, from what `pelab-trainer capabilities` printed. A value.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

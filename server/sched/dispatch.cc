@@ -1,4 +1,5 @@
 // Scheduler: giving jobs to slots, and saying why some have to wait.
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

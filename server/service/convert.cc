@@ -1,6 +1,7 @@
 #include "server/service/convert.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 

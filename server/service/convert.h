@@ -1,6 +1,7 @@
 // Between the wire's messages and the coordinator's values. Pure functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"

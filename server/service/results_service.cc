@@ -1,5 +1,6 @@
 #include "server/service/results_service.h"
 
+#include <cstdint>
 #include <optional>
 
 #include "absl/strings/str_cat.h"

@@ -1,5 +1,6 @@
 #include "server/service/sweeps_service.h"
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>

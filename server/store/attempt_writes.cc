@@ -1,5 +1,6 @@
 // Workers, attempts and their logs.
 #include <algorithm>
+#include <cstdint>
 
 #include "server/store/batch.h"
 

@@ -1,5 +1,6 @@
 // The events of an attempt: fencing, sequence numbers, and what each of them may say.
 #include <cmath>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

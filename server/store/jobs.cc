@@ -1,4 +1,5 @@
 // Jobs: their transitions, and what of them the scheduler and the workers see.
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "server/store/batch.h"

@@ -1,4 +1,6 @@
 // What the scheduler rebuilds itself from when the coordinator starts.
+#include <cstdint>
+
 #include "absl/strings/str_cat.h"
 #include "server/store/batch.h"
 

@@ -3,6 +3,7 @@
 // of one transaction. One thread at a time.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>

@@ -1,5 +1,6 @@
 // Sweeps: submission, expansion in slices, cancelling by claim.
 #include <algorithm>
+#include <cstdint>
 
 #include "server/store/batch.h"
 

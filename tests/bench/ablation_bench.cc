@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -37,8 +38,9 @@ double Median(std::vector<double> values) {
 }
 
 void Compare(const std::string& protocol) {
-  const spec::Job job = spec::MakeJob(protocol, "rope", "distance", 0, {{"task.train_examples", std::int64_t{256}},
-                                                              {"task.test_examples", std::int64_t{64}}});
+  const spec::Job job = spec::MakeJob(
+      protocol, "rope", "distance", 0,
+      {{"task.train_examples", std::int64_t{256}}, {"task.test_examples", std::int64_t{64}}});
   const Dataset data = MakeDataset(job);
   const LabelSpace labels = LabelSpaceOf(job, data);
   const DeviceData device_data(data, labels, at::kCPU);
@@ -56,9 +58,11 @@ void Compare(const std::string& protocol) {
     naive.push_back(other.seconds);
     difference = std::max(difference, (one.logits - other.logits).abs().max().item().toDouble());
   }
-  std::printf("%-10s %lld examples, paper size: naive %.2f s, fan-out %.2f s, ratio %.2f, largest logit difference %.1e\n",
-              protocol.c_str(), static_cast<long long>(kExamples), Median(naive), Median(fan_out),
-              Median(naive) / Median(fan_out), difference);
+  std::printf(
+      "%-10s %lld examples, paper size: naive %.2f s, fan-out %.2f s, ratio %.2f, largest logit "
+      "difference %.1e\n",
+      protocol.c_str(), static_cast<long long>(kExamples), Median(naive), Median(fan_out),
+      Median(naive) / Median(fan_out), difference);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -35,7 +36,8 @@ Result Do(Store& store, Write write) {
 std::vector<Assignment> Populate(Store& store) {
   Do<WorkerStored>(store, WorkerHello{.worker_id = "w", .slots_json = "[]"});
   const auto sweep = Do<SweepStored>(
-      store, SubmitSweep{.name = "bench", .client_token = "t", .analyses_json = "[]", .cells = kJobs});
+      store,
+      SubmitSweep{.name = "bench", .client_token = "t", .analyses_json = "[]", .cells = kJobs});
   ExpandSlice slice{.sweep_id = sweep.sweep_id, .from = 0, .next = kJobs, .last = true};
   for (int i = 0; i < kJobs; ++i) {
     slice.cells.push_back({.ordinal = static_cast<std::uint64_t>(i),
@@ -89,8 +91,8 @@ double Median(std::vector<double> values) {
 }  // namespace
 
 int main() {
-  const auto folder = std::filesystem::temp_directory_path() /
-                      ("pelab-bench-" + std::to_string(::getpid()));
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("pelab-bench-" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   {
     auto store = Store::Open((folder / "bench.db").string());
@@ -102,10 +104,11 @@ int main() {
       single.push_back(Measure(**store, assignments, 2 * round * kEpochsARound, 1));
       batched.push_back(Measure(**store, assignments, (2 * round + 1) * kEpochsARound, kJobs));
     }
-    std::printf("durable epoch events/s, synchronous=FULL, median of %d alternating rounds\n"
-                "  one transaction an event   %10.0f\n"
-                "  batches of %d              %10.0f   ratio %.1f\n",
-                kRounds, Median(single), kJobs, Median(batched), Median(batched) / Median(single));
+    std::printf(
+        "durable epoch events/s, synchronous=FULL, median of %d alternating rounds\n"
+        "  one transaction an event   %10.0f\n"
+        "  batches of %d              %10.0f   ratio %.1f\n",
+        kRounds, Median(single), kJobs, Median(batched), Median(batched) / Median(single));
   }
   std::filesystem::remove_all(folder);
   return 0;

@@ -2,6 +2,7 @@
 // cannot be served.
 #include <gmock/gmock.h>
 
+#include <cstdint>
 #include <set>
 
 #include "core/base/hashing.h"

@@ -1,6 +1,7 @@
 // The main line over RPC: a sweep is submitted, assigned, trained by a played worker, acknowledged
 // and read back.
 #include <algorithm>
+#include <cstdint>
 #include <set>
 
 #include "tests/contract/rpc/coordinator_fixture.h"

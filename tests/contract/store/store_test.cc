@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <limits>

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -1,6 +1,7 @@
 // Job rows as the views would give them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "core/views/text.h"

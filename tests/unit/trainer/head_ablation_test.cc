@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "tests/unit/trainer/model_for_test.h"
 #include "worker/trainer/protocol/error.h"
 

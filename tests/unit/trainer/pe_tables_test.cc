@@ -1,6 +1,8 @@
 // The tables behind the positional encodings against the values of tests/golden/pe_tables.py.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "tests/unit/trainer/jobs_for_test.h"
 #include "worker/trainer/pe/tables.h"
 

@@ -40,9 +40,9 @@ at::Tensor FanOut(const Decoder& decoder, const Batch& batch, Hygiene hygiene,
   const std::int64_t heads_count = decoder.config().heads;
   const at::Tensor input = decoder.Embed(batch);
   const Batch wide = Repeat(batch, heads_count);
-  const at::Tensor wide_input =
-      decoder.config().kv_source == KvSource::kInput ? input.repeat({heads_count, 1, 1})
-                                                     : at::Tensor();
+  const at::Tensor wide_input = decoder.config().kv_source == KvSource::kInput
+                                    ? input.repeat({heads_count, 1, 1})
+                                    : at::Tensor();
   at::Tensor x = input;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const at::Tensor heads =
@@ -88,9 +88,8 @@ HeadAblationResult AblateHeads(const Decoder& decoder, const DeviceData& data,
   const std::int64_t layers = decoder.config().layers;
   const std::int64_t heads = decoder.config().heads;
   const std::int64_t begin = options.all_data ? 0 : data.train_examples();
-  const std::int64_t end = options.max_examples == 0
-                               ? data.size()
-                               : std::min(data.size(), begin + options.max_examples);
+  const std::int64_t end =
+      options.max_examples == 0 ? data.size() : std::min(data.size(), begin + options.max_examples);
   const std::int64_t most = ChunkExamples(decoder.config(), data.length(), heads);
   const std::int64_t ignored = data.ignored_class();
   std::vector<at::Tensor> correct(layers);  // (H), 64-bit, on the device

@@ -25,7 +25,7 @@ enum class Hygiene {
 
 struct HeadAblationOptions {
   Hygiene hygiene = Hygiene::kClean;
-  bool all_data = false;         // training and test set; else the test set
+  bool all_data = false;          // training and test set; else the test set
   std::int64_t max_examples = 0;  // the first so many of them; 0: all
 };
 // Throws TrainerError(kBadSpec) for a parameter that this trainer does not know.

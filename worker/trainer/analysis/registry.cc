@@ -11,8 +11,7 @@ namespace {
 
 nlohmann::ordered_json RunHeadAblation(const spec::Analysis& analysis, const Decoder& decoder,
                                        const DeviceData& data) {
-  const HeadAblationResult result =
-      AblateHeads(decoder, data, HeadAblationOptionsFrom(analysis));
+  const HeadAblationResult result = AblateHeads(decoder, data, HeadAblationOptionsFrom(analysis));
   return {{"total", result.total},
           {"intact_correct", result.intact_correct},
           {"correct", result.correct}};
@@ -34,9 +33,9 @@ const AnalysisEntry& FindAnalysis(const spec::Analysis& analysis) {
     known += (known.empty() ? "" : ", ") + std::string(entry.name) + " version " +
              std::to_string(entry.version);
   }
-  throw TrainerError(ErrorKind::kBadSpec,
-                     "this trainer has no analysis \"" + analysis.name + "\" version " +
-                         std::to_string(analysis.version) + "; known: " + known);
+  throw TrainerError(ErrorKind::kBadSpec, "this trainer has no analysis \"" + analysis.name +
+                                              "\" version " + std::to_string(analysis.version) +
+                                              "; known: " + known);
 }
 
 }  // namespace pelab::trainer

@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include "core/spec/canonical.h"
 #include "worker/trainer/command/command.h"
@@ -75,8 +75,7 @@ int GuardedRun(const Arguments& arguments) {
     Guard(
         [&] {
           EventStream(events, job_id)
-              .Emit("error",
-                    {{"kind", ErrorKindName(failure.kind)}, {"message", failure.message}});
+              .Emit("error", {{"kind", ErrorKindName(failure.kind)}, {"message", failure.message}});
         },
         ReportToPerson);
   };
@@ -111,12 +110,18 @@ int Main(const std::vector<std::string>& words) {
     return kExitUsage;
   }
   switch (arguments.command) {
-    case Command::kHelp: std::cout << HelpText(); return kExitDone;
-    case Command::kVersion: std::cout << "pelab-trainer " PELAB_VERSION "\n"; return kExitDone;
+    case Command::kHelp:
+      std::cout << HelpText();
+      return kExitDone;
+    case Command::kVersion:
+      std::cout << "pelab-trainer " PELAB_VERSION "\n";
+      return kExitDone;
     case Command::kCapabilities:
       return Guard([] { std::cout << CapabilitiesJson() << "\n"; }, ReportToPerson);
-    case Command::kDataset: return Guard([&] { WriteDataset(arguments); }, ReportToPerson);
-    case Command::kRun: break;
+    case Command::kDataset:
+      return Guard([&] { WriteDataset(arguments); }, ReportToPerson);
+    case Command::kRun:
+      break;
   }
   return GuardedRun(arguments);
 }

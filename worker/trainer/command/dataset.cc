@@ -1,10 +1,12 @@
+#include "worker/trainer/task/dataset.h"
+
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 
 #include "worker/trainer/command/command.h"
 #include "worker/trainer/protocol/files.h"
 #include "worker/trainer/protocol/safetensors.h"
-#include "worker/trainer/task/dataset.h"
 
 namespace pelab::trainer {
 namespace {
@@ -12,7 +14,9 @@ namespace {
 // Borrows the vector's bytes; the format and every supported host are little-endian.
 TensorEntry Entry(const char* name, std::vector<std::int64_t> shape,
                   const std::vector<std::int32_t>& values) {
-  return {name, DType::kI32, std::move(shape),
+  return {name,
+          DType::kI32,
+          std::move(shape),
           {reinterpret_cast<const char*>(values.data()), values.size() * sizeof values[0]}};
 }
 
@@ -26,12 +30,11 @@ void WriteDataset(const Arguments& arguments) {
   SafetensorsFile file;
   file.metadata = {{"spec", spec::ToCanonicalJson(document.job)},
                    {"data_sha256", DatasetSha256(data)}};
-  file.tensors = {Entry("tokens", {data.size(), data.length}, data.tokens),
-                  Entry("lengths", {data.size()}, data.lengths),
-                  Entry("labels", {data.size()}, data.labels),
-                  Entry("split", {data.size()}, split),
-                  Entry("triggers", {static_cast<std::int64_t>(data.triggers.size())},
-                        data.triggers)};
+  file.tensors = {
+      Entry("tokens", {data.size(), data.length}, data.tokens),
+      Entry("lengths", {data.size()}, data.lengths), Entry("labels", {data.size()}, data.labels),
+      Entry("split", {data.size()}, split),
+      Entry("triggers", {static_cast<std::int64_t>(data.triggers.size())}, data.triggers)};
   const std::filesystem::path out = arguments.out;
   const auto folder = out.has_parent_path() ? out.parent_path() : std::filesystem::path(".");
   WriteFileAtomically(folder, out.filename().string(), WriteSafetensors(file));

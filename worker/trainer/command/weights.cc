@@ -17,7 +17,9 @@ FileInfo WriteWeights(const std::filesystem::path& workdir, const std::string& s
     kept.push_back(named.tensor.to(at::kFloat).cpu().contiguous());
     const at::Tensor& tensor = kept.back();
     file.tensors.push_back(
-        {named.name, DType::kF32, tensor.sizes().vec(),
+        {named.name,
+         DType::kF32,
+         tensor.sizes().vec(),
          {static_cast<const char*>(tensor.data_ptr()), static_cast<std::size_t>(tensor.nbytes())}});
   }
   return WriteFileAtomically(workdir, kWeightsName, WriteSafetensors(file));

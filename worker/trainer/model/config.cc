@@ -35,8 +35,7 @@ ModelConfig ModelConfigFrom(const spec::Job& job, std::int64_t classes) {
   config.layer_norm_eps = job.Real("model.layer_norm_eps");
   config.causal = job.Choice("model.mask") == "causal";
   config.mask_padding = job.Choice("model.key_padding") == "masked";
-  config.kv_source =
-      job.Choice("model.kv_source") == "self" ? KvSource::kSelf : KvSource::kInput;
+  config.kv_source = job.Choice("model.kv_source") == "self" ? KvSource::kSelf : KvSource::kInput;
   config.readout = ReadoutFrom(job.Choice("model.readout"));
   config.final_norm = job.Bool("model.final_norm");
   if (config.d_model % config.heads != 0) {

@@ -30,8 +30,8 @@ at::Tensor TokenMask(const Batch& batch) {
 Decoder::Decoder(const spec::Job& job, const ModelConfig& config, ParameterSet* parameters,
                  std::unique_ptr<PositionalEncoding> pe)
     : config_(config), parameters_(*parameters), pe_(std::move(pe)) {
-  embedding_ = parameters_.Add("embedding.weight", {config_.vocabulary, config_.d_model},
-                               Init::Normal(1));
+  embedding_ =
+      parameters_.Add("embedding.weight", {config_.vocabulary, config_.d_model}, Init::Normal(1));
   if (pe_ == nullptr) pe_ = MakePe({job, config_, parameters});
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     layers_.push_back(AddLayer("layers." + std::to_string(layer)));
@@ -108,9 +108,8 @@ Decoder::KeysValues Decoder::ProjectLayer(std::int64_t layer, const at::Tensor& 
   const std::int64_t length = x.size(1);
   const bool own = config_.kv_source == KvSource::kSelf;
   const bool last = LastRowOnly(layer, batch);
-  const at::Tensor normed = own || !last
-                                ? Apply(parts.attention_norm, x)
-                                : Apply(parts.attention_norm, x.narrow(1, length - 1, 1));
+  const at::Tensor normed = own || !last ? Apply(parts.attention_norm, x)
+                                         : Apply(parts.attention_norm, x.narrow(1, length - 1, 1));
   const at::Tensor query_source =
       last && own ? normed.narrow(1, length - 1, 1) : normed;  // (B, T', D)
   const at::Tensor& kv_source = own ? normed : input;          // (B, T, D)
@@ -143,9 +142,9 @@ at::Tensor Decoder::LogitTerm(std::int64_t layer, std::int64_t rows, const Batch
     term = term.defined() ? term + mask : mask.unsqueeze(0);
   }
   if (batch.lengths.defined() && config_.mask_padding) {
-    const at::Tensor mask = at::zeros({batch.tokens.size(0), 1, 1, length}, options)
-                                .masked_fill(TokenMask(batch).logical_not().unsqueeze(1).unsqueeze(1),
-                                             kMinusInfinity);
+    const at::Tensor mask =
+        at::zeros({batch.tokens.size(0), 1, 1, length}, options)
+            .masked_fill(TokenMask(batch).logical_not().unsqueeze(1).unsqueeze(1), kMinusInfinity);
     term = term.defined() ? term + mask : mask;
   }
   return term;
@@ -158,8 +157,8 @@ at::Tensor Decoder::Heads(std::int64_t layer, const KeysValues& projected, const
   return Attend({projected.query_rows, projected.key, projected.value, term}, layer, dropout);
 }
 
-at::Tensor Decoder::AfterAttention(std::int64_t layer, const at::Tensor& x,
-                                   const at::Tensor& heads, const Dropout* dropout) const {
+at::Tensor Decoder::AfterAttention(std::int64_t layer, const at::Tensor& x, const at::Tensor& heads,
+                                   const Dropout* dropout) const {
   at::Tensor out = Apply(layers_[layer].output, heads);
   if (dropout != nullptr) out = dropout->Apply(out, layer, DropoutSite::kOutput);
   return x.narrow(1, x.size(1) - heads.size(1), heads.size(1)) + out;
@@ -206,8 +205,7 @@ at::Tensor Decoder::Logits(const Batch& batch, const Dropout* dropout) const {
   const at::Tensor input = Embed(batch);
   at::Tensor x = input;
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-    const at::Tensor heads =
-        Heads(layer, ProjectLayer(layer, x, input, batch), batch, dropout);
+    const at::Tensor heads = Heads(layer, ProjectLayer(layer, x, input, batch), batch, dropout);
     x = AfterFeedForward(layer, AfterAttention(layer, x, heads, dropout), dropout);
   }
   return ReadOut(x, batch);

@@ -19,9 +19,15 @@ void Draw(std::int64_t seed, const std::string& name, Init init, std::int64_t co
   CounterRandom random(static_cast<std::uint64_t>(seed), "init/" + name);
   for (std::int64_t i = 0; i < count; ++i) {
     switch (init.kind) {
-      case Init::Kind::kConstant: out[i] = init.scale; break;
-      case Init::Kind::kUniform: out[i] = (2 * random.Uniform() - 1) * init.scale; break;
-      case Init::Kind::kNormal: out[i] = random.Normal() * init.scale; break;
+      case Init::Kind::kConstant:
+        out[i] = init.scale;
+        break;
+      case Init::Kind::kUniform:
+        out[i] = (2 * random.Uniform() - 1) * init.scale;
+        break;
+      case Init::Kind::kNormal:
+        out[i] = random.Normal() * init.scale;
+        break;
     }
   }
 }
@@ -80,8 +86,8 @@ std::vector<ParameterSet::Named> ParameterSet::NamedTensors() const {
   for (const Entry& entry : entries_) {
     const std::int64_t rows = entry.part_shape[0];
     for (std::size_t i = 0; i < entry.names.size(); ++i) {
-      named.push_back({entry.names[i], entry.tensor.detach().narrow(
-                                           0, static_cast<std::int64_t>(i) * rows, rows)});
+      named.push_back({entry.names[i],
+                       entry.tensor.detach().narrow(0, static_cast<std::int64_t>(i) * rows, rows)});
     }
   }
   return named;

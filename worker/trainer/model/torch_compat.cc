@@ -61,9 +61,9 @@ int CudaDevices() {
 
 void RequireDevice(const std::string& name) {
   if (name == "cpu" || Ordinal(name) < CudaDevices()) return;
-  throw TrainerError(ErrorKind::kBadSpec,
-                     "device " + name + " is not here: LibTorch " + LibTorchVersion() + " sees " +
-                         std::to_string(CudaDevices()) + " CUDA devices");
+  throw TrainerError(ErrorKind::kBadSpec, "device " + name + " is not here: LibTorch " +
+                                              LibTorchVersion() + " sees " +
+                                              std::to_string(CudaDevices()) + " CUDA devices");
 }
 
 std::string DeviceName(const std::string& device) {

@@ -1,6 +1,8 @@
 // A vector per position is added to the embedding: interleaved sines and cosines of t/10000^(2i/D), or a trained table.
 #include <ATen/ATen.h>
 
+#include <cstdint>
+
 #include "worker/trainer/pe/pe.h"
 #include "worker/trainer/pe/pe_tensors.h"
 #include "worker/trainer/pe/tables.h"
@@ -17,9 +19,9 @@ class Sinusoidal : public PositionalEncoding {
 
   at::Tensor InputTerm(std::int64_t length) override {
     if (!table_.defined()) {
-      table_ = ToTensor(
-          Sinusoid(config_.max_len, config_.d_model, kBase, SinusoidLayout::kInterleaved),
-          {config_.max_len, config_.d_model}, parameters_);
+      table_ =
+          ToTensor(Sinusoid(config_.max_len, config_.d_model, kBase, SinusoidLayout::kInterleaved),
+                   {config_.max_len, config_.d_model}, parameters_);
     }
     return table_.narrow(0, 0, length);
   }

@@ -2,6 +2,8 @@
 // authors' code).
 #include <ATen/ATen.h>
 
+#include <cstdint>
+
 #include "worker/trainer/pe/pe.h"
 #include "worker/trainer/pe/pe_tensors.h"
 #include "worker/trainer/pe/tables.h"

@@ -1,6 +1,8 @@
 // A random normal vector per position is added to the embedding; the table is kept with the weights, trained or not.
 #include <ATen/ATen.h>
 
+#include <cstdint>
+
 #include "worker/trainer/pe/pe.h"
 
 namespace pelab::trainer {

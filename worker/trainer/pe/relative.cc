@@ -4,6 +4,7 @@
 // multiplier, 1/sqrt(d) kept. `table` (the authors' code): one table of (2 max_len - 1, H) a layer, row j - i + max_len - 1.
 #include <ATen/ATen.h>
 
+#include <cstdint>
 #include <string>
 
 #include "worker/trainer/pe/pe.h"
@@ -26,9 +27,8 @@ class Relative : public PositionalEncoding {
       return;
     }
     for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-      tables_.push_back(
-          context.parameters->Add("layers." + std::to_string(layer) + ".pe.bias",
-                                  {2 * config_.max_len - 1, config_.heads}, init));
+      tables_.push_back(context.parameters->Add("layers." + std::to_string(layer) + ".pe.bias",
+                                                {2 * config_.max_len - 1, config_.heads}, init));
     }
   }
 

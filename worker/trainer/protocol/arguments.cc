@@ -108,9 +108,9 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
 
 Command ReadCommand(const std::string& word) {
   const std::map<std::string, Command> commands = {
-      {"run", Command::kRun},         {"capabilities", Command::kCapabilities},
-      {"dataset", Command::kDataset}, {"help", Command::kHelp},
-      {"--help", Command::kHelp},     {"-h", Command::kHelp},
+      {"run", Command::kRun},          {"capabilities", Command::kCapabilities},
+      {"dataset", Command::kDataset},  {"help", Command::kHelp},
+      {"--help", Command::kHelp},      {"-h", Command::kHelp},
       {"--version", Command::kVersion}};
   const auto found = commands.find(word);
   if (found == commands.end()) {

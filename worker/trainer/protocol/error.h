@@ -13,11 +13,16 @@ enum class ErrorKind { kBadSpec, kOutOfMemory, kNonFiniteLoss, kIo, kInternal };
 
 inline std::string_view ErrorKindName(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kBadSpec: return "bad_spec";
-    case ErrorKind::kOutOfMemory: return "out_of_memory";
-    case ErrorKind::kNonFiniteLoss: return "non_finite_loss";
-    case ErrorKind::kIo: return "io";
-    case ErrorKind::kInternal: break;
+    case ErrorKind::kBadSpec:
+      return "bad_spec";
+    case ErrorKind::kOutOfMemory:
+      return "out_of_memory";
+    case ErrorKind::kNonFiniteLoss:
+      return "non_finite_loss";
+    case ErrorKind::kIo:
+      return "io";
+    case ErrorKind::kInternal:
+      break;
   }
   return "internal";
 }

@@ -26,10 +26,9 @@ void EventStream::Emit(const std::string& event, const nlohmann::ordered_json& m
   object.update(members);
   std::string line = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (line.size() > kMaxLineBytes) {
-    throw TrainerError(ErrorKind::kInternal, "event " + event + " would be a line of " +
-                                                 std::to_string(line.size()) +
-                                                 " bytes; allowed: " +
-                                                 std::to_string(kMaxLineBytes));
+    throw TrainerError(ErrorKind::kInternal,
+                       "event " + event + " would be a line of " + std::to_string(line.size()) +
+                           " bytes; allowed: " + std::to_string(kMaxLineBytes));
   }
   std::size_t done = 0;
   while (done < line.size()) {

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "worker/trainer/protocol/error.h"
 #include "core/base/sha256.h"
+#include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
 namespace {

@@ -52,8 +52,8 @@ void ThrowIfStopped() {
 void EndWithParent(int fd) {
   const int flags = fcntl(fd, F_GETFD);
   if (flags < 0) {
-    throw TrainerError(ErrorKind::kIo, "--parent-fd " + std::to_string(fd) +
-                                           " is not an open descriptor");
+    throw TrainerError(ErrorKind::kIo,
+                       "--parent-fd " + std::to_string(fd) + " is not an open descriptor");
   }
   fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
   // Signals stay with the main thread.

@@ -3,6 +3,7 @@
 // Both definitions: count c uniform in 0 … max_count, c triggers drawn with replacement, fillers drawn with replacement
 // from the other words, all places equally likely; label c. `clean` fills all T tokens; `published` (arXiv 2505.13027)
 // fills `content_length` tokens and pads.
+#include <cstdint>
 #include <string>
 
 #include "worker/trainer/protocol/error.h"

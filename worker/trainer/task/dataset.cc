@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/base/random.h"
-#include "worker/trainer/protocol/error.h"
 #include "core/base/sha256.h"
+#include "worker/trainer/protocol/error.h"
 #include "worker/trainer/task/registry.h"
 
 namespace pelab::trainer {
@@ -39,7 +39,8 @@ class Generator {
       std::uint64_t draw = 0;
       do {
         if (draw == kMaxDraws) ThrowCrowded(purpose, i);
-        example = task_.Draw(CounterRandom(seed_, purpose, (draw << 40) + static_cast<std::uint64_t>(i)));
+        example =
+            task_.Draw(CounterRandom(seed_, purpose, (draw << 40) + static_cast<std::uint64_t>(i)));
         hash = HashOf(example.tokens);
         ++draw;
       } while (taken != nullptr && taken->count(hash) != 0);
@@ -99,7 +100,8 @@ void AppendBytes(const std::vector<std::int32_t>& values, Sha256* hash) {
 
 void AppendBytes(std::int64_t value, Sha256* hash) {
   unsigned char bytes[8];
-  for (int b = 0; b < 8; ++b) bytes[b] = static_cast<unsigned char>(static_cast<std::uint64_t>(value) >> (8 * b));
+  for (int b = 0; b < 8; ++b)
+    bytes[b] = static_cast<unsigned char>(static_cast<std::uint64_t>(value) >> (8 * b));
   hash->Update({reinterpret_cast<const char*>(bytes), sizeof bytes});
 }
 
@@ -114,9 +116,9 @@ Dataset MakeDataset(const spec::Job& job) {
   Dataset data;
   data.length = task->padded_length();
   if (data.length > job.Int("model.max_len")) {
-    throw TrainerError(ErrorKind::kBadSpec,
-                       "task.length " + std::to_string(data.length) + " exceeds model.max_len " +
-                           std::to_string(job.Int("model.max_len")));
+    throw TrainerError(ErrorKind::kBadSpec, "task.length " + std::to_string(data.length) +
+                                                " exceeds model.max_len " +
+                                                std::to_string(job.Int("model.max_len")));
   }
   data.train_examples = job.Int("task.train_examples");
   data.label_min = task->label_min();
@@ -159,10 +161,9 @@ LabelSpace LabelSpaceOf(const spec::Job& job, const Dataset& data) {
   space.classes = job.Int("task.vocabulary");
   const std::int64_t largest = data.label_min + data.label_count - 1;
   if (largest >= space.classes) {
-    throw TrainerError(ErrorKind::kBadSpec, "label " + std::to_string(largest) +
-                                                " has no class among the " +
-                                                std::to_string(space.classes) +
-                                                " of task.label_space vocabulary");
+    throw TrainerError(ErrorKind::kBadSpec,
+                       "label " + std::to_string(largest) + " has no class among the " +
+                           std::to_string(space.classes) + " of task.label_space vocabulary");
   }
   return space;
 }

@@ -19,11 +19,12 @@ inline constexpr std::int32_t kPadId = 0;
 inline constexpr std::int32_t kFirstWordId = 5;
 
 struct Dataset {
-  std::int64_t length = 0;          // T: tokens a sequence, padding counted
-  std::int64_t train_examples = 0;  // examples 0 … train_examples-1; the others are the test set
-  std::vector<std::int32_t> tokens;   // (N, T), row-major
+  std::int64_t length = 0;           // T: tokens a sequence, padding counted
+  std::int64_t train_examples = 0;   // examples 0 … train_examples-1; the others are the test set
+  std::vector<std::int32_t> tokens;  // (N, T), row-major
   std::vector<std::int32_t> lengths;  // (N): tokens before the padding
-  std::vector<std::int32_t> labels;   // (N): the definition's integer, before it is mapped to a class
+  std::vector<std::int32_t>
+      labels;  // (N): the definition's integer, before it is mapped to a class
   // The labels that the definition can produce: label_min … label_min + label_count - 1.
   std::int64_t label_min = 0;
   std::int64_t label_count = 0;

@@ -7,6 +7,7 @@
 // `published` (arXiv 2505.13027, the authors' generator): left, right uniform in 1 … max_segment, gap M uniform in
 // 1 … max_gap; each segment is drawn without replacement from all words, triggers included, so some examples are
 // ambiguous; label M+1; truncated, then padded to the model's length; repeated examples are drawn again.
+#include <cstdint>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -28,8 +29,8 @@ class CleanDistance : public Task {
                              " does not fit a sequence of " + std::to_string(length_) +
                              " tokens; allowed: 1 to " + std::to_string(length_ - 1));
     }
-    triggers_ = ChooseWords(job.Int("task.data_seed"), "distance/triggers",
-                            job.Int("task.vocabulary"), 2);
+    triggers_ =
+        ChooseWords(job.Int("task.data_seed"), "distance/triggers", job.Int("task.vocabulary"), 2);
     fillers_ = OtherWords(job.Int("task.vocabulary"), triggers_);
   }
   std::int64_t padded_length() const override { return length_; }

@@ -46,8 +46,7 @@ LabelledBatch DeviceData::At(const at::Tensor& indices) const {
 }
 
 at::Tensor DeviceData::Order(std::int64_t seed, std::int64_t epoch) const {
-  const at::Tensor order =
-      at::empty({train_examples_}, at::TensorOptions().dtype(at::kLong));
+  const at::Tensor order = at::empty({train_examples_}, at::TensorOptions().dtype(at::kLong));
   std::int64_t* const at = order.data_ptr<std::int64_t>();
   std::iota(at, at + train_examples_, std::int64_t{0});
   CounterRandom random(static_cast<std::uint64_t>(seed), "train/order",

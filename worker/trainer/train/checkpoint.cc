@@ -20,8 +20,7 @@ std::string_view BytesOf(const at::Tensor& tensor) {
 at::Tensor TensorOf(const SafetensorsFile& file, const char* name) {
   const TensorEntry* const entry = file.Find(name);
   if (entry == nullptr || entry->dtype != DType::kF32 || entry->shape.size() != 1) {
-    throw TrainerError(ErrorKind::kIo,
-                       std::string("the checkpoint has no float32 vector ") + name);
+    throw TrainerError(ErrorKind::kIo, std::string("the checkpoint has no float32 vector ") + name);
   }
   const at::Tensor tensor = at::empty(entry->shape, at::TensorOptions().dtype(at::kFloat));
   std::memcpy(tensor.data_ptr(), entry->bytes.data(), entry->bytes.size());
@@ -46,8 +45,7 @@ FileInfo WriteCheckpoint(const std::filesystem::path& workdir, const std::string
   const at::Tensor* const tensors[] = {&checkpoint.parameters, &checkpoint.first_moment,
                                        &checkpoint.second_moment};
   for (int i = 0; i < 3; ++i) {
-    file.tensors.push_back(
-        {kNames[i], DType::kF32, {tensors[i]->numel()}, BytesOf(*tensors[i])});
+    file.tensors.push_back({kNames[i], DType::kF32, {tensors[i]->numel()}, BytesOf(*tensors[i])});
   }
   return WriteFileAtomically(workdir, kCheckpointName, WriteSafetensors(file));
 }

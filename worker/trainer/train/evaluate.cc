@@ -39,8 +39,7 @@ at::Tensor MeanLoss(const at::Tensor& logits, const at::Tensor& classes,
 }
 
 std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::int64_t variants) {
-  const std::int64_t bytes =
-      4 * variants * length * std::max(config.heads * length, config.d_ff);
+  const std::int64_t bytes = 4 * variants * length * std::max(config.heads * length, config.d_ff);
   return std::clamp<std::int64_t>(kChunkBytes / bytes, 1, kMostChunkExamples);
 }
 

@@ -15,15 +15,14 @@ namespace pelab::trainer {
 namespace {
 
 double Seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 void RequireFinite(double loss, const char* which, std::int64_t epoch) {
   if (std::isfinite(loss)) return;
-  throw TrainerError(ErrorKind::kNonFiniteLoss, std::string("the ") + which + " loss of epoch " +
-                                                    std::to_string(epoch) + " is " +
-                                                    (std::isnan(loss) ? "not a number" : "infinite"));
+  throw TrainerError(ErrorKind::kNonFiniteLoss,
+                     std::string("the ") + which + " loss of epoch " + std::to_string(epoch) +
+                         " is " + (std::isnan(loss) ? "not a number" : "infinite"));
 }
 
 }  // namespace
@@ -50,8 +49,8 @@ EpochResult Trainer::RunEpoch(std::int64_t epoch) {
     ThrowIfStopped();
     const std::int64_t step = epoch * steps_per_epoch_ + i;
     const std::int64_t begin = i * batch_size_;
-    const LabelledBatch batch = data_.At(order.narrow(
-        0, begin, std::min(batch_size_, data_.train_examples() - begin)));
+    const LabelledBatch batch =
+        data_.At(order.narrow(0, begin, std::min(batch_size_, data_.train_examples() - begin)));
     const Dropout dropout(decoder_.config(), job_.seed, step, parameters_.device());
     const at::Tensor logits = decoder_.Logits(batch.inputs, &dropout);
     const at::Tensor loss = MeanLoss(logits, batch.classes, data_.ignored_class());
@@ -82,10 +81,9 @@ Checkpoint Trainer::Snapshot(std::int64_t epoch) {
 void Trainer::Restore(const Checkpoint& checkpoint) {
   const at::NoGradGuard no_grad;
   if (checkpoint.parameters.numel() != parameters_.count()) {
-    throw TrainerError(ErrorKind::kIo, "the checkpoint has " +
-                                           std::to_string(checkpoint.parameters.numel()) +
-                                           " parameters, the model " +
-                                           std::to_string(parameters_.count()));
+    throw TrainerError(ErrorKind::kIo,
+                       "the checkpoint has " + std::to_string(checkpoint.parameters.numel()) +
+                           " parameters, the model " + std::to_string(parameters_.count()));
   }
   at::Tensor flat = parameters_.flat();
   flat.copy_(checkpoint.parameters);

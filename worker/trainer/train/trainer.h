@@ -31,8 +31,7 @@ struct EpochResult {
 class Trainer {
  public:
   // All of them outlive it; `parameters` is materialised, `data` on the same device.
-  Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameters,
-          const DeviceData* data);
+  Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameters, const DeviceData* data);
 
   std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
 

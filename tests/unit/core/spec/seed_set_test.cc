@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "core/spec/sweep.h"
 
 namespace pelab::spec {

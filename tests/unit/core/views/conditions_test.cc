@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "core/views/reader.h"
 #include "tests/unit/core/views/database_for_test.h"
 

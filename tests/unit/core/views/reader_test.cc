@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <bit>
+#include <cstdint>
 #include <fstream>
 #include <set>
 
