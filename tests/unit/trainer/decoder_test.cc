@@ -1,4 +1,5 @@
 // The decoder and its positional encodings: against tests/golden/decoder.py, and by properties.
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
