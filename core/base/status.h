@@ -21,10 +21,12 @@
 // outside of parentheses needs a declared variable of its own.
 #define PELAB_ASSIGN_OR_RETURN(target, expression) \
   PELAB_ASSIGN_OR_RETURN_INNER(PELAB_CONCAT(pelab_result_, __LINE__), target, expression)
+// NOLINTBEGIN(bugprone-macro-parentheses): a target may be a declaration
 #define PELAB_ASSIGN_OR_RETURN_INNER(result, target, expression) \
   auto result = (expression);                                    \
   if (!result.ok()) return std::move(result).status();           \
   target = *std::move(result)
+// NOLINTEND(bugprone-macro-parentheses)
 
 namespace pelab {
 

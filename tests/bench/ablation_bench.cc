@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "worker/trainer/analysis/head_ablation.h"
+#include "worker/trainer/model/blas_kernels.h"
 #include "worker/trainer/model/torch_compat.h"
 
 namespace {
@@ -18,7 +19,7 @@ using namespace pelab::trainer;  // NOLINT(google-build-using-namespace): a prog
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 3;
-constexpr std::int64_t kExamples = 32;
+constexpr std::int64_t kExamples = 4;
 
 struct Timed {
   double seconds = 0;
@@ -67,7 +68,8 @@ void Compare(const std::string& protocol) {
 
 }  // namespace
 
-int main() {
+int main(int, char** argv) {
+  RestartWithBestBlasKernels(argv);
   ConfigureDeterminism(2);
   for (const char* const protocol : {"clean", "published"}) Compare(protocol);
   return 0;
