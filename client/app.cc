@@ -106,6 +106,10 @@ void AddAll(Commands& commands) {
   AddResults(commands);
   AddCurves(commands);
   AddAblation(commands);
+  AddDeposits(commands);
+  AddAnalyses(commands);
+  AddAnalyze(commands);
+  AddArtifacts(commands);
   AddCatalog(commands);
   AddWorkers(commands);
   AddDb(commands);

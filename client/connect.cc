@@ -6,6 +6,7 @@
 #include "client/source/local.h"
 #include "client/source/remote.h"
 #include "core/rpc/lock_file.h"
+#include "core/views/schema.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -68,7 +69,10 @@ absl::Status CheckDatabaseFile(const std::string& path) {
     return absl::OkStatus();  // made, but nothing was ever stored in it
   }
   auto opened = OpenFile(path);
-  if (opened.ok()) return absl::OkStatus();
+  // The coordinator that is about to open it migrates an older one.
+  if (opened.ok() || opened.status().GetPayload(views::kOlderSchemaPayload)) {
+    return absl::OkStatus();
+  }
   return opened.status();
 }
 

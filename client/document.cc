@@ -33,9 +33,20 @@ v1::SubmitRequest SubmitRequestOf(const Document& document, const std::string& c
 }
 
 std::string CountsText(const v1::JobCounts& counts) {
-  return Concat(counts.new_jobs(), " new, ", counts.stored(), " already stored, ",
-                counts.in_flight(), " in flight, ", counts.failed_earlier(), " failed earlier",
-                counts.failed_earlier() > 0 ? " (--fresh tries them again)" : "");
+  std::string text =
+      Concat(counts.new_jobs(), " new, ", counts.stored(), " already stored, ", counts.in_flight(),
+             " in flight, ", counts.failed_earlier(), " failed earlier",
+             counts.failed_earlier() > 0 ? " (--fresh tries them again)" : "");
+  if (counts.analysis_jobs() > 0) {
+    text += Concat("; ", counts.analysis_jobs(),
+                   " of the stored get analyses that they lack, without training");
+  }
+  if (counts.analysis_impossible() > 0) {
+    text += Concat("; ", counts.analysis_impossible(),
+                   " of the stored lack analyses and have no kept weights (--fresh trains them "
+                   "again)");
+  }
+  return text;
 }
 
 }  // namespace pelab::client

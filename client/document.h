@@ -25,7 +25,8 @@ absl::StatusOr<Document> LoadDocument(const std::string& path,
 v1::SubmitRequest SubmitRequestOf(const Document& document, const std::string& client_token,
                                   int priority, bool fresh);
 
-// "12 new, 0 already stored, 0 in flight, 0 failed earlier".
+// "12 new, 0 already stored, 0 in flight, 0 failed earlier", and what is done about the analyses
+// that stored jobs lack.
 std::string CountsText(const v1::JobCounts& counts);
 
 }  // namespace pelab::client

@@ -43,6 +43,7 @@ Json ToJson(const v1::JobRow& r) {
           {"train_total", OrNull(r.has_train_total(), r.train_total())},
           {"test_correct", OrNull(r.has_test_correct(), r.test_correct())},
           {"test_total", OrNull(r.has_test_total(), r.test_total())},
+          {"trained", r.trained()},
           {"spec", Embedded(r.spec_json())}};
 }
 
@@ -68,11 +69,58 @@ Json ToJson(const v1::HeadAblationRow& r) {
           {"split", r.split()},
           {"layer", r.layer()},
           {"head", r.head()},
-          {"correct", r.correct()},
+          {"correct", OrNull(r.has_correct(), r.correct())},
           {"total", r.total()},
-          {"accuracy", r.accuracy()},
-          {"accuracy_drop", r.accuracy_drop()},
-          {"intact_correct", r.intact_correct()}};
+          {"accuracy", OrNull(r.has_accuracy(), r.accuracy())},
+          {"accuracy_drop", OrNull(r.has_accuracy_drop(), r.accuracy_drop())},
+          {"intact_correct", r.intact_correct()},
+          {"target", r.target()},
+          {"lost", OrNull(r.has_lost(), r.lost())},
+          {"gained", OrNull(r.has_gained(), r.gained())},
+          {"drop_standard_error", OrNull(r.has_drop_standard_error(), r.drop_standard_error())},
+          {"normalised_drop", OrNull(r.has_normalised_drop(), r.normalised_drop())},
+          {"nll", OrNull(r.has_nll(), r.nll())},
+          {"nll_drop", OrNull(r.has_nll_drop(), r.nll_drop())},
+          {"nll_drop_standard_error",
+           OrNull(r.has_nll_drop_standard_error(), r.nll_drop_standard_error())},
+          {"chance", OrNull(r.has_chance(), r.chance())},
+          {"analysis_id", r.analysis_id()}};
+}
+
+Json ToJson(const v1::DepositRow& r) {
+  return {{"job_id", r.job_id()},
+          {"method", r.method()},
+          {"hygiene", r.hygiene()},
+          {"split", r.split()},
+          {"target", r.target()},
+          {"layer", OrNull(r.has_layer(), r.layer())},
+          {"max_drop", OrNull(r.has_max_drop(), r.max_drop())},
+          {"top_share", OrNull(r.has_top_share(), r.top_share())},
+          {"top_ratio", OrNull(r.has_top_ratio(), r.top_ratio())},
+          {"gini", OrNull(r.has_gini(), r.gini())},
+          {"effective_heads", OrNull(r.has_effective_heads(), r.effective_heads())},
+          {"top_layer", OrNull(r.has_top_layer(), r.top_layer())},
+          {"top_head", OrNull(r.has_top_head(), r.top_head())},
+          {"deposit", OrNull(r.has_deposit(), r.deposit())},
+          {"deposits", OrNull(r.has_deposits(), r.deposits())},
+          {"analysis_id", r.analysis_id()}};
+}
+
+Json ToJson(const v1::AnalysisRow& r) {
+  return {{"job_id", r.job_id()},
+          {"name", r.name()},
+          {"version", r.version()},
+          {"parameters", Embedded(r.parameters_json())},
+          {"total", OrNull(r.has_total(), r.total())},
+          {"intact_correct", OrNull(r.has_intact_correct(), r.intact_correct())},
+          {"seconds", OrNull(r.has_seconds(), r.seconds())},
+          {"result", r.has_result_json() ? Embedded(r.result_json()) : Json(nullptr)},
+          {"created_at_ms", r.created_at_ms()},
+          {"analysis_id", r.analysis_id()}};
+}
+
+Json ToJson(const v1::ArtifactRow& r) {
+  return {{"job_id", r.job_id()}, {"name", r.name()}, {"sha256", r.sha256()}, {"bytes", r.bytes()}};
 }
 
 Json ToJson(const v1::AttemptRow& r) {
@@ -107,7 +155,9 @@ Json ToJson(const v1::JobCounts& c) {
           {"new", c.new_jobs()},
           {"stored", c.stored()},
           {"in_flight", c.in_flight()},
-          {"failed_earlier", c.failed_earlier()}};
+          {"failed_earlier", c.failed_earlier()},
+          {"analysis_jobs", c.analysis_jobs()},
+          {"analysis_impossible", c.analysis_impossible()}};
 }
 
 Json ToJson(const v1::Sweep& s) {
@@ -143,13 +193,39 @@ const std::vector<std::string> kJobColumns = {"job_id",        "key",
                                               "wall_seconds",  "error",
                                               "train_correct", "train_total",
                                               "test_correct",  "test_total",
-                                              "spec"};
+                                              "trained",       "spec"};
 const std::vector<std::string> kCurveColumns = {
     "job_id",        "epoch",   "train_loss",    "train_accuracy", "test_loss",    "test_accuracy",
     "learning_rate", "seconds", "train_correct", "train_total",    "test_correct", "test_total"};
-const std::vector<std::string> kHeadAblationColumns = {
-    "job_id",  "method", "hygiene",  "split",         "layer",         "head",
-    "correct", "total",  "accuracy", "accuracy_drop", "intact_correct"};
+const std::vector<std::string> kHeadAblationColumns = {"job_id",
+                                                       "method",
+                                                       "hygiene",
+                                                       "split",
+                                                       "layer",
+                                                       "head",
+                                                       "correct",
+                                                       "total",
+                                                       "accuracy",
+                                                       "accuracy_drop",
+                                                       "intact_correct",
+                                                       "target",
+                                                       "lost",
+                                                       "gained",
+                                                       "drop_standard_error",
+                                                       "normalised_drop",
+                                                       "nll",
+                                                       "nll_drop",
+                                                       "nll_drop_standard_error",
+                                                       "chance",
+                                                       "analysis_id"};
+const std::vector<std::string> kDepositColumns = {
+    "job_id",   "method",    "hygiene",   "split",      "target",          "layer",
+    "max_drop", "top_share", "top_ratio", "gini",       "effective_heads", "top_layer",
+    "top_head", "deposit",   "deposits",  "analysis_id"};
+const std::vector<std::string> kAnalysisColumns = {
+    "job_id",         "name",    "version",       "parameters",  "total",
+    "intact_correct", "seconds", "created_at_ms", "analysis_id", "result"};
+const std::vector<std::string> kArtifactColumns = {"job_id", "name", "sha256", "bytes"};
 const std::vector<std::string> kWorkerColumns = {
     "worker_id", "host", "devices", "slots", "busy_slots", "state", "last_seen_at_ms", "version"};
 const std::vector<std::string> kSweepColumns = {

@@ -14,6 +14,9 @@ namespace pelab::client {
 render::Json ToJson(const v1::JobRow& row);
 render::Json ToJson(const v1::CurveRow& row);
 render::Json ToJson(const v1::HeadAblationRow& row);
+render::Json ToJson(const v1::DepositRow& row);
+render::Json ToJson(const v1::AnalysisRow& row);
+render::Json ToJson(const v1::ArtifactRow& row);
 render::Json ToJson(const v1::AttemptRow& row);
 render::Json ToJson(const v1::WorkerRow& row);
 render::Json ToJson(const v1::Sweep& sweep);
@@ -23,6 +26,9 @@ render::Json ToJson(const v1::JobCounts& counts);
 extern const std::vector<std::string> kJobColumns;
 extern const std::vector<std::string> kCurveColumns;
 extern const std::vector<std::string> kHeadAblationColumns;
+extern const std::vector<std::string> kDepositColumns;
+extern const std::vector<std::string> kAnalysisColumns;
+extern const std::vector<std::string> kArtifactColumns;
 extern const std::vector<std::string> kWorkerColumns;
 extern const std::vector<std::string> kSweepColumns;
 

@@ -29,11 +29,11 @@ constexpr absl::Duration kGrace = absl::Seconds(1);  // for calls that are under
 
 // In the order in which they are built; destroyed the other way round.
 struct Coordinator::Parts {
-  Parts(rpc::LockFile lock_file, std::unique_ptr<store::Store> opened,
-        std::unique_ptr<store::ArtifactFiles> files, const CoordinatorOptions& options)
+  Parts(rpc::LockFile lock_file, std::unique_ptr<store::ArtifactFiles> files,
+        std::unique_ptr<store::Store> opened, const CoordinatorOptions& options)
       : lock(std::move(lock_file)),
-        store(std::move(opened)),
         artifacts(std::move(files)),
+        store(std::move(opened)),
         strand(*options.clock),
         writer(*store),
         scheduler(*options.clock, strand, writer,
@@ -41,7 +41,7 @@ struct Coordinator::Parts {
         expander(*options.clock, writer, strand, scheduler),
         readers(options.database),
         sweeps({*options.clock, writer, strand, scheduler, expander, readers}),
-        results(readers),
+        results(readers, *artifacts),
         fleet({*options.clock, strand, scheduler, writer, options.heartbeat, options.lease,
                [] { return RandomUnit(); }},
               *artifacts) {}
@@ -49,8 +49,8 @@ struct Coordinator::Parts {
   absl::Status Recover();
 
   rpc::LockFile lock;
-  std::unique_ptr<store::Store> store;
   std::unique_ptr<store::ArtifactFiles> artifacts;
+  std::unique_ptr<store::Store> store;
   sched::Strand strand;
   store::Writer writer;
   sched::Scheduler scheduler;
@@ -115,11 +115,15 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   }
   PELAB_ASSIGN_OR_RETURN(rpc::LockFile lock, rpc::LockFile::Acquire(options.database));
   for (const rpc::Address& address : options.listen) PELAB_RETURN_IF_ERROR(CheckFree(address));
-  PELAB_ASSIGN_OR_RETURN(auto store, store::Store::Open(options.database));
   PELAB_ASSIGN_OR_RETURN(auto artifacts,
                          store::ArtifactFiles::Open(options.database, options.artifact_quota));
+  store::StoreOptions store_options;
+  store_options.has_artifact = [files = artifacts.get()](const std::string& sha256) {
+    return files->Has(sha256);
+  };
+  PELAB_ASSIGN_OR_RETURN(auto store, store::Store::Open(options.database, store_options));
   std::unique_ptr<Coordinator> coordinator(new Coordinator(
-      std::make_unique<Parts>(std::move(lock), std::move(store), std::move(artifacts), options)));
+      std::make_unique<Parts>(std::move(lock), std::move(artifacts), std::move(store), options)));
   PELAB_RETURN_IF_ERROR(coordinator->parts_->Recover());
   PELAB_RETURN_IF_ERROR(coordinator->Listen(options, credentials));
   return coordinator;

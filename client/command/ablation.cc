@@ -1,9 +1,11 @@
+#include "client/report/ablation.h"
+
 #include <CLI/CLI.hpp>
 
+#include "client/command/ablation_options.h"
 #include "client/command/commands.h"
 #include "client/command/show.h"
 #include "client/connect.h"
-#include "client/report/pictures.h"
 #include "client/rows.h"
 #include "core/base/status.h"
 #include "core/views/text.h"
@@ -14,34 +16,40 @@ namespace {
 struct Options {
   std::string target;
   std::string sweep;
+  AblationChoice choice;
+  std::string metric = "accuracy_drop";
 };
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
-  auto source = FindSource(context.options);
-  if (!source.ok()) return source.status();
-  auto target = FindTarget(**source, options.target, options.sweep);
-  if (!target.ok()) return target.status();
-  auto rows = (*source)->HeadAblations(target->filter);
-  if (!rows.ok()) return rows.status();
+  PELAB_ASSIGN_OR_RETURN(const AblationMetric metric, ParseAblationMetric(options.metric));
+  PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
+  PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
+  PELAB_ASSIGN_OR_RETURN(auto rows, source->HeadAblations(target.filter));
+  PELAB_RETURN_IF_ERROR(Choose(options.choice, rows));
+  render::Json heads = render::Json::array();
+  for (const v1::HeadAblationRow& row : rows) heads.push_back(WithIntervals(row));
   if (context.output() == Output::kCsv) {
-    PutCsv(context, kHeadAblationColumns, ToJsonArray(*rows));
+    std::vector<std::string> columns = kHeadAblationColumns;
+    for (const char* name :
+         {"drop_counts", "drop_interval", "nll_drop_counts", "nll_drop_interval"})
+      columns.emplace_back(name);
+    PutCsv(context, columns, heads);
     return kExitOk;
   }
-  auto jobs = (*source)->Jobs(target->filter);
-  if (!jobs.ok()) return jobs.status();
+  PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(target.filter));
   if (context.output() == Output::kJson) {
-    PutJson(context, {{"jobs", ToJsonArray(*jobs)}, {"head_ablation", ToJsonArray(*rows)}});
+    PutJson(context, {{"jobs", ToJsonArray(jobs)}, {"head_ablation", heads}});
     return kExitOk;
   }
-  auto cells = BuildCells(*jobs, "test_accuracy", {});
-  if (!cells.ok()) return cells.status();
-  if (!target->is_sweep) NameSeeds(*cells);
+  PELAB_ASSIGN_OR_RETURN(const auto analyses, source->Analyses(target.filter, "head_ablation"));
+  PELAB_ASSIGN_OR_RETURN(CellTable cells, BuildCells(jobs, "test_accuracy", {}));
+  if (!target.is_sweep) OneSeedEach(cells);
   std::string text;
-  for (const AblationMap& map : MeanAblations(*cells, *rows)) {
-    text += (text.empty() ? "" : "\n") + render::HeatMapText(map.map, context.style);
+  for (const AblationMap& map : MeanAblations(cells, rows, VariantsOf(analyses), metric)) {
+    text += (text.empty() ? "" : "\n") + AblationMapText(map, context.style);
   }
-  context.out(text.empty() ? Concat(target->title, " has no head ablation yet\n") : text);
+  context.out(text.empty() ? Concat(target.title, " has no head ablation yet\n") : text);
   return kExitOk;
 }
 
@@ -52,11 +60,13 @@ void AddAblation(Commands& commands) {
   CLI::App* app = AddCommand(commands, "ablation",
                              "what each attention head is worth: layers x heads, in points",
                              "  pelab ablation 12\n"
-                             "  pelab ablation quick\n"
+                             "  pelab ablation quick --method mean --metric nll_drop\n"
                              "  pelab ablation quick --output json");
-  app->add_option("JOB|SWEEP", options->target, "a job's number or key prefix, or a sweep's name");
-  app->add_option("--sweep", options->sweep,
-                  "a sweep by its number or name, in place of JOB|SWEEP");
+  AddTarget(app, options->target, options->sweep);
+  AddChoice(app, options->choice);
+  app->add_option("--metric", options->metric,
+                  "what to draw: accuracy_drop, nll_drop or normalised_drop [default: "
+                  "accuracy_drop]; json and csv carry all, with intervals");
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
   });

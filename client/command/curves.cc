@@ -43,7 +43,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   }
   auto cells = BuildCells(*jobs, "test_accuracy", {});
   if (!cells.ok()) return cells.status();
-  if (!target->is_sweep) NameSeeds(*cells);
+  if (!target->is_sweep) OneSeedEach(*cells);
   const std::vector<render::Series> series = MeanCurves(*cells, *rows, options.metric);
   if (series.empty()) {
     context.out(Concat(target->title, " has no finished epoch yet\n"));

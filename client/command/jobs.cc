@@ -32,11 +32,10 @@ std::string JobTable(const std::vector<v1::JobRow>& jobs, const render::Style& s
                        {"error", Align::kLeft, true}});
   for (const v1::JobRow& job : jobs) {
     const bool failed = job.state() == v1::JOB_STATE_FAILED;
-    table.AddRow(
-        {Concat(job.job_id()), job.key().substr(0, 8), job.pe_label(), job.task(),
-         Concat(job.seed()), StateName(job.state()), Concat(job.epochs_done(), "/", job.epochs()),
-         Concat(job.attempts()), job.error()},
-        failed ? "31" : "");
+    table.AddRow({Concat(job.job_id()), job.key().substr(0, 8), job.pe_label(), job.task(),
+                  Concat(job.seed()), StateText(job), Concat(job.epochs_done(), "/", job.epochs()),
+                  Concat(job.attempts()), job.error()},
+                 failed ? "31" : "");
   }
   return table.Render(style);
 }

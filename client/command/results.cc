@@ -34,12 +34,12 @@ std::string SeedTable(const std::vector<v1::JobRow>& jobs, const render::Style& 
                        {"correct", Align::kRight},
                        {"train_accuracy", Align::kRight}});
   for (const v1::JobRow& job : jobs) {
-    const bool done = job.state() == v1::JOB_STATE_SUCCEEDED;
+    const bool done = job.state() == v1::JOB_STATE_SUCCEEDED || job.trained();
     const auto accuracy = [&](bool has, double value) {
       return has ? (done ? "" : "~") + render::Fixed(value, 4) : std::string("-");
     };
     table.AddRow({Concat(job.job_id()), job.pe_label(), job.task(), Concat(job.seed()),
-                  StateName(job.state()), Concat(job.epochs_done(), "/", job.epochs()),
+                  StateText(job), Concat(job.epochs_done(), "/", job.epochs()),
                   accuracy(job.has_test_accuracy(), job.test_accuracy()),
                   job.has_test_total() ? Concat(job.test_correct(), "/", job.test_total()) : "-",
                   accuracy(job.has_train_accuracy(), job.train_accuracy())},

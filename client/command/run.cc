@@ -55,15 +55,7 @@ void AddRun(Commands& commands) {
       ->check(CLI::Range(-1000, 1000));
   app->add_flag("--fresh", options->run.fresh, "train every job again, as a new generation");
   app->add_flag("--dry-run", options->dry_run, "check and count; store nothing");
-  const auto slots = [&](const char* flag, std::optional<int>& value, const char* help) {
-    app->add_option(flag, value, help)->check(CLI::Range(1, 1024))->type_name("N");
-  };
-  slots("--cpu-slots", options->run.cpu_slots,
-        "jobs at once where there is no GPU [default: the worker's choice]");
-  slots("--slots-per-device", options->run.slots_per_device,
-        "jobs at once on each GPU [default: 1]");
-  slots("--threads-per-slot", options->run.threads_per_slot,
-        "threads of each trainer [default: the worker's choice]");
+  AddWorkerFlags(app, options->run.worker);
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(commands, *options); };
   });

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "client/filter.h"
+#include "core/catalog/catalog.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -47,8 +49,23 @@ absl::StatusOr<v1::JobRow> FindJob(DataSource& source, const std::string& job) {
   return rows->front();
 }
 
+absl::Status CheckAnalysisName(const std::string& flag, const std::string& name) {
+  if (catalog::FindAnalysis(name) != nullptr) return absl::OkStatus();
+  std::vector<std::string_view> known;
+  for (const catalog::Entry& entry : catalog::Analyses()) known.push_back(entry.name);
+  const std::string_view near = catalog::DidYouMean(name, known);
+  return absl::InvalidArgumentError(Concat(flag, ": unknown analysis \"", name, "\"",
+                                           near.empty() ? "" : "; did you mean ", near,
+                                           "; known: ", Join(known, ", ")));
+}
+
 std::string JobLabel(const v1::JobRow& job) {
   return Concat(job.pe_label(), " ", job.task(), " seed ", job.seed());
+}
+
+std::string StateText(const v1::JobRow& job) {
+  const std::string state = StateName(job.state());
+  return job.trained() && job.state() != v1::JOB_STATE_SUCCEEDED ? state + " (analysis)" : state;
 }
 
 void PutJson(const Context& context, const render::Json& value) {

@@ -27,8 +27,14 @@ absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
 // A job's row; NOT_FOUND.
 absl::StatusOr<v1::JobRow> FindJob(DataSource& source, const std::string& job);
 
+// INVALID_ARGUMENT, with what is known, for what is no analysis of the catalog.
+absl::Status CheckAnalysisName(const std::string& flag, const std::string& name);
+
 // "rope distance seed 0".
 std::string JobLabel(const v1::JobRow& job);
+
+// "running"; of a job that was trained and only adds analyses "running (analysis)".
+std::string StateText(const v1::JobRow& job);
 
 // JSON as one value, CSV with these columns.
 void PutJson(const Context& context, const render::Json& value);

@@ -48,8 +48,10 @@ std::string RunningTable(const std::vector<v1::JobRow>& jobs, const render::Styl
                        {"epoch", Align::kRight},
                        {"test_accuracy", Align::kRight}});
   for (const v1::JobRow& job : jobs) {
-    table.AddRow({Concat(job.job_id()), JobLabel(job), Concat(job.epochs_done(), "/", job.epochs()),
-                  job.has_test_accuracy() ? "~" + render::Fixed(job.test_accuracy(), 4) : "-"});
+    const std::string mark = job.trained() ? "" : "~";
+    table.AddRow({Concat(job.job_id()), JobLabel(job),
+                  job.trained() ? "analysing" : Concat(job.epochs_done(), "/", job.epochs()),
+                  job.has_test_accuracy() ? mark + render::Fixed(job.test_accuracy(), 4) : "-"});
   }
   return table.Render(style);
 }
@@ -89,7 +91,8 @@ absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const st
   }
   context.out(SweepTable({sweep}, context.style));
   context.out(Concat("submitted ", render::FormatTime(sweep.created_at_ms()), " from ",
-                     render::Escape(sweep.file_name()), ": ", CountsText(sweep.counts()), "\n"));
+                     render::Escape(sweep.file_name()), ", protocol ",
+                     render::Escape(sweep.protocol()), ": ", CountsText(sweep.counts()), "\n"));
   if (!sweep.waiting_reason().empty()) {
     context.out(Concat("waiting: ", render::Escape(sweep.waiting_reason()), "\n"));
   }

@@ -29,7 +29,8 @@ render::Json UpdateJson(const v1::SweepUpdate& update) {
                        {"test_accuracy",
                         job.epochs_done() > 0 ? render::Json(job.test_accuracy()) : render::Json()},
                        {"worker", job.worker()},
-                       {"device", job.device()}});
+                       {"device", job.device()},
+                       {"analysing", job.analysing()}});
   }
   return {{"sweep", ToJson(update.sweep())}, {"running", running}};
 }
@@ -54,7 +55,7 @@ render::ProgressState ProgressOf(const v1::SweepUpdate& update) {
   for (const v1::RunningJob& job : update.running()) {
     state.running_jobs.push_back({Concat(job.pe_label(), " ", job.task(), " seed ", job.seed()),
                                   job.epochs(), job.epochs_done(), job.test_accuracy(),
-                                  Concat(job.worker(), " ", job.device())});
+                                  Concat(job.worker(), " ", job.device()), job.analysing()});
   }
   return state;
 }

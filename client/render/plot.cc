@@ -162,12 +162,19 @@ std::string CellColor(double fraction) {
   return Concat("38;5;", level >= 5 ? 231 : 16, ";48;5;", background);
 }
 
-std::string Cell(double drop, double scale, const Style& style) {
-  if (std::isnan(drop)) return PadLeft("- ", kCellWidth);
-  // A drop of less than half of the last digit is no drop: "-0.0" would look like a gain.
-  const double points = std::fabs(drop * 100) < 0.05 ? 0 : drop * 100;
-  const std::string text = PadLeft(Fixed(points, 1) + " ", kCellWidth);
-  const double fraction = scale > 0 ? std::clamp(drop / scale, -1.0, 1.0) : 0;
+std::string Cell(const HeatMap& map, std::size_t at, double scale, const Style& style) {
+  const double value = map.values[at];
+  if (std::isnan(value)) return PadLeft("- ", kCellWidth);
+  if (!map.muted.empty() && map.muted[at]) {  // the 0 stands where the others have their units
+    const std::string below_units(static_cast<std::size_t>(map.decimals) + 2, ' ');
+    return Paint(style, "2", PadLeft("0" + below_units, kCellWidth));
+  }
+  // What rounds to no change is none: "-0.0" would look like a gain.
+  const double size = value * map.factor;
+  const bool rounds_to_zero = std::fabs(size) < 0.5 * std::pow(10.0, -map.decimals);
+  const std::string text =
+      PadLeft(Fixed(rounds_to_zero ? 0 : size, map.decimals) + " ", kCellWidth);
+  const double fraction = scale > 0 ? std::clamp(value / scale, -1.0, 1.0) : 0;
   return style.color ? Paint(style, CellColor(fraction), text) : text;
 }
 
@@ -189,7 +196,7 @@ std::string HeatMapText(const HeatMap& map, const Style& style, double scale) {
     for (int layer = 0; layer < map.layers; ++layer) {
       std::string line = PadRight(Concat("layer ", layer), kLabelWidth);
       for (int head = first; head < end; ++head) {
-        line += Cell(map.values[static_cast<std::size_t>(layer) * map.heads + head], scale, style);
+        line += Cell(map, static_cast<std::size_t>(layer) * map.heads + head, scale, style);
       }
       out += line.erase(line.find_last_not_of(' ') + 1) + "\n";
     }

@@ -32,11 +32,13 @@ struct HeatMap {
   std::string title;
   int layers = 0;
   int heads = 0;
-  std::vector<double>
-      values;  // layers x heads, row-major: accuracy drop as a fraction; NaN: not there
+  std::vector<double> values;  // layers x heads, row-major; NaN: not there
+  std::vector<bool> muted;     // the same shape, or empty: shown as a plain 0 without colour
+  double factor = 100;         // from values to what is shown: points
+  int decimals = 1;
 };
 
-// A line a layer and a column a head, in points (percent) with one decimal; on a terminal with
+// A line a layer and a column a head; on a terminal with
 // colour the background deepens from no drop to the map's largest (or to `scale`, for maps that are
 // to be compared, where it is above 0). Heads that do not fit beside each other go on below.
 std::string HeatMapText(const HeatMap& map, const Style& style, double scale = 0);

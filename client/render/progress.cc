@@ -68,10 +68,11 @@ void ProgressView::Draw(const ProgressState& state, std::optional<double> eta) {
     }
     const std::string accuracy =
         job.epochs_done > 0 ? "  test accuracy " + Fixed(job.test_accuracy, 4) : "";
-    lines.push_back(
-        Truncate(Concat("  ", PadRight(Escape(job.label), 28), "  epoch ", job.epochs_done, "/",
-                        job.epochs, accuracy, "  ", Escape(job.where)),
-                 style_.width - 1));
+    const std::string doing =
+        job.analysing ? "analysing" : Concat("epoch ", job.epochs_done, "/", job.epochs);
+    lines.push_back(Truncate(Concat("  ", PadRight(Escape(job.label), 28), "  ", doing, accuracy,
+                                    "  ", Escape(job.where)),
+                             style_.width - 1));
   }
   if (!state.waiting_reason.empty() && state.running == 0) {
     lines.push_back(Truncate("  waiting: " + Escape(state.waiting_reason), style_.width - 1));

@@ -19,7 +19,8 @@ struct RunningLine {
   int epochs = 0;
   int epochs_done = 0;
   double test_accuracy = 0;
-  std::string where;  // "host cpu"
+  std::string where;       // "host cpu"
+  bool analysing = false;  // its training is done
 };
 
 struct ProgressState {

@@ -5,15 +5,13 @@
 #include <optional>
 #include <set>
 
-#include "core/catalog/catalog.h"
+#include "client/report/fields.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
 
 using render::Json;
-using Fields = std::map<std::string, std::string>;  // "train.lr" -> "0.0001"
-
 std::optional<double> MetricOf(const v1::JobRow& row, const std::string& metric) {
   const auto real = [](bool has, double value) {
     return has ? std::optional(value) : std::nullopt;
@@ -26,139 +24,23 @@ std::optional<double> MetricOf(const v1::JobRow& row, const std::string& metric)
   return std::nullopt;
 }
 
-void Flatten(const Json& value, const std::string& prefix, Fields& out) {
-  if (!value.is_object()) {
-    out[prefix] = value.is_string() ? value.get<std::string>()
-                                    : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-    return;
-  }
-  for (const auto& [name, member] : value.items()) {
-    Flatten(member, prefix.empty() ? name : Concat(prefix, ".", name), out);
-  }
-}
-
-// Every field of the spec, and the columns that may be grouped by, under their names.
-Fields FieldsOf(const v1::JobRow& row) {
-  Fields fields;
-  const Json spec = Json::parse(row.spec_json(), nullptr, /*allow_exceptions=*/false);
-  if (spec.is_object()) Flatten(spec, "", fields);
-  fields["pe"] = row.pe_label();
-  fields["task"] = row.task();
-  fields["protocol"] = row.protocol();
-  fields["seed"] = Concat(row.seed());
-  fields["device"] = row.device();
-  return fields;
-}
-
-const std::set<std::string>& ColumnFields() {
-  static const auto& names =
-      *new std::set<std::string>{"pe", "pe_label", "task", "protocol", "seed", "device"};
-  return names;
-}
-
-bool IsKnownField(const std::string& name) {
-  if (ColumnFields().count(name) > 0) return true;
-  return std::any_of(catalog::Fields().begin(), catalog::Fields().end(),
-                     [&](const catalog::Field& field) { return field.name == name; });
-}
-
-// What makes two jobs replicates of each other: everything but the seed and where it ran.
-std::string IdentityOf(Fields fields) {
-  for (const char* name : {"seed", "device", "protocol", "pe_label"}) fields.erase(name);
-  std::string identity;
-  for (const auto& [name, value] : fields) identity += Concat(name, "=", value, "\n");
-  return identity;
-}
-
-// Seeds of parts of a job (task.data_seed) follow the job's own by default: replicates differ in
-// them too. A job is taken to follow where its value is its own seed and no replicate with another
-// seed has that value.
-void MarkFollowedSeeds(std::vector<Fields>& all) {
-  const auto is_part_seed = [](const std::string& name) { return name.ends_with("_seed"); };
-  std::map<std::string, std::set<std::string>> seeds;  // replicates with one value -> their seeds
-  const auto group = [&](const Fields& fields, const std::string& name, const std::string& value) {
-    Fields rest = fields;
-    std::erase_if(rest, [&](const auto& field) { return is_part_seed(field.first); });
-    return Concat(IdentityOf(rest), name, "=", value);
-  };
-  std::vector<std::vector<std::pair<std::string, std::string>>> candidates(
-      all.size());  // (name, group)
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const auto& [name, value] : all[i]) {
-      if (!is_part_seed(name)) continue;
-      const std::string key = group(all[i], name, value);
-      seeds[key].insert(all[i].at("seed"));
-      if (value == all[i].at("seed")) candidates[i].emplace_back(name, key);
-    }
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const auto& [name, key] : candidates[i]) {
-      if (seeds[key].size() == 1) all[i][name] = "seed";
-    }
-  }
-}
-
-std::string ValueOf(const Fields& fields, const std::string& name) {
-  const auto found = fields.find(name == "pe_label" ? "pe" : name);
-  return found == fields.end() ? "-" : found->second;
-}
-
-// Names of fields (beside `ignored`) that do not have one value over all of `rows`.
-std::set<std::string> Differing(const std::vector<const Fields*>& rows,
-                                const std::set<std::string>& ignored) {
-  std::set<std::string> names, differing;
-  for (const Fields* row : rows) {
-    for (const auto& [name, value] : *row) names.insert(name);
-  }
-  for (const std::string& name : names) {
-    if (ignored.count(name) > 0) continue;
-    const std::string first = ValueOf(*rows.front(), name);
-    const auto differs = [&](const Fields* row) { return ValueOf(*row, name) != first; };
-    if (std::any_of(rows.begin(), rows.end(), differs)) differing.insert(name);
-  }
-  return differing;
-}
-
-const std::set<std::string> kNotColumns = {"seed", "device",  "pe",       "pe_label",
-                                           "task", "pe.name", "task.name"};
-
-// "pe", "task", and what tells cells apart that agree in these.
-std::vector<std::string> DefaultColumns(const std::vector<Fields>& all) {
-  std::map<std::pair<std::string, std::string>, std::vector<const Fields*>> by_name;
-  for (const Fields& fields : all)
-    by_name[{ValueOf(fields, "pe"), ValueOf(fields, "task")}].push_back(&fields);
-  std::set<std::string> extra;
-  for (const auto& [name, rows] : by_name) extra.merge(Differing(rows, kNotColumns));
-  std::vector<std::string> columns = {"pe", "task"};
-  columns.insert(columns.end(), extra.begin(), extra.end());
-  return columns;
-}
-
 stats::SeedResult Result(const v1::JobRow& row, const std::string& metric) {
   using State = stats::SeedResult::State;
   if (row.state() == v1::JOB_STATE_FAILED || row.state() == v1::JOB_STATE_CANCELLED)
     return {State::kFailed, 0};
   const std::optional<double> value = MetricOf(row, metric);
-  if (row.state() != v1::JOB_STATE_SUCCEEDED || !value) return {State::kMissing, 0};
+  // A job that is queued again for an analysis keeps what its training gave.
+  const bool ended = row.state() == v1::JOB_STATE_SUCCEEDED || row.trained();
+  if (!ended || !value) return {State::kMissing, 0};
   return {State::kDone, *value};
 }
 
-absl::Status CheckNames(const std::string& metric, const std::vector<std::string>& group_by) {
-  if (std::find(Metrics().begin(), Metrics().end(), metric) == Metrics().end()) {
-    return absl::InvalidArgumentError(
-        Concat("--metric: unknown metric \"", metric, "\"; known: ", Join(Metrics(), ", ")));
+absl::Status CheckMetric(const std::string& metric) {
+  if (std::find(Metrics().begin(), Metrics().end(), metric) != Metrics().end()) {
+    return absl::OkStatus();
   }
-  for (const std::string& name : group_by) {
-    if (IsKnownField(name)) continue;
-    std::vector<std::string_view> known(ColumnFields().begin(), ColumnFields().end());
-    for (const catalog::Field& field : catalog::Fields()) known.push_back(field.name);
-    const std::string_view near = catalog::DidYouMean(name, known);
-    return absl::InvalidArgumentError(Concat("--group-by: unknown field \"", name, "\"",
-                                             near.empty() ? "" : "; did you mean ", near,
-                                             "; known: ", Join(ColumnFields(), ", "),
-                                             " and the fields that `pelab catalog field` lists"));
-  }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      Concat("--metric: unknown metric \"", metric, "\"; known: ", Join(Metrics(), ", ")));
 }
 
 }  // namespace
@@ -178,14 +60,13 @@ const std::vector<std::string>& Metrics() {
 
 absl::StatusOr<CellTable> BuildCells(const std::vector<v1::JobRow>& jobs, const std::string& metric,
                                      const std::vector<std::string>& group_by) {
-  if (absl::Status status = CheckNames(metric, group_by); !status.ok()) return status;
-  std::vector<Fields> fields;
-  for (const v1::JobRow& job : jobs) fields.push_back(FieldsOf(job));
-  const std::vector<Fields> as_stored = fields;
-  MarkFollowedSeeds(fields);
+  if (absl::Status status = CheckMetric(metric); !status.ok()) return status;
+  if (absl::Status status = CheckFieldNames(group_by, "--group-by"); !status.ok()) return status;
+  const std::vector<Fields> fields = FieldsOf(jobs);
+  const std::vector<Fields> as_stored = StoredFieldsOf(jobs);
   CellTable table;
   table.metric = metric;
-  table.columns = group_by.empty() ? DefaultColumns(fields) : group_by;
+  table.columns = group_by.empty() ? TellingColumns(fields) : group_by;
   std::map<std::string, std::size_t> index;
   std::vector<std::vector<const Fields*>> members;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -207,11 +88,46 @@ absl::StatusOr<CellTable> BuildCells(const std::vector<v1::JobRow>& jobs, const 
     std::vector<stats::SeedResult> results;
     for (const v1::JobRow& job : table.cells[c].jobs) results.push_back(Result(job, metric));
     table.cells[c].summary = stats::Summarise(results);
-    if (!group_by.empty())
-      mixed.merge(Differing(members[c], {"seed", "device", "pe.name", "task.name"}));
+    if (!group_by.empty()) mixed.merge(MixedFields(members[c]));
   }
   table.mixed.assign(mixed.begin(), mixed.end());
   return table;
+}
+
+std::vector<render::Column> LeadingColumns(const CellTable& table) {
+  std::vector<render::Column> columns;
+  for (const std::string& name : table.columns) {
+    const bool shrinks = name != "protocol" && name != "seed";
+    columns.push_back({name, render::Column::Align::kLeft, shrinks});
+  }
+  return columns;
+}
+
+void OneSeedEach(CellTable& table) {
+  std::vector<Cell> cells;
+  for (const Cell& cell : table.cells) {
+    for (const v1::JobRow& job : cell.jobs) {
+      Cell one{cell.values, {job}, stats::Summarise(std::vector{Result(job, table.metric)})};
+      one.values.push_back(Concat("seed ", job.seed()));
+      cells.push_back(std::move(one));
+    }
+  }
+  table.columns.emplace_back("seed");
+  table.cells = std::move(cells);
+}
+
+std::string SeedsLabel(std::size_t with, std::size_t of) {
+  if (of == 1) return "";
+  if (with == of) return Concat("mean of ", of, " seeds");
+  return Concat("mean of ", with, " of ", of, " seeds");
+}
+
+std::string MissingText(const stats::SeedSummary& summary) {
+  if (summary.complete()) return "complete";
+  std::vector<std::string> parts;
+  if (summary.missing > 0) parts.push_back(Concat(summary.missing, " missing"));
+  if (summary.failed > 0) parts.push_back(Concat(summary.failed, " failed"));
+  return Join(parts, ", ");
 }
 
 render::Json ToJson(const CellTable& table, const Cell& cell) {

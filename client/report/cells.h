@@ -2,12 +2,14 @@
 // thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/render/json.h"
+#include "client/render/table.h"
 #include "core/stats/seeds.h"
 #include "pelab/v1/results.pb.h"
 
@@ -38,6 +40,17 @@ const std::vector<std::string>& Metrics();
 // INVALID_ARGUMENT for an unknown metric or field.
 absl::StatusOr<CellTable> BuildCells(const std::vector<v1::JobRow>& jobs, const std::string& metric,
                                      const std::vector<std::string>& group_by);
+
+// The columns that name a cell, for a table; those that may be long shrink.
+std::vector<render::Column> LeadingColumns(const CellTable& table);
+
+// A cell for each job, with its seed among the values: "rope distance seed 0".
+void OneSeedEach(CellTable& table);
+
+// "mean of 3 seeds", "mean of 2 of 3 seeds"; empty for a cell of one.
+std::string SeedsLabel(std::size_t with, std::size_t of);
+// "complete", or "1 missing, 2 failed".
+std::string MissingText(const stats::SeedSummary& summary);
 
 // {"pe": …, "task": …, "n", "missing", "failed", "complete", "mean", "sd", "half_width", "seeds",
 // "job_ids"}

@@ -1,7 +1,6 @@
 // Tables and pictures of stored results, as text. Pure functions: thread-safe.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +14,6 @@ namespace pelab::client {
 // what that means.
 std::string CellTableText(const CellTable& table, const render::Style& style);
 
-// Adds the seed to the labels of cells of one job: "rope distance seed 0".
-void NameSeeds(CellTable& table);
-
 // The columns of a curve row that can be plotted.
 const std::vector<std::string>& CurveMetrics();
 
@@ -26,13 +22,5 @@ const std::vector<std::string>& CurveMetrics();
 std::vector<render::Series> MeanCurves(const CellTable& cells,
                                        const std::vector<v1::CurveRow>& rows,
                                        const std::string& metric);
-
-// An ablation map a cell and (method, hygiene, split): the mean drop over its seeds that have one.
-struct AblationMap {
-  render::HeatMap map;
-  double strongest = 0;  // the largest drop
-};
-std::vector<AblationMap> MeanAblations(const CellTable& cells,
-                                       const std::vector<v1::HeadAblationRow>& rows);
 
 }  // namespace pelab::client

@@ -4,6 +4,7 @@
 
 #include "client/command/show.h"
 #include "client/command/watch.h"
+#include "client/report/ablation.h"
 #include "client/report/pictures.h"
 #include "client/rows.h"
 #include "core/base/status.h"
@@ -17,7 +18,7 @@ std::string Again(const Context& context, const v1::Sweep& sweep) {
   const std::string where = default_db ? "" : Concat(" --db ", context.options.database);
   return Concat("\nask again with:\n", "  pelab results ", sweep.name(), where, "\n",
                 "  pelab curves ", sweep.name(), where, "\n", "  pelab ablation ", sweep.name(),
-                where, "\n");
+                where, "\n", "  pelab deposits ", sweep.name(), where, "\n");
 }
 
 }  // namespace
@@ -46,12 +47,13 @@ absl::Status ReportRun(const Context& context, DataSource& source, const v1::Swe
     context.out("\n" + render::LinePlot(series, {"test accuracy", "epoch"}, context.style));
   }
   PELAB_ASSIGN_OR_RETURN(const auto heads, source.HeadAblations(filter));
-  const std::vector<AblationMap> maps = MeanAblations(cells, heads);
+  PELAB_ASSIGN_OR_RETURN(const auto analyses, source.Analyses(filter, "head_ablation"));
+  const std::vector<AblationMap> maps =
+      MeanAblations(cells, heads, VariantsOf(analyses), AblationMetric::kAccuracyDrop);
   const auto strongest = std::max_element(
       maps.begin(), maps.end(),
       [](const AblationMap& a, const AblationMap& b) { return a.strongest < b.strongest; });
-  if (strongest != maps.end())
-    context.out("\n" + render::HeatMapText(strongest->map, context.style));
+  if (strongest != maps.end()) context.out("\n" + AblationMapText(*strongest, context.style));
   context.out(Again(context, sweep));
   return absl::OkStatus();
 }

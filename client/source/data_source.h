@@ -26,6 +26,16 @@ class DataSource {
   virtual absl::StatusOr<std::vector<v1::CurveRow>> Curves(const v1::JobFilter& filter) = 0;
   virtual absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(
       const v1::JobFilter& filter) = 0;
+  virtual absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter) = 0;
+  // Of one name; of all where it is empty.
+  virtual absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter& filter,
+                                                                const std::string& name) = 0;
+  virtual absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter& filter) = 0;
+  // A stored file's bytes in order, in pieces; an error of `on_piece` ends it and is returned.
+  // NOT_FOUND where no file of that hash is stored.
+  virtual absl::Status ReadArtifact(
+      const std::string& sha256,
+      const std::function<absl::Status(const std::string& piece)>& on_piece) = 0;
   virtual absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) = 0;
   virtual absl::StatusOr<std::vector<v1::WorkerRow>> Workers() = 0;
   virtual absl::StatusOr<std::vector<v1::Sweep>> Sweeps() = 0;  // newest first
@@ -56,6 +66,7 @@ class Coordinator : public DataSource {
   virtual absl::StatusOr<v1::PreviewResponse> Preview(const v1::PreviewRequest& request) = 0;
   virtual absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request) = 0;
   virtual absl::StatusOr<v1::CancelResponse> Cancel(const v1::CancelRequest& request) = 0;
+  virtual absl::StatusOr<v1::AnalyzeResponse> Analyze(const v1::AnalyzeRequest& request) = 0;
   // Calls `on_update` with a snapshot at once and whenever something changed, until every job has
   // ended. CANCELLED after `canceller`, which may be null.
   virtual absl::Status Watch(const std::string& sweep,

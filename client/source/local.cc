@@ -1,12 +1,16 @@
 #include "client/source/local.h"
 
+#include <fstream>
 #include <utility>
 
+#include "core/views/maintenance.h"
 #include "core/views/reader.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
+
+constexpr std::size_t kPieceBytes = 256 << 10;
 
 // UNAVAILABLE means "no coordinator" to commands; a file that cannot be read is something else.
 absl::Status OfFile(const absl::Status& status) {
@@ -64,6 +68,54 @@ class LocalSource final : public DataSource {
           return reader_->ListHeadAblations(request);
         },
         [](auto& response) { return response.mutable_rows(); });
+  }
+  absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter) override {
+    v1::ListDepositsRequest request;
+    *request.mutable_filter() = filter;
+    return AllPages<v1::DepositRow>(
+        [&](const v1::Page& page) {
+          *request.mutable_page() = page;
+          return reader_->ListDeposits(request);
+        },
+        [](auto& response) { return response.mutable_rows(); });
+  }
+  absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter& filter,
+                                                        const std::string& name) override {
+    v1::ListAnalysesRequest request;
+    *request.mutable_filter() = filter;
+    request.set_name(name);
+    return AllPages<v1::AnalysisRow>(
+        [&](const v1::Page& page) {
+          *request.mutable_page() = page;
+          return reader_->ListAnalyses(request);
+        },
+        [](auto& response) { return response.mutable_rows(); });
+  }
+  absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter& filter) override {
+    v1::ListArtifactsRequest request;
+    *request.mutable_filter() = filter;
+    return AllPages<v1::ArtifactRow>(
+        [&](const v1::Page& page) {
+          *request.mutable_page() = page;
+          return reader_->ListArtifacts(request);
+        },
+        [](auto& response) { return response.mutable_rows(); });
+  }
+  absl::Status ReadArtifact(
+      const std::string& sha256,
+      const std::function<absl::Status(const std::string& piece)>& on_piece) override {
+    const std::string file = views::ArtifactPath(path_, sha256);
+    std::ifstream in(file, std::ios::binary);
+    if (!in) return absl::NotFoundError(Concat("no stored file ", file));
+    std::string piece(kPieceBytes, '\0');
+    while (in) {
+      in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+      if (in.gcount() == 0) break;
+      absl::Status status = on_piece(piece.substr(0, static_cast<std::size_t>(in.gcount())));
+      if (!status.ok()) return status;
+    }
+    if (in.bad()) return absl::InternalError(Concat("cannot read ", file));
+    return absl::OkStatus();
   }
   absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) override {
     v1::ListAttemptsRequest request;

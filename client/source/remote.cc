@@ -39,6 +39,40 @@ class RemoteCoordinator final : public Coordinator {
                     v1::ListHeadAblationsResponse>(filter, &v1::Results::Stub::ListHeadAblations,
                                                    [](auto& r) { return r.mutable_rows(); });
   }
+  absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter) override {
+    return AllPages<v1::DepositRow, v1::ListDepositsRequest, v1::ListDepositsResponse>(
+        filter, &v1::Results::Stub::ListDeposits, [](auto& r) { return r.mutable_rows(); });
+  }
+  absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter& filter,
+                                                        const std::string& name) override {
+    v1::ListAnalysesRequest request;
+    request.set_name(name);
+    return AllPages<v1::AnalysisRow, v1::ListAnalysesRequest, v1::ListAnalysesResponse>(
+        filter, &v1::Results::Stub::ListAnalyses, [](auto& r) { return r.mutable_rows(); },
+        std::move(request));
+  }
+  absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter& filter) override {
+    return AllPages<v1::ArtifactRow, v1::ListArtifactsRequest, v1::ListArtifactsResponse>(
+        filter, &v1::Results::Stub::ListArtifacts, [](auto& r) { return r.mutable_rows(); });
+  }
+  absl::Status ReadArtifact(
+      const std::string& sha256,
+      const std::function<absl::Status(const std::string& piece)>& on_piece) override {
+    v1::GetArtifactRequest request;
+    request.set_sha256(sha256);
+    grpc::ClientContext context;  // no deadline: files have any size; keepalive finds a dead peer
+    auto stream = results_->GetArtifact(&context, request);
+    absl::Status stopped;
+    const absl::Status status = ReadStream<v1::ArtifactChunk>(
+        context, *stream,
+        [&](const v1::ArtifactChunk& chunk) {
+          if (!stopped.ok()) return;
+          stopped = on_piece(chunk.data());
+          if (!stopped.ok()) context.TryCancel();
+        },
+        nullptr);
+    return stopped.ok() ? status : stopped;
+  }
   absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) override {
     v1::ListAttemptsRequest request;
     *request.mutable_filter() = filter;
@@ -90,6 +124,9 @@ class RemoteCoordinator final : public Coordinator {
   absl::StatusOr<v1::CancelResponse> Cancel(const v1::CancelRequest& request) override {
     return Answer<v1::CancelResponse>(*sweeps_, &v1::Sweeps::Stub::Cancel, request);
   }
+  absl::StatusOr<v1::AnalyzeResponse> Analyze(const v1::AnalyzeRequest& request) override {
+    return Answer<v1::AnalyzeResponse>(*sweeps_, &v1::Sweeps::Stub::Analyze, request);
+  }
   absl::Status Watch(const std::string& sweep,
                      const std::function<void(const v1::SweepUpdate&)>& on_update,
                      Canceller* canceller) override {
@@ -134,9 +171,9 @@ class RemoteCoordinator final : public Coordinator {
     return response;
   }
   template <typename Row, typename Request, typename Response, typename Method, typename Rows>
-  absl::StatusOr<std::vector<Row>> AllPages(const v1::JobFilter& filter, Method method, Rows rows) {
+  absl::StatusOr<std::vector<Row>> AllPages(const v1::JobFilter& filter, Method method, Rows rows,
+                                            Request request = {}) {
     std::vector<Row> all;
-    Request request;
     *request.mutable_filter() = filter;
     request.mutable_page()->set_limit(kPageRows);
     for (;;) {

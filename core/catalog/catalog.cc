@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <functional>
 
 #include "core/catalog/tables.h"
 
@@ -41,6 +43,15 @@ bool IsOrderedSubset(const Field& field, const std::vector<std::string>& values)
   return true;
 }
 
+// Ascending and distinct, for the same reason.
+bool IsOrderedSet(const Field& field, const std::vector<std::int64_t>& values) {
+  const auto in_range = [&](std::int64_t value) {
+    return InRange(field, static_cast<double>(value));
+  };
+  return std::all_of(values.begin(), values.end(), in_range) &&
+         std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) == values.end();
+}
+
 bool IsAllowed(const Field& field, const Value& value) {
   switch (field.type) {
     case FieldType::kBool:
@@ -60,6 +71,10 @@ bool IsAllowed(const Field& field, const Value& value) {
     case FieldType::kChoiceSet: {
       const auto* set = std::get_if<std::vector<std::string>>(&value);
       return set != nullptr && IsOrderedSubset(field, *set);
+    }
+    case FieldType::kIntSet: {
+      const auto* set = std::get_if<std::vector<std::int64_t>>(&value);
+      return set != nullptr && IsOrderedSet(field, *set);
     }
   }
   return false;

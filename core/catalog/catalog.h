@@ -37,12 +37,14 @@ enum class FieldType {
   kReal,
   kChoice,     // one of `choices`
   kChoiceSet,  // a subset of `choices`, kept in the order of `choices`
+  kIntSet,     // distinct integers, ascending
 };
 std::string_view FieldTypeName(FieldType type);
 
 // A resolved value of a field. kInt is int64, kReal is double (finite), kChoice is a string.
-using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>>;
-// As a person would write it: "causal", "6", "0.00001", "[attention, output]".
+using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>,
+                           std::vector<std::int64_t>>;
+// As a person would write it: "causal", "6", "0.00001", "[attention, output]", "[0, 5]".
 std::string ToText(const Value& value);
 // A finite double as ECMAScript's Number::toString writes it, which is what RFC 8785 asks for:
 // 1e-8, 0.00001, 10000.
@@ -75,7 +77,7 @@ struct Field {
   std::string_view owner;  // "" for every job; else the PE, task or analysis that has this field.
                            // Fields of one name and several owners have one type
   FieldType type;
-  double min = 0;  // kInt and kReal: inclusive range
+  double min = 0;  // kInt, kReal and the members of a kIntSet: inclusive range
   double max = 0;
   bool min_exclusive = false;  // kReal only
   bool max_exclusive = false;
@@ -138,6 +140,12 @@ std::string CheckValue(const Field& field, const Value& value);
 // What the field allows, in words: "an integer from 1 to 64", "one of causal, none", "a number
 // above 0 and at most 1".
 std::string Allowed(const Field& field);
+
+// "must be even (constraint even-width)": how every message says which rule it comes from.
+std::string InConstraint(std::string_view words, std::string_view constraint);
+// Why this PE has no field of that full name although others have, where there is more to say than
+// that it has none; it names the constraint. Else empty.
+std::string WhyNoField(std::string_view pe, std::string_view field);
 
 // The protocol whose switches all have the values in `resolved` for this PE and task, or "custom".
 std::string ProtocolLabel(std::string_view pe, std::string_view task, const Values& resolved);

@@ -14,10 +14,25 @@ const std::vector<Entry>& Pes() {
        "arXiv 2505.13027, section 4"},
       {"relative", 1, "a learned bias per head and distance is added to the attention logits",
        "Raffel et al. 2020 (T5), section 2.1"},
+      {"shaw", 1,
+       "learned vectors per clipped distance are added to the keys, and to the values if asked",
+       "Shaw et al. 2018, arXiv 1803.02155, section 3"},
       {"alibi", 1, "a fixed penalty proportional to the distance is added to the attention logits",
        "Press et al. 2022, section 3"},
       {"rope", 1, "queries and keys are rotated by angles proportional to their positions",
        "Su et al. 2021, section 3.2"},
+      {"xpos", 1,
+       "rope whose logits decay with the distance, the faster the higher the frequency; causal "
+       "only",
+       "Sun et al. 2022, arXiv 2212.10554, section 3.1"},
+      {"partial_rope", 1, "rope on some of the heads; the others have no positional encoding",
+       "arXiv 2505.13027, section 5"},
+      {"rope_abs", 1, "rope, and a sinusoid added to the token embeddings",
+       "arXiv 2505.13027, section 5"},
+      {"mla", 1,
+       "multi-head latent attention: content from low-rank latents, position from a few rotated "
+       "channels whose keys all heads share",
+       "DeepSeek-AI 2024, arXiv 2405.04434, section 2.1"},
   };
   return entries;
 }
@@ -46,8 +61,13 @@ const std::vector<Entry>& Protocols() {
 
 const std::vector<Entry>& Analyses() {
   static const std::vector<Entry> entries = {
-      {"head_ablation", 1, "test accuracy with each attention head's output taken away in turn",
+      {"head_ablation", 2, "test accuracy with each attention head's output taken away in turn",
        "arXiv 2505.13027, section 5"},
+      {"layer_ablation", 1, "test accuracy with all heads of a layer taken away, layer by layer",
+       "as head_ablation, for whole layers"},
+      {"cumulative_ablation", 1,
+       "test accuracy as heads are taken away one after another: greedily, and in random orders",
+       "as head_ablation, for growing sets of heads"},
   };
   return entries;
 }

@@ -7,7 +7,8 @@ namespace {
 Field DropoutSites() {
   Field field =
       MakeField("model.dropout_sites", "", FieldType::kChoiceSet,
-                Always(std::vector<std::string>{"attention", "output", "ffn"}),
+                {{"published", "mla", "", std::vector<std::string>{"ffn_inner", "ffn"}},
+                 {"", "", "", std::vector<std::string>{"attention", "output", "ffn"}}},
                 "where dropout acts: attention weights, after the output projection, inside "
                 "the feed-forward block, after it");
   field.choices = {"attention", "output", "ffn_inner", "ffn"};
@@ -27,9 +28,10 @@ std::vector<Field> ModelFields() {
       RealField("model.dropout", "", {0, 1, false, true}, Always(0.1), "fraction",
                 "probability of dropping an activation at each of model.dropout_sites"),
       DropoutSites(),
-      Switch(ChoiceField("model.activation", "", {"relu", "gelu"}, Always(Text("relu")),
+      Switch(ChoiceField("model.activation", "", {"relu", "gelu"},
+                         PublishedOr(Text("gelu"), Text("relu"), Text("relu")),
                          "non-linearity of the feed-forward block")),
-      Switch(BoolField("model.attention_bias", "", Always(true),
+      Switch(BoolField("model.attention_bias", "", PublishedOr(false, true, true),
                        "biases in the query, key, value and output projections")),
       RealField("model.layer_norm_eps", "", {0, 1, true, true}, Always(1e-5), "",
                 "added to the variance in layer norms"),
@@ -39,30 +41,32 @@ std::vector<Field> ModelFields() {
                          PublishedOr(Text("none"), Text("causal")),
                          "causal: a query sees keys up to its own position; none: all keys")),
       Switch(ChoiceField("model.key_padding", "", {"masked", "attended"},
-                         PublishedOr(Text("attended"), Text("masked")),
+                         PublishedOr(Text("masked"), Text("attended"), Text("masked")),
                          "whether padding can be attended to")),
       Switch(ChoiceField("model.kv_source", "", {"self", "input"},
-                         PublishedOr(Text("input"), Text("self")),
+                         PublishedOr(Text("self"), Text("input"), Text("self")),
                          "keys and values from the layer's normed input, or from the raw embedding "
                          "in every layer")),
       Switch(
           ChoiceField("model.readout", "", {"masked_mean", "mean", "last"},
-                      PublishedOr(Text("mean"), Text("masked_mean")),
+                      PublishedOr(Text("masked_mean"), Text("mean"), Text("masked_mean")),
                       "what the classifier reads: mean without padding, mean with it, or the last "
                       "token that is not padding")),
-      Switch(BoolField("model.final_norm", "", PublishedOr(false, true),
+      Switch(BoolField("model.final_norm", "", PublishedOr(true, false, true),
                        "a layer norm before the read-out")),
   };
 }
 
 std::vector<Field> TrainFields() {
-  const Rules epochs = {{"published", "", "", Whole(100)},
+  const Rules epochs = {{"published", "mla", "", Whole(150)},
+                        {"published", "", "", Whole(100)},
                         {"", "", "counting", Whole(150)},
                         {"", "", "", Whole(100)}};
   return {
       IntField("train.epochs", "", 1, 100000, epochs, "epochs",
                "passes over the training examples"),
-      IntField("train.batch_size", "", 1, 65536, Always(Whole(512)), "examples",
+      IntField("train.batch_size", "", 1, 65536, PublishedOr(Whole(1024), Whole(512), Whole(512)),
+               "examples",
                "examples in an optimiser step; the last one of an epoch may be smaller"),
       RealField("train.lr", "", {0, 1000, true, false}, Always(1e-4), "",
                 "peak learning rate of AdamW"),

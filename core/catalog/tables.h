@@ -20,11 +20,21 @@ std::vector<Field> PeFields();        // pe.*, each owned by one PE
 std::vector<Field> TaskFields();      // task.*
 std::vector<Field> AnalysisFields();  // owned by one analysis
 
+std::vector<Constraint> ModelConstraints();
+std::vector<Constraint> TaskConstraints();
+std::vector<Constraint> SizeConstraints();
+
 using Rules = std::vector<DefaultRule>;
 
 inline Value Whole(std::int64_t value) { return Value(value); }
 inline Value Text(std::string_view value) { return Value(std::string(value)); }
 inline Rules Always(Value value) { return {{"", "", "", std::move(value)}}; }
+// What the authors' MLA script does differs from their other scripts in many switches.
+inline Rules PublishedOr(Value mla, Value published, Value otherwise) {
+  return {{"published", "mla", "", std::move(mla)},
+          {"published", "", "", std::move(published)},
+          {"", "", "", std::move(otherwise)}};
+}
 inline Rules PublishedOr(Value published, Value otherwise) {
   return {{"published", "", "", std::move(published)}, {"", "", "", std::move(otherwise)}};
 }
@@ -63,6 +73,12 @@ inline Field NumberField(std::string_view name, std::string_view owner, FieldTyp
 inline Field IntField(std::string_view name, std::string_view owner, double min, double max,
                       Rules defaults, std::string_view unit, std::string_view help) {
   return NumberField(name, owner, FieldType::kInt, {min, max}, std::move(defaults), unit, help);
+}
+// Distinct integers; empty by default.
+inline Field IntSetField(std::string_view name, std::string_view owner, double min, double max,
+                         std::string_view help) {
+  return NumberField(name, owner, FieldType::kIntSet, {min, max},
+                     Always(std::vector<std::int64_t>{}), "", help);
 }
 inline Field RealField(std::string_view name, std::string_view owner, Range range, Rules defaults,
                        std::string_view unit, std::string_view help) {

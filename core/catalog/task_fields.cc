@@ -44,15 +44,16 @@ std::vector<Field> CommonFields() {
                "training examples"),
       IntField("task.test_examples", "", 1, kMaxExamples, Examples(30000, 15000), "examples",
                "test examples"),
-      Switch(ChoiceField("task.split", "", {"disjoint", "random"},
+      Switch(ChoiceField("task.split", "", {"disjoint", "random", "held_out_cells"},
                          PublishedOr(Text("random"), Text("disjoint")),
                          "disjoint: no test sequence is a training sequence; random: a permutation "
-                         "seeded with 42")),
+                         "seeded with 42; held_out_cells: no test pair of start place and distance "
+                         "is a training pair")),
       Switch(ChoiceField("task.label_space", "", {"exact", "vocabulary"},
                          PublishedOr(Text("vocabulary"), Text("exact")),
                          "classes: the labels that occur, or every token id")),
       Switch(ChoiceField("task.scored_classes", "", {"all", "nonzero"},
-                         PublishedOr(Text("nonzero"), Text("all")),
+                         PublishedOr(Text("all"), Text("nonzero"), Text("all")),
                          "nonzero leaves examples of class 0 out of loss and accuracy")),
   };
 }
@@ -78,6 +79,11 @@ std::vector<Field> DistanceFields() {
                             "sequences are cut to this before padding; 120 length/128 by "
                             "default"),
                    DefaultContent)),
+      When({"task.split", "held_out_cells"},
+           RealField("task.held_out_fraction", "distance", {0, 1, true, true}, Always(0.3),
+                     "fraction",
+                     "share of each distance's start places (published: lengths of the segment "
+                     "before the first trigger) that only the test set has")),
   };
 }
 

@@ -72,6 +72,8 @@ std::string_view FieldTypeName(FieldType type) {
       return "choice";
     case FieldType::kChoiceSet:
       return "set";
+    case FieldType::kIntSet:
+      return "int set";
   }
   return "?";
 }
@@ -96,7 +98,13 @@ std::string ToText(const Value& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
   if (const auto* number = std::get_if<double>(&value)) return NumberToText(*number);
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  return "[" + Join(std::get<std::vector<std::string>>(value)) + "]";
+  if (const auto* set = std::get_if<std::vector<std::string>>(&value))
+    return "[" + Join(*set) + "]";
+  std::vector<std::string> numbers;
+  for (const std::int64_t number : std::get<std::vector<std::int64_t>>(value)) {
+    numbers.push_back(std::to_string(number));
+  }
+  return "[" + Join(numbers) + "]";
 }
 
 std::string Allowed(const Field& field) {
@@ -112,6 +120,8 @@ std::string Allowed(const Field& field) {
                                        : "one of " + Join(field.choices);
     case FieldType::kChoiceSet:
       return "a list of " + Join(field.choices) + ", each at most once";
+    case FieldType::kIntSet:
+      return "a list of integers " + RangeInWords(field) + ", each at most once";
   }
   return "";
 }

@@ -36,6 +36,12 @@ std::string Shown(const Json& json) {
   return text;
 }
 
+std::optional<std::int64_t> ReadInteger(const Json& json) {
+  if (json.is_number_unsigned() && json.get<std::uint64_t>() > INT64_MAX) return std::nullopt;
+  if (!json.is_number_integer()) return std::nullopt;
+  return json.get<std::int64_t>();
+}
+
 // The value if it has the field's type; its range is checked apart.
 std::optional<Value> ReadValue(const Field& field, const Json& json) {
   switch (field.type) {
@@ -43,8 +49,7 @@ std::optional<Value> ReadValue(const Field& field, const Json& json) {
       if (json.is_boolean()) return Value(json.get<bool>());
       break;
     case FieldType::kInt:
-      if (json.is_number_unsigned() && json.get<std::uint64_t>() > INT64_MAX) break;
-      if (json.is_number_integer()) return Value(json.get<std::int64_t>());
+      if (const auto number = ReadInteger(json)) return Value(*number);
       break;
     case FieldType::kReal:
       if (json.is_number()) return Value(json.get<double>());
@@ -58,6 +63,16 @@ std::optional<Value> ReadValue(const Field& field, const Json& json) {
       for (const Json& member : json) {
         if (!member.is_string()) return std::nullopt;
         members.push_back(member.get<std::string>());
+      }
+      return Value(std::move(members));
+    }
+    case FieldType::kIntSet: {
+      if (!json.is_array()) break;
+      std::vector<std::int64_t> members;
+      for (const Json& member : json) {
+        const auto number = ReadInteger(member);
+        if (!number) return std::nullopt;
+        members.push_back(*number);
       }
       return Value(std::move(members));
     }
@@ -136,10 +151,13 @@ class Reader {
     return "";
   }
 
+  // `pe`: where the members are that PE's fields, which it may have a reason to lack.
   void OnlyMembers(const Json& json, const std::string& path,
-                   const std::set<std::string_view>& known) {
+                   const std::set<std::string_view>& known, const std::string& pe = "") {
     for (const auto& [name, value] : json.items()) {
-      if (known.count(name) == 0) Unknown(path, name, {known.begin(), known.end()});
+      if (known.count(name) > 0) continue;
+      Unknown(path, name, {known.begin(), known.end()}, "member",
+              catalog::WhyNoField(pe, "pe." + name));
     }
   }
 
@@ -169,11 +187,8 @@ class Reader {
   std::int64_t ReadInt(const Json& json, const std::string& path, const char* name,
                        std::int64_t least, std::int64_t most) {
     const auto found = json.find(name);
-    if (found != json.end() && found->is_number_integer() &&
-        !(found->is_number_unsigned() && found->get<std::uint64_t>() > INT64_MAX)) {
-      const auto value = found->get<std::int64_t>();
-      if (value >= least && value <= most) return value;
-    }
+    const auto value = found == json.end() ? std::nullopt : ReadInteger(*found);
+    if (value && *value >= least && *value <= most) return *value;
     const std::string shown = found == json.end() ? "missing" : Shown(*found);
     const std::string allowed =
         least == most ? std::to_string(least)
@@ -238,7 +253,7 @@ class Reader {
       if (object == json.end()) {
         Say(full, "missing", "an object", full + " is missing");
       } else if (IsObject(*object, full)) {
-        OnlyMembers(*object, full, members);
+        OnlyMembers(*object, full, members, group == "pe" ? job.pe : "");
       }
     }
   }
@@ -290,7 +305,8 @@ class Reader {
   }
 
   void Unknown(const std::string& path, const std::string& name,
-               const std::vector<std::string_view>& known, const std::string& kind = "member") {
+               const std::vector<std::string_view>& known, const std::string& kind = "member",
+               const std::string& why = "") {
     std::string allowed;
     for (const std::string_view candidate : known) {
       allowed += (allowed.empty() ? "" : ", ") + std::string(candidate);
@@ -298,7 +314,8 @@ class Reader {
     const std::string near(catalog::DidYouMean(name, known));
     Say(Join(path, name), Shown(name), allowed,
         "unknown " + kind + " " + Shown(name) + (path.empty() ? "" : " in " + path) + "; " +
-            (near.empty() ? "" : "did you mean " + near + "? ") + "known: " + allowed);
+            (near.empty() ? "" : "did you mean " + near + "? ") + "known: " + allowed +
+            (why.empty() ? "" : "; " + why));
   }
 
   static std::string Join(const std::string& path, std::string_view name) {

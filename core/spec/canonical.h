@@ -54,7 +54,8 @@ struct Job {
   std::int64_t Int(std::string_view field) const;
   double Real(std::string_view field) const;
   const std::string& Choice(std::string_view field) const;
-  bool Has(std::string_view set_field, std::string_view choice) const;  // for sets
+  bool Has(std::string_view set_field, std::string_view choice) const;  // for sets of choices
+  const std::vector<std::int64_t>& Ints(std::string_view field) const;  // ascending
   bool HasField(std::string_view field) const;  // whether the field applies to this job
 };
 
@@ -66,6 +67,10 @@ Job MakeJob(std::string_view protocol, std::string_view pe, std::string_view tas
 // Every value out of its range, then every constraint that does not hold; empty for a job that may
 // run.
 std::vector<Violation> CheckJob(const Job& job);
+// How many classes the job's examples can have and are scored on; 1 over this is the accuracy of
+// guessing. A class that task.scored_classes leaves out does not count, nor does one that no label
+// has. At least 1.
+std::int64_t ScoredClasses(const Job& job);
 // The job's values together with its coordinates "pe", "task" and "seed", as the catalog's
 // functions take them.
 catalog::Values WithCoordinates(const Job& job);

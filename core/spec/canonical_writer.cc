@@ -1,5 +1,6 @@
 // Writing the canonical form, by hand: RFC 8785 fixes every byte, and general writers differ from
 // it in how they spell numbers.
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -31,16 +32,25 @@ std::string Render(const Members& members) {
   return json + "}";
 }
 
-std::string Render(const Value& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return Quote(*text);
-  const auto* set = std::get_if<std::vector<std::string>>(&value);
-  if (set == nullptr) return catalog::ToText(value);
+template <typename Member, typename ToJson>
+std::string RenderList(const std::vector<Member>& members, ToJson to_json) {
   std::string json = "[";
-  for (const std::string& member : *set) {
+  for (const Member& member : members) {
     if (json.size() > 1) json += ',';
-    json += Quote(member);
+    json += to_json(member);
   }
   return json + "]";
+}
+
+std::string Render(const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return Quote(*text);
+  if (const auto* set = std::get_if<std::vector<std::string>>(&value)) {
+    return RenderList(*set, Quote);
+  }
+  if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value)) {
+    return RenderList(*numbers, [](std::int64_t number) { return std::to_string(number); });
+  }
+  return catalog::ToText(value);
 }
 
 }  // namespace
@@ -54,14 +64,11 @@ std::string CanonicalParameters(const Analysis& analysis) {
 }
 
 std::string ToAnalysesJson(const std::vector<Analysis>& analyses) {
-  std::string json = "[";
-  for (const Analysis& analysis : analyses) {
-    if (json.size() > 1) json += ',';
-    json += Render(Members{{"name", Quote(analysis.name)},
-                           {"parameters", CanonicalParameters(analysis)},
-                           {"version", std::to_string(analysis.version)}});
-  }
-  return json + "]";
+  return RenderList(analyses, [](const Analysis& analysis) {
+    return Render(Members{{"name", Quote(analysis.name)},
+                          {"parameters", CanonicalParameters(analysis)},
+                          {"version", std::to_string(analysis.version)}});
+  });
 }
 
 std::string ToCanonicalJson(const Job& job) {

@@ -1,4 +1,5 @@
 // Jobs and analyses: resolving every field, reading values, checking.
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <utility>
@@ -64,6 +65,9 @@ bool Job::Has(std::string_view set_field, std::string_view choice) const {
   }
   return false;
 }
+const std::vector<std::int64_t>& Job::Ints(std::string_view field) const {
+  return Get<std::vector<std::int64_t>>(*this, field);
+}
 bool Job::HasField(std::string_view field) const { return values.find(field) != values.end(); }
 
 Values WithCoordinates(const Job& job) {
@@ -111,6 +115,8 @@ std::vector<Failure> FindFailures(const Job& job) {
     if (allowed.empty()) continue;
     failures.push_back({Wrong(constraint.field, values.find(constraint.field)->second, allowed),
                         {constraint.field}});
+    std::string& message = failures.back().violation.message;
+    message = catalog::InConstraint(message, constraint.name);
     for (const std::string_view other : constraint.others) failures.back().fields.push_back(other);
   }
   return failures;
@@ -120,6 +126,22 @@ std::vector<Violation> CheckJob(const Job& job) {
   std::vector<Violation> violations;
   for (Failure& failure : FindFailures(job)) violations.push_back(std::move(failure.violation));
   return violations;
+}
+
+std::int64_t ScoredClasses(const Job& job) {
+  // The labels that the task can give: task/ of the trainer has the generators.
+  std::int64_t labels = 0;
+  bool from_zero = true;
+  if (job.task == "counting") {
+    labels = job.Int("task.max_count") + 1;
+  } else if (job.Choice("task.definition") == "clean") {
+    labels = job.Int("task.max_distance");
+  } else {
+    labels = job.Int("task.max_gap");
+    from_zero = job.Choice("task.label_space") == "exact";  // the labels themselves start at 2
+  }
+  const bool leaves_zero_out = job.Choice("task.scored_classes") == "nonzero" && from_zero;
+  return std::max<std::int64_t>(1, labels - (leaves_zero_out ? 1 : 0));
 }
 
 Analysis MakeAnalysis(std::string_view protocol, std::string_view name, const Values& set) {

@@ -1,6 +1,5 @@
 #include "core/spec/sweep.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/base/sha256.h"
@@ -35,7 +34,9 @@ class SweepParser {
   static Sweep Build(SweepPlan plan) {
     Sweep sweep;
     sweep.name_ = plan.name;
-    sweep.protocol_ = plan.protocol;
+    for (const ProtocolChoice& protocol : plan.protocols) {
+      sweep.protocol_ += (sweep.protocol_.empty() ? "" : ",") + protocol.name;
+    }
     sweep.analyses_ = plan.analyses;
     sweep.resources_ = plan.resources;
     sweep.cells_ = plan.CountCells();
@@ -49,12 +50,12 @@ std::optional<Cell> Sweep::At(std::uint64_t ordinal) const {
   const std::uint64_t seeds = plan_->seeds.count();
   const Combination combination = plan_->CombinationAt(ordinal / seeds);
   Job job = plan_->MakeJobOf(combination, plan_->seeds.At(ordinal % seeds));
-  if (IsRepeat(combination, job)) return std::nullopt;
-  const auto matches = [&](const ExcludeRule& rule) { return rule.Matches(job); };
-  if (std::any_of(plan_->rules.begin(), plan_->rules.end(), matches)) return std::nullopt;
+  if (plan_->IsRepeat(combination, job) || plan_->IsExcluded(combination, job)) {
+    return std::nullopt;
+  }
   Cell cell;
   cell.ordinal = ordinal;
-  cell.pe_label = PeLabel(job, protocol_);
+  cell.pe_label = PeLabel(job, combination.protocol->name);
   cell.protocol_label = catalog::ProtocolLabel(job.pe, job.task, job.values);
   cell.canonical_json = ToCanonicalJson(job);
   cell.key = Sha256Hex(cell.canonical_json);

@@ -37,8 +37,8 @@ struct Resources {
 struct Cell {
   std::uint64_t ordinal = 0;
   Job job;
-  std::string
-      pe_label;  // the PE with what differs from the protocol's default: "rope", "rope(base=500)"
+  // The PE with what differs from its default under the cell's protocol: "rope", "rope(base=500)".
+  std::string pe_label;
   std::string protocol_label;  // "clean", "published" or "custom"
   std::string canonical_json;
   std::string key;  // lower-case hexadecimal SHA-256 of canonical_json
@@ -50,14 +50,17 @@ struct SweepPlan;
 class Sweep {
  public:
   const std::string& name() const { return name_; }
+  // The document's protocols in its order, "clean" or "clean,published": for display.
   const std::string& protocol() const { return protocol_; }
+  // Resolved under each protocol; those that are the same stand once.
   const std::vector<Analysis>& analyses() const { return analyses_; }
   const Resources& resources() const { return resources_; }
   // Cells of the product, excluded ones counted; at most kMaxJobs.
   std::uint64_t cells() const { return cells_; }
-  // The cell at `ordinal` < cells(); nullopt where an `exclude` rule takes it out, and where an
-  // axis has no meaning for the job (pe.base for nope), which then stands only at that axis's first
-  // value. Seeds vary fastest, then tasks, PEs, then `axes` in the document's order.
+  // The cell at `ordinal` < cells(); nullopt where an `exclude` rule takes it out, where an axis has
+  // no meaning for the job (pe.base for nope), which then stands only at that axis's first value,
+  // and where an earlier protocol gives the same job. Seeds vary fastest, then tasks, PEs, `axes`
+  // in the document's order, and protocols slowest.
   std::optional<Cell> At(std::uint64_t ordinal) const;
 
  private:

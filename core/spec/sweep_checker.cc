@@ -23,7 +23,9 @@ std::string ProductInWords(const SweepPlan& plan) {
   const auto counted = [](std::uint64_t count, const std::string& what) {
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
   };
-  std::string product = counted(plan.pes.size(), "pe") + " x " +
+  const std::uint64_t protocols = plan.protocols.size();
+  std::string product = (protocols > 1 ? counted(protocols, "protocol") + " x " : "") +
+                        counted(plan.pes.size(), "pe") + " x " +
                         counted(plan.tasks.size(), "task") + " x " +
                         counted(plan.seeds.count(), "seed");
   for (const Axis& axis : plan.axes) {
@@ -83,17 +85,19 @@ bool SweepChecker::IsSmallEnough() {
 void SweepChecker::CheckCombination(std::uint64_t index) {
   const Combination combination = plan_.CombinationAt(index);
   const Job job = plan_.MakeJobOf(combination, plan_.seeds.At(0));
-  if (IsRepeat(combination, job) || IsExcluded(job)) return;
+  if (plan_.IsRepeat(combination, job) || IsExcluded(combination, job)) return;
   ++kept_;
   CheckApplies(combination, job);
   CheckValid(combination, job);
   CheckNew(index, combination, job);
 }
 
-bool SweepChecker::IsExcluded(const Job& job) {
+bool SweepChecker::IsExcluded(const Combination& combination, const Job& job) {
   bool excluded = false;
   for (const ExcludeRule& rule : plan_.rules) {
-    if (!rule.MatchesButSeed(job) || (rule.seeds && !rule.seeds->Overlaps(plan_.seeds))) continue;
+    if (!rule.MatchesButSeed(job, combination.protocol->name) ||
+        (rule.seeds && !rule.seeds->Overlaps(plan_.seeds)))
+      continue;
     used_rules_.insert(&rule);
     excluded = excluded || !rule.seeds || rule.seeds->Covers(plan_.seeds);
   }
@@ -120,8 +124,12 @@ void SweepChecker::CheckValid(const Combination& combination, const Job& job) {
     const auto is_unread = [&](std::string_view field) { return unread_fields_.count(field) > 0; };
     if (std::any_of(failure.fields.begin(), failure.fields.end(), is_unread)) continue;
     const Place place = PlaceOf(combination, failure.fields);
+    const bool is_default = plan_.Find(combination, failure.fields[0]) == nullptr;
+    const std::string under = is_default && plan_.protocols.size() > 1
+                                  ? "under protocol " + combination.protocol->name + ", "
+                                  : "";
     violations_.Add(place, failure.violation.value, failure.violation.allowed,
-                    failure.violation.message);
+                    under + failure.violation.message);
   }
 }
 
@@ -131,8 +139,10 @@ void SweepChecker::CheckNew(std::uint64_t index, const Combination& combination,
   const Combination earlier = plan_.CombinationAt(known->second);
   const auto report = [&](const Place& again, const Place& first) {
     const std::string line = first.line > 0 ? " (line " + std::to_string(first.line) + ")" : "";
+    const bool crosses = combination.protocol != earlier.protocol;
     violations_.Add(again, "", "each job once",
                     again.path + " gives the same job as " + first.path + line +
+                        (crosses ? " under protocol " + earlier.protocol->name : "") +
                         "; a sweep holds each job once");
   };
   if (combination.pe != earlier.pe) return report(combination.pe->place, earlier.pe->place);
@@ -154,10 +164,19 @@ void SweepChecker::ReportUnused() {
   }
   const auto report = [&](const std::string& field, const Place& place) {
     if (used_fields_.count(field) > 0) return;
-    violations_.Add(place, field, "", field + " applies to no job of this sweep");
+    violations_.Add(place, field, "",
+                    field + " applies to no job of this sweep" + WhyNoField(field));
   };
   for (const Axis& axis : plan_.axes) report(axis.field, axis.place);
   for (const Setting& setting : plan_.overrides) report(setting.field, setting.place);
+}
+
+std::string SweepChecker::WhyNoField(std::string_view field) const {
+  for (const Item& pe : plan_.pes) {
+    const std::string why = catalog::WhyNoField(pe.name, field);
+    if (!why.empty()) return "; " + why;
+  }
+  return "";
 }
 
 Place SweepChecker::PlaceOf(const Combination& combination,

@@ -25,11 +25,13 @@ class SweepChecker {
   bool IsSmallEnough();
   void CheckCombination(std::uint64_t index);
   // Whether rules take out every seed of this combination; marks the rules that match something.
-  bool IsExcluded(const Job& job);
+  bool IsExcluded(const Combination& combination, const Job& job);
   void CheckApplies(const Combination& combination, const Job& job);
   void CheckValid(const Combination& combination, const Job& job);
   void CheckNew(std::uint64_t index, const Combination& combination, const Job& job);
   void ReportUnused();
+  // "; …" where one of the sweep's PEs has a reason to lack the field.
+  std::string WhyNoField(std::string_view field) const;
   Place PlaceOf(const Combination& combination, const std::vector<std::string_view>& fields) const;
 
   const SweepPlan& plan_;

@@ -9,7 +9,6 @@ namespace {
 
 using catalog::Entry;
 using catalog::Field;
-using catalog::FieldType;
 using Kind = YamlNode::Kind;
 
 constexpr std::size_t kMaxRules = 200;
@@ -48,12 +47,7 @@ void SweepReader::ReadAxis(const YamlMember& member) {
   const auto is_field = [&](const Setting& setting) { return setting.field == field; };
   if (std::any_of(plan_.overrides.begin(), plan_.overrides.end(), is_field)) return;
   Axis axis{field, {member.key->line, member.key->column, path}, {}};
-  // A set's own value is a list: only a list of lists is several of them.
-  const bool is_one_set = rows[0]->type == FieldType::kChoiceSet &&
-                          member.value->kind == Kind::kList && !member.value->items.empty() &&
-                          member.value->items[0]->kind != Kind::kList;
-  const Source source = {member.value.get(), path};
-  for (const Source& element : is_one_set ? std::vector<Source>{source} : Elements(source)) {
+  for (const Source& element : ValuesIn(*rows[0], {member.value.get(), path})) {
     if (auto setting = ReadSetting(rows, element)) axis.values.push_back(std::move(*setting));
   }
   RefuseSetAndSwept(axis);
@@ -99,7 +93,9 @@ void SweepReader::ReadRule(const Source& source) {
   rule.place = {source.node->line, source.node->column, source.path};
   for (const YamlMember& member : source.node->members) {
     const Source value = {member.value.get(), source.path + "." + member.key->text};
-    if (member.key->text == "pe") {
+    if (member.key->text == "protocol") {
+      ReadRuleNames("protocol", catalog::Protocols(), value, &rule.protocols);
+    } else if (member.key->text == "pe") {
       ReadRuleNames("pe", catalog::Pes(), value, &rule.pes);
     } else if (member.key->text == "task") {
       ReadRuleNames("task", catalog::Tasks(), value, &rule.tasks);
@@ -133,10 +129,7 @@ void SweepReader::ReadRuleNames(const std::string& kind, const std::vector<Entry
 void SweepReader::ReadRuleField(const YamlMember& member, const Source& source, ExcludeRule* rule) {
   const FieldRows rows = RowsOf(*member.key, source.path);
   if (rows.empty()) return;
-  const bool is_one_set = rows[0]->type == FieldType::kChoiceSet &&
-                          source.node->kind == Kind::kList && !source.node->items.empty() &&
-                          source.node->items[0]->kind != Kind::kList;
-  for (const Source& element : is_one_set ? std::vector<Source>{source} : Elements(source)) {
+  for (const Source& element : ValuesIn(*rows[0], source)) {
     auto setting = ReadSetting(rows, element);
     if (setting) rule->fields[member.key->text].insert(std::move(setting->value));
   }
@@ -198,16 +191,25 @@ void SweepReader::ReadAnalysis(const Source& source) {
     if (setting) set[setting->field] = std::move(setting->value);
   }
   for (const Setting& setting : analysis_overrides_) set[setting.field] = setting.value;
-  Analysis analysis = MakeAnalysis(plan_.protocol, name->text, set);
-  const auto is_same = [&](const Analysis& earlier) {
-    return earlier.name == analysis.name && earlier.parameters == analysis.parameters;
-  };
-  if (std::any_of(plan_.analyses.begin(), plan_.analyses.end(), is_same)) {
-    Say(source, "each analysis once",
-        "analysis " + analysis.name + " is there twice with the same parameters");
-    return;
+  AddAnalysis(name->text, set, source);
+}
+
+// Once for each protocol under which it comes out differently.
+void SweepReader::AddAnalysis(const std::string& name, const catalog::Values& set,
+                              const Source& source) {
+  std::vector<Analysis>& analyses = plan_.analyses;
+  const std::size_t before = analyses.size();
+  for (const ProtocolChoice& protocol : plan_.protocols) {
+    Analysis analysis = MakeAnalysis(protocol.name, name, set);
+    const auto is_same = [&](const Analysis& earlier) {
+      return earlier.name == analysis.name && earlier.parameters == analysis.parameters;
+    };
+    if (std::any_of(analyses.begin(), analyses.end(), is_same)) continue;
+    analyses.push_back(std::move(analysis));
   }
-  plan_.analyses.push_back(std::move(analysis));
+  if (analyses.size() > before) return;
+  Say(source, "each analysis once",
+      "analysis " + name + " is there twice with the same parameters");
 }
 
 std::vector<SweepReader::Source> SweepReader::Elements(const Source& source) {
@@ -221,6 +223,10 @@ std::vector<SweepReader::Source> SweepReader::Elements(const Source& source) {
   return elements;
 }
 
+std::vector<SweepReader::Source> SweepReader::ValuesIn(const Field& field, const Source& source) {
+  return IsOneValue(field, *source.node) ? std::vector<Source>{source} : Elements(source);
+}
+
 SweepReader::FieldRows SweepReader::RowsOf(const YamlNode& key, const std::string& path) {
   FieldRows rows;
   for (const Field& field : catalog::Fields()) {
@@ -232,7 +238,7 @@ SweepReader::FieldRows SweepReader::RowsOf(const YamlNode& key, const std::strin
 
 std::string SweepReader::UnknownField(const YamlNode& key) const {
   const std::string start = "unknown field " + InWords(key) + "; ";
-  if (key.text == "pe" || key.text == "task" || key.text == "seed") {
+  if (key.text == "protocol" || key.text == "pe" || key.text == "task" || key.text == "seed") {
     return start + key.text + " is given at the top of the document";
   }
   std::vector<std::string_view> names = JobFieldNames();

@@ -20,7 +20,8 @@ const Setting* FindIn(const std::vector<Setting>& settings, std::string_view fie
 
 }  // namespace
 
-bool ExcludeRule::MatchesButSeed(const Job& job) const {
+bool ExcludeRule::MatchesButSeed(const Job& job, std::string_view protocol) const {
+  if (!protocols.empty() && protocols.count(protocol) == 0) return false;
   if (!pes.empty() && pes.count(job.pe) == 0) return false;
   if (!tasks.empty() && tasks.count(job.task) == 0) return false;
   return std::all_of(fields.begin(), fields.end(), [&](const auto& field) {
@@ -29,12 +30,13 @@ bool ExcludeRule::MatchesButSeed(const Job& job) const {
   });
 }
 
-bool ExcludeRule::Matches(const Job& job) const {
-  return MatchesButSeed(job) && (!seeds || seeds->Contains(job.seed));
+bool ExcludeRule::Matches(const Job& job, std::string_view protocol) const {
+  return MatchesButSeed(job, protocol) && (!seeds || seeds->Contains(job.seed));
 }
 
 std::uint64_t SweepPlan::CountCombinations() const {
   std::uint64_t count = SaturatingProduct(pes.size(), tasks.size());
+  count = SaturatingProduct(count, protocols.size());
   for (const Axis& axis : axes) count = SaturatingProduct(count, axis.values.size());
   return count;
 }
@@ -55,6 +57,7 @@ Combination SweepPlan::CombinationAt(std::uint64_t index) const {
     combination.axes.push_back(&axis.values[position]);
     combination.at_first.push_back(position == 0);
   }
+  combination.protocol = &protocols[index];
   return combination;
 }
 
@@ -76,12 +79,25 @@ Job SweepPlan::MakeJobOf(const Combination& combination, std::int64_t seed) cons
   for (const Setting& setting : combination.pe->settings) take(setting);
   for (const Setting& setting : combination.task->settings) take(setting);
   for (const Setting& setting : fixed) take(setting);
-  return MakeJob(protocol, combination.pe->name, combination.task->name, seed, set);
+  return MakeJob(combination.protocol->name, combination.pe->name, combination.task->name, seed,
+                 set);
 }
 
-bool IsRepeat(const Combination& combination, const Job& job) {
+bool SweepPlan::IsExcluded(const Combination& combination, const Job& job) const {
+  return std::any_of(rules.begin(), rules.end(), [&](const ExcludeRule& rule) {
+    return rule.Matches(job, combination.protocol->name);
+  });
+}
+
+bool SweepPlan::IsRepeat(const Combination& combination, const Job& job) const {
   for (std::size_t i = 0; i < combination.axes.size(); ++i) {
     if (!combination.at_first[i] && !job.HasField(combination.axes[i]->field)) return true;
+  }
+  Combination earlier = combination;
+  for (earlier.protocol = &protocols[0]; earlier.protocol != combination.protocol;
+       ++earlier.protocol) {
+    const Job other = MakeJobOf(earlier, job.seed);
+    if (other.values == job.values && !IsExcluded(earlier, other)) return true;
   }
   return false;
 }

@@ -29,6 +29,11 @@ struct Item {
   std::vector<Setting> settings;
 };
 
+struct ProtocolChoice {
+  std::string name;
+  Place place;
+};
+
 struct Axis {
   std::string field;
   Place place;
@@ -38,17 +43,19 @@ struct Axis {
 // A job is taken out when it matches every part that the rule has.
 struct ExcludeRule {
   Place place;
-  std::set<std::string, std::less<>> pes;    // empty: any
-  std::set<std::string, std::less<>> tasks;  // empty: any
+  std::set<std::string, std::less<>> protocols;  // empty: any; so of the next two
+  std::set<std::string, std::less<>> pes;
+  std::set<std::string, std::less<>> tasks;
   std::optional<SeedSet> seeds;
   std::map<std::string, std::set<catalog::Value>, std::less<>> fields;
 
-  bool MatchesButSeed(const Job& job) const;
-  bool Matches(const Job& job) const;
+  bool MatchesButSeed(const Job& job, std::string_view protocol) const;
+  bool Matches(const Job& job, std::string_view protocol) const;
 };
 
-// One choice of PE, task and a value of every axis.
+// One choice of protocol, PE, task and a value of every axis.
 struct Combination {
+  const ProtocolChoice* protocol = nullptr;
   const Item* pe = nullptr;
   const Item* task = nullptr;
   std::vector<const Setting*> axes;
@@ -57,7 +64,7 @@ struct Combination {
 
 struct SweepPlan {
   std::string name;
-  std::string protocol = "clean";
+  std::vector<ProtocolChoice> protocols;  // never empty
   std::vector<Item> pes;
   std::vector<Item> tasks;
   SeedSet seeds;
@@ -76,10 +83,10 @@ struct SweepPlan {
   // The setting of `field` that counts in this combination, null where nothing sets it.
   const Setting* Find(const Combination& combination, std::string_view field) const;
   Job MakeJobOf(const Combination& combination, std::int64_t seed) const;
+  bool IsExcluded(const Combination& combination, const Job& job) const;
+  // Whether the job already stands elsewhere: an axis beyond its first value has no meaning for it,
+  // or an earlier protocol gives the same job because all that they differ in is set.
+  bool IsRepeat(const Combination& combination, const Job& job) const;
 };
-
-// Whether an axis beyond its first value has no meaning for this job, so that the job already
-// stands elsewhere.
-bool IsRepeat(const Combination& combination, const Job& job);
 
 }  // namespace pelab::spec

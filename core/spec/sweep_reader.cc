@@ -10,7 +10,6 @@ namespace {
 
 using catalog::Entry;
 using catalog::Field;
-using catalog::FieldType;
 using Kind = YamlNode::Kind;
 
 constexpr std::string_view kTopLevel[] = {"name",    "protocol", "pe",       "task",
@@ -66,7 +65,7 @@ SweepPlan SweepReader::Read() {
   }
   CheckKeys();
   ReadName();
-  ReadProtocol();
+  ReadProtocols();
   ReadItems("pe", catalog::Pes(), &plan_.pes);
   ReadItems("task", catalog::Tasks(), &plan_.tasks);
   const Source seed = Find("seed");
@@ -157,18 +156,28 @@ void SweepReader::ReadName() {
   }
 }
 
-void SweepReader::ReadProtocol() {
+void SweepReader::ReadProtocols() {
   const Source source = Find("protocol");
-  if (source.node == nullptr) return;
+  if (source.node != nullptr) {
+    for (const Source& element : Elements(source)) ReadProtocol(element);
+  }
+  if (plan_.protocols.empty()) plan_.protocols.push_back({"clean", {}});
+}
+
+void SweepReader::ReadProtocol(const Source& source) {
+  const YamlNode& node = *source.node;
   const std::vector<std::string_view> known = NamesOf(catalog::Protocols());
-  if (source.node->kind != Kind::kScalar) {
+  const auto is_same = [&](const ProtocolChoice& earlier) { return earlier.name == node.text; };
+  if (node.kind != Kind::kScalar) {
     Say(source, SortedList(known),
-        "protocol must be one of " + SortedList(known) + ", not " + InWords(*source.node));
-  } else if (catalog::FindProtocol(source.node->text) == nullptr) {
-    Say(source, SortedList(known),
-        UnknownName("protocol", InWords(*source.node), source.node->text, known));
+        "protocol must be one of " + SortedList(known) + " or a list of them, not " +
+            InWords(node));
+  } else if (catalog::FindProtocol(node.text) == nullptr) {
+    Say(source, SortedList(known), UnknownName("protocol", InWords(node), node.text, known));
+  } else if (std::any_of(plan_.protocols.begin(), plan_.protocols.end(), is_same)) {
+    Say(source, "each protocol once", "protocol " + node.text + " is there twice");
   } else {
-    plan_.protocol = source.node->text;
+    plan_.protocols.push_back({node.text, {node.line, node.column, source.path}});
   }
 }
 
@@ -246,15 +255,17 @@ void SweepReader::ReadItemFields(const std::string& kind, const Source& source, 
         }
       }
       const std::string what = "field of " + kind + " " + variants[0].name;
+      const std::string why =
+          kind == "pe" ? catalog::WhyNoField(variants[0].name, prefix + key) : "";
       Say({member.key.get(), source.path + "." + key}, SortedList(known),
-          known.empty() ? "unknown " + what + ": " + InWords(*member.key) + "; it has no fields"
-                        : UnknownName(what, InWords(*member.key), key, known));
+          (known.empty() ? "unknown " + what + ": " + InWords(*member.key) + "; it has no fields"
+                         : UnknownName(what, InWords(*member.key), key, known)) +
+              (why.empty() ? "" : "; " + why));
       continue;
     }
     // A list makes one item a value, for this PE or task alone.
     const Source value = {member.value.get(), source.path + "." + key};
-    const bool is_list = value.node->kind == Kind::kList && field->type != FieldType::kChoiceSet;
-    const std::vector<Source> values = is_list ? Elements(value) : std::vector<Source>{value};
+    const std::vector<Source> values = ValuesIn(*field, value);
     if (items->size() + variants.size() * values.size() > kMaxCombinations) {
       Say(value, "at most " + std::to_string(kMaxCombinations),
           "the lists of this " + kind + " make more than " + std::to_string(kMaxCombinations) +

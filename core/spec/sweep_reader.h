@@ -38,7 +38,8 @@ class SweepReader {
   void CheckKeys();
   Source Find(std::string_view key) const;  // the override's node where there is one
   void ReadName();
-  void ReadProtocol();
+  void ReadProtocols();
+  void ReadProtocol(const Source& source);
   void ReadSeeds(const Source& source, SeedSet* seeds);
   void ReadItems(const std::string& kind, const std::vector<catalog::Entry>& entries,
                  std::vector<Item>* items);
@@ -61,10 +62,13 @@ class SweepReader {
   void ReadRuleField(const YamlMember& member, const Source& source, ExcludeRule* rule);
   void ReadAnalyses();
   void ReadAnalysis(const Source& source);
+  void AddAnalysis(const std::string& name, const catalog::Values& set, const Source& source);
 
   // Shared.
   // A list's items, or the node itself where it is none; violations where it is empty or missing.
   std::vector<Source> Elements(const Source& source);
+  // The values that are given for a field: one, or those of a list.
+  std::vector<Source> ValuesIn(const catalog::Field& field, const Source& source);
   // The catalog's rows for a job field that the document names in full, empty after a violation.
   FieldRows RowsOf(const YamlNode& key, const std::string& path);
   // The value under the first row that takes it; a violation where none does.

@@ -53,6 +53,21 @@ std::optional<Value> ReadSet(const Field& field, const YamlNode& node) {
   return Value(std::move(ordered));
 }
 
+std::optional<Value> ReadIntSet(const YamlNode& node) {
+  std::set<std::int64_t> members;
+  for (const YamlPointer& item : node.items) {
+    const auto number = item->kind == Kind::kScalar && !item->quoted
+                            ? ReadNumber<std::int64_t>(item->text)
+                            : std::nullopt;
+    if (!number || !members.insert(*number).second) return std::nullopt;
+  }
+  return Value(std::vector<std::int64_t>(members.begin(), members.end()));
+}
+
+bool IsSet(const Field& field) {
+  return field.type == FieldType::kChoiceSet || field.type == FieldType::kIntSet;
+}
+
 }  // namespace
 
 void Violations::Add(const Place& place, std::string value, std::string allowed,
@@ -87,18 +102,24 @@ std::vector<Violation> Violations::TakeSorted() {
 
 std::optional<Value> ReadYamlValue(const Field& field, const YamlNode& node) {
   std::optional<Value> value;
-  if (field.type == FieldType::kChoiceSet) {
-    if (node.kind == Kind::kList) value = ReadSet(field, node);
+  if (IsSet(field)) {
+    if (node.kind != Kind::kList) return std::nullopt;
+    value = field.type == FieldType::kIntSet ? ReadIntSet(node) : ReadSet(field, node);
   } else if (node.kind == Kind::kScalar) {
     value = ReadScalar(field.type, node);
   }
   return value && catalog::CheckValue(field, *value).empty() ? value : std::nullopt;
 }
 
+bool IsOneValue(const Field& field, const YamlNode& node) {
+  if (node.kind != Kind::kList) return true;
+  return IsSet(field) && (node.items.empty() || node.items[0]->kind != Kind::kList);
+}
+
 std::string MustBe(const Field& field, const YamlNode& node) {
   std::string message =
       std::string(field.name) + " must be " + catalog::Allowed(field) + ", not " + InWords(node);
-  if (node.kind == Kind::kList && field.type != FieldType::kChoiceSet) {
+  if (node.kind == Kind::kList && !IsSet(field)) {
     message += "; to sweep over values, put " + std::string(field.name) + " under axes";
   }
   if (node.kind == Kind::kScalar && field.type == FieldType::kChoice) {

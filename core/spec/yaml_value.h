@@ -37,9 +37,12 @@ class Violations {
   std::set<std::tuple<int, int, std::string, std::string>> seen_;
 };
 
-// The value, if the node has the field's type and lies in its range. A set is put into the order of
-// its choices.
+// The value, if the node has the field's type and lies in its range. A set of choices is put into
+// the order of its field's choices, a set of integers into ascending order.
 std::optional<catalog::Value> ReadYamlValue(const catalog::Field& field, const YamlNode& node);
+// Whether the node can only be meant as one value of the field, not as a list of values. A set's
+// own value is a list: only a list of lists is several of them.
+bool IsOneValue(const catalog::Field& field, const YamlNode& node);
 
 // 'model.mask must be one of causal, none, not "causl"; did you mean causal?'
 std::string MustBe(const catalog::Field& field, const YamlNode& node);

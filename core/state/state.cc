@@ -28,13 +28,24 @@ Transition Keep(JobState to, std::optional<Outcome> outcome, const Facts& facts)
           .failed_attempts = facts.failed_attempts};
 }
 
+// Where a job goes that is not tried any further.
+JobState GivenUp(const Facts& facts, JobState otherwise) {
+  return facts.trained ? JobState::kSucceeded : otherwise;
+}
+
 // The attempt is gone through no fault of the job: again at once, until the budget for losses is
 // spent.
 Transition Lose(Outcome outcome, const Facts& facts) {
   Transition next = Keep(JobState::kQueued, outcome, facts);
   next.lost_attempts += 1;
-  if (next.lost_attempts >= facts.budgets.lost) next.to = JobState::kFailed;
+  if (next.lost_attempts >= facts.budgets.lost) next.to = GivenUp(facts, JobState::kFailed);
   return next;
+}
+
+// A worker that was drained gave the job back in order. The budget is for jobs that get nowhere.
+Transition Preempt(const Facts& facts) {
+  if (facts.progressed) return Keep(JobState::kQueued, Outcome::kPreempted, facts);
+  return Lose(Outcome::kPreempted, facts);
 }
 
 Transition Fail(const Facts& facts) {
@@ -42,20 +53,22 @@ Transition Fail(const Facts& facts) {
   next.failed_attempts += 1;
   next.back_off = true;
   if (!IsRetryable(facts.error) || next.failed_attempts >= facts.budgets.failed) {
-    next.to = JobState::kFailed;
+    next.to = GivenUp(facts, JobState::kFailed);
     next.back_off = false;
   }
   return next;
 }
 
-// Another try, asked for by a person, has fresh budgets.
+// Another try, asked for, has fresh budgets.
 Transition Retry(std::optional<Outcome> outcome) {
   return {.to = JobState::kQueued, .attempt_outcome = outcome};
 }
 
 std::optional<Transition> FromQueued(Event event, const Facts& facts) {
   if (event == Event::kAssign) return Keep(JobState::kAssigned, std::nullopt, facts);
-  if (event == Event::kClaimsGone) return Keep(JobState::kCancelled, std::nullopt, facts);
+  if (event == Event::kClaimsGone) {
+    return Keep(GivenUp(facts, JobState::kCancelled), std::nullopt, facts);
+  }
   return std::nullopt;
 }
 
@@ -73,11 +86,12 @@ std::optional<Transition> FromOpen(JobState from, Event event, const Facts& fact
     case Event::kStopped:  // nobody here asked for that stop: the worker gave the job up
       return Lose(Outcome::kLost, facts);
     case Event::kPreempt:
-      return Lose(Outcome::kPreempted, facts);
+      return Preempt(facts);
     case Event::kClaimsGone:  // the slot stays taken until the worker confirms
-      return Keep(JobState::kCancelled, std::nullopt, facts);
+      return Keep(GivenUp(facts, JobState::kCancelled), std::nullopt, facts);
     case Event::kAssign:
     case Event::kRetry:
+    case Event::kAnalyse:
       return std::nullopt;
   }
   return std::nullopt;
@@ -99,6 +113,30 @@ std::optional<Transition> FromCancelled(Event event, const Facts& facts) {
       return Retry(Outcome::kSuperseded);
     case Event::kAssign:
     case Event::kClaimsGone:
+    case Event::kAnalyse:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// A job whose analyses were given up may still have an open attempt, which ends here.
+std::optional<Transition> FromSucceeded(Event event, const Facts& facts) {
+  switch (event) {
+    case Event::kStart:
+      return Keep(JobState::kSucceeded, std::nullopt, facts);
+    case Event::kSucceed:  // it was faster than the word to stop
+      return Keep(JobState::kSucceeded, Outcome::kSucceeded, facts);
+    case Event::kFail:
+    case Event::kPreempt:
+    case Event::kStopped:
+      return Keep(JobState::kSucceeded, Outcome::kCancelled, facts);
+    case Event::kLose:
+      return Keep(JobState::kSucceeded, Outcome::kLost, facts);
+    case Event::kAnalyse:
+      return Retry(Outcome::kSuperseded);
+    case Event::kAssign:
+    case Event::kClaimsGone:
+    case Event::kRetry:
       return std::nullopt;
   }
   return std::nullopt;
@@ -133,7 +171,7 @@ std::optional<Transition> Next(JobState from, Event event, const Facts& facts) {
       if (event == Event::kRetry) return Retry(std::nullopt);
       return std::nullopt;
     case JobState::kSucceeded:
-      return std::nullopt;
+      return FromSucceeded(event, facts);
   }
   return std::nullopt;
 }

@@ -49,6 +49,7 @@ enum class Event {
   kStopped,     // its worker confirms a cancel
   kClaimsGone,  // no live sweep claims the job any more
   kRetry,       // a person asks for another try, or a live sweep claims a cancelled job again
+  kAnalyse,     // analyses are added to a job whose training succeeded
 };
 
 // How many attempts a job may lose to its workers and to itself.
@@ -60,7 +61,12 @@ struct Budgets {
 // What decides a transition besides the state.
 struct Facts {
   ErrorKind error = ErrorKind::kNone;  // of kFail
-  int lost_attempts = 0;               // before this event
+  // Training succeeded before: attempts only add analyses, and however they end, the job goes back
+  // to succeeded in place of failing or being cancelled.
+  bool trained = false;
+  // Something of the open attempt is stored: an epoch, or an analysis.
+  bool progressed = false;
+  int lost_attempts = 0;  // before this event
   int failed_attempts = 0;
   Budgets budgets;
 };

@@ -3,10 +3,13 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "core/catalog/catalog.h"
 #include "core/views/text.h"
 
@@ -101,6 +104,11 @@ absl::StatusOr<Expression> CompileColumn(const ColumnType& column, const v1::Con
   return out;
 }
 
+template <typename Integers>
+std::string IntegerList(const Integers& integers) {
+  return Concat("[", absl::StrJoin(integers, ","), "]");
+}
+
 // The JSON text of a field's value as the canonical form writes it. Comparing texts makes = exact
 // for doubles.
 absl::StatusOr<std::string> JsonText(const catalog::Field& field, const v1::Condition& c) {
@@ -128,6 +136,17 @@ absl::StatusOr<std::string> JsonText(const catalog::Field& field, const v1::Cond
       }
       return Concat("[", Join(kept, ","), "]");
     }
+    case FieldType::kIntSet: {
+      std::set<std::int64_t> members;
+      for (const absl::string_view text :
+           absl::StrSplit(c.value(), absl::ByAnyChar("[],+ "), absl::SkipEmpty())) {
+        std::int64_t member = 0;
+        if (!absl::SimpleAtoi(text, &member) || !members.insert(member).second) {
+          return BadValue(c, "a list of different integers, such as 0+5");
+        }
+      }
+      return IntegerList(members);
+    }
   }
   return BadValue(c, "a value");
 }
@@ -137,6 +156,7 @@ std::string JsonOf(const catalog::Value& value) {
   if (const auto* list = std::get_if<std::vector<std::string>>(&value)) {
     return list->empty() ? "[]" : Concat("[\"", Join(*list, "\",\""), "\"]");
   }
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) return IntegerList(*list);
   return catalog::ToText(value);
 }
 

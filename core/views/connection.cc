@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/cord.h"
 #include "core/views/schema.h"
 #include "core/views/text.h"
 
@@ -110,9 +111,11 @@ absl::Status Connection::CheckFile() {
                ", this program knows up to ", kSchemaVersion));
   }
   if (version < kSchemaVersion) {
-    return absl::FailedPreconditionError(Concat(path_, " has schema version ", version,
-                                                " and this program reads ", kSchemaVersion,
-                                                "; starting pelab-server on it once migrates it"));
+    absl::Status status = absl::FailedPreconditionError(
+        Concat(path_, " has schema version ", version, " and this program reads ", kSchemaVersion,
+               "; starting pelab-server on it once migrates it"));
+    status.SetPayload(kOlderSchemaPayload, absl::Cord());
+    return status;
   }
   return absl::OkStatus();
 }

@@ -11,7 +11,7 @@ constexpr char kSelectJobs[] =
     "SELECT j.job_id, j.key, j.generation, j.pe, j.pe_label, j.task, j.protocol, j.seed, j.state, "
     "j.attempts, j.device, j.epochs, j.epochs_done, j.train_accuracy, j.test_accuracy, "
     "j.best_test_accuracy, j.wall_seconds, j.error, j.spec_json, j.train_correct, j.train_total, "
-    "j.test_correct, j.test_total FROM v_jobs AS j WHERE ";
+    "j.test_correct, j.test_total, j.trained FROM v_jobs AS j WHERE ";
 
 v1::JobRow ReadJob(SQLite::Statement& query) {
   v1::JobRow row;
@@ -42,6 +42,7 @@ v1::JobRow ReadJob(SQLite::Statement& query) {
   if (const auto c = next(); !c.isNull()) row.set_train_total(c.getInt64());
   if (const auto c = next(); !c.isNull()) row.set_test_correct(c.getInt64());
   if (const auto c = next(); !c.isNull()) row.set_test_total(c.getInt64());
+  row.set_trained(next().getInt() != 0);
   return row;
 }
 

@@ -21,10 +21,6 @@ std::int64_t FileBytes(const std::string& path) {
   return error ? 0 : static_cast<std::int64_t>(size);
 }
 
-std::string ArtifactPath(const std::string& database, const std::string& sha256) {
-  return Concat(database, ".artifacts/", sha256.substr(0, 2), "/", sha256);
-}
-
 // A query whose every row is a problem, said by its first column.
 struct Invariant {
   const char* name;
@@ -37,22 +33,22 @@ constexpr Invariant kInvariants[] = {
      "count(DISTINCT epoch), min(epoch), "
      "max(epoch)) FROM v_curves GROUP BY job_id "
      "HAVING min(epoch) <> 0 OR max(epoch) <> count(*) - 1 OR count(DISTINCT epoch) <> count(*)"},
-    {"succeeded jobs have every epoch",
+    {"trained jobs have every epoch",
      "SELECT printf('job %d: %d of %d epochs are stored', j.job_id, "
      "(SELECT count(*) FROM v_curves AS c WHERE c.job_id = j.job_id), j.epochs) FROM jobs AS j "
-     "WHERE j.state = 'succeeded' AND (SELECT count(*) FROM v_curves AS c WHERE c.job_id = "
+     "WHERE j.trained AND (SELECT count(*) FROM v_curves AS c WHERE c.job_id = "
      "j.job_id) <> j.epochs"},
     {"summaries agree with the curves",
      "SELECT printf('job %d: epochs_done is %d, the curve has %d', j.job_id, j.epochs_done, "
      "(SELECT count(*) FROM v_curves AS c WHERE c.job_id = j.job_id)) FROM jobs AS j "
-     "WHERE j.state = 'succeeded' AND j.epochs_done <> (SELECT count(*) FROM v_curves AS c WHERE "
+     "WHERE j.trained AND j.epochs_done <> (SELECT count(*) FROM v_curves AS c WHERE "
      "c.job_id = j.job_id)"},
     {"final accuracies are those of the last epoch",
      "SELECT printf('job %d: the summary says %d/%d, its last epoch %d/%d', j.job_id, "
      "j.test_correct, j.test_total, "
      "c.test_correct, c.test_total) FROM jobs AS j JOIN v_curves AS c ON c.job_id = j.job_id AND "
      "c.epoch = j.epochs - 1 "
-     "WHERE j.state = 'succeeded' AND (j.test_correct IS NOT c.test_correct OR j.test_total IS NOT "
+     "WHERE j.trained AND (j.test_correct IS NOT c.test_correct OR j.test_total IS NOT "
      "c.test_total)"},
     {"ablation matrices are whole",
      "SELECT printf('analysis %d of job %d: %d of %d x %d heads', n.analysis_id, n.job_id, "
@@ -62,14 +58,37 @@ constexpr Invariant kInvariants[] = {
      "GROUP BY n.analysis_id HAVING count(h.head) <> n.layers * n.heads OR max(h.layer) >= "
      "n.layers OR "
      "max(h.head) >= n.heads"},
-    {"succeeded jobs have an attempt that succeeded",
-     "SELECT printf('job %d', job_id) FROM jobs AS j WHERE j.state = 'succeeded' AND NOT EXISTS "
+    {"ablated counts follow from each other",
+     "SELECT printf('analysis %d of job %d, layer %d head %d: %d correct of %d intact, %d lost, "
+     "%d gained', n.analysis_id, n.job_id, h.layer, h.head, h.correct, n.intact_correct, h.lost, "
+     "h.gained) FROM analyses AS n JOIN head_ablation AS h USING (analysis_id) WHERE "
+     "h.correct NOT BETWEEN 0 AND n.total OR h.lost NOT BETWEEN 0 AND n.intact_correct OR "
+     "h.gained NOT BETWEEN 0 AND n.total - n.intact_correct OR "
+     "n.intact_correct - h.correct <> h.lost - h.gained"},
+    {"entries of an ablation matrix exist whole or not at all",
+     "SELECT printf('analysis %d of job %d, layer %d head %d', n.analysis_id, n.job_id, h.layer, "
+     "h.head) FROM analyses AS n JOIN head_ablation AS h USING (analysis_id) "
+     "WHERE n.intact_nll IS NOT NULL AND (h.correct IS NULL) + (h.lost IS NULL) + "
+     "(h.gained IS NULL) + (h.drop_standard_error IS NULL) + (h.nll IS NULL) + "
+     "(h.nll_standard_error IS NULL) NOT IN (0, 6)"},
+    {"ablation matrices have their deposit indices",
+     "SELECT printf('analysis %d of job %d: %d of %d layers, %d over all', n.analysis_id, "
+     "n.job_id, count(d.layer) FILTER (WHERE d.layer >= 0), n.layers, "
+     "count(d.layer) FILTER (WHERE d.layer = -1)) FROM analyses AS n "
+     "LEFT JOIN deposit_indices AS d USING (analysis_id) "
+     "WHERE n.name = 'head_ablation' AND n.intact_nll IS NOT NULL GROUP BY n.analysis_id "
+     "HAVING count(d.layer) <> n.layers + 1 OR max(d.layer) <> n.layers - 1 OR min(d.layer) <> -1"},
+    {"succeeded jobs are trained, and trained ones neither failed nor cancelled",
+     "SELECT printf('job %d (%s)', job_id, state) FROM jobs WHERE "
+     "(state = 'succeeded' AND NOT trained) OR (trained AND state IN ('failed', 'cancelled'))"},
+    {"trained jobs have an attempt that succeeded",
+     "SELECT printf('job %d', job_id) FROM jobs AS j WHERE j.trained AND NOT EXISTS "
      "(SELECT 1 FROM attempts AS a WHERE a.job_id = j.job_id AND a.outcome = 'succeeded')"},
-    {"jobs that have ended hold no open attempt",
+    {"jobs that wait or have failed hold no open attempt",
      "SELECT printf('job %d (%s): attempt %d is open', j.job_id, j.state, a.number) FROM jobs AS j "
      "JOIN attempts AS a "
      "USING (job_id) WHERE a.outcome IS NULL AND j.state NOT IN ('assigned', 'running', "
-     "'cancelled')"}};
+     "'succeeded', 'cancelled')"}};
 
 Check RunInvariant(SQLite::Database& db, const Invariant& invariant) {
   Check check{invariant.name, {}};
@@ -132,6 +151,10 @@ absl::Status CopyDatabase(SQLite::Database& from, const std::string& target) {
 }
 
 }  // namespace
+
+std::string ArtifactPath(const std::string& database, const std::string& sha256) {
+  return Concat(database, ".artifacts/", sha256.substr(0, 2), "/", sha256);
+}
 
 absl::StatusOr<DatabaseInfo> ReadInfo(const std::string& path) {
   auto connection = Connection::Open(path);

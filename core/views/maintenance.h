@@ -11,6 +11,9 @@
 
 namespace pelab::views {
 
+// Where the file with this content is kept, beside the database.
+std::string ArtifactPath(const std::string& database, const std::string& sha256);
+
 struct DatabaseInfo {
   std::string path;
   int schema_version = 0;
@@ -35,7 +38,8 @@ struct Check {
 inline constexpr int kMaxProblems = 20;
 
 // SQLite's own integrity check, references, and pelab's invariants: curves without gaps or repeats,
-// summaries that agree with them, whole ablation matrices, artifacts that are there at their size.
+// summaries that agree with them, whole ablation matrices whose counts follow from each other, with
+// their deposit indices, artifacts that are there at their size.
 // Errors: those of Reader::Open.
 absl::StatusOr<std::vector<Check>> CheckDatabase(const std::string& path);
 

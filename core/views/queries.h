@@ -21,8 +21,16 @@ std::vector<v1::JobRow> QueryKeys(SQLite::Database& db, const std::vector<std::s
 // result_rows.cc
 absl::StatusOr<v1::ListCurvesResponse> QueryCurves(SQLite::Database& db,
                                                    const v1::ListCurvesRequest& request);
+absl::StatusOr<v1::ListArtifactsResponse> QueryArtifacts(SQLite::Database& db,
+                                                         const v1::ListArtifactsRequest& request);
+
+// analysis_rows.cc
 absl::StatusOr<v1::ListHeadAblationsResponse> QueryHeadAblations(
     SQLite::Database& db, const v1::ListHeadAblationsRequest& request);
+absl::StatusOr<v1::ListDepositsResponse> QueryDeposits(SQLite::Database& db,
+                                                       const v1::ListDepositsRequest& request);
+absl::StatusOr<v1::ListAnalysesResponse> QueryAnalyses(SQLite::Database& db,
+                                                       const v1::ListAnalysesRequest& request);
 
 // sweep_rows.cc
 absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(SQLite::Database& db,

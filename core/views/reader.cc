@@ -24,6 +24,18 @@ class SqliteReader final : public Reader {
       const v1::ListHeadAblationsRequest& request) override {
     return connection_->Read([&](auto& db) { return QueryHeadAblations(db, request); });
   }
+  absl::StatusOr<v1::ListDepositsResponse> ListDeposits(
+      const v1::ListDepositsRequest& request) override {
+    return connection_->Read([&](auto& db) { return QueryDeposits(db, request); });
+  }
+  absl::StatusOr<v1::ListAnalysesResponse> ListAnalyses(
+      const v1::ListAnalysesRequest& request) override {
+    return connection_->Read([&](auto& db) { return QueryAnalyses(db, request); });
+  }
+  absl::StatusOr<v1::ListArtifactsResponse> ListArtifacts(
+      const v1::ListArtifactsRequest& request) override {
+    return connection_->Read([&](auto& db) { return QueryArtifacts(db, request); });
+  }
   absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(
       const v1::ListAttemptsRequest& request) override {
     return connection_->Read([&](auto& db) { return QueryAttempts(db, request); });

@@ -33,6 +33,12 @@ class Reader {
       const v1::ListCurvesRequest& request) = 0;
   virtual absl::StatusOr<v1::ListHeadAblationsResponse> ListHeadAblations(
       const v1::ListHeadAblationsRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListDepositsResponse> ListDeposits(
+      const v1::ListDepositsRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListAnalysesResponse> ListAnalyses(
+      const v1::ListAnalysesRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListArtifactsResponse> ListArtifacts(
+      const v1::ListArtifactsRequest& request) = 0;
   virtual absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(
       const v1::ListAttemptsRequest& request) = 0;
   virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers() = 0;

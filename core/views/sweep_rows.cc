@@ -10,7 +10,8 @@ namespace {
 
 constexpr char kSelectSweeps[] =
     "SELECT sweep_id, name, protocol, state, priority, file_name, created_at, cells, new_jobs, "
-    "stored_jobs, in_flight_jobs, failed_earlier_jobs, document FROM sweeps WHERE ";
+    "stored_jobs, in_flight_jobs, failed_earlier_jobs, analysis_jobs, analysis_impossible_jobs, "
+    "document FROM sweeps WHERE ";
 
 v1::Sweep ReadSweep(SQLite::Statement& query, bool with_document) {
   v1::Sweep sweep;
@@ -32,6 +33,8 @@ v1::Sweep ReadSweep(SQLite::Statement& query, bool with_document) {
   counts.set_failed_earlier(query.getColumn(i++).getInt64());
   counts.set_total(counts.new_jobs() + counts.stored() + counts.in_flight() +
                    counts.failed_earlier());
+  counts.set_analysis_jobs(query.getColumn(i++).getInt64());
+  counts.set_analysis_impossible(query.getColumn(i++).getInt64());
   if (with_document) sweep.set_document(query.getColumn(i).getString());
   return sweep;
 }

@@ -45,6 +45,7 @@ absl::StatusOr<Capabilities> Capabilities::Parse(const std::string& json) {
   }
   capabilities.pes_ = ReadList(object, "pes");
   capabilities.tasks_ = ReadList(object, "tasks");
+  capabilities.analyses_ = ReadList(object, "analyses");
   return capabilities;
 }
 
@@ -58,7 +59,12 @@ std::string Capabilities::WhyNot(const Slot& slot, const store::Requirement& req
   }
   std::string lacks = Lacks(pes_, "pe", requirement.pe, requirement.pe_version);
   if (!lacks.empty()) return lacks;
-  return Lacks(tasks_, "task", requirement.task, requirement.task_version);
+  lacks = Lacks(tasks_, "task", requirement.task, requirement.task_version);
+  for (const auto& [name, version] : requirement.analyses) {
+    if (!lacks.empty()) break;
+    lacks = Lacks(analyses_, "analysis", name, version);
+  }
+  return lacks;
 }
 
 }  // namespace pelab::sched

@@ -21,7 +21,8 @@ struct Slot {
 
 class Capabilities {
  public:
-  // {"pes": [{"name":…,"version":…}], "tasks": […], …}; a list that is not there restricts nothing.
+  // {"pes": [{"name":…,"version":…}], "tasks": […], "analyses": […], …}; a list that is not there
+  // restricts nothing.
   // INVALID_ARGUMENT where the text is not a JSON object.
   static absl::StatusOr<Capabilities> Parse(const std::string& json);
 
@@ -32,6 +33,7 @@ class Capabilities {
   using Versions = std::map<std::string, std::vector<int>>;
   std::optional<Versions> pes_;
   std::optional<Versions> tasks_;
+  std::optional<Versions> analyses_;
 };
 
 }  // namespace pelab::sched

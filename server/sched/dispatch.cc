@@ -120,37 +120,55 @@ void Scheduler::Launch(const Planned& plan, store::Assignment assignment) {
   if (worker.link) worker.link->SendAssignment(attempt.assignment);
 }
 
+// Why none of the connected slots can run it; empty where one can.
+std::string Scheduler::WhyNowhere(const store::Requirement& requirement) const {
+  std::string why_not;
+  for (const auto& [id, worker] : workers_) {
+    if (!worker.link || worker.leaving) continue;
+    for (const Slot& slot : worker.info.slots) {
+      const std::string reason = worker.info.capabilities.WhyNot(slot, requirement);
+      if (reason.empty()) return "";
+      if (why_not.empty()) why_not = absl::StrCat("worker ", id, ": ", reason);
+    }
+  }
+  return why_not;
+}
+
 std::string Scheduler::WaitingReason(std::int64_t sweep_id) const {
-  if (running_.count(sweep_id) != 0) return "";
+  const bool some_run = running_.count(sweep_id) != 0;
   const std::vector<store::Requirement> requirements = ready_.RequirementsOf(sweep_id);
   if (requirements.empty()) {
+    if (some_run) return "";
     for (const auto& [when, job] : delayed_) {
       if (job.sweep_id == sweep_id) return "failed attempts wait for the end of their back-off";
     }
     return "";
   }
   int connected = 0;
-  int slots = 0;
-  std::string why_not;
-  bool fits = false;
+  std::size_t slots = 0;
   for (const auto& [id, worker] : workers_) {
     if (!worker.link || worker.leaving) continue;
     connected += 1;
-    for (const Slot& slot : worker.info.slots) {
-      slots += 1;
-      for (const store::Requirement& requirement : requirements) {
-        const std::string reason = worker.info.capabilities.WhyNot(slot, requirement);
-        if (reason.empty()) {
-          fits = true;
-        } else if (why_not.empty()) {
-          why_not = absl::StrCat("worker ", id, ": ", reason);
-        }
-      }
-    }
+    slots += worker.info.slots.size();
   }
+  if (slots == 0 && some_run) return "";
   if (connected == 0) return "no worker is connected";
   if (slots == 0) return "no connected worker has a slot";
-  if (!fits) return absl::StrCat("no connected worker can run it; ", why_not);
+  // Said even while others of the sweep run: these would wait for ever.
+  std::size_t nowhere = 0;
+  std::string why_not;
+  for (const store::Requirement& requirement : requirements) {
+    const std::string reason = WhyNowhere(requirement);
+    if (reason.empty()) continue;
+    nowhere += 1;
+    if (why_not.empty()) why_not = reason;
+  }
+  if (nowhere != 0) {
+    const bool all = nowhere == requirements.size() && !some_run;
+    return absl::StrCat("no connected worker can run ", all ? "it" : "some of its jobs", "; ",
+                        why_not);
+  }
+  if (some_run) return "";
   return absl::StrCat("the ", slots, " slots of the connected workers are busy with other sweeps");
 }
 

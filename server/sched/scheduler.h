@@ -80,7 +80,8 @@ class Scheduler {
   void Expanded(const store::SliceStored& slice);
   void Cancelled(const store::Cancelled& cancelled);
 
-  // Why the sweep's queued jobs do not start, in words; empty where some do, or none are queued.
+  // Why the sweep's queued jobs do not start, in words; empty where they wait for jobs of their own
+  // sweep only, or none are queued.
   std::string WaitingReason(std::int64_t sweep_id) const;
 
   // Leases that have run out and back-offs that have ended. Called by the timer.
@@ -127,6 +128,7 @@ class Scheduler {
   void OnEnded(std::int64_t attempt_id, const store::JobChange& change);
   void Release(std::int64_t attempt_id);
   void CountFailure(Worker& worker, const Attempt& attempt, const store::JobChange& change);
+  std::string WhyNowhere(const store::Requirement& requirement) const;
   bool Quarantined(const Worker& worker) const;
   bool OthersWork() const;  // a connected worker that is not quarantined
   void Seen(Worker& worker, const std::string& state);

@@ -66,15 +66,45 @@ store::Epoch ToEpoch(const v1::Epoch& epoch) {
           .seconds = epoch.seconds()};
 }
 
+// Arrays that do not go together leave no entries, which the store refuses: that ends the attempt of
+// an older worker, not its session.
 store::HeadAblation ToMatrix(const v1::HeadAblation& matrix) {
-  return {.version = matrix.version(),
-          .parameters_json = matrix.parameters_json(),
-          .layers = matrix.layers(),
-          .heads = matrix.heads(),
-          .total = matrix.total(),
-          .intact_correct = matrix.intact_correct(),
-          .correct = {matrix.correct().begin(), matrix.correct().end()},
-          .seconds = matrix.seconds()};
+  store::HeadAblation out{.version = matrix.version(),
+                          .parameters_json = matrix.parameters_json(),
+                          .layers = matrix.layers(),
+                          .heads = matrix.heads(),
+                          .total = matrix.total(),
+                          .intact_correct = matrix.intact_correct(),
+                          .intact_nll = matrix.intact_nll(),
+                          .chance = matrix.chance(),
+                          .entries = {},
+                          .seconds = matrix.seconds()};
+  const int size = matrix.correct_size();
+  const bool whole = matrix.lost_size() == size && matrix.gained_size() == size &&
+                     matrix.nll_size() == size && matrix.nll_standard_error_size() == size &&
+                     (matrix.missing_size() == size || matrix.missing_size() == 0);
+  if (!whole) return out;
+  out.entries.reserve(size);
+  for (int i = 0; i < size; ++i) {
+    std::optional<store::AblatedHead>& entry = out.entries.emplace_back();
+    if (matrix.missing_size() > 0 && matrix.missing(i)) continue;
+    entry = {.correct = matrix.correct(i),
+             .lost = matrix.lost(i),
+             .gained = matrix.gained(i),
+             .nll = matrix.nll(i),
+             .nll_standard_error = matrix.nll_standard_error(i)};
+  }
+  return out;
+}
+
+store::Started ToStarted(const v1::Started& started) {
+  store::Started out{started.start_epoch(), started.epochs(), started.environment_json(), {}};
+  if (started.has_execution()) {
+    out.execution = store::Execution{.threads = started.execution().threads(),
+                                     .micro_batch = started.execution().micro_batch(),
+                                     .packing = started.execution().packing()};
+  }
+  return out;
 }
 
 bool IsJsonObject(const std::string& text) {
@@ -142,8 +172,7 @@ absl::StatusOr<store::AttemptEvent> ToEvent(const v1::Event& event, std::int64_t
   }
   switch (event.body_case()) {
     case v1::Event::kStarted:
-      out.body = store::Started{event.started().start_epoch(), event.started().epochs(),
-                                event.started().environment_json()};
+      out.body = ToStarted(event.started());
       return out;
     case v1::Event::kEpoch:
       out.body = ToEpoch(event.epoch());
@@ -158,9 +187,9 @@ absl::StatusOr<store::AttemptEvent> ToEvent(const v1::Event& event, std::int64_t
       if (!IsJsonObject(event.analysis().parameters_json())) {
         return Bad(event, "has parameters_json that is not a JSON object");
       }
-      out.body =
-          store::AnalysisResult{event.analysis().name(), event.analysis().version(),
-                                event.analysis().parameters_json(), event.analysis().result_json()};
+      out.body = store::AnalysisResult{event.analysis().name(), event.analysis().version(),
+                                       event.analysis().parameters_json(),
+                                       event.analysis().result_json(), event.analysis().seconds()};
       return out;
     case v1::Event::kArtifact:
       if (!store::IsSha256(event.artifact().sha256()) || event.artifact().name().empty()) {
@@ -234,6 +263,15 @@ v1::Assignment ToProto(const store::Assignment& assignment) {
     added->set_parameters_json(analysis.parameters_json);
   }
   out.set_max_start_epoch(assignment.max_start_epoch);
+  if (assignment.execution) {
+    out.mutable_execution()->set_threads(assignment.execution->threads);
+    out.mutable_execution()->set_micro_batch(assignment.execution->micro_batch);
+    out.mutable_execution()->set_packing(assignment.execution->packing);
+  }
+  if (assignment.weights) {
+    out.mutable_weights()->set_sha256(assignment.weights->sha256);
+    out.mutable_weights()->set_bytes(assignment.weights->bytes);
+  }
   out.set_label(absl::StrCat(assignment.pe_label, " ", assignment.task, " seed ", assignment.seed));
   return out;
 }

@@ -1,7 +1,6 @@
 #include "server/service/fleet_service.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
@@ -11,17 +10,10 @@
 namespace pelab::service {
 namespace {
 
-constexpr std::size_t kChunk = 256 << 10;
 constexpr std::size_t kMaxDrained = 256 << 20;  // of an upload that was answered early
 
 absl::Status ShuttingDown() {
   return absl::UnavailableError("the coordinator is shutting down: connect again");
-}
-
-absl::Status CheckHash(const std::string& sha256) {
-  if (store::IsSha256(sha256)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "sha256 must be 64 lower-case hexadecimal digits, not \"", sha256.substr(0, 80), "\""));
 }
 
 }  // namespace
@@ -59,7 +51,7 @@ absl::Status FleetService::Put(grpc::ServerReader<v1::PutArtifactRequest>& reade
     return absl::InvalidArgumentError("the first message of an upload must be its header");
   }
   const v1::ArtifactHeader header = request.header();
-  PELAB_RETURN_IF_ERROR(CheckHash(header.sha256()));
+  PELAB_RETURN_IF_ERROR(store::CheckSha256(header.sha256()));
   if (artifacts_.Has(header.sha256())) {
     response.set_already_there(true);
     return absl::OkStatus();
@@ -83,25 +75,6 @@ grpc::Status FleetService::PutArtifact(grpc::ServerContext*,
   v1::PutArtifactRequest request;
   while (drained < kMaxDrained && reader->Read(&request)) drained += request.chunk().size();
   return status;
-}
-
-grpc::Status FleetService::GetArtifact(grpc::ServerContext*, const v1::GetArtifactRequest* request,
-                                       grpc::ServerWriter<v1::ArtifactChunk>* writer) {
-  if (absl::Status status = CheckHash(request->sha256()); !status.ok()) {
-    return rpc::ToGrpc(status);
-  }
-  std::ifstream file(artifacts_.PathOf(request->sha256()), std::ios::binary);
-  if (!file) {
-    return rpc::ToGrpc(absl::NotFoundError(
-        absl::StrCat("no artifact with sha256 ", request->sha256(), " is stored")));
-  }
-  std::string buffer(kChunk, '\0');
-  while (file.read(buffer.data(), kChunk) || file.gcount() > 0) {
-    v1::ArtifactChunk chunk;
-    chunk.set_data(buffer.data(), static_cast<std::size_t>(file.gcount()));
-    if (!writer->Write(chunk)) break;
-  }
-  return grpc::Status::OK;
 }
 
 }  // namespace pelab::service

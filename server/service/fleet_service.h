@@ -22,8 +22,6 @@ class FleetService final : public v1::Fleet::WithCallbackMethod_Session<v1::Flee
   grpc::Status PutArtifact(grpc::ServerContext* context,
                            grpc::ServerReader<v1::PutArtifactRequest>* reader,
                            v1::PutArtifactResponse* response) override;
-  grpc::Status GetArtifact(grpc::ServerContext* context, const v1::GetArtifactRequest* request,
-                           grpc::ServerWriter<v1::ArtifactChunk>* writer) override;
 
   // Ends every session with UNAVAILABLE: its worker is to connect again. New ones end at once.
   void CloseAll();

@@ -1,6 +1,7 @@
 #include "server/service/results_service.h"
 
 #include <cstdint>
+#include <fstream>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,21 @@ namespace {
 
 constexpr absl::Duration kFollowInterval = absl::Milliseconds(200);
 constexpr int kMaxFollowers = 64;  // each holds a thread
+constexpr int kMaxDownloads = 64;  // and so does each of these
+constexpr std::size_t kChunk = 256 << 10;
+
+// A place among those that hold a thread for long, given back when it goes.
+class Seat {
+ public:
+  Seat(std::atomic<int>& taken, int most) : taken_(taken), got_(taken.fetch_add(1) < most) {}
+  ~Seat() { taken_.fetch_sub(1); }
+  Seat(const Seat&) = delete;
+  bool got() const { return got_; }
+
+ private:
+  std::atomic<int>& taken_;
+  const bool got_;
+};
 
 template <typename Call, typename Response>
 grpc::Status Read(ReaderPool& readers, const Call& call, Response* response) {
@@ -60,6 +76,24 @@ grpc::Status ResultsService::ListHeadAblations(grpc::ServerContext*,
   return Read(
       readers_, [&](auto& reader) { return reader.ListHeadAblations(*request); }, response);
 }
+grpc::Status ResultsService::ListDeposits(grpc::ServerContext*,
+                                          const v1::ListDepositsRequest* request,
+                                          v1::ListDepositsResponse* response) {
+  return Read(
+      readers_, [&](auto& reader) { return reader.ListDeposits(*request); }, response);
+}
+grpc::Status ResultsService::ListAnalyses(grpc::ServerContext*,
+                                          const v1::ListAnalysesRequest* request,
+                                          v1::ListAnalysesResponse* response) {
+  return Read(
+      readers_, [&](auto& reader) { return reader.ListAnalyses(*request); }, response);
+}
+grpc::Status ResultsService::ListArtifacts(grpc::ServerContext*,
+                                           const v1::ListArtifactsRequest* request,
+                                           v1::ListArtifactsResponse* response) {
+  return Read(
+      readers_, [&](auto& reader) { return reader.ListArtifacts(*request); }, response);
+}
 grpc::Status ResultsService::ListAttempts(grpc::ServerContext*,
                                           const v1::ListAttemptsRequest* request,
                                           v1::ListAttemptsResponse* response) {
@@ -76,14 +110,53 @@ grpc::Status ResultsService::ReadLog(grpc::ServerContext* context,
                                      const v1::ReadLogRequest* request,
                                      grpc::ServerWriter<v1::LogPart>* writer) {
   if (!request->follow()) return rpc::ToGrpc(DoReadLog(*context, *request, *writer));
-  if (followers_.fetch_add(1) >= kMaxFollowers) {
-    followers_.fetch_sub(1);
+  const Seat seat(followers_, kMaxFollowers);
+  if (!seat.got()) {
     return rpc::ToGrpc(absl::ResourceExhaustedError(
         absl::StrCat("more than ", kMaxFollowers, " clients follow logs")));
   }
-  grpc::Status status = rpc::ToGrpc(DoReadLog(*context, *request, *writer));
-  followers_.fetch_sub(1);
-  return status;
+  return rpc::ToGrpc(DoReadLog(*context, *request, *writer));
+}
+
+grpc::Status ResultsService::GetArtifact(grpc::ServerContext*,
+                                         const v1::GetArtifactRequest* request,
+                                         grpc::ServerWriter<v1::ArtifactChunk>* writer) {
+  if (absl::Status status = store::CheckSha256(request->sha256()); !status.ok()) {
+    return rpc::ToGrpc(status);
+  }
+  const Seat seat(downloads_, kMaxDownloads);
+  if (!seat.got()) {
+    return rpc::ToGrpc(absl::ResourceExhaustedError(
+        absl::StrCat("more than ", kMaxDownloads, " files are fetched at once: try again")));
+  }
+  return rpc::ToGrpc(SendArtifact(request->sha256(), *writer));
+}
+
+absl::Status ResultsService::SendArtifact(const std::string& sha256,
+                                          grpc::ServerWriter<v1::ArtifactChunk>& writer) const {
+  std::ifstream file(artifacts_.PathOf(sha256), std::ios::binary | std::ios::ate);
+  if (!file) {
+    return absl::NotFoundError(absl::StrCat("no artifact with sha256 ", sha256, " is stored"));
+  }
+  const auto total = static_cast<std::uint64_t>(file.tellg());
+  file.seekg(0);
+  v1::ArtifactChunk chunk;
+  chunk.set_total_bytes(total);
+  std::uint64_t sent = 0;
+  do {
+    if (stopping_) return absl::UnavailableError("the coordinator is shutting down");
+    std::string& data = *chunk.mutable_data();
+    data.resize(kChunk);
+    file.read(data.data(), kChunk);
+    data.resize(static_cast<std::size_t>(file.gcount()));
+    if (data.empty() && total != 0) {
+      return absl::DataLossError(absl::StrCat("artifact ", sha256, " cannot be read to its end"));
+    }
+    sent += data.size();
+    if (!writer.Write(chunk)) return absl::CancelledError("the client is gone");
+    chunk.clear_total_bytes();
+  } while (sent < total);
+  return absl::OkStatus();
 }
 
 absl::Status ResultsService::DoReadLog(grpc::ServerContext& context,

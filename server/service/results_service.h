@@ -1,16 +1,19 @@
-// pelab.v1.Results: reading what is stored. All of it is core/views; only following a log is here.
+// pelab.v1.Results: reading what is stored. Rows are core/views; following a log and sending files
+// is here.
 #pragma once
 
 #include <atomic>
 
 #include "pelab/v1/results.grpc.pb.h"
 #include "server/service/reader_pool.h"
+#include "server/store/artifact_files.h"
 
 namespace pelab::service {
 
 class ResultsService final : public v1::Results::Service {
  public:
-  explicit ResultsService(ReaderPool& readers) : readers_(readers) {}
+  ResultsService(ReaderPool& readers, const store::ArtifactFiles& artifacts)
+      : readers_(readers), artifacts_(artifacts) {}
 
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override;
@@ -19,6 +22,14 @@ class ResultsService final : public v1::Results::Service {
   grpc::Status ListHeadAblations(grpc::ServerContext* context,
                                  const v1::ListHeadAblationsRequest* request,
                                  v1::ListHeadAblationsResponse* response) override;
+  grpc::Status ListDeposits(grpc::ServerContext* context, const v1::ListDepositsRequest* request,
+                            v1::ListDepositsResponse* response) override;
+  grpc::Status ListAnalyses(grpc::ServerContext* context, const v1::ListAnalysesRequest* request,
+                            v1::ListAnalysesResponse* response) override;
+  grpc::Status ListArtifacts(grpc::ServerContext* context, const v1::ListArtifactsRequest* request,
+                             v1::ListArtifactsResponse* response) override;
+  grpc::Status GetArtifact(grpc::ServerContext* context, const v1::GetArtifactRequest* request,
+                           grpc::ServerWriter<v1::ArtifactChunk>* writer) override;
   grpc::Status ListAttempts(grpc::ServerContext* context, const v1::ListAttemptsRequest* request,
                             v1::ListAttemptsResponse* response) override;
   grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest* request,
@@ -26,16 +37,20 @@ class ResultsService final : public v1::Results::Service {
   grpc::Status ReadLog(grpc::ServerContext* context, const v1::ReadLogRequest* request,
                        grpc::ServerWriter<v1::LogPart>* writer) override;
 
-  // Ends those who follow a log.
+  // Ends those who follow a log or fetch a file.
   void Stop() { stopping_ = true; }
 
  private:
   absl::Status DoReadLog(grpc::ServerContext& context, const v1::ReadLogRequest& request,
                          grpc::ServerWriter<v1::LogPart>& writer);
+  absl::Status SendArtifact(const std::string& sha256,
+                            grpc::ServerWriter<v1::ArtifactChunk>& writer) const;
 
   ReaderPool& readers_;
+  const store::ArtifactFiles& artifacts_;
   std::atomic<bool> stopping_{false};
   std::atomic<int> followers_{0};
+  std::atomic<int> downloads_{0};
 };
 
 }  // namespace pelab::service

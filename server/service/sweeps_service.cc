@@ -77,6 +77,7 @@ void AddRunning(const v1::ListJobsResponse& jobs, const v1::ListAttemptsResponse
     job->set_epochs(row.epochs());
     job->set_epochs_done(row.epochs_done());
     job->set_test_accuracy(row.test_accuracy());
+    job->set_analysing(row.trained());
     if (const auto attempt = open.find(row.job_id()); attempt != open.end()) {
       job->set_worker(attempt->second->worker());
       job->set_device(attempt->second->device());

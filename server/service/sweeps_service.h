@@ -35,6 +35,8 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
                         v1::Sweep* response) override;
   grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelRequest* request,
                       v1::CancelResponse* response) override;
+  grpc::Status Analyze(grpc::ServerContext* context, const v1::AnalyzeRequest* request,
+                       v1::AnalyzeResponse* response) override;
   grpc::ServerWriteReactor<v1::SweepUpdate>* WatchSweep(
       grpc::CallbackServerContext* context, const v1::WatchSweepRequest* request) override;
 
@@ -46,6 +48,10 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
                          v1::PreviewResponse& response);
   absl::Status DoSubmit(const v1::SubmitRequest& request, v1::SubmitResponse& response);
   absl::Status DoCancel(const v1::CancelRequest& request, v1::CancelResponse& response);
+  // analyze.cc
+  absl::Status DoAnalyze(grpc::ServerContext& context, const v1::AnalyzeRequest& request,
+                         v1::AnalyzeResponse& response);
+  absl::StatusOr<store::Analysed> Store(store::Analyse write);
   absl::StatusOr<store::Write> ToCancel(const v1::CancelRequest& request);
   absl::StatusOr<v1::SweepUpdate> Snapshot(const std::string& sweep);
   void AddWaitingReason(v1::Sweep& sweep);

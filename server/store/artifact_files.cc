@@ -27,6 +27,12 @@ bool IsSha256(absl::string_view text) {
          });
 }
 
+absl::Status CheckSha256(absl::string_view text) {
+  if (IsSha256(text)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "sha256 must be 64 lower-case hexadecimal digits, not \"", text.substr(0, 80), "\""));
+}
+
 absl::StatusOr<std::unique_ptr<ArtifactFiles>> ArtifactFiles::Open(const std::string& database,
                                                                    std::uint64_t quota_bytes) {
   std::unique_ptr<ArtifactFiles> files(

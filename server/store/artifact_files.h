@@ -17,6 +17,8 @@ namespace pelab::store {
 
 // Whether `text` is a SHA-256 as this project writes it: 64 lower-case hexadecimal digits.
 bool IsSha256(absl::string_view text);
+// INVALID_ARGUMENT where it is none.
+absl::Status CheckSha256(absl::string_view text);
 
 class ArtifactFiles {
  public:

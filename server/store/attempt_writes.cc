@@ -1,29 +1,10 @@
 // Workers, attempts and their logs.
-#include <algorithm>
 #include <cstdint>
 
+#include "server/store/analyses.h"
 #include "server/store/batch.h"
 
 namespace pelab::store {
-namespace {
-
-std::vector<Analysis> WantedAnalyses(Database& db, std::int64_t job_id) {
-  std::vector<Analysis> wanted;
-  Query rows = db.Run(
-      "SELECT DISTINCT s.analyses_json FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
-      "WHERE c.job_id = ? AND c.claimed = 1 AND s.state IN ('expanding', 'active')",
-      job_id);
-  while (rows.Step()) {
-    for (Analysis& analysis : AnalysesFromJson(rows.Text(0))) {
-      if (std::find(wanted.begin(), wanted.end(), analysis) == wanted.end()) {
-        wanted.push_back(std::move(analysis));
-      }
-    }
-  }
-  return wanted;
-}
-
-}  // namespace
 
 WriteResult Do(Batch& batch, const WorkerHello& write) {
   batch.db.Execute(
@@ -64,8 +45,7 @@ WriteResult Do(Batch& batch, const CreateAttempt& write) {
   if (!Move(batch, write.job_id, {.event = state::Event::kAssign, .error = "", .now = write.now})) {
     return AttemptCreated{};
   }
-  const std::vector<Analysis> analyses =
-      MissingAnalyses(batch.db, write.job_id, WantedAnalyses(batch.db, write.job_id));
+  const std::vector<Analysis> analyses = NeededAnalyses(batch.db, write.job_id);
   batch.db.Execute("UPDATE jobs SET attempts = attempts + 1 WHERE job_id = ?", write.job_id);
   batch.db.Execute(
       "INSERT INTO attempts (job_id, number, token, worker_id, slot, device, analyses_json, "

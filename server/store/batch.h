@@ -24,7 +24,9 @@ struct AttemptRow {
   std::string analyses_json;
   std::optional<int> start_epoch;
   bool open = false;
+  bool trained = false;  // it only adds analyses
   // Of the job.
+  std::optional<Execution> execution;
   int epochs = 0;
   int epochs_done = 0;
   std::optional<Epoch> last;  // of this batch
@@ -35,8 +37,8 @@ struct AttemptRow {
 };
 
 struct Batch {
-  Batch(Database& database, const state::Budgets& job_budgets)
-      : db(database), budgets(job_budgets) {}
+  Batch(Database& database, const StoreOptions& store_options)
+      : db(database), options(store_options) {}
 
   // Null where there is no such attempt.
   AttemptRow* Load(std::int64_t attempt_id);
@@ -44,7 +46,7 @@ struct Batch {
   void FlushAll();  // and forgets the rows: other writes change them with SQL
 
   Database& db;
-  const state::Budgets& budgets;
+  const StoreOptions& options;
   std::map<std::int64_t, AttemptRow> attempts;
   OpenJobs open_delta;  // by sweep
 };
@@ -61,18 +63,17 @@ struct Happening {
 // nullopt: it cannot happen in this state, and nothing changed.
 std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening& happening);
 
+std::optional<std::int64_t> OpenAttemptOf(Database& db, std::int64_t job_id);
+
 // A queued job as the scheduler keeps it.
 ReadyJob LoadReady(Database& db, std::int64_t job_id);
-// The columns of LoadReady, from j (jobs) and c (sweep_jobs).
+// The columns of LoadReady, from j (jobs) and c (sweep_jobs); the analyses are left to the caller.
 ReadyJob ReadReady(const Query& query);
 extern const char kReadyColumns[];
+inline constexpr int kReadyAttempts = 11;  // the last of them: how often the job was tried
 
-// [{"name":…,"version":…,"parameters_json":"…"}], the form in which this database keeps analyses.
-std::string AnalysesToJson(const std::vector<Analysis>& analyses);
-std::vector<Analysis> AnalysesFromJson(const std::string& json);
-// Those of `analyses` that are not stored for the job.
-std::vector<Analysis> MissingAnalyses(Database& db, std::int64_t job_id,
-                                      const std::vector<Analysis>& analyses);
+// From three columns of a job's execution_json: threads, micro_batch, packing.
+std::optional<Execution> ReadExecution(const Query& query, int column);
 // The assignment of an attempt, from its row.
 Assignment LoadAssignment(Database& db, std::int64_t attempt_id);
 
@@ -80,6 +81,7 @@ WriteResult Do(Batch& batch, const SubmitSweep& write);
 WriteResult Do(Batch& batch, const ExpandSlice& write);
 WriteResult Do(Batch& batch, const CancelSweep& write);
 WriteResult Do(Batch& batch, const CancelJob& write);
+WriteResult Do(Batch& batch, const Analyse& write);
 WriteResult Do(Batch& batch, const WorkerHello& write);
 WriteResult Do(Batch& batch, const WorkerSeen& write);
 WriteResult Do(Batch& batch, const CreateAttempt& write);

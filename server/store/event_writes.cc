@@ -4,12 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/store/analyses.h"
 #include "server/store/batch.h"
 
 namespace pelab::store {
 namespace {
-
-constexpr int kMaxLayersOrHeads = 4096;
 
 // What is wrong with an event that no honest trainer sends. It ends the attempt: going on would
 // store a curve with a hole.
@@ -52,11 +51,19 @@ class Handler {
       return Problem{absl::StrCat("it starts at epoch ", started.start_epoch, ", but only ",
                                   row_.epochs_done, " epochs of the job are stored")};
     }
+    if (row_.trained && started.start_epoch != row_.epochs) {
+      return Problem{absl::StrCat("it starts at epoch ", started.start_epoch, " of ", row_.epochs,
+                                  ", but was asked for analyses only")};
+    }
+    if (Check problem = Freeze(started); problem) return problem;
     batch_.db.Execute(
         "UPDATE attempts SET start_epoch = ?, environment_json = ? WHERE attempt_id = ?",
         started.start_epoch, started.environment_json, row_.attempt_id);
-    ResetSummary(batch_.db, row_.job_id, started.start_epoch);
-    batch_.db.Execute("UPDATE jobs SET device = ? WHERE job_id = ?", row_.device, row_.job_id);
+    // An analysis leaves the summary of the training as it is.
+    if (!row_.trained) {
+      ResetSummary(batch_.db, row_.job_id, started.start_epoch);
+      batch_.db.Execute("UPDATE jobs SET device = ? WHERE job_id = ?", row_.device, row_.job_id);
+    }
     Move(batch_, row_.job_id, {.event = state::Event::kStart, .error = "", .now = event_.now});
     result_.started = true;
     Forget();
@@ -84,31 +91,18 @@ class Handler {
   }
 
   Check operator()(const HeadAblation& matrix) {
-    if (matrix.layers < 1 || matrix.heads < 1 || matrix.layers > kMaxLayersOrHeads ||
-        matrix.heads > kMaxLayersOrHeads ||
-        matrix.correct.size() != static_cast<std::size_t>(matrix.layers) * matrix.heads) {
-      return Problem{absl::StrCat("its head ablation has ", matrix.correct.size(), " values for ",
-                                  matrix.layers, " layers of ", matrix.heads, " heads")};
+    if (std::string wrong = WhatIsWrong(batch_, matrix); !wrong.empty()) {
+      return Problem{std::move(wrong)};
     }
-    if (!IsShare(matrix.intact_correct, matrix.total)) {
-      return Problem{"its head ablation's intact count is more than its total"};
-    }
-    for (const std::int64_t correct : matrix.correct) {
-      if (!IsShare(correct, matrix.total)) {
-        return Problem{
-            absl::StrCat("its head ablation counts ", correct, " correct of ", matrix.total)};
-      }
-    }
-    Store(matrix);
+    StoreMatrix(batch_, row_, matrix, event_.now);
     return std::nullopt;
   }
 
   Check operator()(const AnalysisResult& result) {
-    batch_.db.Execute(
-        "INSERT OR IGNORE INTO analyses (job_id, name, version, parameters_json, attempt_id, "
-        "result_json, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        row_.job_id, result.name, result.version, result.parameters_json, row_.attempt_id,
-        result.result_json, event_.now);
+    if (std::string wrong = WhatIsWrong(batch_, result); !wrong.empty()) {
+      return Problem{std::move(wrong)};
+    }
+    StoreResult(batch_, row_, result, event_.now);
     return std::nullopt;
   }
 
@@ -136,6 +130,26 @@ class Handler {
   }
 
  private:
+  // The first attempt's settings are the job's: epochs that were computed otherwise would depend on
+  // where the job was interrupted.
+  Check Freeze(const Started& started) {
+    if (!started.execution || row_.trained) return std::nullopt;
+    const Execution& now = *started.execution;
+    if (!row_.execution) {
+      batch_.db.Execute(
+          "UPDATE jobs SET execution_json = json_object('threads', ?, 'micro_batch', ?, "
+          "'packing', ?) WHERE job_id = ?",
+          now.threads, now.micro_batch, now.packing, row_.job_id);
+      return std::nullopt;
+    }
+    const Execution& first = *row_.execution;
+    if (now == first) return std::nullopt;
+    return Problem{absl::StrCat("it computes with ", now.threads, " threads, micro-batches of ",
+                                now.micro_batch, " and packing ", now.packing,
+                                "; the job began with ", first.threads, ", ", first.micro_batch,
+                                " and ", first.packing)};
+  }
+
   void Store(const Epoch& epoch) {
     batch_.db.Execute(
         "INSERT INTO curves (attempt_id, epoch, train_loss, train_correct, train_total, "
@@ -151,24 +165,6 @@ class Handler {
                                              static_cast<double>(*row_.best_total)) {
       row_.best_correct = epoch.test_correct;
       row_.best_total = epoch.test_total;
-    }
-  }
-
-  // The first of a kind stays: what was acknowledged is not replaced.
-  void Store(const HeadAblation& matrix) {
-    const int stored = batch_.db.Execute(
-        "INSERT OR IGNORE INTO analyses (job_id, name, version, parameters_json, attempt_id, "
-        "layers, heads, intact_correct, total, seconds, created_at) "
-        "VALUES (?, 'head_ablation', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        row_.job_id, matrix.version, matrix.parameters_json, row_.attempt_id, matrix.layers,
-        matrix.heads, matrix.intact_correct, matrix.total, matrix.seconds, event_.now);
-    if (stored == 0) return;
-    const std::int64_t analysis_id = batch_.db.LastId();
-    for (std::size_t i = 0; i < matrix.correct.size(); ++i) {
-      batch_.db.Execute(
-          "INSERT INTO head_ablation (analysis_id, layer, head, correct) VALUES (?, ?, ?, ?)",
-          analysis_id, static_cast<int>(i) / matrix.heads, static_cast<int>(i) % matrix.heads,
-          matrix.correct[i]);
     }
   }
 
@@ -196,7 +192,7 @@ class Handler {
 
   void End(state::Event what, const Finished& finished) {
     const std::int64_t job_id = row_.job_id;
-    if (what == state::Event::kSucceed) {
+    if (what == state::Event::kSucceed && !row_.trained) {
       batch_.db.Execute(
           "UPDATE jobs SET wall_seconds = coalesce((SELECT sum(seconds) FROM v_curves "
           "WHERE job_id = ?1 AND epoch < ?2), 0) + ?3 WHERE job_id = ?1",
@@ -244,7 +240,9 @@ AttemptRow* Batch::Load(std::int64_t attempt_id) {
   }
   Query query = db.Run(
       "SELECT a.token, a.last_sequence, a.job_id, a.device, a.analyses_json, a.start_epoch, "
-      "a.outcome IS NULL, j.epochs, j.epochs_done, j.best_test_correct, j.best_test_total "
+      "a.outcome IS NULL, j.epochs, j.epochs_done, j.best_test_correct, j.best_test_total, "
+      "j.trained, j.execution_json ->> '$.threads', j.execution_json ->> '$.micro_batch', "
+      "j.execution_json ->> '$.packing' "
       "FROM attempts AS a JOIN jobs AS j USING (job_id) WHERE a.attempt_id = ?",
       attempt_id);
   if (!query.Step()) return nullptr;
@@ -255,6 +253,7 @@ AttemptRow* Batch::Load(std::int64_t attempt_id) {
                  .device = query.Text(3),
                  .analyses_json = query.Text(4),
                  .open = query.Int(6) != 0,
+                 .trained = query.Int(11) != 0,
                  .epochs = static_cast<int>(query.Int(7)),
                  .epochs_done = static_cast<int>(query.Int(8))};
   if (!query.IsNull(5)) row.start_epoch = static_cast<int>(query.Int(5));
@@ -262,6 +261,7 @@ AttemptRow* Batch::Load(std::int64_t attempt_id) {
     row.best_correct = query.Int(9);
     row.best_total = query.Int(10);
   }
+  row.execution = ReadExecution(query, 12);
   return &attempts.emplace(attempt_id, std::move(row)).first->second;
 }
 

@@ -1,7 +1,7 @@
 // Jobs: their transitions, and what of them the scheduler and the workers see.
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
+#include "server/store/analyses.h"
 #include "server/store/batch.h"
 
 namespace pelab::store {
@@ -16,13 +16,6 @@ void CountForClaims(Batch& batch, std::int64_t job_id, int delta) {
       "WHERE c.job_id = ? AND c.claimed = 1 AND s.state IN ('expanding', 'active')",
       job_id);
   while (claims.Step()) batch.open_delta[claims.Int(0)] += delta;
-}
-
-std::optional<std::int64_t> OpenAttemptOf(Database& db, std::int64_t job_id) {
-  Query open =
-      db.Run("SELECT attempt_id FROM attempts WHERE job_id = ? AND outcome IS NULL", job_id);
-  if (!open.Step()) return std::nullopt;
-  return open.Int(0);
 }
 
 void EndAttemptRow(Batch& batch, std::int64_t attempt_id, state::Outcome outcome,
@@ -50,22 +43,86 @@ std::optional<std::string> ErrorOfJob(const state::Transition& next, const Happe
   return before;
 }
 
+// Whether anything of the job's open attempt is stored.
+bool Progressed(Database& db, std::int64_t job_id) {
+  return db
+      .Run(
+          "SELECT 1 FROM attempts AS a WHERE a.job_id = ? AND a.outcome IS NULL AND ("
+          "EXISTS (SELECT 1 FROM curves AS c WHERE c.attempt_id = a.attempt_id) OR "
+          "EXISTS (SELECT 1 FROM analyses AS n WHERE n.job_id = a.job_id "
+          "AND n.attempt_id = a.attempt_id))",
+          job_id)
+      .Step();
+}
+
+// Where a job stands before something happens to it.
+struct Standing {
+  JobState state = JobState::kQueued;
+  state::Facts facts;
+  std::optional<std::string> error;
+};
+
+std::optional<Standing> Load(Batch& batch, std::int64_t job_id, const Happening& happening) {
+  Query job = batch.db.Run(
+      "SELECT state, lost_attempts, failed_attempts, error, trained FROM jobs WHERE job_id = ?",
+      job_id);
+  if (!job.Step()) return std::nullopt;
+  Standing standing{.state = *state::ParseJobState(job.Text(0)),
+                    .facts = {.error = happening.error_kind,
+                              .trained = job.Int(4) != 0,
+                              .lost_attempts = static_cast<int>(job.Int(1)),
+                              .failed_attempts = static_cast<int>(job.Int(2)),
+                              .budgets = batch.options.budgets},
+                    .error = std::nullopt};
+  if (!job.IsNull(3)) standing.error = job.Text(3);
+  if (happening.event == state::Event::kPreempt) {
+    standing.facts.progressed = Progressed(batch.db, job_id);
+  }
+  return standing;
+}
+
+void StoreJob(Database& db, std::int64_t job_id, const state::Transition& next,
+              const Happening& happening, std::optional<std::string> error_before) {
+  std::int64_t not_before = 0;
+  if (next.back_off) {
+    not_before = happening.now + state::BackOffMilliseconds(next.failed_attempts, happening.jitter);
+  }
+  std::optional<std::int64_t> ended;
+  if (state::IsTerminal(next.to)) ended = happening.now;
+  db.Execute(
+      "UPDATE jobs SET state = ?, lost_attempts = ?, failed_attempts = ?, not_before = ?, "
+      "error = ?, ended_at = ?, trained = trained OR ? WHERE job_id = ?",
+      state::Name(next.to), next.lost_attempts, next.failed_attempts, not_before,
+      ErrorOfJob(next, happening, std::move(error_before)), ended, next.to == JobState::kSucceeded,
+      job_id);
+}
+
+// A job that has ended wants nothing any more; but one that succeeded while more was asked of it
+// goes on at once.
+std::optional<JobChange> GoOn(Batch& batch, std::int64_t job_id, bool succeeded,
+                              const Happening& happening) {
+  if (succeeded && !NeededAnalyses(batch.db, job_id).empty() && FindWeights(batch, job_id)) {
+    return Move(batch, job_id,
+                {.event = state::Event::kAnalyse, .error = "", .now = happening.now});
+  }
+  batch.db.Execute("DELETE FROM analysis_requests WHERE job_id = ?", job_id);
+  return std::nullopt;
+}
+
 }  // namespace
 
+std::optional<std::int64_t> OpenAttemptOf(Database& db, std::int64_t job_id) {
+  Query open =
+      db.Run("SELECT attempt_id FROM attempts WHERE job_id = ? AND outcome IS NULL", job_id);
+  if (!open.Step()) return std::nullopt;
+  return open.Int(0);
+}
+
 std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening& happening) {
-  std::optional<JobState> from;
-  state::Facts facts{.error = happening.error_kind, .budgets = batch.budgets};
-  std::optional<std::string> error;
-  {
-    Query job = batch.db.Run(
-        "SELECT state, lost_attempts, failed_attempts, error FROM jobs WHERE job_id = ?", job_id);
-    if (!job.Step()) return std::nullopt;
-    from = state::ParseJobState(job.Text(0));
-    facts.lost_attempts = static_cast<int>(job.Int(1));
-    facts.failed_attempts = static_cast<int>(job.Int(2));
-    if (!job.IsNull(3)) error = job.Text(3);
-  }
-  const std::optional<state::Transition> next = state::Next(*from, happening.event, facts);
+  std::optional<Standing> before = Load(batch, job_id, happening);
+  if (!before) return std::nullopt;
+  const std::optional<state::Transition> next =
+      state::Next(before->state, happening.event, before->facts);
   if (!next) return std::nullopt;
 
   JobChange change{.job_id = job_id, .state = next->to, .error = happening.error_kind};
@@ -75,21 +132,17 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening
       EndAttemptRow(batch, *attempt, *next->attempt_outcome, happening);
     }
   }
-  std::int64_t not_before = 0;
-  if (next->back_off) {
-    not_before =
-        happening.now + state::BackOffMilliseconds(next->failed_attempts, happening.jitter);
-  }
-  std::optional<std::int64_t> ended;
-  if (state::IsTerminal(next->to)) ended = happening.now;
-  batch.db.Execute(
-      "UPDATE jobs SET state = ?, lost_attempts = ?, failed_attempts = ?, not_before = ?, "
-      "error = ?, ended_at = ? WHERE job_id = ?",
-      state::Name(next->to), next->lost_attempts, next->failed_attempts, not_before,
-      ErrorOfJob(*next, happening, std::move(error)), ended, job_id);
-  const bool was_open = !state::IsTerminal(*from);
+  StoreJob(batch.db, job_id, *next, happening, std::move(before->error));
+  const bool was_open = !state::IsTerminal(before->state);
   const bool is_open = !state::IsTerminal(next->to);
   if (was_open != is_open) CountForClaims(batch, job_id, is_open ? 1 : -1);
+  if (was_open && !is_open) {
+    const bool succeeded = happening.event == state::Event::kSucceed;
+    if (const auto again = GoOn(batch, job_id, succeeded, happening)) {
+      change.state = again->state;
+      change.ready = again->ready;
+    }
+  }
   if (next->to == JobState::kQueued) change.ready = LoadReady(batch.db, job_id);
   return change;
 }
@@ -97,7 +150,7 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening
 const char kReadyColumns[] =
     "j.job_id, coalesce(c.sweep_id, 0), coalesce(c.ordinal, 0), j.priority, j.not_before, j.pe, "
     "coalesce(j.spec_json ->> '$.pe.version', 0), j.task, "
-    "coalesce(j.spec_json ->> '$.task.version', 0), j.device_kind, j.memory_bytes";
+    "coalesce(j.spec_json ->> '$.task.version', 0), j.device_kind, j.memory_bytes, j.attempts";
 
 ReadyJob ReadReady(const Query& query) {
   return {.job_id = query.Int(0),
@@ -122,66 +175,42 @@ ReadyJob LoadReady(Database& db, std::int64_t job_id) {
       "USING (job_id) WHERE j.job_id = ?1";
   Query row = db.Run(sql.c_str(), job_id);
   if (!row.Step()) return {};
-  return ReadReady(row);
+  ReadyJob job = ReadReady(row);
+  job.requirement.analyses = VersionsOf(NeededAnalyses(db, job_id));
+  return job;
 }
 
-std::string AnalysesToJson(const std::vector<Analysis>& analyses) {
-  nlohmann::json array = nlohmann::json::array();
-  for (const Analysis& analysis : analyses) {
-    array.push_back({{"name", analysis.name},
-                     {"version", analysis.version},
-                     {"parameters_json", analysis.parameters_json}});
-  }
-  return array.dump();
-}
-
-std::vector<Analysis> AnalysesFromJson(const std::string& json) {
-  std::vector<Analysis> analyses;
-  const auto array = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (!array.is_array()) return analyses;
-  for (const auto& item : array) {
-    if (!item.is_object()) continue;
-    analyses.push_back({.name = item.value("name", ""),
-                        .version = item.value("version", 0),
-                        .parameters_json = item.value("parameters_json", "{}")});
-  }
-  return analyses;
-}
-
-std::vector<Analysis> MissingAnalyses(Database& db, std::int64_t job_id,
-                                      const std::vector<Analysis>& analyses) {
-  std::vector<Analysis> missing;
-  for (const Analysis& analysis : analyses) {
-    Query stored = db.Run(
-        "SELECT 1 FROM analyses WHERE job_id = ? AND name = ? AND parameters_json = ? "
-        "AND version = ?",
-        job_id, analysis.name, analysis.parameters_json, analysis.version);
-    if (!stored.Step()) missing.push_back(analysis);
-  }
-  return missing;
+std::optional<Execution> ReadExecution(const Query& query, int column) {
+  if (query.IsNull(column)) return std::nullopt;
+  return Execution{.threads = static_cast<int>(query.Int(column)),
+                   .micro_batch = static_cast<int>(query.Int(column + 1)),
+                   .packing = static_cast<int>(query.Int(column + 2))};
 }
 
 Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
-  Assignment assignment;
-  {
-    Query row = db.Run(
-        "SELECT a.token, j.job_id, j.key, a.slot, j.pe, j.pe_label, j.task, j.seed, j.spec_json, "
-        "a.analyses_json, j.epochs_done FROM attempts AS a JOIN jobs AS j USING (job_id) "
-        "WHERE a.attempt_id = ?",
-        attempt_id);
-    if (!row.Step()) return assignment;
-    assignment = {.attempt_id = attempt_id,
-                  .token = static_cast<std::uint64_t>(row.Int(0)),
-                  .job_id = row.Int(1),
-                  .key = row.Text(2),
-                  .slot = static_cast<int>(row.Int(3)),
-                  .pe = row.Text(4),
-                  .pe_label = row.Text(5),
-                  .task = row.Text(6),
-                  .seed = row.Int(7),
-                  .spec_json = row.Text(8),
-                  .analyses = AnalysesFromJson(row.Text(9)),
-                  .max_start_epoch = static_cast<int>(row.Int(10))};
+  Query row = db.Run(
+      "SELECT a.token, j.job_id, j.key, a.slot, j.pe, j.pe_label, j.task, j.seed, j.spec_json, "
+      "a.analyses_json, j.epochs_done, j.trained, j.execution_json ->> '$.threads', "
+      "j.execution_json ->> '$.micro_batch', j.execution_json ->> '$.packing' "
+      "FROM attempts AS a JOIN jobs AS j USING (job_id) WHERE a.attempt_id = ?",
+      attempt_id);
+  if (!row.Step()) return {};
+  Assignment assignment{.attempt_id = attempt_id,
+                        .token = static_cast<std::uint64_t>(row.Int(0)),
+                        .job_id = row.Int(1),
+                        .key = row.Text(2),
+                        .slot = static_cast<int>(row.Int(3)),
+                        .pe = row.Text(4),
+                        .pe_label = row.Text(5),
+                        .task = row.Text(6),
+                        .seed = row.Int(7),
+                        .spec_json = row.Text(8),
+                        .analyses = AnalysesFromJson(row.Text(9)),
+                        .max_start_epoch = static_cast<int>(row.Int(10))};
+  assignment.execution = ReadExecution(row, 12);
+  // Where they have gone meanwhile the worker finds none of that name, and says so.
+  if (row.Int(11) != 0) {
+    assignment.weights = StoredWeights(db, assignment.job_id).value_or(KeptWeights{});
   }
   return assignment;
 }

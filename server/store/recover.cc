@@ -1,7 +1,12 @@
 // What the scheduler rebuilds itself from when the coordinator starts.
 #include <cstdint>
+#include <map>
+#include <string>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/store/analyses.h"
 #include "server/store/batch.h"
 
 namespace pelab::store {
@@ -9,31 +14,70 @@ namespace {
 
 // The oldest live claim of every job: bare columns of an aggregate with min() come from its row.
 constexpr char kOldestClaim[] =
-    "(SELECT c.job_id, min(c.sweep_id) AS sweep_id, c.ordinal FROM sweep_jobs AS c "
+    "(SELECT c.job_id, min(c.sweep_id) AS sweep_id, c.ordinal, "
+    "group_concat(c.sweep_id) AS claims FROM sweep_jobs AS c "
     "JOIN sweeps AS s USING (sweep_id) WHERE c.claimed = 1 "
     "AND s.state IN ('expanding', 'active') GROUP BY c.job_id) AS c USING (job_id)";
 
+// What the sweeps of a list "1,5" ask for: a handful of lists for a million jobs.
+class AnalysesOfSweeps {
+ public:
+  explicit AnalysesOfSweeps(Database& db) : db_(db) {}
+
+  const std::vector<std::pair<std::string, int>>& Of(const std::string& sweeps) {
+    const auto found = known_.find(sweeps);
+    if (found != known_.end()) return found->second;
+    std::vector<Analysis> analyses;
+    for (const auto number : absl::StrSplit(sweeps, ',', absl::SkipEmpty())) {
+      std::int64_t sweep_id = 0;
+      if (!absl::SimpleAtoi(number, &sweep_id)) continue;
+      Query row = db_.Run("SELECT analyses_json FROM sweeps WHERE sweep_id = ?", sweep_id);
+      if (!row.Step()) continue;
+      for (Analysis& analysis : AnalysesFromJson(row.Text(0))) {
+        analyses.push_back(std::move(analysis));
+      }
+    }
+    return known_[sweeps] = VersionsOf(analyses);
+  }
+
+ private:
+  Database& db_;
+  std::map<std::string, std::vector<std::pair<std::string, int>>> known_;
+};
+
 void RecoverReady(Database& db, const std::function<void(ReadyJob)>& ready) {
   static const std::string sql =
-      absl::StrCat("SELECT ", kReadyColumns, " FROM jobs AS j LEFT JOIN ", kOldestClaim,
-                   " WHERE j.state = 'queued' ORDER BY j.job_id");
+      absl::StrCat("SELECT ", kReadyColumns,
+                   ", coalesce(c.claims, ''), EXISTS (SELECT 1 FROM analysis_requests AS r "
+                   "WHERE r.job_id = j.job_id) FROM jobs AS j LEFT JOIN ",
+                   kOldestClaim, " WHERE j.state = 'queued' ORDER BY j.job_id");
+  AnalysesOfSweeps of_sweeps(db);
   Query rows = db.Run(sql.c_str());
-  while (rows.Step()) ready(ReadReady(rows));
+  while (rows.Step()) {
+    ReadyJob job = ReadReady(rows);
+    // Nothing is stored of a job that was never tried.
+    const bool untouched = rows.Int(kReadyAttempts) == 0 && rows.Int(kReadyAttempts + 2) == 0;
+    job.requirement.analyses = untouched ? of_sweeps.Of(rows.Text(kReadyAttempts + 1))
+                                         : VersionsOf(NeededAnalyses(db, job.job_id));
+    ready(std::move(job));
+  }
 }
 
 void RecoverOpen(Database& db, const std::function<void(OpenAttempt)>& open) {
   static const std::string sql = absl::StrCat(
       "SELECT ", kReadyColumns,
-      ", a.attempt_id, a.worker_id, a.last_sequence, j.state = 'cancelled' FROM jobs AS j "
+      ", a.attempt_id, a.worker_id, a.last_sequence, j.state IN ('cancelled', 'succeeded') "
+      "FROM jobs AS j "
       "JOIN attempts AS a ON a.job_id = j.job_id AND a.outcome IS NULL LEFT JOIN ",
       kOldestClaim, " ORDER BY a.attempt_id");
   Query rows = db.Run(sql.c_str());
   while (rows.Step()) {
-    open({.worker_id = rows.Text(12),
+    constexpr int kNext = kReadyAttempts + 1;
+    open({.worker_id = rows.Text(kNext + 1),
           .job = ReadReady(rows),
-          .assignment = LoadAssignment(db, rows.Int(11)),
-          .started = rows.Int(13) > 0,
-          .cancelled = rows.Int(14) != 0});
+          .assignment = LoadAssignment(db, rows.Int(kNext)),
+          .started = rows.Int(kNext + 2) > 0,
+          .cancelled = rows.Int(kNext + 3) != 0});
   }
 }
 

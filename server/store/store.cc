@@ -21,7 +21,9 @@ void FinishSweeps(Batch& batch, const OpenJobs& before) {
     const std::int64_t open = delta + (found == before.end() ? 0 : found->second);
     if (open == 0) {
       batch.db.Execute(
-          "UPDATE sweeps SET state = 'finished' WHERE sweep_id = ? AND state = 'active'", sweep_id);
+          "UPDATE sweeps SET state = 'finished', reopened = 0 "
+          "WHERE sweep_id = ? AND state = 'active'",
+          sweep_id);
     }
   }
 }
@@ -49,6 +51,7 @@ struct Sizer {
     return w.document.size() + w.overrides_json.size() + w.analyses_json.size();
   }
   std::size_t operator()(const ExpandSlice& w) const { return Size(w.cells); }
+  std::size_t operator()(const Analyse& w) const { return w.jobs.size() * sizeof(w.jobs[0]); }
   std::size_t operator()(const WorkerHello& w) const {
     return w.capabilities_json.size() + w.slots_json.size() + w.held.size() * sizeof(Held);
   }
@@ -57,7 +60,8 @@ struct Sizer {
         [](const auto& body) -> std::size_t {
           using Body = std::decay_t<decltype(body)>;
           if constexpr (std::is_same_v<Body, Started>) return body.environment_json.size();
-          if constexpr (std::is_same_v<Body, HeadAblation>) return body.correct.size() * 8;
+          if constexpr (std::is_same_v<Body, HeadAblation>)
+            return body.entries.size() * sizeof(body.entries[0]);
           if constexpr (std::is_same_v<Body, AnalysisResult>) return body.result_json.size();
           if constexpr (std::is_same_v<Body, Finished>) return body.error.size();
           return 0;
@@ -102,7 +106,7 @@ absl::Status Store::LoadOpenJobs() {
 }
 
 std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
-  Batch batch(*database_, options_.budgets);
+  Batch batch(*database_, options_);
   SQLite::Transaction transaction(database_->connection(), SQLite::TransactionBehavior::IMMEDIATE);
   std::vector<WriteResult> results;
   results.reserve(writes.size());

@@ -21,6 +21,9 @@ class Database;
 
 struct StoreOptions {
   state::Budgets budgets;
+  // Whether the file of an artifact is there. Called on the writing thread, briefly; unset: every
+  // artifact that the database knows is there.
+  std::function<bool(const std::string& sha256)> has_artifact;
 };
 
 // A sweep whose expansion was under way.

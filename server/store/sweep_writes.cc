@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "server/store/analyses.h"
 #include "server/store/batch.h"
 
 namespace pelab::store {
@@ -16,11 +17,11 @@ struct Existing {
   JobState state = JobState::kQueued;
 };
 
-// The generation that a submission joins: the latest that succeeded, else the latest.
+// The generation that a submission joins: the latest that was trained, else the latest.
 std::optional<Existing> Find(Database& db, const std::string& key) {
   Query row = db.Run(
       "SELECT job_id, generation, state FROM jobs WHERE key = ? "
-      "ORDER BY state = 'succeeded' DESC, generation DESC LIMIT 1",
+      "ORDER BY trained DESC, generation DESC LIMIT 1",
       key);
   if (!row.Step()) return std::nullopt;
   return Existing{row.Int(0), static_cast<int>(row.Int(1)), *state::ParseJobState(row.Text(2))};
@@ -52,14 +53,22 @@ struct SweepRow {
   std::uint64_t expanded = 0;
   int priority = 0;
   bool fresh = false;
+  std::vector<Analysis> analyses;
+  bool reopened = false;
 };
 
 std::optional<SweepRow> LoadSweep(Database& db, std::int64_t sweep_id) {
-  Query row = db.Run("SELECT state, expanded_cells, priority, fresh FROM sweeps WHERE sweep_id = ?",
-                     sweep_id);
+  Query row = db.Run(
+      "SELECT state, expanded_cells, priority, fresh, analyses_json, reopened FROM sweeps "
+      "WHERE sweep_id = ?",
+      sweep_id);
   if (!row.Step()) return std::nullopt;
-  return SweepRow{row.Text(0), static_cast<std::uint64_t>(row.Int(1)), static_cast<int>(row.Int(2)),
-                  row.Int(3) != 0};
+  return SweepRow{.state = row.Text(0),
+                  .expanded = static_cast<std::uint64_t>(row.Int(1)),
+                  .priority = static_cast<int>(row.Int(2)),
+                  .fresh = row.Int(3) != 0,
+                  .analyses = AnalysesFromJson(row.Text(4)),
+                  .reopened = row.Int(5) != 0};
 }
 
 struct Counts {
@@ -67,12 +76,14 @@ struct Counts {
   int stored = 0;
   int in_flight = 0;
   int failed = 0;
+  int analysis = 0;
+  int analysis_impossible = 0;
 };
 
 class Slice {
  public:
   Slice(Batch& batch, const ExpandSlice& write, const SweepRow& sweep)
-      : batch_(batch), write_(write), sweep_(sweep) {}
+      : batch_(batch), write_(write), sweep_(sweep), versions_(VersionsOf(sweep.analyses)) {}
 
   void Add(const NewCell& cell) {
     if (sweep_.fresh) {
@@ -113,13 +124,13 @@ class Slice {
                              .ordinal = static_cast<std::int64_t>(cell.ordinal),
                              .priority = sweep_.priority,
                              .requirement = cell.requirement});
+    result_.ready.back().requirement.analyses = versions_;
   }
 
   void Join(const NewCell& cell, const Existing& existing) {
     switch (existing.state) {
       case JobState::kSucceeded:
-        counts_.stored += 1;
-        return Claim(cell, existing.job_id, false);
+        return JoinTrained(cell, existing);
       case JobState::kFailed:
         counts_.failed += 1;
         return Claim(cell, existing.job_id, false);
@@ -134,21 +145,36 @@ class Slice {
     }
   }
 
-  // The job goes with the most urgent of the sweeps that claim it.
+  // The job goes with the most urgent of the sweeps that claim it, and where all of them are
+  // served.
   void Raise(const Existing& existing) {
     const int changed =
         batch_.db.Execute("UPDATE jobs SET priority = ? WHERE job_id = ? AND priority < ?",
                           sweep_.priority, existing.job_id, sweep_.priority);
-    if (changed != 0 && existing.state == JobState::kQueued) {
-      result_.ready.push_back(LoadReady(batch_.db, existing.job_id));
+    if (existing.state != JobState::kQueued) return;
+    ReadyJob job = LoadReady(batch_.db, existing.job_id);
+    if (changed != 0 || !job.requirement.analyses.empty()) result_.ready.push_back(std::move(job));
+  }
+
+  // A trained job that lacks some of the sweep's analyses is queued again to get them.
+  void JoinTrained(const NewCell& cell, const Existing& existing) {
+    counts_.stored += 1;
+    const std::int64_t job_id = existing.job_id;
+    const bool lacks = !MissingAnalyses(batch_.db, job_id, sweep_.analyses).empty();
+    const bool possible = lacks && FindWeights(batch_, job_id);
+    if (lacks && !possible) counts_.analysis_impossible += 1;
+    if (!possible || !QueueForAnalyses(batch_, job_id, write_.now, result_.superseded)) {
+      return Claim(cell, job_id, false);
     }
+    counts_.analysis += 1;
+    batch_.db.Execute("UPDATE jobs SET priority = ? WHERE job_id = ?", sweep_.priority, job_id);
+    Claim(cell, job_id, true);
+    result_.ready.push_back(LoadReady(batch_.db, job_id));
   }
 
   void Revive(const NewCell& cell, const Existing& existing) {
-    {
-      Query open = batch_.db.Run(
-          "SELECT attempt_id FROM attempts WHERE job_id = ? AND outcome IS NULL", existing.job_id);
-      if (open.Step()) result_.superseded.push_back(open.Int(0));
+    if (const auto open = OpenAttemptOf(batch_.db, existing.job_id)) {
+      result_.superseded.push_back(*open);
     }
     Move(batch_, existing.job_id, {.event = state::Event::kRetry, .error = "", .now = write_.now});
     batch_.db.Execute("UPDATE jobs SET priority = ? WHERE job_id = ?", sweep_.priority,
@@ -161,6 +187,7 @@ class Slice {
   Batch& batch_;
   const ExpandSlice& write_;
   const SweepRow& sweep_;
+  const std::vector<std::pair<std::string, int>> versions_;
   Counts counts_;
   SliceStored result_;
 };
@@ -173,14 +200,31 @@ constexpr char kUnclaimed[] =
     "WHERE o.job_id = j.job_id AND o.claimed = 1 AND s.state IN ('expanding', 'active'))";
 
 void Drop(Batch& batch, std::int64_t job_id, std::int64_t now, Cancelled& result) {
-  {
-    Query open = batch.db.Run(
-        "SELECT attempt_id FROM attempts WHERE job_id = ? AND outcome IS NULL", job_id);
-    if (open.Step()) result.attempts.push_back(open.Int(0));
-  }
+  if (const auto open = OpenAttemptOf(batch.db, job_id)) result.attempts.push_back(*open);
   if (Move(batch, job_id, {.event = state::Event::kClaimsGone, .error = "", .now = now})) {
     result.jobs.push_back(job_id);
   }
+}
+
+// Withdraws the claims of a sweep; where it was finished before, only the analyses that are being
+// added: its results stay claimed.
+std::int64_t WithdrawClaims(Batch& batch, std::int64_t sweep_id, bool reopened) {
+  std::int64_t open = 0;
+  {
+    Query row = batch.db.Run(
+        "SELECT count(*) FROM sweep_jobs AS c JOIN jobs AS j USING (job_id) "
+        "WHERE c.sweep_id = ? AND c.claimed = 1 "
+        "AND j.state IN ('queued', 'assigned', 'running')",
+        sweep_id);
+    row.Step();
+    open = row.Int(0);
+  }
+  batch.open_delta[sweep_id] -= open;
+  batch.db.Execute("UPDATE sweeps SET state = ?, reopened = 0 WHERE sweep_id = ?",
+                   reopened ? "finished" : "cancelled", sweep_id);
+  if (reopened) return open;
+  return batch.db.Execute("UPDATE sweep_jobs SET claimed = 0 WHERE sweep_id = ? AND claimed = 1",
+                          sweep_id);
 }
 
 }  // namespace
@@ -212,9 +256,10 @@ WriteResult Do(Batch& batch, const ExpandSlice& write) {
   batch.db.Execute(
       "UPDATE sweeps SET expanded_cells = ?, new_jobs = new_jobs + ?, "
       "stored_jobs = stored_jobs + ?, in_flight_jobs = in_flight_jobs + ?, "
-      "failed_earlier_jobs = failed_earlier_jobs + ?, state = ? WHERE sweep_id = ?",
-      write.next, counts.fresh, counts.stored, counts.in_flight, counts.failed,
-      write.last ? "active" : "expanding", write.sweep_id);
+      "failed_earlier_jobs = failed_earlier_jobs + ?, analysis_jobs = analysis_jobs + ?, "
+      "analysis_impossible_jobs = analysis_impossible_jobs + ?, state = ? WHERE sweep_id = ?",
+      write.next, counts.fresh, counts.stored, counts.in_flight, counts.failed, counts.analysis,
+      counts.analysis_impossible, write.last ? "active" : "expanding", write.sweep_id);
   // Touched, so that a sweep without an open job is finished at once.
   batch.open_delta[write.sweep_id] += 0;
   slice.result().applied = true;
@@ -226,18 +271,7 @@ WriteResult Do(Batch& batch, const CancelSweep& write) {
   if (!sweep) return Cancelled{};
   Cancelled result{.found = true};
   if (sweep->state != "expanding" && sweep->state != "active") return result;
-  batch.db.Execute("UPDATE sweeps SET state = 'cancelled' WHERE sweep_id = ?", write.sweep_id);
-  {
-    Query open = batch.db.Run(
-        "SELECT count(*) FROM sweep_jobs AS c JOIN jobs AS j USING (job_id) "
-        "WHERE c.sweep_id = ? AND c.claimed = 1 "
-        "AND j.state IN ('queued', 'assigned', 'running')",
-        write.sweep_id);
-    open.Step();
-    batch.open_delta[write.sweep_id] -= open.Int(0);
-  }
-  result.claims_withdrawn = batch.db.Execute(
-      "UPDATE sweep_jobs SET claimed = 0 WHERE sweep_id = ? AND claimed = 1", write.sweep_id);
+  result.claims_withdrawn = WithdrawClaims(batch, write.sweep_id, sweep->reopened);
   std::vector<std::int64_t> jobs;
   {
     Query unclaimed = batch.db.Run(kUnclaimed, write.sweep_id);
@@ -249,11 +283,17 @@ WriteResult Do(Batch& batch, const CancelSweep& write) {
 
 WriteResult Do(Batch& batch, const CancelJob& write) {
   Cancelled result;
+  bool trained = false;
   {
-    Query job = batch.db.Run("SELECT state FROM jobs WHERE job_id = ?", write.job_id);
+    Query job = batch.db.Run("SELECT state, trained FROM jobs WHERE job_id = ?", write.job_id);
     if (!job.Step()) return result;
     result.found = true;
     if (state::IsTerminal(*state::ParseJobState(job.Text(0)))) return result;
+    trained = job.Int(1) != 0;
+  }
+  if (trained) {  // only the analyses end: what is stored stays claimed
+    Drop(batch, write.job_id, write.now, result);
+    return result;
   }
   // The claims are counted out by hand: once withdrawn, the transition sees none.
   {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -22,6 +23,21 @@ struct Analysis {
   bool operator==(const Analysis&) const = default;
 };
 
+// What of a machine's settings changes the last bits of a result.
+struct Execution {
+  int threads = 0;
+  int micro_batch = 0;  // 0: the whole batch
+  int packing = 0;
+  bool operator==(const Execution&) const = default;
+};
+
+// The file that a job's training leaves for analyses.
+inline constexpr char kWeightsName[] = "weights.safetensors";
+struct KeptWeights {
+  std::string sha256;
+  std::uint64_t bytes = 0;
+};
+
 // What a job needs of the slot that runs it.
 struct Requirement {
   std::string pe;
@@ -30,6 +46,7 @@ struct Requirement {
   int task_version = 0;
   std::string device_kind;  // any | gpu | cpu
   std::uint64_t memory_bytes = 0;
+  std::vector<std::pair<std::string, int>> analyses;     // names and versions, each once, sorted
   auto operator<=>(const Requirement&) const = default;  // NOLINT(modernize-use-nullptr): its 0
 };
 
@@ -57,6 +74,8 @@ struct Assignment {
   std::string spec_json;
   std::vector<Analysis> analyses;  // those that are not stored yet
   int max_start_epoch = 0;
+  std::optional<Execution> execution;  // of the job's first attempt, where there was one
+  std::optional<KeptWeights> weights;  // set: only the analyses are to run, on these
 };
 
 // An attempt that has not ended, as the scheduler keeps it.
@@ -132,6 +151,24 @@ struct Cancelled {
   std::vector<std::int64_t> attempts;  // that are still open and have to be stopped
 };
 
+// Adds analyses to jobs: those that are trained are queued again, the others get them after their
+// training. Idempotent; the caller cuts long lists into several writes.
+struct Analyse {
+  std::vector<std::int64_t> jobs;
+  std::int64_t sweep_id = 0;  // which the jobs were taken from; 0: they were named singly
+  std::vector<Analysis> analyses;
+  std::int64_t now = 0;
+};
+struct Analysed {
+  std::int64_t queued = 0;
+  std::int64_t stored = 0;
+  std::int64_t not_possible = 0;
+  std::int64_t after_training = 0;
+  std::int64_t not_trained = 0;
+  std::vector<std::string> reasons;  // of the jobs that are not possible or not trained
+  SliceStored jobs;                  // what the scheduler has to know
+};
+
 // Workers ---------------------------------------------------------------------------------------
 
 struct Held {
@@ -183,6 +220,7 @@ struct Started {
   int start_epoch = 0;
   int epochs = 0;
   std::string environment_json;
+  std::optional<Execution> execution;
 };
 struct Epoch {
   int epoch = 0;
@@ -195,6 +233,14 @@ struct Epoch {
   double learning_rate = 0;
   double seconds = 0;
 };
+// One head, or what a matrix has in its place.
+struct AblatedHead {
+  std::int64_t correct = 0;
+  std::int64_t lost = 0;    // right intact, wrong ablated
+  std::int64_t gained = 0;  // wrong intact, right ablated
+  double nll = 0;           // mean over the scored examples, in nats
+  double nll_standard_error = 0;
+};
 struct HeadAblation {
   int version = 0;
   std::string parameters_json;
@@ -202,7 +248,10 @@ struct HeadAblation {
   int heads = 0;
   std::int64_t total = 0;
   std::int64_t intact_correct = 0;
-  std::vector<std::int64_t> correct;  // layers x heads, row-major
+  double intact_nll = 0;
+  double chance = 0;
+  // layers x heads, row-major; nullopt where an entry does not exist.
+  std::vector<std::optional<AblatedHead>> entries;
   double seconds = 0;
 };
 struct AnalysisResult {
@@ -210,6 +259,7 @@ struct AnalysisResult {
   int version = 0;
   std::string parameters_json;
   std::string result_json;
+  double seconds = 0;
 };
 struct Artifact {
   std::string name;
@@ -273,10 +323,10 @@ struct AppendLog {
 
 struct Nothing {};  // the result of writes that have none
 
-using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, CancelJob, WorkerHello,
+using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, CancelJob, Analyse, WorkerHello,
                            WorkerSeen, CreateAttempt, AttemptEvent, EndAttempt, AppendLog>;
-using WriteResult = std::variant<Nothing, SweepStored, SliceStored, Cancelled, WorkerStored,
-                                 AttemptCreated, EventStored>;
+using WriteResult = std::variant<Nothing, SweepStored, SliceStored, Cancelled, Analysed,
+                                 WorkerStored, AttemptCreated, EventStored>;
 
 // Roughly what a write holds in memory; what bounded queues count.
 std::size_t ByteSize(const Write& write);

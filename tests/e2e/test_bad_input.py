@@ -49,6 +49,31 @@ class BadSweeps(Case):
         self.refused("name: a\npe: rope\ntask: {name: distance, length: 16, max_distance: 40}\nseed: 0\n", "bad.yaml:3:",
                      "16", "41", "40")
 
+    def test_causal_only_method_with_a_bidirectional_mask(self):
+        self.refused("name: a\npe: [rope, xpos]\ntask: distance\nseed: 0\nmodel: {mask: none}\n", "bad.yaml:5:15",
+                     "model.mask is none", "causal", "constraint causal-only")
+        # The protocol's own mask counts too.
+        self.refused("name: a\nprotocol: [clean, published]\npe: xpos\ntask: distance\nseed: 0\n", "bad.yaml:3:5",
+                     "published", "constraint causal-only")
+
+    def test_rotary_heads_that_are_not_there(self):
+        self.refused("name: a\npe: {name: partial_rope, heads: [1, 5]}\ntask: distance\nseed: 0\nmodel: {heads: 4}\n",
+                     "bad.yaml:2:37", "pe.heads is 5", "at most model.heads (4)", "constraint heads-exist")
+        self.refused("name: a\npe: {name: partial_rope, select: list, head_list: [0, 16]}\ntask: distance\nseed: 0\n",
+                     "bad.yaml:2:51", "[0, 16]", "from 0 to 15", "constraint listed-heads-exist")
+
+    def test_mla_with_a_bias_from_a_table(self):
+        self.refused("name: a\npe: [rope, {name: mla, form: table}]\ntask: distance\nseed: 0\n", "bad.yaml:2:24",
+                     '"form"', "rotary", "constraint mla-no-bias", "relative")
+        self.refused("name: a\npe: mla\ntask: distance\nseed: 0\naxes: {pe.slopes: [geometric]}\n", "bad.yaml:5:",
+                     "constraint mla-no-bias")
+
+    def test_task_longer_than_the_model(self):
+        self.refused("name: a\npe: rope\ntask: {name: distance, length: 200}\nseed: 0\n", "bad.yaml:3:32",
+                     "task.length is 200", "at most model.max_len (128)", "constraint length-fits-model")
+        self.refused("name: a\npe: rope\ntask: [distance, counting]\nseed: 0\nmodel: {max_len: 64}\n", "bad.yaml:5:18",
+                     "at most model.max_len (64)", "constraint length-fits-model")
+
     def test_empty_range(self):
         self.refused("name: a\npe: rope\ntask: distance\nseed: 5..1\n", "bad.yaml:4:7", "5..1")
 

@@ -22,11 +22,13 @@ COMMON = ["event", "job"]
 EPOCH = ["epoch", "train_loss", "train_correct", "train_total", "test_loss", "test_correct", "test_total", "learning_rate",
          "seconds"]
 MEMBERS = {
-    "hello": ["protocol", "trainer", "libtorch", "device", "device_name", "threads", "start_epoch", "epochs", "parameters",
-              "train_examples", "test_examples", "data_sha256"],
+    "hello": ["protocol", "trainer", "libtorch", "device", "device_name", "threads", "micro_batch", "packing", "start_epoch",
+              "epochs", "parameters", "train_examples", "test_examples", "data_sha256"],
     "epoch": EPOCH,
     "checkpoint": ["epoch", "file", "sha256", "bytes"],
-    "head_ablation": ["version", "parameters", "total", "intact_correct", "correct", "seconds"],
+    "head_ablation": ["version", "parameters", "total", "intact_correct", "intact_nll", "chance", "correct", "lost", "gained",
+                      "nll", "nll_standard_error", "seconds"],
+    "analysis": ["name", "version", "parameters", "file", "seconds"],
     "done": ["weights", "wall_seconds"],
     "error": ["kind", "message"],
 }
@@ -35,7 +37,9 @@ TIMES = {"seconds", "wall_seconds"}
 
 def document(pe="rope", model=None, task=None, train=None, job="j", **analysis):
     """A job of a second: the clean protocol at T 16, width 16, 2 layers of 2 heads."""
-    pes = {"rope": {"base": 10000, "input_sinusoid": False}, "nope": {}, "random": {"trainable": False, "init_std": 1}}
+    pes = {"rope": {"base": 10000, "input_sinusoid": False}, "nope": {}, "random": {"trainable": False, "init_std": 1},
+           "mla": {"base": 10000, "input_table": False, "latent": 8, "latent_norm": True, "rotary": 4,
+                   "rotary_query": "per_head", "rotation": "rope"}}
     spec = {
         "format": 1, "seed": 3, "pe": {"name": pe, "version": 1, **pes[pe]},
         "model": {"activation": "relu", "attention_bias": True, "d_ff": 32, "d_model": 16, "dropout": 0.1,
@@ -48,8 +52,23 @@ def document(pe="rope", model=None, task=None, train=None, job="j", **analysis):
         "train": {"batch_size": 64, "beta1": 0.9, "beta2": 0.98, "epochs": 3, "epsilon": 1e-8, "lr": 1e-3,
                   "schedule": "cosine", "warmup_fraction": 0.06, "weight_decay": 1e-5, **(train or {})},
     }
-    parameters = {"method": "zero", "hygiene": "clean", "data": "test", "max_examples": 0, **analysis}
-    return {"job": job, "spec": spec, "analyses": [{"name": "head_ablation", "version": 1, "parameters": parameters}]}
+    return {"job": job, "spec": spec, "analyses": [head_ablation(**analysis)]}
+
+
+def head_ablation(**parameters):
+    return {"name": "head_ablation", "version": 2,
+            "parameters": {"method": "zero", "target": "head", "hygiene": "clean", "data": "test", "max_examples": 0,
+                           **parameters}}
+
+
+def layer_ablation(**parameters):
+    return {"name": "layer_ablation", "version": 1,
+            "parameters": {"method": "zero", "data": "test", "max_examples": 0, **parameters}}
+
+
+def cumulative_ablation(**parameters):
+    return {"name": "cumulative_ablation", "version": 1,
+            "parameters": {"method": "zero", "steps": 3, "orders": 2, "max_examples": 0, **parameters}}
 
 
 def long_document():
@@ -103,9 +122,15 @@ class TrainerCase(unittest.TestCase):
         for line in text.splitlines():
             self.assertLessEqual(len(line.encode()), 1 << 20)
             event = json.loads(line, parse_constant=lambda name: self.fail(f"{name} in {line}"))
-            self.assertEqual(list(event), COMMON + MEMBERS[event["event"]], line)
+            self.assertEqual(list(event), COMMON + self.members(event), line)
             events.append(event)
         return events
+
+    @staticmethod
+    def members(event):
+        """Those of a `done` that follows no training leave out the weights."""
+        members = MEMBERS[event["event"]]
+        return members if event["event"] != "done" or "weights" in event else ["wall_seconds"]
 
     def one_error(self, events, kind):
         self.assertEqual([event["event"] for event in events if event["event"] == "error"], ["error"], self.stderr)
@@ -137,14 +162,67 @@ class Run(TrainerCase):
         self.assertEqual([epoch["epoch"] for epoch in epochs], [0, 1, 2])
         self.assertEqual({(epoch["train_total"], epoch["test_total"]) for epoch in epochs}, {(256, 64)})
         matrix = next(event for event in events if event["event"] == "head_ablation")
-        self.assertEqual([len(row) for row in matrix["correct"]], [2, 2])
-        self.assertEqual((matrix["total"], matrix["intact_correct"]), (64, epochs[-1]["test_correct"]))
-        self.assertEqual(matrix["parameters"], {"data": "test", "hygiene": "clean", "max_examples": 0, "method": "zero"})
+        self.check_matrix(matrix, total=64, chance=1 / 8)
+        self.assertEqual(matrix["intact_correct"], epochs[-1]["test_correct"])
+        self.assertAlmostEqual(matrix["intact_nll"], epochs[-1]["test_loss"], places=6)
+        self.assertEqual(matrix["parameters"],
+                         {"data": "test", "hygiene": "clean", "max_examples": 0, "method": "zero", "target": "head"})
         for file in [event for event in events if event["event"] == "checkpoint"][-1:] + [done["weights"]]:
             path = self.folder / "w" / file["file"]
             self.assertEqual((sha256(path), path.stat().st_size), (file["sha256"], file["bytes"]))
         self.assertEqual(sorted(path.name for path in (self.folder / "w").iterdir()),
                          ["checkpoint.safetensors", "weights.safetensors"])
+
+    def check_matrix(self, matrix, total, chance):
+        """Five 2 x 2 arrays whose counts and errors agree with one another."""
+        self.assertEqual((matrix["version"], matrix["total"], matrix["chance"]), (2, total, chance))
+        for layer in range(2):
+            for head in range(2):
+                correct, lost, gained, nll, error = (matrix[name][layer][head] for name in
+                                                     ("correct", "lost", "gained", "nll", "nll_standard_error"))
+                self.assertEqual(correct, matrix["intact_correct"] - lost + gained)
+                self.assertTrue(0 <= lost <= matrix["intact_correct"] and 0 <= gained <= total - matrix["intact_correct"])
+                self.assertGreater(nll, 0)
+                self.assertGreater(error, 0)
+        self.assertEqual([len(matrix[name]) for name in ("correct", "lost", "gained", "nll", "nll_standard_error")], [2] * 5)
+
+    def test_slices_beyond_the_latents_are_null(self):
+        job = document("mla", target="authors")
+        matrix = next(event for event in self.run_job(job) if event["event"] == "head_ablation")
+        for name in ("correct", "lost", "gained", "nll", "nll_standard_error"):
+            self.assertEqual([[entry is None for entry in row] for row in matrix[name]], [[False, True]] * 2, name)
+
+    def test_parts_of_a_batch_train_alike(self):
+        whole = self.run_job(document(), "whole")
+        parts = self.run_job(document(), "parts", "--micro-batch", 24)
+        self.assertEqual((whole[0]["micro_batch"], parts[0]["micro_batch"], parts[0]["packing"]), (0, 24, 1))
+        for one, other in zip(facts(whole, "epoch"), facts(parts, "epoch"), strict=True):
+            self.assertAlmostEqual(one["train_loss"], other["train_loss"], places=4)
+            self.assertEqual(one["train_total"], other["train_total"])
+
+    def test_other_analyses_leave_files(self):
+        job = document()
+        job["analyses"] += [layer_ablation(method="mean"), cumulative_ablation(), layer_ablation(max_examples=20)]
+        events = self.run_job(job)
+        self.assertEqual([event["event"] for event in events][-5:], ["head_ablation"] + ["analysis"] * 3 + ["done"])
+        named = [event for event in events if event["event"] == "analysis"]
+        self.assertEqual([(event["name"], event["version"]) for event in named],
+                         [("layer_ablation", 1), ("cumulative_ablation", 1), ("layer_ablation", 1)])
+        self.assertEqual([event["parameters"] for event in named], [entry["parameters"] for entry in job["analyses"][1:]])
+        self.assertEqual(len({event["file"] for event in named}), 3)
+        layers, cumulative, few = (json.loads((self.folder / "w" / event["file"]).read_text()) for event in named)
+        tested = facts(events, "epoch")[-1]["test_correct"]
+        self.assertEqual(list(layers), ["total", "intact_correct", "intact_nll", "chance", "correct", "lost", "gained", "nll",
+                                        "nll_standard_error"])
+        self.assertEqual((layers["total"], layers["intact_correct"], few["total"]), (64, tested, 20))
+        for layer in range(2):
+            self.assertEqual(layers["correct"][layer], tested - layers["lost"][layer] + layers["gained"][layer])
+        self.assertEqual(list(cumulative), ["total", "intact_correct", "intact_nll", "chance", "greedy", "random"])
+        self.assertEqual((cumulative["total"], cumulative["intact_correct"], cumulative["chance"]), (64, tested, 1 / 8))
+        self.assertEqual(len(cumulative["random"]), 2)
+        for curve in [cumulative["greedy"], *cumulative["random"]]:
+            self.assertEqual(len({tuple(head) for head in curve["heads"]}), 3)
+            self.assertEqual(len(curve["correct"]), 3)
 
     def test_kept_weights_are_as_documented(self):
         events = self.run_job(document("random"))
@@ -244,6 +322,108 @@ class Stopping(TrainerCase):
         self.assertIn("cannot write an event", error)
 
 
+class Analyze(TrainerCase):
+    def analyze(self, job, weights, *options, status=0):
+        result = subprocess.run([TRAINER, "analyze", "--spec", self.write(job, "analyze.json"), "--weights", weights,
+                                 "--workdir", self.folder / "a", *map(str, options)],
+                                capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+        self.assertEqual(result.returncode, status, result.stdout + result.stderr)
+        self.stderr = result.stderr
+        return self.events(result.stdout)
+
+    def kept(self, job):
+        """The events of a run and the weights that it kept."""
+        events = self.run_job(job)
+        return events, self.folder / "w" / events[-1]["weights"]["file"]
+
+    def test_it_gives_what_the_run_gave(self):
+        for pe in ("rope", "random", "mla"):
+            with self.subTest(pe):
+                job = document(pe)
+                job["analyses"] = [head_ablation(method=method, target="authors", hygiene="authors")
+                                   for method in ("zero", "mean", "resample")]
+                job["analyses"] += [layer_ablation(method="resample"), cumulative_ablation()]
+                ran, weights = self.kept(job)
+                analyzed = self.analyze(job, weights, "--threads", 1)
+                self.assertEqual([event["event"] for event in analyzed],
+                                 ["hello"] + ["head_ablation"] * 3 + ["analysis"] * 2 + ["done"])
+                self.assertEqual({**facts(ran, "hello")[0], "start_epoch": 3}, facts(analyzed, "hello")[0])
+                self.assertEqual(facts(ran, "head_ablation", "analysis"), facts(analyzed, "head_ablation", "analysis"))
+                for event in facts(analyzed, "analysis"):
+                    self.assertEqual((self.folder / "a" / event["file"]).read_text(),
+                                     (self.folder / "w" / event["file"]).read_text())
+                self.assertNotIn("weights", analyzed[-1])
+                self.assertEqual(list((self.folder / "a").glob("*.safetensors")), [])
+
+    def test_weights_of_another_job_are_refused(self):
+        _, weights = self.kept(document())
+        for job, said in ((document(train={"epochs": 4}), "train.epochs is 3 there and 4 in the job"),
+                          (document("nope"), "pe"), (document(model={"heads": 4}), "model.heads is 2 there and 4 in the job")):
+            with self.subTest(said):
+                message = self.one_error(self.analyze(job, weights, status=1), "bad_spec")
+                self.assertIn("the weights of another job", message)
+                self.assertIn(said, message)
+
+    def rewritten(self, weights, change):
+        """A copy of the weights after change(header), a function of the header's object that returns the new data."""
+        raw = weights.read_bytes()
+        size = struct.unpack("<Q", raw[:8])[0]
+        header, data = json.loads(raw[8:8 + size]), raw[8 + size:]
+        data = change(header, data) or data
+        text = json.dumps(header).encode()
+        out = self.folder / "changed.safetensors"
+        out.write_bytes(struct.pack("<Q", len(text)) + text + data)
+        return out
+
+    def test_weights_that_do_not_fit_or_are_damaged(self):
+        _, weights = self.kept(document())
+        name = "layers.1.attention.query.weight"
+
+        def rename(header, _):
+            header["layers.1.attention.bogus"] = header.pop(name)
+
+        def extra(header, _):
+            header["layers.7.bogus"] = header[name]
+
+        def reshape(header, _):
+            header[name]["shape"] = [8, 32]
+
+        def retype(header, _):
+            header[name]["dtype"] = "I32"
+
+        def no_spec(header, _):
+            del header["__metadata__"]
+
+        def not_a_number(header, data):
+            begin = header[name]["data_offsets"][0]
+            return data[:begin] + struct.pack("<f", float("nan")) + data[begin + 4:]
+
+        def cut(_, data):
+            return data[:-4]
+
+        for change, kind, said in ((rename, "bad_spec", [name, "missing"]),
+                                   (extra, "bad_spec", ["layers.7.bogus", "none of the model's"]),
+                                   (reshape, "bad_spec", [name, "(8, 32)", "(16, 16)"]),
+                                   (retype, "bad_spec", [name, "F32"]), (no_spec, "bad_spec", ["spec"]),
+                                   (not_a_number, "io", [name, "not finite"]), (cut, "io", ["cut off"])):
+            with self.subTest(change.__name__):
+                path = self.rewritten(weights, change)
+                message = self.one_error(self.analyze(document(), path, status=1), kind)
+                for word in [str(path)] + said:
+                    self.assertIn(word, message)
+        self.one_error(self.analyze(document(), self.write("short", "short"), status=1), "io")
+        self.assertIn("no-such-file", self.one_error(self.analyze(document(), self.folder / "no-such-file", status=1), "io"))
+
+    def test_it_needs_analyses_that_it_knows(self):
+        _, weights = self.kept(document(train={"epochs": 1}))
+        job = document(train={"epochs": 1})
+        for analyses, said in (([], "\"analyses\""), ([{**head_ablation(), "version": 7}], "7")):
+            job["analyses"] = analyses
+            events = self.analyze(job, weights, status=1)
+            self.assertEqual([event["event"] for event in events], ["error"])
+            self.assertIn(said, self.one_error(events, "bad_spec"))
+
+
 class Errors(TrainerCase):
     def test_bad_specs(self):
         cases = {
@@ -263,6 +443,10 @@ class Errors(TrainerCase):
         job = document()
         job["analyses"][0]["version"] = 7
         self.assertEqual([event["event"] for event in self.run_job(job, status=1)], ["error"])
+        lonely = document(task={"test_examples": 1}, method="resample")
+        events = self.run_job(lonely, status=1)
+        self.assertEqual([event["event"] for event in events], ["error"])
+        self.assertIn("task.test_examples is 1", self.one_error(events, "bad_spec"))
 
     def test_missing_device(self):
         message = self.one_error(self.run_job(document(), "w", "--device", "cuda:120", status=1), "bad_spec")
@@ -305,6 +489,8 @@ class Errors(TrainerCase):
     def test_wrong_use(self):
         spec = self.write(document())
         for words, said in (([], "command"), (["run", "--spec", spec, "--workdir", "w", "--threads", "0"], "--threads"),
+                            (["run", "--spec", spec, "--workdir", "w", "--micro-batch", "-1"], "--micro-batch"),
+                            (["analyze", "--spec", spec, "--workdir", "w"], "--weights"),
                             (["dataset", "--spec", spec], "--out")):
             with self.subTest(words):
                 result = subprocess.run([TRAINER, *words], capture_output=True, text=True, timeout=60, cwd=self.folder)
@@ -355,9 +541,11 @@ class Others(TrainerCase):
         self.assertEqual(capabilities["devices"][0], "cpu")
         self.assertEqual(capabilities["cuda"], len(capabilities["devices"]) > 1)
         self.assertEqual({entry["name"]: entry["version"] for entry in capabilities["pes"]},
-                         dict.fromkeys(["nope", "absolute", "random", "relative", "alibi", "rope"], 1))
+                         dict.fromkeys(["nope", "absolute", "random", "relative", "shaw", "alibi", "rope", "xpos",
+                                        "partial_rope", "rope_abs", "mla"], 1))
         self.assertEqual({entry["name"] for entry in capabilities["tasks"]}, {"distance", "counting"})
-        self.assertEqual({entry["name"] for entry in capabilities["analyses"]}, {"head_ablation"})
+        self.assertEqual({entry["name"]: entry["version"] for entry in capabilities["analyses"]},
+                         {"head_ablation": 2, "layer_ablation": 1, "cumulative_ablation": 1})
         self.assertEqual(capabilities["trainer"], self.run_job(document(train={"epochs": 1}))[0]["trainer"])
 
     def test_help_and_version(self):

@@ -60,18 +60,32 @@ def choose(seed, purpose, vocabulary, count):
     return pool[:count]
 
 
-def distance_clean(spec, random, triggers):
+def start_place(spec, part, distance, first, count, random):
+    """Held-out cells: of each distance some places are the test set's alone, the others the training set's."""
+    if spec["split"] != "held_out_cells":
+        return first + random.below(count)
+    held = min(max(int(spec["held_out_fraction"] * count + 0.5), 1), count - 1)
+    places, shuffle = list(range(first, first + count)), Random(spec["data_seed"], "distance/held_out", distance)
+    for i in range(held):
+        j = i + shuffle.below(count - i)
+        places[i], places[j] = places[j], places[i]
+    mine = places[:held] if part == "data/test" else places[held:]
+    return mine[random.below(len(mine))]
+
+
+def distance_clean(spec, part, random, triggers):
     fillers = [word for word in range(5, spec["vocabulary"]) if word not in triggers]
     distance = 1 + random.below(spec["max_distance"])
-    start = random.below(spec["length"] - spec["max_distance"])
+    start = start_place(spec, part, distance, 0, spec["length"] - spec["max_distance"], random)
     tokens = [fillers[random.below(len(fillers))] for _ in range(spec["length"])]
     tokens[start], tokens[start + distance] = triggers
     return tokens, distance - 1
 
 
-def distance_published(spec, random, triggers):
+def distance_published(spec, part, random, triggers):
     gap = 1 + random.below(spec["max_gap"])
-    left, right = 1 + random.below(spec["max_segment"]), 1 + random.below(spec["max_segment"])
+    left = start_place(spec, part, gap, 1, spec["max_segment"], random)
+    right = 1 + random.below(spec["max_segment"])
 
     def segment(count):
         pool = list(range(5, spec["vocabulary"]))
@@ -86,7 +100,7 @@ def distance_published(spec, random, triggers):
     return tokens[:spec["truncate"]], gap + 1
 
 
-def counting(spec, random, triggers):
+def counting(spec, _, random, triggers):
     fillers = [word for word in range(5, spec["vocabulary"]) if word not in triggers]
     content = spec["length"] if spec["definition"] == "clean" else spec["content_length"]
     count = wanted = random.below(spec["max_count"] + 1)
@@ -111,7 +125,7 @@ def generate(spec):
         for i in range(count):
             attempt = 0
             while True:
-                tokens, label = draw(spec, Random(spec["data_seed"], purpose, (attempt << 40) + i), triggers)
+                tokens, label = draw(spec, purpose, Random(spec["data_seed"], purpose, (attempt << 40) + i), triggers)
                 attempt += 1
                 if not refuse or tuple(tokens) not in taken:
                     break
@@ -119,7 +133,7 @@ def generate(spec):
                 taken.add(tuple(tokens))
             rows.append((tokens, label))
 
-    if spec["split"] == "disjoint":
+    if spec["split"] != "random":
         append("data/train", spec["train_examples"], unique, True)
         append("data/test", spec["test_examples"], True, unique)
     else:
@@ -155,6 +169,10 @@ def cases():
     yield {**published, "data_seed": 0}
     yield {**published, "data_seed": 7, "split": "disjoint"}
     yield {**published, "data_seed": 3, "max_segment": 1, "max_gap": 2, "vocabulary": 11}  # many draws repeat
+    held_out = {"split": "held_out_cells", "held_out_fraction": 0.3}
+    yield {**clean, "data_seed": 6, **held_out}
+    yield {**published, "data_seed": 6, **held_out}
+    yield {**published, "data_seed": 8, **held_out, "max_segment": 2, "max_gap": 3, "vocabulary": 11}  # as few as can be
     yield {**count, "data_seed": 0}
     yield {**count, "data_seed": 4, "split": "random"}
     yield {**count, "data_seed": 2, "definition": "published", "content_length": 14}

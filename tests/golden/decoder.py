@@ -22,6 +22,8 @@ CLEAN = {"mask": "causal", "key_padding": "masked", "kv_source": "self", "readou
          "activation": "relu", "attention_bias": True}
 PUBLISHED = {"mask": "none", "key_padding": "attended", "kv_source": "input", "readout": "mean", "final_norm": False,
              "activation": "relu", "attention_bias": True}
+PUBLISHED_MLA = {"mask": "none", "key_padding": "masked", "kv_source": "self", "readout": "masked_mean", "final_norm": True,
+                 "activation": "gelu", "attention_bias": False}
 SIZE = {"layers": 2, "heads": 3, "d_model": 12, "d_ff": 10, "vocabulary": 12, "max_len": 8, "classes": 5,
         "layer_norm_eps": 1e-3}
 
@@ -30,7 +32,17 @@ PES = [{"name": "nope"}, {"name": "absolute", "form": "sinusoidal"}, {"name": "a
        {"name": "relative", "form": "t5", "buckets": 8, "max_distance": 6}, {"name": "relative", "form": "table"},
        {"name": "alibi", "slopes": "geometric"}, {"name": "alibi", "slopes": "exponential"},
        {"name": "rope", "base": 10000.0, "input_sinusoid": False}, {"name": "rope", "base": 50.0, "input_sinusoid": False},
-       {"name": "rope", "base": 10000.0, "input_sinusoid": True}]
+       {"name": "rope", "base": 10000.0, "input_sinusoid": True},
+       {"name": "shaw", "max_distance": 7, "values": False}, {"name": "shaw", "max_distance": 2, "values": True},
+       {"name": "xpos", "base": 10000.0, "scale_base": 512.0}, {"name": "xpos", "base": 50.0, "scale_base": 3.0},
+       {"name": "partial_rope", "base": 10000.0, "select": "first", "heads": 2},
+       {"name": "partial_rope", "base": 50.0, "select": "list", "head_list": [0, 2]},
+       {"name": "rope_abs", "base": 10000.0}]
+MLA = {"name": "mla", "base": 10000.0, "latent": 6, "rotary": 4, "rotary_query": "per_head", "rotation": "rope",
+       "latent_norm": True, "input_table": False}
+AUTHORS_MLA = {**MLA, "rotary_query": "shared", "rotation": "sliced", "latent_norm": False, "input_table": True}
+MLAS = [MLA, AUTHORS_MLA, {**MLA, "base": 50.0, "latent": 5, "rotary": 6}, {**AUTHORS_MLA, "latent": 8, "rotary": 2},
+        {**MLA, "rotary_query": "shared"}, {**AUTHORS_MLA, "latent_norm": True, "rotary": 6}]
 
 
 def weight(name, index):
@@ -72,9 +84,9 @@ def activation(kind, x):
 def input_term(pe, position, config):
     """What a PE adds to the embedding at a position."""
     d, length = config["d_model"], config["max_len"]
-    if pe["name"] == "absolute" and pe["form"] == "sinusoidal":
+    if pe["name"] == "rope_abs" or pe["name"] == "absolute" and pe["form"] == "sinusoidal":
         return sinusoid(length, d)[position]
-    if pe["name"] == "random" or pe.get("form") == "learned":
+    if pe["name"] == "random" or pe.get("form") == "learned" or pe.get("input_table"):
         return matrix("pe.table", length, d)[position]
     if pe.get("input_sinusoid"):
         row = sinusoid(length, d)[position]
@@ -97,21 +109,83 @@ def bias(pe, layer, head, i, j, config):
     return 0.0
 
 
-def turned(pe, x, position):
-    """A query or key after the PE's rotation."""
-    if pe["name"] != "rope":
-        return x
+def rotated(x, position, base):
     out = []
     for pair in range(len(x) // 2):
-        angle = position * pe["base"] ** (-2 * pair / len(x))
+        angle = position * base ** (-2 * pair / len(x))
         z = complex(x[2 * pair], x[2 * pair + 1]) * cmath.exp(1j * angle)
         out += [z.real, z.imag]
     return out
 
 
+def sliced(x, position, base):
+    """The published table of multi-head latent attention, in the order in which that code computes."""
+    angles = [position * base ** (-2 * t / len(x)) for t in range(len(x) // 2)]
+    row = [math.sin(angle) for angle in angles] + [math.cos(angle) for angle in angles]
+    sine, cosine = row[0::2], row[1::2]
+    even, odd = x[0::2], x[1::2]
+    return ([e * c - o * s for e, o, s, c in zip(even, odd, sine, cosine)] +
+            [e * s + o * c for e, o, s, c in zip(even, odd, sine, cosine)])
+
+
+def turned(pe, x, position, head, sign, content):
+    """A query (sign 1) or key (sign -1) after the PE's rotation, which leaves latent attention's first `content` channels."""
+    if pe["name"] == "mla":
+        turn = rotated if pe["rotation"] == "rope" else sliced
+        return x[:content] + turn(x[content:], position, pe["base"])
+    if pe["name"] == "partial_rope":
+        chosen = pe["head_list"] if pe["select"] == "list" else range(pe["heads"])
+        return rotated(x, position, pe["base"]) if head in chosen else x
+    if pe["name"] == "xpos":
+        fade = [(2 * (c // 2) + 0.4 * len(x)) / (1.4 * len(x)) for c in range(len(x))]
+        return [value * base ** (sign * position / pe["scale_base"])
+                for value, base in zip(rotated(x, position, pe["base"]), fade)]
+    return rotated(x, position, pe["base"]) if pe["name"] in ("rope", "rope_abs") else x
+
+
+def shaw(pe, side, layer, i, j, width):
+    """The vector that Shaw's PE adds to the key or value at j that the query at i sees."""
+    if pe["name"] != "shaw" or side == "value" and not pe["values"]:
+        return [0.0] * width
+    most = pe["max_distance"]
+    return matrix(f"layers.{layer}.pe.{side}", 2 * most + 1, width)[max(-most, min(most, j - i)) + most]
+
+
 def logit(pe, layer, head, i, j, q, k, config):
-    q, k = turned(pe, q, i), turned(pe, k, j)
+    content = config["d_model"] // config["heads"]
+    q, k = turned(pe, q, i, head, 1, content), turned(pe, k, j, head, -1, content)
+    k = [value + added for value, added in zip(k, shaw(pe, "key", layer, i, j, len(k)))]
     return sum(a * b for a, b in zip(q, k)) / math.sqrt(len(q)) + bias(pe, layer, head, i, j, config)
+
+
+def rms_norm(x, name):
+    size = math.sqrt(sum(value * value for value in x) / len(x) + 1e-6)
+    return [value / size * g for value, g in zip(x, vector(name, len(x)))]
+
+
+def by_head(x, heads):
+    width = len(x) // heads
+    return [x[head * width:(head + 1) * width] for head in range(heads)]
+
+
+def projected(pe, name, query_row, source_row, config):
+    """Queries, keys and values of one position, by head, before any rotation."""
+    d, heads, with_bias = config["d_model"], config["heads"], config["attention_bias"]
+    if pe["name"] != "mla":
+        return [by_head(linear(row, name + part, d, with_bias), heads)
+                for part, row in (("query", query_row), ("key", source_row), ("value", source_row))]
+    latent_q = linear(query_row, name + "latent_query", pe["latent"], False)
+    latent_kv = linear(source_row, name + "latent_kv", pe["latent"], False)
+    if pe["latent_norm"]:
+        latent_q, latent_kv = rms_norm(latent_q, name + "latent_query.norm"), rms_norm(latent_kv, name + "latent_kv.norm")
+    own = heads if pe["rotary_query"] == "per_head" else 1
+    rotary_q = by_head(linear(latent_q, name + "rotary_query", own * pe["rotary"], False), own)
+    rotary_k = linear(source_row, name + "rotary_key", pe["rotary"], False)
+    query = by_head(linear(latent_q, name + "query", d, with_bias), heads)
+    key = by_head(linear(latent_kv, name + "key", d, with_bias), heads)
+    value = by_head(linear(latent_kv, name + "value", d, with_bias), heads)
+    return ([content + rotary_q[head if own > 1 else 0] for head, content in enumerate(query)],
+            [content + rotary_k for content in key], value)
 
 
 def forward(tokens, count, pe, config):
@@ -126,18 +200,16 @@ def forward(tokens, count, pe, config):
         normed = [layer_norm(row, name + "attention.norm", eps) for row in x]
         source = normed if config["kv_source"] == "self" else first
         with_bias = config["attention_bias"]
-        q = [linear(row, name + "attention.query", d, with_bias) for row in normed]
-        k = [linear(row, name + "attention.key", d, with_bias) for row in source]
-        v = [linear(row, name + "attention.value", d, with_bias) for row in source]
+        q, k, v = zip(*(projected(pe, name + "attention.", *rows, config) for rows in zip(normed, source)))
         middle = []
         for i in range(length):
             keys = [j for j in range(length) if (j <= i or config["mask"] == "none") and
                     (j < count or config["key_padding"] == "attended")]
             joined = []
             for head in range(heads):
-                part = slice(head * width, (head + 1) * width)
-                shares = softmax([logit(pe, layer, head, i, j, q[i][part], k[j][part], config) for j in keys])
-                joined += [sum(share * v[j][part][c] for share, j in zip(shares, keys)) for c in range(width)]
+                shares = softmax([logit(pe, layer, head, i, j, q[i][head], k[j][head], config) for j in keys])
+                seen = [[a + b for a, b in zip(v[j][head], shaw(pe, "value", layer, i, j, width))] for j in keys]
+                joined += [sum(share * value[c] for share, value in zip(shares, seen)) for c in range(width)]
             out = linear(joined, name + "attention.output", d, with_bias)
             middle.append([a + b for a, b in zip(x[i], out)])
         x = []
@@ -163,10 +235,14 @@ def forward_case(pe, config, padded):
 
 
 def forward_cases():
-    for pe in PES:
+    for pe in PES + MLAS:
+        causal_only = {"mask": "causal"} if pe["name"] == "xpos" else {}
         yield forward_case(pe, {**SIZE, **CLEAN}, True)
-        yield forward_case(pe, {**SIZE, **PUBLISHED}, True)
+        yield forward_case(pe, {**SIZE, **PUBLISHED, **causal_only}, True)
         yield forward_case(pe, {**SIZE, **CLEAN, "readout": "last"}, False)
+    yield forward_case(AUTHORS_MLA, {**SIZE, **PUBLISHED_MLA}, True)
+    yield forward_case(MLA, {**SIZE, **CLEAN, "readout": "last", "kv_source": "input"}, False)
+    yield forward_case(MLA, {**SIZE, **CLEAN, "heads": 6}, True)
     rope = PES[9]
     for change in ({"readout": "last"}, {"readout": "mean"}, {"mask": "none"}, {"key_padding": "attended"},
                    {"kv_source": "input"}, {"final_norm": False}, {"activation": "gelu"}, {"attention_bias": False},
@@ -189,7 +265,8 @@ def pe_case(pe, mask):
 
 
 def compute():
-    return {"pe": [pe_case(pe, mask) for pe in PES for mask in ("causal", "none")], "forward": list(forward_cases())}
+    return {"pe": [pe_case(pe, mask) for pe in PES for mask in ("causal", "none")
+                   if pe["name"] != "xpos" or mask == "causal"], "forward": list(forward_cases())}
 
 
 if __name__ == "__main__":

@@ -88,9 +88,24 @@ def table_cases():
                "row": [[sorted(range(1 - max_len, max_len)).index(j - i) for j in range(length)] for i in range(length)]}
 
 
+def turn_cases():
+    """Factors of pairs: rotations; the published table for multi-head latent attention, whose rows [sin … | cos …] are cut by
+    even and odd places; xPos's bases (Sun et al. 2023, gamma 0.4)."""
+    for length, width, base in ((5, 16, 10000.0), (4, 6, 50.0), (3, 2, 10000.0)):
+        theta = [base ** (-2 * t / width) for t in range(width // 2)]
+        rotary = [[[math.cos(p * f), math.sin(p * f)] for f in theta] for p in range(length)]
+        sliced = []
+        for p in range(length):
+            row = [math.sin(p * f) for f in theta] + [math.cos(p * f) for f in theta]
+            sliced.append([[cosine, sine] for sine, cosine in zip(row[0::2], row[1::2])])
+        yield {"length": length, "width": width, "base": base, "rotary": rotary, "sliced": sliced,
+               "xpos": [(channel + 0.4 * width) / (1.4 * width) for channel in range(0, width, 2)]}
+
+
 def compute():
     return {"t5": list(t5_cases()), "slopes": list(slope_cases()), "sinusoid": list(sinusoid_cases()),
-            "rope": list(rope_cases()), "table": list(table_cases())}
+            "rope": list(rope_cases()), "table": list(table_cases()),
+            "turns": list(turn_cases())}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ if [ "$1" = capabilities ]; then
   exit 0
 fi
 
-spec= workdir= parent= device= max_start=0
+command=$1
+spec= workdir= parent= device= weights= threads=1 micro_batch=0 max_start=0
 while [ $# -gt 0 ]; do
   case "$1" in
     --spec) spec=$2; shift ;;
@@ -16,7 +17,9 @@ while [ $# -gt 0 ]; do
     --parent-fd) parent=$2; shift ;;
     --device) device=$2; shift ;;
     --max-start-epoch) max_start=$2; shift ;;
-    --threads) shift ;;
+    --threads) threads=$2; shift ;;
+    --micro-batch) micro_batch=$2; shift ;;
+    --weights) weights=$2; shift ;;
   esac
   shift
 done
@@ -30,7 +33,7 @@ echo "$mode on $device, visible [${CUDA_VISIBLE_DEVICES-unset}]" >&2
 ( while read -r _; do :; done; kill -KILL $$ ) <&"$parent" >/dev/null 2>&1 &
 
 hello() {
-  echo "{\"event\":\"hello\",\"job\":\"$job\",\"protocol\":1,\"device\":\"$device\",\"threads\":1,\"start_epoch\":$1,\"epochs\":$epochs}"
+  echo "{\"event\":\"hello\",\"job\":\"$job\",\"protocol\":1,\"device\":\"$device\",\"threads\":$threads,\"micro_batch\":$micro_batch,\"packing\":1,\"start_epoch\":$1,\"epochs\":$epochs}"
 }
 epoch() {
   echo "{\"event\":\"epoch\",\"job\":\"$job\",\"epoch\":$1,\"train_loss\":0.1,\"train_correct\":$1,\"train_total\":10000,\"test_loss\":0.30000000000000004,\"test_correct\":$1,\"test_total\":20000,\"learning_rate\":1e-8,\"seconds\":0.01}"
@@ -40,6 +43,9 @@ done_event() {
   sum=$(sha256sum "$workdir/weights.safetensors" | cut -d' ' -f1)
   size=$(wc -c < "$workdir/weights.safetensors")
   echo "{\"event\":\"done\",\"job\":\"$job\",\"weights\":{\"file\":\"weights.safetensors\",\"sha256\":\"$sum\",\"bytes\":$size},\"wall_seconds\":1.5}"
+}
+ablation() {
+  echo "{\"event\":\"head_ablation\",\"job\":\"$job\",\"version\":2,\"parameters\":{\"method\":\"zero\"},\"total\":2000,\"intact_correct\":900,\"intact_nll\":0.5,\"chance\":0.01,\"correct\":[[1,2],[3,null]],\"lost\":[[899,898],[897,null]],\"gained\":[[0,0],[0,null]],\"nll\":[[1,2],[3,null]],\"nll_standard_error\":[[0.1,0.2],[0.3,null]],\"seconds\":0.5}"
 }
 # Epochs $1 … with $2 seconds before each; keeps a checkpoint after each, and obeys SIGTERM between two.
 train() {
@@ -53,10 +59,22 @@ train() {
   done
 }
 
+# Analyses on kept weights say what they were given, and train nothing.
+if [ "$command" = analyze ]; then
+  hello "$epochs"
+  echo "analyzes [$(cat "$weights")] with $threads threads" >&2
+  case "$mode" in
+    ok) ablation ;;
+    slow) trap 'exit 75' TERM; while :; do sleep 0.05; done ;;
+  esac
+  echo "{\"event\":\"done\",\"job\":\"$job\",\"wall_seconds\":0.5}"
+  exit 0
+fi
+
 case "$mode" in
   ok)
     hello 0; train 0 0
-    echo "{\"event\":\"head_ablation\",\"job\":\"$job\",\"version\":1,\"parameters\":{\"method\":\"zero\"},\"total\":2000,\"intact_correct\":900,\"correct\":[[1,2],[3,4]],\"seconds\":0.5}"
+    ablation
     echo "{\"event\":\"something_new\",\"job\":\"$job\"}"
     done_event ;;
   plain) hello 0; train 0 0; done_event ;;

@@ -120,10 +120,11 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   context.work_dir = &work_dir;
   context.quota = &quota;
   context.reservations = &reservations;
-  context.uploader = client.get();
+  context.artifacts = client.get();
   context.clock = &clock;
   context.trainer = trainer;
   context.threads = options.slots.threads_per_slot;
+  context.micro_batch = options.micro_batch;
   context.notify = [&runner_for_notify] { runner_for_notify->Notify(); };
   PELAB_ASSIGN_OR_RETURN(std::unique_ptr<Supervisor> supervisor,
                          Supervisor::Create(context, plans));

@@ -18,24 +18,45 @@ namespace {
 
 constexpr int kTrainerParentFd = 3;
 
+std::string WeightsPath(const AttemptContext& context, const v1::Assignment& assignment) {
+  return absl::StrCat(context.work_dir->AttemptDir(assignment.attempt_id()),
+                      "/weights.safetensors");
+}
+
+// A later attempt computes as the job's first one did, whatever this host was told.
+int ThreadsOf(const AttemptContext& context, const v1::Assignment& assignment) {
+  return assignment.has_execution() ? assignment.execution().threads() : context.threads;
+}
+int MicroBatchOf(const AttemptContext& context, const v1::Assignment& assignment) {
+  return assignment.has_execution() ? assignment.execution().micro_batch() : context.micro_batch;
+}
+
 std::vector<std::string> TrainerArguments(const AttemptContext& context,
                                           const v1::Assignment& assignment, const SlotPlan& plan,
                                           const std::string& job_dir) {
-  return {context.trainer,
-          "run",
-          "--spec",
-          absl::StrCat(context.work_dir->AttemptDir(assignment.attempt_id()), "/job.json"),
-          "--workdir",
-          job_dir,
-          "--device",
-          plan.trainer_device,
-          "--threads",
-          absl::StrCat(context.threads),
-          "--parent-fd",
-          absl::StrCat(kTrainerParentFd),
-          "--resume",
-          "--max-start-epoch",
-          absl::StrCat(assignment.max_start_epoch())};
+  const bool analyses_only = assignment.has_weights();
+  std::vector<std::string> arguments = {
+      context.trainer,
+      analyses_only ? "analyze" : "run",
+      "--spec",
+      absl::StrCat(context.work_dir->AttemptDir(assignment.attempt_id()), "/job.json"),
+      "--workdir",
+      job_dir,
+      "--device",
+      plan.trainer_device,
+      "--threads",
+      absl::StrCat(ThreadsOf(context, assignment)),
+      "--parent-fd",
+      absl::StrCat(kTrainerParentFd)};
+  std::vector<std::string> more;
+  if (analyses_only) {
+    more = {"--weights", WeightsPath(context, assignment)};
+  } else {
+    more = {"--micro-batch", absl::StrCat(MicroBatchOf(context, assignment)), "--resume",
+            "--max-start-epoch", absl::StrCat(assignment.max_start_epoch())};
+  }
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
 }
 
 }  // namespace
@@ -127,7 +148,7 @@ absl::StatusOr<std::unique_ptr<TrainerProcess>> Attempt::StartTrainer(const Slot
   SpawnOptions options;
   options.argv = TrainerArguments(*context_, assignment_, plan, job_dir);
   options.env = {{"CUDA_VISIBLE_DEVICES", plan.cuda_visible_devices},
-                 {"OMP_NUM_THREADS", absl::StrCat(context_->threads)}};
+                 {"OMP_NUM_THREADS", absl::StrCat(ThreadsOf(*context_, assignment_))}};
   options.working_dir = job_dir;
   options.fds = {{context_->parent_fd, kTrainerParentFd}};
   return TrainerProcess::Start(std::move(options));
@@ -135,6 +156,16 @@ absl::StatusOr<std::unique_ptr<TrainerProcess>> Attempt::StartTrainer(const Slot
 
 v1::Finished Attempt::TrainOn(const SlotPlan& plan, const std::string& job_dir,
                               std::optional<DoneLine>* done) {
+  if (assignment_.has_weights()) {
+    if (const absl::Status fetched = FetchWeights(); !fetched.ok()) {
+      if (stop_reason() == StopReason::kNone) {
+        return Failed(v1::ERROR_KIND_IO,
+                      absl::StrCat("cannot fetch its kept weights: ", fetched.message()));
+      }
+      return TrainerTrace(assignment_)
+          .Conclude({.signaled = true, .code = 15}, stop_reason(), absl::OkStatus(), "", 0);
+    }
+  }
   const absl::Duration started_at = context_->clock->Monotonic();
   absl::StatusOr<std::unique_ptr<TrainerProcess>> process = StartTrainer(plan, job_dir);
   if (!process.ok()) {
@@ -193,6 +224,24 @@ void Attempt::RunUpload(const DoneLine& done) {
   Finish(std::move(finished));
 }
 
+absl::Status Attempt::FetchWeights() {
+  const ArtifactFile file = {WeightsPath(*context_, assignment_), assignment_.weights().sha256(),
+                             assignment_.weights().bytes(), assignment_.attempt_id(),
+                             assignment_.token()};
+  const auto stopped = [this] { return stop_reason() != StopReason::kNone; };
+  rpc::Backoff backoff(absl::Milliseconds(100), context_->retry_cap, RandomUnit);
+  while (true) {
+    absl::Status status = context_->artifacts->Get(file, stopped);
+    // RESOURCE_EXHAUSTED: too many fetch files at once.
+    const bool again = IsWorthRetrying(status) || absl::IsResourceExhausted(status);
+    if (status.ok() || stopped() || !again) return status;
+    spdlog::debug("attempt {}: cannot fetch weights yet: {}", assignment_.attempt_id(),
+                  std::string{status.message()});
+    WaitForStop(backoff.Next());
+    if (stopped()) return status;
+  }
+}
+
 bool Attempt::Upload(const DoneLine& done) {
   const absl::StatusOr<std::string> job_dir = context_->work_dir->JobDir(assignment_);
   const ArtifactFile file = {absl::StrCat(job_dir.value_or("."), "/", done.weights_file),
@@ -204,7 +253,7 @@ bool Attempt::Upload(const DoneLine& done) {
   };
   rpc::Backoff backoff(absl::Milliseconds(100), context_->retry_cap, RandomUnit);
   while (!give_up()) {
-    const absl::Status status = context_->uploader->Put(file, give_up);
+    const absl::Status status = context_->artifacts->Put(file, give_up);
     if (status.ok()) {
       v1::Event event;
       event.mutable_artifact()->set_name(

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
-#include "worker/agent/artifact_uploader.h"
+#include "worker/agent/artifact_transfer.h"
 #include "worker/agent/attempt_log.h"
 #include "worker/agent/devices.h"
 #include "worker/agent/reservations.h"
@@ -30,14 +30,15 @@ struct AttemptContext {
   const WorkDir* work_dir = nullptr;
   SpoolQuota* quota = nullptr;
   Reservations* reservations = nullptr;
-  ArtifactUploader* uploader = nullptr;
+  ArtifactTransfer* artifacts = nullptr;
   const Clock* clock = nullptr;
   std::string trainer;  // absolute path
-  int threads = 1;
-  int parent_fd = -1;  // read end of a pipe that only this daemon holds open
+  int threads = 1;      // of a job's first attempt; later ones are told
+  int micro_batch = 0;  // likewise; 0: the whole batch
+  int parent_fd = -1;   // read end of a pipe that only this daemon holds open
   std::function<void()>
       notify;  // there is something to send, or the attempt has ended; from any thread
-  absl::Duration retry_cap = absl::Seconds(5);  // between tries to upload
+  absl::Duration retry_cap = absl::Seconds(5);  // between tries to send or fetch a file
 };
 
 // Thread-safe. Its thread runs from one of the Start functions until ended(); the destructor waits
@@ -47,7 +48,7 @@ class Attempt {
   Attempt(const AttemptContext* context, v1::Assignment assignment, std::unique_ptr<Spool> spool);
   ~Attempt();
 
-  // Trains. nullopt: this worker has no such slot, which fails the attempt.
+  // Trains, or runs analyses on kept weights, as the assignment says. nullopt: this worker has no such slot, which fails the attempt.
   void StartTraining(std::optional<SlotPlan> plan);
   // Training is done and its weights are here: uploads them and finishes.
   void StartUpload(DoneLine done);
@@ -72,6 +73,9 @@ class Attempt {
   v1::Finished TrainOn(const SlotPlan& plan, const std::string& job_dir,
                        std::optional<DoneLine>* done);
   absl::Status OnLine(absl::string_view line, const std::string& job_dir, TrainerTrace* trace);
+  // Brings the kept weights into the attempt's directory; an error is for good, or the attempt is
+  // stopped.
+  absl::Status FetchWeights();
   // False: the daemon ends before the upload has; the next one goes on with it.
   bool Upload(const DoneLine& done);
   void RunUpload(const DoneLine& done);

@@ -9,7 +9,7 @@
 #include "core/rpc/address.h"
 #include "core/rpc/credentials.h"
 #include "pelab/v1/fleet.pb.h"
-#include "worker/agent/artifact_uploader.h"
+#include "worker/agent/artifact_transfer.h"
 
 namespace pelab::agent {
 
@@ -30,7 +30,7 @@ class FleetStream {
 };
 
 // Thread-safe.
-class FleetClient : public ArtifactUploader {
+class FleetClient : public ArtifactTransfer {
  public:
   // Returns within half a second; a coordinator that is away shows in the stream.
   virtual std::unique_ptr<FleetStream> OpenSession() = 0;

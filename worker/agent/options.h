@@ -17,6 +17,7 @@ struct AgentOptions {
   rpc::ClientSecurity security;
   std::string work_dir = "./pelab-worker";
   SlotOptions slots;
+  int micro_batch = 0;  // of each trainer; 0: the whole batch
   std::string trainer;  // "": the sibling, then PATH
   std::uint64_t spool_quota_bytes = std::uint64_t{1} << 30;
   int parent_fd = -1;

@@ -1,6 +1,6 @@
 #include "worker/agent/trainer_events.h"
 
-#include <cmath>
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -96,6 +96,10 @@ FactLine ReadHello(const Members& members, const Json& object) {
   v1::Started* started = line.event.mutable_started();
   started->set_start_epoch(members.Int32("start_epoch"));
   started->set_epochs(members.Int32("epochs", 1));
+  v1::Execution* execution = started->mutable_execution();
+  execution->set_threads(members.Int32("threads", 1));
+  execution->set_micro_batch(members.Int32("micro_batch"));
+  execution->set_packing(members.Int32("packing", 1));
   Json environment = object;
   environment.erase("event");
   environment.erase("job");
@@ -127,6 +131,83 @@ std::string ParametersJson(const Members& members) {
   return parameters.dump();
 }
 
+// The five layers x heads arrays of a head ablation. The first that is read says which shape they
+// have and which entries do not exist (null); the others must agree.
+class MatrixReader {
+ public:
+  MatrixReader(const Members& members, v1::HeadAblation* ablation)
+      : members_(members), ablation_(ablation) {}
+
+  void ReadCounts(const char* name, std::int64_t most,
+                  google::protobuf::RepeatedField<std::int64_t>* counts) {
+    ForEachEntry(name, [&](const Json* entry) {
+      if (entry == nullptr) return counts->Add(0);
+      if (!entry->is_number_integer() || entry->get<std::int64_t>() < 0 ||
+          entry->get<std::int64_t>() > most) {
+        members_.Throw(name, *entry, absl::StrCat("integers from 0 to ", most));
+      }
+      counts->Add(entry->get<std::int64_t>());
+    });
+  }
+  void ReadReals(const char* name, google::protobuf::RepeatedField<double>* numbers) {
+    ForEachEntry(name, [&](const Json* entry) {
+      if (entry == nullptr) return numbers->Add(0);
+      if (!entry->is_number() || entry->get<double>() < 0) {
+        members_.Throw(name, *entry, "numbers from 0 on");
+      }
+      numbers->Add(entry->get<double>());
+    });
+  }
+
+ private:
+  template <typename Add>
+  void ForEachEntry(const char* name, const Add& add) {
+    const Json& rows = members_.At(name);
+    const std::size_t heads =
+        rows.is_array() && !rows.empty() && rows[0].is_array() ? rows[0].size() : 0;
+    if (heads == 0) members_.Throw(name, rows, "a layers x heads array of arrays");
+    const bool first = ablation_->layers() == 0;
+    if (first) {
+      ablation_->set_layers(static_cast<int>(rows.size()));
+      ablation_->set_heads(static_cast<int>(heads));
+    }
+    if (rows.size() != static_cast<std::size_t>(ablation_->layers())) {
+      members_.Throw(name, rows, absl::StrCat(ablation_->layers(), " layers, as in \"correct\""));
+    }
+    int index = 0;
+    for (const Json& row : rows) {
+      if (!row.is_array() || row.size() != static_cast<std::size_t>(ablation_->heads())) {
+        members_.Throw(name, row, absl::StrCat(ablation_->heads(), " entries a layer"));
+      }
+      for (const Json& entry : row) {
+        if (first) ablation_->add_missing(entry.is_null());
+        if (entry.is_null() != ablation_->missing(index++)) {
+          members_.Throw(name, row, "null exactly where \"correct\" has it");
+        }
+        add(entry.is_null() ? nullptr : &entry);
+      }
+    }
+  }
+
+  const Members& members_;
+  v1::HeadAblation* const ablation_;
+};
+
+// Every example is right or wrong, intact and ablated: the counts of those that changed sides
+// follow.
+void CheckPairs(const v1::HeadAblation& ablation) {
+  for (int i = 0; i < ablation.correct_size(); ++i) {
+    if (ablation.missing(i)) continue;
+    if (ablation.intact_correct() - ablation.correct(i) == ablation.lost(i) - ablation.gained(i)) {
+      continue;
+    }
+    throw BadLine(absl::StrCat("event head_ablation: layer ", i / ablation.heads(), " head ",
+                               i % ablation.heads(), " has ", ablation.correct(i), " correct of ",
+                               ablation.intact_correct(), " intact, but ", ablation.lost(i),
+                               " lost and ", ablation.gained(i), " gained"));
+  }
+}
+
 FactLine ReadHeadAblation(const Members& members) {
   FactLine line;
   v1::HeadAblation* ablation = line.event.mutable_head_ablation();
@@ -134,24 +215,25 @@ FactLine ReadHeadAblation(const Members& members) {
   ablation->set_parameters_json(ParametersJson(members));
   ablation->set_total(members.Int("total", 1));
   ablation->set_intact_correct(members.Int("intact_correct", 0, ablation->total()));
-  ablation->set_seconds(members.Has("seconds") ? members.Real("seconds") : 0);
-  const Json& rows = members.At("correct");
-  const std::size_t heads =
-      rows.is_array() && !rows.empty() && rows[0].is_array() ? rows[0].size() : 0;
-  if (heads == 0) members.Throw("correct", rows, "layers x heads array of arrays of integers");
-  for (const Json& row : rows) {
-    if (!row.is_array() || row.size() != heads)
-      members.Throw("correct", row, absl::StrCat(heads, " counts a layer"));
-    for (const Json& count : row) {
-      if (!count.is_number_integer() || count.get<std::int64_t>() < 0 ||
-          count.get<std::int64_t>() > ablation->total()) {
-        members.Throw("correct", count, absl::StrCat("integers from 0 to ", ablation->total()));
-      }
-      ablation->add_correct(count.get<std::int64_t>());
-    }
+  ablation->set_intact_nll(members.Real("intact_nll"));
+  if (ablation->intact_nll() < 0) {
+    members.Throw("intact_nll", members.At("intact_nll"), "a number from 0 on");
   }
-  ablation->set_layers(static_cast<int>(rows.size()));
-  ablation->set_heads(static_cast<int>(heads));
+  ablation->set_chance(members.Real("chance"));
+  if (!(ablation->chance() > 0 && ablation->chance() <= 1)) {
+    members.Throw("chance", members.At("chance"), "a number above 0 and at most 1");
+  }
+  ablation->set_seconds(members.Real("seconds"));
+  MatrixReader reader(members, ablation);
+  reader.ReadCounts("correct", ablation->total(), ablation->mutable_correct());
+  reader.ReadCounts("lost", ablation->intact_correct(), ablation->mutable_lost());
+  reader.ReadCounts("gained", ablation->total() - ablation->intact_correct(),
+                    ablation->mutable_gained());
+  reader.ReadReals("nll", ablation->mutable_nll());
+  reader.ReadReals("nll_standard_error", ablation->mutable_nll_standard_error());
+  CheckPairs(*ablation);
+  const auto& missing = ablation->missing();
+  if (std::find(missing.begin(), missing.end(), true) == missing.end()) ablation->clear_missing();
   return line;
 }
 
@@ -167,6 +249,7 @@ FactLine ReadAnalysis(const Members& members, const std::string& directory) {
   result->set_version(members.Int32("version", 1));
   result->set_parameters_json(ParametersJson(members));
   result->set_result_json(*text);
+  if (members.Has("seconds")) result->set_seconds(members.Real("seconds"));
   return line;
 }
 

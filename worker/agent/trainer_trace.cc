@@ -47,20 +47,43 @@ v1::Finished InterruptedByDaemon() {
 }
 
 TrainerTrace::TrainerTrace(const v1::Assignment& assignment)
-    : max_start_epoch_(assignment.max_start_epoch()) {
+    : max_start_epoch_(assignment.max_start_epoch()),
+      analyses_only_(assignment.has_weights()),
+      execution_(assignment.has_execution() ? std::optional(assignment.execution())
+                                            : std::nullopt) {
   for (const v1::Analysis& analysis : assignment.analyses())
     missing_analyses_.insert(analysis.name());
+}
+
+absl::Status TrainerTrace::CheckStart(const v1::Started& started) const {
+  if (started_) return absl::InvalidArgumentError("the trainer said hello twice");
+  if (started.start_epoch() > max_start_epoch_ || started.start_epoch() > started.epochs()) {
+    return absl::InvalidArgumentError(absl::StrCat("the trainer starts at epoch ",
+                                                   started.start_epoch(), " of ", started.epochs(),
+                                                   "; allowed: at most ", max_start_epoch_));
+  }
+  if (analyses_only_) {
+    if (started.start_epoch() == started.epochs()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("the trainer starts at epoch ",
+                                                   started.start_epoch(), " of ", started.epochs(),
+                                                   ", but was asked for analyses only"));
+  }
+  const v1::Execution& now = started.execution();
+  if (!execution_ ||
+      (now.threads() == execution_->threads() && now.micro_batch() == execution_->micro_batch() &&
+       now.packing() == execution_->packing())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the trainer computes with ", now.threads(), " threads, micro-batches of ", now.micro_batch(),
+      " and packing ", now.packing(), "; the job began with ", execution_->threads(), ", ",
+      execution_->micro_batch(), " and ", execution_->packing()));
 }
 
 absl::Status TrainerTrace::AcceptFact(const v1::Event& event) {
   if (event.has_started()) {
     const v1::Started& started = event.started();
-    if (started_) return absl::InvalidArgumentError("the trainer said hello twice");
-    if (started.start_epoch() > max_start_epoch_ || started.start_epoch() > started.epochs()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the trainer starts at epoch ", started.start_epoch(), " of ",
-                       started.epochs(), "; allowed: at most ", max_start_epoch_));
-    }
+    PELAB_RETURN_IF_ERROR(CheckStart(started));
     started_ = true;
     next_epoch_ = started.start_epoch();
     epochs_ = started.epochs();

@@ -48,7 +48,11 @@ class TrainerTrace {
   absl::Status AcceptFact(const v1::Event& event);
   absl::Status AcceptDone() const;
 
+  absl::Status CheckStart(const v1::Started& started) const;
+
   const int max_start_epoch_;
+  const bool analyses_only_;
+  const std::optional<v1::Execution> execution_;
   std::multiset<std::string> missing_analyses_;
   bool started_ = false;
   int next_epoch_ = 0;

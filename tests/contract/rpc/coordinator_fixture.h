@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
+#include "core/base/sha256.h"
 #include "core/rpc/address.h"
 #include "pelab/v1/fleet.grpc.pb.h"
 #include "pelab/v1/results.grpc.pb.h"
@@ -42,7 +43,7 @@ inline std::string Document(const std::string& name, const std::string& seeds = 
 class FakeWorker {
  public:
   FakeWorker(const std::shared_ptr<grpc::Channel>& channel, std::string id, int slots,
-             std::vector<v1::HeldAttempt> held = {})
+             std::vector<v1::HeldAttempt> held = {}, const std::string& capabilities = "")
       : id_(std::move(id)), stub_(v1::Fleet::NewStub(channel)), stream_(stub_->Session(&context_)) {
     v1::WorkerMessage message;
     v1::Hello* hello = message.mutable_hello();
@@ -50,6 +51,7 @@ class FakeWorker {
     hello->set_worker_id(id_);
     hello->set_host("test-host");
     hello->set_version("1");
+    hello->set_capabilities_json(capabilities);
     for (int i = 0; i < slots; ++i) {
       v1::Slot* slot = hello->add_slots();
       slot->set_slot(i);
@@ -183,8 +185,10 @@ class Script {
  public:
   explicit Script(v1::Assignment assignment) : assignment_(std::move(assignment)) {}
 
-  v1::Event Started(int start_epoch, int epochs) {
+  v1::Event Started(int start_epoch, int epochs, int threads = 1) {
     v1::Event event = Next();
+    event.mutable_started()->mutable_execution()->set_threads(threads);
+    event.mutable_started()->mutable_execution()->set_packing(1);
     event.mutable_started()->set_start_epoch(start_epoch);
     event.mutable_started()->set_epochs(epochs);
     event.mutable_started()->set_environment_json("{}");
@@ -205,16 +209,40 @@ class Script {
     e->set_seconds(0.1);
     return event;
   }
-  v1::Event Ablation() {
+  v1::Event Artifact(const std::string& sha256, std::uint64_t bytes) {
+    v1::Event event = Next();
+    event.mutable_artifact()->set_name("weights.safetensors");
+    event.mutable_artifact()->set_sha256(sha256);
+    event.mutable_artifact()->set_bytes(bytes);
+    return event;
+  }
+  v1::Event Analysis(int index, const std::string& result_json) {
+    v1::Event event = Next();
+    const v1::Analysis& asked = assignment_.analyses(index);
+    event.mutable_analysis()->set_name(asked.name());
+    event.mutable_analysis()->set_version(asked.version());
+    event.mutable_analysis()->set_parameters_json(asked.parameters_json());
+    event.mutable_analysis()->set_result_json(result_json);
+    return event;
+  }
+  v1::Event Ablation(int index = 0) {
     v1::Event event = Next();
     v1::HeadAblation* matrix = event.mutable_head_ablation();
-    matrix->set_version(assignment_.analyses(0).version());
-    matrix->set_parameters_json(assignment_.analyses(0).parameters_json());
+    matrix->set_version(assignment_.analyses(index).version());
+    matrix->set_parameters_json(assignment_.analyses(index).parameters_json());
     matrix->set_layers(2);
     matrix->set_heads(2);
     matrix->set_total(97);
     matrix->set_intact_correct(42);
-    for (const int correct : {10, 20, 30, 42}) matrix->add_correct(correct);
+    matrix->set_intact_nll(1.25);
+    matrix->set_chance(1.0 / 70);
+    for (const int correct : {10, 20, 30, 42}) {
+      matrix->add_correct(correct);
+      matrix->add_gained(1);
+      matrix->add_lost(42 - correct + 1);
+      matrix->add_nll(2 - correct / 100.0);
+      matrix->add_nll_standard_error(0.01);
+    }
     matrix->set_seconds(0.5);
     return event;
   }
@@ -304,6 +332,22 @@ class CoordinatorTest : public testing::Test {
     const grpc::Status status = sweeps_->Submit(Context().get(), request, &response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
+  }
+  // Puts `data` where weights are kept; answers its SHA-256.
+  std::string Put(const std::string& data) {
+    v1::PutArtifactResponse response;
+    const auto context = Context();
+    const auto writer = fleet_->PutArtifact(context.get(), &response);
+    v1::PutArtifactRequest request;
+    const std::string sha256 = Sha256Hex(data);
+    request.mutable_header()->set_sha256(sha256);
+    request.mutable_header()->set_bytes(data.size());
+    writer->Write(request);
+    request.set_chunk(data);
+    writer->Write(request);
+    writer->WritesDone();
+    EXPECT_TRUE(writer->Finish().ok());
+    return sha256;
   }
   v1::Sweep GetSweep(const std::string& sweep) {
     v1::GetSweepRequest request;

@@ -277,12 +277,45 @@ TEST_F(CoordinatorTest, FilesArriveWholeOrNotAtAll) {
   v1::GetArtifactRequest request;
   request.set_sha256(sha);
   const auto context = Context();
-  const auto reader = fleet_->GetArtifact(context.get(), request);
+  const auto reader = results_->GetArtifact(context.get(), request);
   std::string got;
   v1::ArtifactChunk chunk;
-  while (reader->Read(&chunk)) got += chunk.data();
+  std::vector<std::uint64_t> totals;
+  while (reader->Read(&chunk)) {
+    got += chunk.data();
+    totals.push_back(chunk.total_bytes());
+  }
   EXPECT_TRUE(reader->Finish().ok());
   EXPECT_EQ(got, data);
+  EXPECT_THAT(totals, testing::ElementsAre(data.size(), 0, 0));
+  const auto code = [&](const std::string& hash) {
+    v1::GetArtifactRequest other;
+    other.set_sha256(hash);
+    const auto own = Context();
+    const auto answer = results_->GetArtifact(own.get(), other);
+    EXPECT_FALSE(answer->Read(&chunk));
+    return answer->Finish().error_code();
+  };
+  EXPECT_EQ(code(std::string(64, 'b')), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(code("../../etc/passwd"), grpc::StatusCode::INVALID_ARGUMENT);
+  // An empty file is a chunk without data.
+  response.Clear();
+  {
+    const auto own = Context();
+    const auto writer = fleet_->PutArtifact(own.get(), &response);
+    v1::PutArtifactRequest empty;
+    empty.mutable_header()->set_sha256(Sha256Hex(""));
+    writer->Write(empty);
+    writer->WritesDone();
+    ASSERT_TRUE(writer->Finish().ok());
+  }
+  request.set_sha256(Sha256Hex(""));
+  const auto own = Context();
+  const auto nothing = results_->GetArtifact(own.get(), request);
+  ASSERT_TRUE(nothing->Read(&chunk));
+  EXPECT_EQ(chunk.data(), "");
+  EXPECT_FALSE(nothing->Read(&chunk));
+  EXPECT_TRUE(nothing->Finish().ok());
 }
 
 TEST_F(CoordinatorTest, LogsAreReadAndFollowed) {

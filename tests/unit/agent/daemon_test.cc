@@ -1,24 +1,5 @@
-// The real pelab-worker, with a trainer that is a script, against a coordinator in this process.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <signal.h>
-
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "core/base/file.h"
-#include "core/base/hashing.h"
-#include "core/base/process.h"
-#include "tests/support/status_matchers.h"
-#include "tests/support/temp_dir.h"
-#include "tests/unit/agent/fake_fleet.h"
+// A worker's day: training, stopping, crashes of either side.
+#include "tests/unit/agent/daemon_fixture.h"
 
 namespace pelab::agent {
 namespace {
@@ -29,63 +10,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr absl::Duration kPatience = absl::Seconds(20);
-
-class DaemonTest : public testing::Test {
- protected:
-  void StartFleet() { fleet_ = std::make_unique<FakeFleet>(dir_ / "s"); }
-
-  SpawnOptions WorkerOptions() {
-    SpawnOptions options;
-    options.argv = {PELAB_WORKER,
-                    "--server",
-                    absl::StrCat("unix:", dir_ / "s"),
-                    "--workdir",
-                    dir_ / "w",
-                    "--cpu-slots",
-                    "2",
-                    "--trainer",
-                    absl::StrCat(PELAB_SOURCE_DIR, "/tests/support/trainer_double.sh"),
-                    "--log-level",
-                    "debug"};
-    return options;
-  }
-  void StartWorker() {
-    auto worker = Process::Spawn(WorkerOptions());
-    ASSERT_THAT(worker, IsOk());
-    worker_.emplace(*std::move(worker));
-  }
-  void StartBoth() {
-    StartFleet();
-    StartWorker();
-    ASSERT_TRUE(fleet_->Await([&] { return fleet_->connected(); }));
-  }
-  void AwaitEpochs(std::int64_t attempt_id, std::size_t count) {
-    ASSERT_TRUE(
-        fleet_->Await([&] { return fleet_->Stored().at(attempt_id).epochs().size() >= count; }));
-  }
-  // The pid of the trainer of a job, as it wrote it into its directory.
-  int TrainerPid(const v1::Assignment& assignment) {
-    int pid = 0;
-    std::ifstream(JobDir(assignment) + "/pid") >> pid;
-    return pid;
-  }
-  std::string JobDir(const v1::Assignment& assignment) {
-    return absl::StrCat(dir_ / "w", "/jobs/", assignment.key(), ".", assignment.job_id());
-  }
-  static bool Alive(int pid) {
-    std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
-    std::string text;
-    if (!std::getline(stat, text)) return false;
-    return text.find(") Z") == std::string::npos;
-  }
-  bool AttemptsEmpty() { return std::filesystem::is_empty(dir_ / "w/attempts"); }
-
-  TempDir dir_;
-  std::unique_ptr<FakeFleet> fleet_;
-  std::optional<Process> worker_;
-};
 
 std::vector<int> UpTo(int epochs) {
   std::vector<int> all;
@@ -117,7 +41,9 @@ TEST_F(DaemonTest, TrainsAJobAndShipsEverything) {
   EXPECT_EQ(stored.events[3].epoch().test_loss(), 0.30000000000000004);
   EXPECT_EQ(stored.events[3].epoch().learning_rate(), 1e-8);
   const v1::HeadAblation& ablation = stored.events[4].head_ablation();
-  EXPECT_THAT(ablation.correct(), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(ablation.correct(), ElementsAre(1, 2, 3, 0));
+  EXPECT_THAT(ablation.missing(), ElementsAre(false, false, false, true));
+  EXPECT_EQ(stored.events[0].started().execution().packing(), 1);
   EXPECT_EQ(ablation.parameters_json(), "{\"method\":\"zero\"}");
   EXPECT_EQ(stored.events[5].artifact().name(), "weights.safetensors");
   EXPECT_EQ(fleet_->Artifacts().at(stored.events[5].artifact().sha256()), "weights of job 1007");
@@ -383,6 +309,37 @@ TEST_F(DaemonTest, KeepsWeightsThatTheCoordinatorHasNoRoomFor) {
   EXPECT_EQ(ReadFile(kept, 1000).value_or(""), "weights of job 1001");
   EXPECT_THAT(fleet_->Stored().at(1).log,
               AllOf(HasSubstr("as the test wants it"), HasSubstr("weights.safetensors")));
+}
+
+TEST_F(DaemonTest, LaterAttemptsAreStartedAsTheFirst) {
+  StartFleet();
+  SpawnOptions options = WorkerOptions();
+  options.argv.insert(options.argv.end(), {"--threads-per-slot", "2", "--micro-batch", "64"});
+  worker_.emplace(*Process::Spawn(options));
+  ASSERT_TRUE(fleet_->Await([&] { return fleet_->connected(); }));
+  fleet_->Assign(MakeAssignment(1, "plain"));
+  ASSERT_TRUE(fleet_->AwaitFinished(1).has_value());
+  const v1::Execution first = fleet_->Stored().at(1).events[0].started().execution();
+  EXPECT_EQ(first.threads(), 2);
+  EXPECT_EQ(first.micro_batch(), 64);
+  v1::Assignment told = MakeAssignment(2, "plain");
+  told.mutable_execution()->set_threads(1);
+  told.mutable_execution()->set_micro_batch(16);
+  told.mutable_execution()->set_packing(1);
+  fleet_->Assign(told);
+  EXPECT_EQ(fleet_->AwaitFinished(2)->outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
+  const v1::Execution second = fleet_->Stored().at(2).events[0].started().execution();
+  EXPECT_EQ(second.threads(), 1);
+  EXPECT_EQ(second.micro_batch(), 16);
+  // A trainer that lays batches out otherwise cannot go on with this job.
+  told = MakeAssignment(3, "plain");
+  told.mutable_execution()->set_threads(1);
+  told.mutable_execution()->set_packing(2);
+  fleet_->Assign(told);
+  const auto refused = fleet_->AwaitFinished(3);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->outcome(), v1::ATTEMPT_OUTCOME_FAILED);
+  EXPECT_THAT(refused->error(), HasSubstr("packing 1; the job began with 1, 0 and 2"));
 }
 
 TEST_F(DaemonTest, HoldsTrainingBackOnlyWhileTheSpoolIsFull) {

@@ -11,6 +11,7 @@
 #include "core/base/hashing.h"
 #include "core/rpc/credentials.h"
 #include "pelab/v1/fleet.grpc.pb.h"
+#include "pelab/v1/results.grpc.pb.h"
 
 namespace pelab::agent {
 
@@ -30,6 +31,37 @@ std::vector<int> StoredAttempt::epochs() const {
 }
 
 struct FakeFleet::Impl final : public v1::Fleet::Service {
+  struct Files final : public v1::Results::Service {
+    explicit Files(Impl& impl) : fleet(impl) {}
+    grpc::Status GetArtifact(grpc::ServerContext*, const v1::GetArtifactRequest* request,
+                             grpc::ServerWriter<v1::ArtifactChunk>* writer) override {
+      return fleet.SendArtifact(request->sha256(), writer);
+    }
+    Impl& fleet;
+  };
+
+  // In two chunks.
+  grpc::Status SendArtifact(const std::string& sha256,
+                            grpc::ServerWriter<v1::ArtifactChunk>* writer) {
+    std::string data;
+    {
+      std::lock_guard lock(mutex);
+      ++downloads;
+      if (artifact_error.has_value()) {
+        return {static_cast<grpc::StatusCode>(*artifact_error), "as the test wants it"};
+      }
+      const auto found = artifacts.find(sha256);
+      if (found == artifacts.end()) return {grpc::StatusCode::NOT_FOUND, "no such file"};
+      data = instead.value_or(found->second);
+    }
+    v1::ArtifactChunk chunk;
+    chunk.set_data(data.substr(0, data.size() / 2));
+    writer->Write(chunk);
+    chunk.set_data(data.substr(data.size() / 2));
+    writer->Write(chunk);
+    return grpc::Status::OK;
+  }
+
   grpc::Status Session(grpc::ServerContext* context, SessionStream* stream) override {
     v1::WorkerMessage message;
     if (!stream->Read(&message) || !message.has_hello()) {
@@ -138,6 +170,9 @@ struct FakeFleet::Impl final : public v1::Fleet::Service {
   bool acknowledging = true;
   bool answering = true;
   std::optional<int> artifact_error;
+  std::optional<std::string> instead;
+  int downloads = 0;
+  Files files{*this};
   std::map<std::int64_t, StoredAttempt> stored;
   std::vector<v1::Hello> hellos;
   std::vector<v1::HeldAttempt> last_held;
@@ -154,6 +189,7 @@ FakeFleet::FakeFleet(const std::string& socket_path) : impl_(std::make_unique<Im
   rpc::ConfigureServer(builder);
   builder.AddListeningPort("unix:" + socket_path, grpc::InsecureServerCredentials());
   builder.RegisterService(impl_.get());
+  builder.RegisterService(&impl_->files);
   impl_->server = builder.BuildAndStart();
 }
 
@@ -182,6 +218,23 @@ void FakeFleet::SetAnsweringHeartbeats(bool on) {
 void FakeFleet::SetArtifactError(std::optional<int> code) {
   std::lock_guard lock(impl_->mutex);
   impl_->artifact_error = code;
+}
+
+std::string FakeFleet::KeepArtifact(const std::string& data) {
+  std::lock_guard lock(impl_->mutex);
+  const std::string sha256 = Sha256Hex(data);
+  impl_->artifacts[sha256] = data;
+  return sha256;
+}
+
+void FakeFleet::SendInstead(const std::string& data) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->instead = data;
+}
+
+int FakeFleet::Downloads() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->downloads;
 }
 
 void FakeFleet::Assign(const v1::Assignment& assignment) {
@@ -290,7 +343,7 @@ v1::Assignment MakeAssignment(std::int64_t attempt_id, const std::string& mode, 
   if (mode == "ok") {
     v1::Analysis* analysis = assignment.add_analyses();
     analysis->set_name("head_ablation");
-    analysis->set_version(1);
+    analysis->set_version(2);
     analysis->set_parameters_json("{\"method\":\"zero\"}");
   }
   return assignment;

@@ -38,8 +38,14 @@ class FakeFleet {
   // While false, events are stored but not acknowledged.
   void SetAcknowledging(bool on);
   void SetAnsweringHeartbeats(bool on);
-  // What PutArtifact answers instead of storing: a gRPC code; nullopt: it stores.
+  // What PutArtifact and GetArtifact answer instead of storing or sending: a gRPC code; nullopt:
+  // they do it.
   void SetArtifactError(std::optional<int> code);
+  // Puts a file there for GetArtifact; answers its SHA-256.
+  std::string KeepArtifact(const std::string& data);
+  // GetArtifact sends this in place of what is asked for.
+  void SendInstead(const std::string& data);
+  int Downloads() const;  // calls of GetArtifact
 
   // Stores the assignment and sends it on the live stream.
   void Assign(const v1::Assignment& assignment);

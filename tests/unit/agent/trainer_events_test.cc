@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "worker/agent/line_splitter.h"
@@ -13,6 +15,7 @@
 namespace pelab::agent {
 namespace {
 
+using Json = nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -28,14 +31,27 @@ std::string Complaint(const std::string& line, const std::string& directory = "/
 
 TEST(TrainerEvents, Hello) {
   const TrainerLine line = Parse(
-      R"({"event":"hello","job":"12","protocol":1,"start_epoch":3,"epochs":9,"device":"cpu","parameters":4711})");
+      R"({"event":"hello","job":"12","protocol":1,"start_epoch":3,"epochs":9,"device":"cpu","threads":2,)"
+      R"("micro_batch":64,"packing":1,"parameters":4711})");
   const v1::Started& started = std::get<FactLine>(line).event.started();
   EXPECT_EQ(started.start_epoch(), 3);
   EXPECT_EQ(started.epochs(), 9);
+  EXPECT_EQ(started.execution().threads(), 2);
+  EXPECT_EQ(started.execution().micro_batch(), 64);
+  EXPECT_EQ(started.execution().packing(), 1);
+  EXPECT_THAT(started.environment_json(), HasSubstr("\"micro_batch\":64"));
   EXPECT_THAT(started.environment_json(), HasSubstr("\"parameters\":4711"));
   EXPECT_THAT(started.environment_json(), Not(HasSubstr("\"job\"")));
   EXPECT_THAT(Complaint(R"({"event":"hello","job":"12","protocol":2,"start_epoch":0,"epochs":9})"),
               HasSubstr("speaks protocol 2; this worker speaks 1"));
+  const std::string start =
+      R"({"event":"hello","job":"12","protocol":1,"start_epoch":0,"epochs":9,)";
+  EXPECT_THAT(Complaint(start + R"("threads":0,"micro_batch":0,"packing":1})"),
+              HasSubstr("\"threads\" is 0"));
+  EXPECT_THAT(Complaint(start + R"("threads":1,"packing":1})"), HasSubstr("no \"micro_batch\""));
+  EXPECT_THAT(Complaint(start + R"("threads":1,"micro_batch":-1,"packing":1})"),
+              HasSubstr("\"micro_batch\" is -1"));
+  EXPECT_THAT(Complaint(start + R"("threads":1,"micro_batch":0})"), HasSubstr("no \"packing\""));
 }
 
 TEST(TrainerEvents, EpochKeepsEveryBitOfItsNumbers) {
@@ -52,16 +68,81 @@ TEST(TrainerEvents, EpochKeepsEveryBitOfItsNumbers) {
   EXPECT_EQ(epoch.seconds(), 2);
 }
 
+// 2 layers of 3 heads of which one does not exist; `wrong` replaces members.
+Json Ablation(const Json& wrong = Json::object()) {
+  Json event = Json::parse(R"({
+    "event": "head_ablation", "job": "12", "version": 2,
+    "parameters": {"split": "test", "method": "zero"}, "total": 10, "intact_correct": 9,
+    "intact_nll": 0.75, "chance": 0.1, "seconds": 0.25,
+    "correct": [[1, 2, 3], [4, 9, null]],
+    "lost": [[8, 7, 6], [6, 1, null]],
+    "gained": [[0, 0, 0], [1, 1, null]],
+    "nll": [[3.5, 3, 2.5], [2, 0.75, null]],
+    "nll_standard_error": [[0.5, 0.25, 0.125], [0.5, 0, null]]})");
+  event.update(wrong);
+  return event;
+}
+
 TEST(TrainerEvents, HeadAblation) {
-  const TrainerLine line = Parse(
-      R"({"event":"head_ablation","job":"12","version":2,"parameters":{"split":"test","method":"zero"},"total":10,)"
-      R"("intact_correct":9,"correct":[[1,2,3],[4,5,10]],"seconds":0.25})");
+  const TrainerLine line = Parse(Ablation().dump());
   const v1::HeadAblation& ablation = std::get<FactLine>(line).event.head_ablation();
   EXPECT_EQ(ablation.layers(), 2);
   EXPECT_EQ(ablation.heads(), 3);
-  EXPECT_THAT(ablation.correct(), ElementsAre(1, 2, 3, 4, 5, 10));
+  EXPECT_THAT(ablation.correct(), ElementsAre(1, 2, 3, 4, 9, 0));
+  EXPECT_THAT(ablation.lost(), ElementsAre(8, 7, 6, 6, 1, 0));
+  EXPECT_THAT(ablation.gained(), ElementsAre(0, 0, 0, 1, 1, 0));
+  EXPECT_THAT(ablation.nll(), ElementsAre(3.5, 3, 2.5, 2, 0.75, 0));
+  EXPECT_THAT(ablation.nll_standard_error(), ElementsAre(0.5, 0.25, 0.125, 0.5, 0, 0));
+  EXPECT_THAT(ablation.missing(), ElementsAre(false, false, false, false, false, true));
+  EXPECT_EQ(ablation.intact_nll(), 0.75);
+  EXPECT_EQ(ablation.chance(), 0.1);
   EXPECT_EQ(ablation.parameters_json(), R"({"method":"zero","split":"test"})");  // sorted: RFC 8785
   EXPECT_EQ(ablation.version(), 2);
+
+  Json whole = Ablation();
+  for (const char* name : {"correct", "lost", "gained", "nll", "nll_standard_error"}) {
+    whole[name][1].erase(2);
+    whole[name][0].erase(2);
+  }
+  EXPECT_EQ(std::get<FactLine>(Parse(whole.dump())).event.head_ablation().missing_size(), 0);
+}
+
+// One member replaced by JSON.
+std::string AblationComplaint(const char* member, const char* json) {
+  Json wrong = Json::object();
+  wrong[member] = Json::parse(json);
+  return Complaint(Ablation(wrong).dump());
+}
+
+TEST(TrainerEvents, HeadAblationsThatCannotBe) {
+  EXPECT_EQ(Complaint(Ablation().dump()), "nothing");
+  for (const char* name : {"intact_nll", "chance", "correct", "lost", "gained", "nll",
+                           "nll_standard_error", "total", "intact_correct", "version", "seconds"}) {
+    Json event = Ablation();
+    event.erase(name);
+    EXPECT_THAT(Complaint(event.dump()), HasSubstr(absl::StrCat("has no \"", name, "\"")));
+  }
+  EXPECT_THAT(AblationComplaint("correct", "[]"), HasSubstr("array of arrays"));
+  EXPECT_THAT(AblationComplaint("correct", "[[1,2,3],[4,9]]"), HasSubstr("3 entries a layer"));
+  EXPECT_THAT(AblationComplaint("correct", "[[1,2,11],[4,9,null]]"),
+              HasSubstr("integers from 0 to 10"));
+  EXPECT_THAT(AblationComplaint("lost", "[[8,7,6]]"), HasSubstr("2 layers, as in \"correct\""));
+  EXPECT_THAT(AblationComplaint("lost", "[[8,7,10],[6,1,null]]"),
+              HasSubstr("integers from 0 to 9"));
+  EXPECT_THAT(AblationComplaint("gained", "[[0,0,2],[1,1,null]]"),
+              HasSubstr("integers from 0 to 1"));
+  EXPECT_THAT(AblationComplaint("gained", "[[0,0,0],[1,1,0]]"),
+              HasSubstr("null exactly where \"correct\" has it"));
+  EXPECT_THAT(AblationComplaint("nll", "[[3.5,3,null],[2,0.75,null]]"),
+              HasSubstr("null exactly where \"correct\" has it"));
+  EXPECT_THAT(AblationComplaint("nll", "[[3.5,-3,2.5],[2,0.75,null]]"),
+              HasSubstr("numbers from 0 on"));
+  EXPECT_THAT(AblationComplaint("nll_standard_error", R"([[0.5,"x",0],[0,0,null]])"),
+              HasSubstr("numbers from 0 on"));
+  EXPECT_THAT(AblationComplaint("lost", "[[8,7,7],[6,1,null]]"),
+              HasSubstr("layer 0 head 2 has 3 correct of 9 intact, but 7 lost and 0 gained"));
+  EXPECT_THAT(AblationComplaint("chance", "0"), HasSubstr("above 0 and at most 1"));
+  EXPECT_THAT(AblationComplaint("intact_nll", "-1"), HasSubstr("a number from 0 on"));
 }
 
 TEST(TrainerEvents, AnalysisBringsItsFile) {
@@ -130,14 +211,6 @@ TEST(TrainerEvents, SaysWhatIsWrongWithALine) {
       HasSubstr("\"train_correct\" is 11; allowed: an integer from 0 to 10"));
   EXPECT_THAT(Complaint(R"({"event":"epoch","job":"12","epoch":18446744073709551615})"),
               HasSubstr("64 bits"));
-  EXPECT_THAT(
-      Complaint(
-          R"({"event":"head_ablation","job":"12","version":1,"parameters":{},"total":9,"intact_correct":1,"correct":[[1,2],[3]]})"),
-      HasSubstr("2 counts a layer"));
-  EXPECT_THAT(
-      Complaint(
-          R"({"event":"head_ablation","job":"12","version":1,"parameters":{},"total":9,"intact_correct":1,"correct":[]})"),
-      HasSubstr("array of arrays"));
   EXPECT_THAT(
       Complaint(
           R"({"event":"done","job":"12","wall_seconds":1,"weights":{"file":"w","sha256":"abc","bytes":1}})"),

@@ -81,6 +81,44 @@ TEST(TrainerTrace, RefusesWhatCannotFollow) {
               HasSubstr("after its last event"));
 }
 
+v1::Execution Settings(int threads, int micro_batch, int packing) {
+  v1::Execution execution;
+  execution.set_threads(threads);
+  execution.set_micro_batch(micro_batch);
+  execution.set_packing(packing);
+  return execution;
+}
+
+TEST(TrainerTrace, HoldsATrainerToTheSettingsOfTheFirstAttempt) {
+  v1::Assignment assignment = MakeAssignment(0);
+  *assignment.mutable_execution() = Settings(2, 64, 1);
+  const auto hello = [](const v1::Execution& execution) {
+    FactLine line;
+    line.event.mutable_started()->set_epochs(3);
+    *line.event.mutable_started()->mutable_execution() = execution;
+    return TrainerLine(line);
+  };
+  EXPECT_EQ(Complaint(TrainerTrace(assignment), {hello(Settings(2, 64, 1))}), "nothing");
+  EXPECT_THAT(Complaint(TrainerTrace(assignment), {hello(Settings(4, 64, 1))}),
+              HasSubstr("with 4 threads, micro-batches of 64 and packing 1; the job began with 2"));
+  EXPECT_THAT(Complaint(TrainerTrace(assignment), {hello(Settings(2, 0, 1))}),
+              HasSubstr("micro-batches of 0"));
+  EXPECT_THAT(Complaint(TrainerTrace(assignment), {hello(Settings(2, 64, 2))}),
+              HasSubstr("packing 2"));
+  EXPECT_EQ(Complaint(TrainerTrace(MakeAssignment(0)), {hello(Settings(7, 8, 9))}), "nothing")
+      << "the first attempt chooses";
+}
+
+TEST(TrainerTrace, AnAnalysisTrainsNothing) {
+  v1::Assignment assignment = MakeAssignment(3, /*ablation=*/true);
+  assignment.mutable_weights()->set_sha256("abc");
+  EXPECT_EQ(Complaint(TrainerTrace(assignment), {Hello(3, 3), Ablation(), DoneLine{}}), "nothing");
+  EXPECT_THAT(Complaint(TrainerTrace(assignment), {Hello(2, 3)}),
+              HasSubstr("starts at epoch 2 of 3, but was asked for analyses only"));
+  EXPECT_THAT(Complaint(TrainerTrace(assignment), {Hello(3, 3), DoneLine{}}),
+              HasSubstr("without analysis head_ablation"));
+}
+
 v1::Finished Conclude(std::vector<TrainerLine> lines, ExitStatus exit,
                       StopReason reason = StopReason::kNone,
                       const absl::Status& output = absl::OkStatus()) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "tests/unit/client/jobs_for_test.h"
 
 namespace pelab::client {
@@ -81,6 +83,71 @@ TEST(CellsTest, GroupByTellsWhatItMixes) {
       {"pe", "train.lr"});
   EXPECT_EQ(by_lr.cells.size(), 2u);
   EXPECT_TRUE(by_lr.mixed.empty());
+}
+
+// A job whose switches go with its protocol.
+v1::JobRow Switched(std::int64_t id, const std::string& protocol, const std::string& mask,
+                    const std::string& source, const std::string& lr = "0.001") {
+  v1::JobRow job = MakeJob(id, "rope", 0, kDone, 100);
+  job.set_protocol(protocol);
+  job.set_spec_json(
+      R"({"model":{"kv_source":")" + source + R"(","mask":")" + mask +
+      R"("},"pe":{"name":"rope"},"seed":0,"task":{"name":"distance"},"train":{"lr":)" + lr + "}}");
+  return job;
+}
+
+TEST(CellsTest, TheProtocolIsAColumnInPlaceOfItsSwitches) {
+  const CellTable table =
+      Build({Switched(1, "clean", "causal", "self"), Switched(2, "published", "none", "input")});
+  EXPECT_THAT(table.columns, ElementsAre("pe", "task", "protocol"));
+  ASSERT_EQ(table.cells.size(), 2u);
+  EXPECT_EQ(table.cells[1].Label(), "rope distance published");
+}
+
+TEST(CellsTest, AnAxisBesideTheProtocolIsAColumnToo) {
+  const CellTable table = Build({Switched(1, "clean", "causal", "self"),
+                                 Switched(2, "clean", "causal", "self", "0.003"),
+                                 Switched(3, "published", "none", "input"),
+                                 Switched(4, "published", "none", "input", "0.003")});
+  EXPECT_THAT(table.columns, ElementsAre("pe", "task", "protocol", "train.lr"));
+  EXPECT_EQ(table.cells.size(), 4u);
+}
+
+TEST(CellsTest, ACustomProtocolSaysWhichSwitchDeparts) {
+  const CellTable table =
+      Build({Switched(1, "clean", "causal", "self"), Switched(2, "published", "none", "input"),
+             Switched(3, "custom", "none", "self")});
+  EXPECT_THAT(table.columns, ElementsAre("pe", "task", "protocol", "model.mask"))
+      << "the mask is what the custom job has unlike clean";
+  EXPECT_EQ(table.cells[2].Label(), "rope distance custom none");
+  const CellTable only_custom =
+      Build({Switched(1, "custom", "none", "self"), Switched(2, "custom", "causal", "input")});
+  EXPECT_THAT(only_custom.columns, ElementsAre("pe", "task", "model.kv_source", "model.mask"));
+}
+
+TEST(CellsTest, MeansOverProtocolsSaySo) {
+  const CellTable table = Build(
+      {Switched(1, "clean", "causal", "self"), Switched(2, "published", "none", "input")}, {"pe"});
+  EXPECT_THAT(table.mixed, ElementsAre("protocol"));
+}
+
+TEST(CellsTest, AJobThatIsAnalysedAgainKeepsItsResult) {
+  v1::JobRow job = MakeJob(1, "rope", 0, v1::JOB_STATE_QUEUED, 0);
+  job.set_test_accuracy(0.75);
+  EXPECT_EQ(Build({job}).cells[0].summary.missing, 1);
+  job.set_trained(true);
+  EXPECT_EQ(Build({job}).cells[0].summary.mean, 0.75);
+  EXPECT_TRUE(Build({job}).complete());
+}
+
+TEST(CellsTest, OneSeedEach) {
+  CellTable table =
+      Build({MakeJob(1, "rope", 3, kDone, 100), MakeJob(2, "rope", 5, v1::JOB_STATE_FAILED, 0)});
+  OneSeedEach(table);
+  ASSERT_EQ(table.cells.size(), 2u);
+  EXPECT_EQ(table.cells[0].Label(), "rope distance seed 3");
+  EXPECT_TRUE(table.cells[0].summary.complete());
+  EXPECT_EQ(table.cells[1].summary.failed, 1);
 }
 
 TEST(CellsTest, UnknownNamesAreRefused) {

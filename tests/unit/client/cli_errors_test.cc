@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "client/connect.h"
 #include "client/render/json.h"
 #include "core/rpc/lock_file.h"
 #include "core/views/schema.h"
@@ -96,6 +97,10 @@ TEST_F(CliErrorsTest, Databases) {
   Expect({"results", "--db", file_.path()}, 2, "from a newer pelab");
   Expect({"run", sweep, "--db", file_.path()}, 2, "from a newer pelab");
   Expect({"db", "check", "--db", file_.path()}, 2, "from a newer pelab");
+  EXPECT_FALSE(CheckDatabaseFile(file_.path()).ok());
+  file_.Execute("PRAGMA user_version = 1");
+  Expect({"results", "--db", file_.path()}, 2, "has schema version 1");
+  EXPECT_TRUE(CheckDatabaseFile(file_.path()).ok()) << "the coordinator of run migrates it";
 }
 
 TEST_F(CliErrorsTest, UnknownSweepsJobsAndFields) {
@@ -114,6 +119,17 @@ TEST_F(CliErrorsTest, UnknownSweepsJobsAndFields) {
   Expect(with_db({"results", "--where", "pe"}), 2, "FIELD=VALUE");
   Expect(with_db({"results", "--metric", "acc"}), 2, "unknown metric \"acc\"");
   Expect(with_db({"curves", "quick", "--metric", "acc"}), 2, "unknown metric \"acc\"");
+  Expect(with_db({"ablation", "quick", "--metric", "loss"}), 2, "known: accuracy_drop");
+  Expect(with_db({"ablation", "quick", "--method", "mean"}), 2, "stored: zero");
+  Expect(with_db({"deposits", "quick", "--hygiene", "authors"}), 2, "stored: clean");
+  Expect(with_db({"analyses", "quick", "--name", "layers"}), 2, "known: head_ablation");
+  Expect(with_db({"artifacts", "1", "get", "weights"}), 2, "it has: weights.safetensors");
+  Expect(with_db({"artifacts", "1", "get"}), 2, "name the file to get");
+  Expect(with_db({"artifacts", "1", "put", "x"}), 2, "unknown action \"put\"");
+  Expect(with_db({"artifacts", "quick", "get", "weights.safetensors"}), 2, "get takes one job");
+  Expect(with_db({"artifacts", "1", "--force"}), 2, "belong to: artifacts JOB get NAME");
+  Expect(with_db({"analyze", "quick"}), 2, "--analysis");
+  Expect(with_db({"analyze", "quick", "--analysis", "heads"}), 2, "unknown analysis \"heads\"");
   Expect(with_db({"jobs", "--state", "lost"}), 2, "unknown state \"lost\"");
 }
 

@@ -1,10 +1,15 @@
 // The whole command line in one process, with what it writes kept.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "client/app.h"
+#include "core/base/sha256.h"
+#include "core/views/maintenance.h"
 #include "tests/unit/core/views/database_for_test.h"
 
 namespace pelab::client {
@@ -26,9 +31,20 @@ inline CliResult RunCli(std::vector<std::string> arguments) {
   return result;
 }
 
-// Two PEs with two seeds each, curves of two epochs, ablations of 2 x 3 heads; one job of rope
-// failed.
+// What FillForTest keeps as the weights of a job.
+inline std::string ArtifactForTest(std::int64_t job) { return "weights " + std::to_string(job); }
+
+inline std::string LayersForTest(int intact) {
+  return R"({"chance":0.1,"correct":[)" + std::to_string(intact - 60) + "," +
+         std::to_string(intact) + R"(],"gained":[0,2],"intact_correct":)" + std::to_string(intact) +
+         R"(,"intact_nll":1.5,"lost":[60,2],"nll":[2.5,1.5],"nll_standard_error":[0.1,0.01],)" +
+         R"("total":300})";
+}
+
+// Two PEs with two seeds each, curves of two epochs, ablations of 2 x 3 heads and of layers,
+// weights; one job of rope failed.
 inline void FillForTest(views::DatabaseForTest& file) {
+  file.Execute("BEGIN");  // one commit: each waits for the disk
   const auto sweep = file.AddSweep("quick");
   for (int i = 0; i < 4; ++i) {
     const std::string pe = i < 2 ? "nope" : "rope";
@@ -54,7 +70,15 @@ inline void FillForTest(views::DatabaseForTest& file) {
     file.AddEpoch(attempt, 1, 101 + 7 * i);
     file.Summarise(job, 2, 101 + 7 * i, 101 + 7 * i, 300);
     file.AddHeadAblation(job, attempt, 2, 3, 101 + 7 * i, 300);
+    file.AddAnalysis(job, attempt, "layer_ablation", LayersForTest(101 + 7 * i));
+    const std::string content = ArtifactForTest(job);
+    file.AddArtifact(attempt, "weights.safetensors", Sha256Hex(content),
+                     static_cast<std::int64_t>(content.size()));
+    const std::string path = views::ArtifactPath(file.path(), Sha256Hex(content));
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path) << content;
   }
+  file.Execute("COMMIT");
 }
 
 }  // namespace pelab::client

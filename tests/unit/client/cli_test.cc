@@ -94,6 +94,70 @@ TEST_F(CliTest, CurvesAndAblationsAreWhole) {
               HasSubstr("job_id,method,hygiene,split"));
 }
 
+TEST_F(CliTest, AblationShowsOnlyWhatExceedsItsError) {
+  const CliResult drops = Run({"ablation", "1"});
+  EXPECT_THAT(drops.out, HasSubstr("layer 0     0      0      0\n")) << "0, 1 and 2 of 300";
+  EXPECT_THAT(drops.out, HasSubstr("0: at most 3 standard errors"));
+  EXPECT_THAT(Run({"ablation", "1", "--metric", "nll_drop"}).out,
+              HasSubstr("layer 1   0.100  0.110  0.120\n"));
+  EXPECT_THAT(Run({"ablation", "1", "--metric", "normalised_drop"}).out,
+              HasSubstr("in percent of what is above chance"));
+  const Json head = RunJson({"ablation", "1", "--method", "zero"})["head_ablation"][4];
+  EXPECT_EQ(head["drop_counts"], true);
+  EXPECT_EQ(head["lost"], 11);
+  EXPECT_LT(head["drop_interval"][0].get<double>(), 11.0 / 300);
+}
+
+TEST_F(CliTest, DepositsAreAggregated) {
+  const Json json = RunJson({"deposits", "quick"});
+  ASSERT_EQ(json["groups"].size(), 2u);
+  EXPECT_EQ(json["groups"][0]["n"], 2);
+  EXPECT_DOUBLE_EQ(json["groups"][0]["max_drop"]["mean"].get<double>(), 12.0 / 300);
+  EXPECT_EQ(json["groups"][0]["top_layer"], 1);
+  EXPECT_EQ(json["groups"][0]["deposit_seeds"], 0);
+  EXPECT_EQ(json["groups"][1]["failed"], 1);
+  EXPECT_EQ(json["deposits"].size(), 9u) << "three matrices of two layers";
+  EXPECT_THAT(
+      Run({"deposits", "quick"}).out,
+      HasSubstr("nope  distance   4.0±0.0  0.36±0.00  0.52±0.00     3.0±0.0      0/2  layer "
+                "1 (2/2)   2\n"));
+  EXPECT_THAT(Run({"deposits", "1"}).out, HasSubstr("layer 1 head 2"));
+  EXPECT_THAT(Run({"deposits", "quick", "--seeds", "--output", "csv"}).out,
+              HasSubstr("job_id,method,hygiene,split,target,layer,max_drop"));
+  EXPECT_THAT(Run({"deposits", "quick", "--output", "csv"}).out, HasSubstr("max_drop_mean"));
+  EXPECT_THAT(Run({"deposits", "4"}).out, HasSubstr("job 4 has no deposit indices yet"));
+}
+
+TEST_F(CliTest, AnalysesAreListedAndShown) {
+  EXPECT_THAT(Run({"analyses", "quick"}).out,
+              HasSubstr("head_ablation: zero ablation, test data, clean hygiene\n"));
+  EXPECT_THAT(Run({"analyses", "1", "--name", "layer_ablation"}).out,
+              HasSubstr("0               20.0±4.5"));
+  EXPECT_THAT(Run({"analyses", "1", "--name", "cumulative_ablation"}).out,
+              HasSubstr("job 1 has no cumulative_ablation yet"));
+  const Json json = RunJson({"analyses", "1"});
+  ASSERT_EQ(json["analyses"].size(), 2u);
+  EXPECT_EQ(json["analyses"][1]["result"]["lost"][0], 60);
+  EXPECT_EQ(json["analyses"][1]["intact_correct"], 101);
+}
+
+TEST_F(CliTest, ArtifactsAreListedAndWritten) {
+  EXPECT_EQ(RunJson({"artifacts", "quick"})["artifacts"].size(), 3u);
+  const std::string out = file_.directory() + "/got";
+  const std::vector<std::string> get = {"artifacts",           "1",     "get",
+                                        "weights.safetensors", "--out", out};
+  EXPECT_THAT(Run(get).out, HasSubstr(out + ": 9 bytes, sha256 "));
+  EXPECT_EQ(std::filesystem::file_size(out), 9u);
+  EXPECT_THAT(Run({"artifacts", "4"}).out, HasSubstr("job 4 has no stored files"));
+}
+
+TEST_F(CliTest, AJobThatIsAnalysedAgainKeepsItsResult) {
+  file_.Execute("UPDATE jobs SET state = 'running' WHERE job_id = 1");
+  EXPECT_EQ(RunJson({"results", "quick"})["groups"][0]["n"], 2);
+  EXPECT_THAT(Run({"jobs", "quick"}).out, HasSubstr("running (analysis)"));
+  EXPECT_THAT(Run({"status", "quick"}).out, HasSubstr("analysing"));
+}
+
 TEST_F(CliTest, DataNeverReachTheTerminalRaw) {
   const CliResult jobs = Run({"jobs", "quick", "--state", "failed"});
   EXPECT_THAT(jobs.out, HasSubstr("oom\\x1b[31m"));
@@ -158,8 +222,9 @@ TEST_F(CliTest, DryRunAsksTheFile) {
 }
 
 TEST(CliHelpTest, EveryCommandHasExamplesAndVersion) {
-  for (const char* command : {"run", "submit", "status", "jobs", "logs", "cancel", "results",
-                              "curves", "ablation", "catalog", "workers", "db", "completion"}) {
+  for (const char* command :
+       {"run", "submit", "status", "jobs", "logs", "cancel", "results", "curves", "ablation",
+        "deposits", "analyses", "analyze", "artifacts", "catalog", "workers", "db", "completion"}) {
     ::testing::internal::CaptureStdout();
     const CliResult result = RunCli({command, "--help"});
     const std::string help = ::testing::internal::GetCapturedStdout();

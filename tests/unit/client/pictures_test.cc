@@ -28,18 +28,6 @@ v1::CurveRow Epoch(std::int64_t job, int epoch, double accuracy) {
   return row;
 }
 
-v1::HeadAblationRow Head(std::int64_t job, int layer, int head, double drop) {
-  v1::HeadAblationRow row;
-  row.set_job_id(job);
-  row.set_method("zero");
-  row.set_hygiene("clean");
-  row.set_split("test");
-  row.set_layer(layer);
-  row.set_head(head);
-  row.set_accuracy_drop(drop);
-  return row;
-}
-
 TEST(CellTableTextTest, GoldenWithAnIncompleteCell) {
   const CellTable table = Cells({MakeJob(1, "nope", 0, v1::JOB_STATE_SUCCEEDED, 300),
                                  MakeJob(2, "nope", 1, v1::JOB_STATE_SUCCEEDED, 400),
@@ -70,28 +58,6 @@ TEST(MeanCurvesTest, GoesAsFarAsEverySeedThatHasBegun) {
   EXPECT_DOUBLE_EQ(series[0].points[0].second, 0.3);
   EXPECT_DOUBLE_EQ(series[0].points[1].second, 0.45);
   EXPECT_DOUBLE_EQ(MeanCurves(table, {Epoch(1, 0, 0.2)}, "train_loss")[0].points[0].second, -0.2);
-}
-
-TEST(MeanAblationsTest, MeanOverSeedsAndStrongestHead) {
-  const CellTable table = Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1),
-                                 MakeJob(2, "rope", 1, v1::JOB_STATE_SUCCEEDED, 1)});
-  const auto maps = MeanAblations(
-      table, {Head(1, 0, 0, 0.1), Head(1, 0, 1, 0.3), Head(2, 0, 0, 0.2), Head(2, 0, 1, 0.5)});
-  ASSERT_EQ(maps.size(), 1u);
-  EXPECT_EQ(maps[0].map.layers, 1);
-  EXPECT_EQ(maps[0].map.heads, 2);
-  EXPECT_DOUBLE_EQ(maps[0].map.values[0], 0.15);
-  EXPECT_DOUBLE_EQ(maps[0].map.values[1], 0.4);
-  EXPECT_DOUBLE_EQ(maps[0].strongest, 0.4);
-  EXPECT_THAT(maps[0].map.title, HasSubstr("rope distance"));
-  EXPECT_THAT(maps[0].map.title, HasSubstr("mean of 2 seeds"));
-  EXPECT_TRUE(MeanAblations(table, {}).empty());
-}
-
-TEST(NameSeedsTest, LabelsTheOneJob) {
-  CellTable table = Cells({MakeJob(1, "rope", 3, v1::JOB_STATE_SUCCEEDED, 1)});
-  NameSeeds(table);
-  EXPECT_EQ(table.cells[0].Label(), "rope distance seed 3");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "client/render/json.h"
 #include "core/rpc/lock_file.h"
@@ -36,10 +37,19 @@ class RemoteTest : public ::testing::Test {
 
 TEST_F(RemoteTest, TheSameAnswersWithAndWithoutACoordinator) {
   const std::vector<std::vector<std::string>> commands = {
-      {"results", "quick", "--output", "json"},          {"results", "--seeds"},
-      {"curves", "quick", "--output", "json"},           {"curves", "1"},
-      {"ablation", "quick", "--output", "csv"},          {"ablation", "2"},
-      {"jobs", "quick", "--where", "seed>=1"},           {"logs", "1"},
+      {"results", "quick", "--output", "json"},
+      {"results", "--seeds"},
+      {"curves", "quick", "--output", "json"},
+      {"curves", "1"},
+      {"ablation", "quick", "--output", "csv"},
+      {"ablation", "2"},
+      {"deposits", "quick", "--by-layer"},
+      {"deposits", "1", "--output", "json"},
+      {"analyses", "quick", "--output", "json"},
+      {"analyses", "quick", "--name", "layer_ablation"},
+      {"artifacts", "quick"},
+      {"jobs", "quick", "--where", "seed>=1"},
+      {"logs", "1"},
       {"results", "--output", "csv", "--group-by", "pe"}};
   for (auto command : commands) {
     const CliResult remote = Remote(command);
@@ -76,6 +86,45 @@ TEST_F(RemoteTest, SubmitSendsEverything) {
   EXPECT_EQ(result.out,
             "sweep 1 priority 5 fresh train.epochs=3: 12 new, 0 already stored, 0 in flight, 0 "
             "failed earlier\n");
+}
+
+TEST_F(RemoteTest, AnalysesOfStoredJobsAreMentioned) {
+  EXPECT_THAT(Remote({"submit", sweep_, "--priority", "6"}).out,
+              HasSubstr("2 of the stored get analyses that they lack, without training"));
+}
+
+TEST_F(RemoteTest, AnalyzeAsksAndShowsTheAnswer) {
+  const CliResult result = Remote({"analyze", "quick", "--analysis", "head_ablation", "--set",
+                                   "head_ablation.method=mean", "--analysis", "layer_ablation"});
+  EXPECT_EQ(result.code, 3) << "one job cannot have them";
+  EXPECT_EQ(result.out,
+            "head_ablation: mean ablation, test data, clean hygiene\n"
+            "layer_ablation: zero ablation, test data\n"
+            "sweep quick: 4 queued, 2 already stored, 1 not trained (failed or cancelled)\n");
+  EXPECT_EQ(result.err, "pelab: job 4 failed: oom\\x1b[31m\n");
+  const Json json =
+      Json::parse(Remote({"analyze", "1", "--analysis", "layer_ablation", "--output", "json"}).out);
+  EXPECT_EQ(json["queued"], 1);
+  EXPECT_EQ(json["analyses"][0]["parameters"]["method"], "zero");
+  EXPECT_EQ(json["reasons"][0], "job 4 failed: oom\x1b[31m");
+}
+
+TEST_F(RemoteTest, AnalyzeWatchesAndLooksWhatIsStored) {
+  const CliResult result =
+      Remote({"analyze", "quick", "--analysis", "layer_ablation", "--watch", "--output", "json"});
+  EXPECT_EQ(result.code, 3);
+  EXPECT_EQ(Json::parse(result.out)["lacking"].size(), 4u) << "what is stored has other parameters";
+}
+
+TEST_F(RemoteTest, ArtifactsCrossTheWire) {
+  const std::string out = file_.directory() + "/got";
+  const CliResult got =
+      Remote({"artifacts", "2", "get", "weights.safetensors", "--out", out, "--output", "json"});
+  EXPECT_EQ(got.code, 0) << got.err;
+  EXPECT_EQ(Json::parse(got.out)["file"], out);
+  std::stringstream text;
+  text << std::ifstream(out).rdbuf();
+  EXPECT_EQ(text.str(), ArtifactForTest(2));
 }
 
 TEST_F(RemoteTest, WatchingEndsWithTheSweepsOutcome) {

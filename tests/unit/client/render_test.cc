@@ -176,6 +176,21 @@ TEST(HeatMapTest, ColouredGolden) {
             "layer 0  \x1b[38;5;231;48;5;160m  40.0 \x1b[0m\x1b[38;5;16;48;5;231m   0.0 \x1b[0m\n");
 }
 
+TEST(HeatMapTest, MutedEntriesAndOtherUnits) {
+  HeatMap map{.title = "loss",
+              .layers = 1,
+              .heads = 3,
+              .values = {0.25, 0.0, 1.5},
+              .muted = {false, true, false},
+              .factor = 1,
+              .decimals = 3};
+  EXPECT_EQ(HeatMapText(map, kPlain),
+            "loss\n"
+            "head          0      1      2\n"
+            "layer 0   0.250  0      1.500\n");
+  EXPECT_THAT(HeatMapText(map, kColor), HasSubstr("\x1b[2m 0     \x1b[0m"));
+}
+
 TEST(HeatMapTest, HeadsThatDoNotFitGoOnBelow) {
   HeatMap map{"wide", 1, 16, std::vector<double>(16, 0.01)};
   const std::string text = HeatMapText(map, kPlain);

@@ -2,9 +2,12 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <fstream>
 #include <mutex>
+#include <utility>
 
 #include "core/rpc/status.h"
+#include "core/views/maintenance.h"
 #include "core/views/reader.h"
 #include "pelab/v1/results.grpc.pb.h"
 #include "pelab/v1/sweeps.grpc.pb.h"
@@ -31,7 +34,8 @@ grpc::Status Answer(const absl::StatusOr<Response>& answer, Response* response) 
 
 class ResultsForTest final : public v1::Results::Service {
  public:
-  ResultsForTest(views::Reader& reader, std::mutex& mutex) : reader_(reader), mutex_(mutex) {}
+  ResultsForTest(std::string database, views::Reader& reader, std::mutex& mutex)
+      : database_(std::move(database)), reader_(reader), mutex_(mutex) {}
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* q,
                         v1::ListJobsResponse* r) override {
     const std::lock_guard lock(mutex_);
@@ -47,6 +51,38 @@ class ResultsForTest final : public v1::Results::Service {
     const std::lock_guard lock(mutex_);
     return Answer(reader_.ListHeadAblations(Small(*q)), r);
   }
+  grpc::Status ListDeposits(grpc::ServerContext*, const v1::ListDepositsRequest* q,
+                            v1::ListDepositsResponse* r) override {
+    const std::lock_guard lock(mutex_);
+    return Answer(reader_.ListDeposits(Small(*q)), r);
+  }
+  grpc::Status ListAnalyses(grpc::ServerContext*, const v1::ListAnalysesRequest* q,
+                            v1::ListAnalysesResponse* r) override {
+    const std::lock_guard lock(mutex_);
+    return Answer(reader_.ListAnalyses(Small(*q)), r);
+  }
+  grpc::Status ListArtifacts(grpc::ServerContext*, const v1::ListArtifactsRequest* q,
+                             v1::ListArtifactsResponse* r) override {
+    const std::lock_guard lock(mutex_);
+    return Answer(reader_.ListArtifacts(Small(*q)), r);
+  }
+  // Byte by byte, so that putting pieces together is tested too.
+  grpc::Status GetArtifact(grpc::ServerContext*, const v1::GetArtifactRequest* q,
+                           grpc::ServerWriter<v1::ArtifactChunk>* w) override {
+    std::ifstream file(views::ArtifactPath(database_, q->sha256()), std::ios::binary);
+    if (!file) return rpc::ToGrpc(absl::NotFoundError("no stored file " + q->sha256()));
+    for (char byte = 0; file.get(byte);) {
+      v1::ArtifactChunk chunk;
+      chunk.set_data(std::string(1, byte));
+      w->Write(chunk);
+    }
+    return grpc::Status::OK;
+  }
+  grpc::Status ListAttempts(grpc::ServerContext*, const v1::ListAttemptsRequest* q,
+                            v1::ListAttemptsResponse* r) override {
+    const std::lock_guard lock(mutex_);
+    return Answer(reader_.ListAttempts(*q), r);
+  }
   grpc::Status ReadLog(grpc::ServerContext*, const v1::ReadLogRequest* q,
                        grpc::ServerWriter<v1::LogPart>* w) override {
     const std::lock_guard lock(mutex_);
@@ -57,6 +93,7 @@ class ResultsForTest final : public v1::Results::Service {
   }
 
  private:
+  std::string database_;
   views::Reader& reader_;
   std::mutex& mutex_;
 };
@@ -99,8 +136,19 @@ class SweepsForTest final : public v1::Sweeps::Service {
     r->set_name(
         "priority " + std::to_string(q->priority()) + (q->fresh() ? " fresh " : " ") +
         (q->overrides_size() == 1 ? q->overrides(0).field() + "=" + q->overrides(0).value() : ""));
+    r->mutable_counts()->set_analysis_jobs(q->priority() == 6 ? 2 : 0);
     r->set_expanded(true);
     r->mutable_counts()->set_new_jobs(12);
+    return grpc::Status::OK;
+  }
+
+  // Counts what was asked for: of each target the analyses.
+  grpc::Status Analyze(grpc::ServerContext*, const v1::AnalyzeRequest* q,
+                       v1::AnalyzeResponse* r) override {
+    r->set_queued(q->has_sweep() ? 4 : static_cast<std::uint64_t>(q->jobs().jobs_size()));
+    r->set_stored(static_cast<std::uint64_t>(q->analyses_size()));
+    r->set_not_trained(1);
+    r->add_reasons("job 4 failed: oom\x1b[31m");
     return grpc::Status::OK;
   }
 
@@ -112,8 +160,8 @@ class SweepsForTest final : public v1::Sweeps::Service {
 }  // namespace
 
 struct ServiceForTest::State {
-  explicit State(std::unique_ptr<views::Reader> opened)
-      : reader(std::move(opened)), results(*reader, mutex), sweeps(*reader, mutex) {}
+  State(const std::string& database, std::unique_ptr<views::Reader> opened)
+      : reader(std::move(opened)), results(database, *reader, mutex), sweeps(*reader, mutex) {}
   std::mutex mutex;
   std::unique_ptr<views::Reader> reader;
   ResultsForTest results;
@@ -123,7 +171,7 @@ struct ServiceForTest::State {
 
 ServiceForTest::ServiceForTest(const std::string& database, const std::string& socket)
     : address_("unix:" + socket) {
-  state_ = std::make_unique<State>(views::Reader::Open(database).value());
+  state_ = std::make_unique<State>(database, views::Reader::Open(database).value());
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
   builder.RegisterService(&state_->results);

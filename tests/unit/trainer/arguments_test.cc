@@ -18,9 +18,10 @@ std::string Refusal(const std::vector<std::string>& words) {
 }
 
 TEST(Arguments, RunReadsEveryOption) {
-  const Arguments arguments = ParseArguments(
-      {"run", "--spec", "a.json", "--workdir=w", "--device", "cuda:3", "--threads", "2", "--resume",
-       "--max-start-epoch", "7", "--checkpoint-seconds", "0.5", "--parent-fd", "9"});
+  const Arguments arguments =
+      ParseArguments({"run", "--spec", "a.json", "--workdir=w", "--device", "cuda:3", "--threads",
+                      "2", "--resume", "--max-start-epoch", "7", "--checkpoint-seconds", "0.5",
+                      "--micro-batch", "64", "--parent-fd", "9"});
   EXPECT_EQ(arguments.command, Command::kRun);
   EXPECT_EQ(arguments.spec, "a.json");
   EXPECT_EQ(arguments.workdir, "w");
@@ -29,6 +30,7 @@ TEST(Arguments, RunReadsEveryOption) {
   EXPECT_TRUE(arguments.resume);
   EXPECT_EQ(arguments.max_start_epoch, 7);
   EXPECT_EQ(arguments.checkpoint_seconds, 0.5);
+  EXPECT_EQ(arguments.micro_batch, 64);
   EXPECT_EQ(arguments.parent_fd, 9);
 }
 
@@ -39,13 +41,50 @@ TEST(Arguments, DefaultsAreThoseOfTheHelp) {
   EXPECT_FALSE(arguments.resume);
   EXPECT_EQ(arguments.max_start_epoch, -1);
   EXPECT_EQ(arguments.checkpoint_seconds, 30);
+  EXPECT_EQ(arguments.micro_batch, 0);
   EXPECT_EQ(arguments.parent_fd, -1);
+}
+
+TEST(Arguments, AnalyzeReadsItsOptionsAndNoneOfTraining) {
+  const std::vector<std::string> least = {"analyze", "--spec",    "a.json", "--weights",
+                                          "b",       "--workdir", "w"};
+  const Arguments arguments = ParseArguments(least);
+  EXPECT_EQ(arguments.command, Command::kAnalyze);
+  EXPECT_EQ(arguments.spec, "a.json");
+  EXPECT_EQ(arguments.weights, "b");
+  EXPECT_EQ(arguments.workdir, "w");
+  EXPECT_EQ(arguments.device, "cpu");
+  EXPECT_EQ(arguments.threads, 1);
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = least;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const Arguments all =
+      ParseArguments(with({"--device=cuda:1", "--threads", "3", "--parent-fd", "5"}));
+  EXPECT_EQ(all.device, "cuda:1");
+  EXPECT_EQ(all.threads, 3);
+  EXPECT_EQ(all.parent_fd, 5);
+  for (const char* option :
+       {"--resume", "--micro-batch", "--checkpoint-seconds", "--max-start-epoch", "--out"}) {
+    EXPECT_THAT(Refusal(with({option, "1"})),
+                HasSubstr(std::string("unknown option \"") + option + "\" of analyze"));
+  }
+  EXPECT_THAT(Refusal({"analyze", "--spec", "a", "--workdir", "w"}),
+              HasSubstr("--weights FILE is missing"));
+  EXPECT_THAT(Refusal({"analyze", "--weights", "a", "--workdir", "w"}),
+              HasSubstr("--spec FILE is missing"));
+  EXPECT_THAT(Refusal({"analyze", "--spec", "a", "--weights", "w"}),
+              HasSubstr("--workdir DIR is missing"));
+  EXPECT_THAT(Refusal({"run", "--spec", "a", "--workdir", "w", "--weights", "b"}),
+              HasSubstr("unknown option \"--weights\" of run"));
 }
 
 TEST(Arguments, HelpNamesEveryOption) {
   for (const char* option :
        {"--spec", "--workdir", "--device", "--threads", "--resume", "--max-start-epoch",
-        "--checkpoint-seconds", "--parent-fd", "--out", "capabilities", "75"}) {
+        "--checkpoint-seconds", "--micro-batch", "--weights", "--parent-fd", "--out", "analyze",
+        "capabilities", "75"}) {
     EXPECT_THAT(std::string(HelpText()), HasSubstr(option));
   }
   EXPECT_EQ(ParseArguments({"--help"}).command, Command::kHelp);
@@ -62,7 +101,8 @@ TEST(Arguments, WrongUseIsRefusedWithWhatIsAllowed) {
   };
   EXPECT_EQ(with({}), "");
   EXPECT_THAT(Refusal({}), HasSubstr("a command is missing"));
-  EXPECT_THAT(Refusal({"train"}), HasSubstr("unknown command \"train\"; known: run"));
+  EXPECT_THAT(Refusal({"train"}),
+              HasSubstr("unknown command \"train\"; known: run, analyze, dataset, capabilities"));
   EXPECT_THAT(Refusal({"run", "--workdir", "w"}), HasSubstr("--spec FILE is missing"));
   EXPECT_THAT(Refusal({"run", "--spec", "a"}), HasSubstr("--workdir DIR is missing"));
   EXPECT_THAT(Refusal({"dataset", "--spec", "a"}), HasSubstr("--out FILE is missing"));
@@ -80,6 +120,10 @@ TEST(Arguments, WrongUseIsRefusedWithWhatIsAllowed) {
         << seconds;
   }
   EXPECT_THAT(with({"--max-start-epoch", "-1"}), HasSubstr("allowed"));
+  for (const char* micro_batch : {"-1", "1.5", "all", "", "1073741825"}) {
+    EXPECT_THAT(with({"--micro-batch", micro_batch}), HasSubstr("an integer from 0 to 1073741824"))
+        << micro_batch;
+  }
   EXPECT_THAT(with({"--parent-fd", "-1"}), HasSubstr("allowed"));
   EXPECT_THAT(with({"--spec="}), HasSubstr("allowed: a path"));
 }

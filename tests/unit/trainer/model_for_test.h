@@ -4,11 +4,14 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <ostream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,6 +55,81 @@ struct TestModel {
   ParameterSet parameters;
   Decoder decoder;
 };
+
+// A PE with some of its fields set: what the tests of every PE go through.
+struct Variant {
+  std::string name;
+  std::string pe;
+  catalog::Values set;
+};
+inline std::ostream& operator<<(std::ostream& out, const Variant& variant) {
+  return out << variant.name;
+}
+
+inline std::vector<Variant> Variants() {
+  const auto word = [](const char* value) { return catalog::Value(std::string(value)); };
+  return {{"nope", "nope", {}},
+          {"absolute", "absolute", {}},
+          {"absolute_learned", "absolute", {{"pe.form", word("learned")}}},
+          {"random", "random", {}},
+          {"relative", "relative", {}},
+          {"shaw", "shaw", {}},
+          {"shaw_values",
+           "shaw",
+           {{"pe.values", true}, {"pe.max_distance", std::int64_t{5}}, {"pe.init_std", 0.5}}},
+          {"alibi", "alibi", {}},
+          {"rope", "rope", {}},
+          {"xpos", "xpos", {{"pe.scale_base", 20.0}}},
+          {"partial_rope", "partial_rope", {}},
+          {"partial_rope_list",
+           "partial_rope",
+           {{"pe.select", word("list")}, {"pe.head_list", std::vector<std::int64_t>{1}}}},
+          {"rope_abs", "rope_abs", {}},
+          {"mla", "mla", {}},
+          {"mla_deepseek",
+           "mla",
+           {{"pe.rotary_query", word("per_head")},
+            {"pe.rotation", word("rope")},
+            {"pe.latent_norm", true},
+            {"pe.input_table", false},
+            {"pe.latent", std::int64_t{12}},
+            {"pe.rotary", std::int64_t{4}}}},
+          {"mla_authors",
+           "mla",
+           {{"pe.rotary_query", word("shared")},
+            {"pe.rotation", word("sliced")},
+            {"pe.latent_norm", false},
+            {"pe.input_table", true},
+            {"pe.latent", std::int64_t{10}},
+            {"pe.rotary", std::int64_t{6}}}}};
+}
+
+inline spec::Job VariantJob(std::string_view protocol, const Variant& variant,
+                            const catalog::Values& set = {}) {
+  catalog::Values values = variant.set;
+  for (const auto& [field, value] : set) values[field] = value;
+  return SmallJob(protocol, variant.pe, "distance", values);
+}
+
+// What a PE makes of one layer's queries and keys, (B, T, H, w) each, before masks: (B, H, T, T), by loops over positions
+// where the PE acts on pairs.
+inline at::Tensor PeLogits(PositionalEncoding* pe, std::int64_t layer, const at::Tensor& query,
+                           const at::Tensor& key) {
+  const std::int64_t length = query.size(1);
+  const at::Tensor q = pe->Rotate(Side::kQuery, layer, query, 0).transpose(1, 2);  // (B, H, T, w)
+  const at::Tensor k = pe->Rotate(Side::kKey, layer, key, 0).transpose(1, 2);
+  const at::Tensor added = pe->PairTerm(Side::kKey, layer, length, length);
+  const double root = std::sqrt(static_cast<double>(query.size(3)));
+  at::Tensor logits = at::empty({q.size(0), q.size(1), length, length}, q.options());
+  for (std::int64_t i = 0; i < length; ++i) {
+    for (std::int64_t j = 0; j < length; ++j) {
+      const at::Tensor of_pair = added.defined() ? k.select(2, j) + added[i][j] : k.select(2, j);
+      logits.select(3, j).select(2, i).copy_((q.select(2, i) * of_pair).sum(-1) / root);
+    }
+  }
+  const at::Tensor bias = pe->LogitBias(layer, length);
+  return (bias.defined() ? logits + bias : logits).detach();
+}
 
 inline at::Tensor Ints(const std::vector<std::vector<std::int64_t>>& rows) {
   std::vector<std::int64_t> flat;

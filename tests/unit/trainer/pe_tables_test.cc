@@ -1,6 +1,7 @@
 // The tables behind the positional encodings against the values of tests/golden/pe_tables.py.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 
 #include "tests/unit/trainer/jobs_for_test.h"
@@ -76,6 +77,34 @@ TEST(PeTables, SinusoidsMatchTheGoldenValues) {
 TEST(PeTables, RotaryFrequenciesMatchTheGoldenValues) {
   for (const auto& golden : Golden("pe_tables.json")["rope"]) {
     ExpectNear(Frequencies(golden["width"], golden["base"]), golden["frequencies"]);
+  }
+}
+
+TEST(PeTables, FactorsOfPairsMatchTheGoldenValues) {
+  const nlohmann::json cases = Golden("pe_tables.json")["turns"];
+  ASSERT_EQ(cases.size(), 3u);
+  const auto flat = [](const nlohmann::json& table) {
+    nlohmann::json values = nlohmann::json::array();
+    for (const auto& position : table) {
+      for (const auto& pair : position) values.insert(values.end(), pair.begin(), pair.end());
+    }
+    return values;
+  };
+  for (const auto& golden : cases) {
+    ExpectNear(RotaryTurns(golden["length"], golden["width"], golden["base"]),
+               flat(golden["rotary"]));
+    ExpectNear(SlicedTurns(golden["length"], golden["width"], golden["base"]),
+               flat(golden["sliced"]));
+    ExpectNear(XposBases(golden["width"]), golden["xpos"]);
+  }
+}
+
+// Half of the published table's pairs vanish at position 0: it rotates nothing.
+TEST(PeTables, SlicedTurnsAreNoRotations) {
+  const auto turns = SlicedTurns(1, 16, 10000);
+  for (int pair = 0; pair < 8; ++pair) {
+    const double size = std::hypot(turns[2 * pair], turns[2 * pair + 1]);
+    EXPECT_NEAR(size, pair < 4 ? 0 : std::sqrt(2.0), kTolerance) << "pair " << pair;
   }
 }
 

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <thread>
 
+#include "tests/support/chi_square.h"
 #include "tests/unit/trainer/jobs_for_test.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/task/dataset.h"
@@ -30,18 +30,6 @@ Dataset Make(std::string_view protocol, std::string_view task, const catalog::Va
   return MakeDataset(SmallJob(protocol, "nope", task, set));
 }
 
-// Pearson's statistic against equal shares is within 5 standard deviations of its mean.
-void ExpectUniform(const std::map<Int, Int>& counts, Int classes, Int total) {
-  const double expected = static_cast<double>(total) / static_cast<double>(classes);
-  double statistic = static_cast<double>(classes - static_cast<Int>(counts.size())) * expected;
-  for (const auto& [value, count] : counts) {
-    const double excess = static_cast<double>(count) - expected;
-    statistic += excess * excess / expected;
-  }
-  const double freedom = static_cast<double>(classes - 1);
-  EXPECT_NEAR(statistic, freedom, 5 * std::sqrt(2 * freedom));
-}
-
 std::map<Int, Int> Labels(const Dataset& data, Int begin, Int end) {
   std::map<Int, Int> counts;
   for (Int i = begin; i < end; ++i) ++counts[data.labels[i]];
@@ -50,7 +38,7 @@ std::map<Int, Int> Labels(const Dataset& data, Int begin, Int end) {
 
 TEST(Data, MatchesTheGoldenDataSets) {
   const nlohmann::json cases = Golden("data.json");
-  ASSERT_EQ(cases.size(), 10u);
+  ASSERT_EQ(cases.size(), 13u);
   for (const auto& golden : cases) {
     SCOPED_TRACE(golden["spec"].dump());
     catalog::Values set = {{"model.max_len", Int{64}}};
@@ -58,6 +46,8 @@ TEST(Data, MatchesTheGoldenDataSets) {
       if (name == "task") continue;
       if (value.is_string()) {
         set["task." + name] = value.get<std::string>();
+      } else if (value.is_number_float()) {
+        set["task." + name] = value.get<double>();
       } else {
         set["task." + name] = value.get<Int>();
       }

@@ -5,147 +5,234 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
+#include <utility>
 
+#include "worker/trainer/analysis/fan_out.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/stop.h"
+#include "worker/trainer/train/evaluate.h"
 
 namespace pelab::trainer {
 namespace {
 
-// `batch` repeated for `times` variants, variant by variant: (times B, …).
-Batch Repeat(const Batch& batch, std::int64_t times) {
-  return {batch.tokens.repeat({times, 1}),
-          batch.lengths.defined() ? batch.lengths.repeat({times}) : at::Tensor()};
+using Visit = std::function<void(std::int64_t layer, const at::Tensor& logits)>;  // (E, B, C)
+
+std::vector<std::int64_t> FirstEntries(std::int64_t count) {
+  std::vector<std::int64_t> entries(count);
+  std::iota(entries.begin(), entries.end(), std::int64_t{0});
+  return entries;
 }
 
-// The heads' outputs with head `head` set to zero: (B, T', D).
-at::Tensor WithoutHead(const Decoder& decoder, const at::Tensor& heads, std::int64_t head) {
-  const std::int64_t d = decoder.config().head_dim();
-  at::Tensor ablated = heads.clone();
-  ablated.narrow(2, head * d, d).zero_();
-  return ablated;
+// The entry that the authors' code leaves ablated when it turns to the next layer; none where it does not exist.
+std::optional<std::int64_t> StaysAblated(const Decoder& decoder, const Ablation& ablation) {
+  const std::int64_t last = decoder.config().heads - 1;
+  if (ablation.hygiene == Hygiene::kClean || last >= EntriesOf(decoder, ablation.target)) return {};
+  return last;
 }
 
-at::Tensor RunLayer(const Decoder& decoder, std::int64_t layer, const at::Tensor& x,
-                    const at::Tensor& input, const Batch& batch) {
-  const at::Tensor heads =
-      decoder.Heads(layer, decoder.ProjectLayer(layer, x, input, batch), batch, nullptr);
-  return decoder.AfterFeedForward(layer, decoder.AfterAttention(layer, x, heads, nullptr), nullptr);
+// (B, T', D): a layer's heads with one entry ablated. `x` enters the layer, `heads` are the layer's, none ablated.
+at::Tensor HeadsWithout(const Decoder& decoder, std::int64_t layer, std::int64_t entry,
+                        const at::Tensor& x, const at::Tensor& input, const at::Tensor& heads,
+                        const Batch& batch, const Ablation& ablation) {
+  if (ablation.target == Target::kLatentSlice) {
+    return HeadsWithoutSlice(decoder, layer, x, input, batch, entry, ablation.slices);
+  }
+  return ReplaceHeads(heads, {entry}, ablation.heads.At(layer), decoder.config().head_dim());
 }
 
-// Calls `visit(layer, logits)` for every layer with (H B, C), head by head, and returns the intact logits (B, C).
-at::Tensor FanOut(const Decoder& decoder, const Batch& batch, Hygiene hygiene,
-                  const std::function<void(std::int64_t, const at::Tensor&)>& visit) {
-  const std::int64_t layers = decoder.config().layers;
-  const std::int64_t heads_count = decoder.config().heads;
-  const at::Tensor input = decoder.Embed(batch);
-  const Batch wide = Repeat(batch, heads_count);
-  const at::Tensor wide_input = decoder.config().kv_source == KvSource::kInput
-                                    ? input.repeat({heads_count, 1, 1})
-                                    : at::Tensor();
-  at::Tensor x = input;
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
+// (V B, T', D): x_mid of a layer with each of `entries` in turn ablated.
+at::Tensor WithoutEntries(const Decoder& decoder, const Trace& trace, std::int64_t layer,
+                          const std::vector<std::int64_t>& entries, const Ablation& ablation) {
+  if (ablation.target == Target::kHead) {
+    return WithoutHeads(decoder, trace, layer, entries, ablation.heads.At(layer));
+  }
+  const at::Tensor& x = trace.layers[layer].x;
+  std::vector<at::Tensor> variants;
+  for (const std::int64_t entry : entries) {
     const at::Tensor heads =
+        HeadsWithoutSlice(decoder, layer, x, trace.input, trace.batch, entry, ablation.slices);
+    variants.push_back(decoder.AfterAttention(layer, x, heads, nullptr));
+  }
+  return at::cat(variants);
+}
+
+// The pass from which a layer's variants start: the intact one, or with what stays ablated.
+Trace RunBase(const Decoder& decoder, const Batch& batch, const Ablation& ablation) {
+  const std::optional<std::int64_t> stays = StaysAblated(decoder, ablation);
+  if (!stays) return RunTraced(decoder, batch);
+  const at::Tensor input = decoder.Embed(batch);
+  return RunTraced(decoder, batch, [&](std::int64_t layer, LayerTrace* kept) {
+    const at::Tensor heads =
+        HeadsWithout(decoder, layer, *stays, kept->x, input, kept->heads, batch, ablation);
+    return decoder.AfterAttention(layer, kept->x, heads, nullptr);
+  });
+}
+
+// (B, C): a whole pass with `entry` of `ablated_layer` ablated.
+at::Tensor LogitsWithout(const Decoder& decoder, const Batch& batch, std::int64_t ablated_layer,
+                         std::int64_t entry, const Ablation& ablation) {
+  const std::optional<std::int64_t> stays = StaysAblated(decoder, ablation);
+  const at::Tensor input = decoder.Embed(batch);
+  at::Tensor x = input;
+  for (std::int64_t layer = 0; layer < decoder.config().layers; ++layer) {
+    at::Tensor heads =
         decoder.Heads(layer, decoder.ProjectLayer(layer, x, input, batch), batch, nullptr);
-    const at::Tensor intact = decoder.AfterAttention(layer, x, heads, nullptr);
-    std::vector<at::Tensor> variants;
-    for (std::int64_t head = 0; head < heads_count; ++head) {
-      variants.push_back(intact - decoder.HeadContribution(layer, head, heads));
+    if (layer == ablated_layer || (layer < ablated_layer && stays)) {
+      heads = HeadsWithout(decoder, layer, layer == ablated_layer ? entry : *stays, x, input, heads,
+                           batch, ablation);
     }
-    at::Tensor fan = decoder.AfterFeedForward(layer, at::cat(variants), nullptr);
-    for (std::int64_t later = layer + 1; later < layers; ++later) {
-      fan = RunLayer(decoder, later, fan, wide_input, wide);
-    }
-    visit(layer, decoder.ReadOut(fan, wide));
-    const at::Tensor& onward = hygiene == Hygiene::kAuthors ? variants.back() : intact;
-    x = decoder.AfterFeedForward(layer, onward, nullptr);
+    x = decoder.AfterFeedForward(layer, decoder.AfterAttention(layer, x, heads, nullptr), nullptr);
   }
   return decoder.ReadOut(x, batch);
 }
 
+// Calls `visit` for every layer; the variants of a few examples go on at a time.
+void FanOut(const Decoder& decoder, const Trace& base, const Ablation& ablation,
+            const Visit& visit) {
+  const std::vector<std::int64_t> entries = FirstEntries(EntriesOf(decoder, ablation.target));
+  const std::int64_t examples = base.batch.tokens.size(0);
+  const std::int64_t most =
+      ChunkExamples(decoder.config(), base.batch.tokens.size(1),
+                    static_cast<std::int64_t>(entries.size()), base.batch.tokens.device());
+  for (std::int64_t layer = 0; layer < decoder.config().layers; ++layer) {
+    std::vector<at::Tensor> logits;
+    for (std::int64_t at = 0; at < examples; at += most) {
+      ThrowIfStopped();
+      const std::int64_t count = std::min(most, examples - at);
+      const Trace part = base.Range(at, count);
+      const at::Tensor x_mid =
+          WithoutEntries(decoder, part, layer, entries, ablation.Range(at, count));
+      logits.push_back(GoOn(decoder, part, layer, x_mid, {}, {}));
+    }
+    visit(layer, at::cat(logits, 1));
+  }
+}
+
+// Gives each batch its ablation.
+class AblationSource {
+ public:
+  AblationSource(const Decoder& decoder, const DeviceData& data, std::int64_t data_seed,
+                 const HeadAblationOptions& options)
+      : decoder_(decoder),
+        data_(data),
+        data_seed_(data_seed),
+        max_examples_(options.max_examples),
+        method_(options.method) {
+    ablation_.hygiene = options.hygiene;
+    if (options.authors_target && decoder.LatentSlices() > 0) {
+      ablation_.target = Target::kLatentSlice;
+    }
+    if (method_ == Method::kMean) TakeMeans();
+  }
+
+  // Of examples [begin, end) of the data set.
+  Ablation For(std::int64_t begin, std::int64_t end) const {
+    if (method_ != Method::kResample) return ablation_;
+    Ablation ablation = ablation_;
+    Trace donors = TraceDonors(decoder_, data_, data_seed_, begin, end);
+    if (ablation.target == Target::kHead) {
+      ablation.heads = HeadsAsReplacement(donors);
+    } else {
+      ablation.slices = SliceReplacement::Of(std::move(donors));
+    }
+    return ablation;
+  }
+
+ private:
+  void TakeMeans() {
+    const std::int64_t examples = MeanExamples(data_, max_examples_);
+    if (ablation_.target == Target::kHead) {
+      ablation_.heads = MeanHeads(decoder_, data_, examples);
+    } else {
+      ablation_.slices = SliceReplacement::Means(decoder_, data_, examples);
+    }
+  }
+
+  const Decoder& decoder_;
+  const DeviceData& data_;
+  std::int64_t data_seed_;
+  std::int64_t max_examples_;
+  Method method_;
+  Ablation ablation_;
+};
+
+std::string Choice(const spec::Analysis& analysis, const char* name) {
+  return std::get<std::string>(analysis.parameters.at(name));
+}
+
 }  // namespace
 
-HeadAblationOptions HeadAblationOptionsFrom(const spec::Analysis& analysis) {
-  const auto choice = [&](const char* name) {
-    return std::get<std::string>(analysis.parameters.at(name));
-  };
-  if (const std::string method = choice("head_ablation.method"); method != "zero") {
-    throw TrainerError(ErrorKind::kBadSpec,
-                       "this trainer has no head_ablation.method \"" + method + "\"; known: zero");
+std::int64_t EntriesOf(const Decoder& decoder, Target target) {
+  const std::int64_t heads = decoder.config().heads;
+  return target == Target::kHead ? heads : std::min(heads, decoder.LatentSlices());
+}
+
+at::Tensor AblatedLogits(const Decoder& decoder, const Batch& batch, const Ablation& ablation,
+                         at::Tensor* base_logits) {
+  const at::NoGradGuard no_grad;
+  const Trace base = RunBase(decoder, batch, ablation);
+  if (base_logits != nullptr) *base_logits = base.logits;
+  std::vector<at::Tensor> layers;
+  FanOut(decoder, base, ablation,
+         [&](std::int64_t, const at::Tensor& logits) { layers.push_back(logits); });
+  return at::stack(layers);
+}
+
+at::Tensor AblatedLogitsNaive(const Decoder& decoder, const Batch& batch,
+                              const Ablation& ablation) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> layers;
+  for (std::int64_t layer = 0; layer < decoder.config().layers; ++layer) {
+    std::vector<at::Tensor> entries;
+    for (std::int64_t entry = 0; entry < EntriesOf(decoder, ablation.target); ++entry) {
+      entries.push_back(LogitsWithout(decoder, batch, layer, entry, ablation));
+    }
+    layers.push_back(at::stack(entries));
   }
+  return at::stack(layers);
+}
+
+HeadAblationOptions HeadAblationOptionsFrom(const spec::Analysis& analysis) {
   HeadAblationOptions options;
+  options.method = MethodFrom(Choice(analysis, "head_ablation.method"));
+  options.authors_target = Choice(analysis, "head_ablation.target") == "authors";
   options.hygiene =
-      choice("head_ablation.hygiene") == "authors" ? Hygiene::kAuthors : Hygiene::kClean;
-  options.all_data = choice("head_ablation.data") == "all";
+      Choice(analysis, "head_ablation.hygiene") == "authors" ? Hygiene::kAuthors : Hygiene::kClean;
+  options.all_data = Choice(analysis, "head_ablation.data") == "all";
   options.max_examples =
       std::get<std::int64_t>(analysis.parameters.at("head_ablation.max_examples"));
   return options;
 }
 
 HeadAblationResult AblateHeads(const Decoder& decoder, const DeviceData& data,
-                               const HeadAblationOptions& options) {
+                               std::int64_t data_seed, const HeadAblationOptions& options) {
   const at::NoGradGuard no_grad;
-  const std::int64_t layers = decoder.config().layers;
-  const std::int64_t heads = decoder.config().heads;
-  const std::int64_t begin = options.all_data ? 0 : data.train_examples();
-  const std::int64_t end =
-      options.max_examples == 0 ? data.size() : std::min(data.size(), begin + options.max_examples);
-  const std::int64_t most = ChunkExamples(decoder.config(), data.length(), heads);
-  const std::int64_t ignored = data.ignored_class();
-  std::vector<at::Tensor> correct(layers);  // (H), 64-bit, on the device
-  for (std::int64_t at = begin; at < end; at += most) {
-    ThrowIfStopped();
-    const LabelledBatch batch = data.Range(at, std::min(end, at + most));
-    FanOut(decoder, batch.inputs, options.hygiene,
-           [&](std::int64_t layer, const at::Tensor& logits) {
-             at::Tensor right = logits.argmax(1).view({heads, -1}).eq(batch.classes);
-             if (ignored != kNoIgnoredClass) right = right.logical_and(batch.classes.ne(ignored));
-             const at::Tensor counts = right.sum(1);
-             correct[layer] = correct[layer].defined() ? correct[layer] + counts : counts;
-           });
+  const ExampleRange range = ChooseExamples(data, options.all_data, options.max_examples);
+  const AblationSource source(decoder, data, data_seed, options);
+  const std::int64_t chunk = ChunkExamples(decoder.config(), data.length(), 1, data.device());
+  IntactTally intact;
+  std::vector<PairedTally> tallies(decoder.config().layers);
+  for (std::int64_t at = range.begin; at < range.end; at += chunk) {
+    const std::int64_t to = std::min(range.end, at + chunk);
+    const LabelledBatch batch = data.Range(at, to);
+    const Ablation ablation = source.For(at, to);
+    const Trace base = RunBase(decoder, batch.inputs, ablation);
+    const at::Tensor logits =
+        StaysAblated(decoder, ablation) ? decoder.Logits(batch.inputs, nullptr) : base.logits;
+    const Predictions whole = Predict(logits, batch.classes, data.ignored_class());
+    intact.Add(whole, batch.classes, data.ignored_class());
+    FanOut(decoder, base, ablation, [&](std::int64_t layer, const at::Tensor& ablated) {
+      tallies[layer].Add(whole, Predict(ablated, batch.classes, data.ignored_class()));
+    });
   }
-  const Score intact = Evaluate(decoder, data, begin, end);
-  HeadAblationResult result{intact.total, intact.correct, {}};
-  for (const at::Tensor& counts : correct) {
-    const at::Tensor host = counts.cpu();
-    const std::int64_t* const first = host.data_ptr<std::int64_t>();
-    result.correct.emplace_back(first, first + heads);
+  HeadAblationResult result{intact.Finish(), {}};
+  for (const PairedTally& tally : tallies) {
+    const std::vector<PairedScore> scores = tally.Finish(result.intact.total);
+    result.entries.emplace_back(scores.begin(), scores.end());
+    result.entries.back().resize(decoder.config().heads);
   }
   return result;
-}
-
-at::Tensor AblatedLogits(const Decoder& decoder, const Batch& batch, Hygiene hygiene) {
-  const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> logits;
-  FanOut(decoder, batch, hygiene, [&](std::int64_t, const at::Tensor& wide) {
-    logits.push_back(wide.view({decoder.config().heads, -1, wide.size(1)}));
-  });
-  return at::stack(logits);
-}
-
-at::Tensor AblatedLogitsNaive(const Decoder& decoder, const Batch& batch, Hygiene hygiene) {
-  const at::NoGradGuard no_grad;
-  const std::int64_t layers = decoder.config().layers;
-  const std::int64_t heads_count = decoder.config().heads;
-  std::vector<at::Tensor> logits;
-  for (std::int64_t ablated_layer = 0; ablated_layer < layers; ++ablated_layer) {
-    for (std::int64_t head = 0; head < heads_count; ++head) {
-      const at::Tensor input = decoder.Embed(batch);
-      at::Tensor x = input;
-      for (std::int64_t layer = 0; layer < layers; ++layer) {
-        at::Tensor heads =
-            decoder.Heads(layer, decoder.ProjectLayer(layer, x, input, batch), batch, nullptr);
-        if (layer == ablated_layer) heads = WithoutHead(decoder, heads, head);
-        if (hygiene == Hygiene::kAuthors && layer < ablated_layer) {
-          heads = WithoutHead(decoder, heads, heads_count - 1);
-        }
-        x = decoder.AfterFeedForward(layer, decoder.AfterAttention(layer, x, heads, nullptr),
-                                     nullptr);
-      }
-      logits.push_back(decoder.ReadOut(x, batch));
-    }
-  }
-  return at::stack(logits).view({layers, heads_count, logits[0].size(0), logits[0].size(1)});
 }
 
 }  // namespace pelab::trainer

@@ -1,27 +1,104 @@
 #include "worker/trainer/analysis/registry.h"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
+#include "worker/trainer/analysis/cumulative_ablation.h"
 #include "worker/trainer/analysis/head_ablation.h"
+#include "worker/trainer/analysis/layer_ablation.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
 namespace {
 
-nlohmann::ordered_json RunHeadAblation(const spec::Analysis& analysis, const Decoder& decoder,
-                                       const DeviceData& data) {
-  const HeadAblationResult result = AblateHeads(decoder, data, HeadAblationOptionsFrom(analysis));
-  return {{"total", result.total},
-          {"intact_correct", result.intact_correct},
-          {"correct", result.correct}};
+using Json = nlohmann::ordered_json;
+
+std::int64_t DataSeed(const AnalysisSubject& subject) { return subject.job.Int("task.data_seed"); }
+
+// {"total", "intact_correct", "intact_nll", "chance"}.
+Json IntactMembers(const IntactScore& intact, const AnalysisSubject& subject) {
+  return {{"total", intact.total},
+          {"intact_correct", intact.correct},
+          {"intact_nll", intact.nll},
+          {"chance", 1 / static_cast<double>(spec::ScoredClasses(subject.job))}};
+}
+
+// One member of every score, in the scores' shape; null where there is no score.
+template <typename Member>
+Json Pick(const std::optional<PairedScore>& score, Member PairedScore::*member) {
+  return score ? Json(*score.*member) : Json();
+}
+template <typename Scores, typename Member>
+Json Pick(const std::vector<Scores>& scores, Member PairedScore::*member) {
+  Json picked = Json::array();
+  for (const Scores& score : scores) picked.push_back(Pick(score, member));
+  return picked;
+}
+
+template <typename Scores>
+void AddScores(const Scores& scores, Json* members) {
+  (*members)["correct"] = Pick(scores, &PairedScore::correct);
+  (*members)["lost"] = Pick(scores, &PairedScore::lost);
+  (*members)["gained"] = Pick(scores, &PairedScore::gained);
+  (*members)["nll"] = Pick(scores, &PairedScore::nll);
+  (*members)["nll_standard_error"] = Pick(scores, &PairedScore::nll_standard_error);
+}
+
+Json RunHeadAblation(const spec::Analysis& analysis, const AnalysisSubject& subject) {
+  const HeadAblationResult result = AblateHeads(subject.decoder, subject.data, DataSeed(subject),
+                                                HeadAblationOptionsFrom(analysis));
+  Json members = IntactMembers(result.intact, subject);
+  AddScores(result.entries, &members);
+  return members;
+}
+
+Json RunLayerAblation(const spec::Analysis& analysis, const AnalysisSubject& subject) {
+  const LayerAblationResult result = AblateLayers(subject.decoder, subject.data, DataSeed(subject),
+                                                  LayerAblationOptionsFrom(analysis));
+  Json members = IntactMembers(result.intact, subject);
+  AddScores(result.layers, &members);
+  return members;
+}
+
+Json CurveJson(const RemovalCurve& curve) {
+  Json heads = Json::array();
+  for (const Head& head : curve.heads) heads.push_back({head.layer, head.head});
+  return {{"heads", heads}, {"correct", curve.correct}};
+}
+
+Json RunCumulativeAblation(const spec::Analysis& analysis, const AnalysisSubject& subject) {
+  const CumulativeAblationResult result = AblateCumulatively(
+      subject.decoder, subject.data, DataSeed(subject), CumulativeAblationOptionsFrom(analysis));
+  Json members = IntactMembers(result.intact, subject);
+  members["greedy"] = CurveJson(result.greedy);
+  members["random"] = Json::array();
+  for (const RemovalCurve& curve : result.random) members["random"].push_back(CurveJson(curve));
+  return members;
+}
+
+void CheckHeadAblation(const spec::Analysis& analysis, const spec::Job& job) {
+  CheckMethod(HeadAblationOptionsFrom(analysis).method, job);
+}
+
+void CheckLayerAblation(const spec::Analysis& analysis, const spec::Job& job) {
+  CheckMethod(LayerAblationOptionsFrom(analysis).method, job);
+}
+
+void CheckCumulativeAblation(const spec::Analysis& analysis, const spec::Job& job) {
+  const CumulativeAblationOptions options = CumulativeAblationOptionsFrom(analysis);
+  CheckMethod(options.method, job);
+  CheckRemovals(options, job);
 }
 
 }  // namespace
 
 const std::vector<AnalysisEntry>& AnalysisRegistry() {
   static const auto* const table = new std::vector<AnalysisEntry>{
-      {"head_ablation", 1, "head_ablation", RunHeadAblation},
+      {"head_ablation", 2, true, CheckHeadAblation, RunHeadAblation},
+      {"layer_ablation", 1, false, CheckLayerAblation, RunLayerAblation},
+      {"cumulative_ablation", 1, false, CheckCumulativeAblation, RunCumulativeAblation},
   };
   return *table;
 }

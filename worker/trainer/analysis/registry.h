@@ -11,12 +11,24 @@
 
 namespace pelab::trainer {
 
+// What an analysis is run on.
+struct AnalysisSubject {
+  const spec::Job& job;
+  const Decoder& decoder;
+  const DeviceData& data;
+};
+
 struct AnalysisEntry {
   std::string_view name;
   int version;
-  std::string_view event;  // the event that carries its result
-  // The event's members, but for `version`, `parameters` and `seconds`.
-  nlohmann::ordered_json (*run)(const spec::Analysis&, const Decoder&, const DeviceData&);
+  // Whether its result goes out as members of an event of the analysis's own name; else as an `analysis` event that
+  // names a file.
+  bool own_event;
+  // Throws TrainerError(kBadSpec) for parameters that this trainer does not know or that do not suit the job; before
+  // anything is trained.
+  void (*check)(const spec::Analysis&, const spec::Job&);
+  // The result's members, but for `version`, `parameters` and `seconds`. Throws Stopped.
+  nlohmann::ordered_json (*run)(const spec::Analysis&, const AnalysisSubject&);
 };
 
 const std::vector<AnalysisEntry>& AnalysisRegistry();

@@ -65,6 +65,7 @@ void ReportToPerson(const Failure& failure) {
   std::cerr << "pelab-trainer: " << failure.message << "\n";
 }
 
+// Of the commands that write events.
 int GuardedRun(const Arguments& arguments) {
   int events = -1;
   std::string job_id = "job";
@@ -84,7 +85,8 @@ int GuardedRun(const Arguments& arguments) {
         events = TakeStandardOutput();
         InstallStopSignals();
         if (arguments.parent_fd >= 0) EndWithParent(arguments.parent_fd);
-        Run(arguments, events, &job_id);
+        const auto command = arguments.command == Command::kRun ? Run : Analyze;
+        command(arguments, events, &job_id);
       },
       report);
 }
@@ -121,6 +123,7 @@ int Main(const std::vector<std::string>& words) {
     case Command::kDataset:
       return Guard([&] { WriteDataset(arguments); }, ReportToPerson);
     case Command::kRun:
+    case Command::kAnalyze:
       break;
   }
   return GuardedRun(arguments);

@@ -18,6 +18,9 @@ spec::JobDocument ReadJobDocument(const std::string& path);
 // Trains one job and writes its events. Throws whatever goes wrong; `job_id` is set as soon as it is known.
 void Run(const Arguments& arguments, int events_fd, std::string* job_id);
 
+// Runs a job's analyses on kept weights and writes their events; otherwise as Run.
+void Analyze(const Arguments& arguments, int events_fd, std::string* job_id);
+
 // Writes a job's data as safetensors.
 void WriteDataset(const Arguments& arguments);
 

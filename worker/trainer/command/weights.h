@@ -1,4 +1,4 @@
-// The final weights as safetensors: the names and shapes of docs/formats.md, float32.
+// A model's weights as safetensors: the names and shapes of docs/formats.md, float32.
 #pragma once
 
 #include <filesystem>
@@ -15,5 +15,11 @@ inline constexpr char kWeightsName[] = "weights.safetensors";
 // TrainerError(kIo).
 FileInfo WriteWeights(const std::filesystem::path& workdir, const std::string& spec_json,
                       const ParameterSet& parameters);
+
+// Reads such a file into `parameters`, which are materialised and declared by the model of `spec_json`. Throws
+// TrainerError: kIo for a file that cannot be read or is damaged, kBadSpec for the weights of another job or model,
+// naming the first thing that differs.
+void ReadWeights(const std::filesystem::path& path, const std::string& spec_json,
+                 ParameterSet* parameters);
 
 }  // namespace pelab::trainer

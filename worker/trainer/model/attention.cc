@@ -30,6 +30,10 @@ at::Tensor ExpandLogits(const at::Tensor& x, const AttentionProblem& problem, st
   return x.defined() ? x.expand({batch, problem.heads, problem.rows, problem.keys}) : x;
 }
 
+double LogitScale(const at::Tensor& query) {
+  return 1 / std::sqrt(static_cast<double>(query.size(3)));
+}
+
 AttentionProblem ProblemOf(const at::Tensor& query, const at::Tensor& key,
                            const at::Tensor& value) {
   AttentionProblem problem;
@@ -37,6 +41,8 @@ AttentionProblem ProblemOf(const at::Tensor& query, const at::Tensor& key,
   problem.rows = query.size(1);
   problem.keys = key.size(1);
   problem.width = query.size(3);
+  problem.value_width = value.size(3);
+  problem.scale = static_cast<float>(LogitScale(query));
   problem.query = ViewHeads(query);
   problem.key = ViewHeads(key);
   problem.value = ViewHeads(value);
@@ -68,7 +74,7 @@ class KernelAttention : public torch::autograd::Function<KernelAttention> {
     const at::Tensor value = WithContiguousRows(value_in);
     const std::int64_t batch = query.size(0);
     AttentionProblem problem = ProblemOf(query, key, value);
-    const at::Tensor out = at::empty({batch, problem.rows, problem.heads, problem.width},
+    const at::Tensor out = at::empty({batch, problem.rows, problem.heads, problem.value_width},
                                      query.options().requires_grad(false));
     at::Tensor saved;
     if (keep) saved = at::empty({batch, problem.heads, problem.rows, problem.keys}, out.options());
@@ -113,21 +119,37 @@ class KernelAttention : public torch::autograd::Function<KernelAttention> {
 
 bool KernelFits(const AttentionInputs& inputs) {
   return inputs.query.device().is_cpu() && inputs.query.scalar_type() == at::kFloat &&
-         inputs.key.size(1) <= kMostKernelKeys;
+         inputs.key.size(1) <= kMostKernelKeys && !inputs.value_term.defined();
+}
+
+// For every row i of the queries a product of its own: x (B, H, T', m), y (T', m, n) to (B, H, T',
+// n).
+at::Tensor ProductByRow(const at::Tensor& x, const at::Tensor& y) {
+  const at::Tensor rows = x.permute({2, 0, 1, 3}).flatten(1, 2);  // (T', B H, m)
+  return at::bmm(rows, y).view({x.size(2), x.size(0), x.size(1), y.size(2)}).permute({1, 2, 0, 3});
+}
+
+// logit_term together with what key_term gives; undefined for nothing.
+at::Tensor WholeTerm(const AttentionInputs& inputs) {
+  if (!inputs.key_term.defined()) return inputs.logit_term;
+  const at::Tensor query = inputs.query.transpose(1, 2) * LogitScale(inputs.query);
+  const at::Tensor term = ProductByRow(query, inputs.key_term.transpose(1, 2));
+  return inputs.logit_term.defined() ? term + inputs.logit_term : term;
 }
 
 }  // namespace
 
 at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer,
                          const Dropout* dropout) {
-  const auto heads_first = [](const at::Tensor& x) { return x.transpose(1, 2); };  // (B, H, T, d)
-  const double scale = 1 / std::sqrt(static_cast<double>(inputs.query.size(3)));
-  at::Tensor logits =
-      at::matmul(heads_first(inputs.query) * scale, heads_first(inputs.key).transpose(-2, -1));
-  if (inputs.logit_term.defined()) logits = logits + inputs.logit_term;
+  const auto heads_first = [](const at::Tensor& x) { return x.transpose(1, 2); };  // (B, H, T, …)
+  at::Tensor logits = at::matmul(heads_first(inputs.query) * LogitScale(inputs.query),
+                                 heads_first(inputs.key).transpose(-2, -1));
+  if (const at::Tensor term = WholeTerm(inputs); term.defined()) logits = logits + term;
   at::Tensor weights = at::softmax(logits, -1);  // (B, H, T', T)
   if (dropout != nullptr) weights = dropout->Apply(weights, layer, DropoutSite::kAttention);
-  return at::matmul(weights, heads_first(inputs.value)).transpose(1, 2).flatten(2);
+  at::Tensor out = at::matmul(weights, heads_first(inputs.value));
+  if (inputs.value_term.defined()) out = out + ProductByRow(weights, inputs.value_term);
+  return out.transpose(1, 2).flatten(2);
 }
 
 at::Tensor AttendByKernel(const AttentionInputs& inputs, std::int64_t layer,
@@ -138,11 +160,11 @@ at::Tensor AttendByKernel(const AttentionInputs& inputs, std::int64_t layer,
         {inputs.query.size(0), inputs.query.size(2), inputs.query.size(1), inputs.key.size(1)},
         layer, DropoutSite::kAttention);
   }
-  const bool keep =
-      at::GradMode::is_enabled() &&
-      (inputs.query.requires_grad() || inputs.key.requires_grad() || inputs.value.requires_grad() ||
-       (inputs.logit_term.defined() && inputs.logit_term.requires_grad()));
-  return KernelAttention::apply(inputs.query, inputs.key, inputs.value, OrEmpty(inputs.logit_term),
+  const at::Tensor term = WholeTerm(inputs);
+  const bool keep = at::GradMode::is_enabled() &&
+                    (inputs.query.requires_grad() || inputs.key.requires_grad() ||
+                     inputs.value.requires_grad() || (term.defined() && term.requires_grad()));
+  return KernelAttention::apply(inputs.query, inputs.key, inputs.value, OrEmpty(term),
                                 OrEmpty(mask), keep)
       .flatten(2);
 }

@@ -1,7 +1,6 @@
 #include "worker/trainer/model/attention_kernel.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -106,16 +105,18 @@ struct Buffers {
   explicit Buffers(const AttentionProblem& p)
       : keys(Padded(p.keys)),
         width(Padded(p.width)),
+        value_width(Padded(p.value_width)),
         query(p.rows * width),
-        rows_in(p.rows * width),
+        rows_in(p.rows * value_width),
         key(p.keys * width),
-        value(p.keys * width),
-        transposed(p.width * keys),
+        value(p.keys * value_width),
+        transposed(std::max(p.width, p.value_width) * keys),
         weights(p.rows * keys),
         gradient(p.rows * keys),
-        product(std::max(p.rows, p.keys) * width) {}
-  std::int64_t keys;   // T, padded
-  std::int64_t width;  // d, padded
+        product(std::max(p.rows, p.keys) * std::max(width, value_width)) {}
+  std::int64_t keys;         // T, padded
+  std::int64_t width;        // w, padded
+  std::int64_t value_width;  // d, padded
   std::vector<float> query, rows_in, key, value, transposed, weights, gradient, product;
 };
 
@@ -181,10 +182,10 @@ PELAB_INLINE void Softmax(std::int64_t keys, std::int64_t padded, float* row) {
 
 PELAB_INLINE void ForwardHead(const AttentionProblem& p, std::int64_t batch, std::int64_t head,
                               Buffers* b) {
-  const float scale = 1 / std::sqrt(static_cast<float>(p.width));
-  Pack(p.query.At(batch, head), p.query.row_stride, p.rows, p.width, scale, b->query.data(),
+  Pack(p.query.At(batch, head), p.query.row_stride, p.rows, p.width, p.scale, b->query.data(),
        b->width);
-  Pack(p.value.At(batch, head), p.value.row_stride, p.keys, p.width, 1, b->value.data(), b->width);
+  Pack(p.value.At(batch, head), p.value.row_stride, p.keys, p.value_width, 1, b->value.data(),
+       b->value_width);
   Transpose(p.key.At(batch, head), p.key.row_stride, p.keys, p.width, b->transposed.data(),
             b->keys);
   Product(p.rows, b->keys, p.width, b->query.data(), b->width, 1, b->transposed.data(), b->keys,
@@ -202,24 +203,24 @@ PELAB_INLINE void ForwardHead(const AttentionProblem& p, std::int64_t batch, std
       for (std::int64_t j = 0; j < p.keys; ++j) row[j] *= mask[j];
     }
   }
-  Product(p.rows, b->width, p.keys, b->weights.data(), b->keys, 1, b->value.data(), b->width,
-          b->product.data(), b->width);
-  Unpack(b->product.data(), b->width, p.rows, p.width, 1, p.out.At(batch, head), p.out.row_stride);
+  Product(p.rows, b->value_width, p.keys, b->weights.data(), b->keys, 1, b->value.data(),
+          b->value_width, b->product.data(), b->value_width);
+  Unpack(b->product.data(), b->value_width, p.rows, p.value_width, 1, p.out.At(batch, head),
+         p.out.row_stride);
 }
 
 // With P the softmax, M the mask, O = (P M) V:  dV = (P M)^T dO,  dP = (dO V^T) M,  dS = P (dP -
-// rowsum(P dP)), dQ = dS K / sqrt(d),  dK = dS^T Q / sqrt(d).
+// rowsum(P dP)), dQ = scale dS K,  dK = scale dS^T Q.
 PELAB_INLINE void BackwardHead(const AttentionProblem& p, std::int64_t batch, std::int64_t head,
                                Buffers* b) {
-  const float scale = 1 / std::sqrt(static_cast<float>(p.width));
   Pack(p.query.At(batch, head), p.query.row_stride, p.rows, p.width, 1, b->query.data(), b->width);
   Pack(p.key.At(batch, head), p.key.row_stride, p.keys, p.width, 1, b->key.data(), b->width);
-  Pack(p.out_gradient.At(batch, head), p.out_gradient.row_stride, p.rows, p.width, 1,
-       b->rows_in.data(), b->width);
-  Transpose(p.value.At(batch, head), p.value.row_stride, p.keys, p.width, b->transposed.data(),
-            b->keys);
-  Product(p.rows, b->keys, p.width, b->rows_in.data(), b->width, 1, b->transposed.data(), b->keys,
-          b->gradient.data(), b->keys);
+  Pack(p.out_gradient.At(batch, head), p.out_gradient.row_stride, p.rows, p.value_width, 1,
+       b->rows_in.data(), b->value_width);
+  Transpose(p.value.At(batch, head), p.value.row_stride, p.keys, p.value_width,
+            b->transposed.data(), b->keys);
+  Product(p.rows, b->keys, p.value_width, b->rows_in.data(), b->value_width, 1,
+          b->transposed.data(), b->keys, b->gradient.data(), b->keys);
   for (std::int64_t i = 0; i < p.rows; ++i) {
     const float* const softmax = RowOf(p.saved, batch, head, i);
     float* const weights = b->weights.data() + i * b->keys;  // P M
@@ -243,15 +244,15 @@ PELAB_INLINE void BackwardHead(const AttentionProblem& p, std::int64_t batch, st
   float* const product = b->product.data();
   Product(p.rows, b->width, p.keys, b->gradient.data(), b->keys, 1, b->key.data(), b->width,
           product, b->width);
-  Unpack(product, b->width, p.rows, p.width, scale, p.query_gradient.At(batch, head),
+  Unpack(product, b->width, p.rows, p.width, p.scale, p.query_gradient.At(batch, head),
          p.query_gradient.row_stride);
   Product(p.keys, b->width, p.rows, b->gradient.data(), 1, b->keys, b->query.data(), b->width,
           product, b->width);
-  Unpack(product, b->width, p.keys, p.width, scale, p.key_gradient.At(batch, head),
+  Unpack(product, b->width, p.keys, p.width, p.scale, p.key_gradient.At(batch, head),
          p.key_gradient.row_stride);
-  Product(p.keys, b->width, p.rows, b->weights.data(), 1, b->keys, b->rows_in.data(), b->width,
-          product, b->width);
-  Unpack(product, b->width, p.keys, p.width, 1, p.value_gradient.At(batch, head),
+  Product(p.keys, b->value_width, p.rows, b->weights.data(), 1, b->keys, b->rows_in.data(),
+          b->value_width, product, b->value_width);
+  Unpack(product, b->value_width, p.keys, p.value_width, 1, p.value_gradient.At(batch, head),
          p.value_gradient.row_stride);
 }
 

@@ -6,7 +6,7 @@
 // head's queries, keys and values are packed into a few kilobytes and everything happens in cache,
 // in vectors of 16 floats; the instruction set is chosen at run time.
 //
-// Letters: B batch, H heads, R query rows, T keys, d head width. Sums run in a fixed order: results
+// Letters: B batch, H heads, R query rows, T keys, w width of queries and keys, d width of values. Sums run in a fixed order: results
 // depend on neither thread count nor on which heads a call takes.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace pelab::trainer {
 
-// A (B, rows, H, d) view whose last dimension is contiguous.
+// A (B, rows, H, w or d) view whose last dimension is contiguous.
 struct HeadsView {
   float* data = nullptr;
   std::int64_t batch_stride = 0;
@@ -39,9 +39,11 @@ struct AttentionProblem {
   std::int64_t heads = 0;
   std::int64_t rows = 0;
   std::int64_t keys = 0;
-  std::int64_t width = 0;
+  std::int64_t width = 0;        // w
+  std::int64_t value_width = 0;  // d
+  float scale = 1;               // of the products q k
   HeadsView query, key, value;
-  LogitsView term;   // added to q k / sqrt(d); -inf masks
+  LogitsView term;   // added to the scaled products; -inf masks
   LogitsView mask;   // multiplies the softmax: dropout
   LogitsView saved;  // the softmax: written forward, read backward
   HeadsView out;     // forward: written; backward: not used

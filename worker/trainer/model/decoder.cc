@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -59,12 +60,14 @@ Decoder::Layer Decoder::AddLayer(const std::string& name) {
   const Init init = Init::Uniform(1 / std::sqrt(static_cast<double>(d)));
   Layer layer;
   layer.attention_norm = AddNorm(attention + "norm");
-  layer.qkv.weight = parameters_.AddStack(
-      {attention + "query.weight", attention + "key.weight", attention + "value.weight"}, {d, d},
-      init);
-  if (config_.attention_bias) {
-    layer.qkv.bias = parameters_.AddStack(
-        {attention + "query.bias", attention + "key.bias", attention + "value.bias"}, {d}, init);
+  if (!pe_->Projects()) {
+    layer.qkv.weight = parameters_.AddStack(
+        {attention + "query.weight", attention + "key.weight", attention + "value.weight"}, {d, d},
+        init);
+    if (config_.attention_bias) {
+      layer.qkv.bias = parameters_.AddStack(
+          {attention + "query.bias", attention + "key.bias", attention + "value.bias"}, {d}, init);
+    }
   }
   layer.output = AddLinear(attention + "output", d, d, config_.attention_bias);
   layer.ffn_norm = AddNorm(name + ".ffn.norm");
@@ -101,10 +104,29 @@ at::Tensor Decoder::Embed(const Batch& batch) const {
   return term.defined() ? x + term : x;
 }
 
-Decoder::KeysValues Decoder::ProjectLayer(std::int64_t layer, const at::Tensor& x,
-                                          const at::Tensor& input, const Batch& batch) const {
-  const Layer& parts = layers_[layer];
+Projection Decoder::ProjectPlainly(const Layer& parts, const at::Tensor& query_source,
+                                   const at::Tensor& kv_source) const {
   const std::int64_t d = config_.d_model;
+  std::vector<at::Tensor> flat;  // q, k, v side by side
+  if (query_source.is_same(kv_source)) {
+    flat = Apply(parts.qkv, kv_source).split(d, -1);
+  } else {
+    flat = ApplyRows(parts.qkv, kv_source, d, 2 * d).split(d, -1);
+    flat.insert(flat.begin(), ApplyRows(parts.qkv, query_source, 0, d));
+  }
+  for (at::Tensor& part : flat) {
+    part = part.view({part.size(0), part.size(1), config_.heads, config_.head_dim()});
+  }
+  return {flat[0], flat[1], flat[2]};
+}
+
+Decoder::KeysValues Decoder::ProjectLayer(std::int64_t layer, const at::Tensor& x,
+                                          const at::Tensor& input, const Batch& batch,
+                                          std::optional<std::int64_t> without_slice) const {
+  if (without_slice && (*without_slice < 0 || *without_slice >= LatentSlices())) {
+    throw std::logic_error("the latents have no slice " + std::to_string(*without_slice));
+  }
+  const Layer& parts = layers_[layer];
   const std::int64_t length = x.size(1);
   const bool own = config_.kv_source == KvSource::kSelf;
   const bool last = LastRowOnly(layer, batch);
@@ -113,23 +135,11 @@ Decoder::KeysValues Decoder::ProjectLayer(std::int64_t layer, const at::Tensor& 
   const at::Tensor query_source =
       last && own ? normed.narrow(1, length - 1, 1) : normed;  // (B, T', D)
   const at::Tensor& kv_source = own ? normed : input;          // (B, T, D)
-  std::vector<at::Tensor> flat;                                // q, k, v side by side
-  if (auto replaced = pe_->Project(layer, query_source, kv_source)) {
-    flat = {replaced->query, replaced->key, replaced->value};
-  } else {
-    if (own && !last) {
-      flat = Apply(parts.qkv, normed).split(d, -1);
-    } else {
-      flat = ApplyRows(parts.qkv, kv_source, d, 2 * d).split(d, -1);
-      flat.insert(flat.begin(), ApplyRows(parts.qkv, query_source, 0, d));
-    }
-    for (at::Tensor& part : flat) {
-      part = part.view({part.size(0), part.size(1), config_.heads, config_.head_dim()});
-    }
-  }
-  const std::int64_t first = length - flat[0].size(1);
-  return {pe_->Rotate(Side::kQuery, layer, flat[0], first),
-          pe_->Rotate(Side::kKey, layer, flat[1], 0), flat[2]};
+  const Projection made = pe_->Projects()
+                              ? pe_->Project(layer, query_source, kv_source, without_slice)
+                              : ProjectPlainly(parts, query_source, kv_source);
+  return {pe_->Rotate(Side::kQuery, layer, made.query, length - made.query.size(1)),
+          pe_->Rotate(Side::kKey, layer, made.key, 0), made.value};
 }
 
 at::Tensor Decoder::LogitTerm(std::int64_t layer, std::int64_t rows, const Batch& batch,
@@ -152,9 +162,13 @@ at::Tensor Decoder::LogitTerm(std::int64_t layer, std::int64_t rows, const Batch
 
 at::Tensor Decoder::Heads(std::int64_t layer, const KeysValues& projected, const Batch& batch,
                           const Dropout* dropout) const {
-  const at::Tensor term = LogitTerm(layer, projected.query_rows.size(1), batch,
-                                    projected.key.options().requires_grad(false));
-  return Attend({projected.query_rows, projected.key, projected.value, term}, layer, dropout);
+  const std::int64_t rows = projected.query_rows.size(1);
+  const std::int64_t length = batch.tokens.size(1);
+  AttentionInputs inputs{projected.query_rows, projected.key, projected.value};
+  inputs.logit_term = LogitTerm(layer, rows, batch, projected.key.options().requires_grad(false));
+  inputs.key_term = pe_->PairTerm(Side::kKey, layer, rows, length);
+  inputs.value_term = pe_->PairTerm(Side::kValue, layer, rows, length);
+  return Attend(inputs, layer, dropout);
 }
 
 at::Tensor Decoder::AfterAttention(std::int64_t layer, const at::Tensor& x, const at::Tensor& heads,

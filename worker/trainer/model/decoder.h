@@ -1,10 +1,11 @@
 // The decoder: token embedding, pre-norm attention and feed-forward layers, read-out. Every protocol difference is a field
-// of ModelConfig; positional encodings act through the four hooks of pe/pe.h.
+// of ModelConfig; positional encodings act through the hooks of pe/pe.h.
 //
 //   x0     = embedding[token] + PE's input term
-//   x_mid  = x  + dropout(W_O concat_h(o_h) + b_O)       o_h = dropout(softmax(q_h k_h^T / sqrt(d) + PE's bias + mask)) v_h
+//   x_mid  = x  + dropout(W_O concat_h(o_h) + b_O)       o_h = dropout(softmax(q_h k_h^T / sqrt(w) + PE's bias + mask)) v_h
 //   x_next = x_mid + dropout(W_2 dropout(act(W_1 norm(x_mid) + b_1)) + b_2)
-//   q from norm(x); k, v from norm(x) or, with KvSource::kInput, from x0 in every layer
+//   q from norm(x); k, v from norm(x) or, with KvSource::kInput, from x0 in every layer; where a PE brings its own
+//   projections, w, the width of q and k, may differ from d, the width of v and o, and the scale is 1/sqrt(w)
 //
 // Letters: B batch, T positions, H heads, D model width, d = D/H, C classes. "Rows" are the positions that are computed:
 // where the read-out is the last position and nothing is padded, the last layer computes that one alone (T' = 1).
@@ -45,14 +46,18 @@ class Decoder {
   // The pieces of Logits, for analyses that continue from the middle. `x` is (B, T, D); what a last layer with T' = 1
   // gives is (B, 1, D).
   at::Tensor Embed(const Batch& batch) const;
-  // Keys and values of a layer, (B, T, H, d); with KvSource::kInput they depend on the input alone.
+  // What attention reads, after the PE's rotation. With KvSource::kInput keys and values depend on the input alone.
   struct KeysValues {
-    at::Tensor query_rows;  // (B, T', H, d)
-    at::Tensor key;
-    at::Tensor value;
+    at::Tensor query_rows;  // (B, T', H, w)
+    at::Tensor key;         // (B, T, H, w)
+    at::Tensor value;       // (B, T, H, d)
   };
+  // `without_slice`: one of LatentSlices() to leave out of the latents (pe/pe.h); only where there are any.
   KeysValues ProjectLayer(std::int64_t layer, const at::Tensor& x, const at::Tensor& input,
-                          const Batch& batch) const;
+                          const Batch& batch,
+                          std::optional<std::int64_t> without_slice = std::nullopt) const;
+  // How many slices of d channels the latents of queries, keys and values have: 0 where the PE makes none.
+  std::int64_t LatentSlices() const { return pe_->LatentSlices(); }
   // The heads' outputs side by side, before W_O: (B, T', D).
   at::Tensor Heads(std::int64_t layer, const KeysValues& projected, const Batch& batch,
                    const Dropout* dropout) const;
@@ -78,7 +83,7 @@ class Decoder {
   };
   struct Layer {
     Norm attention_norm;
-    Linear qkv;  // (3D, D): query, key, value
+    Linear qkv;  // (3D, D): query, key, value; not declared where the PE projects
     Linear output;
     Norm ffn_norm;
     Linear ffn_in;   // (F, D)
@@ -88,6 +93,9 @@ class Decoder {
   Norm AddNorm(const std::string& name);
   Layer AddLayer(const std::string& name);
   at::Tensor Apply(const Linear& linear, const at::Tensor& x) const;
+  // Queries, keys and values before the PE's rotation, by the decoder's own weights.
+  Projection ProjectPlainly(const Layer& parts, const at::Tensor& query_source,
+                            const at::Tensor& kv_source) const;
   // Rows [begin, begin + count) of a linear map's output alone.
   at::Tensor ApplyRows(const Linear& linear, const at::Tensor& x, std::int64_t begin,
                        std::int64_t count) const;

@@ -26,13 +26,20 @@ Dropout::Dropout(const ModelConfig& config, std::int64_t seed, std::int64_t step
   }
 }
 
+Dropout Dropout::From(std::int64_t first_example) const {
+  Dropout part = *this;
+  part.first_example_ = first_example;
+  return part;
+}
+
 at::Tensor Dropout::Mask(at::IntArrayRef shape, std::int64_t layer, DropoutSite site) const {
   const auto address = static_cast<std::uint64_t>(layer * kDropoutSites + static_cast<int>(site));
   const std::uint64_t key = StepRandom(seed_, step_).At(address);
   const at::Tensor mask = at::empty(shape, at::TensorOptions().dtype(at::kFloat));
   float* const out = mask.data_ptr<float>();
+  const std::int64_t first = first_example_ * (mask.numel() / mask.size(0));
   at::parallel_for(0, mask.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    FillDropoutMask(key, config_.dropout, begin, end - begin, out + begin);
+    FillDropoutMask(key, config_.dropout, first + begin, end - begin, out + begin);
   });
   return mask;
 }

@@ -20,9 +20,14 @@ class Dropout {
  public:
   Dropout(const ModelConfig& config, std::int64_t seed, std::int64_t step, at::Device device);
 
+  // The same step's dropout for a part of its batch: example 0 of what it is applied to is example
+  // `first_example` of the batch, so that the parts together drop what the whole would (CPU; on
+  // CUDA the parts draw one after the other).
+  Dropout From(std::int64_t first_example) const;
+
   // x times a fresh mask, or x itself where the configuration has no dropout at `site`.
   at::Tensor Apply(const at::Tensor& x, std::int64_t layer, DropoutSite site) const;
-  // The mask alone, 0 or 1/(1-p) in 32-bit floats; CPU only.
+  // The mask alone, 0 or 1/(1-p) in 32-bit floats; CPU only. The first dimension counts examples.
   at::Tensor Mask(at::IntArrayRef shape, std::int64_t layer, DropoutSite site) const;
   bool ActsAt(DropoutSite site) const {
     return config_.dropout > 0 && config_.dropout_at[static_cast<int>(site)];
@@ -32,6 +37,7 @@ class Dropout {
   const ModelConfig& config_;
   std::int64_t seed_;
   std::int64_t step_;
+  std::int64_t first_example_ = 0;
 };
 
 }  // namespace pelab::trainer

@@ -5,31 +5,19 @@
 
 #include "worker/trainer/pe/pe.h"
 #include "worker/trainer/pe/pe_tensors.h"
-#include "worker/trainer/pe/tables.h"
 
 namespace pelab::trainer {
 namespace {
 
-constexpr double kBase = 10000;
-
 class Sinusoidal : public PositionalEncoding {
  public:
   explicit Sinusoidal(const PeContext& context)
-      : config_(context.config), parameters_(*context.parameters) {}
+      : sinusoid_(context, SinusoidLayout::kInterleaved) {}
 
-  at::Tensor InputTerm(std::int64_t length) override {
-    if (!table_.defined()) {
-      table_ =
-          ToTensor(Sinusoid(config_.max_len, config_.d_model, kBase, SinusoidLayout::kInterleaved),
-                   {config_.max_len, config_.d_model}, parameters_);
-    }
-    return table_.narrow(0, 0, length);
-  }
+  at::Tensor InputTerm(std::int64_t length) override { return sinusoid_.Rows(length); }
 
  private:
-  const ModelConfig& config_;
-  const ParameterSet& parameters_;
-  at::Tensor table_;  // (max_len, D)
+  InputSinusoid sinusoid_;
 };
 
 class Learned : public PositionalEncoding {

@@ -1,7 +1,8 @@
-// The four places where a positional encoding may act. The decoder knows nothing else about it; a PE overrides what it
-// needs, the defaults do nothing. One file a PE in this folder, one row in registry.cc.
+// The places where a positional encoding may act. The decoder knows nothing else about it; a PE overrides what it needs,
+// the defaults do nothing. One file a PE in this folder, one row in registry.cc.
 //
-// Letters: B batch, T positions, H heads, D model width, d = D/H, i query position, j key position.
+// Letters: B batch, T positions, T' the last positions whose queries are computed, H heads, D model width, d = D/H head
+// size, w width of queries and keys (d unless hook 4 says otherwise), i query position, j key position.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,14 +17,14 @@
 
 namespace pelab::trainer {
 
-// Queries, keys and values of one layer, each (B, T, H, d); queries may cover the last positions alone.
+// Queries, keys and values of one layer.
 struct Projection {
-  at::Tensor query;
-  at::Tensor key;
-  at::Tensor value;
+  at::Tensor query;  // (B, T', H, w)
+  at::Tensor key;    // (B, T, H, w)
+  at::Tensor value;  // (B, T, H, d)
 };
 
-enum class Side { kQuery, kKey };
+enum class Side { kQuery, kKey, kValue };
 
 // Immutable after construction but for caches; used from one thread.
 class PositionalEncoding {
@@ -33,22 +34,35 @@ class PositionalEncoding {
   // 1. What is added to the token embeddings: (T, D), or undefined for nothing.
   virtual at::Tensor InputTerm(std::int64_t /*length*/) { return {}; }
 
-  // 2. What rotates or scales queries and keys: (B, T', H, d) of positions first … first+T'-1 to the same shape.
+  // 2. What rotates or scales queries and keys (kQuery, kKey): (B, T', H, w) of positions first … first+T'-1 to the same
+  // shape.
   virtual at::Tensor Rotate(Side /*side*/, std::int64_t /*layer*/, const at::Tensor& x,
                             std::int64_t /*first*/) {
     return x;
   }
 
-  // 3. What is added to the logits: (H, T, T) by [head, query, key], or undefined for nothing.
+  // 3. What is added to the logits whatever the content: (H, T, T) by [head, query, key], or undefined for nothing.
   virtual at::Tensor LogitBias(std::int64_t /*layer*/, std::int64_t /*length*/) { return {}; }
-
-  // 4. What replaces the projections of queries, keys and values: `query_source` (B, T', D) holds the last T' positions,
-  // `kv_source` (B, T, D) all of them. The decoder's own projections are used where this gives nothing.
-  virtual std::optional<Projection> Project(std::int64_t /*layer*/,
-                                            const at::Tensor& /*query_source*/,
-                                            const at::Tensor& /*kv_source*/) {
-    return std::nullopt;
+  // … and to the keys or values (kKey, kValue) that query i sees at j, the same for every head: (T', T, d) for the last
+  // `rows` = T' queries, or undefined for nothing.
+  virtual at::Tensor PairTerm(Side /*side*/, std::int64_t /*layer*/, std::int64_t /*rows*/,
+                              std::int64_t /*length*/) {
+    return {};
   }
+
+  // 4. Where Projects() is true, Project replaces the projections of queries, keys and values; the decoder then declares
+  // no weights for them, the PE does: `query_source` (B, T', D) holds the last T' positions, `kv_source` (B, T, D) all of
+  // them. One of the two may hold no examples (B = 0) where the caller wants the other's result alone. With
+  // `without_slice` = s, channels [s d, (s+1) d) of every latent enter the content projections as zeros: taking away
+  // these input columns from the up-projections. Rotary queries still see the whole latent.
+  virtual bool Projects() const { return false; }
+  virtual Projection Project(std::int64_t /*layer*/, const at::Tensor& /*query_source*/,
+                             const at::Tensor& /*kv_source*/,
+                             std::optional<std::int64_t> /*without_slice*/) {
+    return {};
+  }
+  // How many slices of d channels the latents have, the last perhaps narrower; 0: no latents. May exceed H.
+  virtual std::int64_t LatentSlices() const { return 0; }
 };
 
 // What a PE is made from. It declares its parameters in `parameters`, which outlives it, and reads them through the
@@ -63,7 +77,12 @@ std::unique_ptr<PositionalEncoding> MakeNope(const PeContext& context);
 std::unique_ptr<PositionalEncoding> MakeAbsolute(const PeContext& context);
 std::unique_ptr<PositionalEncoding> MakeRandom(const PeContext& context);
 std::unique_ptr<PositionalEncoding> MakeRelative(const PeContext& context);
+std::unique_ptr<PositionalEncoding> MakeShaw(const PeContext& context);
 std::unique_ptr<PositionalEncoding> MakeAlibi(const PeContext& context);
 std::unique_ptr<PositionalEncoding> MakeRope(const PeContext& context);
+std::unique_ptr<PositionalEncoding> MakeXpos(const PeContext& context);
+std::unique_ptr<PositionalEncoding> MakePartialRope(const PeContext& context);
+std::unique_ptr<PositionalEncoding> MakeRopeAbs(const PeContext& context);
+std::unique_ptr<PositionalEncoding> MakeMla(const PeContext& context);
 
 }  // namespace pelab::trainer

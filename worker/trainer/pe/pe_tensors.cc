@@ -2,9 +2,17 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstdlib>
 
+#include "worker/trainer/protocol/error.h"
+
 namespace pelab::trainer {
+namespace {
+
+constexpr double kSinusoidBase = 10000;
+
+}  // namespace
 
 at::Tensor ToTensor(const std::vector<double>& values, const std::vector<std::int64_t>& shape,
                     const ParameterSet& parameters) {
@@ -21,6 +29,36 @@ std::vector<double> NegativeDistances(std::int64_t length) {
     }
   }
   return distances;
+}
+
+InputSinusoid::InputSinusoid(const PeContext& context, SinusoidLayout layout)
+    : config_(context.config), parameters_(*context.parameters), layout_(layout) {}
+
+at::Tensor InputSinusoid::Rows(std::int64_t length) {
+  if (!table_.defined()) {
+    table_ = ToTensor(Sinusoid(config_.max_len, config_.d_model, kSinusoidBase, layout_),
+                      {config_.max_len, config_.d_model}, parameters_);
+  }
+  return table_.narrow(0, 0, length);
+}
+
+at::Tensor Turns(const std::vector<double>& values, std::int64_t length,
+                 const ParameterSet& parameters) {
+  const auto pairs = static_cast<std::int64_t>(values.size()) / (2 * length);
+  return at::view_as_complex(ToTensor(values, {length, 1, pairs, 2}, parameters));
+}
+
+at::Tensor TurnPairs(const at::Tensor& x, const at::Tensor& turns, std::int64_t first) {
+  const at::Tensor pairs =
+      at::view_as_complex(x.reshape({x.size(0), x.size(1), x.size(2), x.size(3) / 2, 2}));
+  return at::view_as_real(pairs * turns.narrow(0, first, x.size(1))).flatten(3);
+}
+
+void RequirePairs(const PeContext& context) {
+  if (context.config.head_dim() % 2 == 0) return;
+  throw TrainerError(ErrorKind::kBadSpec,
+                     context.job.pe + " turns pairs, but model.d_model / model.heads is " +
+                         std::to_string(context.config.head_dim()) + "; allowed: an even number");
 }
 
 }  // namespace pelab::trainer

@@ -8,8 +8,17 @@ namespace pelab::trainer {
 
 const std::vector<PeEntry>& PeRegistry() {
   static const auto* const table = new std::vector<PeEntry>{
-      {"nope", 1, MakeNope},         {"absolute", 1, MakeAbsolute}, {"random", 1, MakeRandom},
-      {"relative", 1, MakeRelative}, {"alibi", 1, MakeAlibi},       {"rope", 1, MakeRope},
+      {"nope", 1, MakeNope},
+      {"absolute", 1, MakeAbsolute},
+      {"random", 1, MakeRandom},
+      {"relative", 1, MakeRelative},
+      {"shaw", 1, MakeShaw},
+      {"alibi", 1, MakeAlibi},
+      {"rope", 1, MakeRope},
+      {"xpos", 1, MakeXpos},
+      {"partial_rope", 1, MakePartialRope},
+      {"rope_abs", 1, MakeRopeAbs},
+      {"mla", 1, MakeMla},
   };
   return *table;
 }

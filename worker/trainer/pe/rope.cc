@@ -1,81 +1,104 @@
 // Queries and keys are rotated: the adjacent pair t of a head turns by position * base^(-2t/d), so that the logit depends
-// on content and on i-j alone (Su et al. 2021, section 3.2). With `input_sinusoid` (the authors' code) a sinusoid is added
-// to the embedding as well, all sines before all cosines.
+// on content and on i-j alone (Su et al. 2021, section 3.2).
+//
+// `rope` with `input_sinusoid` (the authors' code) adds a sinusoid to the embedding as well, all sines before all cosines;
+// `rope_abs` adds the interleaved one. `partial_rope` rotates some heads and leaves the others without positions.
 #include <ATen/ATen.h>
 
-#include <cmath>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "worker/trainer/pe/pe.h"
 #include "worker/trainer/pe/pe_tensors.h"
-#include "worker/trainer/pe/tables.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
 namespace {
 
-constexpr double kSinusoidBase = 10000;
-
 class Rope : public PositionalEncoding {
  public:
-  explicit Rope(const PeContext& context)
+  Rope(const PeContext& context, std::optional<SinusoidLayout> input)
       : config_(context.config),
         parameters_(*context.parameters),
-        base_(context.job.Real("pe.base")),
-        input_sinusoid_(context.job.Bool("pe.input_sinusoid")) {
-    if (config_.head_dim() % 2 != 0) {
-      throw TrainerError(ErrorKind::kBadSpec,
-                         "rope turns pairs, but model.d_model / model.heads is " +
-                             std::to_string(config_.head_dim()) + "; allowed: an even number");
-    }
+        base_(context.job.Real("pe.base")) {
+    RequirePairs(context);
+    if (input) sinusoid_.emplace(context, *input);
   }
 
   at::Tensor InputTerm(std::int64_t length) override {
-    if (!input_sinusoid_) return {};
-    if (!sinusoid_.defined()) {
-      sinusoid_ = ToTensor(
-          Sinusoid(config_.max_len, config_.d_model, kSinusoidBase, SinusoidLayout::kHalfSplit),
-          {config_.max_len, config_.d_model}, parameters_);
-    }
-    return sinusoid_.narrow(0, 0, length);
+    return sinusoid_ ? sinusoid_->Rows(length) : at::Tensor();
   }
 
   at::Tensor Rotate(Side /*side*/, std::int64_t /*layer*/, const at::Tensor& x,
                     std::int64_t first) override {
-    if (!turns_.defined()) turns_ = Turns();
-    const at::Tensor turns = turns_.narrow(0, first, x.size(1));  // (T', 1, d/2), complex
-    const at::Tensor pairs =
-        at::view_as_complex(x.reshape({x.size(0), x.size(1), x.size(2), x.size(3) / 2, 2}));
-    return at::view_as_real(pairs * turns).flatten(3);
+    if (!turns_.defined()) turns_ = MakeTurns();
+    return TurnPairs(x, turns_, first);
+  }
+
+ protected:
+  // (max_len, 1 or H, d/2), complex.
+  virtual at::Tensor MakeTurns() const {
+    return Turns(RotaryTurns(config_.max_len, config_.head_dim(), base_), config_.max_len,
+                 parameters_);
+  }
+  const ModelConfig& config_;
+
+ private:
+  const ParameterSet& parameters_;
+  double base_;
+  std::optional<InputSinusoid> sinusoid_;
+  at::Tensor turns_;
+};
+
+class PartialRope : public Rope {
+ public:
+  explicit PartialRope(const PeContext& context) : Rope(context, std::nullopt) {
+    if (context.job.Choice("pe.select") == "list") {
+      heads_ = context.job.Ints("pe.head_list");
+    } else {
+      for (std::int64_t head = 0; head < context.job.Int("pe.heads"); ++head) {
+        heads_.push_back(head);
+      }
+    }
+    for (const std::int64_t head : heads_) RequireHead(head);
+  }
+
+ protected:
+  // Heads that are not rotated turn by 1.
+  at::Tensor MakeTurns() const override {
+    const at::Tensor all = Rope::MakeTurns();
+    at::Tensor turns = at::ones({all.size(0), config_.heads, all.size(2)}, all.options());
+    for (const std::int64_t head : heads_) turns.select(1, head).copy_(all.select(1, 0));
+    return turns;
   }
 
  private:
-  // e^(i t θ) as complex numbers: (max_len, 1, d/2).
-  at::Tensor Turns() const {
-    const auto frequencies = Frequencies(config_.head_dim(), base_);
-    std::vector<double> values;
-    for (std::int64_t t = 0; t < config_.max_len; ++t) {
-      for (const double frequency : frequencies) {
-        values.push_back(std::cos(static_cast<double>(t) * frequency));
-        values.push_back(std::sin(static_cast<double>(t) * frequency));
-      }
-    }
-    return at::view_as_complex(
-        ToTensor(values, {config_.max_len, 1, config_.head_dim() / 2, 2}, parameters_));
+  void RequireHead(std::int64_t head) const {
+    if (head >= 0 && head < config_.heads) return;
+    throw TrainerError(ErrorKind::kBadSpec,
+                       "partial_rope rotates head " + std::to_string(head) + "; allowed: 0 to " +
+                           std::to_string(config_.heads - 1) + ", for model.heads is " +
+                           std::to_string(config_.heads));
   }
 
-  const ModelConfig& config_;
-  const ParameterSet& parameters_;
-  double base_;
-  bool input_sinusoid_;
-  at::Tensor sinusoid_;  // (max_len, D)
-  at::Tensor turns_;     // (max_len, 1, d/2), complex
+  std::vector<std::int64_t> heads_;
 };
 
 }  // namespace
 
 std::unique_ptr<PositionalEncoding> MakeRope(const PeContext& context) {
-  return std::make_unique<Rope>(context);
+  std::optional<SinusoidLayout> input;
+  if (context.job.Bool("pe.input_sinusoid")) input = SinusoidLayout::kHalfSplit;
+  return std::make_unique<Rope>(context, input);
+}
+
+std::unique_ptr<PositionalEncoding> MakeRopeAbs(const PeContext& context) {
+  return std::make_unique<Rope>(context, SinusoidLayout::kInterleaved);
+}
+
+std::unique_ptr<PositionalEncoding> MakePartialRope(const PeContext& context) {
+  return std::make_unique<PartialRope>(context);
 }
 
 }  // namespace pelab::trainer

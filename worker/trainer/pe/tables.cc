@@ -31,6 +31,36 @@ std::vector<double> Sinusoid(std::int64_t length, std::int64_t width, double bas
   return table;
 }
 
+std::vector<double> RotaryTurns(std::int64_t length, std::int64_t width, double base) {
+  const auto frequencies = Frequencies(width, base);
+  std::vector<double> turns;
+  for (std::int64_t t = 0; t < length; ++t) {
+    for (const double frequency : frequencies) {
+      turns.push_back(std::cos(static_cast<double>(t) * frequency));
+      turns.push_back(std::sin(static_cast<double>(t) * frequency));
+    }
+  }
+  return turns;
+}
+
+std::vector<double> SlicedTurns(std::int64_t length, std::int64_t width, double base) {
+  const auto rows = Sinusoid(length, width, base, SinusoidLayout::kHalfSplit);
+  std::vector<double> turns;
+  for (std::size_t even = 0; even + 1 < rows.size(); even += 2) {
+    turns.push_back(rows[even + 1]);
+    turns.push_back(rows[even]);
+  }
+  return turns;
+}
+
+std::vector<double> XposBases(std::int64_t width) {
+  std::vector<double> bases;
+  for (std::int64_t t = 0; t < width / 2; ++t) {
+    bases.push_back((2.0 * static_cast<double>(t) / static_cast<double>(width) + 0.4) / 1.4);
+  }
+  return bases;
+}
+
 std::vector<double> GeometricSlopes(std::int64_t heads) {
   std::int64_t power = 1;
   while (power * 2 <= heads) power *= 2;

@@ -14,6 +14,7 @@ constexpr std::string_view kHelp =
 
 usage:
   pelab-trainer run --spec JOB.json --workdir DIR [options]
+  pelab-trainer analyze --spec JOB.json --weights FILE.safetensors --workdir DIR [options]
   pelab-trainer dataset --spec JOB.json --out FILE.safetensors
   pelab-trainer capabilities
   pelab-trainer --help | --version
@@ -26,7 +27,14 @@ run trains the job, evaluates it after every epoch, runs its analyses and keeps 
   --resume                go on from the newest checkpoint of this job in --workdir, if any
   --max-start-epoch N     with --resume: only from a checkpoint whose next epoch is at most N
   --checkpoint-seconds S  least seconds between checkpoints (default 30)
+  --micro-batch N         go through each batch N examples at a time (default 0: all at once)
   --parent-fd N           end at once when this pipe reaches end of file
+
+analyze runs the job's analyses on weights that run kept, without training:
+  --spec FILE             {"job": ID, "spec": {...}, "analyses": [...]}, with at least one analysis
+  --weights FILE          weights.safetensors of this very job
+  --workdir DIR           where result files go; made when missing
+  --device, --threads, --parent-fd as above
 
 dataset writes the job's data: tokens (N, T), lengths (N), labels (N), split (N; 0 train, 1 test).
 capabilities prints what this build can run, as JSON.
@@ -36,6 +44,9 @@ exit status: 0 done, 1 failed (see the error event), 2 wrong use, 75 stopped by 
 example:
   pelab-trainer run --spec job.json --workdir work | jq -c 'select(.event == "epoch")'
 )";
+
+constexpr std::string_view kCommands = "run, analyze, dataset, capabilities";
+constexpr std::int64_t kMostMicroBatch = std::int64_t{1} << 30;
 
 [[noreturn]] void ThrowBadValue(const std::string& option, const std::string& value,
                                 const std::string& allowed) {
@@ -86,8 +97,7 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
   if (arguments->command == Command::kDataset) {
     return {{"--spec", text(&arguments->spec)}, {"--out", text(&arguments->out)}};
   }
-  if (arguments->command != Command::kRun) return {};
-  return {
+  std::map<std::string, Reader> readers = {
       {"--spec", text(&arguments->spec)},
       {"--workdir", text(&arguments->workdir)},
       {"--device", [=](const auto& o, const auto& v) { arguments->device = ReadDevice(o, v); }},
@@ -95,40 +105,52 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
        [=](const auto& o, const auto& v) {
          arguments->threads = static_cast<int>(ReadInt(o, v, 1, 1024));
        }},
-      {"--max-start-epoch",
-       [=](const auto& o, const auto& v) { arguments->max_start_epoch = ReadInt(o, v, 0, kMost); }},
-      {"--checkpoint-seconds",
-       [=](const auto& o, const auto& v) { arguments->checkpoint_seconds = ReadSeconds(o, v); }},
       {"--parent-fd",
        [=](const auto& o, const auto& v) {
          arguments->parent_fd = static_cast<int>(ReadInt(o, v, 0, 1 << 20));
        }},
   };
+  if (arguments->command == Command::kAnalyze) {
+    readers["--weights"] = text(&arguments->weights);
+    return readers;
+  }
+  if (arguments->command != Command::kRun) return {};
+  readers["--max-start-epoch"] = [=](const auto& o, const auto& v) {
+    arguments->max_start_epoch = ReadInt(o, v, 0, kMost);
+  };
+  readers["--checkpoint-seconds"] = [=](const auto& o, const auto& v) {
+    arguments->checkpoint_seconds = ReadSeconds(o, v);
+  };
+  readers["--micro-batch"] = [=](const auto& o, const auto& v) {
+    arguments->micro_batch = ReadInt(o, v, 0, kMostMicroBatch);
+  };
+  return readers;
 }
 
 Command ReadCommand(const std::string& word) {
   const std::map<std::string, Command> commands = {
-      {"run", Command::kRun},          {"capabilities", Command::kCapabilities},
-      {"dataset", Command::kDataset},  {"help", Command::kHelp},
-      {"--help", Command::kHelp},      {"-h", Command::kHelp},
-      {"--version", Command::kVersion}};
+      {"run", Command::kRun},         {"analyze", Command::kAnalyze},
+      {"dataset", Command::kDataset}, {"capabilities", Command::kCapabilities},
+      {"help", Command::kHelp},       {"--help", Command::kHelp},
+      {"-h", Command::kHelp},         {"--version", Command::kVersion}};
   const auto found = commands.find(word);
   if (found == commands.end()) {
-    throw UsageError("unknown command \"" + word + "\"; known: run, capabilities, dataset");
+    throw UsageError("unknown command \"" + word + "\"; known: " + std::string(kCommands));
   }
   return found->second;
 }
 
 void RequireOptions(const Arguments& arguments) {
-  if (arguments.command == Command::kRun || arguments.command == Command::kDataset) {
-    if (arguments.spec.empty()) throw UsageError("--spec FILE is missing");
-  }
-  if (arguments.command == Command::kRun && arguments.workdir.empty()) {
-    throw UsageError("--workdir DIR is missing");
-  }
-  if (arguments.command == Command::kDataset && arguments.out.empty()) {
-    throw UsageError("--out FILE is missing");
-  }
+  const auto require = [](const std::string& value, const char* option) {
+    if (value.empty()) throw UsageError(std::string(option) + " is missing");
+  };
+  const bool run = arguments.command == Command::kRun;
+  const bool analyze = arguments.command == Command::kAnalyze;
+  const bool dataset = arguments.command == Command::kDataset;
+  if (run || analyze || dataset) require(arguments.spec, "--spec FILE");
+  if (analyze) require(arguments.weights, "--weights FILE");
+  if (run || analyze) require(arguments.workdir, "--workdir DIR");
+  if (dataset) require(arguments.out, "--out FILE");
 }
 
 }  // namespace
@@ -137,7 +159,9 @@ std::string_view HelpText() { return kHelp; }
 
 Arguments ParseArguments(const std::vector<std::string>& words) {
   Arguments arguments;
-  if (words.empty()) throw UsageError("a command is missing; known: run, capabilities, dataset");
+  if (words.empty()) {
+    throw UsageError("a command is missing; known: " + std::string(kCommands));
+  }
   arguments.command = ReadCommand(words[0]);
   const auto readers = Readers(&arguments);
   for (std::size_t i = 1; i < words.size(); ++i) {

@@ -9,11 +9,12 @@
 
 namespace pelab::trainer {
 
-enum class Command { kRun, kCapabilities, kDataset, kHelp, kVersion };
+enum class Command { kRun, kAnalyze, kCapabilities, kDataset, kHelp, kVersion };
 
 struct Arguments {
   Command command = Command::kHelp;
   std::string spec;                   // --spec
+  std::string weights;                // --weights
   std::string workdir;                // --workdir
   std::string out;                    // --out
   std::string device = "cpu";         // --device: "cpu" or "cuda:N"
@@ -21,6 +22,7 @@ struct Arguments {
   bool resume = false;                // --resume
   std::int64_t max_start_epoch = -1;  // --max-start-epoch; -1: no limit
   double checkpoint_seconds = 30;     // --checkpoint-seconds
+  std::int64_t micro_batch = 0;       // --micro-batch; 0: whole batches
   int parent_fd = -1;                 // --parent-fd; -1: none
 };
 

@@ -27,6 +27,11 @@ class Counting : public Task {
                                                   " does not fit " + std::to_string(content_) +
                                                   " tokens");
     }
+    if (job.Choice("task.split") == "held_out_cells") {
+      throw TrainerError(ErrorKind::kBadSpec,
+                         "task.split held_out_cells: counting has no cells of start place and "
+                         "distance; allowed: disjoint, random");
+    }
     triggers_ = ChooseWords(job.Int("task.data_seed"), "counting/triggers",
                             job.Int("task.vocabulary"), job.Int("task.triggers"));
     fillers_ = OtherWords(job.Int("task.vocabulary"), triggers_);
@@ -36,7 +41,7 @@ class Counting : public Task {
   std::int64_t label_count() const override { return max_count_ + 1; }
   const std::vector<std::int32_t>& triggers() const override { return triggers_; }
 
-  Example Draw(CounterRandom random) const override {
+  Example Draw(CounterRandom random, Part /*part*/) const override {
     const auto count = random.Below(static_cast<std::uint32_t>(max_count_ + 1));
     Example example;
     example.label = static_cast<std::int32_t>(count);

@@ -30,17 +30,18 @@ class Generator {
   Generator(const Task& task, std::int64_t data_seed, Dataset* data)
       : task_(task), seed_(static_cast<std::uint64_t>(data_seed)), data_(data) {}
 
-  // Appends `count` examples of `purpose`. An example whose hash is in `taken` is drawn again from the next stream of
+  // Appends `count` examples of `purpose`, drawn for `part`. An example whose hash is in `taken` is drawn again from the next stream of
   // the same index; with `keep_unique` every accepted hash joins `taken`.
-  void Append(std::string_view purpose, std::int64_t count, HashSet* taken, bool keep_unique) {
+  void Append(std::string_view purpose, Part part, std::int64_t count, HashSet* taken,
+              bool keep_unique) {
     for (std::int64_t i = 0; i < count; ++i) {
       Example example;
       std::uint64_t hash = 0;
       std::uint64_t draw = 0;
       do {
         if (draw == kMaxDraws) ThrowCrowded(purpose, i);
-        example =
-            task_.Draw(CounterRandom(seed_, purpose, (draw << 40) + static_cast<std::uint64_t>(i)));
+        example = task_.Draw(
+            CounterRandom(seed_, purpose, (draw << 40) + static_cast<std::uint64_t>(i)), part);
         hash = HashOf(example.tokens);
         ++draw;
       } while (taken != nullptr && taken->count(hash) != 0);
@@ -125,26 +126,26 @@ Dataset MakeDataset(const spec::Job& job) {
   data.label_count = task->label_count();
   data.triggers = task->triggers();
   const std::int64_t test_examples = job.Int("task.test_examples");
-  const bool disjoint = job.Choice("task.split") == "disjoint";
+  const bool disjoint = job.Choice("task.split") != "random";  // held_out_cells: cells as well
   const bool unique = task->unique_examples();
   Generator generator(*task, job.Int("task.data_seed"), &data);
   HashSet taken;
   if (disjoint) {
     // The training set may repeat itself unless the definition forbids it; the test set repeats nothing of it.
     if (unique) {
-      generator.Append("data/train", data.train_examples, &taken, true);
-      generator.Append("data/test", test_examples, &taken, true);
+      generator.Append("data/train", Part::kTrain, data.train_examples, &taken, true);
+      generator.Append("data/test", Part::kTest, test_examples, &taken, true);
     } else {
-      generator.Append("data/train", data.train_examples, nullptr, false);
+      generator.Append("data/train", Part::kTrain, data.train_examples, nullptr, false);
       for (std::int64_t i = 0; i < data.train_examples; ++i) {
         const auto* row = data.tokens.data() + i * data.length;
         taken.insert(HashOf({row, row + data.lengths[i]}));
       }
-      generator.Append("data/test", test_examples, &taken, false);
+      generator.Append("data/test", Part::kTest, test_examples, &taken, false);
     }
   } else {
-    generator.Append("data/pool", data.train_examples + test_examples, unique ? &taken : nullptr,
-                     unique);
+    generator.Append("data/pool", Part::kAny, data.train_examples + test_examples,
+                     unique ? &taken : nullptr, unique);
     Shuffle(&data);
   }
   return data;

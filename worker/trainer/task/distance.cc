@@ -7,6 +7,9 @@
 // `published` (arXiv 2505.13027, the authors' generator): left, right uniform in 1 … max_segment, gap M uniform in
 // 1 … max_gap; each segment is drawn without replacement from all words, triggers included, so some examples are
 // ambiguous; label M+1; truncated, then padded to the model's length; repeated examples are drawn again.
+//
+// Cells: with task.split held_out_cells the pairs of a distance (or gap) and a place of the first trigger are shared out to
+// training and test set, see start_places.h; labels stay uniform in both.
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -14,6 +17,7 @@
 
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/task/dataset.h"
+#include "worker/trainer/task/start_places.h"
 #include "worker/trainer/task/task.h"
 
 namespace pelab::trainer {
@@ -32,15 +36,16 @@ class CleanDistance : public Task {
     triggers_ =
         ChooseWords(job.Int("task.data_seed"), "distance/triggers", job.Int("task.vocabulary"), 2);
     fillers_ = OtherWords(job.Int("task.vocabulary"), triggers_);
+    starts_ = StartPlaces(job, max_distance_, 0, length_ - max_distance_);
   }
   std::int64_t padded_length() const override { return length_; }
   std::int64_t label_min() const override { return 0; }
   std::int64_t label_count() const override { return max_distance_; }
   const std::vector<std::int32_t>& triggers() const override { return triggers_; }
 
-  Example Draw(CounterRandom random) const override {
+  Example Draw(CounterRandom random, Part part) const override {
     const auto distance = 1 + random.Below(static_cast<std::uint32_t>(max_distance_));
-    const auto start = random.Below(static_cast<std::uint32_t>(length_ - max_distance_));
+    const auto start = starts_.Draw(part, distance, &random);
     Example example;
     example.tokens.resize(length_);
     for (auto& token : example.tokens) {
@@ -57,6 +62,7 @@ class CleanDistance : public Task {
   std::int64_t max_distance_;
   std::vector<std::int32_t> triggers_;
   std::vector<std::int32_t> fillers_;
+  StartPlaces starts_;
 };
 
 class PublishedDistance : public Task {
@@ -69,6 +75,7 @@ class PublishedDistance : public Task {
     const std::int64_t vocabulary = job.Int("task.vocabulary");
     triggers_ = ChooseWords(job.Int("task.data_seed"), "distance/triggers", vocabulary, 2);
     words_ = OtherWords(vocabulary, {});
+    lefts_ = StartPlaces(job, max_gap_, 1, max_segment_);
     const auto longest = std::max(max_segment_, max_gap_);
     if (longest > static_cast<std::int64_t>(words_.size())) {
       throw TrainerError(ErrorKind::kBadSpec,
@@ -89,9 +96,9 @@ class PublishedDistance : public Task {
   const std::vector<std::int32_t>& triggers() const override { return triggers_; }
   bool unique_examples() const override { return true; }
 
-  Example Draw(CounterRandom random) const override {
+  Example Draw(CounterRandom random, Part part) const override {
     const auto gap = 1 + random.Below(static_cast<std::uint32_t>(max_gap_));
-    const auto left = 1 + random.Below(static_cast<std::uint32_t>(max_segment_));
+    const auto left = lefts_.Draw(part, gap, &random);
     const auto right = 1 + random.Below(static_cast<std::uint32_t>(max_segment_));
     Example example;
     AppendDistinct(left, &random, &example.tokens);
@@ -124,6 +131,7 @@ class PublishedDistance : public Task {
   std::int64_t truncate_;
   std::vector<std::int32_t> triggers_;
   std::vector<std::int32_t> words_;
+  StartPlaces lefts_;
 };
 
 }  // namespace

@@ -15,6 +15,10 @@ struct Example {
   std::int32_t label = 0;
 };
 
+// Which part of the data set an example is drawn for. Only a task that holds cells out (task.split held_out_cells) makes a
+// difference.
+enum class Part { kAny, kTrain, kTest };
+
 // Immutable after construction; `Draw` is a pure function of the generator it is given.
 class Task {
  public:
@@ -25,7 +29,7 @@ class Task {
   virtual const std::vector<std::int32_t>& triggers() const = 0;
   // Whether the definition drops examples that repeat an earlier one (a dropped example is drawn again).
   virtual bool unique_examples() const { return false; }
-  virtual Example Draw(CounterRandom random) const = 0;
+  virtual Example Draw(CounterRandom random, Part part) const = 0;
 };
 
 // `count` different words, in random order, from (data_seed, purpose).

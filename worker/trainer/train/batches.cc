@@ -32,6 +32,8 @@ DeviceData::DeviceData(const Dataset& data, const LabelSpace& labels, at::Device
 
 std::int64_t DeviceData::length() const { return tokens_.size(1); }
 
+at::Device DeviceData::device() const { return tokens_.device(); }
+
 LabelledBatch DeviceData::Range(std::int64_t begin, std::int64_t end) const {
   const std::int64_t count = end - begin;
   return {{tokens_.narrow(0, begin, count),

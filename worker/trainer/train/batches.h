@@ -26,6 +26,7 @@ class DeviceData {
   std::int64_t train_examples() const { return train_examples_; }
   std::int64_t size() const { return size_; }
   std::int64_t length() const;  // T
+  at::Device device() const;
   std::int64_t ignored_class() const { return ignored_class_; }
 
   // Examples [begin, end).

@@ -10,13 +10,9 @@
 namespace pelab::trainer {
 namespace {
 
-constexpr std::int64_t kChunkBytes = std::int64_t{16} << 20;
+constexpr std::int64_t kCpuChunkBytes = std::int64_t{16} << 20;
+constexpr std::int64_t kGpuChunkBytes = std::int64_t{512} << 20;
 constexpr std::int64_t kMostChunkExamples = 1024;
-
-at::Tensor LossSum(const at::Tensor& logits, const at::Tensor& classes,
-                   std::int64_t ignored_class) {
-  return at::cross_entropy_loss(logits, classes, {}, at::Reduction::Sum, ignored_class);
-}
 
 }  // namespace
 
@@ -30,6 +26,11 @@ at::Tensor CountCorrect(const at::Tensor& logits, const at::Tensor& classes,
   return at::stack({right.logical_and(scored).sum(), scored.sum()});
 }
 
+at::Tensor LossSum(const at::Tensor& logits, const at::Tensor& classes,
+                   std::int64_t ignored_class) {
+  return at::cross_entropy_loss(logits, classes, {}, at::Reduction::Sum, ignored_class);
+}
+
 at::Tensor MeanLoss(const at::Tensor& logits, const at::Tensor& classes,
                     std::int64_t ignored_class) {
   if (ignored_class == kNoIgnoredClass) {
@@ -38,9 +39,11 @@ at::Tensor MeanLoss(const at::Tensor& logits, const at::Tensor& classes,
   return LossSum(logits, classes, ignored_class) / classes.ne(ignored_class).sum().clamp_min(1);
 }
 
-std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::int64_t variants) {
+std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::int64_t variants,
+                           at::Device device) {
   const std::int64_t bytes = 4 * variants * length * std::max(config.heads * length, config.d_ff);
-  return std::clamp<std::int64_t>(kChunkBytes / bytes, 1, kMostChunkExamples);
+  return std::clamp<std::int64_t>((device.is_cpu() ? kCpuChunkBytes : kGpuChunkBytes) / bytes, 1,
+                                  kMostChunkExamples);
 }
 
 Score Evaluate(const Decoder& decoder, const DeviceData& data, std::int64_t begin,
@@ -48,11 +51,10 @@ Score Evaluate(const Decoder& decoder, const DeviceData& data, std::int64_t begi
   const at::NoGradGuard no_grad;
   at::Tensor loss;    // scalar, double
   at::Tensor counts;  // (correct, scored)
-  std::int64_t chunk = 0;
+  const std::int64_t chunk = ChunkExamples(decoder.config(), data.length(), 1, data.device());
   for (std::int64_t at = begin; at < end; at += chunk) {
     ThrowIfStopped();
-    chunk = std::min(end - at, ChunkExamples(decoder.config(), data.length(), 1));
-    const LabelledBatch batch = data.Range(at, at + chunk);
+    const LabelledBatch batch = data.Range(at, std::min(end, at + chunk));
     const at::Tensor logits = decoder.Logits(batch.inputs, nullptr);
     const at::Tensor sum = LossSum(logits, batch.classes, data.ignored_class()).to(at::kDouble);
     const at::Tensor count = CountCorrect(logits, batch.classes, data.ignored_class());

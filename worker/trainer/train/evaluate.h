@@ -19,13 +19,18 @@ struct Score {
 at::Tensor CountCorrect(const at::Tensor& logits, const at::Tensor& classes,
                         std::int64_t ignored_class);
 
-// Cross-entropy summed over the scored examples, and divided by their number or 1: a scalar.
+// Cross-entropy summed over the scored examples: a scalar.
+at::Tensor LossSum(const at::Tensor& logits, const at::Tensor& classes, std::int64_t ignored_class);
+
+// LossSum divided by the number of scored examples, or 1.
 at::Tensor MeanLoss(const at::Tensor& logits, const at::Tensor& classes,
                     std::int64_t ignored_class);
 
 // Examples that one evaluation pass takes at a time, so that the attention weights of one layer, repeated for
-// `variants`, stay within a few megabytes. A function of the configuration alone: results do not depend on the host.
-std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::int64_t variants);
+// `variants`, stay within what suits the kind of device: a CPU's cache, or a part of a GPU's memory that is large enough
+// to keep it busy. A function of the configuration and the kind of device alone: results do not depend on the host.
+std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::int64_t variants,
+                           at::Device device);
 
 // Examples [begin, end). Throws Stopped between chunks when a stop was asked for.
 Score Evaluate(const Decoder& decoder, const DeviceData& data, std::int64_t begin,

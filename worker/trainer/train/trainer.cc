@@ -28,12 +28,13 @@ void RequireFinite(double loss, const char* which, std::int64_t epoch) {
 }  // namespace
 
 Trainer::Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameters,
-                 const DeviceData* data)
+                 const DeviceData* data, std::int64_t micro_batch)
     : job_(job),
       decoder_(*decoder),
       parameters_(*parameters),
       data_(*data),
       batch_size_(job.Int("train.batch_size")),
+      micro_batch_(micro_batch),
       steps_per_epoch_((data->train_examples() + batch_size_ - 1) / batch_size_),
       schedule_(job, steps_per_epoch_ * job.Int("train.epochs")),
       optimizer_(job, parameters) {}
@@ -49,17 +50,14 @@ EpochResult Trainer::RunEpoch(std::int64_t epoch) {
     ThrowIfStopped();
     const std::int64_t step = epoch * steps_per_epoch_ + i;
     const std::int64_t begin = i * batch_size_;
-    const LabelledBatch batch =
-        data_.At(order.narrow(0, begin, std::min(batch_size_, data_.train_examples() - begin)));
+    const at::Tensor indices =
+        order.narrow(0, begin, std::min(batch_size_, data_.train_examples() - begin));
     const Dropout dropout(decoder_.config(), job_.seed, step, parameters_.device());
-    const at::Tensor logits = decoder_.Logits(batch.inputs, &dropout);
-    const at::Tensor loss = MeanLoss(logits, batch.classes, data_.ignored_class());
-    loss.backward();
+    const BatchFigures figures = Backward(indices, dropout);
     result.learning_rate = schedule_.RateAt(step);
     optimizer_.Step(step, result.learning_rate);
-    losses.push_back(loss.detach());
-    const at::Tensor count = CountCorrect(logits, batch.classes, data_.ignored_class());
-    counts = counts.defined() ? counts + count : count;
+    losses.push_back(figures.loss);
+    counts = counts.defined() ? counts + figures.counts : figures.counts;
   }
   result.train_loss = at::stack(losses).to(at::kDouble).mean().item().toDouble();
   RequireFinite(result.train_loss, "training", epoch);
@@ -70,6 +68,33 @@ EpochResult Trainer::RunEpoch(std::int64_t epoch) {
   RequireFinite(result.test.loss, "test", epoch);
   result.seconds = Seconds() - began;
   return result;
+}
+
+Trainer::BatchFigures Trainer::Backward(const at::Tensor& indices, const Dropout& dropout) {
+  if (micro_batch_ > 0 && micro_batch_ < indices.size(0)) return BackwardInParts(indices, dropout);
+  const LabelledBatch batch = data_.At(indices);
+  const at::Tensor logits = decoder_.Logits(batch.inputs, &dropout);
+  const at::Tensor loss = MeanLoss(logits, batch.classes, data_.ignored_class());
+  loss.backward();
+  return {loss.detach(), CountCorrect(logits, batch.classes, data_.ignored_class())};
+}
+
+Trainer::BatchFigures Trainer::BackwardInParts(const at::Tensor& indices, const Dropout& dropout) {
+  // The parts' losses are divided by the whole batch's scored examples: parts may differ in theirs.
+  const at::Tensor scored = data_.At(indices).classes.ne(data_.ignored_class()).sum().clamp_min(1);
+  BatchFigures figures;
+  for (std::int64_t begin = 0; begin < indices.size(0); begin += micro_batch_) {
+    const std::int64_t count = std::min(micro_batch_, indices.size(0) - begin);
+    const LabelledBatch part = data_.At(indices.narrow(0, begin, count));
+    const Dropout part_dropout = dropout.From(begin);
+    const at::Tensor logits = decoder_.Logits(part.inputs, &part_dropout);
+    const at::Tensor loss = LossSum(logits, part.classes, data_.ignored_class()) / scored;
+    loss.backward();
+    const at::Tensor right = CountCorrect(logits, part.classes, data_.ignored_class());
+    figures.loss = figures.loss.defined() ? figures.loss + loss.detach() : loss.detach();
+    figures.counts = figures.counts.defined() ? figures.counts + right : right;
+  }
+  return figures;
 }
 
 Checkpoint Trainer::Snapshot(std::int64_t epoch) {

@@ -30,8 +30,11 @@ struct EpochResult {
 
 class Trainer {
  public:
-  // All of them outlive it; `parameters` is materialised, `data` on the same device.
-  Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameters, const DeviceData* data);
+  // All of them outlive it; `parameters` is materialised, `data` on the same device. With
+  // `micro_batch` above 0 a batch goes through the model in parts of so many examples whose
+  // gradients add up to the batch's: the same step within rounding, in less memory.
+  Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameters, const DeviceData* data,
+          std::int64_t micro_batch = 0);
 
   std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
@@ -44,11 +47,21 @@ class Trainer {
   void Restore(const Checkpoint& checkpoint);
 
  private:
+  // What a batch adds to its epoch's figures, left on the device.
+  struct BatchFigures {
+    at::Tensor loss;    // scalar: the mean over the batch's scored examples
+    at::Tensor counts;  // (correct, scored)
+  };
+  // Adds the batch's gradient to the parameters'.
+  BatchFigures Backward(const at::Tensor& indices, const Dropout& dropout);
+  BatchFigures BackwardInParts(const at::Tensor& indices, const Dropout& dropout);
+
   const spec::Job& job_;
   Decoder& decoder_;
   ParameterSet& parameters_;
   const DeviceData& data_;
   std::int64_t batch_size_;
+  std::int64_t micro_batch_;
   std::int64_t steps_per_epoch_;
   Schedule schedule_;
   AdamW optimizer_;

@@ -50,14 +50,73 @@ TEST_P(ComplaintTest, NamesPlaceValueAndWhatIsAllowed) {
 
 const Case kCases[] = {
     {"UnknownPe", "pe: [nope, absolute, alibbi]",
-     "s.yaml:3:22: unknown pe \"alibbi\"; did you mean alibi? known: absolute, alibi, nope, "
-     "random, relative, rope"},
+     "s.yaml:3:22: unknown pe \"alibbi\"; did you mean alibi? known: absolute, alibi, mla, "
+     "nope, partial_rope, random, relative, rope, rope_abs, shaw, xpos"},
     {"UnknownPeFar", "pe: xyzzy",
-     "s.yaml:3:5: unknown pe \"xyzzy\"; known: absolute, alibi, nope, random, relative, rope"},
+     "s.yaml:3:5: unknown pe \"xyzzy\"; known: absolute, alibi, mla, nope, …"},
     {"UnknownTask", "task: distanse",
      "s.yaml:3:7: unknown task \"distanse\"; did you mean distance? known: counting, distance"},
     {"UnknownProtocol", "protocol: cleen",
      "s.yaml:3:11: unknown protocol \"cleen\"; did you mean clean? known: clean, published"},
+    {"ProtocolIsMap", "protocol: {name: clean}",
+     "s.yaml:3:11: protocol must be one of clean, published or a list of them, not a map"},
+    {"ProtocolTwice", "protocol: [clean, published, clean]",
+     "s.yaml:3:30: protocol clean is there twice"},
+    {"NoProtocols", "protocol: []", "s.yaml:3:11: protocol is an empty list"},
+    {"UnknownProtocolInList", "protocol: [clean, publishd]",
+     "s.yaml:3:19: unknown protocol \"publishd\"; did you mean published? known: clean, "
+     "published"},
+    {"ProtocolAxis", "axes: {protocol: [clean]}",
+     "s.yaml:3:8: unknown field \"protocol\"; protocol is given at the top of the document"},
+    {"CausalOnly", "pe: [xpos]\nmodel: {mask: none}",
+     "s.yaml:4:15: model.mask is none; it must be causal: the scales of xpos grow without bound "
+     "for keys after the query (constraint causal-only)"},
+    {"CausalOnlyUnderPublished", "pe: [nope, xpos]\nprotocol: published",
+     "s.yaml:3:12: model.mask is none; it must be causal: …"},
+    {"CausalOnlyUnderOneOfTwo", "pe: xpos\nprotocol: [clean, published]",
+     "s.yaml:3:5: under protocol published, model.mask is none; it must be causal: …"},
+    {"HeadsBeyondTheModelsUnderBoth",
+     "pe: {name: partial_rope, heads: 17}\nprotocol: [clean, published]",
+     "s.yaml:3:33: pe.heads is 17; it must be at most model.heads (16) (constraint heads-exist)"},
+    {"HeadsBeyondTheModels", "pe: {name: partial_rope, heads: [2, 17]}",
+     "s.yaml:3:37: pe.heads is 17; it must be at most model.heads (16) (constraint heads-exist)"},
+    {"ListedHeadBeyondTheModels", "pe: {name: partial_rope, select: list, head_list: [0, 16]}",
+     "s.yaml:3:51: pe.head_list is [0, 16]; it must be made of heads from 0 to 15, as model.heads "
+     "(16) has them (constraint listed-heads-exist)"},
+    {"NoHeadsListed", "pe: {name: partial_rope, select: list}",
+     "s.yaml:3:34: pe.head_list is []; it must be a list of at least one head: pe.select is list "
+     "(constraint heads-listed)"},
+    {"HeadsListedForNothing", "pe: {name: partial_rope, head_list: [0]}",
+     "s.yaml:3:37: pe.head_list applies only where pe.select is list; here it is first"},
+    {"HeadListedTwice", "pe: {name: partial_rope, select: list, head_list: [1, 1]}",
+     "s.yaml:3:51: pe.head_list must be a list of integers from 0 to 127, each at most once, not "
+     "a list"},
+    {"HeadListOfText", "pe: {name: partial_rope, select: list, head_list: ['1']}",
+     "s.yaml:3:51: pe.head_list must be a list of integers …"},
+    {"HeadListIsNumber", "pe: {name: partial_rope, select: list, head_list: 3}",
+     "s.yaml:3:51: pe.head_list must be a list of integers from 0 to 127, each at most once, not "
+     "3"},
+    {"MlaWithBuckets", "pe: {name: mla, buckets: 32}",
+     "s.yaml:3:17: unknown field of pe mla \"buckets\"; known: base, input_table, latent, "
+     "latent_norm, rotary, rotary_query, rotation; the logits of mla are a content and a rotary "
+     "part, with no bias or table of distances added; write pe: relative for one (constraint "
+     "mla-no-bias)"},
+    {"MlaWithForm", "pe: [{name: mla, form: table}]", "s.yaml:3:18: unknown field of pe mla …"},
+    {"MlaWithBucketsAsAxis", "pe: mla\naxes: {pe.buckets: [16, 32]}",
+     "s.yaml:4:8: pe.buckets applies to no job of this sweep; the logits of mla are …"},
+    {"HeldOutCounting", "task: {name: counting, split: held_out_cells}",
+     "s.yaml:3:31: task.split is held_out_cells; it must be disjoint or random: held_out_cells are "
+     "pairs of a start place and a distance, which only the task distance has (constraint "
+     "held-out-distance)"},
+    {"HeldOutFractionAlone", "task: {name: distance, held_out_fraction: 0.2}",
+     "s.yaml:3:43: task.held_out_fraction applies only where task.split is held_out_cells; here it "
+     "is disjoint"},
+    {"HeldOutFractionWhole", "task: {name: distance, split: held_out_cells, held_out_fraction: 1}",
+     "s.yaml:3:66: task.held_out_fraction must be a number above 0 and below 1, not 1"},
+    {"ExcludeUnusedProtocol", "exclude: [{protocol: published}]",
+     "s.yaml:3:11: exclude[0] matches no job of this sweep"},
+    {"ExcludeProtocolTypo", "exclude: [{protocol: publishd}]",
+     "s.yaml:3:22: unknown protocol \"publishd\"; did you mean published? …"},
     {"UnknownKey", "modle: {layers: 2}",
      "s.yaml:3:1: unknown key \"modle\"; did you mean model? known: analyses, …"},
     {"UnknownModelField", "model: {layer: 2}",
@@ -100,15 +159,18 @@ const Case kCases[] = {
      "at most once, not a list"},
     {"SectionIsList", "model: [2]", "s.yaml:3:8: model must be a map of fields, not a list"},
     {"HeadsDoNotDivide", "model: {d_model: 100}",
-     "s.yaml:3:18: model.d_model is 100; it must be a multiple of model.heads (16)"},
+     "s.yaml:3:18: model.d_model is 100; it must be a multiple of model.heads (16) "
+     "(constraint heads-divide-width)"},
     {"HeadsSetAlone", "model: {heads: 7}",
-     "s.yaml:3:16: model.d_model is 256; it must be a multiple of model.heads (7)"},
+     "s.yaml:3:16: model.d_model is 256; it must be a multiple of model.heads (7) "
+     "(constraint heads-divide-width)"},
     {"TooShort", "task: {name: distance, length: 16, max_distance: 20}",
      "s.yaml:3:32: task.length is 16; it must be at least 21: the sequence is too short for two "
      "triggers "
-     "task.max_distance (20) apart"},
+     "task.max_distance (20) apart (constraint distance-fits)"},
     {"TooLong", "task: {name: distance, length: 200}",
-     "s.yaml:3:32: task.length is 200; it must be at most model.max_len (128)"},
+     "s.yaml:3:32: task.length is 200; it must be at most model.max_len (128) "
+     "(constraint length-fits-model)"},
     {"FieldOfTheOtherDefinition", "task: {name: distance, max_gap: 20}",
      "s.yaml:3:33: task.max_gap applies only where task.definition is published; here it is clean"},
     {"FieldOfTheOtherForm", "pe: {name: relative, form: table, buckets: 16}",
@@ -126,8 +188,7 @@ const Case kCases[] = {
     {"PeIsNull", "pe:", "s.yaml:3:1: pe must be a name or a map with a name, not nothing"},
     {"PeListInList", "pe: [[rope]]",
      "s.yaml:3:6: pe must be a name or a map with a name, not a list"},
-    {"PeWithoutName", "pe: [{base: 500}]",
-     "s.yaml:3:6: this pe has no name: write {name: rope, …}"},
+    {"PeWithoutName", "pe: [{base: 500}]", "s.yaml:3:6: this pe has no name: write {name: mla, …}"},
     {"PeTwice", "pe: [rope, nope, rope]",
      "s.yaml:3:18: pe[2] gives the same job as pe[0] (line 3); a sweep holds each job once"},
     {"PeTwiceInOtherWords", "pe: [rope, {name: rope, base: 1e4}]",
@@ -144,7 +205,8 @@ const Case kCases[] = {
     {"AxisBadValue", "axes: {model.layers: [2, four]}",
      "s.yaml:3:26: model.layers must be an integer from 1 to 64, not \"four\""},
     {"AxisInvalidCell", "axes: {model.heads: [16, 24]}",
-     "s.yaml:3:26: model.d_model is 256; it must be a multiple of model.heads (24)"},
+     "s.yaml:3:26: model.d_model is 256; it must be a multiple of model.heads (24) "
+     "(constraint heads-divide-width)"},
     {"AxesList", "axes: [1]",
      "s.yaml:3:7: axes must be a map from fields to lists of values, not a list"},
     {"ExcludeNothing", "exclude: [{pe: alibi}]",
@@ -155,7 +217,7 @@ const Case kCases[] = {
      "s.yaml:3:16: unknown pe \"roppe\"; did you mean rope? …"},
     {"AnalysisTypo", "analyses: [head_ablatoin]",
      "s.yaml:3:12: unknown analysis \"head_ablatoin\"; did you mean head_ablation? known: "
-     "head_ablation"},
+     "cumulative_ablation, head_ablation, layer_ablation"},
     {"AnalysisField", "analyses: {name: head_ablation, methd: zero}",
      "s.yaml:3:33: unknown field of analysis head_ablation \"methd\"; did you mean method? …"},
     {"AnalysisTwice", "analyses: [head_ablation, head_ablation]",
@@ -197,7 +259,8 @@ TEST(Complaints, MissingKeysAllAtOnce) {
       Complaints("seed: 1"),
       ElementsAre(
           "s.yaml:1:1: name is missing; it must be 1 to 100 letters, digits, \".\", \"_\" or \"-\"",
-          "s.yaml:1:1: pe is missing; known: absolute, alibi, nope, random, relative, rope",
+          "s.yaml:1:1: pe is missing; known: absolute, alibi, mla, nope, partial_rope, random, "
+          "relative, rope, rope_abs, shaw, xpos",
           "s.yaml:1:1: task is missing; known: counting, distance"));
 }
 
@@ -255,13 +318,22 @@ TEST(Complaints, Overrides) {
   EXPECT_THAT(
       with("model.d_model", "100"),
       ElementsAre(
-          "--set model.d_model: model.d_model is 100; it must be a multiple of model.heads (16)"));
+          "--set model.d_model: model.d_model is 100; it must be a multiple of model.heads (16) "
+          "(constraint heads-divide-width)"));
   EXPECT_THAT(with("pe.buckets", "16"),
               ElementsAre("--set pe.buckets: pe.buckets applies to no job of this sweep"));
   EXPECT_THAT(with("model.layers", "[1"),
               ElementsAre(HasSubstr("--set model.layers: broken YAML")));
   EXPECT_THAT(with("model.layers", ""),
               ElementsAre(HasSubstr("--set model.layers: the value is empty")));
+  EXPECT_THAT(with("protocol", "[clean, clean]"),
+              ElementsAre("--set protocol[1]: protocol clean is there twice"));
+  EXPECT_THAT(Complaints("{name: a, pe: mla, task: distance}", {{"pe.slopes", "geometric"}}),
+              ElementsAre(testing::AllOf(
+                  StartsWith("--set pe.slopes: pe.slopes applies to no job of this sweep; "),
+                  HasSubstr("write pe: alibi"), testing::EndsWith("(constraint mla-no-bias)"))));
+  EXPECT_THAT(Complaints("{name: a, pe: partial_rope, task: distance}", {{"pe.heads", "17"}}),
+              ElementsAre(testing::EndsWith("(constraint heads-exist)")));
   EXPECT_THAT(Complaints("{name: a, pe: rope, task: distance, analyses: []}",
                          {{"head_ablation.max_examples", "3"}}),
               ElementsAre(HasSubstr("belongs to an analysis that this sweep does not ask for")));
@@ -275,7 +347,9 @@ TEST(Complaints, ViolationsCarryTheirParts) {
   EXPECT_EQ(violation.column, 12);
   EXPECT_EQ(violation.path, "pe[1]");
   EXPECT_EQ(violation.value, "alibbi");
-  EXPECT_EQ(violation.allowed, "absolute, alibi, nope, random, relative, rope");
+  EXPECT_EQ(violation.allowed,
+            "absolute, alibi, mla, nope, partial_rope, random, relative, rope, rope_abs, shaw, "
+            "xpos");
 }
 
 }  // namespace

@@ -67,6 +67,14 @@ TEST(Limits, TheLargestSweepIsAllowedAndOneMoreIsNot) {
   EXPECT_FALSE(ParseSweep("{name: a, pe: rope, task: distance, seed: 0..1000000}").sweep);
 }
 
+TEST(Limits, ProtocolsMultiply) {
+  const std::string start = "{name: a, protocol: [clean, published], pe: rope, task: distance, ";
+  EXPECT_TRUE(ParseSweep(start + "seed: 0..499999}").sweep);
+  EXPECT_THAT(Parse(start + "seed: 0..500000}").complaints,
+              ElementsAre(HasSubstr("the sweep has 1000002 jobs (2 protocols x 1 pe x 1 task x "
+                                    "500001 seeds)")));
+}
+
 TEST(Limits, Configurations) {
   std::string document = "{name: a, pe: rope, task: distance, axes: {train.lr: [";
   for (int i = 1; i <= 300; ++i) document += std::to_string(i) + "e-6, ";

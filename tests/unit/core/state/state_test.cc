@@ -11,9 +11,9 @@ namespace {
 
 constexpr JobState kStates[] = {JobState::kQueued,    JobState::kAssigned, JobState::kRunning,
                                 JobState::kSucceeded, JobState::kFailed,   JobState::kCancelled};
-constexpr Event kEvents[] = {Event::kAssign,  Event::kStart,      Event::kSucceed,
-                             Event::kFail,    Event::kLose,       Event::kPreempt,
-                             Event::kStopped, Event::kClaimsGone, Event::kRetry};
+constexpr Event kEvents[] = {Event::kAssign, Event::kStart,   Event::kSucceed, Event::kFail,
+                             Event::kLose,   Event::kPreempt, Event::kStopped, Event::kClaimsGone,
+                             Event::kRetry,  Event::kAnalyse};
 constexpr ErrorKind kKinds[] = {
     ErrorKind::kNone, ErrorKind::kBadSpec,  ErrorKind::kOutOfMemory, ErrorKind::kNonFiniteLoss,
     ErrorKind::kIo,   ErrorKind::kInternal, ErrorKind::kTrainerDied};
@@ -21,7 +21,7 @@ constexpr ErrorKind kKinds[] = {
 struct Want {
   JobState to;
   std::optional<Outcome> outcome;
-  enum Count { kSame, kLost, kFailed, kReset } count = kSame;
+  enum Count { kSame, kLost, kFailed, kReset, kLostWithoutProgress } count = kSame;
 };
 
 using S = JobState;
@@ -37,13 +37,13 @@ const std::map<std::pair<S, E>, Want>& Table() {
       {{S::kAssigned, E::kStart}, {S::kRunning, {}}},
       {{S::kAssigned, E::kFail}, {S::kQueued, O::kFailed, Want::kFailed}},
       {{S::kAssigned, E::kLose}, {S::kQueued, O::kLost, Want::kLost}},
-      {{S::kAssigned, E::kPreempt}, {S::kQueued, O::kPreempted, Want::kLost}},
+      {{S::kAssigned, E::kPreempt}, {S::kQueued, O::kPreempted, Want::kLostWithoutProgress}},
       {{S::kAssigned, E::kStopped}, {S::kQueued, O::kLost, Want::kLost}},
       {{S::kAssigned, E::kClaimsGone}, {S::kCancelled, {}}},
       {{S::kRunning, E::kSucceed}, {S::kSucceeded, O::kSucceeded}},
       {{S::kRunning, E::kFail}, {S::kQueued, O::kFailed, Want::kFailed}},
       {{S::kRunning, E::kLose}, {S::kQueued, O::kLost, Want::kLost}},
-      {{S::kRunning, E::kPreempt}, {S::kQueued, O::kPreempted, Want::kLost}},
+      {{S::kRunning, E::kPreempt}, {S::kQueued, O::kPreempted, Want::kLostWithoutProgress}},
       {{S::kRunning, E::kStopped}, {S::kQueued, O::kLost, Want::kLost}},
       {{S::kRunning, E::kClaimsGone}, {S::kCancelled, {}}},
       {{S::kFailed, E::kRetry}, {S::kQueued, {}, Want::kReset}},
@@ -54,8 +54,58 @@ const std::map<std::pair<S, E>, Want>& Table() {
       {{S::kCancelled, E::kStopped}, {S::kCancelled, O::kCancelled}},
       {{S::kCancelled, E::kLose}, {S::kCancelled, O::kLost}},
       {{S::kCancelled, E::kRetry}, {S::kQueued, O::kSuperseded, Want::kReset}},
+      {{S::kSucceeded, E::kStart}, {S::kSucceeded, {}}},
+      {{S::kSucceeded, E::kSucceed}, {S::kSucceeded, O::kSucceeded}},
+      {{S::kSucceeded, E::kFail}, {S::kSucceeded, O::kCancelled}},
+      {{S::kSucceeded, E::kPreempt}, {S::kSucceeded, O::kCancelled}},
+      {{S::kSucceeded, E::kStopped}, {S::kSucceeded, O::kCancelled}},
+      {{S::kSucceeded, E::kLose}, {S::kSucceeded, O::kLost}},
+      {{S::kSucceeded, E::kAnalyse}, {S::kQueued, O::kSuperseded, Want::kReset}},
   };
   return table;
+}
+
+// What the table says of one cell, with its budgets of 5 losses and 3 failures spelled out.
+void ExpectCell(S from, E event, const Facts& facts) {
+  SCOPED_TRACE(testing::Message() << Name(from) << " event " << static_cast<int>(event) << " lost "
+                                  << facts.lost_attempts << " failed " << facts.failed_attempts
+                                  << " " << Name(facts.error) << " trained " << facts.trained
+                                  << " progressed " << facts.progressed);
+  const auto got = Next(from, event, facts);
+  const auto want = Table().find({from, event});
+  ASSERT_EQ(got.has_value(), want != Table().end());
+  if (!got) return;
+  S to = want->second.to;
+  const S given_up = facts.trained ? S::kSucceeded : S::kFailed;
+  if (event == E::kClaimsGone && facts.trained) to = S::kSucceeded;
+  bool back_off = false;
+  int want_lost = facts.lost_attempts;
+  int want_failed = facts.failed_attempts;
+  switch (want->second.count) {
+    case Want::kSame:
+      break;
+    case Want::kLostWithoutProgress:
+      if (facts.progressed) break;
+      [[fallthrough]];
+    case Want::kLost:
+      want_lost += 1;
+      if (want_lost >= 5) to = given_up;
+      break;
+    case Want::kFailed:
+      want_failed += 1;
+      back_off = want_failed < 3 && facts.error != ErrorKind::kBadSpec &&
+                 facts.error != ErrorKind::kOutOfMemory && facts.error != ErrorKind::kNonFiniteLoss;
+      if (!back_off) to = given_up;
+      break;
+    case Want::kReset:
+      want_lost = want_failed = 0;
+      break;
+  }
+  EXPECT_EQ(got->to, to);
+  EXPECT_EQ(got->attempt_outcome, want->second.outcome);
+  EXPECT_EQ(got->lost_attempts, want_lost);
+  EXPECT_EQ(got->failed_attempts, want_failed);
+  EXPECT_EQ(got->back_off, back_off);
 }
 
 TEST(Next, IsTheTableInEveryCell) {
@@ -64,41 +114,17 @@ TEST(Next, IsTheTableInEveryCell) {
       for (int lost = 0; lost <= 6; ++lost) {
         for (int failed = 0; failed <= 4; ++failed) {
           for (const ErrorKind kind : kKinds) {
-            SCOPED_TRACE(testing::Message()
-                         << Name(from) << " event " << static_cast<int>(event) << " lost " << lost
-                         << " failed " << failed << " " << Name(kind));
-            const auto got = Next(
-                from, event,
-                {.error = kind, .lost_attempts = lost, .failed_attempts = failed, .budgets = {}});
-            const auto want = Table().find({from, event});
-            ASSERT_EQ(got.has_value(), want != Table().end());
-            if (!got) continue;
-            S to = want->second.to;
-            bool back_off = false;
-            int want_lost = lost;
-            int want_failed = failed;
-            switch (want->second.count) {
-              case Want::kSame:
-                break;
-              case Want::kLost:
-                want_lost = lost + 1;
-                if (want_lost >= 5) to = S::kFailed;
-                break;
-              case Want::kFailed:
-                want_failed = failed + 1;
-                back_off = want_failed < 3 && kind != ErrorKind::kBadSpec &&
-                           kind != ErrorKind::kOutOfMemory && kind != ErrorKind::kNonFiniteLoss;
-                if (!back_off) to = S::kFailed;
-                break;
-              case Want::kReset:
-                want_lost = want_failed = 0;
-                break;
+            for (const bool trained : {false, true}) {
+              for (const bool progressed : {false, true}) {
+                ExpectCell(from, event,
+                           {.error = kind,
+                            .trained = trained,
+                            .progressed = progressed,
+                            .lost_attempts = lost,
+                            .failed_attempts = failed,
+                            .budgets = {}});
+              }
             }
-            EXPECT_EQ(got->to, to);
-            EXPECT_EQ(got->attempt_outcome, want->second.outcome);
-            EXPECT_EQ(got->lost_attempts, want_lost);
-            EXPECT_EQ(got->failed_attempts, want_failed);
-            EXPECT_EQ(got->back_off, back_off);
           }
         }
       }
@@ -106,11 +132,27 @@ TEST(Next, IsTheTableInEveryCell) {
   }
 }
 
-TEST(Next, OnlyARetryLeavesATerminalState) {
+TEST(Next, ATrainedJobIsNeverFailedNorCancelled) {
+  for (const S from : {S::kQueued, S::kAssigned, S::kRunning, S::kSucceeded}) {
+    for (const E event : kEvents) {
+      const auto got = Next(from, event,
+                            {.error = ErrorKind::kBadSpec,
+                             .trained = true,
+                             .lost_attempts = 9,
+                             .failed_attempts = 9,
+                             .budgets = {}});
+      if (!got) continue;
+      EXPECT_NE(got->to, S::kFailed) << static_cast<int>(event);
+      EXPECT_NE(got->to, S::kCancelled) << static_cast<int>(event);
+    }
+  }
+}
+
+TEST(Next, OnlyARetryOrAnAnalysisLeavesATerminalState) {
   for (const S from : {S::kSucceeded, S::kFailed, S::kCancelled}) {
     for (const E event : kEvents) {
       const auto got = Next(from, event, {});
-      if (got && event != E::kRetry) {
+      if (got && event != E::kRetry && event != E::kAnalyse) {
         EXPECT_EQ(got->to, from);
       }
     }

@@ -100,6 +100,25 @@ TEST_F(ConditionsTest, OtherTypesOfTheSpec) {
   EXPECT_THAT(Found("model.dropout_sites", v1::Condition::EQUAL, "[]"), ElementsAre(nope_));
 }
 
+TEST_F(ConditionsTest, SetsOfIntegersOfTheSpec) {
+  const std::int64_t partial = file_.AddJob(
+      {.key = "c1",
+       .pe = "partial_rope",
+       .seed = 0,
+       .spec_json =
+           R"({"model":{"layers":2},"pe":{"head_list":[0,5],"name":"partial_rope","select":"list"},)"
+           R"("seed":0,"task":{"name":"distance"},"train":{"lr":0.0001}})"});
+  for (const char* text : {"[0, 5]", "5+0", "0,5"}) {
+    EXPECT_THAT(Found("pe.head_list", v1::Condition::EQUAL, text), ElementsAre(partial)) << text;
+  }
+  EXPECT_THAT(Found("pe.head_list", v1::Condition::EQUAL, "0"), IsEmpty());
+  EXPECT_THAT(Error("pe.head_list", v1::Condition::EQUAL, "0+five"),
+              HasSubstr("a list of different integers"));
+  EXPECT_THAT(Error("pe.head_list", v1::Condition::EQUAL, "1+1"),
+              HasSubstr("a list of different integers"));
+  EXPECT_THAT(Error("pe.head_list", v1::Condition::LESS, "1"), HasSubstr("use = or !="));
+}
+
 TEST_F(ConditionsTest, ValuesAreBoundNotPasted) {
   EXPECT_THAT(Found("pe", v1::Condition::EQUAL, "x' OR '1'='1"), IsEmpty());
   EXPECT_THAT(Found("model.mask", v1::Condition::EQUAL, "x\" OR 1 --"), IsEmpty());

@@ -57,8 +57,8 @@ std::int64_t DatabaseForTest::AddJob(const JobForTest& job) {
   SQLite::Statement insert(
       *db_,
       "INSERT INTO jobs (key, generation, pe, pe_label, task, protocol, seed, spec_json, "
-      "device_kind, memory_bytes, state, priority, epochs, attempts, created_at) "
-      "VALUES (?, ?, ?, ?3, ?, 'clean', ?, ?, 'any', 0, ?, 0, ?, 1, 5000)");
+      "device_kind, memory_bytes, state, priority, epochs, attempts, created_at, trained) "
+      "VALUES (?, ?, ?, ?3, ?, 'clean', ?, ?, 'any', 0, ?7, 0, ?, 1, 5000, ?7 = 'succeeded')");
   insert.bind(1, job.key + std::string(64 - job.key.size(), '0'));
   insert.bind(2, job.generation);
   insert.bind(3, job.pe);
@@ -126,8 +126,10 @@ void DatabaseForTest::AddHeadAblation(std::int64_t job, std::int64_t attempt, in
   SQLite::Statement analysis(
       *db_,
       "INSERT INTO analyses (job_id, name, version, parameters_json, attempt_id, layers, "
-      "heads, intact_correct, total, seconds, created_at) VALUES (?, 'head_ablation', 1, "
-      "json_object('data', 'test', 'hygiene', 'clean', 'method', ?), ?, ?, ?, ?, ?, 1, 1)");
+      "heads, intact_correct, total, seconds, created_at, intact_nll, chance) "
+      "VALUES (?, 'head_ablation', 2, "
+      "json_object('data', 'test', 'hygiene', 'clean', 'method', ?, 'target', 'head'), "
+      "?, ?, ?, ?, ?, 1, 1, 0.5, 0.1)");
   analysis.bind(1, job);
   analysis.bind(2, method);
   analysis.bind(3, attempt);
@@ -137,16 +139,74 @@ void DatabaseForTest::AddHeadAblation(std::int64_t job, std::int64_t attempt, in
   analysis.bind(7, total);
   analysis.exec();
   const std::int64_t id = db_->getLastInsertRowid();
+  stats::AblationMatrix matrix{.layers = layers,
+                               .heads = heads,
+                               .entries = {},
+                               .total = total,
+                               .intact_correct = intact_correct,
+                               .chance = 0.1};
   for (int layer = 0; layer < layers; ++layer) {
     for (int head = 0; head < heads; ++head) {
-      SQLite::Statement insert(*db_, "INSERT INTO head_ablation VALUES (?, ?, ?, ?)");
+      const int drop = 10 * layer + head;
+      matrix.entries.push_back(stats::PairedCounts{drop, 0});
+      SQLite::Statement insert(*db_,
+                               "INSERT INTO head_ablation VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0.01)");
       insert.bind(1, id);
       insert.bind(2, layer);
       insert.bind(3, head);
-      insert.bind(4, intact_correct - (10 * layer + head));
+      insert.bind(4, intact_correct - drop);
+      insert.bind(5, drop);
+      insert.bind(6, stats::Drop({drop, 0}, total).standard_error);
+      insert.bind(7, 0.5 + drop / 100.0);
       insert.exec();
     }
   }
+  AddIndices(id, matrix);
+}
+
+void DatabaseForTest::AddIndices(std::int64_t analysis, const stats::AblationMatrix& matrix) {
+  const auto bind = [](SQLite::Statement& insert, int index, const auto& value) {
+    if (value) insert.bind(index, *value);
+  };
+  for (const stats::DepositIndices& row : stats::IndicesOf(matrix)) {
+    SQLite::Statement insert(
+        *db_, "INSERT INTO deposit_indices VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    insert.bind(1, analysis);
+    insert.bind(2, row.layer.value_or(-1));
+    bind(insert, 3, row.max_drop);
+    bind(insert, 4, row.top_share);
+    bind(insert, 5, row.top_ratio);
+    bind(insert, 6, row.gini);
+    bind(insert, 7, row.effective_heads);
+    bind(insert, 8, row.top_layer);
+    bind(insert, 9, row.top_head);
+    if (row.deposit) insert.bind(10, *row.deposit ? 1 : 0);
+    bind(insert, 11, row.deposits);
+    insert.exec();
+  }
+}
+
+void DatabaseForTest::AddAnalysis(std::int64_t job, std::int64_t attempt, const std::string& name,
+                                  const std::string& result_json) {
+  SQLite::Statement insert(
+      *db_,
+      "INSERT INTO analyses (job_id, name, version, parameters_json, attempt_id, seconds, "
+      "result_json, created_at) VALUES (?, ?, 1, '{}', ?, 2.5, ?, 9000)");
+  insert.bind(1, job);
+  insert.bind(2, name);
+  insert.bind(3, attempt);
+  insert.bind(4, result_json);
+  insert.exec();
+}
+
+void DatabaseForTest::AddArtifact(std::int64_t attempt, const std::string& name,
+                                  const std::string& sha256, std::int64_t bytes) {
+  SQLite::Statement insert(*db_, "INSERT INTO artifacts VALUES (?, ?, ?, ?)");
+  insert.bind(1, attempt);
+  insert.bind(2, name);
+  insert.bind(3, sha256);
+  insert.bind(4, bytes);
+  insert.exec();
 }
 
 }  // namespace pelab::views

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "core/stats/deposit.h"
+
 namespace pelab::views {
 
 struct JobForTest {
@@ -43,11 +45,19 @@ class DatabaseForTest {
   void AddEpoch(std::int64_t attempt, int epoch, int test_correct);
   // Sets the job's summary row as the store does at an epoch.
   void Summarise(std::int64_t job, int epochs_done, int correct, int best_correct, int total);
-  // head (layer, head) has correct = intact - drop(layer, head) = 10 * layer + head.
+  // Without the head, drop = 10 * layer + head examples are lost and none gained; the loss goes from
+  // 0.5 to 0.5 + drop / 100. Chance is 0.1; the deposit indices are those of core/stats.
   void AddHeadAblation(std::int64_t job, std::int64_t attempt, int layers, int heads,
                        int intact_correct, int total, const std::string& method = "zero");
+  // Another analysis, of version 1 without parameters.
+  void AddAnalysis(std::int64_t job, std::int64_t attempt, const std::string& name,
+                   const std::string& result_json);
+  void AddArtifact(std::int64_t attempt, const std::string& name, const std::string& sha256,
+                   std::int64_t bytes);
 
  private:
+  void AddIndices(std::int64_t analysis, const stats::AblationMatrix& matrix);
+
   std::string directory_;
   std::string path_;
   std::unique_ptr<SQLite::Database> db_;

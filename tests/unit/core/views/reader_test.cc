@@ -209,7 +209,8 @@ TEST_F(ReaderTest, ASweepShowsTheGenerationThatSucceededLast) {
   filter.set_sweep("s");
   const auto running = file_.AddJob({.key = "aaaaaa", .generation = 1, .state = "running"});
   EXPECT_THAT(Ids(Jobs(filter)), ElementsAre(old_job)) << "what runs again does not hide a result";
-  file_.Execute("UPDATE jobs SET state = 'succeeded' WHERE job_id = " + std::to_string(running));
+  file_.Execute("UPDATE jobs SET state = 'succeeded', trained = 1 WHERE job_id = " +
+                std::to_string(running));
   EXPECT_THAT(Ids(Jobs(filter)), ElementsAre(running));
   v1::ListJobsRequest request;
   *request.mutable_filter() = OfJob(std::to_string(old_job));

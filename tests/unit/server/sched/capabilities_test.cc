@@ -26,6 +26,18 @@ TEST(Capabilities, VersionsMustMatch) {
   EXPECT_THAT(has.WhyNot(kCpu, job), HasSubstr("no task counting"));
 }
 
+TEST(Capabilities, AnalysesMustBeThereInTheirVersion) {
+  const Capabilities has = Parse(
+      R"({"analyses":[{"name":"head_ablation","version":2},{"name":"layer_ablation","version":1}]})");
+  store::Requirement job{.device_kind = "any", .analyses = {{"head_ablation", 2}}};
+  EXPECT_EQ(has.WhyNot(kCpu, job), "");
+  job.analyses = {{"head_ablation", 1}};
+  EXPECT_THAT(has.WhyNot(kCpu, job), HasSubstr("analysis head_ablation in version 2, not 1"));
+  job.analyses = {{"head_ablation", 2}, {"probe", 1}};
+  EXPECT_THAT(has.WhyNot(kCpu, job), HasSubstr("no analysis probe"));
+  EXPECT_EQ(Parse("{}").WhyNot(kCpu, job), "") << "what says nothing restricts nothing";
+}
+
 TEST(Capabilities, DevicesAndMemoryMustFit) {
   const Capabilities any = Parse("{}");
   EXPECT_EQ(any.WhyNot(kCpu, {.device_kind = "cpu", .memory_bytes = 1000}), "");

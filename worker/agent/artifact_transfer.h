@@ -1,4 +1,4 @@
-// How files reach the coordinator.
+// How files go between this host and the coordinator.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,17 @@ struct ArtifactFile {
   std::uint64_t token = 0;
 };
 
-// Thread-safe.
-class ArtifactUploader {
+// Thread-safe. Both calls are bounded in time, ask `give_up` between chunks, and answer CANCELLED
+// where it says so.
+class ArtifactTransfer {
  public:
-  virtual ~ArtifactUploader() = default;
-  // OK once the coordinator has the file on disk. `give_up` is asked between chunks; CANCELLED
-  // where it says so. Bounded in time.
+  virtual ~ArtifactTransfer() = default;
+  // OK once the coordinator has the file on disk.
   virtual absl::Status Put(const ArtifactFile& file, const std::function<bool()>& give_up) = 0;
+  // OK once the file is at `file.path`, whole and of that hash; anything else leaves no file there.
+  // NOT_FOUND where the coordinator has none of that hash, DATA_LOSS where what it sends is not
+  // what was asked for.
+  virtual absl::Status Get(const ArtifactFile& file, const std::function<bool()>& give_up) = 0;
 };
 
 // Whether trying again may help: the coordinator was away or busy. It may not where it refused (its

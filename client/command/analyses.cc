@@ -1,0 +1,76 @@
+#include "client/report/analyses.h"
+
+#include <CLI/CLI.hpp>
+
+#include "client/command/ablation_options.h"
+#include "client/command/commands.h"
+#include "client/command/show.h"
+#include "client/connect.h"
+#include "client/rows.h"
+#include "core/base/status.h"
+#include "core/catalog/catalog.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+struct Options {
+  std::string target;
+  std::string sweep;
+  std::string name;
+};
+
+std::string TextOf(const Options& options, const CellTable& cells,
+                   const std::vector<v1::AnalysisRow>& rows, const render::Style& style) {
+  if (options.name == "layer_ablation") return LayerAblationText(cells, rows, style);
+  if (options.name == "cumulative_ablation") return CumulativeAblationText(cells, rows, style);
+  return AnalysisTableText(cells, rows, style);
+}
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
+  if (!options.name.empty()) PELAB_RETURN_IF_ERROR(CheckAnalysisName("--name", options.name));
+  PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
+  PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
+  PELAB_ASSIGN_OR_RETURN(const auto rows, source->Analyses(target.filter, options.name));
+  if (context.output() == Output::kCsv) {
+    PutCsv(context, kAnalysisColumns, ToJsonArray(rows));
+    return kExitOk;
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(target.filter));
+  if (context.output() == Output::kJson) {
+    PutJson(context, {{"jobs", ToJsonArray(jobs)}, {"analyses", ToJsonArray(rows)}});
+    return kExitOk;
+  }
+  PELAB_ASSIGN_OR_RETURN(CellTable cells, BuildCells(jobs, "test_accuracy", {}));
+  if (!target.is_sweep) OneSeedEach(cells);
+  const std::string text = TextOf(options, cells, rows, context.style);
+  const std::string what = options.name.empty() ? "analysis" : options.name;
+  context.out(text.empty() ? Concat(target.title, " has no ", what,
+                                    " yet; pelab analyze adds one to a finished job\n")
+                           : text);
+  if (!text.empty() && options.name == "head_ablation") {
+    context.out("the matrices: pelab ablation; their indices: pelab deposits\n");
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddAnalyses(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app =
+      AddCommand(commands, "analyses", "the analyses that are stored, and what they found",
+                 "  pelab analyses quick\n"
+                 "  pelab analyses quick --name layer_ablation\n"
+                 "  pelab analyses 12 --name cumulative_ablation --output json");
+  AddTarget(app, options->target, options->sweep);
+  app->add_option("--name", options->name,
+                  "results of one: layer_ablation as a table by layer, cumulative_ablation as "
+                  "greedy against random order [default: a list of all]");
+  app->callback([&commands, options] {
+    commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
+  });
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,134 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "client/command/ablation_options.h"
+#include "client/command/commands.h"
+#include "client/command/show.h"
+#include "client/connect.h"
+#include "client/render/table.h"
+#include "client/rows.h"
+#include "client/source/download.h"
+#include "core/base/status.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+using Align = render::Column::Align;
+
+struct Options {
+  std::string target;
+  std::string sweep;
+  std::string action;
+  std::string name;
+  std::string out;
+  bool force = false;
+};
+
+absl::StatusOr<int> List(const Context& context, DataSource& source, const Target& target) {
+  PELAB_ASSIGN_OR_RETURN(const auto rows, source.Artifacts(target.filter));
+  switch (context.output()) {
+    case Output::kJson:
+      PutJson(context, {{"artifacts", ToJsonArray(rows)}});
+      return kExitOk;
+    case Output::kCsv:
+      PutCsv(context, kArtifactColumns, ToJsonArray(rows));
+      return kExitOk;
+    case Output::kTable:
+      break;
+  }
+  if (rows.empty()) {
+    context.out(Concat(target.title, " has no stored files\n"));
+    return kExitOk;
+  }
+  render::Table table({{"job", Align::kRight}, {"name"}, {"bytes", Align::kRight}, {"sha256"}});
+  for (const v1::ArtifactRow& row : rows) {
+    table.AddRow({Concat(row.job_id()), row.name(), Concat(row.bytes()), row.sha256()});
+  }
+  context.out(table.Render(context.style));
+  return kExitOk;
+}
+
+absl::StatusOr<v1::ArtifactRow> FindArtifact(const std::vector<v1::ArtifactRow>& rows,
+                                             const Target& target, const std::string& name) {
+  std::vector<std::string> known;
+  for (const v1::ArtifactRow& row : rows) {
+    if (row.name() == name) return row;
+    known.push_back(row.name());
+  }
+  return absl::NotFoundError(Concat(target.title, " has no file \"", name,
+                                    "\"; it has: ", known.empty() ? "none" : Join(known, ", ")));
+}
+
+absl::StatusOr<int> Get(const Context& context, DataSource& source, const Target& target,
+                        const Options& options) {
+  if (target.is_sweep) {
+    return absl::InvalidArgumentError(Concat(target.title, " is a sweep: get takes one job"));
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto rows, source.Artifacts(target.filter));
+  PELAB_ASSIGN_OR_RETURN(const v1::ArtifactRow row, FindArtifact(rows, target, options.name));
+  const std::string out = options.out.empty() ? options.name : options.out;
+  PELAB_RETURN_IF_ERROR(Download(source, row, out, options.force));
+  render::Json json = ToJson(row);
+  json["file"] = out;
+  switch (context.output()) {
+    case Output::kJson:
+      PutJson(context, json);
+      break;
+    case Output::kCsv:
+      PutCsv(context, {"job_id", "name", "sha256", "bytes", "file"}, render::Json::array({json}));
+      break;
+    case Output::kTable:
+      context.out(Concat(out, ": ", row.bytes(), " bytes, sha256 ", row.sha256(), "\n"));
+      break;
+  }
+  return kExitOk;
+}
+
+absl::Status CheckAction(const Options& options) {
+  if (options.action.empty()) {
+    return options.out.empty() && !options.force
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError("--out and --force belong to: artifacts JOB get NAME");
+  }
+  if (options.action != "get") {
+    return absl::InvalidArgumentError(
+        Concat("unknown action \"", options.action, "\"; known: get (without one: list)"));
+  }
+  return options.name.empty()
+             ? absl::InvalidArgumentError(
+                   "name the file to get, as in: artifacts JOB get weights.safetensors")
+             : absl::OkStatus();
+}
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
+  PELAB_RETURN_IF_ERROR(CheckAction(options));
+  PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
+  PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
+  return options.action.empty() ? List(context, *source, target)
+                                : Get(context, *source, target, options);
+}
+
+}  // namespace
+
+void AddArtifacts(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app =
+      AddCommand(commands, "artifacts", "the files that jobs left: list them, or get one",
+                 "  pelab artifacts quick\n"
+                 "  pelab artifacts 12\n"
+                 "  pelab artifacts 12 get weights.safetensors --out rope.safetensors\n"
+                 "get checks the file's SHA-256 and writes it whole or not at all.");
+  AddTarget(app, options->target, options->sweep);
+  app->add_option("get", options->action, "get one file [default: list]");
+  app->add_option("NAME", options->name, "the file's name in the list");
+  app->add_option("--out", options->out, "where to write it [default: NAME, in this folder]")
+      ->type_name("F");
+  app->add_flag("--force", options->force, "replace a file that is there");
+  app->callback([&commands, options] {
+    commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
+  });
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,83 @@
+#include "client/report/deposits.h"
+
+#include <CLI/CLI.hpp>
+
+#include "client/command/ablation_options.h"
+#include "client/command/commands.h"
+#include "client/command/show.h"
+#include "client/connect.h"
+#include "client/rows.h"
+#include "core/base/status.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+struct Options {
+  std::string target;
+  std::string sweep;
+  AblationChoice choice;
+  bool by_layer = false;
+  bool seeds = false;
+};
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
+  PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
+  PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
+  PELAB_ASSIGN_OR_RETURN(auto rows, source->Deposits(target.filter));
+  PELAB_RETURN_IF_ERROR(Choose(options.choice, rows));
+  if (context.output() == Output::kCsv && options.seeds) {
+    PutCsv(context, kDepositColumns, ToJsonArray(rows));
+    return kExitOk;
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto analyses, source->Analyses(target.filter, "head_ablation"));
+  PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(target.filter));
+  PELAB_ASSIGN_OR_RETURN(CellTable cells, BuildCells(jobs, "test_accuracy", {}));
+  if (!target.is_sweep || options.seeds) OneSeedEach(cells);
+  const auto groups = DepositGroups(cells, rows, VariantsOf(analyses), options.by_layer);
+  render::Json array = render::Json::array();
+  switch (context.output()) {
+    case Output::kJson:
+      for (const DepositGroup& group : groups) array.push_back(ToJson(cells, group));
+      PutJson(context,
+              {{"groups", array}, {"deposits", ToJsonArray(rows)}, {"jobs", ToJsonArray(jobs)}});
+      break;
+    case Output::kCsv:
+      for (const DepositGroup& group : groups) array.push_back(FlatJson(cells, group));
+      PutCsv(context, DepositGroupColumns(cells), array);
+      break;
+    case Output::kTable:
+      context.out(rows.empty() ? Concat(target.title,
+                                        " has no deposit indices yet: they come with "
+                                        "head_ablation, which pelab analyze adds\n")
+                               : DepositTableText(cells, groups, context.style));
+      break;
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddDeposits(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = AddCommand(
+      commands, "deposits", "whether one head of a layer does its work: indices over seeds",
+      "  pelab deposits quick\n"
+      "  pelab deposits quick --by-layer\n"
+      "  pelab deposits 12 --by-layer --output json\n"
+      "A drop counts where it exceeds 3 paired standard errors. max drop: the largest; top share: "
+      "its part of\n"
+      "all drops; gini: 0 alike, near 1 one head; eff. heads: 1 / the sum of squared shares; "
+      "deposit: a drop of\n"
+      "at least 40 points, or half of what is above chance, 3 times the next in its layer.");
+  AddTarget(app, options->target, options->sweep);
+  AddChoice(app, options->choice);
+  app->add_flag("--by-layer", options->by_layer, "each layer too, below all layers together");
+  app->add_flag("--seeds", options->seeds, "one line a job instead of a group");
+  app->callback([&commands, options] {
+    commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
+  });
+}
+
+}  // namespace pelab::client

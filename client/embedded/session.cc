@@ -1,0 +1,188 @@
+#include "client/embedded/session.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "client/source/remote.h"
+#include "core/base/status.h"
+#include "core/rpc/lock_file.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+constexpr absl::Duration kStartTimeout = absl::Seconds(30);
+constexpr absl::Duration kConnectStep = absl::Milliseconds(250);
+constexpr absl::Duration kPoll = absl::Milliseconds(50);
+// Together below the 5 s in which Ctrl-C must have ended everything.
+constexpr absl::Duration kWorkerGrace = absl::Seconds(3);
+constexpr absl::Duration kServerGrace = absl::Milliseconds(1500);
+constexpr int kMaxJoins = 20;
+
+// Calls `on_end` once a descriptor has become readable; ends when it goes.
+class EndWatcher {
+ public:
+  EndWatcher(std::vector<int> fds, std::function<void()> on_end) {
+    auto pipe = MakePipe();
+    if (!pipe.ok()) return;
+    pipe_ = *std::move(pipe);
+    thread_ = std::thread([this, fds = std::move(fds), on_end = std::move(on_end)] {
+      std::vector<pollfd> polled = {{pipe_.read.get(), POLLIN, 0}};
+      for (const int fd : fds) polled.push_back({fd, POLLIN, 0});
+      while (poll(polled.data(), polled.size(), -1) < 0) {
+      }
+      if (polled[0].revents == 0) on_end();
+    });
+  }
+  ~EndWatcher() {
+    pipe_.write.Reset();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  Pipe pipe_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+void AddWorkerFlags(CLI::App* app, WorkerOptions& options) {
+  const auto slots = [&](const char* flag, std::optional<int>& value, const char* help) {
+    app->add_option(flag, value, help)->check(CLI::Range(1, 1024))->type_name("N");
+  };
+  slots("--cpu-slots", options.cpu_slots,
+        "jobs at once where there is no GPU [default: the worker's choice]");
+  slots("--slots-per-device", options.slots_per_device, "jobs at once on each GPU [default: 1]");
+  slots("--threads-per-slot", options.threads_per_slot,
+        "threads of each trainer [default: the worker's choice]");
+}
+
+EmbeddedSession::EmbeddedSession(const Context& context, const WorkerOptions& worker)
+    : context_(context), worker_(worker) {
+  shutdown_.OnRequest([this](auto, int count) { OnInterrupt(count); });
+}
+
+EmbeddedSession::~EmbeddedSession() {
+  const std::lock_guard lock(mutex_);
+  fleet_for_kill_ = nullptr;
+}
+
+absl::StatusOr<int> EmbeddedSession::Run() {
+  for (int joins = 0;; ++joins) {
+    absl::StatusOr<int> result = kExitOk;
+    {
+      absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Attach();
+      result = coordinator.ok() ? Work(**coordinator) : coordinator.status();
+    }
+    // A coordinator that was only joined may end with the command that brought it: then this one
+    // takes over.
+    const bool lost = result.status().code() == absl::StatusCode::kUnavailable && !fleet_;
+    if (interrupted()) return Interrupted();
+    if (!lost || joins == kMaxJoins) return result;
+  }
+}
+
+void EmbeddedSession::OnInterrupt(int count) {
+  if (count >= 2) {
+    const std::lock_guard lock(mutex_);
+    if (fleet_for_kill_ != nullptr) fleet_for_kill_->Kill();
+    context_.err("\npelab: killed\n");
+    _exit(kExitInterrupted);
+  }
+  canceller_.Cancel();
+}
+
+void EmbeddedSession::Hold(std::unique_ptr<Fleet> fleet) {
+  const std::lock_guard lock(mutex_);
+  fleet_ = std::move(fleet);
+  fleet_for_kill_ = fleet_.get();
+}
+
+// The coordinator of a command that already serves the database, else an own one.
+absl::StatusOr<std::unique_ptr<Coordinator>> EmbeddedSession::Attach() {
+  const absl::Time give_up = absl::Now() + kStartTimeout;
+  while (!interrupted()) {
+    PELAB_ASSIGN_OR_RETURN(const auto address, rpc::ReadLiveAddress(context_.options.database));
+    if (!address) return StartOwn();
+    if (!address->empty()) {
+      auto joined = ConnectTo(*address, context_.options.security, absl::Seconds(2));
+      if (joined.ok()) {
+        context_.err(Concat("pelab: ", context_.options.database, " is served at ", *address,
+                            " already; joining it\n"));
+        return joined;
+      }
+    }
+    if (absl::Now() > give_up) {
+      return absl::UnavailableError(Concat("no coordinator: another process holds ",
+                                           context_.options.database, " but does not answer"));
+    }
+    absl::SleepFor(kPoll);
+  }
+  return absl::CancelledError("stopped");
+}
+
+absl::StatusOr<std::unique_ptr<Coordinator>> EmbeddedSession::StartOwn() {
+  FleetOptions options{.database = context_.options.database,
+                       .cpu_slots = worker_.cpu_slots,
+                       .slots_per_device = worker_.slots_per_device,
+                       .threads_per_slot = worker_.threads_per_slot};
+  PELAB_ASSIGN_OR_RETURN(auto fleet, Fleet::StartServer(options));
+  Hold(std::move(fleet));
+  const absl::Time give_up = absl::Now() + kStartTimeout;
+  while (!interrupted()) {
+    auto connected = ConnectTo(fleet_->address(), {}, kConnectStep, rpc::OnRefusal::kWait);
+    if (connected.ok()) return connected;
+    PELAB_RETURN_IF_ERROR(fleet_->CheckServer());
+    if (absl::Now() > give_up) {
+      return absl::InternalError(Concat("pelab-server did not answer within ",
+                                        absl::ToInt64Seconds(kStartTimeout), " s; see ",
+                                        options.ServerLog()));
+    }
+  }
+  return absl::CancelledError("stopped");
+}
+
+absl::Status EmbeddedSession::EnsureWorker() {
+  if (!fleet_ || fleet_->has_worker()) return absl::OkStatus();
+  return fleet_->StartWorker();
+}
+
+absl::Status EmbeddedSession::Follow(const std::function<absl::Status(Canceller&)>& something) {
+  absl::Status end;
+  {
+    std::vector<int> processes;
+    if (fleet_) processes = {fleet_->server_pidfd(), fleet_->worker_pidfd()};
+    // A dead worker sends no updates: notice it by its process.
+    EndWatcher watcher(processes, [this] { canceller_.Cancel(); });
+    end = something(canceller_);
+  }
+  if (!end.ok() && fleet_ && !interrupted()) {
+    PELAB_RETURN_IF_ERROR(fleet_->CheckServer());
+    PELAB_RETURN_IF_ERROR(fleet_->CheckWorker());
+  }
+  return end;
+}
+
+void EmbeddedSession::Stop() {
+  if (fleet_) fleet_->Stop(kWorkerGrace, kServerGrace);
+}
+
+int EmbeddedSession::Interrupted() {
+  if (fleet_) {
+    context_.err("\npelab: stopping (Ctrl-C again to kill at once)\n");
+    Stop();
+    context_.err(Concat("pelab: interrupted; what is done is stored in ", context_.options.database,
+                        "; ", GoOnHint(), "\n"));
+  } else {
+    context_.err(Concat("\npelab: left; ", JoinedHint(), "\n"));
+  }
+  return kExitInterrupted;
+}
+
+}  // namespace pelab::client

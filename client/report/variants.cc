@@ -1,0 +1,65 @@
+#include "client/report/variants.h"
+
+#include <algorithm>
+#include <set>
+
+#include "client/render/json.h"
+#include "core/catalog/catalog.h"
+
+namespace pelab::client {
+namespace {
+
+using render::Json;
+
+std::string TextOf(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// How a parameter reads in a title; empty for what goes without saying.
+std::string ParameterText(const std::string& name, const Json& value) {
+  const std::string text = TextOf(value);
+  if (name == "method") return text + " ablation";
+  if (name == "hygiene") return text + " hygiene";
+  if (name == "data") return text + " data";
+  if (name == "target") return text == "head" ? "" : "target " + text;
+  if (name == "max_examples") return text == "0" ? "" : Concat("first ", text, " examples");
+  if (name == "steps") return text + " steps";
+  if (name == "orders") return text + " random orders";
+  return Concat(name, " ", text);
+}
+
+}  // namespace
+
+Variants VariantsOf(const std::vector<v1::AnalysisRow>& analyses) {
+  Variants variants;
+  for (const v1::AnalysisRow& row : analyses) {
+    variants[row.analysis_id()] = {row.name(), row.version(), row.parameters_json()};
+  }
+  return variants;
+}
+
+std::string Describe(const Variant& variant) {
+  const Json parameters = Json::parse(variant.parameters_json, nullptr, /*allow_exceptions=*/false);
+  if (!parameters.is_object()) return variant.parameters_json;
+  std::vector<std::string> parts;
+  if (parameters.contains("method")) parts.push_back(ParameterText("method", parameters["method"]));
+  for (const auto& [name, value] : parameters.items()) {
+    if (name == "method") continue;
+    if (std::string text = ParameterText(name, value); !text.empty()) parts.push_back(text);
+  }
+  const catalog::Entry* entry = catalog::FindAnalysis(variant.name);
+  if (entry == nullptr || entry->version != variant.version) {
+    parts.push_back(Concat("version ", variant.version));
+  }
+  return Join(parts, ", ");
+}
+
+absl::Status CheckChosen(const std::string& flag, const std::string& value,
+                         const std::vector<std::string>& stored) {
+  const std::set<std::string> known(stored.begin(), stored.end());
+  if (known.empty() || known.count(value) > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      Concat(flag, ": no stored ablation has \"", value, "\"; stored: ", Join(known, ", ")));
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,75 @@
+// Which stored analyses are of one kind, so that seeds can be put together. Pure functions:
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/views/text.h"
+#include "pelab/v1/results.pb.h"
+
+namespace pelab::client {
+
+// Analyses of one variant computed the same thing, of one job or of several.
+struct Variant {
+  std::string name;  // "head_ablation"
+  int version = 0;
+  std::string parameters_json;
+};
+inline bool operator<(const Variant& a, const Variant& b) {
+  return std::tie(a.name, a.version, a.parameters_json) <
+         std::tie(b.name, b.version, b.parameters_json);
+}
+
+inline bool operator==(const Variant& a, const Variant& b) { return !(a < b) && !(b < a); }
+
+using Variants = std::map<std::int64_t, Variant>;  // by AnalysisRow::analysis_id
+Variants VariantsOf(const std::vector<v1::AnalysisRow>& analyses);
+
+// "zero ablation, clean hygiene, test data"; the version only where it is not today's.
+std::string Describe(const Variant& variant);
+
+// Of the head ablations that are stored, those to show; an empty member takes any.
+struct AblationChoice {
+  std::string method;
+  std::string hygiene;
+  std::string split;
+  std::string target;
+};
+
+// INVALID_ARGUMENT, with what is stored, where a member of `choice` is no row's. Then keeps the
+// rows of the choice. `Row` is v1::HeadAblationRow or v1::DepositRow.
+template <typename Row>
+absl::Status Choose(const AblationChoice& choice, std::vector<Row>& rows);
+
+// The test behind Choose for one column: OK, or which of `stored` there are.
+absl::Status CheckChosen(const std::string& flag, const std::string& value,
+                         const std::vector<std::string>& stored);
+
+template <typename Row>
+absl::Status Choose(const AblationChoice& choice, std::vector<Row>& rows) {
+  struct Column {
+    const char* flag;
+    const std::string& wanted;
+    const std::string& (Row::*of)() const;
+  };
+  const Column columns[] = {{"--method", choice.method, &Row::method},
+                            {"--hygiene", choice.hygiene, &Row::hygiene},
+                            {"--data", choice.split, &Row::split},
+                            {"--target", choice.target, &Row::target}};
+  for (const Column& column : columns) {
+    if (column.wanted.empty()) continue;
+    std::vector<std::string> stored;
+    for (const Row& row : rows) stored.push_back((row.*column.of)());
+    absl::Status status = CheckChosen(column.flag, column.wanted, stored);
+    if (!status.ok()) return status;
+    std::erase_if(rows, [&](const Row& row) { return (row.*column.of)() != column.wanted; });
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pelab::client

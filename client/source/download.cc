@@ -1,0 +1,93 @@
+#include "client/source/download.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include "core/base/file.h"
+#include "core/base/sha256.h"
+#include "core/base/status.h"
+#include "core/base/unique_fd.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+// A file that goes away unless it is kept.
+class Temporary {
+ public:
+  static absl::StatusOr<Temporary> Beside(const std::string& path) {
+    std::string name = path + ".XXXXXX";
+    const int fd = mkostemp(name.data(), O_CLOEXEC);
+    if (fd < 0) return ErrnoStatus(errno, Concat("cannot write ", path));
+    return Temporary(std::move(name), UniqueFd(fd));
+  }
+  Temporary(Temporary&& other) noexcept
+      : name_(std::exchange(other.name_, "")), fd_(std::move(other.fd_)) {}
+  ~Temporary() {
+    if (!name_.empty()) unlink(name_.c_str());
+  }
+
+  absl::Status Write(const std::string& piece) { return WriteAll(fd_.get(), piece, name_); }
+  // What is not there is put there atomically; what is there is replaced only by `force`.
+  absl::Status Keep(const std::string& path, bool force) {
+    if (fchmod(fd_.get(), 0644) != 0 || fsync(fd_.get()) != 0)
+      return ErrnoStatus(errno, Concat("cannot write ", path));
+    if (Rename(path, force) != 0) {
+      return errno == EEXIST ? IsThere(path) : ErrnoStatus(errno, Concat("cannot write ", path));
+    }
+    name_.clear();
+    return FsyncDirectory(DirectoryOf(path));
+  }
+  static absl::Status IsThere(const std::string& path) {
+    return absl::AlreadyExistsError(Concat(path, " is there already; --force replaces it"));
+  }
+
+ private:
+  Temporary(std::string name, UniqueFd fd) : name_(std::move(name)), fd_(std::move(fd)) {}
+
+  int Rename(const std::string& path, bool force) const {
+    if (force) return rename(name_.c_str(), path.c_str());
+    const int result = renameat2(AT_FDCWD, name_.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE);
+    // Not every file system can refuse; that nothing is there was looked at before.
+    return result != 0 && errno == EINVAL ? rename(name_.c_str(), path.c_str()) : result;
+  }
+
+  std::string name_;
+  UniqueFd fd_;
+};
+
+bool Exists(const std::string& path) {
+  struct stat ignored = {};
+  return lstat(path.c_str(), &ignored) == 0;
+}
+
+}  // namespace
+
+absl::Status Download(DataSource& source, const v1::ArtifactRow& row, const std::string& path,
+                      bool force) {
+  if (!force && Exists(path)) return Temporary::IsThere(path);
+  PELAB_ASSIGN_OR_RETURN(Temporary file, Temporary::Beside(path));
+  Sha256 hash;
+  std::uint64_t bytes = 0;
+  PELAB_RETURN_IF_ERROR(source.ReadArtifact(row.sha256(), [&](const std::string& piece) {
+    hash.Update(piece);
+    bytes += piece.size();
+    return file.Write(piece);
+  }));
+  const std::string sha256 = hash.FinishHex();
+  if (sha256 != row.sha256() || bytes != row.bytes()) {
+    return absl::DataLossError(Concat("the stored file ", row.name(), " of job ", row.job_id(),
+                                      " is damaged: ", bytes, " bytes with sha256 ", sha256,
+                                      ", not ", row.bytes(), " with ", row.sha256()));
+  }
+  return file.Keep(path, force);
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,149 @@
+// SweepsService: adding analyses to jobs that are trained.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/rpc/status.h"
+#include "server/service/blocking.h"
+#include "server/service/sweeps_service.h"
+
+namespace pelab::service {
+namespace {
+
+constexpr int kMaxAnalyses = 64;
+constexpr int kMaxNamedJobs = 10'000;
+constexpr int kJobsAtOnce = 200;  // of a write: others are stored in between
+constexpr int kMaxReasons = 20;
+
+// The analyses as a job document has them, beside a job that is surely valid: its reader is the one
+// place that knows what an analysis may be.
+absl::StatusOr<std::string> AsJobDocument(const v1::AnalyzeRequest& request) {
+  std::string analyses;
+  for (const v1::Analysis& analysis : request.analyses()) {
+    const auto parameters =
+        nlohmann::json::parse(analysis.parameters_json(), nullptr, /*allow_exceptions=*/false);
+    if (!parameters.is_object()) {
+      return absl::InvalidArgumentError(absl::StrCat("parameters_json of analysis \"",
+                                                     analysis.name().substr(0, 80),
+                                                     "\" is not a JSON object"));
+    }
+    absl::StrAppend(&analyses, analyses.empty() ? "" : ",", "{\"name\":",
+                    nlohmann::json(analysis.name())
+                        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                    ",\"parameters\":", parameters.dump(), ",\"version\":", analysis.version(),
+                    "}");
+  }
+  const spec::Job job = spec::MakeJob("clean", catalog::Pes().front().name,
+                                      catalog::Tasks().front().name, /*seed=*/0);
+  return absl::StrCat("{\"analyses\":[", analyses,
+                      "],\"job\":\"analyze\",\"spec\":", spec::ToCanonicalJson(job), "}");
+}
+
+absl::StatusOr<std::vector<store::Analysis>> ReadAnalyses(const v1::AnalyzeRequest& request) {
+  if (request.analyses_size() < 1 || request.analyses_size() > kMaxAnalyses) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        request.analyses_size(), " analyses are asked for; allowed: 1 to ", kMaxAnalyses));
+  }
+  PELAB_ASSIGN_OR_RETURN(const std::string document, AsJobDocument(request));
+  const spec::JobDocumentResult read = spec::FromJobDocument(document);
+  v1::Violations violations;
+  for (const spec::Violation& violation : read.violations) {
+    v1::Violation* out = violations.add_violations();
+    out->set_path(violation.path);
+    out->set_value(violation.value);
+    out->set_allowed(violation.allowed);
+    out->set_message(violation.message);
+  }
+  if (!read.document) return rpc::ViolationsError(violations);
+  std::vector<store::Analysis> analyses;
+  for (const spec::Analysis& analysis : read.document->analyses) {
+    store::Analysis resolved{analysis.name, analysis.version, spec::CanonicalParameters(analysis)};
+    if (std::find(analyses.begin(), analyses.end(), resolved) == analyses.end()) {
+      analyses.push_back(std::move(resolved));
+    }
+  }
+  return analyses;
+}
+
+absl::Status SetTarget(const v1::AnalyzeRequest& request, views::Reader& reader,
+                       v1::ListJobsRequest& jobs, std::int64_t& sweep_id) {
+  switch (request.target_case()) {
+    case v1::AnalyzeRequest::kSweep: {
+      PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader.GetSweep(request.sweep().sweep()));
+      sweep_id = sweep.sweep_id();
+      jobs.mutable_filter()->set_sweep(absl::StrCat(sweep_id));
+      return absl::OkStatus();
+    }
+    case v1::AnalyzeRequest::kJobs:
+      if (request.jobs().jobs_size() < 1 || request.jobs().jobs_size() > kMaxNamedJobs) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            request.jobs().jobs_size(), " jobs are named; allowed: 1 to ", kMaxNamedJobs));
+      }
+      *jobs.mutable_filter()->mutable_jobs() = request.jobs().jobs();
+      return absl::OkStatus();
+    case v1::AnalyzeRequest::TARGET_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("a sweep or jobs must be named");
+}
+
+void Add(const store::Analysed& part, v1::AnalyzeResponse& response) {
+  response.set_queued(response.queued() + part.queued);
+  response.set_stored(response.stored() + part.stored);
+  response.set_not_possible(response.not_possible() + part.not_possible);
+  response.set_after_training(response.after_training() + part.after_training);
+  response.set_not_trained(response.not_trained() + part.not_trained);
+  for (const std::string& reason : part.reasons) {
+    if (response.reasons_size() < kMaxReasons) response.add_reasons(reason);
+  }
+}
+
+}  // namespace
+
+grpc::Status SweepsService::Analyze(grpc::ServerContext* context, const v1::AnalyzeRequest* request,
+                                    v1::AnalyzeResponse* response) {
+  return rpc::ToGrpc(DoAnalyze(*context, *request, *response));
+}
+
+absl::StatusOr<store::Analysed> SweepsService::Store(store::Analyse write) {
+  PELAB_ASSIGN_OR_RETURN(
+      store::WriteResult result,
+      AppendAndWait(parts_.writer, std::move(write), [this](const store::WriteResult& stored) {
+        parts_.executor.Post([this, jobs = std::get<store::Analysed>(stored).jobs] {
+          parts_.scheduler.Expanded(jobs);
+        });
+      }));
+  return std::get<store::Analysed>(std::move(result));
+}
+
+// Job by job it is idempotent: what a call that broke off has queued is counted as queued again.
+absl::Status SweepsService::DoAnalyze(grpc::ServerContext& context,
+                                      const v1::AnalyzeRequest& request,
+                                      v1::AnalyzeResponse& response) {
+  PELAB_ASSIGN_OR_RETURN(const std::vector<store::Analysis> analyses, ReadAnalyses(request));
+  PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+  v1::ListJobsRequest jobs;
+  std::int64_t sweep_id = 0;
+  PELAB_RETURN_IF_ERROR(SetTarget(request, *reader, jobs, sweep_id));
+  jobs.mutable_page()->set_limit(kJobsAtOnce);
+  do {
+    if (context.IsCancelled()) return absl::CancelledError("the client is gone");
+    PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse page, reader->ListJobs(jobs));
+    store::Analyse write{.jobs = {},
+                         .sweep_id = sweep_id,
+                         .analyses = analyses,
+                         .now = absl::ToUnixMillis(parts_.clock.Wall())};
+    for (const v1::JobRow& job : page.jobs()) write.jobs.push_back(job.job_id());
+    jobs.mutable_page()->set_after(page.next());
+    if (write.jobs.empty()) break;
+    PELAB_ASSIGN_OR_RETURN(const store::Analysed part, Store(std::move(write)));
+    Add(part, response);
+  } while (!jobs.page().after().empty());
+  return absl::OkStatus();
+}
+
+}  // namespace pelab::service

@@ -1,0 +1,220 @@
+// The database's file: what it says of itself, what is in it after a restart, and files from older
+// and newer versions.
+#include "migrations/migrations.h"
+
+#include "core/views/maintenance.h"
+#include "core/views/reader.h"
+#include "tests/contract/store/store_fixture.h"
+
+namespace pelab::store {
+namespace {
+
+using testing::HasSubstr;
+
+class DatabaseFileTest : public StoreTest {};
+INSTANTIATE_TEST_SUITE_P(File, DatabaseFileTest, testing::Values(true));
+
+TEST_P(DatabaseFileTest, WhatWasAppliedIsThereAfterAReopenAndRecovers) {
+  const std::int64_t sweep = Submit("a", {Cell(0, "k0"), Cell(1, "k1")}, false, 7);
+  const auto half = Do<SweepStored>(SubmitSweep{.name = "half",
+                                                .document = "the document",
+                                                .overrides_json = "[]",
+                                                .client_token = "b",
+                                                .cells = 10});
+  Do<SliceStored>(
+      ExpandSlice{.sweep_id = half.sweep_id, .from = 0, .next = 1, .cells = {Cell(0, "k9")}});
+  Attempt attempt = Assign(1, 5);
+  Train(attempt, 0, 2);
+  Open();
+  std::vector<ReadyJob> ready;
+  std::vector<OpenAttempt> open;
+  std::vector<ExpandingSweep> expanding;
+  ASSERT_TRUE(store_
+                  ->Recover([&](auto job) { ready.push_back(job); },
+                            [&](auto o) { open.push_back(o); },
+                            [&](auto s) { expanding.push_back(s); })
+                  .ok());
+  ASSERT_EQ(ready.size(), 2u);
+  EXPECT_EQ(ready[0].job_id, 2);
+  EXPECT_EQ(ready[0].sweep_id, sweep);
+  EXPECT_EQ(ready[0].ordinal, 1);
+  EXPECT_EQ(ready[0].priority, 7);
+  EXPECT_EQ(ready[0].requirement.pe_version, 2);
+  EXPECT_EQ(ready[0].requirement.task_version, 3);
+  ASSERT_EQ(open.size(), 1u);
+  EXPECT_EQ(open[0].assignment.token, 5u);
+  EXPECT_EQ(open[0].worker_id, "w");
+  EXPECT_TRUE(open[0].started);
+  ASSERT_EQ(expanding.size(), 1u);
+  EXPECT_EQ(expanding[0].document, "the document");
+  EXPECT_EQ(expanding[0].expanded_cells, 1u);
+  EXPECT_EQ(Text("SELECT state FROM workers"), "offline");
+  // The count of open jobs was rebuilt: the sweep still ends when they do.
+  EXPECT_EQ(Event(attempt.Next(MakeEpoch(2))).status, EventStored::kStored);
+  Event(attempt.Next(Matrix()));
+  Event(attempt.Next(Finished{}));
+  EXPECT_EQ(SweepState(sweep), "active");
+  Do<Cancelled>(CancelJob{2, 1});
+  EXPECT_EQ(SweepState(sweep), "finished");
+}
+
+TEST_P(DatabaseFileTest, TheFileSaysWhatItIs) {
+  EXPECT_EQ(Text("PRAGMA application_id"), absl::StrCat(views::kApplicationId));
+  EXPECT_EQ(Text("PRAGMA user_version"), absl::StrCat(views::kSchemaVersion));
+  EXPECT_EQ(Text("PRAGMA journal_mode"), "wal");
+  EXPECT_EQ(Text("PRAGMA synchronous"), "2");
+  EXPECT_EQ(Text("PRAGMA foreign_keys"), "1");
+}
+
+TEST_P(DatabaseFileTest, ADatabaseFromANewerVersionIsRefusedUnchanged) {
+  Text("PRAGMA user_version = 4711");
+  store_.reset();
+  const auto refused = Store::Open(path_);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("schema 4711"));
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr(absl::StrCat("up to ", views::kSchemaVersion)));
+}
+
+TEST_P(DatabaseFileTest, ForeignFilesAreRefusedUnchanged) {
+  const std::string text_file = directory_ + "/notes.txt";
+  const std::string content =
+      "not a database, but long enough to have an SQLite header; " + std::string(200, '.');
+  std::ofstream(text_file) << content;
+  const auto refused = Store::Open(text_file);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  std::ifstream again(text_file);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(again), {}), content);
+
+  const std::string other = directory_ + "/other.db";
+  {
+    SQLite::Database db(other, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    db.exec("CREATE TABLE theirs (x)");
+  }
+  const auto theirs = Store::Open(other);
+  EXPECT_EQ(theirs.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(theirs.status().message()), HasSubstr("not one of pelab's"));
+  EXPECT_EQ(Store::Open(directory_ + "/no/such/dir.db").status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_P(DatabaseFileTest, AFullDiskAcknowledgesNothingAndServiceResumes) {
+  Submit("a", {Cell(0, "k0")});
+  Attempt attempt = Assign(1);
+  Train(attempt, 0, 1);
+  const std::string pages = Text("PRAGMA page_count");
+  Text("PRAGMA max_page_count = " + pages);
+  std::vector<Write> writes = {attempt.Next(MakeEpoch(1))};
+  writes.push_back(AppendLog{attempt.id, attempt.token, 0, std::string(1 << 20, 'x')});
+  const auto full = store_->Apply(writes);
+  EXPECT_EQ(full.status().code(), absl::StatusCode::kResourceExhausted) << full.status();
+  EXPECT_EQ(Text("SELECT count(*) FROM curves"), "1");
+  Text("PRAGMA max_page_count = 1000000");
+  const auto again = store_->Apply(writes);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(std::get<EventStored>(*again->front()).status, EventStored::kStored);
+}
+
+// A file of schema 1 with a bit of everything: a job that succeeded, one whose attempt is open, and
+// one that waits, in a sweep that lives.
+void WriteSchema1(const std::string& path) {
+  SQLite::Database db(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  db.exec("PRAGMA journal_mode = WAL");
+  ASSERT_EQ(migrations::All()[0].version, 1);
+  db.exec(std::string(migrations::All()[0].sql));
+  db.exec(absl::StrCat("PRAGMA application_id = ", views::kApplicationId));
+  db.exec("PRAGMA user_version = 1");
+  const std::string analyses =
+      R"([{"name":"head_ablation","parameters_json":"{\"data\":\"test\",\"hygiene\":\"clean\",)"
+      R"(\"max_examples\":0,\"method\":\"zero\"}","version":1}])";
+  db.exec(
+      "INSERT INTO workers VALUES ('w', 'h', '0.1.0', '[]', 1, '{}', 'online', 1);"
+      "INSERT INTO sweeps (name, protocol, document, file_name, overrides_json, client_token, "
+      "analyses_json, resources_json, priority, fresh, state, cells, expanded_cells, new_jobs, "
+      "created_at) VALUES ('old', 'clean', 'd', 'f', '[]', 't', '" +
+      analyses + "', '{}', 0, 0, 'active', 3, 3, 3, 1)");
+  for (int i = 1; i <= 3; ++i) {
+    const char* state[] = {"succeeded", "running", "queued"};
+    db.exec(absl::StrCat(
+        "INSERT INTO jobs (key, generation, pe, pe_label, task, protocol, seed, spec_json, "
+        "device_kind, memory_bytes, state, priority, epochs, epochs_done, attempts, test_correct, "
+        "test_total, created_at) VALUES ('k",
+        i, "', 1, 'rope', 'rope', 'distance', 'clean', ", i, ", '{}', 'any', 0, '", state[i - 1],
+        "', 0, 1, ", i == 1, ", ", i < 3, ", 42, 97, 1)"));
+    db.exec(absl::StrCat("INSERT INTO sweep_jobs (sweep_id, ordinal, job_id) VALUES (1, ", i - 1,
+                         ", ", i, ")"));
+  }
+  const std::string attempt =
+      "INSERT INTO attempts (job_id, number, token, worker_id, slot, device, analyses_json, "
+      "last_sequence, start_epoch, environment_json, outcome, started_at) VALUES (";
+  db.exec(attempt + "1, 1, 7, 'w', 0, 'cpu', '" + analyses + "', 4, 0, '{}', 'succeeded', 1)");
+  db.exec(attempt + "2, 1, 8, 'w', 0, 'cpu', '" + analyses + "', 1, 0, '{}', NULL, 1)");
+  db.exec("INSERT INTO curves VALUES (1, 0, 0.5, 40, 99, 0.25, 42, 97, 0.001, 2.0)");
+  db.exec(
+      "INSERT INTO analyses (job_id, name, version, parameters_json, attempt_id, layers, heads, "
+      "intact_correct, total, seconds, created_at) VALUES (1, 'head_ablation', 1, "
+      "'{\"data\":\"test\",\"hygiene\":\"clean\",\"max_examples\":0,\"method\":\"zero\"}', 1, 1, "
+      "2, "
+      "42, 97, 0.5, 1)");
+  db.exec("INSERT INTO head_ablation VALUES (1, 0, 0, 10), (1, 0, 1, 42)");
+  db.exec("INSERT INTO artifacts VALUES (1, 'weights.safetensors', '" + std::string(64, 'a') +
+          "', 12)");
+}
+
+TEST_P(DatabaseFileTest, AFileOfSchema1IsMigratedWithEverythingInIt) {
+  store_.reset();
+  path_ = directory_ + "/old.db";
+  WriteSchema1(path_);
+  EXPECT_EQ(views::Reader::Open(path_).status().code(), absl::StatusCode::kFailedPrecondition)
+      << "readers wait for a coordinator to migrate it";
+  Open();
+  EXPECT_EQ(Text("PRAGMA user_version"), absl::StrCat(views::kSchemaVersion));
+  EXPECT_EQ(Text("PRAGMA foreign_key_check"), "");
+  EXPECT_EQ(Text("SELECT job_id, state, trained FROM v_jobs"),
+            "1 succeeded 1 2 running 0 3 queued 0");
+  EXPECT_EQ(Text("SELECT epoch, test_correct FROM v_curves"), "0 42");
+  EXPECT_EQ(Text("SELECT head, correct, accuracy_drop = (42 - correct) / 97.0, target, "
+                 "lost IS NULL, normalised_drop IS NULL FROM v_head_ablation"),
+            "0 10 1 head 1 1 1 42 1 head 1 1");
+  EXPECT_EQ(Text("SELECT count(*) FROM v_deposits"), "0");
+  EXPECT_EQ(Text("SELECT job_id, bytes FROM v_artifacts"), "1 12");
+  const auto checks = views::CheckDatabase(path_);
+  ASSERT_TRUE(checks.ok()) << checks.status();
+  for (const views::Check& check : *checks) {
+    if (check.name == "artifacts are there at their size") continue;  // there is no such file here
+    EXPECT_THAT(check.problems, testing::IsEmpty()) << check.name;
+  }
+  // What is waited for is asked for as this version computes it.
+  const std::string now =
+      R"({"data":"test","hygiene":"clean","max_examples":0,"method":"zero","target":"head"})";
+  std::vector<OpenAttempt> open;
+  std::vector<ReadyJob> ready;
+  ASSERT_TRUE(store_
+                  ->Recover([&](auto job) { ready.push_back(job); },
+                            [&](auto attempt) { open.push_back(attempt); }, [](auto) {})
+                  .ok());
+  ASSERT_EQ(open.size(), 1u);
+  EXPECT_THAT(open[0].assignment.analyses, testing::ElementsAre(Analysis{"head_ablation", 2, now}));
+  ASSERT_EQ(ready.size(), 1u);
+  EXPECT_THAT(ready[0].requirement.analyses, testing::ElementsAre(std::pair("head_ablation", 2)));
+  // And the trained job can be analysed.
+  EXPECT_EQ(
+      Do<Analysed>(
+          Analyse{.jobs = {1}, .sweep_id = 1, .analyses = {{"head_ablation", 2, now}}, .now = 9})
+          .queued,
+      1);
+  // Its matrix takes the old one's place in the view; nothing is deleted.
+  Attempt attempt = Assign(1, 900);
+  Event(attempt.Next(Started{1, 1, "{}"}));
+  Event(attempt.Next(Matrix(now)));
+  EXPECT_EQ(Event(attempt.Next(Finished{})).change->state, state::JobState::kSucceeded);
+  EXPECT_EQ(Text("SELECT DISTINCT analysis_id, lost IS NULL FROM v_head_ablation "
+                 "WHERE layer = 0"),
+            "2 0");
+  EXPECT_EQ(Text("SELECT version FROM v_analyses ORDER BY 1"), "1 2");
+  Open();  // a second start finds nothing to migrate
+  EXPECT_EQ(Text("SELECT count(*) FROM head_ablation"), "6");
+}
+
+}  // namespace
+}  // namespace pelab::store

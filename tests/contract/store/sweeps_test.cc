@@ -1,0 +1,114 @@
+// Submitting, claims and cancelling.
+#include "tests/contract/store/store_fixture.h"
+
+namespace pelab::store {
+namespace {
+
+using state::JobState;
+using state::Outcome;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class SweepsTest : public StoreTest {};
+INSTANTIATE_TEST_SUITE_P(Backends, SweepsTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "File" : "Memory"; });
+
+TEST_P(SweepsTest, SubmittingCountsWhatIsThere) {
+  Submit("a", {Cell(0, "k0"), Cell(1, "k1"), Cell(2, "k2"), Cell(3, "k3")}, false, 0, "[]");
+  Attempt done = Assign(1);
+  Train(done, 0, 3);
+  Event(done.Next(Finished{}));
+  Attempt failed = Assign(2);
+  Event(failed.Next(Finished{Outcome::kFailed, state::ErrorKind::kBadSpec, "bad"}));
+  Do<Cancelled>(CancelJob{3, 4000});
+  const std::int64_t second = Submit("b", {Cell(0, "k0"), Cell(1, "k1"), Cell(2, "k2"),
+                                           Cell(3, "k3"), Cell(4, "k4"), Cell(5, "k4")});
+  EXPECT_EQ(Text(absl::StrCat("SELECT new_jobs, stored_jobs, in_flight_jobs, failed_earlier_jobs "
+                              "FROM sweeps WHERE sweep_id = ",
+                              second)),
+            "2 1 1 1");  // k2 was cancelled, k4 is new and only once
+  std::vector<std::int64_t> ready;
+  for (const ReadyJob& job : slice_.ready) ready.push_back(job.job_id);
+  EXPECT_THAT(ready, ElementsAre(3, 4, 5));  // 4 waits already, and needs an analysis now
+  EXPECT_EQ(JobState(3), "queued");
+  EXPECT_EQ(JobState(2), "failed");
+}
+
+TEST_P(SweepsTest, FreshMakesANewGenerationAndViewsShowTheLatestThatSucceeded) {
+  Submit("a", {Cell(0, "k0")}, false, 0, "[]");
+  Attempt done = Assign(1);
+  Train(done, 0, 3);
+  Event(done.Next(Finished{}));
+  Submit("b", {Cell(0, "k0"), Cell(1, "k0")}, /*fresh=*/true, 0, "[]");
+  EXPECT_EQ(Text("SELECT count(*), max(generation) FROM jobs"), "2 2");
+  EXPECT_EQ(Text("SELECT job_id FROM v_jobs"), "1");
+  Attempt again = Assign(2, 5);
+  Train(again, 0, 3);
+  Event(again.Next(Finished{}));
+  EXPECT_EQ(Text("SELECT job_id, generation FROM v_jobs"), "2 2");
+}
+
+TEST_P(SweepsTest, AJobStopsWhenNoLiveSweepClaimsIt) {
+  const std::int64_t first = Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
+  const std::int64_t second = Submit("b", {Cell(0, "k1"), Cell(1, "k2")});
+  Attempt running = Assign(1);
+  const auto cancelled = Do<Cancelled>(CancelSweep{first, 4000});
+  EXPECT_EQ(cancelled.claims_withdrawn, 2);
+  EXPECT_THAT(cancelled.jobs, ElementsAre(1));
+  EXPECT_THAT(cancelled.attempts, ElementsAre(running.id));
+  EXPECT_EQ(JobState(1), "cancelled");
+  EXPECT_EQ(JobState(2), "queued");
+  EXPECT_EQ(SweepState(first), "cancelled");
+  EXPECT_EQ(Do<Cancelled>(CancelSweep{first, 4000}).claims_withdrawn, 0);  // idempotent
+  // The worker confirms; what it stored meanwhile is kept.
+  Event(running.Next(Started{0, 3, "{}"}));
+  const EventStored end = Event(running.Next(Finished{Outcome::kCancelled}));
+  EXPECT_EQ(end.change->state, JobState::kCancelled);
+  EXPECT_EQ(Text("SELECT outcome FROM attempts"), "cancelled");
+  EXPECT_THAT(Do<Cancelled>(CancelSweep{second, 4000}).jobs, testing::SizeIs(2));
+  EXPECT_FALSE(Do<Cancelled>(CancelSweep{99, 4000}).found);
+}
+
+TEST_P(SweepsTest, AJobThatIsWantedAgainSupersedesItsCancelledAttempt) {
+  const std::int64_t first = Submit("a", {Cell(0, "k0")});
+  Attempt stopping = Assign(1);
+  Do<Cancelled>(CancelSweep{first, 4000});
+  Submit("b", {Cell(0, "k0")});
+  EXPECT_THAT(slice_.superseded, ElementsAre(stopping.id));
+  EXPECT_EQ(JobState(1), "queued");
+  EXPECT_EQ(Event(stopping.Next(Started{0, 3, "{}"})).status, EventStored::kSuperseded);
+  Assign(1, 9);
+  EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 1"), "superseded");
+}
+
+TEST_P(SweepsTest, CancellingAJobFinishesTheSweepsThatWaitForIt) {
+  const std::int64_t sweep = Submit("a", {Cell(0, "k0")});
+  const auto cancelled = Do<Cancelled>(CancelJob{1, 4000});
+  EXPECT_EQ(cancelled.claims_withdrawn, 1);
+  EXPECT_THAT(cancelled.jobs, ElementsAre(1));
+  EXPECT_EQ(SweepState(sweep), "finished");
+  const auto gone = Do<AttemptCreated>(CreateAttempt{.job_id = 1, .worker_id = "w"});
+  EXPECT_FALSE(gone.assignment.has_value());
+}
+
+TEST_P(SweepsTest, ASliceIsAppliedOnceAndNotToACancelledSweep) {
+  const auto stored = Do<SweepStored>(SubmitSweep{.name = "s", .client_token = "a", .cells = 4});
+  EXPECT_TRUE(Do<SweepStored>(SubmitSweep{.name = "s", .client_token = "a"}).repeated_token);
+  ExpandSlice slice{
+      .sweep_id = stored.sweep_id, .from = 0, .next = 2, .cells = {Cell(0, "k0"), Cell(1, "k1")}};
+  EXPECT_TRUE(Do<SliceStored>(slice).applied);
+  EXPECT_FALSE(Do<SliceStored>(slice).applied);
+  EXPECT_EQ(SweepState(stored.sweep_id), "expanding");
+  Do<Cancelled>(CancelSweep{stored.sweep_id, 1});
+  EXPECT_EQ(JobState(1), "cancelled");
+  slice.from = 2;
+  slice.next = 4;
+  EXPECT_FALSE(Do<SliceStored>(slice).applied);
+}
+
+TEST_P(SweepsTest, ASweepWithNothingToDoIsFinishedAtOnce) {
+  EXPECT_EQ(SweepState(Submit("a", {})), "finished");
+}
+
+}  // namespace
+}  // namespace pelab::store

@@ -1,0 +1,270 @@
+"""Every positional encoding x task x protocol, trained by the real binaries, counted once more by tests/golden/reevaluate.py:
+numpy from the kept weights. Needs numpy."""
+
+import collections
+import json
+import math
+import os
+import pathlib
+import re
+import sqlite3
+import statistics
+import subprocess
+import sys
+import unittest
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the products are tiny
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
+from pelab_harness import BIN, Case, SOURCE  # noqa: E402
+import numpy  # noqa: E402
+import reevaluate  # noqa: E402
+from recount import stored  # noqa: E402
+from recount.special import erf  # noqa: E402
+
+SCRIPT = SOURCE / "tests" / "golden" / "reevaluate.py"
+TRAINER = BIN / "pelab-trainer"
+
+# In each protocol with its own switches, and with those of its own that the protocols leave alone.
+PES = """
+  - nope
+  - absolute
+  - {name: absolute, form: learned}
+  - random
+  - relative
+  - {name: shaw, max_distance: 5, values: true}
+  - alibi
+  - rope
+  - partial_rope
+  - {name: partial_rope, select: list, head_list: [0, 2]}
+  - rope_abs
+  - mla
+"""
+SIZE = """
+model: {d_model: 16, d_ff: 24, heads: 4, layers: 2, max_len: 24, dropout: 0.1}
+train: {epochs: 2, batch_size: 32, lr: 1e-2}
+"""
+TASKS = """
+task:
+  - {name: distance, length: 24, vocabulary: 40, train_examples: 160, test_examples: 96}
+  - {name: counting, length: 24, vocabulary: 40, train_examples: 160, test_examples: 96, triggers: 6}
+seed: 0
+"""
+PRODUCT = "name: product\nprotocol: [clean, published]\npe:" + PES + TASKS + SIZE
+
+# xpos sees no later token; published has no causal mask.
+CAUSAL = "name: causal\nprotocol: clean\npe: xpos\nanalyses: [{name: head_ablation, method: mean, hygiene: authors}]" + \
+    TASKS + SIZE
+
+# Each switch of an encoding away from its protocol, and how heads are replaced. Padding is there throughout.
+METHODS = """
+name: methods
+protocol: published
+pe:
+  - {name: rope, input_sinusoid: false}
+  - {name: mla, latent: 12, rotary_query: per_head, rotation: rope, latent_norm: true, input_table: false}
+task: {name: distance, length: 24, vocabulary: 40, train_examples: 160, test_examples: 96}
+seed: 0
+axes: {model.key_padding: [masked, attended]}
+analyses:
+  - {name: head_ablation, method: mean}
+  - {name: head_ablation, method: resample, hygiene: clean}
+  - {name: head_ablation, method: resample, target: head, data: test, max_examples: 40}
+  - {name: head_ablation, method: mean, target: head, max_examples: 50}
+""" + SIZE
+
+SWITCHES = """
+name: switches
+protocol: clean
+pe:
+  - {name: relative, form: table}
+  - {name: alibi, slopes: exponential}
+  - {name: random, trainable: true}
+  - {name: shaw, max_distance: 30}
+  - {name: mla, latent: 10, rotation: sliced}
+task: {name: distance, definition: published, length: 24, vocabulary: 40, train_examples: 160, test_examples: 96}
+seed: 0
+axes: {model.readout: [last, mean]}
+""" + SIZE
+
+BOTH_WAYS = """
+name: both
+protocol: clean
+pe: [{name: relative, buckets: 8, max_distance: 12}, {name: mla, rotary_query: shared}]
+task: {name: distance, length: 24, vocabulary: 40, train_examples: 160, test_examples: 96, split: held_out_cells}
+seed: 0
+axes: {model.mask: [none], model.kv_source: [input]}
+""" + SIZE
+
+
+def all_scored(job):
+    """Whether no example is left out for its class 0, which only a count has."""
+    return job["protocol"] == "clean" or job["task"] == "distance" or job["pe"] == "mla"
+
+
+class Agreement(Case):
+    def setUp(self):
+        super().setUp()
+        self.data = {}
+
+    def data_of(self, spec):
+        """A data set is made once, by the trainer, for all jobs that have it."""
+        key = json.dumps(spec["task"], sort_keys=True)
+        if key not in self.data:
+            self.data[key] = stored.make_data(TRAINER, spec)
+        return self.data[key]
+
+    def check(self, document, jobs):
+        self.ok(self.run_sweep(self.write(f"{re.search('name: (.*)', document)[1]}.yaml", document)))
+        self.assertEqual(self.states(), {"succeeded": jobs})
+        store = stored.Store(self.db)
+        checked = [reevaluate.check_job(store, job_id, self.data_of) for job_id in store.jobs()]
+        self.assertEqual(len(checked), jobs)
+        for job, rows in checked:
+            with self.subTest(job=reevaluate.label(job)):
+                self.assertEqual([row for row in rows if not row.agrees], [])
+        return checked
+
+    def test_every_encoding_task_and_protocol(self):
+        checked = self.check(PRODUCT, 12 * 2 * 2)
+        cells = {(job["pe"], job["task"], job["protocol"]) for job, _ in checked}
+        self.assertEqual(len(cells), 10 * 2 * 2)
+        for job, rows in checked:
+            # Each job is ablated as both protocols do it: the test set's heads one by one; and of both sets the authors'
+            # entries, of which a latent of 8 has 2 and each layer 4.
+            entries = collections.Counter(row.where.split(":")[0] for row in rows if row.figure == "lost")
+            self.assertEqual(entries, {"zero head clean test": 8, "zero authors authors all": 4 if job["pe"] == "mla" else 8},
+                             reevaluate.label(job))
+            self.assertEqual(sum(row.figure == "null" for row in rows), 4 if job["pe"] == "mla" else 0)
+            self.assertEqual(sum(row.figure == "gini" for row in rows), 6)
+            totals = {row.where.split(":")[0]: row.own for row in rows if row.figure == "total"}
+            if all_scored(job):
+                self.assertEqual(totals, {"test set": 96, "zero head clean test": 96, "zero authors authors all": 256})
+            else:
+                self.assertLess(totals["zero authors authors all"], 256)
+        self.assertTrue(any(row.own for _, rows in checked for row in rows if row.figure == "lost"), "nothing ever changes")
+        self.assertLess(statistics.mean(row.allowed for _, rows in checked for row in rows if row.figure == "correct"), 0.1,
+                        "the predictions are too close for this to say anything")
+
+    def test_causal_only(self):
+        self.check(CAUSAL, 2)
+
+    def test_methods(self):
+        checked = self.check(METHODS, 4)
+        for job, rows in checked:
+            names = {row.where.split(":")[0] for row in rows if row.figure == "lost"}
+            self.assertEqual(len(names), 4, reevaluate.label(job))
+
+    def test_switches(self):
+        self.check(SWITCHES, 10)
+
+    def test_both_ways_and_held_out_cells(self):
+        self.check(BOTH_WAYS, 2)
+
+
+class Script(Case):
+    """The command, and that it finds what is wrong."""
+
+    def setUp(self):
+        super().setUp()
+        document = PRODUCT.replace(PES, " rope").replace("[clean, published]", "clean")
+        self.ok(self.run_sweep(self.write("product.yaml", document)))
+
+    def reevaluate(self, *words):
+        return subprocess.run([sys.executable, SCRIPT, *map(str, words)], cwd=self.folder, capture_output=True, text=True,
+                              timeout=60)
+
+    def change(self, sql):
+        """Writes to a copy of the database, past its rules."""
+        copy = self.folder / "changed.db"
+        copy.unlink(missing_ok=True)
+        with sqlite3.connect(self.db) as source, sqlite3.connect(copy) as target:
+            source.backup(target)
+            triggers = [name for name, in target.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]
+            for name in triggers:
+                target.execute(f"DROP TRIGGER {name}")
+            self.assertGreater(target.execute(sql).rowcount, 0, sql)
+        target.close()
+        source.close()
+        artifacts = self.folder / "changed.db.artifacts"
+        if not artifacts.exists():
+            artifacts.symlink_to(f"{self.db}.artifacts")
+        return copy
+
+    def test_says_that_all_agrees(self):
+        every = self.ok(self.reevaluate("--db", self.db, "--trainer", TRAINER))
+        self.assertIn("figures, all agree", every.stdout.splitlines()[-1])
+        one = self.ok(self.reevaluate("--db", self.db, "--job", 1, "--trainer", TRAINER))
+        self.assertIn("layer 1 head 3", one.stdout)
+        found = json.loads(self.ok(self.reevaluate("--db", self.db, "--job", 2, "--trainer", TRAINER, "--output", "json")).stdout)
+        self.assertTrue(found[0]["agrees"])
+        self.assertGreater(len(found[0]["figures"]), 80)
+
+    def test_finds_a_count_that_is_off(self):
+        for sql, where in (("UPDATE head_ablation SET lost = lost + 40, correct = correct - 40 WHERE layer = 1 AND head = 2 "
+                            "AND analysis_id = 1", "layer 1 head 2"),
+                           ("UPDATE head_ablation SET nll = nll + 0.001 WHERE layer = 0 AND head = 1", "layer 0 head 1"),
+                           ("UPDATE analyses SET chance = 0.5", "chance"),
+                           ("UPDATE deposit_indices SET deposit = 1 - coalesce(deposit, 0) WHERE layer = 0", "deposit")):
+            with self.subTest(sql=sql):
+                result = self.reevaluate("--db", self.change(sql), "--trainer", TRAINER)
+                self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+                self.assertIn("DISAGREE", result.stdout.splitlines()[-1])
+                self.assertTrue(any(where in line and "DISAGREES" in line for line in result.stdout.splitlines()), result.stdout)
+
+    def test_two_files_alone(self):
+        store = stored.Store(self.db)
+        job = self.write("job.json", store.job(1)["spec_json"])
+        self.ok(subprocess.run([TRAINER, "dataset", "--spec", job, "--out", self.folder / "data"], capture_output=True,
+                               text=True, timeout=60))
+        files = ["--weights", store.weights(1), "--data", self.folder / "data", "--output", "json"]
+        rows = json.loads(self.ok(self.reevaluate(*files)).stdout)
+        matrix = store.ablations(1)[0]["matrix"]
+        self.assertEqual(len(rows), 2 + len(matrix))
+        for row in rows[2:]:
+            layer, head = (int(word) for word in row["where"].split()[1::2])
+            self.assertLessEqual(abs(row["correct"] - matrix[layer, head]["correct"]), row["close"])
+        self.assertNotEqual(self.ok(self.reevaluate(*files, "--method", "mean")).stdout, json.dumps(rows) + "\n")
+
+    def test_bad_requests(self):
+        other = self.folder / "other"
+        job = json.loads(stored.Store(self.db).job(1)["spec_json"])
+        job["task"]["data_seed"] = 5
+        self.ok(subprocess.run([TRAINER, "dataset", "--spec", self.write("job.json", json.dumps(job)), "--out", other],
+                               capture_output=True, text=True, timeout=60))
+        for words, *said in ((["--db", "no.db", "--trainer", TRAINER], "no.db", "no such file"),
+                             (["--db", self.db, "--job", 99, "--trainer", TRAINER], "no job 99"),
+                             (["--db", self.db], "--data", "--trainer"),
+                             (["--db", self.db, "--job", 1, "--data", other], "data_seed"),
+                             (["--db", self.db, "--job", 1, "--data", self.db], "JSON"),
+                             (["--db", self.db, "--job", 1, "--trainer", "/bin/false"], "ended with 1"),
+                             ([], "--db or --weights"), (["--weights", "w"], "--data")):
+            result = self.reevaluate(*words)
+            self.assertEqual(result.returncode, 2, f"{words}: {result.stdout}")
+            for text in said:
+                self.assertIn(text, result.stderr)
+
+
+class Threads(Case):
+    def test_data_are_the_same_for_one_and_two(self):
+        document = SWITCHES.replace("[last, mean]", "[mean]")
+        self.ok(self.run_sweep(self.write("sweep.yaml", document.replace(document[document.index("pe:"):
+                                                                                   document.index("task:")], "pe: nope\n"))))
+        spec = json.loads(stored.Store(self.db).job(1)["spec_json"])
+        _, sha256 = stored.make_data(TRAINER, spec)
+        job = self.write("job.json", json.dumps(spec))
+        for threads in (1, 2):
+            result = self.ok(subprocess.run([TRAINER, "run", "--spec", job, "--workdir", self.folder / f"w{threads}",
+                                             "--threads", str(threads)], capture_output=True, text=True, timeout=60))
+            hello = json.loads(result.stdout.splitlines()[0])
+            self.assertEqual((hello["event"], hello["threads"], hello["data_sha256"]), ("hello", threads, sha256))
+
+
+class ErrorFunction(unittest.TestCase):
+    def test_is_that_of_the_c_library(self):
+        points = numpy.concatenate([numpy.linspace(-7, 7, 20001), [0.0, 1e-300, -1e-9, 40.0, -40.0]])
+        self.assertLess(abs(erf(points) - [math.erf(x) for x in points]).max(), 1e-15)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,180 @@
+"""Every sweep file of docs/sweeps is valid, and is what docs/sweeps/README.md says of it: sizes, shared jobs, counts.
+
+`pelab submit --dry-run` expands each file; nothing is trained and no coordinator is asked.
+"""
+
+import functools
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pelab_harness import BIN, SOURCE  # noqa: E402
+
+SWEEPS = SOURCE / "docs" / "sweeps"
+FILES = sorted(SWEEPS.rglob("*.yaml"))
+PAPER_SIZE = {"layers": 6, "heads": 16, "d_model": 256, "d_ff": 512, "dropout": 0.1, "max_len": 128}
+PAPER_DATA = {"distance": (128, 574, 70000, 30000), "counting": (128, 574, 35000, 15000)}
+
+
+def name_of(path):
+    return str(path.relative_to(SWEEPS).with_suffix(""))
+
+
+@functools.lru_cache(maxsize=None)
+def expand(name):
+    """The file's jobs, as the dry run lists them."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = subprocess.run(
+            [BIN / "pelab", "submit", SWEEPS / f"{name}.yaml", "--dry-run", "--output", "json", "--db", f"{folder}/none.db"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    if result.returncode != 0:
+        raise AssertionError(f"{name}: exit {result.returncode}\n{result.stdout}\n{result.stderr}")
+    return json.loads(result.stdout)
+
+
+def jobs(name):
+    return expand(name)["jobs"]
+
+
+def keys(name, **conditions):
+    """Keys of the jobs whose pe, task or protocol are these."""
+    return {job["key"] for job in jobs(name) if all(job[what] == value for what, value in conditions.items())}
+
+
+def data_of(job):
+    task = job["spec"]["task"]
+    return tuple(task[name] for name in ("length", "vocabulary", "train_examples", "test_examples"))
+
+
+def sizes_of(job):
+    return {name: job["spec"]["model"][name] for name in PAPER_SIZE}
+
+
+class EveryFile(unittest.TestCase):
+    def test_is_valid_and_not_empty(self):
+        self.assertGreater(len(FILES), 20)
+        for path in FILES:
+            with self.subTest(file=name_of(path)):
+                self.assertTrue(jobs(name_of(path)))
+
+    def test_is_named_after_its_place(self):
+        for path in FILES:
+            with self.subTest(file=name_of(path)):
+                self.assertEqual(expand(name_of(path))["name"], name_of(path).replace("/", "-"))
+
+    def test_no_job_is_there_twice(self):
+        for path in FILES:
+            with self.subTest(file=name_of(path)):
+                self.assertEqual(len(keys(name_of(path))), len(jobs(name_of(path))))
+
+    def test_the_readme_counts_its_jobs(self):
+        text = (SWEEPS / "README.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| \[(.+?)\]\((.+?)\.yaml\) \| (\d+) \| (\d+) \|", text, re.M)
+        self.assertEqual(sorted(row[0] for row in rows), sorted(map(name_of, FILES)))
+        seen = set()
+        for name, link, total, new in rows:
+            with self.subTest(file=name):
+                self.assertEqual(name, link)
+                self.assertEqual((int(total), int(new)), (len(jobs(name)), len(keys(name) - seen)))
+            seen |= keys(name)
+
+
+class Paper(unittest.TestCase):
+    FIGURES = [f"paper/figure{number:02}" for number in range(2, 15)]
+
+    def test_table_1_and_figures_2_to_14_are_there(self):
+        self.assertEqual([name_of(path) for path in FILES if name_of(path).startswith("paper/")],
+                         self.FIGURES + ["paper/table1"])
+
+    def test_sizes_are_the_papers(self):
+        for name in [*self.FIGURES, "paper/table1"]:
+            for job in jobs(name):
+                self.assertEqual(sizes_of(job), PAPER_SIZE, name)
+                self.assertEqual(data_of(job), PAPER_DATA[job["task"]], name)
+
+    def test_training_is_the_protocols(self):
+        for job in jobs("paper/table1"):
+            train = job["spec"]["train"]
+            published = (150, 1024) if job["pe"] == "mla" else (100, 512)
+            clean = (100 if job["task"] == "distance" else 150, 512)
+            self.assertIn(job["protocol"], ("published", "clean"))
+            self.assertEqual((train["epochs"], train["batch_size"]), published if job["protocol"] == "published" else clean)
+            self.assertEqual((train["lr"], train["beta1"], train["beta2"]), (1e-4, 0.98, 0.9))
+
+    def test_both_protocols_and_five_seeds(self):
+        for name in [*self.FIGURES, "paper/table1"]:
+            self.assertEqual({job["protocol"] for job in jobs(name)}, {"published", "clean"}, name)
+            self.assertEqual({job["seed"] for job in jobs(name)}, set(range(5)), name)
+
+    def test_figures_share_jobs(self):
+        self.assertLessEqual(keys("paper/figure04"), keys("paper/table1"))
+        self.assertLessEqual(keys("paper/figure07"), keys("paper/table1"))
+        self.assertLessEqual(keys("paper/figure08"), keys("paper/figure02"))
+        for pe in ("rope", "nope"):
+            self.assertLessEqual(keys("paper/figure02", pe=pe), keys("paper/table1"))
+            self.assertLessEqual(keys("paper/figure03", pe=pe), keys("paper/table1"))
+        for k, figure in ((2, "09"), (3, "10"), (5, "11"), (6, "12"), (13, "13"), (15, "14")):
+            first = {job["key"] for job in jobs(f"paper/figure{figure}") if job["spec"]["pe"].get("heads") == k}
+            self.assertEqual(len(first), 10)  # 2 protocols x 5 seeds
+            self.assertLessEqual(first, keys("paper/figure05"))
+
+
+class Small(unittest.TestCase):
+    NAMES = [name_of(path) for path in FILES if name_of(path).startswith("small/")]
+
+    def test_sizes_are_table_1s(self):
+        model, train, data = (sizes_of(jobs("small/table1")[0]), jobs("small/table1")[0]["spec"]["train"],
+                              {job["task"]: data_of(job) for job in jobs("small/table1")})
+        for name in self.NAMES:
+            for job in jobs(name):
+                self.assertEqual((sizes_of(job), job["spec"]["train"], data_of(job)), (model, train, data[job["task"]]), name)
+
+    def test_table_1_has_every_method_both_tasks_three_seeds_and_both_protocols(self):
+        cells = {(job["pe"], job["task"], job["seed"], job["protocol"]) for job in jobs("small/table1")}
+        methods = ("nope", "absolute", "random", "relative", "alibi", "rope", "mla", "partial_rope", "rope_abs")
+        self.assertEqual(cells, {(pe, task, seed, protocol) for pe in methods for task in ("distance", "counting")
+                                 for seed in range(3) for protocol in ("clean", "published")})
+
+    def test_sweeps_share_table_1s_jobs(self):
+        stored = keys("small/table1")
+        for name in self.NAMES:
+            self.assertTrue(keys(name) & stored or name == "small/held_out", name)
+
+    def test_switches_depart_one_at_a_time(self):
+        """Each job of a factorial differs from the published one in one field that both have."""
+        for name in self.NAMES:
+            if "/switches_" not in name:
+                continue
+            base = {job["pe"]: flat(job) for job in jobs(name) if job["protocol"] == "published"}
+            departures = [changed(flat(job), base[job["pe"]]) for job in jobs(name) if job["protocol"] != "published"]
+            self.assertTrue(departures, name)
+            for departed in departures:
+                if "task.label_space" in departed:  # its class 0 is a distance, so scoring goes with it
+                    departed.discard("task.scored_classes")
+                self.assertEqual(len(departed), 1, f"{name}: {departed}")
+
+    def test_backbones_are_equal_but_for_the_encoding(self):
+        for name in ("small/backbone_clean", "small/backbone_mla", "small/backbone_rope"):
+            for task in ("distance", "counting"):
+                rest = {json.dumps({field: value for field, value in flat(job).items() if not field.startswith("pe.")},
+                                   sort_keys=True) for job in jobs(name) if job["task"] == task}
+                self.assertEqual(len(rest), 1, f"{name} {task}")
+
+
+def flat(job):
+    fields = {f"{section}.{name}": value for section, members in job["spec"].items() if isinstance(members, dict)
+              for name, value in members.items()}
+    return {name: value for name, value in fields.items() if name != "task.data_seed"}
+
+
+def changed(fields, base):
+    return {name for name in fields if name in base and fields[name] != base[name]}
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,162 @@
+// The scheduler on a real store in memory, under a false clock, in one thread.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "server/sched/scheduler.h"
+#include "server/store/database.h"
+#include "server/store/store.h"
+
+namespace pelab::sched {
+
+class World : public Clock, public Executor, public store::Journal {
+ public:
+  explicit World(const std::string& path = ":memory:") : store(*store::Store::Open(path)) {}
+
+  absl::Duration Monotonic() const override { return now; }
+  absl::Time Wall() const override { return absl::FromUnixSeconds(1'000'000) + now; }
+  void Post(std::function<void()> step) override { steps.push_back(std::move(step)); }
+  void PostAt(absl::Duration when, std::function<void()> step) override {
+    timed.emplace(when, std::move(step));
+  }
+  absl::Status Append(std::vector<store::Write> writes, Done done, Urgency) override {
+    commits.push_back({std::move(writes), std::move(done)});
+    return absl::OkStatus();
+  }
+
+  // Until nothing moves at this moment.
+  void Settle() {
+    while (!steps.empty() || !commits.empty()) {
+      if (!steps.empty()) {
+        auto step = std::move(steps.front());
+        steps.pop_front();
+        step();
+        continue;
+      }
+      auto [writes, done] = std::move(commits.front());
+      commits.pop_front();
+      if (disk_full) {
+        done(absl::ResourceExhaustedError("full"));
+      } else {
+        done(store->Apply(writes));
+      }
+    }
+  }
+  void Advance(absl::Duration by) {
+    const absl::Duration end = now + by;
+    while (!timed.empty() && timed.begin()->first <= end) {
+      now = std::max(now, timed.begin()->first);
+      Post(std::move(timed.begin()->second));
+      timed.erase(timed.begin());
+      Settle();
+    }
+    now = end;
+    Settle();
+  }
+
+  absl::Duration now = absl::Hours(1);
+  std::unique_ptr<store::Store> store;
+  std::deque<std::function<void()>> steps;
+  std::multimap<absl::Duration, std::function<void()>> timed;
+  std::deque<std::pair<std::vector<store::Write>, Done>> commits;
+  bool disk_full = false;
+};
+
+class Link : public WorkerLink {
+ public:
+  void SendAssignment(const store::Assignment& a) override { assignments.push_back(a); }
+  void SendStop(std::int64_t id, std::uint64_t, StopReason reason) override {
+    stops.push_back({id, reason});
+  }
+  void Close(const absl::Status& status) override { closed = status; }
+
+  std::vector<store::Assignment> assignments;
+  std::vector<std::pair<std::int64_t, StopReason>> stops;
+  absl::Status closed;
+};
+
+class SchedulerTest : public testing::Test {
+ protected:
+  SchedulerTest() { MakeScheduler(); }
+
+  void MakeScheduler() {
+    scheduler_ = std::make_unique<Scheduler>(
+        world_, world_, world_,
+        SchedulerOptions{.lease = absl::Seconds(20), .token = [this] { return ++token_; }});
+    scheduler_->Start();
+  }
+  template <typename Result>
+  Result Do(store::Write write) {
+    const std::vector<store::Write> writes = {std::move(write)};
+    return std::get<Result>(*world_.store->Apply(writes)->front());
+  }
+  // A sweep of `jobs` jobs of one epoch.
+  std::int64_t Submit(const std::string& name, int jobs, int priority = 0,
+                      const std::string& device = "any", const std::string& analyses = "[]") {
+    const auto sweep = Do<store::SweepStored>(store::SubmitSweep{.name = name,
+                                                                 .client_token = name,
+                                                                 .analyses_json = analyses,
+                                                                 .priority = priority,
+                                                                 .cells = 1});
+    store::ExpandSlice slice{.sweep_id = sweep.sweep_id, .from = 0, .next = 1, .last = true};
+    for (int i = 0; i < jobs; ++i) {
+      slice.cells.push_back({.ordinal = static_cast<std::uint64_t>(i),
+                             .key = absl::StrCat(name, i),
+                             .spec_json = "{}",
+                             .requirement = {.pe = "rope", .device_kind = device},
+                             .epochs = 1});
+    }
+    scheduler_->Expanded(Do<store::SliceStored>(slice));
+    world_.Settle();
+    return sweep.sweep_id;
+  }
+  std::shared_ptr<Link> Connect(const std::string& id, int slots,
+                                const std::vector<store::Held>& held = {},
+                                const std::string& capabilities = "{}") {
+    Do<store::WorkerStored>(store::WorkerHello{.worker_id = id, .slots_json = "[]"});
+    auto link = std::make_shared<Link>();
+    WorkerInfo info{.worker_id = id, .capabilities = *Capabilities::Parse(capabilities)};
+    for (int i = 0; i < slots; ++i) info.slots.push_back({i, "cpu", "cpu", 0});
+    scheduler_->Connected(info, link, held);
+    world_.Settle();
+    return link;
+  }
+  // What a worker says of its attempt.
+  store::EventStored Say(const store::Assignment& a, std::uint64_t sequence,
+                         decltype(store::AttemptEvent::body) body) {
+    const auto stored =
+        Do<store::EventStored>(store::AttemptEvent{.attempt_id = a.attempt_id,
+                                                   .token = a.token,
+                                                   .sequence = sequence,
+                                                   .body = std::move(body),
+                                                   .now = absl::ToUnixMillis(world_.Wall()),
+                                                   .jitter = 0.5});
+    scheduler_->Stored(stored);
+    world_.Settle();
+    return stored;
+  }
+  void Succeed(const store::Assignment& a) {
+    Say(a, 1, store::Started{0, 1, "{}"});
+    Say(a, 2, store::Epoch{.train_total = 1, .test_total = 1});
+    Say(a, 3, store::Finished{});
+  }
+  void Fail(const store::Assignment& a, state::ErrorKind kind = state::ErrorKind::kTrainerDied) {
+    Say(a, 1, store::Finished{state::Outcome::kFailed, kind, "it broke"});
+  }
+  static store::Held Holding(const store::Assignment& a) { return {a.attempt_id, a.token, a.slot}; }
+  std::string Text(const std::string& sql) {
+    return world_.store->database().connection().execAndGet(sql).getString();
+  }
+
+  World world_;
+  std::uint64_t token_ = 0;
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+}  // namespace pelab::sched

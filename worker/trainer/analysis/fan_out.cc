@@ -1,0 +1,97 @@
+#include "worker/trainer/analysis/fan_out.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+namespace pelab::trainer {
+namespace {
+
+// `x` (B, …) repeated for `variants`: (V B, …). No copy where B is 1.
+at::Tensor RepeatWide(const at::Tensor& x, std::int64_t variants) {
+  if (!x.defined()) return x;
+  std::vector<std::int64_t> sizes = x.sizes().vec();
+  sizes.insert(sizes.begin(), variants);
+  return x.unsqueeze(0).expand(sizes).flatten(0, 1);
+}
+
+// Queries of the wide batch; keys and values as they come, or the same for every variant.
+Decoder::KeysValues ProjectWide(const Decoder& decoder, const Trace& trace, std::int64_t layer,
+                                const at::Tensor& x, const Batch& wide, std::int64_t variants) {
+  const LayerTrace& kept = trace.layers[layer];
+  if (!kept.key.defined()) return decoder.ProjectLayer(layer, x, trace.input, wide);
+  // An input of no examples: queries alone.
+  Decoder::KeysValues projected = decoder.ProjectLayer(layer, x, trace.input.narrow(0, 0, 0), wide);
+  projected.key = RepeatWide(kept.key, variants);
+  projected.value = RepeatWide(kept.value, variants);
+  return projected;
+}
+
+}  // namespace
+
+Trace Trace::Range(std::int64_t begin, std::int64_t count) const {
+  const auto part = [&](const at::Tensor& x) {
+    return x.defined() ? x.narrow(0, begin, count) : x;
+  };
+  Trace range{{part(batch.tokens), part(batch.lengths)}, part(input), {}, part(logits)};
+  for (const LayerTrace& layer : layers) {
+    range.layers.push_back(
+        {part(layer.x), part(layer.heads), part(layer.x_mid), part(layer.key), part(layer.value)});
+  }
+  return range;
+}
+
+Trace RunTraced(const Decoder& decoder, const Batch& batch, const Onward& onward) {
+  Trace trace{batch, decoder.Embed(batch), {}, {}};
+  at::Tensor x = trace.input;
+  for (std::int64_t layer = 0; layer < decoder.config().layers; ++layer) {
+    const Decoder::KeysValues projected = decoder.ProjectLayer(layer, x, trace.input, batch);
+    LayerTrace kept;
+    kept.x = x;
+    kept.heads = decoder.Heads(layer, projected, batch, nullptr);
+    kept.x_mid = decoder.AfterAttention(layer, x, kept.heads, nullptr);
+    if (decoder.config().kv_source == KvSource::kInput) {
+      kept.key = projected.key;
+      kept.value = projected.value;
+    }
+    const at::Tensor x_mid = onward ? onward(layer, &kept) : kept.x_mid;
+    trace.layers.push_back(std::move(kept));
+    x = decoder.AfterFeedForward(layer, x_mid, nullptr);
+  }
+  trace.logits = decoder.ReadOut(x, batch);
+  return trace;
+}
+
+at::Tensor WithoutHeads(const Decoder& decoder, const Trace& trace, std::int64_t layer,
+                        const std::vector<std::int64_t>& heads, const at::Tensor& replacement) {
+  const LayerTrace& kept = trace.layers[layer];
+  const at::Tensor change = replacement.defined() ? kept.heads - replacement : kept.heads;
+  std::vector<std::int64_t> sizes = kept.x_mid.sizes().vec();
+  sizes.insert(sizes.begin(), static_cast<std::int64_t>(heads.size()));
+  const at::Tensor variants = at::empty(sizes, kept.x_mid.options());
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    at::Tensor variant = variants.select(0, static_cast<std::int64_t>(i));
+    at::sub_out(variant, kept.x_mid, decoder.HeadContribution(layer, heads[i], change));
+  }
+  return variants.flatten(0, 1);
+}
+
+at::Tensor GoOn(const Decoder& decoder, const Trace& trace, std::int64_t layer,
+                const at::Tensor& x_mid, const HeadSets& sets, const Replacement& replacement) {
+  const std::int64_t examples = trace.batch.tokens.size(0);
+  const std::int64_t variants = x_mid.size(0) / examples;
+  const Batch wide = {RepeatWide(trace.batch.tokens, variants),
+                      RepeatWide(trace.batch.lengths, variants)};
+  at::Tensor x = decoder.AfterFeedForward(layer, x_mid, nullptr);
+  for (std::int64_t later = layer + 1; later < decoder.config().layers; ++later) {
+    at::Tensor heads =
+        decoder.Heads(later, ProjectWide(decoder, trace, later, x, wide, variants), wide, nullptr);
+    if (!sets.empty()) {
+      heads = ReplaceHeads(heads, sets[later], replacement.At(later), decoder.config().head_dim());
+    }
+    x = decoder.AfterFeedForward(later, decoder.AfterAttention(later, x, heads, nullptr), nullptr);
+  }
+  return decoder.ReadOut(x, wide).view({variants, examples, -1});
+}
+
+}  // namespace pelab::trainer

@@ -1,0 +1,33 @@
+// Layer ablation: what is still right when the outputs of all heads of one layer are replaced before the output
+// projection (its bias stays), dropout off.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/spec/canonical.h"
+#include "worker/trainer/analysis/paired.h"
+#include "worker/trainer/analysis/substitutes.h"
+#include "worker/trainer/model/decoder.h"
+#include "worker/trainer/train/batches.h"
+
+namespace pelab::trainer {
+
+struct LayerAblationOptions {
+  Method method = Method::kZero;
+  bool all_data = false;          // training and test set; else the test set
+  std::int64_t max_examples = 0;  // the first so many of them; 0: all
+};
+// Throws TrainerError(kBadSpec) for a value that this trainer does not know.
+LayerAblationOptions LayerAblationOptionsFrom(const spec::Analysis& analysis);
+
+struct LayerAblationResult {
+  IntactScore intact;
+  std::vector<PairedScore> layers;
+};
+
+// `data_seed` chooses donors. Throws Stopped between chunks when a stop was asked for.
+LayerAblationResult AblateLayers(const Decoder& decoder, const DeviceData& data,
+                                 std::int64_t data_seed, const LayerAblationOptions& options);
+
+}  // namespace pelab::trainer

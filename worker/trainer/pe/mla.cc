@@ -1,0 +1,190 @@
+// Multi-head latent attention: queries, keys and values come from latents of d_c channels, and position enters through r
+// rotary channels beside a head's d content channels (DeepSeek-AI 2024, DeepSeek-V2, section 2.1).
+//
+//   c_q = norm(W_DQ x)      q_h = [W_UQ,h c_q + b | R_i W_QR,h c_q]       one W_QR for all heads with a shared rotary query
+//   c_kv = norm(W_DKV y)    k_h = [W_UK,h c_kv + b | R_j W_KR y]          v_h = W_UV,h c_kv + b
+//
+// x is the query source, y the source of keys and values, norm the root-mean-square norm of `latent_norm` or nothing. Rotary
+// keys are shared by the heads; the logit is q_h k_h / sqrt(d + r).
+//
+// R turns adjacent pairs, or (`sliced`, the authors' code) is a table that is no rotation: see SlicedTurns in tables.h. With
+// it the logit depends on i and j separately.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker/trainer/pe/pe.h"
+#include "worker/trainer/pe/pe_tensors.h"
+
+namespace pelab::trainer {
+namespace {
+
+constexpr double kNormEps = 1e-6;
+
+class Mla : public PositionalEncoding {
+ public:
+  explicit Mla(const PeContext& context)
+      : config_(context.config),
+        parameters_(*context.parameters),
+        latent_(context.job.Int("pe.latent")),
+        rotary_(context.job.Int("pe.rotary")),
+        base_(context.job.Real("pe.base")),
+        rotary_queries_(context.job.Choice("pe.rotary_query") == "shared" ? 1
+                                                                          : context.config.heads),
+        sliced_(context.job.Choice("pe.rotation") == "sliced") {
+    if (context.job.Bool("pe.input_table")) {
+      input_table_ = context.parameters->Add("pe.table", {config_.max_len, config_.d_model},
+                                             Init::Constant(0));
+    }
+    const bool norm = context.job.Bool("pe.latent_norm");
+    for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+      layers_.push_back(
+          AddLayer(context.parameters, "layers." + std::to_string(layer) + ".attention.", norm));
+    }
+  }
+
+  at::Tensor InputTerm(std::int64_t length) override {
+    return input_table_ ? parameters_[*input_table_].narrow(0, 0, length) : at::Tensor();
+  }
+
+  bool Projects() const override { return true; }
+  std::int64_t LatentSlices() const override {
+    return (latent_ + config_.head_dim() - 1) / config_.head_dim();
+  }
+
+  Projection Project(std::int64_t layer, const at::Tensor& query_source,
+                     const at::Tensor& kv_source,
+                     std::optional<std::int64_t> without_slice) override {
+    const Layer& parts = layers_[layer];
+    const auto [query_latent, kv_latent] = Latents(parts, query_source, kv_source);
+    const at::Tensor query = Up(parts.query, WithoutSlice(query_latent, without_slice));
+    const auto key_value =
+        Up(parts.key_value, WithoutSlice(kv_latent, without_slice)).split(config_.d_model, -1);
+    const at::Tensor rotary_query = at::linear(query_latent, parameters_[parts.rotary_query]);
+    const at::Tensor rotary_key = at::linear(kv_source, parameters_[parts.rotary_key]);
+    const std::int64_t first = kv_source.size(1) - query_source.size(1);
+    return {Join(query, Turned(ByHead(rotary_query, rotary_queries_), first)),
+            Join(key_value[0], Turned(ByHead(rotary_key, 1), 0)),
+            ByHead(key_value[1], config_.heads)};
+  }
+
+ private:
+  struct Linear {
+    ParameterSet::Handle weight;
+    std::optional<ParameterSet::Handle> bias;
+  };
+  struct Layer {
+    ParameterSet::Handle latents;  // (2 d_c, D): of keys and values, of queries
+    std::optional<ParameterSet::Handle> kv_norm, query_norm;  // (d_c)
+    Linear query;                                             // (D, d_c)
+    Linear key_value;                                         // (2 D, d_c)
+    ParameterSet::Handle rotary_key;                          // (r, D)
+    ParameterSet::Handle rotary_query;                        // (r or H r, d_c)
+  };
+
+  Layer AddLayer(ParameterSet* to, const std::string& name, bool norm) const {
+    const std::int64_t d = config_.d_model;
+    const Init from_model = Init::Uniform(1 / std::sqrt(static_cast<double>(d)));
+    const Init from_latent = Init::Uniform(1 / std::sqrt(static_cast<double>(latent_)));
+    Layer layer;
+    layer.latents = to->AddStack({name + "latent_kv.weight", name + "latent_query.weight"},
+                                 {latent_, d}, from_model);
+    if (norm) {
+      layer.kv_norm = to->Add(name + "latent_kv.norm", {latent_}, Init::Constant(1));
+      layer.query_norm = to->Add(name + "latent_query.norm", {latent_}, Init::Constant(1));
+    }
+    layer.query.weight = to->Add(name + "query.weight", {d, latent_}, from_latent);
+    layer.key_value.weight =
+        to->AddStack({name + "key.weight", name + "value.weight"}, {d, latent_}, from_latent);
+    if (config_.attention_bias) {
+      layer.query.bias = to->Add(name + "query.bias", {d}, from_latent);
+      layer.key_value.bias =
+          to->AddStack({name + "key.bias", name + "value.bias"}, {d}, from_latent);
+    }
+    layer.rotary_key = to->Add(name + "rotary_key.weight", {rotary_, d}, from_model);
+    layer.rotary_query =
+        to->Add(name + "rotary_query.weight", {rotary_queries_ * rotary_, latent_}, from_latent);
+    return layer;
+  }
+
+  // Of queries and of keys and values: (B, T', d_c) and (B, T, d_c).
+  std::pair<at::Tensor, at::Tensor> Latents(const Layer& parts, const at::Tensor& query_source,
+                                            const at::Tensor& kv_source) const {
+    const at::Tensor& weight = parameters_[parts.latents];
+    at::Tensor query, kv;
+    if (query_source.is_same(kv_source)) {
+      const auto both = at::linear(kv_source, weight).split(latent_, -1);
+      kv = both[0];
+      query = both[1];
+    } else {
+      kv = at::linear(kv_source, weight.narrow(0, 0, latent_));
+      query = at::linear(query_source, weight.narrow(0, latent_, latent_));
+    }
+    return {Normed(parts.query_norm, query), Normed(parts.kv_norm, kv)};
+  }
+
+  at::Tensor Normed(const std::optional<ParameterSet::Handle>& norm, const at::Tensor& x) const {
+    if (!norm) return x;
+    return x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + kNormEps) * parameters_[*norm];
+  }
+
+  at::Tensor WithoutSlice(const at::Tensor& latent, std::optional<std::int64_t> slice) const {
+    if (!slice) return latent;
+    const std::int64_t begin = *slice * config_.head_dim();
+    at::Tensor rest = latent.clone();
+    rest.narrow(-1, begin, std::min(config_.head_dim(), latent_ - begin)).zero_();
+    return rest;
+  }
+
+  at::Tensor Up(const Linear& linear, const at::Tensor& latent) const {
+    const at::Tensor& weight = parameters_[linear.weight];
+    return linear.bias ? at::linear(latent, weight, parameters_[*linear.bias])
+                       : at::linear(latent, weight);
+  }
+
+  // (B, T, n m) as (B, T, n, m).
+  static at::Tensor ByHead(const at::Tensor& x, std::int64_t heads) {
+    return x.view({x.size(0), x.size(1), heads, x.size(2) / heads});
+  }
+
+  at::Tensor Turned(const at::Tensor& x, std::int64_t first) {
+    if (!turns_.defined()) {
+      turns_ = Turns(sliced_ ? SlicedTurns(config_.max_len, rotary_, base_)
+                             : RotaryTurns(config_.max_len, rotary_, base_),
+                     config_.max_len, parameters_);
+    }
+    return TurnPairs(x, turns_, first);
+  }
+
+  // Content channels (B, T, H d) with rotary ones (B, T, 1 or H, r) after them: (B, T, H, d + r).
+  at::Tensor Join(const at::Tensor& content, const at::Tensor& rotary) const {
+    return at::cat({ByHead(content, config_.heads),
+                    rotary.expand({rotary.size(0), rotary.size(1), config_.heads, rotary_})},
+                   3);
+  }
+
+  const ModelConfig& config_;
+  const ParameterSet& parameters_;
+  std::int64_t latent_;  // d_c
+  std::int64_t rotary_;  // r
+  double base_;
+  std::int64_t rotary_queries_;  // 1 or H
+  bool sliced_;
+  std::optional<ParameterSet::Handle> input_table_;  // (max_len, D)
+  std::vector<Layer> layers_;
+  at::Tensor turns_;  // (max_len, 1, r/2), complex
+};
+
+}  // namespace
+
+std::unique_ptr<PositionalEncoding> MakeMla(const PeContext& context) {
+  return std::make_unique<Mla>(context);
+}
+
+}  // namespace pelab::trainer

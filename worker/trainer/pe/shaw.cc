@@ -1,0 +1,69 @@
+// A learned vector per signed distance is added to the keys, and with `values` another to the values (Shaw et al. 2018,
+// equations 3 and 4): logit q_i (k_j + a^K_r) / sqrt(d), output sum of w_ij (v_j + a^V_r), row r = clip(j - i, -m, m) + m.
+// A layer has one table of (2m + 1, d) a side, shared by its heads; m = max_distance.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "worker/trainer/pe/pe.h"
+
+namespace pelab::trainer {
+namespace {
+
+class Shaw : public PositionalEncoding {
+ public:
+  explicit Shaw(const PeContext& context)
+      : parameters_(*context.parameters), max_distance_(context.job.Int("pe.max_distance")) {
+    const bool values = context.job.Bool("pe.values");
+    for (std::int64_t layer = 0; layer < context.config.layers; ++layer) {
+      keys_.push_back(AddTable(context, layer, "pe.key"));
+      if (values) values_.push_back(AddTable(context, layer, "pe.value"));
+    }
+  }
+
+  at::Tensor PairTerm(Side side, std::int64_t layer, std::int64_t rows,
+                      std::int64_t length) override {
+    const auto& tables = side == Side::kKey ? keys_ : values_;
+    if (tables.empty()) return {};
+    // An embedding look-up, whose gradient is deterministic on CUDA too.
+    return at::embedding(parameters_[tables[layer]], Rows(length).narrow(0, length - rows, rows));
+  }
+
+ private:
+  ParameterSet::Handle AddTable(const PeContext& context, std::int64_t layer,
+                                const std::string& name) const {
+    return context.parameters->Add("layers." + std::to_string(layer) + "." + name,
+                                   {2 * max_distance_ + 1, context.config.head_dim()},
+                                   Init::Normal(context.job.Real("pe.init_std")));
+  }
+
+  // The table's row for every query and key: (T, T).
+  const at::Tensor& Rows(std::int64_t length) {
+    if (rows_.defined() && rows_.size(0) == length) return rows_;
+    const at::Tensor rows = at::empty({length, length}, at::TensorOptions().dtype(at::kLong));
+    auto* out = rows.data_ptr<std::int64_t>();
+    for (std::int64_t i = 0; i < length; ++i) {
+      for (std::int64_t j = 0; j < length; ++j) {
+        out[i * length + j] = std::clamp(j - i, -max_distance_, max_distance_) + max_distance_;
+      }
+    }
+    rows_ = rows.to(parameters_.device());
+    return rows_;
+  }
+
+  const ParameterSet& parameters_;
+  std::int64_t max_distance_;
+  std::vector<ParameterSet::Handle> keys_, values_;  // by layer
+  at::Tensor rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<PositionalEncoding> MakeShaw(const PeContext& context) {
+  return std::make_unique<Shaw>(context);
+}
+
+}  // namespace pelab::trainer

@@ -1,0 +1,62 @@
+// A rotation whose pairs fade with distance: beside turning as in rope.cc, pair t of the query at i is scaled by
+// zeta_t^(i/s) and that of the key at j by zeta_t^(-j/s), which gives the logit's pair the factor zeta_t^((i-j)/s);
+// zeta_t = (2t/d + 0.4)/1.4 (Sun et al. 2023, section 3.1). For causal masks: keys after the query would grow.
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "worker/trainer/pe/pe.h"
+#include "worker/trainer/pe/pe_tensors.h"
+
+namespace pelab::trainer {
+namespace {
+
+class Xpos : public PositionalEncoding {
+ public:
+  explicit Xpos(const PeContext& context)
+      : config_(context.config),
+        parameters_(*context.parameters),
+        base_(context.job.Real("pe.base")),
+        scale_base_(context.job.Real("pe.scale_base")) {
+    RequirePairs(context);
+  }
+
+  at::Tensor Rotate(Side side, std::int64_t /*layer*/, const at::Tensor& x,
+                    std::int64_t first) override {
+    if (!query_.defined()) {
+      const at::Tensor turns = Turns(RotaryTurns(config_.max_len, config_.head_dim(), base_),
+                                     config_.max_len, parameters_);
+      query_ = turns * Scales(1);
+      key_ = turns * Scales(-1);
+    }
+    return TurnPairs(x, side == Side::kQuery ? query_ : key_, first);
+  }
+
+ private:
+  // zeta_t^(sign (position - centre) / s): (max_len, 1, d/2). Counting from the centre leaves products as they are and
+  // keeps the factors near 1.
+  at::Tensor Scales(int sign) const {
+    const auto zeta = XposBases(config_.head_dim());
+    std::vector<double> scales;
+    for (std::int64_t t = 0; t < config_.max_len; ++t) {
+      const auto power = static_cast<double>(t - config_.max_len / 2) / scale_base_;
+      for (const double base : zeta) scales.push_back(std::pow(base, sign * power));
+    }
+    return ToTensor(scales, {config_.max_len, 1, config_.head_dim() / 2}, parameters_);
+  }
+
+  const ModelConfig& config_;
+  const ParameterSet& parameters_;
+  double base_;
+  double scale_base_;
+  at::Tensor query_, key_;  // (max_len, 1, d/2), complex
+};
+
+}  // namespace
+
+std::unique_ptr<PositionalEncoding> MakeXpos(const PeContext& context) {
+  return std::make_unique<Xpos>(context);
+}
+
+}  // namespace pelab::trainer
