@@ -115,15 +115,7 @@ absl::StatusOr<std::vector<v1::Analysis>> ResolveAnalyses(const AnalysisWords& w
   }
   PELAB_ASSIGN_OR_RETURN(const spec::Sweep sweep,
                          rpc::ParseSweepDocument(DocumentOf(names, protocol), overrides));
-  std::vector<v1::Analysis> analyses;
-  for (const spec::Analysis& resolved : sweep.analyses()) {
-    v1::Analysis analysis;
-    analysis.set_name(resolved.name);
-    analysis.set_version(resolved.version);
-    analysis.set_parameters_json(spec::CanonicalParameters(resolved));
-    analyses.push_back(std::move(analysis));
-  }
-  return analyses;
+  return rpc::AnalysesOf(sweep);
 }
 
 absl::Status CheckAnalysisWords(const AnalysisWords& words) {

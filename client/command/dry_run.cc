@@ -11,6 +11,7 @@
 #include "client/render/table.h"
 #include "client/rows.h"
 #include "core/base/status.h"
+#include "core/rpc/sweep_document.h"
 #include "core/views/job_counts.h"
 #include "core/views/reader.h"
 #include "core/views/text.h"
@@ -34,7 +35,8 @@ struct Answer {
   std::string asked;  // who said what is stored
 };
 
-absl::StatusOr<Answer> AskFile(const std::string& path, const std::vector<spec::Cell>& cells) {
+absl::StatusOr<Answer> AskFile(const std::string& path, const std::vector<spec::Cell>& cells,
+                               const std::vector<v1::Analysis>& analyses) {
   PELAB_ASSIGN_OR_RETURN(auto reader, views::Reader::Open(path));
   Answer answer;
   answer.asked = path;
@@ -42,13 +44,11 @@ absl::StatusOr<Answer> AskFile(const std::string& path, const std::vector<spec::
     std::vector<std::string> keys;
     for (std::size_t i = first; i < std::min(cells.size(), first + kKeysAtOnce); ++i)
       keys.push_back(cells[i].key);
-    PELAB_ASSIGN_OR_RETURN(const auto rows, reader->FindKeys(keys));
-    std::map<std::string, v1::JobState> states;
-    for (const v1::JobRow& row : rows) states[row.key()] = row.state();
+    PELAB_ASSIGN_OR_RETURN(const auto found, reader->FindKeys(keys, analyses));
     for (const std::string& key : keys) {
-      const auto found = states.find(key);
-      views::CountJob(found == states.end() ? v1::JOB_STATE_UNSPECIFIED : found->second,
-                      /*fresh=*/false, answer.counts);
+      const auto job = found.find(key);
+      views::CountJob(job == found.end() ? views::StoredJob{} : job->second, /*fresh=*/false,
+                      answer.counts);
     }
   }
   return answer;
@@ -75,7 +75,8 @@ absl::StatusOr<Answer> Ask(const Context& context, const Document& document, boo
   } else if (fresh) {
     answer.asked = "nobody: --fresh makes every job new";
   } else if (std::filesystem::exists(context.options.database, ignored)) {
-    PELAB_ASSIGN_OR_RETURN(answer, AskFile(context.options.database, cells));
+    PELAB_ASSIGN_OR_RETURN(
+        answer, AskFile(context.options.database, cells, rpc::AnalysesOf(document.sweep)));
   }
   answer.counts.set_total(cells.size());
   return answer;

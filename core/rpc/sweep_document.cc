@@ -49,4 +49,15 @@ absl::StatusOr<spec::Sweep> ParseSweepDocument(
   return ViolationsError(violations);
 }
 
+std::vector<v1::Analysis> AnalysesOf(const spec::Sweep& sweep) {
+  std::vector<v1::Analysis> analyses;
+  for (const spec::Analysis& analysis : sweep.analyses()) {
+    v1::Analysis& added = analyses.emplace_back();
+    added.set_name(analysis.name);
+    added.set_version(analysis.version);
+    added.set_parameters_json(spec::CanonicalParameters(analysis));
+  }
+  return analyses;
+}
+
 }  // namespace pelab::rpc

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/spec/sweep.h"
@@ -15,5 +16,8 @@ namespace pelab::rpc {
 // than spec::kMaxDocumentBytes.
 absl::StatusOr<spec::Sweep> ParseSweepDocument(
     const std::string& document, const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
+
+// Its analyses with their parameters resolved.
+std::vector<v1::Analysis> AnalysesOf(const spec::Sweep& sweep);
 
 }  // namespace pelab::rpc

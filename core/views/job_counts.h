@@ -7,9 +7,15 @@
 
 namespace pelab::views {
 
-// Counts one job whose stored state is `stored` (JOB_STATE_UNSPECIFIED: there is none). Cancelled
-// jobs are queued again and count as new, and so does every job of a `fresh` submission. Pure:
+// What is stored of a job when a sweep asks for it.
+struct StoredJob {
+  v1::JobState state = v1::JOB_STATE_UNSPECIFIED;  // unspecified: nothing
+  bool lacks_analyses = false;  // it was trained, without some of the sweep's analyses
+  bool has_weights = false;     // they were kept, so that analyses can be added
+};
+
+// Counts one job. Cancelled jobs are queued again and count as new, and so does every job of a `fresh` submission. Pure:
 // thread-safe.
-void CountJob(v1::JobState stored, bool fresh, v1::JobCounts& counts);
+void CountJob(const StoredJob& stored, bool fresh, v1::JobCounts& counts);
 
 }  // namespace pelab::views

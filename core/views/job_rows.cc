@@ -46,6 +46,15 @@ v1::JobRow ReadJob(SQLite::Statement& query) {
   return row;
 }
 
+bool HasAnalysis(SQLite::Statement& query, std::int64_t job_id, const v1::Analysis& wanted) {
+  query.reset();
+  query.bind(1, job_id);
+  query.bind(2, wanted.name());
+  query.bind(3, wanted.version());
+  query.bind(4, wanted.parameters_json());
+  return query.executeStep();
+}
+
 }  // namespace
 
 absl::StatusOr<v1::ListJobsResponse> QueryJobs(SQLite::Database& db,
@@ -75,15 +84,31 @@ absl::StatusOr<v1::ListJobsResponse> QueryJobs(SQLite::Database& db,
   return response;
 }
 
-std::vector<v1::JobRow> QueryKeys(SQLite::Database& db, const std::vector<std::string>& keys) {
-  std::vector<v1::JobRow> rows;
+std::map<std::string, StoredJob> QueryKeys(SQLite::Database& db,
+                                           const std::vector<std::string>& keys,
+                                           const std::vector<v1::Analysis>& analyses) {
+  std::map<std::string, StoredJob> found;
   SQLite::Statement query(db, Concat(kSelectJobs, "j.key = ?"));
+  SQLite::Statement analysis(db,
+                             "SELECT 1 FROM v_analyses WHERE job_id = ? AND name = ? AND "
+                             "version = ? AND parameters_json = ?");
+  SQLite::Statement weights(
+      db, "SELECT 1 FROM v_artifacts WHERE job_id = ? AND name = 'weights.safetensors'");
   for (const std::string& key : keys) {
     query.reset();
     query.bind(1, key);
-    if (query.executeStep()) rows.push_back(ReadJob(query));
+    if (!query.executeStep()) continue;
+    const v1::JobRow row = ReadJob(query);
+    StoredJob& job = found[key];
+    job.state = row.state();
+    if (row.state() != v1::JOB_STATE_SUCCEEDED) continue;
+    for (const v1::Analysis& wanted : analyses)
+      job.lacks_analyses |= !HasAnalysis(analysis, row.job_id(), wanted);
+    weights.reset();
+    weights.bind(1, row.job_id());
+    job.has_weights = weights.executeStep();
   }
-  return rows;
+  return found;
 }
 
 }  // namespace pelab::views

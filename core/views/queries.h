@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/views/connection.h"
+#include "core/views/job_counts.h"
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
 
@@ -16,7 +18,9 @@ namespace pelab::views {
 // job_rows.cc
 absl::StatusOr<v1::ListJobsResponse> QueryJobs(SQLite::Database& db,
                                                const v1::ListJobsRequest& request);
-std::vector<v1::JobRow> QueryKeys(SQLite::Database& db, const std::vector<std::string>& keys);
+std::map<std::string, StoredJob> QueryKeys(SQLite::Database& db,
+                                           const std::vector<std::string>& keys,
+                                           const std::vector<v1::Analysis>& analyses);
 
 // result_rows.cc
 absl::StatusOr<v1::ListCurvesResponse> QueryCurves(SQLite::Database& db,

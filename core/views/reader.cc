@@ -54,9 +54,11 @@ class SqliteReader final : public Reader {
                                                    std::uint64_t offset) override {
     return connection_->Read([&](auto& db) { return QueryLog(db, job, attempt, offset); });
   }
-  absl::StatusOr<std::vector<v1::JobRow>> FindKeys(const std::vector<std::string>& keys) override {
-    return connection_->Read(
-        [&](auto& db) -> absl::StatusOr<std::vector<v1::JobRow>> { return QueryKeys(db, keys); });
+  absl::StatusOr<std::map<std::string, StoredJob>> FindKeys(
+      const std::vector<std::string>& keys, const std::vector<v1::Analysis>& analyses) override {
+    return connection_->Read([&](auto& db) -> absl::StatusOr<std::map<std::string, StoredJob>> {
+      return QueryKeys(db, keys, analyses);
+    });
   }
 
  private:

@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/views/job_counts.h"
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
 
@@ -48,9 +51,10 @@ class Reader {
   // Parts of the kept log at or after `offset`.
   virtual absl::StatusOr<std::vector<v1::LogPart>> ReadLog(const std::string& job, int attempt,
                                                            std::uint64_t offset) = 0;
-  // What of these keys is stored: state of the generation that v_jobs shows, by key. For `--dry-run`.
-  virtual absl::StatusOr<std::vector<v1::JobRow>> FindKeys(
-      const std::vector<std::string>& keys) = 0;
+  // What a sweep with these keys and analyses would find, by key; absent where nothing is stored. Of several generations,
+  // the one that v_jobs shows. For `--dry-run`.
+  virtual absl::StatusOr<std::map<std::string, StoredJob>> FindKeys(
+      const std::vector<std::string>& keys, const std::vector<v1::Analysis>& analyses) = 0;
 };
 
 }  // namespace pelab::views

@@ -113,6 +113,7 @@ absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   response.set_name(sweep.name());
   const int max_jobs = std::min(request.max_jobs(), kMaxPreviewJobs);
+  const std::vector<v1::Analysis> analyses = rpc::AnalysesOf(sweep);
   std::set<std::string> seen;
   for (std::uint64_t next = 0; next < sweep.cells();) {
     if (context.IsCancelled()) return absl::CancelledError("the client is gone");
@@ -124,14 +125,12 @@ absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
       keys.push_back(cell->key);
       cells.push_back(*std::move(cell));
     }
-    PELAB_ASSIGN_OR_RETURN(const auto rows, reader->FindKeys(keys));
-    std::map<std::string, v1::JobState> stored;
-    for (const v1::JobRow& row : rows) stored[row.key()] = row.state();
+    PELAB_ASSIGN_OR_RETURN(const auto found, reader->FindKeys(keys, analyses));
     for (const spec::Cell& cell : cells) {
-      const auto found = stored.find(cell.key);
-      const v1::JobState state = found == stored.end() ? v1::JOB_STATE_UNSPECIFIED : found->second;
-      views::CountJob(state, request.fresh(), *response.mutable_counts());
-      if (response.jobs_size() < max_jobs) *response.add_jobs() = ToPreview(cell, state);
+      const auto job = found.find(cell.key);
+      const views::StoredJob stored = job == found.end() ? views::StoredJob{} : job->second;
+      views::CountJob(stored, request.fresh(), *response.mutable_counts());
+      if (response.jobs_size() < max_jobs) *response.add_jobs() = ToPreview(cell, stored.state);
     }
   }
   return absl::OkStatus();

@@ -221,6 +221,39 @@ class Switches(Database):
         self.assertIn("| +30.0 ± 0.0 | mla is above |", rows[0])
 
 
+class LayersAndRemovals(Database):
+    def three_seeds_with_layers(self):
+        self.three_seeds("rope", "distance", 0.90, 0.90, 0.90, deposits=[1])
+        removed = {"total": 10, "intact_correct": 9, "greedy": {"heads": [[1, 2], [0, 0], [0, 1]], "correct": [6, 4, 1]},
+                   "random": [{"heads": [[0, 0], [0, 1], [1, 2]], "correct": [9, 8, 1]},
+                              {"heads": [[0, 1], [1, 2], [0, 0]], "correct": [8, 4, 1]}]}
+        for job, correct in ((1, [8, 4]), (2, [7, 4]), (3, [6, 4])):
+            self.analyses += 2
+            self.insert("v_analyses", job, "layer_ablation", '{"method": "zero"}', 10,
+                        json.dumps({"total": 10, "intact_correct": 9, "correct": correct}), self.analyses - 1)
+            self.insert("v_analyses", job, "cumulative_ablation", '{"method": "zero"}', 10, json.dumps(removed), self.analyses)
+        self.connection.commit()
+
+    def test_layers_and_their_costliest_heads(self):
+        self.three_seeds_with_layers()
+        lines = tables.layers(self.load()).splitlines()[2:]
+        # Drops of layer 0 are .1, .2 and .3: mean 20 points, half width 4.3027 × 10 / sqrt(3) = 24.8.
+        self.assertEqual(lines, [
+            "| clean | distance | rope | costliest head: zero, clean hygiene, test data, head | 60.0 ± 0.0 | 60.0 ± 0.0 |",
+            "| clean | distance | rope | all heads: zero | 20.0 ± 24.8 | 50.0 ± 0.0 |"])
+
+    def test_heads_gone_when_half_is_lost(self):
+        self.three_seeds_with_layers()
+        # Of 9 right, fewer than 4.5 are left after two greedy removals, and after three and two random ones.
+        self.assertEqual(tables.removals(self.load()).splitlines()[2:],
+                         ["| clean | distance | rope | zero | 3 | 1 (3×) | 2.0 ± 0.0 | 2.5 ± 0.0 |"])
+
+    def test_what_was_not_done_has_no_table(self):
+        self.three_seeds("rope", "distance", 0.90, 0.92, 0.94)
+        self.assertEqual((tables.layers(self.load()), tables.removals(self.load())), (None, None))
+        self.assertNotIn("Layer by layer", tables.document(["small-table1"], self.load()))
+
+
 class CommandLine(Database):
     def run_it(self, *arguments):
         out, error = io.StringIO(), io.StringIO()

@@ -23,6 +23,7 @@ NEEDED = {
     "v_head_ablation": "job_id method hygiene split target total intact_correct chance analysis_id",
     "v_attempts": "job_id number environment_json",
     "v_deposits": "layer max_drop top_layer deposit analysis_id",
+    "v_analyses": "job_id name parameters_json total result_json analysis_id",
 }
 
 
@@ -51,6 +52,21 @@ class Deposits:
     max_drop: float = 0.0
     top_layer: int = None
     layers: frozenset = frozenset()  # that have a deposit
+    drops: dict = dataclasses.field(default_factory=dict)  # layer -> that of its costliest head
+
+
+@dataclasses.dataclass
+class Removal:
+    """Test accuracy after each removal of one head more: in greedy order, and in each random order."""
+
+    intact: float
+    first_layer: int  # of the head that the greedy order removes first
+    greedy: list
+    random: list
+
+    def halved(self, accuracies):
+        """How many heads are gone when less than half of the intact accuracy is left; None where it never is."""
+        return next((gone for gone, left in enumerate(accuracies, 1) if left < self.intact / 2), None)
 
 
 @dataclasses.dataclass
@@ -70,6 +86,8 @@ class Job:
     environment: dict = dataclasses.field(default_factory=dict)  # what the last attempt's trainer said of itself
     speed: float = None  # mean test accuracy over the epochs
     deposits: dict = dataclasses.field(default_factory=dict)  # Variant -> Deposits
+    layer_drops: dict = dataclasses.field(default_factory=dict)  # method -> what each layer is worth, all heads at once
+    removals: dict = dataclasses.field(default_factory=dict)  # method -> Removal
 
     @property
     def done(self):
@@ -173,6 +191,7 @@ def _read_jobs(connection):
         if row["job_id"] in jobs:
             jobs[row["job_id"]].environment = json.loads(row["environment_json"])
     _read_deposits(connection, jobs)
+    _read_layers_and_removals(connection, jobs)
     return jobs
 
 
@@ -195,8 +214,27 @@ def _read_deposits(connection, jobs):
             continue
         if row["layer"] is None:
             found.max_drop, found.top_layer = row["max_drop"] or 0.0, row["top_layer"]
-        elif row["deposit"]:
+            continue
+        found.drops[row["layer"]] = row["max_drop"] or 0.0
+        if row["deposit"]:
             found.layers |= {row["layer"]}
+
+
+def _read_layers_and_removals(connection, jobs):
+    """Of several analyses with the same method, the one of most examples."""
+    for row in connection.execute("SELECT job_id, name, parameters_json, result_json FROM v_analyses WHERE name IN "
+                                  "('layer_ablation', 'cumulative_ablation') ORDER BY total, analysis_id"):
+        if row["job_id"] not in jobs:
+            continue
+        job, found = jobs[row["job_id"]], json.loads(row["result_json"])
+        method = json.loads(row["parameters_json"])["method"]
+        accuracy = lambda counts: [count / found["total"] for count in counts]  # noqa: E731
+        intact = found["intact_correct"] / found["total"]
+        if row["name"] == "layer_ablation":
+            job.layer_drops[method] = [intact - left for left in accuracy(found["correct"])]
+        else:
+            job.removals[method] = Removal(intact, found["greedy"]["heads"][0][0], accuracy(found["greedy"]["correct"]),
+                                           [accuracy(order["correct"]) for order in found["random"]])
 
 
 def departures(spec, reference):

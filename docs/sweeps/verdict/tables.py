@@ -79,6 +79,58 @@ def variants(cells):
                   "seeds with a deposit:", "its layer"], rows)
 
 
+def _layer_row(cell, what, drops):
+    """`drops` {seed: {layer: drop}}: a mean over seeds for each of the layers."""
+    layers = cell.jobs[0].spec["model.layers"]
+    return [cell.name, cell.task, cell.pe, what,
+            *(percent(st.interval(drop[layer] for drop in drops.values() if layer in drop)) for layer in range(layers))]
+
+
+def layers(cells):
+    """What the costliest head of each layer is worth, and the whole layer; None where no cell has ablated layers."""
+    rows = []
+    for cell in _ordered([cell for cell in cells if cell.asked and any(job.layer_drops for job in cell.done)]):
+        for variant in cell.variants:
+            found = {seed: deposits.drops for seed, deposits in cell.deposits(variant).items() if deposits.defined}
+            rows.append(_layer_row(cell, f"costliest head: {variant}", found))
+        for method in sorted({method for job in cell.done for method in job.layer_drops}):
+            found = cell.values(lambda job: job.layer_drops.get(method))
+            rows.append(_layer_row(cell, f"all heads: {method}", {seed: dict(enumerate(drops)) for seed, drops in found.items()}))
+    if not rows:
+        return None
+    most = max(map(len, rows)) - 4
+    rows = [row + ["–"] * (most + 4 - len(row)) for row in rows]
+    return table(["protocol", "task", "encoding", "ablated", *(f"layer {layer}:" for layer in range(most))], rows)
+
+
+def _halved(removals, orders):
+    """Mean over seeds of the number of heads gone when half is lost; each seed's is the mean over its orders."""
+    counts = [[removal.halved(order) for order in orders(removal)] for removal in removals]
+    reached = [st.interval(count).mean for count in counts if None not in count]
+    missing = len(counts) - len(reached)
+    if not reached:
+        return "never"
+    found = st.interval(reached)
+    return (f"{found.mean:.1f}" + (f" ± {found.half:.1f}" if found.half is not None else "") +
+            (f" (never in {missing})" if missing else ""))
+
+
+def removals(cells):
+    """How fast accuracy goes as heads are removed one after another; None where no cell has removed any."""
+    rows = []
+    for cell in _ordered([cell for cell in cells if cell.asked]):
+        for method in sorted({method for job in cell.done for method in job.removals}):
+            found = list(cell.values(lambda job: job.removals.get(method)).values())
+            first = collections.Counter(removal.first_layer for removal in found)
+            rows.append([cell.name, cell.task, cell.pe, method, len(found),
+                         ", ".join(f"{layer} ({times}×)" for layer, times in sorted(first.items())),
+                         _halved(found, lambda removal: [removal.greedy]), _halved(found, lambda removal: removal.random)])
+    if not rows:
+        return None
+    return table(["protocol", "task", "encoding", "method", "n:", "layer of the first head to go",
+                  "heads gone when half is lost, greedy:", "the same in random order:"], rows)
+
+
 def verdicts(cells):
     """Claims × protocols; None where no claim applies."""
     rows = []
@@ -158,7 +210,9 @@ def document(sweeps, cells):
     parts = [provenance(sweeps, cells), results(cells)]
     for title, part in (("Verdicts", verdicts(cells)), ("Switches, one at a time (change paired by seed)", switches(cells)),
                         ("MLA against RoPE with everything else equal", matched(cells)),
-                        ("The same ablations done otherwise", variants(cells))):
+                        ("The same ablations done otherwise", variants(cells)),
+                        ("Layer by layer (points lost)", layers(cells)),
+                        ("Removing heads one after another", removals(cells))):
         if part:
             parts += [f"**{title}**", part]
     return "\n\n".join(parts) + "\n"

@@ -215,9 +215,14 @@ TEST_F(AnalyzeTest, SubmittingWithMoreAnalysesQueuesThem) {
   const std::string wanted = "analyses: [head_ablation]";
   document.replace(document.find(wanted), wanted.size(),
                    "analyses: [head_ablation, {name: head_ablation, method: mean}]");
+  v1::PreviewRequest request;
+  request.set_document(document);
+  v1::PreviewResponse preview;
+  ASSERT_TRUE(sweeps_->Preview(Context().get(), request, &preview).ok());
   const v1::SubmitResponse more = Submit(document, "second");
   EXPECT_EQ(more.counts().stored(), 2u);
   EXPECT_EQ(more.counts().analysis_jobs(), 2u);
+  EXPECT_EQ(preview.counts().SerializeAsString(), more.counts().SerializeAsString());
   EXPECT_EQ(GetSweep("more").counts().analysis_jobs(), 2u);
   FakeWorker worker(channel_, "analyst", 2);
   for (int i = 0; i < 2; ++i) {

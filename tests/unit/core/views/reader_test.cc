@@ -412,11 +412,34 @@ TEST_F(ReaderTest, KeysThatAreStored) {
   const std::string key = "abc" + std::string(61, '0');
   file_.AddJob({.key = key, .generation = 0, .state = "succeeded"});
   file_.AddJob({.key = key, .generation = 1, .state = "failed"});
-  auto rows = Open()->FindKeys({std::string(64, 'f'), key});
-  ASSERT_TRUE(rows.ok()) << rows.status();
-  ASSERT_EQ(rows->size(), 1u);
-  EXPECT_EQ((*rows)[0].key(), key);
-  EXPECT_EQ((*rows)[0].state(), v1::JOB_STATE_SUCCEEDED) << "a later failure does not hide it";
+  auto found = Open()->FindKeys({std::string(64, 'f'), key}, {});
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ(found->at(key).state, v1::JOB_STATE_SUCCEEDED) << "a later failure does not hide it";
+  EXPECT_FALSE(found->at(key).lacks_analyses);
+}
+
+TEST_F(ReaderTest, WhatStoredJobsLack) {
+  const std::string bare = std::string(64, 'a'), whole = std::string(64, 'b');
+  file_.AddJob({.key = bare, .state = "succeeded"});
+  const auto job = file_.AddJob({.key = whole, .state = "succeeded"});
+  const auto attempt = file_.AddAttempt(job, 1, 0, "succeeded");
+  file_.AddAnalysis(job, attempt, "layer_ablation", "{}");
+  file_.AddArtifact(attempt, "weights.safetensors", std::string(64, 'c'), 10);
+  auto stored = Open()->ListAnalyses({});
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  v1::Analysis wanted;
+  wanted.set_name("layer_ablation");
+  wanted.set_version(stored->rows(0).version());
+  wanted.set_parameters_json(stored->rows(0).parameters_json());
+  auto found = Open()->FindKeys({bare, whole}, {wanted});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(found->at(bare).lacks_analyses);
+  EXPECT_FALSE(found->at(bare).has_weights);
+  EXPECT_FALSE(found->at(whole).lacks_analyses);
+  EXPECT_TRUE(found->at(whole).has_weights);
+  wanted.set_parameters_json("{\"method\":\"another\"}");
+  EXPECT_TRUE(Open()->FindKeys({whole}, {wanted})->at(whole).lacks_analyses);
 }
 
 }  // namespace
