@@ -150,6 +150,19 @@ def open_database(path):
         raise Problem(f"{path}: there is no such file; it is the --db of pelab run (pelab.db by default)")
     try:
         connection = sqlite3.connect(f"{pathlib.Path(path).resolve().as_uri()}?mode=ro", uri=True, timeout=30)
+    except sqlite3.Error as error:
+        raise Problem(f"{path}: cannot be opened: {error}") from error
+    try:
+        _check(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def _check(connection, path):
+    try:
         is_pelab = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
     except sqlite3.DatabaseError:
         is_pelab = False
@@ -160,8 +173,6 @@ def open_database(path):
         missing = [column for column in columns.split() if column not in have]
         if missing:
             raise Problem(f"{path}: {view} lacks {', '.join(missing)}; bring the file up to date with `pelab db migrate`")
-    connection.row_factory = sqlite3.Row
-    return connection
 
 
 def flatten(spec):
