@@ -132,14 +132,15 @@ class Small(unittest.TestCase):
         model, train, data = (sizes_of(jobs("small/table1")[0]), jobs("small/table1")[0]["spec"]["train"],
                               {job["task"]: data_of(job) for job in jobs("small/table1")})
         for name in self.NAMES:
-            varied = {"beta1", "beta2"} if name == "small/betas" else set()
+            varied = {"beta1", "beta2"} if name.startswith("small/betas") else set()
             for job in jobs(name):
                 self.assertEqual((sizes_of(job), data_of(job)), (model, data[job["task"]]), name)
                 self.assertEqual({**job["spec"]["train"], **{field: train[field] for field in varied}}, train, name)
 
     def test_betas_are_the_authors_and_the_usual_ones(self):
-        self.assertEqual({(job["spec"]["train"]["beta1"], job["spec"]["train"]["beta2"]) for job in jobs("small/betas")},
-                         {(0.98, 0.9), (0.9, 0.98)})
+        for name in ("small/betas", "small/betas_clean"):
+            self.assertEqual({(job["spec"]["train"]["beta1"], job["spec"]["train"]["beta2"]) for job in jobs(name)},
+                             {(0.98, 0.9), (0.9, 0.98)})
 
     def test_table_1_has_every_method_both_tasks_three_seeds_and_both_protocols(self):
         cells = {(job["pe"], job["task"], job["seed"], job["protocol"]) for job in jobs("small/table1")}

@@ -212,6 +212,20 @@ class Switches(Database):
         self.assertIn("| model.kv_source=self | 3 | 92.0 ± 5.0 | 52.0 ± 5.0 | -40.0 ± 0.0 | lowers |", row)
         self.assertIn("3 of 3 jobs", tables.provenance(["switches"], cells))  # what is compared with is not the sweep's
 
+    def test_other_settings_are_compared_with_the_first(self):
+        self.assertIsNone(tables.settings([]))
+        self.three_seeds("mla", "distance", 0.30, 0.32, 0.34)
+        self.three_seeds("rope", "distance", 0.30, 0.32, 0.34)
+        spec = json.loads(self.connection.execute("SELECT spec_json FROM v_jobs").fetchone()[0])
+        for job in range(1, 4):  # three more of mla, with another learning rate
+            spec["train"]["lr"], spec["seed"] = 0.01, job - 1
+            self.job("mla", "distance", job - 1, 0.5 + job / 10)
+            self.connection.execute("UPDATE v_jobs SET spec_json = ? WHERE job_id = ?", (json.dumps(spec), self.jobs))
+        self.connection.commit()
+        # Changes .30, .38 and .46: mean 38 points, half width 4.3027 × 8 / sqrt(3) = 19.9.
+        self.assertEqual(tables.settings(self.load()).splitlines()[2:], [
+            "| clean | distance | mla (train.lr=0.001) | mla (train.lr=0.01) | 3 | +38.0 ± 19.9 | raises |"])
+
     def test_mla_and_rope_are_compared_where_all_else_is_equal(self):
         self.three_seeds("rope", "distance", 0.60, 0.62, 0.64)
         self.three_seeds("mla", "distance", 0.90, 0.92, 0.94)

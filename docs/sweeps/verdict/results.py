@@ -15,7 +15,7 @@ APPLICATION_ID = 0x50454C42
 NAMED = ("published", "clean")
 # Two jobs of the same encoding and task with the same sizes differ in nothing but the protocol.
 SIZES = ("model.layers", "model.heads", "model.d_model", "model.d_ff", "model.dropout", "model.max_len", "task.length",
-         "task.vocabulary", "task.train_examples", "task.test_examples", "train.lr")
+         "task.vocabulary", "task.train_examples", "task.test_examples", "train.lr", "train.beta1", "train.beta2")
 NEEDED = {
     "v_jobs": "job_id pe pe_label task protocol seed device train_accuracy test_accuracy wall_seconds spec_json trained",
     "v_sweep_jobs": "sweep job_id",

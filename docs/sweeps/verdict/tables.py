@@ -174,6 +174,23 @@ def switches(cells):
     return table(header, [line[4] for line in lines])
 
 
+def settings(cells):
+    """Cells of one protocol, task and encoding that some other setting tells apart, against the first of them; None where
+    there are no such cells."""
+    groups = collections.defaultdict(list)
+    for cell in cells:
+        if cell.asked:
+            groups[cell.name, cell.task, cell.jobs[0].pe_label].append(cell)
+    rows = []
+    for first, *others in groups.values():
+        for cell in others:
+            difference, words = _effect(cell, first)
+            rows.append([cell.name, cell.task, first.pe, cell.pe, 0 if difference is None else difference.n,
+                         points(difference), words])
+    header = ["protocol", "task", "from", "to", "n:", "change, points:", "accuracy"]
+    return table(header, rows) if rows else None
+
+
 def _outside_the_encoding(spec):
     return {name: value for name, value in spec.items() if not name.startswith("pe.")}
 
@@ -209,6 +226,7 @@ def document(sweeps, cells):
     """The whole section."""
     parts = [provenance(sweeps, cells), results(cells)]
     for title, part in (("Verdicts", verdicts(cells)), ("Switches, one at a time (change paired by seed)", switches(cells)),
+                        ("Other settings (change paired by seed)", settings(cells)),
                         ("MLA against RoPE with everything else equal", matched(cells)),
                         ("The same ablations done otherwise", variants(cells)),
                         ("Layer by layer (points lost)", layers(cells)),
