@@ -178,15 +178,20 @@ absl::StatusOr<DatabaseInfo> ReadInfo(const std::string& path) {
   });
 }
 
+std::vector<Check> CheckConnection(SQLite::Database& db) {
+  std::vector<Check> checks = {CheckIntegrity(db)};
+  if (!checks.front().problems.empty()) return checks;  // what follows could only mislead
+  checks.push_back(CheckReferences(db));
+  for (const Invariant& invariant : kInvariants) checks.push_back(RunInvariant(db, invariant));
+  return checks;
+}
+
 absl::StatusOr<std::vector<Check>> CheckDatabase(const std::string& path) {
   auto connection = Connection::Open(path);
   if (!connection.ok()) return connection.status();
   return (*connection)->Read([&](SQLite::Database& db) -> absl::StatusOr<std::vector<Check>> {
-    std::vector<Check> checks = {CheckIntegrity(db)};
-    if (!checks.front().problems.empty()) return checks;  // what follows could only mislead
-    checks.push_back(CheckReferences(db));
-    for (const Invariant& invariant : kInvariants) checks.push_back(RunInvariant(db, invariant));
-    checks.push_back(CheckArtifacts(db, path));
+    std::vector<Check> checks = CheckConnection(db);
+    if (checks.front().problems.empty()) checks.push_back(CheckArtifacts(db, path));
     return checks;
   });
 }

@@ -9,6 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+namespace SQLite {
+class Database;
+}
+
 namespace pelab::views {
 
 // Where the file with this content is kept, beside the database.
@@ -42,6 +46,9 @@ inline constexpr int kMaxProblems = 20;
 // their deposit indices, artifacts that are there at their size.
 // Errors: those of Reader::Open.
 absl::StatusOr<std::vector<Check>> CheckDatabase(const std::string& path);
+// The same over a connection that is open already, but for the artifacts' files. Throws
+// SQLite::Exception.
+std::vector<Check> CheckConnection(SQLite::Database& db);
 
 // A consistent copy of the database at `target` and of its artifacts at `target`.artifacts, synced
 // to disk. Call it only while nobody writes the file. ALREADY_EXISTS where either is there; what

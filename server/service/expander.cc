@@ -32,6 +32,22 @@ store::NewCell ToNewCell(const spec::Cell& cell, const spec::Resources& resource
 
 }  // namespace
 
+store::ExpandSlice BuildSlice(std::int64_t sweep_id, const spec::Sweep& sweep, std::uint64_t from,
+                              std::size_t max_cells, const Clock& clock) {
+  store::ExpandSlice slice{
+      .sweep_id = sweep_id, .from = from, .next = from, .now = absl::ToUnixMillis(clock.Wall())};
+  const absl::Duration end = clock.Monotonic() + kSlice;
+  while (slice.next < sweep.cells() && slice.cells.size() < max_cells) {
+    if (const auto cell = sweep.At(slice.next)) {
+      slice.cells.push_back(ToNewCell(*cell, sweep.resources()));
+    }
+    slice.next += 1;
+    if (clock.Monotonic() >= end) break;
+  }
+  slice.last = slice.next == sweep.cells();
+  return slice;
+}
+
 Expander::Expander(const Clock& clock, store::Journal& journal, sched::Executor& executor,
                    sched::Scheduler& scheduler)
     : clock_(clock), journal_(journal), executor_(executor), scheduler_(scheduler), thread_([this] {
@@ -63,25 +79,8 @@ bool Expander::WaitFor(std::int64_t sweep_id, absl::Duration timeout) {
   return open_.count(sweep_id) == 0;
 }
 
-store::ExpandSlice Expander::Build(const Task& task) const {
-  store::ExpandSlice slice{.sweep_id = task.sweep_id,
-                           .from = task.next,
-                           .next = task.next,
-                           .now = absl::ToUnixMillis(clock_.Wall())};
-  const absl::Duration end = clock_.Monotonic() + kSlice;
-  while (slice.next < task.sweep.cells() && slice.cells.size() < kMaxCells) {
-    if (const auto cell = task.sweep.At(slice.next)) {
-      slice.cells.push_back(ToNewCell(*cell, task.sweep.resources()));
-    }
-    slice.next += 1;
-    if (clock_.Monotonic() >= end) break;
-  }
-  slice.last = slice.next == task.sweep.cells();
-  return slice;
-}
-
 Expander::Progress Expander::Step(Task& task) {
-  store::ExpandSlice slice = Build(task);
+  store::ExpandSlice slice = BuildSlice(task.sweep_id, task.sweep, task.next, kMaxCells, clock_);
   const std::uint64_t next = slice.next;
   const bool last = slice.last;
   // The scheduler is told by the writing thread, in the order of the commits.

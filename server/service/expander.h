@@ -18,6 +18,10 @@
 
 namespace pelab::service {
 
+// The jobs of the next cells from `from` on, as many as can be made in 10 ms, at most `max_cells`.
+store::ExpandSlice BuildSlice(std::int64_t sweep_id, const spec::Sweep& sweep, std::uint64_t from,
+                              std::size_t max_cells, const Clock& clock);
+
 class Expander {
  public:
   Expander(const Clock& clock, store::Journal& journal, sched::Executor& executor,
@@ -41,7 +45,6 @@ class Expander {
 
   void Run();
   Progress Step(Task& task);
-  store::ExpandSlice Build(const Task& task) const;
 
   const Clock& clock_;
   store::Journal& journal_;

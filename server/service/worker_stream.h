@@ -1,46 +1,26 @@
-// One worker's session: a reactor on gRPC's callback API. It validates what comes up, queues it for
-// the one writer, and sends down what was stored, what is assigned and what has to stop. Reactions
-// never block: where the writer's queue is full the stream is not read any further.
+// A worker's session on gRPC's callback API: a reactor that moves messages between the stream and
+// the WorkerSession. Reactions never block.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
-#include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "core/base/mutex.h"
 #include "pelab/v1/fleet.grpc.pb.h"
-#include "server/sched/scheduler.h"
-#include "server/store/journal.h"
+#include "server/service/worker_session.h"
 
 namespace pelab::service {
 
-// What all sessions share. Outlives them.
-struct FleetContext {
-  const Clock& clock;
-  sched::Executor& executor;
-  sched::Scheduler& scheduler;
-  store::Journal& journal;
-  absl::Duration heartbeat;
-  absl::Duration lease;
-  std::function<double()> random_unit;
-};
-
 class WorkerStream final
     : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>,
-      public sched::WorkerLink,
-      public std::enable_shared_from_this<WorkerStream> {
+      public WorkerSession {
  public:
   // Starts to read. Keeps itself alive until gRPC is done with it; later sends do nothing.
   static std::shared_ptr<WorkerStream> Begin(FleetContext& context);
 
-  void SendAssignment(const store::Assignment& assignment) override;
-  void SendStop(std::int64_t attempt_id, std::uint64_t token, sched::StopReason reason) override;
   void Close(const absl::Status& status) override;
 
   // gRPC's reactions.
@@ -50,33 +30,14 @@ class WorkerStream final
   void OnDone() override;
 
  private:
-  explicit WorkerStream(FleetContext& context) : context_(context) {}
+  explicit WorkerStream(FleetContext& context) : WorkerSession(context) {}
 
-  void Send(v1::CoordinatorMessage message);
+  void Send(v1::CoordinatorMessage message) override;
+  void ReadOn() override;
   void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Each answers whether the next message is to be read now.
-  bool Handle();
-  bool OnHello(const v1::Hello& hello);
-  bool OnEvents(const v1::EventBatch& batch);
-  bool OnLog(v1::LogChunk& log);
-  void OnHeartbeat(const v1::Heartbeat& heartbeat);
-  struct Sent {
-    std::int64_t attempt_id = 0;
-    std::uint64_t sequence = 0;
-  };
-  void Store();
-  void OnStored(const std::vector<Sent>& sent,
-                absl::StatusOr<std::vector<store::ApplyResult>> results);
-  void GiveUp(const Sent& event, const absl::Status& why);
 
-  FleetContext& context_;
   std::shared_ptr<WorkerStream> self_;
-  bool gone_ = false;  // of the executor: gRPC is done with the stream
-
-  // Of the reading side, which one reaction at a time uses.
-  v1::WorkerMessage incoming_;
-  std::string worker_id_;
-  std::vector<store::Write> waiting_;  // events that the full queue has not taken yet
+  v1::WorkerMessage incoming_;  // one reaction at a time uses it
 
   Mutex mutex_;
   v1::CoordinatorMessage outgoing_ ABSL_GUARDED_BY(mutex_);

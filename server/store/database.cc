@@ -70,12 +70,13 @@ Query::~Query() {
   statement_->tryReset();
 }
 
-Database::Database(const std::string& path)
-    : connection_(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, kBusyTimeoutMs) {}
+Database::Database(const std::string& path, const std::string& vfs)
+    : connection_(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, kBusyTimeoutMs, vfs) {}
 
-absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
+                                                         const std::string& vfs) {
   try {
-    std::unique_ptr<Database> database(new Database(path));
+    std::unique_ptr<Database> database(new Database(path, vfs));
     PELAB_RETURN_IF_ERROR(SetUp(database->connection_, path));
     return database;
   } catch (const SQLite::Exception& error) {

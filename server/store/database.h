@@ -48,7 +48,9 @@ class Database {
   // Opens or creates `path` (":memory:" for tests) and brings it to the newest schema, each
   // migration in one transaction. FailedPrecondition: not a pelab database, or one from a newer
   // version (both named); DataLoss: a damaged file; otherwise what the system says.
-  static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path);
+  // `vfs` names a registered SQLite VFS; empty: the system's.
+  static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path,
+                                                        const std::string& vfs = "");
 
   // Binds `args` to the ?s in order. `sql` must be a literal: it is the cache's key.
   template <typename... Args>
@@ -73,7 +75,7 @@ class Database {
   SQLite::Database& connection() { return connection_; }
 
  private:
-  explicit Database(const std::string& path);
+  Database(const std::string& path, const std::string& vfs);
   SQLite::Statement& Prepare(const char* sql);
 
   static void Bind(SQLite::Statement& s, int i, std::int64_t v) { s.bind(i, v); }

@@ -85,7 +85,7 @@ Store::~Store() = default;
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
                                                    const StoreOptions& options) {
-  PELAB_ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path));
+  PELAB_ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path, options.vfs));
   std::unique_ptr<Store> store(new Store(std::move(database), options));
   PELAB_RETURN_IF_ERROR(store->LoadOpenJobs());
   return store;

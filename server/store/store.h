@@ -24,6 +24,8 @@ struct StoreOptions {
   // Whether the file of an artifact is there. Called on the writing thread, briefly; unset: every
   // artifact that the database knows is there.
   std::function<bool(const std::string& sha256)> has_artifact;
+  // The SQLite VFS to open the file with; empty: the system's.
+  std::string vfs;
 };
 
 // A sweep whose expansion was under way.

@@ -1,0 +1,256 @@
+#include "server/service/worker_session.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/service/convert.h"
+
+namespace pelab::service {
+namespace {
+
+constexpr std::size_t kMaxLogBytes = 64 << 10;
+constexpr absl::Duration kRetryFullQueue = absl::Milliseconds(20);
+
+// What the scheduler wants to know of a batch: the last of each attempt, and every change.
+std::vector<store::EventStored> Digest(const std::vector<store::EventStored>& all) {
+  std::map<std::int64_t, store::EventStored> last;
+  for (const store::EventStored& event : all) {
+    auto& entry = last[event.attempt_id];
+    const auto change = entry.change;
+    entry = event;
+    if (!entry.change) entry.change = change;
+  }
+  std::vector<store::EventStored> digest;
+  digest.reserve(last.size());
+  for (auto& [id, event] : last) digest.push_back(std::move(event));
+  return digest;
+}
+
+v1::CoordinatorMessage Acks(const std::vector<store::EventStored>& digest) {
+  v1::CoordinatorMessage message;
+  for (const store::EventStored& event : digest) {
+    v1::Ack* ack = message.mutable_acks()->add_acks();
+    ack->set_attempt_id(event.attempt_id);
+    ack->set_sequence(event.acknowledged);
+    ack->set_superseded(event.status == store::EventStored::kSuperseded);
+  }
+  return message;
+}
+
+}  // namespace
+
+// Down ----------------------------------------------------------------------------------------
+
+void WorkerSession::SendAssignment(const store::Assignment& assignment) {
+  v1::CoordinatorMessage message;
+  *message.mutable_assignment() = ToProto(assignment);
+  Send(std::move(message));
+}
+
+void WorkerSession::SendStop(std::int64_t attempt_id, std::uint64_t token,
+                             sched::StopReason reason) {
+  v1::CoordinatorMessage message;
+  v1::StopAttempt* stop = message.mutable_stop();
+  stop->set_attempt_id(attempt_id);
+  stop->set_token(token);
+  stop->set_reason(reason == sched::StopReason::kCancelled ? v1::StopAttempt::CANCELLED
+                                                           : v1::StopAttempt::SUPERSEDED);
+  Send(std::move(message));
+}
+
+// Up ------------------------------------------------------------------------------------------
+
+bool WorkerSession::Handle(v1::WorkerMessage& message) {
+  if (worker_id_.empty() != message.has_hello()) {
+    Close(absl::InvalidArgumentError(worker_id_.empty()
+                                         ? "the first message of a session must be Hello"
+                                         : "Hello is only the first message of a session"));
+    return false;
+  }
+  switch (message.message_case()) {
+    case v1::WorkerMessage::kHello:
+      return OnHello(message.hello());
+    case v1::WorkerMessage::kHeartbeat:
+      OnHeartbeat(message.heartbeat());
+      return true;
+    case v1::WorkerMessage::kEvents:
+      return OnEvents(message.events());
+    case v1::WorkerMessage::kLog:
+      return OnLog(*message.mutable_log());
+    case v1::WorkerMessage::kGoodbye:
+      context_.executor.Post([self = shared_from_this()] {
+        self->context_.scheduler.Goodbye(self->worker_id_, self.get());
+        self->Close(absl::OkStatus());
+      });
+      return true;
+    case v1::WorkerMessage::MESSAGE_NOT_SET:
+      break;
+  }
+  return true;  // of a newer worker: not understood, not needed
+}
+
+void WorkerSession::Ended() {
+  context_.executor.Post([self = shared_from_this()] {
+    self->gone_ = true;
+    if (!self->worker_id_.empty()) {
+      self->context_.scheduler.Disconnected(self->worker_id_, self.get());
+    }
+  });
+}
+
+bool WorkerSession::OnHello(const v1::Hello& hello) {
+  auto parts = ToHello(hello, absl::ToUnixMillis(context_.clock.Wall()));
+  if (!parts.ok()) {
+    Close(parts.status());
+    return false;
+  }
+  worker_id_ = parts->write.worker_id;
+  spdlog::info("worker {} on {} connected with {} slots, holding {} attempts", worker_id_,
+               hello.host(), hello.slots_size(), hello.held_size());
+  auto done = [self = shared_from_this(), info = parts->info,
+               held = parts->write.held](absl::StatusOr<std::vector<store::ApplyResult>> results) {
+    if (!results.ok()) return self->Close(absl::UnavailableError(results.status().message()));
+    if (!results->front().ok()) return self->Close(results->front().status());
+    const auto& stored = std::get<store::WorkerStored>(*results->front());
+    v1::CoordinatorMessage message;
+    v1::Welcome* welcome = message.mutable_welcome();
+    welcome->set_protocol(1);
+    welcome->set_coordinator_version(PELAB_VERSION);
+    welcome->set_heartbeat_ms(absl::ToInt64Milliseconds(self->context_.heartbeat));
+    welcome->set_lease_ms(absl::ToInt64Milliseconds(self->context_.lease));
+    std::vector<store::Held> accepted;
+    for (std::size_t i = 0; i < stored.held.size(); ++i) {
+      v1::HeldAnswer* answer = welcome->add_held();
+      answer->set_attempt_id(stored.held[i].attempt_id);
+      answer->set_accepted(stored.held[i].accepted);
+      answer->set_acknowledged(stored.held[i].acknowledged);
+      if (stored.held[i].accepted) accepted.push_back(held[i]);
+    }
+    self->Send(std::move(message));
+    self->context_.executor.Post([self, info, accepted] {
+      if (self->gone_) return;
+      self->context_.scheduler.Connected(info, self, accepted);
+    });
+  };
+  std::vector<store::Write> writes;
+  writes.emplace_back(std::move(parts->write));
+  const absl::Status queued = context_.journal.Append(std::move(writes), std::move(done));
+  if (!queued.ok()) Close(queued);
+  return queued.ok();
+}
+
+void WorkerSession::OnHeartbeat(const v1::Heartbeat& heartbeat) {
+  std::vector<store::Held> held;
+  for (const v1::HeldAttempt& attempt : heartbeat.held()) held.push_back(ToHeld(attempt));
+  context_.executor.Post([self = shared_from_this(), held = std::move(held)] {
+    self->context_.scheduler.Heartbeat(self->worker_id_, self.get(), held);
+  });
+  v1::CoordinatorMessage answer;
+  answer.mutable_heartbeat()->set_sequence(heartbeat.sequence());
+  Send(std::move(answer));
+}
+
+bool WorkerSession::OnLog(v1::LogChunk& log) {
+  if (log.data().size() > kMaxLogBytes) log.mutable_data()->resize(kMaxLogBytes);
+  std::vector<store::Write> writes;
+  writes.emplace_back(store::AppendLog{log.attempt_id(), log.token(), log.offset(),
+                                       std::move(*log.mutable_data())});
+  // Lossy: what does not fit is dropped.
+  (void)context_.journal.Append(
+      std::move(writes), [](const auto&) {}, store::Journal::Urgency::kBounded);
+  return true;
+}
+
+bool WorkerSession::OnEvents(const v1::EventBatch& batch) {
+  const std::int64_t now = absl::ToUnixMillis(context_.clock.Wall());
+  waiting_.clear();
+  waiting_.reserve(batch.events_size());
+  for (const v1::Event& event : batch.events()) {
+    auto converted = ToEvent(event, now, 0.5 + context_.random_unit() / 2);
+    if (!converted.ok()) {
+      Close(converted.status());
+      return false;
+    }
+    waiting_.emplace_back(*std::move(converted));
+  }
+  if (waiting_.empty()) return true;
+  Store();
+  return false;  // Store reads on
+}
+
+// Queues what waits and reads on; where there is no room, tries again a little later.
+void WorkerSession::Store() {
+  std::vector<Sent> sent;
+  for (const store::Write& write : waiting_) {
+    const auto& event = std::get<store::AttemptEvent>(write);
+    sent.push_back({event.attempt_id, event.sequence});
+  }
+  auto done = [self = shared_from_this(),
+               sent = std::move(sent)](absl::StatusOr<std::vector<store::ApplyResult>> results) {
+    self->OnStored(sent, std::move(results));
+  };
+  const absl::Status queued =
+      context_.journal.Append(waiting_, std::move(done), store::Journal::Urgency::kBounded);
+  if (queued.ok()) {
+    waiting_.clear();
+    ReadOn();
+  } else if (absl::IsResourceExhausted(queued)) {
+    context_.executor.PostAt(context_.clock.Monotonic() + kRetryFullQueue,
+                             [self = shared_from_this()] { self->Store(); });
+  } else {
+    Close(queued);
+  }
+}
+
+// The schema refuses an event, and would again: its attempt cannot be stored as it is.
+void WorkerSession::GiveUp(const Sent& event, const absl::Status& why) {
+  spdlog::error("event {} of attempt {}: {}", event.sequence, event.attempt_id,
+                std::string{why.message()});
+  std::vector<store::Write> end;
+  end.emplace_back(store::EndAttempt{event.attempt_id, state::Event::kFail,
+                                     std::string{why.message()},
+                                     absl::ToUnixMillis(context_.clock.Wall())});
+  auto ended = [self = shared_from_this()](absl::StatusOr<std::vector<store::ApplyResult>> answer) {
+    if (answer.ok() && answer->front().ok()) {
+      self->context_.executor.Post([self, change = std::get<store::EventStored>(*answer->front())] {
+        self->context_.scheduler.Stored(change);
+      });
+    }
+    self->Close(absl::AbortedError("an event could not be stored: connect again"));
+  };
+  (void)context_.journal.Append(std::move(end), std::move(ended),
+                                store::Journal::Urgency::kInternal);
+}
+
+void WorkerSession::OnStored(const std::vector<Sent>& sent,
+                             absl::StatusOr<std::vector<store::ApplyResult>> results) {
+  if (!results.ok()) {
+    // Nothing is acknowledged: the worker comes again and resends.
+    return Close(absl::UnavailableError(results.status().message()));
+  }
+  std::vector<store::EventStored> stored;
+  for (std::size_t i = 0; i < results->size(); ++i) {
+    if (!(*results)[i].ok()) {
+      GiveUp(sent[i], (*results)[i].status());
+      continue;
+    }
+    stored.push_back(std::get<store::EventStored>(*(*results)[i]));
+    if (stored.back().status == store::EventStored::kGap) {
+      Close(absl::AbortedError(absl::StrCat(
+          "event ", sent[i].sequence, " of attempt ", sent[i].attempt_id, " came where ",
+          stored.back().acknowledged + 1, " was due: connect again and resend")));
+    }
+  }
+  std::vector<store::EventStored> digest = Digest(stored);
+  if (digest.empty()) return;
+  Send(Acks(digest));
+  context_.executor.Post([self = shared_from_this(), digest = std::move(digest)] {
+    for (const store::EventStored& event : digest) self->context_.scheduler.Stored(event);
+  });
+}
+
+}  // namespace pelab::service
