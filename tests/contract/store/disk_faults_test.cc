@@ -1,0 +1,313 @@
+// Every write, sync and truncation of a small sweep's life fails once, in every way: what fails is
+// not acknowledged, what was acknowledged is there after a power loss, the same process goes on once
+// the disk is well again, and a restart repairs. The store's contents are compared with those of a
+// life without faults, step by step.
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+
+#include "absl/strings/str_split.h"
+#include "core/views/maintenance.h"
+#include "tests/contract/store/store_fixture.h"
+#include "tests/support/faulty_vfs.h"
+#include "tests/support/status_matchers.h"
+
+namespace pelab::store {
+namespace {
+
+using Fault = FaultyVfs::Fault;
+
+constexpr char kOtherParameters[] = R"({"data":"test","hygiene":"raw","method":"mean"})";
+constexpr char kPath[] = "pelab.db";
+
+// What is applied as one batch; none: a checkpoint of the WAL.
+using Step = std::vector<Write>;
+
+SubmitSweep Submission(const std::string& token, std::uint64_t cells) {
+  return {.name = token,
+          .protocol = "clean",
+          .document = std::string(9000, 'd'),  // more than a page
+          .file_name = "f.yaml",
+          .overrides_json = "[]",
+          .client_token = token,
+          .analyses_json = kAnalyses,
+          .resources_json = "{}",
+          .cells = cells,
+          .now = 1000};
+}
+ExpandSlice Slice(std::int64_t sweep, std::uint64_t from, bool last, std::vector<NewCell> cells) {
+  return {.sweep_id = sweep,
+          .from = from,
+          .next = from + cells.size(),
+          .last = last,
+          .cells = std::move(cells),
+          .now = 1000};
+}
+CreateAttempt Assign(std::int64_t job, std::uint64_t token) {
+  return {.job_id = job, .worker_id = "w", .slot = 0, .device = "cpu", .token = token, .now = 2000};
+}
+
+// Ids are those that a fresh database gives. Every step may be applied again.
+std::vector<Step> Life() {
+  const WorkerHello hello{.worker_id = "w",
+                          .host = "h",
+                          .version = "1",
+                          .slots_json = "[]",
+                          .slots = 1,
+                          .capabilities_json = "{}",
+                          .now = 1000};
+  const Analysis other{"head_ablation", 2, kOtherParameters};
+  Attempt lost{1, 71};
+  Attempt trains{2, 72};
+  Attempt stopped{3, 73};
+  Attempt analyses{4, 74};
+  const Execution execution{.threads = 1, .micro_batch = 0, .packing = 1};
+  const auto started = [&](int at) { return Started{at, 3, "{}", execution}; };
+  return {
+      {Submission("a", 2)},
+      {Slice(1, 0, false, {Cell(0, "k0")})},
+      {Slice(1, 1, true, {Cell(1, "k1")})},
+      {hello},
+      {Assign(1, 71)},
+      {lost.Next(started(0)), lost.Next(MakeEpoch(0))},
+      {lost.Next(MakeEpoch(1)), AppendLog{1, 71, 0, std::string(5000, 'l')}},
+      {},
+      {EndAttempt{1, state::Event::kLose, "its lease ran out", 3000}},
+      {Assign(1, 72)},
+      {trains.Next(started(1))},
+      {trains.Next(MakeEpoch(1)), trains.Next(MakeEpoch(2))},
+      {trains.Next(Matrix())},
+      {trains.Next(Artifact{kWeightsName, kWeightsHash, 12})},
+      {trains.Next(Finished{.wall_seconds = 9.5})},
+      {Assign(2, 73)},
+      {Submission("b", 1), Slice(2, 0, true, {Cell(0, "k1")})},
+      {stopped.Next(started(0)), stopped.Next(MakeEpoch(0))},
+      {},
+      {CancelSweep{1, 4000}},
+      {CancelSweep{2, 4000}},
+      {stopped.Next(Finished{.outcome = state::Outcome::kCancelled})},
+      {Analyse{.jobs = {1}, .analyses = {other}, .now = 5000}},
+      {Assign(1, 74)},
+      {analyses.Next(started(3))},
+      {analyses.Next(Matrix(kOtherParameters)), analyses.Next(Finished{.wall_seconds = 1})},
+      {},
+  };
+}
+
+absl::StatusOr<std::unique_ptr<Store>> OpenOn(const FaultyVfs& vfs) {
+  return Store::Open(kPath, {.vfs = vfs.name()});
+}
+
+// Every row of every table, but for who is connected, which is nobody after a start.
+std::string Contents(Store& store) {
+  SQLite::Database& db = store.database().connection();
+  std::vector<std::string> tables;
+  SQLite::Statement names(db, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1");
+  while (names.executeStep()) tables.push_back(names.getColumn(0).getString());
+  std::string all;
+  for (const std::string& table : tables) {
+    SQLite::Statement rows(db, table == "workers"
+                                   ? "SELECT worker_id, host, last_seen_at FROM workers"
+                                   : absl::StrCat("SELECT * FROM ", table, " ORDER BY 1, 2"));
+    while (rows.executeStep()) {
+      absl::StrAppend(&all, table);
+      for (int i = 0; i < rows.getColumnCount(); ++i) {
+        absl::StrAppend(&all, "|", rows.getColumn(i).getString());
+      }
+      absl::StrAppend(&all, "\n");
+    }
+  }
+  return all;
+}
+
+std::string FirstDifference(const std::string& found, const std::string& wanted) {
+  const std::vector<std::string> a = absl::StrSplit(found, '\n');
+  const std::vector<std::string> b = absl::StrSplit(wanted, '\n');
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (a[i] != b[i]) return absl::StrCat(a[i], " instead of ", b[i]);
+  }
+  return absl::StrCat(a.size(), " rows instead of ", b.size());
+}
+
+std::string Problems(Store& store) {
+  std::string all;
+  for (const views::Check& check : views::CheckConnection(store.database().connection())) {
+    for (const std::string& problem : check.problems) {
+      absl::StrAppend(&all, check.name, ": ", problem, "\n");
+    }
+  }
+  return all;
+}
+
+// Applies one step; false: it is not acknowledged.
+bool Do(Store& store, const Step& step) {
+  if (step.empty()) {
+    store.Checkpoint(/*truncate=*/false);
+    return true;
+  }
+  const auto results = store.Apply(step);
+  if (!results.ok()) return false;
+  for (const ApplyResult& result : *results) EXPECT_THAT(result.status(), IsOk());
+  return true;
+}
+
+class DiskFaultsTest : public testing::Test {
+ protected:
+  DiskFaultsTest() {
+    FaultyVfs vfs;
+    auto store = *OpenOn(vfs);
+    contents_.push_back(Contents(*store));
+    store.reset();
+    empty_ = vfs.Save();
+    store = *OpenOn(vfs);
+    for (const Step& step : life_) {
+      EXPECT_TRUE(Do(*store, step));
+      contents_.push_back(Contents(*store));
+    }
+    EXPECT_EQ(Problems(*store), "");
+  }
+
+  // The disk as it is, after the machine or the process died: what was acknowledged is there, and
+  // of what was not, all or nothing.
+  void ExpectSurvivors(const FaultyVfs& vfs, std::size_t acknowledged, bool power_loss) {
+    FaultyVfs other(vfs.operations());
+    other.Load(vfs.Save());
+    if (power_loss) {
+      other.LosePower(0.5);
+      other.Restart();
+    }
+    const auto store = OpenOn(other);
+    ASSERT_THAT(store, IsOk());
+    const std::string found = Contents(**store);
+    const std::size_t next = std::min(acknowledged + 1, life_.size());
+    EXPECT_TRUE(found == contents_[acknowledged] || found == contents_[next])
+        << "after " << acknowledged << " steps and a " << (power_loss ? "power loss" : "crash")
+        << ": " << FirstDifference(found, contents_[acknowledged]);
+    EXPECT_EQ(Problems(**store), "");
+  }
+
+  // A life in which the fault comes; false: it was over before.
+  bool LiveWith(Fault fault, bool heal_at_failure) {
+    FaultyVfs vfs(fault.at);
+    vfs.Load(empty_);
+    auto store = OpenOn(vfs);
+    EXPECT_THAT(store, IsOk());
+    fault.at += vfs.operations();
+    vfs.Set(fault);
+    std::size_t done = 0;
+    for (int tries = 0; done < life_.size(); ++tries) {
+      if (tries > 200) {
+        ADD_FAILURE() << "it does not go on at step " << done;
+        break;
+      }
+      const std::uint64_t failures = vfs.failures();
+      const bool acknowledged = Do(**store, life_[done]) && !vfs.down();
+      EXPECT_TRUE(!acknowledged || life_[done].empty() || vfs.failures() == failures)
+          << "step " << done << " was acknowledged over a failure";
+      if (vfs.failures() != failures && !vfs.down()) {
+        ExpectSurvivors(vfs, done + acknowledged, true);
+        ExpectSurvivors(vfs, done + acknowledged, false);
+      }
+      if (acknowledged) {
+        ++done;
+        continue;
+      }
+      if (heal_at_failure) vfs.ClearFault();
+      if (!vfs.down()) continue;
+      store->reset();
+      vfs.Restart();
+      ExpectSurvivors(vfs, done, false);
+      store = OpenOn(vfs);
+      EXPECT_THAT(store, IsOk());
+      if (!store.ok()) return true;
+    }
+    vfs.ClearFault();
+    EXPECT_TRUE(Contents(**store) == contents_.back())
+        << FirstDifference(Contents(**store), contents_.back());
+    EXPECT_EQ(Problems(**store), "");
+    ExpectSurvivors(vfs, life_.size(), true);
+    if (!vfs.down()) (*store)->Checkpoint(/*truncate=*/true);
+    ExpectSurvivors(vfs, life_.size(), true);
+    return vfs.failures() > 0;
+  }
+
+  void Sweep(Fault fault, bool heal_at_failure = false) {
+    std::uint64_t lives = 0;
+    std::set<unsigned> idle;  // places whose operation was of another kind
+    for (fault.at = 1;; ++fault.at) {
+      SCOPED_TRACE(absl::StrCat("operation ", fault.at));
+      if (LiveWith(fault, heal_at_failure)) {
+        ++lives;
+        idle.clear();
+      } else {
+        idle.insert(static_cast<unsigned>(fault.at));
+      }
+      if (idle.size() > 40 || HasFailure()) break;
+    }
+    EXPECT_GT(lives, 20u);
+  }
+
+  const std::vector<Step> life_ = Life();
+  FaultyVfs::Image empty_;
+  std::vector<std::string> contents_;  // after so many steps
+};
+
+TEST_F(DiskFaultsTest, EveryOperationFailsOnce) { Sweep({.how = Fault::kIoError}); }
+TEST_F(DiskFaultsTest, EverySyncFailsOnce) {
+  Sweep({.kinds = FaultyVfs::kSync, .how = Fault::kIoError});
+}
+TEST_F(DiskFaultsTest, SyncsFailForAWhile) {
+  Sweep({.times = 7, .kinds = FaultyVfs::kSync, .how = Fault::kIoError});
+}
+TEST_F(DiskFaultsTest, TheDiskFillsUntilThereIsRoom) {
+  Sweep({.times = 1'000'000, .kinds = FaultyVfs::kWrite, .how = Fault::kFull},
+        /*heal_at_failure=*/true);
+}
+TEST_F(DiskFaultsTest, TheDiskFillsInTheMiddleOfAWrite) {
+  Sweep({.times = 3, .kinds = FaultyVfs::kWrite, .how = Fault::kShort});
+}
+TEST_F(DiskFaultsTest, TheProcessDiesAtEveryOperation) { Sweep({.how = Fault::kCrash}); }
+TEST_F(DiskFaultsTest, ThePowerFailsAtEveryOperation) { Sweep({.how = Fault::kPowerLoss}); }
+
+// A file that is being made, or opened again with a WAL that was left behind.
+TEST_F(DiskFaultsTest, OpeningFailsWholeAndSucceedsLater) {
+  for (const bool is_new : {true, false}) {
+    FaultyVfs::Image left;
+    {
+      FaultyVfs vfs;
+      vfs.Load(is_new ? FaultyVfs::Image{} : empty_);
+      if (!is_new) {
+        const auto store = *OpenOn(vfs);
+        for (const Step& step : life_) Do(*store, step);
+        vfs.Crash();
+      }
+      left = vfs.Save();
+    }
+    const std::string& wanted = is_new ? contents_.front() : contents_.back();
+    for (const Fault::How how :
+         {Fault::kIoError, Fault::kFull, Fault::kShort, Fault::kCrash, Fault::kPowerLoss}) {
+      for (std::uint64_t at = 1;; ++at) {
+        SCOPED_TRACE(absl::StrCat("new ", is_new, ", fault ", how, " at ", at));
+        FaultyVfs vfs(at);
+        vfs.Load(left);
+        vfs.Set({.at = at, .how = how});
+        const absl::Status first = OpenOn(vfs).status();
+        const bool failed = vfs.failures() > 0;
+        vfs.ClearFault();
+        if (!vfs.down()) vfs.LosePower(0.5);
+        vfs.Restart();
+        const auto store = OpenOn(vfs);
+        ASSERT_THAT(store, IsOk()) << "the first try: " << first;
+        EXPECT_TRUE(Contents(**store) == wanted) << FirstDifference(Contents(**store), wanted);
+        EXPECT_EQ(Problems(**store), "");
+        if (!failed) break;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pelab::store
