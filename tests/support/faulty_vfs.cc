@@ -405,10 +405,17 @@ FaultyVfs::~FaultyVfs() { sqlite3_vfs_unregister(&vfs_); }
 
 std::uint64_t FaultyVfs::Random() { return Mix64(random_ += 0x9E3779B97F4A7C15); }
 
+std::uint64_t FaultyVfs::operations(unsigned kinds) const {
+  std::uint64_t sum = 0;
+  for (const auto& [kind, count] : operations_) sum += (kinds & kind) != 0 ? count : 0;
+  return sum;
+}
+
 std::optional<FaultyVfs::Fault::How> FaultyVfs::Begin(Kind kind) {
-  const std::uint64_t number = ++operations_;
-  if (!fault_ || number < fault_->at || number - fault_->at >= fault_->times) return std::nullopt;
-  if ((fault_->kinds & kind) == 0) return std::nullopt;
+  operations_[kind] += 1;
+  if (!fault_ || (fault_->kinds & kind) == 0) return std::nullopt;
+  const std::uint64_t number = operations(fault_->kinds);
+  if (number < fault_->at || number - fault_->at >= fault_->times) return std::nullopt;
   failures_ += 1;
   return fault_->how;
 }

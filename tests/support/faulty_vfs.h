@@ -31,7 +31,7 @@ namespace pelab {
 
 class FaultyVfs {
  public:
-  // Operations that change a disk; they are counted together, from 1.
+  // Operations that change a disk; they are counted from 1.
   enum Kind : unsigned { kWrite = 1, kSync = 2, kTruncate = 4, kAny = 7 };
 
   struct Fault {
@@ -42,9 +42,9 @@ class FaultyVfs {
       kCrash,    // the process dies in the middle of it
       kPowerLoss,
     };
-    std::uint64_t at = 0;     // the operation's number
-    std::uint64_t times = 1;  // it and those after it, so many operations long
-    unsigned kinds = kAny;    // others in that range go well
+    std::uint64_t at = 0;     // the operation's number among those of `kinds`
+    std::uint64_t times = 1;  // so many of them fail one after the other
+    unsigned kinds = kAny;
     How how = kIoError;
   };
 
@@ -59,7 +59,8 @@ class FaultyVfs {
 
   void Set(const Fault& fault) { fault_ = fault; }
   void ClearFault() { fault_.reset(); }
-  std::uint64_t operations() const { return operations_; }
+  // How many there were of these kinds.
+  std::uint64_t operations(unsigned kinds = kAny) const;
   std::uint64_t failures() const { return failures_; }
 
   // The process is killed: what is open fails from now on without any effect, and nothing can be
@@ -99,7 +100,7 @@ class FaultyVfs {
   sqlite3_vfs vfs_{};
   std::map<std::string, std::shared_ptr<File>> files_;
   std::optional<Fault> fault_;
-  std::uint64_t operations_ = 0;
+  std::map<Kind, std::uint64_t> operations_;
   std::uint64_t failures_ = 0;
   std::uint64_t random_;
   std::uint64_t generation_ = 0;  // of processes

@@ -66,7 +66,7 @@ TEST(FaultyVfsTest, AfterAFailedSyncPagesAreCleanAndNotDurable) {
     file.Write("old");
     file.Sync();
     file.Write("new");
-    vfs.Set({.at = vfs.operations() + 1, .kinds = FaultyVfs::kSync});
+    vfs.Set({.at = vfs.operations(FaultyVfs::kSync) + 1, .kinds = FaultyVfs::kSync});
     EXPECT_EQ(file.Sync(), SQLITE_IOERR_FSYNC);
     EXPECT_EQ(file.Sync(), SQLITE_OK) << "the next one knows nothing of it";
     EXPECT_EQ(vfs.Read("f"), "new") << "and so it is read";
@@ -147,7 +147,7 @@ TEST(FaultyVfsTest, FailsWhatItIsTold) {
   EXPECT_EQ(file.Write("2"), SQLITE_FULL);
   EXPECT_EQ(file.Truncate(0), SQLITE_IOERR_TRUNCATE);
   EXPECT_EQ(file.Write("34"), SQLITE_OK);
-  vfs.Set({.at = vfs.operations() + 1, .kinds = FaultyVfs::kSync});
+  vfs.Set({.at = vfs.operations(FaultyVfs::kSync) + 1, .kinds = FaultyVfs::kSync});
   EXPECT_EQ(file.Write("56"), SQLITE_OK) << "not a sync, though its turn";
   vfs.Set({.at = vfs.operations() + 1, .how = Fault::kShort});
   EXPECT_EQ(file.Write("789a"), SQLITE_FULL);
