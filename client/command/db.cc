@@ -54,20 +54,24 @@ absl::StatusOr<int> CheckFile(const Context& context) {
   std::string text;
   for (const views::Check& check : checks) {
     sound = sound && check.problems.empty();
-    rows.push_back(
-        {{"check", check.name}, {"ok", check.problems.empty()}, {"problems", check.problems}});
+    rows.push_back({{"check", check.name},
+                    {"ok", check.problems.empty()},
+                    {"problems", check.problems},
+                    {"notes", check.notes}});
     text += check.problems.empty() ? render::Paint(context.style, "32", "ok    ")
                                    : render::Paint(context.style, "31", "FAILED");
     text += Concat(" ", check.name, "\n");
     for (const std::string& problem : check.problems)
       text += Concat("         ", render::Escape(problem), "\n");
+    for (const std::string& note : check.notes)
+      text += Concat("         note: ", render::Escape(note), "\n");
   }
   switch (context.output()) {
     case Output::kJson:
       PutJson(context, {{"ok", sound}, {"checks", rows}});
       break;
     case Output::kCsv:
-      PutCsv(context, {"check", "ok", "problems"}, rows);
+      PutCsv(context, {"check", "ok", "problems", "notes"}, rows);
       break;
     case Output::kTable:
       context.out(text);

@@ -55,6 +55,11 @@ std::unique_ptr<SQLite::Database> OpenFile(const std::string& path) {
                                             SQLite::OPEN_READONLY | SQLite::OPEN_URI, kBusyMs);
 }
 
+absl::Status Damaged(const std::string& path, const SQLite::Exception& error) {
+  return absl::DataLossError(Concat(path, " is damaged (", error.what(),
+                                    "): pelab db check says where; restore a backup"));
+}
+
 }  // namespace
 
 void BindAll(SQLite::Statement& statement, const std::vector<Bind>& values, int first) {
@@ -93,6 +98,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
       return absl::FailedPreconditionError(
           Concat(path, " is not a pelab database: it is not an SQLite file"));
     }
+    if (exception.getErrorCode() == SQLITE_CORRUPT) return Damaged(path, exception);
     return absl::UnavailableError(Concat("cannot read ", path, ": ", exception.what()));
   }
 }
@@ -121,6 +127,7 @@ absl::Status Connection::CheckFile() {
 }
 
 absl::Status Connection::Failed(const SQLite::Exception& error) const {
+  if (error.getErrorCode() == SQLITE_CORRUPT) return Damaged(path_, error);
   return absl::UnavailableError(Concat("cannot read ", path_, ": ", error.what()));
 }
 

@@ -38,12 +38,15 @@ absl::StatusOr<DatabaseInfo> ReadInfo(const std::string& path);
 struct Check {
   std::string name;                   // "curves of succeeded jobs are whole"
   std::vector<std::string> problems;  // at most kMaxProblems, one line each; empty: it holds
+  std::vector<std::string> notes;     // worth knowing, but no harm: files that nothing names
 };
 inline constexpr int kMaxProblems = 20;
 
-// SQLite's own integrity check, references, and pelab's invariants: curves without gaps or repeats,
-// summaries that agree with them, whole ablation matrices whose counts follow from each other, with
-// their deposit indices, artifacts that are there at their size.
+// SQLite's own integrity check, references, and pelab's invariants (invariants.cc): curves without
+// gaps or repeats, summaries that agree with them, whole ablation matrices whose counts follow from
+// each other, jobs that were trained once, states of jobs, attempts and sweeps that agree, artifacts
+// that are there at their size. In one read transaction: it may be served meanwhile. Where the file
+// itself is damaged nothing further is checked.
 // Errors: those of Reader::Open.
 absl::StatusOr<std::vector<Check>> CheckDatabase(const std::string& path);
 // The same over a connection that is open already, but for the artifacts' files. Throws

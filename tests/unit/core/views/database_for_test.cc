@@ -23,6 +23,7 @@ std::string TemporaryDirectory() {
 DatabaseForTest::DatabaseForTest()
     : directory_(TemporaryDirectory()), path_(directory_ + "/test.db") {
   db_ = std::make_unique<SQLite::Database>(path_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  db_->exec("PRAGMA synchronous = OFF");  // nobody pulls a plug here
   db_->exec("PRAGMA journal_mode = WAL");
   int version = 0;
   for (const auto& migration : migrations::All()) {
@@ -86,13 +87,19 @@ std::int64_t DatabaseForTest::AddAttempt(std::int64_t job, int number, int start
       *db_,
       "INSERT INTO attempts (job_id, number, token, worker_id, slot, device, analyses_json, "
       "start_epoch, environment_json, outcome, started_at, ended_at) "
-      "VALUES (?, ?, 1, 'w1', 0, 'cpu', '[]', ?, '{}', nullif(?, ''), 6000, 7000)");
+      "VALUES (?, ?, 1, 'w1', 0, 'cpu', '[]', ?, '{}', nullif(?4, ''), 6000, "
+      "iif(?4 = '', NULL, 7000))");
   insert.bind(1, job);
   insert.bind(2, number);
   insert.bind(3, start_epoch);
   insert.bind(4, outcome);
   insert.exec();
-  return db_->getLastInsertRowid();
+  const std::int64_t id = db_->getLastInsertRowid();
+  SQLite::Statement count(*db_, "UPDATE jobs SET attempts = max(attempts, ?) WHERE job_id = ?");
+  count.bind(1, number);
+  count.bind(2, job);
+  count.exec();
+  return id;
 }
 
 void DatabaseForTest::AddEpoch(std::int64_t attempt, int epoch, int test_correct) {
