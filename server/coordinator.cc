@@ -17,6 +17,7 @@
 #include "server/listen.h"
 #include "server/sched/strand.h"
 #include "server/service/fleet_service.h"
+#include "server/service/maintenance_service.h"
 #include "server/service/results_service.h"
 #include "server/service/sweeps_service.h"
 
@@ -44,7 +45,8 @@ struct Coordinator::Parts {
         results(readers, *artifacts),
         fleet({*options.clock, strand, scheduler, writer, options.heartbeat, options.lease,
                [] { return RandomUnit(); }},
-              *artifacts) {}
+              *artifacts),
+        maintenance(options.database, *artifacts) {}
 
   absl::Status Recover();
 
@@ -59,6 +61,7 @@ struct Coordinator::Parts {
   service::SweepsService sweeps;
   service::ResultsService results;
   service::FleetService fleet;
+  service::MaintenanceService maintenance;
   std::unique_ptr<grpc::Server> server;
   std::vector<std::string> sockets;  // files to remove
   bool stopped = false;
@@ -146,6 +149,7 @@ absl::Status Coordinator::Listen(
   builder.RegisterService(&parts_->sweeps);
   builder.RegisterService(&parts_->results);
   builder.RegisterService(&parts_->fleet);
+  builder.RegisterService(&parts_->maintenance);
   parts_->server = builder.BuildAndStart();
   if (!parts_->server) {
     return absl::UnavailableError(
@@ -171,6 +175,7 @@ void Coordinator::Stop() {
     parts_->fleet.CloseAll();
     parts_->sweeps.Stop();
     parts_->results.Stop();
+    parts_->maintenance.Stop();
     parts_->server->Shutdown(absl::ToChronoTime(absl::Now() + kGrace));
     parts_->server->Wait();
     parts_->server.reset();

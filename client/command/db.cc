@@ -1,13 +1,18 @@
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "client/command/commands.h"
 #include "client/command/show.h"
+#include "client/connect.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
 #include "core/base/status.h"
 #include "core/rpc/lock_file.h"
+#include "core/views/backup.h"
 #include "core/views/maintenance.h"
+#include "core/views/schema.h"
 #include "core/views/text.h"
+#include "migrations/migrate.h"
 
 namespace pelab::client {
 namespace {
@@ -80,28 +85,127 @@ absl::StatusOr<int> CheckFile(const Context& context) {
   return sound ? kExitOk : kExitFailed;
 }
 
-absl::StatusOr<int> BackUp(const Context& context, const std::string& target) {
-  const std::string& database = context.options.database;
-  PELAB_RETURN_IF_ERROR(views::ReadInfo(database).status());  // is there anything to copy?
-  // Holding the lock keeps a coordinator from starting on the file meanwhile.
-  absl::StatusOr<rpc::LockFile> lock = rpc::LockFile::Acquire(database);
-  if (!lock.ok()) {
-    return Annotate(lock.status(),
-                    "cannot back up while a coordinator writes the file; stop it first");
-  }
-  PELAB_RETURN_IF_ERROR(views::Backup(database, target));
-  const Json json = {{"database", database}, {"backup", target}};
+// One row of names and values, in the asked-for form; as a table it is `text`.
+void PutRow(const Context& context, const Json& row, const std::string& text) {
+  std::vector<std::string> columns;
+  for (const auto& [name, value] : row.items()) columns.push_back(name);
   switch (context.output()) {
     case Output::kJson:
-      PutJson(context, json);
+      PutJson(context, row);
       break;
     case Output::kCsv:
-      PutCsv(context, {"database", "backup"}, Json::array({json}));
+      PutCsv(context, columns, Json::array({row}));
       break;
     case Output::kTable:
-      context.out(Concat("copied ", database, " and its artifacts to ", target, "\n"));
+      context.out(text);
       break;
   }
+}
+
+// What a coordinator sends, into a copy.
+absl::Status Receive(const v1::BackupPart& part, views::BackupWriter& writer) {
+  switch (part.part_case()) {
+    case v1::BackupPart::kDatabase:
+      return writer.AppendDatabase(part.database());
+    case v1::BackupPart::kFile:
+      if (!part.file().missing())
+        return writer.BeginArtifact({part.file().sha256(), part.file().bytes()});
+      writer.ArtifactIsMissing(part.file().sha256());
+      return absl::OkStatus();
+    case v1::BackupPart::kData:
+      return writer.AppendArtifact(part.data());
+    default:  // the header is for those who show progress; the rest is of a newer coordinator
+      return absl::OkStatus();
+  }
+}
+
+absl::StatusOr<views::BackupReport> BackUpServed(Coordinator& coordinator,
+                                                 const std::string& target) {
+  PELAB_ASSIGN_OR_RETURN(const auto writer, views::BackupWriter::Create(target));
+  PELAB_RETURN_IF_ERROR(
+      coordinator.Backup([&](const v1::BackupPart& part) { return Receive(part, *writer); }));
+  return writer->Finish();
+}
+
+// By the coordinator that serves the file, else by hand.
+absl::StatusOr<views::BackupReport> MakeBackup(const Context& context, const std::string& target,
+                                               std::string* from) {
+  const std::string& database = context.options.database;
+  absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = FindCoordinator(context.options);
+  if (coordinator.ok()) {
+    *from = (*coordinator)->Description();
+    return BackUpServed(**coordinator, target);
+  }
+  if (!context.options.server.empty()) return coordinator.status();
+  *from = database;
+  PELAB_RETURN_IF_ERROR(views::ReadInfo(database).status());  // is there anything to copy?
+  // Holding the lock keeps a coordinator from starting on the file meanwhile.
+  const absl::StatusOr<rpc::LockFile> lock = rpc::LockFile::Acquire(database);
+  if (!lock.ok()) return Annotate(lock.status(), "cannot back up");
+  return views::Backup(database, target);
+}
+
+absl::StatusOr<int> BackUp(const Context& context, const std::string& target) {
+  std::string from;
+  PELAB_ASSIGN_OR_RETURN(const views::BackupReport report, MakeBackup(context, target, &from));
+  const std::size_t missing = report.missing_artifacts.size();
+  std::string text = Concat("copied ", from, " to ", target, ": ", report.database_bytes,
+                            " bytes, and ", report.artifacts, " artifacts of ",
+                            report.artifact_bytes, " bytes in ", target, ".artifacts\n");
+  if (missing != 0) {
+    text += Concat("the copy lacks ", missing,
+                   " artifacts that are missing or damaged in the original, such as ",
+                   report.missing_artifacts.front(), "\n");
+  }
+  PutRow(context,
+         {{"database", from},
+          {"backup", target},
+          {"database_bytes", report.database_bytes},
+          {"artifacts", report.artifacts},
+          {"artifact_bytes", report.artifact_bytes},
+          {"missing_artifacts", report.missing_artifacts}},
+         text);
+  return missing == 0 ? kExitOk : kExitFailed;
+}
+
+// A name that is free: FILE.schema-1, FILE.schema-1.2, …
+std::string NameOfOldCopy(const std::string& database, int schema) {
+  const std::string name = Concat(database, ".schema-", schema);
+  std::error_code ignored;
+  std::string free = name;
+  for (int i = 2; std::filesystem::exists(free, ignored); ++i) free = Concat(name, ".", i);
+  return free;
+}
+
+absl::StatusOr<int> Migrate(const Context& context, bool keep_copy) {
+  const std::string& database = context.options.database;
+  PELAB_ASSIGN_OR_RETURN(int from, migrations::SchemaOfFile(database));
+  std::string copy;
+  if (from != views::kSchemaVersion) {
+    const absl::StatusOr<rpc::LockFile> lock = rpc::LockFile::Acquire(database);
+    if (!lock.ok()) return Annotate(lock.status(), "cannot migrate");
+    if (keep_copy && from != 0) {
+      copy = NameOfOldCopy(database, from);
+      PELAB_ASSIGN_OR_RETURN(const auto writer, views::BackupWriter::Create(copy));
+      PELAB_RETURN_IF_ERROR(views::CopyAnySchema(database, writer->database_file()));
+      PELAB_RETURN_IF_ERROR(writer->Finish().status());
+    }
+    PELAB_ASSIGN_OR_RETURN(const migrations::Migrated done, migrations::MigrateFile(database));
+    from = done.from;
+  }
+  const bool done = from != views::kSchemaVersion;
+  std::string text = Concat(database, " has schema ", views::kSchemaVersion,
+                            ", the newest: there is nothing to do\n");
+  if (done) {
+    text = Concat("migrated ", database, " from schema ", from, " to ", views::kSchemaVersion,
+                  copy.empty() ? "" : "; the old one is kept as ", copy, "\n");
+  }
+  PutRow(context,
+         {{"database", database},
+          {"from", from},
+          {"to", views::kSchemaVersion},
+          {"copy", copy.empty() ? Json() : Json(copy)}},
+         text);
   return kExitOk;
 }
 
@@ -111,7 +215,10 @@ void AddDb(Commands& commands) {
   CLI::App* app = AddCommand(commands, "db", "look after the database file",
                              "  pelab db info\n"
                              "  pelab db check --db runs/quick.db\n"
-                             "  pelab db backup /backup/pelab-friday.db");
+                             "  pelab db backup /backup/pelab-friday.db\n"
+                             "      while it is served or not; pelab-server --db COPY serves it\n"
+                             "  pelab db migrate --db runs/old.db\n"
+                             "      to the schema of this version");
   app->require_subcommand(1);
   app->fallthrough();
   CLI::App* info = app->add_subcommand("info", "how much it holds");
@@ -122,11 +229,20 @@ void AddDb(Commands& commands) {
   check->callback(
       [&commands] { commands.chosen = [&commands] { return CheckFile(*commands.context); }; });
   auto target = std::make_shared<std::string>();
-  CLI::App* backup =
-      app->add_subcommand("backup", "a consistent copy with its artifacts, while nobody serves it");
+  CLI::App* backup = app->add_subcommand(
+      "backup", "a consistent copy with its artifacts, from the coordinator where one serves it");
   backup->add_option("FILE", *target, "where to; must not be there yet")->required();
   backup->callback([&commands, target] {
     commands.chosen = [&commands, target] { return BackUp(*commands.context, *target); };
+  });
+  auto no_copy = std::make_shared<bool>(false);
+  CLI::App* migrate = app->add_subcommand(
+      "migrate",
+      "bring it to the schema of this version, after a copy of it as it is (FILE.schema-N); "
+      "pelab-server does the same when it starts, without a copy");
+  migrate->add_flag("--no-copy", *no_copy, "keep no copy of the old one");
+  migrate->callback([&commands, no_copy] {
+    commands.chosen = [&commands, no_copy] { return Migrate(*commands.context, !*no_copy); };
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "pelab/v1/maintenance.pb.h"
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
 
@@ -76,6 +77,9 @@ class Coordinator : public DataSource {
   virtual absl::Status FollowLog(const std::string& job, int attempt,
                                  const std::function<void(const v1::LogPart&)>& on_part,
                                  Canceller* canceller) = 0;
+  // A consistent copy of everything, in pieces; an error of `on_part` ends it and is returned.
+  virtual absl::Status Backup(
+      const std::function<absl::Status(const v1::BackupPart&)>& on_part) = 0;
 };
 
 }  // namespace pelab::client

@@ -9,6 +9,7 @@
 #include "core/rpc/status.h"
 #include "core/views/reader.h"
 #include "core/views/text.h"
+#include "pelab/v1/maintenance.grpc.pb.h"
 #include "pelab/v1/results.grpc.pb.h"
 #include "pelab/v1/sweeps.grpc.pb.h"
 
@@ -23,7 +24,8 @@ class RemoteCoordinator final : public Coordinator {
   RemoteCoordinator(std::string address, const std::shared_ptr<grpc::Channel>& channel)
       : address_(std::move(address)),
         sweeps_(v1::Sweeps::NewStub(channel)),
-        results_(v1::Results::NewStub(channel)) {}
+        results_(v1::Results::NewStub(channel)),
+        maintenance_(v1::Maintenance::NewStub(channel)) {}
 
   absl::StatusOr<std::vector<v1::JobRow>> Jobs(const v1::JobFilter& filter) override {
     return AllPages<v1::JobRow, v1::ListJobsRequest, v1::ListJobsResponse>(
@@ -62,16 +64,8 @@ class RemoteCoordinator final : public Coordinator {
     request.set_sha256(sha256);
     grpc::ClientContext context;  // no deadline: files have any size; keepalive finds a dead peer
     auto stream = results_->GetArtifact(&context, request);
-    absl::Status stopped;
-    const absl::Status status = ReadStream<v1::ArtifactChunk>(
-        context, *stream,
-        [&](const v1::ArtifactChunk& chunk) {
-          if (!stopped.ok()) return;
-          stopped = on_piece(chunk.data());
-          if (!stopped.ok()) context.TryCancel();
-        },
-        nullptr);
-    return stopped.ok() ? status : stopped;
+    return ReadAll<v1::ArtifactChunk>(
+        context, *stream, [&](const v1::ArtifactChunk& chunk) { return on_piece(chunk.data()); });
   }
   absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) override {
     v1::ListAttemptsRequest request;
@@ -142,6 +136,11 @@ class RemoteCoordinator final : public Coordinator {
                          Canceller* canceller) override {
     return ReadLog(job, attempt, /*follow=*/true, on_part, canceller);
   }
+  absl::Status Backup(const std::function<absl::Status(const v1::BackupPart&)>& on_part) override {
+    grpc::ClientContext context;  // no deadline either
+    auto stream = maintenance_->Backup(&context, v1::BackupRequest());
+    return ReadAll<v1::BackupPart>(context, *stream, on_part);
+  }
   std::string Description() const override { return Concat("the coordinator at ", address_); }
 
  private:
@@ -197,6 +196,21 @@ class RemoteCoordinator final : public Coordinator {
     if (canceller != nullptr && canceller->cancelled()) return absl::CancelledError("stopped");
     return Convert(status);
   }
+  // Until the end, or until `on_message` answers an error, which is returned.
+  template <typename Message, typename Stream>
+  absl::Status ReadAll(grpc::ClientContext& context, Stream& stream,
+                       const std::function<absl::Status(const Message&)>& on_message) {
+    absl::Status stopped;
+    const absl::Status status = ReadStream<Message>(
+        context, stream,
+        [&](const Message& message) {
+          if (!stopped.ok()) return;
+          stopped = on_message(message);
+          if (!stopped.ok()) context.TryCancel();
+        },
+        nullptr);
+    return stopped.ok() ? status : stopped;
+  }
   absl::Status ReadLog(const std::string& job, int attempt, bool follow,
                        const std::function<void(const v1::LogPart&)>& on_part,
                        Canceller* canceller) {
@@ -213,6 +227,7 @@ class RemoteCoordinator final : public Coordinator {
   std::string address_;
   std::unique_ptr<v1::Sweeps::Stub> sweeps_;
   std::unique_ptr<v1::Results::Stub> results_;
+  std::unique_ptr<v1::Maintenance::Stub> maintenance_;
 };
 
 }  // namespace

@@ -119,7 +119,7 @@ absl::Status Connection::CheckFile() {
   if (version < kSchemaVersion) {
     absl::Status status = absl::FailedPreconditionError(
         Concat(path_, " has schema version ", version, " and this program reads ", kSchemaVersion,
-               "; starting pelab-server on it once migrates it"));
+               "; pelab db migrate migrates it, and so does a pelab-server that starts on it"));
     status.SetPayload(kOlderSchemaPayload, absl::Cord());
     return status;
   }

@@ -1,9 +1,5 @@
 #include "core/views/maintenance.h"
 
-#include <SQLiteCpp/Backup.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -111,20 +107,6 @@ absl::Status CheckArtifacts(const std::string& path, std::map<std::string, std::
   });
 }
 
-absl::Status SyncFile(const std::string& path, int flags) {
-  const int fd = open(path.c_str(), flags | O_CLOEXEC);
-  const bool ok = fd >= 0 && fsync(fd) == 0;
-  if (fd >= 0) close(fd);
-  return ok ? absl::OkStatus() : absl::InternalError(Concat("cannot sync ", path));
-}
-
-absl::Status CopyDatabase(SQLite::Database& from, const std::string& target) {
-  SQLite::Database to(target, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-  SQLite::Backup backup(to, from);
-  backup.executeStep(-1);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 std::string ArtifactPath(const std::string& database, const std::string& sha256) {
@@ -177,40 +159,6 @@ absl::StatusOr<std::vector<Check>> CheckDatabase(const std::string& path) {
   absl::Status status = CheckArtifacts(path, std::move(wrong_files), checks->back());
   if (!status.ok()) return status;
   return checks;
-}
-
-absl::Status Backup(const std::string& path, const std::string& target) {
-  auto connection = Connection::Open(path);
-  if (!connection.ok()) return connection.status();
-  const std::string target_artifacts = target + ".artifacts";
-  for (const std::string& taken : {target, target_artifacts}) {
-    if (fs::exists(taken))
-      return absl::AlreadyExistsError(Concat(taken, " is there already; name another file"));
-  }
-  absl::Status status;
-  try {
-    status = CopyDatabase((*connection)->db(), target);
-    if (status.ok()) status = SyncFile(target, O_RDWR);
-    std::error_code error;
-    if (status.ok() && fs::exists(path + ".artifacts", error)) {
-      fs::copy(path + ".artifacts", target_artifacts, fs::copy_options::recursive);
-      for (const auto& entry : fs::recursive_directory_iterator(target_artifacts)) {
-        if (status.ok()) status = SyncFile(entry.path(), O_RDONLY);
-      }
-    }
-  } catch (const SQLite::Exception& error) {
-    status = absl::InternalError(
-        Concat("cannot copy ", path, " to ", target, ": ", std::string(error.what())));
-  } catch (const fs::filesystem_error& error) {
-    status = absl::InternalError(
-        Concat("cannot copy the artifacts of ", path, ": ", error.code().message()));
-  }
-  if (!status.ok()) {
-    std::error_code ignored;
-    fs::remove(target, ignored);
-    fs::remove_all(target_artifacts, ignored);
-  }
-  return status;
 }
 
 }  // namespace pelab::views

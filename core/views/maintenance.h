@@ -1,5 +1,5 @@
-// Looking after a database file: what it holds, whether it is sound, a copy of it. Reads the file,
-// never writes it.
+// Looking after a database file: what it holds, and whether it is sound. Reads the file, never
+// writes it; backup.h copies it.
 #pragma once
 
 #include <cstdint>
@@ -52,10 +52,5 @@ absl::StatusOr<std::vector<Check>> CheckDatabase(const std::string& path);
 // The same over a connection that is open already, but for the artifacts' files. Throws
 // SQLite::Exception.
 std::vector<Check> CheckConnection(SQLite::Database& db);
-
-// A consistent copy of the database at `target` and of its artifacts at `target`.artifacts, synced
-// to disk. Call it only while nobody writes the file. ALREADY_EXISTS where either is there; what
-// was begun is removed on errors.
-absl::Status Backup(const std::string& path, const std::string& target);
 
 }  // namespace pelab::views

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"
+#include "server/service/seat.h"
 
 namespace pelab::service {
 namespace {
@@ -16,19 +17,6 @@ constexpr absl::Duration kFollowInterval = absl::Milliseconds(200);
 constexpr int kMaxFollowers = 64;  // each holds a thread
 constexpr int kMaxDownloads = 64;  // and so does each of these
 constexpr std::size_t kChunk = 256 << 10;
-
-// A place among those that hold a thread for long, given back when it goes.
-class Seat {
- public:
-  Seat(std::atomic<int>& taken, int most) : taken_(taken), got_(taken.fetch_add(1) < most) {}
-  ~Seat() { taken_.fetch_sub(1); }
-  Seat(const Seat&) = delete;
-  bool got() const { return got_; }
-
- private:
-  std::atomic<int>& taken_;
-  const bool got_;
-};
 
 template <typename Call, typename Response>
 grpc::Status Read(ReaderPool& readers, const Call& call, Response* response) {

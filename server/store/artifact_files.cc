@@ -68,6 +68,11 @@ bool ArtifactFiles::Has(const std::string& sha256) const {
   return fs::exists(PathOf(sha256), error);
 }
 
+ArtifactFiles::Hold ArtifactFiles::HoldAll() {
+  holds_.fetch_add(1);
+  return {static_cast<void*>(this), [this](void*) { holds_.fetch_sub(1); }};
+}
+
 absl::StatusOr<std::unique_ptr<ArtifactFiles::Upload>> ArtifactFiles::Begin(
     const std::string& sha256, std::uint64_t bytes) {
   std::uint64_t used = used_.load();

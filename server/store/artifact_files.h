@@ -31,6 +31,12 @@ class ArtifactFiles {
   bool Has(const std::string& sha256) const;
   std::uint64_t used() const { return used_.load(); }
 
+  // While any hold lives no file may be removed: a backup is reading what its snapshot names.
+  // Who removes files asks held() first, and tries again later.
+  using Hold = std::shared_ptr<void>;
+  Hold HoldAll();
+  bool held() const { return holds_.load() != 0; }
+
   // An upload. What is not committed leaves nothing behind.
   class Upload {
    public:
@@ -64,6 +70,7 @@ class ArtifactFiles {
 
   const std::string directory_;
   const std::uint64_t quota_;
+  std::atomic<int> holds_{0};
   std::atomic<std::uint64_t> used_{0};  // by whole files and announced uploads
 };
 

@@ -1,12 +1,11 @@
 #include "server/store/database.h"
 
+#include <spdlog/spdlog.h>
 #include <sqlite3.h>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "core/views/schema.h"
-#include "migrations/migrations.h"
+#include "migrations/migrate.h"
 
 namespace pelab::store {
 namespace {
@@ -14,51 +13,15 @@ namespace {
 // Other processes only read; they may hold a lock for the moment of recovering the WAL.
 constexpr int kBusyTimeoutMs = 5000;
 
-std::int64_t Pragma(SQLite::Database& db, const char* name) {
-  return db.execAndGet(absl::StrCat("PRAGMA ", name)).getInt64();
-}
-
-bool IsEmpty(SQLite::Database& db) {
-  return db.execAndGet("SELECT count(*) FROM sqlite_master").getInt64() == 0 &&
-         Pragma(db, "user_version") == 0 && Pragma(db, "application_id") == 0;
-}
-
-absl::Status CheckIdentity(SQLite::Database& db, const std::string& path) {
-  if (IsEmpty(db)) return absl::OkStatus();
-  if (Pragma(db, "application_id") != views::kApplicationId) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, " is an SQLite database, but not one of pelab's"));
-  }
-  const std::int64_t version = Pragma(db, "user_version");
-  if (version > views::kSchemaVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, " is from a newer version of pelab (schema ", version,
-                     "; this program knows up to ", views::kSchemaVersion, ")"));
-  }
-  return absl::OkStatus();
-}
-
-void Migrate(SQLite::Database& db) {
-  for (const migrations::Migration& step : migrations::All()) {
-    if (step.version <= Pragma(db, "user_version")) continue;
-    SQLite::Transaction transaction(db, SQLite::TransactionBehavior::IMMEDIATE);
-    db.exec(std::string(step.sql));
-    db.exec(absl::StrCat("PRAGMA application_id = ", views::kApplicationId));
-    db.exec(absl::StrCat("PRAGMA user_version = ", step.version));
-    transaction.commit();
-  }
-}
-
 // The identity is checked before anything that writes, the switch to WAL included.
 absl::Status SetUp(SQLite::Database& db, const std::string& path) {
-  PELAB_RETURN_IF_ERROR(CheckIdentity(db, path));
-  db.exec("PRAGMA journal_mode = WAL");
-  db.exec("PRAGMA synchronous = FULL");
-  db.exec("PRAGMA foreign_keys = ON");
-  // Checkpoints are the writer thread's, between batches.
-  db.exec("PRAGMA wal_autocheckpoint = 0");
+  PELAB_RETURN_IF_ERROR(migrations::SchemaOf(db, path).status());
+  migrations::SetUpWriting(db);  // checkpoints are the writer thread's, between batches
   db.exec("PRAGMA cache_size = -65536");
-  Migrate(db);
+  PELAB_ASSIGN_OR_RETURN(const migrations::Migrated done, migrations::Migrate(db, path));
+  if (done.from != 0 && done.from != done.to) {
+    spdlog::info("{} was migrated from schema {} to {}", path, done.from, done.to);
+  }
   return absl::OkStatus();
 }
 

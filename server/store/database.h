@@ -45,8 +45,8 @@ struct Blob {
 
 class Database {
  public:
-  // Opens or creates `path` (":memory:" for tests) and brings it to the newest schema, each
-  // migration in one transaction. FailedPrecondition: not a pelab database, or one from a newer
+  // Opens or creates `path` (":memory:" for tests) and brings it to the newest schema in one
+  // transaction. FailedPrecondition: not a pelab database, or one from a newer
   // version (both named); DataLoss: a damaged file; otherwise what the system says.
   // `vfs` names a registered SQLite VFS; empty: the system's.
   static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path,

@@ -110,7 +110,7 @@ TEST_F(MaintenanceTest, AFileOfAnOlderSchemaIsNamedWithWhatToDo) {
   EXPECT_EQ(checks.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(checks.status().message()),
               ::testing::AllOf(::testing::HasSubstr("schema version 1"),
-                               ::testing::HasSubstr("pelab-server on it once migrates it")));
+                               ::testing::HasSubstr("pelab db migrate")));
 }
 
 }  // namespace

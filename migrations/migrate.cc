@@ -1,0 +1,108 @@
+#include "migrations/migrate.h"
+
+#include <sqlite3.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/views/schema.h"
+#include "migrations/migrations.h"
+
+namespace pelab::migrations {
+namespace {
+
+// Other processes only read; they may hold a lock for the moment of recovering the WAL.
+constexpr int kBusyTimeoutMs = 5000;
+
+std::int64_t Pragma(SQLite::Database& db, const char* name) {
+  return db.execAndGet(absl::StrCat("PRAGMA ", name)).getInt64();
+}
+
+bool IsEmpty(SQLite::Database& db) {
+  return db.execAndGet("SELECT count(*) FROM sqlite_master").getInt64() == 0 &&
+         Pragma(db, "user_version") == 0 && Pragma(db, "application_id") == 0;
+}
+
+// What `act` answers on a connection to a file that is there; SQLite's exceptions end here.
+template <typename Act>
+auto OnFile(const std::string& path, int flags, Act act)
+    -> decltype(act(std::declval<SQLite::Database&>())) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    return absl::NotFoundError(absl::StrCat("no database at ", path));
+  }
+  try {
+    SQLite::Database db(path, flags, kBusyTimeoutMs);
+    return act(db);
+  } catch (const SQLite::Exception& exception) {
+    switch (exception.getErrorCode()) {
+      case SQLITE_NOTADB:
+        return absl::FailedPreconditionError(
+            absl::StrCat(path, " is not a pelab database: it is not an SQLite file"));
+      case SQLITE_CORRUPT:
+        return absl::DataLossError(absl::StrCat(path, " is damaged (", exception.what(), ")"));
+      case SQLITE_FULL:
+        return absl::ResourceExhaustedError(
+            absl::StrCat("cannot migrate ", path, ": its disk is full; it is as it was"));
+      default:
+        return absl::InternalError(absl::StrCat("cannot migrate ", path, ": ", exception.what()));
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<int> SchemaOf(SQLite::Database& db, const std::string& path) {
+  if (IsEmpty(db)) return 0;
+  if (Pragma(db, "application_id") != views::kApplicationId) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is an SQLite database, but not one of pelab's"));
+  }
+  const std::int64_t version = Pragma(db, "user_version");
+  if (version > views::kSchemaVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is from a newer version of pelab (schema ", version,
+                     "; this program knows up to ", views::kSchemaVersion, ")"));
+  }
+  return static_cast<int>(version);
+}
+
+void SetUpWriting(SQLite::Database& db) {
+  db.exec("PRAGMA journal_mode = WAL");
+  db.exec("PRAGMA synchronous = FULL");
+  db.exec("PRAGMA foreign_keys = ON");
+  db.exec("PRAGMA wal_autocheckpoint = 0");
+}
+
+absl::StatusOr<Migrated> Migrate(SQLite::Database& db, const std::string& path) {
+  PELAB_ASSIGN_OR_RETURN(const int from, SchemaOf(db, path));
+  Migrated done{.from = from, .to = from};
+  if (from == views::kSchemaVersion) return done;
+  SQLite::Transaction transaction(db, SQLite::TransactionBehavior::IMMEDIATE);
+  for (const Migration& step : All()) {
+    if (step.version <= from) continue;
+    db.exec(std::string(step.sql));
+    done.to = step.version;
+  }
+  db.exec(absl::StrCat("PRAGMA application_id = ", views::kApplicationId));
+  db.exec(absl::StrCat("PRAGMA user_version = ", done.to));
+  transaction.commit();
+  return done;
+}
+
+absl::StatusOr<Migrated> MigrateFile(const std::string& path) {
+  return OnFile(path, SQLite::OPEN_READWRITE,
+                [&](SQLite::Database& db) -> absl::StatusOr<Migrated> {
+                  PELAB_RETURN_IF_ERROR(SchemaOf(db, path).status());  // before anything is written
+                  SetUpWriting(db);
+                  return Migrate(db, path);
+                });
+}
+
+absl::StatusOr<int> SchemaOfFile(const std::string& path) {
+  return OnFile(path, SQLite::OPEN_READONLY,
+                [&](SQLite::Database& db) { return SchemaOf(db, path); });
+}
+
+}  // namespace pelab::migrations

@@ -1,0 +1,140 @@
+#include "server/service/maintenance_service.h"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
+#include "core/base/ids.h"
+#include "core/base/status.h"
+#include "core/rpc/status.h"
+#include "server/service/seat.h"
+
+namespace pelab::service {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxBackups = 2;  // each holds a thread and a copy of the database on the disk
+constexpr std::size_t kPiece = 256 << 10;
+constexpr std::uintmax_t kReserve = 64 << 20;  // what a copy leaves free for those who store
+constexpr char kCopy[] = ".backup-";           // FILE.backup-<number>, while it is made
+
+void RemoveLeftCopies(const std::string& database) {
+  const std::string prefix = fs::path(database).filename().string() + kCopy;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(DirectoryOf(database), error)) {
+    if (absl::StartsWith(entry.path().filename().string(), prefix)) fs::remove(entry, error);
+  }
+}
+
+// A copy must not be what fills the disk under the database.
+absl::Status CheckRoom(const std::string& database) {
+  std::error_code error;
+  const auto needed = fs::file_size(database, error) + kReserve;
+  const fs::space_info space = fs::space(DirectoryOf(database), error);
+  if (error || space.available >= needed) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a backup needs ", needed, " bytes free on the disk of ", database,
+                   " while it is made; there are ", space.available));
+}
+
+// All of the file, in pieces.
+absl::Status ReadPieces(int fd, const std::string& name,
+                        const std::function<absl::Status(std::string)>& on_piece) {
+  std::string piece;
+  for (;;) {
+    piece.resize(kPiece);
+    const ssize_t got = read(fd, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", name));
+    if (got == 0) return absl::OkStatus();
+    piece.resize(static_cast<std::size_t>(got));
+    PELAB_RETURN_IF_ERROR(on_piece(piece));
+  }
+}
+
+}  // namespace
+
+MaintenanceService::MaintenanceService(std::string database, store::ArtifactFiles& artifacts)
+    : database_(std::move(database)), artifacts_(artifacts) {
+  RemoveLeftCopies(database_);
+}
+
+absl::StatusOr<MaintenanceService::Snapshot> MaintenanceService::Take(
+    grpc::ServerContext& context) const {
+  PELAB_RETURN_IF_ERROR(CheckRoom(database_));
+  const std::string path = absl::StrCat(database_, kCopy, RandomToken());
+  const auto stopped = [&] { return stopping_ || context.IsCancelled(); };
+  absl::StatusOr<std::vector<views::StoredFile>> artifacts =
+      views::CopyDatabase(database_, path, stopped);
+  Snapshot snapshot;
+  snapshot.file.Reset(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const int opened = errno;
+  unlink(path.c_str());
+  PELAB_RETURN_IF_ERROR(artifacts.status());
+  struct stat info {};
+  if (!snapshot.file || fstat(snapshot.file.get(), &info) != 0) {
+    return ErrnoStatus(snapshot.file ? errno : opened, absl::StrCat("cannot read ", path));
+  }
+  snapshot.bytes = static_cast<std::uint64_t>(info.st_size);
+  snapshot.artifacts = *std::move(artifacts);
+  return snapshot;
+}
+
+absl::Status MaintenanceService::Send(grpc::ServerContext& context,
+                                      grpc::ServerWriter<v1::BackupPart>& writer) {
+  const auto hold = artifacts_.HoldAll();  // before the snapshot: what it names stays
+  PELAB_ASSIGN_OR_RETURN(const Snapshot snapshot, Take(context));
+  v1::BackupPart part;
+  const auto send = [&]() -> absl::Status {
+    if (stopping_) return absl::UnavailableError("the coordinator is shutting down");
+    if (!writer.Write(part)) return absl::CancelledError("the client is gone");
+    return absl::OkStatus();
+  };
+  part.mutable_header()->set_database_bytes(snapshot.bytes);
+  part.mutable_header()->set_artifacts(snapshot.artifacts.size());
+  for (const views::StoredFile& file : snapshot.artifacts) {
+    part.mutable_header()->set_artifact_bytes(part.header().artifact_bytes() + file.bytes);
+  }
+  PELAB_RETURN_IF_ERROR(send());
+  PELAB_RETURN_IF_ERROR(ReadPieces(snapshot.file.get(), "the copy", [&](std::string piece) {
+    part.set_database(std::move(piece));
+    return send();
+  }));
+  for (const views::StoredFile& file : snapshot.artifacts) {
+    const std::string path = artifacts_.PathOf(file.sha256);
+    const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    part.mutable_file()->set_sha256(file.sha256);
+    part.mutable_file()->set_bytes(file.bytes);
+    part.mutable_file()->set_missing(!fd);
+    PELAB_RETURN_IF_ERROR(send());
+    if (!fd) continue;
+    PELAB_RETURN_IF_ERROR(ReadPieces(fd.get(), path, [&](std::string piece) {
+      part.set_data(std::move(piece));
+      return send();
+    }));
+  }
+  spdlog::info("backed up: {} bytes of database, {} artifacts", snapshot.bytes,
+               snapshot.artifacts.size());
+  return absl::OkStatus();
+}
+
+grpc::Status MaintenanceService::Backup(grpc::ServerContext* context, const v1::BackupRequest*,
+                                        grpc::ServerWriter<v1::BackupPart>* writer) {
+  const Seat seat(under_way_, kMaxBackups);
+  if (!seat.got()) {
+    return rpc::ToGrpc(absl::ResourceExhaustedError(
+        absl::StrCat(kMaxBackups, " backups are under way: try again later")));
+  }
+  return rpc::ToGrpc(Send(*context, *writer));
+}
+
+}  // namespace pelab::service

@@ -1,0 +1,44 @@
+// pelab.v1.Maintenance: a copy of everything while it is served.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/unique_fd.h"
+#include "core/views/backup.h"
+#include "pelab/v1/maintenance.grpc.pb.h"
+#include "server/store/artifact_files.h"
+
+namespace pelab::service {
+
+class MaintenanceService final : public v1::Maintenance::Service {
+ public:
+  // Removes what copies have left that a killed coordinator was making.
+  MaintenanceService(std::string database, store::ArtifactFiles& artifacts);
+
+  grpc::Status Backup(grpc::ServerContext* context, const v1::BackupRequest* request,
+                      grpc::ServerWriter<v1::BackupPart>* writer) override;
+
+  // Ends the copies that are under way.
+  void Stop() { stopping_ = true; }
+
+ private:
+  struct Snapshot {
+    UniqueFd file;  // without a name: it goes with the descriptor
+    std::uint64_t bytes = 0;
+    std::vector<views::StoredFile> artifacts;
+  };
+  absl::StatusOr<Snapshot> Take(grpc::ServerContext& context) const;
+  absl::Status Send(grpc::ServerContext& context, grpc::ServerWriter<v1::BackupPart>& writer);
+
+  const std::string database_;
+  store::ArtifactFiles& artifacts_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> under_way_{0};
+};
+
+}  // namespace pelab::service
