@@ -4,6 +4,7 @@
 
 #include "core/views/maintenance.h"
 #include "core/views/reader.h"
+#include "tests/contract/store/old_databases.h"
 #include "tests/contract/store/store_fixture.h"
 
 namespace pelab::store {
@@ -115,56 +116,10 @@ TEST_P(DatabaseFileTest, AFullDiskAcknowledgesNothingAndServiceResumes) {
   EXPECT_EQ(std::get<EventStored>(*again->front()).status, EventStored::kStored);
 }
 
-// A file of schema 1 with a bit of everything: a job that succeeded, one whose attempt is open, and
-// one that waits, in a sweep that lives.
-void WriteSchema1(const std::string& path) {
-  SQLite::Database db(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-  db.exec("PRAGMA journal_mode = WAL");
-  ASSERT_EQ(migrations::All()[0].version, 1);
-  db.exec(std::string(migrations::All()[0].sql));
-  db.exec(absl::StrCat("PRAGMA application_id = ", views::kApplicationId));
-  db.exec("PRAGMA user_version = 1");
-  const std::string analyses =
-      R"([{"name":"head_ablation","parameters_json":"{\"data\":\"test\",\"hygiene\":\"clean\",)"
-      R"(\"max_examples\":0,\"method\":\"zero\"}","version":1}])";
-  db.exec(
-      "INSERT INTO workers VALUES ('w', 'h', '0.1.0', '[]', 1, '{}', 'online', 1);"
-      "INSERT INTO sweeps (name, protocol, document, file_name, overrides_json, client_token, "
-      "analyses_json, resources_json, priority, fresh, state, cells, expanded_cells, new_jobs, "
-      "created_at) VALUES ('old', 'clean', 'd', 'f', '[]', 't', '" +
-      analyses + "', '{}', 0, 0, 'active', 3, 3, 3, 1)");
-  for (int i = 1; i <= 3; ++i) {
-    const char* state[] = {"succeeded", "running", "queued"};
-    db.exec(absl::StrCat(
-        "INSERT INTO jobs (key, generation, pe, pe_label, task, protocol, seed, spec_json, "
-        "device_kind, memory_bytes, state, priority, epochs, epochs_done, attempts, test_correct, "
-        "test_total, created_at) VALUES ('k",
-        i, "', 1, 'rope', 'rope', 'distance', 'clean', ", i, ", '{}', 'any', 0, '", state[i - 1],
-        "', 0, 1, ", i == 1, ", ", i < 3, ", 42, 97, 1)"));
-    db.exec(absl::StrCat("INSERT INTO sweep_jobs (sweep_id, ordinal, job_id) VALUES (1, ", i - 1,
-                         ", ", i, ")"));
-  }
-  const std::string attempt =
-      "INSERT INTO attempts (job_id, number, token, worker_id, slot, device, analyses_json, "
-      "last_sequence, start_epoch, environment_json, outcome, started_at) VALUES (";
-  db.exec(attempt + "1, 1, 7, 'w', 0, 'cpu', '" + analyses + "', 4, 0, '{}', 'succeeded', 1)");
-  db.exec(attempt + "2, 1, 8, 'w', 0, 'cpu', '" + analyses + "', 1, 0, '{}', NULL, 1)");
-  db.exec("INSERT INTO curves VALUES (1, 0, 0.5, 40, 99, 0.25, 42, 97, 0.001, 2.0)");
-  db.exec(
-      "INSERT INTO analyses (job_id, name, version, parameters_json, attempt_id, layers, heads, "
-      "intact_correct, total, seconds, created_at) VALUES (1, 'head_ablation', 1, "
-      "'{\"data\":\"test\",\"hygiene\":\"clean\",\"max_examples\":0,\"method\":\"zero\"}', 1, 1, "
-      "2, "
-      "42, 97, 0.5, 1)");
-  db.exec("INSERT INTO head_ablation VALUES (1, 0, 0, 10), (1, 0, 1, 42)");
-  db.exec("INSERT INTO artifacts VALUES (1, 'weights.safetensors', '" + std::string(64, 'a') +
-          "', 12)");
-}
-
 TEST_P(DatabaseFileTest, AFileOfSchema1IsMigratedWithEverythingInIt) {
   store_.reset();
   path_ = directory_ + "/old.db";
-  WriteSchema1(path_);
+  WriteOldDatabase(path_, 1);
   EXPECT_EQ(views::Reader::Open(path_).status().code(), absl::StatusCode::kFailedPrecondition)
       << "readers wait for a coordinator to migrate it";
   Open();

@@ -133,13 +133,16 @@ TEST_F(CliErrorsTest, UnknownSweepsJobsAndFields) {
   Expect(with_db({"jobs", "--state", "lost"}), 2, "unknown state \"lost\"");
 }
 
-TEST_F(CliErrorsTest, NoBackupWhileSomebodyWrites) {
+TEST_F(CliErrorsTest, NoBackupAndNoMigrationWhileSomebodyWritesWhoDoesNotAnswer) {
   auto lock = rpc::LockFile::Acquire(file_.path());
   ASSERT_TRUE(lock.ok()) << lock.status();
   ASSERT_TRUE(lock->WriteAddress("unix:/tmp/pelab-nobody.sock").ok());
   Expect({"db", "backup", file_.directory() + "/copy.db", "--db", file_.path()}, 2,
-         "while a coordinator writes");
+         "cannot back up: ");
   EXPECT_FALSE(std::filesystem::exists(file_.directory() + "/copy.db"));
+  EXPECT_FALSE(std::filesystem::exists(file_.directory() + "/copy.db.partial"));
+  file_.Execute("PRAGMA user_version = 1");
+  Expect({"db", "migrate", "--db", file_.path()}, 2, "is already served by a coordinator at unix:");
 }
 
 }  // namespace

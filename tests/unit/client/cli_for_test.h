@@ -45,7 +45,7 @@ inline std::string LayersForTest(int intact) {
 // weights; one job of rope failed.
 inline void FillForTest(views::DatabaseForTest& file) {
   file.Execute("BEGIN");  // one commit: each waits for the disk
-  const auto sweep = file.AddSweep("quick");
+  const auto sweep = file.AddSweep("quick", "finished");
   for (int i = 0; i < 4; ++i) {
     const std::string pe = i < 2 ? "nope" : "rope";
     const int seed = i % 2;

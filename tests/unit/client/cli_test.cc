@@ -9,6 +9,8 @@
 #include <fstream>
 
 #include "client/render/json.h"
+#include "core/views/schema.h"
+#include "migrations/migrations.h"
 #include "tests/unit/client/cli_for_test.h"
 
 namespace pelab::client {
@@ -187,17 +189,64 @@ TEST_F(CliTest, CheckPassesAndThenNamesAGap) {
 }
 
 TEST_F(CliTest, BackupIsAWholeCopy) {
-  const std::string artifact = file_.path() + ".artifacts/ab";
-  std::filesystem::create_directories(artifact);
-  std::ofstream(artifact + "/abcd") << "weights";
   const std::string copy = file_.directory() + "/copy.db";
-  EXPECT_EQ(Run({"db", "backup", copy}).code, 0);
+  const Json done = RunJson({"db", "backup", copy});
+  EXPECT_EQ(done["artifacts"], 3);
+  EXPECT_EQ(done["missing_artifacts"], Json::array());
   EXPECT_EQ(RunCli({"results", "--output", "json", "--db", copy}).out,
             Run({"results", "--output", "json"}).out);
-  EXPECT_TRUE(std::filesystem::exists(copy + ".artifacts/ab/abcd"));
+  EXPECT_EQ(RunCli({"db", "check", "--db", copy}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(copy + ".partial"));
   const CliResult again = Run({"db", "backup", copy});
   EXPECT_EQ(again.code, 2);
   EXPECT_THAT(again.err, HasSubstr("is there already"));
+}
+
+// What is not whole is not copied, and said.
+TEST_F(CliTest, BackupSaysWhatTheOriginalLacks) {
+  std::ofstream(views::ArtifactPath(file_.path(), Sha256Hex(ArtifactForTest(1)))) << "weighty 1";
+  std::filesystem::remove(views::ArtifactPath(file_.path(), Sha256Hex(ArtifactForTest(2))));
+  const std::string copy = file_.directory() + "/copy.db";
+  const CliResult result = Run({"db", "backup", copy, "--output", "json"});
+  EXPECT_EQ(result.code, 1);
+  const Json done = Json::parse(result.out);
+  EXPECT_EQ(done["artifacts"], 1);
+  EXPECT_EQ(done["missing_artifacts"].size(), 2u);
+  EXPECT_EQ(RunCli({"db", "check", "--db", copy}).code, 1);
+}
+
+// As a killed one leaves it.
+TEST_F(CliTest, BackupTakesOverWhatAKilledOneLeft) {
+  const std::string copy = file_.directory() + "/copy.db";
+  std::ofstream(copy + ".partial") << std::string(1 << 20, 'x');
+  std::filesystem::create_directories(copy + ".partial.artifacts/ab");
+  std::ofstream(copy + ".partial.artifacts/ab/abcd") << "half";
+  EXPECT_EQ(Run({"db", "backup", copy}).code, 0);
+  EXPECT_EQ(RunCli({"db", "check", "--db", copy}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(copy + ".artifacts/ab/abcd"));
+  EXPECT_EQ(Run({"db", "backup", file_.directory() + "/no/such/copy.db"}).code, 2);
+}
+
+TEST_F(CliTest, MigrateSaysFromWhereToWhere) {
+  const Json nothing = RunJson({"db", "migrate"});
+  EXPECT_EQ(nothing["from"], nothing["to"]);
+  EXPECT_EQ(nothing["copy"], Json());
+  const std::string old = file_.directory() + "/old.db";
+  {
+    SQLite::Database db(old, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    db.exec(std::string(migrations::All()[0].sql));
+    db.exec("PRAGMA application_id = " + std::to_string(views::kApplicationId));
+    db.exec("PRAGMA user_version = 1");
+  }
+  EXPECT_THAT(RunCli({"db", "check", "--db", old}).err, HasSubstr("pelab db migrate"));
+  const CliResult result = RunCli({"db", "migrate", "--db", old});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("from schema 1 to " + std::to_string(views::kSchemaVersion) +
+                                    "; the old one is kept as " + old + ".schema-1"));
+  EXPECT_EQ(RunCli({"db", "check", "--db", old}).code, 0);
+  EXPECT_THAT(RunCli({"db", "info", "--db", old + ".schema-1"}).err, HasSubstr("schema version 1"));
+  EXPECT_THAT(RunCli({"db", "migrate", "--db", old}).out, HasSubstr("there is nothing to do"));
+  EXPECT_THAT(RunCli({"db", "migrate", "--db", old + ".none"}).err, HasSubstr("no database at"));
 }
 
 TEST_F(CliTest, InfoCounts) {
