@@ -1,0 +1,176 @@
+// A backup while epochs arrive: consistent, whole, and served like any other database.
+#include "core/views/backup.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cstdint>
+#include <fstream>
+
+#include "core/views/maintenance.h"
+#include "pelab/v1/maintenance.grpc.pb.h"
+#include "tests/contract/rpc/coordinator_fixture.h"
+
+namespace pelab {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class BackupTest : public CoordinatorTest {
+ protected:
+  absl::StatusOr<views::BackupReport> Backup(const std::string& target) {
+    auto writer = views::BackupWriter::Create(target);
+    if (!writer.ok()) return writer.status();
+    const auto context = Context();
+    const auto stub = v1::Maintenance::NewStub(channel_);
+    const auto stream = stub->Backup(context.get(), v1::BackupRequest());
+    v1::BackupPart part;
+    absl::Status status;
+    while (stream->Read(&part)) status.Update(Receive(part, **writer));
+    const grpc::Status end = stream->Finish();
+    EXPECT_TRUE(end.ok()) << end.error_message();
+    if (!status.ok()) return status;
+    return (*writer)->Finish();
+  }
+  static absl::Status Receive(const v1::BackupPart& part, views::BackupWriter& writer) {
+    if (part.has_database()) return writer.AppendDatabase(part.database());
+    if (part.has_data()) return writer.AppendArtifact(part.data());
+    if (part.has_file()) return writer.BeginArtifact({part.file().sha256(), part.file().bytes()});
+    return absl::OkStatus();
+  }
+  void ExpectSound(const std::string& database) {
+    const auto checks = views::CheckDatabase(database);
+    ASSERT_TRUE(checks.ok()) << checks.status();
+    for (const views::Check& check : *checks) {
+      EXPECT_THAT(check.problems, IsEmpty()) << check.name;
+    }
+  }
+  void ExpectNothingLeft() {
+    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+      const std::string name = entry.path().filename().string();
+      EXPECT_THAT(name, testing::Not(HasSubstr(".backup-")));
+      EXPECT_THAT(name, testing::Not(HasSubstr(".partial")));
+    }
+  }
+  void ServeInstead(const std::string& database) {
+    coordinator_.reset();
+    options_.database = database;
+    Start();
+  }
+};
+
+TEST_F(BackupTest, UnderLoadItIsConsistentAndServedLikeTheOriginal) {
+  constexpr int kEpochs = 100'000;
+  Submit(Document("s", "[0]", kEpochs), "a");
+  FakeWorker worker(channel_, "w1", 2);
+  Script first(worker.AwaitAssignment());
+  Script second(worker.AwaitAssignment());
+  const std::string weights(3 << 20, 'w');
+  worker.Send({first.Started(0, kEpochs), first.Artifact(Put(weights), weights.size())});
+  worker.Send({second.Started(0, kEpochs)});
+  std::atomic<bool> stop = false;
+  std::atomic<std::uint64_t> acknowledged = 0;
+  std::thread load([&] {
+    for (int epoch = 0; epoch < kEpochs && !stop;) {
+      std::vector<v1::Event> events;
+      for (const int end = epoch + 20; epoch < end; ++epoch) {
+        for (Script* script : {&first, &second}) {
+          events.push_back(script->Epoch(epoch));
+          events.back().mutable_epoch()->set_test_correct(epoch % 97);
+        }
+      }
+      worker.Send(events);
+      worker.AwaitAck(second.assignment().attempt_id(), second.sequence());
+      const v1::Ack ack = worker.AwaitAck(first.assignment().attempt_id(), first.sequence());
+      ASSERT_FALSE(ack.superseded());
+      acknowledged = ack.sequence();
+    }
+  });
+  const auto await_more = [&](std::uint64_t than) {
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (acknowledged <= than && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  };
+  await_more(200);
+  constexpr int kCopies = 3;
+  for (int i = 0; i < kCopies; ++i) {
+    const std::uint64_t before = acknowledged;
+    const std::string copy = absl::StrCat(directory_, "/copy", i, ".db");
+    const auto report = Backup(copy);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->artifacts, 1u);
+    EXPECT_EQ(report->artifact_bytes, weights.size());
+    EXPECT_THAT(report->missing_artifacts, IsEmpty());
+    ExpectSound(copy);
+    // What was acknowledged before the backup was asked for is in it: all but two events of the
+    // first attempt are epochs, and the second is as far.
+    const auto info = views::ReadInfo(copy);
+    ASSERT_TRUE(info.ok()) << info.status();
+    EXPECT_GE(info->epochs, static_cast<std::int64_t>(2 * (before - 2)));
+    await_more(acknowledged);  // and epochs go on being stored
+  }
+  stop = true;
+  load.join();
+  ExpectNothingLeft();
+  worker.Vanish();
+  // Restored, the copy knows both attempts, and goes on.
+  ServeInstead(directory_ + "/copy0.db");
+  const v1::ListJobsResponse jobs = Jobs("s");
+  ASSERT_EQ(jobs.jobs_size(), 2);
+  for (const v1::JobRow& job : jobs.jobs()) EXPECT_EQ(job.state(), v1::JOB_STATE_RUNNING);
+  FakeWorker again(channel_, "w1", 2, {Holding(first.assignment())});
+  EXPECT_TRUE(again.AwaitWelcome().held(0).accepted());
+  coordinator_.reset();
+  ExpectSound(directory_ + "/copy0.db");
+}
+
+TEST_F(BackupTest, AClientThatLeavesAndAServerThatStopsLeaveNothing) {
+  Submit(Document("s"), "a");
+  const std::string weights(12 << 20, 'w');
+  FakeWorker worker(channel_, "w1", 1);
+  Script script(worker.AwaitAssignment());
+  worker.Send({script.Started(0, 3), script.Artifact(Put(weights), weights.size())});
+  worker.AwaitAck(script.assignment().attempt_id(), 2);
+  const auto stub = v1::Maintenance::NewStub(channel_);
+  const auto begin = [&](grpc::ClientContext& context) {
+    auto stream = stub->Backup(&context, v1::BackupRequest());
+    v1::BackupPart part;
+    EXPECT_TRUE(stream->Read(&part));
+    EXPECT_EQ(part.header().artifacts(), 1u);
+    EXPECT_EQ(part.header().artifact_bytes(), weights.size());
+    return stream;
+  };
+  {
+    // Two that do not read on: a third is told so, and everybody else is served.
+    grpc::ClientContext one;
+    grpc::ClientContext two;
+    const auto first = begin(one);
+    const auto second = begin(two);
+    const auto context = Context();
+    const auto third = stub->Backup(context.get(), v1::BackupRequest());
+    v1::BackupPart part;
+    EXPECT_FALSE(third->Read(&part));
+    const grpc::Status refused = third->Finish();
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_THAT(refused.error_message(), HasSubstr("backups are under way"));
+    EXPECT_EQ(GetSweep("s").cells(), 4u);
+    one.TryCancel();
+    EXPECT_FALSE(first->Finish().ok());
+    const absl::Time before = absl::Now();
+    coordinator_->Stop();
+    EXPECT_LT(absl::Now() - before, absl::Seconds(3));
+    EXPECT_FALSE(second->Finish().ok());
+  }
+  ExpectNothingLeft();
+}
+
+TEST_F(BackupTest, WhatAKilledCoordinatorWasCopyingGoesAtTheNextStart) {
+  const std::string left = options_.database + ".backup-123";
+  coordinator_.reset();
+  std::ofstream(left) << "half";
+  Start();
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
+}  // namespace
+}  // namespace pelab
