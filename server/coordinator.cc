@@ -36,7 +36,10 @@ struct Coordinator::Parts {
         artifacts(std::move(files)),
         store(std::move(opened)),
         strand(*options.clock),
-        writer(*store),
+        writer(*store, {.on_change =
+                            [this](bool works) {
+                              strand.Post([this, works] { scheduler.StorageWorks(works); });
+                            }}),
         scheduler(*options.clock, strand, writer,
                   {.lease = options.lease, .token = [] { return RandomToken(); }}),
         expander(*options.clock, writer, strand, scheduler),

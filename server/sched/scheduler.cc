@@ -39,14 +39,14 @@ void Scheduler::Tick() {
     ready_.Add(delayed_.begin()->second);
     delayed_.erase(delayed_.begin());
   }
-  std::vector<std::int64_t> expired;
-  for (auto& [id, attempt] : attempts_) {
-    if (!attempt.ending && attempt.lease_end <= now) expired.push_back(id);
-  }
-  for (const std::int64_t id : expired) {
+  for (const std::int64_t id : Expired()) {
     const Attempt& attempt = attempts_.at(id);
     if (attempt.ended) {
       Release(id);
+      continue;
+    }
+    if (!storage_works_) {
+      ProbeStorage(attempt.worker_id);
       continue;
     }
     spdlog::warn("attempt {} of job {} is lost: worker {} was not heard of for {}", id,
@@ -56,6 +56,28 @@ void Scheduler::Tick() {
                      absl::FormatDuration(options_.lease)));
   }
   WantDispatch();
+}
+
+std::vector<std::int64_t> Scheduler::Expired() {
+  std::vector<std::int64_t> expired;
+  for (const auto& [id, attempt] : attempts_) {
+    if (!attempt.ending && attempt.lease_end <= clock_.Monotonic()) expired.push_back(id);
+  }
+  return expired;
+}
+
+void Scheduler::StorageWorks(bool works) {
+  storage_works_ = works;
+  if (!works) return;
+  for (auto& [id, attempt] : attempts_) attempt.lease_end = clock_.Monotonic() + options_.lease;
+  WantDispatch();
+}
+
+// Where nobody else writes, the end of the trouble would go unnoticed.
+void Scheduler::ProbeStorage(const std::string& worker_id) {
+  if (clock_.Monotonic() - probed_ < kAfterRefusedWrite) return;
+  probed_ = clock_.Monotonic();
+  Write(store::WorkerSeen{worker_id, "", /*now: not seen*/ 0});
 }
 
 void Scheduler::AddReady(const store::ReadyJob& job) {

@@ -80,6 +80,10 @@ class Scheduler {
   void Expanded(const store::SliceStored& slice);
   void Cancelled(const store::Cancelled& cancelled);
 
+  // Whether what is asked of the journal can be stored. While it cannot, workers are refused that
+  // have done no wrong: no lease runs out, and all are fresh once it can again.
+  void StorageWorks(bool works);
+
   // Why the sweep's queued jobs do not start, in words; empty where they wait for jobs of their own
   // sweep only, or none are queued.
   std::string WaitingReason(std::int64_t sweep_id) const;
@@ -117,6 +121,8 @@ class Scheduler {
   };
 
   void ScheduleTick();
+  std::vector<std::int64_t> Expired();
+  void ProbeStorage(const std::string& worker_id);
   void WantDispatch();
   void Dispatch();
   void PlanFor(Worker& worker, std::vector<store::Write>& writes, std::vector<Planned>& plans);
@@ -149,6 +155,8 @@ class Scheduler {
   std::set<std::int64_t> given_up_;
   std::deque<std::int64_t> given_up_order_;
   bool dispatch_wanted_ = false;
+  bool storage_works_ = true;
+  absl::Duration probed_ = -absl::InfiniteDuration();
 };
 
 }  // namespace pelab::sched

@@ -68,6 +68,8 @@ absl::Status ToStatus(const SQLite::Exception& error, absl::string_view what) {
   const std::string message = absl::StrCat(what, ": ", error.what());
   switch (error.getErrorCode()) {
     case SQLITE_FULL:
+      return absl::ResourceExhaustedError(
+          absl::StrCat(what, ": its disk is full; free some space and try again"));
     case SQLITE_IOERR:  // a disk that fills while the WAL grows is reported as a failed write
       return absl::ResourceExhaustedError(message);
     case SQLITE_BUSY:

@@ -105,7 +105,7 @@ absl::Status Store::Recover(const std::function<void(ReadyJob)>& ready,
     RecoverExpanding(*database_, expanding);
     return absl::OkStatus();
   } catch (const SQLite::Exception& error) {
-    return ToStatus(error, "cannot read the database");
+    return ToStatus(error, "cannot start on the database");
   }
 }
 

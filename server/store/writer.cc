@@ -10,6 +10,8 @@
 namespace pelab::store {
 namespace {
 
+constexpr absl::Duration kLogFailuresEvery = absl::Seconds(30);
+
 std::size_t SizeOf(const std::vector<Write>& writes) {
   std::size_t size = 0;
   for (const Write& write : writes) size += ByteSize(write);
@@ -73,6 +75,32 @@ bool Writer::Take(std::vector<Request>& batch) {
   return !batch.empty();
 }
 
+// Said once, and then now and then: those who are refused come again and again.
+void Writer::Failed(const absl::Status& why) {
+  const absl::Time now = absl::Now();
+  if (failures_++ == 0) {
+    failing_since_ = now;
+    failure_logged_ = now;
+    spdlog::error("{}; nothing is acknowledged until that works", std::string{why.message()});
+    if (options_.on_change) options_.on_change(false);
+  } else if (now - failure_logged_ >= kLogFailuresEvery) {
+    failure_logged_ = now;
+    spdlog::error("{}, for {} now; {} batches were refused", std::string{why.message()},
+                  absl::FormatDuration(absl::Trunc(now - failing_since_, absl::Seconds(1))),
+                  failures_);
+  }
+}
+
+void Writer::Succeeded() {
+  if (failures_ == 0) return;
+  spdlog::info(
+      "the database is written again after {}, in which {} batches were refused",
+      absl::FormatDuration(absl::Trunc(absl::Now() - failing_since_, absl::Milliseconds(1))),
+      failures_);
+  failures_ = 0;
+  if (options_.on_change) options_.on_change(true);
+}
+
 void Writer::Commit(std::vector<Request>& batch) {
   std::vector<Write> writes;
   for (Request& request : batch) {
@@ -82,10 +110,11 @@ void Writer::Commit(std::vector<Request>& batch) {
   absl::StatusOr<std::vector<ApplyResult>> results = store_.Apply(writes);
   last_commit_ = absl::Now();
   if (!results.ok()) {
-    spdlog::error("{}", std::string{results.status().message()});
+    Failed(results.status());
     for (Request& request : batch) request.done(results.status());
     return;
   }
+  Succeeded();
   commits_.fetch_add(1, std::memory_order_release);
   auto next = std::make_move_iterator(results->begin());
   for (Request& request : batch) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -21,6 +22,9 @@ struct WriterOptions {
   std::size_t batch_bytes = 1 << 20;
   std::size_t max_queued_bytes = 64 << 20;
   std::uint64_t checkpoint_bytes = 4 << 20;  // written since the last checkpoint
+  // Told on the writing thread when a commit fails after one that went well (false: a full disk, a
+  // failing one) and when one goes well again (true), before those who asked for it.
+  std::function<void(bool works)> on_change;
 };
 
 class Writer final : public Journal {
@@ -48,12 +52,17 @@ class Writer final : public Journal {
   void Run();
   bool Take(std::vector<Request>& batch);
   void Commit(std::vector<Request>& batch);
+  void Failed(const absl::Status& why);
+  void Succeeded();
 
   Store& store_;
   const WriterOptions options_;
   std::atomic<std::uint64_t> commits_{0};
   std::uint64_t since_checkpoint_ = 0;
   absl::Time last_commit_ = absl::InfinitePast();
+  std::uint64_t failures_ = 0;  // in a row
+  absl::Time failing_since_;
+  absl::Time failure_logged_;
 
   Mutex mutex_;
   std::deque<Request> queue_ ABSL_GUARDED_BY(mutex_);

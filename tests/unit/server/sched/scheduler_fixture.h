@@ -41,6 +41,8 @@ class World : public Clock, public Executor, public store::Journal {
       }
       auto [writes, done] = std::move(commits.front());
       commits.pop_front();
+      if (disk_full != refused && on_change) on_change(!disk_full);
+      refused = disk_full;
       if (disk_full) {
         done(absl::ResourceExhaustedError("full"));
       } else {
@@ -66,6 +68,8 @@ class World : public Clock, public Executor, public store::Journal {
   std::multimap<absl::Duration, std::function<void()>> timed;
   std::deque<std::pair<std::vector<store::Write>, Done>> commits;
   bool disk_full = false;
+  bool refused = false;                 // the last commit was
+  std::function<void(bool)> on_change;  // as the writer's
 };
 
 class Link : public WorkerLink {
@@ -89,6 +93,7 @@ class SchedulerTest : public testing::Test {
     scheduler_ = std::make_unique<Scheduler>(
         world_, world_, world_,
         SchedulerOptions{.lease = absl::Seconds(20), .token = [this] { return ++token_; }});
+    world_.on_change = [this](bool works) { scheduler_->StorageWorks(works); };
     scheduler_->Start();
   }
   template <typename Result>

@@ -46,6 +46,37 @@ TEST_F(SchedulerTest, ASilentWorkersJobIsGivenAwayAfterOneLease) {
   EXPECT_EQ(holder->stops[1], std::make_pair(first.attempt_id, StopReason::kSuperseded));
 }
 
+// Sessions end when an event cannot be stored, and hellos are refused: no fault of the workers.
+TEST_F(SchedulerTest, NobodyIsLostWhileTheDiskIsFull) {
+  Submit("s", 3);
+  const auto link = Connect("w1", 1);
+  const auto silent = Connect("w2", 1);
+  const store::Assignment job = link->assignments.at(0);
+  const store::Assignment gone = silent->assignments.at(0);
+  Say(job, 1, store::Started{0, 1, "{}"});
+  Say(gone, 1, store::Started{0, 1, "{}"});
+  world_.disk_full = true;
+  scheduler_->Disconnected("w1", link.get());
+  scheduler_->Disconnected("w2", silent.get());
+  world_.Advance(absl::Minutes(10));
+  const auto open = [&] { return Text("SELECT count(*) FROM attempts WHERE outcome IS NULL"); };
+  EXPECT_EQ(open(), "2");
+  world_.disk_full = false;
+  world_.Advance(absl::Seconds(5));  // noticed, although nobody else writes
+  EXPECT_EQ(open(), "2") << "a worker is lost that had no time to come back";
+  const auto back = Connect("w1", 1, {Holding(job)});
+  EXPECT_EQ(open(), "2");
+  for (int i = 0; i < 4; ++i) {
+    world_.Advance(absl::Seconds(5));
+    scheduler_->Heartbeat("w1", back.get(), {Holding(job)});
+  }
+  // Who does not come back is lost one lease later.
+  EXPECT_EQ(Text("SELECT group_concat(outcome) FROM attempts WHERE worker_id = 'w2'"), "lost");
+  Say(job, 2, store::Epoch{.train_total = 1, .test_total = 1});
+  Say(job, 3, store::Finished{});
+  EXPECT_EQ(Text("SELECT state FROM jobs WHERE job_id = " + absl::StrCat(job.job_id)), "succeeded");
+}
+
 TEST_F(SchedulerTest, HeartbeatsRenewLeasesOfWhatIsHeld) {
   Submit("s", 2);
   const auto link = Connect("w", 2);

@@ -106,5 +106,40 @@ TEST_F(WriterTest, StoppingStoresWhatIsQueuedAndEmptiesTheWal) {
             absl::StatusCode::kUnavailable);
 }
 
+TEST_F(WriterTest, AFullDiskIsToldOnceAndItsEndToo) {
+  std::vector<bool> changes;  // of the writing thread
+  {
+    Writer writer(*store_, {.on_change = [&](bool works) { changes.push_back(works); }});
+    const auto append = [&](std::size_t bytes) {
+      Notification done;
+      absl::Status status;
+      EXPECT_TRUE(writer
+                      .Append(
+                          Sweep(absl::StrCat("t", bytes), bytes),
+                          [&](absl::StatusOr<std::vector<ApplyResult>> results) {
+                            status = results.status();
+                            done.Notify();
+                          },
+                          Journal::Urgency::kBounded)
+                      .ok());
+      done.Wait();
+      return status;
+    };
+    EXPECT_TRUE(append(1).ok());
+    SQLite::Database& db = store_->database().connection();
+    db.exec(absl::StrCat("PRAGMA max_page_count = ", db.execAndGet("PRAGMA page_count").getInt()));
+    for (int i = 0; i < 3; ++i) {
+      const absl::Status full = append((1 << 20) + i);
+      EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
+      EXPECT_NE(full.message().find("its disk is full; free some space"), full.message().npos);
+    }
+    db.exec("PRAGMA max_page_count = 1000000");
+    EXPECT_TRUE(append(1 << 20).ok());
+    EXPECT_TRUE(append(2 << 20).ok());
+  }
+  EXPECT_EQ(changes, (std::vector<bool>{false, true}));
+  EXPECT_EQ(StoredSweeps(), 3);
+}
+
 }  // namespace
 }  // namespace pelab::store
