@@ -1,5 +1,7 @@
 #include "server/sched/strand.h"
 
+#include <pthread.h>
+
 #include <utility>
 
 #include "core/base/mutex.h"
@@ -55,6 +57,7 @@ bool Strand::Take(std::deque<std::function<void()>>& steps) {
 }
 
 void Strand::Run() {
+  pthread_setname_np(pthread_self(), "scheduler");  // for top, perf and gdb
   for (;;) {
     std::deque<std::function<void()>> steps;
     if (!Take(steps)) return;

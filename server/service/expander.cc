@@ -1,5 +1,6 @@
 #include "server/service/expander.h"
 
+#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include <utility>
@@ -100,6 +101,7 @@ Expander::Progress Expander::Step(Task& task) {
 }
 
 void Expander::Run() {
+  pthread_setname_np(pthread_self(), "expander");  // for top, perf and gdb
   for (;;) {
     Task task;
     {

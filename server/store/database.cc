@@ -34,7 +34,9 @@ Query::~Query() {
 }
 
 Database::Database(const std::string& path, const std::string& vfs)
-    : connection_(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, kBusyTimeoutMs, vfs) {}
+    // No lock of its own: one thread at a time uses it.
+    : connection_(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX,
+                  kBusyTimeoutMs, vfs) {}
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
                                                          const std::string& vfs) {

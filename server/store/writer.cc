@@ -1,5 +1,6 @@
 #include "server/store/writer.h"
 
+#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include <utility>
@@ -38,6 +39,7 @@ absl::Status Writer::Append(std::vector<Write> writes, Done done, Urgency urgenc
   }
   queued_bytes_ += request.bytes;
   queue_.push_back(std::move(request));
+  if (queued_bytes_ >= options_.batch_bytes) gathered_.Wake();
   return absl::OkStatus();
 }
 
@@ -45,6 +47,7 @@ void Writer::Stop() {
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
+    gathered_.Wake();
   }
   if (thread_.joinable()) thread_.join();
 }
@@ -52,17 +55,19 @@ void Writer::Stop() {
 // Waits for work and takes up to a batch of it; false: stopping, and nothing is left. When the last
 // commit is a moment ago there is a stream of writes, and it pays to let some more of them arrive.
 bool Writer::Take(std::vector<Request>& batch) {
-  MutexLock lock(&mutex_);
-  const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !queue_.empty();
-  };
-  mutex_.Await(some);
-  if (absl::Now() - last_commit_ < options_.gather) {
-    const auto full = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return stopping_ || queued_bytes_ >= options_.batch_bytes;
+  bool gather = false;
+  {
+    MutexLock lock(&mutex_);
+    const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return stopping_ || !queue_.empty();
     };
-    mutex_.AwaitUntil(full, last_commit_ + options_.gather);
+    mutex_.Await(some);
+    gather = !stopping_ && queued_bytes_ < options_.batch_bytes;
+    gathered_.Reset();
   }
+  // Not under the mutex: every Append would wake this thread to look.
+  if (gather) gathered_.WaitUntil(last_commit_ + options_.gather);
+  MutexLock lock(&mutex_);
   std::size_t bytes = 0;
   while (!queue_.empty() &&
          (batch.empty() || bytes + queue_.front().bytes <= options_.batch_bytes)) {
@@ -125,6 +130,7 @@ void Writer::Commit(std::vector<Request>& batch) {
 }
 
 void Writer::Run() {
+  pthread_setname_np(pthread_self(), "writer");  // for top, perf and gdb
   for (;;) {
     std::vector<Request> batch;
     if (!Take(batch)) break;

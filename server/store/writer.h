@@ -49,6 +49,26 @@ class Writer final : public Journal {
     std::size_t bytes = 0;
   };
 
+  // An end of the gathering before its time.
+  class Alarm {
+   public:
+    void Reset() { Set(false); }
+    void Wake() { Set(true); }
+    void WaitUntil(absl::Time deadline) {
+      MutexLock lock(&mutex_);
+      mutex_.AwaitUntil([this] { return rung_; }, deadline);
+    }
+
+   private:
+    void Set(bool rung) {
+      MutexLock lock(&mutex_);
+      rung_ = rung;
+    }
+
+    Mutex mutex_;
+    bool rung_ ABSL_GUARDED_BY(mutex_) = false;
+  };
+
   void Run();
   bool Take(std::vector<Request>& batch);
   void Commit(std::vector<Request>& batch);
@@ -64,6 +84,7 @@ class Writer final : public Journal {
   absl::Time failing_since_;
   absl::Time failure_logged_;
 
+  Alarm gathered_;
   Mutex mutex_;
   std::deque<Request> queue_ ABSL_GUARDED_BY(mutex_);
   std::size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

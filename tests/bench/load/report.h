@@ -1,0 +1,44 @@
+// The figures of a run: a table for people, JSON for programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tests/bench/load/latencies.h"
+
+namespace pelab::load {
+
+class Report {
+ public:
+  explicit Report(std::string scenario) : scenario_(std::move(scenario)) {}
+
+  // `asked` says what the figure is to be, for people: ">= 10,000"; it is never asserted.
+  void Add(const std::string& what, double value, const std::string& unit,
+           const std::string& asked = "");
+  // p50, p99 and max of `latencies`, in ms; `asked` belongs to p99.
+  void Add(const std::string& what, Latencies& latencies, const std::string& asked = "");
+  void Note(const std::string& note) { notes_.push_back(note); }
+  // Something that is wrong: the run fails.
+  void Fail(const std::string& problem) { problems_.push_back(problem); }
+  bool ok() const { return problems_.empty(); }
+
+  void Print() const;
+  // One JSON object.
+  absl::Status Write(const std::string& path) const;
+
+ private:
+  struct Row {
+    std::string what;
+    double value = 0;
+    std::string unit;
+    std::string asked;
+  };
+
+  std::string scenario_;
+  std::vector<Row> rows_;
+  std::vector<std::string> notes_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace pelab::load

@@ -1,0 +1,88 @@
+// What every scenario of the load bench has: a coordinator of its own on a disk, calls to it, the
+// share of CPU that each side used, and the proof that everything arrived exactly once.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "pelab/v1/results.grpc.pb.h"
+#include "pelab/v1/sweeps.grpc.pb.h"
+#include "tests/bench/load/fleet.h"
+#include "tests/bench/load/host.h"
+#include "tests/bench/load/report.h"
+
+namespace pelab::load {
+
+struct Options {
+  std::string scenario;
+  std::string directory;  // for the database; removed afterwards
+  std::string programs;   // the folder of pelab-server and pelab
+  int workers = 1000;
+  int slots = 1;
+  int channels = 0;
+  std::uint64_t jobs = 100'000;
+  int epochs = 1;
+  double rate = 25'000;  // epochs a second, of all workers together
+  absl::Duration time = absl::Seconds(30);
+};
+
+// `count` jobs of `epochs` epochs with seeds from `first` on.
+std::string Document(const std::string& name, std::uint64_t first, std::uint64_t count, int epochs);
+
+class Bench {
+ public:
+  static absl::StatusOr<std::unique_ptr<Bench>> Start(const Options& options);
+
+  ServerProcess& server() { return *server_; }
+  // After the coordinator was stopped or killed.
+  absl::Status StartAgain();
+
+  // The answer and how long it took.
+  absl::StatusOr<v1::SubmitResponse> Submit(const std::string& document, int priority = 0,
+                                            Latencies* latency = nullptr);
+  v1::Results::Stub& results() { return *results_; }
+  v1::Sweeps::Stub& sweeps() { return *sweeps_; }
+  // A number that the database answers; for what no call tells, or tells at less cost.
+  absl::StatusOr<std::int64_t> Ask(const std::string& sql);
+  // Waits until every cell of the sweep is stored.
+  absl::Status AwaitExpanded(std::int64_t sweep_id, absl::Duration within);
+
+  // CPU that both sides use from here to ReportCpu.
+  void BeginCpu();
+  void ReportCpu(Report& report);
+  void ReportMemory(Report& report, const std::string& asked);
+
+  // Every job of the sweep is there once: one attempt, which succeeded, with each epoch once.
+  absl::Status CheckOnce(std::int64_t sweep_id, std::uint64_t jobs, int epochs);
+  // No attempt has a hole in its curve, and what was acknowledged is there.
+  absl::Status CheckGapless(std::int64_t acknowledged_epochs);
+
+ private:
+  explicit Bench(const Options& options) : options_(options) {}
+  absl::Status Connect();
+
+  const Options options_;
+  std::optional<ServerProcess> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Sweeps::Stub> sweeps_;
+  std::unique_ptr<v1::Results::Stub> results_;
+  int submissions_ = 0;
+  double server_cpu_ = 0;
+  double own_cpu_ = 0;
+  std::int64_t cpu_since_ = 0;
+};
+
+// The scenarios. An error: the run could not be done; what was found wrong is in the report.
+absl::Status RunDispatch(const Options& options, Report& report);
+absl::Status RunEvents(const Options& options, Report& report);
+absl::Status RunMillion(const Options& options, Report& report);
+absl::Status RunResults(const Options& options, Report& report);
+
+// Waits until `condition` is true; false where it is not within `time`.
+bool Await(absl::Duration time, const std::function<bool()>& condition);
+
+}  // namespace pelab::load
