@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace pelab {
 namespace {
@@ -26,17 +27,33 @@ void FillRandom(void* data, std::size_t bytes) {
   }
 }
 
+// The kernel is asked for a block at a time: a coordinator draws tens of thousands of numbers a
+// second.
+void TakeRandom(void* data, std::size_t bytes) {
+  struct Block {
+    std::array<unsigned char, 512> bytes;
+    std::size_t used = sizeof(bytes);
+  };
+  thread_local Block block;
+  if (block.used + bytes > block.bytes.size()) {
+    FillRandom(block.bytes.data(), block.bytes.size());
+    block.used = 0;
+  }
+  std::memcpy(data, block.bytes.data() + block.used, bytes);
+  block.used += bytes;
+}
+
 }  // namespace
 
 std::uint64_t RandomToken() {
   std::uint64_t token = 0;
-  while (token == 0) FillRandom(&token, sizeof token);
+  while (token == 0) TakeRandom(&token, sizeof token);
   return token;
 }
 
 std::string RandomUuid() {
   std::array<unsigned char, 16> bytes;
-  FillRandom(bytes.data(), bytes.size());
+  TakeRandom(bytes.data(), bytes.size());
   bytes[6] = (bytes[6] & 0x0F) | 0x40;  // version 4
   bytes[8] = (bytes[8] & 0x3F) | 0x80;  // variant 10
   constexpr absl::string_view kDigits = "0123456789abcdef";

@@ -109,6 +109,7 @@ void Scheduler::Launch(const Planned& plan, store::Assignment assignment) {
   Worker& worker = workers_[plan.worker_id];
   worker.planned.erase(plan.slot);
   worker.taken.insert(plan.slot);
+  worker.attempts.insert(assignment.attempt_id);
   const absl::Duration now = clock_.Monotonic();
   const std::int64_t id = assignment.attempt_id;
   Attempt& attempt = attempts_[id] = {.job = plan.job,

@@ -103,6 +103,7 @@ void Scheduler::RecoverOpen(const store::OpenAttempt& open) {
                    .started = open.started,
                    .cancelled = open.cancelled};
   workers_[open.worker_id].taken.insert(open.assignment.slot);
+  workers_[open.worker_id].attempts.insert(id);
   running_[open.job.sweep_id] += 1;
 }
 
@@ -129,8 +130,8 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
     if (h.slot < 0) left_over.insert(h.attempt_id);
   }
   std::vector<std::int64_t> released;
-  for (auto& [id, attempt] : attempts_) {
-    if (attempt.worker_id != worker_id) continue;
+  for (const std::int64_t id : worker.attempts) {
+    Attempt& attempt = attempts_.at(id);
     const bool holds = held_ids.count(id) != 0;
     if (attempt.ended) {
       // Its Welcome said so already; the worker drops it.
@@ -175,10 +176,8 @@ void Scheduler::Heartbeat(const std::string& worker_id, const WorkerLink* link,
     found->second.started = true;
   }
   std::vector<std::int64_t> let_go;
-  for (const auto& [id, attempt] : attempts_) {
-    if (attempt.ended && attempt.worker_id == worker_id && held_ids.count(id) == 0) {
-      let_go.push_back(id);
-    }
+  for (const std::int64_t id : worker->attempts) {
+    if (attempts_.at(id).ended && held_ids.count(id) == 0) let_go.push_back(id);
   }
   for (const std::int64_t id : let_go) Release(id);
   if (clock_.Monotonic() - worker->seen_written >= kSeenEvery) Seen(*worker, "");
@@ -192,9 +191,11 @@ void Scheduler::Disconnected(const std::string& worker_id, const WorkerLink* lin
 }
 
 void Scheduler::Goodbye(const std::string& worker_id, const WorkerLink* link) {
-  if (Find(worker_id, link) == nullptr) return;
-  for (auto& [id, attempt] : attempts_) {
-    if (attempt.worker_id != worker_id || attempt.ending) continue;
+  const Worker* worker = Find(worker_id, link);
+  if (worker == nullptr) return;
+  for (const std::int64_t id : worker->attempts) {
+    Attempt& attempt = attempts_.at(id);
+    if (attempt.ending) continue;
     if (attempt.ended) {
       attempt.lease_end = clock_.Monotonic();
     } else {
@@ -305,7 +306,10 @@ void Scheduler::Release(std::int64_t attempt_id) {
   const auto found = attempts_.find(attempt_id);
   if (found == attempts_.end()) return;
   const auto worker = workers_.find(found->second.worker_id);
-  if (worker != workers_.end()) worker->second.taken.erase(found->second.assignment.slot);
+  if (worker != workers_.end()) {
+    worker->second.taken.erase(found->second.assignment.slot);
+    worker->second.attempts.erase(attempt_id);
+  }
   if (--running_[found->second.job.sweep_id] <= 0) running_.erase(found->second.job.sweep_id);
   attempts_.erase(found);
   WantDispatch();

@@ -109,6 +109,7 @@ class Scheduler {
     std::shared_ptr<WorkerLink> link;  // null: not connected
     std::set<int> taken;               // slots with an attempt, or with one that is being stored
     std::set<int> planned;             // of those, the ones that are being stored
+    std::set<std::int64_t> attempts;   // its entries of attempts_
     absl::Duration seen_written;
     std::set<std::int64_t> fast_failures;  // jobs, since the last that went well
     absl::Duration quarantined_until = -absl::InfiniteDuration();

@@ -77,6 +77,7 @@ void StoreIndices(Database& db, std::int64_t analysis_id, const HeadAblation& ma
 }  // namespace
 
 std::string AnalysesToJson(const std::vector<Analysis>& analyses) {
+  if (analyses.empty()) return "[]";
   nlohmann::json array = nlohmann::json::array();
   for (const Analysis& analysis : analyses) {
     array.push_back({{"name", analysis.name},
@@ -88,6 +89,7 @@ std::string AnalysesToJson(const std::vector<Analysis>& analyses) {
 
 std::vector<Analysis> AnalysesFromJson(const std::string& json) {
   std::vector<Analysis> analyses;
+  if (json == "[]") return analyses;
   const auto array = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!array.is_array()) return analyses;
   for (const auto& item : array) {
@@ -125,7 +127,7 @@ std::vector<Analysis> NeededAnalyses(Database& db, std::int64_t job_id) {
   std::vector<Analysis> wanted;
   {
     Query sweeps = db.Run(
-        "SELECT DISTINCT s.analyses_json FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
+        "SELECT s.analyses_json FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
         "WHERE c.job_id = ? AND c.claimed = 1 AND s.state IN ('expanding', 'active')",
         job_id);
     while (sweeps.Step()) AddMissing(AnalysesFromJson(sweeps.Text(0)), wanted);

@@ -45,13 +45,11 @@ WriteResult Do(Batch& batch, const CreateAttempt& write) {
   if (!Move(batch, write.job_id, {.event = state::Event::kAssign, .error = "", .now = write.now})) {
     return AttemptCreated{};
   }
-  const std::vector<Analysis> analyses = NeededAnalyses(batch.db, write.job_id);
-  batch.db.Execute("UPDATE jobs SET attempts = attempts + 1 WHERE job_id = ?", write.job_id);
   batch.db.Execute(
       "INSERT INTO attempts (job_id, number, token, worker_id, slot, device, analyses_json, "
       "started_at) SELECT job_id, attempts, ?, ?, ?, ?, ?, ? FROM jobs WHERE job_id = ?",
-      write.token, write.worker_id, write.slot, write.device, AnalysesToJson(analyses), write.now,
-      write.job_id);
+      write.token, write.worker_id, write.slot, write.device,
+      AnalysesToJson(NeededAnalyses(batch.db, write.job_id)), write.now, write.job_id);
   return AttemptCreated{LoadAssignment(batch.db, batch.db.LastId())};
 }
 

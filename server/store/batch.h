@@ -32,6 +32,7 @@ struct AttemptRow {
   std::optional<Epoch> last;  // of this batch
   std::optional<std::int64_t> best_correct;
   std::optional<std::int64_t> best_total;
+  std::optional<double> wall_seconds;  // of this batch
 
   bool sequence_dirty = false;
 };
@@ -58,6 +59,7 @@ struct Happening {
   std::string error;
   std::int64_t now = 0;
   double jitter = 0.75;
+  std::int64_t attempt_id = 0;  // the job's open attempt, where the caller knows it
 };
 // Applies core/state's transition to the job and, where it ends the attempt, to its open attempt.
 // nullopt: it cannot happen in this state, and nothing changed.

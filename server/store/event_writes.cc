@@ -57,16 +57,22 @@ class Handler {
     }
     if (Check problem = Freeze(started); problem) return problem;
     batch_.db.Execute(
-        "UPDATE attempts SET start_epoch = ?, environment_json = ? WHERE attempt_id = ?",
-        started.start_epoch, started.environment_json, row_.attempt_id);
-    // An analysis leaves the summary of the training as it is.
-    if (!row_.trained) {
+        "UPDATE attempts SET start_epoch = ?, environment_json = ?, last_sequence = ? "
+        "WHERE attempt_id = ?",
+        started.start_epoch, started.environment_json, event_.sequence, row_.attempt_id);
+    // An analysis leaves the summary of the training as it is; where no epoch is stored there is
+    // nothing to reset.
+    if (row_.epochs_done > 0 && !row_.trained) {
       ResetSummary(batch_.db, row_.job_id, started.start_epoch);
-      batch_.db.Execute("UPDATE jobs SET device = ? WHERE job_id = ?", row_.device, row_.job_id);
+    } else {
+      row_.start_epoch = started.start_epoch;
     }
-    Move(batch_, row_.job_id, {.event = state::Event::kStart, .error = "", .now = event_.now});
+    Move(batch_, row_.job_id,
+         {.event = state::Event::kStart,
+          .error = "",
+          .now = event_.now,
+          .attempt_id = row_.attempt_id});
     result_.started = true;
-    Forget();
     return std::nullopt;
   }
 
@@ -133,21 +139,26 @@ class Handler {
   // The first attempt's settings are the job's: epochs that were computed otherwise would depend on
   // where the job was interrupted.
   Check Freeze(const Started& started) {
-    if (!started.execution || row_.trained) return std::nullopt;
-    const Execution& now = *started.execution;
-    if (!row_.execution) {
-      batch_.db.Execute(
-          "UPDATE jobs SET execution_json = json_object('threads', ?, 'micro_batch', ?, "
-          "'packing', ?) WHERE job_id = ?",
-          now.threads, now.micro_batch, now.packing, row_.job_id);
-      return std::nullopt;
+    if (row_.trained) return std::nullopt;
+    std::optional<std::string> first_json;
+    if (started.execution) {
+      const Execution& now = *started.execution;
+      if (row_.execution && now != *row_.execution) {
+        const Execution& first = *row_.execution;
+        return Problem{absl::StrCat("it computes with ", now.threads, " threads, micro-batches of ",
+                                    now.micro_batch, " and packing ", now.packing,
+                                    "; the job began with ", first.threads, ", ", first.micro_batch,
+                                    " and ", first.packing)};
+      }
+      first_json = absl::StrCat("{\"threads\":", now.threads, ",\"micro_batch\":", now.micro_batch,
+                                ",\"packing\":", now.packing, "}");
+      row_.execution = now;
     }
-    const Execution& first = *row_.execution;
-    if (now == first) return std::nullopt;
-    return Problem{absl::StrCat("it computes with ", now.threads, " threads, micro-batches of ",
-                                now.micro_batch, " and packing ", now.packing,
-                                "; the job began with ", first.threads, ", ", first.micro_batch,
-                                " and ", first.packing)};
+    batch_.db.Execute(
+        "UPDATE jobs SET device = ?, execution_json = coalesce(execution_json, ?) "
+        "WHERE job_id = ?",
+        row_.device, first_json, row_.job_id);
+    return std::nullopt;
   }
 
   void Store(const Epoch& epoch) {
@@ -193,24 +204,27 @@ class Handler {
   void End(state::Event what, const Finished& finished) {
     const std::int64_t job_id = row_.job_id;
     if (what == state::Event::kSucceed && !row_.trained) {
-      batch_.db.Execute(
-          "UPDATE jobs SET wall_seconds = coalesce((SELECT sum(seconds) FROM v_curves "
-          "WHERE job_id = ?1 AND epoch < ?2), 0) + ?3 WHERE job_id = ?1",
-          job_id, row_.start_epoch.value_or(0), finished.wall_seconds);
+      row_.wall_seconds = finished.wall_seconds + SecondsBefore(row_.start_epoch.value_or(0));
     }
     row_.last_sequence = event_.sequence;
     row_.sequence_dirty = true;
-    Forget();
     result_.change = Move(batch_, job_id,
                           {.event = what,
                            .error_kind = finished.error_kind,
                            .error = finished.error,
                            .now = event_.now,
-                           .jitter = event_.jitter});
+                           .jitter = event_.jitter,
+                           .attempt_id = row_.attempt_id});
   }
 
-  // Writes the row before SQL changes what it holds; it is read again when it is needed.
-  void Forget() { batch_.Flush(row_); }
+  // Of the epochs that earlier attempts left to this one.
+  double SecondsBefore(int start) {
+    if (start == 0) return 0;
+    Query sum = batch_.db.Run(
+        "SELECT coalesce(sum(seconds), 0) FROM v_curves WHERE job_id = ? AND epoch < ?",
+        row_.job_id, start);
+    return sum.Step() ? sum.Real(0) : 0;
+  }
 
   Batch& batch_;
   const AttemptEvent& event_;
@@ -273,12 +287,16 @@ void Batch::Flush(AttemptRow& row) {
   if (row.last) {
     db.Execute(
         "UPDATE jobs SET epochs_done = ?, train_correct = ?, train_total = ?, test_correct = ?, "
-        "test_total = ?, best_test_correct = ?, best_test_total = ? WHERE job_id = ?",
+        "test_total = ?, best_test_correct = ?, best_test_total = ?, "
+        "wall_seconds = coalesce(?, wall_seconds) WHERE job_id = ?",
         row.epochs_done, row.last->train_correct, row.last->train_total, row.last->test_correct,
-        row.last->test_total, row.best_correct, row.best_total, row.job_id);
+        row.last->test_total, row.best_correct, row.best_total, row.wall_seconds, row.job_id);
+  } else if (row.wall_seconds) {
+    db.Execute("UPDATE jobs SET wall_seconds = ? WHERE job_id = ?", *row.wall_seconds, row.job_id);
   }
   row.sequence_dirty = false;
   row.last.reset();
+  row.wall_seconds.reset();
 }
 
 void Batch::FlushAll() {
@@ -307,11 +325,11 @@ WriteResult Do(Batch& batch, const AttemptEvent& event) {
   }
   result.status = EventStored::kStored;
   result.acknowledged = event.sequence;
-  // A transition may have dropped the row, and a hello changed it: it is read again.
+  // A transition dropped the row; a hello that reset the summary changed what it holds.
   if (std::holds_alternative<Finished>(event.body)) return result;
-  if (std::holds_alternative<Started>(event.body)) {
+  if (!row->start_epoch && std::holds_alternative<Started>(event.body)) {
     batch.attempts.erase(event.attempt_id);
-    row = batch.Load(event.attempt_id);
+    return result;
   }
   row->last_sequence = event.sequence;
   row->sequence_dirty = true;

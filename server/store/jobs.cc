@@ -26,11 +26,14 @@ void EndAttemptRow(Batch& batch, std::int64_t attempt_id, state::Outcome outcome
     kind = std::string(state::Name(happening.error_kind));
   }
   if (!happening.error.empty()) error = happening.error;
+  if (const auto row = batch.attempts.find(attempt_id); row != batch.attempts.end()) {
+    batch.Flush(row->second);
+    batch.attempts.erase(row);
+  }
   batch.db.Execute(
       "UPDATE attempts SET outcome = ?, error_kind = ?, error = ?, ended_at = ? "
       "WHERE attempt_id = ?",
       state::Name(outcome), kind, error, happening.now, attempt_id);
-  batch.attempts.erase(attempt_id);
 }
 
 // The error that a list shows: of the last attempt that went wrong, until one succeeds.
@@ -91,10 +94,10 @@ void StoreJob(Database& db, std::int64_t job_id, const state::Transition& next,
   if (state::IsTerminal(next.to)) ended = happening.now;
   db.Execute(
       "UPDATE jobs SET state = ?, lost_attempts = ?, failed_attempts = ?, not_before = ?, "
-      "error = ?, ended_at = ?, trained = trained OR ? WHERE job_id = ?",
+      "error = ?, ended_at = ?, trained = trained OR ?, attempts = attempts + ? WHERE job_id = ?",
       state::Name(next.to), next.lost_attempts, next.failed_attempts, not_before,
       ErrorOfJob(next, happening, std::move(error_before)), ended, next.to == JobState::kSucceeded,
-      job_id);
+      happening.event == state::Event::kAssign, job_id);
 }
 
 // A job that has ended wants nothing any more; but one that succeeded while more was asked of it
@@ -128,7 +131,9 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening
   JobChange change{.job_id = job_id, .state = next->to, .error = happening.error_kind};
   if (next->attempt_outcome) {
     change.outcome = *next->attempt_outcome;
-    if (const auto attempt = OpenAttemptOf(batch.db, job_id)) {
+    const auto attempt = happening.attempt_id != 0 ? std::optional(happening.attempt_id)
+                                                   : OpenAttemptOf(batch.db, job_id);
+    if (attempt) {
       EndAttemptRow(batch, *attempt, *next->attempt_outcome, happening);
     }
   }

@@ -28,8 +28,11 @@ void FinishSweeps(Batch& batch, const OpenJobs& before) {
   }
 }
 
+// Writes that go through the batch's rows, or touch none of them: those of an open attempt belong
+// to a job that is not queued, and what ends an attempt writes its row first.
 template <typename T>
-constexpr bool kKeepsRows = std::is_same_v<T, AttemptEvent> || std::is_same_v<T, AppendLog>;
+constexpr bool kKeepsRows = std::is_same_v<T, AttemptEvent> || std::is_same_v<T, AppendLog> ||
+                            std::is_same_v<T, CreateAttempt> || std::is_same_v<T, WorkerSeen>;
 
 WriteResult DoOne(Batch& batch, const Write& write) {
   return std::visit(

@@ -208,11 +208,11 @@ TEST_P(FencingTest, LogsKeepTheirLast256KiB) {
 }
 
 TEST_P(FencingTest, AWriteThatTheSchemaRefusesSpoilsNoOther) {
-  Submit("a", {Cell(0, "k0")});
+  Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
   Attempt attempt = Assign(1);
   const std::vector<Write> writes = {
       attempt.Next(Started{0, 3, "{}"}),
-      WorkerSeen{"w", "no such state", 1},  // CHECK
+      CreateAttempt{.job_id = 2, .worker_id = "nobody"},  // REFERENCES workers
       attempt.Next(MakeEpoch(0)),
   };
   const auto results = store_->Apply(writes);
