@@ -1,0 +1,447 @@
+#include "tests/sim/coordinator.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <algorithm>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/status.h"
+#include "core/views/maintenance.h"
+#include "server/service/expander.h"
+#include "server/store/database.h"
+
+namespace pelab::sim {
+namespace {
+
+constexpr char kPath[] = "pelab.db";
+constexpr absl::Duration kRetryStart = absl::Seconds(1);
+constexpr absl::Duration kRetrySlice = absl::Milliseconds(500);
+constexpr absl::Duration kLongestStall = absl::Seconds(3);
+
+// The strand: steps in order, a little later than they are asked for.
+class SimExecutor final : public sched::Executor {
+ public:
+  SimExecutor(World& world, std::shared_ptr<const bool> alive)
+      : world_(world), alive_(std::move(alive)) {}
+
+  void Post(std::function<void()> step) override {
+    last_ = std::max(last_, world_.Monotonic() + absl::Microseconds(world_.Draw(1000)));
+    Run(last_, std::move(step));
+  }
+  void PostAt(absl::Duration when, std::function<void()> step) override {
+    Run(std::max(when, last_), std::move(step));
+  }
+  void Stall(absl::Duration time) { last_ = std::max(last_, world_.Monotonic() + time); }
+
+ private:
+  void Run(absl::Duration when, std::function<void()> step) {
+    world_.At(when, [alive = alive_, step = std::move(step)] {
+      if (*alive) step();
+    });
+  }
+
+  World& world_;
+  std::shared_ptr<const bool> alive_;
+  absl::Duration last_;
+};
+
+// A database that nobody has used yet.
+const FaultyVfs::Image& NewDatabase() {
+  static const FaultyVfs::Image* const image = [] {
+    FaultyVfs vfs;
+    (void)store::Store::Open(kPath, {.vfs = vfs.name()});
+    return new FaultyVfs::Image(vfs.Save());
+  }();
+  return *image;
+}
+
+std::string AnalysesJson(const std::vector<spec::Analysis>& analyses) {
+  nlohmann::json array = nlohmann::json::array();
+  for (const spec::Analysis& analysis : analyses) {
+    array.push_back({{"name", analysis.name},
+                     {"version", analysis.version},
+                     {"parameters_json", spec::CanonicalParameters(analysis)}});
+  }
+  return array.dump();
+}
+
+}  // namespace
+
+const spec::Sweep& Parsed(const std::string& document) {
+  static auto* const known = new std::map<std::string, spec::Sweep>;
+  const auto found = known->find(document);
+  if (found != known->end()) return found->second;
+  return known->emplace(document, *spec::ParseSweep(document).sweep).first->second;
+}
+
+// In the order in which they are built; destroyed the other way round.
+struct Coordinator::Process {
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<SimExecutor> executor;
+  std::unique_ptr<SimJournal> journal;
+  std::unique_ptr<sched::Scheduler> scheduler;
+  std::unique_ptr<service::FleetContext> context;
+};
+
+// The coordinator's end of a wire.
+class SimStream final : public service::WorkerSession {
+ public:
+  SimStream(Coordinator& coordinator, std::shared_ptr<Wire> wire)
+      : WorkerSession(*coordinator.process_->context),
+        coordinator_(coordinator),
+        alive_(coordinator.process_->alive),
+        wire_(std::move(wire)) {}
+
+  void Receive(v1::WorkerMessage message) {
+    inbox_.push_back(std::move(message));
+    Read();
+  }
+  void Close(const absl::Status& status) override {
+    if (closed_) return;
+    closed_ = true;
+    coordinator_.world_.Note("stream closed: ", std::string(status.message()));
+    if (wire_) wire_->CloseDown();
+    Let();
+    coordinator_.world_.After(absl::Milliseconds(1), [self = shared_from_this(), this] {
+      if (*alive_) Ended();
+    });
+  }
+
+ private:
+  void Let() {
+    if (wire_) wire_->server = nullptr;
+    wire_.reset();
+  }
+  void Send(v1::CoordinatorMessage message) override {
+    if (closed_) return;
+    for (const v1::Ack& ack : message.acks().acks()) {
+      if (!ack.superseded()) coordinator_.ledger_.Acknowledged(ack.attempt_id(), ack.sequence());
+    }
+    if (message.has_welcome()) {
+      coordinator_.current_[worker_] = this;
+      for (const v1::HeldAnswer& held : message.welcome().held()) {
+        if (held.accepted()) {
+          coordinator_.ledger_.Acknowledged(held.attempt_id(), held.acknowledged());
+        }
+      }
+    }
+    wire_->SendDown(std::move(message));
+  }
+  void ReadOn() override {
+    reading_ = true;
+    coordinator_.world_.After(absl::ZeroDuration(), [self = shared_from_this(), this] {
+      if (*alive_) Read();
+    });
+  }
+  void Read() {
+    while (reading_ && !closed_ && !inbox_.empty()) {
+      v1::WorkerMessage message = std::move(inbox_.front());
+      inbox_.pop_front();
+      if (message.has_hello()) worker_ = message.hello().worker_id();
+      if (message.has_heartbeat() && coordinator_.current_[worker_] == this) {
+        for (const v1::HeldAttempt& held : message.heartbeat().held()) {
+          coordinator_.ledger_.Heard(held.attempt_id());
+        }
+      }
+      reading_ = false;
+      if (Handle(message)) reading_ = true;
+    }
+  }
+
+  Coordinator& coordinator_;
+  const std::shared_ptr<const bool> alive_;
+  std::shared_ptr<Wire> wire_;
+  std::string worker_;
+  std::deque<v1::WorkerMessage> inbox_;
+  bool reading_ = true;
+  bool closed_ = false;
+};
+
+Coordinator::Coordinator(World& world, Ledger& ledger, std::uint64_t seed, const Planted& planted)
+    : world_(world),
+      ledger_(ledger),
+      planted_(planted),
+      vfs_(seed),
+      max_queued_bytes_(world.Chance(0.2) ? 4000 : 64 << 20) {
+  vfs_.Load(NewDatabase());
+  ledger_.SetSchedulerDelay(kLongestStall + absl::Seconds(1));
+}
+
+Coordinator::~Coordinator() {
+  BreakWires(/*quietly=*/true);
+  if (process_) *process_->alive = false;
+}
+
+// Processes ------------------------------------------------------------------------------------
+
+void Coordinator::Start() {
+  if (process_) return;
+  vfs_.Restart();
+  const absl::Status started = StartProcess();
+  if (started.ok()) return world_.Note("coordinator started");
+  world_.Note("coordinator cannot start: ", std::string(started.message()));
+  process_.reset();
+  world_.After(kRetryStart, [this] { Start(); });
+}
+
+absl::Status Coordinator::StartProcess() {
+  store::StoreOptions options;
+  options.vfs = vfs_.name();
+  options.has_artifact = [this](const std::string& sha256) { return HasArtifact(sha256); };
+  auto store = store::Store::Open(kPath, options);
+  if (!store.ok()) return store.status();
+  ledger_.Compare(**store);
+  process_ = std::make_unique<Process>();
+  Process& p = *process_;
+  p.store = *std::move(store);
+  p.executor = std::make_unique<SimExecutor>(world_, p.alive);
+  p.journal = std::make_unique<SimJournal>(
+      SimJournal::Parts{world_, ledger_, vfs_, *p.store, planted_, p.alive,
+                        [this] {
+                          BreakWires(/*quietly=*/world_.Chance(0.5));
+                          Bury(world_.Between(absl::Milliseconds(100), absl::Seconds(10)));
+                        },
+                        &commit_time_, max_queued_bytes_});
+  p.scheduler = std::make_unique<sched::Scheduler>(
+      world_, *p.executor, *p.journal,
+      sched::SchedulerOptions{.lease = kLease,
+                              .token = [this] { return world_.Draw(std::uint64_t{1} << 62) + 1; }});
+  p.context = std::make_unique<service::FleetContext>(
+      service::FleetContext{world_, *p.executor, *p.scheduler, *p.journal, kHeartbeat, kLease,
+                            [this] { return world_.Unit(); }});
+  std::vector<store::ExpandingSweep> expanding;
+  PELAB_RETURN_IF_ERROR(
+      p.store->Recover([&](const store::ReadyJob& job) { p.scheduler->AddReady(job); },
+                       [&](const store::OpenAttempt& open) { p.scheduler->RecoverOpen(open); },
+                       [&](const store::ExpandingSweep& sweep) { expanding.push_back(sweep); }));
+  if (!planted_.no_lease_sweep) p.scheduler->Start();
+  for (const store::ExpandingSweep& sweep : expanding) {
+    Expand(sweep.sweep_id, Parsed(sweep.document), sweep.expanded_cells);
+  }
+  return absl::OkStatus();
+}
+
+// The process is dead; what holds it may be running at this moment.
+void Coordinator::Bury(absl::Duration outage) {
+  if (!process_) return;
+  world_.Note("coordinator is dead");
+  *process_->alive = false;
+  if (!vfs_.down()) vfs_.Crash();
+  // Only a planted bug answers before it has written.
+  if (process_->journal->before()) vfs_.Load(*process_->journal->before());
+  current_.clear();
+  graves_.push_back(std::move(process_));
+  world_.After(absl::ZeroDuration(), [this] { graves_.clear(); });
+  world_.After(std::max(outage, absl::Milliseconds(1)), [this] { Start(); });
+}
+
+void Coordinator::BreakWires(bool quietly) {
+  for (const auto& wire : wires_) {
+    if (!wire->server) continue;
+    wire->server = nullptr;
+    wire->server_closed = nullptr;
+    if (!quietly) wire->CloseDown();
+  }
+  wires_.clear();
+}
+
+void Coordinator::Kill(absl::Duration outage) {
+  if (!process_) return;
+  BreakWires(/*quietly=*/false);
+  Bury(outage);
+}
+
+void Coordinator::LosePower(double survivors, absl::Duration outage) {
+  if (!process_) return;
+  BreakWires(/*quietly=*/true);
+  vfs_.LosePower(survivors);
+  Bury(outage);
+}
+
+void Coordinator::Stop(absl::Duration outage) {
+  if (!process_) return;
+  process_->journal->Stop();
+  BreakWires(/*quietly=*/false);
+  Bury(outage);
+}
+
+void Coordinator::Stall(absl::Duration time) {
+  if (process_) process_->executor->Stall(std::min(time, kLongestStall));
+}
+
+// Workers --------------------------------------------------------------------------------------
+
+std::shared_ptr<Wire> Coordinator::Connect(const Link& link) {
+  if (!process_ || !link.whole()) return nullptr;
+  auto wire = std::make_shared<Wire>(world_, link);
+  const auto stream = std::make_shared<SimStream>(*this, wire);
+  wire->server = [stream](v1::WorkerMessage message) { stream->Receive(std::move(message)); };
+  wire->server_closed = [stream] { stream->Close(absl::CancelledError("the worker is gone")); };
+  wire->host_answers = [this] { return up(); };
+  std::erase_if(wires_, [](const auto& old) { return !old->server; });
+  wires_.push_back(wire);
+  return wire;
+}
+
+bool Coordinator::PutArtifact(const std::string& sha256) {
+  if (!process_) return false;
+  artifacts_.insert(sha256);
+  return true;
+}
+
+// People ---------------------------------------------------------------------------------------
+
+void Coordinator::Append(store::Write write, std::function<void(const store::WriteResult&)> then,
+                         Answer answer) {
+  if (!process_) return answer(absl::UnavailableError("no coordinator"));
+  std::vector<store::Write> writes;
+  writes.push_back(std::move(write));
+  const absl::Status queued = process_->journal->Append(
+      std::move(writes),
+      [this, alive = process_->alive, then = std::move(then),
+       answer](absl::StatusOr<std::vector<store::ApplyResult>> results) {
+        absl::StatusOr<store::WriteResult> result =
+            results.ok() ? std::move(results->front()) : results.status();
+        if (result.ok()) then(*result);
+        world_.After(absl::Milliseconds(2), [alive, answer, result = std::move(result)] {
+          if (*alive) answer(result);
+        });
+      },
+      store::Journal::Urgency::kBounded);
+  if (!queued.ok()) answer(queued);
+}
+
+void Coordinator::Expand(std::int64_t sweep_id, const spec::Sweep& sweep, std::uint64_t from) {
+  store::ExpandSlice slice = service::BuildSlice(sweep_id, sweep, from, 3, world_);
+  const std::uint64_t next = slice.next;
+  const bool last = slice.last;
+  Append(
+      std::move(slice),
+      [this](const store::WriteResult& result) {
+        process_->executor->Post([this, stored = std::get<store::SliceStored>(result)] {
+          process_->scheduler->Expanded(stored);
+        });
+      },
+      [=, this, &sweep, alive = process_->alive](absl::StatusOr<store::WriteResult> result) {
+        if (!result.ok()) {
+          world_.After(kRetrySlice, [=, this, &sweep] {
+            if (*alive) Expand(sweep_id, sweep, from);
+          });
+        } else if (!last && std::get<store::SliceStored>(*result).applied) {
+          Expand(sweep_id, sweep, next);
+        }
+      });
+}
+
+void Coordinator::Submit(const std::string& document, const std::string& token, bool fresh,
+                         int priority, Answer answer) {
+  const spec::Sweep& sweep = Parsed(document);
+  Append(
+      store::SubmitSweep{.name = sweep.name(),
+                         .protocol = sweep.protocol(),
+                         .document = document,
+                         .file_name = "sweep.yaml",
+                         .overrides_json = "[]",
+                         .client_token = token,
+                         .analyses_json = AnalysesJson(sweep.analyses()),
+                         .resources_json = R"({"device":"any","memory_bytes":0})",
+                         .priority = priority,
+                         .fresh = fresh,
+                         .cells = sweep.cells(),
+                         .now = absl::ToUnixMillis(world_.Wall())},
+      [](const store::WriteResult&) {},
+      [this, &sweep, token, answer](absl::StatusOr<store::WriteResult> result) {
+        if (result.ok()) {
+          const auto& stored = std::get<store::SweepStored>(*result);
+          ledger_.AcknowledgedSweep(stored.sweep_id, token);
+          if (!stored.repeated_token) Expand(stored.sweep_id, sweep, 0);
+        }
+        answer(std::move(result));
+      });
+}
+
+void Coordinator::Cancel(store::Write write, Answer answer) {
+  const auto* sweep = std::get_if<store::CancelSweep>(&write);
+  const std::int64_t sweep_id = sweep != nullptr ? sweep->sweep_id : 0;
+  Append(
+      std::move(write),
+      [this](const store::WriteResult& result) {
+        process_->executor->Post([this, cancelled = std::get<store::Cancelled>(result)] {
+          process_->scheduler->Cancelled(cancelled);
+        });
+      },
+      [this, sweep_id, answer](absl::StatusOr<store::WriteResult> result) {
+        if (result.ok() && sweep_id != 0) ledger_.AcknowledgedCancel(sweep_id);
+        answer(std::move(result));
+      });
+}
+
+void Coordinator::Analyse(std::int64_t sweep_id, std::vector<store::Analysis> analyses,
+                          Answer answer) {
+  if (!process_) return answer(absl::UnavailableError("no coordinator"));
+  store::Analyse write{.jobs = {},
+                       .sweep_id = sweep_id,
+                       .analyses = std::move(analyses),
+                       .now = absl::ToUnixMillis(world_.Wall())};
+  SQLite::Statement rows(process_->store->database().connection(),
+                         "SELECT DISTINCT job_id FROM sweep_jobs WHERE sweep_id = ?");
+  rows.bind(1, sweep_id);
+  while (rows.executeStep()) write.jobs.push_back(rows.getColumn(0).getInt64());
+  if (write.jobs.empty()) return answer(store::WriteResult(store::Analysed{}));
+  Append(
+      std::move(write),
+      [this](const store::WriteResult& result) {
+        process_->executor->Post([this, jobs = std::get<store::Analysed>(result).jobs] {
+          process_->scheduler->Expanded(jobs);
+        });
+      },
+      std::move(answer));
+}
+
+// Looking --------------------------------------------------------------------------------------
+
+std::int64_t Coordinator::Number(const char* sql, std::int64_t argument) {
+  SQLite::Statement row(process_->store->database().connection(), sql);
+  if (row.getBindParameterCount() != 0) row.bind(1, argument);
+  return row.executeStep() ? row.getColumn(0).getInt64() : 0;
+}
+
+bool Coordinator::Quiet() {
+  return process_ && Number(
+                         "SELECT (SELECT count(*) FROM sweeps WHERE state IN "
+                         "('expanding', 'active')) + (SELECT count(*) FROM jobs WHERE state IN "
+                         "('queued', 'assigned', 'running')) + (SELECT count(*) FROM attempts "
+                         "WHERE outcome IS NULL)",
+                         0) == 0;
+}
+
+std::string Coordinator::Stuck() {
+  if (!process_) return "no coordinator runs";
+  return absl::StrCat(
+      Number("SELECT count(*) FROM sweeps WHERE state IN ('expanding', 'active')", 0), " sweeps, ",
+      Number("SELECT count(*) FROM jobs WHERE state = 'queued'", 0), " jobs that are queued, ",
+      Number("SELECT count(*) FROM jobs WHERE state IN ('assigned', 'running')", 0),
+      " that are assigned or run and ",
+      Number("SELECT count(*) FROM attempts WHERE outcome IS NULL", 0), " attempts are open");
+}
+
+std::int64_t Coordinator::JobOf(std::int64_t sweep_id, std::uint64_t index) {
+  if (!process_) return 0;
+  const std::int64_t count = Number("SELECT count(*) FROM sweep_jobs WHERE sweep_id = ?", sweep_id);
+  if (count == 0) return 0;
+  SQLite::Statement row(process_->store->database().connection(),
+                        "SELECT job_id FROM sweep_jobs WHERE sweep_id = ? LIMIT 1 OFFSET ?");
+  row.bind(1, sweep_id);
+  row.bind(2, static_cast<std::int64_t>(index % count));
+  return row.executeStep() ? row.getColumn(0).getInt64() : 0;
+}
+
+void Coordinator::CheckEnd() {
+  process_->journal->Stop();
+  ledger_.CheckEnd(*process_->store);
+}
+
+}  // namespace pelab::sim

@@ -1,0 +1,95 @@
+// A coordinator under simulation: the real store, scheduler, sessions and expansion, one process
+// after the other on one disk.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/spec/sweep.h"
+#include "server/sched/scheduler.h"
+#include "server/service/worker_session.h"
+#include "tests/sim/journal.h"
+#include "tests/sim/ledger.h"
+#include "tests/sim/wire.h"
+#include "tests/sim/world.h"
+#include "tests/support/faulty_vfs.h"
+
+namespace pelab::sim {
+
+inline constexpr absl::Duration kLease = absl::Seconds(20);
+inline constexpr absl::Duration kHeartbeat = absl::Seconds(5);
+
+// The document, parsed once a program.
+const spec::Sweep& Parsed(const std::string& document);
+
+class SimStream;
+
+class Coordinator {
+ public:
+  Coordinator(World& world, Ledger& ledger, std::uint64_t seed, const Planted& planted);
+  ~Coordinator();
+
+  // Begins to start processes, and goes on with it whenever one dies.
+  void Run() { Start(); }
+  bool up() const { return process_ != nullptr; }
+
+  // How the process ends; another one starts after `outage`.
+  void Kill(absl::Duration outage);
+  void LosePower(double survivors, absl::Duration outage);
+  void Stop(absl::Duration outage);  // in order
+
+  FaultyVfs& disk() { return vfs_; }
+  void SetCommitTime(absl::Duration time) { commit_time_ = time; }
+  void Stall(absl::Duration time);  // of the scheduler's thread
+
+  // A worker connects; null where nobody answers.
+  std::shared_ptr<Wire> Connect(const Link& link);
+  // A worker puts a file; false where nobody answers.
+  bool PutArtifact(const std::string& sha256);
+  bool HasArtifact(const std::string& sha256) const { return artifacts_.count(sha256) != 0; }
+
+  // What people ask for. `answer` is not called where the process dies first.
+  using Answer = std::function<void(absl::StatusOr<store::WriteResult>)>;
+  void Submit(const std::string& document, const std::string& token, bool fresh, int priority,
+              Answer answer);
+  void Cancel(store::Write write, Answer answer);
+  void Analyse(std::int64_t sweep_id, std::vector<store::Analysis> analyses, Answer answer);
+
+  // Nothing is open any more: sweeps, jobs, attempts.
+  bool Quiet();
+  std::string Stuck();                                             // what is open still
+  std::int64_t JobOf(std::int64_t sweep_id, std::uint64_t index);  // 0: it has none
+  void CheckEnd();
+
+ private:
+  friend class SimStream;
+  struct Process;
+
+  void Start();
+  absl::Status StartProcess();
+  void Bury(absl::Duration outage);
+  void BreakWires(bool quietly);
+  void Expand(std::int64_t sweep_id, const spec::Sweep& sweep, std::uint64_t from);
+  void Append(store::Write write, std::function<void(const store::WriteResult&)> then,
+              Answer answer);
+  std::int64_t Number(const char* sql, std::int64_t argument);
+
+  World& world_;
+  Ledger& ledger_;
+  const Planted planted_;
+  FaultyVfs vfs_;
+  std::set<std::string> artifacts_;
+  absl::Duration commit_time_ = absl::Milliseconds(1);
+  std::size_t max_queued_bytes_;
+  std::unique_ptr<Process> process_;
+  std::vector<std::unique_ptr<Process>> graves_;  // of processes that died a moment ago
+  std::vector<std::shared_ptr<Wire>> wires_;
+  std::map<std::string, const SimStream*> current_;  // the stream that a worker was welcomed on
+};
+
+}  // namespace pelab::sim

@@ -1,0 +1,219 @@
+#include "tests/sim/history.h"
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/coordinator.h"
+#include "tests/sim/ledger.h"
+#include "tests/sim/people.h"
+#include "tests/sim/wire.h"
+#include "tests/sim/worker.h"
+#include "tests/sim/world.h"
+
+namespace pelab::sim {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Hours(2);  // virtual, after the last fault
+constexpr absl::Duration kLook = absl::Seconds(5);
+
+using How = FaultyVfs::Fault::How;
+
+class History {
+ public:
+  explicit History(const HistoryOptions& options)
+      : world_(options.seed, options.print),
+        ledger_(world_, kLease),
+        coordinator_(world_, ledger_, options.seed, options.planted),
+        people_(world_, coordinator_) {}
+
+  HistoryResult Run() {
+    MakeWorkers();
+    DrawFaults();
+    coordinator_.Run();
+    for (const auto& worker : workers_) worker->Start();
+    chaos_ends_ = world_.Monotonic() + world_.Between(absl::Seconds(40), absl::Seconds(150));
+    people_.Submit();
+    NextAsk();
+    NextFault();
+    world_.At(chaos_ends_, [this] { Heal(); });
+    while (!over_ && !world_.violation() && world_.Step()) {
+    }
+    return {.violation = world_.violation(),
+            .hash = world_.hash(),
+            .faults = faults_,
+            .stored_events = ledger_.stored_events(),
+            .successes = ledger_.successes(),
+            .lasted = world_.Monotonic() - began_};
+  }
+
+ private:
+  bool chaos() const { return world_.Monotonic() < chaos_ends_; }
+
+  void MakeWorkers() {
+    const std::uint64_t count = 1 + world_.Draw(4);
+    const double failures = world_.Chance(0.4) ? world_.Unit() * 0.6 : 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      workers_.push_back(std::make_unique<SimWorker>(
+          world_, coordinator_,
+          WorkerSettings{.id = absl::StrCat("worker-", i),
+                         .slots = static_cast<int>(1 + world_.Draw(2)),
+                         .threads = static_cast<int>(1 + world_.Draw(2)),
+                         .epoch = world_.Between(absl::Milliseconds(200), absl::Seconds(4)),
+                         .failures = failures}));
+    }
+  }
+
+  void NextAsk() {
+    if (!chaos()) return;
+    world_.After(world_.Between(absl::ZeroDuration(), absl::Seconds(40)), [this] {
+      if (!chaos()) return;
+      const std::uint64_t what = world_.Draw(10);
+      if (what < 4) people_.Submit();
+      if (what >= 4 && what < 8) people_.Cancel();
+      if (what >= 8) people_.Analyse();
+      NextAsk();
+    });
+  }
+
+  // Faults -------------------------------------------------------------------------------------
+
+  // Each history has some kinds of faults only: what one kind does shows where others do not
+  // interfere.
+  void DrawFaults() {
+    for (const auto& fault : AllFaults()) {
+      if (world_.Chance(0.4)) enabled_.push_back(fault);
+    }
+    between_ = world_.Between(absl::Seconds(2), absl::Seconds(25));
+  }
+
+  void NextFault() {
+    if (enabled_.empty()) return;
+    world_.After(between_ * (0.1 + 1.8 * world_.Unit()), [this] {
+      if (!chaos()) return;
+      faults_ += 1;
+      world_.OneOf(enabled_)();
+      NextFault();
+    });
+  }
+
+  // Mostly short, sometimes longer than a lease.
+  absl::Duration Outage() {
+    return world_.Chance(0.3) ? world_.Between(absl::Seconds(15), absl::Seconds(50))
+                              : world_.Between(absl::Milliseconds(50), absl::Seconds(8));
+  }
+  SimWorker& AnyWorker() { return *workers_[world_.Draw(workers_.size())]; }
+
+  // Until then, or until all faults end.
+  void Undo(absl::Duration after, std::function<void()> undo) {
+    world_.After(after, [this, undo = std::move(undo)] {
+      if (chaos()) undo();
+    });
+  }
+
+  void Cut(bool up, bool down) {
+    SimWorker& worker = AnyWorker();
+    worker.link().up_cut = up;
+    worker.link().down_cut = down;
+    world_.Note("cut ", up, down);
+    Undo(Outage(), [&worker] {
+      worker.link().up_cut = worker.link().down_cut = false;
+      worker.LinkChanged();
+    });
+  }
+
+  void BreakDisk(How how, std::uint64_t times, unsigned kinds) {
+    const std::uint64_t at = coordinator_.disk().operations(kinds) + 1 + world_.Draw(30);
+    world_.Note("disk fault ", static_cast<int>(how), " at ", at, " times ", times);
+    coordinator_.disk().Set({.at = at, .times = times, .kinds = kinds, .how = how});
+    Undo(Outage(), [this] { coordinator_.disk().ClearFault(); });
+  }
+
+  std::vector<std::function<void()>> AllFaults() {
+    return {
+        [this] { coordinator_.Kill(Outage()); },
+        [this] { coordinator_.LosePower(world_.Unit(), Outage()); },
+        [this] { coordinator_.Stop(Outage()); },
+        [this] { BreakDisk(How::kCrash, 1, FaultyVfs::kAny); },
+        [this] { BreakDisk(How::kPowerLoss, 1, FaultyVfs::kAny); },
+        [this] { BreakDisk(How::kIoError, 1 + world_.Draw(5), FaultyVfs::kAny); },
+        [this] { BreakDisk(How::kIoError, 1 + world_.Draw(3), FaultyVfs::kSync); },
+        [this] { BreakDisk(How::kFull, 1'000'000, FaultyVfs::kWrite); },
+        [this] { BreakDisk(How::kShort, 1 + world_.Draw(5), FaultyVfs::kWrite); },
+        [this] { SlowDisk(); },
+        [this] { coordinator_.Stall(absl::Seconds(3) * world_.Unit()); },
+        [this] { AnyWorker().Kill(Outage()); },
+        [this] { AnyWorker().LosePower(Outage()); },
+        [this] { AnyWorker().LoseHost(Outage()); },
+        [this] { AnyWorker().Stop(); },
+        [this] { AnyWorker().BreakConnection(); },
+        [this] { Cut(true, true); },
+        [this] { Cut(true, false); },
+        [this] { Cut(false, true); },
+        [this] { SlowLink(); },
+        [this] { AnyWorker().link().duplicates = world_.Unit() * 0.5; },
+        [this] { JumpClock(); },
+    };
+  }
+
+  void SlowDisk() {
+    coordinator_.SetCommitTime(world_.Between(absl::Milliseconds(50), absl::Seconds(12)));
+    Undo(Outage(), [this] { coordinator_.SetCommitTime(absl::Milliseconds(1)); });
+  }
+  void SlowLink() {
+    SimWorker& worker = AnyWorker();
+    worker.link().delay = world_.Between(absl::Milliseconds(50), absl::Seconds(3));
+    Undo(Outage(), [&worker] { worker.link().delay = absl::Milliseconds(2); });
+  }
+  void JumpClock() {
+    const absl::Duration jump = absl::Hours(48) * (2 * world_.Unit() - 1);
+    world_.Note("the wall clock jumps to ", absl::FormatDuration(jump));
+    world_.SetWallJump(jump);
+  }
+
+  // The end --------------------------------------------------------------------------------------
+
+  void Heal() {
+    world_.Note("no more faults");
+    coordinator_.disk().ClearFault();
+    coordinator_.SetCommitTime(absl::Milliseconds(1));
+    for (const auto& worker : workers_) {
+      worker->link() = Link();
+      worker->LinkChanged();
+    }
+    Look();
+  }
+
+  void Look() {
+    if (people_.Answered() && coordinator_.Quiet()) {
+      coordinator_.CheckEnd();
+      world_.Note("the end");
+      over_ = true;
+      return;
+    }
+    if (world_.Monotonic() > chaos_ends_ + kPatience) {
+      world_.Violate(absl::StrCat("it does not come to its end: ", coordinator_.Stuck()));
+      return;
+    }
+    world_.After(kLook, [this] { Look(); });
+  }
+
+  World world_;
+  Ledger ledger_;
+  Coordinator coordinator_;
+  People people_;
+  std::vector<std::unique_ptr<SimWorker>> workers_;
+  std::vector<std::function<void()>> enabled_;
+  absl::Duration between_;
+  const absl::Duration began_ = world_.Monotonic();
+  absl::Duration chaos_ends_;
+  std::uint64_t faults_ = 0;
+  bool over_ = false;
+};
+
+}  // namespace
+
+HistoryResult RunHistory(const HistoryOptions& options) { return History(options).Run(); }
+
+}  // namespace pelab::sim

@@ -1,0 +1,147 @@
+#include "tests/sim/journal.h"
+
+#include <map>
+#include <utility>
+
+namespace pelab::sim {
+namespace {
+
+constexpr std::size_t kBatchRequests = 16;
+
+}  // namespace
+
+absl::Status SimJournal::Append(std::vector<store::Write> writes, Done done, Urgency urgency) {
+  if (stopped_ || !*parts_.alive) return absl::UnavailableError("the coordinator is shutting down");
+  Request request{std::move(writes), std::move(done)};
+  for (const store::Write& write : request.writes) {
+    request.bytes += store::ByteSize(write);
+    if (const auto* end = std::get_if<store::EndAttempt>(&write)) parts_.ledger.GivesUp(*end);
+  }
+  if (urgency == Urgency::kBounded && !queue_.empty() &&
+      queued_bytes_ + request.bytes > parts_.max_queued_bytes) {
+    return absl::ResourceExhaustedError("the coordinator has too many writes queued");
+  }
+  queued_bytes_ += request.bytes;
+  queue_.push_back(std::move(request));
+  if (!busy_) {
+    busy_ = true;
+    parts_.world.After(parts_.world.Between(absl::ZeroDuration(), absl::Milliseconds(5)),
+                       [this, alive = parts_.alive] {
+                         if (*alive) Commit();
+                       });
+  }
+  return absl::OkStatus();
+}
+
+// Late events go to the attempt that took the place of theirs, as its next ones.
+absl::StatusOr<std::vector<store::ApplyResult>> SimJournal::Apply(
+    const std::vector<store::Write>& writes) {
+  if (!parts_.planted.no_fencing) return parts_.store.Apply(writes);
+  std::vector<store::Write> rewritten = writes;
+  std::map<std::int64_t, std::uint64_t> next;
+  for (store::Write& write : rewritten) {
+    auto* event = std::get_if<store::AttemptEvent>(&write);
+    if (event == nullptr) continue;
+    const auto open = parts_.ledger.OpenInsteadOf(event->attempt_id);
+    if (!open) continue;
+    const std::uint64_t sequence = next.emplace(open->attempt_id, open->sequence).first->second++;
+    event->attempt_id = open->attempt_id;
+    event->token = open->token;
+    event->sequence = sequence;
+  }
+  auto results = parts_.store.Apply(rewritten);
+  if (!results.ok()) return results;
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    const auto* event = std::get_if<store::AttemptEvent>(&writes[i]);
+    if (event == nullptr || !(*results)[i].ok()) continue;
+    auto& stored = std::get<store::EventStored>(*(*results)[i]);
+    if (stored.attempt_id == event->attempt_id) continue;
+    stored.attempt_id = event->attempt_id;
+    stored.acknowledged = event->sequence;
+  }
+  return results;
+}
+
+std::vector<SimJournal::Answer> SimJournal::ApplyBatch(std::deque<Request> batch) {
+  std::vector<store::Write> writes;
+  for (Request& request : batch) {
+    writes.insert(writes.end(), request.writes.begin(), request.writes.end());
+  }
+  const auto results = Apply(writes);
+  if (results.ok() && !parts_.vfs.down()) {
+    parts_.ledger.Applied(writes, *results);
+  } else {
+    parts_.ledger.Unknown();
+  }
+  parts_.world.Note("commit of ", writes.size(), results.ok() ? "" : " fails");
+  std::vector<Answer> answers;
+  std::size_t at = 0;
+  for (Request& request : batch) {
+    answers.push_back({std::move(request.done), absl::UnknownError("")});
+    if (results.ok()) {
+      answers.back().results = std::vector<store::ApplyResult>(
+          results->begin() + at, results->begin() + at + request.writes.size());
+    } else {
+      answers.back().results = results.status();
+    }
+    at += request.writes.size();
+  }
+  return answers;
+}
+
+void SimJournal::Tell(std::vector<Answer> answers) {
+  for (Answer& answer : answers) answer.done(std::move(answer.results));
+}
+
+void SimJournal::Commit() {
+  std::deque<Request> batch;
+  while (!queue_.empty() && batch.size() < kBatchRequests) {
+    queued_bytes_ -= queue_.front().bytes;
+    batch.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  const bool early = parts_.planted.acknowledge_before_commit;
+  if (early) before_ = parts_.vfs.Save();
+  std::vector<Answer> answers = ApplyBatch(std::move(batch));
+  if (parts_.vfs.down()) return parts_.died();
+  if (early) {
+    Tell(std::move(answers));
+    answers.clear();
+  }
+  const absl::Duration takes = *parts_.disk * (0.5 + parts_.world.Unit());
+  parts_.world.After(takes, [this, alive = parts_.alive,
+                             answers = std::make_shared<std::vector<Answer>>(std::move(answers))] {
+    if (!*alive) return;
+    before_.reset();
+    Tell(std::move(*answers));
+    Finish();
+  });
+}
+
+void SimJournal::Finish() {
+  if (parts_.world.Chance(0.02)) {
+    parts_.store.Checkpoint(/*truncate=*/parts_.world.Chance(0.2));
+    if (parts_.vfs.down()) return parts_.died();
+  }
+  busy_ = false;
+  if (queue_.empty() || stopped_) return;
+  busy_ = true;
+  parts_.world.After(absl::ZeroDuration(), [this, alive = parts_.alive] {
+    if (*alive) Commit();
+  });
+}
+
+void SimJournal::Stop() {
+  while (!queue_.empty()) {
+    std::deque<Request> batch;
+    batch.swap(queue_);
+    queued_bytes_ = 0;
+    std::vector<Answer> answers = ApplyBatch(std::move(batch));
+    if (parts_.vfs.down()) return;
+    Tell(std::move(answers));
+  }
+  stopped_ = true;
+  parts_.store.Checkpoint(/*truncate=*/true);
+}
+
+}  // namespace pelab::sim

@@ -1,0 +1,74 @@
+// The writing thread of a simulated coordinator: the real store, group commits that take virtual
+// time, answers after them, bounded queues; on a disk that may fail. A process that dies answers
+// nobody.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/store/journal.h"
+#include "tests/sim/ledger.h"
+#include "tests/sim/world.h"
+#include "tests/support/faulty_vfs.h"
+
+namespace pelab::sim {
+
+// Bugs that a test plants to see them found.
+struct Planted {
+  bool no_fencing = false;  // late events reach the attempt that is open now
+  bool acknowledge_before_commit = false;
+  bool no_lease_sweep = false;
+};
+
+class SimJournal final : public store::Journal {
+ public:
+  struct Parts {
+    World& world;
+    Ledger& ledger;
+    FaultyVfs& vfs;
+    store::Store& store;
+    const Planted& planted;
+    std::shared_ptr<const bool> alive;  // of the process
+    std::function<void()> died;         // in the middle of a commit
+    absl::Duration* disk;               // how long a commit takes
+    std::size_t max_queued_bytes = 0;
+  };
+  explicit SimJournal(Parts parts) : parts_(std::move(parts)) {}
+
+  absl::Status Append(std::vector<store::Write> writes, Done done, Urgency urgency) override;
+
+  // Commits and answers everything at once, and refuses what comes later.
+  void Stop();
+  // What the disk held before the commit that is acknowledged and not made yet; of that bug alone.
+  const std::optional<FaultyVfs::Image>& before() const { return before_; }
+
+ private:
+  struct Request {
+    std::vector<store::Write> writes;
+    Done done;
+    std::size_t bytes = 0;
+  };
+  struct Answer {
+    Done done;
+    absl::StatusOr<std::vector<store::ApplyResult>> results;
+  };
+
+  void Commit();
+  absl::StatusOr<std::vector<store::ApplyResult>> Apply(const std::vector<store::Write>& writes);
+  std::vector<Answer> ApplyBatch(std::deque<Request> batch);
+  void Finish();
+  static void Tell(std::vector<Answer> answers);
+
+  Parts parts_;
+  std::deque<Request> queue_;
+  std::size_t queued_bytes_ = 0;
+  bool busy_ = false;
+  bool stopped_ = false;
+  std::optional<FaultyVfs::Image> before_;
+};
+
+}  // namespace pelab::sim

@@ -1,0 +1,116 @@
+// What a history has promised so far, kept apart from the code under test, and whether the database
+// holds to it. It watches every batch that the store applies and everything that is acknowledged,
+// and compares with the database after each start of the coordinator and at the end.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/store/store.h"
+#include "tests/sim/world.h"
+
+namespace pelab::sim {
+
+class Ledger {
+ public:
+  Ledger(World& world, absl::Duration lease) : world_(world), lease_(lease) {}
+
+  // A batch is durable, with these answers.
+  void Applied(std::span<const store::Write> writes, std::span<const store::ApplyResult> results);
+  // A batch was refused, or the process died in it: until another is stored nobody knows whether a
+  // restart will find it.
+  void Unknown() { unknown_ = true; }
+
+  // The scheduler gives an attempt up.
+  void GivesUp(const store::EndAttempt& write);
+  // A worker is told that this much is stored.
+  void Acknowledged(std::int64_t attempt_id, std::uint64_t sequence);
+  // A person is told.
+  void AcknowledgedSweep(std::int64_t sweep_id, const std::string& client_token);
+  void AcknowledgedCancel(std::int64_t sweep_id) { cancelled_.insert(sweep_id); }
+
+  // The coordinator has the worker's word that it holds the attempt; leases count from here. `delay`
+  // is how long its scheduler may take to hear of it.
+  void Heard(std::int64_t attempt_id) { heard_[attempt_id] = world_.Monotonic(); }
+  void SetSchedulerDelay(absl::Duration delay) { scheduler_delay_ = delay; }
+
+  // The database as a new process finds it.
+  void Compare(store::Store& store);
+  // Nothing moves any more: every promise about what is stored.
+  void CheckEnd(store::Store& store);
+
+  // The job's attempt that is open now, and the number of its next event; for the bug without
+  // fencing.
+  struct Open {
+    std::int64_t attempt_id = 0;
+    std::uint64_t token = 0;
+    std::uint64_t sequence = 0;
+  };
+  std::optional<Open> OpenInsteadOf(std::int64_t attempt_id) const;
+
+  std::uint64_t stored_events() const { return stored_events_; }
+  std::uint64_t successes() const { return successes_; }
+
+ private:
+  struct Attempt {
+    std::int64_t job_id = 0;
+    std::uint64_t token = 0;
+    std::uint64_t stored = 0;        // the last sequence number that is
+    std::uint64_t acknowledged = 0;  // likewise told to its worker
+    int epochs = 0;                  // stored of it
+    bool open = true;
+    bool analyses_only = false;
+    std::optional<int> start_epoch;
+    absl::Duration created;
+  };
+  struct Job {
+    std::string key;
+    int epochs_done = 0;  // of the accepted line
+    int successes = 0;    // attempts that trained it to its end
+    std::optional<int> threads;
+  };
+
+  void On(const store::CreateAttempt& write, const store::WriteResult& result);
+  void On(const store::AttemptEvent& write, const store::WriteResult& result);
+  void On(const store::EndAttempt& write, const store::WriteResult& result);
+  void On(const store::WorkerHello& write, const store::WriteResult& result);
+  void On(const store::ExpandSlice& write, const store::WriteResult& result);
+  void On(const store::Analyse& write, const store::WriteResult& result);
+  template <typename T>
+  void On(const T&, const store::WriteResult&) {}
+
+  void OnStored(const store::AttemptEvent& event, Attempt& attempt,
+                const store::EventStored& result);
+  void CheckBody(const store::AttemptEvent& event, Attempt& attempt);
+  void CompareAttempts(store::Store& store);
+  void CompareJobs(store::Store& store);
+  void CompareSweeps(store::Store& store);
+  void CheckCurves(store::Store& store);
+  void CheckAnalyses(store::Store& store);
+  void CheckBudgets(store::Store& store);
+
+  template <typename... Args>
+  void Violate(const Args&... args) {
+    world_.Violate(absl::StrCat(args...));
+  }
+
+  World& world_;
+  const absl::Duration lease_;
+  absl::Duration scheduler_delay_;
+  bool unknown_ = false;
+  std::map<std::int64_t, Attempt> attempts_;
+  std::map<std::int64_t, Job> jobs_;
+  std::map<std::int64_t, std::string> sweeps_;  // acknowledged, with their tokens
+  std::set<std::int64_t> cancelled_;            // acknowledged
+  std::map<std::int64_t, absl::Duration> heard_;
+  std::uint64_t stored_events_ = 0;
+  std::uint64_t successes_ = 0;
+};
+
+}  // namespace pelab::sim

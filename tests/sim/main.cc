@@ -1,0 +1,98 @@
+// Runs histories and says of the first that breaks a promise how to see it again.
+//
+//   sim --seeds 0..1999             many, until one fails
+//   sim --seed 1234 --trace         one, with every step printed
+//   sim --seeds 0..99 --plant NAME  with a bug: no_fencing, acknowledge_before_commit, no_lease_sweep
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "tests/sim/history.h"
+
+namespace pelab::sim {
+namespace {
+
+struct Options {
+  std::string seeds = "0..1999";
+  std::string seed;
+  std::string plant;
+  bool trace = false;
+  bool progress = false;
+};
+
+bool ReadRange(const Options& options, std::uint64_t* first, std::uint64_t* last) {
+  if (!options.seed.empty()) {
+    return absl::SimpleAtoi(options.seed, first) && absl::SimpleAtoi(options.seed, last);
+  }
+  const std::vector<std::string> ends = absl::StrSplit(options.seeds, "..");
+  return ends.size() == 2 && absl::SimpleAtoi(ends[0], first) && absl::SimpleAtoi(ends[1], last);
+}
+
+int Run(const Options& options) {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  if (!ReadRange(options, &first, &last)) {
+    std::fprintf(stderr, "sim: seeds are a number or a range such as 0..1999\n");
+    return 2;
+  }
+  Planted planted{.no_fencing = options.plant == "no_fencing",
+                  .acknowledge_before_commit = options.plant == "acknowledge_before_commit",
+                  .no_lease_sweep = options.plant == "no_lease_sweep"};
+  HistoryResult sum;
+  const absl::Time began = absl::Now();
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
+    const HistoryResult result =
+        RunHistory({.seed = seed, .planted = planted, .print = options.trace});
+    if (result.violation) {
+      std::fprintf(stderr,
+                   "sim: seed %llu: %s\nsee it again with:\n  sim --seed %llu --trace%s%s\n",
+                   static_cast<unsigned long long>(seed), result.violation->c_str(),
+                   static_cast<unsigned long long>(seed), options.plant.empty() ? "" : " --plant ",
+                   options.plant.c_str());
+      return 1;
+    }
+    sum.faults += result.faults;
+    sum.stored_events += result.stored_events;
+    sum.successes += result.successes;
+    sum.lasted += result.lasted;
+    if (options.progress && (seed - first) % 1000 == 999) {
+      std::printf("%llu of %llu histories, %.0f s\n",
+                  static_cast<unsigned long long>(seed - first + 1),
+                  static_cast<unsigned long long>(last - first + 1),
+                  absl::ToDoubleSeconds(absl::Now() - began));
+      std::fflush(stdout);
+    }
+  }
+  std::printf(
+      "%llu histories, %llu faults, %llu events stored, %llu attempts succeeded, %.0f hours "
+      "of virtual time in %.1f s: no promise broken\n",
+      static_cast<unsigned long long>(last - first + 1),
+      static_cast<unsigned long long>(sum.faults),
+      static_cast<unsigned long long>(sum.stored_events),
+      static_cast<unsigned long long>(sum.successes), absl::ToDoubleHours(sum.lasted),
+      absl::ToDoubleSeconds(absl::Now() - began));
+  return 0;
+}
+
+}  // namespace
+}  // namespace pelab::sim
+
+int main(int argc, char** argv) {
+  pelab::sim::Options options;
+  CLI::App app("Histories of a coordinator and its workers under faults, each drawn from a seed.");
+  app.add_option("--seeds", options.seeds, "the range FIRST..LAST")->capture_default_str();
+  app.add_option("--seed", options.seed, "one seed");
+  app.add_option("--plant", options.plant, "a bug to be found")
+      ->check(CLI::IsMember({"no_fencing", "acknowledge_before_commit", "no_lease_sweep"}));
+  app.add_flag("--trace", options.trace, "print every step");
+  app.add_flag("--progress", options.progress, "a line every thousand histories");
+  CLI11_PARSE(app, argc, argv);
+  spdlog::set_level(options.trace ? spdlog::level::info : spdlog::level::off);
+  return pelab::sim::Run(options);
+}

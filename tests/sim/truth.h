@@ -1,0 +1,80 @@
+// What training gives in a simulation: a pure function of the job and of how it is executed, one
+// epoch from the other, as a trainer that resumes from a checkpoint computes it. A history with
+// faults has to end with the same numbers as one without.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/base/random.h"
+#include "pelab/v1/fleet.pb.h"
+
+namespace pelab::sim {
+
+inline constexpr std::int64_t kExamples = 997;
+
+inline std::uint64_t StartState(std::string_view key, int threads) {
+  return Mix64(PurposeId(key) + static_cast<std::uint64_t>(threads));
+}
+inline std::uint64_t NextState(std::uint64_t state) { return Mix64(state + 1); }
+inline std::int64_t TestCorrect(std::uint64_t state) {
+  return static_cast<std::int64_t>(state % kExamples);
+}
+
+// The epoch that leads to `state`.
+inline v1::Epoch EpochOf(int epoch, std::uint64_t state) {
+  v1::Epoch out;
+  out.set_epoch(epoch);
+  out.set_train_loss(static_cast<double>(state % 1000) / 1000);
+  out.set_train_correct(static_cast<std::int64_t>((state >> 20) % kExamples));
+  out.set_train_total(kExamples);
+  out.set_test_loss(static_cast<double>((state >> 10) % 1000) / 1000);
+  out.set_test_correct(TestCorrect(state));
+  out.set_test_total(kExamples);
+  out.set_learning_rate(0.001);
+  out.set_seconds(1);
+  return out;
+}
+inline std::uint64_t StateAfter(std::string_view key, int threads, int epochs) {
+  std::uint64_t state = StartState(key, threads);
+  for (int i = 0; i < epochs; ++i) state = NextState(state);
+  return state;
+}
+
+inline std::int64_t LostOf(std::string_view key, std::string_view parameters, int head) {
+  return static_cast<std::int64_t>(Mix64(PurposeId(key) ^ PurposeId(parameters) ^ head) % 400);
+}
+// Of 1 x 2 heads.
+inline v1::HeadAblation MatrixOf(const std::string& key, const v1::Analysis& analysis) {
+  v1::HeadAblation out;
+  out.set_version(analysis.version());
+  out.set_parameters_json(analysis.parameters_json());
+  out.set_layers(1);
+  out.set_heads(2);
+  out.set_total(kExamples);
+  out.set_intact_correct(500);
+  out.set_intact_nll(1);
+  out.set_chance(0.01);
+  for (int head = 0; head < 2; ++head) {
+    const std::int64_t lost = LostOf(key, analysis.parameters_json(), head);
+    out.add_correct(500 - lost);
+    out.add_lost(lost);
+    out.add_gained(0);
+    out.add_nll(1.5);
+    out.add_nll_standard_error(0.1);
+  }
+  return out;
+}
+inline std::string WeightsOf(std::string_view key) {
+  std::string sha256;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    const std::uint64_t part = Mix64(PurposeId(key) + i);
+    for (int digit = 0; digit < 16; ++digit) {
+      sha256 += "0123456789abcdef"[(part >> (4 * digit)) & 15];
+    }
+  }
+  return sha256;
+}
+
+}  // namespace pelab::sim

@@ -1,0 +1,154 @@
+// A worker under simulation: the agent's real Session over attempts that are played. What the
+// played host does with them is what worker/agent/supervisor.h and attempt.h say: a spool that
+// survives the daemon, checkpoints that survive attempts, resending from the last acknowledged
+// event, stops that are obeyed within a second.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/rpc/backoff.h"
+#include "tests/sim/coordinator.h"
+#include "tests/sim/wire.h"
+#include "tests/sim/world.h"
+#include "worker/agent/attempt_host.h"
+#include "worker/agent/session.h"
+#include "worker/agent/trainer_trace.h"
+
+namespace pelab::sim {
+
+struct WorkerSettings {
+  std::string id;
+  int slots = 1;
+  int threads = 1;
+  absl::Duration epoch = absl::Seconds(1);  // how long one takes, up to twice that
+  double failures = 0;                      // share of attempts whose trainer fails by itself
+};
+
+class SimWorker final : private agent::AttemptHost {
+ public:
+  SimWorker(World& world, Coordinator& coordinator, WorkerSettings settings);
+  ~SimWorker() override;
+
+  void Start();
+  bool up() const { return daemon_ != nullptr; }
+  void SetFailures(double share) { settings_.failures = share; }
+
+  // How the daemon ends; its trainers end with it. Another one starts after `outage`.
+  void Kill(absl::Duration outage);
+  // The host goes too: what was not synced of the spools is lost.
+  void LosePower(absl::Duration outage);
+  // The host never comes back; a new one with an empty disk takes its place.
+  void LoseHost(absl::Duration outage);
+  void Stop();  // in order; another one starts a little later
+
+  void BreakConnection();
+  Link& link() { return link_; }
+  void LinkChanged();
+
+ private:
+  // On the disk.
+  struct Spool {
+    v1::Assignment assignment;
+    std::uint64_t base = 0;  // the sequence number before the first kept event
+    std::vector<v1::Event> events;
+    bool upload = false;  // training is done, its weights are not with the coordinator yet
+
+    std::uint64_t last() const { return base + events.size(); }
+    const v1::Finished* finished() const {
+      return !events.empty() && events.back().has_finished() ? &events.back().finished() : nullptr;
+    }
+  };
+  struct Checkpoint {
+    int epoch = 0;
+    std::uint64_t state = 0;
+    int threads = 0;
+  };
+  struct Disk {
+    std::map<std::int64_t, Spool> spools;
+    std::map<std::string, Checkpoint> checkpoints;  // by the job's directory
+  };
+  // In the daemon's memory.
+  enum class Phase { kWaiting, kFetching, kTraining, kUploading, kEnded };
+  struct Entry {
+    bool may_send = true;
+    bool dropped = false;
+    bool interrupted = false;
+    std::uint64_t sent = 0;
+    std::uint64_t acknowledged = 0;
+    agent::StopReason reason = agent::StopReason::kNone;
+    int slot = -1;
+    // The trainer.
+    Phase phase = Phase::kEnded;
+    bool said_hello = false;
+    int epochs = 0;
+    int epoch = 0;
+    std::uint64_t state = 0;
+    int threads = 0;
+    std::deque<v1::Analysis> analyses;
+    int steps_to_failure = -1;
+    v1::ErrorKind failure = v1::ERROR_KIND_UNSPECIFIED;
+    int tries = 0;
+  };
+  struct Daemon;
+
+  // agent::AttemptHost
+  std::vector<v1::HeldAttempt> Held() override;
+  void Disconnected() override;
+  void Answer(const v1::HeldAnswer& answer) override;
+  void Start(const v1::Assignment& assignment) override { Take(assignment, {}); }
+  void Refuse(const v1::Assignment& assignment) override {
+    Take(assignment, agent::StopReason::kPreempt);
+  }
+  void Stop(const v1::StopAttempt& stop) override;
+  void Acknowledge(const v1::Ack& ack) override;
+  void Preempt(absl::Duration) override { StopAll(agent::StopReason::kPreempt); }
+  void SetRetryCap(absl::Duration) override {}
+  bool NextEvents(std::size_t max_bytes, v1::EventBatch* batch) override;
+  bool NextLog(v1::LogChunk* chunk) override;
+  bool Idle() override;
+
+  void Recover();
+  void Take(const v1::Assignment& assignment, agent::StopReason reason);
+  void StopOne(std::int64_t id, agent::StopReason reason);
+  void StopAll(agent::StopReason reason);
+  void Drop(std::int64_t id);
+  void Reap();
+  void Forget(std::int64_t id);
+
+  // The trainer's steps, each after a while.
+  void Later(std::int64_t id, absl::Duration delay);
+  void Go(std::int64_t id);
+  bool MayBegin(std::int64_t id) const;
+  void Begin(std::int64_t id, Entry& entry);
+  void Train(std::int64_t id, Entry& entry);
+  void Upload(std::int64_t id, Entry& entry);
+  void Conclude(std::int64_t id, Entry& entry);
+  void Finish(std::int64_t id, v1::Finished finished);
+  void Append(std::int64_t id, v1::Event event);
+
+  // The session runner.
+  void Connect();
+  void Pump();
+  void Disconnect();
+  void Exit(absl::Duration outage);
+  void Die(absl::Duration outage, bool quietly);
+  template <typename F>
+  void AfterInDaemon(absl::Duration delay, F run);
+
+  World& world_;
+  Coordinator& coordinator_;
+  WorkerSettings settings_;
+  int hosts_ = 0;
+  Link link_;
+  Disk disk_;
+  std::unique_ptr<Daemon> daemon_;
+  std::vector<std::weak_ptr<Wire>> wires_;
+};
+
+}  // namespace pelab::sim

@@ -1,0 +1,39 @@
+#include "tests/sim/world.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace pelab::sim {
+
+void World::At(absl::Duration when, std::function<void()> event) {
+  const std::int64_t at = std::max(now_, absl::ToInt64Microseconds(when));
+  events_.push_back({at, ++numbers_, std::move(event)});
+  std::push_heap(events_.begin(), events_.end(), Later());
+}
+
+bool World::Step() {
+  if (events_.empty()) return false;
+  std::pop_heap(events_.begin(), events_.end(), Later());
+  Event event = std::move(events_.back());
+  events_.pop_back();
+  now_ = event.when;
+  event.run();
+  return true;
+}
+
+std::uint64_t World::Draw(std::uint64_t below) {
+  random_ += 0x9E3779B97F4A7C15;
+  return Mix64(random_) % below;
+}
+
+void World::Violate(std::string what) {
+  Note("VIOLATION: ", what);
+  if (!violation_) violation_ = std::move(what);
+}
+
+void World::Print(const std::string& line) const {
+  std::printf("%11.6f  %s\n", static_cast<double>(now_ - 1'000'000'000) / 1e6, line.c_str());
+}
+
+}  // namespace pelab::sim

@@ -1,0 +1,85 @@
+// Time, chance and the order of things in a simulation: everything that happens is an event on one
+// virtual clock in one thread, and everything that is drawn comes from one seed, so that a seed is a
+// history. One thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/base/clock.h"
+#include "core/base/random.h"
+
+namespace pelab::sim {
+
+class World final : public Clock {
+ public:
+  explicit World(std::uint64_t seed, bool print) : random_(Mix64(seed) | 1), print_(print) {}
+
+  absl::Duration Monotonic() const override { return absl::Microseconds(now_); }
+  absl::Time Wall() const override {
+    return absl::FromUnixSeconds(1'700'000'000) + Monotonic() + wall_jump_;
+  }
+  void SetWallJump(absl::Duration jump) { wall_jump_ = jump; }
+
+  // Runs `event` then; of two for the same moment the one that was asked for first.
+  void At(absl::Duration when, std::function<void()> event);
+  void After(absl::Duration delay, std::function<void()> event) {
+    At(Monotonic() + delay, std::move(event));
+  }
+  // The next event; false: there is none.
+  bool Step();
+
+  std::uint64_t Draw(std::uint64_t below);  // uniform in [0, below)
+  double Unit() { return static_cast<double>(Draw(1 << 30)) / (1 << 30); }
+  bool Chance(double probability) { return Unit() < probability; }
+  absl::Duration Between(absl::Duration low, absl::Duration high) {
+    return low + (high - low) * Unit();
+  }
+  template <typename T>
+  const T& OneOf(const std::vector<T>& of) {
+    return of[Draw(of.size())];
+  }
+
+  // A line of the history: part of its hash, and printed where that is asked for.
+  template <typename... Args>
+  void Note(const Args&... args) {
+    const std::string line = absl::StrCat(args...);
+    hash_ = Mix64(hash_ ^ PurposeId(line) ^ static_cast<std::uint64_t>(now_));
+    if (print_) Print(line);
+  }
+  std::uint64_t hash() const { return hash_; }
+
+  // What must not happen has happened; the first is kept.
+  void Violate(std::string what);
+  const std::optional<std::string>& violation() const { return violation_; }
+
+ private:
+  struct Event {
+    std::int64_t when = 0;  // microseconds
+    std::uint64_t number = 0;
+    std::function<void()> run;
+  };
+  struct Later {
+    bool operator()(const Event& a, const Event& b) const {
+      return a.when != b.when ? a.when > b.when : a.number > b.number;
+    }
+  };
+  void Print(const std::string& line) const;
+
+  std::int64_t now_ = std::int64_t{1000} * 1'000'000;
+  absl::Duration wall_jump_;
+  std::vector<Event> events_;  // a heap
+  std::uint64_t numbers_ = 0;
+  std::uint64_t random_;
+  std::uint64_t hash_ = 0;
+  bool print_;
+  std::optional<std::string> violation_;
+};
+
+}  // namespace pelab::sim
