@@ -7,7 +7,9 @@
 namespace pelab::sim {
 
 void World::At(absl::Duration when, std::function<void()> event) {
-  const std::int64_t at = std::max(now_, absl::ToInt64Microseconds(when));
+  // Never before it was asked for.
+  const auto rounded = absl::ToInt64Microseconds(absl::Ceil(when, absl::Microseconds(1)));
+  const std::int64_t at = std::max(now_, rounded);
   events_.push_back({at, ++numbers_, std::move(event)});
   std::push_heap(events_.begin(), events_.end(), Later());
 }
