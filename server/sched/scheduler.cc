@@ -251,15 +251,19 @@ void Scheduler::Cancelled(const store::Cancelled& cancelled) {
 // Attempts that end ---------------------------------------------------------------------------
 
 void Scheduler::End(std::int64_t attempt_id, state::Event event, std::string error) {
-  attempts_.at(attempt_id).ending = true;
+  Attempt& ended = attempts_.at(attempt_id);
+  ended.ending = true;
+  ended.lease_end = clock_.Monotonic();
   const auto done = [this, attempt_id](absl::StatusOr<std::vector<store::ApplyResult>> results) {
     executor_.Post([this, attempt_id, results = std::move(results)] {
       const auto found = attempts_.find(attempt_id);
       if (found == attempts_.end()) return;
       if (!results.ok() || !results->front().ok()) {
-        // Nothing was stored: the lease is found expired again.
+        // Nothing was stored: the lease is found expired again, unless its worker was heard of
+        // meanwhile.
         found->second.ending = false;
-        found->second.lease_end = clock_.Monotonic() + kAfterRefusedWrite;
+        found->second.lease_end =
+            std::max(found->second.lease_end, clock_.Monotonic() + kAfterRefusedWrite);
         return;
       }
       const auto* stored = std::get_if<store::EventStored>(&*results->front());
@@ -273,7 +277,7 @@ void Scheduler::End(std::int64_t attempt_id, state::Event event, std::string err
   const absl::Status queued =
       journal_.Append({store::EndAttempt{attempt_id, event, std::move(error), NowMs(clock_)}}, done,
                       store::Journal::Urgency::kInternal);
-  if (!queued.ok()) attempts_.at(attempt_id).ending = false;
+  if (!queued.ok()) ended.ending = false;
 }
 
 void Scheduler::OnEnded(std::int64_t attempt_id, const store::JobChange& change) {

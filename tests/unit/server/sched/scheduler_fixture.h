@@ -32,7 +32,7 @@ class World : public Clock, public Executor, public store::Journal {
 
   // Until nothing moves at this moment.
   void Settle() {
-    while (!steps.empty() || !commits.empty()) {
+    while (!steps.empty() || (!commits.empty() && !disk_hangs)) {
       if (!steps.empty()) {
         auto step = std::move(steps.front());
         steps.pop_front();
@@ -70,6 +70,7 @@ class World : public Clock, public Executor, public store::Journal {
   bool disk_full = false;
   bool refused = false;                 // the last commit was
   std::function<void(bool)> on_change;  // as the writer's
+  bool disk_hangs = false;  // what is to be written waits
 };
 
 class Link : public WorkerLink {

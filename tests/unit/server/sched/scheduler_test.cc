@@ -91,6 +91,22 @@ TEST_F(SchedulerTest, HeartbeatsRenewLeasesOfWhatIsHeld) {
   EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE attempt_id = 2"), "lost");
 }
 
+TEST_F(SchedulerTest, AWorkerThatIsHeardOfWhileItsLossCannotBeStoredKeepsItsLease) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  world_.disk_full = true;
+  world_.disk_hangs = true;
+  world_.Advance(absl::Seconds(21));
+  scheduler_->Heartbeat("w", link.get(), {Holding(link->assignments[0])});
+  world_.disk_hangs = false;
+  world_.Settle();
+  world_.disk_full = false;
+  world_.Advance(absl::Seconds(19));
+  EXPECT_EQ(Text("SELECT outcome IS NULL FROM attempts"), "1");
+  world_.Advance(absl::Seconds(2));
+  EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 1"), "lost");
+}
+
 TEST_F(SchedulerTest, AfterARestartEveryOpenAttemptHasOneFreshLease) {
   Submit("s", 2);
   const auto before = Connect("w", 1);
