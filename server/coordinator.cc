@@ -16,6 +16,7 @@
 #include "core/rpc/lock_file.h"
 #include "server/listen.h"
 #include "server/sched/strand.h"
+#include "server/service/artifact_collector.h"
 #include "server/service/fleet_service.h"
 #include "server/service/maintenance_service.h"
 #include "server/service/results_service.h"
@@ -31,7 +32,8 @@ constexpr absl::Duration kGrace = absl::Seconds(1);  // for calls that are under
 // In the order in which they are built; destroyed the other way round.
 struct Coordinator::Parts {
   Parts(rpc::LockFile lock_file, std::unique_ptr<store::ArtifactFiles> files,
-        std::unique_ptr<store::Store> opened, const CoordinatorOptions& options)
+        std::shared_ptr<service::DroppedFiles> dropped, std::unique_ptr<store::Store> opened,
+        const CoordinatorOptions& options)
       : lock(std::move(lock_file)),
         artifacts(std::move(files)),
         store(std::move(opened)),
@@ -40,6 +42,7 @@ struct Coordinator::Parts {
                             [this](bool works) {
                               strand.Post([this, works] { scheduler.StorageWorks(works); });
                             }}),
+        collector(*artifacts, writer, std::move(dropped), options.artifact_grace),
         scheduler(*options.clock, strand, writer,
                   {.lease = options.lease, .token = [] { return RandomToken(); }}),
         expander(*options.clock, writer, strand, scheduler),
@@ -48,7 +51,7 @@ struct Coordinator::Parts {
         results(readers, *artifacts),
         fleet({*options.clock, strand, scheduler, writer, options.heartbeat, options.lease,
                [] { return RandomUnit(); }},
-              *artifacts),
+              *artifacts, collector),
         maintenance(options.database, *artifacts) {}
 
   absl::Status Recover();
@@ -58,6 +61,7 @@ struct Coordinator::Parts {
   std::unique_ptr<store::Store> store;
   sched::Strand strand;
   store::Writer writer;
+  service::ArtifactCollector collector;
   sched::Scheduler scheduler;
   service::Expander expander;
   service::ReaderPool readers;
@@ -121,15 +125,18 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   }
   PELAB_ASSIGN_OR_RETURN(rpc::LockFile lock, rpc::LockFile::Acquire(options.database));
   for (const rpc::Address& address : options.listen) PELAB_RETURN_IF_ERROR(CheckFree(address));
-  PELAB_ASSIGN_OR_RETURN(auto artifacts,
-                         store::ArtifactFiles::Open(options.database, options.artifact_quota));
+  PELAB_ASSIGN_OR_RETURN(
+      auto artifacts,
+      store::ArtifactFiles::Open(options.database, options.artifact_quota, options.artifact_store));
   store::StoreOptions store_options;
   store_options.has_artifact = [files = artifacts.get()](const std::string& sha256) {
     return files->Has(sha256);
   };
+  const auto dropped = std::make_shared<service::DroppedFiles>();
+  store_options.dropped = [dropped](const auto& sha256s) { dropped->Add(sha256s); };
   PELAB_ASSIGN_OR_RETURN(auto store, store::Store::Open(options.database, store_options));
-  std::unique_ptr<Coordinator> coordinator(new Coordinator(
-      std::make_unique<Parts>(std::move(lock), std::move(artifacts), std::move(store), options)));
+  std::unique_ptr<Coordinator> coordinator(new Coordinator(std::make_unique<Parts>(
+      std::move(lock), std::move(artifacts), dropped, std::move(store), options)));
   PELAB_RETURN_IF_ERROR(coordinator->parts_->Recover());
   PELAB_RETURN_IF_ERROR(coordinator->Listen(options, credentials));
   return coordinator;
@@ -184,6 +191,7 @@ void Coordinator::Stop() {
     parts_->server.reset();
   }
   parts_->expander.Stop();
+  parts_->collector.Stop();
   parts_->writer.Stop();
   parts_->strand.Stop();
   for (const std::string& socket : parts_->sockets) unlink(socket.c_str());

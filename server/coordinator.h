@@ -25,6 +25,8 @@ struct CoordinatorOptions {
   absl::Duration heartbeat = absl::Seconds(5);
   absl::Duration lease = absl::Seconds(20);
   std::uint64_t artifact_quota = std::uint64_t{20} << 30;
+  std::string artifact_store;  // a directory that workers see too; "": DATABASE.artifacts
+  absl::Duration artifact_grace = absl::Minutes(15);  // for files that nothing names
   const Clock* clock = &SystemClock::Instance();
 };
 

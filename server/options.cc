@@ -21,8 +21,13 @@ constexpr char kExamples[] = R"(Examples:
   pelab-server --listen 0.0.0.0:7470 --tls-cert cert.pem --tls-key key.pem --token-file token
       serves other machines, over TLS, to those who have the token
 
-Files: FILE is the SQLite database, FILE.artifacts/ holds weights by their SHA-256, FILE.lock names
-the address at which the database is served. SIGTERM and SIGINT end the server cleanly; workers go
+  pelab-server --db /var/lib/pelab/pelab.db --artifact-store /shared/pelab
+      keeps files on a disk that the workers see; they are started with the same --artifact-store
+
+Files: FILE is the SQLite database, FILE.artifacts/ holds weights and checkpoints by their SHA-256
+(with --artifact-store it is a link to DIR; one database a DIR), FILE.lock names the address at
+which the database is served. Checkpoints make room for weights where the quota is short. A file
+that nothing names any more is removed. SIGTERM and SIGINT end the server cleanly; workers go
 on training and connect again.
 )";
 
@@ -31,6 +36,7 @@ struct Words {
   std::string heartbeat = "5s";
   std::string lease = "20s";
   std::string quota = "20GiB";
+  std::string grace = "15m";
 };
 
 absl::Status Read(const Words& words, CoordinatorOptions& options) {
@@ -41,6 +47,7 @@ absl::Status Read(const Words& words, CoordinatorOptions& options) {
   PELAB_ASSIGN_OR_RETURN(options.heartbeat, ParseDuration(words.heartbeat, "--heartbeat"));
   PELAB_ASSIGN_OR_RETURN(options.lease, ParseDuration(words.lease, "--lease"));
   PELAB_ASSIGN_OR_RETURN(options.artifact_quota, ParseByteSize(words.quota, "--artifact-quota"));
+  PELAB_ASSIGN_OR_RETURN(options.artifact_grace, ParseDuration(words.grace, "--artifact-grace"));
   if (options.lease < 2 * options.heartbeat) {
     return absl::InvalidArgumentError(
         absl::StrCat("--lease ", words.lease, " is too short; allowed: at least twice --heartbeat ",
@@ -76,6 +83,13 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
   app.add_option("--artifact-quota", words.quota, "how much FILE.artifacts/ may hold")
       ->capture_default_str()
       ->type_name("SIZE");
+  app.add_option("--artifact-store", options.coordinator.artifact_store,
+                 "keep these files in DIR, which workers see under the same or another path")
+      ->type_name("DIR");
+  app.add_option("--artifact-grace", words.grace,
+                 "how old a file is that is removed because nothing names it")
+      ->capture_default_str()
+      ->type_name("TIME");
   app.add_option("--parent-fd", options.parent_fd,
                  "end when this inherited descriptor reaches its end")
       ->type_name("N");

@@ -53,7 +53,10 @@ absl::Status CopyPages(SQLite::Database& from, const std::string& target,
 
 std::vector<StoredFile> ReadArtifacts(SQLite::Database& db) {
   std::vector<StoredFile> files;
-  SQLite::Statement query(db, "SELECT DISTINCT sha256, bytes FROM artifacts ORDER BY sha256");
+  SQLite::Statement query(
+      db,
+      "SELECT sha256, bytes FROM artifacts UNION SELECT sha256, bytes FROM checkpoints "
+      "ORDER BY sha256");
   while (query.executeStep()) {
     files.push_back({query.getColumn(0).getString(),
                      static_cast<std::uint64_t>(query.getColumn(1).getInt64())});

@@ -102,6 +102,11 @@ const std::vector<Invariant> kStates = {
      "SELECT printf('job %d (%s): attempt %d is open', j.job_id, j.state, a.number) FROM jobs AS j "
      "JOIN attempts AS a USING (job_id) WHERE a.outcome IS NULL AND j.state NOT IN ('assigned', "
      "'running', 'succeeded', 'cancelled')"},
+    {"checkpoints are of jobs that still train, and not ahead of their curves",
+     "SELECT printf('job %d (%s): a checkpoint of epoch %d, %d of %d epochs are stored', j.job_id, "
+     "j.state, c.epoch, j.epochs_done, j.epochs) FROM checkpoints AS c JOIN jobs AS j "
+     "USING (job_id) WHERE j.trained OR j.state NOT IN ('queued', 'assigned', 'running') "
+     "OR c.epoch > j.epochs_done"},
     {"ended attempts say when they ended, open ones do not",
      "SELECT printf('attempt %d of job %d (%s)', number, job_id, coalesce(outcome, 'open')) "
      "FROM attempts WHERE (outcome IS NULL) <> (ended_at IS NULL)"},

@@ -54,15 +54,19 @@ Check CheckReferences(SQLite::Database& db) {
 }
 
 bool IsReferred(SQLite::Database& db, const std::string& sha256) {
-  SQLite::Statement query(db, "SELECT 1 FROM artifacts WHERE sha256 = ? LIMIT 1");
+  SQLite::Statement query(
+      db,
+      "SELECT EXISTS (SELECT 1 FROM artifacts WHERE sha256 = ?1) OR EXISTS (SELECT 1 FROM "
+      "checkpoints WHERE sha256 = ?1) OR EXISTS (SELECT 1 FROM uploads WHERE sha256 = ?1)");
   query.bind(1, sha256);
-  return query.executeStep();
+  return query.executeStep() && query.getColumn(0).getInt() != 0;
 }
 
 // What is wrong with each file that a row names: hash -> problem.
 std::map<std::string, std::string> LookAtArtifacts(SQLite::Database& db, const std::string& path) {
   std::map<std::string, std::string> wrong;
-  SQLite::Statement query(db, "SELECT DISTINCT sha256, bytes FROM artifacts");
+  SQLite::Statement query(
+      db, "SELECT sha256, bytes FROM artifacts UNION SELECT sha256, bytes FROM checkpoints");
   while (wrong.size() < kMaxProblems && query.executeStep()) {
     const std::string sha256 = query.getColumn(0).getString();
     const std::string file = ArtifactPath(path, sha256);
@@ -128,9 +132,11 @@ absl::StatusOr<DatabaseInfo> ReadInfo(const std::string& path) {
     info.attempts = number("SELECT count(*) FROM attempts");
     info.epochs = number("SELECT count(*) FROM curves");
     info.ablated_heads = number("SELECT count(*) FROM head_ablation");
-    info.artifacts = number("SELECT count(DISTINCT sha256) FROM artifacts");
+    info.artifacts = number(
+        "SELECT count(*) FROM (SELECT sha256 FROM artifacts UNION SELECT sha256 FROM checkpoints)");
     info.artifact_bytes = number(
-        "SELECT coalesce(sum(bytes), 0) FROM (SELECT DISTINCT sha256, bytes FROM artifacts)");
+        "SELECT coalesce(sum(bytes), 0) FROM (SELECT sha256, bytes FROM artifacts UNION "
+        "SELECT sha256, bytes FROM checkpoints)");
     return info;
   });
 }

@@ -198,6 +198,13 @@ absl::StatusOr<store::AttemptEvent> ToEvent(const v1::Event& event, std::int64_t
       out.body = store::Artifact{event.artifact().name(), event.artifact().sha256(),
                                  event.artifact().bytes()};
       return out;
+    case v1::Event::kCheckpoint:
+      if (!store::IsSha256(event.checkpoint().sha256())) {
+        return Bad(event, "names a checkpoint without a SHA-256");
+      }
+      out.body = store::Checkpoint{event.checkpoint().epoch(), event.checkpoint().sha256(),
+                                   event.checkpoint().bytes()};
+      return out;
     case v1::Event::kFinished: {
       auto outcome = ToOutcome(event);
       if (!outcome.ok()) return outcome.status();
@@ -271,6 +278,11 @@ v1::Assignment ToProto(const store::Assignment& assignment) {
   if (assignment.weights) {
     out.mutable_weights()->set_sha256(assignment.weights->sha256);
     out.mutable_weights()->set_bytes(assignment.weights->bytes);
+  }
+  if (assignment.checkpoint) {
+    out.mutable_checkpoint()->set_epoch(assignment.checkpoint->epoch);
+    out.mutable_checkpoint()->set_sha256(assignment.checkpoint->sha256);
+    out.mutable_checkpoint()->set_bytes(assignment.checkpoint->bytes);
   }
   out.set_label(absl::StrCat(assignment.pe_label, " ", assignment.task, " seed ", assignment.seed));
   return out;

@@ -1,11 +1,13 @@
 #include "server/service/fleet_service.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"
+#include "server/service/blocking.h"
 
 namespace pelab::service {
 namespace {
@@ -44,6 +46,39 @@ void FleetService::CloseAll() {
   }
 }
 
+absl::Status FleetService::Receive(const v1::ArtifactHeader& header,
+                                   grpc::ServerReader<v1::PutArtifactRequest>& reader) {
+  if (!header.checkpoint()) collector_.MakeRoom(header.bytes());
+  PELAB_ASSIGN_OR_RETURN(const auto upload, artifacts_.Begin(header.sha256(), header.bytes()));
+  v1::PutArtifactRequest request;
+  while (reader.Read(&request)) {
+    if (!request.has_chunk()) {
+      return absl::InvalidArgumentError("an upload has one header, then chunks");
+    }
+    PELAB_RETURN_IF_ERROR(upload->Write(request.chunk()));
+  }
+  return upload->Commit();
+}
+
+absl::Status FleetService::Announce(const v1::ArtifactHeader& header) {
+  absl::Status status = artifacts_.Announce(header.sha256(), header.bytes());
+  if (!absl::IsResourceExhausted(status) || header.checkpoint()) return status;
+  collector_.MakeRoom(0);  // it is there already
+  return artifacts_.Announce(header.sha256(), header.bytes());
+}
+
+// The row that keeps the file, before the worker is told that it has been taken.
+absl::Status FleetService::Record(const v1::ArtifactHeader& header) {
+  if (header.attempt_id() == 0) return absl::OkStatus();  // of nobody: kept for a while only
+  const auto recorded = AppendAndWait(
+      context_.journal, store::RecordUpload{header.attempt_id(), header.token(), header.sha256()});
+  // Worth another try, whatever it is that the database lacks now.
+  if (!recorded.ok()) return absl::UnavailableError(recorded.status().message());
+  if (std::get<store::UploadRecorded>(*recorded).accepted) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("attempt ", header.attempt_id(), " is not open: its files are not kept"));
+}
+
 absl::Status FleetService::Put(grpc::ServerReader<v1::PutArtifactRequest>& reader,
                                v1::PutArtifactResponse& response) {
   v1::PutArtifactRequest request;
@@ -52,18 +87,15 @@ absl::Status FleetService::Put(grpc::ServerReader<v1::PutArtifactRequest>& reade
   }
   const v1::ArtifactHeader header = request.header();
   PELAB_RETURN_IF_ERROR(store::CheckSha256(header.sha256()));
-  if (artifacts_.Has(header.sha256())) {
+  const store::ArtifactFiles::FileHold hold(artifacts_, header.sha256());
+  if (header.in_store()) {
+    PELAB_RETURN_IF_ERROR(Announce(header));
+  } else if (artifacts_.Has(header.sha256())) {
     response.set_already_there(true);
-    return absl::OkStatus();
+  } else {
+    PELAB_RETURN_IF_ERROR(Receive(header, reader));
   }
-  PELAB_ASSIGN_OR_RETURN(const auto upload, artifacts_.Begin(header.sha256(), header.bytes()));
-  while (reader.Read(&request)) {
-    if (!request.has_chunk()) {
-      return absl::InvalidArgumentError("an upload has one header, then chunks");
-    }
-    PELAB_RETURN_IF_ERROR(upload->Write(request.chunk()));
-  }
-  return upload->Commit();
+  return Record(header);
 }
 
 grpc::Status FleetService::PutArtifact(grpc::ServerContext*,

@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "core/base/mutex.h"
 #include "pelab/v1/fleet.grpc.pb.h"
+#include "server/service/artifact_collector.h"
 #include "server/service/worker_stream.h"
 #include "server/store/artifact_files.h"
 
@@ -14,8 +15,8 @@ namespace pelab::service {
 
 class FleetService final : public v1::Fleet::WithCallbackMethod_Session<v1::Fleet::Service> {
  public:
-  FleetService(FleetContext context, store::ArtifactFiles& artifacts)
-      : context_(std::move(context)), artifacts_(artifacts) {}
+  FleetService(FleetContext context, store::ArtifactFiles& artifacts, ArtifactCollector& collector)
+      : context_(std::move(context)), artifacts_(artifacts), collector_(collector) {}
 
   grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(
       grpc::CallbackServerContext* context) override;
@@ -29,9 +30,14 @@ class FleetService final : public v1::Fleet::WithCallbackMethod_Session<v1::Flee
  private:
   absl::Status Put(grpc::ServerReader<v1::PutArtifactRequest>& reader,
                    v1::PutArtifactResponse& response);
+  absl::Status Receive(const v1::ArtifactHeader& header,
+                       grpc::ServerReader<v1::PutArtifactRequest>& reader);
+  absl::Status Announce(const v1::ArtifactHeader& header);
+  absl::Status Record(const v1::ArtifactHeader& header);
 
   FleetContext context_;
   store::ArtifactFiles& artifacts_;
+  ArtifactCollector& collector_;
   Mutex mutex_;
   std::vector<std::weak_ptr<WorkerStream>> streams_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

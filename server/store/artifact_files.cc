@@ -1,23 +1,66 @@
 #include "server/store/artifact_files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
 #include "core/base/status.h"
+#include "server/store/artifact_store.h"
 
 namespace pelab::store {
 namespace {
 
 namespace fs = std::filesystem;
 constexpr char kTemporary[] = ".upload-";
+// A worker's own, on a shared disk; it may still be writing.
+constexpr char kWorkersTemporary[] = ".put-";
+constexpr absl::Duration kAbandoned = absl::Hours(1);
+
+int FolderOf(const std::string& sha256) {
+  return std::stoi(sha256.substr(0, 2), nullptr, 16);  // 256 folders, whatever the hash
+}
+
+struct FileFacts {
+  std::string name;
+  std::uint64_t bytes = 0;
+  absl::Time changed;
+};
+
+// What a folder holds; a folder that is not there holds nothing.
+absl::Status ForEachFile(const std::string& folder,
+                         const std::function<void(const FileFacts&)>& use) {
+  std::error_code error;
+  fs::directory_iterator it(folder, error);
+  if (error == std::errc::no_such_file_or_directory) return absl::OkStatus();
+  for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
+    struct stat info {};
+    // One that has gone meanwhile is no error.
+    if (stat(it->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    use({it->path().filename().string(), static_cast<std::uint64_t>(info.st_size),
+         absl::TimeFromTimespec(info.st_mtim)});
+  }
+  if (!error) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("cannot read ", folder, ": ", error.message()));
+}
+
+std::optional<std::uint64_t> SizeOf(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error) return std::nullopt;
+  return size;
+}
 
 }  // namespace
 
@@ -34,27 +77,26 @@ absl::Status CheckSha256(absl::string_view text) {
 }
 
 absl::StatusOr<std::unique_ptr<ArtifactFiles>> ArtifactFiles::Open(const std::string& database,
-                                                                   std::uint64_t quota_bytes) {
-  std::unique_ptr<ArtifactFiles> files(
-      new ArtifactFiles(absl::StrCat(database, ".artifacts"), quota_bytes));
+                                                                   std::uint64_t quota_bytes,
+                                                                   const std::string& store) {
+  const std::string directory = absl::StrCat(database, ".artifacts");
+  if (!store.empty()) PELAB_RETURN_IF_ERROR(LinkToStore(directory, database, store));
+  std::unique_ptr<ArtifactFiles> files(new ArtifactFiles(directory, quota_bytes));
   PELAB_RETURN_IF_ERROR(files->Scan());
   return files;
 }
 
 absl::Status ArtifactFiles::Scan() {
-  std::error_code error;
-  if (!fs::exists(directory_, error)) return absl::OkStatus();
-  for (fs::recursive_directory_iterator it(directory_, error), end; !error && it != end;
-       it.increment(error)) {
-    if (!it->is_regular_file(error)) continue;
-    if (absl::StartsWith(it->path().filename().string(), kTemporary)) {
-      fs::remove(it->path(), error);
-    } else {
-      used_ += it->file_size(error);
-    }
-  }
-  if (error) {
-    return absl::InternalError(absl::StrCat("cannot read ", directory_, ": ", error.message()));
+  MutexLock lock(&mutex_);
+  for (int folder = 0; folder < kFolders; ++folder) {
+    const std::string path = absl::StrFormat("%s/%02x", directory_, folder);
+    PELAB_RETURN_IF_ERROR(ForEachFile(path, [&](const FileFacts& file) {
+      if (absl::StartsWith(file.name, kTemporary)) {
+        unlink(absl::StrCat(path, "/", file.name).c_str());
+      } else {
+        counted_[folder] += file.bytes;
+      }
+    }));
   }
   return absl::OkStatus();
 }
@@ -68,22 +110,60 @@ bool ArtifactFiles::Has(const std::string& sha256) const {
   return fs::exists(PathOf(sha256), error);
 }
 
+std::uint64_t ArtifactFiles::UsedLocked() const {
+  std::uint64_t used = announced_;
+  for (const std::uint64_t bytes : counted_) used += bytes;
+  return used;
+}
+
+std::uint64_t ArtifactFiles::used() const {
+  MutexLock lock(&mutex_);
+  return UsedLocked();
+}
+
+std::uint64_t ArtifactFiles::Lacking(std::uint64_t bytes) const {
+  MutexLock lock(&mutex_);
+  const std::uint64_t wanted = UsedLocked() + bytes;
+  return bytes > quota_ || wanted <= quota_ ? 0 : wanted - quota_;
+}
+
+absl::Status ArtifactFiles::NoRoom(std::uint64_t bytes) const {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("artifacts use ", UsedLocked(), " of their quota of ", quota_,
+                   " bytes; there is no room for ", bytes, " more (--artifact-quota)"));
+}
+
+// Holding -------------------------------------------------------------------------------------
+
 ArtifactFiles::Hold ArtifactFiles::HoldAll() {
   holds_.fetch_add(1);
   return {static_cast<void*>(this), [this](void*) { holds_.fetch_sub(1); }};
 }
 
+ArtifactFiles::FileHold::FileHold(ArtifactFiles& files, std::string sha256)
+    : files_(files), sha256_(std::move(sha256)) {
+  MutexLock lock(&files_.mutex_);
+  files_.held_[sha256_] += 1;
+  files_.considered_.erase(sha256_);
+}
+
+ArtifactFiles::FileHold::~FileHold() {
+  MutexLock lock(&files_.mutex_);
+  if (--files_.held_[sha256_] == 0) files_.held_.erase(sha256_);
+}
+
+// Uploads -------------------------------------------------------------------------------------
+
 absl::StatusOr<std::unique_ptr<ArtifactFiles::Upload>> ArtifactFiles::Begin(
     const std::string& sha256, std::uint64_t bytes) {
-  std::uint64_t used = used_.load();
-  do {
-    if (bytes > quota_ || used > quota_ - bytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("artifacts use ", used, " of their quota of ", quota_,
-                       " bytes; there is no room for ", bytes, " more (--artifact-quota)"));
-    }
-  } while (!used_.compare_exchange_weak(used, used + bytes));
-  std::unique_ptr<Upload> upload(new Upload(*this, sha256, bytes));
+  std::unique_ptr<Upload> upload;
+  {
+    MutexLock lock(&mutex_);
+    const std::uint64_t used = UsedLocked();
+    if (bytes > quota_ || used > quota_ - bytes) return NoRoom(bytes);
+    announced_ += bytes;
+    upload.reset(new Upload(*this, sha256, bytes));
+  }
   const std::string parent = DirectoryOf(PathOf(sha256));
   PELAB_RETURN_IF_ERROR(CreateDirectories(parent));
   upload->temporary_ = absl::StrCat(parent, "/", kTemporary, RandomUuid());
@@ -95,9 +175,9 @@ ArtifactFiles::Upload::Upload(ArtifactFiles& files, std::string sha256, std::uin
     : files_(files), sha256_(std::move(sha256)), bytes_(bytes) {}
 
 ArtifactFiles::Upload::~Upload() {
-  if (committed_) return;
-  files_.used_ -= bytes_;
-  if (fd_) unlink(temporary_.c_str());
+  if (fd_) unlink(temporary_.c_str());  // gone already where it was committed
+  MutexLock lock(&files_.mutex_);
+  files_.announced_ -= bytes_;
 }
 
 absl::Status ArtifactFiles::Upload::Write(absl::string_view bytes) {
@@ -121,15 +201,71 @@ absl::Status ArtifactFiles::Upload::Commit() {
   }
   if (fsync(fd_.get()) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync ", temporary_));
   const std::string path = files_.PathOf(sha256_);
-  // Two uploads of one file at once: the second replaces equal bytes and is not counted twice.
-  const bool there = files_.Has(sha256_);
-  if (std::rename(temporary_.c_str(), path.c_str()) != 0) {
-    return ErrnoStatus(errno, absl::StrCat("cannot rename to ", path));
+  {
+    MutexLock lock(&files_.mutex_);
+    // Two uploads of one file at once: the second replaces equal bytes and is not counted twice.
+    const std::uint64_t before = SizeOf(path).value_or(0);
+    if (std::rename(temporary_.c_str(), path.c_str()) != 0) {
+      return ErrnoStatus(errno, absl::StrCat("cannot rename to ", path));
+    }
+    std::uint64_t& counted = files_.counted_[FolderOf(sha256_)];
+    counted += bytes_ - std::min(before, counted);
   }
-  if (there) files_.used_ -= bytes_;
-  committed_ = true;
   PELAB_RETURN_IF_ERROR(FsyncDirectory(DirectoryOf(path)));
   return FsyncDirectory(files_.directory_);
+}
+
+absl::Status ArtifactFiles::Announce(const std::string& sha256, std::uint64_t bytes) {
+  const std::optional<std::uint64_t> size = SizeOf(PathOf(sha256));
+  if (size != bytes) {
+    return absl::NotFoundError(absl::StrCat("the coordinator sees no ", PathOf(sha256), " of ",
+                                            bytes,
+                                            " bytes: its --artifact-store must be the worker's"));
+  }
+  Old(FolderOf(sha256), absl::InfinitePast());  // counts it
+  MutexLock lock(&mutex_);
+  return UsedLocked() > quota_ ? NoRoom(bytes) : absl::OkStatus();
+}
+
+// Collecting ----------------------------------------------------------------------------------
+
+std::vector<std::string> ArtifactFiles::Old(int folder, absl::Time cutoff) {
+  const std::string path = absl::StrFormat("%s/%02x", directory_, folder);
+  std::vector<std::string> old;
+  std::uint64_t bytes = 0;
+  const absl::Status read = ForEachFile(path, [&](const FileFacts& file) {
+    if (absl::StartsWith(file.name, kWorkersTemporary)) {
+      if (absl::Now() - file.changed > kAbandoned) {
+        unlink(absl::StrCat(path, "/", file.name).c_str());
+      }
+      return;
+    }
+    if (!IsSha256(file.name)) return;  // an upload under way
+    bytes += file.bytes;
+    if (file.changed < cutoff) old.push_back(file.name);
+  });
+  if (!read.ok()) return {};
+  MutexLock lock(&mutex_);
+  counted_[folder] = bytes;
+  return old;
+}
+
+bool ArtifactFiles::Consider(const std::string& sha256) {
+  MutexLock lock(&mutex_);
+  if (held_.count(sha256) != 0) return false;
+  considered_.insert(sha256);
+  return true;
+}
+
+bool ArtifactFiles::RemoveConsidered(const std::string& sha256) {
+  MutexLock lock(&mutex_);
+  if (considered_.erase(sha256) == 0 || held()) return false;
+  const std::string path = PathOf(sha256);
+  const std::uint64_t bytes = SizeOf(path).value_or(0);
+  if (unlink(path.c_str()) != 0) return false;
+  std::uint64_t& counted = counted_[FolderOf(sha256)];
+  counted -= std::min(bytes, counted);
+  return true;
 }
 
 }  // namespace pelab::store

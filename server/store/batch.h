@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "server/store/database.h"
 #include "server/store/store.h"
@@ -49,7 +50,8 @@ struct Batch {
   Database& db;
   const StoreOptions& options;
   std::map<std::int64_t, AttemptRow> attempts;
-  OpenJobs open_delta;  // by sweep
+  OpenJobs open_delta;                     // by sweep
+  std::vector<std::string> dropped_files;  // that lost a reference
 };
 
 // What moves a job.
@@ -66,6 +68,15 @@ struct Happening {
 std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening& happening);
 
 std::optional<std::int64_t> OpenAttemptOf(Database& db, std::int64_t job_id);
+
+// Replaces the job's checkpoint, unless the job has ended meanwhile or the file is not there.
+void StoreCheckpoint(Batch& batch, const AttemptRow& attempt, const Checkpoint& checkpoint,
+                     std::int64_t now);
+// Forgets the job's checkpoint where it is beyond `epoch`.
+void DropCheckpointBeyond(Batch& batch, std::int64_t job_id, int epoch);
+inline void DropCheckpoint(Batch& batch, std::int64_t job_id) {
+  DropCheckpointBeyond(batch, job_id, -1);
+}
 
 // A queued job as the scheduler keeps it.
 ReadyJob LoadReady(Database& db, std::int64_t job_id);
@@ -90,5 +101,8 @@ WriteResult Do(Batch& batch, const CreateAttempt& write);
 WriteResult Do(Batch& batch, const AttemptEvent& write);
 WriteResult Do(Batch& batch, const EndAttempt& write);
 WriteResult Do(Batch& batch, const AppendLog& write);
+WriteResult Do(Batch& batch, const RecordUpload& write);
+WriteResult Do(Batch& batch, const FindUnused& write);
+WriteResult Do(Batch& batch, const DropCheckpoints& write);
 
 }  // namespace pelab::store

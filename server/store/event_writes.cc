@@ -64,6 +64,7 @@ class Handler {
     // nothing to reset.
     if (row_.epochs_done > 0 && !row_.trained) {
       ResetSummary(batch_.db, row_.job_id, started.start_epoch);
+      DropCheckpointBeyond(batch_, row_.job_id, started.start_epoch);
     } else {
       row_.start_epoch = started.start_epoch;
     }
@@ -116,6 +117,19 @@ class Handler {
     batch_.db.Execute(
         "INSERT OR REPLACE INTO artifacts (attempt_id, name, sha256, bytes) VALUES (?, ?, ?, ?)",
         row_.attempt_id, artifact.name, artifact.sha256, artifact.bytes);
+    Named(artifact.sha256);
+    return std::nullopt;
+  }
+
+  Check operator()(const Checkpoint& checkpoint) {
+    if (!row_.start_epoch || checkpoint.epoch < *row_.start_epoch ||
+        checkpoint.epoch > row_.epochs_done) {
+      return Problem{absl::StrCat("it sent a checkpoint of epoch ", checkpoint.epoch,
+                                  "; allowed: from its start to epoch ", row_.epochs_done,
+                                  ", the last that is stored")};
+    }
+    StoreCheckpoint(batch_, row_, checkpoint, event_.now);
+    Named(checkpoint.sha256);
     return std::nullopt;
   }
 
@@ -224,6 +238,12 @@ class Handler {
         "SELECT coalesce(sum(seconds), 0) FROM v_curves WHERE job_id = ? AND epoch < ?",
         row_.job_id, start);
     return sum.Step() ? sum.Real(0) : 0;
+  }
+
+  // The file is kept by the row that names it from now on.
+  void Named(const std::string& sha256) {
+    batch_.db.Execute("DELETE FROM uploads WHERE attempt_id = ? AND sha256 = ?", row_.attempt_id,
+                      sha256);
   }
 
   Batch& batch_;

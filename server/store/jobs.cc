@@ -142,6 +142,7 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening
   const bool is_open = !state::IsTerminal(next->to);
   if (was_open != is_open) CountForClaims(batch, job_id, is_open ? 1 : -1);
   if (was_open && !is_open) {
+    DropCheckpoint(batch, job_id);
     const bool succeeded = happening.event == state::Event::kSucceed;
     if (const auto again = GoOn(batch, job_id, succeeded, happening)) {
       change.state = again->state;
@@ -196,8 +197,10 @@ Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
   Query row = db.Run(
       "SELECT a.token, j.job_id, j.key, a.slot, j.pe, j.pe_label, j.task, j.seed, j.spec_json, "
       "a.analyses_json, j.epochs_done, j.trained, j.execution_json ->> '$.threads', "
-      "j.execution_json ->> '$.micro_batch', j.execution_json ->> '$.packing' "
-      "FROM attempts AS a JOIN jobs AS j USING (job_id) WHERE a.attempt_id = ?",
+      "j.execution_json ->> '$.micro_batch', j.execution_json ->> '$.packing', "
+      "c.epoch, c.sha256, c.bytes FROM attempts AS a JOIN jobs AS j USING (job_id) "
+      "LEFT JOIN checkpoints AS c ON c.job_id = j.job_id AND c.epoch <= j.epochs_done "
+      "WHERE a.attempt_id = ?",
       attempt_id);
   if (!row.Step()) return {};
   Assignment assignment{.attempt_id = attempt_id,
@@ -216,6 +219,9 @@ Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
   // Where they have gone meanwhile the worker finds none of that name, and says so.
   if (row.Int(11) != 0) {
     assignment.weights = StoredWeights(db, assignment.job_id).value_or(KeptWeights{});
+  } else if (!row.IsNull(15)) {
+    assignment.checkpoint = Checkpoint{static_cast<int>(row.Int(15)), row.Text(16),
+                                       static_cast<std::uint64_t>(row.Int(17))};
   }
   return assignment;
 }

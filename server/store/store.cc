@@ -72,6 +72,7 @@ struct Sizer {
         w.body);
   }
   std::size_t operator()(const AppendLog& w) const { return w.data.size(); }
+  std::size_t operator()(const FindUnused& w) const { return w.sha256s.size() * 128; }
   template <typename T>
   std::size_t operator()(const T&) const {
     return 0;
@@ -119,6 +120,9 @@ std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
   transaction.commit();
   for (const auto& [sweep_id, delta] : batch.open_delta) {
     if ((open_jobs_[sweep_id] += delta) == 0) open_jobs_.erase(sweep_id);
+  }
+  if (!batch.dropped_files.empty() && options_.dropped) {
+    options_.dropped(std::move(batch.dropped_files));
   }
   return results;
 }

@@ -26,6 +26,9 @@ struct StoreOptions {
   std::function<bool(const std::string& sha256)> has_artifact;
   // The SQLite VFS to open the file with; empty: the system's.
   std::string vfs;
+  // Files that lost a reference in what was just committed: perhaps nobody needs them any more.
+  // Called on the writing thread, briefly.
+  std::function<void(std::vector<std::string> sha256s)> dropped;
 };
 
 // A sweep whose expansion was under way.

@@ -38,6 +38,13 @@ struct KeptWeights {
   std::uint64_t bytes = 0;
 };
 
+// A training's state that a later attempt may go on from; one a job, the newest.
+struct Checkpoint {
+  int epoch = 0;  // the next to run
+  std::string sha256;
+  std::uint64_t bytes = 0;
+};
+
 // What a job needs of the slot that runs it.
 struct Requirement {
   std::string pe;
@@ -76,6 +83,7 @@ struct Assignment {
   int max_start_epoch = 0;
   std::optional<Execution> execution;  // of the job's first attempt, where there was one
   std::optional<KeptWeights> weights;  // set: only the analyses are to run, on these
+  std::optional<Checkpoint> checkpoint;
 };
 
 // An attempt that has not ended, as the scheduler keeps it.
@@ -278,7 +286,7 @@ struct AttemptEvent {
   std::int64_t attempt_id = 0;
   std::uint64_t token = 0;
   std::uint64_t sequence = 0;
-  std::variant<Started, Epoch, HeadAblation, AnalysisResult, Artifact, Finished> body;
+  std::variant<Started, Epoch, HeadAblation, AnalysisResult, Artifact, Checkpoint, Finished> body;
   std::int64_t now = 0;
   double jitter = 0.75;  // of a back-off, in [0.5, 1)
 };
@@ -321,12 +329,36 @@ struct AppendLog {
   std::string data;
 };
 
+// Files -----------------------------------------------------------------------------------------
+
+// A file of an attempt is whole on disk; it stays until an event names it or the attempt ends.
+struct RecordUpload {
+  std::int64_t attempt_id = 0;
+  std::uint64_t token = 0;
+  std::string sha256;
+};
+struct UploadRecorded {
+  bool accepted = false;  // false: the attempt has ended, or never was
+};
+// Which of these hashes no row names.
+struct FindUnused {
+  std::vector<std::string> sha256s;
+};
+// Gives up checkpoints, the oldest first, until their files hold `bytes`.
+struct DropCheckpoints {
+  std::uint64_t bytes = 0;
+};
+struct Unused {
+  std::vector<std::string> sha256s;
+};
+
 struct Nothing {};  // the result of writes that have none
 
 using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, CancelJob, Analyse, WorkerHello,
-                           WorkerSeen, CreateAttempt, AttemptEvent, EndAttempt, AppendLog>;
+                           WorkerSeen, CreateAttempt, AttemptEvent, EndAttempt, AppendLog,
+                           RecordUpload, FindUnused, DropCheckpoints>;
 using WriteResult = std::variant<Nothing, SweepStored, SliceStored, Cancelled, Analysed,
-                                 WorkerStored, AttemptCreated, EventStored>;
+                                 WorkerStored, AttemptCreated, EventStored, UploadRecorded, Unused>;
 
 // Roughly what a write holds in memory; what bounded queues count.
 std::size_t ByteSize(const Write& write);

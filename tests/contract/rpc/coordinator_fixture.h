@@ -216,6 +216,13 @@ class Script {
     event.mutable_artifact()->set_bytes(bytes);
     return event;
   }
+  v1::Event Checkpoint(int epoch, const std::string& sha256, std::uint64_t bytes) {
+    v1::Event event = Next();
+    event.mutable_checkpoint()->set_epoch(epoch);
+    event.mutable_checkpoint()->set_sha256(sha256);
+    event.mutable_checkpoint()->set_bytes(bytes);
+    return event;
+  }
   v1::Event Analysis(int index, const std::string& result_json) {
     v1::Event event = Next();
     const v1::Analysis& asked = assignment_.analyses(index);

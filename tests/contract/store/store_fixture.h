@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -98,6 +99,7 @@ class StoreTest : public testing::TestWithParam<bool> {
     store_.reset();
     StoreOptions options;
     options.has_artifact = [this](const std::string& sha256) { return sha256 != gone_artifact_; };
+    options.dropped = dropped_callback_;
     auto store = Store::Open(path_, options);
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
@@ -196,6 +198,7 @@ class StoreTest : public testing::TestWithParam<bool> {
   std::string directory_;
   std::string path_;
   std::string gone_artifact_;  // no file of this hash is there
+  std::function<void(std::vector<std::string>)> dropped_callback_;
   std::unique_ptr<Store> store_;
   SliceStored slice_;
   Assignment assignment_;

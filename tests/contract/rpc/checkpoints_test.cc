@@ -1,0 +1,246 @@
+// Checkpoints over the wire: sent, recorded, given to another worker, collected; and the quota.
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "core/views/maintenance.h"
+#include "tests/contract/rpc/coordinator_fixture.h"
+
+namespace pelab {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class CheckpointTest : public CoordinatorTest {
+ protected:
+  // As Put, by an attempt.
+  grpc::Status Send(const v1::Assignment& assignment, const std::string& data,
+                    bool checkpoint = true, bool in_store = false) {
+    v1::PutArtifactResponse response;
+    const auto context = Context();
+    const auto writer = fleet_->PutArtifact(context.get(), &response);
+    v1::PutArtifactRequest request;
+    v1::ArtifactHeader* header = request.mutable_header();
+    header->set_sha256(Sha256Hex(data));
+    header->set_bytes(data.size());
+    header->set_attempt_id(assignment.attempt_id());
+    header->set_token(assignment.token());
+    header->set_checkpoint(checkpoint);
+    header->set_in_store(in_store);
+    writer->Write(request);
+    request.set_chunk(data);
+    if (!in_store) writer->Write(request);
+    writer->WritesDone();
+    return writer->Finish();
+  }
+  std::string PathOf(const std::string& data) {
+    const std::string sha256 = Sha256Hex(data);
+    return directory_ + "/pelab.db.artifacts/" + sha256.substr(0, 2) + "/" + sha256;
+  }
+  bool Stored(const std::string& data) { return std::filesystem::exists(PathOf(data)); }
+  void AwaitGone(const std::string& data) {
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (Stored(data) && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+    EXPECT_FALSE(Stored(data));
+  }
+  // Trains on `worker` up to `epochs` epochs, and sends and tells a checkpoint of that state.
+  Script TrainTo(FakeWorker& worker, int epochs, const std::string& data) {
+    Script script(worker.AwaitAssignment());
+    std::vector<v1::Event> events = {script.Started(0, 3)};
+    for (int i = 0; i < epochs; ++i) events.push_back(script.Epoch(i));
+    EXPECT_TRUE(Send(script.assignment(), data).ok());
+    events.push_back(script.Checkpoint(epochs, Sha256Hex(data), data.size()));
+    worker.Send(events);
+    EXPECT_FALSE(worker.AwaitAck(script.assignment().attempt_id(), script.sequence()).superseded());
+    return script;
+  }
+  void RestartWith(std::uint64_t quota, absl::Duration grace = absl::Minutes(15)) {
+    coordinator_.reset();
+    options_.artifact_quota = quota;
+    options_.artifact_grace = grace;
+    Start();
+  }
+  void ExpectSound() {
+    coordinator_.reset();
+    const auto checks = views::CheckDatabase(options_.database);
+    ASSERT_TRUE(checks.ok()) << checks.status();
+    for (const views::Check& check : *checks) EXPECT_THAT(check.problems, IsEmpty()) << check.name;
+  }
+};
+
+TEST_F(CheckpointTest, AnotherWorkerGoesOnFromIt) {
+  Submit(Document("s", "[0]"), "a");
+  auto first = std::make_unique<FakeWorker>(channel_, "w1", 1);
+  Script script = TrainTo(*first, 2, "state after 2 epochs");
+  first->Send({script.Finished(v1::ATTEMPT_OUTCOME_PREEMPTED)});
+  first->AwaitAck(script.assignment().attempt_id(), script.sequence());
+  first->Leave();
+  FakeWorker second(channel_, "w2", 2);
+  v1::Assignment again = second.AwaitAssignment();
+  if (again.job_id() != script.assignment().job_id()) again = second.AwaitAssignment();
+  ASSERT_EQ(again.job_id(), script.assignment().job_id());
+  EXPECT_EQ(again.checkpoint().epoch(), 2);
+  EXPECT_EQ(again.checkpoint().sha256(), Sha256Hex("state after 2 epochs"));
+  EXPECT_EQ(again.checkpoint().bytes(), 20u);
+  EXPECT_EQ(again.max_start_epoch(), 2);
+  v1::GetArtifactRequest request;
+  request.set_sha256(again.checkpoint().sha256());
+  const auto context = Context();
+  const auto reader = results_->GetArtifact(context.get(), request);
+  v1::ArtifactChunk chunk;
+  ASSERT_TRUE(reader->Read(&chunk));
+  EXPECT_EQ(chunk.data(), "state after 2 epochs");
+  // It is done with it: the file goes with the job's end.
+  Script rest(again);
+  second.Send({rest.Started(2, 3), rest.Epoch(2), rest.Ablation(),
+               rest.Finished(v1::ATTEMPT_OUTCOME_SUCCEEDED)});
+  AwaitGone("state after 2 epochs");
+  ExpectSound();
+}
+
+TEST_F(CheckpointTest, OnlyTheNewestFileStays) {
+  Submit(Document("s", "[0]"), "a");
+  FakeWorker worker(channel_, "w1", 1);
+  Script script = TrainTo(worker, 1, "one");
+  ASSERT_TRUE(Send(script.assignment(), "two").ok());
+  EXPECT_TRUE(Stored("one"));
+  worker.Send({script.Epoch(1), script.Checkpoint(2, Sha256Hex("two"), 3)});
+  AwaitGone("one");
+  EXPECT_TRUE(Stored("two"));
+  ExpectSound();
+  EXPECT_TRUE(Stored("two"));
+}
+
+TEST_F(CheckpointTest, FilesOfAnAttemptThatIsNotOpenAreRefused) {
+  Submit(Document("s", "[0]"), "a");
+  FakeWorker worker(channel_, "w1", 1);
+  Script script = TrainTo(worker, 1, "one");
+  v1::Assignment other = script.assignment();
+  other.set_token(other.token() + 1);
+  const grpc::Status refused = Send(other, "two");
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(refused.error_message(), HasSubstr("is not open"));
+  worker.Send({script.Finished(v1::ATTEMPT_OUTCOME_FAILED, v1::ERROR_KIND_OUT_OF_MEMORY, "x")});
+  AwaitGone("one");
+  EXPECT_EQ(Send(script.assignment(), "three").error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  // Nor does a late event bring it back.
+  worker.Send({script.Checkpoint(1, Sha256Hex("three"), 5)});
+  EXPECT_TRUE(worker.AwaitAck(script.assignment().attempt_id(), script.sequence()).superseded());
+  ExpectSound();
+}
+
+TEST_F(CheckpointTest, AnUploadThatBreaksOffLeavesNothing) {
+  Submit(Document("s", "[0]"), "a");
+  FakeWorker worker(channel_, "w1", 1);
+  Script script = TrainTo(worker, 1, "one");
+  {
+    grpc::ClientContext context;
+    v1::PutArtifactResponse response;
+    const auto writer = fleet_->PutArtifact(&context, &response);
+    v1::PutArtifactRequest request;
+    request.mutable_header()->set_sha256(Sha256Hex("two"));
+    request.mutable_header()->set_bytes(1 << 20);
+    request.mutable_header()->set_attempt_id(script.assignment().attempt_id());
+    request.mutable_header()->set_token(script.assignment().token());
+    request.mutable_header()->set_checkpoint(true);
+    writer->Write(request);
+    request.set_chunk("tw");
+    writer->Write(request);
+    context.TryCancel();
+    EXPECT_FALSE(writer->Finish().ok());
+  }
+  RestartWith(options_.artifact_quota);
+  EXPECT_FALSE(Stored("two"));
+  EXPECT_TRUE(Stored("one"));
+  ExpectSound();
+}
+
+TEST_F(CheckpointTest, CheckpointsAreRefusedAndGiveWayWhereTheQuotaIsShort) {
+  RestartWith(100);
+  Submit(Document("s", "[0]"), "a");
+  FakeWorker worker(channel_, "w1", 2);
+  const std::string small(60, 'c');
+  Script script = TrainTo(worker, 1, small);
+  const grpc::Status refused = Send(script.assignment(), std::string(61, 'd'));
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Stored(small));
+  // Weights take its place.
+  const std::string weights(70, 'w');
+  ASSERT_TRUE(Send(script.assignment(), weights, /*checkpoint=*/false).ok());
+  EXPECT_TRUE(Stored(weights));
+  EXPECT_FALSE(Stored(small));
+  EXPECT_EQ(Send(script.assignment(), std::string(101, 'x'), false).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  // Training goes on, and ends well.
+  worker.Send({script.Epoch(1), script.Epoch(2), script.Ablation(),
+               script.Artifact(Sha256Hex(weights), 70),
+               script.Finished(v1::ATTEMPT_OUTCOME_SUCCEEDED)});
+  AwaitSweep("s", [](const auto& s) { return s.jobs().succeeded() == 1; });
+  EXPECT_TRUE(Stored(weights));
+  ExpectSound();
+}
+
+TEST_F(CheckpointTest, FilesThatNothingNamesAreCollectedAfterAWhile) {
+  Submit(Document("s", "[0]"), "a");
+  FakeWorker worker(channel_, "w1", 1);
+  Script script = TrainTo(worker, 1, "one");
+  ASSERT_TRUE(Send(script.assignment(), "sent, not told yet").ok());
+  coordinator_.reset();
+  // As a crash between the commit that drops a row and the removal of its file leaves it.
+  std::filesystem::create_directories(std::filesystem::path(PathOf("orphan")).parent_path());
+  std::ofstream(PathOf("orphan")) << "orphan";
+  RestartWith(1 << 20, absl::Milliseconds(200));
+  AwaitGone("orphan");
+  EXPECT_TRUE(Stored("one"));
+  EXPECT_TRUE(Stored("sent, not told yet"));
+  FakeWorker back(channel_, "w1", 1, {Holding(script.assignment())});
+  ASSERT_TRUE(back.AwaitWelcome().held(0).accepted());
+  back.Send({script.Epoch(1), script.Checkpoint(2, Sha256Hex("sent, not told yet"), 18)});
+  AwaitGone("one");
+  EXPECT_TRUE(Stored("sent, not told yet"));
+  ExpectSound();
+}
+
+TEST_F(CheckpointTest, ASharedDiskCarriesTheFiles) {
+  coordinator_.reset();
+  options_.artifact_store = directory_ + "/store";
+  Start();
+  Submit(Document("s", "[0]"), "a");
+  FakeWorker worker(channel_, "w1", 1);
+  Script script = TrainTo(worker, 1, "one");  // through the coordinator, all the same
+  const std::string data = "put there by the worker";
+  EXPECT_EQ(Send(script.assignment(), data, true, true).error_code(), grpc::StatusCode::NOT_FOUND);
+  std::filesystem::create_directories(std::filesystem::path(PathOf(data)).parent_path());
+  std::ofstream(PathOf(data)) << data;
+  ASSERT_TRUE(Send(script.assignment(), data, true, true).ok());
+  EXPECT_TRUE(std::filesystem::exists(options_.artifact_store + "/" + Sha256Hex(data).substr(0, 2) +
+                                      "/" + Sha256Hex(data)));
+  worker.Send({script.Epoch(1), script.Checkpoint(2, Sha256Hex(data), data.size())});
+  AwaitGone("one");
+  ExpectSound();
+  // One store, one database.
+  CoordinatorOptions other = options_;
+  other.database = directory_ + "/other.db";
+  const auto refused = Coordinator::Start(other);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("belongs to"));
+  // Without the flag it is found all the same; another directory is a mistake.
+  options_.artifact_store.clear();
+  Start();
+  coordinator_.reset();
+  EXPECT_TRUE(Stored(data));
+  options_.artifact_store = directory_ + "/elsewhere";
+  EXPECT_THAT(std::string(Coordinator::Start(options_).status().message()), HasSubstr("leads to"));
+}
+
+TEST_F(CheckpointTest, AStoreDoesNotTakeThePlaceOfFilesThatAreThere) {
+  Put("kept");
+  coordinator_.reset();
+  options_.artifact_store = directory_ + "/store";
+  EXPECT_THAT(std::string(Coordinator::Start(options_).status().message()),
+              HasSubstr("holds files already"));
+}
+
+}  // namespace
+}  // namespace pelab

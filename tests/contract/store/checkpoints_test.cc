@@ -1,0 +1,208 @@
+// A job's newest checkpoint: who may leave one, who gets it, when it goes; and which files are needed.
+#include "core/views/maintenance.h"
+#include "tests/contract/store/store_fixture.h"
+
+namespace pelab::store {
+namespace {
+
+using state::Outcome;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::string Hash(char digit) { return std::string(64, digit); }
+
+class CheckpointsTest : public StoreTest {
+ protected:
+  CheckpointsTest() {
+    dropped_callback_ = [this](std::vector<std::string> files) {
+      dropped_.insert(dropped_.end(), files.begin(), files.end());
+    };
+    Open();
+    Submit("a", {Cell(0, "k0")});
+  }
+  Checkpoint At(int epoch) { return {epoch, Hash(static_cast<char>('0' + epoch)), 100}; }
+  std::string Rows() { return Text("SELECT job_id, epoch, substr(sha256, 1, 2) FROM checkpoints"); }
+  std::vector<std::string> Unneeded(const std::vector<std::string>& files) {
+    return Do<Unused>(FindUnused{files}).sha256s;
+  }
+  // Every promise that `pelab db check` knows, but for the files, which are not there.
+  void ExpectSound() {
+    if (!GetParam()) return;
+    const auto checks = views::CheckDatabase(path_);
+    ASSERT_TRUE(checks.ok()) << checks.status();
+    for (const views::Check& check : *checks) {
+      if (check.name == "artifacts are there at their size") continue;
+      EXPECT_THAT(check.problems, IsEmpty()) << check.name;
+    }
+  }
+
+  std::vector<std::string> dropped_;
+};
+INSTANTIATE_TEST_SUITE_P(Backends, CheckpointsTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "File" : "Memory"; });
+
+TEST_P(CheckpointsTest, TheNewestIsKeptAndGivenToTheNextAttempt) {
+  Attempt attempt = Assign(1, 1);
+  EXPECT_FALSE(assignment_.checkpoint.has_value());
+  Train(attempt, 0, 1);
+  EXPECT_EQ(Event(attempt.Next(At(1))).status, EventStored::kStored);
+  Event(attempt.Next(MakeEpoch(1)));
+  Event(attempt.Next(At(2)));
+  EXPECT_EQ(Rows(), "1 2 22");
+  EXPECT_THAT(dropped_, ElementsAre(Hash('1')));
+  EXPECT_EQ(Text("SELECT job_id, epoch, bytes, attempt, worker FROM v_checkpoints"), "1 2 100 1 w");
+  ExpectSound();
+  Event(attempt.Next(Finished{Outcome::kPreempted}));
+  Assign(1, 2);
+  ASSERT_TRUE(assignment_.checkpoint.has_value());
+  EXPECT_EQ(assignment_.checkpoint->epoch, 2);
+  EXPECT_EQ(assignment_.checkpoint->sha256, Hash('2'));
+  EXPECT_EQ(assignment_.checkpoint->bytes, 100u);
+  EXPECT_EQ(assignment_.max_start_epoch, 2);
+  // After a restart, too.
+  if (!GetParam()) return;
+  Open();
+  std::vector<OpenAttempt> open;
+  ASSERT_TRUE(
+      store_->Recover([](auto) {}, [&](auto attempt) { open.push_back(attempt); }, [](auto) {})
+          .ok());
+  ASSERT_EQ(open.size(), 1u);
+  EXPECT_EQ(open[0].assignment.checkpoint->epoch, 2);
+}
+
+TEST_P(CheckpointsTest, OneAheadOfTheStoredCurveEndsItsAttempt) {
+  Attempt attempt = Assign(1, 1);
+  Train(attempt, 0, 1);
+  EXPECT_EQ(Event(attempt.Next(At(2))).status, EventStored::kSuperseded);
+  EXPECT_EQ(Rows(), "");
+  EXPECT_EQ(Text("SELECT outcome, error_kind FROM attempts"), "failed internal");
+  Attempt early = Assign(1, 2);
+  EXPECT_EQ(Event(early.Next(At(0))).status, EventStored::kSuperseded) << "before its hello";
+}
+
+TEST_P(CheckpointsTest, AnAttemptThatBeganEarlierDropsIt) {
+  Attempt first = Assign(1, 1);
+  Train(first, 0, 2);
+  Event(first.Next(At(2)));
+  Do<EventStored>(EndAttempt{first.id, state::Event::kLose, "", 3000});
+  Attempt second = Assign(1, 2);
+  Event(second.Next(Started{1, 3, "{}"}));
+  EXPECT_EQ(Rows(), "") << "the curve has one epoch now";
+  EXPECT_THAT(dropped_, ElementsAre(Hash('2')));
+  Event(second.Next(At(1)));  // what it has on its own disk
+  EXPECT_EQ(Rows(), "1 1 11");
+  Do<EventStored>(EndAttempt{second.id, state::Event::kLose, "", 3000});
+  Attempt third = Assign(1, 3);
+  Event(third.Next(Started{1, 3, "{}"}));
+  EXPECT_EQ(Rows(), "1 1 11") << "it goes on from there";
+  ExpectSound();
+}
+
+TEST_P(CheckpointsTest, ALateOneOfASupersededAttemptIsRefused) {
+  Attempt first = Assign(1, 1);
+  Train(first, 0, 2);
+  Do<EventStored>(EndAttempt{first.id, state::Event::kLose, "", 3000});
+  Attempt second = Assign(1, 2);
+  EXPECT_EQ(Event(first.Next(At(2))).status, EventStored::kSuperseded);
+  EXPECT_FALSE(Do<UploadRecorded>(RecordUpload{first.id, 1, Hash('2')}).accepted);
+  EXPECT_FALSE(Do<UploadRecorded>(RecordUpload{second.id, 1, Hash('2')}).accepted);
+  EXPECT_FALSE(Do<UploadRecorded>(RecordUpload{4711, 1, Hash('2')}).accepted);
+  EXPECT_EQ(Rows(), "");
+  EXPECT_THAT(Unneeded({Hash('2')}), ElementsAre(Hash('2')));
+}
+
+TEST_P(CheckpointsTest, ItGoesWhenItsJobSucceeds) {
+  Attempt attempt = Assign(1, 1);
+  Train(attempt, 0, 3);
+  Event(attempt.Next(At(3)));
+  Event(attempt.Next(Matrix()));
+  Event(attempt.Next(Finished{}));
+  EXPECT_EQ(JobState(1), "succeeded");
+  EXPECT_EQ(Rows(), "");
+  EXPECT_THAT(dropped_, ElementsAre(Hash('3')));
+}
+
+TEST_P(CheckpointsTest, ItGoesWhenItsJobFailsForGoodAndStaysWhereItIsTriedAgain) {
+  Attempt first = Assign(1, 1);
+  Train(first, 0, 1);
+  Event(first.Next(At(1)));
+  Event(first.Next(Finished{Outcome::kFailed, state::ErrorKind::kTrainerDied, "died"}));
+  EXPECT_EQ(Rows(), "1 1 11");
+  Attempt second = Assign(1, 2);
+  Train(second, 1, 2);
+  Event(second.Next(Finished{Outcome::kFailed, state::ErrorKind::kOutOfMemory, "no room"}));
+  EXPECT_EQ(JobState(1), "failed");
+  EXPECT_EQ(Rows(), "");
+  ExpectSound();
+}
+
+TEST_P(CheckpointsTest, ItGoesWhenItsJobIsCancelledAndNoneComesAfter) {
+  Attempt attempt = Assign(1, 1);
+  Train(attempt, 0, 2);
+  Event(attempt.Next(At(1)));
+  Do<Cancelled>(CancelJob{1, 1});
+  EXPECT_EQ(Rows(), "");
+  // Its worker has not heard of it yet.
+  EXPECT_EQ(Event(attempt.Next(At(2))).status, EventStored::kStored);
+  EXPECT_EQ(Rows(), "");
+  EXPECT_THAT(dropped_, ElementsAre(Hash('1'), Hash('2')));
+  ExpectSound();
+}
+
+TEST_P(CheckpointsTest, OneWhoseFileHasGoneIsNotRecorded) {
+  Attempt attempt = Assign(1, 1);
+  Train(attempt, 0, 2);
+  Event(attempt.Next(At(1)));
+  gone_artifact_ = Hash('2');
+  EXPECT_EQ(Event(attempt.Next(At(2))).status, EventStored::kStored);
+  EXPECT_EQ(Rows(), "1 1 11");
+}
+
+TEST_P(CheckpointsTest, AFileIsNeededFromItsUploadToItsLastRow) {
+  Attempt attempt = Assign(1, 1);
+  Train(attempt, 0, 3);
+  const std::vector<std::string> files = {Hash('1'), Hash('2'), Hash('a'), Hash('f')};
+  EXPECT_EQ(Unneeded(files), files);
+  for (const char digit : {'1', '2', 'a'}) {
+    EXPECT_TRUE(Do<UploadRecorded>(RecordUpload{attempt.id, 1, Hash(digit)}).accepted);
+  }
+  EXPECT_THAT(Unneeded(files), ElementsAre(Hash('f')));
+  Event(attempt.Next(At(1)));
+  EXPECT_EQ(Text("SELECT count(*) FROM uploads"), "2");
+  EXPECT_THAT(Unneeded(files), ElementsAre(Hash('f')));
+  Event(attempt.Next(At(2)));
+  EXPECT_THAT(Unneeded(files), ElementsAre(Hash('1'), Hash('f')));
+  Event(attempt.Next(Matrix()));
+  Event(attempt.Next(Artifact{kWeightsName, Hash('a'), 12}));
+  Event(attempt.Next(Finished{}));
+  EXPECT_THAT(Unneeded(files), ElementsAre(Hash('1'), Hash('2'), Hash('f')));
+}
+
+TEST_P(CheckpointsTest, AnUploadThatNoEventNamedIsNotNeededOnceItsAttemptHasEnded) {
+  Attempt attempt = Assign(1, 1);
+  Train(attempt, 0, 1);
+  Do<UploadRecorded>(RecordUpload{attempt.id, 1, Hash('1')});
+  EXPECT_THAT(Unneeded({Hash('1')}), IsEmpty());
+  Do<EventStored>(EndAttempt{attempt.id, state::Event::kLose, "", 3000});
+  EXPECT_THAT(Unneeded({Hash('1')}), ElementsAre(Hash('1')));
+  EXPECT_EQ(Text("SELECT count(*) FROM uploads"), "0");
+}
+
+TEST_P(CheckpointsTest, TheOldestAreGivenUpFirst) {
+  Submit("b", {Cell(0, "k1"), Cell(1, "k2")});
+  for (int job = 1; job <= 3; ++job) {
+    AddWorker();
+    Attempt attempt = Assign(job, 10 + job);
+    Train(attempt, 0, 1);
+    AttemptEvent event = attempt.Next(Checkpoint{1, Hash(static_cast<char>('0' + job)), 100});
+    event.now = 9000 - job;
+    Event(event);
+  }
+  EXPECT_THAT(Do<Unused>(DropCheckpoints{101}).sha256s, ElementsAre(Hash('3'), Hash('2')));
+  EXPECT_EQ(Rows(), "1 1 11");
+  EXPECT_THAT(Do<Unused>(DropCheckpoints{1000}).sha256s, ElementsAre(Hash('1')));
+  EXPECT_THAT(Do<Unused>(DropCheckpoints{1000}).sha256s, IsEmpty());
+}
+
+}  // namespace
+}  // namespace pelab::store
