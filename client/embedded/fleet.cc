@@ -95,7 +95,9 @@ absl::Status Fleet::CheckServer() { return Ended("pelab-server", server_, option
 absl::Status Fleet::CheckWorker() { return Ended("pelab-worker", worker_, options_.WorkerLog()); }
 
 absl::Status Fleet::StartWorker() {
-  std::vector<std::string> arguments = {"--server", address_, "--workdir", options_.WorkDir()};
+  // Its checkpoints are beside the database as they are.
+  std::vector<std::string> arguments = {
+      "--server", address_, "--workdir", options_.WorkDir(), "--checkpoint-upload", "0"};
   const auto pass_on = [&](const char* flag, std::optional<int> value) {
     if (value) arguments.insert(arguments.end(), {flag, Concat(*value)});
   };

@@ -9,6 +9,7 @@ if [ "$1" = capabilities ]; then
 fi
 
 command=$1
+options=$*
 spec= workdir= parent= device= weights= threads=1 micro_batch=0 max_start=0
 while [ $# -gt 0 ]; do
   case "$1" in
@@ -23,6 +24,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+spec_file=$spec
 mode=$(sed -n 's/.*"mode":"\([a-z_0-9]*\)".*/\1/p' "$spec")
 job=$(sed -n 's/.*"job":"\([^"]*\)".*/\1/p' "$spec")
 epochs=$(sed -n 's/.*"epochs":\([0-9]*\).*/\1/p' "$spec")
@@ -47,15 +49,31 @@ done_event() {
 ablation() {
   echo "{\"event\":\"head_ablation\",\"job\":\"$job\",\"version\":2,\"parameters\":{\"method\":\"zero\"},\"total\":2000,\"intact_correct\":900,\"intact_nll\":0.5,\"chance\":0.01,\"correct\":[[1,2],[3,null]],\"lost\":[[899,898],[897,null]],\"gained\":[[0,0],[0,null]],\"nll\":[[1,2],[3,null]],\"nll_standard_error\":[[0.1,0.2],[0.3,null]],\"seconds\":0.5}"
 }
-# Epochs $1 … with $2 seconds before each; keeps a checkpoint after each, and obeys SIGTERM between two.
+# A checkpoint's metadata, as the trainer writes it, and "state of epoch N" in place of tensors.
+checkpoint_file() {
+  spec=$(sed -n 's/.*"spec":\({.*}\)}.*/\1/p' "$spec_file" | sed 's/"/\\"/g')
+  header="{\"__metadata__\":{\"epoch\":\"$1\",\"spec\":\"$spec\"}}"
+  printf "\\$(printf '%03o' "${#header}")\\0\\0\\0\\0\\0\\0\\0" > "$workdir/checkpoint.tmp"
+  printf '%sstate of epoch %s' "$header" "$1" >> "$workdir/checkpoint.tmp"
+  mv "$workdir/checkpoint.tmp" "$workdir/checkpoint.safetensors"
+  sum=$(sha256sum "$workdir/checkpoint.safetensors" | cut -d' ' -f1)
+  size=$(wc -c < "$workdir/checkpoint.safetensors")
+  echo "{\"event\":\"checkpoint\",\"job\":\"$job\",\"epoch\":$1,\"file\":\"checkpoint.safetensors\",\"sha256\":\"$sum\",\"bytes\":$size}"
+}
+# The next epoch of the checkpoint that is there.
+checkpoint_epoch() { sed -n 's/.*state of epoch \([0-9]*\)$/\1/p' "$workdir/checkpoint.safetensors"; }
+# Epochs $1 … with $2 seconds before each; keeps a checkpoint after each, and obeys SIGTERM between two. With $3 the
+# checkpoints are the real files.
 train() {
   at=$1
-  trap 'exit 75' TERM
+  stop=
+  if [ -n "${3-}" ]; then trap 'stop=1' TERM; else trap 'exit 75' TERM; fi
   while [ "$at" -lt "$epochs" ]; do
     [ "$2" = 0 ] || sleep "$2"
     epoch "$at"
     at=$((at + 1))
-    echo "$at" > "$workdir/checkpoint"
+    if [ -n "${3-}" ]; then checkpoint_file "$at"; else echo "$at" > "$workdir/checkpoint"; fi
+    [ -z "$stop" ] || exit 75
   done
 }
 
@@ -84,6 +102,13 @@ case "$mode" in
       start=$(cat "$workdir/checkpoint")
     fi
     hello "$start"; train "$start" 0.05; done_event ;;
+  keeps)  # as slow, with real checkpoints
+    echo "$options" >&2
+    start=0
+    if [ -f "$workdir/checkpoint.safetensors" ] && [ "$(checkpoint_epoch)" -le "$max_start" ]; then
+      start=$(checkpoint_epoch)
+    fi
+    hello "$start"; train "$start" 0.05 real; done_event ;;
   flood) hello 0; train 0 0; sleep 60 ;;
   stubborn) trap '' TERM; hello 0; epoch 0; while :; do sleep 0.2; done ;;
   garbage) hello 0; echo 'Segmentation fault'; sleep 60 ;;

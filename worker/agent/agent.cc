@@ -20,6 +20,7 @@
 #include "worker/agent/fleet_client.h"
 #include "worker/agent/nvml.h"
 #include "worker/agent/session_runner.h"
+#include "worker/agent/store_transfer.h"
 #include "worker/agent/supervisor.h"
 #include "worker/agent/work_dir.h"
 
@@ -28,19 +29,21 @@ namespace {
 
 constexpr absl::Duration kTrainerGrace = absl::Seconds(1);
 constexpr absl::Duration kFarewellPatience = absl::Seconds(3);
-constexpr absl::Duration kLastResort = absl::Milliseconds(4500);
+constexpr absl::Duration kFarewellUpload = absl::Seconds(8);
+// Over the time that the daemon may take.
+constexpr absl::Duration kLastResort = absl::Milliseconds(1500);
 
 // Ends the process where shutting down takes too long. Trainers then end by themselves: their pipe
 // closes.
 class LastResort {
  public:
-  explicit LastResort(ShutdownSignal* shutdown)
-      : thread_([this, shutdown] {
+  LastResort(ShutdownSignal* shutdown, absl::Duration patience)
+      : thread_([this, shutdown, patience] {
           // Waits on both, in slices: the signal has no way to be told that the daemon has ended
           // without it.
           while (!over_.HasBeenNotified()) {
             if (!shutdown->WaitFor(absl::Milliseconds(100))) continue;
-            if (over_.WaitFor(kLastResort)) return;
+            if (over_.WaitFor(patience + kLastResort)) return;
             spdlog::error("shutting down took too long; ending at once");
             _exit(1);
           }
@@ -100,7 +103,10 @@ void LogStart(const AgentOptions& options, const WorkerIdentity& identity) {
 }  // namespace
 
 absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
-  const LastResort last_resort(&shutdown);
+  const absl::Duration farewell_upload =
+      options.checkpoint_upload == absl::ZeroDuration() ? absl::ZeroDuration() : kFarewellUpload;
+  const absl::Duration patience = kFarewellPatience + farewell_upload;
+  const LastResort last_resort(&shutdown, patience);
   PELAB_ASSIGN_OR_RETURN(const std::unique_ptr<FleetClient> client,
                          MakeFleetClient(options.server, options.security));
   PELAB_ASSIGN_OR_RETURN(const std::string trainer, FindTrainer(options.trainer));
@@ -120,7 +126,12 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   context.work_dir = &work_dir;
   context.quota = &quota;
   context.reservations = &reservations;
-  context.artifacts = client.get();
+  StoreTransfer store(options.artifact_store, client.get());
+  context.artifacts =
+      options.artifact_store.empty() ? static_cast<ArtifactTransfer*>(client.get()) : &store;
+  context.checkpoint_every = options.checkpoint_every;
+  context.checkpoint_upload = options.checkpoint_upload;
+  context.farewell_upload = farewell_upload;
   context.clock = &clock;
   context.trainer = trainer;
   context.threads = options.slots.threads_per_slot;
@@ -136,7 +147,7 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   shutdown.OnRequest([&](absl::string_view reason, int count) {
     if (count == 1) spdlog::info("{}: stopping", std::string(reason));
     runner.BeginShutdown([&] { supervisor->Shutdown(kTrainerGrace); },
-                         [&] { return supervisor->AllEnded(); }, kFarewellPatience);
+                         [&] { return supervisor->AllEnded(); }, patience);
   });
   const absl::Status status = runner.Run();
   shutdown.OnRequest(nullptr);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace pelab::agent {
 
@@ -15,6 +16,8 @@ struct ArtifactFile {
   std::uint64_t bytes = 0;
   std::int64_t attempt_id = 0;
   std::uint64_t token = 0;
+  bool checkpoint = false;                    // gives way where space is short
+  absl::Time until = absl::InfiniteFuture();  // a call ends by then, besides its own bound
 };
 
 // Thread-safe. Both calls are bounded in time, ask `give_up` between chunks, and answer CANCELLED

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
 #include "core/base/mutex.h"
@@ -17,6 +18,10 @@ namespace pelab::agent {
 namespace {
 
 constexpr int kTrainerParentFd = 3;
+// For a checkpoint to come while the coordinator is away: hours of training may be in it.
+constexpr absl::Duration kFetchPatience = absl::Minutes(10);
+// For a last checkpoint to go, after a trainer that was preempted.
+constexpr absl::Duration kHandOverTime = absl::Minutes(2);
 
 std::string WeightsPath(const AttemptContext& context, const v1::Assignment& assignment) {
   return absl::StrCat(context.work_dir->AttemptDir(assignment.attempt_id()),
@@ -52,8 +57,15 @@ std::vector<std::string> TrainerArguments(const AttemptContext& context,
   if (analyses_only) {
     more = {"--weights", WeightsPath(context, assignment)};
   } else {
+    const CheckpointCadence& every = context.checkpoint_every;
     more = {"--micro-batch", absl::StrCat(MicroBatchOf(context, assignment)), "--resume",
             "--max-start-epoch", absl::StrCat(assignment.max_start_epoch())};
+    if (every.epochs > 0) {
+      more.insert(more.end(), {"--checkpoint-epochs", absl::StrCat(every.epochs)});
+    } else {
+      more.insert(more.end(),
+                  {"--checkpoint-seconds", absl::StrCat(absl::ToDoubleSeconds(every.time))});
+    }
   }
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
@@ -107,6 +119,9 @@ void Attempt::Stop(StopReason reason, absl::Duration grace) {
   {
     MutexLock lock(&mutex_);
     grace_ = std::min(grace_, grace);
+    const absl::Duration hand_over =
+        reason == StopReason::kShutdown ? context_->farewell_upload : grace + kHandOverTime;
+    hand_over_until_ = std::min(hand_over_until_, absl::Now() + hand_over);
     if (process_ != nullptr) process_->Stop(grace_);
   }
   context_->reservations->Poke();
@@ -130,8 +145,7 @@ void Attempt::RunTraining(const std::optional<SlotPlan>& plan) {
   const int slot = plan->slot.slot();
   const auto stopped = [this] { return stop_reason() != StopReason::kNone; };
   if (!context_->reservations->Acquire(slot, *job_dir, stopped)) {
-    Finish(TrainerTrace(assignment_)
-               .Conclude({.signaled = true, .code = 15}, stop_reason(), absl::OkStatus(), "", 0));
+    Finish(StoppedBeforeItRan());
     return;
   }
   std::optional<DoneLine> done;
@@ -154,19 +168,42 @@ absl::StatusOr<std::unique_ptr<TrainerProcess>> Attempt::StartTrainer(const Slot
   return TrainerProcess::Start(std::move(options));
 }
 
+v1::Finished Attempt::StoppedBeforeItRan() const {
+  return TrainerTrace(assignment_)
+      .Conclude({.signaled = true, .code = 15}, stop_reason(), absl::OkStatus(), "", 0);
+}
+
+CheckpointPlace Attempt::PlaceOf(const std::string& job_dir) {
+  const auto no_longer_wanted = [this] { return stop_reason() >= StopReason::kCancel; };
+  return {.artifacts = context_->artifacts,
+          .assignment = &assignment_,
+          .job_dir = job_dir,
+          .attempt_dir = context_->work_dir->AttemptDir(assignment_.attempt_id()),
+          .stopped = no_longer_wanted,
+          .pause =
+              [this, no_longer_wanted](absl::Duration pause) {
+                MutexLock lock(&mutex_);
+                mutex_.AwaitFor(no_longer_wanted, pause);
+              },
+          .note = [this](const std::string& text) { Note(text); },
+          .retry_cap = context_->retry_cap};
+}
+
 v1::Finished Attempt::TrainOn(const SlotPlan& plan, const std::string& job_dir,
                               std::optional<DoneLine>* done) {
   if (assignment_.has_weights()) {
     if (const absl::Status fetched = FetchWeights(); !fetched.ok()) {
-      if (stop_reason() == StopReason::kNone) {
-        return Failed(v1::ERROR_KIND_IO,
-                      absl::StrCat("cannot fetch its kept weights: ", fetched.message()));
-      }
-      return TrainerTrace(assignment_)
-          .Conclude({.signaled = true, .code = 15}, stop_reason(), absl::OkStatus(), "", 0);
+      if (stop_reason() != StopReason::kNone) return StoppedBeforeItRan();
+      return Failed(v1::ERROR_KIND_IO,
+                    absl::StrCat("cannot fetch its kept weights: ", fetched.message()));
     }
+  } else {
+    CheckpointPlace place = PlaceOf(job_dir);
+    place.stopped = [this] { return stop_reason() != StopReason::kNone; };
+    place.pause = [this](absl::Duration pause) { WaitForStop(pause); };
+    FetchCheckpoint(place, kFetchPatience);
+    if (place.stopped()) return StoppedBeforeItRan();
   }
-  const absl::Duration started_at = context_->clock->Monotonic();
   absl::StatusOr<std::unique_ptr<TrainerProcess>> process = StartTrainer(plan, job_dir);
   if (!process.ok()) {
     return Failed(v1::ERROR_KIND_IO,
@@ -179,23 +216,53 @@ v1::Finished Attempt::TrainOn(const SlotPlan& plan, const std::string& job_dir,
     process_ = process->get();
     if (stop_reason() != StopReason::kNone) process_->Stop(grace_);
   }
+  return RunTrainer(**process, job_dir, done);
+}
+
+v1::Finished Attempt::RunTrainer(TrainerProcess& process, const std::string& job_dir,
+                                 std::optional<DoneLine>* done) {
+  const absl::Duration started_at = context_->clock->Monotonic();
   TrainerTrace trace(assignment_);
+  std::optional<CheckpointUploader> uploader;
+  if (!assignment_.has_weights() && context_->checkpoint_upload > absl::ZeroDuration()) {
+    uploader.emplace(PlaceOf(job_dir), context_->checkpoint_upload,
+                     [this](v1::Event event) { return Spooled(std::move(event)); });
+  }
   OutputHandler handler;
-  handler.on_line = [&](absl::string_view line) { return OnLine(line, job_dir, &trace); };
+  handler.on_line = [&](absl::string_view line) {
+    const absl::Status status = OnLine(line, job_dir, &trace);
+    if (uploader.has_value()) uploader->Offer(trace.checkpoint());
+    return status;
+  };
   handler.on_stderr = [this](absl::string_view bytes) {
     log_.Append(bytes);
     context_->notify();
   };
   handler.wants_output = [this] { return !context_->quota->full(); };
   absl::Status output;
-  const ExitStatus exit = (*process)->Run(handler, &output);
+  const ExitStatus exit = process.Run(handler, &output);
   {
     MutexLock lock(&mutex_);
     process_ = nullptr;
   }
   *done = trace.done();
   const double seconds = absl::ToDoubleSeconds(context_->clock->Monotonic() - started_at);
-  return trace.Conclude(exit, stop_reason(), output, log_.Tail(), seconds);
+  v1::Finished finished = trace.Conclude(exit, stop_reason(), output, log_.Tail(), seconds);
+  if (uploader.has_value() && finished.outcome() == v1::ATTEMPT_OUTCOME_PREEMPTED) {
+    HandOver(*uploader);
+  }
+  return finished;
+}
+
+void Attempt::HandOver(CheckpointUploader& uploader) {
+  absl::Time until;
+  {
+    MutexLock lock(&mutex_);
+    hand_over_until_ = std::min(hand_over_until_, absl::Now() + kHandOverTime);
+    until = hand_over_until_;
+  }
+  // Where the daemon ends and the coordinator is away, the next daemon has the file.
+  uploader.Finish(until, /*persist=*/stop_reason() != StopReason::kShutdown);
 }
 
 absl::Status Attempt::OnLine(absl::string_view line, const std::string& job_dir,

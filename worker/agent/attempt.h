@@ -16,6 +16,7 @@
 #include "core/base/mutex.h"
 #include "worker/agent/artifact_transfer.h"
 #include "worker/agent/attempt_log.h"
+#include "worker/agent/checkpoint_transfer.h"
 #include "worker/agent/devices.h"
 #include "worker/agent/reservations.h"
 #include "worker/agent/spool.h"
@@ -24,6 +25,13 @@
 #include "worker/agent/work_dir.h"
 
 namespace pelab::agent {
+
+// How often a trainer keeps a checkpoint: after so many epochs, or, where that is 0, at the first
+// epoch's end after so much time.
+struct CheckpointCadence {
+  int epochs = 0;
+  absl::Duration time = absl::Seconds(30);
+};
 
 // What the attempts of a daemon share; outlives them.
 struct AttemptContext {
@@ -39,6 +47,11 @@ struct AttemptContext {
   std::function<void()>
       notify;  // there is something to send, or the attempt has ended; from any thread
   absl::Duration retry_cap = absl::Seconds(5);  // between tries to send or fetch a file
+  CheckpointCadence checkpoint_every;
+  // Between two uploads of a job's newest checkpoint; zero: never, also not at the end.
+  absl::Duration checkpoint_upload = absl::Minutes(5);
+  // How long one last upload may take when the daemon ends.
+  absl::Duration farewell_upload = absl::Seconds(8);
 };
 
 // Thread-safe. Its thread runs from one of the Start functions until ended(); the destructor waits
@@ -72,7 +85,13 @@ class Attempt {
                                                                const std::string& job_dir);
   v1::Finished TrainOn(const SlotPlan& plan, const std::string& job_dir,
                        std::optional<DoneLine>* done);
+  v1::Finished RunTrainer(TrainerProcess& process, const std::string& job_dir,
+                          std::optional<DoneLine>* done);
+  v1::Finished StoppedBeforeItRan() const;
+  CheckpointPlace PlaceOf(const std::string& job_dir);
   absl::Status OnLine(absl::string_view line, const std::string& job_dir, TrainerTrace* trace);
+  // The job goes on elsewhere: brings its newest checkpoint to the coordinator.
+  void HandOver(CheckpointUploader& uploader);
   // Brings the kept weights into the attempt's directory; an error is for good, or the attempt is
   // stopped.
   absl::Status FetchWeights();
@@ -97,6 +116,7 @@ class Attempt {
   Mutex mutex_;
   TrainerProcess* process_ ABSL_GUARDED_BY(mutex_) = nullptr;
   absl::Duration grace_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
+  absl::Time hand_over_until_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   std::thread thread_;
 };
 

@@ -4,21 +4,20 @@
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/file.h"
-#include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/base/unique_fd.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
 #include "pelab/v1/fleet.grpc.pb.h"
 #include "pelab/v1/results.grpc.pb.h"
+#include "worker/agent/incoming_file.h"
 
 namespace pelab::agent {
 namespace {
@@ -28,9 +27,21 @@ constexpr std::chrono::milliseconds kConnectTime{400};
 // A file gets a minute and a second for every MiB.
 constexpr std::chrono::seconds kLeastTransferTime{60};
 
-std::chrono::system_clock::time_point DeadlineFor(std::uint64_t bytes) {
-  return std::chrono::system_clock::now() + kLeastTransferTime +
-         std::chrono::seconds(bytes / kChunkBytes);
+std::chrono::system_clock::time_point DeadlineFor(const ArtifactFile& file) {
+  const auto bound = std::chrono::system_clock::now() + kLeastTransferTime +
+                     std::chrono::seconds(file.bytes / kChunkBytes);
+  return file.until == absl::InfiniteFuture() ? bound
+                                              : std::min(bound, absl::ToChronoTime(file.until));
+}
+
+v1::PutArtifactRequest HeaderOf(const ArtifactFile& file) {
+  v1::PutArtifactRequest request;
+  request.mutable_header()->set_sha256(file.sha256);
+  request.mutable_header()->set_bytes(file.bytes);
+  request.mutable_header()->set_attempt_id(file.attempt_id);
+  request.mutable_header()->set_token(file.token);
+  request.mutable_header()->set_checkpoint(file.checkpoint);
+  return request;
 }
 
 class GrpcFleetStream final : public FleetStream {
@@ -66,48 +77,6 @@ absl::StatusOr<bool> SendChunks(int fd, const std::string& path,
   }
 }
 
-// A file that comes: beside its place until it is whole, gone if it never is.
-class IncomingFile {
- public:
-  explicit IncomingFile(const ArtifactFile& file)
-      : file_(file), temporary_(absl::StrCat(file.path, ".part")) {}
-  ~IncomingFile() { std::remove(temporary_.c_str()); }
-  IncomingFile(const IncomingFile&) = delete;
-
-  absl::Status Open() {
-    PELAB_RETURN_IF_ERROR(RemoveAll(temporary_));
-    PELAB_ASSIGN_OR_RETURN(fd_, OpenForAppend(temporary_));
-    return absl::OkStatus();
-  }
-  absl::Status Write(const std::string& bytes) {
-    written_ += bytes.size();
-    if (written_ > file_.bytes) return NotWhatWasAsked();
-    hash_.Update(bytes);
-    return WriteAll(fd_.get(), bytes, temporary_);
-  }
-  absl::Status Commit() {
-    if (written_ != file_.bytes || hash_.FinishHex() != file_.sha256) return NotWhatWasAsked();
-    if (fsync(fd_.get()) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync ", temporary_));
-    if (std::rename(temporary_.c_str(), file_.path.c_str()) != 0) {
-      return ErrnoStatus(errno, absl::StrCat("cannot rename to ", file_.path));
-    }
-    return FsyncDirectory(DirectoryOf(file_.path));
-  }
-
- private:
-  absl::Status NotWhatWasAsked() const {
-    return absl::DataLossError(absl::StrCat("the coordinator sent ", written_,
-                                            " bytes that are not the ", file_.bytes,
-                                            " bytes with sha256 ", file_.sha256));
-  }
-
-  const ArtifactFile& file_;
-  const std::string temporary_;
-  UniqueFd fd_;
-  Sha256 hash_;
-  std::uint64_t written_ = 0;
-};
-
 class GrpcFleetClient final : public FleetClient {
  public:
   explicit GrpcFleetClient(const std::shared_ptr<grpc::Channel>& channel)
@@ -128,15 +97,10 @@ class GrpcFleetClient final : public FleetClient {
       return absl::FailedPreconditionError(
           ErrnoStatus(errno, absl::StrCat("cannot open ", file.path)).message());
     grpc::ClientContext context;
-    context.set_deadline(DeadlineFor(file.bytes));
+    context.set_deadline(DeadlineFor(file));
     v1::PutArtifactResponse response;
     const auto writer = stub_->PutArtifact(&context, &response);
-    v1::PutArtifactRequest request;
-    request.mutable_header()->set_sha256(file.sha256);
-    request.mutable_header()->set_bytes(file.bytes);
-    request.mutable_header()->set_attempt_id(file.attempt_id);
-    request.mutable_header()->set_token(file.token);
-    absl::StatusOr<bool> sent = writer->Write(request);
+    absl::StatusOr<bool> sent = writer->Write(HeaderOf(file));
     if (*sent) sent = SendChunks(fd.get(), file.path, give_up, writer.get());
     if (!sent.ok()) context.TryCancel();
     writer->WritesDone();
@@ -144,11 +108,23 @@ class GrpcFleetClient final : public FleetClient {
     return sent.ok() ? status : sent.status();
   }
 
+  absl::Status Announce(const ArtifactFile& file) override {
+    grpc::ClientContext context;
+    context.set_deadline(DeadlineFor(file));
+    v1::PutArtifactResponse response;
+    const auto writer = stub_->PutArtifact(&context, &response);
+    v1::PutArtifactRequest request = HeaderOf(file);
+    request.mutable_header()->set_in_store(true);
+    writer->Write(request);
+    writer->WritesDone();
+    return rpc::FromGrpc(writer->Finish());
+  }
+
   absl::Status Get(const ArtifactFile& file, const std::function<bool()>& give_up) override {
-    IncomingFile incoming(file);
+    IncomingFile incoming(file, file.path, absl::StrCat(file.path, ".part"), "the coordinator");
     PELAB_RETURN_IF_ERROR(incoming.Open());
     grpc::ClientContext context;
-    context.set_deadline(DeadlineFor(file.bytes));
+    context.set_deadline(DeadlineFor(file));
     v1::GetArtifactRequest request;
     request.set_sha256(file.sha256);
     const auto reader = results_->GetArtifact(&context, request);

@@ -34,6 +34,9 @@ class FleetClient : public ArtifactTransfer {
  public:
   // Returns within half a second; a coordinator that is away shows in the stream.
   virtual std::unique_ptr<FleetStream> OpenSession() = 0;
+  // As Put, of a file that this worker has put into the artifact store itself. NOT_FOUND where the
+  // coordinator does not see it there.
+  virtual absl::Status Announce(const ArtifactFile& file) = 0;
 };
 
 absl::StatusOr<std::unique_ptr<FleetClient>> MakeFleetClient(const rpc::Address& address,

@@ -3,6 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "core/base/duration.h"
 #include "core/rpc/cli_options.h"
 
@@ -15,19 +18,43 @@ constexpr char kFooter[] = R"(
 The work directory holds the worker's identity, the events that the coordinator has not acknowledged, and the
 checkpoints of its jobs; keep it over restarts. One worker a directory.
 
-SIGTERM and Ctrl-C stop the trainers with their checkpoints kept; their jobs are queued again at once.
+SIGTERM and Ctrl-C stop the trainers with their checkpoints kept; their jobs are queued again at once. What is new in
+those checkpoints goes to the coordinator first, within 8 seconds, so that another worker can go on.
 
 Examples:
   pelab-worker --server unix:/tmp/pelab.sock --cpu-slots 2
   pelab-worker --server gpu-head:7077 --token-file token --tls-ca ca.pem --workdir /scratch/$USER/pelab
   CUDA_VISIBLE_DEVICES=0,1 pelab-worker --server localhost:7077 --slots-per-device 2 --threads-per-slot 4
+  pelab-worker --server gpu-head:7077 --checkpoint-every 1epoch --checkpoint-upload 2m --artifact-store /shared/pelab
 )";
 
 // Flags as text, before they are checked.
 struct Raw {
   std::string server;
   std::string spool_quota = "1GiB";
+  std::string checkpoint_every = "30s";
+  std::string checkpoint_upload = "5m";
 };
+
+// "3epochs", "1epoch", or a time.
+absl::StatusOr<CheckpointCadence> ParseCadence(const std::string& text) {
+  CheckpointCadence cadence;
+  absl::string_view digits = text;
+  if (absl::ConsumeSuffix(&digits, "epochs") || absl::ConsumeSuffix(&digits, "epoch")) {
+    if (absl::SimpleAtoi(digits, &cadence.epochs) && cadence.epochs > 0) return cadence;
+  } else if (const auto time = ParseDuration(text, "--checkpoint-every"); time.ok()) {
+    cadence.time = *time;
+    return cadence;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("invalid --checkpoint-every \"", text,
+                   "\"; allowed: a number of epochs or a time, such as 1epoch, 5epochs or 30s"));
+}
+
+absl::StatusOr<absl::Duration> ParseInterval(const std::string& text) {
+  if (text == "0") return absl::ZeroDuration();
+  return ParseDuration(text, "--checkpoint-upload");
+}
 
 void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
   app.add_option("--server", raw->server, "The coordinator: unix:PATH or HOST:PORT")
@@ -60,6 +87,21 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
                  "Disk space for events that are not acknowledged; trainers wait once it is used")
       ->type_name("SIZE")
       ->capture_default_str();
+  app.add_option("--checkpoint-every", raw->checkpoint_every,
+                 "How often a trainer keeps a checkpoint, at the end of an epoch: after so many "
+                 "epochs (1epoch, 5epochs) or so much time")
+      ->type_name("EPOCHS|TIME")
+      ->capture_default_str();
+  app.add_option("--checkpoint-upload", raw->checkpoint_upload,
+                 "How often the newest checkpoint goes to the coordinator, besides when this "
+                 "worker drains or ends (0: never)")
+      ->type_name("TIME")
+      ->capture_default_str();
+  app.add_option("--artifact-store", options->artifact_store,
+                 "Put files into the coordinator's --artifact-store DIR, on a disk that both see, "
+                 "instead of sending them")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory);
   app.add_option("--parent-fd", options->parent_fd,
                  "End when this inherited pipe reaches end-of-file")
       ->type_name("FD")
@@ -90,7 +132,10 @@ CommandLine ParseCommandLine(int argc, char** argv) {
   }
   absl::StatusOr<rpc::Address> server = rpc::ParseAddress(raw.server);
   absl::StatusOr<std::uint64_t> quota = ParseByteSize(raw.spool_quota, "--spool-quota");
-  for (const absl::Status& status : {server.status(), quota.status()}) {
+  const auto every = ParseCadence(raw.checkpoint_every);
+  const auto upload = ParseInterval(raw.checkpoint_upload);
+  for (const absl::Status& status :
+       {server.status(), quota.status(), every.status(), upload.status()}) {
     if (!status.ok()) {
       line.exit_code = Complain(status);
       return line;
@@ -98,6 +143,8 @@ CommandLine ParseCommandLine(int argc, char** argv) {
   }
   line.options.server = *std::move(server);
   line.options.spool_quota_bytes = *quota;
+  line.options.checkpoint_every = *every;
+  line.options.checkpoint_upload = *upload;
   line.go_on = true;
   return line;
 }

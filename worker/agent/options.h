@@ -8,6 +8,7 @@
 #include "core/base/logging.h"
 #include "core/rpc/address.h"
 #include "core/rpc/credentials.h"
+#include "worker/agent/attempt.h"
 #include "worker/agent/devices.h"
 
 namespace pelab::agent {
@@ -20,6 +21,9 @@ struct AgentOptions {
   int micro_batch = 0;  // of each trainer; 0: the whole batch
   std::string trainer;  // "": the sibling, then PATH
   std::uint64_t spool_quota_bytes = std::uint64_t{1} << 30;
+  CheckpointCadence checkpoint_every;
+  absl::Duration checkpoint_upload = absl::Minutes(5);  // zero: never
+  std::string artifact_store;                           // a directory; "": none
   int parent_fd = -1;
   LogOptions logging;
 };

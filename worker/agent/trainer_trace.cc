@@ -87,6 +87,7 @@ absl::Status TrainerTrace::AcceptFact(const v1::Event& event) {
     started_ = true;
     next_epoch_ = started.start_epoch();
     epochs_ = started.epochs();
+    if (!analyses_only_) checkpoint_ = next_epoch_;
     return absl::OkStatus();
   }
   if (!started_)
@@ -107,6 +108,15 @@ absl::Status TrainerTrace::AcceptFact(const v1::Event& event) {
         absl::StrCat("the trainer reported analysis ", name, ", which was not asked for"));
   }
   missing_analyses_.erase(missing);
+  return absl::OkStatus();
+}
+
+absl::Status TrainerTrace::AcceptCheckpoint(const CheckpointLine& line) {
+  if (!started_ || line.epoch > next_epoch_) {
+    return absl::InvalidArgumentError(absl::StrCat("the trainer kept a checkpoint of epoch ",
+                                                   line.epoch, " after ", next_epoch_, " epochs"));
+  }
+  checkpoint_ = line.epoch;
   return absl::OkStatus();
 }
 
@@ -131,7 +141,9 @@ absl::StatusOr<std::optional<v1::Event>> TrainerTrace::Accept(TrainerLine line) 
     PELAB_RETURN_IF_ERROR(AcceptFact(fact->event));
     return std::move(fact->event);
   }
-  if (auto* done = std::get_if<DoneLine>(&line)) {
+  if (const auto* checkpoint = std::get_if<CheckpointLine>(&line)) {
+    PELAB_RETURN_IF_ERROR(AcceptCheckpoint(*checkpoint));
+  } else if (auto* done = std::get_if<DoneLine>(&line)) {
     PELAB_RETURN_IF_ERROR(AcceptDone());
     done_ = std::move(*done);
   } else if (auto* error = std::get_if<ErrorLine>(&line)) {

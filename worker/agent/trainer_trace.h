@@ -38,6 +38,8 @@ class TrainerTrace {
   absl::StatusOr<std::optional<v1::Event>> Accept(TrainerLine line);
 
   const std::optional<DoneLine>& done() const { return done_; }
+  // The newest checkpoint that the trainer has kept: the next epoch to run, 0 where there is none.
+  int checkpoint() const { return checkpoint_; }
 
   // How the attempt ended. `output` is the first thing that was wrong with the trainer's lines;
   // `last_words` is the end of its standard error, quoted where it died without saying why.
@@ -47,6 +49,7 @@ class TrainerTrace {
  private:
   absl::Status AcceptFact(const v1::Event& event);
   absl::Status AcceptDone() const;
+  absl::Status AcceptCheckpoint(const CheckpointLine& line);
 
   absl::Status CheckStart(const v1::Started& started) const;
 
@@ -57,6 +60,7 @@ class TrainerTrace {
   bool started_ = false;
   int next_epoch_ = 0;
   int epochs_ = 0;
+  int checkpoint_ = 0;
   std::optional<DoneLine> done_;
   std::optional<ErrorLine> error_;
 };

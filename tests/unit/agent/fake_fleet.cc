@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/file.h"
 #include "core/base/hashing.h"
 #include "core/rpc/credentials.h"
 #include "pelab/v1/fleet.grpc.pb.h"
@@ -150,8 +151,19 @@ struct FakeFleet::Impl final : public v1::Fleet::Service {
     std::string data;
     while (reader->Read(&request)) data += request.chunk();
     std::lock_guard lock(mutex);
+    ++uploads;
     if (artifact_error.has_value()) {
       return {static_cast<grpc::StatusCode>(*artifact_error), "as the test wants it"};
+    }
+    if (header.in_store()) {
+      const std::string path =
+          absl::StrCat(store, "/", header.sha256().substr(0, 2), "/", header.sha256());
+      const auto data_there = ReadFile(path, 1 << 20);
+      if (!data_there.ok() || Sha256Hex(*data_there) != header.sha256()) {
+        return {grpc::StatusCode::NOT_FOUND, "not in the store"};
+      }
+      artifacts[header.sha256()] = "in the store";
+      return grpc::Status::OK;
     }
     if (Sha256Hex(data) != header.sha256() || data.size() != header.bytes()) {
       return {grpc::StatusCode::INVALID_ARGUMENT, "the file is not what its header says"};
@@ -172,6 +184,8 @@ struct FakeFleet::Impl final : public v1::Fleet::Service {
   std::optional<int> artifact_error;
   std::optional<std::string> instead;
   int downloads = 0;
+  int uploads = 0;
+  std::string store;
   Files files{*this};
   std::map<std::int64_t, StoredAttempt> stored;
   std::vector<v1::Hello> hellos;
@@ -235,6 +249,16 @@ void FakeFleet::SendInstead(const std::string& data) {
 int FakeFleet::Downloads() const {
   std::lock_guard lock(impl_->mutex);
   return impl_->downloads;
+}
+
+int FakeFleet::Uploads() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->uploads;
+}
+
+void FakeFleet::SetStore(const std::string& directory) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->store = directory;
 }
 
 void FakeFleet::Assign(const v1::Assignment& assignment) {

@@ -46,6 +46,9 @@ class FakeFleet {
   // GetArtifact sends this in place of what is asked for.
   void SendInstead(const std::string& data);
   int Downloads() const;  // calls of GetArtifact
+  int Uploads() const;    // calls of PutArtifact
+  // Sees files in this directory that a worker says it has put there.
+  void SetStore(const std::string& directory);
 
   // Stores the assignment and sends it on the live stream.
   void Assign(const v1::Assignment& assignment);

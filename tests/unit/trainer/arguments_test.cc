@@ -21,7 +21,7 @@ TEST(Arguments, RunReadsEveryOption) {
   const Arguments arguments =
       ParseArguments({"run", "--spec", "a.json", "--workdir=w", "--device", "cuda:3", "--threads",
                       "2", "--resume", "--max-start-epoch", "7", "--checkpoint-seconds", "0.5",
-                      "--micro-batch", "64", "--parent-fd", "9"});
+                      "--checkpoint-epochs", "5", "--micro-batch", "64", "--parent-fd", "9"});
   EXPECT_EQ(arguments.command, Command::kRun);
   EXPECT_EQ(arguments.spec, "a.json");
   EXPECT_EQ(arguments.workdir, "w");
@@ -30,6 +30,7 @@ TEST(Arguments, RunReadsEveryOption) {
   EXPECT_TRUE(arguments.resume);
   EXPECT_EQ(arguments.max_start_epoch, 7);
   EXPECT_EQ(arguments.checkpoint_seconds, 0.5);
+  EXPECT_EQ(arguments.checkpoint_epochs, 5);
   EXPECT_EQ(arguments.micro_batch, 64);
   EXPECT_EQ(arguments.parent_fd, 9);
 }
@@ -41,6 +42,7 @@ TEST(Arguments, DefaultsAreThoseOfTheHelp) {
   EXPECT_FALSE(arguments.resume);
   EXPECT_EQ(arguments.max_start_epoch, -1);
   EXPECT_EQ(arguments.checkpoint_seconds, 30);
+  EXPECT_EQ(arguments.checkpoint_epochs, 0);
   EXPECT_EQ(arguments.micro_batch, 0);
   EXPECT_EQ(arguments.parent_fd, -1);
 }

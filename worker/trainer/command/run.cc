@@ -28,12 +28,17 @@ class Checkpoints {
   Checkpoints(const Arguments& arguments, std::string spec_json, EventStream* events)
       : workdir_(arguments.workdir),
         least_seconds_(arguments.checkpoint_seconds),
+        every_epochs_(arguments.checkpoint_epochs),
         spec_json_(std::move(spec_json)),
         events_(*events) {}
 
   void Boundary(Checkpoint boundary) {
     last_ = std::move(boundary);
-    if (SecondsSince(written_at_) >= least_seconds_) Write();
+    ++epochs_since_;
+    if (every_epochs_ > 0 ? epochs_since_ >= every_epochs_
+                          : SecondsSince(written_at_) >= least_seconds_) {
+      Write();
+    }
   }
 
   void Write() {
@@ -42,12 +47,15 @@ class Checkpoints {
     members.update(FileJson(WriteCheckpoint(workdir_, spec_json_, *last_)));
     events_.Emit("checkpoint", members);
     last_.reset();
+    epochs_since_ = 0;
     written_at_ = Clock::now();
   }
 
  private:
   fs::path workdir_;
   double least_seconds_;
+  std::int64_t every_epochs_;
+  std::int64_t epochs_since_ = 0;
   std::string spec_json_;
   EventStream& events_;
   std::optional<Checkpoint> last_;

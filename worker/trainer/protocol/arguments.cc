@@ -27,6 +27,7 @@ run trains the job, evaluates it after every epoch, runs its analyses and keeps 
   --resume                go on from the newest checkpoint of this job in --workdir, if any
   --max-start-epoch N     with --resume: only from a checkpoint whose next epoch is at most N
   --checkpoint-seconds S  least seconds between checkpoints (default 30)
+  --checkpoint-epochs N   a checkpoint after every N epochs instead (default 0: by the seconds)
   --micro-batch N         go through each batch N examples at a time (default 0: all at once)
   --parent-fd N           end at once when this pipe reaches end of file
 
@@ -120,6 +121,9 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
   };
   readers["--checkpoint-seconds"] = [=](const auto& o, const auto& v) {
     arguments->checkpoint_seconds = ReadSeconds(o, v);
+  };
+  readers["--checkpoint-epochs"] = [=](const auto& o, const auto& v) {
+    arguments->checkpoint_epochs = ReadInt(o, v, 0, kMost);
   };
   readers["--micro-batch"] = [=](const auto& o, const auto& v) {
     arguments->micro_batch = ReadInt(o, v, 0, kMostMicroBatch);
