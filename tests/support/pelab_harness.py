@@ -171,6 +171,18 @@ class Case(unittest.TestCase):
             "SELECT j.key, a.method, a.hygiene, a.split, a.layer, a.head, a.correct, a.total, a.intact_correct "
             "FROM v_head_ablation a JOIN v_jobs j USING (job_id)", db=db))
 
+    def results(self, db=None):
+        """Everything that a sweep leaves, by key, times and hosts left out: what two runs of it must have in common."""
+        ablations = self.query("SELECT j.key, a.method, a.hygiene, a.split, a.target, a.layer, a.head, a.correct, a.total, a.lost, "
+                               "a.gained, a.nll, a.nll_drop, a.nll_drop_standard_error, a.drop_standard_error "
+                               "FROM v_head_ablation a JOIN v_jobs j USING (job_id)", db=db)
+        deposits = self.query("SELECT j.key, d.layer, d.max_drop, d.gini, d.effective_heads, d.top_head, d.deposits "
+                              "FROM v_deposits d JOIN v_jobs j USING (job_id)", db=db)
+        weights = self.query("SELECT j.key, a.name, a.sha256, a.bytes FROM v_artifacts a JOIN v_jobs j USING (job_id)", db=db)
+        key = repr  # NULLs do not compare
+        return {"curves": self.curves(db), "ablations": sorted(ablations, key=key), "deposits": sorted(deposits, key=key),
+                "weights": sorted(weights)}
+
     def assert_complete(self, jobs, epochs, layers=2, heads=2):
         """Every job succeeded, with each epoch once and a whole ablation matrix."""
         self.assertEqual(self.states(), {"succeeded": jobs})

@@ -24,7 +24,6 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-spec_file=$spec
 mode=$(sed -n 's/.*"mode":"\([a-z_0-9]*\)".*/\1/p' "$spec")
 job=$(sed -n 's/.*"job":"\([^"]*\)".*/\1/p' "$spec")
 epochs=$(sed -n 's/.*"epochs":\([0-9]*\).*/\1/p' "$spec")
@@ -49,16 +48,15 @@ done_event() {
 ablation() {
   echo "{\"event\":\"head_ablation\",\"job\":\"$job\",\"version\":2,\"parameters\":{\"method\":\"zero\"},\"total\":2000,\"intact_correct\":900,\"intact_nll\":0.5,\"chance\":0.01,\"correct\":[[1,2],[3,null]],\"lost\":[[899,898],[897,null]],\"gained\":[[0,0],[0,null]],\"nll\":[[1,2],[3,null]],\"nll_standard_error\":[[0.1,0.2],[0.3,null]],\"seconds\":0.5}"
 }
-# A checkpoint's metadata, as the trainer writes it, and "state of epoch N" in place of tensors.
-checkpoint_file() {
-  spec=$(sed -n 's/.*"spec":\({.*}\)}.*/\1/p' "$spec_file" | sed 's/"/\\"/g')
-  header="{\"__metadata__\":{\"epoch\":\"$1\",\"spec\":\"$spec\"}}"
-  printf "\\$(printf '%03o' "${#header}")\\0\\0\\0\\0\\0\\0\\0" > "$workdir/checkpoint.tmp"
-  printf '%sstate of epoch %s' "$header" "$1" >> "$workdir/checkpoint.tmp"
-  mv "$workdir/checkpoint.tmp" "$workdir/checkpoint.safetensors"
-  sum=$(sha256sum "$workdir/checkpoint.safetensors" | cut -d' ' -f1)
-  size=$(wc -c < "$workdir/checkpoint.safetensors")
-  echo "{\"event\":\"checkpoint\",\"job\":\"$job\",\"epoch\":$1,\"file\":\"checkpoint.safetensors\",\"sha256\":\"$sum\",\"bytes\":$size}"
+# A checkpoint's metadata, as the trainer writes it, and "state of epoch N" in place of tensors. Fails where a program in it
+# was hit by the SIGTERM that the whole process group gets.
+write_checkpoint() {
+  header="{\"__metadata__\":{\"epoch\":\"$1\",\"spec\":\"$quoted_spec\"}}"
+  body="${header}state of epoch $1"
+  printf "\\$(printf '%03o' "${#header}")\\0\\0\\0\\0\\0\\0\\0%s" "$body" > "$workdir/checkpoint.tmp"
+  sum=$(sha256sum "$workdir/checkpoint.tmp") || return 1
+  mv "$workdir/checkpoint.tmp" "$workdir/checkpoint.safetensors" || return 1
+  echo "{\"event\":\"checkpoint\",\"job\":\"$job\",\"epoch\":$1,\"file\":\"checkpoint.safetensors\",\"sha256\":\"${sum%% *}\",\"bytes\":$((8 + ${#body}))}"
 }
 # The next epoch of the checkpoint that is there.
 checkpoint_epoch() { sed -n 's/.*state of epoch \([0-9]*\)$/\1/p' "$workdir/checkpoint.safetensors"; }
@@ -72,7 +70,7 @@ train() {
     [ "$2" = 0 ] || sleep "$2"
     epoch "$at"
     at=$((at + 1))
-    if [ -n "${3-}" ]; then checkpoint_file "$at"; else echo "$at" > "$workdir/checkpoint"; fi
+    if [ -n "${3-}" ]; then write_checkpoint "$at" || write_checkpoint "$at"; else echo "$at" > "$workdir/checkpoint"; fi
     [ -z "$stop" ] || exit 75
   done
 }
@@ -104,6 +102,7 @@ case "$mode" in
     hello "$start"; train "$start" 0.05; done_event ;;
   keeps)  # as slow, with real checkpoints
     echo "$options" >&2
+    quoted_spec=$(sed -n 's/.*"spec":\({.*}\)}.*/\1/p' "$spec" | sed 's/"/\\"/g')
     start=0
     if [ -f "$workdir/checkpoint.safetensors" ] && [ "$(checkpoint_epoch)" -le "$max_start" ]; then
       start=$(checkpoint_epoch)

@@ -7,6 +7,8 @@
 //               spool             events until they are acknowledged
 //               log, log.1        the trainer's standard error, the last 256 to 512 KiB
 //               upload.json       training is done, its weights are not with the coordinator yet
+//               upload.safetensors, checkpoint.safetensors
+//                                 a checkpoint on its way to the coordinator, or from it
 //   jobs/KEY.JOB/                 the trainer's --workdir: checkpoints (for a later attempt on this
 //   host) and weights;
 //                                 removed when the job's end is acknowledged, or after 7 days
