@@ -22,6 +22,7 @@ constexpr int kTrainerParentFd = 3;
 constexpr absl::Duration kFetchPatience = absl::Minutes(10);
 // For a last checkpoint to go, after a trainer that was preempted.
 constexpr absl::Duration kHandOverTime = absl::Minutes(2);
+constexpr absl::Duration kFullDiskPause = absl::Seconds(1);
 
 std::string WeightsPath(const AttemptContext& context, const v1::Assignment& assignment) {
   return absl::StrCat(context.work_dir->AttemptDir(assignment.attempt_id()),
@@ -278,9 +279,21 @@ absl::Status Attempt::Spooled(v1::Event event) {
   event.set_attempt_id(assignment_.attempt_id());
   event.set_token(assignment_.token());
   event.set_time_ms(absl::ToUnixMillis(context_->clock->Wall()));
-  PELAB_RETURN_IF_ERROR(spool_->Append(std::move(event)));
+  PELAB_RETURN_IF_ERROR(AppendWhenThereIsRoom(event));
   context_->notify();
   return absl::OkStatus();
+}
+
+// A full disk holds training back as a full spool does: its trainer waits for its line to be read.
+absl::Status Attempt::AppendWhenThereIsRoom(const v1::Event& event) {
+  absl::Status status = spool_->Append(event);
+  if (!absl::IsResourceExhausted(status)) return status;
+  spdlog::error("attempt {}: {}; it waits for room", assignment_.attempt_id(),
+                std::string(status.message()));
+  while (absl::IsResourceExhausted(status) && !WaitForStop(kFullDiskPause)) {
+    status = spool_->Append(event);
+  }
+  return status;
 }
 
 void Attempt::RunUpload(const DoneLine& done) {
@@ -372,7 +385,7 @@ void Attempt::Finish(v1::Finished finished) {
                   assignment_.attempt_id(), std::string(status.message()));
     // A full disk: until there is room the coordinator must not think that the slot is free.
     // Whoever ends this daemon or this attempt ends the wait too; the lease does the rest.
-    if (WaitForStop(absl::Seconds(1))) return;
+    if (WaitForStop(kFullDiskPause)) return;
   }
 }
 

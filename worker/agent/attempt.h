@@ -101,6 +101,7 @@ class Attempt {
   void GiveUpUpload(const DoneLine& done, const absl::Status& status);
   void Finish(v1::Finished finished);
   absl::Status Spooled(v1::Event event);
+  absl::Status AppendWhenThereIsRoom(const v1::Event& event);
   void Note(const std::string& text);
   void End();
   StopReason stop_reason() const { return stop_reason_.load(std::memory_order_acquire); }

@@ -161,7 +161,7 @@ void Spool::Charge() {
 
 absl::Status Spool::AppendFrame(char kind, const std::string& payload) {
   if (payload.size() > kMaxPayloadBytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("an event of ", payload.size(),
+    return absl::InvalidArgumentError(absl::StrCat("an event of ", payload.size(),
                                                      " bytes is longer than ", kMaxPayloadBytes,
                                                      ", the most allowed"));
   }

@@ -4,12 +4,16 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
+#include <iostream>
 #include <sstream>
+#include <thread>
 
 #include "core/base/sha256.h"
 #include "worker/trainer/protocol/error.h"
+#include "worker/trainer/protocol/stop.h"
 
 namespace pelab::trainer {
 namespace {
@@ -33,12 +37,27 @@ class Descriptor {
   int fd_;
 };
 
+// A full disk is nobody's failure: what a run has computed waits for room, until it is told to stop.
+bool WaitForRoom(const std::filesystem::path& path) {
+  if (errno != ENOSPC || StopRequested()) return false;
+  std::cerr << "no space left for " << path.string() << "; waiting for room\n";
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  return !StopRequested();
+}
+
+int OpenWhenThereIsRoom(const std::filesystem::path& path) {
+  for (;;) {
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd >= 0 || !WaitForRoom(path)) return fd;
+  }
+}
+
 void WriteAndSync(const std::filesystem::path& path, std::string_view contents) {
-  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  const Descriptor file(OpenWhenThereIsRoom(path));
   if (file.get() < 0) ThrowIo("cannot create", path);
   while (!contents.empty()) {
     const ssize_t written = write(file.get(), contents.data(), contents.size());
-    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && (errno == EINTR || WaitForRoom(path))) continue;
     if (written < 0) ThrowIo("cannot write", path);
     contents.remove_prefix(static_cast<std::size_t>(written));
   }

@@ -1,0 +1,168 @@
+"""Files that are damaged, copied and migrated: a damaged page or log is refused or named in words, what was committed before
+a torn end is recovered, a backup under load is whole and served, and a migration that is killed leaves old or new."""
+
+import json
+import pathlib
+import shutil
+import signal
+import sqlite3
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from fault_case import FaultCase, rounds  # noqa: E402
+from pelab_harness import SOURCE, tiny_sweep, wait_until  # noqa: E402
+
+EPOCHS = 20
+JOBS = 2
+PAGE = 4096
+
+
+class Damage(FaultCase):
+    def run_until(self, epochs):
+        """A database whose coordinator was killed in the middle of a sweep, with what had been seen stored."""
+        self.document = tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds="[0]")
+        self.undisturbed(self.document, JOBS)
+        server, worker = self.server(), self.worker()
+        self.submit(self.document)
+        self.observe()
+        self.wait_epochs(epochs)
+        self.kill(server)
+        self.kill(worker)
+        self.ledger.stop()
+        wait_until(lambda: not self.trainers(), 10, "the trainers to end")
+
+    def start_refused(self):
+        """What the server says when it does not start; None where it does."""
+        server = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, "--heartbeat", "200ms", "--lease", "2s",
+                            log="try.log")
+        wait_until(lambda: server.poll() is not None or self.pelab("status").returncode == 0, 20, "an answer")
+        if server.poll() is None:
+            self.stop(server)
+            return None
+        self.started.remove(server)
+        self.assertEqual(server.returncode, 1, "it crashed: " + self.logs())
+        return (self.folder / "try.log").read_text().splitlines()[-1]
+
+    def keep(self):
+        files = {path: path.read_bytes() for path in self.folder.glob("pelab.db*") if path.is_file()}
+
+        def restore():
+            for path in self.folder.glob("pelab.db*"):
+                if path.is_file() and not path.name.endswith(".lock"):
+                    path.unlink()
+            for path, data in files.items():
+                path.write_bytes(data)
+        return restore
+
+    def test_a_torn_log_gives_what_was_committed_before(self):
+        self.run_until(10)
+        restore = self.keep()
+        wal = pathlib.Path(f"{self.db}-wal")
+        data = wal.read_bytes()
+        self.assertGreater(len(data), 10 * PAGE)
+        figures, _ = self._undisturbed[self.document]
+        for hit in range(rounds(4, 0.25)):
+            restore()
+            at = self.draw.randrange(32, len(data))
+            if hit % 2:
+                wal.write_bytes(data[:at])
+            else:
+                wal.write_bytes(data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1:])
+            with self.subTest(at=at, of=len(data), cut=hit % 2):
+                self.assertIsNone(self.start_refused(), "a torn log is no reason to refuse")
+                self.check()
+                now = self.curves()
+                self.assertEqual(now, {where: figures[where] for where in now}, "not a prefix of what was trained")
+        # With the whole log nothing that was seen is gone, and it goes on to the end.
+        restore()
+        self.server()
+        self.worker("second")
+        self.settle(self.document, JOBS)
+
+    def test_a_damaged_page_is_named_and_never_a_crash(self):
+        self.run_until(10)
+        sqlite3.connect(self.db).execute("PRAGMA wal_checkpoint(TRUNCATE)")  # by hand: nobody serves it
+        restore = self.keep()
+        pages = self.db.stat().st_size // PAGE
+        self.assertGreater(pages, 20)
+        refused = named = 0
+        hits = rounds(6, 0.25)
+        for _ in range(hits):
+            restore()
+            page = self.draw.randrange(0, pages)
+            with open(self.db, "r+b") as file:
+                file.seek(page * PAGE + (100 if page == 0 else 0))
+                file.write(bytes(self.draw.randrange(256) for _ in range(200)))
+            with self.subTest(page=page, of=pages):
+                result = self.pelab_db("db", "check")
+                self.assertIn(result.returncode, (0, 1, 2), result.stderr)
+                named += result.returncode != 0
+                if result.returncode:
+                    self.assertRegex(result.stdout + result.stderr, "FAILED the file is a sound|is damaged|not a pelab")
+                said = self.start_refused()
+                if said:
+                    refused += 1
+                    self.assertRegex(said, "damaged|malformed|not a pelab database|not one of pelab's")
+                    self.assertNotIn("assert", said)
+        self.assertGreater(named, 0, "no damage was noticed")
+
+    def test_a_backup_under_load_is_whole_and_served(self):
+        self.document = tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds="[0]")
+        self.undisturbed(self.document, JOBS)
+        server, worker = self.server(), self.worker()
+        self.submit(self.document)
+        self.observe()
+        self.wait_epochs(4)
+        self.ledger.look()
+        seen = dict(self.ledger.seen)
+        copy = self.folder / "copies" / "friday.db"
+        copy.parent.mkdir()
+        report = json.loads(self.ok(self.pelab("db", "backup", copy, "--output", "json")).stdout)
+        self.assertEqual(report["missing_artifacts"], [])
+        self.assertEqual({at: self.curves(copy).get(at) for at in seen}, seen, "the copy lacks what was stored before")
+        self.settle(self.document, JOBS)  # the original goes on
+        self.kill(server)
+        self.kill(worker)
+        # The copy, served elsewhere: it lost the workers, and ends with the same results.
+        self.db = copy
+        self.check()
+        self.ledger.seen = seen
+        self.server()
+        self.worker("elsewhere")
+        self.settle(self.document, JOBS)
+
+    def test_a_killed_migration_leaves_old_or_new(self):
+        dump = (SOURCE / "tests/contract/store/schemas/schema1.sql").read_text()
+        old = self.folder / "old.db"
+        connection = sqlite3.connect(old)
+        connection.executescript(dump)
+        connection.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) "
+                           "INSERT INTO logs SELECT 1, i, randomblob(4000) FROM n")
+        connection.commit()
+        newest = self.newest_schema()
+        connection.close()
+        for _ in range(rounds(6, 0.25)):
+            shutil.copyfile(old, self.db)
+            for leftover in ("-wal", "-shm"):
+                pathlib.Path(f"{self.db}{leftover}").unlink(missing_ok=True)
+            process = self.spawn("pelab", "--db", self.db, "db", "migrate", "--no-copy")
+            time.sleep(self.draw.uniform(0, 0.1))
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            self.started.remove(process)
+            schema = self.query("PRAGMA user_version")[0][0]
+            self.assertIn(schema, (1, newest))
+            self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
+            self.assertEqual(self.query("SELECT count(*) FROM logs")[0][0], 2000)
+        self.ok(self.pelab_db("db", "migrate", "--no-copy"))
+        self.assertEqual(self.query("PRAGMA user_version")[0][0], newest)
+
+    @staticmethod
+    def newest_schema():
+        return max(int(path.name[:4]) for path in (SOURCE / "migrations").glob("[0-9]*.sql"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,126 @@
+"""A disk that fills, under the database and under a worker: nothing is acknowledged that is not stored, nobody is lost and
+no job fails for it, what is refused is refused in words, and once there is room everything completes by itself."""
+
+import ctypes
+import pathlib
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from fault_case import LEASE, FaultCase, rounds  # noqa: E402
+from pelab_harness import tiny_sweep, wait_until  # noqa: E402
+
+EPOCHS = 60
+JOBS = 2
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 1 << 14, 1 << 18
+
+
+def own_mounts():
+    """Mounts of this process and its children are theirs alone from here on; why not, where that is not allowed."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0 or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
+        return f"no mounts of one's own here (errno {ctypes.get_errno()})"
+    return None
+
+
+REFUSED = own_mounts()
+
+
+@unittest.skipIf(REFUSED, REFUSED)
+class FullDisk(FaultCase):
+    def setUp(self):
+        super().setUp()
+        self.disk = self.folder / "disk"
+        self.disk.mkdir()
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mount(b"tmpfs", str(self.disk).encode(), b"tmpfs", 0, b"size=24m") != 0:
+            self.skipTest(f"no tmpfs here (errno {ctypes.get_errno()})")
+        self.mounted = libc
+
+    def _clean_up(self):
+        try:
+            super()._clean_up()
+        finally:
+            if getattr(self, "mounted", None):
+                self.mounted.umount2(str(self.disk).encode(), 2)
+
+    def fill(self):
+        try:
+            with open(self.disk / "filler", "ab", buffering=0) as filler:
+                while filler.write(bytes(4096)):
+                    pass
+        except OSError:
+            pass
+
+    def free(self):
+        (self.disk / "filler").unlink()
+
+    def prepare(self):
+        self.document = tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds="[0]")
+        self.undisturbed(self.document, JOBS)
+
+    def test_under_the_database(self):
+        self.prepare()
+        self.db = self.disk / "pelab.db"
+        server = self.server()
+        self.worker()
+        self.submit(self.document)
+        self.observe()
+        for number in range(rounds(1, 0.05)):
+            self.wait_epochs(6)
+            self.fill()
+            refused = wait_until(lambda: self.refusal(number), 30, "a submission to be refused")
+            self.assertIn("disk is full", refused)
+            self.assertNotIn("RESOURCE_EXHAUSTED", refused)
+            log_before = len(self.logs())
+            time.sleep(2 * LEASE)  # longer than any lease: whoever is silent that long is lost, in a lesser system
+            self.assertIsNone(server.poll(), "the coordinator ended")
+            self.assertEqual(self.pelab("status").returncode, 0, "reading needs no room")
+            self.assertLess(len(self.logs()) - log_before, 5000, "the logs fill up as well")
+            self.free()
+            self.wait_epochs(1)
+        self.settle(self.document, JOBS)
+        self.assertEqual(self.outcomes(), {"succeeded": JOBS}, "an attempt was lost to a full disk")
+
+    def refusal(self, number):
+        """What a submission is told once the disk is really full; what fits into the log before is cancelled."""
+        path = self.write("large.yaml", tiny_sweep(seeds="[77]", name=f"large{number}") + "#" + "x" * 200_000 + "\n")
+        result = self.pelab("submit", path)
+        if result.returncode == 0:
+            self.pelab("cancel", f"large{number}")
+            self.fill()
+        return result.stderr if result.returncode else None
+
+    def test_under_a_worker(self):
+        self.prepare()
+        self.server()
+        self.worker("disk/w", 2)
+        self.submit(self.document)
+        self.observe()
+        for _ in range(rounds(1, 0.05)):
+            self.wait_epochs(6)
+            self.fill()
+            time.sleep(2 * LEASE)
+            self.assertEqual(self.query("SELECT count(*) FROM v_attempts WHERE outcome IN ('lost', 'failed')")[0][0], 0)
+            self.free()
+            self.wait_epochs(1)
+        self.settle(self.document, JOBS)
+        self.assertEqual(self.outcomes(), {"succeeded": JOBS}, "an attempt was lost to a full disk")
+
+    def test_an_assignment_to_a_full_worker_waits(self):
+        self.prepare()
+        self.server()
+        self.worker("disk/w", 2)
+        wait_until(lambda: self.query("SELECT count(*) FROM v_workers WHERE state = 'online'")[0][0], 20, "the worker")
+        self.observe()
+        self.fill()
+        self.submit(self.document)
+        time.sleep(2 * LEASE)
+        self.free()
+        self.settle(self.document, JOBS)
+        self.assertNotIn("failed", self.outcomes())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

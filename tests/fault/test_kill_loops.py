@@ -1,0 +1,66 @@
+"""kill -9 again and again, at random moments, of the coordinator and of the worker daemons: nothing that was acknowledged
+is lost, nothing is there twice, no sweep gets stuck, and the results are those of an undisturbed run, bit for bit."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from fault_case import FaultCase, rounds  # noqa: E402
+from pelab_harness import alive, processes, tiny_sweep, wait_until  # noqa: E402
+
+EPOCHS = 12
+
+
+def sweep(hits, a_job):
+    """Jobs enough for so many hits when each spoils at most `a_job` attempts of one."""
+    seeds = max(2, hits // a_job)
+    return tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds=f"0..{seeds - 1}", pes="[nope, rope]"), 2 * seeds
+
+
+class KillLoops(FaultCase):
+    def test_coordinator(self):
+        hits = rounds(6)
+        document, jobs = sweep(hits, 10)
+        self.undisturbed(document, jobs)
+        coordinator = self.server()
+        self.worker()
+        self.submit(document)
+        self.observe(customer=True)
+        for hit in range(hits):
+            self.nap(0.05, 0.6)
+            self.kill(coordinator)
+            coordinator = self.server()
+        self.settle(document, jobs)
+        self.assertEqual({"succeeded", "cancelled"} | set(self.outcomes()), {"succeeded", "cancelled"},
+                         "a restart of the coordinator cost an attempt")
+        self.assertGreater(len(self.customer.submitted), 0)
+
+    def test_workers(self):
+        hits = rounds(5)
+        document, jobs = sweep(hits, 4)
+        self.undisturbed(document, jobs)
+        self.server()
+        self.submit(document)
+        self.observe()
+        workers = {name: self.worker(name, 1) for name in ("a", "b")}
+        for hit in range(hits):
+            # A job that is killed before it gets anywhere, five times over, is given up: that is meant for jobs that kill
+            # workers. Most hits therefore come after some progress.
+            if hit % 3:
+                self.wait_epochs(self.draw.randint(2, 6))
+            self.nap(0.0, 0.3)
+            name = self.draw.choice(sorted(workers))
+            trainers = self.trainers_of(name)
+            self.kill(workers[name])
+            wait_until(lambda: not any(map(alive, trainers)), 10, "the trainers of the dead daemon to end")
+            workers[name] = self.worker(name, 1)
+        self.settle(document, jobs)
+        self.assertNotIn("failed", self.outcomes(), "a dead worker is not a failed job")
+
+    def trainers_of(self, name):
+        return processes("pelab-trainer", str(self.folder / name) + "/")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
