@@ -49,11 +49,15 @@ void Scheduler::Tick() {
       ProbeStorage(attempt.worker_id);
       continue;
     }
-    spdlog::warn("attempt {} of job {} is lost: worker {} was not heard of for {}", id,
-                 attempt.job.job_id, attempt.worker_id, absl::FormatDuration(options_.lease));
+    if (attempt.why_lost.empty()) {
+      spdlog::warn("attempt {} of job {} is lost: worker {} was not heard of for {}", id,
+                   attempt.job.job_id, attempt.worker_id, absl::FormatDuration(options_.lease));
+    }
     End(id, state::Event::kLose,
-        absl::StrCat("worker ", attempt.worker_id, " did not renew its lease of ",
-                     absl::FormatDuration(options_.lease)));
+        !attempt.why_lost.empty()
+            ? attempt.why_lost
+            : absl::StrCat("worker ", attempt.worker_id, " did not renew its lease of ",
+                           absl::FormatDuration(options_.lease)));
   }
   WantDispatch();
 }
@@ -107,6 +111,11 @@ void Scheduler::RecoverOpen(const store::OpenAttempt& open) {
   running_[open.job.sweep_id] += 1;
 }
 
+void Scheduler::Renew(Attempt& attempt) {
+  attempt.lease_end = clock_.Monotonic() + options_.lease;
+  attempt.why_lost.clear();
+}
+
 Scheduler::Worker* Scheduler::Find(const std::string& worker_id, const WorkerLink* link) {
   const auto found = workers_.find(worker_id);
   if (found == workers_.end() || found->second.link.get() != link) return nullptr;
@@ -139,7 +148,7 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
       continue;
     }
     worker.taken.insert(attempt.assignment.slot);
-    attempt.lease_end = clock_.Monotonic() + options_.lease;
+    Renew(attempt);
     if (holds) {
       attempt.started = true;
       attempt.left_over = left_over.count(id) != 0;
@@ -172,7 +181,7 @@ void Scheduler::Heartbeat(const std::string& worker_id, const WorkerLink* link,
       continue;
     }
     if (found->second.worker_id != worker_id || found->second.assignment.token != h.token) continue;
-    found->second.lease_end = clock_.Monotonic() + options_.lease;
+    Renew(found->second);
     found->second.started = true;
   }
   std::vector<std::int64_t> let_go;
@@ -208,7 +217,7 @@ void Scheduler::Goodbye(const std::string& worker_id, const WorkerLink* link) {
 void Scheduler::Stored(const store::EventStored& event) {
   const auto found = attempts_.find(event.attempt_id);
   if (found == attempts_.end()) return;
-  found->second.lease_end = clock_.Monotonic() + options_.lease;
+  Renew(found->second);
   found->second.started = true;
   if (event.change) {
     OnEnded(event.attempt_id, *event.change);
@@ -253,6 +262,7 @@ void Scheduler::Cancelled(const store::Cancelled& cancelled) {
 void Scheduler::End(std::int64_t attempt_id, state::Event event, std::string error) {
   Attempt& ended = attempts_.at(attempt_id);
   ended.ending = true;
+  ended.why_lost = error;
   ended.lease_end = clock_.Monotonic();
   const auto done = [this, attempt_id](absl::StatusOr<std::vector<store::ApplyResult>> results) {
     executor_.Post([this, attempt_id, results = std::move(results)] {

@@ -98,6 +98,7 @@ class Scheduler {
     std::string worker_id;
     absl::Duration began;
     absl::Duration lease_end;
+    std::string why_lost;    // where that was found, and has not been stored yet
     bool started = false;    // its worker has said something of it
     bool cancelled = false;  // its job is; the worker has to stop it
     bool ended = false;      // in the database; the slot waits for the worker to let go
@@ -131,6 +132,7 @@ class Scheduler {
                      absl::StatusOr<std::vector<store::ApplyResult>> results);
   void Launch(const Planned& plan, store::Assignment assignment);
   void PutBack(const Planned& plan);
+  void Renew(Attempt& attempt);
   void End(std::int64_t attempt_id, state::Event event, std::string error);
   void OnEnded(std::int64_t attempt_id, const store::JobChange& change);
   void Release(std::int64_t attempt_id);

@@ -107,6 +107,17 @@ TEST_F(SchedulerTest, AWorkerThatIsHeardOfWhileItsLossCannotBeStoredKeepsItsLeas
   EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 1"), "lost");
 }
 
+TEST_F(SchedulerTest, TheReasonOfALossOutlivesARefusedWrite) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  world_.disk_full = true;
+  scheduler_->Goodbye("w", link.get());
+  world_.Settle();
+  world_.disk_full = false;
+  world_.Advance(absl::Seconds(2));
+  EXPECT_EQ(Text("SELECT error FROM attempts WHERE number = 1"), "worker w ended");
+}
+
 TEST_F(SchedulerTest, AfterARestartEveryOpenAttemptHasOneFreshLease) {
   Submit("s", 2);
   const auto before = Connect("w", 1);
