@@ -439,6 +439,16 @@ std::int64_t Coordinator::JobOf(std::int64_t sweep_id, std::uint64_t index) {
   return row.executeStep() ? row.getColumn(0).getInt64() : 0;
 }
 
+std::int64_t Coordinator::Attempts() {
+  return Number("SELECT coalesce(max(attempt_id), 0) FROM attempts", 0);
+}
+
+std::size_t Coordinator::SlotsUsedAfter(std::int64_t attempt_id) {
+  return Number(
+      "SELECT count(DISTINCT worker_id || ' ' || slot) FROM attempts WHERE attempt_id > ?",
+      attempt_id);
+}
+
 void Coordinator::CheckEnd() {
   process_->journal->Stop();
   ledger_.CheckEnd(*process_->store);

@@ -60,10 +60,12 @@ class Coordinator {
   void Cancel(store::Write write, Answer answer);
   void Analyse(std::int64_t sweep_id, std::vector<store::Analysis> analyses, Answer answer);
 
-  // Nothing is open any more: sweeps, jobs, attempts.
+  // Nothing is open any more: sweeps, jobs, attempts, writes.
   bool Quiet();
   std::string Stuck();                                             // what is open still
   std::int64_t JobOf(std::int64_t sweep_id, std::uint64_t index);  // 0: it has none
+  std::int64_t Attempts();                                         // the number of the last
+  std::size_t SlotsUsedAfter(std::int64_t attempt_id);
   void CheckEnd();
 
  private:

@@ -16,6 +16,10 @@ namespace pelab::sim {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Hours(2);  // virtual, after the last fault
+constexpr std::uint64_t kMostWorkers = 4;
+constexpr std::uint64_t kMostSlots = 2;  // of each
+// After this the coordinator takes no worker for connected that is gone, and all are back.
+constexpr absl::Duration kForgotten = absl::Seconds(100);
 constexpr absl::Duration kLook = absl::Seconds(5);
 
 using How = FaultyVfs::Fault::How;
@@ -34,7 +38,7 @@ class History {
     coordinator_.Run();
     for (const auto& worker : workers_) worker->Start();
     chaos_ends_ = world_.Monotonic() + world_.Between(absl::Seconds(40), absl::Seconds(150));
-    people_.Submit();
+    for (std::uint64_t i = 1 + world_.Draw(3); i != 0; --i) people_.Submit();
     NextAsk();
     NextFault();
     world_.At(chaos_ends_, [this] { Heal(); });
@@ -43,8 +47,7 @@ class History {
     return {.violation = world_.violation(),
             .hash = world_.hash(),
             .faults = faults_,
-            .stored_events = ledger_.stored_events(),
-            .successes = ledger_.successes(),
+            .counts = ledger_.counts(),
             .lasted = world_.Monotonic() - began_};
   }
 
@@ -52,13 +55,16 @@ class History {
   bool chaos() const { return world_.Monotonic() < chaos_ends_; }
 
   void MakeWorkers() {
-    const std::uint64_t count = 1 + world_.Draw(4);
+    const std::uint64_t count = 1 + world_.Draw(kMostWorkers);
     const double failures = world_.Chance(0.4) ? world_.Unit() * 0.6 : 0;
+    // A worker that has failed too often is avoided for a while, which is not what is asked at the
+    // end.
+    probe_ = failures == 0 && world_.Chance(0.25);
     for (std::uint64_t i = 0; i < count; ++i) {
       workers_.push_back(std::make_unique<SimWorker>(
           world_, coordinator_,
           WorkerSettings{.id = absl::StrCat("worker-", i),
-                         .slots = static_cast<int>(1 + world_.Draw(2)),
+                         .slots = static_cast<int>(1 + world_.Draw(kMostSlots)),
                          .threads = static_cast<int>(1 + world_.Draw(2)),
                          .epoch = world_.Between(absl::Milliseconds(200), absl::Seconds(4)),
                          .failures = failures}));
@@ -67,7 +73,7 @@ class History {
 
   void NextAsk() {
     if (!chaos()) return;
-    world_.After(world_.Between(absl::ZeroDuration(), absl::Seconds(40)), [this] {
+    world_.After(world_.Between(absl::ZeroDuration(), absl::Seconds(30)), [this] {
       if (!chaos()) return;
       const std::uint64_t what = world_.Draw(10);
       if (what < 4) people_.Submit();
@@ -85,7 +91,7 @@ class History {
     for (const auto& fault : AllFaults()) {
       if (world_.Chance(0.4)) enabled_.push_back(fault);
     }
-    between_ = world_.Between(absl::Seconds(2), absl::Seconds(25));
+    between_ = world_.Between(absl::Seconds(1), absl::Seconds(15));
   }
 
   void NextFault() {
@@ -187,6 +193,16 @@ class History {
 
   void Look() {
     if (people_.Answered() && coordinator_.Quiet()) {
+      if (probe_ && world_.Monotonic() < chaos_ends_ + kForgotten) {
+        return world_.After(kLook, [this] { Look(); });
+      }
+      if (std::exchange(probe_, false)) {
+        probed_ = coordinator_.Attempts();
+        people_.SubmitProbe();
+        world_.After(kLook, [this] { Look(); });
+        return;
+      }
+      if (probed_) CheckProbe();
       coordinator_.CheckEnd();
       world_.Note("the end");
       over_ = true;
@@ -197,6 +213,15 @@ class History {
       return;
     }
     world_.After(kLook, [this] { Look(); });
+  }
+
+  // Enough jobs for every slot of every worker were submitted when nothing was to do: each slot got
+  // one, or the coordinator has forgotten that it is free.
+  void CheckProbe() {
+    std::size_t slots = 0;
+    for (const auto& worker : workers_) slots += worker->slots();
+    const std::size_t used = coordinator_.SlotsUsedAfter(*probed_);
+    if (used != slots) world_.Violate(absl::StrCat(used, " of ", slots, " slots get a job"));
   }
 
   World world_;
@@ -210,6 +235,8 @@ class History {
   absl::Duration chaos_ends_;
   std::uint64_t faults_ = 0;
   bool over_ = false;
+  bool probe_ = false;
+  std::optional<std::int64_t> probed_;  // how many attempts there were before
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "tests/sim/journal.h"
+#include "tests/sim/ledger.h"
 
 namespace pelab::sim {
 
@@ -22,8 +23,7 @@ struct HistoryResult {
   std::optional<std::string> violation;
   std::uint64_t hash = 0;  // of everything that happened
   std::uint64_t faults = 0;
-  std::uint64_t stored_events = 0;
-  std::uint64_t successes = 0;
+  Ledger::Counts counts;
   absl::Duration lasted;  // virtual
 };
 

@@ -43,6 +43,7 @@ class SimJournal final : public store::Journal {
 
   // Commits and answers everything at once, and refuses what comes later.
   void Stop();
+  bool idle() const { return !busy_; }
   // What the disk held before the commit that is acknowledged and not made yet; of that bug alone.
   const std::optional<FaultyVfs::Image>& before() const { return before_; }
 

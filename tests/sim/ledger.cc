@@ -13,6 +13,10 @@
 namespace pelab::sim {
 namespace {
 
+// In the order of the variant and of the enumeration.
+constexpr const char* kBodies[] = {"started", "epoch", "matrix", "analysis", "artifact", "end"};
+constexpr const char* kStatuses[] = {"stored", "duplicate", "gap", "superseded"};
+
 SQLite::Statement Rows(store::Store& store, const char* sql) {
   return {store.database().connection(), sql};
 }
@@ -43,6 +47,8 @@ void Ledger::On(const store::CreateAttempt& write, const store::WriteResult& res
   if (attempts_.count(assignment.attempt_id) != 0) {
     Violate("attempt ", assignment.attempt_id, " is there twice");
   }
+  Note("attempt ", assignment.attempt_id, " of job ", write.job_id, " on ", write.worker_id,
+       " slot ", write.slot);
   if (assignment.token != write.token) Violate("another token than the scheduler's");
   attempts_[assignment.attempt_id] = {.job_id = write.job_id,
                                       .token = write.token,
@@ -62,6 +68,8 @@ void Ledger::On(const store::CreateAttempt& write, const store::WriteResult& res
 
 void Ledger::On(const store::AttemptEvent& write, const store::WriteResult& result) {
   const auto& stored = std::get<store::EventStored>(result);
+  Note("event ", write.sequence, " of attempt ", write.attempt_id, ": ",
+       kBodies[write.body.index()], " ", kStatuses[stored.status], ", up to ", stored.acknowledged);
   const auto found = attempts_.find(write.attempt_id);
   if (found == attempts_.end() || found->second.token != write.token) {
     if (stored.status != store::EventStored::kSuperseded) {
@@ -75,6 +83,7 @@ void Ledger::On(const store::AttemptEvent& write, const store::WriteResult& resu
       return OnStored(write, attempt, stored);
     case store::EventStored::kDuplicate:
     case store::EventStored::kGap:
+      (stored.status == store::EventStored::kGap ? counts_.gaps : counts_.duplicates) += 1;
       if (stored.acknowledged != attempt.stored ||
           (stored.status == store::EventStored::kDuplicate) != (write.sequence <= attempt.stored)) {
         Violate("event ", write.sequence, " of attempt ", write.attempt_id, " is answered with ",
@@ -82,6 +91,7 @@ void Ledger::On(const store::AttemptEvent& write, const store::WriteResult& resu
       }
       return;
     case store::EventStored::kSuperseded:
+      counts_.superseded += 1;
       if (attempt.open) {
         Violate("event ", write.sequence, " of the open attempt ", write.attempt_id,
                 " was refused");
@@ -92,7 +102,7 @@ void Ledger::On(const store::AttemptEvent& write, const store::WriteResult& resu
 
 void Ledger::OnStored(const store::AttemptEvent& event, Attempt& attempt,
                       const store::EventStored& result) {
-  stored_events_ += 1;
+  counts_.events += 1;
   if (!attempt.open) {
     Violate("event ", event.sequence, " of attempt ", event.attempt_id,
             " was stored after that was superseded");
@@ -112,7 +122,7 @@ void Ledger::OnStored(const store::AttemptEvent& event, Attempt& attempt,
   heard_.erase(event.attempt_id);
   Job& job = jobs_[attempt.job_id];
   if (result.change->outcome != state::Outcome::kSucceeded) return;
-  successes_ += 1;
+  counts_.successes += 1;
   if (!attempt.analyses_only && ++job.successes > 1) {
     Violate("job ", attempt.job_id, " was trained to its end twice");
   }
@@ -146,6 +156,8 @@ void Ledger::On(const store::EndAttempt& write, const store::WriteResult& result
   const auto& ended = std::get<store::EventStored>(result);
   const auto found = attempts_.find(write.attempt_id);
   if (found == attempts_.end() || !ended.change) return;
+  Note("attempt ", write.attempt_id, " is given up: ", write.error);
+  counts_.lost += 1;
   if (!found->second.open) Violate("attempt ", write.attempt_id, " ends twice");
   found->second.open = false;
 }
@@ -163,6 +175,7 @@ void Ledger::GivesUp(const store::EndAttempt& write) {
 
 void Ledger::On(const store::WorkerHello& write, const store::WriteResult& result) {
   const auto& answers = std::get<store::WorkerStored>(result).held;
+  Note(write.worker_id, " says hello, holding ", write.held.size());
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const auto found = attempts_.find(write.held[i].attempt_id);
     const bool open = found != attempts_.end() && found->second.open &&
@@ -216,12 +229,21 @@ std::optional<Ledger::Open> Ledger::OpenInsteadOf(std::int64_t attempt_id) const
 // After a start --------------------------------------------------------------------------------
 
 void Ledger::Compare(store::Store& store) {
+  counts_.starts += 1;
+  const std::uint64_t before = Stored();
   CompareAttempts(store);
   CompareJobs(store);
   CompareSweeps(store);
+  if (unknown_ && Stored() > before) counts_.found_unanswered += 1;
   heard_.clear();
   for (auto& [id, attempt] : attempts_) attempt.created = world_.Monotonic();
   unknown_ = false;
+}
+
+std::uint64_t Ledger::Stored() const {
+  std::uint64_t sum = attempts_.size();
+  for (const auto& [id, attempt] : attempts_) sum += attempt.stored;
+  return sum;
 }
 
 void Ledger::CompareAttempts(store::Store& store) {

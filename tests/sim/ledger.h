@@ -54,8 +54,18 @@ class Ledger {
   };
   std::optional<Open> OpenInsteadOf(std::int64_t attempt_id) const;
 
-  std::uint64_t stored_events() const { return stored_events_; }
-  std::uint64_t successes() const { return successes_; }
+  // How much happened, for a simulation that means to have seen everything.
+  struct Counts {
+    std::uint64_t events = 0;  // stored
+    std::uint64_t duplicates = 0;
+    std::uint64_t gaps = 0;
+    std::uint64_t superseded = 0;
+    std::uint64_t successes = 0;
+    std::uint64_t lost = 0;              // attempts
+    std::uint64_t starts = 0;            // of the coordinator
+    std::uint64_t found_unanswered = 0;  // starts that found a batch which nobody was told of
+  };
+  const Counts& counts() const { return counts_; }
 
  private:
   struct Attempt {
@@ -85,9 +95,14 @@ class Ledger {
   template <typename T>
   void On(const T&, const store::WriteResult&) {}
 
+  template <typename... Args>
+  void Note(const Args&... args) {
+    world_.Note("  ", args...);
+  }
   void OnStored(const store::AttemptEvent& event, Attempt& attempt,
                 const store::EventStored& result);
   void CheckBody(const store::AttemptEvent& event, Attempt& attempt);
+  std::uint64_t Stored() const;  // attempts and their events
   void CompareAttempts(store::Store& store);
   void CompareJobs(store::Store& store);
   void CompareSweeps(store::Store& store);
@@ -109,8 +124,7 @@ class Ledger {
   std::map<std::int64_t, std::string> sweeps_;  // acknowledged, with their tokens
   std::set<std::int64_t> cancelled_;            // acknowledged
   std::map<std::int64_t, absl::Duration> heard_;
-  std::uint64_t stored_events_ = 0;
-  std::uint64_t successes_ = 0;
+  Counts counts_;
 };
 
 }  // namespace pelab::sim

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "tests/sim/history.h"
@@ -32,6 +33,34 @@ bool ReadRange(const Options& options, std::uint64_t* first, std::uint64_t* last
   }
   const std::vector<std::string> ends = absl::StrSplit(options.seeds, "..");
   return ends.size() == 2 && absl::SimpleAtoi(ends[0], first) && absl::SimpleAtoi(ends[1], last);
+}
+
+void Add(const HistoryResult& result, HistoryResult* sum) {
+  sum->faults += result.faults;
+  sum->lasted += result.lasted;
+  Ledger::Counts& counts = sum->counts;
+  counts.events += result.counts.events;
+  counts.duplicates += result.counts.duplicates;
+  counts.gaps += result.counts.gaps;
+  counts.superseded += result.counts.superseded;
+  counts.successes += result.counts.successes;
+  counts.lost += result.counts.lost;
+  counts.starts += result.counts.starts;
+  counts.found_unanswered += result.counts.found_unanswered;
+}
+
+void Print(const HistoryResult& sum, std::uint64_t histories, absl::Duration took) {
+  const Ledger::Counts& counts = sum.counts;
+  std::printf("%s\n",
+              absl::StrCat(histories, " histories with ", sum.faults, " faults, ",
+                           absl::ToInt64Hours(sum.lasted), " hours of virtual time in ",
+                           static_cast<double>(absl::ToInt64Milliseconds(took)) / 1000,
+                           " s: no promise broken\n", counts.starts, " starts of a coordinator (",
+                           counts.found_unanswered, " found what nobody was told of), ",
+                           counts.events, " events stored, ", counts.duplicates, " came twice, ",
+                           counts.superseded, " too late, ", counts.gaps, " out of turn; ",
+                           counts.lost, " attempts given up, ", counts.successes, " succeeded")
+                  .c_str());
 }
 
 int Run(const Options& options) {
@@ -57,10 +86,7 @@ int Run(const Options& options) {
                    options.plant.c_str());
       return 1;
     }
-    sum.faults += result.faults;
-    sum.stored_events += result.stored_events;
-    sum.successes += result.successes;
-    sum.lasted += result.lasted;
+    Add(result, &sum);
     if (options.progress && (seed - first) % 1000 == 999) {
       std::printf("%llu of %llu histories, %.0f s\n",
                   static_cast<unsigned long long>(seed - first + 1),
@@ -69,14 +95,7 @@ int Run(const Options& options) {
       std::fflush(stdout);
     }
   }
-  std::printf(
-      "%llu histories, %llu faults, %llu events stored, %llu attempts succeeded, %.0f hours "
-      "of virtual time in %.1f s: no promise broken\n",
-      static_cast<unsigned long long>(last - first + 1),
-      static_cast<unsigned long long>(sum.faults),
-      static_cast<unsigned long long>(sum.stored_events),
-      static_cast<unsigned long long>(sum.successes), absl::ToDoubleHours(sum.lasted),
-      absl::ToDoubleSeconds(absl::Now() - began));
+  Print(sum, last - first + 1, absl::Now() - began);
   return 0;
 }
 

@@ -43,6 +43,14 @@ void People::Submit() {
             static_cast<int>(world_.Draw(3)));
 }
 
+void People::SubmitProbe() {
+  open_ += 1;
+  TrySubmit(
+      "name: probe\nprotocol: clean\npe: nope\ntask: distance\nseed: 100..107\n"
+      "model: {d_model: 8, d_ff: 16, heads: 2, layers: 1}\ntrain: {epochs: 1}\n",
+      "probe", /*fresh=*/false, /*priority=*/0);
+}
+
 void People::TrySubmit(const std::string& document, const std::string& token, bool fresh,
                        int priority) {
   const auto over = std::make_shared<bool>(false);  // answered, or asked again

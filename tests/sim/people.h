@@ -16,6 +16,7 @@ class People {
   People(World& world, Coordinator& coordinator) : world_(world), coordinator_(coordinator) {}
 
   void Submit();
+  void SubmitProbe();                           // eight short jobs that no other sweep has
   void Cancel();                                // a sweep or a job, of those that are known
   void Analyse();                               // a sweep
   bool Answered() const { return open_ == 0; }  // every submission and every cancel of a sweep

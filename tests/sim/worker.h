@@ -37,7 +37,7 @@ class SimWorker final : private agent::AttemptHost {
 
   void Start();
   bool up() const { return daemon_ != nullptr; }
-  void SetFailures(double share) { settings_.failures = share; }
+  int slots() const { return settings_.slots; }
 
   // How the daemon ends; its trainers end with it. Another one starts after `outage`.
   void Kill(absl::Duration outage);
