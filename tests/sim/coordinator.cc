@@ -410,12 +410,12 @@ std::int64_t Coordinator::Number(const char* sql, std::int64_t argument) {
 }
 
 bool Coordinator::Quiet() {
-  return process_ && Number(
-                         "SELECT (SELECT count(*) FROM sweeps WHERE state IN "
-                         "('expanding', 'active')) + (SELECT count(*) FROM jobs WHERE state IN "
-                         "('queued', 'assigned', 'running')) + (SELECT count(*) FROM attempts "
-                         "WHERE outcome IS NULL)",
-                         0) == 0;
+  if (!process_ || !process_->journal->idle()) return false;
+  return Number(
+             "SELECT (SELECT count(*) FROM sweeps WHERE state IN ('expanding', 'active')) + "
+             "(SELECT count(*) FROM jobs WHERE state IN ('queued', 'assigned', 'running')) + "
+             "(SELECT count(*) FROM attempts WHERE outcome IS NULL)",
+             0) == 0;
 }
 
 std::string Coordinator::Stuck() {

@@ -1,0 +1,88 @@
+// Whether the simulation itself is to be believed: a seed is a history, everything that it means to
+// try does happen, and bugs that are planted are found.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "tests/sim/history.h"
+
+namespace pelab::sim {
+namespace {
+
+class SimTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { spdlog::set_level(spdlog::level::off); }
+
+  // The first violation within so many seeds.
+  static std::optional<std::string> Find(const Planted& planted, std::uint64_t seeds) {
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+      const HistoryResult result = RunHistory({.seed = seed, .planted = planted});
+      if (result.violation) return result.violation;
+    }
+    return std::nullopt;
+  }
+};
+
+TEST_F(SimTest, ASeedIsAHistory) {
+  std::uint64_t before = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const HistoryResult once = RunHistory({.seed = seed});
+    const HistoryResult again = RunHistory({.seed = seed});
+    EXPECT_EQ(once.hash, again.hash) << seed;
+    EXPECT_EQ(once.counts.events, again.counts.events) << seed;
+    EXPECT_NE(once.hash, before) << seed;
+    before = once.hash;
+  }
+}
+
+TEST_F(SimTest, TriesWhatItMeansTo) {
+  Ledger::Counts seen;
+  std::uint64_t faults = 0;
+  for (std::uint64_t seed = 1'000'000; seed < 1'000'100; ++seed) {
+    const HistoryResult result = RunHistory({.seed = seed});
+    ASSERT_EQ(result.violation, std::nullopt) << "sim --seed " << seed << " --trace";
+    faults += result.faults;
+    seen.events += result.counts.events;
+    seen.duplicates += result.counts.duplicates;
+    seen.superseded += result.counts.superseded;
+    seen.successes += result.counts.successes;
+    seen.lost += result.counts.lost;
+    seen.starts += result.counts.starts;
+    seen.found_unanswered += result.counts.found_unanswered;
+  }
+  EXPECT_GT(faults, 1000u);
+  EXPECT_GT(seen.events, 3000u);
+  EXPECT_GT(seen.duplicates, 30u);
+  EXPECT_GT(seen.superseded, 30u);
+  EXPECT_GT(seen.successes, 500u);
+  EXPECT_GT(seen.lost, 100u);
+  EXPECT_GT(seen.starts, 200u);
+  EXPECT_GT(seen.found_unanswered, 2u);
+}
+
+// Late events of attempts that were given up reach the attempt that took their place.
+TEST_F(SimTest, FindsThatNothingIsFenced) {
+  const auto found = Find({.no_fencing = true}, 300);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(absl::StrContains(*found, "superseded")) << *found;
+}
+
+TEST_F(SimTest, FindsAnAcknowledgementBeforeTheCommit) {
+  const auto found = Find({.acknowledge_before_commit = true}, 600);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(absl::StrContains(*found, "acknowledged") || absl::StrContains(*found, "gone"))
+      << *found;
+}
+
+TEST_F(SimTest, FindsThatLeasesAreNotSwept) {
+  const auto found = Find({.no_lease_sweep = true}, 100);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(absl::StrContains(*found, "does not come to its end")) << *found;
+}
+
+}  // namespace
+}  // namespace pelab::sim
