@@ -73,7 +73,10 @@ std::vector<std::int64_t> Scheduler::Expired() {
 void Scheduler::StorageWorks(bool works) {
   storage_works_ = works;
   if (!works) return;
-  for (auto& [id, attempt] : attempts_) attempt.lease_end = clock_.Monotonic() + options_.lease;
+  for (auto& [id, attempt] : attempts_) {
+    // What is known to be lost does not come back.
+    if (attempt.why_lost.empty()) attempt.lease_end = clock_.Monotonic() + options_.lease;
+  }
   WantDispatch();
 }
 
