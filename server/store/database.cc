@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "migrations/migrate.h"
+#include "server/store/wal_file.h"
 
 namespace pelab::store {
 namespace {
@@ -14,8 +15,9 @@ namespace {
 constexpr int kBusyTimeoutMs = 5000;
 
 // The identity is checked before anything that writes, the switch to WAL included.
-absl::Status SetUp(SQLite::Database& db, const std::string& path) {
+absl::Status SetUp(SQLite::Database& db, const std::string& path, const std::string& vfs) {
   PELAB_RETURN_IF_ERROR(migrations::SchemaOf(db, path).status());
+  PELAB_RETURN_IF_ERROR(RewriteWal(path, vfs));
   migrations::SetUpWriting(db);  // checkpoints are the writer thread's, between batches
   db.exec("PRAGMA cache_size = -65536");
   PELAB_ASSIGN_OR_RETURN(const migrations::Migrated done, migrations::Migrate(db, path));
@@ -45,7 +47,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path
                                                          const std::string& vfs) {
   try {
     std::unique_ptr<Database> database(new Database(path, vfs));
-    PELAB_RETURN_IF_ERROR(SetUp(database->connection_, path));
+    PELAB_RETURN_IF_ERROR(SetUp(database->connection_, path, vfs));
     return database;
   } catch (const SQLite::Exception& error) {
     if (error.getErrorCode() == SQLITE_NOTADB) {
