@@ -118,12 +118,12 @@ class History {
     });
   }
 
-  void Cut(bool up, bool down) {
+  void Cut(bool up, bool down, absl::Duration time) {
     SimWorker& worker = AnyWorker();
     worker.link().up_cut = up;
     worker.link().down_cut = down;
     world_.Note("cut ", up, down);
-    Undo(Outage(), [&worker] {
+    Undo(time, [&worker] {
       worker.link().up_cut = worker.link().down_cut = false;
       worker.LinkChanged();
     });
@@ -154,9 +154,10 @@ class History {
         [this] { AnyWorker().LoseHost(Outage()); },
         [this] { AnyWorker().Stop(); },
         [this] { AnyWorker().BreakConnection(); },
-        [this] { Cut(true, true); },
-        [this] { Cut(true, false); },
-        [this] { Cut(false, true); },
+        [this] { Cut(true, true, Outage()); },
+        [this] { Cut(true, false, Outage()); },
+        [this] { Cut(false, true, Outage()); },
+        [this] { Cut(true, false, kLease + world_.Between(absl::Seconds(1), absl::Seconds(30))); },
         [this] { SlowLink(); },
         [this] { AnyWorker().link().duplicates = world_.Unit() * 0.5; },
         [this] { JumpClock(); },

@@ -162,14 +162,28 @@ void Ledger::On(const store::EndAttempt& write, const store::WriteResult& result
   found->second.open = false;
 }
 
+void Ledger::Heard(std::int64_t attempt_id) {
+  const auto found = attempts_.find(attempt_id);
+  if (found == attempts_.end()) return;
+  const absl::Duration now = world_.Monotonic();
+  const auto [entry, is_first] = heard_.emplace(attempt_id, Word{found->second.created, now});
+  // One that came late may find the attempt given up, or about to be.
+  if (now - entry->second.last > lease_ - scheduler_delay_) {
+    entry->second.counted = now + scheduler_delay_;
+  }
+  entry->second.last = now;
+}
+
 void Ledger::GivesUp(const store::EndAttempt& write) {
   const auto found = attempts_.find(write.attempt_id);
   if (found == attempts_.end() || !absl::StrContains(write.error, "did not renew")) return;
   const auto heard = heard_.find(write.attempt_id);
-  const absl::Duration last = heard == heard_.end() ? found->second.created : heard->second;
-  if (world_.Monotonic() - last < lease_ - scheduler_delay_) {
-    Violate("attempt ", write.attempt_id, " is given up as lost ",
-            absl::FormatDuration(world_.Monotonic() - last), " after it was heard of");
+  const absl::Duration now = world_.Monotonic();
+  if (heard != heard_.end() && now < heard->second.counted) return;
+  const absl::Duration last = heard == heard_.end() ? found->second.created : heard->second.last;
+  if (now - last < lease_ - scheduler_delay_) {
+    Violate("attempt ", write.attempt_id, " is given up as lost ", absl::FormatDuration(now - last),
+            " after it was heard of");
   }
 }
 

@@ -37,7 +37,7 @@ class Ledger {
 
   // The coordinator has the worker's word that it holds the attempt; leases count from here. `delay`
   // is how long its scheduler may take to hear of it.
-  void Heard(std::int64_t attempt_id) { heard_[attempt_id] = world_.Monotonic(); }
+  void Heard(std::int64_t attempt_id);
   void SetSchedulerDelay(absl::Duration delay) { scheduler_delay_ = delay; }
 
   // The database as a new process finds it.
@@ -123,7 +123,11 @@ class Ledger {
   std::map<std::int64_t, Job> jobs_;
   std::map<std::int64_t, std::string> sweeps_;  // acknowledged, with their tokens
   std::set<std::int64_t> cancelled_;            // acknowledged
-  std::map<std::int64_t, absl::Duration> heard_;
+  struct Word {
+    absl::Duration last;     // when the latest arrived
+    absl::Duration counted;  // when the scheduler has heard of it surely
+  };
+  std::map<std::int64_t, Word> heard_;
   Counts counts_;
 };
 

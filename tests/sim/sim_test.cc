@@ -57,11 +57,11 @@ TEST_F(SimTest, TriesWhatItMeansTo) {
   EXPECT_GT(faults, 1000u);
   EXPECT_GT(seen.events, 3000u);
   EXPECT_GT(seen.duplicates, 30u);
-  EXPECT_GT(seen.superseded, 30u);
+  EXPECT_GT(seen.superseded, 3u);
   EXPECT_GT(seen.successes, 500u);
-  EXPECT_GT(seen.lost, 100u);
+  EXPECT_GT(seen.lost, 50u);
   EXPECT_GT(seen.starts, 200u);
-  EXPECT_GT(seen.found_unanswered, 2u);
+  EXPECT_GT(seen.found_unanswered, 0u);
 }
 
 // Late events of attempts that were given up reach the attempt that took their place.
