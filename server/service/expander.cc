@@ -12,7 +12,7 @@ namespace pelab::service {
 namespace {
 
 constexpr absl::Duration kSlice = absl::Milliseconds(10);
-constexpr std::size_t kMaxCells = 256;  // of a slice: what the writer stores in that time
+constexpr std::size_t kMaxCells = 100;  // of a slice: what the writer stores in that time
 constexpr absl::Duration kRetry = absl::Milliseconds(500);
 
 store::NewCell ToNewCell(const spec::Cell& cell, const spec::Resources& resources) {
@@ -67,7 +67,9 @@ void Expander::Stop() {
 
 void Expander::Add(std::int64_t sweep_id, spec::Sweep sweep, std::uint64_t from) {
   MutexLock lock(&mutex_);
-  tasks_.push_back({sweep_id, std::move(sweep), from});
+  // What is done in a slice or two does not wait for its turn.
+  const bool small = sweep.cells() - from <= 2 * kMaxCells;
+  tasks_.insert(small ? tasks_.begin() : tasks_.end(), {sweep_id, std::move(sweep), from});
   open_.insert(sweep_id);
 }
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,17 @@ std::size_t SizeOf(const std::vector<Write>& writes) {
   return size;
 }
 
+// Whether somebody waits for it to go on: a submit, a slot that a job is for. Events are many, and
+// those who wait for their acknowledgement do not stand still.
+bool IsHurried(const std::vector<Write>& writes) {
+  const auto hurried = [](const Write& write) {
+    return std::holds_alternative<SubmitSweep>(write) ||
+           std::holds_alternative<ExpandSlice>(write) ||
+           std::holds_alternative<CreateAttempt>(write);
+  };
+  return std::any_of(writes.begin(), writes.end(), hurried);
+}
+
 }  // namespace
 
 Writer::Writer(Store& store, const WriterOptions& options)
@@ -29,6 +41,7 @@ Writer::~Writer() { Stop(); }
 absl::Status Writer::Append(std::vector<Write> writes, Done done, Urgency urgency) {
   Request request{std::move(writes), std::move(done)};
   request.bytes = SizeOf(request.writes);
+  const bool hurried = IsHurried(request.writes);
   MutexLock lock(&mutex_);
   if (stopping_) return absl::UnavailableError("the coordinator is shutting down");
   if (urgency == Urgency::kBounded && queued_bytes_ + request.bytes > options_.max_queued_bytes &&
@@ -39,7 +52,8 @@ absl::Status Writer::Append(std::vector<Write> writes, Done done, Urgency urgenc
   }
   queued_bytes_ += request.bytes;
   queue_.push_back(std::move(request));
-  if (queued_bytes_ >= options_.batch_bytes) gathered_.Wake();
+  hurried_ = hurried_ || hurried || queued_bytes_ >= options_.batch_bytes;
+  if (hurried_) gathered_.Wake();
   return absl::OkStatus();
 }
 
@@ -62,12 +76,13 @@ bool Writer::Take(std::vector<Request>& batch) {
       return stopping_ || !queue_.empty();
     };
     mutex_.Await(some);
-    gather = !stopping_ && queued_bytes_ < options_.batch_bytes;
+    gather = !stopping_ && !hurried_;
     gathered_.Reset();
   }
   // Not under the mutex: every Append would wake this thread to look.
   if (gather) gathered_.WaitUntil(last_commit_ + options_.gather);
   MutexLock lock(&mutex_);
+  hurried_ = false;
   std::size_t bytes = 0;
   while (!queue_.empty() &&
          (batch.empty() || bytes + queue_.front().bytes <= options_.batch_bytes)) {

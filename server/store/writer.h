@@ -17,7 +17,8 @@ namespace pelab::store {
 
 struct WriterOptions {
   // While a commit is under way others queue; beyond that nothing is waited for when the queue was
-  // empty. In between, a batch is gathered for this long or up to so many bytes.
+  // empty. In between, a batch is gathered for this long or up to so many bytes, or until something
+  // comes that somebody waits for: a submit, a slice of a sweep, an assignment.
   absl::Duration gather = absl::Milliseconds(5);
   std::size_t batch_bytes = 1 << 20;
   std::size_t max_queued_bytes = 64 << 20;
@@ -88,6 +89,7 @@ class Writer final : public Journal {
   Mutex mutex_;
   std::deque<Request> queue_ ABSL_GUARDED_BY(mutex_);
   std::size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool hurried_ ABSL_GUARDED_BY(mutex_) = false;  // what is queued is not to be gathered
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

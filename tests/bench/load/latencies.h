@@ -9,7 +9,10 @@ namespace pelab::load {
 
 class Latencies {
  public:
-  void Add(double ms) { values_.push_back(static_cast<float>(ms)); }
+  void Add(double ms) {
+    values_.push_back(static_cast<float>(ms));
+    sorted_ = false;
+  }
   void Merge(const Latencies& other) {
     values_.insert(values_.end(), other.values_.begin(), other.values_.end());
     sorted_ = false;
