@@ -5,6 +5,7 @@
 
 #include "core/views/maintenance.h"
 #include "migrations/migrate.h"
+#include "migrations/migrations.h"
 #include "tests/contract/store/old_databases.h"
 #include "tests/contract/store/store_fixture.h"
 
@@ -60,7 +61,13 @@ class SchemaTest : public testing::TestWithParam<int> {
   std::string directory_;
   std::string path_;
 };
-INSTANTIATE_TEST_SUITE_P(Every, SchemaTest, testing::Range(1, views::kSchemaVersion + 1));
+
+std::vector<int> EverySchema() {
+  std::vector<int> versions;
+  for (const migrations::Migration& step : migrations::All()) versions.push_back(step.version);
+  return versions;
+}
+INSTANTIATE_TEST_SUITE_P(Every, SchemaTest, testing::ValuesIn(EverySchema()));
 
 TEST_P(SchemaTest, OpeningMigratesWithEverythingInIt) {
   const std::string before = Contents(path_);
@@ -107,7 +114,7 @@ TEST_P(SchemaTest, KilledAtAnyPointItIsOldOrNew) {
     EXPECT_EQ(log, "") << "there was nothing to do";
     return;
   }
-  ASSERT_GT(log.size(), kHeader + 10 * kFrame);
+  ASSERT_GT(log.size(), kHeader + 3 * kFrame) << "it is cut in the middle of something";
   const std::string copy = directory_ + "/cut.db";
   std::vector<int> seen;
   for (std::size_t end = 0; end <= log.size(); end += (end % kFrame == kHeader ? 100 : 0) + 1) {

@@ -1,0 +1,130 @@
+// What is there, what it holds of the quota, and who keeps a file from being collected.
+#include "server/store/artifact_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/time/clock.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace pelab::store {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class ArtifactFilesTest : public testing::Test {
+ protected:
+  ArtifactFilesTest() { Open(); }
+  void Open() {
+    auto files = ArtifactFiles::Open(dir_ / "pelab.db", 100);
+    ASSERT_THAT(files, IsOk());
+    files_ = *std::move(files);
+  }
+  absl::Status Put(const std::string& data) {
+    auto upload = files_->Begin(Sha256Hex(data), data.size());
+    if (!upload.ok()) return upload.status();
+    if (absl::Status status = (*upload)->Write(data); !status.ok()) return status;
+    return (*upload)->Commit();
+  }
+  static int FolderOf(const std::string& data) {
+    return std::stoi(Sha256Hex(data).substr(0, 2), nullptr, 16);
+  }
+  bool Has(const std::string& data) { return files_->Has(Sha256Hex(data)); }
+
+  TempDir dir_;
+  std::unique_ptr<ArtifactFiles> files_;
+};
+
+TEST_F(ArtifactFilesTest, TheQuotaCountsWhatIsThere) {
+  const std::string data(50, 'x');
+  ASSERT_THAT(Put(data), IsOk());
+  ASSERT_THAT(Put(data), IsOk()) << "the same bytes take no more room";
+  EXPECT_EQ(files_->used(), 50u);
+  EXPECT_EQ(files_->Lacking(50), 0u);
+  EXPECT_EQ(files_->Lacking(60), 10u);
+  EXPECT_EQ(files_->Lacking(101), 0u) << "no room could be made";
+  EXPECT_EQ(Put(std::string(51, 'y')).code(), absl::StatusCode::kResourceExhausted);
+  Open();
+  EXPECT_EQ(files_->used(), 50u);
+  ASSERT_TRUE(files_->Consider(Sha256Hex(data)));
+  EXPECT_TRUE(files_->RemoveConsidered(Sha256Hex(data)));
+  EXPECT_EQ(files_->used(), 0u);
+  EXPECT_FALSE(Has(data));
+}
+
+TEST_F(ArtifactFilesTest, AnUploadHoldsItsRoomUntilItEnds) {
+  {
+    const auto upload = files_->Begin(Sha256Hex("x"), 90);
+    ASSERT_THAT(upload, IsOk());
+    EXPECT_EQ(files_->used(), 90u);
+    EXPECT_EQ(Put(std::string(11, 'y')).code(), absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_EQ(files_->used(), 0u);
+  EXPECT_THAT(Put(std::string(11, 'y')), IsOk());
+}
+
+TEST_F(ArtifactFilesTest, AHoldSavesAFileBeforeAndAfterItIsConsidered) {
+  ASSERT_THAT(Put("kept"), IsOk());
+  const std::string sha256 = Sha256Hex("kept");
+  {
+    const ArtifactFiles::FileHold hold(*files_, sha256);
+    EXPECT_FALSE(files_->Consider(sha256));
+  }
+  ASSERT_TRUE(files_->Consider(sha256));
+  { const ArtifactFiles::FileHold hold(*files_, sha256); }  // somebody has sent it meanwhile
+  EXPECT_FALSE(files_->RemoveConsidered(sha256));
+  ASSERT_TRUE(files_->Consider(sha256));
+  {
+    const ArtifactFiles::Hold backup = files_->HoldAll();
+    EXPECT_FALSE(files_->RemoveConsidered(sha256));
+  }
+  EXPECT_TRUE(Has("kept"));
+  EXPECT_FALSE(files_->RemoveConsidered(sha256)) << "it was not considered again";
+  ASSERT_TRUE(files_->Consider(sha256));
+  EXPECT_TRUE(files_->RemoveConsidered(sha256));
+}
+
+TEST_F(ArtifactFilesTest, OnlyWhatHasNotChangedForAWhileIsOld) {
+  ASSERT_THAT(Put("x"), IsOk());
+  const auto upload = files_->Begin(Sha256Hex("x"), 1);  // another, under way
+  ASSERT_THAT(upload, IsOk());
+  const absl::Time now = absl::Now();
+  EXPECT_THAT(files_->Old(FolderOf("x"), now - absl::Hours(1)), IsEmpty());
+  EXPECT_THAT(files_->Old(FolderOf("x"), now + absl::Hours(1)), ElementsAre(Sha256Hex("x")));
+  // What a worker left half-written goes after an hour, and counts for nothing.
+  const std::filesystem::path half =
+      std::filesystem::path(files_->PathOf(Sha256Hex("x"))).parent_path() / ".put-1";
+  std::ofstream(half) << "half";
+  files_->Old(FolderOf("x"), now);
+  EXPECT_TRUE(std::filesystem::exists(half));
+  std::filesystem::last_write_time(
+      half, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  files_->Old(FolderOf("x"), now);
+  EXPECT_FALSE(std::filesystem::exists(half));
+  EXPECT_EQ(files_->used(), 2u);  // the file, and the upload
+}
+
+TEST_F(ArtifactFilesTest, WhatWorkersPutThereThemselvesIsCountedWhenItIsAnnounced) {
+  const std::string data(80, 'w');
+  const std::filesystem::path path = files_->PathOf(Sha256Hex(data));
+  EXPECT_EQ(files_->Announce(Sha256Hex(data), 80).code(), absl::StatusCode::kNotFound);
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path) << data;
+  EXPECT_EQ(files_->Announce(Sha256Hex(data), 79).code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(files_->Announce(Sha256Hex(data), 80), IsOk());
+  EXPECT_THAT(files_->Announce(Sha256Hex(data), 80), IsOk());
+  EXPECT_EQ(files_->used(), 80u);
+  const std::string more(21, 'm');
+  const std::filesystem::path other = files_->PathOf(Sha256Hex(more));
+  std::filesystem::create_directories(other.parent_path());
+  std::ofstream(other) << more;
+  EXPECT_EQ(files_->Announce(Sha256Hex(more), 21).code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace pelab::store
