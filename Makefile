@@ -3,6 +3,7 @@
 #   make demo           install what is missing, build, run docs/sweeps/quick.yaml (12 small jobs) through the real programs
 #   make test           install, build, run every test
 #   make test-sanitize  all but LibTorch code under AddressSanitizer + UBSan, then under ThreadSanitizer
+#   make sim            100,000 simulated histories under faults (SEEDS=0..99999); `make test` runs 2,000
 #   make build          build everything into build/release
 #   make bench          the benchmarks of tests/bench
 #   make lint           clang-format and clang-tidy, warnings are errors
@@ -14,7 +15,7 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 DB ?= build/demo/pelab.db
 
-.PHONY: demo test test-sanitize build deps bench lint cuda-check clean
+.PHONY: demo test test-sanitize sim build deps bench lint cuda-check clean
 .DEFAULT_GOAL := build
 
 deps:
@@ -38,6 +39,13 @@ test-sanitize: deps
 	ctest --test-dir build/asan --output-on-failure -j $(JOBS)
 	cmake --preset tsan && cmake --build build/tsan -j $(JOBS)
 	ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
+
+SEEDS ?= 0..99999
+sim: deps $(BUILD)/build.ninja
+	cmake --build $(BUILD) -j $(JOBS) --target sim
+	@first=$(firstword $(subst .., ,$(SEEDS))) last=$(lastword $(subst .., ,$(SEEDS))); \
+	seq $$first 2500 $$last | xargs -P $(JOBS) -I{} sh -c \
+	  'to=$$(({} + 2499)); [ $$to -le '$$last' ] || to='$$last'; $(BUILD)/tests/sim/sim --seeds {}..$$to || exit 255'
 
 bench: build
 	tests/bench/run.sh $(BUILD)

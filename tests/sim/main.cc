@@ -21,6 +21,7 @@ namespace pelab::sim {
 namespace {
 
 struct Options {
+  std::string program;
   std::string seeds = "0..1999";
   std::string seed;
   std::string plant;
@@ -80,11 +81,10 @@ int Run(const Options& options) {
     const HistoryResult result =
         RunHistory({.seed = seed, .planted = planted, .print = options.trace});
     if (result.violation) {
-      std::fprintf(stderr,
-                   "sim: seed %llu: %s\nsee it again with:\n  sim --seed %llu --trace%s%s\n",
+      std::fprintf(stderr, "sim: seed %llu: %s\nsee it again with:\n  %s --seed %llu --trace%s%s\n",
                    static_cast<unsigned long long>(seed), result.violation->c_str(),
-                   static_cast<unsigned long long>(seed), options.plant.empty() ? "" : " --plant ",
-                   options.plant.c_str());
+                   options.program.c_str(), static_cast<unsigned long long>(seed),
+                   options.plant.empty() ? "" : " --plant ", options.plant.c_str());
       return 1;
     }
     Add(result, &sum);
@@ -113,6 +113,7 @@ int main(int argc, char** argv) {
   app.add_flag("--trace", options.trace, "print every step");
   app.add_flag("--progress", options.progress, "a line every thousand histories");
   CLI11_PARSE(app, argc, argv);
+  options.program = argv[0];
   spdlog::set_level(options.trace ? spdlog::level::info : spdlog::level::off);
   return pelab::sim::Run(options);
 }
