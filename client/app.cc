@@ -103,6 +103,11 @@ void AddAll(Commands& commands) {
   AddJobs(commands);
   AddLogs(commands);
   AddCancel(commands);
+  AddPause(commands);
+  AddResume(commands);
+  AddPriority(commands);
+  AddRetry(commands);
+  AddExtend(commands);
   AddResults(commands);
   AddCurves(commands);
   AddAblation(commands);

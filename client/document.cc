@@ -36,7 +36,7 @@ std::string CountsText(const v1::JobCounts& counts) {
   std::string text =
       Concat(counts.new_jobs(), " new, ", counts.stored(), " already stored, ", counts.in_flight(),
              " in flight, ", counts.failed_earlier(), " failed earlier",
-             counts.failed_earlier() > 0 ? " (--fresh tries them again)" : "");
+             counts.failed_earlier() > 0 ? " (pelab retry queues them again)" : "");
   if (counts.analysis_jobs() > 0) {
     text += Concat("; ", counts.analysis_jobs(),
                    " of the stored get analyses that they lack, without training");

@@ -147,7 +147,8 @@ Json ToJson(const v1::WorkerRow& r) {
           {"busy_slots", r.busy_slots()},
           {"state", r.state()},
           {"last_seen_at_ms", r.last_seen_at_ms()},
-          {"version", r.version()}};
+          {"version", r.version()},
+          {"drain", OrNull(r.has_drain(), r.drain())}};
 }
 
 Json ToJson(const v1::JobCounts& c) {
@@ -161,25 +162,26 @@ Json ToJson(const v1::JobCounts& c) {
 }
 
 Json ToJson(const v1::Sweep& s) {
-  return {
-      {"sweep_id", s.sweep_id()},
-      {"name", s.name()},
-      {"protocol", s.protocol()},
-      {"state", StateName(s.state())},
-      {"priority", s.priority()},
-      {"file_name", s.file_name()},
-      {"created_at_ms", s.created_at_ms()},
-      {"cells", s.cells()},
-      {"counts", ToJson(s.counts())},
-      {"queued", s.jobs().queued()},
-      {"assigned", s.jobs().assigned()},
-      {"running", s.jobs().running()},
-      {"succeeded", s.jobs().succeeded()},
-      {"failed", s.jobs().failed()},
-      {"cancelled", s.jobs().cancelled()},
-      {"epochs_total", s.epochs_total()},
-      {"epochs_done", s.epochs_done()},
-      {"waiting_reason", s.waiting_reason().empty() ? Json(nullptr) : Json(s.waiting_reason())}};
+  return {{"sweep_id", s.sweep_id()},
+          {"name", s.name()},
+          {"protocol", s.protocol()},
+          {"state", StateName(s.state())},
+          {"priority", s.priority()},
+          {"file_name", s.file_name()},
+          {"created_at_ms", s.created_at_ms()},
+          {"cells", s.cells()},
+          {"counts", ToJson(s.counts())},
+          {"queued", s.jobs().queued()},
+          {"assigned", s.jobs().assigned()},
+          {"running", s.jobs().running()},
+          {"succeeded", s.jobs().succeeded()},
+          {"failed", s.jobs().failed()},
+          {"cancelled", s.jobs().cancelled()},
+          {"epochs_total", s.epochs_total()},
+          {"epochs_done", s.epochs_done()},
+          {"waiting_reason", s.waiting_reason().empty() ? Json(nullptr) : Json(s.waiting_reason())},
+          {"paused", s.paused()},
+          {"extensions", std::vector<std::string>(s.extensions().begin(), s.extensions().end())}};
 }
 
 const std::vector<std::string> kJobColumns = {"job_id",        "key",
@@ -226,11 +228,12 @@ const std::vector<std::string> kAnalysisColumns = {
     "job_id",         "name",    "version",       "parameters",  "total",
     "intact_correct", "seconds", "created_at_ms", "analysis_id", "result"};
 const std::vector<std::string> kArtifactColumns = {"job_id", "name", "sha256", "bytes"};
-const std::vector<std::string> kWorkerColumns = {
-    "worker_id", "host", "devices", "slots", "busy_slots", "state", "last_seen_at_ms", "version"};
+const std::vector<std::string> kWorkerColumns = {"worker_id",       "host",       "devices",
+                                                 "slots",           "busy_slots", "state",
+                                                 "last_seen_at_ms", "version",    "drain"};
 const std::vector<std::string> kSweepColumns = {
-    "sweep_id",      "name",      "protocol",     "state",       "priority",      "file_name",
-    "created_at_ms", "cells",     "queued",       "assigned",    "running",       "succeeded",
-    "failed",        "cancelled", "epochs_total", "epochs_done", "waiting_reason"};
+    "sweep_id",      "name",      "protocol",     "state",       "priority",       "file_name",
+    "created_at_ms", "cells",     "queued",       "assigned",    "running",        "succeeded",
+    "failed",        "cancelled", "epochs_total", "epochs_done", "waiting_reason", "paused"};
 
 }  // namespace pelab::client

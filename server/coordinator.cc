@@ -7,6 +7,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -78,12 +80,20 @@ struct Coordinator::Parts {
 // and expansion goes on only afterwards.
 absl::Status Coordinator::Parts::Recover() {
   std::vector<store::ExpandingSweep> expanding;
+  std::vector<std::int64_t> dropping;
   int jobs = 0;
   int open_attempts = 0;
   absl::Status status;
   Notification done;
   strand.Post([&] {
     status = store->Recover(
+        [&](const store::RecoveredSweep& sweep) {
+          if (sweep.dropping) {
+            dropping.push_back(sweep.standing.sweep_id);
+          } else {
+            scheduler.SetStanding(sweep.standing);
+          }
+        },
         [&](const store::ReadyJob& job) {
           scheduler.AddReady(job);
           ++jobs;
@@ -100,15 +110,19 @@ absl::Status Coordinator::Parts::Recover() {
   PELAB_RETURN_IF_ERROR(status);
   spdlog::info("{} jobs are queued, {} attempts are open", jobs, open_attempts);
   for (const store::ExpandingSweep& sweep : expanding) {
-    spec::SweepResult parsed =
-        spec::ParseSweep(sweep.document, service::OverridesFromJson(sweep.overrides_json));
-    if (parsed.sweep) {
-      expander.Add(sweep.sweep_id, *std::move(parsed.sweep), sweep.expanded_cells);
+    std::optional<spec::Sweep> parsed =
+        spec::ParseSweep(sweep.document, service::OverridesFromJson(sweep.overrides_json)).sweep;
+    for (const std::string& seeds : sweep.extensions) {
+      if (parsed) parsed = spec::Extend(*parsed, seeds).sweep;
+    }
+    if (parsed) {
+      expander.Add(sweep.sweep_id, *std::move(parsed), sweep.expanded_cells);
     } else {
       spdlog::error("sweep {} cannot be expanded any further: this version refuses its document",
                     sweep.sweep_id);
     }
   }
+  for (const std::int64_t sweep_id : dropping) expander.Drop(sweep_id);
   return absl::OkStatus();
 }
 

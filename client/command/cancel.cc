@@ -28,18 +28,22 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   auto response = (*coordinator)->Cancel(request);
   if (!response.ok()) return response.status();
   const render::Json json = {{"claims_withdrawn", response->claims_withdrawn()},
-                             {"jobs_cancelled", response->jobs_cancelled()}};
+                             {"jobs_cancelled", response->jobs_cancelled()},
+                             {"more", response->more()}};
   switch (context.output()) {
     case Output::kJson:
       PutJson(context, json);
       break;
     case Output::kCsv:
-      PutCsv(context, {"claims_withdrawn", "jobs_cancelled"}, render::Json::array({json}));
+      PutCsv(context, {"claims_withdrawn", "jobs_cancelled", "more"}, render::Json::array({json}));
       break;
     case Output::kTable:
       context.out(Concat("cancelled ", response->jobs_cancelled(), " jobs (",
                          response->claims_withdrawn(),
-                         " claims withdrawn); results that are stored stay\n"));
+                         " claims withdrawn); results that are stored stay\n",
+                         response->more() ? "the sweep is large: no job of it starts any more, and "
+                                            "the coordinator goes on cancelling them\n"
+                                          : ""));
       break;
   }
   return kExitOk;
@@ -52,7 +56,8 @@ void AddCancel(Commands& commands) {
   CLI::App* app = AddCommand(commands, "cancel",
                              "withdraw a sweep, or one job; nothing that is stored is deleted",
                              "  pelab cancel quick\n"
-                             "  pelab cancel --job 12 --server gpu01:7470");
+                             "  pelab cancel --job 12 --server gpu01:7470\n"
+                             "Running jobs stop within two seconds. pelab pause lets them end.");
   app->add_option("SWEEP", options->sweep,
                   "number or name of a sweep; a job stops when no other live sweep wants it");
   app->add_option("--job", options->job, "one job instead, by number or key prefix");

@@ -23,6 +23,10 @@ struct Options {
   bool watch = false;
 };
 
+std::string StateText(const v1::Sweep& sweep) {
+  return Concat(StateName(sweep.state()), sweep.paused() ? ", paused" : "");
+}
+
 std::string SweepTable(const std::vector<v1::Sweep>& sweeps, const render::Style& style) {
   render::Table table({{"sweep", Align::kRight},
                        {"name", Align::kLeft, true},
@@ -33,7 +37,7 @@ std::string SweepTable(const std::vector<v1::Sweep>& sweeps, const render::Style
                        {"failed", Align::kRight},
                        {"epochs", Align::kRight}});
   for (const v1::Sweep& s : sweeps) {
-    table.AddRow({Concat(s.sweep_id()), s.name(), StateName(s.state()), Concat(s.jobs().queued()),
+    table.AddRow({Concat(s.sweep_id()), s.name(), StateText(s), Concat(s.jobs().queued()),
                   Concat(s.jobs().running() + s.jobs().assigned()), Concat(s.jobs().succeeded()),
                   Concat(s.jobs().failed() + s.jobs().cancelled()),
                   Concat(s.epochs_done(), "/", s.epochs_total())},
@@ -92,7 +96,12 @@ absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const st
   context.out(SweepTable({sweep}, context.style));
   context.out(Concat("submitted ", render::FormatTime(sweep.created_at_ms()), " from ",
                      render::Escape(sweep.file_name()), ", protocol ",
-                     render::Escape(sweep.protocol()), ": ", CountsText(sweep.counts()), "\n"));
+                     render::Escape(sweep.protocol()), ": ", CountsText(sweep.counts()),
+                     sweep.priority() == 0 ? "" : Concat("; priority ", sweep.priority()),
+                     sweep.extensions().empty()
+                         ? ""
+                         : Concat("; extended by seeds ", Join(sweep.extensions(), ",")),
+                     "\n"));
   if (!sweep.waiting_reason().empty()) {
     context.out(Concat("waiting: ", render::Escape(sweep.waiting_reason()), "\n"));
   }

@@ -6,6 +6,7 @@
 #include "client/render/table.h"
 #include "client/render/text.h"
 #include "client/rows.h"
+#include "core/base/status.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -29,7 +30,7 @@ std::string WorkerTable(const std::vector<v1::WorkerRow>& workers, const render:
   return table.Render(style);
 }
 
-absl::StatusOr<int> Run(const Context& context) {
+absl::StatusOr<int> List(const Context& context) {
   auto source = FindSource(context.options);
   if (!source.ok()) return source.status();
   auto workers = (*source)->Workers();
@@ -48,13 +49,92 @@ absl::StatusOr<int> Run(const Context& context) {
   return kExitOk;
 }
 
+struct Options {
+  std::string worker;
+  std::string mode = "finish";
+};
+
+v1::Drain::Mode ModeOf(const std::string& name) {
+  if (name == "checkpoint") return v1::Drain::CHECKPOINT;
+  return name == "kill" ? v1::Drain::KILL : v1::Drain::FINISH;
+}
+
+std::string DrainText(const v1::DrainWorkerResponse& response) {
+  const std::string worker =
+      Concat("worker ", response.worker_id(), " on ", render::Escape(response.host()), ": ");
+  if (response.drain().empty()) {
+    return worker + (response.changed() ? "takes jobs again\n" : "was not draining\n");
+  }
+  if (response.busy_slots() == 0) return worker + "drained, takes no more jobs\n";
+  return Concat(worker, "takes no more jobs; ", response.busy_slots(),
+                response.busy_slots() == 1 ? " job " : " jobs ",
+                response.drain() == "finish" ? "of it may end\n" : "of it go elsewhere\n");
+}
+
+absl::StatusOr<int> Drain(const Context& context, const std::string& worker, v1::Drain::Mode mode) {
+  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
+  v1::DrainWorkerRequest request;
+  request.set_worker(worker);
+  request.set_mode(mode);
+  PELAB_ASSIGN_OR_RETURN(const auto response, coordinator->DrainWorker(request));
+  const render::Json json = {
+      {"worker_id", response.worker_id()},
+      {"host", response.host()},
+      {"drain", response.drain().empty() ? render::Json(nullptr) : render::Json(response.drain())},
+      {"busy_slots", response.busy_slots()},
+      {"changed", response.changed()}};
+  switch (context.output()) {
+    case Output::kJson:
+      PutJson(context, json);
+      break;
+    case Output::kCsv:
+      PutCsv(context, {"worker_id", "host", "drain", "busy_slots", "changed"},
+             render::Json::array({json}));
+      break;
+    case Output::kTable:
+      context.out(DrainText(response));
+      break;
+  }
+  return kExitOk;
+}
+
+constexpr char kWorkerHelp[] = "its id, or its host where one worker alone has that";
+
 }  // namespace
 
 void AddWorkers(Commands& commands) {
   CLI::App* app = AddCommand(commands, "workers", "the workers, their slots and what they do",
                              "  pelab workers\n"
-                             "  pelab workers --server gpu01:7470 --output json");
-  app->callback([&commands] { commands.chosen = [&commands] { return Run(*commands.context); }; });
+                             "  pelab workers --server gpu01:7470 --output json\n"
+                             "  pelab workers drain gpu1 --mode checkpoint\n"
+                             "  pelab workers resume gpu1\n"
+                             "A worker drains, whatever restarts, until it is told to resume; its "
+                             "daemon stays connected.");
+  app->require_subcommand(0, 1);
+  app->fallthrough();
+  auto options = std::make_shared<Options>();
+  CLI::App* drain = app->add_subcommand("drain", "let a worker take no more jobs");
+  drain->add_option("WORKER", options->worker, kWorkerHelp)->required();
+  drain
+      ->add_option(
+          "--mode", options->mode,
+          "finish: its jobs run to their end; checkpoint: they stop with their checkpoints "
+          "kept (within 30 s) and go on elsewhere; kill: they stop at once [default: "
+          "finish]")
+      ->check(CLI::IsMember({"finish", "checkpoint", "kill"}));
+  CLI::App* resume = app->add_subcommand("resume", "let a worker take jobs again");
+  resume->add_option("WORKER", options->worker, kWorkerHelp)->required();
+  app->callback([&commands, app, drain, resume, options] {
+    commands.chosen = [&commands, app, drain, resume, options]() -> absl::StatusOr<int> {
+      if (app->got_subcommand(drain)) {
+        return Drain(*commands.context, options->worker, ModeOf(options->mode));
+      }
+      if (app->got_subcommand(resume)) {
+        return Drain(*commands.context, options->worker, v1::Drain::RESUME);
+      }
+      return List(*commands.context);
+    };
+  });
 }
 
 }  // namespace pelab::client

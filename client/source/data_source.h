@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "pelab/v1/fleet.pb.h"
 #include "pelab/v1/maintenance.pb.h"
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
@@ -67,6 +68,14 @@ class Coordinator : public DataSource {
   virtual absl::StatusOr<v1::PreviewResponse> Preview(const v1::PreviewRequest& request) = 0;
   virtual absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request) = 0;
   virtual absl::StatusOr<v1::CancelResponse> Cancel(const v1::CancelRequest& request) = 0;
+  virtual absl::StatusOr<v1::SweepControl> Pause(const v1::PauseRequest& request) = 0;
+  virtual absl::StatusOr<v1::SweepControl> Resume(const v1::ResumeRequest& request) = 0;
+  virtual absl::StatusOr<v1::SweepControl> SetPriority(const v1::SetPriorityRequest& request) = 0;
+  // In as many calls as it takes; the answers added up.
+  virtual absl::StatusOr<v1::RetryResponse> Retry(v1::RetryRequest request) = 0;
+  virtual absl::StatusOr<v1::ExtendResponse> Extend(const v1::ExtendRequest& request) = 0;
+  virtual absl::StatusOr<v1::DrainWorkerResponse> DrainWorker(
+      const v1::DrainWorkerRequest& request) = 0;
   virtual absl::StatusOr<v1::AnalyzeResponse> Analyze(const v1::AnalyzeRequest& request) = 0;
   // Calls `on_update` with a snapshot at once and whenever something changed, until every job has
   // ended. CANCELLED after `canceller`, which may be null.

@@ -9,6 +9,7 @@
 #include "core/rpc/status.h"
 #include "core/views/reader.h"
 #include "core/views/text.h"
+#include "pelab/v1/fleet.grpc.pb.h"
 #include "pelab/v1/maintenance.grpc.pb.h"
 #include "pelab/v1/results.grpc.pb.h"
 #include "pelab/v1/sweeps.grpc.pb.h"
@@ -25,7 +26,8 @@ class RemoteCoordinator final : public Coordinator {
       : address_(std::move(address)),
         sweeps_(v1::Sweeps::NewStub(channel)),
         results_(v1::Results::NewStub(channel)),
-        maintenance_(v1::Maintenance::NewStub(channel)) {}
+        maintenance_(v1::Maintenance::NewStub(channel)),
+        fleet_(v1::Fleet::NewStub(channel)) {}
 
   absl::StatusOr<std::vector<v1::JobRow>> Jobs(const v1::JobFilter& filter) override {
     return AllPages<v1::JobRow, v1::ListJobsRequest, v1::ListJobsResponse>(
@@ -117,6 +119,36 @@ class RemoteCoordinator final : public Coordinator {
   }
   absl::StatusOr<v1::CancelResponse> Cancel(const v1::CancelRequest& request) override {
     return Answer<v1::CancelResponse>(*sweeps_, &v1::Sweeps::Stub::Cancel, request);
+  }
+  absl::StatusOr<v1::SweepControl> Pause(const v1::PauseRequest& request) override {
+    return Answer<v1::SweepControl>(*sweeps_, &v1::Sweeps::Stub::Pause, request);
+  }
+  absl::StatusOr<v1::SweepControl> Resume(const v1::ResumeRequest& request) override {
+    return Answer<v1::SweepControl>(*sweeps_, &v1::Sweeps::Stub::Resume, request);
+  }
+  absl::StatusOr<v1::SweepControl> SetPriority(const v1::SetPriorityRequest& request) override {
+    return Answer<v1::SweepControl>(*sweeps_, &v1::Sweeps::Stub::SetPriority, request);
+  }
+  absl::StatusOr<v1::RetryResponse> Retry(v1::RetryRequest request) override {
+    v1::RetryResponse all;
+    for (;;) {
+      v1::RetryResponse response;
+      absl::Status status = Call(*sweeps_, &v1::Sweeps::Stub::Retry, request, response);
+      if (!status.ok()) return status;
+      all.set_queued(all.queued() + response.queued());
+      all.set_nothing(all.nothing() + response.nothing());
+      all.set_sweep_id(response.sweep_id());
+      if (response.next().empty()) return all;
+      request.mutable_sweep()->set_sweep(Concat(response.sweep_id()));
+      request.set_after(response.next());
+    }
+  }
+  absl::StatusOr<v1::ExtendResponse> Extend(const v1::ExtendRequest& request) override {
+    return Answer<v1::ExtendResponse>(*sweeps_, &v1::Sweeps::Stub::Extend, request);
+  }
+  absl::StatusOr<v1::DrainWorkerResponse> DrainWorker(
+      const v1::DrainWorkerRequest& request) override {
+    return Answer<v1::DrainWorkerResponse>(*fleet_, &v1::Fleet::Stub::DrainWorker, request);
   }
   absl::StatusOr<v1::AnalyzeResponse> Analyze(const v1::AnalyzeRequest& request) override {
     return Answer<v1::AnalyzeResponse>(*sweeps_, &v1::Sweeps::Stub::Analyze, request);
@@ -228,6 +260,7 @@ class RemoteCoordinator final : public Coordinator {
   std::unique_ptr<v1::Sweeps::Stub> sweeps_;
   std::unique_ptr<v1::Results::Stub> results_;
   std::unique_ptr<v1::Maintenance::Stub> maintenance_;
+  std::unique_ptr<v1::Fleet::Stub> fleet_;
 };
 
 }  // namespace

@@ -64,6 +64,20 @@ bool SeedSet::Covers(const SeedSet& other) const {
   return shared == other.count();
 }
 
+std::vector<SeedSet::Range> SeedSet::Missing(Range range) const {
+  std::vector<Range> missing;
+  auto next = std::upper_bound(sorted_.begin(), sorted_.end(), range, StartsBefore);
+  if (next != sorted_.begin()) --next;
+  for (; next != sorted_.end() && next->first <= range.last; ++next) {
+    if (next->last < range.first) continue;
+    if (next->first > range.first) missing.push_back({range.first, next->first - 1});
+    if (next->last >= range.last) return missing;
+    range.first = next->last + 1;
+  }
+  missing.push_back(range);
+  return missing;
+}
+
 SeedText ParseSeeds(std::string_view text) {
   const std::size_t dots = text.find("..");
   const std::string_view first_text = text.substr(0, dots);

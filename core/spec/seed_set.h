@@ -25,6 +25,9 @@ class SeedSet {
   bool Contains(std::int64_t seed) const;
   bool Overlaps(const SeedSet& other) const;
   bool Covers(const SeedSet& other) const;  // every seed of `other` is here
+  // What of the range is not here, in ascending order.
+  std::vector<Range> Missing(Range range) const;
+  const std::vector<Range>& ranges() const { return ranges_; }
 
  private:
   // The number of seeds of `range` that are here.

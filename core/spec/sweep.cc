@@ -1,5 +1,6 @@
 #include "core/spec/sweep.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/sha256.h"
@@ -43,13 +44,14 @@ class SweepParser {
     sweep.plan_ = std::make_shared<const SweepPlan>(std::move(plan));
     return sweep;
   }
+  static const SweepPlan& PlanOf(const Sweep& sweep) { return *sweep.plan_; }
 };
 
 std::optional<Cell> Sweep::At(std::uint64_t ordinal) const {
   if (ordinal >= cells_) return std::nullopt;
-  const std::uint64_t seeds = plan_->seeds.count();
-  const Combination combination = plan_->CombinationAt(ordinal / seeds);
-  Job job = plan_->MakeJobOf(combination, plan_->seeds.At(ordinal % seeds));
+  const SweepPlan::Position position = plan_->PositionOf(ordinal);
+  const Combination combination = plan_->CombinationAt(position.combination);
+  Job job = plan_->MakeJobOf(combination, position.seed);
   if (plan_->IsRepeat(combination, job) || plan_->IsExcluded(combination, job)) {
     return std::nullopt;
   }
@@ -61,6 +63,47 @@ std::optional<Cell> Sweep::At(std::uint64_t ordinal) const {
   cell.key = Sha256Hex(cell.canonical_json);
   cell.job = std::move(job);
   return cell;
+}
+
+Extension Extend(const Sweep& sweep, std::string_view seeds) {
+  SweepPlan plan = SweepParser::PlanOf(sweep);
+  SeedSet known = plan.seeds;
+  for (const SeedSet& earlier : plan.extensions) {
+    for (const SeedSet::Range& range : earlier.ranges()) known.Add(range);
+  }
+  Extension extension;
+  SeedSet added;
+  for (std::size_t at = 0; at <= seeds.size();) {
+    const std::size_t comma = std::min(seeds.find(',', at), seeds.size());
+    const SeedText text = ParseSeeds(seeds.substr(at, comma - at));
+    if (!text.range) {
+      extension.problem = "seeds \"" + std::string(seeds.substr(at, comma - at)) +
+                          "\": " + text.problem +
+                          "; allowed: numbers and ranges from 0 to 2^53-1, 5..9,12";
+      return extension;
+    }
+    for (const SeedSet::Range& range : known.Missing(*text.range)) {
+      known.Add(range);
+      added.Add(range);
+      extension.seeds += extension.seeds.empty() ? "" : ",";
+      extension.seeds += std::to_string(range.first);
+      if (range.last != range.first) extension.seeds += ".." + std::to_string(range.last);
+    }
+    at = comma + 1;
+  }
+  if (added.count() == 0) {
+    extension.sweep = sweep;
+    return extension;
+  }
+  plan.extensions.push_back(std::move(added));
+  if (plan.CountCells() > kMaxJobs) {
+    extension.problem = "with seeds " + extension.seeds + " the sweep has " +
+                        std::to_string(plan.CountCells()) + " cells; allowed: at most " +
+                        std::to_string(kMaxJobs);
+    return extension;
+  }
+  extension.sweep = SweepParser::Build(std::move(plan));
+  return extension;
 }
 
 SweepResult ParseSweep(std::string_view document, const std::vector<Override>& overrides) {

@@ -60,7 +60,8 @@ class Sweep {
   // The cell at `ordinal` < cells(); nullopt where an `exclude` rule takes it out, where an axis has
   // no meaning for the job (pe.base for nope), which then stands only at that axis's first value,
   // and where an earlier protocol gives the same job. Seeds vary fastest, then tasks, PEs, `axes`
-  // in the document's order, and protocols slowest.
+  // in the document's order, and protocols slowest. The cells of seeds that were added to the
+  // document's stand after all of those before, in the same order.
   std::optional<Cell> At(std::uint64_t ordinal) const;
 
  private:
@@ -78,6 +79,15 @@ struct SweepResult {
   std::vector<Violation>
       violations;  // in the order of the document; empty if and only if sweep is set
 };
+
+// A sweep with further seeds. Every cell that it had keeps its ordinal.
+struct Extension {
+  std::optional<Sweep> sweep;  // the same where it has all the seeds
+  std::string seeds;           // those that are new: "5..9,12"; empty: none
+  std::string problem;         // for people; set if and only if `sweep` is not
+};
+// `seeds` is "5..9" or "5..9,12".
+Extension Extend(const Sweep& sweep, std::string_view seeds);
 
 // Validates every distinct (PE, task, axes) combination once (not once a seed), so that a sweep
 // that parses has no cell that is invalid.

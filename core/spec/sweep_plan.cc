@@ -42,7 +42,19 @@ std::uint64_t SweepPlan::CountCombinations() const {
 }
 
 std::uint64_t SweepPlan::CountCells() const {
-  return SaturatingProduct(CountCombinations(), seeds.count());
+  std::uint64_t count = seeds.count();
+  for (const SeedSet& more : extensions) count += more.count();
+  return SaturatingProduct(CountCombinations(), count);
+}
+
+SweepPlan::Position SweepPlan::PositionOf(std::uint64_t ordinal) const {
+  const SeedSet* block = &seeds;
+  const std::uint64_t combinations = CountCombinations();
+  for (auto next = extensions.begin(); ordinal >= combinations * block->count(); ++next) {
+    ordinal -= combinations * block->count();
+    block = &*next;
+  }
+  return {ordinal / block->count(), block->At(ordinal % block->count())};
 }
 
 Combination SweepPlan::CombinationAt(std::uint64_t index) const {

@@ -68,6 +68,7 @@ struct SweepPlan {
   std::vector<Item> pes;
   std::vector<Item> tasks;
   SeedSet seeds;
+  std::vector<SeedSet> extensions;  // seeds that were added; their cells follow those before them
   std::vector<Axis> axes;
   std::vector<Setting> fixed;      // model.* and train.*
   std::vector<Setting> overrides;  // from the command line: each wins over all of the above
@@ -78,6 +79,13 @@ struct SweepPlan {
   // Combinations and cells; the largest uint64 where the number does not fit.
   std::uint64_t CountCombinations() const;
   std::uint64_t CountCells() const;
+
+  // Where a cell stands.
+  struct Position {
+    std::uint64_t combination = 0;
+    std::int64_t seed = 0;
+  };
+  Position PositionOf(std::uint64_t ordinal) const;  // ordinal < CountCells()
 
   Combination CombinationAt(std::uint64_t index) const;
   // The setting of `field` that counts in this combination, null where nothing sets it.

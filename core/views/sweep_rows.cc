@@ -1,5 +1,6 @@
 // Sweeps, attempts, workers and logs.
 #include <cstdint>
+#include <nlohmann/json.hpp>
 
 #include "core/views/filter.h"
 #include "core/views/queries.h"
@@ -11,7 +12,17 @@ namespace {
 constexpr char kSelectSweeps[] =
     "SELECT sweep_id, name, protocol, state, priority, file_name, created_at, cells, new_jobs, "
     "stored_jobs, in_flight_jobs, failed_earlier_jobs, analysis_jobs, analysis_impossible_jobs, "
-    "document FROM sweeps WHERE ";
+    "document, paused, extensions_json, overrides_json FROM sweeps WHERE ";
+
+void AddOverrides(const std::string& json, v1::Sweep& sweep) {
+  const auto overrides = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!overrides.is_array()) return;
+  for (const auto& item : overrides) {
+    v1::Override& override = *sweep.add_overrides();
+    override.set_field(item.value("field", ""));
+    override.set_value(item.value("value", ""));
+  }
+}
 
 v1::Sweep ReadSweep(SQLite::Statement& query, bool with_document) {
   v1::Sweep sweep;
@@ -36,6 +47,13 @@ v1::Sweep ReadSweep(SQLite::Statement& query, bool with_document) {
   counts.set_analysis_jobs(query.getColumn(i++).getInt64());
   counts.set_analysis_impossible(query.getColumn(i++).getInt64());
   if (with_document) sweep.set_document(query.getColumn(i).getString());
+  sweep.set_paused(query.getColumn(++i).getInt() != 0);
+  const auto extensions =
+      nlohmann::json::parse(query.getColumn(++i).getString(), nullptr, /*allow_exceptions=*/false);
+  for (const auto& seeds : extensions) {
+    if (seeds.is_string()) sweep.add_extensions(seeds.get<std::string>());
+  }
+  if (with_document) AddOverrides(query.getColumn(++i).getString(), sweep);
   return sweep;
 }
 
@@ -159,7 +177,7 @@ v1::ListWorkersResponse QueryWorkers(SQLite::Database& db) {
   v1::ListWorkersResponse response;
   SQLite::Statement query(db,
                           "SELECT worker_id, host, devices, slots, state, last_seen_at, version, "
-                          "busy_slots FROM v_workers ORDER BY host, worker_id");
+                          "busy_slots, drain FROM v_workers ORDER BY host, worker_id");
   while (query.executeStep()) {
     v1::WorkerRow& row = *response.add_workers();
     int i = 0;
@@ -171,6 +189,7 @@ v1::ListWorkersResponse QueryWorkers(SQLite::Database& db) {
     row.set_last_seen_at_ms(query.getColumn(i++).getInt64());
     row.set_version(query.getColumn(i++).getString());
     row.set_busy_slots(query.getColumn(i++).getInt());
+    if (const auto drain = query.getColumn(i); !drain.isNull()) row.set_drain(drain.getString());
   }
   return response;
 }

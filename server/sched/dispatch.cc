@@ -10,6 +10,7 @@ namespace {
 
 // One slot's share of a batch; the rest is asked for at the next step.
 constexpr std::size_t kMaxPlans = 256;
+constexpr absl::Duration kAfterRefusedPause = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -30,7 +31,7 @@ void Scheduler::Dispatch() {
   std::vector<store::Write> writes;
   std::vector<Planned> plans;
   for (auto& [id, worker] : workers_) {
-    if (!worker.link || worker.leaving || ready_.empty()) continue;
+    if (!TakesJobs(worker) || ready_.empty()) continue;
     if (others_work && Quarantined(worker)) continue;
     PlanFor(worker, writes, plans);
     if (plans.size() >= kMaxPlans) {
@@ -83,7 +84,7 @@ void Scheduler::OnPlansStored(std::vector<Planned> plans,
     if (!results.ok() || !(*results)[i].ok()) {
       PutBack(plans[i]);
       // Not at once: the disk may be full.
-      delayed_.emplace(clock_.Monotonic() + absl::Seconds(1), plans[i].job);
+      Delay(plans[i].job, clock_.Monotonic() + absl::Seconds(1));
       continue;
     }
     auto& created = std::get<store::AttemptCreated>(*(*results)[i]);
@@ -91,6 +92,11 @@ void Scheduler::OnPlansStored(std::vector<Planned> plans,
       Launch(plans[i], std::move(*created.assignment));
     } else {
       PutBack(plans[i]);
+      // Paused while it was being stored; who joined it meanwhile knows more.
+      const std::int64_t job_id = plans[i].job.job_id;
+      if (created.paused && !ready_.Contains(job_id)) {
+        Delay(plans[i].job, clock_.Monotonic() + kAfterRefusedPause);
+      }
       WantDispatch();
     }
   }
@@ -116,7 +122,8 @@ void Scheduler::Launch(const Planned& plan, store::Assignment assignment) {
                                       .assignment = std::move(assignment),
                                       .worker_id = plan.worker_id,
                                       .began = now,
-                                      .lease_end = now + options_.lease};
+                                      .lease_end = now + options_.lease,
+                                      .drained = !worker.info.drain.empty()};
   // Where the worker is away it is sent when it comes back, or lost with its lease.
   if (worker.link) worker.link->SendAssignment(attempt.assignment);
 }
@@ -125,7 +132,7 @@ void Scheduler::Launch(const Planned& plan, store::Assignment assignment) {
 std::string Scheduler::WhyNowhere(const store::Requirement& requirement) const {
   std::string why_not;
   for (const auto& [id, worker] : workers_) {
-    if (!worker.link || worker.leaving) continue;
+    if (!TakesJobs(worker)) continue;
     for (const Slot& slot : worker.info.slots) {
       const std::string reason = worker.info.capabilities.WhyNot(slot, requirement);
       if (reason.empty()) return "";
@@ -138,6 +145,7 @@ std::string Scheduler::WhyNowhere(const store::Requirement& requirement) const {
 std::string Scheduler::WaitingReason(std::int64_t sweep_id) const {
   const bool some_run = running_.count(sweep_id) != 0;
   const std::vector<store::Requirement> requirements = ready_.RequirementsOf(sweep_id);
+  if (ready_.IsPaused(sweep_id)) return "paused";
   if (requirements.empty()) {
     if (some_run) return "";
     for (const auto& [when, job] : delayed_) {
@@ -146,13 +154,16 @@ std::string Scheduler::WaitingReason(std::int64_t sweep_id) const {
     return "";
   }
   int connected = 0;
+  int draining = 0;
   std::size_t slots = 0;
   for (const auto& [id, worker] : workers_) {
-    if (!worker.link || worker.leaving) continue;
+    if (worker.link && !worker.info.drain.empty()) ++draining;
+    if (!TakesJobs(worker)) continue;
     connected += 1;
     slots += worker.info.slots.size();
   }
   if (slots == 0 && some_run) return "";
+  if (connected == 0 && draining > 0) return "every connected worker drains";
   if (connected == 0) return "no worker is connected";
   if (slots == 0) return "no connected worker has a slot";
   // Said even while others of the sweep run: these would wait for ever.

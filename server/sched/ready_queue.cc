@@ -12,65 +12,135 @@ const store::Requirement* ReadyQueue::Intern(const store::Requirement& requireme
 void ReadyQueue::Add(const store::ReadyJob& job) {
   Remove(job.job_id);
   const store::Requirement* requirement = Intern(job.requirement);
-  by_priority_[job.priority][job.sweep_id][requirement].insert({job.ordinal, job.job_id});
-  places_[job.job_id] = {job.priority, job.sweep_id, job.ordinal, requirement};
+  const Place& place = places_[job.job_id] = {
+      .claim = {job.sweep_id, job.ordinal}, .others = job.others, .requirement = requirement};
+  Enter(place.claim, job.job_id, requirement);
+  for (const store::Claim& claim : place.others) Enter(claim, job.job_id, requirement);
 }
 
 bool ReadyQueue::Remove(std::int64_t job_id) {
   const auto found = places_.find(job_id);
   if (found == places_.end()) return false;
-  const Place place = found->second;
+  const Place place = std::move(found->second);
   places_.erase(found);
-  auto& sweeps = by_priority_[place.priority];
-  auto& lanes = sweeps[place.sweep_id];
-  auto& lane = lanes[place.requirement];
-  lane.erase({place.ordinal, job_id});
-  if (lane.empty()) lanes.erase(place.requirement);
-  if (lanes.empty()) sweeps.erase(place.sweep_id);
-  if (sweeps.empty()) by_priority_.erase(place.priority);
+  Leave(place.claim, job_id, place.requirement);
+  for (const store::Claim& claim : place.others) Leave(claim, job_id, place.requirement);
   return true;
+}
+
+void ReadyQueue::Enter(const store::Claim& claim, std::int64_t job_id,
+                       const store::Requirement* requirement) {
+  Sweep& sweep = sweeps_[claim.sweep_id];
+  if (sweep.lanes.empty() && !sweep.paused) lines_[sweep.priority].insert(claim.sweep_id);
+  sweep.lanes[requirement].insert({claim.ordinal, job_id});
+}
+
+void ReadyQueue::Leave(const store::Claim& claim, std::int64_t job_id,
+                       const store::Requirement* requirement) {
+  const auto found = sweeps_.find(claim.sweep_id);
+  if (found == sweeps_.end()) return;
+  Sweep& sweep = found->second;
+  const auto lane = sweep.lanes.find(requirement);
+  if (lane == sweep.lanes.end()) return;
+  lane->second.erase({claim.ordinal, job_id});
+  if (!lane->second.empty()) return;
+  sweep.lanes.erase(lane);
+  if (!sweep.lanes.empty()) return;
+  LeaveLine(claim.sweep_id, sweep);
+  if (sweep.priority == 0 && !sweep.paused) sweeps_.erase(found);
+}
+
+void ReadyQueue::StandInLine(std::int64_t sweep_id, const Sweep& sweep) {
+  if (!sweep.paused && !sweep.lanes.empty()) lines_[sweep.priority].insert(sweep_id);
+}
+
+void ReadyQueue::LeaveLine(std::int64_t sweep_id, const Sweep& sweep) {
+  const auto line = lines_.find(sweep.priority);
+  if (line == lines_.end()) return;
+  line->second.erase(sweep_id);
+  if (line->second.empty()) lines_.erase(line);
+}
+
+void ReadyQueue::SetStanding(const store::SweepStanding& standing) {
+  Sweep& sweep = sweeps_[standing.sweep_id];
+  LeaveLine(standing.sweep_id, sweep);
+  sweep.priority = standing.priority;
+  sweep.paused = standing.paused;
+  StandInLine(standing.sweep_id, sweep);
+  if (sweep.lanes.empty() && sweep.priority == 0 && !sweep.paused) {
+    sweeps_.erase(standing.sweep_id);
+  }
+}
+
+bool ReadyQueue::IsPaused(std::int64_t sweep_id) const {
+  const auto found = sweeps_.find(sweep_id);
+  return found != sweeps_.end() && found->second.paused;
+}
+
+void ReadyQueue::Forget(std::int64_t sweep_id) {
+  const auto found = sweeps_.find(sweep_id);
+  if (found == sweeps_.end()) return;
+  LeaveLine(sweep_id, found->second);
+  const Lanes lanes = std::move(found->second.lanes);
+  sweeps_.erase(found);
+  for (const auto& [requirement, lane] : lanes) {
+    for (const auto& [ordinal, job_id] : lane) {
+      const auto place = places_.find(job_id);
+      std::vector<store::Claim>& others = place->second.others;
+      if (place->second.claim.sweep_id != sweep_id) {
+        std::erase(others, store::Claim{sweep_id, ordinal});
+      } else if (others.empty()) {
+        places_.erase(place);
+      } else {
+        place->second.claim = others.front();
+        others.erase(others.begin());
+      }
+    }
+  }
 }
 
 std::optional<store::ReadyJob> ReadyQueue::Pick(
     const std::function<bool(const store::Requirement&)>& fits,
     const std::function<int(std::int64_t)>& running) {
-  for (const auto& [priority, sweeps] : by_priority_) {
-    std::optional<store::ReadyJob> best;
+  for (const auto& [priority, line] : lines_) {
+    std::int64_t best_job = 0;
+    store::Claim best;
     int best_running = 0;
-    for (const auto& [sweep_id, lanes] : sweeps) {
+    for (const std::int64_t sweep_id : line) {
       const int now = running(sweep_id);
-      if (best && now >= best_running) continue;
+      if (best_job != 0 && now >= best_running) continue;
       const Entry* first = nullptr;
-      const store::Requirement* requirement = nullptr;
-      for (const auto& [lane_requirement, lane] : lanes) {
-        if (!fits(*lane_requirement)) continue;
-        if (first != nullptr && *first < *lane.begin()) continue;
-        first = &*lane.begin();
-        requirement = lane_requirement;
+      for (const auto& [requirement, lane] : sweeps_.at(sweep_id).lanes) {
+        if (!fits(*requirement)) continue;
+        if (first == nullptr || *lane.begin() < *first) first = &*lane.begin();
       }
       if (first == nullptr) continue;
       best_running = now;
-      best = store::ReadyJob{.job_id = first->second,
-                             .sweep_id = sweep_id,
-                             .ordinal = first->first,
-                             .priority = priority,
-                             .requirement = *requirement};
+      best_job = first->second;
+      best = {sweep_id, first->first};
     }
-    if (best) {
-      Remove(best->job_id);
-      return best;
+    if (best_job == 0) continue;
+    const Place& place = places_.at(best_job);
+    store::ReadyJob job{.job_id = best_job,
+                        .sweep_id = best.sweep_id,
+                        .ordinal = best.ordinal,
+                        .others = place.others,
+                        .requirement = *place.requirement};
+    if (place.claim != best) {
+      std::erase(job.others, best);
+      job.others.push_back(place.claim);
     }
+    Remove(best_job);
+    return job;
   }
   return std::nullopt;
 }
 
 std::vector<store::Requirement> ReadyQueue::RequirementsOf(std::int64_t sweep_id) const {
   std::vector<store::Requirement> found;
-  for (const auto& [priority, sweeps] : by_priority_) {
-    const auto sweep = sweeps.find(sweep_id);
-    if (sweep == sweeps.end()) continue;
-    for (const auto& [requirement, lane] : sweep->second) found.push_back(*requirement);
-  }
+  const auto sweep = sweeps_.find(sweep_id);
+  if (sweep == sweeps_.end()) return found;
+  for (const auto& [requirement, lane] : sweep->second.lanes) found.push_back(*requirement);
   return found;
 }
 

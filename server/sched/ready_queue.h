@@ -1,5 +1,7 @@
-// The jobs that wait for a slot: by priority, then fairly between sweeps, then in a sweep's order.
-// Not thread-safe.
+// The jobs that wait for a slot: by priority, then fairly between sweeps, then in a sweep's order. A
+// job that several sweeps claim stands in the line of each, and leaves all of them with the first
+// that gets it a slot: so it goes with the most urgent of them that is not paused, and neither a
+// pause nor a new priority touches a single job. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +23,22 @@ class ReadyQueue {
   void Add(const store::ReadyJob& job);
   // False where it is not here.
   bool Remove(std::int64_t job_id);
+  bool Contains(std::int64_t job_id) const { return places_.count(job_id) != 0; }
 
-  // The job that is next among those whose requirement passes `fits`, taken out. Of the sweeps of
-  // the highest priority the one with the fewest jobs running (`running`) comes first.
+  // How a sweep stands from now on; until then it has priority 0 and is not paused.
+  void SetStanding(const store::SweepStanding& standing);
+  bool IsPaused(std::int64_t sweep_id) const;
+  // The sweep claims nothing any more: jobs that no other claims go with it.
+  void Forget(std::int64_t sweep_id);
+
+  // The job that is next among those whose requirement passes `fits`, taken out; its `sweep_id` is
+  // the sweep that gets it. Of the sweeps of the highest priority the one with the fewest jobs
+  // running (`running`) comes first.
   std::optional<store::ReadyJob> Pick(const std::function<bool(const store::Requirement&)>& fits,
                                       const std::function<int(std::int64_t sweep_id)>& running);
 
-  bool empty() const { return places_.empty(); }
+  // No sweep that is not paused has a job here.
+  bool empty() const { return lines_.empty(); }
   std::size_t size() const { return places_.size(); }
   // Every kind of requirement that the sweep's jobs here have.
   std::vector<store::Requirement> RequirementsOf(std::int64_t sweep_id) const;
@@ -36,17 +47,27 @@ class ReadyQueue {
   using Entry = std::pair<std::int64_t, std::int64_t>;  // ordinal, job
   // Jobs of one requirement share it: a sweep of a million jobs has a handful.
   using Lanes = std::map<const store::Requirement*, std::set<Entry>>;
-  struct Place {
+  struct Sweep {
     int priority = 0;
-    std::int64_t sweep_id = 0;
-    std::int64_t ordinal = 0;
+    bool paused = false;
+    Lanes lanes;
+  };
+  struct Place {
+    store::Claim claim;
+    std::vector<store::Claim> others;
     const store::Requirement* requirement = nullptr;
   };
 
   const store::Requirement* Intern(const store::Requirement& requirement);
+  void Enter(const store::Claim& claim, std::int64_t job_id, const store::Requirement* requirement);
+  void Leave(const store::Claim& claim, std::int64_t job_id, const store::Requirement* requirement);
+  void StandInLine(std::int64_t sweep_id, const Sweep& sweep);
+  void LeaveLine(std::int64_t sweep_id, const Sweep& sweep);
 
   std::set<store::Requirement> requirements_;
-  std::map<int, std::map<std::int64_t, Lanes>, std::greater<>> by_priority_;
+  std::unordered_map<std::int64_t, Sweep> sweeps_;  // with jobs here, or a standing of their own
+  // The sweeps with jobs that are not paused, by priority.
+  std::map<int, std::set<std::int64_t>, std::greater<>> lines_;
   std::unordered_map<std::int64_t, Place> places_;
 };
 

@@ -36,8 +36,10 @@ void Scheduler::ScheduleTick() {
 void Scheduler::Tick() {
   const absl::Duration now = clock_.Monotonic();
   while (!delayed_.empty() && delayed_.begin()->first <= now) {
-    ready_.Add(delayed_.begin()->second);
-    delayed_.erase(delayed_.begin());
+    const store::ReadyJob job = std::move(delayed_.begin()->second);
+    DropDelayed(job.job_id);
+    // What was added meanwhile knows more.
+    if (!ready_.Contains(job.job_id)) ready_.Add(job);
   }
   for (const std::int64_t id : Expired()) {
     const Attempt& attempt = attempts_.at(id);
@@ -90,13 +92,25 @@ void Scheduler::ProbeStorage(const std::string& worker_id) {
 void Scheduler::AddReady(const store::ReadyJob& job) {
   const std::int64_t wait = job.not_before - NowMs(clock_);
   if (job.not_before == 0 || wait <= 0) {
+    DropDelayed(job.job_id);
     ready_.Add(job);
     WantDispatch();
     return;
   }
   // At most a minute whatever the wall clock says.
-  delayed_.emplace(clock_.Monotonic() + absl::Milliseconds(std::min<std::int64_t>(wait, 60'000)),
-                   job);
+  Delay(job, clock_.Monotonic() + absl::Milliseconds(std::min<std::int64_t>(wait, 60'000)));
+}
+
+void Scheduler::Delay(const store::ReadyJob& job, absl::Duration until) {
+  DropDelayed(job.job_id);
+  delayed_jobs_[job.job_id] = delayed_.emplace(until, job);
+}
+
+void Scheduler::DropDelayed(std::int64_t job_id) {
+  const auto found = delayed_jobs_.find(job_id);
+  if (found == delayed_jobs_.end()) return;
+  delayed_.erase(found->second);
+  delayed_jobs_.erase(found);
 }
 
 void Scheduler::RecoverOpen(const store::OpenAttempt& open) {
@@ -135,6 +149,7 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
   worker.taken = worker.planned;
   worker.leaving = false;
   worker.seen_written = clock_.Monotonic();
+  if (!worker.info.drain.empty()) Drain(worker_id, worker.info.drain);
   std::set<std::int64_t> held_ids;
   std::set<std::int64_t> left_over;
   for (const store::Held& h : held) {
@@ -230,6 +245,7 @@ void Scheduler::Stored(const store::EventStored& event) {
 }
 
 void Scheduler::Expanded(const store::SliceStored& slice) {
+  for (const store::SweepStanding& standing : slice.standings) ready_.SetStanding(standing);
   for (const store::ReadyJob& job : slice.ready) AddReady(job);
   for (const std::int64_t id : slice.superseded) {
     const auto found = attempts_.find(id);
@@ -243,11 +259,14 @@ void Scheduler::Expanded(const store::SliceStored& slice) {
 }
 
 void Scheduler::Cancelled(const store::Cancelled& cancelled) {
-  const std::set<std::int64_t> jobs(cancelled.jobs.begin(), cancelled.jobs.end());
-  for (const std::int64_t job_id : jobs) ready_.Remove(job_id);
-  if (!jobs.empty()) {
-    std::erase_if(delayed_,
-                  [&jobs](const auto& entry) { return jobs.count(entry.second.job_id) != 0; });
+  for (const std::int64_t job_id : cancelled.jobs) {
+    ready_.Remove(job_id);
+    DropDelayed(job_id);
+  }
+  if (cancelled.sweep_id != 0 && cancelled.more) {
+    ready_.SetStanding({.sweep_id = cancelled.sweep_id, .paused = true});
+  } else if (cancelled.sweep_id != 0) {
+    ready_.Forget(cancelled.sweep_id);
   }
   for (const std::int64_t id : cancelled.attempts) {
     const auto found = attempts_.find(id);
@@ -258,6 +277,26 @@ void Scheduler::Cancelled(const store::Cancelled& cancelled) {
       worker.link->SendStop(id, found->second.assignment.token, StopReason::kCancelled);
     }
   }
+}
+
+void Scheduler::SetStanding(const store::SweepStanding& standing) {
+  ready_.SetStanding(standing);
+  WantDispatch();
+}
+
+void Scheduler::Drain(const std::string& worker_id, const std::string& drain) {
+  const auto found = workers_.find(worker_id);
+  if (found == workers_.end()) return;  // its next hello says so
+  Worker& worker = found->second;
+  worker.info.drain = drain;
+  if (drain.empty()) worker.leaving = false;
+  if (worker.link) worker.link->SendDrain(drain);
+  if (!drain.empty() && drain != "finish") {
+    for (auto& [id, attempt] : attempts_) {
+      if (attempt.worker_id == worker_id) attempt.drained = true;
+    }
+  }
+  WantDispatch();
 }
 
 // Attempts that end ---------------------------------------------------------------------------
@@ -299,7 +338,7 @@ void Scheduler::OnEnded(std::int64_t attempt_id, const store::JobChange& change)
   const Attempt& attempt = found->second;
   if (const auto worker = workers_.find(attempt.worker_id); worker != workers_.end()) {
     CountFailure(worker->second, attempt, change);
-    if (change.outcome == state::Outcome::kPreempted && !attempt.left_over) {
+    if (change.outcome == state::Outcome::kPreempted && !attempt.left_over && !attempt.drained) {
       worker->second.leaving = true;
     }
     if (change.outcome == state::Outcome::kLost) {
@@ -355,9 +394,13 @@ bool Scheduler::Quarantined(const Worker& worker) const {
   return clock_.Monotonic() < worker.quarantined_until;
 }
 
+bool Scheduler::TakesJobs(const Worker& worker) {
+  return worker.link != nullptr && !worker.leaving && worker.info.drain.empty();
+}
+
 bool Scheduler::OthersWork() const {
   return std::any_of(workers_.begin(), workers_.end(), [this](const auto& entry) {
-    return entry.second.link != nullptr && !Quarantined(entry.second);
+    return TakesJobs(entry.second) && !Quarantined(entry.second);
   });
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,6 +33,8 @@ class WorkerLink {
   virtual ~WorkerLink() = default;
   virtual void SendAssignment(const store::Assignment& assignment) = 0;
   virtual void SendStop(std::int64_t attempt_id, std::uint64_t token, StopReason reason) = 0;
+  // finish, checkpoint or kill (store::DrainWorker); empty: it takes jobs again.
+  virtual void SendDrain(const std::string& drain) = 0;
   // Ends the stream with this status.
   virtual void Close(const absl::Status& status) = 0;
 };
@@ -40,6 +43,7 @@ struct WorkerInfo {
   std::string worker_id;
   std::vector<Slot> slots;
   Capabilities capabilities;
+  std::string drain;  // as stored; empty: it takes jobs
 };
 
 struct SchedulerOptions {
@@ -79,6 +83,10 @@ class Scheduler {
   void Stored(const store::EventStored& event);
   void Expanded(const store::SliceStored& slice);
   void Cancelled(const store::Cancelled& cancelled);
+  // A sweep is paused, goes on, or has another priority.
+  void SetStanding(const store::SweepStanding& standing);
+  // A worker takes no more jobs, or (empty) takes them again.
+  void Drain(const std::string& worker_id, const std::string& drain);
 
   // Whether what is asked of the journal can be stored. While it cannot, workers are refused that
   // have done no wrong: no lease runs out, and all are fresh once it can again.
@@ -104,6 +112,7 @@ class Scheduler {
     bool ended = false;      // in the database; the slot waits for the worker to let go
     bool ending = false;     // EndAttempt is on its way
     bool left_over = false;  // of a daemon that died: its trainer has ended
+    bool drained = false;    // its worker was asked to give it back
   };
   struct Worker {
     WorkerInfo info;
@@ -125,6 +134,8 @@ class Scheduler {
   void ScheduleTick();
   std::vector<std::int64_t> Expired();
   void ProbeStorage(const std::string& worker_id);
+  void Delay(const store::ReadyJob& job, absl::Duration until);
+  void DropDelayed(std::int64_t job_id);
   void WantDispatch();
   void Dispatch();
   void PlanFor(Worker& worker, std::vector<store::Write>& writes, std::vector<Planned>& plans);
@@ -139,7 +150,8 @@ class Scheduler {
   void CountFailure(Worker& worker, const Attempt& attempt, const store::JobChange& change);
   std::string WhyNowhere(const store::Requirement& requirement) const;
   bool Quarantined(const Worker& worker) const;
-  bool OthersWork() const;  // a connected worker that is not quarantined
+  static bool TakesJobs(const Worker& worker);
+  bool OthersWork() const;  // a worker that takes jobs and is not quarantined
   void Seen(Worker& worker, const std::string& state);
   void Write(store::Write write);
   Worker* Find(const std::string& worker_id, const WorkerLink* link);
@@ -150,7 +162,9 @@ class Scheduler {
   const SchedulerOptions options_;
 
   ReadyQueue ready_;
-  std::multimap<absl::Duration, store::ReadyJob> delayed_;
+  using Delayed = std::multimap<absl::Duration, store::ReadyJob>;
+  Delayed delayed_;
+  std::unordered_map<std::int64_t, Delayed::iterator> delayed_jobs_;
   std::map<std::int64_t, Attempt> attempts_;
   std::map<std::string, Worker> workers_;
   std::map<std::int64_t, int> running_;  // attempts by sweep, those being stored included

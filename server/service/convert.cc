@@ -252,6 +252,30 @@ store::Held ToHeld(const v1::HeldAttempt& held) {
   return {.attempt_id = held.attempt_id(), .token = held.token(), .slot = held.slot()};
 }
 
+v1::Drain::Mode ToDrainMode(const std::string& drain) {
+  if (drain == "finish") return v1::Drain::FINISH;
+  if (drain == "checkpoint") return v1::Drain::CHECKPOINT;
+  if (drain == "kill") return v1::Drain::KILL;
+  return v1::Drain::RESUME;
+}
+
+absl::StatusOr<std::string> FromDrainMode(v1::Drain::Mode mode) {
+  switch (mode) {
+    case v1::Drain::FINISH:
+      return "finish";
+    case v1::Drain::CHECKPOINT:
+      return "checkpoint";
+    case v1::Drain::KILL:
+      return "kill";
+    case v1::Drain::RESUME:
+      return "";
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("drain mode ", static_cast<int>(mode),
+                                                     " is unknown; known: FINISH, CHECKPOINT, "
+                                                     "KILL, RESUME"));
+  }
+}
+
 v1::Assignment ToProto(const store::Assignment& assignment) {
   v1::Assignment out;
   out.set_attempt_id(assignment.attempt_id);

@@ -25,6 +25,10 @@ struct HelloParts {
 absl::StatusOr<HelloParts> ToHello(const v1::Hello& hello, std::int64_t now);
 
 store::Held ToHeld(const v1::HeldAttempt& held);
+// How a worker drains as the database has it (store::DrainWorker), and back; empty is RESUME.
+v1::Drain::Mode ToDrainMode(const std::string& drain);
+// INVALID_ARGUMENT where the mode is none.
+absl::StatusOr<std::string> FromDrainMode(v1::Drain::Mode mode);
 v1::Assignment ToProto(const store::Assignment& assignment);
 
 }  // namespace pelab::service

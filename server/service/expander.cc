@@ -67,25 +67,40 @@ void Expander::Stop() {
 
 void Expander::Add(std::int64_t sweep_id, spec::Sweep sweep, std::uint64_t from) {
   MutexLock lock(&mutex_);
+  const auto found = expansions_.find(sweep_id);
+  if (found != expansions_.end()) {
+    found->second.sweep = std::move(sweep);
+    return;
+  }
   // What is done in a slice or two does not wait for its turn.
   const bool small = sweep.cells() - from <= 2 * kMaxCells;
-  tasks_.insert(small ? tasks_.begin() : tasks_.end(), {sweep_id, std::move(sweep), from});
-  open_.insert(sweep_id);
+  expansions_[sweep_id] = {std::move(sweep), from};
+  tasks_.insert(small ? tasks_.begin() : tasks_.end(), {.sweep_id = sweep_id, .drop = false});
+}
+
+void Expander::Drop(std::int64_t sweep_id) {
+  MutexLock lock(&mutex_);
+  tasks_.push_back({.sweep_id = sweep_id, .drop = true});
 }
 
 bool Expander::WaitFor(std::int64_t sweep_id, absl::Duration timeout) {
   MutexLock lock(&mutex_);
   const auto done = [this, sweep_id]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || open_.count(sweep_id) == 0;
+    return stopping_ || expansions_.count(sweep_id) == 0;
   };
   mutex_.AwaitFor(done, timeout);
-  return open_.count(sweep_id) == 0;
+  return expansions_.count(sweep_id) == 0;
 }
 
-Expander::Progress Expander::Step(Task& task) {
-  store::ExpandSlice slice = BuildSlice(task.sweep_id, task.sweep, task.next, kMaxCells, clock_);
+Expander::Progress Expander::Expand(std::int64_t sweep_id) {
+  Expansion expansion;
+  {
+    MutexLock lock(&mutex_);
+    expansion = expansions_[sweep_id];
+  }
+  store::ExpandSlice slice =
+      BuildSlice(sweep_id, expansion.sweep, expansion.next, kMaxCells, clock_);
   const std::uint64_t next = slice.next;
-  const bool last = slice.last;
   // The scheduler is told by the writing thread, in the order of the commits.
   auto stored = AppendAndWait(journal_, std::move(slice), [this](const store::WriteResult& result) {
     executor_.Post([this, slice_stored = std::get<store::SliceStored>(result)] {
@@ -93,13 +108,29 @@ Expander::Progress Expander::Step(Task& task) {
     });
   });
   if (!stored.ok()) {
-    spdlog::warn("sweep {} is not expanded yet: {}", task.sweep_id,
+    spdlog::warn("sweep {} is not expanded yet: {}", sweep_id,
                  std::string{stored.status().message()});
     return Progress::kRetry;
   }
-  task.next = next;
-  const bool applied = std::get<store::SliceStored>(*stored).applied;
-  return last || !applied ? Progress::kDone : Progress::kMore;
+  const auto& result = std::get<store::SliceStored>(*stored);
+  MutexLock lock(&mutex_);
+  const auto found = expansions_.find(sweep_id);
+  found->second.next = result.applied ? next : result.resume_at.value_or(next);
+  const bool over = !result.applied && !result.resume_at;
+  if (!over && found->second.next < found->second.sweep.cells()) return Progress::kMore;
+  expansions_.erase(found);
+  return Progress::kDone;
+}
+
+Expander::Progress Expander::DropSome(std::int64_t sweep_id) {
+  const store::DropSlice slice{sweep_id, absl::ToUnixMillis(clock_.Wall())};
+  auto dropped = AppendAndWait(journal_, slice, [this](const store::WriteResult& result) {
+    executor_.Post([this, cancelled = std::get<store::Cancelled>(result)] {
+      scheduler_.Cancelled(cancelled);
+    });
+  });
+  if (!dropped.ok()) return Progress::kRetry;
+  return std::get<store::Cancelled>(*dropped).more ? Progress::kMore : Progress::kDone;
 }
 
 void Expander::Run() {
@@ -113,16 +144,13 @@ void Expander::Run() {
       };
       mutex_.Await(some);
       if (stopping_) return;
-      task = std::move(tasks_.front());
+      task = tasks_.front();
       tasks_.pop_front();
     }
-    const Progress progress = Step(task);
+    const Progress progress = task.drop ? DropSome(task.sweep_id) : Expand(task.sweep_id);
+    if (progress == Progress::kDone) continue;
     MutexLock lock(&mutex_);
-    if (progress == Progress::kDone) {
-      open_.erase(task.sweep_id);
-      continue;
-    }
-    tasks_.push_back(std::move(task));
+    tasks_.push_back(task);
     if (progress == Progress::kRetry) {
       mutex_.AwaitFor([this] { return stopping_; }, kRetry);
     }

@@ -1,11 +1,11 @@
 // Turns submitted sweeps into jobs on a thread of its own, in slices of at most 10 ms each, so that
 // a large sweep holds up nobody: sweeps take turns, and jobs are dispatched while others are still
-// to come.
+// to come. It also drops the jobs of very large sweeps that were cancelled.
 #pragma once
 
 #include <cstdint>
 #include <deque>
-#include <set>
+#include <map>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -28,23 +28,30 @@ class Expander {
            sched::Scheduler& scheduler);
   ~Expander();  // as Stop
 
-  // Goes on with the sweep at cell `from`. Thread-safe.
+  // Goes on with the sweep at cell `from`; where it is being expanded already, it is `sweep` from now
+  // on, which has more cells. Thread-safe.
   void Add(std::int64_t sweep_id, spec::Sweep sweep, std::uint64_t from);
+  // Drops what is left of a cancelled sweep (store::DropSlice). Thread-safe.
+  void Drop(std::int64_t sweep_id);
   // Whether the sweep was expanded, or given up, within `timeout`. Thread-safe.
   bool WaitFor(std::int64_t sweep_id, absl::Duration timeout);
   // Ends after the slice that is under way; the rest goes on at the next start.
   void Stop();
 
  private:
-  struct Task {
-    std::int64_t sweep_id = 0;
+  struct Expansion {
     spec::Sweep sweep;
     std::uint64_t next = 0;
+  };
+  struct Task {
+    std::int64_t sweep_id = 0;
+    bool drop = false;
   };
   enum class Progress { kMore, kDone, kRetry };
 
   void Run();
-  Progress Step(Task& task);
+  Progress Expand(std::int64_t sweep_id);
+  Progress DropSome(std::int64_t sweep_id);
 
   const Clock& clock_;
   store::Journal& journal_;
@@ -52,7 +59,7 @@ class Expander {
   sched::Scheduler& scheduler_;
   Mutex mutex_;
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::int64_t> open_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::int64_t, Expansion> expansions_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -8,6 +8,7 @@
 #include "core/base/status.h"
 #include "core/rpc/status.h"
 #include "server/service/blocking.h"
+#include "server/service/convert.h"
 
 namespace pelab::service {
 namespace {
@@ -96,6 +97,37 @@ absl::Status FleetService::Put(grpc::ServerReader<v1::PutArtifactRequest>& reade
     PELAB_RETURN_IF_ERROR(Receive(header, reader));
   }
   return Record(header);
+}
+
+absl::Status FleetService::DoDrain(const v1::DrainWorkerRequest& request,
+                                   v1::DrainWorkerResponse& response) {
+  if (request.worker().empty()) {
+    return absl::InvalidArgumentError("a worker must be named: its id, or its host");
+  }
+  PELAB_ASSIGN_OR_RETURN(const std::string drain, FromDrainMode(request.mode()));
+  PELAB_ASSIGN_OR_RETURN(
+      const store::WriteResult result,
+      AppendAndWait(context_.journal, store::DrainWorker{request.worker(), drain},
+                    [this, drain](const store::WriteResult& stored) {
+                      const auto& drained = std::get<store::WorkerDrained>(stored);
+                      if (!drained.refused.empty()) return;
+                      context_.executor.Post([this, drain, id = drained.worker_id] {
+                        context_.scheduler.Drain(id, drain);
+                      });
+                    }));
+  const auto& drained = std::get<store::WorkerDrained>(result);
+  if (!drained.refused.empty()) return absl::NotFoundError(drained.refused);
+  response.set_worker_id(drained.worker_id);
+  response.set_host(drained.host);
+  response.set_drain(drain);
+  response.set_busy_slots(drained.busy_slots);
+  response.set_changed(drained.changed);
+  return absl::OkStatus();
+}
+
+grpc::Status FleetService::DrainWorker(grpc::ServerContext*, const v1::DrainWorkerRequest* request,
+                                       v1::DrainWorkerResponse* response) {
+  return rpc::ToGrpc(DoDrain(*request, *response));
 }
 
 grpc::Status FleetService::PutArtifact(grpc::ServerContext*,

@@ -24,6 +24,9 @@ class FleetService final : public v1::Fleet::WithCallbackMethod_Session<v1::Flee
                            grpc::ServerReader<v1::PutArtifactRequest>* reader,
                            v1::PutArtifactResponse* response) override;
 
+  grpc::Status DrainWorker(grpc::ServerContext* context, const v1::DrainWorkerRequest* request,
+                           v1::DrainWorkerResponse* response) override;
+
   // Ends every session with UNAVAILABLE: its worker is to connect again. New ones end at once.
   void CloseAll();
 
@@ -34,6 +37,7 @@ class FleetService final : public v1::Fleet::WithCallbackMethod_Session<v1::Flee
                        grpc::ServerReader<v1::PutArtifactRequest>& reader);
   absl::Status Announce(const v1::ArtifactHeader& header);
   absl::Status Record(const v1::ArtifactHeader& header);
+  absl::Status DoDrain(const v1::DrainWorkerRequest& request, v1::DrainWorkerResponse& response);
 
   FleetContext context_;
   store::ArtifactFiles& artifacts_;

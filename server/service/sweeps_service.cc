@@ -3,24 +3,20 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"
 #include "core/rpc/sweep_document.h"
-#include "core/views/job_counts.h"
 #include "server/service/blocking.h"
+#include "server/service/preview.h"
 
 namespace pelab::service {
 namespace {
 
 constexpr int kMaxRunning = 64;  // of a SweepUpdate
 constexpr int kMaxPreviewJobs = 10'000;
-constexpr std::uint64_t kSmallSweep = 1000;  // cells; expanded before Submit answers
-constexpr absl::Duration kSmallSweepTime = absl::Seconds(10);
-constexpr std::size_t kKeysAtOnce = 500;
 
 std::string AnalysesJson(const std::vector<spec::Analysis>& analyses) {
   nlohmann::json array = nlohmann::json::array();
@@ -41,25 +37,7 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
   if (request.client_token().empty() || request.client_token().size() > 64) {
     return absl::InvalidArgumentError("client_token must have 1 to 64 characters");
   }
-  if (request.priority() < -1000 || request.priority() > 1000) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("priority ", request.priority(), " is out of range; allowed: -1000 to 1000"));
-  }
-  return absl::OkStatus();
-}
-
-v1::PreviewJob ToPreview(const spec::Cell& cell, v1::JobState stored) {
-  v1::PreviewJob job;
-  job.set_ordinal(cell.ordinal);
-  job.set_key(cell.key);
-  job.set_pe(cell.job.pe);
-  job.set_pe_label(cell.pe_label);
-  job.set_task(cell.job.task);
-  job.set_protocol(cell.protocol_label);
-  job.set_seed(cell.job.seed);
-  job.set_spec_json(cell.canonical_json);
-  job.set_stored_state(stored);
-  return job;
+  return CheckPriority(request.priority());
 }
 
 void AddRunning(const v1::ListJobsResponse& jobs, const v1::ListAttemptsResponse& attempts,
@@ -100,11 +78,6 @@ grpc::Status SweepsService::Submit(grpc::ServerContext*, const v1::SubmitRequest
                                    v1::SubmitResponse* response) {
   return rpc::ToGrpc(DoSubmit(*request, *response));
 }
-grpc::Status SweepsService::Cancel(grpc::ServerContext*, const v1::CancelRequest* request,
-                                   v1::CancelResponse* response) {
-  return rpc::ToGrpc(DoCancel(*request, *response));
-}
-
 absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
                                       const v1::PreviewRequest& request,
                                       v1::PreviewResponse& response) {
@@ -112,28 +85,8 @@ absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
                          rpc::ParseSweepDocument(request.document(), request.overrides()));
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   response.set_name(sweep.name());
-  const int max_jobs = std::min(request.max_jobs(), kMaxPreviewJobs);
-  const std::vector<v1::Analysis> analyses = rpc::AnalysesOf(sweep);
-  std::set<std::string> seen;
-  for (std::uint64_t next = 0; next < sweep.cells();) {
-    if (context.IsCancelled()) return absl::CancelledError("the client is gone");
-    std::vector<spec::Cell> cells;
-    std::vector<std::string> keys;
-    for (; next < sweep.cells() && keys.size() < kKeysAtOnce; ++next) {
-      auto cell = sweep.At(next);
-      if (!cell || !seen.insert(cell->key).second) continue;
-      keys.push_back(cell->key);
-      cells.push_back(*std::move(cell));
-    }
-    PELAB_ASSIGN_OR_RETURN(const auto found, reader->FindKeys(keys, analyses));
-    for (const spec::Cell& cell : cells) {
-      const auto job = found.find(cell.key);
-      const views::StoredJob stored = job == found.end() ? views::StoredJob{} : job->second;
-      views::CountJob(stored, request.fresh(), *response.mutable_counts());
-      if (response.jobs_size() < max_jobs) *response.add_jobs() = ToPreview(cell, stored.state);
-    }
-  }
-  return absl::OkStatus();
+  return PreviewCells(context, *reader, sweep, 0, request.fresh(),
+                      std::min(request.max_jobs(), kMaxPreviewJobs), response);
 }
 
 absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
@@ -194,49 +147,12 @@ grpc::Status SweepsService::GetSweep(grpc::ServerContext*, const v1::GetSweepReq
 }
 
 void SweepsService::AddWaitingReason(v1::Sweep& sweep) {
-  if (sweep.jobs().queued() == 0) return;
+  const bool live =
+      sweep.state() == v1::SWEEP_STATE_EXPANDING || sweep.state() == v1::SWEEP_STATE_ACTIVE;
+  if (!live || sweep.jobs().queued() == 0) return;
   sweep.set_waiting_reason(AskOn<std::string>(
       parts_.executor, [this, id = sweep.sweep_id()] { return parts_.scheduler.WaitingReason(id); },
       ""));
-}
-
-absl::StatusOr<store::Write> SweepsService::ToCancel(const v1::CancelRequest& request) {
-  const std::int64_t now = absl::ToUnixMillis(parts_.clock.Wall());
-  PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
-  switch (request.target_case()) {
-    case v1::CancelRequest::kSweep: {
-      PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader->GetSweep(request.sweep().sweep()));
-      return store::CancelSweep{sweep.sweep_id(), now};
-    }
-    case v1::CancelRequest::kJob: {
-      v1::ListJobsRequest jobs;
-      jobs.mutable_filter()->add_jobs(request.job());
-      PELAB_ASSIGN_OR_RETURN(const auto found, reader->ListJobs(jobs));
-      if (found.jobs_size() != 1) {
-        return absl::NotFoundError(absl::StrCat("no job \"", request.job(), "\" is stored"));
-      }
-      return store::CancelJob{found.jobs(0).job_id(), now};
-    }
-    case v1::CancelRequest::TARGET_NOT_SET:
-      break;
-  }
-  return absl::InvalidArgumentError("a sweep or a job must be named");
-}
-
-absl::Status SweepsService::DoCancel(const v1::CancelRequest& request,
-                                     v1::CancelResponse& response) {
-  PELAB_ASSIGN_OR_RETURN(store::Write write, ToCancel(request));
-  PELAB_ASSIGN_OR_RETURN(
-      const store::WriteResult result,
-      AppendAndWait(parts_.writer, std::move(write), [this](const store::WriteResult& stored) {
-        parts_.executor.Post([this, cancelled = std::get<store::Cancelled>(stored)] {
-          parts_.scheduler.Cancelled(cancelled);
-        });
-      }));
-  const auto& cancelled = std::get<store::Cancelled>(result);
-  response.set_claims_withdrawn(cancelled.claims_withdrawn);
-  response.set_jobs_cancelled(cancelled.jobs.size());
-  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::SweepUpdate> SweepsService::Snapshot(const std::string& name) {

@@ -1,6 +1,10 @@
 // pelab.v1.Sweeps: what people ask for. Unary calls have a thread each; WatchSweep is a reactor.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "core/base/clock.h"
 #include "core/spec/sweep.h"
 #include "pelab/v1/sweeps.grpc.pb.h"
@@ -35,6 +39,16 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
                         v1::Sweep* response) override;
   grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelRequest* request,
                       v1::CancelResponse* response) override;
+  grpc::Status Pause(grpc::ServerContext* context, const v1::PauseRequest* request,
+                     v1::SweepControl* response) override;
+  grpc::Status Resume(grpc::ServerContext* context, const v1::ResumeRequest* request,
+                      v1::SweepControl* response) override;
+  grpc::Status SetPriority(grpc::ServerContext* context, const v1::SetPriorityRequest* request,
+                           v1::SweepControl* response) override;
+  grpc::Status Retry(grpc::ServerContext* context, const v1::RetryRequest* request,
+                     v1::RetryResponse* response) override;
+  grpc::Status Extend(grpc::ServerContext* context, const v1::ExtendRequest* request,
+                      v1::ExtendResponse* response) override;
   grpc::Status Analyze(grpc::ServerContext* context, const v1::AnalyzeRequest* request,
                        v1::AnalyzeResponse* response) override;
   grpc::ServerWriteReactor<v1::SweepUpdate>* WatchSweep(
@@ -47,18 +61,36 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
   absl::Status DoPreview(grpc::ServerContext& context, const v1::PreviewRequest& request,
                          v1::PreviewResponse& response);
   absl::Status DoSubmit(const v1::SubmitRequest& request, v1::SubmitResponse& response);
-  absl::Status DoCancel(const v1::CancelRequest& request, v1::CancelResponse& response);
   // analyze.cc
   absl::Status DoAnalyze(grpc::ServerContext& context, const v1::AnalyzeRequest& request,
                          v1::AnalyzeResponse& response);
   absl::StatusOr<store::Analysed> Store(store::Analyse write);
-  absl::StatusOr<store::Write> ToCancel(const v1::CancelRequest& request);
+  // control.cc
+  absl::Status DoCancel(const grpc::ServerContext& context, const v1::CancelRequest& request,
+                        v1::CancelResponse& response);
+  absl::Status DoSteer(const std::string& sweep, store::SteerSweep write,
+                       v1::SweepControl& response);
+  absl::Status DoRetry(const grpc::ServerContext& context, const v1::RetryRequest& request,
+                       v1::RetryResponse& response);
+  absl::StatusOr<std::int64_t> FindJob(const std::string& job);
+  absl::StatusOr<store::Cancelled> Cancel(store::Write write);
+  absl::StatusOr<store::Retried> Retry(store::Write write);
+  // extend.cc
+  absl::Status DoExtend(const grpc::ServerContext& context, const v1::ExtendRequest& request,
+                        v1::ExtendResponse& response);
   absl::StatusOr<v1::SweepUpdate> Snapshot(const std::string& sweep);
   void AddWaitingReason(v1::Sweep& sweep);
 
   Parts parts_;
   WatchHub hub_;
 };
+
+// INVALID_ARGUMENT where it is not from -1000 to 1000.
+absl::Status CheckPriority(int priority);
+
+// A call answers once so few cells are expanded, where that takes no longer.
+inline constexpr std::uint64_t kSmallSweep = 1000;
+inline constexpr absl::Duration kSmallSweepTime = absl::Seconds(10);
 
 // The form in which the database keeps overrides, and back.
 std::string OverridesToJson(const google::protobuf::RepeatedPtrField<v1::Override>& overrides);

@@ -62,6 +62,12 @@ void WorkerSession::SendStop(std::int64_t attempt_id, std::uint64_t token,
   Send(std::move(message));
 }
 
+void WorkerSession::SendDrain(const std::string& drain) {
+  v1::CoordinatorMessage message;
+  message.mutable_drain()->set_mode(ToDrainMode(drain));
+  Send(std::move(message));
+}
+
 // Up ------------------------------------------------------------------------------------------
 
 bool WorkerSession::Handle(v1::WorkerMessage& message) {
@@ -131,7 +137,9 @@ bool WorkerSession::OnHello(const v1::Hello& hello) {
       if (stored.held[i].accepted) accepted.push_back(held[i]);
     }
     self->Send(std::move(message));
-    self->context_.executor.Post([self, info, accepted] {
+    sched::WorkerInfo connected = info;
+    connected.drain = stored.drain;
+    self->context_.executor.Post([self, info = std::move(connected), accepted] {
       if (self->gone_) return;
       self->context_.scheduler.Connected(info, self, accepted);
     });

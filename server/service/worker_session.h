@@ -31,6 +31,7 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
  public:
   void SendAssignment(const store::Assignment& assignment) override;
   void SendStop(std::int64_t attempt_id, std::uint64_t token, sched::StopReason reason) override;
+  void SendDrain(const std::string& drain) override;
 
  protected:
   explicit WorkerSession(FleetContext& context) : context_(context) {}

@@ -1,28 +1,16 @@
 // Analyses that are asked of jobs by name, besides those of the sweeps that claim them.
 #include <cstdint>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
+#include "server/store/sweeps.h"
 
 namespace pelab::store {
 namespace {
 
 using state::JobState;
-
-// A finished sweep waits again for those of its jobs that are open.
-void Reopen(Batch& batch, std::int64_t sweep_id) {
-  const int reopened = batch.db.Execute(
-      "UPDATE sweeps SET state = 'active', reopened = 1 WHERE sweep_id = ? AND state = 'finished'",
-      sweep_id);
-  if (reopened == 0) return;
-  Query open = batch.db.Run(
-      "SELECT count(*) FROM sweep_jobs AS c JOIN jobs AS j USING (job_id) WHERE c.sweep_id = ? "
-      "AND c.claimed = 1 AND j.state IN ('queued', 'assigned', 'running')",
-      sweep_id);
-  open.Step();
-  batch.open_delta[sweep_id] += open.Int(0);
-}
 
 // The sweep that shows what a job does that was named singly: the latest that claims it, where none
 // of them waits for it anyway.
@@ -65,7 +53,11 @@ class Analyser {
     if (trained) Queue(job_id, state);
   }
 
-  Analysed& result() { return result_; }
+  Analysed Finish() {
+    for (const std::int64_t sweep_id : sweeps_) AddStanding(batch_.db, sweep_id, result_.jobs);
+    result_.jobs.applied = true;
+    return std::move(result_);
+  }
 
  private:
   void Say(std::string reason) { result_.reasons.push_back(std::move(reason)); }
@@ -80,7 +72,10 @@ class Analyser {
   void Queue(std::int64_t job_id, JobState state) {
     const std::int64_t sweep_id =
         write_.sweep_id != 0 ? write_.sweep_id : SweepToReopen(batch_.db, job_id);
-    if (sweep_id != 0) Reopen(batch_, sweep_id);
+    if (sweep_id != 0) {
+      Reopen(batch_, sweep_id, /*for_analyses=*/true);
+      sweeps_.insert(sweep_id);
+    }
     if (state == JobState::kSucceeded &&
         !QueueForAnalyses(batch_, job_id, write_.now, result_.jobs.superseded)) {
       return;
@@ -95,6 +90,7 @@ class Analyser {
   Batch& batch_;
   const Analyse& write_;
   Analysed result_;
+  std::set<std::int64_t> sweeps_;  // that wait for what was queued
 };
 
 }  // namespace
@@ -102,8 +98,7 @@ class Analyser {
 WriteResult Do(Batch& batch, const Analyse& write) {
   Analyser analyser(batch, write);
   for (const std::int64_t job_id : write.jobs) analyser.Add(job_id);
-  analyser.result().jobs.applied = true;
-  return std::move(analyser.result());
+  return analyser.Finish();
 }
 
 }  // namespace pelab::store

@@ -1,10 +1,27 @@
 // Workers, attempts and their logs.
 #include <cstdint>
 
+#include "absl/strings/str_cat.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 
 namespace pelab::store {
+namespace {
+
+// Whether all that claims the job is paused, or cancelled and not yet dropped. Nearly always no
+// sweep is either, and the first question is the last.
+bool IsHeldBack(Database& db, std::int64_t job_id) {
+  Query held = db.Run("SELECT 1 FROM sweeps WHERE paused = 1 OR drop_from IS NOT NULL LIMIT 1");
+  if (!held.Step()) return false;
+  Query claims = db.Run(
+      "SELECT coalesce(max((s.paused = 1 AND c.claimed = 1) OR s.drop_from IS NOT NULL), 0), "
+      "coalesce(max(c.claimed = 1 AND s.paused = 0 AND s.state IN ('expanding', 'active')), 0) "
+      "FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) WHERE c.job_id = ?",
+      job_id);
+  return claims.Step() && claims.Int(0) != 0 && claims.Int(1) == 0;
+}
+
+}  // namespace
 
 WriteResult Do(Batch& batch, const WorkerHello& write) {
   batch.db.Execute(
@@ -30,6 +47,40 @@ WriteResult Do(Batch& batch, const WorkerHello& write) {
     }
     result.held.push_back(answer);
   }
+  Query drain =
+      batch.db.Run("SELECT coalesce(drain, '') FROM workers WHERE worker_id = ?", write.worker_id);
+  if (drain.Step()) result.drain = drain.Text(0);
+  return result;
+}
+
+WriteResult Do(Batch& batch, const DrainWorker& write) {
+  WorkerDrained result;
+  std::string before;
+  {
+    Query rows = batch.db.Run(
+        "SELECT worker_id, host, coalesce(drain, ''), (SELECT count(*) FROM attempts AS a "
+        "WHERE a.worker_id = w.worker_id AND a.outcome IS NULL) FROM workers AS w "
+        "WHERE worker_id = ?1 OR host = ?1 ORDER BY worker_id = ?1 DESC",
+        write.worker);
+    if (!rows.Step()) {
+      result.refused = absl::StrCat("no worker \"", write.worker,
+                                    "\" is known; `pelab workers` lists their ids and hosts");
+      return result;
+    }
+    result = {.refused = "",
+              .worker_id = rows.Text(0),
+              .host = rows.Text(1),
+              .busy_slots = static_cast<int>(rows.Int(3))};
+    before = rows.Text(2);
+    if (result.worker_id != write.worker && rows.Step()) {
+      return WorkerDrained{.refused = absl::StrCat("host \"", write.worker,
+                                                   "\" has several workers; name one by its id")};
+    }
+  }
+  result.changed = before != write.drain;
+  std::optional<std::string> drain;
+  if (!write.drain.empty()) drain = write.drain;
+  batch.db.Execute("UPDATE workers SET drain = ? WHERE worker_id = ?", drain, result.worker_id);
   return result;
 }
 
@@ -42,6 +93,7 @@ WriteResult Do(Batch& batch, const WorkerSeen& write) {
 }
 
 WriteResult Do(Batch& batch, const CreateAttempt& write) {
+  if (IsHeldBack(batch.db, write.job_id)) return AttemptCreated{.paused = true};
   if (!Move(batch, write.job_id, {.event = state::Event::kAssign, .error = "", .now = write.now})) {
     return AttemptCreated{};
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,8 @@ struct AttemptRow {
 };
 
 struct Batch {
-  Batch(Database& database, const StoreOptions& store_options)
-      : db(database), options(store_options) {}
+  Batch(Database& database, const StoreOptions& store_options, const OpenJobs& open)
+      : db(database), options(store_options), open_before(open) {}
 
   // Null where there is no such attempt.
   AttemptRow* Load(std::int64_t attempt_id);
@@ -50,7 +51,9 @@ struct Batch {
   Database& db;
   const StoreOptions& options;
   std::map<std::int64_t, AttemptRow> attempts;
-  OpenJobs open_delta;                     // by sweep
+  const OpenJobs& open_before;  // by sweep, as of the last batch
+  OpenJobs open_delta;
+  std::set<std::int64_t> uncounted;  // sweeps that start from 0 before open_delta counts
   std::vector<std::string> dropped_files;  // that lost a reference
 };
 
@@ -80,10 +83,13 @@ inline void DropCheckpoint(Batch& batch, std::int64_t job_id) {
 
 // A queued job as the scheduler keeps it.
 ReadyJob LoadReady(Database& db, std::int64_t job_id);
-// The columns of LoadReady, from j (jobs) and c (sweep_jobs); the analyses are left to the caller.
+// The live claims besides the one that `job` names.
+std::vector<Claim> OtherClaims(Database& db, const ReadyJob& job);
+// The columns of LoadReady, from j (jobs) and c (sweep_jobs); the analyses and other claims are left
+// to the caller.
 ReadyJob ReadReady(const Query& query);
 extern const char kReadyColumns[];
-inline constexpr int kReadyAttempts = 11;  // the last of them: how often the job was tried
+inline constexpr int kReadyAttempts = 10;  // the last of them: how often the job was tried
 
 // From three columns of a job's execution_json: threads, micro_batch, packing.
 std::optional<Execution> ReadExecution(const Query& query, int column);
@@ -93,10 +99,16 @@ Assignment LoadAssignment(Database& db, std::int64_t attempt_id);
 WriteResult Do(Batch& batch, const SubmitSweep& write);
 WriteResult Do(Batch& batch, const ExpandSlice& write);
 WriteResult Do(Batch& batch, const CancelSweep& write);
+WriteResult Do(Batch& batch, const DropSlice& write);
 WriteResult Do(Batch& batch, const CancelJob& write);
+WriteResult Do(Batch& batch, const SteerSweep& write);
+WriteResult Do(Batch& batch, const RetrySlice& write);
+WriteResult Do(Batch& batch, const RetryJob& write);
+WriteResult Do(Batch& batch, const ExtendSweep& write);
 WriteResult Do(Batch& batch, const Analyse& write);
 WriteResult Do(Batch& batch, const WorkerHello& write);
 WriteResult Do(Batch& batch, const WorkerSeen& write);
+WriteResult Do(Batch& batch, const DrainWorker& write);
 WriteResult Do(Batch& batch, const CreateAttempt& write);
 WriteResult Do(Batch& batch, const AttemptEvent& write);
 WriteResult Do(Batch& batch, const EndAttempt& write);

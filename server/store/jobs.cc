@@ -154,7 +154,7 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening
 }
 
 const char kReadyColumns[] =
-    "j.job_id, coalesce(c.sweep_id, 0), coalesce(c.ordinal, 0), j.priority, j.not_before, j.pe, "
+    "j.job_id, coalesce(c.sweep_id, 0), coalesce(c.ordinal, 0), j.not_before, j.pe, "
     "coalesce(j.spec_json ->> '$.pe.version', 0), j.task, "
     "coalesce(j.spec_json ->> '$.task.version', 0), j.device_kind, j.memory_bytes, j.attempts";
 
@@ -162,14 +162,25 @@ ReadyJob ReadReady(const Query& query) {
   return {.job_id = query.Int(0),
           .sweep_id = query.Int(1),
           .ordinal = query.Int(2),
-          .priority = static_cast<int>(query.Int(3)),
-          .not_before = query.Int(4),
-          .requirement = {.pe = query.Text(5),
-                          .pe_version = static_cast<int>(query.Int(6)),
-                          .task = query.Text(7),
-                          .task_version = static_cast<int>(query.Int(8)),
-                          .device_kind = query.Text(9),
-                          .memory_bytes = static_cast<std::uint64_t>(query.Int(10))}};
+          .others = {},
+          .not_before = query.Int(3),
+          .requirement = {.pe = query.Text(4),
+                          .pe_version = static_cast<int>(query.Int(5)),
+                          .task = query.Text(6),
+                          .task_version = static_cast<int>(query.Int(7)),
+                          .device_kind = query.Text(8),
+                          .memory_bytes = static_cast<std::uint64_t>(query.Int(9))}};
+}
+
+std::vector<Claim> OtherClaims(Database& db, const ReadyJob& job) {
+  std::vector<Claim> claims;
+  Query rows = db.Run(
+      "SELECT c.sweep_id, c.ordinal FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
+      "WHERE c.job_id = ? AND c.claimed = 1 AND s.state IN ('expanding', 'active') "
+      "AND c.sweep_id <> ? ORDER BY c.sweep_id",
+      job.job_id, job.sweep_id);
+  while (rows.Step()) claims.push_back({rows.Int(0), rows.Int(1)});
+  return claims;
 }
 
 ReadyJob LoadReady(Database& db, std::int64_t job_id) {
@@ -182,6 +193,7 @@ ReadyJob LoadReady(Database& db, std::int64_t job_id) {
   Query row = db.Run(sql.c_str(), job_id);
   if (!row.Step()) return {};
   ReadyJob job = ReadReady(row);
+  job.others = OtherClaims(db, job);
   job.requirement.analyses = VersionsOf(NeededAnalyses(db, job_id));
   return job;
 }

@@ -1,6 +1,7 @@
 // What the scheduler rebuilds itself from when the coordinator starts.
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/strings/numbers.h"
@@ -55,10 +56,15 @@ void RecoverReady(Database& db, const std::function<void(ReadyJob)>& ready) {
   Query rows = db.Run(sql.c_str());
   while (rows.Step()) {
     ReadyJob job = ReadReady(rows);
+    const std::string claims = rows.Text(kReadyAttempts + 1);
+    const bool asked = rows.Int(kReadyAttempts + 2) != 0;
+    // Of a sweep that is cancelled, and not dropped yet.
+    if (claims.empty() && !asked) continue;
+    if (claims.find(',') != std::string::npos) job.others = OtherClaims(db, job);
     // Nothing is stored of a job that was never tried.
-    const bool untouched = rows.Int(kReadyAttempts) == 0 && rows.Int(kReadyAttempts + 2) == 0;
-    job.requirement.analyses = untouched ? of_sweeps.Of(rows.Text(kReadyAttempts + 1))
-                                         : VersionsOf(NeededAnalyses(db, job.job_id));
+    const bool untouched = rows.Int(kReadyAttempts) == 0 && !asked;
+    job.requirement.analyses =
+        untouched ? of_sweeps.Of(claims) : VersionsOf(NeededAnalyses(db, job.job_id));
     ready(std::move(job));
   }
 }
@@ -81,25 +87,51 @@ void RecoverOpen(Database& db, const std::function<void(OpenAttempt)>& open) {
   }
 }
 
+std::vector<std::string> ExtensionsFromJson(const std::string& json) {
+  std::vector<std::string> extensions;
+  const auto array = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!array.is_array()) return extensions;
+  for (const auto& item : array) {
+    if (item.is_string()) extensions.push_back(item.get<std::string>());
+  }
+  return extensions;
+}
+
 void RecoverExpanding(Database& db, const std::function<void(ExpandingSweep)>& expanding) {
   Query rows = db.Run(
-      "SELECT sweep_id, document, overrides_json, expanded_cells FROM sweeps "
+      "SELECT sweep_id, document, overrides_json, expanded_cells, extensions_json FROM sweeps "
       "WHERE state = 'expanding' ORDER BY sweep_id");
   while (rows.Step()) {
     expanding({.sweep_id = rows.Int(0),
                .document = rows.Text(1),
                .overrides_json = rows.Text(2),
+               .extensions = ExtensionsFromJson(rows.Text(4)),
                .expanded_cells = static_cast<std::uint64_t>(rows.Int(3))});
+  }
+}
+
+// Live sweeps, and those that are being dropped.
+void RecoverSweeps(Database& db, const std::function<void(RecoveredSweep)>& sweep) {
+  Query rows = db.Run(
+      "SELECT sweep_id, priority, paused, drop_from IS NOT NULL FROM sweeps "
+      "WHERE state IN ('expanding', 'active') OR drop_from IS NOT NULL ORDER BY sweep_id");
+  while (rows.Step()) {
+    sweep({.standing = {.sweep_id = rows.Int(0),
+                        .priority = static_cast<int>(rows.Int(1)),
+                        .paused = rows.Int(2) != 0},
+           .dropping = rows.Int(3) != 0});
   }
 }
 
 }  // namespace
 
-absl::Status Store::Recover(const std::function<void(ReadyJob)>& ready,
+absl::Status Store::Recover(const std::function<void(RecoveredSweep)>& sweep,
+                            const std::function<void(ReadyJob)>& ready,
                             const std::function<void(OpenAttempt)>& open,
                             const std::function<void(ExpandingSweep)>& expanding) {
   try {
     database_->Execute("UPDATE workers SET state = 'offline' WHERE state <> 'offline'");
+    RecoverSweeps(*database_, sweep);
     RecoverReady(*database_, ready);
     RecoverOpen(*database_, open);
     RecoverExpanding(*database_, expanding);

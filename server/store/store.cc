@@ -18,10 +18,11 @@ namespace {
 void FinishSweeps(Batch& batch, const OpenJobs& before) {
   for (const auto& [sweep_id, delta] : batch.open_delta) {
     const auto found = before.find(sweep_id);
-    const std::int64_t open = delta + (found == before.end() ? 0 : found->second);
+    const bool counted = found != before.end() && batch.uncounted.count(sweep_id) == 0;
+    const std::int64_t open = delta + (counted ? found->second : 0);
     if (open == 0) {
       batch.db.Execute(
-          "UPDATE sweeps SET state = 'finished', reopened = 0 "
+          "UPDATE sweeps SET state = 'finished', reopened = 0, paused = 0 "
           "WHERE sweep_id = ? AND state = 'active'",
           sweep_id);
     }
@@ -110,7 +111,7 @@ absl::Status Store::LoadOpenJobs() {
 }
 
 std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
-  Batch batch(*database_, options_);
+  Batch batch(*database_, options_, open_jobs_);
   SQLite::Transaction transaction(database_->connection(), SQLite::TransactionBehavior::IMMEDIATE);
   std::vector<WriteResult> results;
   results.reserve(writes.size());
@@ -118,6 +119,7 @@ std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
   batch.FlushAll();
   FinishSweeps(batch, open_jobs_);
   transaction.commit();
+  for (const std::int64_t sweep_id : batch.uncounted) open_jobs_.erase(sweep_id);
   for (const auto& [sweep_id, delta] : batch.open_delta) {
     if ((open_jobs_[sweep_id] += delta) == 0) open_jobs_.erase(sweep_id);
   }

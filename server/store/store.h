@@ -36,7 +36,14 @@ struct ExpandingSweep {
   std::int64_t sweep_id = 0;
   std::string document;
   std::string overrides_json;
+  std::vector<std::string> extensions;  // seeds that were added, in order: "5..9"
   std::uint64_t expanded_cells = 0;
+};
+
+// A sweep that is live, or cancelled with jobs left to drop.
+struct RecoveredSweep {
+  SweepStanding standing;
+  bool dropping = false;
 };
 
 // Live sweeps' claimed jobs that have not ended, by sweep: kept in memory so that the end of a
@@ -59,7 +66,8 @@ class Store {
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const Write> writes);
 
   // What the scheduler has to know at start. Marks every worker offline: none is connected yet.
-  absl::Status Recover(const std::function<void(ReadyJob)>& ready,
+  absl::Status Recover(const std::function<void(RecoveredSweep)>& sweep,
+                       const std::function<void(ReadyJob)>& ready,
                        const std::function<void(OpenAttempt)>& open,
                        const std::function<void(ExpandingSweep)>& expanding);
 

@@ -57,14 +57,29 @@ struct Requirement {
   auto operator<=>(const Requirement&) const = default;  // NOLINT(modernize-use-nullptr): its 0
 };
 
+// A live sweep's wish for a job.
+struct Claim {
+  std::int64_t sweep_id = 0;
+  std::int64_t ordinal = 0;  // of the job in that sweep
+  bool operator==(const Claim&) const = default;
+};
+
 // A queued job as the scheduler keeps it.
 struct ReadyJob {
   std::int64_t job_id = 0;
-  std::int64_t sweep_id = 0;  // the oldest live sweep that claims it
-  std::int64_t ordinal = 0;   // in that sweep
-  int priority = 0;
+  std::int64_t sweep_id = 0;    // the oldest live sweep that claims it; 0: none does
+  std::int64_t ordinal = 0;     // in that sweep
+  std::vector<Claim> others;    // further live sweeps that claim it
   std::int64_t not_before = 0;  // 0: at once
   Requirement requirement;
+};
+
+// How a live sweep stands to the others.
+struct SweepStanding {
+  std::int64_t sweep_id = 0;
+  int priority = 0;
+  bool paused = false;
+  bool operator==(const SweepStanding&) const = default;
 };
 
 // What is sent to a worker.
@@ -138,13 +153,23 @@ struct ExpandSlice {
   std::int64_t now = 0;
 };
 struct SliceStored {
-  bool applied = false;  // false: stop expanding
+  bool applied = false;                    // false: stop expanding, but for
+  std::optional<std::uint64_t> resume_at;  // where a sweep that expands stands instead
+  std::vector<SweepStanding> standings;    // of the live sweeps that wait for `ready`
   std::vector<ReadyJob> ready;
   // Attempts of jobs that were cancelled and are queued again.
   std::vector<std::int64_t> superseded;
 };
 
+// From then on no job starts for the sweep, and what runs for it alone is stopped. Its queued jobs
+// are dropped by the DropSlices that follow.
 struct CancelSweep {
+  std::int64_t sweep_id = 0;
+  std::int64_t now = 0;
+};
+// Withdraws some more claims of a cancelled sweep and cancels the jobs that nobody else claims. Goes
+// on where the last one stopped, whoever asks.
+struct DropSlice {
   std::int64_t sweep_id = 0;
   std::int64_t now = 0;
 };
@@ -154,9 +179,57 @@ struct CancelJob {  // withdraws every sweep's claim
 };
 struct Cancelled {
   bool found = false;
+  std::int64_t sweep_id = 0;  // which has no claims any more; 0: only a job was cancelled
+  bool more = false;          // a DropSlice has something left to do
   std::int64_t claims_withdrawn = 0;
   std::vector<std::int64_t> jobs;      // that were open and are cancelled now
   std::vector<std::int64_t> attempts;  // that are still open and have to be stopped
+};
+
+// Changes how a sweep that lives stands to the others; where it has ended, nothing but its priority.
+struct SteerSweep {
+  std::int64_t sweep_id = 0;
+  std::optional<bool> paused;
+  std::optional<int> priority;
+};
+struct SweepSteered {
+  bool found = false;
+  bool changed = false;
+  bool live = false;
+  SweepStanding standing;
+};
+
+// Queues the failed jobs among some of a sweep's, from ordinal `from` on. Idempotent.
+struct RetrySlice {
+  std::int64_t sweep_id = 0;
+  std::int64_t from = 0;
+  std::int64_t now = 0;
+};
+// Queues one job that failed or, unless `failed_only`, was cancelled.
+struct RetryJob {
+  std::int64_t job_id = 0;
+  bool failed_only = false;
+  std::int64_t now = 0;
+};
+struct Retried {
+  std::string refused;  // why not, for people; nothing else is set then
+  std::int64_t queued = 0;
+  std::int64_t nothing = 0;          // jobs that need nothing
+  std::optional<std::int64_t> next;  // of a sweep: where the next slice begins
+  SliceStored jobs;                  // what the scheduler has to know
+};
+
+// Adds seeds: `cells` is the sweep's size with them. Applied where the sweep has exactly `known`
+// extensions, which its caller has seen; expansion goes on as after a submission.
+struct ExtendSweep {
+  std::int64_t sweep_id = 0;
+  std::size_t known = 0;
+  std::string seeds;  // "5..9,12"
+  std::uint64_t cells = 0;
+};
+struct SweepExtended {
+  bool applied = false;        // false: it was extended meanwhile, or cancelled
+  std::uint64_t expanded = 0;  // cells that are expanded already: where the expander goes on
 };
 
 // Adds analyses to jobs: those that are trained are queued again, the others get them after their
@@ -202,6 +275,19 @@ struct HeldStored {
 };
 struct WorkerStored {
   std::vector<HeldStored> held;
+  std::string drain;  // finish, checkpoint or kill; empty: it takes jobs
+};
+// A worker takes no more jobs (`drain` is finish, checkpoint or kill), or takes them again (empty).
+struct DrainWorker {
+  std::string worker;  // its id, or its host where one worker alone has that
+  std::string drain;
+};
+struct WorkerDrained {
+  std::string refused;  // why not, for people; nothing else is set then
+  std::string worker_id;
+  std::string host;
+  int busy_slots = 0;
+  bool changed = false;
 };
 // `state` is online, draining or offline; empty: as it is.
 struct WorkerSeen {
@@ -222,6 +308,7 @@ struct CreateAttempt {
 };
 struct AttemptCreated {
   std::optional<Assignment> assignment;  // empty: the job is not queued any more
+  bool paused = false;                   // or it is, but every sweep that claims it is paused
 };
 
 struct Started {
@@ -354,11 +441,14 @@ struct Unused {
 
 struct Nothing {};  // the result of writes that have none
 
-using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, CancelJob, Analyse, WorkerHello,
-                           WorkerSeen, CreateAttempt, AttemptEvent, EndAttempt, AppendLog,
+using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, CancelJob, SteerSweep,
+                           RetrySlice, RetryJob, ExtendSweep, Analyse, WorkerHello, WorkerSeen,
+                           DrainWorker, CreateAttempt, AttemptEvent, EndAttempt, AppendLog,
                            RecordUpload, FindUnused, DropCheckpoints>;
-using WriteResult = std::variant<Nothing, SweepStored, SliceStored, Cancelled, Analysed,
-                                 WorkerStored, AttemptCreated, EventStored, UploadRecorded, Unused>;
+using WriteResult =
+    std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepSteered, Retried, SweepExtended,
+                 Analysed, WorkerStored, WorkerDrained, AttemptCreated, EventStored, UploadRecorded,
+                 Unused>;
 
 // Roughly what a write holds in memory; what bounded queues count.
 std::size_t ByteSize(const Write& write);

@@ -7,8 +7,7 @@
 
 namespace pelab::agent {
 
-// Runs until `shutdown` is requested or the coordinator has drained this worker. Errors say why it
-// could not start or go on. After a request it returns within 5 s whatever happens: what still
+// Runs until `shutdown` is requested. Errors say why it could not start or go on. After a request it returns within 5 s whatever happens: what still
 // hangs then is cut off by ending the process.
 absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown);
 

@@ -23,6 +23,7 @@ void Session::Connected() {
   host_->Disconnected();
   hello_due_ = true;
   welcomed_ = false;
+  draining_ = false;  // the coordinator says so again where it holds
   said_goodbye_ = false;
   heartbeats_ = 0;
   held_told_ = 0;
@@ -87,12 +88,24 @@ void Session::ReceiveAssignment(const v1::Assignment& assignment) {
 }
 
 void Session::ReceiveDrain(const v1::Drain& drain) {
-  spdlog::info("draining: taking no more jobs, {}",
-               drain.mode() == v1::Drain::CHECKPOINT
-                   ? "stopping trainers with their checkpoints kept"
-                   : "letting trainers end");
+  switch (drain.mode()) {
+    case v1::Drain::CHECKPOINT:
+      spdlog::info("draining: stopping trainers with their checkpoints kept");
+      host_->Preempt(kDrainGrace);
+      break;
+    case v1::Drain::KILL:
+      spdlog::info("draining: killing trainers");
+      host_->Preempt(absl::ZeroDuration());
+      break;
+    case v1::Drain::RESUME:
+      spdlog::info("taking jobs again");
+      draining_ = false;
+      return;
+    default:
+      spdlog::info("draining: taking no more jobs, letting trainers end");
+      break;
+  }
   draining_ = true;
-  if (drain.mode() == v1::Drain::CHECKPOINT) host_->Preempt(kDrainGrace);
 }
 
 // Also at once when this worker holds less than it said last: a slot that is free need not wait for

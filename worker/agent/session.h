@@ -53,8 +53,6 @@ class Session {
   bool said_goodbye() const { return said_goodbye_; }
 
   bool welcomed() const { return welcomed_; }
-  // The coordinator has asked this worker to drain, and it holds nothing any more.
-  bool drained() const { return draining_ && host_->Idle(); }
   absl::Duration lease() const { return lease_; }
 
  private:

@@ -102,7 +102,7 @@ absl::Status SessionRunner::Run() {
   while (true) {
     ObeyShutdown();
     const absl::Status status = RunConnection();
-    if (session_->said_goodbye() || session_->drained()) return absl::OkStatus();
+    if (session_->said_goodbye()) return absl::OkStatus();
     if (!ever_welcomed_ && IsFinal(status)) return status;
     ReportBroken(status);
     if (session_->welcomed()) backoff.Reset();
@@ -211,10 +211,6 @@ absl::Status SessionRunner::Pump(Connection* connection) {
       connection->outbox.push_back(std::move(message));
     }
     if (session_->said_goodbye()) return absl::OkStatus();
-    if (session_->drained()) {
-      session_->BeginGoodbye(/*without_waiting=*/false);
-      continue;
-    }
     if (shutting_down_ && ShutdownDue())
       return absl::DeadlineExceededError("this worker had to end");
     WaitForWork(connection);

@@ -22,7 +22,7 @@ class SessionRunner {
   // `address` is for messages. The others must outlive the runner.
   SessionRunner(FleetClient* client, Session* session, const Clock* clock, std::string address);
 
-  // Until the daemon may end: after Goodbye, once drained, or when the time that BeginShutdown gave
+  // Until the daemon may end: after Goodbye, or when the time that BeginShutdown gave
   // is over. An error means that the coordinator never took this worker and never will (a wrong
   // token, another protocol).
   absl::Status Run();

@@ -232,10 +232,11 @@ TEST_P(AnalysesTest, SubmittingAgainWithMoreAnalysesQueuesThem) {
                               "analysis_impossible_jobs FROM sweeps WHERE sweep_id = ",
                               more)),
             "0 2 1 1 1");
-  ASSERT_THAT(slice_.ready, SizeIs(2));  // job 3 waits already, and goes with the higher priority
+  ASSERT_THAT(slice_.ready, SizeIs(2));  // job 3 waits already, and goes with both sweeps now
   EXPECT_EQ(slice_.ready[0].job_id, 1);
   EXPECT_EQ(slice_.ready[0].sweep_id, 1);  // the oldest that still lives
-  EXPECT_EQ(slice_.ready[0].priority, 3);
+  EXPECT_THAT(slice_.ready[0].others, ElementsAre(Claim{more, 0}));
+  EXPECT_THAT(slice_.standings, ElementsAre(SweepStanding{more, 3, false}));
   EXPECT_THAT(slice_.ready[0].requirement.analyses, ElementsAre(std::pair("head_ablation", 2)));
   EXPECT_EQ(JobState(1), "queued");
   EXPECT_EQ(JobState(2), "succeeded");
@@ -323,7 +324,7 @@ class AnalysesFileTest : public AnalysesTest {
     Open();
     Recovered found;
     EXPECT_TRUE(store_
-                    ->Recover([&](auto job) { found.ready.push_back(job); },
+                    ->Recover([](auto) {}, [&](auto job) { found.ready.push_back(job); },
                               [&](auto attempt) { found.open.push_back(attempt); }, [](auto) {})
                     .ok());
     return found;

@@ -27,19 +27,21 @@ TEST_P(DatabaseFileTest, WhatWasAppliedIsThereAfterAReopenAndRecovers) {
   Attempt attempt = Assign(1, 5);
   Train(attempt, 0, 2);
   Open();
+  std::vector<RecoveredSweep> sweeps;
   std::vector<ReadyJob> ready;
   std::vector<OpenAttempt> open;
   std::vector<ExpandingSweep> expanding;
-  ASSERT_TRUE(store_
-                  ->Recover([&](auto job) { ready.push_back(job); },
-                            [&](auto o) { open.push_back(o); },
-                            [&](auto s) { expanding.push_back(s); })
-                  .ok());
+  ASSERT_TRUE(
+      store_
+          ->Recover([&](auto s) { sweeps.push_back(s); }, [&](auto job) { ready.push_back(job); },
+                    [&](auto o) { open.push_back(o); }, [&](auto s) { expanding.push_back(s); })
+          .ok());
   ASSERT_EQ(ready.size(), 2u);
   EXPECT_EQ(ready[0].job_id, 2);
   EXPECT_EQ(ready[0].sweep_id, sweep);
   EXPECT_EQ(ready[0].ordinal, 1);
-  EXPECT_EQ(ready[0].priority, 7);
+  ASSERT_EQ(sweeps.size(), 2u);
+  EXPECT_EQ(sweeps[0].standing, (SweepStanding{sweep, 7, false}));
   EXPECT_EQ(ready[0].requirement.pe_version, 2);
   EXPECT_EQ(ready[0].requirement.task_version, 3);
   ASSERT_EQ(open.size(), 1u);
@@ -145,7 +147,7 @@ TEST_P(DatabaseFileTest, AFileOfSchema1IsMigratedWithEverythingInIt) {
   std::vector<OpenAttempt> open;
   std::vector<ReadyJob> ready;
   ASSERT_TRUE(store_
-                  ->Recover([&](auto job) { ready.push_back(job); },
+                  ->Recover([](auto) {}, [&](auto job) { ready.push_back(job); },
                             [&](auto attempt) { open.push_back(attempt); }, [](auto) {})
                   .ok());
   ASSERT_EQ(open.size(), 1u);

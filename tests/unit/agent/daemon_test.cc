@@ -370,7 +370,7 @@ TEST_F(DaemonTest, HoldsTrainingBackOnlyWhileTheSpoolIsFull) {
   EXPECT_EQ(fleet_->Stored().at(1).epochs(), UpTo(kEpochs));
 }
 
-TEST_F(DaemonTest, DrainFinishLetsTrainersEndAndThenEnds) {
+TEST_F(DaemonTest, DrainFinishLetsTrainersEndAndStays) {
   StartBoth();
   fleet_->Assign(MakeAssignment(1, "slow", 20));
   AwaitEpochs(1, 1);
@@ -378,15 +378,16 @@ TEST_F(DaemonTest, DrainFinishLetsTrainersEndAndThenEnds) {
   message.mutable_drain()->set_mode(v1::Drain::FINISH);
   fleet_->Send(message);
   fleet_->Assign(MakeAssignment(2, "plain", 3, 1));  // crossed the request
-  const auto exit = worker_->WaitFor(kPatience);
-  ASSERT_TRUE(exit.has_value());
-  EXPECT_TRUE(exit->ok()) << exit->ToString();
-  EXPECT_EQ(fleet_->Stored().at(1).finished()->outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
-  EXPECT_EQ(fleet_->Stored().at(2).finished()->outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
-  EXPECT_TRUE(fleet_->Await([&] { return fleet_->Goodbyes() == 1; }));
+  EXPECT_EQ(fleet_->AwaitFinished(1)->outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
+  EXPECT_EQ(fleet_->AwaitFinished(2)->outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
+  message.mutable_drain()->set_mode(v1::Drain::RESUME);
+  fleet_->Send(message);
+  fleet_->Assign(MakeAssignment(3, "plain", 3, 1));
+  EXPECT_EQ(fleet_->AwaitFinished(3)->outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
+  EXPECT_EQ(fleet_->Goodbyes(), 0);
 }
 
-TEST_F(DaemonTest, DrainCheckpointStopsTrainersAndThenEnds) {
+TEST_F(DaemonTest, DrainCheckpointStopsTrainersWithTheirCheckpoints) {
   StartBoth();
   const v1::Assignment assignment = MakeAssignment(1, "slow", 100000);
   fleet_->Assign(assignment);
@@ -394,11 +395,20 @@ TEST_F(DaemonTest, DrainCheckpointStopsTrainersAndThenEnds) {
   v1::CoordinatorMessage message;
   message.mutable_drain()->set_mode(v1::Drain::CHECKPOINT);
   fleet_->Send(message);
-  const auto exit = worker_->WaitFor(kPatience);
-  ASSERT_TRUE(exit.has_value());
-  EXPECT_TRUE(exit->ok());
-  EXPECT_EQ(fleet_->Stored().at(1).finished()->outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
+  EXPECT_EQ(fleet_->AwaitFinished(1)->outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
   EXPECT_TRUE(std::filesystem::exists(JobDir(assignment) + "/checkpoint"));
+}
+
+TEST_F(DaemonTest, DrainKillDoesNotAskTwice) {
+  StartBoth();
+  fleet_->Assign(MakeAssignment(1, "stubborn", 100000));
+  AwaitEpochs(1, 1);
+  v1::CoordinatorMessage message;
+  message.mutable_drain()->set_mode(v1::Drain::KILL);
+  const absl::Time before = absl::Now();
+  fleet_->Send(message);
+  EXPECT_EQ(fleet_->AwaitFinished(1)->outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
+  EXPECT_LT(absl::Now() - before, absl::Seconds(2));
 }
 
 TEST_F(DaemonTest, ConnectsAgainToASilentCoordinator) {

@@ -50,7 +50,8 @@ class FakeHost final : public AttemptHost {
   std::vector<v1::HeldAttempt> held;
   std::vector<std::int64_t> answers, started, refused, stopped;
   std::vector<std::uint64_t> acknowledged;
-  absl::Duration preempt_grace, retry_cap;
+  absl::Duration preempt_grace = absl::InfiniteDuration();  // not preempted
+  absl::Duration retry_cap;
   int disconnects = 0, events = 0, logs = 0;
   bool idle = false;
 };
@@ -185,17 +186,40 @@ TEST_F(SessionTest, DrainRefusesWhatCrossesIt) {
   v1::CoordinatorMessage message;
   message.mutable_drain()->set_mode(v1::Drain::FINISH);
   ASSERT_THAT(session_.Receive(message), IsOk());
-  EXPECT_EQ(host_.preempt_grace, absl::ZeroDuration());  // trainers go on
-  EXPECT_FALSE(session_.drained());
+  EXPECT_EQ(host_.preempt_grace, absl::InfiniteDuration());  // trainers go on
   message.mutable_assignment()->set_attempt_id(1);
   ASSERT_THAT(session_.Receive(message), IsOk());
   EXPECT_THAT(host_.started, IsEmpty());
   EXPECT_THAT(host_.refused, ElementsAre(1));
-  host_.idle = true;
-  EXPECT_TRUE(session_.drained());
   message.mutable_drain()->set_mode(v1::Drain::CHECKPOINT);
   ASSERT_THAT(session_.Receive(message), IsOk());
   EXPECT_EQ(host_.preempt_grace, absl::Seconds(30));
+  message.mutable_drain()->set_mode(v1::Drain::KILL);
+  ASSERT_THAT(session_.Receive(message), IsOk());
+  EXPECT_EQ(host_.preempt_grace, absl::ZeroDuration());
+}
+
+TEST_F(SessionTest, ADrainedWorkerStaysAndTakesJobsAgainWhenItIsToldTo) {
+  Begin();
+  v1::CoordinatorMessage drain;
+  drain.mutable_drain()->set_mode(v1::Drain::CHECKPOINT);
+  ASSERT_THAT(session_.Receive(drain), IsOk());
+  host_.idle = true;
+  EXPECT_EQ(Next(), v1::WorkerMessage::MESSAGE_NOT_SET) << "no goodbye";
+  v1::CoordinatorMessage resume;
+  resume.mutable_drain()->set_mode(v1::Drain::RESUME);
+  ASSERT_THAT(session_.Receive(resume), IsOk());
+  v1::CoordinatorMessage assignment;
+  assignment.mutable_assignment()->set_attempt_id(1);
+  ASSERT_THAT(session_.Receive(assignment), IsOk());
+  EXPECT_THAT(host_.started, ElementsAre(1));
+  // A new connection forgets a drain that was ended meanwhile.
+  ASSERT_THAT(session_.Receive(drain), IsOk());
+  Begin();
+  assignment.mutable_assignment()->set_attempt_id(2);
+  ASSERT_THAT(session_.Receive(assignment), IsOk());
+  EXPECT_THAT(host_.started, ElementsAre(1, 2));
+  EXPECT_THAT(host_.refused, IsEmpty());
 }
 
 TEST_F(SessionTest, GoodbyeComesLast) {

@@ -51,6 +51,13 @@ TEST_F(CliErrorsTest, Usage) {
   Expect({"submit", "x.yaml", "--priority", "1001"}, 2, "--priority");
   Expect({"curves"}, 2, "name one job or one sweep");
   Expect({"cancel"}, 2, "either SWEEP or --job");
+  Expect({"retry"}, 2, "either SWEEP or --job");
+  Expect({"pause"}, 2, "SWEEP is required");
+  Expect({"priority", "quick"}, 2, "PRIORITY is required");
+  Expect({"priority", "quick", "1001"}, 2, "PRIORITY");
+  Expect({"extend", "quick"}, 2, "--seed is required");
+  Expect({"workers", "drain"}, 2, "WORKER is required");
+  Expect({"workers", "drain", "gpu1", "--mode", "gently"}, 2, "--mode");
 }
 
 TEST_F(CliErrorsTest, SweepFiles) {
@@ -80,6 +87,10 @@ TEST_F(CliErrorsTest, NoCoordinator) {
   Expect({"status", "--server", nobody}, 4, nobody);
   Expect({"submit", sweep, "--db", file_.path()}, 4, "no coordinator");
   Expect({"cancel", "quick", "--db", file_.path()}, 4, "no coordinator");
+  Expect({"pause", "quick", "--db", file_.path()}, 4, "no coordinator");
+  Expect({"retry", "quick", "--db", file_.path()}, 4, "no coordinator");
+  Expect({"extend", "quick", "--seed", "5", "--db", file_.path()}, 4, "no coordinator");
+  Expect({"workers", "drain", "gpu1", "--db", file_.path()}, 4, "no coordinator");
   Expect({"status", "--server", "nonsense"}, 2, "nonsense");
   setenv("PELAB_SERVER", nobody.c_str(), 1);
   Expect({"results"}, 4, nobody);

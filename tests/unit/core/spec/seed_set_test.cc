@@ -47,6 +47,25 @@ TEST(SeedSet, ContainsOverlapsCovers) {
   EXPECT_TRUE(Of({{0, 4}, {5, 9}}).Covers(Of({{2, 7}})));
 }
 
+TEST(SeedSet, MissingIsWhatIsNotHere) {
+  const SeedSet set = Of({{30, 40}, {10, 20}});
+  const auto missing = [&](std::int64_t first, std::int64_t last) {
+    std::string text;
+    for (const SeedSet::Range& range : set.Missing({first, last})) {
+      text += std::to_string(range.first) + ".." + std::to_string(range.last) + " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(missing(0, 50), "0..9 21..29 41..50 ");
+  EXPECT_EQ(missing(10, 40), "21..29 ");
+  EXPECT_EQ(missing(15, 35), "21..29 ");
+  EXPECT_EQ(missing(12, 18), "");
+  EXPECT_EQ(missing(21, 29), "21..29 ");
+  EXPECT_EQ(missing(20, 21), "21..21 ");
+  EXPECT_EQ(missing(0, 5), "0..5 ");
+  EXPECT_EQ(missing(45, 45), "45..45 ");
+}
+
 TEST(SeedSet, TheLargestSeeds) {
   const SeedSet set = Of({{0, kMaxSeed}});
   EXPECT_EQ(set.count(), static_cast<std::uint64_t>(kMaxSeed) + 1);

@@ -48,6 +48,41 @@ TEST(Sweep, ProductWithSeedsFastest) {
   EXPECT_FALSE(sweep.At(8).has_value());
 }
 
+TEST(Sweep, AnExtensionKeepsEveryOrdinalAndAddsItsSeedsBehind) {
+  const Sweep sweep = Parsed(
+      "{name: a, pe: [nope, rope], task: distance, seed: 0..1, exclude: [{pe: rope, seed: 7}]}");
+  const Extension once = Extend(sweep, "1..2,7");
+  EXPECT_EQ(once.problem, "");
+  EXPECT_EQ(once.seeds, "2,7");
+  ASSERT_TRUE(once.sweep.has_value());
+  EXPECT_EQ(once.sweep->cells(), 8u);
+  const Extension twice = Extend(*once.sweep, "0..3");
+  EXPECT_EQ(twice.seeds, "3");
+  ASSERT_TRUE(twice.sweep.has_value());
+  EXPECT_THAT(Labels(*twice.sweep),
+              ElementsAre("nope distance 0", "nope distance 1", "rope distance 0",
+                          "rope distance 1", "nope distance 2", "nope distance 7",
+                          "rope distance 2", "nope distance 3", "rope distance 3"));
+  for (std::uint64_t i = 0; i < sweep.cells(); ++i) {
+    EXPECT_EQ(twice.sweep->At(i)->key, sweep.At(i)->key);
+  }
+  const Extension nothing = Extend(*twice.sweep, "0..3,7");
+  EXPECT_EQ(nothing.seeds, "");
+  EXPECT_EQ(nothing.sweep->cells(), twice.sweep->cells());
+}
+
+TEST(Sweep, AnExtensionIsCheckedBeforeItIsMade) {
+  const Sweep sweep = Parsed("{name: a, pe: [nope, rope], task: distance, seed: 0..1}");
+  for (const char* bad : {"", "5..x", "5,", "9..5", "-1"}) {
+    const Extension refused = Extend(sweep, bad);
+    EXPECT_FALSE(refused.sweep.has_value()) << bad;
+    EXPECT_THAT(refused.problem, testing::HasSubstr("allowed: numbers and ranges")) << bad;
+  }
+  EXPECT_TRUE(Extend(sweep, "2..499999").sweep.has_value());
+  EXPECT_THAT(Extend(sweep, "2..500000").problem, testing::HasSubstr("at most 1000000"));
+  EXPECT_FALSE(Extend(sweep, "0..9007199254740991").sweep.has_value());
+}
+
 TEST(Sweep, ScalarsAndDefaults) {
   const Sweep sweep = Parsed("name: a\npe: rope\ntask: distance\n");
   EXPECT_EQ(sweep.protocol(), "clean");

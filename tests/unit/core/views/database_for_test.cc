@@ -58,8 +58,8 @@ std::int64_t DatabaseForTest::AddJob(const JobForTest& job) {
   SQLite::Statement insert(
       *db_,
       "INSERT INTO jobs (key, generation, pe, pe_label, task, protocol, seed, spec_json, "
-      "device_kind, memory_bytes, state, priority, epochs, attempts, created_at, trained) "
-      "VALUES (?, ?, ?, ?3, ?, 'clean', ?, ?, 'any', 0, ?7, 0, ?, 1, 5000, ?7 = 'succeeded')");
+      "device_kind, memory_bytes, state, epochs, attempts, created_at, trained) "
+      "VALUES (?, ?, ?, ?3, ?, 'clean', ?, ?, 'any', 0, ?7, ?, 1, 5000, ?7 = 'succeeded')");
   insert.bind(1, job.key + std::string(64 - job.key.size(), '0'));
   insert.bind(2, job.generation);
   insert.bind(3, job.pe);

@@ -2,17 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace pelab::sched {
 namespace {
 
-store::ReadyJob Job(std::int64_t id, std::int64_t sweep, std::int64_t ordinal, int priority = 0,
-                    const std::string& device = "any") {
+store::ReadyJob Job(std::int64_t id, std::int64_t sweep, std::int64_t ordinal,
+                    const std::string& device = "any", std::vector<store::Claim> others = {}) {
   return {.job_id = id,
           .sweep_id = sweep,
           .ordinal = ordinal,
-          .priority = priority,
+          .others = std::move(others),
           .requirement = {.device_kind = device}};
 }
 
@@ -42,9 +45,11 @@ TEST_F(ReadyQueueTest, ASweepGoesInItsOrder) {
 }
 
 TEST_F(ReadyQueueTest, PriorityComesFirst) {
-  queue_.Add(Job(1, 1, 0, -5));
-  queue_.Add(Job(2, 2, 0, 10));
-  queue_.Add(Job(3, 3, 0, 0));
+  queue_.SetStanding({.sweep_id = 1, .priority = -5});
+  queue_.Add(Job(1, 1, 0));
+  queue_.Add(Job(2, 2, 0));
+  queue_.SetStanding({.sweep_id = 2, .priority = 10});  // before or after its jobs came
+  queue_.Add(Job(3, 3, 0));
   EXPECT_EQ(Pick(), 2);
   EXPECT_EQ(Pick(), 3);
   EXPECT_EQ(Pick(), 1);
@@ -61,8 +66,8 @@ TEST_F(ReadyQueueTest, SweepsShareFairly) {
 }
 
 TEST_F(ReadyQueueTest, WhatDoesNotFitIsPassedOver) {
-  queue_.Add(Job(1, 1, 0, 5, "gpu"));
-  queue_.Add(Job(2, 1, 1, 0, "cpu"));
+  queue_.Add(Job(1, 1, 0, "gpu"));
+  queue_.Add(Job(2, 1, 1, "cpu"));
   EXPECT_EQ(Pick("cpu"), 2);
   EXPECT_EQ(Pick("cpu"), 0);
   EXPECT_EQ(Pick("gpu"), 1);
@@ -71,12 +76,107 @@ TEST_F(ReadyQueueTest, WhatDoesNotFitIsPassedOver) {
 TEST_F(ReadyQueueTest, AddingAgainMovesAndRemovingForgets) {
   queue_.Add(Job(1, 1, 0));
   queue_.Add(Job(2, 1, 1));
-  queue_.Add(Job(2, 1, 1, 9));
+  queue_.Add(Job(2, 2, 1));
+  running_[1] = 1;
   EXPECT_EQ(queue_.size(), 2u);
   EXPECT_EQ(Pick(), 2);
   EXPECT_TRUE(queue_.Remove(1));
   EXPECT_FALSE(queue_.Remove(1));
   EXPECT_EQ(Pick(), 0);
+}
+
+TEST_F(ReadyQueueTest, APausedSweepIsSkippedUntilItGoesOn) {
+  for (int i = 0; i < 3; ++i) queue_.Add(Job(10 + i, 1, i));
+  EXPECT_EQ(Pick(), 10);
+  queue_.SetStanding({.sweep_id = 1, .paused = true});
+  EXPECT_EQ(Pick(), 0);
+  EXPECT_TRUE(queue_.empty()) << "nobody need look at it";
+  EXPECT_EQ(queue_.size(), 2u);
+  queue_.Add(Job(13, 1, 3));  // it may still be expanding
+  EXPECT_EQ(Pick(), 0);
+  EXPECT_EQ(queue_.RequirementsOf(1).size(), 1u);
+  queue_.SetStanding({.sweep_id = 1});
+  EXPECT_EQ(Pick(), 11);
+  EXPECT_EQ(Pick(), 12);
+  EXPECT_EQ(Pick(), 13);
+}
+
+TEST_F(ReadyQueueTest, AJobGoesWithTheMostUrgentUnpausedSweepThatClaimsIt) {
+  queue_.Add(Job(1, 1, 0, "any", {{2, 7}, {3, 9}}));
+  queue_.Add(Job(2, 4, 0));
+  queue_.SetStanding({.sweep_id = 2, .priority = 5});
+  queue_.SetStanding({.sweep_id = 3, .priority = 9, .paused = true});
+  queue_.SetStanding({.sweep_id = 4, .priority = 4});
+  const auto all = [](const store::Requirement&) { return true; };
+  const auto none = [](std::int64_t) { return 0; };
+  const auto first = queue_.Pick(all, none);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->job_id, 1);
+  EXPECT_EQ(first->sweep_id, 2) << "which pays for it with its share";
+  EXPECT_EQ(first->ordinal, 7);
+  // Put back, it stands in every line again.
+  queue_.Add(*first);
+  EXPECT_EQ(queue_.size(), 2u);
+  queue_.SetStanding({.sweep_id = 2, .priority = 5, .paused = true});
+  EXPECT_EQ(queue_.Pick(all, none)->job_id, 2);
+  EXPECT_EQ(queue_.Pick(all, none)->sweep_id, 1);
+  EXPECT_EQ(queue_.size(), 0u);
+}
+
+TEST_F(ReadyQueueTest, ForgettingASweepLeavesWhatOthersClaim) {
+  queue_.Add(Job(1, 1, 0));
+  queue_.Add(Job(2, 1, 1, "any", {{2, 0}}));
+  queue_.Add(Job(3, 2, 1, "any", {{1, 2}}));
+  queue_.SetStanding({.sweep_id = 1, .priority = 9});
+  queue_.Forget(1);
+  queue_.Forget(1);
+  EXPECT_EQ(queue_.size(), 2u);
+  EXPECT_EQ(Pick(), 2);
+  EXPECT_EQ(Pick(), 3);
+  EXPECT_EQ(Pick(), 0);
+  EXPECT_EQ(queue_.size(), 0u);
+}
+
+TEST_F(ReadyQueueTest, NobodyStarvesAmongEquals) {
+  // Sweep 1 is large, the others come later and are small: each gets its turn as slots free.
+  for (int i = 0; i < 1000; ++i) queue_.Add(Job(1000 + i, 1, i));
+  running_[1] = 8;  // it has all the slots
+  for (int sweep = 2; sweep <= 5; ++sweep) {
+    for (int i = 0; i < 2; ++i) queue_.Add(Job(sweep * 10 + i, sweep, i));
+  }
+  // The next four slots go to those that have none.
+  for (int freed = 0; freed < 4; ++freed) {
+    running_[1] -= 1;
+    EXPECT_LT(Pick(), 1000);
+  }
+  for (int sweep = 1; sweep <= 5; ++sweep) EXPECT_GE(running_[sweep], 1) << sweep;
+  // From then on all get on evenly, and the large one is not held up for ever either.
+  for (int freed = 0; freed < 3; ++freed) {
+    running_[1] -= 1;
+    Pick();
+  }
+  for (int sweep = 1; sweep <= 5; ++sweep) {
+    EXPECT_GE(running_[sweep], 1) << sweep;
+    EXPECT_LE(running_[sweep], 2) << sweep;
+  }
+  while (Pick() != 0) {
+  }
+  EXPECT_EQ(queue_.size(), 0u);
+}
+
+TEST_F(ReadyQueueTest, AMillionJobsArePausedAndRaisedAtOnce) {
+  constexpr int kJobs = 1'000'000;
+  for (int i = 0; i < kJobs; ++i) queue_.Add(Job(i + 1, 1, i));
+  queue_.Add(Job(kJobs + 1, 2, 0));
+  const auto before = std::chrono::steady_clock::now();
+  for (int i = 0; i < 1000; ++i) {
+    queue_.SetStanding({.sweep_id = 1, .priority = i % 7, .paused = true});
+    EXPECT_EQ(queue_.IsPaused(1), true);
+    queue_.SetStanding({.sweep_id = 1, .priority = i % 5});
+  }
+  const auto took = std::chrono::steady_clock::now() - before;
+  EXPECT_LT(took, std::chrono::seconds(1)) << "2,000 changes must not touch the jobs";
+  EXPECT_EQ(Pick(), 1);
 }
 
 }  // namespace

@@ -79,10 +79,12 @@ class Link : public WorkerLink {
   void SendStop(std::int64_t id, std::uint64_t, StopReason reason) override {
     stops.push_back({id, reason});
   }
+  void SendDrain(const std::string& drain) override { drains.push_back(drain); }
   void Close(const absl::Status& status) override { closed = status; }
 
   std::vector<store::Assignment> assignments;
   std::vector<std::pair<std::int64_t, StopReason>> stops;
+  std::vector<std::string> drains;
   absl::Status closed;
 };
 
@@ -96,6 +98,15 @@ class SchedulerTest : public testing::Test {
         SchedulerOptions{.lease = absl::Seconds(20), .token = [this] { return ++token_; }});
     world_.on_change = [this](bool works) { scheduler_->StorageWorks(works); };
     scheduler_->Start();
+  }
+  // What a coordinator does that starts on the same database.
+  void Recover() {
+    ASSERT_TRUE(world_.store
+                    ->Recover([&](const auto& sweep) { scheduler_->SetStanding(sweep.standing); },
+                              [&](const auto& job) { scheduler_->AddReady(job); },
+                              [&](const auto& open) { scheduler_->RecoverOpen(open); },
+                              [](const auto&) {})
+                    .ok());
   }
   template <typename Result>
   Result Do(store::Write write) {
@@ -125,9 +136,11 @@ class SchedulerTest : public testing::Test {
   std::shared_ptr<Link> Connect(const std::string& id, int slots,
                                 const std::vector<store::Held>& held = {},
                                 const std::string& capabilities = "{}") {
-    Do<store::WorkerStored>(store::WorkerHello{.worker_id = id, .slots_json = "[]"});
+    const auto hello =
+        Do<store::WorkerStored>(store::WorkerHello{.worker_id = id, .slots_json = "[]"});
     auto link = std::make_shared<Link>();
-    WorkerInfo info{.worker_id = id, .capabilities = *Capabilities::Parse(capabilities)};
+    WorkerInfo info{
+        .worker_id = id, .capabilities = *Capabilities::Parse(capabilities), .drain = hello.drain};
     for (int i = 0; i < slots; ++i) info.slots.push_back({i, "cpu", "cpu", 0});
     scheduler_->Connected(info, link, held);
     world_.Settle();

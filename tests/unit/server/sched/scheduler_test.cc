@@ -128,11 +128,7 @@ TEST_F(SchedulerTest, AfterARestartEveryOpenAttemptHasOneFreshLease) {
   world_.timed.clear();
   world_.Advance(absl::Hours(5));  // the coordinator was down
   MakeScheduler();
-  ASSERT_TRUE(world_.store
-                  ->Recover([&](const auto& job) { scheduler_->AddReady(job); },
-                            [&](const auto& open) { scheduler_->RecoverOpen(open); },
-                            [](const auto&) {})
-                  .ok());
+  Recover();
   world_.Advance(absl::Seconds(15));
   EXPECT_EQ(Text("SELECT outcome IS NULL FROM attempts"), "1");
   const auto after = Connect("w", 1, {Holding(a)});

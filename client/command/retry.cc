@@ -1,0 +1,71 @@
+#include <CLI/CLI.hpp>
+
+#include "client/command/commands.h"
+#include "client/command/show.h"
+#include "client/connect.h"
+#include "client/render/text.h"
+#include "core/base/status.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+struct Options {
+  std::string sweep;
+  std::string job;
+  bool failed = false;
+};
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  if (options.sweep.empty() == options.job.empty()) {
+    return absl::InvalidArgumentError("name what to retry: either SWEEP or --job JOB");
+  }
+  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
+  v1::RetryRequest request;
+  request.set_failed_only(options.failed);
+  if (options.job.empty()) {
+    request.mutable_sweep()->set_sweep(options.sweep);
+  } else {
+    request.set_job(options.job);
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto response, coordinator->Retry(std::move(request)));
+  const render::Json json = {{"queued", response.queued()}, {"need_nothing", response.nothing()}};
+  switch (context.output()) {
+    case Output::kJson:
+      PutJson(context, json);
+      break;
+    case Output::kCsv:
+      PutCsv(context, {"queued", "need_nothing"}, render::Json::array({json}));
+      break;
+    case Output::kTable:
+      context.out(Concat(response.queued(), response.queued() == 1 ? " job" : " jobs",
+                         " queued again, ", response.nothing(),
+                         response.nothing() == 1 ? " needs nothing\n" : " need nothing\n"));
+      break;
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddRetry(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = AddCommand(
+      commands, "retry", "queue failed jobs again, with fresh budgets; nothing is deleted",
+      "  pelab retry table1\n"
+      "  pelab retry --job 12\n"
+      "  pelab retry --job 12 --failed --server gpu01:7470\n"
+      "A finished sweep is active again until its jobs have ended. One job may also be a cancelled "
+      "one, where a\n"
+      "sweep that is not cancelled has it. A job goes on from its last checkpoint where there is "
+      "one.");
+  app->add_option("SWEEP", options->sweep, "number or name of a sweep: its failed jobs");
+  app->add_option("--job", options->job, "one job instead, by number or key prefix");
+  app->add_flag("--failed", options->failed,
+                "only what failed, not what was cancelled [of a sweep: always]");
+  app->callback([&commands, options] {
+    commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
+  });
+}
+
+}  // namespace pelab::client

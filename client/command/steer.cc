@@ -1,0 +1,123 @@
+// pause, resume and priority: how a sweep stands to the others.
+#include <CLI/CLI.hpp>
+
+#include "client/command/commands.h"
+#include "client/command/show.h"
+#include "client/connect.h"
+#include "client/filter.h"
+#include "client/render/text.h"
+#include "core/base/status.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+struct Options {
+  std::string sweep;
+  int priority = 0;
+};
+
+bool HasEnded(const v1::SweepControl& control) {
+  return control.state() == v1::SWEEP_STATE_FINISHED ||
+         control.state() == v1::SWEEP_STATE_CANCELLED;
+}
+
+std::string PausedText(const v1::SweepControl& control) {
+  if (HasEnded(control)) return Concat("nothing to do, it is ", StateName(control.state()));
+  if (!control.paused()) return control.changed() ? "goes on" : "was not paused";
+  return Concat(control.changed() ? "paused" : "was paused already",
+                "; what runs goes on to its end");
+}
+
+int Put(const Context& context, const v1::SweepControl& control, const std::string& text) {
+  const render::Json json = {{"sweep_id", control.sweep_id()},      {"name", control.name()},
+                             {"state", StateName(control.state())}, {"paused", control.paused()},
+                             {"priority", control.priority()},      {"changed", control.changed()}};
+  switch (context.output()) {
+    case Output::kJson:
+      PutJson(context, json);
+      break;
+    case Output::kCsv:
+      PutCsv(context, {"sweep_id", "name", "state", "paused", "priority", "changed"},
+             render::Json::array({json}));
+      break;
+    case Output::kTable:
+      context.out(Concat("sweep ", control.sweep_id(), " ", render::Escape(control.name()), ": ",
+                         text, "\n"));
+      break;
+  }
+  return kExitOk;
+}
+
+absl::StatusOr<int> Pause(const Context& context, const Options& options) {
+  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
+  v1::PauseRequest request;
+  request.mutable_sweep()->set_sweep(options.sweep);
+  PELAB_ASSIGN_OR_RETURN(const auto control, coordinator->Pause(request));
+  return Put(context, control, PausedText(control));
+}
+
+absl::StatusOr<int> Resume(const Context& context, const Options& options) {
+  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
+  v1::ResumeRequest request;
+  request.mutable_sweep()->set_sweep(options.sweep);
+  PELAB_ASSIGN_OR_RETURN(const auto control, coordinator->Resume(request));
+  return Put(context, control, PausedText(control));
+}
+
+absl::StatusOr<int> SetPriority(const Context& context, const Options& options) {
+  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
+  v1::SetPriorityRequest request;
+  request.mutable_sweep()->set_sweep(options.sweep);
+  request.set_priority(options.priority);
+  PELAB_ASSIGN_OR_RETURN(const auto control, coordinator->SetPriority(request));
+  return Put(context, control,
+             Concat("priority ", control.priority(), control.changed() ? "" : ", as before"));
+}
+
+using Verb = absl::StatusOr<int> (*)(const Context&, const Options&);
+
+CLI::App* Add(Commands& commands, const std::string& name, const std::string& help,
+              const std::string& examples, const std::shared_ptr<Options>& options, Verb verb) {
+  CLI::App* app = AddCommand(commands, name, help, examples);
+  app->add_option("SWEEP", options->sweep, "number or name of a sweep")->required();
+  app->callback([&commands, options, verb] {
+    commands.chosen = [&commands, options, verb] { return verb(*commands.context, *options); };
+  });
+  return app;
+}
+
+}  // namespace
+
+void AddPause(Commands& commands) {
+  Add(commands, "pause", "start no further jobs of a sweep, until it is resumed",
+      "  pelab pause table1\n"
+      "  pelab pause 3 --server gpu01:7470\n"
+      "What runs goes on to its end (pelab cancel stops it). A job that another sweep claims too "
+      "still runs\n"
+      "for that one. The sweep stays paused when the coordinator is restarted.",
+      std::make_shared<Options>(), Pause);
+}
+
+void AddResume(Commands& commands) {
+  Add(commands, "resume", "let a paused sweep go on",
+      "  pelab resume table1\n"
+      "  pelab resume 3 --server gpu01:7470",
+      std::make_shared<Options>(), Resume);
+}
+
+void AddPriority(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  Add(commands, "priority", "change how urgent a sweep is, also while it runs",
+      "  pelab priority table1 10\n"
+      "  pelab priority 3 -- -5\n"
+      "Jobs of the highest priority start first; sweeps of the same priority share the slots "
+      "evenly. A job that\n"
+      "several sweeps claim goes with the most urgent of them. What runs is not stopped.",
+      options, SetPriority)
+      ->add_option("PRIORITY", options->priority, "higher first, -1000 to 1000")
+      ->required()
+      ->check(CLI::Range(-1000, 1000));
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,194 @@
+// SweepsService: cancelling, pausing, priorities and another try, while sweeps run. Long changes go
+// in slices, between which everybody else's are stored.
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/rpc/status.h"
+#include "server/service/blocking.h"
+#include "server/service/sweeps_service.h"
+
+namespace pelab::service {
+namespace {
+
+// Within the 30 s that a client waits.
+constexpr absl::Duration kCallTime = absl::Seconds(10);
+
+void Add(const store::Cancelled& part, v1::CancelResponse& response) {
+  response.set_claims_withdrawn(response.claims_withdrawn() + part.claims_withdrawn);
+  response.set_jobs_cancelled(response.jobs_cancelled() + part.jobs.size());
+  response.set_more(part.more);
+}
+
+absl::StatusOr<std::int64_t> ReadPosition(const std::string& after) {
+  std::int64_t position = 0;
+  if (after.empty() || (absl::SimpleAtoi(after, &position) && position >= 0)) return position;
+  return absl::InvalidArgumentError(
+      absl::StrCat("position \"", after.substr(0, 80), "\" is not one of an answer"));
+}
+
+}  // namespace
+
+absl::Status CheckPriority(int priority) {
+  if (priority >= -1000 && priority <= 1000) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("priority ", priority, " is out of range; allowed: -1000 to 1000"));
+}
+
+grpc::Status SweepsService::Cancel(grpc::ServerContext* context, const v1::CancelRequest* request,
+                                   v1::CancelResponse* response) {
+  return rpc::ToGrpc(DoCancel(*context, *request, *response));
+}
+grpc::Status SweepsService::Pause(grpc::ServerContext*, const v1::PauseRequest* request,
+                                  v1::SweepControl* response) {
+  return rpc::ToGrpc(DoSteer(request->sweep().sweep(), {.paused = true}, *response));
+}
+grpc::Status SweepsService::Resume(grpc::ServerContext*, const v1::ResumeRequest* request,
+                                   v1::SweepControl* response) {
+  return rpc::ToGrpc(DoSteer(request->sweep().sweep(), {.paused = false}, *response));
+}
+grpc::Status SweepsService::SetPriority(grpc::ServerContext*, const v1::SetPriorityRequest* request,
+                                        v1::SweepControl* response) {
+  if (absl::Status status = CheckPriority(request->priority()); !status.ok()) {
+    return rpc::ToGrpc(status);
+  }
+  return rpc::ToGrpc(
+      DoSteer(request->sweep().sweep(), {.priority = request->priority()}, *response));
+}
+grpc::Status SweepsService::Retry(grpc::ServerContext* context, const v1::RetryRequest* request,
+                                  v1::RetryResponse* response) {
+  return rpc::ToGrpc(DoRetry(*context, *request, *response));
+}
+
+absl::StatusOr<std::int64_t> SweepsService::FindJob(const std::string& job) {
+  PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+  v1::ListJobsRequest jobs;
+  jobs.mutable_filter()->add_jobs(job);
+  PELAB_ASSIGN_OR_RETURN(const auto found, reader->ListJobs(jobs));
+  if (found.jobs_size() == 1) return found.jobs(0).job_id();
+  return absl::NotFoundError(absl::StrCat("no job \"", job, "\" is stored"));
+}
+
+absl::StatusOr<store::Cancelled> SweepsService::Cancel(store::Write write) {
+  PELAB_ASSIGN_OR_RETURN(
+      store::WriteResult result,
+      AppendAndWait(parts_.writer, std::move(write), [this](const store::WriteResult& stored) {
+        parts_.executor.Post([this, cancelled = std::get<store::Cancelled>(stored)] {
+          parts_.scheduler.Cancelled(cancelled);
+        });
+      }));
+  return std::get<store::Cancelled>(std::move(result));
+}
+
+// The first write makes it durable; the answer waits for the slices that follow as long as it may.
+absl::Status SweepsService::DoCancel(const grpc::ServerContext& context,
+                                     const v1::CancelRequest& request,
+                                     v1::CancelResponse& response) {
+  const auto now = [this] { return absl::ToUnixMillis(parts_.clock.Wall()); };
+  if (request.target_case() == v1::CancelRequest::kJob) {
+    PELAB_ASSIGN_OR_RETURN(const std::int64_t job_id, FindJob(request.job()));
+    PELAB_ASSIGN_OR_RETURN(const auto cancelled, Cancel(store::CancelJob{job_id, now()}));
+    Add(cancelled, response);
+    return absl::OkStatus();
+  }
+  if (request.target_case() != v1::CancelRequest::kSweep) {
+    return absl::InvalidArgumentError("a sweep or a job must be named");
+  }
+  std::int64_t sweep_id = 0;
+  {
+    PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+    PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader->GetSweep(request.sweep().sweep()));
+    sweep_id = sweep.sweep_id();
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto cancelled, Cancel(store::CancelSweep{sweep_id, now()}));
+  Add(cancelled, response);
+  const absl::Duration end = parts_.clock.Monotonic() + kCallTime;
+  while (response.more() && parts_.clock.Monotonic() < end && !context.IsCancelled()) {
+    const auto slice = Cancel(store::DropSlice{sweep_id, now()});
+    if (!slice.ok()) break;
+    Add(*slice, response);
+  }
+  if (response.more()) parts_.expander.Drop(sweep_id);
+  return absl::OkStatus();
+}
+
+absl::Status SweepsService::DoSteer(const std::string& name, store::SteerSweep write,
+                                    v1::SweepControl& response) {
+  v1::Sweep sweep;
+  {
+    PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+    PELAB_ASSIGN_OR_RETURN(sweep, reader->GetSweep(name));
+  }
+  write.sweep_id = sweep.sweep_id();
+  PELAB_ASSIGN_OR_RETURN(
+      const store::WriteResult result,
+      AppendAndWait(parts_.writer, std::move(write), [this](const store::WriteResult& stored) {
+        const auto& steered = std::get<store::SweepSteered>(stored);
+        if (!steered.live) return;
+        parts_.executor.Post(
+            [this, standing = steered.standing] { parts_.scheduler.SetStanding(standing); });
+      }));
+  const auto& steered = std::get<store::SweepSteered>(result);
+  PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+  PELAB_ASSIGN_OR_RETURN(sweep, reader->GetSweep(absl::StrCat(sweep.sweep_id())));
+  response.set_sweep_id(sweep.sweep_id());
+  response.set_name(sweep.name());
+  response.set_state(sweep.state());
+  response.set_paused(steered.standing.paused);
+  response.set_priority(steered.standing.priority);
+  response.set_changed(steered.changed);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<store::Retried> SweepsService::Retry(store::Write write) {
+  PELAB_ASSIGN_OR_RETURN(
+      store::WriteResult result,
+      AppendAndWait(parts_.writer, std::move(write), [this](const store::WriteResult& stored) {
+        parts_.executor.Post([this, jobs = std::get<store::Retried>(stored).jobs] {
+          parts_.scheduler.Expanded(jobs);
+        });
+      }));
+  auto& retried = std::get<store::Retried>(result);
+  if (!retried.refused.empty()) return absl::FailedPreconditionError(retried.refused);
+  return std::move(retried);
+}
+
+absl::Status SweepsService::DoRetry(const grpc::ServerContext& context,
+                                    const v1::RetryRequest& request, v1::RetryResponse& response) {
+  const auto now = [this] { return absl::ToUnixMillis(parts_.clock.Wall()); };
+  const auto add = [&response](const store::Retried& part) {
+    response.set_queued(response.queued() + part.queued);
+    response.set_nothing(response.nothing() + part.nothing);
+  };
+  if (request.target_case() == v1::RetryRequest::kJob) {
+    PELAB_ASSIGN_OR_RETURN(const std::int64_t job_id, FindJob(request.job()));
+    PELAB_ASSIGN_OR_RETURN(const auto retried,
+                           Retry(store::RetryJob{job_id, request.failed_only(), now()}));
+    add(retried);
+    return absl::OkStatus();
+  }
+  if (request.target_case() != v1::RetryRequest::kSweep) {
+    return absl::InvalidArgumentError("a sweep or a job must be named");
+  }
+  PELAB_ASSIGN_OR_RETURN(const std::int64_t after, ReadPosition(request.after()));
+  {
+    PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+    PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader->GetSweep(request.sweep().sweep()));
+    response.set_sweep_id(sweep.sweep_id());
+  }
+  const absl::Duration end = parts_.clock.Monotonic() + kCallTime;
+  std::optional<std::int64_t> next = after;
+  do {
+    if (context.IsCancelled()) return absl::CancelledError("the client is gone");
+    PELAB_ASSIGN_OR_RETURN(const auto part,
+                           Retry(store::RetrySlice{response.sweep_id(), *next, now()}));
+    add(part);
+    next = part.next;
+  } while (next && parts_.clock.Monotonic() < end);
+  if (next) response.set_next(absl::StrCat(*next));
+  return absl::OkStatus();
+}
+
+}  // namespace pelab::service

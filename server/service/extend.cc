@@ -1,0 +1,121 @@
+// SweepsService: adding seeds to a sweep.
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/rpc/status.h"
+#include "core/rpc/sweep_document.h"
+#include "server/service/blocking.h"
+#include "server/service/preview.h"
+#include "server/service/sweeps_service.h"
+
+namespace pelab::service {
+namespace {
+
+constexpr int kTries = 10;  // where others extend the same sweep at the same time
+constexpr std::size_t kMaxSeedsText = 64 << 10;
+constexpr int kMaxExtensions = 1000;
+
+// The stored sweep as it stands, its extensions included.
+absl::StatusOr<spec::Sweep> Rebuild(const v1::Sweep& row) {
+  auto sweep = rpc::ParseSweepDocument(row.document(), row.overrides());
+  if (!sweep.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("sweep ", row.sweep_id(), " cannot be extended: this version refuses its ",
+                     "document; submit it again with the further seeds"));
+  }
+  for (const std::string& seeds : row.extensions()) {
+    spec::Extension extension = spec::Extend(*sweep, seeds);
+    if (!extension.sweep) return absl::DataLossError(extension.problem);
+    sweep = *std::move(extension.sweep);
+  }
+  return sweep;
+}
+
+absl::StatusOr<spec::Extension> Extended(const v1::Sweep& row, const spec::Sweep& sweep,
+                                         const std::string& seeds) {
+  if (row.state() == v1::SWEEP_STATE_CANCELLED) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("sweep ", row.sweep_id(), " (", row.name(),
+                     ") is cancelled; submit its document again with the seeds that you want: what "
+                     "is stored is not trained again"));
+  }
+  if (row.extensions_size() >= kMaxExtensions) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "sweep ", row.sweep_id(), " was extended ", row.extensions_size(), " times; allowed: ",
+        kMaxExtensions, "; submit its document again with the seeds that you want"));
+  }
+  spec::Extension extension = spec::Extend(sweep, seeds);
+  if (!extension.sweep) return absl::InvalidArgumentError(extension.problem);
+  return extension;
+}
+
+// What was counted since `before`.
+void SetDifference(const v1::JobCounts& before, v1::JobCounts& counts) {
+  counts.set_total(counts.total() - before.total());
+  counts.set_new_jobs(counts.new_jobs() - before.new_jobs());
+  counts.set_stored(counts.stored() - before.stored());
+  counts.set_in_flight(counts.in_flight() - before.in_flight());
+  counts.set_failed_earlier(counts.failed_earlier() - before.failed_earlier());
+  counts.set_analysis_jobs(counts.analysis_jobs() - before.analysis_jobs());
+  counts.set_analysis_impossible(counts.analysis_impossible() - before.analysis_impossible());
+}
+
+}  // namespace
+
+grpc::Status SweepsService::Extend(grpc::ServerContext* context, const v1::ExtendRequest* request,
+                                   v1::ExtendResponse* response) {
+  return rpc::ToGrpc(DoExtend(*context, *request, *response));
+}
+
+absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
+                                     const v1::ExtendRequest& request,
+                                     v1::ExtendResponse& response) {
+  if (request.seeds().size() > kMaxSeedsText) {
+    return absl::InvalidArgumentError(absl::StrCat("the seeds are ", request.seeds().size(),
+                                                   " characters long; allowed: ", kMaxSeedsText));
+  }
+  for (int i = 0; i < kTries; ++i) {
+    PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+    PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweep(request.sweep().sweep()));
+    PELAB_ASSIGN_OR_RETURN(const spec::Sweep sweep, Rebuild(row));
+    PELAB_ASSIGN_OR_RETURN(spec::Extension extension, Extended(row, sweep, request.seeds()));
+    response.set_sweep_id(row.sweep_id());
+    response.set_name(row.name());
+    response.set_new_seeds(extension.seeds);
+    response.set_cells(extension.sweep->cells() - sweep.cells());
+    response.set_expanded(true);
+    if (extension.seeds.empty()) return absl::OkStatus();
+    if (request.dry_run()) {
+      v1::PreviewResponse preview;
+      PELAB_RETURN_IF_ERROR(PreviewCells(context, *reader, *extension.sweep, sweep.cells(),
+                                         /*fresh=*/false, /*max_jobs=*/0, preview));
+      *response.mutable_counts() = preview.counts();
+      return absl::OkStatus();
+    }
+    PELAB_ASSIGN_OR_RETURN(
+        const store::WriteResult result,
+        AppendAndWait(parts_.writer,
+                      store::ExtendSweep{.sweep_id = row.sweep_id(),
+                                         .known = static_cast<std::size_t>(row.extensions_size()),
+                                         .seeds = extension.seeds,
+                                         .cells = extension.sweep->cells()}));
+    const auto& extended = std::get<store::SweepExtended>(result);
+    if (!extended.applied) continue;
+    parts_.expander.Add(row.sweep_id(), *std::move(extension.sweep), extended.expanded);
+    // Where it was being expanded, its counts do not tell the new cells from the others.
+    const bool whole = extended.expanded == sweep.cells();
+    response.set_expanded(whole && response.cells() <= kSmallSweep &&
+                          parts_.expander.WaitFor(row.sweep_id(), kSmallSweepTime));
+    if (!response.expanded()) return absl::OkStatus();
+    PELAB_ASSIGN_OR_RETURN(const v1::Sweep now, reader->GetSweep(absl::StrCat(row.sweep_id())));
+    *response.mutable_counts() = now.counts();
+    SetDifference(row.counts(), *response.mutable_counts());
+    return absl::OkStatus();
+  }
+  return absl::AbortedError(absl::StrCat("sweep \"", request.sweep().sweep(),
+                                         "\" is being changed by others; try again"));
+}
+
+}  // namespace pelab::service

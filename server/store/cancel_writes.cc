@@ -1,0 +1,124 @@
+// Cancelling, by claim: at once for the scheduler, in slices for the database.
+#include <cstdint>
+#include <limits>
+
+#include "server/store/batch.h"
+#include "server/store/sweeps.h"
+
+namespace pelab::store {
+namespace {
+
+void Drop(Batch& batch, std::int64_t job_id, std::int64_t now, Cancelled& result) {
+  if (const auto open = OpenAttemptOf(batch.db, job_id)) result.attempts.push_back(*open);
+  if (Move(batch, job_id, {.event = state::Event::kClaimsGone, .error = "", .now = now})) {
+    result.jobs.push_back(job_id);
+  }
+}
+
+// What runs for this sweep alone; there is no more of it than there are slots.
+void StopRunning(Batch& batch, const CancelSweep& write, Cancelled& result) {
+  std::vector<std::int64_t> running;
+  {
+    Query rows = batch.db.Run(
+        "SELECT a.job_id FROM attempts AS a WHERE a.outcome IS NULL AND EXISTS ("
+        "SELECT 1 FROM sweep_jobs AS c WHERE c.job_id = a.job_id AND c.sweep_id = ?) "
+        "ORDER BY a.job_id",
+        write.sweep_id);
+    while (rows.Step()) running.push_back(rows.Int(0));
+  }
+  for (const std::int64_t job_id : running) {
+    if (!IsClaimed(batch.db, job_id)) Drop(batch, job_id, write.now, result);
+  }
+}
+
+// Goes on at `from`. A sweep that was finished before keeps its claims: only the analyses that were
+// being added to its jobs end.
+void DropFrom(Batch& batch, const DropSlice& write, std::int64_t from, bool keep_claims,
+              Cancelled& result) {
+  const auto jobs = JobsOfSweep(batch.db, write.sweep_id, from, kScannedJobs);
+  std::int64_t next = jobs.empty() ? from : jobs.back().ordinal + 1;
+  result.more = static_cast<int>(jobs.size()) == kScannedJobs;
+  int dropped = 0;
+  for (const SweepJob& job : jobs) {
+    if (state::IsTerminal(job.state)) continue;
+    if (dropped == kChangedJobs) {
+      next = job.ordinal;
+      result.more = true;
+      break;
+    }
+    if (keep_claims) result.claims_withdrawn += 1;
+    if (IsClaimed(batch.db, job.job_id)) continue;
+    Drop(batch, job.job_id, write.now, result);
+    ++dropped;
+  }
+  if (!keep_claims) {
+    result.claims_withdrawn += batch.db.Execute(
+        "UPDATE sweep_jobs SET claimed = 0 "
+        "WHERE sweep_id = ? AND ordinal >= ? AND ordinal < ? AND claimed = 1",
+        write.sweep_id, from, result.more ? next : std::numeric_limits<std::int64_t>::max());
+  }
+  std::optional<std::int64_t> drop_from;
+  if (result.more) drop_from = next;
+  batch.db.Execute("UPDATE sweeps SET drop_from = ? WHERE sweep_id = ?", drop_from, write.sweep_id);
+}
+
+}  // namespace
+
+WriteResult Do(Batch& batch, const CancelSweep& write) {
+  const std::optional<SweepRow> sweep = LoadSweep(batch.db, write.sweep_id);
+  if (!sweep) return Cancelled{};
+  Cancelled result{.found = true, .sweep_id = write.sweep_id, .more = sweep->drop_from.has_value()};
+  if (!sweep->live()) return result;
+  StopCounting(batch, write.sweep_id);
+  batch.db.Execute(
+      "UPDATE sweeps SET state = ?, reopened = 0, paused = 0, drop_from = 0 WHERE sweep_id = ?",
+      sweep->reopened ? "finished" : "cancelled", write.sweep_id);
+  StopRunning(batch, write, result);
+  if (sweep->reopened) result.claims_withdrawn += static_cast<std::int64_t>(result.jobs.size());
+  DropFrom(batch, {write.sweep_id, write.now}, 0, sweep->reopened, result);
+  return result;
+}
+
+WriteResult Do(Batch& batch, const DropSlice& write) {
+  const std::optional<SweepRow> sweep = LoadSweep(batch.db, write.sweep_id);
+  if (!sweep) return Cancelled{};
+  Cancelled result{.found = true};
+  // Live again: what is left to drop is wanted.
+  if (sweep->live()) return result;
+  result.sweep_id = write.sweep_id;
+  if (!sweep->drop_from) return result;
+  DropFrom(batch, write, *sweep->drop_from, sweep->state == "finished", result);
+  return result;
+}
+
+WriteResult Do(Batch& batch, const CancelJob& write) {
+  Cancelled result;
+  bool trained = false;
+  {
+    Query job = batch.db.Run("SELECT state, trained FROM jobs WHERE job_id = ?", write.job_id);
+    if (!job.Step()) return result;
+    result.found = true;
+    if (state::IsTerminal(*state::ParseJobState(job.Text(0)))) return result;
+    trained = job.Int(1) != 0;
+  }
+  if (trained) {  // only the analyses end: what is stored stays claimed
+    Drop(batch, write.job_id, write.now, result);
+    return result;
+  }
+  // The claims are counted out by hand: once withdrawn, the transition sees none.
+  {
+    Query claims = batch.db.Run(
+        "SELECT c.sweep_id FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
+        "WHERE c.job_id = ? AND c.claimed = 1 AND s.state IN ('expanding', 'active')",
+        write.job_id);
+    while (claims.Step()) {
+      batch.open_delta[claims.Int(0)] -= 1;
+      result.claims_withdrawn += 1;
+    }
+  }
+  batch.db.Execute("UPDATE sweep_jobs SET claimed = 0 WHERE job_id = ?", write.job_id);
+  Drop(batch, write.job_id, write.now, result);
+  return result;
+}
+
+}  // namespace pelab::store

@@ -1,0 +1,131 @@
+// What people change while sweeps run: pauses, priorities, another try, further seeds.
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "server/store/batch.h"
+#include "server/store/sweeps.h"
+
+namespace pelab::store {
+namespace {
+
+using state::JobState;
+
+// The job is wanted by this sweep again, with fresh budgets.
+void TryAgain(Batch& batch, std::int64_t sweep_id, std::int64_t job_id, std::int64_t now,
+              Retried& result) {
+  Reopen(batch, sweep_id, /*for_analyses=*/false);
+  batch.db.Execute(
+      "UPDATE sweep_jobs SET claimed = 1 WHERE job_id = ? AND sweep_id = ? AND claimed = 0", job_id,
+      sweep_id);
+  const std::optional<std::int64_t> open = OpenAttemptOf(batch.db, job_id);
+  const auto change = Move(batch, job_id, {.event = state::Event::kRetry, .error = "", .now = now});
+  if (!change || !change->ready) return;
+  if (open) result.jobs.superseded.push_back(*open);
+  result.jobs.ready.push_back(*change->ready);
+  result.queued += 1;
+}
+
+// The sweep for which a job is tried again: one that lives, else the latest that was not cancelled.
+std::int64_t SweepToServe(Database& db, std::int64_t job_id) {
+  Query row = db.Run(
+      "SELECT s.sweep_id FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
+      "WHERE c.job_id = ? AND s.state <> 'cancelled' "
+      "ORDER BY s.state IN ('expanding', 'active') DESC, c.claimed DESC, s.sweep_id DESC LIMIT 1",
+      job_id);
+  return row.Step() ? row.Int(0) : 0;
+}
+
+}  // namespace
+
+WriteResult Do(Batch& batch, const SteerSweep& write) {
+  const std::optional<SweepRow> before = LoadSweep(batch.db, write.sweep_id);
+  if (!before) return SweepSteered{};
+  SweepRow sweep = *before;
+  if (write.paused && sweep.live()) sweep.paused = *write.paused;
+  if (write.priority) sweep.priority = *write.priority;
+  const SweepStanding standing = StandingOf(write.sweep_id, sweep);
+  SweepSteered result{.found = true, .live = sweep.live(), .standing = standing};
+  result.changed = standing != StandingOf(write.sweep_id, *before);
+  if (result.changed) {
+    batch.db.Execute("UPDATE sweeps SET paused = ?, priority = ? WHERE sweep_id = ?", sweep.paused,
+                     sweep.priority, write.sweep_id);
+  }
+  return result;
+}
+
+WriteResult Do(Batch& batch, const RetrySlice& write) {
+  Retried result;
+  const std::optional<SweepRow> sweep = LoadSweep(batch.db, write.sweep_id);
+  if (!sweep) {
+    result.refused = absl::StrCat("no sweep ", write.sweep_id, " is stored");
+    return result;
+  }
+  if (sweep->state == "cancelled") {
+    result.refused = absl::StrCat(
+        "sweep ", write.sweep_id,
+        " is cancelled and claims no jobs; submit its document again: what is stored is not "
+        "trained again, and `retry` then queues what failed");
+    return result;
+  }
+  const auto jobs = JobsOfSweep(batch.db, write.sweep_id, write.from, kScannedJobs);
+  if (static_cast<int>(jobs.size()) == kScannedJobs) result.next = jobs.back().ordinal + 1;
+  for (const SweepJob& job : jobs) {
+    if (job.state != JobState::kFailed) {
+      result.nothing += 1;
+      continue;
+    }
+    if (result.queued == kChangedJobs) {
+      result.next = job.ordinal;
+      break;
+    }
+    TryAgain(batch, write.sweep_id, job.job_id, write.now, result);
+  }
+  AddStanding(batch.db, write.sweep_id, result.jobs);
+  result.jobs.applied = true;
+  return result;
+}
+
+WriteResult Do(Batch& batch, const RetryJob& write) {
+  Retried result;
+  JobState state = JobState::kQueued;
+  {
+    Query job = batch.db.Run("SELECT state FROM jobs WHERE job_id = ?", write.job_id);
+    if (!job.Step()) {
+      result.refused = absl::StrCat("no job ", write.job_id, " is stored");
+      return result;
+    }
+    state = *state::ParseJobState(job.Text(0));
+  }
+  const bool wanted =
+      state == JobState::kFailed || (state == JobState::kCancelled && !write.failed_only);
+  if (!wanted) {
+    result.nothing = 1;
+    return result;
+  }
+  const std::int64_t sweep_id = SweepToServe(batch.db, write.job_id);
+  if (sweep_id == 0) {
+    result.refused = absl::StrCat("job ", write.job_id, " is ", std::string(state::Name(state)),
+                                  ", and every sweep that has it is cancelled; submit one of them "
+                                  "again: what is stored is not trained again");
+    return result;
+  }
+  TryAgain(batch, sweep_id, write.job_id, write.now, result);
+  AddStanding(batch.db, sweep_id, result.jobs);
+  result.jobs.applied = true;
+  return result;
+}
+
+WriteResult Do(Batch& batch, const ExtendSweep& write) {
+  const std::optional<SweepRow> sweep = LoadSweep(batch.db, write.sweep_id);
+  if (!sweep || sweep->state == "cancelled") return SweepExtended{};
+  const int applied = batch.db.Execute(
+      "UPDATE sweeps SET extensions_json = json_insert(extensions_json, '$[#]', ?), cells = ?, "
+      "state = 'expanding', reopened = 0, drop_from = NULL "
+      "WHERE sweep_id = ? AND json_array_length(extensions_json) = ?",
+      write.seeds, write.cells, write.sweep_id, static_cast<std::int64_t>(write.known));
+  if (applied == 0) return SweepExtended{};
+  if (!sweep->live()) CountOpenJobs(batch, write.sweep_id);
+  return SweepExtended{.applied = true, .expanded = sweep->expanded};
+}
+
+}  // namespace pelab::store

@@ -1,0 +1,94 @@
+#include "server/store/sweeps.h"
+
+#include "server/store/analyses.h"
+
+namespace pelab::store {
+
+std::optional<SweepRow> LoadSweep(Database& db, std::int64_t sweep_id) {
+  Query row = db.Run(
+      "SELECT state, expanded_cells, priority, fresh, analyses_json, reopened, paused, drop_from, "
+      "cells FROM sweeps WHERE sweep_id = ?",
+      sweep_id);
+  if (!row.Step()) return std::nullopt;
+  SweepRow sweep{.state = row.Text(0),
+                 .cells = static_cast<std::uint64_t>(row.Int(8)),
+                 .expanded = static_cast<std::uint64_t>(row.Int(1)),
+                 .priority = static_cast<int>(row.Int(2)),
+                 .paused = row.Int(6) != 0,
+                 .fresh = row.Int(3) != 0,
+                 .analyses = AnalysesFromJson(row.Text(4)),
+                 .reopened = row.Int(5) != 0,
+                 .drop_from = std::nullopt};
+  if (!row.IsNull(7)) sweep.drop_from = row.Int(7);
+  return sweep;
+}
+
+SweepStanding StandingOf(std::int64_t sweep_id, const SweepRow& sweep) {
+  return {.sweep_id = sweep_id, .priority = sweep.priority, .paused = sweep.paused};
+}
+
+void AddStanding(Database& db, std::int64_t sweep_id, SliceStored& slice) {
+  const std::optional<SweepRow> sweep = LoadSweep(db, sweep_id);
+  if (sweep && sweep->live()) slice.standings.push_back(StandingOf(sweep_id, *sweep));
+}
+
+void Reopen(Batch& batch, std::int64_t sweep_id, bool for_analyses) {
+  const int reopened = batch.db.Execute(
+      "UPDATE sweeps SET state = 'active', reopened = ?, drop_from = NULL "
+      "WHERE sweep_id = ? AND state = 'finished'",
+      for_analyses, sweep_id);
+  if (reopened != 0) CountOpenJobs(batch, sweep_id);
+  if (!for_analyses) {
+    batch.db.Execute("UPDATE sweeps SET reopened = 0 WHERE sweep_id = ? AND reopened = 1",
+                     sweep_id);
+  }
+}
+
+// Goes through the fewer: all open jobs, or all of the sweep.
+void CountOpenJobs(Batch& batch, std::int64_t sweep_id) {
+  std::int64_t open_of_all = 0;
+  for (const auto& [id, open] : batch.open_before) open_of_all += open;
+  const char* by_open =
+      "SELECT count(*) FROM jobs AS j INDEXED BY jobs_open CROSS JOIN sweep_jobs AS c "
+      "ON c.job_id = j.job_id AND c.sweep_id = ? AND c.claimed = 1 "
+      "WHERE j.state IN ('queued', 'assigned', 'running')";
+  const char* by_sweep =
+      "SELECT count(*) FROM sweep_jobs AS c CROSS JOIN jobs AS j USING (job_id) "
+      "WHERE c.sweep_id = ? AND c.claimed = 1 AND j.state IN ('queued', 'assigned', 'running')";
+  Query size = batch.db.Run("SELECT cells FROM sweeps WHERE sweep_id = ?", sweep_id);
+  const bool few_open = size.Step() && open_of_all < size.Int(0);
+  Query open = batch.db.Run(few_open ? by_open : by_sweep, sweep_id);
+  open.Step();
+  batch.open_delta[sweep_id] += open.Int(0);
+}
+
+void StopCounting(Batch& batch, std::int64_t sweep_id) {
+  batch.open_delta.erase(sweep_id);
+  batch.uncounted.insert(sweep_id);
+}
+
+bool IsClaimed(Database& db, std::int64_t job_id) {
+  return db
+      .Run(
+          "SELECT 1 FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
+          "WHERE c.job_id = ? AND c.claimed = 1 AND s.state IN ('expanding', 'active')",
+          job_id)
+      .Step();
+}
+
+std::vector<SweepJob> JobsOfSweep(Database& db, std::int64_t sweep_id, std::int64_t from,
+                                  int limit) {
+  std::vector<SweepJob> jobs;
+  Query rows = db.Run(
+      "SELECT c.ordinal, c.job_id, j.state FROM sweep_jobs AS c CROSS JOIN jobs AS j "
+      "USING (job_id) WHERE c.sweep_id = ? AND c.ordinal >= ? ORDER BY c.ordinal LIMIT ?",
+      sweep_id, from, limit);
+  while (rows.Step()) {
+    jobs.push_back({.ordinal = rows.Int(0),
+                    .job_id = rows.Int(1),
+                    .state = *state::ParseJobState(rows.Text(2))});
+  }
+  return jobs;
+}
+
+}  // namespace pelab::store

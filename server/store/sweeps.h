@@ -1,0 +1,57 @@
+// Sweeps in the database: their rows, and what makes one live or end. Internal to the store;
+// everything here may throw SQLite::Exception.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/store/batch.h"
+
+namespace pelab::store {
+
+struct SweepRow {
+  std::string state;
+  std::uint64_t cells = 0;
+  std::uint64_t expanded = 0;
+  int priority = 0;
+  bool paused = false;
+  bool fresh = false;
+  std::vector<Analysis> analyses;
+  bool reopened = false;                  // it is active only for analyses of its jobs
+  std::optional<std::int64_t> drop_from;  // cancelled, with jobs left to drop
+
+  bool live() const { return state == "expanding" || state == "active"; }
+};
+std::optional<SweepRow> LoadSweep(Database& db, std::int64_t sweep_id);
+SweepStanding StandingOf(std::int64_t sweep_id, const SweepRow& sweep);
+// Where it lives.
+void AddStanding(Database& db, std::int64_t sweep_id, SliceStored& slice);
+
+// A finished sweep waits again for those of its jobs that are open; `for_analyses`: its results are
+// not in question. Nothing where it has not finished.
+void Reopen(Batch& batch, std::int64_t sweep_id, bool for_analyses);
+// Counts the open jobs of a sweep that is live from now on.
+void CountOpenJobs(Batch& batch, std::int64_t sweep_id);
+// The sweep ends in this batch by other means than its last job.
+void StopCounting(Batch& batch, std::int64_t sweep_id);
+
+// Whether a live sweep claims the job.
+bool IsClaimed(Database& db, std::int64_t job_id);
+
+// A place in a sweep and the job that stands there.
+struct SweepJob {
+  std::int64_t ordinal = 0;
+  std::int64_t job_id = 0;
+  state::JobState state = state::JobState::kQueued;
+};
+// At most `limit` of a sweep's jobs, by ordinal, from `from` on.
+std::vector<SweepJob> JobsOfSweep(Database& db, std::int64_t sweep_id, std::int64_t from,
+                                  int limit);
+
+// Of a slice: what the writer looks at, and what it changes, in a few milliseconds.
+inline constexpr int kScannedJobs = 2000;
+inline constexpr int kChangedJobs = 200;
+
+}  // namespace pelab::store
