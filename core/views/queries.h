@@ -39,7 +39,8 @@ absl::StatusOr<v1::ListAnalysesResponse> QueryAnalyses(SQLite::Database& db,
 // sweep_rows.cc
 absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(SQLite::Database& db,
                                                    const v1::ListSweepsRequest& request);
-absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sweep);
+absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sweep,
+                                     bool with_jobs);
 absl::StatusOr<v1::ListAttemptsResponse> QueryAttempts(SQLite::Database& db,
                                                        const v1::ListAttemptsRequest& request);
 v1::ListWorkersResponse QueryWorkers(SQLite::Database& db);

@@ -48,7 +48,10 @@ class SqliteReader final : public Reader {
     return connection_->Read([&](auto& db) { return QuerySweeps(db, request); });
   }
   absl::StatusOr<v1::Sweep> GetSweep(const std::string& sweep) override {
-    return connection_->Read([&](auto& db) { return QuerySweep(db, sweep); });
+    return connection_->Read([&](auto& db) { return QuerySweep(db, sweep, /*with_jobs=*/true); });
+  }
+  absl::StatusOr<v1::Sweep> GetSweepRow(const std::string& sweep) override {
+    return connection_->Read([&](auto& db) { return QuerySweep(db, sweep, /*with_jobs=*/false); });
   }
   absl::StatusOr<std::vector<v1::LogPart>> ReadLog(const std::string& job, int attempt,
                                                    std::uint64_t offset) override {

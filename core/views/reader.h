@@ -48,6 +48,8 @@ class Reader {
   virtual absl::StatusOr<v1::ListSweepsResponse> ListSweeps(
       const v1::ListSweepsRequest& request) = 0;
   virtual absl::StatusOr<v1::Sweep> GetSweep(const std::string& sweep) = 0;
+  // The same without what its jobs do now: reads one row, whatever the sweep's size.
+  virtual absl::StatusOr<v1::Sweep> GetSweepRow(const std::string& sweep) = 0;
   // Parts of the kept log at or after `offset`.
   virtual absl::StatusOr<std::vector<v1::LogPart>> ReadLog(const std::string& job, int attempt,
                                                            std::uint64_t offset) = 0;

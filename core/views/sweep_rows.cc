@@ -145,14 +145,15 @@ absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(SQLite::Database& db,
   return response;
 }
 
-absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sweep) {
+absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sweep,
+                                     bool with_jobs) {
   absl::StatusOr<std::int64_t> id = FindSweep(db, sweep);
   if (!id.ok()) return id.status();
   SQLite::Statement query(db, Concat(kSelectSweeps, "sweep_id = ?"));
   query.bind(1, *id);
   query.executeStep();
   v1::Sweep found = ReadSweep(query, /*with_document=*/true);
-  CountJobs(db, found);
+  if (with_jobs) CountJobs(db, found);
   return found;
 }
 

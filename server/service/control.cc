@@ -99,7 +99,7 @@ absl::Status SweepsService::DoCancel(const grpc::ServerContext& context,
   std::int64_t sweep_id = 0;
   {
     PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
-    PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader->GetSweep(request.sweep().sweep()));
+    PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader->GetSweepRow(request.sweep().sweep()));
     sweep_id = sweep.sweep_id();
   }
   PELAB_ASSIGN_OR_RETURN(const auto cancelled, Cancel(store::CancelSweep{sweep_id, now()}));
@@ -119,7 +119,7 @@ absl::Status SweepsService::DoSteer(const std::string& name, store::SteerSweep w
   v1::Sweep sweep;
   {
     PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
-    PELAB_ASSIGN_OR_RETURN(sweep, reader->GetSweep(name));
+    PELAB_ASSIGN_OR_RETURN(sweep, reader->GetSweepRow(name));
   }
   write.sweep_id = sweep.sweep_id();
   PELAB_ASSIGN_OR_RETURN(
@@ -132,7 +132,7 @@ absl::Status SweepsService::DoSteer(const std::string& name, store::SteerSweep w
       }));
   const auto& steered = std::get<store::SweepSteered>(result);
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
-  PELAB_ASSIGN_OR_RETURN(sweep, reader->GetSweep(absl::StrCat(sweep.sweep_id())));
+  PELAB_ASSIGN_OR_RETURN(sweep, reader->GetSweepRow(absl::StrCat(sweep.sweep_id())));
   response.set_sweep_id(sweep.sweep_id());
   response.set_name(sweep.name());
   response.set_state(sweep.state());
@@ -175,7 +175,7 @@ absl::Status SweepsService::DoRetry(const grpc::ServerContext& context,
   PELAB_ASSIGN_OR_RETURN(const std::int64_t after, ReadPosition(request.after()));
   {
     PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
-    PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader->GetSweep(request.sweep().sweep()));
+    PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader->GetSweepRow(request.sweep().sweep()));
     response.set_sweep_id(sweep.sweep_id());
   }
   const absl::Duration end = parts_.clock.Monotonic() + kCallTime;

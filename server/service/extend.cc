@@ -78,7 +78,7 @@ absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
   }
   for (int i = 0; i < kTries; ++i) {
     PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
-    PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweep(request.sweep().sweep()));
+    PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweepRow(request.sweep().sweep()));
     PELAB_ASSIGN_OR_RETURN(const spec::Sweep sweep, Rebuild(row));
     PELAB_ASSIGN_OR_RETURN(spec::Extension extension, Extended(row, sweep, request.seeds()));
     response.set_sweep_id(row.sweep_id());
@@ -109,7 +109,7 @@ absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
     response.set_expanded(whole && response.cells() <= kSmallSweep &&
                           parts_.expander.WaitFor(row.sweep_id(), kSmallSweepTime));
     if (!response.expanded()) return absl::OkStatus();
-    PELAB_ASSIGN_OR_RETURN(const v1::Sweep now, reader->GetSweep(absl::StrCat(row.sweep_id())));
+    PELAB_ASSIGN_OR_RETURN(const v1::Sweep now, reader->GetSweepRow(absl::StrCat(row.sweep_id())));
     *response.mutable_counts() = now.counts();
     SetDifference(row.counts(), *response.mutable_counts());
     return absl::OkStatus();

@@ -15,8 +15,9 @@ void TryAgain(Batch& batch, std::int64_t sweep_id, std::int64_t job_id, std::int
               Retried& result) {
   Reopen(batch, sweep_id, /*for_analyses=*/false);
   batch.db.Execute(
-      "UPDATE sweep_jobs SET claimed = 1 WHERE job_id = ? AND sweep_id = ? AND claimed = 0", job_id,
-      sweep_id);
+      "UPDATE sweep_jobs INDEXED BY sweep_jobs_by_job SET claimed = 1 "
+      "WHERE job_id = ? AND sweep_id = ? AND claimed = 0",
+      job_id, sweep_id);
   const std::optional<std::int64_t> open = OpenAttemptOf(batch.db, job_id);
   const auto change = Move(batch, job_id, {.event = state::Event::kRetry, .error = "", .now = now});
   if (!change || !change->ready) return;

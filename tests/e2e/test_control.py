@@ -25,7 +25,11 @@ class Control(Case):
                                              "WHERE s.sweep = ? ORDER BY a.attempt_id", name)]
 
     def wait_state(self, name, state):
-        wait_until(lambda: self.sweep(name)["state"] == state, 60, f"sweep {name} to be {state}")
+        wait_until(lambda: self.query("SELECT state FROM sweeps WHERE name = ?", name) == [(state,)], 60,
+                   f"sweep {name} to be {state}")
+
+    def wait_drained(self):
+        wait_until(lambda: self.query("SELECT state FROM v_workers") == [("drained",)], 10, "the worker to be drained")
 
     def test_sweeps(self):
         coordinator = self.server()
@@ -72,7 +76,8 @@ class Control(Case):
         self.server()
         self.worker(slots=2)
         self.submit(tiny_sweep(name="long", epochs=LONG, seeds="[0]", pes="[nope]"))
-        self.submit(tiny_sweep(name="lr", seeds="[0]", pes="[nope]"), "--set", "train.lr=1e300")  # it cannot learn
+        self.submit(tiny_sweep(name="lr", seeds="[0]", pes="[nope]"), "--set", "train.lr=1000", "--set",
+                    "train.weight_decay=1")  # its weights grow beyond all numbers
         wait_until(lambda: self.trainers(), 30, "the trainers")
         self.wait_state("lr", "finished")
         self.assertEqual(self.sweep("lr")["failed"], 1)
@@ -106,14 +111,14 @@ class Control(Case):
         worker = self.json("workers")["workers"][0]["worker_id"]
         drained = self.json("workers", "drain", worker, "--mode", "checkpoint")
         self.assertEqual((drained["drain"], drained["busy_slots"], drained["changed"]), ("checkpoint", 1, True))
-        wait_until(lambda: self.json("workers")["workers"][0]["state"] == "drained", 10, "the worker to be drained")
+        self.wait_drained()
         self.assertEqual(self.outcomes("s"), ["preempted"])
 
         # Neither its daemon's restart nor the coordinator's ends the drain.
         first.send_signal(signal.SIGTERM)
         first.wait(10)
         self.worker("a", 1)
-        wait_until(lambda: self.json("workers")["workers"][0]["state"] == "drained", 10, "the worker to come back")
+        self.wait_drained()
         wait_until(lambda: self.sweep("s")["waiting_reason"] == "every connected worker drains", 10, "the reason")
         self.assertEqual(self.attempts("s"), 1)
         self.assertIn("takes jobs again", self.ok(self.pelab("workers", "resume", worker)).stdout)
@@ -133,7 +138,7 @@ class Control(Case):
         self.assertIn("takes no more jobs; 1 job of it may end", text)
         self.assertEqual(self.json("workers")["workers"][0]["state"], "draining")
         self.ok(self.pelab("cancel", "s"))
-        wait_until(lambda: self.json("workers")["workers"][0]["state"] == "drained", 10, "the worker to be drained")
+        self.wait_drained()
         self.assertEqual(self.query("SELECT failed_attempts FROM jobs"), [(0,)], "a drain spent a failure")
         self.ok(self.pelab("workers", "drain", "nobody"), 2)
 

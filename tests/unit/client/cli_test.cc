@@ -301,7 +301,10 @@ TEST(CliCompletionTest, BashScriptCompletesCommandsAndFlags) {
       std::filesystem::temp_directory_path() / ("pelab-completion-" + std::to_string(getpid()));
   std::ofstream(path) << script.out << R"sh(
 complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pelab; echo "${COMPREPLY[@]}"; }
-[ "$(complete_words pelab resu)" = results ] || exit 1
+[ "$(complete_words pelab resul)" = results ] || exit 1
+[ "$(complete_words pelab res)" = "resume results" ] || exit 1
+[ "$(complete_words pelab workers dr)" = drain ] || exit 1
+[ "$(complete_words pelab extend --se)" = "--server --seed" ] || exit 1
 [ "$(complete_words pelab db che)" = check ] || exit 2
 [ "$(complete_words pelab run --dry)" = --dry-run ] || exit 3
 [ "$(complete_words pelab results --output j)" = json ] || exit 4

@@ -32,7 +32,9 @@ DatabaseForTest::DatabaseForTest()
   }
   db_->exec("PRAGMA application_id = " + std::to_string(kApplicationId));
   db_->exec("PRAGMA user_version = " + std::to_string(version));
-  db_->exec("INSERT INTO workers VALUES ('w1', 'host-a', '0.1.0', '[]', 2, '{}', 'online', 1000)");
+  db_->exec(
+      "INSERT INTO workers (worker_id, host, version, slots_json, slots, capabilities_json, state, "
+      "last_seen_at) VALUES ('w1', 'host-a', '0.1.0', '[]', 2, '{}', 'online', 1000)");
 }
 
 DatabaseForTest::~DatabaseForTest() {
