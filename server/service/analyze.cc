@@ -73,7 +73,7 @@ absl::Status SetTarget(const v1::AnalyzeRequest& request, views::Reader& reader,
                        v1::ListJobsRequest& jobs, std::int64_t& sweep_id) {
   switch (request.target_case()) {
     case v1::AnalyzeRequest::kSweep: {
-      PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader.GetSweep(request.sweep().sweep()));
+      PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader.GetSweepRow(request.sweep().sweep()));
       sweep_id = sweep.sweep_id();
       jobs.mutable_filter()->set_sweep(absl::StrCat(sweep_id));
       return absl::OkStatus();

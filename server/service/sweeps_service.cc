@@ -114,7 +114,7 @@ absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
   if (!stored.repeated_token) parts_.expander.Add(stored.sweep_id, std::move(sweep), 0);
   if (small) parts_.expander.WaitFor(stored.sweep_id, kSmallSweepTime);
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
-  PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweep(absl::StrCat(stored.sweep_id)));
+  PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweepRow(absl::StrCat(stored.sweep_id)));
   response.set_sweep_id(row.sweep_id());
   response.set_name(row.name());
   response.set_cells(row.cells());

@@ -1,5 +1,6 @@
 // What people change while sweeps run: pauses, priorities, another try, further seeds.
 #include <cstdint>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/store/batch.h"
@@ -10,14 +11,31 @@ namespace {
 
 using state::JobState;
 
+// The finished sweeps that claim the job wait for it again.
+void ReopenAll(Batch& batch, std::int64_t job_id, SliceStored& jobs) {
+  std::vector<std::int64_t> finished;
+  {
+    Query rows = batch.db.Run(
+        "SELECT c.sweep_id FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
+        "WHERE c.job_id = ? AND c.claimed = 1 AND s.state = 'finished'",
+        job_id);
+    while (rows.Step()) finished.push_back(rows.Int(0));
+  }
+  for (const std::int64_t sweep_id : finished) {
+    Reopen(batch, sweep_id, /*for_analyses=*/false);
+    AddStanding(batch.db, sweep_id, jobs);
+  }
+}
+
 // The job is wanted by this sweep again, with fresh budgets.
 void TryAgain(Batch& batch, std::int64_t sweep_id, std::int64_t job_id, std::int64_t now,
               Retried& result) {
-  Reopen(batch, sweep_id, /*for_analyses=*/false);
   batch.db.Execute(
       "UPDATE sweep_jobs INDEXED BY sweep_jobs_by_job SET claimed = 1 "
       "WHERE job_id = ? AND sweep_id = ? AND claimed = 0",
       job_id, sweep_id);
+  ReopenAll(batch, job_id, result.jobs);
+  Reopen(batch, sweep_id, /*for_analyses=*/false);  // also one that is active only for analyses
   const std::optional<std::int64_t> open = OpenAttemptOf(batch.db, job_id);
   const auto change = Move(batch, job_id, {.event = state::Event::kRetry, .error = "", .now = now});
   if (!change || !change->ready) return;
@@ -81,7 +99,6 @@ WriteResult Do(Batch& batch, const RetrySlice& write) {
     }
     TryAgain(batch, write.sweep_id, job.job_id, write.now, result);
   }
-  AddStanding(batch.db, write.sweep_id, result.jobs);
   result.jobs.applied = true;
   return result;
 }
@@ -111,7 +128,6 @@ WriteResult Do(Batch& batch, const RetryJob& write) {
     return result;
   }
   TryAgain(batch, sweep_id, write.job_id, write.now, result);
-  AddStanding(batch.db, sweep_id, result.jobs);
   result.jobs.applied = true;
   return result;
 }

@@ -213,10 +213,11 @@ absl::Status Coordinator::StartProcess() {
       service::FleetContext{world_, *p.executor, *p.scheduler, *p.journal, kHeartbeat, kLease,
                             [this] { return world_.Unit(); }});
   std::vector<store::ExpandingSweep> expanding;
-  PELAB_RETURN_IF_ERROR(
-      p.store->Recover([&](const store::ReadyJob& job) { p.scheduler->AddReady(job); },
-                       [&](const store::OpenAttempt& open) { p.scheduler->RecoverOpen(open); },
-                       [&](const store::ExpandingSweep& sweep) { expanding.push_back(sweep); }));
+  PELAB_RETURN_IF_ERROR(p.store->Recover(
+      [&](const store::RecoveredSweep& sweep) { p.scheduler->SetStanding(sweep.standing); },
+      [&](const store::ReadyJob& job) { p.scheduler->AddReady(job); },
+      [&](const store::OpenAttempt& open) { p.scheduler->RecoverOpen(open); },
+      [&](const store::ExpandingSweep& sweep) { expanding.push_back(sweep); }));
   if (!planted_.no_lease_sweep) p.scheduler->Start();
   for (const store::ExpandingSweep& sweep : expanding) {
     Expand(sweep.sweep_id, Parsed(sweep.document), sweep.expanded_cells);

@@ -19,7 +19,9 @@ The work directory holds the worker's identity, the events that the coordinator 
 checkpoints of its jobs; keep it over restarts. One worker a directory.
 
 SIGTERM and Ctrl-C stop the trainers with their checkpoints kept; their jobs are queued again at once. What is new in
-those checkpoints goes to the coordinator first, within 8 seconds, so that another worker can go on.
+those checkpoints goes to the coordinator first, within 8 seconds, so that another worker can go on. Before a time limit
+send the same signal (Slurm: #SBATCH --signal=TERM@60). To let its jobs end, or to empty a host from elsewhere:
+pelab workers drain.
 
 Examples:
   pelab-worker --server unix:/tmp/pelab.sock --cpu-slots 2

@@ -63,9 +63,10 @@ TEST_P(CheckpointsTest, TheNewestIsKeptAndGivenToTheNextAttempt) {
   if (!GetParam()) return;
   Open();
   std::vector<OpenAttempt> open;
-  ASSERT_TRUE(
-      store_->Recover([](auto) {}, [&](auto attempt) { open.push_back(attempt); }, [](auto) {})
-          .ok());
+  ASSERT_TRUE(store_
+                  ->Recover([](auto) {}, [](auto) {},
+                            [&](auto attempt) { open.push_back(attempt); }, [](auto) {})
+                  .ok());
   ASSERT_EQ(open.size(), 1u);
   EXPECT_EQ(open[0].assignment.checkpoint->epoch, 2);
 }

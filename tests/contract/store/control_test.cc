@@ -146,22 +146,38 @@ TEST_P(ControlTest, RetryQueuesFailedJobsWithFreshBudgetsAndReopensTheSweep) {
   EXPECT_EQ(Text("SELECT count(*) FROM attempts"), "5") << "nothing is deleted";
 }
 
-TEST_P(ControlTest, RetryCountsWhatOtherSweepsHaveOpen) {
+TEST_P(ControlTest, EverySweepThatClaimsARetriedJobWaitsForItAgain) {
   const std::int64_t first = Submit("a", Cells(2), false, 0, "[]");
   Fail(1, 11);
   Fail(2, 12);
-  const std::int64_t second = Submit("b", Cells(2), false, 0, "[]");
+  const std::int64_t second = Submit("b", {Cell(0, "k1"), Cell(1, "other")}, false, 4, "[]");
+  Do<Cancelled>(CancelJob{3, 4000});
   EXPECT_EQ(SweepState(second), "finished");
-  Do<Retried>(RetrySlice{.sweep_id = first, .now = 6000});
-  // The second waits for one of its own only; the other is open, and counts when it is asked.
-  Fail(1, 13);
-  EXPECT_EQ(Do<Retried>(RetrySlice{.sweep_id = second, .now = 7000}).queued, 1);
+  const auto retried = Do<Retried>(RetrySlice{.sweep_id = first, .now = 6000});
+  EXPECT_EQ(retried.queued, 2);
+  EXPECT_THAT(retried.jobs.standings,
+              ElementsAre(SweepStanding{first, 0, false}, SweepStanding{second, 4, false}));
   EXPECT_EQ(SweepState(second), "active");
+  EXPECT_EQ(Do<Retried>(RetrySlice{.sweep_id = second, .now = 7000}).queued, 0);
   Fail(1, 14);
-  EXPECT_EQ(SweepState(second), "active") << "job 2 is queued";
+  EXPECT_EQ(SweepState(first), "active") << "job 2 is queued";
   Fail(2, 15);
-  EXPECT_EQ(SweepState(second), "finished");
   EXPECT_EQ(SweepState(first), "finished");
+  EXPECT_EQ(SweepState(second), "finished");
+}
+
+TEST_P(ControlTest, ARetryCountsWhatIsOpenAlready) {
+  const std::int64_t sweep = Submit("a", Cells(2), false, 0, "[]");
+  Fail(1, 11);
+  Fail(2, 12);
+  EXPECT_EQ(Do<Retried>(RetryJob{.job_id = 1, .now = 6000}).queued, 1);
+  EXPECT_EQ(SweepState(sweep), "active");
+  if (GetParam()) Open();
+  EXPECT_EQ(Do<Retried>(RetryJob{.job_id = 2, .now = 6000}).queued, 1);
+  Fail(1, 13);
+  EXPECT_EQ(SweepState(sweep), "active");
+  Fail(2, 14);
+  EXPECT_EQ(SweepState(sweep), "finished");
 }
 
 TEST_P(ControlTest, RetryOfOneJobTakesACancelledOneBack) {

@@ -78,8 +78,8 @@ TEST_P(SchemaTest, OpeningMigratesWithEverythingInIt) {
     int ready = 0;
     int open = 0;
     ASSERT_TRUE((*store)
-                    ->Recover([&](const auto&) { ++ready; }, [&](const auto&) { ++open; },
-                              [](const auto&) {})
+                    ->Recover([](const auto&) {}, [&](const auto&) { ++ready; },
+                              [&](const auto&) { ++open; }, [](const auto&) {})
                     .ok());
     EXPECT_EQ(ready, 1);
     EXPECT_EQ(open, 1);
