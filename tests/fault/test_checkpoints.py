@@ -63,16 +63,30 @@ class Checkpoints(Case):
         self.assertEqual(len(starts), JOBS)
         self.assertGreaterEqual(min(starts), stored)
 
-    def test_a_worker_that_is_told_to_end(self):
+    def hand_over(self, leave):
+        """`leave` ends what the first worker does in an orderly way: nothing that is stored is computed again."""
         self.begin()  # uploads every 5 minutes: none but the last one
         wait_until(lambda: self.query("SELECT count(DISTINCT job_id) FROM v_curves WHERE epoch >= 2")[0][0] == JOBS, 60,
                    "epochs of every job")
-        self.first.terminate()
-        self.assertEqual(self.first.wait(20), 0)
+        leave()
         done = dict(self.query("SELECT job_id, count(*) FROM v_curves GROUP BY job_id"))
         self.assertEqual(self.checkpoints(), done, "something that is stored would be computed again")
         starts = self.finish()
         self.assertEqual(sorted(starts), sorted(done.values()))
+
+    def test_a_worker_that_is_told_to_end(self):
+        def leave():
+            self.first.terminate()
+            self.assertEqual(self.first.wait(20), 0)
+        self.hand_over(leave)
+
+    def test_a_worker_that_is_drained(self):
+        def leave():
+            worker = self.query("SELECT worker_id FROM v_workers")[0][0]
+            self.ok(self.pelab("workers", "drain", worker, "--mode", "checkpoint"))
+            wait_until(lambda: self.query("SELECT count(*) FROM v_attempts WHERE outcome = 'preempted'")[0][0] == JOBS, 60,
+                       "every attempt to be given back")
+        self.hand_over(leave)
 
     def test_a_shared_disk(self):
         store = ("--artifact-store", self.folder / "store")
