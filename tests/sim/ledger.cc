@@ -13,9 +13,16 @@
 namespace pelab::sim {
 namespace {
 
-// In the order of the variant and of the enumeration.
-constexpr const char* kBodies[] = {"started", "epoch", "matrix", "analysis", "artifact", "end"};
+// In the order of the enumeration.
 constexpr const char* kStatuses[] = {"stored", "duplicate", "gap", "superseded"};
+
+const char* NameOf(const decltype(store::AttemptEvent::body)& body) {
+  if (std::holds_alternative<store::Started>(body)) return "started";
+  if (std::holds_alternative<store::Epoch>(body)) return "epoch";
+  if (std::holds_alternative<store::HeadAblation>(body)) return "matrix";
+  if (std::holds_alternative<store::Finished>(body)) return "end";
+  return "file or analysis";
+}
 
 SQLite::Statement Rows(store::Store& store, const char* sql) {
   return {store.database().connection(), sql};
@@ -68,8 +75,8 @@ void Ledger::On(const store::CreateAttempt& write, const store::WriteResult& res
 
 void Ledger::On(const store::AttemptEvent& write, const store::WriteResult& result) {
   const auto& stored = std::get<store::EventStored>(result);
-  Note("event ", write.sequence, " of attempt ", write.attempt_id, ": ",
-       kBodies[write.body.index()], " ", kStatuses[stored.status], ", up to ", stored.acknowledged);
+  Note("event ", write.sequence, " of attempt ", write.attempt_id, ": ", NameOf(write.body), " ",
+       kStatuses[stored.status], ", up to ", stored.acknowledged);
   const auto found = attempts_.find(write.attempt_id);
   if (found == attempts_.end() || found->second.token != write.token) {
     if (stored.status != store::EventStored::kSuperseded) {
