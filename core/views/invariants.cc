@@ -116,6 +116,20 @@ const std::vector<Invariant> kStates = {
      "USING (job_id) WHERE c.sweep_id = s.sweep_id AND c.claimed AND j.state IN ('queued', "
      "'assigned', 'running'))"},
     // A trained job that is open again adds analyses, perhaps for another sweep alone.
+    {"the counts of a sweep are those of its jobs",
+     "SELECT printf('sweep %d (%s): %s are counted, %s are there', s.sweep_id, s.name, "
+     "coalesce((SELECT n.queued || ' ' || n.assigned || ' ' || n.running || ' ' || n.succeeded "
+     "|| ' ' || n.failed || ' ' || n.cancelled || ', epochs ' || n.epochs_done || ' of ' || "
+     "n.epochs || ', open ' || n.open_claims FROM sweep_counts AS n "
+     "WHERE n.sweep_id = s.sweep_id), 'none'), there.counts) AS problem "
+     "FROM sweeps AS s JOIN (SELECT c.sweep_id, sum(j.state = 'queued') || ' ' || "
+     "sum(j.state = 'assigned') || ' ' || sum(j.state = 'running') || ' ' || "
+     "sum(j.state = 'succeeded') || ' ' || sum(j.state = 'failed') || ' ' || "
+     "sum(j.state = 'cancelled') || ', epochs ' || sum(j.epochs_done) || ' of ' || "
+     "sum(j.epochs) || ', open ' || sum(c.claimed = 1 AND o.state IN ('expanding', 'active') "
+     "AND j.state IN ('queued', 'assigned', 'running')) AS counts FROM sweep_jobs AS c "
+     "JOIN jobs AS j USING (job_id) JOIN sweeps AS o USING (sweep_id) GROUP BY c.sweep_id) "
+     "AS there USING (sweep_id) WHERE problem NOT LIKE '%: ' || there.counts || ' are counted%'"},
     {"finished sweeps wait for no job",
      "SELECT printf('sweep %d (%s): job %d is %s', s.sweep_id, s.name, j.job_id, j.state) "
      "FROM sweeps AS s JOIN sweep_jobs AS c USING (sweep_id) JOIN jobs AS j USING (job_id) "

@@ -57,29 +57,22 @@ v1::Sweep ReadSweep(SQLite::Statement& query, bool with_document) {
   return sweep;
 }
 
-void AddToState(std::string_view state, std::uint64_t jobs, v1::StateCounts& counts) {
-  if (state == "queued") counts.set_queued(jobs);
-  if (state == "assigned") counts.set_assigned(jobs);
-  if (state == "running") counts.set_running(jobs);
-  if (state == "succeeded") counts.set_succeeded(jobs);
-  if (state == "failed") counts.set_failed(jobs);
-  if (state == "cancelled") counts.set_cancelled(jobs);
-}
-
 // What its own jobs do now (not those of a later generation that the views show in their place).
 void CountJobs(SQLite::Database& db, v1::Sweep& sweep) {
-  SQLite::Statement query(
-      db,
-      "SELECT j.state, count(*), sum(j.epochs), sum(j.epochs_done) FROM sweep_jobs AS c "
-      "JOIN jobs AS j USING (job_id) WHERE c.sweep_id = ? GROUP BY j.state");
+  v1::StateCounts& jobs = *sweep.mutable_jobs();
+  SQLite::Statement query(db,
+                          "SELECT queued, assigned, running, succeeded, failed, cancelled, epochs, "
+                          "epochs_done FROM sweep_counts WHERE sweep_id = ?");
   query.bind(1, sweep.sweep_id());
-  sweep.mutable_jobs();
-  while (query.executeStep()) {
-    AddToState(query.getColumn(0).getString(), query.getColumn(1).getInt64(),
-               *sweep.mutable_jobs());
-    sweep.set_epochs_total(sweep.epochs_total() + query.getColumn(2).getInt64());
-    sweep.set_epochs_done(sweep.epochs_done() + query.getColumn(3).getInt64());
-  }
+  if (!query.executeStep()) return;  // nothing of it is expanded yet
+  jobs.set_queued(query.getColumn(0).getInt64());
+  jobs.set_assigned(query.getColumn(1).getInt64());
+  jobs.set_running(query.getColumn(2).getInt64());
+  jobs.set_succeeded(query.getColumn(3).getInt64());
+  jobs.set_failed(query.getColumn(4).getInt64());
+  jobs.set_cancelled(query.getColumn(5).getInt64());
+  sweep.set_epochs_total(query.getColumn(6).getInt64());
+  sweep.set_epochs_done(query.getColumn(7).getInt64());
 }
 
 v1::AttemptRow ReadAttempt(SQLite::Statement& query) {

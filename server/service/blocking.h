@@ -14,32 +14,48 @@
 
 namespace pelab::service {
 
+// A write that is on its way.
+class PendingWrite {
+ public:
+  PendingWrite(store::Journal& journal, store::Write write,
+               std::function<void(const store::WriteResult&)> then) {
+    std::vector<store::Write> writes;
+    writes.push_back(std::move(write));
+    queued_ = journal.Append(std::move(writes),
+                             [shared = shared_, then = std::move(then)](
+                                 absl::StatusOr<std::vector<store::ApplyResult>> results) {
+                               if (!results.ok()) {
+                                 shared->result = results.status();
+                               } else {
+                                 shared->result = std::move(results->front());
+                                 if (shared->result.ok() && then) then(*shared->result);
+                               }
+                               shared->done.Notify();
+                             });
+  }
+
+  // The result, once it is durable. Once.
+  absl::StatusOr<store::WriteResult> Wait() {
+    if (!queued_.ok()) return queued_;
+    shared_->done.Wait();
+    return std::move(shared_->result);
+  }
+
+ private:
+  struct Shared {
+    Notification done;
+    absl::StatusOr<store::WriteResult> result = absl::UnknownError("");
+  };
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  absl::Status queued_;
+};
+
 // One write and its result, once it is durable. `then` runs on the writing thread before that: what
 // has to be told in the order of the commits.
 inline absl::StatusOr<store::WriteResult> AppendAndWait(
     store::Journal& journal, store::Write write,
     std::function<void(const store::WriteResult&)> then = nullptr) {
-  struct Shared {
-    Notification done;
-    absl::StatusOr<store::WriteResult> result = absl::UnknownError("");
-  };
-  const auto shared = std::make_shared<Shared>();
-  std::vector<store::Write> writes;
-  writes.push_back(std::move(write));
-  const absl::Status queued = journal.Append(
-      std::move(writes),
-      [shared, then = std::move(then)](absl::StatusOr<std::vector<store::ApplyResult>> results) {
-        if (!results.ok()) {
-          shared->result = results.status();
-        } else {
-          shared->result = std::move(results->front());
-          if (shared->result.ok() && then) then(*shared->result);
-        }
-        shared->done.Notify();
-      });
-  if (!queued.ok()) return queued;
-  shared->done.Wait();
-  return std::move(shared->result);
+  return PendingWrite(journal, std::move(write), std::move(then)).Wait();
 }
 
 // What `ask` answers on the executor; `otherwise` where it does not come to it within `timeout`.

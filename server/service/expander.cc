@@ -96,17 +96,27 @@ Expander::Progress Expander::Expand(std::int64_t sweep_id) {
   Expansion expansion;
   {
     MutexLock lock(&mutex_);
-    expansion = expansions_[sweep_id];
+    Expansion& stored = expansions_[sweep_id];
+    expansion = {stored.sweep, stored.next, std::exchange(stored.ahead, std::nullopt)};
   }
+  // Of no use where the sweep has got more seeds, or goes on elsewhere.
+  const auto& ahead = expansion.ahead;
+  const bool made = ahead && ahead->from == expansion.next &&
+                    ahead->last == (ahead->next == expansion.sweep.cells());
   store::ExpandSlice slice =
-      BuildSlice(sweep_id, expansion.sweep, expansion.next, kMaxCells, clock_);
+      made ? *std::move(expansion.ahead)
+           : BuildSlice(sweep_id, expansion.sweep, expansion.next, kMaxCells, clock_);
   const std::uint64_t next = slice.next;
+  const bool last = slice.last;
   // The scheduler is told by the writing thread, in the order of the commits.
-  auto stored = AppendAndWait(journal_, std::move(slice), [this](const store::WriteResult& result) {
+  PendingWrite pending(journal_, std::move(slice), [this](const store::WriteResult& result) {
     executor_.Post([this, slice_stored = std::get<store::SliceStored>(result)] {
       scheduler_.Expanded(slice_stored);
     });
   });
+  std::optional<store::ExpandSlice> following;
+  if (!last) following = BuildSlice(sweep_id, expansion.sweep, next, kMaxCells, clock_);
+  const auto stored = pending.Wait();
   if (!stored.ok()) {
     spdlog::warn("sweep {} is not expanded yet: {}", sweep_id,
                  std::string{stored.status().message()});
@@ -116,6 +126,7 @@ Expander::Progress Expander::Expand(std::int64_t sweep_id) {
   MutexLock lock(&mutex_);
   const auto found = expansions_.find(sweep_id);
   found->second.next = result.applied ? next : result.resume_at.value_or(next);
+  found->second.ahead = std::move(following);
   const bool over = !result.applied && !result.resume_at;
   if (!over && found->second.next < found->second.sweep.cells()) return Progress::kMore;
   expansions_.erase(found);

@@ -42,6 +42,7 @@ class Expander {
   struct Expansion {
     spec::Sweep sweep;
     std::uint64_t next = 0;
+    std::optional<store::ExpandSlice> ahead;  // from `next` on, made while another was stored
   };
   struct Task {
     std::int64_t sweep_id = 0;

@@ -2,6 +2,7 @@
 // SQLite::Exception, on which the transaction is rolled back.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -31,12 +32,20 @@ struct AttemptRow {
   std::optional<Execution> execution;
   int epochs = 0;
   int epochs_done = 0;
+  int epochs_counted = 0;     // of those, in the counts of its sweeps
   std::optional<Epoch> last;  // of this batch
   std::optional<std::int64_t> best_correct;
   std::optional<std::int64_t> best_total;
   std::optional<double> wall_seconds;  // of this batch
 
   bool sequence_dirty = false;
+};
+
+// What changes in the counts of a sweep.
+struct CountDelta {
+  std::array<std::int64_t, 6> jobs{};  // by state::JobState
+  std::int64_t epochs = 0;
+  std::int64_t epochs_done = 0;
 };
 
 struct Batch {
@@ -48,13 +57,19 @@ struct Batch {
   void Flush(AttemptRow& row);
   void FlushAll();  // and forgets the rows: other writes change them with SQL
 
+  // Every sweep that has the job counts it, whether it claims it or not.
+  void CountMove(std::int64_t job_id, state::JobState from, state::JobState to);
+  void CountEpochs(std::int64_t job_id, std::int64_t more);
+  void StoreCounts();  // `counts` and `open_delta`; once, at the end
+
   Database& db;
   const StoreOptions& options;
   std::map<std::int64_t, AttemptRow> attempts;
   const OpenJobs& open_before;  // by sweep, as of the last batch
   OpenJobs open_delta;
-  std::set<std::int64_t> uncounted;  // sweeps that start from 0 before open_delta counts
-  std::vector<std::string> dropped_files;  // that lost a reference
+  std::map<std::int64_t, CountDelta> counts;  // by sweep
+  std::set<std::int64_t> uncounted;           // sweeps that start from 0 before open_delta counts
+  std::vector<std::string> dropped_files;     // that lost a reference
 };
 
 // What moves a job.

@@ -19,7 +19,7 @@ absl::Status SetUp(SQLite::Database& db, const std::string& path, const std::str
   PELAB_RETURN_IF_ERROR(migrations::SchemaOf(db, path).status());
   PELAB_RETURN_IF_ERROR(RewriteWal(path, vfs));
   migrations::SetUpWriting(db);  // checkpoints are the writer thread's, between batches
-  db.exec("PRAGMA cache_size = -65536");
+  db.exec("PRAGMA cache_size = -262144");
   PELAB_ASSIGN_OR_RETURN(const migrations::Migrated done, migrations::Migrate(db, path));
   if (done.from != 0 && done.from != done.to) {
     spdlog::info("{} was migrated from schema {} to {}", path, done.from, done.to);

@@ -64,6 +64,7 @@ class Handler {
     // nothing to reset.
     if (row_.epochs_done > 0 && !row_.trained) {
       ResetSummary(batch_.db, row_.job_id, started.start_epoch);
+      batch_.CountEpochs(row_.job_id, started.start_epoch - row_.epochs_counted);
       DropCheckpointBeyond(batch_, row_.job_id, started.start_epoch);
     } else {
       row_.start_epoch = started.start_epoch;
@@ -289,7 +290,8 @@ AttemptRow* Batch::Load(std::int64_t attempt_id) {
                  .open = query.Int(6) != 0,
                  .trained = query.Int(11) != 0,
                  .epochs = static_cast<int>(query.Int(7)),
-                 .epochs_done = static_cast<int>(query.Int(8))};
+                 .epochs_done = static_cast<int>(query.Int(8)),
+                 .epochs_counted = static_cast<int>(query.Int(8))};
   if (!query.IsNull(5)) row.start_epoch = static_cast<int>(query.Int(5));
   if (!query.IsNull(9)) {
     row.best_correct = query.Int(9);
@@ -314,6 +316,8 @@ void Batch::Flush(AttemptRow& row) {
   } else if (row.wall_seconds) {
     db.Execute("UPDATE jobs SET wall_seconds = ? WHERE job_id = ?", *row.wall_seconds, row.job_id);
   }
+  CountEpochs(row.job_id, row.epochs_done - row.epochs_counted);
+  row.epochs_counted = row.epochs_done;
   row.sequence_dirty = false;
   row.last.reset();
   row.wall_seconds.reset();

@@ -1,5 +1,7 @@
 // Jobs: their transitions, and what of them the scheduler and the workers see.
+#include <charconv>
 #include <cstdint>
+#include <string_view>
 
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
@@ -121,6 +123,43 @@ std::optional<std::int64_t> OpenAttemptOf(Database& db, std::int64_t job_id) {
   return open.Int(0);
 }
 
+void Batch::CountMove(std::int64_t job_id, JobState from, JobState to) {
+  if (from == to) return;
+  Query sweeps = db.Run("SELECT sweep_id FROM sweep_jobs WHERE job_id = ?", job_id);
+  while (sweeps.Step()) {
+    CountDelta& delta = counts[sweeps.Int(0)];
+    delta.jobs[static_cast<std::size_t>(from)] -= 1;
+    delta.jobs[static_cast<std::size_t>(to)] += 1;
+  }
+}
+
+void Batch::CountEpochs(std::int64_t job_id, std::int64_t more) {
+  if (more == 0) return;
+  Query sweeps = db.Run("SELECT sweep_id FROM sweep_jobs WHERE job_id = ?", job_id);
+  while (sweeps.Step()) counts[sweeps.Int(0)].epochs_done += more;
+}
+
+void Batch::StoreCounts() {
+  for (const auto& [sweep_id, open] : open_delta) counts[sweep_id];
+  for (const std::int64_t sweep_id : uncounted) counts[sweep_id];
+  for (const auto& [sweep_id, delta] : counts) {
+    const auto before = open_before.find(sweep_id);
+    const auto more = open_delta.find(sweep_id);
+    std::int64_t open = more == open_delta.end() ? 0 : more->second;
+    if (before != open_before.end() && uncounted.count(sweep_id) == 0) open += before->second;
+    db.Execute(
+        "INSERT INTO sweep_counts (sweep_id, queued, assigned, running, succeeded, failed, "
+        "cancelled, epochs, epochs_done, open_claims) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (sweep_id) DO UPDATE SET queued = queued + excluded.queued, "
+        "assigned = assigned + excluded.assigned, running = running + excluded.running, "
+        "succeeded = succeeded + excluded.succeeded, failed = failed + excluded.failed, "
+        "cancelled = cancelled + excluded.cancelled, epochs = epochs + excluded.epochs, "
+        "epochs_done = epochs_done + excluded.epochs_done, open_claims = excluded.open_claims",
+        sweep_id, delta.jobs[0], delta.jobs[1], delta.jobs[2], delta.jobs[3], delta.jobs[4],
+        delta.jobs[5], delta.epochs, delta.epochs_done, open);
+  }
+}
+
 std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening& happening) {
   std::optional<Standing> before = Load(batch, job_id, happening);
   if (!before) return std::nullopt;
@@ -138,6 +177,7 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening
     }
   }
   StoreJob(batch.db, job_id, *next, happening, std::move(before->error));
+  batch.CountMove(job_id, before->state, next->to);
   const bool was_open = !state::IsTerminal(before->state);
   const bool is_open = !state::IsTerminal(next->to);
   if (was_open != is_open) CountForClaims(batch, job_id, is_open ? 1 : -1);
@@ -155,19 +195,38 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening
 
 const char kReadyColumns[] =
     "j.job_id, coalesce(c.sweep_id, 0), coalesce(c.ordinal, 0), j.not_before, j.pe, "
-    "coalesce(j.spec_json ->> '$.pe.version', 0), j.task, "
-    "coalesce(j.spec_json ->> '$.task.version', 0), j.device_kind, j.memory_bytes, j.attempts";
+    "j.spec_json, j.task, 0, j.device_kind, j.memory_bytes, j.attempts";
+
+namespace {
+
+// The version of a member of the canonical form, {"name":…,…,"version":2,…} without further braces:
+// a million of them are read at start, and whole parsing is slow.
+int VersionIn(std::string_view spec_json, std::string_view member) {
+  constexpr std::string_view kVersion = "\"version\":";
+  const std::size_t begin = spec_json.find(member);
+  if (begin == std::string_view::npos) return 0;
+  const std::size_t end = spec_json.find('}', begin);
+  const std::size_t at = spec_json.find(kVersion, begin);
+  int version = 0;
+  if (at == std::string_view::npos || at > end) return 0;
+  const std::string_view rest = spec_json.substr(at + kVersion.size());
+  std::from_chars(rest.data(), rest.data() + rest.size(), version);
+  return version;
+}
+
+}  // namespace
 
 ReadyJob ReadReady(const Query& query) {
+  const std::string_view spec = query.View(5);
   return {.job_id = query.Int(0),
           .sweep_id = query.Int(1),
           .ordinal = query.Int(2),
           .others = {},
           .not_before = query.Int(3),
           .requirement = {.pe = query.Text(4),
-                          .pe_version = static_cast<int>(query.Int(5)),
+                          .pe_version = VersionIn(spec, "\"pe\":{"),
                           .task = query.Text(6),
-                          .task_version = static_cast<int>(query.Int(7)),
+                          .task_version = VersionIn(spec, "\"task\":{"),
                           .device_kind = query.Text(8),
                           .memory_bytes = static_cast<std::uint64_t>(query.Int(9))}};
 }

@@ -98,11 +98,8 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
 
 absl::Status Store::LoadOpenJobs() {
   try {
-    Query rows = database_->Run(
-        "SELECT s.sweep_id, count(*) FROM jobs AS j JOIN sweep_jobs AS c USING (job_id) "
-        "JOIN sweeps AS s USING (sweep_id) "
-        "WHERE j.state IN ('queued', 'assigned', 'running') AND c.claimed = 1 "
-        "AND s.state IN ('expanding', 'active') GROUP BY s.sweep_id");
+    Query rows =
+        database_->Run("SELECT sweep_id, open_claims FROM sweep_counts WHERE open_claims <> 0");
     while (rows.Step()) open_jobs_[rows.Int(0)] = rows.Int(1);
     return absl::OkStatus();
   } catch (const SQLite::Exception& error) {
@@ -118,6 +115,7 @@ std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
   for (const Write& write : writes) results.push_back(DoOne(batch, write));
   batch.FlushAll();
   FinishSweeps(batch, open_jobs_);
+  batch.StoreCounts();
   transaction.commit();
   for (const std::int64_t sweep_id : batch.uncounted) open_jobs_.erase(sweep_id);
   for (const auto& [sweep_id, delta] : batch.open_delta) {

@@ -84,6 +84,13 @@ class Slice {
     batch_.db.Execute("INSERT INTO sweep_jobs (sweep_id, ordinal, job_id) VALUES (?, ?, ?)",
                       write_.sweep_id, cell.ordinal, job_id);
     if (open) batch_.open_delta[write_.sweep_id] += 1;
+    Query job =
+        batch_.db.Run("SELECT state, epochs, epochs_done FROM jobs WHERE job_id = ?", job_id);
+    if (!job.Step()) return;
+    CountDelta& delta = batch_.counts[write_.sweep_id];
+    delta.jobs[static_cast<std::size_t>(*state::ParseJobState(job.Text(0)))] += 1;
+    delta.epochs += job.Int(1);
+    delta.epochs_done += job.Int(2);
   }
 
   void Create(const NewCell& cell, int generation) {

@@ -445,10 +445,9 @@ using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, Can
                            RetrySlice, RetryJob, ExtendSweep, Analyse, WorkerHello, WorkerSeen,
                            DrainWorker, CreateAttempt, AttemptEvent, EndAttempt, AppendLog,
                            RecordUpload, FindUnused, DropCheckpoints>;
-using WriteResult =
-    std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepSteered, Retried, SweepExtended,
-                 Analysed, WorkerStored, WorkerDrained, AttemptCreated, EventStored, UploadRecorded,
-                 Unused>;
+using WriteResult = std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepSteered,
+                                 Retried, SweepExtended, Analysed, WorkerStored, WorkerDrained,
+                                 AttemptCreated, EventStored, UploadRecorded, Unused>;
 
 // Roughly what a write holds in memory; what bounded queues count.
 std::size_t ByteSize(const Write& write);

@@ -30,6 +30,17 @@ DatabaseForTest::DatabaseForTest()
     db_->exec(std::string(migration.sql));
     version = migration.version;
   }
+  // What the coordinator keeps with every write.
+  db_->exec("DROP TABLE sweep_counts");
+  db_->exec(
+      "CREATE VIEW sweep_counts AS SELECT c.sweep_id, sum(j.state = 'queued') AS queued, "
+      "sum(j.state = 'assigned') AS assigned, sum(j.state = 'running') AS running, "
+      "sum(j.state = 'succeeded') AS succeeded, sum(j.state = 'failed') AS failed, "
+      "sum(j.state = 'cancelled') AS cancelled, sum(j.epochs) AS epochs, "
+      "sum(j.epochs_done) AS epochs_done, sum(c.claimed = 1 AND s.state IN ('expanding', "
+      "'active') AND j.state IN ('queued', 'assigned', 'running')) AS open_claims "
+      "FROM sweep_jobs AS c JOIN jobs AS j USING (job_id) JOIN sweeps AS s USING (sweep_id) "
+      "GROUP BY c.sweep_id");
   db_->exec("PRAGMA application_id = " + std::to_string(kApplicationId));
   db_->exec("PRAGMA user_version = " + std::to_string(version));
   db_->exec(

@@ -99,6 +99,10 @@ const std::vector<Damage> kDamages = {
      {"epochs have no gap and none is there twice", "trained jobs have every epoch",
       "summaries agree with the curves"}},
     {"UPDATE jobs SET epochs = 3 WHERE job_id = 1", {"trained jobs have every epoch"}},
+    {"DROP VIEW sweep_counts; CREATE TABLE sweep_counts AS SELECT sweep_id, 0 AS queued, 0 AS "
+     "assigned, 0 AS running, 1 AS succeeded, 0 AS failed, 0 AS cancelled, 2 AS epochs, 2 AS "
+     "epochs_done, 0 AS open_claims FROM sweeps",  // right for the finished one alone
+     {"the counts of a sweep are those of its jobs"}},
     {"UPDATE jobs SET epochs_done = 0 WHERE job_id = 2", {"summaries agree with the curves"}},
     {"UPDATE jobs SET test_correct = 1 WHERE job_id = 2",
      {"final accuracies are those of the last epoch"}},
