@@ -27,22 +27,22 @@ class ABSL_LOCKABLE Mutex {
   // after others have unlocked it: what it reads must change under this mutex only.
   template <typename Predicate>
   void Await(const Predicate& predicate) {
-    AwaitUntil(predicate, absl::InfiniteFuture());
+    AwaitFor(predicate, absl::InfiniteDuration());
   }
-  // At most `timeout`; whether it is true now.
+  // At most `timeout`, however the wall clock is set meanwhile; whether it is true now.
   template <typename Predicate>
   bool AwaitFor(const Predicate& predicate, absl::Duration timeout) {
-    return AwaitUntil(predicate, absl::Now() + timeout);
-  }
-  template <typename Predicate>
-  bool AwaitUntil(const Predicate& predicate, absl::Time deadline) {
+    const auto begin = std::chrono::steady_clock::now();
     std::unique_lock<std::mutex> lock(mutex_, std::adopt_lock);
     ++waiters_;
     bool holds = predicate();
-    while (!holds && absl::Now() < deadline) {
+    while (!holds) {
+      const absl::Duration left =
+          timeout - absl::FromChrono(std::chrono::steady_clock::now() - begin);
+      if (left <= absl::ZeroDuration()) break;
       // In slices: the standard library's clocks overflow where a deadline is far away.
-      changed_.wait_for(
-          lock, absl::ToChronoMicroseconds(std::min(deadline - absl::Now(), absl::Hours(1))));
+      changed_.wait_for(lock, absl::ToChronoMicroseconds(absl::Ceil(std::min(left, absl::Hours(1)),
+                                                                    absl::Microseconds(1))));
       holds = predicate();
     }
     --waiters_;

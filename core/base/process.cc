@@ -20,7 +20,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
+#include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
 
@@ -194,9 +194,10 @@ void Process::Signal(int signal) const {
 
 std::optional<ExitStatus> Process::WaitFor(absl::Duration timeout) {
   if (status_.has_value()) return status_;
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Duration deadline = SystemClock::Instance().Monotonic() + timeout;
   while (true) {
-    const absl::Duration left = std::max(deadline - absl::Now(), absl::ZeroDuration());
+    const absl::Duration left =
+        std::max(deadline - SystemClock::Instance().Monotonic(), absl::ZeroDuration());
     const int milliseconds = static_cast<int>(std::min<std::int64_t>(
         left == absl::InfiniteDuration()
             ? INT_MAX

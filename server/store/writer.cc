@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/clock.h"
 #include "core/base/mutex.h"
 
 namespace pelab::store {
@@ -30,6 +31,9 @@ bool IsHurried(const std::vector<Write>& writes) {
   };
   return std::any_of(writes.begin(), writes.end(), hurried);
 }
+
+// What is waited for does not notice when the clock on the wall is set.
+absl::Duration Now() { return SystemClock::Instance().Monotonic(); }
 
 }  // namespace
 
@@ -80,7 +84,7 @@ bool Writer::Take(std::vector<Request>& batch) {
     gathered_.Reset();
   }
   // Not under the mutex: every Append would wake this thread to look.
-  if (gather) gathered_.WaitUntil(last_commit_ + options_.gather);
+  if (gather) gathered_.WaitFor(last_commit_ + options_.gather - Now());
   MutexLock lock(&mutex_);
   hurried_ = false;
   std::size_t bytes = 0;
@@ -97,7 +101,7 @@ bool Writer::Take(std::vector<Request>& batch) {
 
 // Said once, and then now and then: those who are refused come again and again.
 void Writer::Failed(const absl::Status& why) {
-  const absl::Time now = absl::Now();
+  const absl::Duration now = Now();
   if (failures_++ == 0) {
     failing_since_ = now;
     failure_logged_ = now;
@@ -113,10 +117,9 @@ void Writer::Failed(const absl::Status& why) {
 
 void Writer::Succeeded() {
   if (failures_ == 0) return;
-  spdlog::info(
-      "the database is written again after {}, in which {} batches were refused",
-      absl::FormatDuration(absl::Trunc(absl::Now() - failing_since_, absl::Milliseconds(1))),
-      failures_);
+  spdlog::info("the database is written again after {}, in which {} batches were refused",
+               absl::FormatDuration(absl::Trunc(Now() - failing_since_, absl::Milliseconds(1))),
+               failures_);
   failures_ = 0;
   if (options_.on_change) options_.on_change(true);
 }
@@ -128,7 +131,7 @@ void Writer::Commit(std::vector<Request>& batch) {
     request.bytes = request.writes.size();
   }
   absl::StatusOr<std::vector<ApplyResult>> results = store_.Apply(writes);
-  last_commit_ = absl::Now();
+  last_commit_ = Now();
   if (!results.ok()) {
     Failed(results.status());
     for (Request& request : batch) request.done(results.status());

@@ -55,9 +55,9 @@ class Writer final : public Journal {
    public:
     void Reset() { Set(false); }
     void Wake() { Set(true); }
-    void WaitUntil(absl::Time deadline) {
+    void WaitFor(absl::Duration timeout) {
       MutexLock lock(&mutex_);
-      mutex_.AwaitUntil([this] { return rung_; }, deadline);
+      mutex_.AwaitFor([this] { return rung_; }, timeout);
     }
 
    private:
@@ -80,10 +80,11 @@ class Writer final : public Journal {
   const WriterOptions options_;
   std::atomic<std::uint64_t> commits_{0};
   std::uint64_t since_checkpoint_ = 0;
-  absl::Time last_commit_ = absl::InfinitePast();
+  // On the monotonic clock, as all that is waited for: the other one is set now and then.
+  absl::Duration last_commit_ = -absl::InfiniteDuration();
   std::uint64_t failures_ = 0;  // in a row
-  absl::Time failing_since_;
-  absl::Time failure_logged_;
+  absl::Duration failing_since_;
+  absl::Duration failure_logged_;
 
   Alarm gathered_;
   Mutex mutex_;

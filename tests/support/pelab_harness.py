@@ -97,25 +97,26 @@ class Case(unittest.TestCase):
         path.write_text(text)
         return path
 
-    def spawn(self, program, *arguments, log=None):
+    def spawn(self, program, *arguments, log=None, env=None):
         log = log or f"{program}.{len(self.started)}.log"
         with open(self.folder / log, "ab") as sink:
             process = subprocess.Popen([BIN / program, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,
-                                       stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
+                                       stdout=sink, stderr=subprocess.STDOUT, start_new_session=True,
+                                       env={**os.environ, **(env or {})})
         self.started.append(process)
         return process
 
-    def server(self, *arguments):
+    def server(self, *arguments, lease_ms=2000, env=None):
         """A coordinator on this test's database and socket, ready to answer."""
-        process = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, "--heartbeat", "200ms", "--lease",
-                             "2s", *arguments)
+        process = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, "--heartbeat", f"{lease_ms // 10}ms",
+                             "--lease", f"{lease_ms}ms", *arguments, env=env)
         wait_until(lambda: process.poll() is not None or self.pelab("status").returncode == 0, 20, "the coordinator")
         self.assertIsNone(process.poll(), "the coordinator ended: " + self.logs())
         return process
 
-    def worker(self, name="w", slots=2, *arguments):
+    def worker(self, name="w", slots=2, *arguments, env=None):
         return self.spawn("pelab-worker", "--server", self.socket, "--workdir", self.folder / name, "--cpu-slots", slots,
-                          "--threads-per-slot", 1, *arguments)
+                          "--threads-per-slot", 1, *arguments, env=env)
 
     def pelab(self, *arguments, timeout=120, env=None):
         return subprocess.run([BIN / "pelab", "--server", self.socket, *map(str, arguments)], cwd=self.folder,

@@ -169,7 +169,7 @@ void CheckpointUploader::Run() {
     return stopping_;
   };
   // Not all workers of a fleet at once.
-  absl::Time next = absl::Now() + interval_ * (0.5 + RandomUnit() / 2);
+  absl::Duration pause = interval_ * (0.5 + RandomUnit() / 2);
   rpc::Backoff backoff(kFirstPause, place_.retry_cap, RandomUnit);
   while (true) {
     {
@@ -178,7 +178,7 @@ void CheckpointUploader::Run() {
       const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return stopping_ || HasNews();
       };
-      mutex_.AwaitUntil(stopping, next);
+      mutex_.AwaitFor(stopping, pause);
       mutex_.Await(work);
       if (stopping_) return;
     }
@@ -190,7 +190,7 @@ void CheckpointUploader::Run() {
                     std::string(status.message()));
     }
     const bool again = IsWorthRetrying(status) || absl::IsOutOfRange(status);
-    next = absl::Now() + (again ? std::min(backoff.Next(), interval_) : interval_);
+    pause = again ? std::min(backoff.Next(), interval_) : interval_;
     if (status.ok() || again || refused_) continue;
     refused_ = true;
     place_.note(absl::StrCat("a checkpoint could not be uploaded: ", status.message(),

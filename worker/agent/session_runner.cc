@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "core/base/ids.h"
 #include "core/base/mutex.h"
 #include "core/rpc/backoff.h"
@@ -60,7 +59,7 @@ void SessionRunner::BeginShutdown(std::function<void()> on_session_thread,
   shutdown_ = true;
   on_shutdown_ = std::move(on_session_thread);
   all_ended_ = std::move(all_ended);
-  shutdown_deadline_ = absl::Now() + patience;
+  shutdown_deadline_ = clock_->Monotonic() + patience;
   notified_ = true;
 }
 
@@ -79,7 +78,7 @@ void SessionRunner::ObeyShutdown() {
 
 bool SessionRunner::ShutdownDue() {
   MutexLock lock(&mutex_);
-  return absl::Now() >= shutdown_deadline_;
+  return clock_->Monotonic() >= shutdown_deadline_;
 }
 
 // gRPC's own words for these say nothing to the reader of a log.
@@ -112,7 +111,7 @@ absl::Status SessionRunner::Run() {
     // Without a coordinator there is nobody to tell: what is not acknowledged stays in the spool.
     if (shutting_down_) {
       MutexLock lock(&mutex_);
-      if (all_ended_() || absl::Now() >= shutdown_deadline_) return absl::OkStatus();
+      if (all_ended_() || clock_->Monotonic() >= shutdown_deadline_) return absl::OkStatus();
     }
   }
 }
@@ -228,7 +227,7 @@ void SessionRunner::WaitForWork(Connection* connection) {
            !connection->writing || (was_full && connection->outbox.size() < kMaxOutbox);
   };
   const absl::Duration patience =
-      shutdown_ ? shutdown_deadline_ - absl::Now() : absl::InfiniteDuration();
+      shutdown_ ? shutdown_deadline_ - clock_->Monotonic() : absl::InfiniteDuration();
   mutex_.AwaitFor(work, std::max(std::min(timer, patience), absl::ZeroDuration()));
 }
 

@@ -60,7 +60,7 @@ class SessionRunner {
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
   std::function<void()> on_shutdown_ ABSL_GUARDED_BY(mutex_);
   std::function<bool()> all_ended_ ABSL_GUARDED_BY(mutex_);
-  absl::Time shutdown_deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  absl::Duration shutdown_deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
 };
 
 }  // namespace pelab::agent

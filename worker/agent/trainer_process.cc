@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "worker/agent/line_splitter.h"
@@ -90,24 +90,24 @@ void TrainerProcess::Wake() {
 void TrainerProcess::Stop(absl::Duration grace) {
   {
     MutexLock lock(&mutex_);
-    kill_at_ = std::min(kill_at_, absl::Now() + grace);
+    kill_at_ = std::min(kill_at_, SystemClock::Instance().Monotonic() + grace);
   }
   Wake();
 }
 
 // Sends the signals that are due; answers how long until the next.
 absl::Duration TrainerProcess::ObeyStop() {
-  absl::Time kill_at;
+  absl::Duration kill_at;
   {
     MutexLock lock(&mutex_);
     kill_at = kill_at_;
   }
-  if (kill_at == absl::InfiniteFuture() || kill_sent_) return absl::InfiniteDuration();
+  if (kill_at == absl::InfiniteDuration() || kill_sent_) return absl::InfiniteDuration();
   if (!term_sent_) {
     process_.Signal(SIGTERM);
     term_sent_ = true;
   }
-  const absl::Duration left = kill_at - absl::Now();
+  const absl::Duration left = kill_at - SystemClock::Instance().Monotonic();
   if (left > absl::ZeroDuration()) return left;
   process_.Signal(SIGKILL);
   kill_sent_ = true;

@@ -55,7 +55,7 @@ class TrainerProcess {
   bool term_sent_ = false;
   bool kill_sent_ = false;
   Mutex mutex_;
-  absl::Time kill_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  absl::Duration kill_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();  // monotonic
 };
 
 }  // namespace pelab::agent
