@@ -162,8 +162,8 @@ void Spool::Charge() {
 absl::Status Spool::AppendFrame(char kind, const std::string& payload) {
   if (payload.size() > kMaxPayloadBytes) {
     return absl::InvalidArgumentError(absl::StrCat("an event of ", payload.size(),
-                                                     " bytes is longer than ", kMaxPayloadBytes,
-                                                     ", the most allowed"));
+                                                   " bytes is longer than ", kMaxPayloadBytes,
+                                                   ", the most allowed"));
   }
   const std::string frame = Frame(kind, payload);
   if (lseek(fd_.get(), static_cast<off_t>(bytes_), SEEK_SET) < 0) {

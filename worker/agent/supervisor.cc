@@ -12,6 +12,7 @@ namespace {
 
 constexpr absl::Duration kCancelGrace = absl::Seconds(1);
 constexpr std::size_t kLogChunkBytes = 64 << 10;
+constexpr absl::Duration kDeferredPause = absl::Seconds(1);
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
@@ -87,6 +88,12 @@ std::vector<v1::HeldAttempt> Supervisor::Held() {
     attempt.set_token(entry.attempt->assignment().token());
     attempt.set_slot(entry.attempt->slot());
   }
+  for (const auto& [id, assignment] : deferred_) {
+    v1::HeldAttempt& attempt = held.emplace_back();
+    attempt.set_attempt_id(id);
+    attempt.set_token(assignment.token());
+    attempt.set_slot(assignment.slot());
+  }
   return held;
 }
 
@@ -95,6 +102,7 @@ void Supervisor::Disconnected() {
 }
 
 void Supervisor::Answer(const v1::HeldAnswer& answer) {
+  if (!answer.accepted()) deferred_.erase(answer.attempt_id());
   const auto found = entries_.find(answer.attempt_id());
   if (found == entries_.end()) return;
   Entry& entry = found->second;
@@ -127,19 +135,32 @@ void Supervisor::Resume(Entry* entry) {
 
 void Supervisor::Take(const v1::Assignment& assignment, StopReason reason) {
   const std::int64_t attempt_id = assignment.attempt_id();
-  if (entries_.count(attempt_id) > 0) return;  // sent again
-  context_.work_dir->RemoveAttempt(attempt_id).IgnoreError();
-  absl::Status saved = context_.work_dir->SaveAssignment(assignment);
-  absl::StatusOr<std::unique_ptr<Spool>> spool =
-      saved.ok() ? Spool::Open(context_.work_dir->AttemptDir(attempt_id) + "/spool", context_.quota)
-                 : absl::StatusOr<std::unique_ptr<Spool>>(saved);
-  if (!spool.ok()) {
-    // Without a spool not even the failure can be recorded; not being held, the attempt is lost
-    // after one lease.
-    spdlog::error("cannot take attempt {} ({}): {}", attempt_id, assignment.label(),
-                  Text(spool.status()));
-    return;
+  if (entries_.count(attempt_id) > 0 || deferred_.count(attempt_id) > 0) return;  // sent again
+  const absl::Status admitted = Admit(assignment, reason);
+  if (admitted.ok()) return;
+  // Without a spool not even the failure can be recorded; not being held, the attempt is lost after
+  // one lease. A full disk would so lose job after job: there it waits.
+  spdlog::error("cannot take attempt {} ({}): {}", attempt_id, assignment.label(), Text(admitted));
+  if (absl::IsResourceExhausted(admitted) && reason == StopReason::kNone) {
+    deferred_.emplace(attempt_id, assignment);
   }
+}
+
+void Supervisor::AdmitDeferred() {
+  if (deferred_.empty() || context_.clock->Monotonic() - tried_deferred_ < kDeferredPause) return;
+  tried_deferred_ = context_.clock->Monotonic();
+  std::erase_if(deferred_, [this](const auto& entry) {
+    return !absl::IsResourceExhausted(Admit(entry.second, StopReason::kNone));
+  });
+}
+
+absl::Status Supervisor::Admit(const v1::Assignment& assignment, StopReason reason) {
+  const std::int64_t attempt_id = assignment.attempt_id();
+  context_.work_dir->RemoveAttempt(attempt_id).IgnoreError();
+  PELAB_RETURN_IF_ERROR(context_.work_dir->SaveAssignment(assignment));
+  absl::StatusOr<std::unique_ptr<Spool>> spool =
+      Spool::Open(context_.work_dir->AttemptDir(attempt_id) + "/spool", context_.quota);
+  if (!spool.ok()) return spool.status();
   std::optional<SlotPlan> plan;
   if (assignment.slot() >= 0 && assignment.slot() < static_cast<int>(plans_.size()))
     plan = plans_[assignment.slot()];
@@ -148,9 +169,11 @@ void Supervisor::Take(const v1::Assignment& assignment, StopReason reason) {
   entry.may_send = true;
   if (reason != StopReason::kNone) entry.attempt->Stop(reason, absl::ZeroDuration());
   entry.attempt->StartTraining(std::move(plan));
+  return absl::OkStatus();
 }
 
 void Supervisor::Stop(const v1::StopAttempt& stop) {
+  deferred_.erase(stop.attempt_id());
   Entry* entry = Find(stop.attempt_id(), stop.token());
   if (entry == nullptr) return;
   if (stop.reason() == v1::StopAttempt::SUPERSEDED) {
@@ -225,6 +248,7 @@ bool Supervisor::IsUsed(const std::string& job_dir, std::int64_t but_attempt) co
 }
 
 void Supervisor::StopAll(StopReason reason, absl::Duration grace) {
+  deferred_.clear();  // not held any more: lost after one lease
   for (auto& [id, entry] : entries_) {
     if (!entry.attempt->ended()) entry.attempt->Stop(reason, grace);
   }
@@ -236,6 +260,7 @@ void Supervisor::Shutdown(absl::Duration grace) { StopAll(StopReason::kShutdown,
 
 bool Supervisor::NextEvents(std::size_t max_bytes, v1::EventBatch* batch) {
   Reap();
+  AdmitDeferred();
   for (auto& [id, entry] : entries_) {
     if (!entry.may_send || entry.dropped) continue;
     const absl::StatusOr<std::uint64_t> sent =

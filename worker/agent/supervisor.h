@@ -64,6 +64,8 @@ class Supervisor final : public AttemptHost {
   Supervisor(AttemptContext context, std::vector<SlotPlan> plans, Pipe parent_pipe);
   Entry* Find(std::int64_t attempt_id, std::uint64_t token);
   void Take(const v1::Assignment& assignment, StopReason reason);
+  absl::Status Admit(const v1::Assignment& assignment, StopReason reason);
+  void AdmitDeferred();
   void RecoverOne(std::int64_t attempt_id);
   void Resume(Entry* entry);
   void Drop(Entry* entry);
@@ -76,6 +78,9 @@ class Supervisor final : public AttemptHost {
   const std::vector<SlotPlan> plans_;
   Pipe parent_pipe_;
   std::map<std::int64_t, Entry> entries_;
+  // Assignments that wait for room on the disk; held meanwhile, so that they are not lost.
+  std::map<std::int64_t, v1::Assignment> deferred_;
+  absl::Duration tried_deferred_;
 };
 
 }  // namespace pelab::agent
