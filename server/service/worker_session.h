@@ -43,7 +43,7 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
 
   // Answers whether the next message is to be read now.
   bool Handle(v1::WorkerMessage& message);
-  // The wire is done with; nothing is handled any more. Once.
+  // The wire is done with; nothing is handled any more. May be said again.
   void Ended();
 
  private:

@@ -1,5 +1,7 @@
 #include "server/service/worker_stream.h"
 
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
 #include "core/base/mutex.h"
@@ -8,7 +10,7 @@
 namespace pelab::service {
 namespace {
 
-constexpr std::size_t kMaxOutgoing = 65'536;  // messages to a worker that does not read
+constexpr std::size_t kMaxOutgoingBytes = 16 << 20;  // to a worker that does not read
 
 }  // namespace
 
@@ -22,23 +24,36 @@ std::shared_ptr<WorkerStream> WorkerStream::Begin(FleetContext& context) {
 void WorkerStream::Send(v1::CoordinatorMessage message) {
   MutexLock lock(&mutex_);
   if (closing_) return;
+  queued_bytes_ += message.ByteSizeLong() + sizeof(message);
+  if (queued_bytes_ > kMaxOutgoingBytes) return GiveUpReader();
   if (message.has_acks() && !queue_.empty() && queue_.back().has_acks()) {
     queue_.back().mutable_acks()->MergeFrom(message.acks());
-    return;
-  }
-  if (queue_.size() >= kMaxOutgoing) {
-    closing_ = true;
-    close_status_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                                 "the worker does not read what it is sent");
     return;
   }
   queue_.push_back(std::move(message));
   if (!writing_) SendNext();
 }
 
+// Its stream cannot be finished before it reads. Until then it is as if it were gone: nothing is
+// kept for it, nothing is read of it, and its leases run out.
+void WorkerStream::GiveUpReader() {
+  spdlog::warn("a worker does not read what it is sent: its session is given up");
+  closing_ = true;
+  close_status_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                               "the worker does not read what it is sent: connect again");
+  queue_.clear();
+  Ended();
+}
+
+bool WorkerStream::IsClosing() {
+  MutexLock lock(&mutex_);
+  return closing_;
+}
+
 void WorkerStream::SendNext() {
   outgoing_ = std::move(queue_.front());
   queue_.pop_front();
+  if (queue_.empty()) queued_bytes_ = 0;
   writing_ = true;
   StartWrite(&outgoing_);
 }
@@ -79,6 +94,8 @@ void WorkerStream::OnReadDone(bool ok) {
   if (Handle(incoming_)) ReadOn();
 }
 
-void WorkerStream::ReadOn() { StartRead(&incoming_); }
+void WorkerStream::ReadOn() {
+  if (!IsClosing()) StartRead(&incoming_);
+}
 
 }  // namespace pelab::service

@@ -35,6 +35,8 @@ class WorkerStream final
   void Send(v1::CoordinatorMessage message) override;
   void ReadOn() override;
   void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveUpReader() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsClosing();
 
   std::shared_ptr<WorkerStream> self_;
   v1::WorkerMessage incoming_;  // one reaction at a time uses it
@@ -42,6 +44,7 @@ class WorkerStream final
   Mutex mutex_;
   v1::CoordinatorMessage outgoing_ ABSL_GUARDED_BY(mutex_);
   std::deque<v1::CoordinatorMessage> queue_ ABSL_GUARDED_BY(mutex_);
+  std::size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // at most, since the queue was empty
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

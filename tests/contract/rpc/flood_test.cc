@@ -1,0 +1,171 @@
+// Peers that do not read, send too much, or send nonsense: what is kept for them is bounded, they are
+// told why in words, and everybody else is served.
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <atomic>
+#include <cstdint>
+#include <fstream>
+
+#include "core/base/unique_fd.h"
+#include "tests/contract/rpc/coordinator_fixture.h"
+
+namespace pelab {
+namespace {
+
+using testing::HasSubstr;
+
+std::int64_t ResidentBytes() {
+  std::int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages >> pages;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+class FloodTest : public CoordinatorTest {
+ protected:
+  std::string WorkerState(const std::string& id) {
+    v1::ListWorkersResponse response;
+    EXPECT_TRUE(results_->ListWorkers(Context().get(), v1::ListWorkersRequest(), &response).ok());
+    for (const v1::WorkerRow& row : response.workers()) {
+      if (row.worker_id() == id) return row.state();
+    }
+    return "";
+  }
+};
+
+// Asks and asks, and reads no answer after its welcome.
+TEST_F(FloodTest, AWorkerThatDoesNotReadIsGivenUp) {
+  Submit(Document("s"), "a");
+  const std::int64_t before = ResidentBytes();
+  grpc::ClientContext context;
+  const auto stream = fleet_->Session(&context);
+  v1::WorkerMessage message;
+  v1::Hello* hello = message.mutable_hello();
+  hello->set_protocol(1);
+  hello->set_worker_id("deaf");
+  hello->set_host("h");
+  hello->set_version("1");
+  stream->Write(message);
+  v1::CoordinatorMessage welcome;
+  ASSERT_TRUE(stream->Read(&welcome));
+  std::atomic<std::uint64_t> sent = 0;
+  std::thread flood([&] {
+    // Heartbeats are answered, and so are events, though of an attempt that is nobody's.
+    v1::WorkerMessage beat;
+    beat.mutable_heartbeat()->set_sequence(1);
+    v1::WorkerMessage events;
+    v1::Event* event = events.mutable_events()->add_events();
+    event->set_attempt_id(1'000'000);
+    event->set_sequence(1);
+    event->mutable_started()->set_epochs(3);
+    while (stream->Write(sent++ % 100 == 0 ? events : beat)) continue;
+  });
+  // Another one works meanwhile.
+  FakeWorker worker(channel_, "w1", 1);
+  Script script(worker.AwaitAssignment());
+  worker.Send(script.Whole(3));
+  worker.AwaitAck(script.assignment().attempt_id(), script.sequence());
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (WorkerState("deaf") != "offline" && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_EQ(WorkerState("deaf"), "offline") << "after " << sent << " messages";
+  EXPECT_EQ(WorkerState("w1"), "online");
+  EXPECT_LT(ResidentBytes() - before, 512 << 20);
+  // Once it reads it learns why.
+  v1::CoordinatorMessage answer;
+  while (stream->Read(&answer)) continue;
+  flood.join();
+  const grpc::Status end = stream->Finish();
+  EXPECT_EQ(end.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << end.error_message();
+  EXPECT_THAT(end.error_message(), HasSubstr("does not read"));
+}
+
+TEST_F(FloodTest, AWatcherThatDoesNotReadCostsNobodyAnything) {
+  constexpr int kEpochs = 2'000;
+  Submit(Document("s", "[0]", kEpochs), "a");
+  v1::WatchSweepRequest request;
+  request.mutable_sweep()->set_sweep("s");
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::SweepUpdate>>> deaf;
+  for (int i = 0; i < 50; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    deaf.push_back(sweeps_->WatchSweep(contexts.back().get(), request));
+  }
+  FakeWorker worker(channel_, "w1", 1);
+  Script script(worker.AwaitAssignment());
+  worker.Send({script.Started(0, kEpochs)});
+  for (int i = 0; i < kEpochs; ++i) {
+    v1::Event event = script.Epoch(i);
+    event.mutable_epoch()->set_test_correct(i % 97);
+    worker.Send({event});
+  }
+  EXPECT_FALSE(worker.AwaitAck(script.assignment().attempt_id(), script.sequence()).superseded());
+  for (const auto& context : contexts) context->TryCancel();
+}
+
+TEST_F(FloodTest, ManySubmissionsAtOnceAreStoredOrRefusedInWords) {
+  constexpr int kThreads = 8;
+  constexpr int kEach = 8;
+  const std::int64_t before = ResidentBytes();
+  std::atomic<int> stored = 0;
+  std::atomic<int> refused = 0;
+  std::vector<std::thread> clients;
+  for (int t = 0; t < kThreads; ++t) {
+    clients.emplace_back([&, t] {
+      for (int i = 0; i < kEach; ++i) {
+        v1::SubmitRequest request;
+        request.set_document(Document(absl::StrCat("s", t, "-", i)) + "#" +
+                             std::string(100'000, 'x') + "\n");
+        request.set_client_token(absl::StrCat(t, "-", i));
+        v1::SubmitResponse response;
+        const grpc::Status status = sweeps_->Submit(Context().get(), request, &response);
+        if (status.ok()) {
+          ++stored;
+        } else {
+          EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+          EXPECT_THAT(status.error_message(), HasSubstr(" "));
+          ++refused;
+        }
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(stored + refused, kThreads * kEach);
+  EXPECT_GT(stored, 0);
+  EXPECT_LT(ResidentBytes() - before, 512 << 20);
+}
+
+TEST_F(FloodTest, WhatIsTooLongIsRefused) {
+  v1::SubmitRequest request;
+  request.set_document(std::string(17 << 20, 'x'));
+  request.set_client_token("a");
+  v1::SubmitResponse response;
+  const grpc::Status status = sweeps_->Submit(Context().get(), request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("larger than max"));
+  EXPECT_EQ(Submit(Document("s"), "b").counts().new_jobs(), 4u);
+}
+
+// Bytes that are no HTTP/2, on connections that stay.
+TEST_F(FloodTest, NonsenseIsNoHarm) {
+  const std::string path = directory_ + "/s";
+  std::vector<UniqueFd> connections;
+  for (int i = 0; i < 100; ++i) {
+    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    sockaddr_un address{.sun_family = AF_UNIX};
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) continue;
+    std::string nonsense =
+        i % 2 == 0 ? "GET / HTTP/1.1\r\n\r\n" : "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    for (int k = 0; k < 10'000; ++k) nonsense += static_cast<char>(k * 7919 + i);
+    send(fd.get(), nonsense.data(), nonsense.size(), MSG_NOSIGNAL);
+    connections.push_back(std::move(fd));
+  }
+  EXPECT_GT(connections.size(), 50u);
+  EXPECT_EQ(Submit(Document("s"), "b").counts().new_jobs(), 4u);
+}
+
+}  // namespace
+}  // namespace pelab
