@@ -2,6 +2,7 @@
 #
 #   make demo           install what is missing, build, run docs/sweeps/quick.yaml (12 small jobs) through the real programs
 #   make test           install, build, run every test
+#   make fault          the fault tests with full counts: 200 kill -9 of the coordinator, 200 of workers, 50 SIGSTOPs, 50 partitions …
 #   make test-sanitize  all but LibTorch code under AddressSanitizer + UBSan, then under ThreadSanitizer
 #   make sim            100,000 simulated histories under faults (SEEDS=0..99999); `make test` runs 2,000
 #   make build          build everything into build/release
@@ -16,7 +17,7 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 DB ?= build/demo/pelab.db
 
-.PHONY: demo test test-sanitize sim build deps bench bench-load lint cuda-check clean
+.PHONY: demo test fault test-sanitize sim build deps bench bench-load lint cuda-check clean
 .DEFAULT_GOAL := build
 
 deps:
@@ -34,6 +35,15 @@ demo: build
 
 test: build
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+# FAULT_ROUNDS and PELAB_FAULT_SEED may be set; each test prints the seed that repeats it when it fails.
+FAULT_ROUNDS ?= 200
+fault: build
+	@for test in kill_loops silence full_disk damage clock; do \
+	  echo "tests/fault/test_$$test.py"; \
+	  PELAB_FAULT_ROUNDS=$(FAULT_ROUNDS) PELAB_BIN=$(BUILD)/bin PYTHONDONTWRITEBYTECODE=1 \
+	    python3 tests/fault/test_$$test.py || exit 1; \
+	done
 
 test-sanitize: deps
 	cmake --preset asan && cmake --build build/asan -j $(JOBS)

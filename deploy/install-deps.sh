@@ -13,7 +13,7 @@ packages=(
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libabsl-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
   libsqlite3-dev libsqlitecpp-dev libssl-dev openssl
-  libgtest-dev libgmock-dev python3-numpy
+  libgtest-dev libgmock-dev python3-numpy faketime iproute2
 )
 torch=(libtorch-dev libopenblas0-openmp)  # without OpenBLAS LibTorch may get the slow reference BLAS
 for argument in "$@"; do
@@ -32,7 +32,7 @@ install-deps.sh: this is not Debian. Please install:
   GCC 12 or newer (C++20), CMake 3.25, Ninja, Python 3.9; optionally ccache and mold
   gRPC 1.51 with its C++ plug-in, Protobuf 3.21, Abseil 20220623, OpenSSL 3
   SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11, CLI11 2.1
-  GoogleTest 1.12, numpy 1.21 (for the tests)
+  GoogleTest 1.12, numpy 1.21; optionally libfaketime and iproute2 (for the tests)
   LibTorch 1.13 to 2.11 (for pelab-trainer; set Torch_DIR or CMAKE_PREFIX_PATH)
 (each: this version or newer)
 END

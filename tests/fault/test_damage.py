@@ -137,6 +137,7 @@ class Damage(FaultCase):
         dump = (SOURCE / "tests/contract/store/schemas/schema1.sql").read_text()
         old = self.folder / "old.db"
         connection = sqlite3.connect(old)
+        connection.execute("PRAGMA journal_mode = WAL")  # as every database of a coordinator
         connection.executescript(dump)
         connection.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) "
                            "INSERT INTO logs SELECT 1, i, randomblob(4000) FROM n")

@@ -9,19 +9,19 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from fault_case import FaultCase, rounds  # noqa: E402
 from pelab_harness import alive, processes, tiny_sweep, wait_until  # noqa: E402
 
-EPOCHS = 12
+EPOCHS = 10
 
 
-def sweep(hits, a_job):
-    """Jobs enough for so many hits when each spoils at most `a_job` attempts of one."""
-    seeds = max(2, hits // a_job)
+def sweep(hits):
+    """Jobs enough to go on for so many hits, and so many that none is hit too often."""
+    seeds = max(2, hits // 3)
     return tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds=f"0..{seeds - 1}", pes="[nope, rope]"), 2 * seeds
 
 
 class KillLoops(FaultCase):
     def test_coordinator(self):
-        hits = rounds(6)
-        document, jobs = sweep(hits, 10)
+        hits = rounds(5)
+        document, jobs = sweep(hits)
         self.undisturbed(document, jobs)
         coordinator = self.server()
         self.worker()
@@ -37,8 +37,8 @@ class KillLoops(FaultCase):
         self.assertGreater(len(self.customer.submitted), 0)
 
     def test_workers(self):
-        hits = rounds(5)
-        document, jobs = sweep(hits, 4)
+        hits = rounds(4)
+        document, jobs = sweep(hits)
         self.undisturbed(document, jobs)
         self.server()
         self.submit(document)

@@ -14,12 +14,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from fault_case import LEASE, FaultCase, rounds  # noqa: E402
 from pelab_harness import BIN, tiny_sweep, wait_until  # noqa: E402
 
-EPOCHS = 12
+EPOCHS = 10
 
 
 def sweep(hits):
     """A job may be lost five times: enough jobs that it does not come to that."""
-    seeds = max(2, hits)
+    seeds = 2 if hits < 10 else 3 * hits // 2
     return tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds=f"0..{seeds - 1}", pes="[nope, rope]"), 2 * seeds
 
 
@@ -65,7 +65,7 @@ class Stopped(Silence):
                   for _ in range(hits))
         self.assertGreaterEqual(hit, max(1, hits - 1), "hardly anything was hit")
         self.settle(document, jobs)
-        self.assertEqual(self.outcomes().get("lost", 0), hit)
+        self.assertGreaterEqual(self.outcomes().get("lost", 0), hit)
 
     def identity_of(self, name):
         with contextlib.suppress(OSError):
@@ -131,7 +131,7 @@ class Partitioned(Silence):
         except (OSError, subprocess.CalledProcessError) as error:
             self.skipTest(f"no network namespaces here: {error}")
         self.addCleanup(network.close)
-        hits = rounds(3, 0.25)
+        hits = rounds(2, 0.25)
         document, jobs = sweep(hits)
         self.undisturbed(document, jobs)
         address = self.serve_both(network.here)
@@ -142,11 +142,11 @@ class Partitioned(Silence):
         identity = wait_until(lambda: self.identity_of("far"), 10, "the worker's name")
         hit = 0
         for i in range(hits):
-            how = self.WAYS[i % len(self.WAYS)]
+            how = self.WAYS[i % 3] if hits > 2 else (self.WAYS[0], self.draw.choice(self.WAYS[1:]))[i % 2]
             hit += self.silence_until_lost(identity, lambda: network.cut(how), lambda: network.mend(how), "the far worker")
-        self.assertGreaterEqual(hit, max(1, hits - 2), "hardly anything was hit")
+        self.assertGreaterEqual(hit, max(1, hits - 1), "hardly anything was hit")
         self.settle(document, jobs)
-        self.assertEqual(self.outcomes().get("lost", 0), hit)
+        self.assertGreaterEqual(self.outcomes().get("lost", 0), hit)
 
     identity_of = Stopped.identity_of
 

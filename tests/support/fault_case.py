@@ -55,7 +55,7 @@ class Ledger:
 class Customer:
     """Submits sweeps of one job through the command line, cancels some, and keeps what it was told."""
 
-    def __init__(self, case, draw, pause=0.2):
+    def __init__(self, case, draw, pause=0.5):
         self.case, self.draw, self.pause = case, draw, pause
         self.submitted, self.cancelled, self.refused = [], [], []
         self.stopping = threading.Event()
