@@ -11,7 +11,9 @@
 namespace pelab::store {
 namespace {
 
-constexpr sqlite3_int64 kChunk = 1 << 20;
+// SQLite's own files take less than 128 KiB at once: of more they write what is over a multiple of
+// that, of nothing but a multiple nothing, and say that the disk is full.
+constexpr sqlite3_int64 kChunk = 1 << 16;
 
 // A file of a VFS, open until this goes.
 class VfsFile {

@@ -61,6 +61,20 @@ TEST_P(DatabaseFileTest, WhatWasAppliedIsThereAfterAReopenAndRecovers) {
   EXPECT_EQ(SweepState(sweep), "finished");
 }
 
+TEST_P(DatabaseFileTest, ALargeLogThatAKillLeftIsReadAtTheNextStart) {
+  Submit("a", {Cell(0, "k0")});
+  Attempt attempt = Assign(1);
+  Do<Nothing>(AppendLog{attempt.id, attempt.token, 0, std::string(200 << 10, 'x')});
+  Submit("b", {Cell(0, "k1")});
+  const std::string killed = directory_ + "/killed.db";
+  for (const char* part : {"", "-wal"}) std::filesystem::copy_file(path_ + part, killed + part);
+  ASSERT_GT(std::filesystem::file_size(killed + "-wal"), 128u << 10);
+  path_ = killed;
+  Open();
+  EXPECT_EQ(Text("SELECT count(*) FROM sweeps"), "2");
+  EXPECT_EQ(Text("SELECT sum(length(data)) FROM logs"), absl::StrCat(200 << 10));
+}
+
 TEST_P(DatabaseFileTest, TheFileSaysWhatItIs) {
   EXPECT_EQ(Text("PRAGMA application_id"), absl::StrCat(views::kApplicationId));
   EXPECT_EQ(Text("PRAGMA user_version"), absl::StrCat(views::kSchemaVersion));
