@@ -49,7 +49,7 @@ void CountOpenJobs(Batch& batch, std::int64_t sweep_id) {
   std::int64_t open_of_all = 0;
   for (const auto& [id, open] : batch.open_before) open_of_all += open;
   const char* by_open =
-      "SELECT count(*) FROM jobs AS j INDEXED BY jobs_open CROSS JOIN sweep_jobs AS c "
+      "SELECT count(*) FROM jobs AS j CROSS JOIN sweep_jobs AS c "
       "INDEXED BY sweep_jobs_by_job ON c.job_id = j.job_id AND c.sweep_id = ? AND c.claimed = 1 "
       "WHERE j.state IN ('queued', 'assigned', 'running')";
   const char* by_sweep =
