@@ -34,7 +34,7 @@ demo: build
 	$(BUILD)/bin/pelab run docs/sweeps/quick.yaml --db $(DB)
 
 test: build
-	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+	ctest --test-dir $(BUILD) --output-on-failure -j $$(( $(JOBS) + 1 ))
 
 # FAULT_ROUNDS and PELAB_FAULT_SEED may be set; each test prints the seed that repeats it when it fails.
 FAULT_ROUNDS ?= 200

@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "absl/strings/numbers.h"
@@ -12,13 +14,6 @@
 
 namespace pelab::store {
 namespace {
-
-// The oldest live claim of every job: bare columns of an aggregate with min() come from its row.
-constexpr char kOldestClaim[] =
-    "(SELECT c.job_id, min(c.sweep_id) AS sweep_id, c.ordinal, "
-    "group_concat(c.sweep_id) AS claims FROM sweep_jobs AS c "
-    "JOIN sweeps AS s USING (sweep_id) WHERE c.claimed = 1 "
-    "AND s.state IN ('expanding', 'active') GROUP BY c.job_id) AS c USING (job_id)";
 
 // What the sweeps of a list "1,5" ask for: a handful of lists for a million jobs.
 class AnalysesOfSweeps {
@@ -46,44 +41,85 @@ class AnalysesOfSweeps {
   std::map<std::string, std::vector<std::pair<std::string, int>>> known_;
 };
 
+std::set<std::int64_t> LiveSweeps(Database& db) {
+  std::set<std::int64_t> live;
+  Query rows = db.Run("SELECT sweep_id FROM sweeps WHERE state IN ('expanding', 'active')");
+  while (rows.Step()) live.insert(rows.Int(0));
+  return live;
+}
+
+// A queued job whose claims come one after another.
+class ReadyBuilder {
+ public:
+  ReadyBuilder(Database& db, const std::function<void(ReadyJob)>& ready)
+      : db_(db), ready_(ready), of_sweeps_(db) {}
+
+  void Begin(const Query& row) {
+    Emit();
+    job_ = ReadReady(row);
+    job_->sweep_id = 0;
+    claims_.clear();
+    asked_ = row.Int(kReadyAttempts + 1) != 0;
+    // Nothing is stored of a job that was never tried.
+    untouched_ = row.Int(kReadyAttempts) == 0 && !asked_;
+  }
+  bool Holds(std::int64_t job_id) const { return job_ && job_->job_id == job_id; }
+  void Claimed(const Claim& claim) {
+    absl::StrAppend(&claims_, claim.sweep_id, ",");
+    if (job_->sweep_id != 0) return job_->others.push_back(claim);
+    job_->sweep_id = claim.sweep_id;
+    job_->ordinal = claim.ordinal;
+  }
+  void Emit() {
+    // Without a claim it is of a sweep that is cancelled, and not dropped yet.
+    if (!job_ || (claims_.empty() && !asked_)) return;
+    job_->requirement.analyses =
+        untouched_ ? of_sweeps_.Of(claims_) : VersionsOf(NeededAnalyses(db_, job_->job_id));
+    ready_(*std::move(job_));
+    job_.reset();
+  }
+
+ private:
+  Database& db_;
+  const std::function<void(ReadyJob)>& ready_;
+  AnalysesOfSweeps of_sweeps_;
+  std::optional<ReadyJob> job_;
+  std::string claims_;  // "1,5,"
+  bool asked_ = false;
+  bool untouched_ = false;
+};
+
+// One pass over two indexes, without grouping: a million jobs are read while nobody is served.
 void RecoverReady(Database& db, const std::function<void(ReadyJob)>& ready) {
-  static const std::string sql =
-      absl::StrCat("SELECT ", kReadyColumns,
-                   ", coalesce(c.claims, ''), EXISTS (SELECT 1 FROM analysis_requests AS r "
-                   "WHERE r.job_id = j.job_id) FROM jobs AS j LEFT JOIN ",
-                   kOldestClaim, " WHERE j.state = 'queued' ORDER BY j.job_id");
-  AnalysesOfSweeps of_sweeps(db);
+  static const std::string sql = absl::StrCat(
+      "SELECT ", kReadyColumns,
+      ", EXISTS (SELECT 1 FROM analysis_requests AS r WHERE r.job_id = j.job_id), "
+      "coalesce(c.claimed, 0) FROM jobs AS j LEFT JOIN sweep_jobs AS c ON c.job_id = j.job_id "
+      "WHERE j.state = 'queued' ORDER BY j.job_id, c.sweep_id, c.ordinal");
+  const std::set<std::int64_t> live = LiveSweeps(db);
+  ReadyBuilder builder(db, ready);
   Query rows = db.Run(sql.c_str());
   while (rows.Step()) {
-    ReadyJob job = ReadReady(rows);
-    const std::string claims = rows.Text(kReadyAttempts + 1);
-    const bool asked = rows.Int(kReadyAttempts + 2) != 0;
-    // Of a sweep that is cancelled, and not dropped yet.
-    if (claims.empty() && !asked) continue;
-    if (claims.find(',') != std::string::npos) job.others = OtherClaims(db, job);
-    // Nothing is stored of a job that was never tried.
-    const bool untouched = rows.Int(kReadyAttempts) == 0 && !asked;
-    job.requirement.analyses =
-        untouched ? of_sweeps.Of(claims) : VersionsOf(NeededAnalyses(db, job.job_id));
-    ready(std::move(job));
+    if (!builder.Holds(rows.Int(0))) builder.Begin(rows);
+    const Claim claim{.sweep_id = rows.Int(1), .ordinal = rows.Int(2)};
+    if (rows.Int(kReadyAttempts + 2) != 0 && live.count(claim.sweep_id) != 0) {
+      builder.Claimed(claim);
+    }
   }
+  builder.Emit();
 }
 
 void RecoverOpen(Database& db, const std::function<void(OpenAttempt)>& open) {
-  static const std::string sql = absl::StrCat(
-      "SELECT ", kReadyColumns,
-      ", a.attempt_id, a.worker_id, a.last_sequence, j.state IN ('cancelled', 'succeeded') "
-      "FROM jobs AS j "
-      "JOIN attempts AS a ON a.job_id = j.job_id AND a.outcome IS NULL LEFT JOIN ",
-      kOldestClaim, " ORDER BY a.attempt_id");
-  Query rows = db.Run(sql.c_str());
+  Query rows = db.Run(
+      "SELECT a.attempt_id, a.worker_id, a.last_sequence, j.state IN ('cancelled', 'succeeded'), "
+      "j.job_id FROM attempts AS a JOIN jobs AS j USING (job_id) WHERE a.outcome IS NULL "
+      "ORDER BY a.attempt_id");
   while (rows.Step()) {
-    constexpr int kNext = kReadyAttempts + 1;
-    open({.worker_id = rows.Text(kNext + 1),
-          .job = ReadReady(rows),
-          .assignment = LoadAssignment(db, rows.Int(kNext)),
-          .started = rows.Int(kNext + 2) > 0,
-          .cancelled = rows.Int(kNext + 3) != 0});
+    open({.worker_id = rows.Text(1),
+          .job = LoadReady(db, rows.Int(4)),
+          .assignment = LoadAssignment(db, rows.Int(0)),
+          .started = rows.Int(2) > 0,
+          .cancelled = rows.Int(3) != 0});
   }
 }
 
