@@ -102,6 +102,9 @@ const std::vector<Invariant> kStates = {
      "SELECT printf('job %d (%s): attempt %d is open', j.job_id, j.state, a.number) FROM jobs AS j "
      "JOIN attempts AS a USING (job_id) WHERE a.outcome IS NULL AND j.state NOT IN ('assigned', "
      "'running', 'succeeded', 'cancelled')"},
+    {"every job has its spec",
+     "SELECT printf('job %d (%s %s seed %d)', job_id, pe_label, task, seed) FROM jobs AS j "
+     "WHERE NOT EXISTS (SELECT 1 FROM job_specs AS s WHERE s.job_id = j.job_id)"},
     {"checkpoints are of jobs that still train, and not ahead of their curves",
      "SELECT printf('job %d (%s): a checkpoint of epoch %d, %d of %d epochs are stored', j.job_id, "
      "j.state, c.epoch, j.epochs_done, j.epochs) FROM checkpoints AS c JOIN jobs AS j "

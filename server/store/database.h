@@ -33,12 +33,6 @@ class Query {
   std::int64_t Int(int column) const { return statement_->getColumn(column).getInt64(); }
   double Real(int column) const { return statement_->getColumn(column).getDouble(); }
   std::string Text(int column) const { return statement_->getColumn(column).getString(); }
-  // Until the next Step.
-  std::string_view View(int column) const {
-    const SQLite::Column value = statement_->getColumn(column);
-    const char* text = value.getText();
-    return {text, static_cast<std::size_t>(value.getBytes())};
-  }
   bool IsNull(int column) const { return statement_->getColumn(column).isNull(); }
 
  private:

@@ -1,7 +1,5 @@
 // Jobs: their transitions, and what of them the scheduler and the workers see.
-#include <charconv>
 #include <cstdint>
-#include <string_view>
 
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
@@ -195,38 +193,18 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening
 
 const char kReadyColumns[] =
     "j.job_id, coalesce(c.sweep_id, 0), coalesce(c.ordinal, 0), j.not_before, j.pe, "
-    "j.spec_json, j.task, 0, j.device_kind, j.memory_bytes, j.attempts";
-
-namespace {
-
-// The version of a member of the canonical form, {"name":…,…,"version":2,…} without further braces:
-// a million of them are read at start, and whole parsing is slow.
-int VersionIn(std::string_view spec_json, std::string_view member) {
-  constexpr std::string_view kVersion = "\"version\":";
-  const std::size_t begin = spec_json.find(member);
-  if (begin == std::string_view::npos) return 0;
-  const std::size_t end = spec_json.find('}', begin);
-  const std::size_t at = spec_json.find(kVersion, begin);
-  int version = 0;
-  if (at == std::string_view::npos || at > end) return 0;
-  const std::string_view rest = spec_json.substr(at + kVersion.size());
-  std::from_chars(rest.data(), rest.data() + rest.size(), version);
-  return version;
-}
-
-}  // namespace
+    "j.pe_version, j.task, j.task_version, j.device_kind, j.memory_bytes, j.attempts";
 
 ReadyJob ReadReady(const Query& query) {
-  const std::string_view spec = query.View(5);
   return {.job_id = query.Int(0),
           .sweep_id = query.Int(1),
           .ordinal = query.Int(2),
           .others = {},
           .not_before = query.Int(3),
           .requirement = {.pe = query.Text(4),
-                          .pe_version = VersionIn(spec, "\"pe\":{"),
+                          .pe_version = static_cast<int>(query.Int(5)),
                           .task = query.Text(6),
-                          .task_version = VersionIn(spec, "\"task\":{"),
+                          .task_version = static_cast<int>(query.Int(7)),
                           .device_kind = query.Text(8),
                           .memory_bytes = static_cast<std::uint64_t>(query.Int(9))}};
 }
@@ -266,11 +244,12 @@ std::optional<Execution> ReadExecution(const Query& query, int column) {
 
 Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
   Query row = db.Run(
-      "SELECT a.token, j.job_id, j.key, a.slot, j.pe, j.pe_label, j.task, j.seed, j.spec_json, "
+      "SELECT a.token, j.job_id, j.key, a.slot, j.pe, j.pe_label, j.task, j.seed, s.spec_json, "
       "a.analyses_json, j.epochs_done, j.trained, j.execution_json ->> '$.threads', "
       "j.execution_json ->> '$.micro_batch', j.execution_json ->> '$.packing', "
       "c.epoch, c.sha256, c.bytes FROM attempts AS a JOIN jobs AS j USING (job_id) "
-      "LEFT JOIN checkpoints AS c ON c.job_id = j.job_id AND c.epoch <= j.epochs_done "
+      "JOIN job_specs AS s USING (job_id) LEFT JOIN checkpoints AS c ON c.job_id = j.job_id AND "
+      "c.epoch <= j.epochs_done "
       "WHERE a.attempt_id = ?",
       attempt_id);
   if (!row.Step()) return {};

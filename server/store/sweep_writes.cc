@@ -95,13 +95,15 @@ class Slice {
 
   void Create(const NewCell& cell, int generation) {
     batch_.db.Execute(
-        "INSERT INTO jobs (key, generation, pe, pe_label, task, protocol, seed, spec_json, "
-        "device_kind, memory_bytes, state, epochs, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?)",
-        cell.key, generation, cell.requirement.pe, cell.pe_label, cell.requirement.task,
-        cell.protocol_label, cell.seed, cell.spec_json, cell.requirement.device_kind,
-        cell.requirement.memory_bytes, cell.epochs, write_.now);
+        "INSERT INTO jobs (key, generation, pe, pe_version, pe_label, task, task_version, "
+        "protocol, seed, device_kind, memory_bytes, state, epochs, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?)",
+        cell.key, generation, cell.requirement.pe, cell.requirement.pe_version, cell.pe_label,
+        cell.requirement.task, cell.requirement.task_version, cell.protocol_label, cell.seed,
+        cell.requirement.device_kind, cell.requirement.memory_bytes, cell.epochs, write_.now);
     const std::int64_t job_id = batch_.db.LastId();
+    batch_.db.Execute("INSERT INTO job_specs (job_id, spec_json) VALUES (?, ?)", job_id,
+                      cell.spec_json);
     Claim(cell, job_id, /*open=*/true);
     counts_.fresh += 1;
     result_.ready.push_back({.job_id = job_id,

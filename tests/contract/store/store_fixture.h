@@ -34,7 +34,11 @@ inline NewCell Cell(std::uint64_t ordinal, const std::string& key, int epochs = 
       .protocol_label = "clean",
       .seed = static_cast<std::int64_t>(ordinal),
       .spec_json = R"({"pe":{"name":"rope","version":2},"task":{"name":"distance","version":3}})",
-      .requirement = {.pe = "rope", .task = "distance", .device_kind = "any"},
+      .requirement = {.pe = "rope",
+                      .pe_version = 2,
+                      .task = "distance",
+                      .task_version = 3,
+                      .device_kind = "any"},
       .epochs = epochs};
 }
 

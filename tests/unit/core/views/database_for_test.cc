@@ -70,19 +70,23 @@ std::int64_t DatabaseForTest::AddSweep(const std::string& name, const std::strin
 std::int64_t DatabaseForTest::AddJob(const JobForTest& job) {
   SQLite::Statement insert(
       *db_,
-      "INSERT INTO jobs (key, generation, pe, pe_label, task, protocol, seed, spec_json, "
+      "INSERT INTO jobs (key, generation, pe, pe_label, task, protocol, seed, "
       "device_kind, memory_bytes, state, epochs, attempts, created_at, trained) "
-      "VALUES (?, ?, ?, ?3, ?, 'clean', ?, ?, 'any', 0, ?7, ?, 1, 5000, ?7 = 'succeeded')");
+      "VALUES (?, ?, ?, ?3, ?, 'clean', ?, 'any', 0, ?6, ?, 1, 5000, ?6 = 'succeeded')");
   insert.bind(1, job.key + std::string(64 - job.key.size(), '0'));
   insert.bind(2, job.generation);
   insert.bind(3, job.pe);
   insert.bind(4, job.task);
   insert.bind(5, job.seed);
-  insert.bind(6, job.spec_json);
-  insert.bind(7, job.state);
-  insert.bind(8, job.epochs);
+  insert.bind(6, job.state);
+  insert.bind(7, job.epochs);
   insert.exec();
-  return db_->getLastInsertRowid();
+  const std::int64_t job_id = db_->getLastInsertRowid();
+  SQLite::Statement spec(*db_, "INSERT INTO job_specs (job_id, spec_json) VALUES (?, ?)");
+  spec.bind(1, job_id);
+  spec.bind(2, job.spec_json);
+  spec.exec();
+  return job_id;
 }
 
 void DatabaseForTest::AddToSweep(std::int64_t sweep, int ordinal, std::int64_t job) {

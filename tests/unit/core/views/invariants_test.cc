@@ -145,6 +145,7 @@ const std::vector<Damage> kDamages = {
      {"jobs that are assigned or running have an open attempt"}},
     {"UPDATE jobs SET state = 'queued' WHERE job_id = 2",
      {"jobs that wait or have failed hold no open attempt"}},
+    {"DELETE FROM job_specs WHERE job_id = 3", {"every job has its spec"}},
     {"INSERT INTO checkpoints SELECT 2, 3, 99, sha256, bytes, 0 FROM artifacts",
      {"checkpoints are of jobs that still train, and not ahead of their curves"}},
     {"INSERT INTO checkpoints SELECT 1, 2, 1, sha256, bytes, 0 FROM artifacts",
