@@ -105,9 +105,10 @@ TEST(Training, RepeatsBitForBitAndGoesOnFromASnapshot) {
     const EpochResult first = whole.trainer.RunEpoch(0);
     EXPECT_EQ(again.trainer.RunEpoch(0).train_loss, first.train_loss);
     const TempDir folder;
-    WriteCheckpoint(folder.path(), "spec", whole.trainer.Snapshot(1));
-    EXPECT_FALSE(ReadCheckpoint(folder.path(), "another spec"));
-    const auto checkpoint = ReadCheckpoint(folder.path(), "spec");
+    WriteCheckpoint(folder.path(), {"spec", "1 thread"}, whole.trainer.Snapshot(1));
+    EXPECT_FALSE(ReadCheckpoint(folder.path(), {"another spec", "1 thread"}));
+    EXPECT_FALSE(ReadCheckpoint(folder.path(), {"spec", "2 threads"}));
+    const auto checkpoint = ReadCheckpoint(folder.path(), {"spec", "1 thread"});
     ASSERT_TRUE(checkpoint);
     EXPECT_EQ(checkpoint->epoch, 1);
     resumed.trainer.Restore(*checkpoint);
@@ -156,12 +157,12 @@ TEST(Training, CheckpointOfAnotherModelIsRefused) {
 TEST(Training, DamagedCheckpointIsAnIoError) {
   const TempDir folder;
   Bench bench(SmallJob("clean", "nope", "distance"));
-  WriteCheckpoint(folder.path(), "spec", bench.trainer.Snapshot(1));
+  WriteCheckpoint(folder.path(), {"spec", ""}, bench.trainer.Snapshot(1));
   const std::string text = ReadFile(folder / kCheckpointName);
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{4}, text.size() / 2, text.size() - 1}) {
     WriteFileAtomically(folder.path(), kCheckpointName, text.substr(0, size));
-    EXPECT_THROW(ReadCheckpoint(folder.path(), "spec"), TrainerError) << size;
+    EXPECT_THROW(ReadCheckpoint(folder.path(), {"spec", ""}), TrainerError) << size;
   }
 }
 

@@ -25,11 +25,11 @@ using Clock = std::chrono::steady_clock;
 // Keeps the last epoch boundary in memory and writes it now and then, and when the training is stopped.
 class Checkpoints {
  public:
-  Checkpoints(const Arguments& arguments, std::string spec_json, EventStream* events)
+  Checkpoints(const Arguments& arguments, CheckpointOrigin origin, EventStream* events)
       : workdir_(arguments.workdir),
         least_seconds_(arguments.checkpoint_seconds),
         every_epochs_(arguments.checkpoint_epochs),
-        spec_json_(std::move(spec_json)),
+        origin_(std::move(origin)),
         events_(*events) {}
 
   void Boundary(Checkpoint boundary) {
@@ -44,7 +44,7 @@ class Checkpoints {
   void Write() {
     if (!last_) return;
     nlohmann::ordered_json members = {{"epoch", last_->epoch}};
-    members.update(FileJson(WriteCheckpoint(workdir_, spec_json_, *last_)));
+    members.update(FileJson(WriteCheckpoint(workdir_, origin_, *last_)));
     events_.Emit("checkpoint", members);
     last_.reset();
     epochs_since_ = 0;
@@ -56,18 +56,18 @@ class Checkpoints {
   double least_seconds_;
   std::int64_t every_epochs_;
   std::int64_t epochs_since_ = 0;
-  std::string spec_json_;
+  CheckpointOrigin origin_;
   EventStream& events_;
   std::optional<Checkpoint> last_;
   Clock::time_point written_at_ = Clock::now();
 };
 
 // The epoch to start at; restores the checkpoint that it takes up, unless that is damaged.
-std::int64_t StartEpoch(const Arguments& arguments, const std::string& spec_json,
+std::int64_t StartEpoch(const Arguments& arguments, const CheckpointOrigin& origin,
                         Trainer* trainer) {
   if (!arguments.resume) return 0;
   try {
-    const std::optional<Checkpoint> checkpoint = ReadCheckpoint(arguments.workdir, spec_json);
+    const std::optional<Checkpoint> checkpoint = ReadCheckpoint(arguments.workdir, origin);
     if (!checkpoint) return 0;
     if (arguments.max_start_epoch >= 0 && checkpoint->epoch > arguments.max_start_epoch) return 0;
     trainer->Restore(*checkpoint);
@@ -106,10 +106,11 @@ void Run(const Arguments& arguments, int events_fd, std::string* job_id) {
   Workbench bench(job, at::Device(arguments.device));
   Trainer trainer(job, &bench.decoder, &bench.parameters, &bench.data, arguments.micro_batch);
   const std::string spec_json = spec::ToCanonicalJson(job);
-  const std::int64_t start = StartEpoch(arguments, spec_json, &trainer);
+  const CheckpointOrigin origin{spec_json, ExecutionText(arguments)};
+  const std::int64_t start = StartEpoch(arguments, origin, &trainer);
   const std::int64_t epochs = job.Int("train.epochs");
   EmitHello(arguments, bench, start, &events);
-  Checkpoints checkpoints(arguments, spec_json, &events);
+  Checkpoints checkpoints(arguments, origin, &events);
   try {
     for (std::int64_t epoch = start; epoch < epochs; ++epoch) {
       EmitEpoch(trainer.RunEpoch(epoch), &events);

@@ -81,6 +81,11 @@ Workbench::Workbench(const spec::Job& of, at::Device device)
   parameters.Materialize(job.seed, device, at::kFloat);
 }
 
+std::string ExecutionText(const Arguments& arguments) {
+  return "threads " + std::to_string(arguments.threads) + ", micro-batch " +
+         std::to_string(arguments.micro_batch) + ", packing " + std::to_string(kPacking);
+}
+
 void EmitHello(const Arguments& arguments, const Workbench& bench, std::int64_t start_epoch,
                EventStream* events) {
   events->Emit("hello", {{"protocol", 1},

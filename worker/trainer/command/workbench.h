@@ -37,6 +37,9 @@ struct Workbench {
   Decoder decoder;
 };
 
+// What of the arguments changes the last bits of a result, as text.
+std::string ExecutionText(const Arguments& arguments);
+
 void EmitHello(const Arguments& arguments, const Workbench& bench, std::int64_t start_epoch,
                EventStream* events);
 

@@ -38,10 +38,12 @@ std::int64_t EpochOf(const std::string& text) {
 
 }  // namespace
 
-FileInfo WriteCheckpoint(const std::filesystem::path& workdir, const std::string& spec_json,
+FileInfo WriteCheckpoint(const std::filesystem::path& workdir, const CheckpointOrigin& origin,
                          const Checkpoint& checkpoint) {
   SafetensorsFile file;
-  file.metadata = {{"spec", spec_json}, {"epoch", std::to_string(checkpoint.epoch)}};
+  file.metadata = {{"spec", origin.spec_json},
+                   {"execution", origin.execution},
+                   {"epoch", std::to_string(checkpoint.epoch)}};
   const at::Tensor* const tensors[] = {&checkpoint.parameters, &checkpoint.first_moment,
                                        &checkpoint.second_moment};
   for (int i = 0; i < 3; ++i) {
@@ -51,13 +53,17 @@ FileInfo WriteCheckpoint(const std::filesystem::path& workdir, const std::string
 }
 
 std::optional<Checkpoint> ReadCheckpoint(const std::filesystem::path& workdir,
-                                         const std::string& spec_json) {
+                                         const CheckpointOrigin& origin) {
   if (!std::filesystem::exists(workdir / kCheckpointName)) return std::nullopt;
   const std::string text = ReadFile(workdir / kCheckpointName);
   const SafetensorsFile file = ReadSafetensors(text);
-  const auto spec = file.metadata.find("spec");
+  const auto is = [&file](const char* name, const std::string& wanted) {
+    const auto found = file.metadata.find(name);
+    return found != file.metadata.end() && found->second == wanted;
+  };
   const auto epoch = file.metadata.find("epoch");
-  if (spec == file.metadata.end() || epoch == file.metadata.end() || spec->second != spec_json) {
+  if (epoch == file.metadata.end() || !is("spec", origin.spec_json) ||
+      !is("execution", origin.execution)) {
     return std::nullopt;
   }
   return Checkpoint{EpochOf(epoch->second), TensorOf(file, kNames[0]), TensorOf(file, kNames[1]),

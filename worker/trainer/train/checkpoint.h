@@ -22,12 +22,19 @@ struct Checkpoint {
   at::Tensor second_moment;
 };
 
-// Replaces workdir/checkpoint.safetensors atomically. `spec_json` (canonical) is kept with it. Throws TrainerError(kIo).
-FileInfo WriteCheckpoint(const std::filesystem::path& workdir, const std::string& spec_json,
+// What computed a checkpoint. Only the same may go on from it: with another number of threads the last bits would depend
+// on where the training was interrupted.
+struct CheckpointOrigin {
+  std::string spec_json;  // canonical
+  std::string execution;  // threads, micro-batch and packing, as text
+};
+
+// Replaces workdir/checkpoint.safetensors atomically; `origin` is kept with it. Throws TrainerError(kIo).
+FileInfo WriteCheckpoint(const std::filesystem::path& workdir, const CheckpointOrigin& origin,
                          const Checkpoint& checkpoint);
 
-// Empty if there is none, or it is of another spec. Throws TrainerError(kIo) for one that cannot be read.
+// Empty if there is none, or it is of another origin. Throws TrainerError(kIo) for one that cannot be read.
 std::optional<Checkpoint> ReadCheckpoint(const std::filesystem::path& workdir,
-                                         const std::string& spec_json);
+                                         const CheckpointOrigin& origin);
 
 }  // namespace pelab::trainer
