@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tests/sim/truth.h"
+#include "worker/agent/supervisor.h"
 
 namespace pelab::sim {
 namespace {
@@ -25,20 +26,6 @@ const std::vector<v1::ErrorKind>& Failures() {
 
 std::string JobDir(const v1::Assignment& assignment) {
   return absl::StrCat(assignment.key(), ".", assignment.job_id());
-}
-
-bool IsFinal(const v1::Finished& finished) {
-  switch (finished.outcome()) {
-    case v1::ATTEMPT_OUTCOME_SUCCEEDED:
-    case v1::ATTEMPT_OUTCOME_CANCELLED:
-      return true;
-    case v1::ATTEMPT_OUTCOME_FAILED:
-      return finished.error_kind() == v1::ERROR_KIND_BAD_SPEC ||
-             finished.error_kind() == v1::ERROR_KIND_OUT_OF_MEMORY ||
-             finished.error_kind() == v1::ERROR_KIND_NON_FINITE_LOSS;
-    default:
-      return false;
-  }
 }
 
 v1::Finished Ended(v1::AttemptOutcome outcome) {
@@ -368,7 +355,7 @@ void SimWorker::Reap() {
 void SimWorker::Forget(std::int64_t id) {
   const Spool& spool = disk_.spools[id];
   const std::string directory = JobDir(spool.assignment);
-  const bool final = spool.finished() != nullptr && IsFinal(*spool.finished());
+  const bool final = spool.finished() != nullptr && agent::IsFinal(*spool.finished());
   daemon_->entries.erase(id);
   disk_.spools.erase(id);
   const bool used = std::any_of(daemon_->entries.begin(), daemon_->entries.end(), [&](auto& entry) {

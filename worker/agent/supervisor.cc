@@ -16,7 +16,8 @@ constexpr absl::Duration kDeferredPause = absl::Seconds(1);
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
-// Whether nobody will go on from this job's checkpoint.
+}  // namespace
+
 bool IsFinal(const v1::Finished& finished) {
   switch (finished.outcome()) {
     case v1::ATTEMPT_OUTCOME_SUCCEEDED:
@@ -30,8 +31,6 @@ bool IsFinal(const v1::Finished& finished) {
       return false;
   }
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Supervisor>> Supervisor::Create(AttemptContext context,
                                                                std::vector<SlotPlan> plans) {

@@ -13,6 +13,9 @@
 
 namespace pelab::agent {
 
+// Whether nobody will go on from the checkpoint of a job whose attempt ended so.
+bool IsFinal(const v1::Finished& finished);
+
 // After a crash of the daemon its trainers end (their pipe does), and what the attempts had spooled
 // decides:
 //   ended                       presented as held (slot -1), resent, kept until acknowledged
