@@ -35,11 +35,12 @@ std::string SweepTable(const std::vector<v1::Sweep>& sweeps, const render::Style
                        {"running", Align::kRight},
                        {"succeeded", Align::kRight},
                        {"failed", Align::kRight},
+                       {"cancelled", Align::kRight},
                        {"epochs", Align::kRight}});
   for (const v1::Sweep& s : sweeps) {
     table.AddRow({Concat(s.sweep_id()), s.name(), StateText(s), Concat(s.jobs().queued()),
                   Concat(s.jobs().running() + s.jobs().assigned()), Concat(s.jobs().succeeded()),
-                  Concat(s.jobs().failed() + s.jobs().cancelled()),
+                  Concat(s.jobs().failed()), Concat(s.jobs().cancelled()),
                   Concat(s.epochs_done(), "/", s.epochs_total())},
                  s.jobs().failed() > 0 ? "31" : "");
   }
