@@ -98,7 +98,8 @@ absl::StatusOr<int> Drain(const Context& context, const std::string& worker, v1:
   return kExitOk;
 }
 
-constexpr char kWorkerHelp[] = "its id, or its host where one worker alone has that";
+constexpr char kWorkerHelp[] =
+    "its id or the first 6 characters of it or more, or its host where one worker alone has that";
 
 }  // namespace
 

@@ -60,7 +60,9 @@ WriteResult Do(Batch& batch, const DrainWorker& write) {
     Query rows = batch.db.Run(
         "SELECT worker_id, host, coalesce(drain, ''), (SELECT count(*) FROM attempts AS a "
         "WHERE a.worker_id = w.worker_id AND a.outcome IS NULL) FROM workers AS w "
-        "WHERE worker_id = ?1 OR host = ?1 ORDER BY worker_id = ?1 DESC",
+        "WHERE worker_id = ?1 OR host = ?1 "
+        "OR (length(?1) >= 6 AND substr(worker_id, 1, length(?1)) = ?1) "
+        "ORDER BY worker_id = ?1 DESC",
         write.worker);
     if (!rows.Step()) {
       result.refused = absl::StrCat("no worker \"", write.worker,
@@ -73,8 +75,9 @@ WriteResult Do(Batch& batch, const DrainWorker& write) {
               .busy_slots = static_cast<int>(rows.Int(3))};
     before = rows.Text(2);
     if (result.worker_id != write.worker && rows.Step()) {
-      return WorkerDrained{.refused = absl::StrCat("host \"", write.worker,
-                                                   "\" has several workers; name one by its id")};
+      return WorkerDrained{
+          .refused = absl::StrCat("\"", write.worker,
+                                  "\" names several workers; name one by (more of) its id")};
     }
   }
   result.changed = before != write.drain;

@@ -279,7 +279,7 @@ struct WorkerStored {
 };
 // A worker takes no more jobs (`drain` is finish, checkpoint or kill), or takes them again (empty).
 struct DrainWorker {
-  std::string worker;  // its id, or its host where one worker alone has that
+  std::string worker;  // its id, 6 first characters of it or more, or its host; one worker alone
   std::string drain;
 };
 struct WorkerDrained {

@@ -347,5 +347,17 @@ TEST_P(ControlTest, AWorkerDrainsUntilItResumes) {
   EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"h", "kill"}).refused, HasSubstr("several workers"));
 }
 
+TEST_P(ControlTest, AWorkerIsNamedByTheStartOfItsId) {
+  AddWorker("edb70b0f-1");
+  AddWorker("edb70b0f-2");
+  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"edb70b0f-2", "kill"}).worker_id, "edb70b0f-2");
+  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"edb70b0f", "kill"}).refused,
+              HasSubstr("several workers"));
+  AddWorker("ff96c2bf-1");
+  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"ff96c2", "finish"}).worker_id, "ff96c2bf-1");
+  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"ff96c", "kill"}).refused, HasSubstr("no worker"))
+      << "too short";
+}
+
 }  // namespace
 }  // namespace pelab::store
