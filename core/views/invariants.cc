@@ -9,15 +9,20 @@ const std::vector<Invariant> kCurves = {
      "SELECT printf('job %d: %d rows for %d epochs from %d to %d', job_id, count(*), "
      "count(DISTINCT epoch), min(epoch), max(epoch)) FROM v_curves GROUP BY job_id "
      "HAVING min(epoch) <> 0 OR max(epoch) <> count(*) - 1 OR count(DISTINCT epoch) <> count(*)"},
+    {"epochs that wait for their curve are of an attempt, and not in it yet",
+     "SELECT printf('attempt %d, epoch %d', s.attempt_id, s.epoch) FROM staged_epochs AS s, "
+     "epoch_move AS m WHERE (s.staged_id > m.until_id OR s.attempt_id > m.through_attempt) AND "
+     "(s.attempt_id NOT IN (SELECT attempt_id FROM attempts) OR EXISTS (SELECT 1 FROM curves AS c "
+     "WHERE c.attempt_id = s.attempt_id AND c.epoch = s.epoch))"},
     {"trained jobs have every epoch",
-     "SELECT printf('job %d: %d of %d epochs are stored', j.job_id, "
-     "(SELECT count(*) FROM v_curves AS c WHERE c.job_id = j.job_id), j.epochs) FROM jobs AS j "
-     "WHERE j.trained AND (SELECT count(*) FROM v_curves AS c WHERE c.job_id = "
-     "j.job_id) <> j.epochs"},
+     "SELECT printf('job %d: %d of %d epochs are stored', j.job_id, coalesce(c.stored, 0), "
+     "j.epochs) FROM jobs AS j LEFT JOIN (SELECT job_id, count(*) AS stored FROM v_curves "
+     "GROUP BY job_id) AS c USING (job_id) WHERE j.trained AND coalesce(c.stored, 0) <> j.epochs"},
     {"summaries agree with the curves",
      "SELECT printf('job %d: epochs_done is %d, the curve has %d', j.job_id, j.epochs_done, "
-     "(SELECT count(*) FROM v_curves AS c WHERE c.job_id = j.job_id)) FROM jobs AS j "
-     "WHERE j.epochs_done <> (SELECT count(*) FROM v_curves AS c WHERE c.job_id = j.job_id)"},
+     "coalesce(c.stored, 0)) FROM jobs AS j LEFT JOIN (SELECT job_id, count(*) AS stored "
+     "FROM v_curves GROUP BY job_id) AS c USING (job_id) "
+     "WHERE j.epochs_done <> coalesce(c.stored, 0)"},
     {"final accuracies are those of the last epoch",
      "SELECT printf('job %d: the summary says %s/%s in training and %s/%s in the test, its last "
      "epoch %d/%d and %d/%d', j.job_id, j.train_correct, j.train_total, j.test_correct, "
@@ -26,14 +31,13 @@ const std::vector<Invariant> kCurves = {
      "WHERE (j.train_correct, j.train_total, j.test_correct, j.test_total) IS NOT "
      "(c.train_correct, c.train_total, c.test_correct, c.test_total)"},
     {"best accuracies are those of the best epoch",
-     "SELECT printf('job %d: the summary says %s/%s, the curve %s', j.job_id, "
-     "j.best_test_correct, j.best_test_total, (SELECT c.test_correct || '/' || c.test_total "
-     "FROM v_curves AS c WHERE c.job_id = j.job_id ORDER BY c.test_accuracy DESC LIMIT 1)) "
-     "FROM jobs AS j WHERE EXISTS (SELECT 1 FROM v_curves AS c WHERE c.job_id = j.job_id) AND ("
-     "NOT EXISTS (SELECT 1 FROM v_curves AS c WHERE c.job_id = j.job_id "
-     "AND c.test_correct = j.best_test_correct AND c.test_total = j.best_test_total) "
-     "OR EXISTS (SELECT 1 FROM v_curves AS c WHERE c.job_id = j.job_id "
-     "AND c.test_correct * j.best_test_total > j.best_test_correct * c.test_total))"},
+     "SELECT printf('job %d: the summary says %s/%s, the curve %s/%s', job_id, correct, total, "
+     "best_correct, best_total) FROM (SELECT job_id, max(c.test_accuracy), "
+     "c.test_correct AS best_correct, c.test_total AS best_total, "
+     "j.best_test_correct AS correct, j.best_test_total AS total, "
+     "sum(c.test_correct IS j.best_test_correct AND c.test_total IS j.best_test_total) AS found "
+     "FROM v_curves AS c JOIN jobs AS j USING (job_id) GROUP BY job_id) "
+     "WHERE found = 0 OR correct * best_total <> best_correct * total"},
 };
 
 const std::vector<Invariant> kMatrices = {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/store/database.h"
+#include "server/store/epoch_staging.h"
 #include "server/store/store.h"
 #include "server/store/writes.h"
 
@@ -49,8 +50,9 @@ struct CountDelta {
 };
 
 struct Batch {
-  Batch(Database& database, const StoreOptions& store_options, const OpenJobs& open)
-      : db(database), options(store_options), open_before(open) {}
+  Batch(Database& database, EpochStaging& epochs, const StoreOptions& store_options,
+        const OpenJobs& open)
+      : db(database), staging(epochs), options(store_options), open_before(open) {}
 
   // Null where there is no such attempt.
   AttemptRow* Load(std::int64_t attempt_id);
@@ -63,6 +65,7 @@ struct Batch {
   void StoreCounts();  // `counts` and `open_delta`; once, at the end
 
   Database& db;
+  EpochStaging& staging;
   const StoreOptions& options;
   std::map<std::int64_t, AttemptRow> attempts;
   const OpenJobs& open_before;  // by sweep, as of the last batch

@@ -24,14 +24,18 @@ bool IsShare(std::int64_t correct, std::int64_t total) {
 
 // The job's summary as of the epochs before `start`: an attempt that starts there hides what
 // earlier attempts did from it on.
-void ResetSummary(Database& db, std::int64_t job_id, int start) {
-  db.Execute(
+void ResetSummary(Batch& batch, std::int64_t job_id, int start) {
+  batch.staging.MoveJob(job_id);  // nothing waits: the line is read by its key
+  batch.db.Execute(
       "UPDATE jobs SET epochs_done = ?2, "
       "(train_correct, train_total, test_correct, test_total) = (SELECT train_correct, "
-      "train_total, test_correct, test_total FROM v_curves WHERE job_id = ?1 AND epoch = ?2 - 1), "
-      "(best_test_correct, best_test_total) = (SELECT test_correct, test_total FROM v_curves "
-      "WHERE job_id = ?1 AND epoch < ?2 ORDER BY test_accuracy DESC, epoch LIMIT 1), "
-      "wall_seconds = (SELECT sum(seconds) FROM v_curves WHERE job_id = ?1 AND epoch < ?2) "
+      "train_total, test_correct, test_total FROM accepted_epochs "
+      "WHERE waits = 0 AND job_id = ?1 AND epoch = ?2 - 1), "
+      "(best_test_correct, best_test_total) = (SELECT test_correct, test_total "
+      "FROM accepted_epochs WHERE waits = 0 AND job_id = ?1 AND epoch < ?2 "
+      "ORDER BY CAST(test_correct AS REAL) / test_total DESC, epoch LIMIT 1), "
+      "wall_seconds = (SELECT sum(seconds) FROM accepted_epochs "
+      "WHERE waits = 0 AND job_id = ?1 AND epoch < ?2) "
       "WHERE job_id = ?1",
       job_id, start);
 }
@@ -63,7 +67,7 @@ class Handler {
     // An analysis leaves the summary of the training as it is; where no epoch is stored there is
     // nothing to reset.
     if (row_.epochs_done > 0 && !row_.trained) {
-      ResetSummary(batch_.db, row_.job_id, started.start_epoch);
+      ResetSummary(batch_, row_.job_id, started.start_epoch);
       batch_.CountEpochs(row_.job_id, started.start_epoch - row_.epochs_counted);
       DropCheckpointBeyond(batch_, row_.job_id, started.start_epoch);
     } else {
@@ -177,12 +181,7 @@ class Handler {
   }
 
   void Store(const Epoch& epoch) {
-    batch_.db.Execute(
-        "INSERT INTO curves (attempt_id, epoch, train_loss, train_correct, train_total, "
-        "test_loss, test_correct, test_total, learning_rate, seconds) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        row_.attempt_id, epoch.epoch, epoch.train_loss, epoch.train_correct, epoch.train_total,
-        epoch.test_loss, epoch.test_correct, epoch.test_total, epoch.learning_rate, epoch.seconds);
+    batch_.staging.Append(row_.attempt_id, epoch);
     row_.epochs_done = epoch.epoch + 1;
     row_.last = epoch;
     const double accuracy =
@@ -235,8 +234,10 @@ class Handler {
   // Of the epochs that earlier attempts left to this one.
   double SecondsBefore(int start) {
     if (start == 0) return 0;
+    batch_.staging.MoveJob(row_.job_id);
     Query sum = batch_.db.Run(
-        "SELECT coalesce(sum(seconds), 0) FROM v_curves WHERE job_id = ? AND epoch < ?",
+        "SELECT coalesce(sum(seconds), 0) FROM accepted_epochs "
+        "WHERE waits = 0 AND job_id = ? AND epoch < ?",
         row_.job_id, start);
     return sum.Step() ? sum.Real(0) : 0;
   }

@@ -47,14 +47,16 @@ std::optional<std::string> ErrorOfJob(const state::Transition& next, const Happe
 }
 
 // Whether anything of the job's open attempt is stored.
-bool Progressed(Database& db, std::int64_t job_id) {
-  return db
+bool Progressed(Batch& batch, std::int64_t job_id) {
+  const std::optional<std::int64_t> attempt_id = OpenAttemptOf(batch.db, job_id);
+  if (!attempt_id) return false;
+  if (batch.staging.Holds(*attempt_id)) return true;
+  return batch.db
       .Run(
-          "SELECT 1 FROM attempts AS a WHERE a.job_id = ? AND a.outcome IS NULL AND ("
-          "EXISTS (SELECT 1 FROM curves AS c WHERE c.attempt_id = a.attempt_id) OR "
-          "EXISTS (SELECT 1 FROM analyses AS n WHERE n.job_id = a.job_id "
-          "AND n.attempt_id = a.attempt_id))",
-          job_id)
+          "SELECT EXISTS (SELECT 1 FROM curves WHERE attempt_id = ?1) OR "
+          "EXISTS (SELECT 1 FROM analyses WHERE job_id = ?2 AND attempt_id = ?1) AS progressed "
+          "WHERE progressed",
+          *attempt_id, job_id)
       .Step();
 }
 
@@ -79,7 +81,7 @@ std::optional<Standing> Load(Batch& batch, std::int64_t job_id, const Happening&
                     .error = std::nullopt};
   if (!job.IsNull(3)) standing.error = job.Text(3);
   if (happening.event == state::Event::kPreempt) {
-    standing.facts.progressed = Progressed(batch.db, job_id);
+    standing.facts.progressed = Progressed(batch, job_id);
   }
   return standing;
 }

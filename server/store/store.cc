@@ -85,7 +85,7 @@ struct Sizer {
 std::size_t ByteSize(const Write& write) { return sizeof(Write) + std::visit(Sizer{}, write); }
 
 Store::Store(std::unique_ptr<Database> database, const StoreOptions& options)
-    : database_(std::move(database)), options_(options) {}
+    : database_(std::move(database)), options_(options), staging_(*database_, options.staging) {}
 Store::~Store() = default;
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
@@ -108,14 +108,16 @@ absl::Status Store::LoadOpenJobs() {
 }
 
 std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
-  Batch batch(*database_, options_, open_jobs_);
+  Batch batch(*database_, staging_, options_, open_jobs_);
   SQLite::Transaction transaction(database_->connection(), SQLite::TransactionBehavior::IMMEDIATE);
+  staging_.Begin();
   std::vector<WriteResult> results;
   results.reserve(writes.size());
   for (const Write& write : writes) results.push_back(DoOne(batch, write));
   batch.FlushAll();
   FinishSweeps(batch, open_jobs_);
   batch.StoreCounts();
+  staging_.End();
   transaction.commit();
   for (const std::int64_t sweep_id : batch.uncounted) open_jobs_.erase(sweep_id);
   for (const auto& [sweep_id, delta] : batch.open_delta) {
@@ -134,6 +136,7 @@ absl::StatusOr<std::vector<ApplyResult>> Store::ApplyOneByOne(std::span<const Wr
     try {
       results.emplace_back(ApplyOnce({&write, 1}).front());
     } catch (const SQLite::Exception& error) {
+      staging_.RolledBack();
       results.emplace_back(ToStatus(error, "cannot store this"));
     }
   }
@@ -146,12 +149,27 @@ absl::StatusOr<std::vector<ApplyResult>> Store::Apply(std::span<const Write> wri
     return std::vector<ApplyResult>(std::make_move_iterator(results.begin()),
                                     std::make_move_iterator(results.end()));
   } catch (const SQLite::Exception& error) {
+    staging_.RolledBack();
     // The schema refused one of them: the others are not to suffer.
     const int code = error.getErrorCode();
     if (code == SQLITE_CONSTRAINT || code == SQLITE_MISMATCH || code == SQLITE_TOOBIG) {
       return ApplyOneByOne(writes);
     }
     return ToStatus(error, "cannot write to the database");
+  }
+}
+
+bool Store::MoveEpochs() {
+  try {
+    SQLite::Transaction transaction(database_->connection(),
+                                    SQLite::TransactionBehavior::IMMEDIATE);
+    staging_.Begin();
+    staging_.MoveOn();
+    transaction.commit();
+    return !staging_.empty();
+  } catch (const SQLite::Exception&) {
+    staging_.RolledBack();  // the next write says what is wrong
+    return false;
   }
 }
 

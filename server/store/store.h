@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/store/epoch_staging.h"
 #include "server/store/writes.h"
 
 namespace pelab::store {
@@ -26,6 +27,7 @@ struct StoreOptions {
   std::function<bool(const std::string& sha256)> has_artifact;
   // The SQLite VFS to open the file with; empty: the system's.
   std::string vfs;
+  EpochStagingOptions staging;
   // Files that lost a reference in what was just committed: perhaps nobody needs them any more.
   // Called on the writing thread, briefly.
   std::function<void(std::vector<std::string> sha256s)> dropped;
@@ -71,6 +73,10 @@ class Store {
                        const std::function<void(OpenAttempt)>& open,
                        const std::function<void(ExpandingSweep)>& expanding);
 
+  // While nothing else is to be written: moves some of the epochs that wait into their curves.
+  // Returns whether more of them wait. Best effort.
+  bool MoveEpochs();
+
   // Moves the WAL into the file; with `truncate` also empties it. Best effort.
   void Checkpoint(bool truncate);
 
@@ -86,6 +92,7 @@ class Store {
   std::unique_ptr<Database> database_;
   StoreOptions options_;
   OpenJobs open_jobs_;
+  EpochStaging staging_;
 };
 
 }  // namespace pelab::store

@@ -13,6 +13,8 @@
 namespace pelab::store {
 namespace {
 
+// A pause after which what nobody waits for is done.
+constexpr absl::Duration kQuiet = absl::Seconds(1);
 constexpr absl::Duration kLogFailuresEvery = absl::Seconds(30);
 
 std::size_t SizeOf(const std::vector<Write>& writes) {
@@ -70,7 +72,8 @@ void Writer::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Waits for work and takes up to a batch of it; false: stopping, and nothing is left. When the last
+// Waits for work and takes up to a batch of it; none: nothing came for a while, and there is
+// something to tidy. False: stopping, and nothing is left. When the last
 // commit is a moment ago there is a stream of writes, and it pays to let some more of them arrive.
 bool Writer::Take(std::vector<Request>& batch) {
   bool gather = false;
@@ -79,7 +82,11 @@ bool Writer::Take(std::vector<Request>& batch) {
     const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return stopping_ || !queue_.empty();
     };
-    mutex_.Await(some);
+    if (tidy_) {
+      mutex_.Await(some);
+    } else if (!mutex_.AwaitFor(some, last_commit_ + kQuiet - Now())) {
+      return true;
+    }
     gather = !stopping_ && !hurried_;
     gathered_.Reset();
   }
@@ -152,11 +159,18 @@ void Writer::Run() {
   for (;;) {
     std::vector<Request> batch;
     if (!Take(batch)) break;
+    if (batch.empty()) {
+      tidy_ = !store_.MoveEpochs();
+      continue;
+    }
     Commit(batch);
+    tidy_ = false;
     if (since_checkpoint_ >= options_.checkpoint_bytes) {
       store_.Checkpoint(/*truncate=*/false);
       since_checkpoint_ = 0;
     }
+  }
+  while (store_.MoveEpochs()) {
   }
   store_.Checkpoint(/*truncate=*/true);
 }

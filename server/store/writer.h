@@ -80,6 +80,7 @@ class Writer final : public Journal {
   const WriterOptions options_;
   std::atomic<std::uint64_t> commits_{0};
   std::uint64_t since_checkpoint_ = 0;
+  bool tidy_ = false;  // no epochs wait to be moved, as far as is known
   // On the monotonic clock, as all that is waited for: the other one is set now and then.
   absl::Duration last_commit_ = -absl::InfiniteDuration();
   std::uint64_t failures_ = 0;  // in a row

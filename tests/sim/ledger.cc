@@ -272,8 +272,8 @@ void Ledger::CompareAttempts(store::Store& store) {
   SQLite::Statement rows =
       Rows(store,
            "SELECT a.attempt_id, a.job_id, a.token, a.last_sequence, a.outcome IS NULL, "
-           "a.start_epoch, (SELECT count(*) FROM curves AS c WHERE c.attempt_id = a.attempt_id) "
-           "FROM attempts AS a");
+           "a.start_epoch, coalesce(c.stored, 0) FROM attempts AS a LEFT JOIN (SELECT attempt_id, "
+           "count(*) AS stored FROM stored_epochs GROUP BY attempt_id) AS c USING (attempt_id)");
   while (rows.executeStep()) {
     Attempt attempt{.job_id = rows.getColumn(1).getInt64(),
                     .token = static_cast<std::uint64_t>(rows.getColumn(2).getInt64()),

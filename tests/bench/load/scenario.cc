@@ -140,9 +140,9 @@ absl::Status Bench::CheckOnce(std::int64_t sweep_id, std::uint64_t jobs, int epo
 absl::Status Bench::CheckGapless(std::int64_t acknowledged_epochs) {
   PELAB_ASSIGN_OR_RETURN(const std::int64_t holes,
                          Ask("SELECT count(*) FROM (SELECT count(*) AS n, max(epoch) AS last FROM "
-                             "curves GROUP BY attempt_id) WHERE last + 1 <> n"));
+                             "stored_epochs GROUP BY attempt_id) WHERE last + 1 <> n"));
   PELAB_RETURN_IF_ERROR(Expect("attempts with a hole in their curve", holes, 0));
-  PELAB_ASSIGN_OR_RETURN(const std::int64_t stored, Ask("SELECT count(*) FROM curves"));
+  PELAB_ASSIGN_OR_RETURN(const std::int64_t stored, Ask("SELECT count(*) FROM stored_epochs"));
   if (stored >= acknowledged_epochs) return absl::OkStatus();
   return absl::DataLossError(
       absl::StrCat(acknowledged_epochs, " epochs were acknowledged, ", stored, " are stored"));

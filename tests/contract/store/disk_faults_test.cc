@@ -22,7 +22,7 @@ using Fault = FaultyVfs::Fault;
 constexpr char kOtherParameters[] = R"({"data":"test","hygiene":"raw","method":"mean"})";
 constexpr char kPath[] = "pelab.db";
 
-// What is applied as one batch; none: a checkpoint of the WAL.
+// What is applied as one batch; none: what is done between batches.
 using Step = std::vector<Write>;
 
 SubmitSweep Submission(const std::string& token, std::uint64_t cells) {
@@ -97,14 +97,22 @@ std::vector<Step> Life() {
 }
 
 absl::StatusOr<std::unique_ptr<Store>> OpenOn(const FaultyVfs& vfs) {
-  return Store::Open(kPath, {.vfs = vfs.name()});
+  // Epochs move on with nearly every step.
+  StoreOptions options;
+  options.vfs = vfs.name();
+  options.staging = {.rows = 2, .transactions = 2, .least_moved = 1, .moved_when_idle = 1};
+  return Store::Open(kPath, options);
 }
 
-// Every row of every table, but for who is connected, which is nobody after a start.
+// Every row of every table, but for who is connected, which is nobody after a start, and for where
+// an epoch is.
 std::string Contents(Store& store) {
   SQLite::Database& db = store.database().connection();
   std::vector<std::string> tables;
-  SQLite::Statement names(db, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1");
+  SQLite::Statement names(db,
+                          "SELECT name FROM sqlite_master WHERE name = 'stored_epochs' OR (type = "
+                          "'table' AND name NOT IN ('curves', 'staged_epochs', 'epoch_move')) "
+                          "ORDER BY 1");
   while (names.executeStep()) tables.push_back(names.getColumn(0).getString());
   std::string all;
   for (const std::string& table : tables) {
@@ -144,6 +152,7 @@ std::string Problems(Store& store) {
 // Applies one step; false: it is not acknowledged.
 bool Do(Store& store, const Step& step) {
   if (step.empty()) {
+    store.MoveEpochs();
     store.Checkpoint(/*truncate=*/false);
     return true;
   }

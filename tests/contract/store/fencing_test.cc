@@ -44,12 +44,12 @@ TEST_P(FencingTest, RepeatedEventsAreAcknowledgedAndChangeNothing) {
   Submit("a", {Cell(0, "k0")});
   Attempt attempt = Assign(1);
   Train(attempt, 0, 1);
-  const std::string before = Text("SELECT * FROM curves") + Text("SELECT * FROM jobs");
+  const std::string before = Text("SELECT * FROM stored_epochs") + Text("SELECT * FROM jobs");
   attempt.sequence = 1;
   const EventStored again = Event(attempt.Next(MakeEpoch(0, 13)));
   EXPECT_EQ(again.status, EventStored::kDuplicate);
   EXPECT_EQ(again.acknowledged, 2u);
-  EXPECT_EQ(Text("SELECT * FROM curves") + Text("SELECT * FROM jobs"), before);
+  EXPECT_EQ(Text("SELECT * FROM stored_epochs") + Text("SELECT * FROM jobs"), before);
 }
 
 TEST_P(FencingTest, AGapIsRefusedAndSaysWhereToResendFrom) {
@@ -60,7 +60,7 @@ TEST_P(FencingTest, AGapIsRefusedAndSaysWhereToResendFrom) {
   const EventStored gap = Event(attempt.Next(MakeEpoch(2)));
   EXPECT_EQ(gap.status, EventStored::kGap);
   EXPECT_EQ(gap.acknowledged, 2u);
-  EXPECT_EQ(Text("SELECT count(*) FROM curves"), "1");
+  EXPECT_EQ(Text("SELECT count(*) FROM stored_epochs"), "1");
   EXPECT_EQ(JobState(1), "running");
 }
 
@@ -76,7 +76,7 @@ TEST_P(FencingTest, LateAndForeignTokensAreSuperseded) {
   EXPECT_EQ(Event(forged.Next(Started{0, 3, "{}"})).status, EventStored::kSuperseded);
   Attempt unknown{4711, 77};
   EXPECT_EQ(Event(unknown.Next(Started{0, 3, "{}"})).status, EventStored::kSuperseded);
-  EXPECT_EQ(Text("SELECT count(*) FROM curves"), "2");
+  EXPECT_EQ(Text("SELECT count(*) FROM stored_epochs"), "2");
   EXPECT_EQ(JobState(1), "assigned");
   EXPECT_EQ(Text("SELECT outcome, error FROM attempts WHERE number = 1"), "lost gone");
 }
@@ -98,8 +98,8 @@ TEST_P(FencingTest, TheAcceptedLineHasEveryEpochOnceOverRestartedAttempts) {
   const EventStored end = Event(third.Next(Finished{.wall_seconds = 1.0}));
   EXPECT_EQ(end.change->state, JobState::kSucceeded);
   EXPECT_EQ(Text("SELECT epoch, test_correct FROM v_curves ORDER BY epoch"), "0 10 1 21 2 32");
-  EXPECT_EQ(Text("SELECT wall_seconds FROM jobs"), "5.0");  // two epochs of 2 s before it
-  EXPECT_EQ(Text("SELECT count(*) FROM curves"), "4");      // nothing was deleted
+  EXPECT_EQ(Text("SELECT wall_seconds FROM jobs"), "5.0");     // two epochs of 2 s before it
+  EXPECT_EQ(Text("SELECT count(*) FROM stored_epochs"), "4");  // nothing was deleted
 }
 
 TEST_P(FencingTest, AStartFromScratchHidesWhatWasThere) {
@@ -146,7 +146,7 @@ TEST_P(FencingTest, EventsThatCannotBeEndTheAttempt) {
     EXPECT_EQ(refused.change->outcome, Outcome::kFailed);
     EXPECT_EQ(Event(attempt.Next(MakeEpoch(1))).status, EventStored::kSuperseded);
   }
-  EXPECT_EQ(Text("SELECT count(*) FROM curves"), absl::StrCat(bad.size()));
+  EXPECT_EQ(Text("SELECT count(*) FROM stored_epochs"), absl::StrCat(bad.size()));
 }
 
 TEST_P(FencingTest, ALossThatIsNotFiniteFailsTheJobForGood) {
@@ -220,7 +220,7 @@ TEST_P(FencingTest, AWriteThatTheSchemaRefusesSpoilsNoOther) {
   EXPECT_TRUE((*results)[0].ok());
   EXPECT_FALSE((*results)[1].ok());
   EXPECT_TRUE((*results)[2].ok());
-  EXPECT_EQ(Text("SELECT count(*) FROM curves"), "1");
+  EXPECT_EQ(Text("SELECT count(*) FROM stored_epochs"), "1");
 }
 
 TEST_P(FencingTest, HelloAnswersWhatIsHeld) {

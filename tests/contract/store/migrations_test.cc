@@ -125,7 +125,7 @@ TEST_P(DatabaseFileTest, AFullDiskAcknowledgesNothingAndServiceResumes) {
   writes.push_back(AppendLog{attempt.id, attempt.token, 0, std::string(1 << 20, 'x')});
   const auto full = store_->Apply(writes);
   EXPECT_EQ(full.status().code(), absl::StatusCode::kResourceExhausted) << full.status();
-  EXPECT_EQ(Text("SELECT count(*) FROM curves"), "1");
+  EXPECT_EQ(Text("SELECT count(*) FROM v_curves"), "1");
   Text("PRAGMA max_page_count = 1000000");
   const auto again = store_->Apply(writes);
   ASSERT_TRUE(again.ok()) << again.status();

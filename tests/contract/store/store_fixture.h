@@ -104,6 +104,7 @@ class StoreTest : public testing::TestWithParam<bool> {
     StoreOptions options;
     options.has_artifact = [this](const std::string& sha256) { return sha256 != gone_artifact_; };
     options.dropped = dropped_callback_;
+    options.staging = staging_;
     auto store = Store::Open(path_, options);
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
@@ -203,6 +204,7 @@ class StoreTest : public testing::TestWithParam<bool> {
   std::string path_;
   std::string gone_artifact_;  // no file of this hash is there
   std::function<void(std::vector<std::string>)> dropped_callback_;
+  EpochStagingOptions staging_;
   std::unique_ptr<Store> store_;
   SliceStored slice_;
   Assignment assignment_;

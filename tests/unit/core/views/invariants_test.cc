@@ -165,6 +165,13 @@ const std::vector<Damage> kDamages = {
     {"UPDATE curves SET attempt_id = 99 WHERE attempt_id = 3",
      {kReferences, "summaries agree with the curves"}},
     {"UPDATE artifacts SET bytes = 8", {kArtifacts}},
+    {"INSERT INTO staged_epochs SELECT 1, 3, 0, train_loss, train_correct, train_total, test_loss, "
+     "test_correct, test_total, learning_rate, seconds FROM curves WHERE attempt_id = 3",
+     {"epochs that wait for their curve are of an attempt, and not in it yet",
+      "epochs have no gap and none is there twice", "summaries agree with the curves"}},
+    {"INSERT INTO staged_epochs SELECT 1, 99, 0, train_loss, train_correct, train_total, "
+     "test_loss, test_correct, test_total, learning_rate, seconds FROM curves LIMIT 1",
+     {"epochs that wait for their curve are of an attempt, and not in it yet"}},
 };
 
 TEST(InvariantsTest, EachPromiseIsNamedWhereItIsBroken) {
