@@ -13,6 +13,8 @@ namespace {
 
 constexpr absl::Duration kSlice = absl::Milliseconds(10);
 constexpr std::size_t kMaxCells = 100;  // of a slice: what the writer stores in that time
+// What a small sweep takes from its arrival until its jobs are with workers.
+constexpr absl::Duration kWay = absl::Milliseconds(15);
 constexpr absl::Duration kRetry = absl::Milliseconds(500);
 
 store::NewCell ToNewCell(const spec::Cell& cell, const spec::Resources& resources) {
@@ -72,10 +74,14 @@ void Expander::Add(std::int64_t sweep_id, spec::Sweep sweep, std::uint64_t from)
     found->second.sweep = std::move(sweep);
     return;
   }
-  // What is done in a slice or two does not wait for its turn.
   const bool small = sweep.cells() - from <= 2 * kMaxCells;
   expansions_[sweep_id] = {std::move(sweep), from};
-  tasks_.insert(small ? tasks_.begin() : tasks_.end(), {.sweep_id = sweep_id, .drop = false});
+  tasks_.insert(small ? tasks_.begin() : tasks_.end(), {.sweep_id = sweep_id, .small = small});
+}
+
+void Expander::MakeWay() {
+  MutexLock lock(&mutex_);
+  way_until_ = clock_.Monotonic() + kWay;
 }
 
 void Expander::Drop(std::int64_t sweep_id) {
@@ -154,6 +160,11 @@ void Expander::Run() {
         return stopping_ || !tasks_.empty();
       };
       mutex_.Await(some);
+      // Once before each slice, so that large sweeps go on however many small ones come.
+      const auto urgent = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_ || tasks_.front().small;
+      };
+      if (!urgent()) mutex_.AwaitFor(urgent, way_until_ - clock_.Monotonic());
       if (stopping_) return;
       task = tasks_.front();
       tasks_.pop_front();

@@ -31,6 +31,9 @@ class Expander {
   // Goes on with the sweep at cell `from`; where it is being expanded already, it is `sweep` from now
   // on, which has more cells. Thread-safe.
   void Add(std::int64_t sweep_id, spec::Sweep sweep, std::uint64_t from);
+  // Somebody is about to submit something: what is expanded or dropped at length lets others through
+  // for a moment. Thread-safe.
+  void MakeWay();
   // Drops what is left of a cancelled sweep (store::DropSlice). Thread-safe.
   void Drop(std::int64_t sweep_id);
   // Whether the sweep was expanded, or given up, within `timeout`. Thread-safe.
@@ -47,6 +50,7 @@ class Expander {
   struct Task {
     std::int64_t sweep_id = 0;
     bool drop = false;
+    bool small = false;  // done in a slice or two: does not wait for its turn
   };
   enum class Progress { kMore, kDone, kRetry };
 
@@ -61,6 +65,7 @@ class Expander {
   Mutex mutex_;
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   std::map<std::int64_t, Expansion> expansions_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration way_until_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

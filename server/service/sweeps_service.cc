@@ -94,24 +94,33 @@ absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
   PELAB_RETURN_IF_ERROR(CheckSubmit(request));
   PELAB_ASSIGN_OR_RETURN(spec::Sweep sweep,
                          rpc::ParseSweepDocument(request.document(), request.overrides()));
+  parts_.expander.MakeWay();
+  store::SubmitSweep write{.name = sweep.name(),
+                           .protocol = sweep.protocol(),
+                           .document = request.document(),
+                           .file_name = request.file_name(),
+                           .overrides_json = OverridesToJson(request.overrides()),
+                           .client_token = request.client_token(),
+                           .analyses_json = AnalysesJson(sweep.analyses()),
+                           .resources_json = ResourcesJson(sweep.resources()),
+                           .priority = request.priority(),
+                           .fresh = request.fresh(),
+                           .cells = sweep.cells(),
+                           .first = BuildSlice(0, sweep, 0, kFirstCells, parts_.clock),
+                           .now = absl::ToUnixMillis(parts_.clock.Wall())};
+  const std::uint64_t next = write.first->next;
   PELAB_ASSIGN_OR_RETURN(
       const store::WriteResult result,
-      AppendAndWait(parts_.writer,
-                    store::SubmitSweep{.name = sweep.name(),
-                                       .protocol = sweep.protocol(),
-                                       .document = request.document(),
-                                       .file_name = request.file_name(),
-                                       .overrides_json = OverridesToJson(request.overrides()),
-                                       .client_token = request.client_token(),
-                                       .analyses_json = AnalysesJson(sweep.analyses()),
-                                       .resources_json = ResourcesJson(sweep.resources()),
-                                       .priority = request.priority(),
-                                       .fresh = request.fresh(),
-                                       .cells = sweep.cells(),
-                                       .now = absl::ToUnixMillis(parts_.clock.Wall())}));
+      AppendAndWait(parts_.writer, std::move(write), [this](const store::WriteResult& stored) {
+        parts_.executor.Post([this, first = std::get<store::SweepStored>(stored).first] {
+          parts_.scheduler.Expanded(first);
+        });
+      }));
   const auto& stored = std::get<store::SweepStored>(result);
   const bool small = sweep.cells() <= kSmallSweep;
-  if (!stored.repeated_token) parts_.expander.Add(stored.sweep_id, std::move(sweep), 0);
+  if (!stored.repeated_token && next < sweep.cells()) {
+    parts_.expander.Add(stored.sweep_id, std::move(sweep), next);
+  }
   if (small) parts_.expander.WaitFor(stored.sweep_id, kSmallSweepTime);
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweepRow(absl::StrCat(stored.sweep_id)));

@@ -89,6 +89,8 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
 absl::Status CheckPriority(int priority);
 
 // A call answers once so few cells are expanded, where that takes no longer.
+// What is stored with the sweep itself; beyond that the expander goes on.
+inline constexpr std::size_t kFirstCells = 64;
 inline constexpr std::uint64_t kSmallSweep = 1000;
 inline constexpr absl::Duration kSmallSweepTime = absl::Seconds(10);
 

@@ -52,7 +52,8 @@ std::size_t Size(const std::vector<NewCell>& cells) {
 
 struct Sizer {
   std::size_t operator()(const SubmitSweep& w) const {
-    return w.document.size() + w.overrides_json.size() + w.analyses_json.size();
+    return w.document.size() + w.overrides_json.size() + w.analyses_json.size() +
+           (w.first ? Size(w.first->cells) : 0);
   }
   std::size_t operator()(const ExpandSlice& w) const { return Size(w.cells); }
   std::size_t operator()(const Analyse& w) const { return w.jobs.size() * sizeof(w.jobs[0]); }
@@ -84,14 +85,18 @@ struct Sizer {
 
 std::size_t ByteSize(const Write& write) { return sizeof(Write) + std::visit(Sizer{}, write); }
 
-Store::Store(std::unique_ptr<Database> database, const StoreOptions& options)
-    : database_(std::move(database)), options_(options), staging_(*database_, options.staging) {}
+Store::Store(const std::string& path, std::unique_ptr<Database> database,
+             const StoreOptions& options)
+    : path_(path),
+      database_(std::move(database)),
+      options_(options),
+      staging_(*database_, options.staging) {}
 Store::~Store() = default;
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
                                                    const StoreOptions& options) {
   PELAB_ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path, options.vfs));
-  std::unique_ptr<Store> store(new Store(std::move(database), options));
+  std::unique_ptr<Store> store(new Store(path, std::move(database), options));
   PELAB_RETURN_IF_ERROR(store->LoadOpenJobs());
   return store;
 }
@@ -174,5 +179,12 @@ bool Store::MoveEpochs() {
 }
 
 void Store::Checkpoint(bool truncate) { database_->Checkpoint(truncate); }
+
+void Store::BeginCheckpoint() {
+  if (!checkpointer_) checkpointer_.emplace(path_, options_.vfs);
+  checkpointer_->Begin();
+}
+
+bool Store::TakeCheckpointEnded() { return checkpointer_ && checkpointer_->TakeEnded(); }
 
 }  // namespace pelab::store

@@ -7,12 +7,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/store/checkpointer.h"
 #include "server/store/epoch_staging.h"
 #include "server/store/writes.h"
 
@@ -79,20 +81,26 @@ class Store {
 
   // Moves the WAL into the file; with `truncate` also empties it. Best effort.
   void Checkpoint(bool truncate);
+  // Begins to do that beside what is written from now on; nothing while it is under way. Once it has
+  // ended, which TakeCheckpointEnded says once, little is left for Checkpoint to do.
+  void BeginCheckpoint();
+  bool TakeCheckpointEnded();
 
   // The connection, for tests that look at what is stored.
   Database& database() { return *database_; }
 
  private:
-  Store(std::unique_ptr<Database> database, const StoreOptions& options);
+  Store(const std::string& path, std::unique_ptr<Database> database, const StoreOptions& options);
   absl::Status LoadOpenJobs();
   std::vector<WriteResult> ApplyOnce(std::span<const Write> writes);
   absl::StatusOr<std::vector<ApplyResult>> ApplyOneByOne(std::span<const Write> writes);
 
+  const std::string path_;
   std::unique_ptr<Database> database_;
   StoreOptions options_;
   OpenJobs open_jobs_;
   EpochStaging staging_;
+  std::optional<Checkpointer> checkpointer_;  // from the first BeginCheckpoint on
 };
 
 }  // namespace pelab::store

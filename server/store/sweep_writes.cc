@@ -60,19 +60,23 @@ struct Counts {
 
 class Slice {
  public:
-  Slice(Batch& batch, const ExpandSlice& write, const SweepRow& sweep)
-      : batch_(batch), write_(write), sweep_(sweep), versions_(VersionsOf(sweep.analyses)) {}
+  Slice(Batch& batch, std::int64_t sweep_id, std::int64_t now, const SweepRow& sweep)
+      : batch_(batch),
+        sweep_id_(sweep_id),
+        now_(now),
+        sweep_(sweep),
+        versions_(VersionsOf(sweep.analyses)) {}
 
   void Add(const NewCell& cell) {
     if (sweep_.fresh) {
-      if (!ClaimsKey(batch_.db, write_.sweep_id, cell.key)) {
+      if (!ClaimsKey(batch_.db, sweep_id_, cell.key)) {
         Create(cell, LatestGeneration(batch_.db, cell.key) + 1);
       }
       return;
     }
     const std::optional<Existing> existing = Find(batch_.db, cell.key);
     if (!existing) return Create(cell, 1);
-    if (Claims(batch_.db, write_.sweep_id, existing->job_id)) return;
+    if (Claims(batch_.db, sweep_id_, existing->job_id)) return;
     Join(cell, *existing);
   }
 
@@ -82,12 +86,12 @@ class Slice {
  private:
   void Claim(const NewCell& cell, std::int64_t job_id, bool open) {
     batch_.db.Execute("INSERT INTO sweep_jobs (sweep_id, ordinal, job_id) VALUES (?, ?, ?)",
-                      write_.sweep_id, cell.ordinal, job_id);
-    if (open) batch_.open_delta[write_.sweep_id] += 1;
+                      sweep_id_, cell.ordinal, job_id);
+    if (open) batch_.open_delta[sweep_id_] += 1;
     Query job =
         batch_.db.Run("SELECT state, epochs, epochs_done FROM jobs WHERE job_id = ?", job_id);
     if (!job.Step()) return;
-    CountDelta& delta = batch_.counts[write_.sweep_id];
+    CountDelta& delta = batch_.counts[sweep_id_];
     delta.jobs[static_cast<std::size_t>(*state::ParseJobState(job.Text(0)))] += 1;
     delta.epochs += job.Int(1);
     delta.epochs_done += job.Int(2);
@@ -100,14 +104,14 @@ class Slice {
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?)",
         cell.key, generation, cell.requirement.pe, cell.requirement.pe_version, cell.pe_label,
         cell.requirement.task, cell.requirement.task_version, cell.protocol_label, cell.seed,
-        cell.requirement.device_kind, cell.requirement.memory_bytes, cell.epochs, write_.now);
+        cell.requirement.device_kind, cell.requirement.memory_bytes, cell.epochs, now_);
     const std::int64_t job_id = batch_.db.LastId();
     batch_.db.Execute("INSERT INTO job_specs (job_id, spec_json) VALUES (?, ?)", job_id,
                       cell.spec_json);
     Claim(cell, job_id, /*open=*/true);
     counts_.fresh += 1;
     result_.ready.push_back({.job_id = job_id,
-                             .sweep_id = write_.sweep_id,
+                             .sweep_id = sweep_id_,
                              .ordinal = static_cast<std::int64_t>(cell.ordinal),
                              .requirement = cell.requirement});
     result_.ready.back().requirement.analyses = versions_;
@@ -145,7 +149,7 @@ class Slice {
     const bool lacks = !MissingAnalyses(batch_.db, job_id, sweep_.analyses).empty();
     const bool possible = lacks && FindWeights(batch_, job_id);
     if (lacks && !possible) counts_.analysis_impossible += 1;
-    if (!possible || !QueueForAnalyses(batch_, job_id, write_.now, result_.superseded)) {
+    if (!possible || !QueueForAnalyses(batch_, job_id, now_, result_.superseded)) {
       return Claim(cell, job_id, false);
     }
     counts_.analysis += 1;
@@ -157,43 +161,26 @@ class Slice {
     if (const auto open = OpenAttemptOf(batch_.db, existing.job_id)) {
       result_.superseded.push_back(*open);
     }
-    Move(batch_, existing.job_id, {.event = state::Event::kRetry, .error = "", .now = write_.now});
+    Move(batch_, existing.job_id, {.event = state::Event::kRetry, .error = "", .now = now_});
     Claim(cell, existing.job_id, /*open=*/true);
     counts_.fresh += 1;
     result_.ready.push_back(LoadReady(batch_.db, existing.job_id));
   }
 
   Batch& batch_;
-  const ExpandSlice& write_;
+  const std::int64_t sweep_id_;
+  const std::int64_t now_;
   const SweepRow& sweep_;
   const std::vector<std::pair<std::string, int>> versions_;
   Counts counts_;
   SliceStored result_;
 };
 
-}  // namespace
-
-WriteResult Do(Batch& batch, const SubmitSweep& write) {
-  {
-    Query same =
-        batch.db.Run("SELECT sweep_id FROM sweeps WHERE client_token = ?", write.client_token);
-    if (same.Step()) return SweepStored{same.Int(0), true};
-  }
-  batch.db.Execute(
-      "INSERT INTO sweeps (name, protocol, document, file_name, overrides_json, client_token, "
-      "analyses_json, resources_json, priority, fresh, state, cells, created_at) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'expanding', ?, ?)",
-      write.name, write.protocol, write.document, write.file_name, write.overrides_json,
-      write.client_token, write.analyses_json, write.resources_json, write.priority, write.fresh,
-      write.cells, write.now);
-  return SweepStored{batch.db.LastId(), false};
-}
-
-WriteResult Do(Batch& batch, const ExpandSlice& write) {
-  const std::optional<SweepRow> sweep = LoadSweep(batch.db, write.sweep_id);
-  if (!sweep || sweep->state != "expanding") return SliceStored{};
-  if (sweep->expanded != write.from) return SliceStored{.resume_at = sweep->expanded};
-  Slice slice(batch, write, *sweep);
+SliceStored Expand(Batch& batch, std::int64_t sweep_id, const ExpandSlice& write) {
+  const std::optional<SweepRow> sweep = LoadSweep(batch.db, sweep_id);
+  if (!sweep || sweep->state != "expanding") return {};
+  if (sweep->expanded != write.from) return {.resume_at = sweep->expanded};
+  Slice slice(batch, sweep_id, write.now, *sweep);
   for (const NewCell& cell : write.cells) slice.Add(cell);
   const Counts& counts = slice.counts();
   // It may have been extended since the slice was made.
@@ -204,12 +191,36 @@ WriteResult Do(Batch& batch, const ExpandSlice& write) {
       "failed_earlier_jobs = failed_earlier_jobs + ?, analysis_jobs = analysis_jobs + ?, "
       "analysis_impossible_jobs = analysis_impossible_jobs + ?, state = ? WHERE sweep_id = ?",
       write.next, counts.fresh, counts.stored, counts.in_flight, counts.failed, counts.analysis,
-      counts.analysis_impossible, whole ? "active" : "expanding", write.sweep_id);
+      counts.analysis_impossible, whole ? "active" : "expanding", sweep_id);
   // Touched, so that a sweep without an open job is finished at once.
-  batch.open_delta[write.sweep_id] += 0;
+  batch.open_delta[sweep_id] += 0;
   slice.result().applied = true;
-  slice.result().standings = {StandingOf(write.sweep_id, *sweep)};
+  slice.result().standings = {StandingOf(sweep_id, *sweep)};
   return std::move(slice.result());
+}
+
+}  // namespace
+
+WriteResult Do(Batch& batch, const SubmitSweep& write) {
+  {
+    Query same =
+        batch.db.Run("SELECT sweep_id FROM sweeps WHERE client_token = ?", write.client_token);
+    if (same.Step()) return SweepStored{.sweep_id = same.Int(0), .repeated_token = true};
+  }
+  batch.db.Execute(
+      "INSERT INTO sweeps (name, protocol, document, file_name, overrides_json, client_token, "
+      "analyses_json, resources_json, priority, fresh, state, cells, created_at) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'expanding', ?, ?)",
+      write.name, write.protocol, write.document, write.file_name, write.overrides_json,
+      write.client_token, write.analyses_json, write.resources_json, write.priority, write.fresh,
+      write.cells, write.now);
+  SweepStored stored{.sweep_id = batch.db.LastId()};
+  if (write.first) stored.first = Expand(batch, stored.sweep_id, *write.first);
+  return stored;
+}
+
+WriteResult Do(Batch& batch, const ExpandSlice& write) {
+  return Expand(batch, write.sweep_id, write);
 }
 
 }  // namespace pelab::store

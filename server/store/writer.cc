@@ -165,8 +165,10 @@ void Writer::Run() {
     }
     Commit(batch);
     tidy_ = false;
-    if (since_checkpoint_ >= options_.checkpoint_bytes) {
-      store_.Checkpoint(/*truncate=*/false);
+    if (store_.TakeCheckpointEnded()) {
+      store_.Checkpoint(/*truncate=*/false);  // of what came meanwhile
+    } else if (since_checkpoint_ >= options_.checkpoint_bytes) {
+      store_.BeginCheckpoint();
       since_checkpoint_ = 0;
     }
   }

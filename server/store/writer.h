@@ -1,5 +1,5 @@
 // The one thread that owns the writing connection. It takes what has queued, commits it once, then
-// tells those who asked; it also does every checkpoint of the WAL.
+// tells those who asked; it also has the WAL moved into the file, and epochs into their curves.
 #pragma once
 
 #include <atomic>
@@ -80,7 +80,9 @@ class Writer final : public Journal {
   const WriterOptions options_;
   std::atomic<std::uint64_t> commits_{0};
   std::uint64_t since_checkpoint_ = 0;
-  bool tidy_ = false;  // no epochs wait to be moved, as far as is known
+  // No epochs wait to be moved, as far as is known; and before the first commit the store is not this
+  // thread's to look.
+  bool tidy_ = true;
   // On the monotonic clock, as all that is waited for: the other one is set now and then.
   absl::Duration last_commit_ = -absl::InfiniteDuration();
   std::uint64_t failures_ = 0;  // in a row

@@ -112,26 +112,6 @@ struct OpenAttempt {
 
 // Sweeps ----------------------------------------------------------------------------------------
 
-// Stores the document in state `expanding`.
-struct SubmitSweep {
-  std::string name;
-  std::string protocol;
-  std::string document;
-  std::string file_name;
-  std::string overrides_json;
-  std::string client_token;
-  std::string analyses_json;   // [{"name":…,"version":…,"parameters":{…}}]
-  std::string resources_json;  // {"device":…,"memory_bytes":…}
-  int priority = 0;
-  bool fresh = false;
-  std::uint64_t cells = 0;
-  std::int64_t now = 0;
-};
-struct SweepStored {
-  std::int64_t sweep_id = 0;
-  bool repeated_token = false;  // the sweep of the first submission
-};
-
 struct NewCell {
   std::uint64_t ordinal = 0;
   std::string key;
@@ -159,6 +139,29 @@ struct SliceStored {
   std::vector<ReadyJob> ready;
   // Attempts of jobs that were cancelled and are queued again.
   std::vector<std::int64_t> superseded;
+};
+
+// Stores the document in state `expanding`.
+struct SubmitSweep {
+  std::string name;
+  std::string protocol;
+  std::string document;
+  std::string file_name;
+  std::string overrides_json;
+  std::string client_token;
+  std::string analyses_json;   // [{"name":…,"version":…,"parameters":{…}}]
+  std::string resources_json;  // {"device":…,"memory_bytes":…}
+  int priority = 0;
+  bool fresh = false;
+  std::uint64_t cells = 0;
+  // The first of them, for the sweep that is made: a small one is whole with its first write.
+  std::optional<ExpandSlice> first;
+  std::int64_t now = 0;
+};
+struct SweepStored {
+  std::int64_t sweep_id = 0;
+  bool repeated_token = false;  // the sweep of the first submission
+  SliceStored first;            // applied where a sweep was made and `first` was there
 };
 
 // From then on no job starts for the sweep, and what runs for it alone is stopped. Its queued jobs

@@ -17,6 +17,7 @@ namespace {
 
 constexpr char kPath[] = "pelab.db";
 constexpr absl::Duration kRetryStart = absl::Seconds(1);
+constexpr std::size_t kSlice = 3;  // cells
 constexpr absl::Duration kRetrySlice = absl::Milliseconds(500);
 constexpr absl::Duration kLongestStall = absl::Seconds(3);
 
@@ -318,7 +319,7 @@ void Coordinator::Append(store::Write write, std::function<void(const store::Wri
 }
 
 void Coordinator::Expand(std::int64_t sweep_id, const spec::Sweep& sweep, std::uint64_t from) {
-  store::ExpandSlice slice = service::BuildSlice(sweep_id, sweep, from, 3, world_);
+  store::ExpandSlice slice = service::BuildSlice(sweep_id, sweep, from, kSlice, world_);
   const std::uint64_t next = slice.next;
   const bool last = slice.last;
   Append(
@@ -342,6 +343,9 @@ void Coordinator::Expand(std::int64_t sweep_id, const spec::Sweep& sweep, std::u
 void Coordinator::Submit(const std::string& document, const std::string& token, bool fresh,
                          int priority, Answer answer) {
   const spec::Sweep& sweep = Parsed(document);
+  std::optional<store::ExpandSlice> first;
+  if (world_.Chance(0.5)) first = service::BuildSlice(0, sweep, 0, kSlice, world_);
+  const std::uint64_t next = first ? first->next : 0;
   Append(
       store::SubmitSweep{.name = sweep.name(),
                          .protocol = sweep.protocol(),
@@ -354,13 +358,20 @@ void Coordinator::Submit(const std::string& document, const std::string& token, 
                          .priority = priority,
                          .fresh = fresh,
                          .cells = sweep.cells(),
+                         .first = std::move(first),
                          .now = absl::ToUnixMillis(world_.Wall())},
-      [](const store::WriteResult&) {},
-      [this, &sweep, token, answer](absl::StatusOr<store::WriteResult> result) {
+      [this](const store::WriteResult& result) {
+        process_->executor->Post([this, first = std::get<store::SweepStored>(result).first] {
+          process_->scheduler->Expanded(first);
+        });
+      },
+      [this, &sweep, next, token, answer](absl::StatusOr<store::WriteResult> result) {
         if (result.ok()) {
           const auto& stored = std::get<store::SweepStored>(*result);
           ledger_.AcknowledgedSweep(stored.sweep_id, token);
-          if (!stored.repeated_token) Expand(stored.sweep_id, sweep, 0);
+          if (!stored.repeated_token && next < sweep.cells()) {
+            Expand(stored.sweep_id, sweep, next);
+          }
         }
         answer(std::move(result));
       });

@@ -214,6 +214,12 @@ void Ledger::On(const store::ExpandSlice&, const store::WriteResult& result) {
   }
 }
 
+void Ledger::On(const store::SubmitSweep&, const store::WriteResult& result) {
+  for (const std::int64_t id : std::get<store::SweepStored>(result).first.superseded) {
+    attempts_[id].open = false;
+  }
+}
+
 void Ledger::On(const store::Analyse&, const store::WriteResult& result) {
   for (const std::int64_t id : std::get<store::Analysed>(result).jobs.superseded) {
     attempts_[id].open = false;

@@ -90,6 +90,7 @@ class Ledger {
   void On(const store::AttemptEvent& write, const store::WriteResult& result);
   void On(const store::EndAttempt& write, const store::WriteResult& result);
   void On(const store::WorkerHello& write, const store::WriteResult& result);
+  void On(const store::SubmitSweep& write, const store::WriteResult& result);
   void On(const store::ExpandSlice& write, const store::WriteResult& result);
   void On(const store::Analyse& write, const store::WriteResult& result);
   template <typename T>
