@@ -106,6 +106,68 @@ TEST_F(WriterTest, StoppingStoresWhatIsQueuedAndEmptiesTheWal) {
             absl::StatusCode::kUnavailable);
 }
 
+TEST_F(WriterTest, TheLogStaysSmallHoweverMuchIsWritten) {
+  constexpr int kSweeps = 300;
+  constexpr std::size_t kBytes = 16 << 10;
+  Writer writer(*store_, {.gather = absl::ZeroDuration(), .checkpoint_bytes = 64 << 10});
+  std::uintmax_t largest = 0;
+  for (int i = 0; i < kSweeps; ++i) {
+    Notification stored;
+    ASSERT_TRUE(writer
+                    .Append(
+                        Sweep(absl::StrCat("t", i), kBytes),
+                        [&stored](const auto& results) {
+                          EXPECT_TRUE(results.ok());
+                          stored.Notify();
+                        },
+                        Journal::Urgency::kBounded)
+                    .ok());
+    stored.Wait();
+    largest = std::max(largest, std::filesystem::file_size(Path() + "-wal"));
+  }
+  EXPECT_LT(largest, kSweeps * kBytes / 3) << "all of it would be " << kSweeps * kBytes;
+  writer.Stop();
+  EXPECT_EQ(StoredSweeps(), kSweeps);
+}
+
+TEST_F(WriterTest, EpochsMoveIntoTheirCurvesWhenNothingElseIsDone) {
+  Writer writer(*store_);
+  std::vector<Write> writes = Sweep("t");
+  std::get<SubmitSweep>(writes.front()).analyses_json = "[]";
+  std::get<SubmitSweep>(writes.front()).cells = 1;
+  std::get<SubmitSweep>(writes.front()).first =
+      ExpandSlice{.next = 1, .last = true, .cells = {{.key = "k", .spec_json = "{}", .epochs = 3}}};
+  writes.emplace_back(WorkerHello{.worker_id = "w", .slots_json = "[]", .capabilities_json = "{}"});
+  writes.emplace_back(CreateAttempt{.job_id = 1, .worker_id = "w", .device = "cpu", .token = 7});
+  const auto event = [](std::uint64_t sequence, decltype(AttemptEvent::body) body) {
+    return AttemptEvent{.attempt_id = 1, .token = 7, .sequence = sequence, .body = std::move(body)};
+  };
+  writes.emplace_back(event(1, Started{0, 3, "{}", std::nullopt}));
+  writes.emplace_back(event(2, Epoch{.train_total = 1, .test_total = 1}));
+  Notification stored;
+  ASSERT_TRUE(writer
+                  .Append(
+                      std::move(writes),
+                      [&stored](absl::StatusOr<std::vector<ApplyResult>> results) {
+                        EXPECT_EQ(std::get<EventStored>(*results->back()).status,
+                                  EventStored::kStored);
+                        stored.Notify();
+                      },
+                      Journal::Urgency::kBounded)
+                  .ok());
+  stored.Wait();
+  const auto count = [this](const char* table) {
+    SQLite::Database db(Path(), SQLite::OPEN_READONLY);
+    return db.execAndGet(absl::StrCat("SELECT count(*) FROM ", table)).getInt64();
+  };
+  EXPECT_EQ(count("v_curves"), 1);
+  for (int tries = 0; tries < 500 && count("curves") == 0; ++tries) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_EQ(count("curves"), 1);
+  EXPECT_EQ(count("v_curves"), 1);
+}
+
 TEST_F(WriterTest, AFullDiskIsToldOnceAndItsEndToo) {
   std::vector<bool> changes;  // of the writing thread
   {
