@@ -11,6 +11,7 @@
 #include "core/views/maintenance.h"
 #include "server/service/expander.h"
 #include "server/store/database.h"
+#include "tests/sim/process.h"
 
 namespace pelab::sim {
 namespace {
@@ -20,33 +21,6 @@ constexpr absl::Duration kRetryStart = absl::Seconds(1);
 constexpr std::size_t kSlice = 3;  // cells
 constexpr absl::Duration kRetrySlice = absl::Milliseconds(500);
 constexpr absl::Duration kLongestStall = absl::Seconds(3);
-
-// The strand: steps in order, a little later than they are asked for.
-class SimExecutor final : public sched::Executor {
- public:
-  SimExecutor(World& world, std::shared_ptr<const bool> alive)
-      : world_(world), alive_(std::move(alive)) {}
-
-  void Post(std::function<void()> step) override {
-    last_ = std::max(last_, world_.Monotonic() + absl::Microseconds(world_.Draw(1000)));
-    Run(last_, std::move(step));
-  }
-  void PostAt(absl::Duration when, std::function<void()> step) override {
-    Run(std::max(when, last_), std::move(step));
-  }
-  void Stall(absl::Duration time) { last_ = std::max(last_, world_.Monotonic() + time); }
-
- private:
-  void Run(absl::Duration when, std::function<void()> step) {
-    world_.At(when, [alive = alive_, step = std::move(step)] {
-      if (*alive) step();
-    });
-  }
-
-  World& world_;
-  std::shared_ptr<const bool> alive_;
-  absl::Duration last_;
-};
 
 // A database that nobody has used yet.
 const FaultyVfs::Image& NewDatabase() {
@@ -70,22 +44,12 @@ std::string AnalysesJson(const std::vector<spec::Analysis>& analyses) {
 
 }  // namespace
 
-const spec::Sweep& Parsed(const std::string& document) {
-  static auto* const known = new std::map<std::string, spec::Sweep>;
-  const auto found = known->find(document);
-  if (found != known->end()) return found->second;
-  return known->emplace(document, *spec::ParseSweep(document).sweep).first->second;
+SharedSweep Parsed(const std::string& document) {
+  static auto* const known = new std::map<std::string, SharedSweep>;
+  SharedSweep& sweep = (*known)[document];
+  if (!sweep) sweep = std::make_shared<const spec::Sweep>(*spec::ParseSweep(document).sweep);
+  return sweep;
 }
-
-// In the order in which they are built; destroyed the other way round.
-struct Coordinator::Process {
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
-  std::unique_ptr<store::Store> store;
-  std::unique_ptr<SimExecutor> executor;
-  std::unique_ptr<SimJournal> journal;
-  std::unique_ptr<sched::Scheduler> scheduler;
-  std::unique_ptr<service::FleetContext> context;
-};
 
 // The coordinator's end of a wire.
 class SimStream final : public service::WorkerSession {
@@ -223,7 +187,8 @@ absl::Status Coordinator::StartProcess() {
       [&](const store::ExpandingSweep& sweep) { expanding.push_back(sweep); }));
   if (!planted_.no_lease_sweep) p.scheduler->Start();
   for (const store::ExpandingSweep& sweep : expanding) {
-    Expand(sweep.sweep_id, Parsed(sweep.document), sweep.expanded_cells);
+    Expand(sweep.sweep_id, WithSeeds(Parsed(sweep.document), sweep.extensions),
+           sweep.expanded_cells);
   }
   return absl::OkStatus();
 }
@@ -318,10 +283,10 @@ void Coordinator::Append(store::Write write, std::function<void(const store::Wri
   if (!queued.ok()) answer(queued);
 }
 
-void Coordinator::Expand(std::int64_t sweep_id, const spec::Sweep& sweep, std::uint64_t from) {
-  store::ExpandSlice slice = service::BuildSlice(sweep_id, sweep, from, kSlice, world_);
+void Coordinator::Expand(std::int64_t sweep_id, SharedSweep sweep, std::uint64_t from) {
+  if (from >= sweep->cells()) return;
+  store::ExpandSlice slice = service::BuildSlice(sweep_id, *sweep, from, kSlice, world_);
   const std::uint64_t next = slice.next;
-  const bool last = slice.last;
   Append(
       std::move(slice),
       [this](const store::WriteResult& result) {
@@ -329,35 +294,37 @@ void Coordinator::Expand(std::int64_t sweep_id, const spec::Sweep& sweep, std::u
           process_->scheduler->Expanded(stored);
         });
       },
-      [=, this, &sweep, alive = process_->alive](absl::StatusOr<store::WriteResult> result) {
+      [=, this, alive = process_->alive](absl::StatusOr<store::WriteResult> result) {
         if (!result.ok()) {
-          world_.After(kRetrySlice, [=, this, &sweep] {
+          world_.After(kRetrySlice, [=, this] {
             if (*alive) Expand(sweep_id, sweep, from);
           });
-        } else if (!last && std::get<store::SliceStored>(*result).applied) {
-          Expand(sweep_id, sweep, next);
+          return;
         }
+        const auto& stored = std::get<store::SliceStored>(*result);
+        if (stored.applied) Expand(sweep_id, sweep, next);
+        if (stored.resume_at) Expand(sweep_id, sweep, *stored.resume_at);
       });
 }
 
 void Coordinator::Submit(const std::string& document, const std::string& token, bool fresh,
                          int priority, Answer answer) {
-  const spec::Sweep& sweep = Parsed(document);
+  const SharedSweep sweep = Parsed(document);
   std::optional<store::ExpandSlice> first;
-  if (world_.Chance(0.5)) first = service::BuildSlice(0, sweep, 0, kSlice, world_);
+  if (world_.Chance(0.5)) first = service::BuildSlice(0, *sweep, 0, kSlice, world_);
   const std::uint64_t next = first ? first->next : 0;
   Append(
-      store::SubmitSweep{.name = sweep.name(),
-                         .protocol = sweep.protocol(),
+      store::SubmitSweep{.name = sweep->name(),
+                         .protocol = sweep->protocol(),
                          .document = document,
                          .file_name = "sweep.yaml",
                          .overrides_json = "[]",
                          .client_token = token,
-                         .analyses_json = AnalysesJson(sweep.analyses()),
+                         .analyses_json = AnalysesJson(sweep->analyses()),
                          .resources_json = R"({"device":"any","memory_bytes":0})",
                          .priority = priority,
                          .fresh = fresh,
-                         .cells = sweep.cells(),
+                         .cells = sweep->cells(),
                          .first = std::move(first),
                          .now = absl::ToUnixMillis(world_.Wall())},
       [this](const store::WriteResult& result) {
@@ -365,13 +332,11 @@ void Coordinator::Submit(const std::string& document, const std::string& token, 
           process_->scheduler->Expanded(first);
         });
       },
-      [this, &sweep, next, token, answer](absl::StatusOr<store::WriteResult> result) {
+      [this, sweep, next, token, answer](absl::StatusOr<store::WriteResult> result) {
         if (result.ok()) {
           const auto& stored = std::get<store::SweepStored>(*result);
           ledger_.AcknowledgedSweep(stored.sweep_id, token);
-          if (!stored.repeated_token && next < sweep.cells()) {
-            Expand(stored.sweep_id, sweep, next);
-          }
+          if (!stored.repeated_token) Expand(stored.sweep_id, sweep, next);
         }
         answer(std::move(result));
       });
@@ -380,15 +345,17 @@ void Coordinator::Submit(const std::string& document, const std::string& token, 
 void Coordinator::Cancel(store::Write write, Answer answer) {
   const auto* sweep = std::get_if<store::CancelSweep>(&write);
   const std::int64_t sweep_id = sweep != nullptr ? sweep->sweep_id : 0;
+  const auto ended = std::make_shared<bool>(false);  // not of one that had finished before
   Append(
       std::move(write),
-      [this](const store::WriteResult& result) {
+      [=, this](const store::WriteResult& result) {
+        *ended = Number("SELECT state = 'cancelled' FROM sweeps WHERE sweep_id = ?", sweep_id) != 0;
         process_->executor->Post([this, cancelled = std::get<store::Cancelled>(result)] {
           process_->scheduler->Cancelled(cancelled);
         });
       },
-      [this, sweep_id, answer](absl::StatusOr<store::WriteResult> result) {
-        if (result.ok() && sweep_id != 0) ledger_.AcknowledgedCancel(sweep_id);
+      [=, this](absl::StatusOr<store::WriteResult> result) {
+        if (result.ok() && *ended) ledger_.AcknowledgedCancel(sweep_id);
         answer(std::move(result));
       });
 }

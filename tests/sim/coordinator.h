@@ -24,8 +24,11 @@ namespace pelab::sim {
 inline constexpr absl::Duration kLease = absl::Seconds(20);
 inline constexpr absl::Duration kHeartbeat = absl::Seconds(5);
 
+using SharedSweep = std::shared_ptr<const spec::Sweep>;
 // The document, parsed once a program.
-const spec::Sweep& Parsed(const std::string& document);
+SharedSweep Parsed(const std::string& document);
+// With the seeds that were added to it.
+SharedSweep WithSeeds(SharedSweep sweep, const std::vector<std::string>& extensions);
 
 class SimStream;
 
@@ -59,6 +62,12 @@ class Coordinator {
               Answer answer);
   void Cancel(store::Write write, Answer answer);
   void Analyse(std::int64_t sweep_id, std::vector<store::Analysis> analyses, Answer answer);
+  void Steer(const store::SteerSweep& write, Answer answer);
+  void RetryJob(std::int64_t job_id, bool failed_only, Answer answer);
+  void RetryFailed(std::int64_t sweep_id, std::int64_t from, Answer answer);  // in slices
+  // `applied` is false where nothing was to be added.
+  void Extend(std::int64_t sweep_id, const std::string& seeds, Answer answer);
+  void Drain(const std::string& worker_id, const std::string& drain, Answer answer);
 
   // Nothing is open any more: sweeps, jobs, attempts, writes.
   bool Quiet();
@@ -76,7 +85,8 @@ class Coordinator {
   absl::Status StartProcess();
   void Bury(absl::Duration outage);
   void BreakWires(bool quietly);
-  void Expand(std::int64_t sweep_id, const spec::Sweep& sweep, std::uint64_t from);
+  void Expand(std::int64_t sweep_id, SharedSweep sweep, std::uint64_t from);
+  void TellRetried(const store::WriteResult& result);
   void Append(store::Write write, std::function<void(const store::WriteResult&)> then,
               Answer answer);
   std::int64_t Number(const char* sql, std::int64_t argument);

@@ -75,10 +75,12 @@ class History {
     if (!chaos()) return;
     world_.After(world_.Between(absl::ZeroDuration(), absl::Seconds(30)), [this] {
       if (!chaos()) return;
-      const std::uint64_t what = world_.Draw(10);
+      const std::uint64_t what = world_.Draw(14);
       if (what < 4) people_.Submit();
-      if (what >= 4 && what < 8) people_.Cancel();
-      if (what >= 8) people_.Analyse();
+      if (what >= 4 && what < 7) people_.Cancel();
+      if (what >= 7 && what < 9) people_.Analyse();
+      if (what >= 9 && what < 13) people_.Steer();
+      if (what == 13) people_.Drain(AnyWorker().id());
       NextAsk();
     });
   }
@@ -189,6 +191,9 @@ class History {
       worker->link() = Link();
       worker->LinkChanged();
     }
+    std::vector<std::string> ids;
+    for (const auto& worker : workers_) ids.push_back(worker->id());
+    people_.LetGo(ids);
     Look();
   }
 

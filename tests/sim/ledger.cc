@@ -30,6 +30,21 @@ SQLite::Statement Rows(store::Store& store, const char* sql) {
 
 }  // namespace
 
+void Ledger::Counts::operator+=(const Counts& more) {
+  events += more.events;
+  duplicates += more.duplicates;
+  gaps += more.gaps;
+  superseded += more.superseded;
+  successes += more.successes;
+  lost += more.lost;
+  starts += more.starts;
+  found_unanswered += more.found_unanswered;
+  steered += more.steered;
+  retried += more.retried;
+  extended += more.extended;
+  drained += more.drained;
+}
+
 void Ledger::Applied(std::span<const store::Write> writes,
                      std::span<const store::ApplyResult> results) {
   unknown_ = false;
@@ -208,22 +223,40 @@ void Ledger::On(const store::WorkerHello& write, const store::WriteResult& resul
   }
 }
 
-void Ledger::On(const store::ExpandSlice&, const store::WriteResult& result) {
-  for (const std::int64_t id : std::get<store::SliceStored>(result).superseded) {
-    attempts_[id].open = false;
-  }
+void Ledger::Superseded(const store::SliceStored& slice) {
+  for (const std::int64_t id : slice.superseded) attempts_[id].open = false;
 }
-
 void Ledger::On(const store::SubmitSweep&, const store::WriteResult& result) {
-  for (const std::int64_t id : std::get<store::SweepStored>(result).first.superseded) {
-    attempts_[id].open = false;
+  Superseded(std::get<store::SweepStored>(result).first);
+}
+void Ledger::On(const store::ExpandSlice&, const store::WriteResult& result) {
+  Superseded(std::get<store::SliceStored>(result));
+}
+void Ledger::On(const store::Analyse&, const store::WriteResult& result) {
+  Superseded(std::get<store::Analysed>(result).jobs);
+}
+void Ledger::On(const store::RetrySlice&, const store::WriteResult& result) {
+  const auto& retried = std::get<store::Retried>(result);
+  counts_.retried += static_cast<std::uint64_t>(retried.queued);
+  Superseded(retried.jobs);
+}
+void Ledger::On(const store::RetryJob&, const store::WriteResult& result) {
+  const auto& retried = std::get<store::Retried>(result);
+  counts_.retried += static_cast<std::uint64_t>(retried.queued);
+  Superseded(retried.jobs);
+}
+void Ledger::On(const store::SteerSweep&, const store::WriteResult& result) {
+  counts_.steered += std::get<store::SweepSteered>(result).changed;
+}
+void Ledger::On(const store::ExtendSweep& write, const store::WriteResult& result) {
+  const bool applied = std::get<store::SweepExtended>(result).applied;
+  counts_.extended += applied;
+  if (applied && cancelled_.count(write.sweep_id) != 0) {
+    Violate("sweep ", write.sweep_id, " is cancelled and was extended");
   }
 }
-
-void Ledger::On(const store::Analyse&, const store::WriteResult& result) {
-  for (const std::int64_t id : std::get<store::Analysed>(result).jobs.superseded) {
-    attempts_[id].open = false;
-  }
+void Ledger::On(const store::DrainWorker&, const store::WriteResult& result) {
+  counts_.drained += std::get<store::WorkerDrained>(result).changed;
 }
 
 void Ledger::Acknowledged(std::int64_t attempt_id, std::uint64_t sequence) {
@@ -361,7 +394,7 @@ void Ledger::CompareSweeps(store::Store& store) {
   }
   for (const std::int64_t id : cancelled_) {
     const std::string& state = found[id].second;
-    if (state == "expanding") Violate("sweep ", id, " was cancelled and is ", state);
+    if (state != "cancelled") Violate("sweep ", id, " was cancelled and is ", state);
   }
 }
 

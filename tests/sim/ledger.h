@@ -64,6 +64,13 @@ class Ledger {
     std::uint64_t lost = 0;              // attempts
     std::uint64_t starts = 0;            // of the coordinator
     std::uint64_t found_unanswered = 0;  // starts that found a batch which nobody was told of
+    // What people changed.
+    std::uint64_t steered = 0;   // pauses, their ends, priorities
+    std::uint64_t retried = 0;   // jobs
+    std::uint64_t extended = 0;  // sweeps
+    std::uint64_t drained = 0;   // workers, or taken back
+
+    void operator+=(const Counts& more);
   };
   const Counts& counts() const { return counts_; }
 
@@ -93,6 +100,12 @@ class Ledger {
   void On(const store::SubmitSweep& write, const store::WriteResult& result);
   void On(const store::ExpandSlice& write, const store::WriteResult& result);
   void On(const store::Analyse& write, const store::WriteResult& result);
+  void On(const store::SteerSweep& write, const store::WriteResult& result);
+  void On(const store::ExtendSweep& write, const store::WriteResult& result);
+  void On(const store::DrainWorker& write, const store::WriteResult& result);
+  void On(const store::RetrySlice& write, const store::WriteResult& result);
+  void On(const store::RetryJob& write, const store::WriteResult& result);
+  void Superseded(const store::SliceStored& slice);
   template <typename T>
   void On(const T&, const store::WriteResult&) {}
 

@@ -1,11 +1,15 @@
 #include "tests/sim/people.h"
 
+#include <iterator>
+#include <memory>
 #include <utility>
 
 namespace pelab::sim {
 namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(15);
+constexpr std::uint64_t kTriedAgain = 6;  // jobs of a sweep
+constexpr auto kNobodyWaits = [](const absl::StatusOr<store::WriteResult>&) {};
 
 // A few small sweeps that share jobs.
 const std::vector<std::string>& Documents() {
@@ -38,13 +42,11 @@ std::vector<store::Analysis> SomeAnalyses(const spec::Sweep& sweep) {
 }  // namespace
 
 void People::Submit() {
-  open_ += 1;
   TrySubmit(world_.OneOf(Documents()), absl::StrCat("token-", ++submissions_), world_.Chance(0.1),
             static_cast<int>(world_.Draw(3)));
 }
 
 void People::SubmitProbe() {
-  open_ += 1;
   TrySubmit(
       "name: probe\nprotocol: clean\npe: nope\ntask: distance\nseed: 100..107\n"
       "model: {d_model: 8, d_ff: 16, heads: 2, layers: 1}\ntrain: {epochs: 1}\n",
@@ -53,50 +55,98 @@ void People::SubmitProbe() {
 
 void People::TrySubmit(const std::string& document, const std::string& token, bool fresh,
                        int priority) {
+  Insist([=, this](const Coordinator::Answer& answer) {
+    coordinator_.Submit(document, token, fresh, priority,
+                        [=, this](absl::StatusOr<store::WriteResult> result) {
+                          if (result.ok()) {
+                            sweeps_.insert(std::get<store::SweepStored>(*result).sweep_id);
+                          }
+                          answer(std::move(result));
+                        });
+  });
+}
+
+void People::Insist(std::function<void(Coordinator::Answer)> ask) {
+  open_ += 1;
+  TryAgain(std::make_shared<std::function<void(Coordinator::Answer)>>(std::move(ask)));
+}
+
+void People::TryAgain(const std::shared_ptr<std::function<void(Coordinator::Answer)>>& ask) {
   const auto over = std::make_shared<bool>(false);  // answered, or asked again
   const auto again = [=, this] {
-    if (!std::exchange(*over, true)) TrySubmit(document, token, fresh, priority);
+    if (!std::exchange(*over, true)) TryAgain(ask);
   };
   world_.After(kTimeout, again);
-  coordinator_.Submit(document, token, fresh, priority,
-                      [=, this](absl::StatusOr<store::WriteResult> result) {
-                        if (!result.ok()) return world_.After(absl::Seconds(1), again);
-                        if (std::exchange(*over, true)) return;  // too late
-                        open_ -= 1;
-                        sweeps_.push_back(std::get<store::SweepStored>(*result).sweep_id);
-                      });
+  (*ask)([=, this](const absl::StatusOr<store::WriteResult>& result) {
+    if (!result.ok()) return world_.After(absl::Seconds(1), again);
+    if (!std::exchange(*over, true)) open_ -= 1;
+  });
+}
+
+std::int64_t People::AnySweep() {
+  if (sweeps_.empty()) return 0;
+  return *std::next(sweeps_.begin(), static_cast<std::ptrdiff_t>(world_.Draw(sweeps_.size())));
 }
 
 void People::Cancel() {
-  if (sweeps_.empty()) return;
-  const std::int64_t sweep_id = world_.OneOf(sweeps_);
+  const std::int64_t sweep_id = AnySweep();
   if (world_.Chance(0.5)) {
-    open_ += 1;
-    return TryCancel(sweep_id);
+    if (sweep_id == 0) return;
+    return Insist([=, this](const Coordinator::Answer& answer) {
+      coordinator_.Cancel(store::CancelSweep{sweep_id, absl::ToUnixMillis(world_.Wall())}, answer);
+    });
   }
   const std::int64_t job_id = coordinator_.JobOf(sweep_id, world_.Draw(100));
   if (job_id == 0) return;
-  coordinator_.Cancel(store::CancelJob{job_id, absl::ToUnixMillis(world_.Wall())},
-                      [](const auto&) {});
-}
-
-void People::TryCancel(std::int64_t sweep_id) {
-  const auto over = std::make_shared<bool>(false);
-  const auto again = [=, this] {
-    if (!std::exchange(*over, true)) TryCancel(sweep_id);
-  };
-  world_.After(kTimeout, again);
-  coordinator_.Cancel(store::CancelSweep{sweep_id, absl::ToUnixMillis(world_.Wall())},
-                      [=, this](absl::StatusOr<store::WriteResult> result) {
-                        if (!result.ok()) return world_.After(absl::Seconds(1), again);
-                        if (!std::exchange(*over, true)) open_ -= 1;
-                      });
+  coordinator_.Cancel(store::CancelJob{job_id, absl::ToUnixMillis(world_.Wall())}, kNobodyWaits);
 }
 
 void People::Analyse() {
-  if (sweeps_.empty()) return;
-  std::vector<store::Analysis> analyses = SomeAnalyses(Parsed(Documents()[world_.Draw(2)]));
-  coordinator_.Analyse(world_.OneOf(sweeps_), std::move(analyses), [](const auto&) {});
+  const std::int64_t sweep_id = AnySweep();
+  if (sweep_id == 0) return;
+  std::vector<store::Analysis> analyses = SomeAnalyses(*Parsed(Documents()[world_.Draw(2)]));
+  coordinator_.Analyse(sweep_id, std::move(analyses), kNobodyWaits);
+}
+
+void People::Steer() {
+  const std::int64_t sweep_id = AnySweep();
+  if (sweep_id == 0) return;
+  switch (world_.Draw(6)) {
+    case 0:
+    case 1:
+      return coordinator_.Steer({.sweep_id = sweep_id, .paused = world_.Chance(0.6)}, kNobodyWaits);
+    case 2:
+      return coordinator_.Steer(
+          {.sweep_id = sweep_id, .priority = static_cast<int>(world_.Draw(5))}, kNobodyWaits);
+    case 3:
+      return coordinator_.RetryFailed(sweep_id, 0, kNobodyWaits);
+    case 4:  // most of them need nothing
+      for (std::uint64_t i = 0; i < kTriedAgain; ++i) {
+        const std::int64_t job_id = coordinator_.JobOf(sweep_id, i);
+        if (job_id != 0) coordinator_.RetryJob(job_id, world_.Chance(0.3), kNobodyWaits);
+      }
+      return;
+    default:
+      return coordinator_.Extend(sweep_id, absl::StrCat(world_.Draw(8)), kNobodyWaits);
+  }
+}
+
+void People::Drain(const std::string& worker_id) {
+  static const std::vector<std::string>& modes =
+      *new std::vector<std::string>{"finish", "checkpoint", "kill", ""};
+  coordinator_.Drain(worker_id, world_.OneOf(modes), kNobodyWaits);
+}
+
+void People::LetGo(const std::vector<std::string>& workers) {
+  for (const std::int64_t sweep_id : sweeps_) {
+    Insist([=, this](const Coordinator::Answer& answer) {
+      coordinator_.Steer({.sweep_id = sweep_id, .paused = false}, answer);
+    });
+  }
+  for (const std::string& worker : workers) {
+    Insist(
+        [=, this](const Coordinator::Answer& answer) { coordinator_.Drain(worker, "", answer); });
+  }
 }
 
 }  // namespace pelab::sim

@@ -46,12 +46,7 @@ TEST_F(SimTest, TriesWhatItMeansTo) {
     const HistoryResult result = RunHistory({.seed = seed});
     ASSERT_EQ(result.violation, std::nullopt) << "sim --seed " << seed << " --trace";
     faults += result.faults;
-    seen.events += result.counts.events;
-    seen.duplicates += result.counts.duplicates;
-    seen.superseded += result.counts.superseded;
-    seen.successes += result.counts.successes;
-    seen.lost += result.counts.lost;
-    seen.starts += result.counts.starts;
+    seen += result.counts;
   }
   EXPECT_GT(faults, 1000u);
   EXPECT_GT(seen.events, 3000u);
@@ -60,6 +55,10 @@ TEST_F(SimTest, TriesWhatItMeansTo) {
   EXPECT_GT(seen.successes, 500u);
   EXPECT_GT(seen.lost, 50u);
   EXPECT_GT(seen.starts, 200u);
+  EXPECT_GT(seen.steered, 10u);
+  EXPECT_GT(seen.retried, 3u);
+  EXPECT_GT(seen.extended, 5u);
+  EXPECT_GT(seen.drained, 20u);
 }
 
 // Late events of attempts that were given up reach the attempt that took their place.

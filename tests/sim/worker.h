@@ -38,6 +38,7 @@ class SimWorker final : private agent::AttemptHost {
   void Start();
   bool up() const { return daemon_ != nullptr; }
   int slots() const { return settings_.slots; }
+  const std::string& id() const { return settings_.id; }
 
   // How the daemon ends; its trainers end with it. Another one starts after `outage`.
   void Kill(absl::Duration outage);

@@ -103,7 +103,7 @@ class FaultCase(Case):
         if document not in self._undisturbed:
             server, worker = self.server(), self.worker("undisturbed")
             self.submit(document)
-            self.wait_finished(jobs)
+            self.wait_finished(jobs, timeout=120 + 5 * jobs)  # of a machine that does other things too
             self._undisturbed[document] = (self.curves(), self.ablations())
             self.stop(worker)
             self.stop(server)
@@ -128,13 +128,13 @@ class FaultCase(Case):
             self.customer = Customer(self, random.Random(self.draw.random()))
             self.addCleanup(self.customer.stop)
 
-    def settle(self, document, jobs, timeout=240):
+    def settle(self, document, jobs, timeout=None):
         """Waits for the sweep and holds everything against what was seen, told and computed undisturbed."""
         if self.customer:
             self.customer.stop()
         curves, ablations = self._undisturbed[document]
         keys = {key for key, _ in curves}
-        wait_until(lambda: self._finished(), timeout, "every sweep to end; " +
+        wait_until(lambda: self._finished(), timeout or 240 + 5 * jobs, "every sweep to end; " +
                    str(self.query("SELECT state, count(*) FROM v_jobs GROUP BY state")))
         self.ledger.stop()
         self.ledger.look()

@@ -1,0 +1,91 @@
+// What people change while sweeps run: pauses, priorities, another try, further seeds, drains.
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "server/store/database.h"
+#include "tests/sim/coordinator.h"
+#include "tests/sim/process.h"
+
+namespace pelab::sim {
+
+SharedSweep WithSeeds(SharedSweep sweep, const std::vector<std::string>& extensions) {
+  for (const std::string& seeds : extensions) {
+    sweep = std::make_shared<const spec::Sweep>(*spec::Extend(*sweep, seeds).sweep);
+  }
+  return sweep;
+}
+
+void Coordinator::Steer(const store::SteerSweep& write, Answer answer) {
+  Append(
+      write,
+      [this](const store::WriteResult& result) {
+        const auto& steered = std::get<store::SweepSteered>(result);
+        if (!steered.live) return;
+        process_->executor->Post(
+            [this, standing = steered.standing] { process_->scheduler->SetStanding(standing); });
+      },
+      std::move(answer));
+}
+
+void Coordinator::TellRetried(const store::WriteResult& result) {
+  process_->executor->Post([this, jobs = std::get<store::Retried>(result).jobs] {
+    process_->scheduler->Expanded(jobs);
+  });
+}
+
+void Coordinator::RetryJob(std::int64_t job_id, bool failed_only, Answer answer) {
+  Append(
+      store::RetryJob{job_id, failed_only, absl::ToUnixMillis(world_.Wall())},
+      [this](const store::WriteResult& result) { TellRetried(result); }, std::move(answer));
+}
+
+void Coordinator::RetryFailed(std::int64_t sweep_id, std::int64_t from, Answer answer) {
+  Append(
+      store::RetrySlice{sweep_id, from, absl::ToUnixMillis(world_.Wall())},
+      [this](const store::WriteResult& result) { TellRetried(result); },
+      [=, this](absl::StatusOr<store::WriteResult> result) {
+        const auto* retried = result.ok() ? std::get_if<store::Retried>(&*result) : nullptr;
+        if (retried == nullptr || !retried->next) return answer(std::move(result));
+        RetryFailed(sweep_id, *retried->next, answer);
+      });
+}
+
+void Coordinator::Extend(std::int64_t sweep_id, const std::string& seeds, Answer answer) {
+  if (!process_) return answer(absl::UnavailableError("no coordinator"));
+  SQLite::Statement row(process_->store->database().connection(),
+                        "SELECT document, extensions_json FROM sweeps "
+                        "WHERE sweep_id = ? AND state <> 'cancelled'");
+  row.bind(1, sweep_id);
+  if (!row.executeStep()) return answer(store::WriteResult(store::SweepExtended{}));
+  const auto known =
+      nlohmann::json::parse(row.getColumn(1).getString()).get<std::vector<std::string>>();
+  const spec::Extension extension =
+      spec::Extend(*WithSeeds(Parsed(row.getColumn(0).getString()), known), seeds);
+  if (extension.seeds.empty()) return answer(store::WriteResult(store::SweepExtended{}));
+  const auto sweep = std::make_shared<const spec::Sweep>(*extension.sweep);
+  Append(
+      store::ExtendSweep{.sweep_id = sweep_id,
+                         .known = known.size(),
+                         .seeds = extension.seeds,
+                         .cells = sweep->cells()},
+      [](const store::WriteResult&) {},
+      [=, this](absl::StatusOr<store::WriteResult> result) {
+        const auto* extended = result.ok() ? std::get_if<store::SweepExtended>(&*result) : nullptr;
+        if (extended != nullptr && extended->applied) Expand(sweep_id, sweep, extended->expanded);
+        answer(std::move(result));
+      });
+}
+
+void Coordinator::Drain(const std::string& worker_id, const std::string& drain, Answer answer) {
+  Append(
+      store::DrainWorker{worker_id, drain},
+      [this, drain](const store::WriteResult& result) {
+        const auto& drained = std::get<store::WorkerDrained>(result);
+        if (!drained.refused.empty()) return;
+        process_->executor->Post(
+            [this, drain, id = drained.worker_id] { process_->scheduler->Drain(id, drain); });
+      },
+      std::move(answer));
+}
+
+}  // namespace pelab::sim
