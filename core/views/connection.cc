@@ -15,6 +15,8 @@ namespace pelab::views {
 namespace {
 
 constexpr int kBusyMs = 5000;
+// One thread at a time, so that SQLite need not lock for every value that is read.
+constexpr int kFlags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
 
 std::int64_t Pragma(SQLite::Database& db, const char* name) {
   return db.execAndGet(Concat("PRAGMA ", name)).getInt64();
@@ -41,7 +43,7 @@ std::string UriPath(const std::string& path) {
 // that cannot be written to it may not; with no -wal file nobody writes, and the file can be read
 // as it is.
 std::unique_ptr<SQLite::Database> OpenFile(const std::string& path) {
-  auto db = std::make_unique<SQLite::Database>(path, SQLite::OPEN_READONLY, kBusyMs);
+  auto db = std::make_unique<SQLite::Database>(path, kFlags, kBusyMs);
   try {
     Pragma(*db, "schema_version");
     return db;
@@ -52,7 +54,7 @@ std::unique_ptr<SQLite::Database> OpenFile(const std::string& path) {
     if (error.getErrorCode() != SQLITE_CANTOPEN || has_wal) throw;
   }
   return std::make_unique<SQLite::Database>("file:" + UriPath(path) + "?immutable=1",
-                                            SQLite::OPEN_READONLY | SQLite::OPEN_URI, kBusyMs);
+                                            kFlags | SQLite::OPEN_URI, kBusyMs);
 }
 
 absl::Status Damaged(const std::string& path, const SQLite::Exception& error) {

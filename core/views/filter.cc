@@ -1,6 +1,7 @@
 #include "core/views/filter.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "core/views/reader.h"
@@ -11,6 +12,15 @@ namespace {
 
 constexpr std::size_t kMinPrefix = 6;
 constexpr std::size_t kKeyDigits = 64;
+
+// Whether a job is of a sweep. By key: where a later generation succeeded, that one stands for the
+// sweep's job.
+constexpr char kInList[] =
+    "j.key IN (SELECT mine.key FROM sweep_jobs AS c JOIN jobs AS mine USING (job_id) "
+    "WHERE c.sweep_id = ?)";
+constexpr char kLookedUp[] =
+    "EXISTS (SELECT 1 FROM jobs AS mine CROSS JOIN sweep_jobs AS c USING (job_id) "  // in this order
+    "WHERE mine.key = j.key AND c.sweep_id = ?)";
 
 bool IsKeyPrefix(const std::string& text) {
   return !text.empty() && text.size() <= kKeyDigits &&
@@ -45,6 +55,39 @@ absl::Status CheckShown(SQLite::Database& db, std::int64_t job) {
              query.getColumn(0).getInt64(), " (generation ", query.getColumn(1).getInt64(), ")"));
 }
 
+// How many jobs a sweep has, seeds that were added aside.
+absl::StatusOr<std::int64_t> CellsOf(SQLite::Database& db, const std::string& sweep) {
+  const absl::StatusOr<std::int64_t> number = FindSweep(db, sweep);
+  if (!number.ok()) return number.status();
+  SQLite::Statement query(db, "SELECT cells FROM sweeps WHERE sweep_id = ?");
+  query.bind(1, *number);
+  query.executeStep();
+  return query.getColumn(0).getInt64();
+}
+
+constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
+
+struct JobVisit {
+  SQLite::Database& db;
+  const v1::JobFilter& filter;
+  const std::function<bool(std::int64_t)>& visit;
+  bool ended = false;  // `visit` wants no more
+
+  // The numbers from `first` on, before `end`.
+  absl::Status Visit(std::int64_t first, std::int64_t end, SweepTest sweep_test) {
+    const absl::StatusOr<Expression> where = Compile(db, filter, sweep_test);
+    if (!where.ok()) return where.status();
+    SQLite::Statement query(
+        db, Concat("SELECT j.job_id FROM v_jobs AS j WHERE j.job_id >= ? AND j.job_id < ? AND ",
+                   where->sql, " ORDER BY j.job_id"));
+    query.bind(1, first);
+    query.bind(2, end);
+    BindAll(query, where->binds, 3);
+    while (!ended && query.executeStep()) ended = !visit(query.getColumn(0).getInt64());
+    return absl::OkStatus();
+  }
+};
+
 }  // namespace
 
 absl::StatusOr<std::int64_t> FindSweep(SQLite::Database& db, const std::string& sweep) {
@@ -76,15 +119,13 @@ absl::StatusOr<std::int64_t> FindJob(SQLite::Database& db, const std::string& jo
   return FindByPrefix(db, job);
 }
 
-absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& filter) {
+absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& filter,
+                                   SweepTest sweep_test) {
   Expression out{"1", {}};
   if (!filter.sweep().empty()) {
     absl::StatusOr<std::int64_t> sweep = FindSweep(db, filter.sweep());
     if (!sweep.ok()) return sweep.status();
-    // By key: where a later generation succeeded, that one stands for the sweep's job.
-    out.sql += Concat(
-        " AND j.key IN (SELECT mine.key FROM sweep_jobs AS c "
-        "JOIN jobs AS mine USING (job_id) WHERE c.sweep_id = ?)");
+    out.sql += Concat(" AND ", sweep_test == SweepTest::kInList ? kInList : kLookedUp);
     out.binds.emplace_back(*sweep);
   }
   if (filter.states_size() > 0) {
@@ -122,16 +163,18 @@ absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& fi
 
 absl::Status ForEachJob(SQLite::Database& db, const v1::JobFilter& filter, std::int64_t first,
                         const std::function<bool(std::int64_t)>& visit) {
-  absl::StatusOr<Expression> where = Compile(db, filter);
-  if (!where.ok()) return where.status();
-  SQLite::Statement query(db, Concat("SELECT j.job_id FROM v_jobs AS j WHERE j.job_id >= ? AND ",
-                                     where->sql, " ORDER BY j.job_id"));
-  query.bind(1, first);
-  BindAll(query, where->binds, 2);
-  while (query.executeStep()) {
-    if (!visit(query.getColumn(0).getInt64())) break;
+  JobVisit jobs{.db = db, .filter = filter, .visit = visit};
+  if (filter.sweep().empty()) return jobs.Visit(first, kNoEnd, SweepTest::kInList);
+  // A list of the sweep's jobs costs all of them for every page, so it waits until a look at as
+  // many numbers has not filled this one: what a sweep expands stands closely together.
+  const absl::StatusOr<std::int64_t> cells = CellsOf(db, filter.sweep());
+  if (!cells.ok()) return cells.status();
+  const std::int64_t near = first > kNoEnd - *cells ? kNoEnd : first + *cells;
+  if (absl::Status status = jobs.Visit(first, near, SweepTest::kLookedUp);
+      !status.ok() || jobs.ended) {
+    return status;
   }
-  return absl::OkStatus();
+  return jobs.Visit(near, kNoEnd, SweepTest::kInList);
 }
 
 absl::StatusOr<int> PageLimit(const v1::Page& page) {

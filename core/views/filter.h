@@ -22,8 +22,13 @@ absl::StatusOr<std::int64_t> FindSweep(SQLite::Database& db, const std::string& 
 // short or fits several keys.
 absl::StatusOr<std::int64_t> FindJob(SQLite::Database& db, const std::string& job);
 
+// How a job is found to be of a sweep: in a list of the sweep's jobs that is made first, for a query
+// over all jobs; or each by two indexes, for one over few.
+enum class SweepTest { kInList, kLookedUp };
+
 // Always a valid expression ("1" where nothing is asked for).
-absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& filter);
+absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& filter,
+                                   SweepTest sweep_test = SweepTest::kInList);
 
 // Calls `visit` with the numbers of the jobs that `filter` selects, from `first` on, ascending,
 // until it returns false.

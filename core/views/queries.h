@@ -22,9 +22,11 @@ std::map<std::string, StoredJob> QueryKeys(SQLite::Database& db,
                                            const std::vector<std::string>& keys,
                                            const std::vector<v1::Analysis>& analyses);
 
-// result_rows.cc
+// curve_rows.cc
 absl::StatusOr<v1::ListCurvesResponse> QueryCurves(SQLite::Database& db,
                                                    const v1::ListCurvesRequest& request);
+
+// artifact_rows.cc
 absl::StatusOr<v1::ListArtifactsResponse> QueryArtifacts(SQLite::Database& db,
                                                          const v1::ListArtifactsRequest& request);
 

@@ -1,6 +1,7 @@
 // Read-only queries over the public views of a pelab database. The coordinator answers its Results service with them, and
 // the CLI reads a file with them when nobody serves it, so both give the same rows, bit for bit. (The one place outside
-// server/store that speaks SQL; it knows the views, the sweeps table's public columns and the log, never writes.)
+// server/store that speaks SQL; it knows the views, the sweeps table's public columns, the log and, for speed, where the
+// epochs of curves are (docs/adr/0018); never writes.)
 #pragma once
 
 #include <cstdint>
