@@ -65,6 +65,10 @@ int ExitCodeOf(const absl::Status& status) {
   }
 }
 
+std::string ErrorMember(const absl::Status& status) {
+  return render::ToJson(ErrorJson(status, std::nullopt, "")).substr(2);
+}
+
 int ReportError(const Context& context, const absl::Status& status, const std::string& file_name) {
   const std::optional<v1::Violations> violations = rpc::GetViolations(status);
   if (context.output() == Output::kJson) {

@@ -19,4 +19,7 @@ int ExitCodeOf(const absl::Status& status);
 // "allowed", "message"}]}}. Returns ExitCodeOf(status).
 int ReportError(const Context& context, const absl::Status& status, const std::string& file_name);
 
+// The same as the last member and the end of an object that is partly out: `  "error": {…}\n}\n`.
+std::string ErrorMember(const absl::Status& status);
+
 }  // namespace pelab::client

@@ -1,6 +1,9 @@
 #include "client/rows.h"
 
+#include <cstdint>
+
 #include "client/filter.h"
+#include "client/render/text.h"
 
 namespace pelab::client {
 namespace {
@@ -10,6 +13,23 @@ using render::Json;
 template <typename T>
 Json OrNull(bool has, const T& value) {
   return has ? Json(value) : Json(nullptr);
+}
+
+// The columns in the order of kCurveColumns.
+template <typename Integer, typename Real>
+void VisitCurve(const v1::CurveRow& r, Integer integer, Real real) {
+  integer(r.job_id());
+  integer(std::int64_t{r.epoch()});
+  real(r.train_loss());
+  real(r.train_accuracy());
+  real(r.test_loss());
+  real(r.test_accuracy());
+  real(r.learning_rate());
+  real(r.seconds());
+  integer(r.train_correct());
+  integer(r.train_total());
+  integer(r.test_correct());
+  integer(r.test_total());
 }
 
 // A column that holds JSON, as JSON; as text where it cannot be read.
@@ -235,5 +255,35 @@ const std::vector<std::string> kSweepColumns = {
     "sweep_id",      "name",      "protocol",     "state",       "priority",       "file_name",
     "created_at_ms", "cells",     "queued",       "assigned",    "running",        "succeeded",
     "failed",        "cancelled", "epochs_total", "epochs_done", "waiting_reason", "paused"};
+
+void AppendCsv(const v1::CurveRow& row, std::string& out) {
+  const auto put = [&out](auto value) {
+    render::AppendShortest(value, out);
+    out += ',';
+  };
+  VisitCurve(row, put, put);
+  out.back() = '\r';
+  out += '\n';
+}
+
+void AppendJson(const v1::CurveRow& row, std::string& out) {
+  static const auto& names = *new std::vector<std::string>([] {
+    std::vector<std::string> all;
+    for (const std::string& name : kCurveColumns) all.push_back("      \"" + name + "\": ");
+    return all;
+  }());
+  out += "    {\n";
+  const std::string* name = names.data();
+  const auto put = [&](auto append) {
+    out += *name++;
+    append();
+    out += ",\n";
+  };
+  VisitCurve(
+      row, [&](std::int64_t value) { put([&] { render::AppendShortest(value, out); }); },
+      [&](double value) { put([&] { render::AppendJson(value, out); }); });
+  out.resize(out.size() - 2);
+  out += "\n    }";
+}
 
 }  // namespace pelab::client

@@ -32,6 +32,11 @@ extern const std::vector<std::string> kArtifactColumns;
 extern const std::vector<std::string> kWorkerColumns;
 extern const std::vector<std::string> kSweepColumns;
 
+// The same rows as text, for millions of them: the line that render::ToCsv makes of kCurveColumns,
+// and what render::ToJson makes of an element of an object's member, without a comma.
+void AppendCsv(const v1::CurveRow& row, std::string& out);
+void AppendJson(const v1::CurveRow& row, std::string& out);
+
 template <typename Rows>
 render::Json ToJsonArray(const Rows& rows) {
   render::Json array = render::Json::array();

@@ -1,9 +1,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <unordered_set>
 
 #include "client/command/commands.h"
 #include "client/command/show.h"
 #include "client/connect.h"
+#include "client/errors.h"
 #include "client/report/pictures.h"
 #include "client/rows.h"
 #include "core/base/status.h"
@@ -18,6 +22,76 @@ struct Options {
   std::string metric = "test_accuracy";
 };
 
+// Rows go out page by page: where reading breaks off, what is out stays, and the error follows.
+absl::StatusOr<int> PutRowsCsv(const Context& context, DataSource& source,
+                               const v1::JobFilter& filter) {
+  std::string text = render::ToCsv(kCurveColumns, render::Json::array());  // the line of names
+  PELAB_RETURN_IF_ERROR(source.ReadCurves(filter, [&](const auto& page) {
+    for (const v1::CurveRow& row : page) AppendCsv(row, text);
+    context.out(text);
+    text.clear();
+    return absl::OkStatus();
+  }));
+  return kExitOk;
+}
+
+// {"jobs": […], "curves": […]} with the rows of these jobs alone: others may have come since they
+// were read. An error that comes when rows are out becomes a last member, "error".
+absl::StatusOr<int> PutRowsJson(const Context& context, DataSource& source,
+                                const v1::JobFilter& filter) {
+  auto jobs = source.Jobs(filter);
+  if (!jobs.ok()) return jobs.status();
+  std::unordered_set<std::int64_t> known;
+  for (const v1::JobRow& job : *jobs) known.insert(job.job_id());
+  constexpr std::string_view kNoRows = "[]\n}\n";
+  std::string text =
+      render::ToJson({{"jobs", ToJsonArray(*jobs)}, {"curves", render::Json::array()}});
+  jobs->clear();
+  const absl::Status status =
+      source.ReadCurves(filter, [&, first = true](const auto& page) mutable {
+        for (const v1::CurveRow& row : page) {
+          if (!known.contains(row.job_id())) continue;
+          if (first) text.resize(text.size() - kNoRows.size());
+          text += first ? "[\n" : ",\n";
+          first = false;
+          AppendJson(row, text);
+        }
+        if (!first) {
+          context.out(text);
+          text.clear();
+        }
+        return absl::OkStatus();
+      });
+  const bool begun = text.empty();
+  if (!status.ok() && !begun) return status;
+  if (!status.ok()) {
+    context.out("\n  ],\n" + ErrorMember(status));
+    return ExitCodeOf(status);
+  }
+  context.out(begun ? "\n  ]\n}\n" : text);
+  return kExitOk;
+}
+
+absl::StatusOr<int> Plot(const Context& context, DataSource& source, const Target& target,
+                         const std::string& metric) {
+  PELAB_ASSIGN_OR_RETURN(const auto jobs, source.Jobs(target.filter));
+  PELAB_ASSIGN_OR_RETURN(CellTable cells, BuildCells(jobs, "test_accuracy", {}));
+  if (!target.is_sweep) OneSeedEach(cells);
+  MeanCurves means(cells, metric);
+  PELAB_RETURN_IF_ERROR(source.ReadCurves(target.filter, [&](const auto& page) {
+    means.Add(page);
+    return absl::OkStatus();
+  }));
+  const std::vector<render::Series> series = means.Series();
+  if (series.empty()) {
+    context.out(Concat(target.title, " has no finished epoch yet\n"));
+  } else {
+    context.out(
+        render::LinePlot(series, {Concat(target.title, ": ", metric), "epoch"}, context.style));
+  }
+  return kExitOk;
+}
+
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
   const std::vector<std::string>& metrics = CurveMetrics();
   if (std::find(metrics.begin(), metrics.end(), options.metric) == metrics.end()) {
@@ -25,33 +99,17 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
         Concat("--metric: unknown metric \"", options.metric, "\"; known: ", Join(metrics, ", ")));
   }
   PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
-  auto source = FindSource(context.options);
-  if (!source.ok()) return source.status();
-  auto target = FindTarget(**source, options.target, options.sweep);
-  if (!target.ok()) return target.status();
-  auto rows = (*source)->Curves(target->filter);
-  if (!rows.ok()) return rows.status();
-  if (context.output() == Output::kCsv) {
-    PutCsv(context, kCurveColumns, ToJsonArray(*rows));
-    return kExitOk;
+  PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
+  PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
+  switch (context.output()) {
+    case Output::kCsv:
+      return PutRowsCsv(context, *source, target.filter);
+    case Output::kJson:
+      return PutRowsJson(context, *source, target.filter);
+    case Output::kTable:
+      return Plot(context, *source, target, options.metric);
   }
-  auto jobs = (*source)->Jobs(target->filter);
-  if (!jobs.ok()) return jobs.status();
-  if (context.output() == Output::kJson) {
-    PutJson(context, {{"jobs", ToJsonArray(*jobs)}, {"curves", ToJsonArray(*rows)}});
-    return kExitOk;
-  }
-  auto cells = BuildCells(*jobs, "test_accuracy", {});
-  if (!cells.ok()) return cells.status();
-  if (!target->is_sweep) OneSeedEach(*cells);
-  const std::vector<render::Series> series = MeanCurves(*cells, *rows, options.metric);
-  if (series.empty()) {
-    context.out(Concat(target->title, " has no finished epoch yet\n"));
-  } else {
-    context.out(render::LinePlot(series, {Concat(target->title, ": ", options.metric), "epoch"},
-                                 context.style));
-  }
-  return kExitOk;
+  return absl::InternalError("no such output");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "client/render/json.h"
 
+#include <cmath>
+
 #include "client/render/text.h"
 
 namespace pelab::render {
@@ -30,6 +32,15 @@ std::string Field(const Json& value) {
 
 std::string ToJson(const Json& value, bool one_line) {
   return Dump(value, one_line ? -1 : 2) + "\n";
+}
+
+void AppendJson(double number, std::string& out) {
+  if (!std::isfinite(number)) {
+    out += "null";
+    return;
+  }
+  char buffer[64];  // what the library itself has for a number
+  out.append(buffer, nlohmann::detail::to_chars(buffer, buffer + sizeof(buffer), number));
 }
 
 std::string ToCsv(const std::vector<std::string>& columns, const Json& rows) {

@@ -15,6 +15,9 @@ using Json = nlohmann::ordered_json;
 // not UTF-8 become U+FFFD; numbers that JSON lacks (NaN, infinities) become null.
 std::string ToJson(const Json& value, bool one_line = false);
 
+// A number as ToJson writes it, many times as fast as by way of a value.
+void AppendJson(double number, std::string& out);
+
 // RFC 4180 with CRLF line ends: a header line with `columns`, then for every object of the array
 // `rows` its members of these names. null and missing members are empty fields; arrays and objects
 // are their JSON text.

@@ -132,8 +132,19 @@ std::string Fixed(std::optional<double> value, int decimals) {
 }
 
 std::string Shortest(double value) {
+  std::string text;
+  AppendShortest(value, text);
+  return text;
+}
+
+void AppendShortest(double value, std::string& out) {
   char buffer[40];
-  return std::string(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+  out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+}
+
+void AppendShortest(std::int64_t value, std::string& out) {
+  char buffer[24];
+  out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
 }
 
 std::string FormatSeconds(double seconds) {

@@ -27,6 +27,8 @@ std::string PadLeft(std::string_view text, int width);
 std::string Fixed(std::optional<double> value, int decimals);
 // The shortest digits that read back as the same double.
 std::string Shortest(double value);
+void AppendShortest(double value, std::string& out);
+void AppendShortest(std::int64_t value, std::string& out);
 // "1m20s", "3h05m", "45s", "0.8s".
 std::string FormatSeconds(double seconds);
 // Unix milliseconds as "2026-03-01 14:05:09 UTC".

@@ -1,8 +1,7 @@
 #include "client/report/pictures.h"
 
 #include <cmath>
-#include <cstdint>
-#include <map>
+#include <utility>
 
 #include "client/render/table.h"
 #include "client/render/text.h"
@@ -13,12 +12,14 @@ namespace {
 
 using Align = render::Column::Align;
 
-double CurveValue(const v1::CurveRow& row, const std::string& metric) {
-  if (metric == "train_loss") return row.train_loss();
-  if (metric == "train_accuracy") return row.train_accuracy();
-  if (metric == "test_loss") return row.test_loss();
-  if (metric == "learning_rate") return row.learning_rate();
-  return row.test_accuracy();
+using CurveColumn = double (v1::CurveRow::*)() const;
+
+CurveColumn ColumnOf(const std::string& metric) {
+  if (metric == "train_loss") return &v1::CurveRow::train_loss;
+  if (metric == "train_accuracy") return &v1::CurveRow::train_accuracy;
+  if (metric == "test_loss") return &v1::CurveRow::test_loss;
+  if (metric == "learning_rate") return &v1::CurveRow::learning_rate;
+  return &v1::CurveRow::test_accuracy;
 }
 
 }  // namespace
@@ -58,27 +59,32 @@ const std::vector<std::string>& CurveMetrics() {
   return names;
 }
 
-std::vector<render::Series> MeanCurves(const CellTable& cells,
-                                       const std::vector<v1::CurveRow>& rows,
-                                       const std::string& metric) {
-  std::map<std::int64_t, std::map<int, double>> by_job;
-  for (const v1::CurveRow& row : rows) by_job[row.job_id()][row.epoch()] = CurveValue(row, metric);
+MeanCurves::MeanCurves(const CellTable& cells, const std::string& metric)
+    : cells_(cells), value_(ColumnOf(metric)), sums_(cells.cells.size()) {
+  for (std::size_t c = 0; c < cells.cells.size(); ++c) {
+    for (const v1::JobRow& job : cells.cells[c].jobs) cell_of_[job.job_id()] = c;
+  }
+}
+
+void MeanCurves::AddRow(const v1::CurveRow& row) {
+  if (row.job_id() != job_) {
+    job_ = row.job_id();
+    const auto cell = cell_of_.find(job_);
+    sum_ = cell == cell_of_.end() ? nullptr : &sums_[cell->second];
+    if (sum_ != nullptr) ++sum_->jobs;
+  }
+  if (sum_ != nullptr) sum_->by_epoch[row.epoch()].push_back((row.*value_)());
+}
+
+std::vector<render::Series> MeanCurves::Series() const {
   std::vector<render::Series> series;
-  for (const Cell& cell : cells.cells) {
-    std::map<int, std::vector<double>> by_epoch;
-    std::size_t with = 0;
-    for (const v1::JobRow& job : cell.jobs) {
-      const auto curve = by_job.find(job.job_id());
-      if (curve == by_job.end()) continue;
-      ++with;
-      for (const auto& [epoch, value] : curve->second) by_epoch[epoch].push_back(value);
-    }
-    if (with == 0) continue;
+  for (std::size_t c = 0; c < sums_.size(); ++c) {
+    const Sum& sum = sums_[c];
     render::Series one;
-    const std::string seeds = SeedsLabel(with, cell.jobs.size());
-    one.label = Concat(cell.Label(), seeds.empty() ? "" : ", ", seeds);
-    for (const auto& [epoch, values] : by_epoch) {
-      if (values.size() != with) break;  // a mean over fewer seeds would jump
+    const std::string seeds = SeedsLabel(sum.jobs, cells_.cells[c].jobs.size());
+    one.label = Concat(cells_.cells[c].Label(), seeds.empty() ? "" : ", ", seeds);
+    for (const auto& [epoch, values] : sum.by_epoch) {
+      if (values.size() != sum.jobs) break;  // a mean over fewer seeds would jump
       const double mean = stats::Mean(values);
       if (std::isfinite(mean)) one.points.emplace_back(epoch, mean);
     }

@@ -41,8 +41,12 @@ absl::Status ReportRun(const Context& context, DataSource& source, const v1::Swe
   context.out(EndText(sweep) + "\n");
   if (jobs.empty()) return absl::OkStatus();
   context.out("\n" + CellTableText(cells, context.style));
-  PELAB_ASSIGN_OR_RETURN(const auto curves, source.Curves(filter));
-  const std::vector<render::Series> series = MeanCurves(cells, curves, "test_accuracy");
+  MeanCurves means(cells, "test_accuracy");
+  PELAB_RETURN_IF_ERROR(source.ReadCurves(filter, [&](const auto& page) {
+    means.Add(page);
+    return absl::OkStatus();
+  }));
+  const std::vector<render::Series> series = means.Series();
   if (!series.empty()) {
     context.out("\n" + render::LinePlot(series, {"test accuracy", "epoch"}, context.style));
   }

@@ -18,14 +18,18 @@
 
 namespace pelab::client {
 
-// Lists are whole: pages are put together here. Errors are those of views::Reader; UNAVAILABLE only
+// Lists are whole, but for curves: pages are put together here. Errors are those of views::Reader; UNAVAILABLE only
 // where a coordinator does not answer. Not thread-safe.
 class DataSource {
  public:
   virtual ~DataSource() = default;
 
   virtual absl::StatusOr<std::vector<v1::JobRow>> Jobs(const v1::JobFilter& filter) = 0;
-  virtual absl::StatusOr<std::vector<v1::CurveRow>> Curves(const v1::JobFilter& filter) = 0;
+  // By job and epoch, in pages: a sweep has millions of epochs. `on_page` runs on this thread while
+  // the next page is fetched, and must not use this source; its error ends the list and is returned.
+  using CurvePage = google::protobuf::RepeatedPtrField<v1::CurveRow>;
+  virtual absl::Status ReadCurves(const v1::JobFilter& filter,
+                                  const std::function<absl::Status(const CurvePage&)>& on_page) = 0;
   virtual absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(
       const v1::JobFilter& filter) = 0;
   virtual absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter) = 0;

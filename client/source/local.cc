@@ -3,6 +3,7 @@
 #include <fstream>
 #include <utility>
 
+#include "client/source/pages.h"
 #include "core/views/maintenance.h"
 #include "core/views/reader.h"
 #include "core/views/text.h"
@@ -48,15 +49,16 @@ class LocalSource final : public DataSource {
         },
         [](auto& response) { return response.mutable_jobs(); });
   }
-  absl::StatusOr<std::vector<v1::CurveRow>> Curves(const v1::JobFilter& filter) override {
+  absl::Status ReadCurves(const v1::JobFilter& filter,
+                          const std::function<absl::Status(const CurvePage&)>& on_page) override {
     v1::ListCurvesRequest request;
     *request.mutable_filter() = filter;
-    return AllPages<v1::CurveRow>(
-        [&](const v1::Page& page) {
-          *request.mutable_page() = page;
-          return reader_->ListCurves(request);
-        },
-        [](auto& response) { return response.mutable_rows(); });
+    request.mutable_page()->set_limit(views::kMaxPage);
+    const auto fetch = [&](const std::string& after) {
+      request.mutable_page()->set_after(after);
+      return reader_->ListCurves(request);
+    };
+    return OfFile(ReadPages(fetch, [&](const auto& page) { return on_page(page.rows()); }));
   }
   absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(
       const v1::JobFilter& filter) override {

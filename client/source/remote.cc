@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "client/source/pages.h"
 #include "core/rpc/address.h"
 #include "core/rpc/status.h"
 #include "core/views/reader.h"
@@ -33,9 +34,16 @@ class RemoteCoordinator final : public Coordinator {
     return AllPages<v1::JobRow, v1::ListJobsRequest, v1::ListJobsResponse>(
         filter, &v1::Results::Stub::ListJobs, [](auto& r) { return r.mutable_jobs(); });
   }
-  absl::StatusOr<std::vector<v1::CurveRow>> Curves(const v1::JobFilter& filter) override {
-    return AllPages<v1::CurveRow, v1::ListCurvesRequest, v1::ListCurvesResponse>(
-        filter, &v1::Results::Stub::ListCurves, [](auto& r) { return r.mutable_rows(); });
+  absl::Status ReadCurves(const v1::JobFilter& filter,
+                          const std::function<absl::Status(const CurvePage&)>& on_page) override {
+    v1::ListCurvesRequest request;
+    *request.mutable_filter() = filter;
+    request.mutable_page()->set_limit(views::kMaxPage);  // a row has at most 150 bytes
+    const auto fetch = [&](const std::string& after) {
+      request.mutable_page()->set_after(after);
+      return Answer<v1::ListCurvesResponse>(*results_, &v1::Results::Stub::ListCurves, request);
+    };
+    return ReadPages(fetch, [&](const auto& page) { return on_page(page.rows()); });
   }
   absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(
       const v1::JobFilter& filter) override {

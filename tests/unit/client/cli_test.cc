@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "client/render/json.h"
+#include "client/rows.h"
 #include "core/views/schema.h"
 #include "migrations/migrations.h"
 #include "tests/unit/client/cli_for_test.h"
@@ -86,6 +87,12 @@ TEST_F(CliTest, CurvesAndAblationsAreWhole) {
   const Json curves = RunJson({"curves", "quick"});
   EXPECT_EQ(curves["curves"].size(), 6u);
   EXPECT_EQ(curves["curves"][0]["train_loss"].get<double>(), 1.0 / 3);
+  for (const char* target : {"quick", "1", "4"}) {  // job 4 has no epoch
+    const CliResult json = Run({"curves", target, "--output", "json"});
+    EXPECT_EQ(json.out, render::ToJson(Json::parse(json.out))) << "as one value is written";
+    const CliResult csv = Run({"curves", target, "--output", "csv"});
+    EXPECT_EQ(csv.out, render::ToCsv(kCurveColumns, Json::parse(json.out)["curves"]));
+  }
   const Json heads = RunJson({"ablation", "1"});
   EXPECT_EQ(heads["head_ablation"].size(), 6u);
   EXPECT_EQ(heads["head_ablation"][4]["accuracy_drop"].get<double>(), 11.0 / 300);

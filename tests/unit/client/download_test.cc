@@ -31,7 +31,10 @@ class OneFile final : public DataSource {
   void Damage() { damaged_ = true; }
 
   absl::StatusOr<std::vector<v1::JobRow>> Jobs(const v1::JobFilter&) override { return None(); }
-  absl::StatusOr<std::vector<v1::CurveRow>> Curves(const v1::JobFilter&) override { return None(); }
+  absl::Status ReadCurves(const v1::JobFilter&,
+                          const std::function<absl::Status(const CurvePage&)>&) override {
+    return None();
+  }
   absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(const v1::JobFilter&) override {
     return None();
   }

@@ -47,17 +47,20 @@ TEST(MeanCurvesTest, GoesAsFarAsEverySeedThatHasBegun) {
   const CellTable table = Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1),
                                  MakeJob(2, "rope", 1, v1::JOB_STATE_RUNNING, 1),
                                  MakeJob(3, "rope", 2, v1::JOB_STATE_QUEUED, 1)});
-  const auto series = MeanCurves(
-      table,
-      {Epoch(1, 0, 0.2), Epoch(1, 1, 0.4), Epoch(1, 2, 0.9), Epoch(2, 0, 0.4), Epoch(2, 1, 0.5)},
-      "test_accuracy");
+  MeanCurves means(table, "test_accuracy");
+  means.Add(std::vector{Epoch(1, 0, 0.2), Epoch(1, 1, 0.4)});  // pages break within a job
+  means.Add(std::vector{Epoch(1, 2, 0.9), Epoch(2, 0, 0.4), Epoch(2, 1, 0.5), Epoch(9, 0, 5)});
+  const std::vector<render::Series> series = means.Series();
   ASSERT_EQ(series.size(), 1u);
   EXPECT_EQ(series[0].label, "rope distance, mean of 2 of 3 seeds");
   ASSERT_EQ(series[0].points.size(), 2u);
   EXPECT_EQ(series[0].points[0].first, 0);
   EXPECT_DOUBLE_EQ(series[0].points[0].second, 0.3);
   EXPECT_DOUBLE_EQ(series[0].points[1].second, 0.45);
-  EXPECT_DOUBLE_EQ(MeanCurves(table, {Epoch(1, 0, 0.2)}, "train_loss")[0].points[0].second, -0.2);
+  MeanCurves losses(table, "train_loss");
+  EXPECT_TRUE(losses.Series().empty());
+  losses.Add(std::vector{Epoch(1, 0, 0.2)});
+  EXPECT_DOUBLE_EQ(losses.Series()[0].points[0].second, -0.2);
 }
 
 }  // namespace

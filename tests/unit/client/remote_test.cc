@@ -40,7 +40,9 @@ TEST_F(RemoteTest, TheSameAnswersWithAndWithoutACoordinator) {
       {"results", "quick", "--output", "json"},
       {"results", "--seeds"},
       {"curves", "quick", "--output", "json"},
+      {"curves", "quick", "--output", "csv"},
       {"curves", "1"},
+      {"curves", "4", "--output", "json"},
       {"ablation", "quick", "--output", "csv"},
       {"ablation", "2"},
       {"deposits", "quick", "--by-layer"},
@@ -60,6 +62,42 @@ TEST_F(RemoteTest, TheSameAnswersWithAndWithoutACoordinator) {
     EXPECT_EQ(remote.out, local.out) << command.front();
     EXPECT_FALSE(remote.out.empty());
   }
+}
+
+// Curves go out page by page; an error comes after what is out, and JSON stays one value.
+TEST_F(RemoteTest, CurvesThatBreakOffSaySo) {
+  service_->OnCurves([](int page) {
+    return page < 2 ? absl::OkStatus() : absl::UnavailableError("shutting down");
+  });
+  const CliResult json = Remote({"curves", "quick", "--output", "json"});
+  EXPECT_EQ(json.code, 4);
+  const Json value = Json::parse(json.out);
+  EXPECT_EQ(value["curves"].size(), 4u);
+  EXPECT_EQ(value["error"]["code"], "unavailable");
+  EXPECT_EQ(render::ToJson(value), json.out);
+
+  service_->OnCurves([](int) { return absl::UnavailableError("shutting down"); });
+  const CliResult none = Remote({"curves", "quick", "--output", "json"});
+  EXPECT_EQ(none.code, 4);
+  EXPECT_FALSE(Json::parse(none.out).contains("curves"));
+  const CliResult csv = Remote({"curves", "quick", "--output", "csv"});
+  EXPECT_EQ(csv.code, 4);
+  EXPECT_EQ(csv.out, "");
+  EXPECT_THAT(csv.err, HasSubstr("lost the coordinator"));
+}
+
+TEST_F(RemoteTest, JsonHasNoCurveWithoutItsJob) {
+  service_->OnCurves([this](int page) {
+    if (page > 0) return absl::OkStatus();
+    const auto job = file_.AddJob({.key = "f00001"});  // since the jobs were listed
+    file_.AddToSweep(1, 4, job);
+    file_.AddEpoch(file_.AddAttempt(job, 1, 0, "succeeded"), 0, 10);
+    return absl::OkStatus();
+  });
+  const Json value = Json::parse(Remote({"curves", "quick", "--output", "json"}).out);
+  EXPECT_EQ(value["jobs"].size(), 4u);
+  EXPECT_EQ(value["curves"].size(), 6u);
+  EXPECT_THAT(Remote({"curves", "quick", "--output", "csv"}).out, HasSubstr("\r\n5,0,"));
 }
 
 TEST_F(RemoteTest, TheLockFileNamesTheCoordinator) {

@@ -44,7 +44,16 @@ class ResultsForTest final : public v1::Results::Service {
   grpc::Status ListCurves(grpc::ServerContext*, const v1::ListCurvesRequest* q,
                           v1::ListCurvesResponse* r) override {
     const std::lock_guard lock(mutex_);
+    if (on_curves_) {
+      if (const absl::Status status = on_curves_(curve_pages_++); !status.ok()) {
+        return rpc::ToGrpc(status);
+      }
+    }
     return Answer(reader_.ListCurves(Small(*q)), r);
+  }
+  void OnCurves(std::function<absl::Status(int page)> on_curves) {
+    const std::lock_guard lock(mutex_);
+    on_curves_ = std::move(on_curves);
   }
   grpc::Status ListHeadAblations(grpc::ServerContext*, const v1::ListHeadAblationsRequest* q,
                                  v1::ListHeadAblationsResponse* r) override {
@@ -96,6 +105,8 @@ class ResultsForTest final : public v1::Results::Service {
   std::string database_;
   views::Reader& reader_;
   std::mutex& mutex_;
+  std::function<absl::Status(int page)> on_curves_;
+  int curve_pages_ = 0;
 };
 
 class SweepsForTest final : public v1::Sweeps::Service {
@@ -177,6 +188,10 @@ ServiceForTest::ServiceForTest(const std::string& database, const std::string& s
   builder.RegisterService(&state_->results);
   builder.RegisterService(&state_->sweeps);
   state_->server = builder.BuildAndStart();
+}
+
+void ServiceForTest::OnCurves(std::function<absl::Status(int page)> on_curves) {
+  state_->results.OnCurves(std::move(on_curves));
 }
 
 ServiceForTest::~ServiceForTest() {

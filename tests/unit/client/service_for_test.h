@@ -2,8 +2,11 @@
 // answers with the same reader.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+
+#include "absl/status/status.h"
 
 namespace pelab::client {
 
@@ -12,6 +15,8 @@ class ServiceForTest {
   ServiceForTest(const std::string& database, const std::string& socket);
   ~ServiceForTest();
   const std::string& address() const { return address_; }
+  // Is asked before each page of curves that is answered, the first being 0; an error is the answer.
+  void OnCurves(std::function<absl::Status(int page)> on_curves);
 
  private:
   struct State;
