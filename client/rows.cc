@@ -268,8 +268,8 @@ void AppendCsv(const v1::CurveRow& row, std::string& out) {
 
 void AppendJson(const v1::CurveRow& row, std::string& out) {
   static const auto& names = *new std::vector<std::string>([] {
-    std::vector<std::string> all;
-    for (const std::string& name : kCurveColumns) all.push_back("      \"" + name + "\": ");
+    std::vector<std::string> all = kCurveColumns;
+    for (std::string& name : all) name = "      \"" + name + "\": ";
     return all;
   }());
   out += "    {\n";

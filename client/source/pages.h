@@ -18,7 +18,7 @@ absl::Status ReadPages(Fetch fetch, OnPage on_page) {
   auto page = fetch(std::string());
   while (page.ok() && !page->next().empty()) {
     auto next = std::async(fetch, page->next());
-    const absl::Status status = on_page(*page);
+    absl::Status status = on_page(*page);
     page = next.get();
     if (!status.ok()) return status;
   }
