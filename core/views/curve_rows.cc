@@ -1,12 +1,13 @@
 // Curves, without v_curves: its NOT EXISTS asks for every epoch what can be asked once a job, and a
 // sweep has millions of epochs. An attempt's accepted epochs are one range of `curves`, which is
-// read by its primary key. The only query that knows a table which is not public; a test holds it
-// to the view (docs/adr/0018).
+// read by its primary key, and what waits in `staged_epochs`, which is looked through once a page.
+// The only queries that know these tables; a test holds them to the view (docs/adr/0018).
 #include <sqlite3.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "core/views/job_pages.h"
@@ -17,6 +18,7 @@
 namespace pelab::views {
 namespace {
 
+constexpr std::int64_t kNoStart = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
 
 // What an attempt adds to its job's accepted line: its epochs before `end`.
@@ -30,6 +32,85 @@ double Accuracy(std::int64_t correct, std::int64_t total) {
   return total == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(total);
 }
 
+constexpr char kColumns[] =
+    "epoch, train_loss, train_correct, train_total, test_loss, test_correct, test_total, "
+    "learning_rate, seconds";
+
+// From a row that begins with kColumns.
+void ReadEpoch(const RawStatement& epoch, v1::CurveRow& row) {
+  row.set_epoch(static_cast<int>(epoch.Integer(0)));
+  row.set_train_loss(epoch.Real(1));
+  row.set_train_correct(epoch.Integer(2));
+  row.set_train_total(epoch.Integer(3));
+  row.set_train_accuracy(Accuracy(row.train_correct(), row.train_total()));
+  row.set_test_loss(epoch.Real(4));
+  row.set_test_correct(epoch.Integer(5));
+  row.set_test_total(epoch.Integer(6));
+  row.set_test_accuracy(Accuracy(row.test_correct(), row.test_total()));
+  row.set_learning_rate(epoch.Real(7));
+  row.set_seconds(epoch.Real(8));
+}
+
+// Epochs that have arrived and are not in their curve yet: none where nothing trains, else up to
+// some twenty thousand (server/store/epoch_staging.h).
+class WaitingEpochs {
+ public:
+  explicit WaitingEpochs(SQLite::Database& db)
+      : index_(db,
+               "SELECT attempt_id, staged_id FROM staged_epochs WHERE attempt_id BETWEEN ? AND ? "
+               "AND (staged_id > (SELECT until_id FROM epoch_move) "
+               "OR attempt_id > (SELECT through_attempt FROM epoch_move))"),
+        epoch_(db, Concat("SELECT ", kColumns,
+                          " FROM staged_epochs WHERE staged_id = ? AND epoch > ? AND epoch < ?")) {}
+
+  // Comes before ForEach of these. For the first job, often the only one, SQLite picks out its
+  // epochs; then all of them are noted, for every job of the page.
+  void Find(const std::vector<Stretch>& stretches) {
+    if (stretches.empty() || noted_ == Noted::kAll) return;
+    if (noted_ == Noted::kNone) {
+      const auto [first, last] = std::minmax_element(
+          stretches.begin(), stretches.end(),
+          [](const Stretch& a, const Stretch& b) { return a.attempt < b.attempt; });
+      Note(first->attempt, last->attempt);
+      noted_ = Noted::kFirstJob;
+    } else {
+      Note(kNoStart, kNoEnd);
+      noted_ = Noted::kAll;
+    }
+  }
+
+  // The stretch's epochs after `after`, in the order of their arrival: `add(epoch)` until it returns false.
+  template <typename Add>
+  void ForEach(const Stretch& stretch, std::int64_t after, Add add) {
+    auto place =
+        std::lower_bound(waiting_.begin(), waiting_.end(), std::pair(stretch.attempt, kNoStart));
+    for (; place != waiting_.end() && place->first == stretch.attempt; ++place) {
+      epoch_.Reset();
+      epoch_.Bind(1, place->second);
+      epoch_.Bind(2, after);
+      epoch_.Bind(3, stretch.end);
+      if (epoch_.Step() && !add(epoch_)) return;
+    }
+  }
+
+ private:
+  enum class Noted { kNone, kFirstJob, kAll };
+
+  void Note(std::int64_t first_attempt, std::int64_t last_attempt) {
+    waiting_.clear();
+    index_.Reset();
+    index_.Bind(1, first_attempt);
+    index_.Bind(2, last_attempt);
+    while (index_.Step()) waiting_.emplace_back(index_.Integer(0), index_.Integer(1));
+    std::sort(waiting_.begin(), waiting_.end());
+  }
+
+  RawStatement index_;
+  RawStatement epoch_;
+  Noted noted_ = Noted::kNone;
+  std::vector<std::pair<std::int64_t, std::int64_t>> waiting_;  // attempt, staged_id
+};
+
 class CurvePage {
  public:
   CurvePage(SQLite::Database& db, int limit, v1::ListCurvesResponse& response)
@@ -38,17 +119,19 @@ class CurvePage {
         response_(response),
         attempts_(
             db, "SELECT attempt_id, start_epoch FROM v_attempts WHERE job_id = ? ORDER BY number"),
-        epochs_(db,
-                "SELECT epoch, train_loss, train_correct, train_total, test_loss, test_correct, "
-                "test_total, learning_rate, seconds FROM curves "
-                "WHERE attempt_id = ? AND epoch > ? AND epoch < ? ORDER BY epoch LIMIT ?") {}
+        epochs_(db, Concat("SELECT ", kColumns,
+                           " FROM curves WHERE attempt_id = ? AND epoch > ? AND epoch < ? "
+                           "ORDER BY epoch LIMIT ?")),
+        waiting_(db) {}
 
   // The job's accepted epochs after `after`. False, with the response's `next` set, where the page
   // has no room for all of them.
   bool Add(std::int64_t job, std::int64_t after) {
     const int before = rows_.size();
-    for (const Stretch& stretch : StretchesOf(job))
-      AddStored(job, stretch, after, limit_ - before + 1);
+    const int room = limit_ - before + 1;  // one more than there is: whether more would come
+    const std::vector<Stretch>& stretches = StretchesOf(job);
+    waiting_.Find(stretches);
+    for (const Stretch& stretch : stretches) AddStretch(job, stretch, after, room);
     const auto by_epoch = [](const v1::CurveRow* a, const v1::CurveRow* b) {
       return a->epoch() < b->epoch();
     };
@@ -82,27 +165,23 @@ class CurvePage {
     return stretches_;
   }
 
-  void AddStored(std::int64_t job, const Stretch& stretch, std::int64_t after, int at_most) {
+  // Of those that are in their curve the first `room`, and of those that wait.
+  void AddStretch(std::int64_t job, const Stretch& stretch, std::int64_t after, int room) {
+    const auto add = [&](const RawStatement& epoch) {
+      v1::CurveRow& row = *rows_.Add();
+      row.set_job_id(job);
+      ReadEpoch(epoch, row);
+    };
     epochs_.Reset();
     epochs_.Bind(1, stretch.attempt);
     epochs_.Bind(2, after);
     epochs_.Bind(3, stretch.end);
-    epochs_.Bind(4, at_most);
-    while (epochs_.Step()) {
-      v1::CurveRow& row = *rows_.Add();
-      row.set_job_id(job);
-      row.set_epoch(static_cast<int>(epochs_.Integer(0)));
-      row.set_train_loss(epochs_.Real(1));
-      row.set_train_correct(epochs_.Integer(2));
-      row.set_train_total(epochs_.Integer(3));
-      row.set_train_accuracy(Accuracy(row.train_correct(), row.train_total()));
-      row.set_test_loss(epochs_.Real(4));
-      row.set_test_correct(epochs_.Integer(5));
-      row.set_test_total(epochs_.Integer(6));
-      row.set_test_accuracy(Accuracy(row.test_correct(), row.test_total()));
-      row.set_learning_rate(epochs_.Real(7));
-      row.set_seconds(epochs_.Real(8));
-    }
+    epochs_.Bind(4, room);
+    while (epochs_.Step()) add(epochs_);
+    waiting_.ForEach(stretch, after, [&](const RawStatement& epoch) {
+      add(epoch);
+      return --room > 0;
+    });
   }
 
   const int limit_;
@@ -110,6 +189,7 @@ class CurvePage {
   v1::ListCurvesResponse& response_;
   RawStatement attempts_;
   RawStatement epochs_;
+  WaitingEpochs waiting_;
   std::vector<Stretch> stretches_;
   std::vector<std::int64_t> starts_;
 };
@@ -126,7 +206,7 @@ absl::StatusOr<v1::ListCurvesResponse> QueryCurves(SQLite::Database& db,
   CurvePage page(db, *limit, response);
   const std::int64_t after = std::get<std::int64_t>(place->after.front());
   const absl::Status status = ForEachJob(db, request.filter(), place->job, [&](std::int64_t job) {
-    return page.Add(job, job == place->job ? after : std::numeric_limits<std::int64_t>::min());
+    return page.Add(job, job == place->job ? after : kNoStart);
   });
   if (!status.ok()) return status;
   return response;

@@ -8,15 +8,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace pelab::views {
 
 // Numbers only. Throws SQLite::Exception. Not thread-safe.
 class RawStatement {
  public:
-  RawStatement(SQLite::Database& db, const char* sql) : db_(db.getHandle()) {
+  RawStatement(SQLite::Database& db, const std::string& sql) : db_(db.getHandle()) {
     sqlite3_stmt* statement = nullptr;
-    Check(sqlite3_prepare_v2(db_, sql, -1, &statement, nullptr));
+    Check(sqlite3_prepare_v2(db_, sql.c_str(), -1, &statement, nullptr));
     statement_.reset(statement);
   }
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/views/reader.h"
@@ -44,11 +45,13 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
  protected:
   int Draw(int below) { return std::uniform_int_distribution<int>(0, below - 1)(random_); }
 
-  void AddEpoch(std::int64_t attempt, int epoch) {
+  // Into the curve, or among those that wait for it.
+  void AddEpoch(std::int64_t attempt, int epoch, bool waits = false) {
     SQLite::Statement insert(
-        file_.db(),
-        "INSERT INTO curves (attempt_id, epoch, train_loss, train_correct, train_total, test_loss, "
-        "test_correct, test_total, learning_rate, seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        file_.db(), std::string("INSERT INTO ") + (waits ? "staged_epochs" : "curves") +
+                        " (attempt_id, epoch, train_loss, train_correct, train_total, test_loss, "
+                        "test_correct, test_total, learning_rate, seconds) VALUES (?, ?, ?, ?, ?, "
+                        "?, ?, ?, ?, ?)");
     const auto real = [this] {
       if (Draw(20) == 0) return std::numeric_limits<double>::infinity();
       return std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random_), Draw(80) - 40);
@@ -80,12 +83,34 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
         continue;
       }
       reached = start + Draw(9);
-      for (int epoch = start; epoch < reached; ++epoch) AddEpoch(attempt, epoch);
+      const int first_waiting = Draw(2) == 0 ? reached : start + Draw(reached - start + 1);
+      for (int epoch = start; epoch < reached; ++epoch) {
+        if (epoch < first_waiting) {
+          AddEpoch(attempt, epoch);
+        } else {
+          waiting_.emplace_back(epoch, attempt);
+        }
+      }
     }
+  }
+
+  // What waits, of several attempts by turns; a move of some of it to their curves is under way.
+  void AddWaiting() {
+    std::sort(waiting_.begin(), waiting_.end());
+    for (const auto& [epoch, attempt] : waiting_) AddEpoch(attempt, epoch, /*waits=*/true);
+    if (Draw(3) == 0) return;
+    file_.Execute("UPDATE epoch_move SET until_id = " +
+                  std::to_string(Draw(static_cast<int>(waiting_.size()))) +
+                  ", through_attempt = " + std::to_string(1 + Draw(120)));
+    file_.Execute(
+        "INSERT INTO curves SELECT attempt_id, epoch, train_loss, train_correct, train_total, "
+        "test_loss, test_correct, test_total, learning_rate, seconds FROM staged_epochs, "
+        "epoch_move WHERE staged_id <= until_id AND attempt_id <= through_attempt");
   }
 
   // Some keys have two generations; the sweeps claim the first ones.
   void Fill() {
+    file_.Execute("BEGIN");  // one commit: each waits for the disk
     for (int s = 0; s < 3; ++s) file_.AddSweep("sweep" + std::to_string(s));
     file_.Execute("UPDATE sweeps SET cells = 40 WHERE sweep_id = 1");
     for (int j = 0; j < 60; ++j) {
@@ -97,6 +122,8 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
       if (j >= 50) file_.AddToSweep(3, j, job);
       if (Draw(5) == 0) AddCurve(file_.AddJob({.key = key, .generation = 1}));
     }
+    AddWaiting();
+    file_.Execute("COMMIT");
   }
 
   std::vector<std::string> FromView(const std::string& sweep) {
@@ -148,6 +175,7 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
 
   std::mt19937 random_{static_cast<unsigned>(GetParam())};  // NOLINT: the same cases every time
   DatabaseForTest file_;
+  std::vector<std::pair<int, std::int64_t>> waiting_;  // epoch, attempt
 };
 
 TEST_P(CurveRowsTest, AreThoseOfTheView) {
@@ -162,7 +190,8 @@ TEST_P(CurveRowsTest, AreByEpochWhateverTheFileHolds) {
   const auto first = file_.AddAttempt(job, 1, 0, "lost");
   const auto second = file_.AddAttempt(job, 2, 6, "succeeded");
   for (const int epoch : {4, 5, 6}) AddEpoch(first, epoch);
-  for (const int epoch : {0, 1, 6, 8}) AddEpoch(second, epoch);
+  for (const int epoch : {0, 6, 8}) AddEpoch(second, epoch);
+  for (const int epoch : {1, 7}) AddEpoch(second, epoch, /*waits=*/true);
   AddCurve(file_.AddJob({.key = "b1"}));
   EXPECT_GE(FromView("").size(), 6u);
   ExpectViewsRows({""});
