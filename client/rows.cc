@@ -4,6 +4,7 @@
 
 #include "client/filter.h"
 #include "client/render/text.h"
+#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
@@ -269,7 +270,7 @@ void AppendCsv(const v1::CurveRow& row, std::string& out) {
 void AppendJson(const v1::CurveRow& row, std::string& out) {
   static const auto& names = *new std::vector<std::string>([] {
     std::vector<std::string> all = kCurveColumns;
-    for (std::string& name : all) name = "      \"" + name + "\": ";
+    for (std::string& name : all) name = Concat("      \"", name, "\": ");
     return all;
   }());
   out += "    {\n";

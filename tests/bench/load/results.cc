@@ -164,7 +164,8 @@ class Reading {
       return absl::DataLossError(absl::StrCat(rows, " epochs were read"));
     }
     report_.Add("all curves read in one process", seconds, "s");
-    report_.Add("all curves read in one process", static_cast<double>(rows) / seconds, "epochs/s");
+    report_.Add("all curves read in one process", static_cast<double>(rows) / seconds, "epochs/s",
+                "20 times Optuna's (compare.py)");
     return absl::OkStatus();
   }
 

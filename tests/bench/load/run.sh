@@ -21,5 +21,6 @@ if [[ "${PELAB_LOAD_PEERS:-1}" == 1 ]]; then
   install=()
   [[ "${PELAB_LOAD_INSTALL:-0}" == 1 ]] && install=(--install)
   PELAB_LOAD_DIR=$dir "$here/peers.sh" "${install[@]}" | tee "$dir/peers.jsonl"
+  python3 "$here/compare.py" "$dir"
 fi
 exit $status
