@@ -130,7 +130,7 @@ absl::StatusOr<DatabaseInfo> ReadInfo(const std::string& path) {
     info.jobs = number("SELECT count(*) FROM jobs");
     info.jobs_succeeded = number("SELECT count(*) FROM jobs WHERE state = 'succeeded'");
     info.attempts = number("SELECT count(*) FROM attempts");
-    info.epochs = number("SELECT count(*) FROM curves");
+    info.epochs = number("SELECT count(*) FROM stored_epochs");
     info.ablated_heads = number("SELECT count(*) FROM head_ablation");
     info.artifacts = number(
         "SELECT count(*) FROM (SELECT sha256 FROM artifacts UNION SELECT sha256 FROM checkpoints)");
