@@ -108,7 +108,12 @@ const std::vector<Invariant> kStates = {
      "'running', 'succeeded', 'cancelled')"},
     {"every job has its spec",
      "SELECT printf('job %d (%s %s seed %d)', job_id, pe_label, task, seed) FROM jobs AS j "
-     "WHERE NOT EXISTS (SELECT 1 FROM job_specs AS s WHERE s.job_id = j.job_id)"},
+     "WHERE NOT EXISTS (SELECT 1 FROM configurations AS c "
+     "WHERE c.configuration_id = j.configuration_id)"},
+    {"every configuration is that of a job",
+     "SELECT printf('configuration %d', configuration_id) FROM configurations WHERE "
+     "configuration_id NOT IN (SELECT configuration_id FROM jobs WHERE configuration_id "
+     "IS NOT NULL)"},
     {"checkpoints are of jobs that still train, and not ahead of their curves",
      "SELECT printf('job %d (%s): a checkpoint of epoch %d, %d of %d epochs are stored', j.job_id, "
      "j.state, c.epoch, j.epochs_done, j.epochs) FROM checkpoints AS c JOIN jobs AS j "

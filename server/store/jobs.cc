@@ -1,6 +1,7 @@
 // Jobs: their transitions, and what of them the scheduler and the workers see.
 #include <cstdint>
 
+#include "core/spec/configuration.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 
@@ -246,11 +247,12 @@ std::optional<Execution> ReadExecution(const Query& query, int column) {
 
 Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
   Query row = db.Run(
-      "SELECT a.token, j.job_id, j.key, a.slot, j.pe, j.pe_label, j.task, j.seed, s.spec_json, "
+      "SELECT a.token, j.job_id, j.key, a.slot, j.pe, j.pe_label, j.task, j.seed, s.template, "
       "a.analyses_json, j.epochs_done, j.trained, j.execution_json ->> '$.threads', "
       "j.execution_json ->> '$.micro_batch', j.execution_json ->> '$.packing', "
       "c.epoch, c.sha256, c.bytes FROM attempts AS a JOIN jobs AS j USING (job_id) "
-      "JOIN job_specs AS s USING (job_id) LEFT JOIN checkpoints AS c ON c.job_id = j.job_id AND "
+      "JOIN configurations AS s USING (configuration_id) "
+      "LEFT JOIN checkpoints AS c ON c.job_id = j.job_id AND "
       "c.epoch <= j.epochs_done "
       "WHERE a.attempt_id = ?",
       attempt_id);
@@ -264,7 +266,7 @@ Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
                         .pe_label = row.Text(5),
                         .task = row.Text(6),
                         .seed = row.Int(7),
-                        .spec_json = row.Text(8),
+                        .spec_json = spec::FillTemplate(row.Text(8), row.Int(7)),
                         .analyses = AnalysesFromJson(row.Text(9)),
                         .max_start_epoch = static_cast<int>(row.Int(10))};
   assignment.execution = ReadExecution(row, 12);

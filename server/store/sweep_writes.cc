@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/spec/configuration.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 #include "server/store/sweeps.h"
@@ -47,6 +48,17 @@ bool ClaimsKey(Database& db, std::int64_t sweep_id, const std::string& key) {
           "AND c.sweep_id = ? WHERE j.key = ?",
           sweep_id, key)
       .Step();
+}
+
+// The configuration with this template, new where there is none.
+std::int64_t ConfigurationWith(Database& db, const std::string& spec_template) {
+  {
+    Query row =
+        db.Run("SELECT configuration_id FROM configurations WHERE template = ?", spec_template);
+    if (row.Step()) return row.Int(0);
+  }
+  db.Execute("INSERT INTO configurations (template) VALUES (?)", spec_template);
+  return db.LastId();
 }
 
 struct Counts {
@@ -100,14 +112,13 @@ class Slice {
   void Create(const NewCell& cell, int generation) {
     batch_.db.Execute(
         "INSERT INTO jobs (key, generation, pe, pe_version, pe_label, task, task_version, "
-        "protocol, seed, device_kind, memory_bytes, state, epochs, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?)",
+        "protocol, seed, configuration_id, device_kind, memory_bytes, state, epochs, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?)",
         cell.key, generation, cell.requirement.pe, cell.requirement.pe_version, cell.pe_label,
         cell.requirement.task, cell.requirement.task_version, cell.protocol_label, cell.seed,
-        cell.requirement.device_kind, cell.requirement.memory_bytes, cell.epochs, now_);
+        ConfigurationOf(cell), cell.requirement.device_kind, cell.requirement.memory_bytes,
+        cell.epochs, now_);
     const std::int64_t job_id = batch_.db.LastId();
-    batch_.db.Execute("INSERT INTO job_specs (job_id, spec_json) VALUES (?, ?)", job_id,
-                      cell.spec_json);
     Claim(cell, job_id, /*open=*/true);
     counts_.fresh += 1;
     result_.ready.push_back({.job_id = job_id,
@@ -115,6 +126,16 @@ class Slice {
                              .ordinal = static_cast<std::int64_t>(cell.ordinal),
                              .requirement = cell.requirement});
     result_.ready.back().requirement.analyses = versions_;
+  }
+
+  // Seeds vary fastest: most cells have the configuration of the one before.
+  std::int64_t ConfigurationOf(const NewCell& cell) {
+    std::string its = spec::TemplateOf(cell.spec_json, cell.seed);
+    if (configuration_id_ == 0 || its != template_) {
+      configuration_id_ = ConfigurationWith(batch_.db, its);
+      template_ = std::move(its);
+    }
+    return configuration_id_;
   }
 
   void Join(const NewCell& cell, const Existing& existing) {
@@ -172,6 +193,8 @@ class Slice {
   const std::int64_t now_;
   const SweepRow& sweep_;
   const std::vector<std::pair<std::string, int>> versions_;
+  std::string template_;               // of the last new job
+  std::int64_t configuration_id_ = 0;  // which has that template; 0: there was none yet
   Counts counts_;
   SliceStored result_;
 };

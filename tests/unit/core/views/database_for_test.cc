@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "core/spec/configuration.h"
 #include "core/views/schema.h"
 #include "migrations/migrations.h"
 
@@ -68,11 +69,17 @@ std::int64_t DatabaseForTest::AddSweep(const std::string& name, const std::strin
 }
 
 std::int64_t DatabaseForTest::AddJob(const JobForTest& job) {
+  const std::string spec_template = spec::TemplateOf(job.spec_json, job.seed);
+  SQLite::Statement configuration(*db_,
+                                  "INSERT OR IGNORE INTO configurations (template) VALUES (?)");
+  configuration.bind(1, spec_template);
+  configuration.exec();
   SQLite::Statement insert(
       *db_,
-      "INSERT INTO jobs (key, generation, pe, pe_label, task, protocol, seed, "
-      "device_kind, memory_bytes, state, epochs, attempts, created_at, trained) "
-      "VALUES (?, ?, ?, ?3, ?, 'clean', ?, 'any', 0, ?6, ?, 1, 5000, ?6 = 'succeeded')");
+      "INSERT INTO jobs (key, generation, pe, pe_label, task, protocol, seed, device_kind, "
+      "memory_bytes, state, epochs, attempts, created_at, trained, configuration_id) "
+      "VALUES (?, ?, ?, ?3, ?, 'clean', ?, 'any', 0, ?6, ?, 1, 5000, ?6 = 'succeeded', "
+      "(SELECT configuration_id FROM configurations WHERE template = ?))");
   insert.bind(1, job.key + std::string(64 - job.key.size(), '0'));
   insert.bind(2, job.generation);
   insert.bind(3, job.pe);
@@ -80,13 +87,9 @@ std::int64_t DatabaseForTest::AddJob(const JobForTest& job) {
   insert.bind(5, job.seed);
   insert.bind(6, job.state);
   insert.bind(7, job.epochs);
+  insert.bind(8, spec_template);
   insert.exec();
-  const std::int64_t job_id = db_->getLastInsertRowid();
-  SQLite::Statement spec(*db_, "INSERT INTO job_specs (job_id, spec_json) VALUES (?, ?)");
-  spec.bind(1, job_id);
-  spec.bind(2, job.spec_json);
-  spec.exec();
-  return job_id;
+  return db_->getLastInsertRowid();
 }
 
 void DatabaseForTest::AddToSweep(std::int64_t sweep, int ordinal, std::int64_t job) {

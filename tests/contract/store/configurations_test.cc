@@ -1,0 +1,167 @@
+// What jobs that differ in their seed alone have in common is stored once, and every job's spec is
+// still there byte for byte.
+#include "core/base/sha256.h"
+#include "core/catalog/catalog.h"
+#include "core/spec/canonical.h"
+#include "core/spec/configuration.h"
+#include "core/views/maintenance.h"
+#include "migrations/migrate.h"
+#include "tests/contract/store/old_databases.h"
+#include "tests/contract/store/store_fixture.h"
+
+namespace pelab::store {
+namespace {
+
+constexpr std::int64_t kLargestSeed = (std::int64_t{1} << 53) - 1;
+constexpr std::int64_t kSeeds[] = {0, 1, 42, kLargestSeed};
+
+struct Spec {
+  std::string pe;
+  std::string task;
+  std::int64_t seed = 0;
+  std::string json;
+};
+
+// Every PE on every task, with part seeds that follow the job's, are others and are equal by accident.
+std::vector<Spec> EverySpec() {
+  std::vector<Spec> specs;
+  for (const catalog::Entry& pe : catalog::Pes()) {
+    for (const catalog::Entry& task : catalog::Tasks()) {
+      for (const std::int64_t seed : kSeeds) {
+        const auto add = [&](const catalog::Values& set) {
+          const std::string pe_name(pe.name);
+          const std::string task_name(task.name);
+          std::string json = ToCanonicalJson(spec::MakeJob("clean", pe_name, task_name, seed, set));
+          for (const Spec& known : specs) {
+            if (known.json == json) return;
+          }
+          specs.push_back({pe_name, task_name, seed, std::move(json)});
+        };
+        add({});
+        add({{"task.data_seed", catalog::Value(std::int64_t{42})}});
+        add({{"task.data_seed", catalog::Value(kLargestSeed)}});
+      }
+    }
+  }
+  return specs;
+}
+
+std::vector<NewCell> CellsOf(const std::vector<Spec>& specs) {
+  std::vector<NewCell> cells;
+  for (const Spec& spec : specs) {
+    NewCell cell = Cell(cells.size(), Sha256Hex(spec.json));
+    cell.seed = spec.seed;
+    cell.spec_json = spec.json;
+    cells.push_back(std::move(cell));
+  }
+  return cells;
+}
+
+class ConfigurationsTest : public StoreTest {
+ protected:
+  // By job number.
+  std::vector<std::string> StoredSpecs() {
+    SQLite::Statement rows(store_->database().connection(),
+                           "SELECT spec_json, configuration_id FROM v_jobs ORDER BY job_id");
+    std::vector<std::string> specs;
+    while (rows.executeStep()) {
+      specs.push_back(rows.getColumn(0).getString());
+      EXPECT_FALSE(rows.getColumn(1).isNull());
+    }
+    return specs;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(File, ConfigurationsTest, testing::Values(true));
+
+std::vector<std::string> JsonOf(const std::vector<Spec>& specs) {
+  std::vector<std::string> all;
+  for (const Spec& spec : specs) all.push_back(spec.json);
+  return all;
+}
+
+TEST_P(ConfigurationsTest, EverySpecIsThereAndSeedsShareIt) {
+  const std::vector<Spec> specs = EverySpec();
+  Submit("a", CellsOf(specs), false, 0, "[]");
+  EXPECT_EQ(StoredSpecs(), JsonOf(specs));
+  // The one that all seeds share, and two in which the data's seed is another: 42 and the largest.
+  const std::size_t pairs = catalog::Pes().size() * catalog::Tasks().size();
+  EXPECT_EQ(Text("SELECT count(*) FROM configurations"), absl::StrCat(3 * pairs));
+  EXPECT_EQ(Text("SELECT count(*) FROM v_jobs GROUP BY configuration_id LIMIT 1"), "4");
+  EXPECT_EQ(Text("SELECT count(*) FROM configurations WHERE instr(template, char(31)) = 0"), "0");
+  Open();
+  EXPECT_EQ(StoredSpecs(), JsonOf(specs));
+}
+
+TEST_P(ConfigurationsTest, LaterSweepsAndGenerationsShareThemToo) {
+  const std::vector<NewCell> cells = CellsOf(EverySpec());
+  const std::vector<NewCell> some(cells.begin(), cells.begin() + 6);
+  Submit("a", some);
+  const std::string before = Text("SELECT * FROM configurations");
+  Submit("b", some, /*fresh=*/true);
+  Open();
+  Submit("c", some, /*fresh=*/true);
+  EXPECT_EQ(Text("SELECT count(*), max(generation) FROM jobs"), "18 3");
+  EXPECT_EQ(Text("SELECT * FROM configurations"), before);
+}
+
+TEST_P(ConfigurationsTest, WorkersGetTheSpecAsItWas) {
+  const std::vector<Spec> specs = EverySpec();
+  Submit("a", CellsOf(specs));
+  for (std::size_t i = 0; i < specs.size(); i += 7) {
+    Assign(static_cast<std::int64_t>(i) + 1, 100 + i);
+    EXPECT_EQ(assignment_.spec_json, specs[i].json);
+  }
+}
+
+// What an older version stored, job by job, with the SQL of that version.
+void InsertOfSchema6(SQLite::Database& db, const std::vector<Spec>& specs) {
+  for (const Spec& spec : specs) {
+    SQLite::Statement job(
+        db,
+        "INSERT INTO jobs (key, generation, pe, pe_label, task, protocol, seed, device_kind, "
+        "memory_bytes, state, epochs, created_at) "
+        "VALUES (?1, 1, ?2, ?2, ?3, 'clean', ?4, 'any', 0, 'cancelled', 1, 1)");
+    job.bind(1, Sha256Hex(spec.json));
+    job.bind(2, spec.pe);
+    job.bind(3, spec.task);
+    job.bind(4, spec.seed);
+    job.exec();
+    SQLite::Statement apart(db, "INSERT INTO job_specs VALUES (last_insert_rowid(), ?)");
+    apart.bind(1, spec.json);
+    apart.exec();
+  }
+}
+
+TEST_P(ConfigurationsTest, AFileOfSchema6KeepsEverySpecAndSharesItWithWhatComesLater) {
+  const std::vector<Spec> specs = EverySpec();
+  store_.reset();
+  path_ = directory_ + "/old.db";
+  WriteOldDatabase(path_, 6);
+  std::vector<std::string> expected;
+  {
+    SQLite::Database db(path_, SQLite::OPEN_READWRITE);
+    SQLite::Statement there(db, "SELECT spec_json FROM v_jobs ORDER BY job_id");
+    while (there.executeStep()) expected.push_back(there.getColumn(0).getString());
+    InsertOfSchema6(db, specs);
+  }
+  ASSERT_GE(expected.size(), 4u);
+  for (const Spec& spec : specs) expected.push_back(spec.json);
+  Open();
+  EXPECT_EQ(StoredSpecs(), expected);
+  // The templates are those that this version makes, so the same jobs again find them.
+  const std::string before = Text("SELECT * FROM configurations");
+  for (const Spec& spec : specs) {
+    EXPECT_THAT(before, testing::HasSubstr(spec::TemplateOf(spec.json, spec.seed)));
+  }
+  Submit("again", CellsOf(specs), /*fresh=*/true);
+  EXPECT_EQ(Text("SELECT * FROM configurations"), before);
+  const auto checks = views::CheckDatabase(path_);
+  ASSERT_TRUE(checks.ok()) << checks.status();
+  for (const views::Check& check : *checks) {
+    if (check.name == "artifacts are there at their size") continue;  // there are no files here
+    EXPECT_THAT(check.problems, testing::IsEmpty()) << check.name;
+  }
+}
+
+}  // namespace
+}  // namespace pelab::store
