@@ -41,7 +41,7 @@ Json Embedded(const std::string& text) {
 
 }  // namespace
 
-Json ToJson(const v1::JobRow& r) {
+Json ToJson(const v1::JobRow& r, const std::string& spec_json) {
   return {{"job_id", r.job_id()},
           {"key", r.key()},
           {"generation", r.generation()},
@@ -65,7 +65,14 @@ Json ToJson(const v1::JobRow& r) {
           {"test_correct", OrNull(r.has_test_correct(), r.test_correct())},
           {"test_total", OrNull(r.has_test_total(), r.test_total())},
           {"trained", r.trained()},
-          {"spec", Embedded(r.spec_json())}};
+          {"spec", Embedded(spec_json)},
+          {"configuration_id", OrNull(r.configuration_id() > 0, r.configuration_id())}};
+}
+
+Json ToJsonArray(const JobList& jobs) {
+  Json array = Json::array();
+  for (const v1::JobRow& row : jobs) array.push_back(ToJson(row, jobs.SpecOf(row)));
+  return array;
 }
 
 Json ToJson(const v1::CurveRow& r) {
@@ -205,18 +212,19 @@ Json ToJson(const v1::Sweep& s) {
           {"extensions", std::vector<std::string>(s.extensions().begin(), s.extensions().end())}};
 }
 
-const std::vector<std::string> kJobColumns = {"job_id",        "key",
-                                              "generation",    "pe",
-                                              "pe_label",      "task",
-                                              "protocol",      "seed",
-                                              "state",         "attempts",
-                                              "device",        "epochs",
-                                              "epochs_done",   "train_accuracy",
-                                              "test_accuracy", "best_test_accuracy",
-                                              "wall_seconds",  "error",
-                                              "train_correct", "train_total",
-                                              "test_correct",  "test_total",
-                                              "trained",       "spec"};
+const std::vector<std::string> kJobColumns = {"job_id",          "key",
+                                              "generation",      "pe",
+                                              "pe_label",        "task",
+                                              "protocol",        "seed",
+                                              "state",           "attempts",
+                                              "device",          "epochs",
+                                              "epochs_done",     "train_accuracy",
+                                              "test_accuracy",   "best_test_accuracy",
+                                              "wall_seconds",    "error",
+                                              "train_correct",   "train_total",
+                                              "test_correct",    "test_total",
+                                              "trained",         "spec",
+                                              "configuration_id"};
 const std::vector<std::string> kCurveColumns = {
     "job_id",        "epoch",   "train_loss",    "train_accuracy", "test_loss",    "test_accuracy",
     "learning_rate", "seconds", "train_correct", "train_total",    "test_correct", "test_total"};

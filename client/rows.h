@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "client/render/json.h"
+#include "client/source/job_list.h"
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
 
 namespace pelab::client {
 
-render::Json ToJson(const v1::JobRow& row);
+render::Json ToJson(const v1::JobRow& row, const std::string& spec_json);
 render::Json ToJson(const v1::CurveRow& row);
 render::Json ToJson(const v1::HeadAblationRow& row);
 render::Json ToJson(const v1::DepositRow& row);
@@ -43,5 +44,6 @@ render::Json ToJsonArray(const Rows& rows) {
   for (const auto& row : rows) array.push_back(ToJson(row));
   return array;
 }
+render::Json ToJsonArray(const JobList& jobs);
 
 }  // namespace pelab::client

@@ -22,9 +22,6 @@ DROP VIEW templates;
 DROP VIEW v_jobs;
 DROP TABLE job_specs;
 
--- Few keys have more than one generation: those that have are found without a look at every job.
-CREATE INDEX jobs_again ON jobs (key) WHERE generation > 1;
-
 -- Public views ------------------------------------------------------------------------------------------------------
 
 CREATE VIEW v_jobs AS

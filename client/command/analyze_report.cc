@@ -115,19 +115,22 @@ absl::Status AwaitAnalyses(const Context& context, DataSource& source, const Ana
   std::uint64_t total = 0;
   for (;;) {
     if (canceller != nullptr && canceller->cancelled()) return absl::CancelledError("stopped");
-    PELAB_ASSIGN_OR_RETURN(auto jobs, source.Jobs(open));
-    if (trained_only) std::erase_if(jobs, [](const v1::JobRow& job) { return !job.trained(); });
-    const auto running = std::count_if(jobs.begin(), jobs.end(), [](const v1::JobRow& job) {
-      return job.state() != v1::JOB_STATE_QUEUED;
-    });
-    total = std::max<std::uint64_t>(total, jobs.size());
+    PELAB_ASSIGN_OR_RETURN(const JobList jobs, source.Jobs(open));
+    std::uint64_t left = 0;
+    std::uint64_t running = 0;
+    for (const v1::JobRow& job : jobs) {
+      if (trained_only && !job.trained()) continue;
+      ++left;
+      if (job.state() != v1::JOB_STATE_QUEUED) ++running;
+    }
+    total = std::max(total, left);
     std::string waiting;
-    if (running == 0 && !jobs.empty() && !plan.filter.sweep().empty()) {
+    if (running == 0 && left > 0 && !plan.filter.sweep().empty()) {
       PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, source.Sweep(plan.filter.sweep()));
       waiting = sweep.waiting_reason();
     }
-    progress.Update(total - jobs.size(), total, static_cast<std::uint64_t>(running), waiting);
-    if (jobs.empty()) return absl::OkStatus();
+    progress.Update(total - left, total, running, waiting);
+    if (left == 0) return absl::OkStatus();
     absl::SleepFor(kPoll);
   }
 }

@@ -20,7 +20,7 @@ struct Options {
   std::string where;
 };
 
-std::string JobTable(const std::vector<v1::JobRow>& jobs, const render::Style& style) {
+std::string JobTable(const JobList& jobs, const render::Style& style) {
   render::Table table({{"job", Align::kRight},
                        {"key"},
                        {"pe", Align::kLeft, true},

@@ -23,7 +23,7 @@ struct Options {
   bool seeds = false;
 };
 
-std::string SeedTable(const std::vector<v1::JobRow>& jobs, const render::Style& style) {
+std::string SeedTable(const JobList& jobs, const render::Style& style) {
   render::Table table({{"job", Align::kRight},
                        {"pe", Align::kLeft, true},
                        {"task", Align::kLeft, true},
@@ -50,7 +50,7 @@ std::string SeedTable(const std::vector<v1::JobRow>& jobs, const render::Style& 
 
 // JobRow's JSON is what is stored; the cells are worked out from it.
 void Put(const Context& context, const Options& options, const CellTable& table,
-         const std::vector<v1::JobRow>& jobs) {
+         const JobList& jobs) {
   render::Json groups = render::Json::array();
   for (const Cell& cell : table.cells) groups.push_back(ToJson(table, cell));
   switch (context.output()) {

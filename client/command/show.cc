@@ -43,10 +43,10 @@ absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
 absl::StatusOr<v1::JobRow> FindJob(DataSource& source, const std::string& job) {
   v1::JobFilter filter;
   filter.add_jobs(job);
-  absl::StatusOr<std::vector<v1::JobRow>> rows = source.Jobs(filter);
-  if (!rows.ok()) return rows.status();
-  if (rows->empty()) return absl::NotFoundError(Concat("no job ", job));
-  return rows->front();
+  absl::StatusOr<JobList> jobs = source.Jobs(filter);
+  if (!jobs.ok()) return jobs.status();
+  if (jobs->empty()) return absl::NotFoundError(Concat("no job ", job));
+  return jobs->rows().front();
 }
 
 absl::Status CheckAnalysisName(const std::string& flag, const std::string& name) {

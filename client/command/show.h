@@ -24,7 +24,7 @@ absl::Status CheckTargetNames(const std::string& name, const std::string& sweep)
 absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
                                   const std::string& sweep);
 
-// A job's row; NOT_FOUND.
+// A job's row, without its spec; NOT_FOUND.
 absl::StatusOr<v1::JobRow> FindJob(DataSource& source, const std::string& job);
 
 // INVALID_ARGUMENT, with what is known, for what is no analysis of the catalog.

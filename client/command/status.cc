@@ -47,7 +47,7 @@ std::string SweepTable(const std::vector<v1::Sweep>& sweeps, const render::Style
   return table.Render(style);
 }
 
-std::string RunningTable(const std::vector<v1::JobRow>& jobs, const render::Style& style) {
+std::string RunningTable(const JobList& jobs, const render::Style& style) {
   render::Table table({{"job", Align::kRight},
                        {"running", Align::kLeft, true},
                        {"epoch", Align::kRight},

@@ -43,6 +43,42 @@ absl::Status CheckMetric(const std::string& metric) {
       Concat("--metric: unknown metric \"", metric, "\"; known: ", Join(Metrics(), ", ")));
 }
 
+// Which cell each job goes to.
+class Places {
+ public:
+  // `whole`: jobs are of one cell that differ in nothing but their seed; else those with the same
+  // values of `columns`.
+  Places(const FieldTable& fields, const std::vector<std::string>& columns, bool whole)
+      : fields_(fields), columns_(columns), whole_(whole) {}
+
+  // Cells are numbered in the order in which they are asked for.
+  std::size_t Of(std::size_t job) {
+    if (!whole_) return Number(Join(ValuesOf(job), "\n"));
+    const auto [known, is_new] = by_fields_.emplace(&fields_.Of(job), 0);
+    if (is_new) known->second = Number(IdentityOf(*known->first));
+    return known->second;
+  }
+  std::vector<std::string> ValuesOf(std::size_t job) const {
+    std::vector<std::string> values;
+    for (const std::string& column : columns_) {
+      values.push_back(whole_ ? ValueOf(fields_.Of(job), column)
+                              : fields_.StoredValue(job, column));
+    }
+    return values;
+  }
+
+ private:
+  std::size_t Number(const std::string& identity) {
+    return numbers_.emplace(identity, numbers_.size()).first->second;
+  }
+
+  const FieldTable& fields_;
+  const std::vector<std::string>& columns_;
+  const bool whole_;
+  std::map<std::string, std::size_t> numbers_;
+  std::map<const Fields*, std::size_t> by_fields_;
+};
+
 }  // namespace
 
 std::string Cell::Label() const { return Join(values, " "); }
@@ -58,30 +94,25 @@ const std::vector<std::string>& Metrics() {
   return names;
 }
 
-absl::StatusOr<CellTable> BuildCells(const std::vector<v1::JobRow>& jobs, const std::string& metric,
+absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const std::string& metric,
                                      const std::vector<std::string>& group_by) {
   if (absl::Status status = CheckMetric(metric); !status.ok()) return status;
   if (absl::Status status = CheckFieldNames(group_by, "--group-by"); !status.ok()) return status;
-  const std::vector<Fields> fields = FieldsOf(jobs);
-  const std::vector<Fields> as_stored = StoredFieldsOf(jobs);
+  const FieldTable fields(jobs);
   CellTable table;
   table.metric = metric;
-  table.columns = group_by.empty() ? TellingColumns(fields) : group_by;
-  std::map<std::string, std::size_t> index;
-  std::vector<std::vector<const Fields*>> members;
+  table.columns = group_by.empty() ? TellingColumns(fields.distinct()) : group_by;
+  Places places(fields, table.columns, group_by.empty());
+  std::vector<std::vector<const Fields*>> members;  // of each cell, one of each run of seeds
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    std::vector<std::string> values;
-    for (const std::string& column : table.columns) {
-      values.push_back(ValueOf(group_by.empty() ? fields[i] : as_stored[i], column));
-    }
-    const std::string identity = group_by.empty() ? IdentityOf(fields[i]) : Join(values, "\n");
-    const auto [at, is_new] = index.emplace(identity, table.cells.size());
-    if (is_new) {
-      table.cells.push_back({values, {}, {}});
+    const std::size_t c = places.Of(i);
+    if (c == table.cells.size()) {
+      table.cells.push_back({places.ValuesOf(i), {}, {}});
       members.emplace_back();
     }
-    table.cells[at->second].jobs.push_back(jobs[i]);
-    members[at->second].push_back(&fields[i]);
+    table.cells[c].jobs.push_back(jobs.rows()[i]);
+    const Fields* its = &fields.Of(i);
+    if (members[c].empty() || members[c].back() != its) members[c].push_back(its);
   }
   std::set<std::string> mixed;
   for (std::size_t c = 0; c < table.cells.size(); ++c) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "client/render/json.h"
 #include "client/render/table.h"
+#include "client/source/job_list.h"
 #include "core/stats/seeds.h"
 #include "pelab/v1/results.pb.h"
 
@@ -17,7 +18,7 @@ namespace pelab::client {
 
 struct Cell {
   std::vector<std::string> values;  // one for every CellTable::columns
-  std::vector<v1::JobRow> jobs;     // by job number
+  std::vector<v1::JobRow> jobs;     // by job number, without their specs
   stats::SeedSummary summary;       // of the metric
   std::string Label() const;        // "rope distance 0.0003"
 };
@@ -38,7 +39,7 @@ const std::vector<std::string>& Metrics();
 
 // Only a succeeded job counts with its value. `group_by` empty: everything but the seed.
 // INVALID_ARGUMENT for an unknown metric or field.
-absl::StatusOr<CellTable> BuildCells(const std::vector<v1::JobRow>& jobs, const std::string& metric,
+absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const std::string& metric,
                                      const std::vector<std::string>& group_by);
 
 // The columns that name a cell, for a table; those that may be long shrink.

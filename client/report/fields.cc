@@ -1,12 +1,12 @@
 #include "client/report/fields.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <string_view>
-#include <utility>
+#include <tuple>
 
 #include "client/render/json.h"
 #include "core/catalog/catalog.h"
+#include "core/spec/configuration.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -28,44 +28,24 @@ void Flatten(const Json& value, const std::string& prefix, Fields& out) {
   }
 }
 
-Fields FieldsOfJob(const v1::JobRow& row) {
+// The fields of a configuration, with kSeedMark for the seeds that have the value of the job's own.
+Fields FieldsOfTemplate(const std::string& spec_template) {
+  std::string json;
+  for (const char c : spec_template) {
+    if (c == spec::kSeedMark) {
+      json += R"("\u001f")";
+    } else {
+      json += c;
+    }
+  }
   Fields fields;
-  const Json spec = Json::parse(row.spec_json(), nullptr, /*allow_exceptions=*/false);
+  const Json spec = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (spec.is_object()) Flatten(spec, "", fields);
-  fields["pe"] = row.pe_label();
-  fields["task"] = row.task();
-  fields["protocol"] = row.protocol();
-  fields["seed"] = Concat(row.seed());
-  fields["device"] = row.device();
   return fields;
 }
 
-// A job's part seed is taken to follow the job's own where its value is its own seed and no
-// replicate with another seed has that value.
-void MarkFollowedSeeds(std::vector<Fields>& all) {
-  const auto is_part_seed = [](const std::string& name) { return name.ends_with("_seed"); };
-  std::map<std::string, std::set<std::string>> seeds;  // replicates with one value -> their seeds
-  const auto group = [&](const Fields& fields, const std::string& name, const std::string& value) {
-    Fields rest = fields;
-    std::erase_if(rest, [&](const auto& field) { return is_part_seed(field.first); });
-    return Concat(IdentityOf(rest), name, "=", value);
-  };
-  std::vector<std::vector<std::pair<std::string, std::string>>> candidates(
-      all.size());  // (name, group)
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const auto& [name, value] : all[i]) {
-      if (!is_part_seed(name)) continue;
-      const std::string key = group(all[i], name, value);
-      seeds[key].insert(all[i].at("seed"));
-      if (value == all[i].at("seed")) candidates[i].emplace_back(name, key);
-    }
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const auto& [name, key] : candidates[i]) {
-      if (seeds[key].size() == 1) all[i][name] = "seed";
-    }
-  }
-}
+bool IsMark(const std::string& value) { return value.size() == 1 && value[0] == spec::kSeedMark; }
+bool IsPartSeed(const std::string& name) { return name.ends_with("_seed"); }
 
 // Names of fields (beside `ignored`) that do not have one value over all of `rows`.
 std::set<std::string> Differing(const Rows& rows, const std::set<std::string>& ignored) {
@@ -127,17 +107,80 @@ bool IsKnownField(const std::string& name) {
 
 }  // namespace
 
-std::vector<Fields> StoredFieldsOf(const std::vector<v1::JobRow>& jobs) {
-  std::vector<Fields> all;
-  all.reserve(jobs.size());
-  for (const v1::JobRow& job : jobs) all.push_back(FieldsOfJob(job));
-  return all;
+FieldTable::FieldTable(const JobList& jobs) : rows_(jobs.rows()) {
+  using Key = std::tuple<std::int64_t, std::string_view, std::string_view, std::string_view>;
+  std::map<Key, const Kind*> known;
+  kind_.reserve(rows_.size());
+  for (const v1::JobRow& row : rows_) {
+    const Key key(row.configuration_id(), row.pe_label(), row.task(), row.protocol());
+    const auto [found, is_new] = known.emplace(key, nullptr);
+    if (is_new) found->second = &kinds_.emplace_back(MakeKind(jobs, row));
+    kind_.push_back(found->second);
+  }
+  FindFixedSeeds();
+  std::map<std::pair<const Kind*, std::string>, const Fields*> made;
+  fields_.reserve(rows_.size());
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const std::string seed = kind_[i]->some_fixed ? Concat(rows_[i].seed()) : "";
+    const auto [found, is_new] = made.emplace(std::pair(kind_[i], seed), nullptr);
+    if (is_new) {
+      found->second = &all_.emplace_back(FieldsOf(*kind_[i], seed));
+      distinct_.push_back(found->second);
+    }
+    fields_.push_back(found->second);
+  }
 }
 
-std::vector<Fields> FieldsOf(const std::vector<v1::JobRow>& jobs) {
-  std::vector<Fields> all = StoredFieldsOf(jobs);
-  MarkFollowedSeeds(all);
-  return all;
+FieldTable::Kind FieldTable::MakeKind(const JobList& jobs, const v1::JobRow& row) const {
+  Kind kind;
+  const auto found = jobs.templates().find(row.configuration_id());
+  if (found != jobs.templates().end()) kind.stored = FieldsOfTemplate(found->second);
+  kind.stored["pe"] = row.pe_label();
+  kind.stored["task"] = row.task();
+  kind.stored["protocol"] = row.protocol();
+  kind.stored.erase("seed");
+  Fields rest = kind.stored;
+  std::erase_if(rest, [](const auto& field) { return IsPartSeed(field.first); });
+  kind.rest = IdentityOf(std::move(rest));
+  return kind;
+}
+
+// A job's part seed is taken to follow the job's own where its value is its own seed and no
+// replicate with another seed has that value.
+void FieldTable::FindFixedSeeds() {
+  for (const Kind& kind : kinds_) {
+    for (const auto& [name, value] : kind.stored) {
+      if (IsPartSeed(name) && !IsMark(value)) fixed_[{kind.rest, name}].insert(value);
+    }
+  }
+  for (Kind& kind : kinds_) {
+    kind.some_fixed = std::any_of(kind.stored.begin(), kind.stored.end(), [&](const auto& field) {
+      return IsMark(field.second) &&
+             (!IsPartSeed(field.first) || fixed_.count({kind.rest, field.first}) > 0);
+    });
+  }
+}
+
+bool FieldTable::IsFixed(const Kind& kind, const std::string& name, const std::string& seed) const {
+  if (!IsPartSeed(name)) return true;
+  const auto found = fixed_.find({kind.rest, name});
+  return found != fixed_.end() && found->second.count(seed) > 0;
+}
+
+Fields FieldTable::FieldsOf(const Kind& kind, const std::string& seed) const {
+  Fields fields = kind.stored;
+  for (auto& [name, value] : fields) {
+    if (IsMark(value)) value = kind.some_fixed && IsFixed(kind, name, seed) ? seed : "seed";
+  }
+  return fields;
+}
+
+std::string FieldTable::StoredValue(std::size_t job, const std::string& name) const {
+  const v1::JobRow& row = rows_[job];
+  if (name == "seed") return Concat(row.seed());
+  if (name == "device") return row.device();
+  std::string value = ValueOf(kind_[job]->stored, name);
+  return IsMark(value) ? Concat(row.seed()) : value;
 }
 
 std::string ValueOf(const Fields& fields, const std::string& name) {
@@ -146,18 +189,18 @@ std::string ValueOf(const Fields& fields, const std::string& name) {
 }
 
 std::string IdentityOf(Fields fields) {
-  for (const char* name : {"seed", "device", "protocol", "pe_label"}) fields.erase(name);
+  fields.erase("protocol");
   std::string identity;
   for (const auto& [name, value] : fields) identity += Concat(name, "=", value, "\n");
   return identity;
 }
 
-std::vector<std::string> TellingColumns(const std::vector<Fields>& all) {
-  static const auto& not_columns = *new std::set<std::string>{
-      "seed", "device", "pe", "pe_label", "task", "pe.name", "task.name"};
+std::vector<std::string> TellingColumns(const Rows& all) {
+  static const auto& not_columns =
+      *new std::set<std::string>{"pe", "pe_label", "task", "pe.name", "task.name"};
   std::map<std::pair<std::string, std::string>, Rows> by_name;
-  for (const Fields& fields : all)
-    by_name[{ValueOf(fields, "pe"), ValueOf(fields, "task")}].push_back(&fields);
+  for (const Fields* fields : all)
+    by_name[{ValueOf(*fields, "pe"), ValueOf(*fields, "task")}].push_back(fields);
   std::set<std::string> extra;
   for (const auto& [name, rows] : by_name) extra.merge(TellingFields(rows, not_columns));
   std::vector<std::string> columns = {"pe", "task"};
@@ -167,7 +210,7 @@ std::vector<std::string> TellingColumns(const std::vector<Fields>& all) {
 }
 
 std::set<std::string> MixedFields(const Rows& rows) {
-  return TellingFields(rows, {"seed", "device", "pe.name", "task.name"});
+  return TellingFields(rows, {"pe.name", "task.name"});
 }
 
 absl::Status CheckFieldNames(const std::vector<std::string>& names, const std::string& flag) {

@@ -19,19 +19,29 @@ absl::Status OfFile(const absl::Status& status) {
   return absl::InternalError(status.message());
 }
 
-// All pages of a list: `list(page) -> StatusOr<Response>`, `rows(response) -> repeated field`.
-template <typename Row, typename List, typename Rows>
-absl::StatusOr<std::vector<Row>> AllPages(List list, Rows rows) {
-  std::vector<Row> all;
+// Every page of a list: `list(page) -> StatusOr<Response>`, `take(response)` as they come.
+template <typename List, typename Take>
+absl::Status ForEachPage(List list, Take take) {
   v1::Page page;
   page.set_limit(views::kMaxPage);
   for (;;) {
     auto response = list(page);
     if (!response.ok()) return OfFile(response.status());
-    for (auto& row : *rows(*response)) all.push_back(std::move(row));
-    if (response->next().empty()) return all;
     page.set_after(response->next());
+    take(*std::move(response));
+    if (page.after().empty()) return absl::OkStatus();
   }
+}
+
+// The rows of all of them together: `rows(response) -> repeated field`.
+template <typename Row, typename List, typename Rows>
+absl::StatusOr<std::vector<Row>> AllPages(List list, Rows rows) {
+  std::vector<Row> all;
+  absl::Status status = ForEachPage(list, [&](auto response) {
+    for (auto& row : *rows(response)) all.push_back(std::move(row));
+  });
+  if (!status.ok()) return status;
+  return all;
 }
 
 class LocalSource final : public DataSource {
@@ -39,15 +49,19 @@ class LocalSource final : public DataSource {
   LocalSource(std::string path, std::unique_ptr<views::Reader> reader)
       : path_(std::move(path)), reader_(std::move(reader)) {}
 
-  absl::StatusOr<std::vector<v1::JobRow>> Jobs(const v1::JobFilter& filter) override {
+  absl::StatusOr<JobList> Jobs(const v1::JobFilter& filter) override {
     v1::ListJobsRequest request;
     *request.mutable_filter() = filter;
-    return AllPages<v1::JobRow>(
+    request.set_specs_apart(true);
+    JobList jobs;
+    absl::Status status = ForEachPage(
         [&](const v1::Page& page) {
           *request.mutable_page() = page;
           return reader_->ListJobs(request);
         },
-        [](auto& response) { return response.mutable_jobs(); });
+        [&](v1::ListJobsResponse response) { jobs.Add(std::move(response)); });
+    if (!status.ok()) return status;
+    return jobs;
   }
   absl::Status ReadCurves(const v1::JobFilter& filter,
                           const std::function<absl::Status(const CurvePage&)>& on_page) override {

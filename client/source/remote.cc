@@ -30,9 +30,16 @@ class RemoteCoordinator final : public Coordinator {
         maintenance_(v1::Maintenance::NewStub(channel)),
         fleet_(v1::Fleet::NewStub(channel)) {}
 
-  absl::StatusOr<std::vector<v1::JobRow>> Jobs(const v1::JobFilter& filter) override {
-    return AllPages<v1::JobRow, v1::ListJobsRequest, v1::ListJobsResponse>(
-        filter, &v1::Results::Stub::ListJobs, [](auto& r) { return r.mutable_jobs(); });
+  absl::StatusOr<JobList> Jobs(const v1::JobFilter& filter) override {
+    v1::ListJobsRequest request;
+    *request.mutable_filter() = filter;
+    request.set_specs_apart(true);
+    JobList jobs;
+    absl::Status status = ForEachPage<v1::ListJobsResponse>(
+        *results_, &v1::Results::Stub::ListJobs, request,
+        [&](v1::ListJobsResponse response) { jobs.Add(std::move(response)); });
+    if (!status.ok()) return status;
+    return jobs;
   }
   absl::Status ReadCurves(const v1::JobFilter& filter,
                           const std::function<absl::Status(const CurvePage&)>& on_page) override {
@@ -95,15 +102,12 @@ class RemoteCoordinator final : public Coordinator {
   absl::StatusOr<std::vector<v1::Sweep>> Sweeps() override {
     std::vector<v1::Sweep> all;
     v1::ListSweepsRequest request;
-    request.mutable_page()->set_limit(kPageRows);
-    for (;;) {
-      v1::ListSweepsResponse response;
-      absl::Status status = Call(*sweeps_, &v1::Sweeps::Stub::ListSweeps, request, response);
-      if (!status.ok()) return status;
-      for (auto& sweep : *response.mutable_sweeps()) all.push_back(std::move(sweep));
-      if (response.next().empty()) return all;
-      request.mutable_page()->set_after(response.next());
-    }
+    absl::Status status = ForEachPage<v1::ListSweepsResponse>(
+        *sweeps_, &v1::Sweeps::Stub::ListSweeps, request, [&](v1::ListSweepsResponse response) {
+          for (auto& sweep : *response.mutable_sweeps()) all.push_back(std::move(sweep));
+        });
+    if (!status.ok()) return status;
+    return all;
   }
   absl::StatusOr<v1::Sweep> Sweep(const std::string& sweep) override {
     v1::GetSweepRequest request;
@@ -209,20 +213,29 @@ class RemoteCoordinator final : public Coordinator {
     if (!status.ok()) return status;
     return response;
   }
+  // Every page of a list, as they come.
+  template <typename Response, typename Stub, typename Method, typename Request, typename Take>
+  absl::Status ForEachPage(Stub& stub, Method method, Request& request, Take take) {
+    request.mutable_page()->set_limit(kPageRows);
+    for (;;) {
+      Response response;
+      absl::Status status = Call(stub, method, request, response);
+      if (!status.ok()) return status;
+      request.mutable_page()->set_after(response.next());
+      take(std::move(response));
+      if (request.page().after().empty()) return absl::OkStatus();
+    }
+  }
   template <typename Row, typename Request, typename Response, typename Method, typename Rows>
   absl::StatusOr<std::vector<Row>> AllPages(const v1::JobFilter& filter, Method method, Rows rows,
                                             Request request = {}) {
     std::vector<Row> all;
     *request.mutable_filter() = filter;
-    request.mutable_page()->set_limit(kPageRows);
-    for (;;) {
-      Response response;
-      absl::Status status = Call(*results_, method, request, response);
-      if (!status.ok()) return status;
+    absl::Status status = ForEachPage<Response>(*results_, method, request, [&](Response response) {
       for (auto& row : *rows(response)) all.push_back(std::move(row));
-      if (response.next().empty()) return all;
-      request.mutable_page()->set_after(response.next());
-    }
+    });
+    if (!status.ok()) return status;
+    return all;
   }
   template <typename Message, typename Stream>
   absl::Status ReadStream(grpc::ClientContext& context, Stream& stream,

@@ -13,11 +13,13 @@ namespace {
 constexpr std::size_t kMinPrefix = 6;
 constexpr std::size_t kKeyDigits = 64;
 
-// Whether a job is of a sweep. By key: where a later generation succeeded, that one stands for the
-// sweep's job.
+// Whether a job is of a sweep: one of its jobs, or another generation of such a key, because where
+// one of those succeeded last, it stands for the sweep's job. A list of numbers (of two parameters)
+// gives the rows in order, so that a page ends early.
 constexpr char kInList[] =
-    "j.key IN (SELECT mine.key FROM sweep_jobs AS c JOIN jobs AS mine USING (job_id) "
-    "WHERE c.sweep_id = ?)";
+    "j.job_id IN (SELECT job_id FROM sweep_jobs WHERE sweep_id = ? UNION ALL "
+    "SELECT other.job_id FROM sweep_jobs AS c JOIN jobs AS mine USING (job_id) JOIN jobs AS other "
+    "ON other.key = mine.key AND other.generation <> mine.generation WHERE c.sweep_id = ?)";
 constexpr char kLookedUp[] =
     "EXISTS (SELECT 1 FROM jobs AS mine CROSS JOIN sweep_jobs AS c USING (job_id) "  // in this order
     "WHERE mine.key = j.key AND c.sweep_id = ?)";
@@ -125,8 +127,9 @@ absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& fi
   if (!filter.sweep().empty()) {
     absl::StatusOr<std::int64_t> sweep = FindSweep(db, filter.sweep());
     if (!sweep.ok()) return sweep.status();
-    out.sql += Concat(" AND ", sweep_test == SweepTest::kInList ? kInList : kLookedUp);
-    out.binds.emplace_back(*sweep);
+    const bool in_list = sweep_test == SweepTest::kInList;
+    out.sql += Concat(" AND ", in_list ? kInList : kLookedUp);
+    for (int i = in_list ? 2 : 1; i > 0; --i) out.binds.emplace_back(*sweep);
   }
   if (filter.states_size() > 0) {
     std::string marks;

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <set>
 
 #include "core/views/filter.h"
 #include "core/views/queries.h"
@@ -7,11 +8,12 @@
 namespace pelab::views {
 namespace {
 
-constexpr char kSelectJobs[] =
-    "SELECT j.job_id, j.key, j.generation, j.pe, j.pe_label, j.task, j.protocol, j.seed, j.state, "
+// The spec comes last, where it is asked for.
+constexpr char kJobColumns[] =
+    "j.job_id, j.key, j.generation, j.pe, j.pe_label, j.task, j.protocol, j.seed, j.state, "
     "j.attempts, j.device, j.epochs, j.epochs_done, j.train_accuracy, j.test_accuracy, "
-    "j.best_test_accuracy, j.wall_seconds, j.error, j.spec_json, j.train_correct, j.train_total, "
-    "j.test_correct, j.test_total, j.trained FROM v_jobs AS j WHERE ";
+    "j.best_test_accuracy, j.wall_seconds, j.error, j.train_correct, j.train_total, "
+    "j.test_correct, j.test_total, j.trained, j.configuration_id";
 
 v1::JobRow ReadJob(SQLite::Statement& query) {
   v1::JobRow row;
@@ -37,13 +39,29 @@ v1::JobRow ReadJob(SQLite::Statement& query) {
   if (const auto c = next(); !c.isNull()) row.set_best_test_accuracy(c.getDouble());
   if (const auto c = next(); !c.isNull()) row.set_wall_seconds(c.getDouble());
   if (const auto c = next(); !c.isNull()) row.set_error(c.getString());
-  row.set_spec_json(next().getString());
   if (const auto c = next(); !c.isNull()) row.set_train_correct(c.getInt64());
   if (const auto c = next(); !c.isNull()) row.set_train_total(c.getInt64());
   if (const auto c = next(); !c.isNull()) row.set_test_correct(c.getInt64());
   if (const auto c = next(); !c.isNull()) row.set_test_total(c.getInt64());
   row.set_trained(next().getInt() != 0);
+  row.set_configuration_id(next().getInt64());
+  if (i < query.getColumnCount()) row.set_spec_json(next().getString());
   return row;
+}
+
+// The templates of the configurations that the rows of `response` name.
+void AddConfigurations(SQLite::Database& db, v1::ListJobsResponse& response) {
+  SQLite::Statement query(db, "SELECT template FROM configurations WHERE configuration_id = ?");
+  std::set<std::int64_t> there;
+  for (const v1::JobRow& row : response.jobs()) {
+    if (!there.insert(row.configuration_id()).second) continue;
+    query.reset();
+    query.bind(1, row.configuration_id());
+    if (!query.executeStep()) continue;
+    v1::Configuration& configuration = *response.add_configurations();
+    configuration.set_configuration_id(row.configuration_id());
+    configuration.set_spec_template(query.getColumn(0).getString());
+  }
 }
 
 bool HasAnalysis(SQLite::Statement& query, std::int64_t job_id, const v1::Analysis& wanted) {
@@ -69,7 +87,9 @@ absl::StatusOr<v1::ListJobsResponse> QueryJobs(SQLite::Database& db,
   absl::StatusOr<Expression> where = Compile(db, request.filter());
   if (!where.ok()) return where.status();
   SQLite::Statement query(
-      db, Concat(kSelectJobs, "j.job_id > ? AND ", where->sql, " ORDER BY j.job_id LIMIT ?"));
+      db, Concat("SELECT ", kJobColumns, request.specs_apart() ? "" : ", j.spec_json",
+                 " FROM v_jobs AS j WHERE j.job_id > ? AND ", where->sql,
+                 " ORDER BY j.job_id LIMIT ?"));
   query.bind(1, after);
   BindAll(query, where->binds, 2);
   query.bind(2 + static_cast<int>(where->binds.size()), *limit + 1);  // one more: is there a next?
@@ -81,6 +101,7 @@ absl::StatusOr<v1::ListJobsResponse> QueryJobs(SQLite::Database& db,
     }
     *response.add_jobs() = ReadJob(query);
   }
+  if (request.specs_apart()) AddConfigurations(db, response);
   return response;
 }
 
@@ -88,7 +109,7 @@ std::map<std::string, StoredJob> QueryKeys(SQLite::Database& db,
                                            const std::vector<std::string>& keys,
                                            const std::vector<v1::Analysis>& analyses) {
   std::map<std::string, StoredJob> found;
-  SQLite::Statement query(db, Concat(kSelectJobs, "j.key = ?"));
+  SQLite::Statement query(db, Concat("SELECT ", kJobColumns, " FROM v_jobs AS j WHERE j.key = ?"));
   SQLite::Statement analysis(db,
                              "SELECT 1 FROM v_analyses WHERE job_id = ? AND name = ? AND "
                              "version = ? AND parameters_json = ?");

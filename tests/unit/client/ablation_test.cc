@@ -27,7 +27,7 @@ Variants SampleVariants() {
 }
 
 CellTable Cells(const std::vector<v1::JobRow>& jobs) {
-  return *BuildCells(jobs, "test_accuracy", {});
+  return *BuildCells(JobList(jobs), "test_accuracy", {});
 }
 
 v1::HeadAblationRow Head(std::int64_t job, int layer, int head, double drop, double error = 0.01) {

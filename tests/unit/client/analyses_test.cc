@@ -39,7 +39,7 @@ constexpr char kCurves[] = R"({"total":1000,"intact_correct":800,"chance":0.1,)"
                            R"({"heads":[[1,0],[1,3]],"correct":[810,200]}]})";
 
 CellTable Cells(const std::vector<v1::JobRow>& jobs) {
-  return *BuildCells(jobs, "test_accuracy", {});
+  return *BuildCells(JobList(jobs), "test_accuracy", {});
 }
 
 TEST(AnalysisTableTest, Golden) {

@@ -17,7 +17,7 @@ constexpr auto kDone = v1::JOB_STATE_SUCCEEDED;
 
 CellTable Build(const std::vector<v1::JobRow>& jobs,
                 const std::vector<std::string>& group_by = {}) {
-  auto table = BuildCells(jobs, "test_accuracy", group_by);
+  auto table = BuildCells(JobList(jobs), "test_accuracy", group_by);
   EXPECT_TRUE(table.ok()) << table.status();
   return table.value_or(CellTable());
 }
@@ -42,6 +42,34 @@ TEST(CellsTest, AFixedDataSeedIsOneCellToo) {
   const CellTable zero = Build({MakeJob(1, "nope", 0, kDone, 100, "0.001", 0),
                                 MakeJob(2, "nope", 1, kDone, 300, "0.001", 0)});
   EXPECT_EQ(zero.cells.size(), 1u) << "seed 0 with data seed 0 is fixed like the others";
+}
+
+TEST(CellsTest, ASeedThatIsTheDataSeedByAccidentIsOneOfItsReplicates) {
+  const std::vector<v1::JobRow> jobs = {
+      MakeJob(1, "rope", 6, kDone, 100, "0.001", 7), MakeJob(2, "rope", 7, kDone, 100, "0.001", 7),
+      MakeJob(3, "rope", 6, kDone, 100, "0.001", 6), MakeJob(4, "rope", 8, kDone, 100, "0.001", 8)};
+  const CellTable table = Build(jobs);
+  EXPECT_THAT(table.columns, ElementsAre("pe", "task", "task.data_seed"));
+  ASSERT_EQ(table.cells.size(), 2u) << "data of seed 7, and data that follow";
+  EXPECT_EQ(table.cells[0].Label(), "rope distance 7");
+  EXPECT_EQ(table.cells[0].jobs.size(), 2u);
+  EXPECT_EQ(table.cells[1].Label(), "rope distance seed");
+  EXPECT_THAT(Build(jobs, {"pe"}).mixed, ElementsAre("task.data_seed"));
+  const CellTable by_value = Build(jobs, {"task.data_seed"});
+  ASSERT_EQ(by_value.cells.size(), 3u) << "as they are stored: 7, 6, 8";
+  EXPECT_EQ(by_value.cells[1].Label(), "6");
+}
+
+TEST(CellsTest, WhatIsEachJobsOwnCanGroup) {
+  std::vector<v1::JobRow> jobs = {MakeJob(1, "rope", 0, kDone, 100),
+                                  MakeJob(2, "rope", 1, kDone, 300),
+                                  MakeJob(3, "nope", 1, kDone, 500)};
+  jobs[2].set_device("cpu");
+  const CellTable by_seed = Build(jobs, {"seed"});
+  ASSERT_EQ(by_seed.cells.size(), 2u);
+  EXPECT_EQ(by_seed.cells[1].jobs.size(), 2u);
+  EXPECT_EQ(Build(jobs, {"device"}).cells[1].Label(), "cpu");
+  EXPECT_EQ(Build(jobs, {"train.lr", "model.layers"}).cells[0].Label(), "0.001 -");
 }
 
 TEST(CellsTest, WhatElseDiffersBecomesAColumn) {

@@ -55,7 +55,7 @@ v1::DepositRow NullRow(std::int64_t job) {
 }
 
 CellTable Cells(const std::vector<v1::JobRow>& jobs) {
-  return *BuildCells(jobs, "test_accuracy", {});
+  return *BuildCells(JobList(jobs), "test_accuracy", {});
 }
 
 TEST(DepositGroupsTest, OverSeeds) {

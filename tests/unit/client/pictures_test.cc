@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 
 CellTable Cells(const std::vector<v1::JobRow>& jobs) {
-  return *BuildCells(jobs, "test_accuracy", {});
+  return *BuildCells(JobList(jobs), "test_accuracy", {});
 }
 
 v1::CurveRow Epoch(std::int64_t job, int epoch, double accuracy) {

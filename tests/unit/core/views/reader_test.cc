@@ -7,8 +7,10 @@
 #include <bit>
 #include <cstdint>
 #include <fstream>
+#include <map>
 #include <set>
 
+#include "core/spec/configuration.h"
 #include "core/views/schema.h"
 #include "migrations/migrations.h"
 #include "tests/unit/core/views/database_for_test.h"
@@ -143,6 +145,47 @@ TEST_F(ReaderTest, JobRowsCarryEveryColumn) {
   EXPECT_EQ(row.device(), "cpu");
   EXPECT_FALSE(row.has_error());
   EXPECT_EQ(row.spec_json(), R"({"seed":9007199254740991})");
+}
+
+TEST_F(ReaderTest, SpecsApartComeOnceAPageAndAreTheSame) {
+  const auto add = [&](const std::string& key, std::int64_t seed, std::int64_t data_seed) {
+    file_.AddJob({.key = key,
+                  .seed = seed,
+                  .spec_json = "{\"seed\":" + std::to_string(seed) +
+                               ",\"task\":{\"data_seed\":" + std::to_string(data_seed) + "}}"});
+  };
+  add("a1", 0, 0);
+  add("a2", 9007199254740991, 9007199254740991);
+  add("a3", 2, 9);
+  add("a4", 9, 9);
+  std::map<std::int64_t, std::string> whole;
+  std::map<std::int64_t, std::int64_t> configuration;
+  const v1::ListJobsResponse all = Jobs();
+  for (const v1::JobRow& row : all.jobs()) {
+    whole[row.job_id()] = row.spec_json();
+    configuration[row.job_id()] = row.configuration_id();
+  }
+  v1::ListJobsRequest request;
+  request.set_specs_apart(true);
+  request.mutable_page()->set_limit(3);
+  std::vector<int> sizes;
+  do {
+    const auto page = Open()->ListJobs(request);
+    ASSERT_TRUE(page.ok()) << page.status();
+    std::map<std::int64_t, std::string> templates;
+    for (const v1::Configuration& one : page->configurations()) {
+      templates[one.configuration_id()] = one.spec_template();
+    }
+    for (const v1::JobRow& row : page->jobs()) {
+      EXPECT_EQ(row.spec_json(), "");
+      EXPECT_EQ(row.configuration_id(), configuration[row.job_id()]);
+      EXPECT_EQ(spec::FillTemplate(templates[row.configuration_id()], row.seed()),
+                whole[row.job_id()]);
+    }
+    sizes.push_back(page->configurations_size());
+    request.mutable_page()->set_after(page->next());
+  } while (!request.page().after().empty());
+  EXPECT_THAT(sizes, ElementsAre(2, 1));
 }
 
 TEST_F(ReaderTest, WhatIsNullIsAbsent) {
