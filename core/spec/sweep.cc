@@ -55,8 +55,13 @@ std::optional<Cell> Sweep::At(std::uint64_t ordinal) const {
   if (plan_->IsRepeat(combination, job) || plan_->IsExcluded(combination, job)) {
     return std::nullopt;
   }
-  Cell cell;
+  Cell cell = CellOf(combination, std::move(job));
   cell.ordinal = ordinal;
+  return cell;
+}
+
+Cell Sweep::CellOf(const Combination& combination, Job job) {
+  Cell cell;
   cell.pe_label = PeLabel(job, combination.protocol->name);
   cell.protocol_label = catalog::ProtocolLabel(job.pe, job.task, job.values);
   cell.canonical_json = ToCanonicalJson(job);

@@ -44,6 +44,7 @@ struct Cell {
   std::string key;  // lower-case hexadecimal SHA-256 of canonical_json
 };
 
+struct Combination;
 struct SweepPlan;
 
 // A checked sweep. Cheap to copy, immutable, thread-safe; holds the axes, not the cells.
@@ -61,11 +62,16 @@ class Sweep {
   // no meaning for the job (pe.base for nope), which then stands only at that axis's first value,
   // and where an earlier protocol gives the same job. Seeds vary fastest, then tasks, PEs, `axes`
   // in the document's order, and protocols slowest. The cells of seeds that were added to the
-  // document's stand after all of those before, in the same order.
+  // document's stand after all of those before, in the same order. For many of them: cell_maker.h.
   std::optional<Cell> At(std::uint64_t ordinal) const;
 
  private:
+  friend class CellMaker;
   friend class SweepParser;
+
+  // The cell of a job, but its ordinal.
+  static Cell CellOf(const Combination& combination, Job job);
+
   std::shared_ptr<const SweepPlan> plan_;
   std::string name_;
   std::string protocol_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/mutex.h"
+#include "core/spec/cell_maker.h"
 #include "server/service/blocking.h"
 
 namespace pelab::service {
@@ -40,8 +41,9 @@ store::ExpandSlice BuildSlice(std::int64_t sweep_id, const spec::Sweep& sweep, s
   store::ExpandSlice slice{
       .sweep_id = sweep_id, .from = from, .next = from, .now = absl::ToUnixMillis(clock.Wall())};
   const absl::Duration end = clock.Monotonic() + kSlice;
+  spec::CellMaker cells(sweep);
   while (slice.next < sweep.cells() && slice.cells.size() < max_cells) {
-    if (const auto cell = sweep.At(slice.next)) {
+    if (const auto cell = cells.At(slice.next)) {
       slice.cells.push_back(ToNewCell(*cell, sweep.resources()));
     }
     slice.next += 1;
