@@ -46,7 +46,7 @@ absl::StatusOr<int> PutRowsJson(const Context& context, DataSource& source,
   constexpr std::string_view kNoRows = "[]\n}\n";
   std::string text =
       render::ToJson({{"jobs", ToJsonArray(*jobs)}, {"curves", render::Json::array()}});
-  jobs->clear();
+  jobs = JobList();
   const absl::Status status =
       source.ReadCurves(filter, [&, first = true](const auto& page) mutable {
         for (const v1::CurveRow& row : page) {

@@ -50,6 +50,7 @@ class KillLoops(FaultCase):
             if hit % 3:
                 self.wait_epochs(self.draw.randint(2, 6))
             self.nap(0.0, 0.3)
+            wait_until(lambda: self.most_lost() < 4, 120, "a job that was lost four times to end")
             name = self.draw.choice(sorted(workers))
             trainers = self.trainers_of(name)
             self.kill(workers[name])
@@ -57,6 +58,10 @@ class KillLoops(FaultCase):
             workers[name] = self.worker(name, 1)
         self.settle(document, jobs)
         self.assertNotIn("failed", self.outcomes(), "a dead worker is not a failed job")
+
+    def most_lost(self):
+        """Of the jobs that run: five are given up, as they should be."""
+        return self.query("SELECT coalesce(max(lost_attempts), 0) FROM jobs WHERE state IN ('assigned', 'running')")[0][0]
 
     def trainers_of(self, name):
         return processes("pelab-trainer", str(self.folder / name) + "/")
