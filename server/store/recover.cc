@@ -167,6 +167,8 @@ absl::Status Store::Recover(const std::function<void(RecoveredSweep)>& sweep,
                             const std::function<void(ExpandingSweep)>& expanding) {
   try {
     database_->Execute("UPDATE workers SET state = 'offline' WHERE state <> 'offline'");
+    while (MoveEpochs()) {  // what a process that was killed has left
+    }
     RecoverSweeps(*database_, sweep);
     RecoverReady(*database_, ready);
     RecoverOpen(*database_, open);

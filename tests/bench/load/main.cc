@@ -7,6 +7,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "core/base/process.h"
 #include "core/base/status.h"
 #include "tests/bench/load/scenario.h"
@@ -54,6 +55,7 @@ absl::Status RunIn(const Words& words, Report& report) {
 }
 
 int Main(int argc, char** argv) {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // as pelab-server does
   Words words;
   Options& options = words.options;
   if (const auto self = SelfPath(); self.ok()) {

@@ -86,6 +86,8 @@ absl::Status Fill(store::Store& store, const spec::Sweep& sweep, int epochs) {
     }
     PELAB_RETURN_IF_ERROR(store.Apply(writes).status());
   }
+  while (store.MoveEpochs()) {
+  }
   store.Checkpoint(/*truncate=*/true);
   return absl::OkStatus();
 }
