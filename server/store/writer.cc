@@ -23,13 +23,15 @@ std::size_t SizeOf(const std::vector<Write>& writes) {
   return size;
 }
 
-// Whether somebody waits for it to go on: a submit, a slot that a job is for. Events are many, and
-// those who wait for their acknowledgement do not stand still.
+// Whether somebody waits for it to go on: a submit, a slot that a job is for or that comes free.
+// Other events are many, and those who wait for their acknowledgement do not stand still.
 bool IsHurried(const std::vector<Write>& writes) {
   const auto hurried = [](const Write& write) {
+    const auto* event = std::get_if<AttemptEvent>(&write);
     return std::holds_alternative<SubmitSweep>(write) ||
            std::holds_alternative<ExpandSlice>(write) ||
-           std::holds_alternative<CreateAttempt>(write);
+           std::holds_alternative<CreateAttempt>(write) ||
+           (event != nullptr && std::holds_alternative<Finished>(event->body));
   };
   return std::any_of(writes.begin(), writes.end(), hurried);
 }
