@@ -3,7 +3,8 @@
 #   make demo           install what is missing, build, run docs/sweeps/quick.yaml (12 small jobs) through the real programs
 #   make test           install, build, run every test
 #   make fault          the fault tests with full counts: 200 kill -9 of the coordinator, 200 of workers, 50 SIGSTOPs, 50 partitions …
-#   make test-sanitize  all but LibTorch code under AddressSanitizer + UBSan, then under ThreadSanitizer
+#   make test-sanitize  all but LibTorch code under AddressSanitizer + UBSan, then under ThreadSanitizer; then the fault tests
+#                       with a coordinator, workers and a command line that were built so
 #   make sim            100,000 simulated histories under faults (SEEDS=0..99999); `make test` runs 2,000
 #   make build          build everything into build/release
 #   make bench          the benchmarks of tests/bench
@@ -45,11 +46,13 @@ fault: build
 	    python3 tests/fault/test_$$test.py || exit 1; \
 	done
 
-test-sanitize: deps
+test-sanitize: build
 	cmake --preset asan && cmake --build build/asan -j $(JOBS)
 	ctest --test-dir build/asan --output-on-failure -j $(JOBS)
+	tests/fault/sanitized.sh build/asan $(BUILD)
 	cmake --preset tsan && cmake --build build/tsan -j $(JOBS)
 	ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
+	tests/fault/sanitized.sh build/tsan $(BUILD)
 
 SEEDS ?= 0..99999
 sim: deps $(BUILD)/build.ninja
