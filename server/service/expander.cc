@@ -13,7 +13,7 @@ namespace pelab::service {
 namespace {
 
 constexpr absl::Duration kSlice = absl::Milliseconds(10);
-constexpr std::size_t kMaxCells = 40;  // of a slice: what the writer stores in a few ms
+constexpr std::size_t kMaxCells = 64;  // of a slice: what the writer stores in a few ms
 // What a small sweep takes from its arrival until its jobs are with workers.
 constexpr absl::Duration kWay = absl::Milliseconds(15);
 constexpr absl::Duration kRetry = absl::Milliseconds(500);
