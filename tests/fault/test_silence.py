@@ -18,8 +18,8 @@ EPOCHS = 10
 
 
 def sweep(hits):
-    """A job may be lost five times: enough jobs that it does not come to that."""
-    seeds = 2 if hits < 10 else 3 * hits // 2
+    """A job may be lost five times, and the other worker goes on meanwhile: enough jobs for all hits."""
+    seeds = 2 if hits < 10 else 5 * hits // 2
     return tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds=f"0..{seeds - 1}", pes="[nope, rope]"), 2 * seeds
 
 
