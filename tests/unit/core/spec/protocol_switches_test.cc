@@ -140,7 +140,7 @@ TEST_P(ProtocolRowTest, CanBeSetAlone) {
         const bool departs = value != TextOf(as_it_is.job, row.field);
         EXPECT_EQ(by_override.key != as_it_is.key, departs);
         EXPECT_EQ(by_override.protocol_label, departs && row.is_switch ? "custom" : protocol);
-        if (departs) EXPECT_TRUE(DifferOnlyBy(row, as_it_is.job, by_override.job));
+        EXPECT_TRUE(!departs || DifferOnlyBy(row, as_it_is.job, by_override.job));
       }
     }
   }
