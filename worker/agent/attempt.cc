@@ -187,7 +187,7 @@ CheckpointPlace Attempt::PlaceOf(const std::string& job_dir) {
                 mutex_.AwaitFor(no_longer_wanted, pause);
               },
           .note = [this](const std::string& text) { Note(text); },
-          .retry_cap = context_->retry_cap};
+          .retry_cap = context_->retry_cap.Get()};
 }
 
 v1::Finished Attempt::TrainOn(const SlotPlan& plan, const std::string& job_dir,
@@ -309,7 +309,7 @@ absl::Status Attempt::FetchWeights() {
                              assignment_.weights().bytes(), assignment_.attempt_id(),
                              assignment_.token()};
   const auto stopped = [this] { return stop_reason() != StopReason::kNone; };
-  rpc::Backoff backoff(absl::Milliseconds(100), context_->retry_cap, RandomUnit);
+  rpc::Backoff backoff(absl::Milliseconds(100), context_->retry_cap.Get(), RandomUnit);
   while (true) {
     absl::Status status = context_->artifacts->Get(file, stopped);
     // RESOURCE_EXHAUSTED: too many fetch files at once.
@@ -331,7 +331,7 @@ bool Attempt::Upload(const DoneLine& done) {
   const auto give_up = [this] {
     return stop_reason() != StopReason::kNone && stop_reason() != StopReason::kPreempt;
   };
-  rpc::Backoff backoff(absl::Milliseconds(100), context_->retry_cap, RandomUnit);
+  rpc::Backoff backoff(absl::Milliseconds(100), context_->retry_cap.Get(), RandomUnit);
   while (!give_up()) {
     const absl::Status status = context_->artifacts->Put(file, give_up);
     if (status.ok()) {

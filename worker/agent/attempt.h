@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,6 +34,19 @@ struct CheckpointCadence {
   absl::Duration time = absl::Seconds(30);
 };
 
+// What the coordinator says at a welcome while attempts run: set by the session, read by all of them.
+// Thread-safe; to the millisecond.
+class RetryCap {
+ public:
+  explicit RetryCap(absl::Duration cap) : ms_(absl::ToInt64Milliseconds(cap)) {}
+  RetryCap(const RetryCap& other) : ms_(other.ms_.load()) {}
+  void Set(absl::Duration cap) { ms_ = absl::ToInt64Milliseconds(cap); }
+  absl::Duration Get() const { return absl::Milliseconds(ms_.load()); }
+
+ private:
+  std::atomic<std::int64_t> ms_;
+};
+
 // What the attempts of a daemon share; outlives them.
 struct AttemptContext {
   const WorkDir* work_dir = nullptr;
@@ -46,7 +60,7 @@ struct AttemptContext {
   int parent_fd = -1;   // read end of a pipe that only this daemon holds open
   std::function<void()>
       notify;  // there is something to send, or the attempt has ended; from any thread
-  absl::Duration retry_cap = absl::Seconds(5);  // between tries to send or fetch a file
+  RetryCap retry_cap{absl::Seconds(5)};  // between tries to send or fetch a file
   CheckpointCadence checkpoint_every;
   // Between two uploads of a job's newest checkpoint; zero: never, also not at the end.
   absl::Duration checkpoint_upload = absl::Minutes(5);

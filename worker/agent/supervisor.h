@@ -45,7 +45,7 @@ class Supervisor final : public AttemptHost {
   void Stop(const v1::StopAttempt& stop) override;
   void Acknowledge(const v1::Ack& ack) override;
   void Preempt(absl::Duration grace) override;
-  void SetRetryCap(absl::Duration cap) override { context_.retry_cap = cap; }
+  void SetRetryCap(absl::Duration cap) override { context_.retry_cap.Set(cap); }
   bool NextEvents(std::size_t max_bytes, v1::EventBatch* batch) override;
   bool NextLog(v1::LogChunk* chunk) override;
   bool Idle() override;
