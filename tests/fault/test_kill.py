@@ -13,7 +13,7 @@ JOBS = 4
 
 
 class Kill(Case):
-    def begin(self, epochs=20):
+    def begin(self, epochs=12):
         """A coordinator, a worker, and a sweep in full swing."""
         self.epochs = epochs
         self.coordinator = self.server()
@@ -60,7 +60,7 @@ class Kill(Case):
         self.finish(acknowledged)
 
     def test_coordinator(self):
-        self.begin(epochs=40)  # the trainers must outlast the restart
+        self.begin(epochs=30)  # the trainers must outlast the restart
         trainers = set(self.trainers())
         acknowledged = self.curves()
         self.coordinator.kill()
