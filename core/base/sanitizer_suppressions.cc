@@ -4,6 +4,8 @@
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions();
 
+// (A Status counts its references in libabsl_status, but its text is freed by whoever inlined the last Unref.)
+
 // gRPC's resolver keeps what it has parsed of /etc/resolv.conf.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libcares.so\n"; }
 
@@ -26,6 +28,7 @@ race:libgrpc.so
 race:libgrpc++.so
 race:libupb.so
 race:libabsl_
+race:absl::*::Status::Unref
 race:^grpc::
 race:grpc_core::
 race:google::protobuf::internal::
