@@ -32,7 +32,7 @@ absl::Status CheckAnalysisWords(const AnalysisWords& words);
 struct AnalysisPlan {
   std::string title;     // "job 12", "sweep quick"
   v1::JobFilter filter;  // the jobs
-  JobList jobs;
+  results::JobList jobs;
   // A job's analyses, by the protocol whose defaults they have.
   std::map<std::string, std::vector<v1::Analysis>> by_protocol;
   std::map<std::int64_t, std::string> protocol_of;  // by job

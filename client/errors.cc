@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "absl/strings/ascii.h"
-#include "client/render/json.h"
-#include "client/render/text.h"
+#include "core/render/json.h"
+#include "core/render/text.h"
 #include "core/rpc/status.h"
 #include "core/views/text.h"
 #include "pelab/v1/common.pb.h"

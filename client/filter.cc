@@ -61,11 +61,6 @@ std::optional<v1::Condition> ParseCondition(const std::string& text) {
   return std::nullopt;
 }
 
-std::string LowerAfter(std::string_view prefix, std::string name) {
-  return name.size() > prefix.size() ? absl::AsciiStrToLower(name.substr(prefix.size()))
-                                     : "unknown";
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<v1::Condition>> ParseWhere(const std::string& text) {
@@ -101,17 +96,6 @@ absl::StatusOr<std::vector<v1::JobState>> ParseStates(const std::string& text) {
     }
   }
   return states;
-}
-
-std::string StateName(v1::JobState state) {
-  return LowerAfter("JOB_STATE_", v1::JobState_Name(state));
-}
-std::string StateName(v1::SweepState state) {
-  return LowerAfter("SWEEP_STATE_", v1::SweepState_Name(state));
-}
-std::string OutcomeName(v1::AttemptOutcome outcome) {
-  if (outcome == v1::ATTEMPT_OUTCOME_UNSPECIFIED) return "open";
-  return LowerAfter("ATTEMPT_OUTCOME_", v1::AttemptOutcome_Name(outcome));
 }
 
 absl::StatusOr<v1::Override> ParseOverride(const std::string& text) {

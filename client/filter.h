@@ -17,11 +17,6 @@ absl::StatusOr<std::vector<v1::Condition>> ParseWhere(const std::string& text);
 
 // "failed" or "queued,running"; also "open" (queued, assigned, running).
 absl::StatusOr<std::vector<v1::JobState>> ParseStates(const std::string& text);
-// "succeeded".
-std::string StateName(v1::JobState state);
-std::string StateName(v1::SweepState state);
-std::string OutcomeName(v1::AttemptOutcome outcome);  // "open" while it runs
-
 // "model.layers=4" of --set.
 absl::StatusOr<v1::Override> ParseOverride(const std::string& text);
 

@@ -6,8 +6,8 @@
 #include "client/command/commands.h"
 #include "client/command/show.h"
 #include "client/connect.h"
-#include "client/rows.h"
 #include "core/base/status.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -16,21 +16,22 @@ namespace {
 struct Options {
   std::string target;
   std::string sweep;
-  AblationChoice choice;
+  results::AblationChoice choice;
   std::string metric = "accuracy_drop";
 };
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
-  PELAB_ASSIGN_OR_RETURN(const AblationMetric metric, ParseAblationMetric(options.metric));
+  PELAB_ASSIGN_OR_RETURN(const results::AblationMetric metric,
+                         results::ParseAblationMetric(options.metric));
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
   PELAB_ASSIGN_OR_RETURN(auto rows, source->HeadAblations(target.filter));
-  PELAB_RETURN_IF_ERROR(Choose(options.choice, rows));
+  PELAB_RETURN_IF_ERROR(results::Choose(options.choice, rows));
   render::Json heads = render::Json::array();
-  for (const v1::HeadAblationRow& row : rows) heads.push_back(WithIntervals(row));
+  for (const v1::HeadAblationRow& row : rows) heads.push_back(results::WithIntervals(row));
   if (context.output() == Output::kCsv) {
-    std::vector<std::string> columns = kHeadAblationColumns;
+    std::vector<std::string> columns = results::kHeadAblationColumns;
     for (const char* name :
          {"drop_counts", "drop_interval", "nll_drop_counts", "nll_drop_interval"})
       columns.emplace_back(name);
@@ -39,14 +40,14 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   }
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(target.filter));
   if (context.output() == Output::kJson) {
-    PutJson(context, {{"jobs", ToJsonArray(jobs)}, {"head_ablation", heads}});
+    PutJson(context, {{"jobs", results::ToJsonArray(jobs)}, {"head_ablation", heads}});
     return kExitOk;
   }
   PELAB_ASSIGN_OR_RETURN(const auto analyses, source->Analyses(target.filter, "head_ablation"));
-  PELAB_ASSIGN_OR_RETURN(CellTable cells, BuildCells(jobs, "test_accuracy", {}));
-  if (!target.is_sweep) OneSeedEach(cells);
+  PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
+  if (!target.is_sweep) results::OneSeedEach(cells);
   std::string text;
-  for (const AblationMap& map : MeanAblations(cells, rows, VariantsOf(analyses), metric)) {
+  for (const AblationMap& map : AblationMaps(cells, rows, results::VariantsOf(analyses), metric)) {
     text += (text.empty() ? "" : "\n") + AblationMapText(map, context.style);
   }
   context.out(text.empty() ? Concat(target.title, " has no head ablation yet\n") : text);

@@ -9,7 +9,7 @@ void AddTarget(CLI::App* app, std::string& target, std::string& sweep) {
   app->add_option("--sweep", sweep, "a sweep by its number or name, in place of JOB|SWEEP");
 }
 
-void AddChoice(CLI::App* app, AblationChoice& choice) {
+void AddChoice(CLI::App* app, results::AblationChoice& choice) {
   app->add_option("--method", choice.method,
                   "only ablations by zero, mean or resample [default: all]");
   app->add_option("--hygiene", choice.hygiene, "only those of clean or authors [default: all]");

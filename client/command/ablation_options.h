@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "client/report/variants.h"
+#include "core/results/variants.h"
 
 namespace CLI {
 class App;
@@ -15,6 +15,6 @@ namespace pelab::client {
 void AddTarget(CLI::App* app, std::string& target, std::string& sweep);
 
 // --method, --hygiene, --data and --target: which of several stored ablations.
-void AddChoice(CLI::App* app, AblationChoice& choice);
+void AddChoice(CLI::App* app, results::AblationChoice& choice);
 
 }  // namespace pelab::client

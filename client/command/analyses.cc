@@ -6,9 +6,9 @@
 #include "client/command/commands.h"
 #include "client/command/show.h"
 #include "client/connect.h"
-#include "client/rows.h"
 #include "core/base/status.h"
 #include "core/catalog/catalog.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -20,7 +20,7 @@ struct Options {
   std::string name;
 };
 
-std::string TextOf(const Options& options, const CellTable& cells,
+std::string TextOf(const Options& options, const results::CellTable& cells,
                    const std::vector<v1::AnalysisRow>& rows, const render::Style& style) {
   if (options.name == "layer_ablation") return LayerAblationText(cells, rows, style);
   if (options.name == "cumulative_ablation") return CumulativeAblationText(cells, rows, style);
@@ -34,16 +34,17 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
   PELAB_ASSIGN_OR_RETURN(const auto rows, source->Analyses(target.filter, options.name));
   if (context.output() == Output::kCsv) {
-    PutCsv(context, kAnalysisColumns, ToJsonArray(rows));
+    PutCsv(context, results::kAnalysisColumns, results::ToJsonArray(rows));
     return kExitOk;
   }
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(target.filter));
   if (context.output() == Output::kJson) {
-    PutJson(context, {{"jobs", ToJsonArray(jobs)}, {"analyses", ToJsonArray(rows)}});
+    PutJson(context,
+            {{"jobs", results::ToJsonArray(jobs)}, {"analyses", results::ToJsonArray(rows)}});
     return kExitOk;
   }
-  PELAB_ASSIGN_OR_RETURN(CellTable cells, BuildCells(jobs, "test_accuracy", {}));
-  if (!target.is_sweep) OneSeedEach(cells);
+  PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
+  if (!target.is_sweep) results::OneSeedEach(cells);
   const std::string text = TextOf(options, cells, rows, context.style);
   const std::string what = options.name.empty() ? "analysis" : options.name;
   context.out(text.empty() ? Concat(target.title, " has no ", what,

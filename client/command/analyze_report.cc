@@ -10,9 +10,9 @@
 #include "absl/time/clock.h"
 #include "client/command/show.h"
 #include "client/render/progress.h"
-#include "client/render/text.h"
-#include "client/report/variants.h"
 #include "core/base/status.h"
+#include "core/render/text.h"
+#include "core/results/variants.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -50,9 +50,9 @@ std::string AnswerText(const AnalysisPlan& plan, const v1::AnalyzeResponse& answ
   std::vector<std::string> shown;
   for (const auto& [protocol, analyses] : plan.by_protocol) {
     for (const v1::Analysis& analysis : analyses) {
-      const std::string line =
-          Concat(analysis.name(), ": ",
-                 Describe({analysis.name(), analysis.version(), analysis.parameters_json()}));
+      const std::string line = Concat(
+          analysis.name(), ": ",
+          results::Describe({analysis.name(), analysis.version(), analysis.parameters_json()}));
       if (std::find(shown.begin(), shown.end(), line) == shown.end()) shown.push_back(line);
     }
   }
@@ -115,7 +115,7 @@ absl::Status AwaitAnalyses(const Context& context, DataSource& source, const Ana
   std::uint64_t total = 0;
   for (;;) {
     if (canceller != nullptr && canceller->cancelled()) return absl::CancelledError("stopped");
-    PELAB_ASSIGN_OR_RETURN(const JobList jobs, source.Jobs(open));
+    PELAB_ASSIGN_OR_RETURN(const results::JobList jobs, source.Jobs(open));
     std::uint64_t left = 0;
     std::uint64_t running = 0;
     for (const v1::JobRow& job : jobs) {

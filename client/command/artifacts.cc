@@ -6,9 +6,9 @@
 #include "client/command/show.h"
 #include "client/connect.h"
 #include "client/render/table.h"
-#include "client/rows.h"
 #include "client/source/download.h"
 #include "core/base/status.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -29,10 +29,10 @@ absl::StatusOr<int> List(const Context& context, DataSource& source, const Targe
   PELAB_ASSIGN_OR_RETURN(const auto rows, source.Artifacts(target.filter));
   switch (context.output()) {
     case Output::kJson:
-      PutJson(context, {{"artifacts", ToJsonArray(rows)}});
+      PutJson(context, {{"artifacts", results::ToJsonArray(rows)}});
       return kExitOk;
     case Output::kCsv:
-      PutCsv(context, kArtifactColumns, ToJsonArray(rows));
+      PutCsv(context, results::kArtifactColumns, results::ToJsonArray(rows));
       return kExitOk;
     case Output::kTable:
       break;
@@ -69,7 +69,7 @@ absl::StatusOr<int> Get(const Context& context, DataSource& source, const Target
   PELAB_ASSIGN_OR_RETURN(const v1::ArtifactRow row, FindArtifact(rows, target, options.name));
   const std::string out = options.out.empty() ? options.name : options.out;
   PELAB_RETURN_IF_ERROR(Download(source, row, out, options.force));
-  render::Json json = ToJson(row);
+  render::Json json = results::ToJson(row);
   json["file"] = out;
   switch (context.output()) {
     case Output::kJson:

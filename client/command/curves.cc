@@ -9,8 +9,8 @@
 #include "client/connect.h"
 #include "client/errors.h"
 #include "client/report/pictures.h"
-#include "client/rows.h"
 #include "core/base/status.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -25,9 +25,10 @@ struct Options {
 // Rows go out page by page: where reading breaks off, what is out stays, and the error follows.
 absl::StatusOr<int> PutRowsCsv(const Context& context, DataSource& source,
                                const v1::JobFilter& filter) {
-  std::string text = render::ToCsv(kCurveColumns, render::Json::array());  // the line of names
+  std::string text =
+      render::ToCsv(results::kCurveColumns, render::Json::array());  // the line of names
   PELAB_RETURN_IF_ERROR(source.ReadCurves(filter, [&](const auto& page) {
-    for (const v1::CurveRow& row : page) AppendCsv(row, text);
+    for (const v1::CurveRow& row : page) results::AppendCsv(row, text);
     context.out(text);
     text.clear();
     return absl::OkStatus();
@@ -45,8 +46,8 @@ absl::StatusOr<int> PutRowsJson(const Context& context, DataSource& source,
   for (const v1::JobRow& job : *jobs) known.insert(job.job_id());
   constexpr std::string_view kNoRows = "[]\n}\n";
   std::string text =
-      render::ToJson({{"jobs", ToJsonArray(*jobs)}, {"curves", render::Json::array()}});
-  jobs = JobList();
+      render::ToJson({{"jobs", results::ToJsonArray(*jobs)}, {"curves", render::Json::array()}});
+  jobs = results::JobList();
   const absl::Status status =
       source.ReadCurves(filter, [&, first = true](const auto& page) mutable {
         for (const v1::CurveRow& row : page) {
@@ -54,7 +55,7 @@ absl::StatusOr<int> PutRowsJson(const Context& context, DataSource& source,
           if (first) text.resize(text.size() - kNoRows.size());
           text += first ? "[\n" : ",\n";
           first = false;
-          AppendJson(row, text);
+          results::AppendJson(row, text);
         }
         if (!first) {
           context.out(text);
@@ -75,14 +76,14 @@ absl::StatusOr<int> PutRowsJson(const Context& context, DataSource& source,
 absl::StatusOr<int> Plot(const Context& context, DataSource& source, const Target& target,
                          const std::string& metric) {
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source.Jobs(target.filter));
-  PELAB_ASSIGN_OR_RETURN(CellTable cells, BuildCells(jobs, "test_accuracy", {}));
-  if (!target.is_sweep) OneSeedEach(cells);
-  MeanCurves means(cells, metric);
+  PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
+  if (!target.is_sweep) results::OneSeedEach(cells);
+  results::MeanCurves means(cells, metric);
   PELAB_RETURN_IF_ERROR(source.ReadCurves(target.filter, [&](const auto& page) {
     means.Add(page);
     return absl::OkStatus();
   }));
-  const std::vector<render::Series> series = means.Series();
+  const std::vector<render::Series> series = CurveSeries(cells, means.Curves());
   if (series.empty()) {
     context.out(Concat(target.title, " has no finished epoch yet\n"));
   } else {
@@ -93,7 +94,7 @@ absl::StatusOr<int> Plot(const Context& context, DataSource& source, const Targe
 }
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
-  const std::vector<std::string>& metrics = CurveMetrics();
+  const std::vector<std::string>& metrics = results::CurveMetrics();
   if (std::find(metrics.begin(), metrics.end(), options.metric) == metrics.end()) {
     return absl::InvalidArgumentError(
         Concat("--metric: unknown metric \"", options.metric, "\"; known: ", Join(metrics, ", ")));

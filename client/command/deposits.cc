@@ -6,8 +6,8 @@
 #include "client/command/commands.h"
 #include "client/command/show.h"
 #include "client/connect.h"
-#include "client/rows.h"
 #include "core/base/status.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -16,7 +16,7 @@ namespace {
 struct Options {
   std::string target;
   std::string sweep;
-  AblationChoice choice;
+  results::AblationChoice choice;
   bool by_layer = false;
   bool seeds = false;
 };
@@ -26,26 +26,30 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
   PELAB_ASSIGN_OR_RETURN(auto rows, source->Deposits(target.filter));
-  PELAB_RETURN_IF_ERROR(Choose(options.choice, rows));
+  PELAB_RETURN_IF_ERROR(results::Choose(options.choice, rows));
   if (context.output() == Output::kCsv && options.seeds) {
-    PutCsv(context, kDepositColumns, ToJsonArray(rows));
+    PutCsv(context, results::kDepositColumns, results::ToJsonArray(rows));
     return kExitOk;
   }
   PELAB_ASSIGN_OR_RETURN(const auto analyses, source->Analyses(target.filter, "head_ablation"));
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(target.filter));
-  PELAB_ASSIGN_OR_RETURN(CellTable cells, BuildCells(jobs, "test_accuracy", {}));
-  if (!target.is_sweep || options.seeds) OneSeedEach(cells);
-  const auto groups = DepositGroups(cells, rows, VariantsOf(analyses), options.by_layer);
+  PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
+  if (!target.is_sweep || options.seeds) results::OneSeedEach(cells);
+  const auto groups =
+      results::DepositGroups(cells, rows, results::VariantsOf(analyses), options.by_layer);
   render::Json array = render::Json::array();
   switch (context.output()) {
     case Output::kJson:
-      for (const DepositGroup& group : groups) array.push_back(ToJson(cells, group));
-      PutJson(context,
-              {{"groups", array}, {"deposits", ToJsonArray(rows)}, {"jobs", ToJsonArray(jobs)}});
+      for (const results::DepositGroup& group : groups)
+        array.push_back(results::ToJson(cells, group));
+      PutJson(context, {{"groups", array},
+                        {"deposits", results::ToJsonArray(rows)},
+                        {"jobs", results::ToJsonArray(jobs)}});
       break;
     case Output::kCsv:
-      for (const DepositGroup& group : groups) array.push_back(FlatJson(cells, group));
-      PutCsv(context, DepositGroupColumns(cells), array);
+      for (const results::DepositGroup& group : groups)
+        array.push_back(results::FlatJson(cells, group));
+      PutCsv(context, results::DepositGroupColumns(cells), array);
       break;
     case Output::kTable:
       context.out(rows.empty() ? Concat(target.title,

@@ -9,8 +9,8 @@
 #include "client/connect.h"
 #include "client/filter.h"
 #include "client/render/table.h"
-#include "client/rows.h"
 #include "core/base/status.h"
+#include "core/results/rows.h"
 #include "core/rpc/sweep_document.h"
 #include "core/views/job_counts.h"
 #include "core/views/reader.h"
@@ -124,7 +124,7 @@ absl::StatusOr<int> DryRun(const Context& context, const Document& document, boo
     case Output::kJson:
       PutJson(context, {{"dry_run", true},
                         {"name", document.sweep.name()},
-                        {"counts", ToJson(answer.counts)},
+                        {"counts", results::ToJson(answer.counts)},
                         {"asked", answer.asked},
                         {"jobs", CellsJson(cells)}});
       break;

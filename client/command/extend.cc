@@ -4,9 +4,9 @@
 #include "client/command/show.h"
 #include "client/connect.h"
 #include "client/document.h"
-#include "client/render/text.h"
-#include "client/rows.h"
 #include "core/base/status.h"
+#include "core/render/text.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -42,7 +42,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
       {"cells", response.cells()},
       {"dry_run", options.dry_run},
       {"expanded", response.expanded()},
-      {"counts", response.expanded() ? ToJson(response.counts()) : render::Json(nullptr)}};
+      {"counts", response.expanded() ? results::ToJson(response.counts()) : render::Json(nullptr)}};
   switch (context.output()) {
     case Output::kJson:
       PutJson(context, json);

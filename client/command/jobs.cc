@@ -5,8 +5,8 @@
 #include "client/connect.h"
 #include "client/filter.h"
 #include "client/render/table.h"
-#include "client/render/text.h"
-#include "client/rows.h"
+#include "core/render/text.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -20,7 +20,7 @@ struct Options {
   std::string where;
 };
 
-std::string JobTable(const JobList& jobs, const render::Style& style) {
+std::string JobTable(const results::JobList& jobs, const render::Style& style) {
   render::Table table({{"job", Align::kRight},
                        {"key"},
                        {"pe", Align::kLeft, true},
@@ -57,10 +57,10 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   if (!jobs.ok()) return jobs.status();
   switch (context.output()) {
     case Output::kJson:
-      PutJson(context, {{"jobs", ToJsonArray(*jobs)}});
+      PutJson(context, {{"jobs", results::ToJsonArray(*jobs)}});
       break;
     case Output::kCsv:
-      PutCsv(context, kJobColumns, ToJsonArray(*jobs));
+      PutCsv(context, results::kJobColumns, results::ToJsonArray(*jobs));
       break;
     case Output::kTable:
       context.out(jobs->empty() ? "no jobs\n" : JobTable(*jobs, context.style));

@@ -4,8 +4,8 @@
 #include "client/command/commands.h"
 #include "client/command/show.h"
 #include "client/connect.h"
-#include "client/render/text.h"
 #include "core/base/status.h"
+#include "core/render/text.h"
 #include "core/views/text.h"
 
 namespace pelab::client {

@@ -5,9 +5,9 @@
 #include "client/connect.h"
 #include "client/filter.h"
 #include "client/render/table.h"
-#include "client/render/text.h"
 #include "client/report/pictures.h"
-#include "client/rows.h"
+#include "core/render/text.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -23,7 +23,7 @@ struct Options {
   bool seeds = false;
 };
 
-std::string SeedTable(const JobList& jobs, const render::Style& style) {
+std::string SeedTable(const results::JobList& jobs, const render::Style& style) {
   render::Table table({{"job", Align::kRight},
                        {"pe", Align::kLeft, true},
                        {"task", Align::kLeft, true},
@@ -49,10 +49,10 @@ std::string SeedTable(const JobList& jobs, const render::Style& style) {
 }
 
 // JobRow's JSON is what is stored; the cells are worked out from it.
-void Put(const Context& context, const Options& options, const CellTable& table,
-         const JobList& jobs) {
+void Put(const Context& context, const Options& options, const results::CellTable& table,
+         const results::JobList& jobs) {
   render::Json groups = render::Json::array();
-  for (const Cell& cell : table.cells) groups.push_back(ToJson(table, cell));
+  for (const results::Cell& cell : table.cells) groups.push_back(results::ToJson(table, cell));
   switch (context.output()) {
     case Output::kJson:
       return PutJson(context, {{"sweep", options.sweep.empty() ? render::Json(nullptr)
@@ -60,10 +60,10 @@ void Put(const Context& context, const Options& options, const CellTable& table,
                                {"metric", table.metric},
                                {"complete", table.complete()},
                                {"groups", groups},
-                               {"jobs", ToJsonArray(jobs)}});
+                               {"jobs", results::ToJsonArray(jobs)}});
     case Output::kCsv:
-      return options.seeds ? PutCsv(context, kJobColumns, ToJsonArray(jobs))
-                           : PutCsv(context, CellColumns(table), groups);
+      return options.seeds ? PutCsv(context, results::kJobColumns, results::ToJsonArray(jobs))
+                           : PutCsv(context, results::CellColumns(table), groups);
     case Output::kTable:
       if (jobs.empty()) return context.out("no jobs\n");
       return context.out(options.seeds ? SeedTable(jobs, context.style)
@@ -87,7 +87,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   for (const v1::Condition& condition : *where) *filter.add_where() = condition;
   auto jobs = (*source)->Jobs(filter);
   if (!jobs.ok()) return jobs.status();
-  auto table = BuildCells(*jobs, options.metric, group_by);
+  auto table = results::BuildCells(*jobs, options.metric, group_by);
   if (!table.ok()) return table.status();
   Put(context, options, *table, *jobs);
   if (!options.sweep.empty() && context.output() == Output::kTable) {

@@ -4,6 +4,7 @@
 
 #include "client/filter.h"
 #include "core/catalog/catalog.h"
+#include "core/results/names.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -43,7 +44,7 @@ absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
 absl::StatusOr<v1::JobRow> FindJob(DataSource& source, const std::string& job) {
   v1::JobFilter filter;
   filter.add_jobs(job);
-  absl::StatusOr<JobList> jobs = source.Jobs(filter);
+  absl::StatusOr<results::JobList> jobs = source.Jobs(filter);
   if (!jobs.ok()) return jobs.status();
   if (jobs->empty()) return absl::NotFoundError(Concat("no job ", job));
   return jobs->rows().front();
@@ -64,7 +65,7 @@ std::string JobLabel(const v1::JobRow& job) {
 }
 
 std::string StateText(const v1::JobRow& job) {
-  const std::string state = StateName(job.state());
+  const std::string state = results::StateName(job.state());
   return job.trained() && job.state() != v1::JOB_STATE_SUCCEEDED ? state + " (analysis)" : state;
 }
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "client/options.h"
-#include "client/render/json.h"
 #include "client/source/data_source.h"
+#include "core/render/json.h"
 
 namespace pelab::client {
 

@@ -9,8 +9,9 @@
 #include "client/document.h"
 #include "client/filter.h"
 #include "client/render/table.h"
-#include "client/render/text.h"
-#include "client/rows.h"
+#include "core/render/text.h"
+#include "core/results/names.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -24,7 +25,7 @@ struct Options {
 };
 
 std::string StateText(const v1::Sweep& sweep) {
-  return Concat(StateName(sweep.state()), sweep.paused() ? ", paused" : "");
+  return Concat(results::StateName(sweep.state()), sweep.paused() ? ", paused" : "");
 }
 
 std::string SweepTable(const std::vector<v1::Sweep>& sweeps, const render::Style& style) {
@@ -47,7 +48,7 @@ std::string SweepTable(const std::vector<v1::Sweep>& sweeps, const render::Style
   return table.Render(style);
 }
 
-std::string RunningTable(const JobList& jobs, const render::Style& style) {
+std::string RunningTable(const results::JobList& jobs, const render::Style& style) {
   render::Table table({{"job", Align::kRight},
                        {"running", Align::kLeft, true},
                        {"epoch", Align::kRight},
@@ -65,10 +66,11 @@ absl::StatusOr<int> ShowAll(const Context& context, DataSource& source) {
   PELAB_ASSIGN_OR_RETURN(const auto sweeps, source.Sweeps());
   switch (context.output()) {
     case Output::kJson:
-      PutJson(context, {{"source", source.Description()}, {"sweeps", ToJsonArray(sweeps)}});
+      PutJson(context,
+              {{"source", source.Description()}, {"sweeps", results::ToJsonArray(sweeps)}});
       break;
     case Output::kCsv:
-      PutCsv(context, kSweepColumns, ToJsonArray(sweeps));
+      PutCsv(context, results::kSweepColumns, results::ToJsonArray(sweeps));
       break;
     case Output::kTable:
       context.out(sweeps.empty() ? "no sweeps\n" : SweepTable(sweeps, context.style));
@@ -86,12 +88,12 @@ absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const st
   PELAB_ASSIGN_OR_RETURN(const auto running, source.Jobs(filter));
   if (context.output() == Output::kJson) {
     PutJson(context, {{"source", source.Description()},
-                      {"sweep", ToJson(sweep)},
-                      {"running", ToJsonArray(running)}});
+                      {"sweep", results::ToJson(sweep)},
+                      {"running", results::ToJsonArray(running)}});
     return kExitOk;
   }
   if (context.output() == Output::kCsv) {
-    PutCsv(context, kSweepColumns, render::Json::array({ToJson(sweep)}));
+    PutCsv(context, results::kSweepColumns, render::Json::array({results::ToJson(sweep)}));
     return kExitOk;
   }
   context.out(SweepTable({sweep}, context.style));

@@ -5,8 +5,9 @@
 #include "client/command/show.h"
 #include "client/connect.h"
 #include "client/filter.h"
-#include "client/render/text.h"
 #include "core/base/status.h"
+#include "core/render/text.h"
+#include "core/results/names.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -23,16 +24,20 @@ bool HasEnded(const v1::SweepControl& control) {
 }
 
 std::string PausedText(const v1::SweepControl& control) {
-  if (HasEnded(control)) return Concat("nothing to do, it is ", StateName(control.state()));
+  if (HasEnded(control))
+    return Concat("nothing to do, it is ", results::StateName(control.state()));
   if (!control.paused()) return control.changed() ? "goes on" : "was not paused";
   return Concat(control.changed() ? "paused" : "was paused already",
                 "; what runs goes on to its end");
 }
 
 int Put(const Context& context, const v1::SweepControl& control, const std::string& text) {
-  const render::Json json = {{"sweep_id", control.sweep_id()},      {"name", control.name()},
-                             {"state", StateName(control.state())}, {"paused", control.paused()},
-                             {"priority", control.priority()},      {"changed", control.changed()}};
+  const render::Json json = {{"sweep_id", control.sweep_id()},
+                             {"name", control.name()},
+                             {"state", results::StateName(control.state())},
+                             {"paused", control.paused()},
+                             {"priority", control.priority()},
+                             {"changed", control.changed()}};
   switch (context.output()) {
     case Output::kJson:
       PutJson(context, json);

@@ -5,9 +5,9 @@
 #include "client/command/show.h"
 #include "client/command/watch.h"
 #include "client/connect.h"
-#include "client/rows.h"
 #include "core/base/ids.h"
 #include "core/base/status.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -27,7 +27,7 @@ render::Json SubmittedJson(const v1::SubmitResponse& r) {
           {"name", r.name()},
           {"cells", r.cells()},
           {"expanded", r.expanded()},
-          {"counts", r.expanded() ? ToJson(r.counts()) : render::Json(nullptr)}};
+          {"counts", r.expanded() ? results::ToJson(r.counts()) : render::Json(nullptr)}};
 }
 
 void PutSubmitted(const Context& context, const v1::SubmitResponse& response, bool watch) {

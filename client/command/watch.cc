@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "client/command/show.h"
-#include "client/render/json.h"
-#include "client/rows.h"
+#include "core/render/json.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -32,7 +32,7 @@ render::Json UpdateJson(const v1::SweepUpdate& update) {
                        {"device", job.device()},
                        {"analysing", job.analysing()}});
   }
-  return {{"sweep", ToJson(update.sweep())}, {"running", running}};
+  return {{"sweep", results::ToJson(update.sweep())}, {"running", running}};
 }
 
 std::uint64_t Total(const v1::StateCounts& c) {

@@ -4,9 +4,9 @@
 #include "client/command/show.h"
 #include "client/connect.h"
 #include "client/render/table.h"
-#include "client/render/text.h"
-#include "client/rows.h"
 #include "core/base/status.h"
+#include "core/render/text.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -37,10 +37,10 @@ absl::StatusOr<int> List(const Context& context) {
   if (!workers.ok()) return workers.status();
   switch (context.output()) {
     case Output::kJson:
-      PutJson(context, {{"workers", ToJsonArray(*workers)}});
+      PutJson(context, {{"workers", results::ToJsonArray(*workers)}});
       break;
     case Output::kCsv:
-      PutCsv(context, kWorkerColumns, ToJsonArray(*workers));
+      PutCsv(context, results::kWorkerColumns, results::ToJsonArray(*workers));
       break;
     case Output::kTable:
       context.out(workers->empty() ? "no workers\n" : WorkerTable(*workers, context.style));

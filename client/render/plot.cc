@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "client/render/text.h"
+#include "core/render/text.h"
 #include "core/views/text.h"
 
 namespace pelab::render {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "client/render/text.h"
+#include "core/render/text.h"
 #include "core/views/text.h"
 
 namespace pelab::render {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "client/render/text.h"
+#include "core/render/text.h"
 
 namespace pelab::render {
 namespace {

@@ -2,175 +2,70 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
+#include <iterator>
 #include <limits>
-#include <map>
 #include <utility>
 
-#include "client/rows.h"
-#include "core/stats/deposit.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
 
-using render::Json;
-
-constexpr double kNormal95 = 1.959963984540054;  // standard errors on each side of a 95 % interval
-
 struct MetricWords {
-  AblationMetric metric;
-  const char* name;
+  results::AblationMetric metric;
   const char* title;
   double factor;  // from what is stored to what is shown
   int decimals;
   const char* missing;  // what it means that there is no value
 };
 constexpr MetricWords kMetrics[] = {
-    {AblationMetric::kAccuracyDrop, "accuracy_drop", "accuracy lost without each head, in points",
-     100, 1, "no such entry"},
-    {AblationMetric::kNllDrop, "nll_drop", "loss added without each head, in nats", 1, 3,
+    {results::AblationMetric::kAccuracyDrop, "accuracy lost without each head, in points", 100, 1,
+     "no such entry"},
+    {results::AblationMetric::kNllDrop, "loss added without each head, in nats", 1, 3,
      "no such entry, or an ablation of version 1, which has no losses"},
-    {AblationMetric::kNormalisedDrop, "normalised_drop",
+    {results::AblationMetric::kNormalisedDrop,
      "accuracy lost without each head, in percent of what is above chance", 100, 1,
      "no such entry, or an accuracy that does not stand out from chance"},
 };
 
-const MetricWords& WordsOf(AblationMetric metric) {
+const MetricWords& WordsOf(results::AblationMetric metric) {
   return *std::find_if(std::begin(kMetrics), std::end(kMetrics),
                        [&](const MetricWords& words) { return words.metric == metric; });
 }
 
-// The drops of one head over seeds.
-struct Head {
-  std::vector<double> shown;
-  bool counts = false;  // in any of them
-};
-
-struct Matrix {
-  std::map<std::pair<int, int>, Head> heads;
-  int layers = 0;
-  int width = 0;
-  std::size_t seeds = 0;
-};
-
-void AddSeed(const std::vector<const v1::HeadAblationRow*>& rows, AblationMetric metric,
-             Matrix& matrix) {
-  ++matrix.seeds;
-  for (const v1::HeadAblationRow* row : rows) {
-    matrix.layers = std::max(matrix.layers, row->layer() + 1);
-    matrix.width = std::max(matrix.width, row->head() + 1);
-    const std::optional<EntryDrop> drop = DropOf(*row, metric);
-    if (!drop) continue;
-    Head& head = matrix.heads[{row->layer(), row->head()}];
-    head.shown.push_back(drop->shown());
-    head.counts = head.counts || drop->counts;
-  }
-}
-
-AblationMap Draw(const Matrix& matrix, const std::string& title, AblationMetric metric) {
-  AblationMap out;
+AblationMap Draw(const results::MeanAblation& mean, results::AblationMetric metric) {
   const MetricWords& words = WordsOf(metric);
-  const std::size_t entries = static_cast<std::size_t>(matrix.layers) * matrix.width;
+  const std::string seeds = results::SeedsLabel(mean.seeds, mean.cell->jobs.size());
+  AblationMap out;
   out.metric = metric;
   out.strongest = -std::numeric_limits<double>::infinity();
-  out.map = {.title = title,
-             .layers = matrix.layers,
-             .heads = matrix.width,
-             .values = std::vector<double>(entries, std::numeric_limits<double>::quiet_NaN()),
-             .muted = std::vector<bool>(entries, false),
-             .factor = words.factor,
-             .decimals = words.decimals};
-  for (const auto& [place, head] : matrix.heads) {
-    const std::size_t at = static_cast<std::size_t>(place.first) * matrix.width + place.second;
-    out.map.values[at] = stats::Mean(head.shown);
-    out.map.muted[at] = !head.counts;
-    out.strongest = std::max(out.strongest, out.map.values[at]);
+  out.map = {
+      .title = Concat(mean.cell->Label(), ": ", words.title, " (", results::Describe(mean.variant),
+                      seeds.empty() ? "" : ", ", seeds, ")"),
+      .layers = mean.layers,
+      .heads = mean.heads,
+      .values = std::vector<double>(mean.drops.size(), std::numeric_limits<double>::quiet_NaN()),
+      .muted = std::vector<bool>(mean.drops.size(), false),
+      .factor = words.factor,
+      .decimals = words.decimals};
+  for (std::size_t at = 0; at < mean.drops.size(); ++at) {
+    if (!mean.drops[at]) continue;
+    out.map.values[at] = *mean.drops[at];
+    out.map.muted[at] = !mean.counts[at];
+    out.strongest = std::max(out.strongest, *mean.drops[at]);
   }
   return out;
 }
 
-Json Interval(const std::optional<EntryDrop>& drop) {
-  if (!drop || !drop->half_width()) return nullptr;
-  return Json::array({drop->value - *drop->half_width(), drop->value + *drop->half_width()});
-}
-
-Json Counts(const std::optional<EntryDrop>& drop) {
-  return drop && drop->standard_error ? Json(drop->counts) : Json(nullptr);
-}
-
 }  // namespace
 
-absl::StatusOr<AblationMetric> ParseAblationMetric(const std::string& name) {
-  std::vector<std::string> known;
-  for (const MetricWords& words : kMetrics) {
-    if (name == words.name) return words.metric;
-    known.emplace_back(words.name);
-  }
-  return absl::InvalidArgumentError(
-      Concat("--metric: unknown metric \"", name, "\"; known: ", Join(known, ", ")));
-}
-
-std::optional<double> EntryDrop::half_width() const {
-  if (!standard_error) return std::nullopt;
-  return kNormal95 * *standard_error;
-}
-
-EntryDrop Judge(double value, const std::optional<double>& standard_error) {
-  return {value, standard_error,
-          !standard_error || value > stats::kErrorsThatCount * *standard_error};
-}
-
-std::optional<EntryDrop> DropOf(const v1::HeadAblationRow& row, AblationMetric metric) {
-  const auto error = [](bool has, double value) {
-    return has ? std::optional(value) : std::nullopt;
-  };
-  switch (metric) {
-    case AblationMetric::kAccuracyDrop:
-      if (!row.has_accuracy_drop()) return std::nullopt;
-      return Judge(row.accuracy_drop(),
-                   error(row.has_drop_standard_error(), row.drop_standard_error()));
-    case AblationMetric::kNllDrop:
-      if (!row.has_nll_drop()) return std::nullopt;
-      return Judge(row.nll_drop(),
-                   error(row.has_nll_drop_standard_error(), row.nll_drop_standard_error()));
-    case AblationMetric::kNormalisedDrop: {
-      if (!row.has_normalised_drop()) return std::nullopt;
-      if (!stats::StandsOut(row.intact_correct(), row.total(), row.chance())) return std::nullopt;
-      const double above_chance =
-          static_cast<double>(row.intact_correct()) / static_cast<double>(row.total()) -
-          row.chance();
-      return Judge(row.normalised_drop(),
-                   error(row.has_drop_standard_error(), row.drop_standard_error() / above_chance));
-    }
-  }
-  return std::nullopt;
-}
-
-std::vector<AblationMap> MeanAblations(const CellTable& cells,
-                                       const std::vector<v1::HeadAblationRow>& rows,
-                                       const Variants& variants, AblationMetric metric) {
-  using Rows = std::vector<const v1::HeadAblationRow*>;
-  std::map<std::int64_t, std::map<Variant, Rows>> by_job;
-  for (const v1::HeadAblationRow& row : rows) {
-    const auto variant = variants.find(row.analysis_id());
-    if (variant != variants.end()) by_job[row.job_id()][variant->second].push_back(&row);
-  }
+std::vector<AblationMap> AblationMaps(const results::CellTable& cells,
+                                      const std::vector<v1::HeadAblationRow>& rows,
+                                      const results::Variants& variants,
+                                      results::AblationMetric metric) {
   std::vector<AblationMap> maps;
-  for (const Cell& cell : cells.cells) {
-    std::map<Variant, Matrix> matrices;
-    for (const v1::JobRow& job : cell.jobs) {
-      for (const auto& [variant, heads] : by_job[job.job_id()]) {
-        AddSeed(heads, metric, matrices[variant]);
-      }
-    }
-    for (const auto& [variant, matrix] : matrices) {
-      const std::string seeds = SeedsLabel(matrix.seeds, cell.jobs.size());
-      maps.push_back(Draw(matrix,
-                          Concat(cell.Label(), ": ", WordsOf(metric).title, " (", Describe(variant),
-                                 seeds.empty() ? "" : ", ", seeds, ")"),
-                          metric));
-    }
+  for (const results::MeanAblation& mean : results::MeanAblations(cells, rows, variants, metric)) {
+    maps.push_back(Draw(mean, metric));
   }
   return maps;
 }
@@ -186,17 +81,6 @@ std::string AblationMapText(const AblationMap& map, const render::Style& style) 
     text += Concat("-: ", WordsOf(map.metric).missing, "\n");
   }
   return text;
-}
-
-render::Json WithIntervals(const v1::HeadAblationRow& row) {
-  Json json = ToJson(row);
-  const auto drop = DropOf(row, AblationMetric::kAccuracyDrop);
-  const auto nll = DropOf(row, AblationMetric::kNllDrop);
-  json["drop_counts"] = Counts(drop);
-  json["drop_interval"] = Interval(drop);
-  json["nll_drop_counts"] = Counts(nll);
-  json["nll_drop_interval"] = Interval(nll);
-  return json;
 }
 
 }  // namespace pelab::client

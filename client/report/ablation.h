@@ -1,60 +1,29 @@
-// Head ablations put together over seeds and drawn. Pure functions: thread-safe.
+// Head ablations drawn, seeds put together. Pure functions: thread-safe.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "client/render/json.h"
 #include "client/render/plot.h"
-#include "client/report/cells.h"
-#include "client/report/variants.h"
+#include "core/results/ablation.h"
+#include "core/results/cells.h"
+#include "core/results/variants.h"
 #include "pelab/v1/results.pb.h"
 
 namespace pelab::client {
 
-enum class AblationMetric {
-  kAccuracyDrop,    // intact minus ablated accuracy
-  kNllDrop,         // what ablation adds to the mean loss, in nats
-  kNormalisedDrop,  // the accuracy drop over what the intact model has above chance
-};
-// "accuracy_drop", "nll_drop", "normalised_drop"; INVALID_ARGUMENT.
-absl::StatusOr<AblationMetric> ParseAblationMetric(const std::string& name);
-
-// What a head is worth, with what its examples say about the error.
-struct EntryDrop {
-  double value = 0;
-  std::optional<double> standard_error;  // of the paired change; not in ablations of version 1
-  // More than 3 standard errors, or nothing is known of them. Otherwise the drop is shown as 0.
-  bool counts = true;
-
-  double shown() const { return counts ? value : 0; }
-  // Value ± 1.96 standard errors.
-  std::optional<double> half_width() const;
-};
-EntryDrop Judge(double value, const std::optional<double>& standard_error);
-
-// nullopt where the matrix has no such entry, or where the measure means nothing (a normalised drop
-// of a model that does not stand out from chance).
-std::optional<EntryDrop> DropOf(const v1::HeadAblationRow& row, AblationMetric metric);
-
-// One map a cell and variant of the ablation: the mean over its seeds that have one of what is
-// shown of each.
+// One map a cell and variant of the ablation.
 struct AblationMap {
   render::HeatMap map;
   double strongest = 0;  // the largest value; -infinity where there is none
-  AblationMetric metric = AblationMetric::kAccuracyDrop;
+  results::AblationMetric metric = results::AblationMetric::kAccuracyDrop;
 };
-std::vector<AblationMap> MeanAblations(const CellTable& cells,
-                                       const std::vector<v1::HeadAblationRow>& rows,
-                                       const Variants& variants, AblationMetric metric);
+std::vector<AblationMap> AblationMaps(const results::CellTable& cells,
+                                      const std::vector<v1::HeadAblationRow>& rows,
+                                      const results::Variants& variants,
+                                      results::AblationMetric metric);
 
 // The map, and below it what its signs mean.
 std::string AblationMapText(const AblationMap& map, const render::Style& style);
-
-// The row of the view with "drop_counts", "drop_interval", "nll_drop_counts" and
-// "nll_drop_interval": [low, high] at 95 %, null where the errors are not known.
-render::Json WithIntervals(const v1::HeadAblationRow& row);
 
 }  // namespace pelab::client

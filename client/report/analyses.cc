@@ -7,12 +7,13 @@
 #include <optional>
 #include <utility>
 
-#include "client/render/json.h"
 #include "client/render/plot.h"
 #include "client/render/table.h"
-#include "client/render/text.h"
 #include "client/report/ablation.h"
-#include "client/report/variants.h"
+#include "client/report/columns.h"
+#include "core/render/json.h"
+#include "core/render/text.h"
+#include "core/results/variants.h"
 #include "core/stats/deposit.h"
 #include "core/views/text.h"
 
@@ -24,20 +25,20 @@ using Align = render::Column::Align;
 
 // The stored rows of one cell and variant, by job.
 struct Group {
-  const Cell* cell = nullptr;
-  Variant variant;
+  const results::Cell* cell = nullptr;
+  results::Variant variant;
   std::vector<const v1::AnalysisRow*> rows;
 };
 
-std::vector<Group> GroupsOf(const CellTable& cells, const std::vector<v1::AnalysisRow>& rows,
-                            const std::string& name) {
+std::vector<Group> GroupsOf(const results::CellTable& cells,
+                            const std::vector<v1::AnalysisRow>& rows, const std::string& name) {
   std::map<std::int64_t, std::vector<const v1::AnalysisRow*>> by_job;
   for (const v1::AnalysisRow& row : rows) {
     if (name.empty() || row.name() == name) by_job[row.job_id()].push_back(&row);
   }
   std::vector<Group> groups;
-  for (const Cell& cell : cells.cells) {
-    std::map<Variant, std::vector<const v1::AnalysisRow*>> of_cell;
+  for (const results::Cell& cell : cells.cells) {
+    std::map<results::Variant, std::vector<const v1::AnalysisRow*>> of_cell;
     for (const v1::JobRow& job : cell.jobs) {
       for (const auto* row : by_job[job.job_id()]) {
         of_cell[{row->name(), row->version(), row->parameters_json()}].push_back(row);
@@ -49,8 +50,8 @@ std::vector<Group> GroupsOf(const CellTable& cells, const std::vector<v1::Analys
 }
 
 std::string TitleOf(const Group& group, const std::string& what) {
-  const std::string seeds = SeedsLabel(group.rows.size(), group.cell->jobs.size());
-  return Concat(group.cell->Label(), ": ", what, " (", Describe(group.variant),
+  const std::string seeds = results::SeedsLabel(group.rows.size(), group.cell->jobs.size());
+  return Concat(group.cell->Label(), ": ", what, " (", results::Describe(group.variant),
                 seeds.empty() ? "" : ", ", seeds, ")");
 }
 
@@ -66,7 +67,7 @@ struct Figure {
     return Concat(mean == 0 ? "0" : render::Fixed(mean * factor, decimals), "±",
                   render::Fixed(half * factor, decimals));
   }
-  void Add(const EntryDrop& drop) {
+  void Add(const results::EntryDrop& drop) {
     shown.push_back(drop.shown());
     half_width = drop.half_width().value_or(0);
   }
@@ -90,13 +91,14 @@ void AddLayers(const Json& result, std::vector<LayerFigures>& layers) {
                                                 result.at("gained").at(layer).get<std::int64_t>()},
                                                total);
     LayerFigures& figures = layers[layer];
-    figures.drop.Add(Judge(drop.drop, drop.standard_error));
+    figures.drop.Add(results::Judge(drop.drop, drop.standard_error));
     if (stands_out) {
-      figures.normalised.Add(Judge(drop.drop / above_chance, drop.standard_error / above_chance));
+      figures.normalised.Add(
+          results::Judge(drop.drop / above_chance, drop.standard_error / above_chance));
     }
-    figures.nll.Add(
-        Judge(result.at("nll").at(layer).get<double>() - result.at("intact_nll").get<double>(),
-              result.at("nll_standard_error").at(layer).get<double>()));
+    figures.nll.Add(results::Judge(
+        result.at("nll").at(layer).get<double>() - result.at("intact_nll").get<double>(),
+        result.at("nll_standard_error").at(layer).get<double>()));
   }
 }
 
@@ -212,7 +214,7 @@ std::string RemovalText(const Group& group, const render::Style& style) {
 
 // The groups of one name, each drawn by `draw`; a result that cannot be read is said, not drawn.
 template <typename Draw>
-std::string DrawGroups(const CellTable& cells, const std::vector<v1::AnalysisRow>& rows,
+std::string DrawGroups(const results::CellTable& cells, const std::vector<v1::AnalysisRow>& rows,
                        const std::string& name, const Draw& draw) {
   std::string text;
   for (const Group& group : GroupsOf(cells, rows, name)) {
@@ -251,11 +253,12 @@ std::string TotalText(const Group& group) {
 
 }  // namespace
 
-std::string AnalysisTableText(const CellTable& cells, const std::vector<v1::AnalysisRow>& rows,
+std::string AnalysisTableText(const results::CellTable& cells,
+                              const std::vector<v1::AnalysisRow>& rows,
                               const render::Style& style) {
   std::vector<render::Column> columns = LeadingColumns(cells);
   for (const char* name : {"examples", "intact", "seeds"}) columns.push_back({name, Align::kRight});
-  std::map<Variant, render::Table> tables;
+  std::map<results::Variant, render::Table> tables;
   for (const Group& group : GroupsOf(cells, rows, "")) {
     std::vector<std::string> values = group.cell->values;
     values.insert(values.end(), {TotalText(group), IntactText(group),
@@ -266,12 +269,13 @@ std::string AnalysisTableText(const CellTable& cells, const std::vector<v1::Anal
   std::string text;
   for (const auto& [variant, table] : tables) {
     text += Concat(text.empty() ? "" : "\n", render::Paint(style, "1", variant.name), ": ",
-                   render::Escape(Describe(variant)), "\n", table.Render(style));
+                   render::Escape(results::Describe(variant)), "\n", table.Render(style));
   }
   return text;
 }
 
-std::string LayerAblationText(const CellTable& cells, const std::vector<v1::AnalysisRow>& rows,
+std::string LayerAblationText(const results::CellTable& cells,
+                              const std::vector<v1::AnalysisRow>& rows,
                               const render::Style& style) {
   std::string text = DrawGroups(cells, rows, "layer_ablation",
                                 [&](const Group& group) { return LayerTable(group, style); });
@@ -281,7 +285,8 @@ std::string LayerAblationText(const CellTable& cells, const std::vector<v1::Anal
          "errors\n";
 }
 
-std::string CumulativeAblationText(const CellTable& cells, const std::vector<v1::AnalysisRow>& rows,
+std::string CumulativeAblationText(const results::CellTable& cells,
+                                   const std::vector<v1::AnalysisRow>& rows,
                                    const render::Style& style) {
   std::string text = DrawGroups(cells, rows, "cumulative_ablation",
                                 [&](const Group& group) { return RemovalText(group, style); });

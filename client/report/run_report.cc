@@ -6,8 +6,8 @@
 #include "client/command/watch.h"
 #include "client/report/ablation.h"
 #include "client/report/pictures.h"
-#include "client/rows.h"
 #include "core/base/status.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -27,33 +27,36 @@ absl::Status ReportRun(const Context& context, DataSource& source, const v1::Swe
   v1::JobFilter filter;
   filter.set_sweep(Concat(sweep.sweep_id()));
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source.Jobs(filter));
-  PELAB_ASSIGN_OR_RETURN(const CellTable cells, BuildCells(jobs, "test_accuracy", {}));
+  PELAB_ASSIGN_OR_RETURN(const results::CellTable cells,
+                         results::BuildCells(jobs, "test_accuracy", {}));
   render::Json groups = render::Json::array();
-  for (const Cell& cell : cells.cells) groups.push_back(ToJson(cells, cell));
+  for (const results::Cell& cell : cells.cells) groups.push_back(results::ToJson(cells, cell));
   if (context.output() == Output::kJson) {
-    PutJson(context, {{"sweep", ToJson(sweep)}, {"groups", groups}, {"jobs", ToJsonArray(jobs)}});
+    PutJson(context, {{"sweep", results::ToJson(sweep)},
+                      {"groups", groups},
+                      {"jobs", results::ToJsonArray(jobs)}});
     return absl::OkStatus();
   }
   if (context.output() == Output::kCsv) {
-    PutCsv(context, CellColumns(cells), groups);
+    PutCsv(context, results::CellColumns(cells), groups);
     return absl::OkStatus();
   }
   context.out(EndText(sweep) + "\n");
   if (jobs.empty()) return absl::OkStatus();
   context.out("\n" + CellTableText(cells, context.style));
-  MeanCurves means(cells, "test_accuracy");
+  results::MeanCurves means(cells, "test_accuracy");
   PELAB_RETURN_IF_ERROR(source.ReadCurves(filter, [&](const auto& page) {
     means.Add(page);
     return absl::OkStatus();
   }));
-  const std::vector<render::Series> series = means.Series();
+  const std::vector<render::Series> series = CurveSeries(cells, means.Curves());
   if (!series.empty()) {
     context.out("\n" + render::LinePlot(series, {"test accuracy", "epoch"}, context.style));
   }
   PELAB_ASSIGN_OR_RETURN(const auto heads, source.HeadAblations(filter));
   PELAB_ASSIGN_OR_RETURN(const auto analyses, source.Analyses(filter, "head_ablation"));
-  const std::vector<AblationMap> maps =
-      MeanAblations(cells, heads, VariantsOf(analyses), AblationMetric::kAccuracyDrop);
+  const std::vector<AblationMap> maps = AblationMaps(cells, heads, results::VariantsOf(analyses),
+                                                     results::AblationMetric::kAccuracyDrop);
   const auto strongest = std::max_element(
       maps.begin(), maps.end(),
       [](const AblationMap& a, const AblationMap& b) { return a.strongest < b.strongest; });

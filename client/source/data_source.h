@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/source/job_list.h"
+#include "core/results/job_list.h"
 #include "pelab/v1/fleet.pb.h"
 #include "pelab/v1/maintenance.pb.h"
 #include "pelab/v1/results.pb.h"
@@ -25,7 +25,7 @@ class DataSource {
  public:
   virtual ~DataSource() = default;
 
-  virtual absl::StatusOr<JobList> Jobs(const v1::JobFilter& filter) = 0;
+  virtual absl::StatusOr<results::JobList> Jobs(const v1::JobFilter& filter) = 0;
   // By job and epoch, in pages: a sweep has millions of epochs. `on_page` runs on this thread while
   // the next page is fetched, and must not use this source; its error ends the list and is returned.
   using CurvePage = google::protobuf::RepeatedPtrField<v1::CurveRow>;

@@ -49,11 +49,11 @@ class LocalSource final : public DataSource {
   LocalSource(std::string path, std::unique_ptr<views::Reader> reader)
       : path_(std::move(path)), reader_(std::move(reader)) {}
 
-  absl::StatusOr<JobList> Jobs(const v1::JobFilter& filter) override {
+  absl::StatusOr<results::JobList> Jobs(const v1::JobFilter& filter) override {
     v1::ListJobsRequest request;
     *request.mutable_filter() = filter;
     request.set_specs_apart(true);
-    JobList jobs;
+    results::JobList jobs;
     absl::Status status = ForEachPage(
         [&](const v1::Page& page) {
           *request.mutable_page() = page;

@@ -30,11 +30,11 @@ class RemoteCoordinator final : public Coordinator {
         maintenance_(v1::Maintenance::NewStub(channel)),
         fleet_(v1::Fleet::NewStub(channel)) {}
 
-  absl::StatusOr<JobList> Jobs(const v1::JobFilter& filter) override {
+  absl::StatusOr<results::JobList> Jobs(const v1::JobFilter& filter) override {
     v1::ListJobsRequest request;
     *request.mutable_filter() = filter;
     request.set_specs_apart(true);
-    JobList jobs;
+    results::JobList jobs;
     absl::Status status = ForEachPage<v1::ListJobsResponse>(
         *results_, &v1::Results::Stub::ListJobs, request,
         [&](v1::ListJobsResponse response) { jobs.Add(std::move(response)); });

@@ -1,8 +1,8 @@
-#include "client/render/json.h"
+#include "core/render/json.h"
 
 #include <cmath>
 
-#include "client/render/text.h"
+#include "core/render/text.h"
 
 namespace pelab::render {
 namespace {

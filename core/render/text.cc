@@ -1,4 +1,4 @@
-#include "client/render/text.h"
+#include "core/render/text.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,14 +1,14 @@
-#include "client/report/cells.h"
+#include "core/results/cells.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 
-#include "client/report/fields.h"
+#include "core/results/fields.h"
 #include "core/views/text.h"
 
-namespace pelab::client {
+namespace pelab::results {
 namespace {
 
 using render::Json;
@@ -125,15 +125,6 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const std::string& met
   return table;
 }
 
-std::vector<render::Column> LeadingColumns(const CellTable& table) {
-  std::vector<render::Column> columns;
-  for (const std::string& name : table.columns) {
-    const bool shrinks = name != "protocol" && name != "seed";
-    columns.push_back({name, render::Column::Align::kLeft, shrinks});
-  }
-  return columns;
-}
-
 void OneSeedEach(CellTable& table) {
   std::vector<Cell> cells;
   for (const Cell& cell : table.cells) {
@@ -194,4 +185,4 @@ std::vector<std::string> CellColumns(const CellTable& table) {
   return columns;
 }
 
-}  // namespace pelab::client
+}  // namespace pelab::results

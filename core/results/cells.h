@@ -8,13 +8,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/render/json.h"
-#include "client/render/table.h"
-#include "client/source/job_list.h"
+#include "core/render/json.h"
+#include "core/results/job_list.h"
 #include "core/stats/seeds.h"
 #include "pelab/v1/results.pb.h"
 
-namespace pelab::client {
+namespace pelab::results {
 
 struct Cell {
   std::vector<std::string> values;  // one for every CellTable::columns
@@ -42,9 +41,6 @@ const std::vector<std::string>& Metrics();
 absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const std::string& metric,
                                      const std::vector<std::string>& group_by);
 
-// The columns that name a cell, for a table; those that may be long shrink.
-std::vector<render::Column> LeadingColumns(const CellTable& table);
-
 // A cell for each job, with its seed among the values: "rope distance seed 0".
 void OneSeedEach(CellTable& table);
 
@@ -58,4 +54,4 @@ std::string MissingText(const stats::SeedSummary& summary);
 render::Json ToJson(const CellTable& table, const Cell& cell);
 std::vector<std::string> CellColumns(const CellTable& table);  // of the CSV
 
-}  // namespace pelab::client
+}  // namespace pelab::results

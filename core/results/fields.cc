@@ -1,15 +1,15 @@
-#include "client/report/fields.h"
+#include "core/results/fields.h"
 
 #include <algorithm>
 #include <string_view>
 #include <tuple>
 
-#include "client/render/json.h"
 #include "core/catalog/catalog.h"
+#include "core/render/json.h"
 #include "core/spec/configuration.h"
 #include "core/views/text.h"
 
-namespace pelab::client {
+namespace pelab::results {
 namespace {
 
 using render::Json;
@@ -227,4 +227,4 @@ absl::Status CheckFieldNames(const std::vector<std::string>& names, const std::s
   return absl::OkStatus();
 }
 
-}  // namespace pelab::client
+}  // namespace pelab::results

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/source/job_list.h"
+#include "core/results/job_list.h"
 #include "pelab/v1/results.pb.h"
 
-namespace pelab::client {
+namespace pelab::results {
 
 using Fields = std::map<std::string, std::string>;  // "train.lr" -> "0.0001"
 
@@ -74,4 +74,4 @@ std::set<std::string> MixedFields(const std::vector<const Fields*>& rows);
 // INVALID_ARGUMENT, with what is known, for a name that no job can have.
 absl::Status CheckFieldNames(const std::vector<std::string>& names, const std::string& flag);
 
-}  // namespace pelab::client
+}  // namespace pelab::results

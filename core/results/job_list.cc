@@ -1,10 +1,10 @@
-#include "client/source/job_list.h"
+#include "core/results/job_list.h"
 
 #include <utility>
 
 #include "core/spec/configuration.h"
 
-namespace pelab::client {
+namespace pelab::results {
 
 JobList::JobList(std::vector<v1::JobRow> rows) {
   for (v1::JobRow& row : rows) AddRow(std::move(row));
@@ -36,4 +36,4 @@ std::string JobList::SpecOf(const v1::JobRow& row) const {
   return found == templates_.end() ? "" : spec::FillTemplate(found->second, row.seed());
 }
 
-}  // namespace pelab::client
+}  // namespace pelab::results

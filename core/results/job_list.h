@@ -10,7 +10,7 @@
 
 #include "pelab/v1/results.pb.h"
 
-namespace pelab::client {
+namespace pelab::results {
 
 class JobList {
  public:
@@ -43,4 +43,4 @@ class JobList {
   std::map<std::string, std::int64_t> own_ids_;  // below 0, of templates that came without one
 };
 
-}  // namespace pelab::client
+}  // namespace pelab::results

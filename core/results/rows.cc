@@ -1,12 +1,12 @@
-#include "client/rows.h"
+#include "core/results/rows.h"
 
 #include <cstdint>
 
-#include "client/filter.h"
-#include "client/render/text.h"
+#include "core/render/text.h"
+#include "core/results/names.h"
 #include "core/views/text.h"
 
-namespace pelab::client {
+namespace pelab::results {
 namespace {
 
 using render::Json;
@@ -295,4 +295,4 @@ void AppendJson(const v1::CurveRow& row, std::string& out) {
   out += "\n    }";
 }
 
-}  // namespace pelab::client
+}  // namespace pelab::results

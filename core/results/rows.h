@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "client/render/json.h"
-#include "client/source/job_list.h"
+#include "core/render/json.h"
+#include "core/results/job_list.h"
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
 
-namespace pelab::client {
+namespace pelab::results {
 
 render::Json ToJson(const v1::JobRow& row, const std::string& spec_json);
 render::Json ToJson(const v1::CurveRow& row);
@@ -46,4 +46,4 @@ render::Json ToJsonArray(const Rows& rows) {
 }
 render::Json ToJsonArray(const JobList& jobs);
 
-}  // namespace pelab::client
+}  // namespace pelab::results

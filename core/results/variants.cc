@@ -1,12 +1,12 @@
-#include "client/report/variants.h"
+#include "core/results/variants.h"
 
 #include <algorithm>
 #include <set>
 
-#include "client/render/json.h"
 #include "core/catalog/catalog.h"
+#include "core/render/json.h"
 
-namespace pelab::client {
+namespace pelab::results {
 namespace {
 
 using render::Json;
@@ -62,4 +62,4 @@ absl::Status CheckChosen(const std::string& flag, const std::string& value,
       Concat(flag, ": no stored ablation has \"", value, "\"; stored: ", Join(known, ", ")));
 }
 
-}  // namespace pelab::client
+}  // namespace pelab::results

@@ -12,7 +12,7 @@
 #include "core/views/text.h"
 #include "pelab/v1/results.pb.h"
 
-namespace pelab::client {
+namespace pelab::results {
 
 // Analyses of one variant computed the same thing, of one job or of several.
 struct Variant {
@@ -72,4 +72,4 @@ absl::Status Choose(const AblationChoice& choice, std::vector<Row>& rows) {
   return absl::OkStatus();
 }
 
-}  // namespace pelab::client
+}  // namespace pelab::results

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "tests/unit/client/jobs_for_test.h"
+#include "tests/unit/core/results/jobs_for_test.h"
 
 namespace pelab::client {
 namespace {
@@ -20,14 +20,14 @@ constexpr char kMean[] =
     R"({"data":"test","hygiene":"clean","max_examples":0,"method":"mean","target":"authors"})";
 
 // Analyses 1 and 2 are of one kind, 3 of another.
-Variants SampleVariants() {
+results::Variants SampleVariants() {
   return {{1, {"head_ablation", 2, kZero}},
           {2, {"head_ablation", 2, kZero}},
           {3, {"head_ablation", 2, kMean}}};
 }
 
-CellTable Cells(const std::vector<v1::JobRow>& jobs) {
-  return *BuildCells(JobList(jobs), "test_accuracy", {});
+results::CellTable Cells(const std::vector<v1::JobRow>& jobs) {
+  return *results::BuildCells(results::JobList(jobs), "test_accuracy", {});
 }
 
 v1::HeadAblationRow Head(std::int64_t job, int layer, int head, double drop, double error = 0.01) {
@@ -57,38 +57,43 @@ std::vector<v1::JobRow> TwoSeeds() {
 }
 
 TEST(DropTest, CountsFromThreeStandardErrorsOn) {
-  EXPECT_FALSE(DropOf(Head(1, 0, 0, 0.03), AblationMetric::kAccuracyDrop)->counts);
-  const auto drop = DropOf(Head(1, 0, 0, 0.031), AblationMetric::kAccuracyDrop);
+  EXPECT_FALSE(
+      results::DropOf(Head(1, 0, 0, 0.03), results::AblationMetric::kAccuracyDrop)->counts);
+  const auto drop = results::DropOf(Head(1, 0, 0, 0.031), results::AblationMetric::kAccuracyDrop);
   EXPECT_TRUE(drop->counts);
   EXPECT_NEAR(*drop->half_width(), 0.0196, 1e-4);
-  EXPECT_TRUE(DropOf(Head(1, 0, 0, 0.016), AblationMetric::kNllDrop)->counts) << "0.032 nats";
-  const auto normalised = DropOf(Head(1, 0, 0, 0.35), AblationMetric::kNormalisedDrop);
+  EXPECT_TRUE(results::DropOf(Head(1, 0, 0, 0.016), results::AblationMetric::kNllDrop)->counts)
+      << "0.032 nats";
+  const auto normalised =
+      results::DropOf(Head(1, 0, 0, 0.35), results::AblationMetric::kNormalisedDrop);
   EXPECT_DOUBLE_EQ(normalised->value, 0.5);
   EXPECT_DOUBLE_EQ(*normalised->standard_error, 0.01 / 0.7);
 }
 
 TEST(DropTest, WhatIsNotStoredIsNotThere) {
   v1::HeadAblationRow missing;
-  EXPECT_FALSE(DropOf(missing, AblationMetric::kAccuracyDrop).has_value());
+  EXPECT_FALSE(results::DropOf(missing, results::AblationMetric::kAccuracyDrop).has_value());
   v1::HeadAblationRow old = Head(1, 0, 0, 0.001);  // of version 1: no errors, no losses
   old.clear_drop_standard_error();
   old.clear_nll_drop();
-  EXPECT_TRUE(DropOf(old, AblationMetric::kAccuracyDrop)->counts) << "nothing is known against it";
-  EXPECT_FALSE(DropOf(old, AblationMetric::kAccuracyDrop)->half_width().has_value());
-  EXPECT_FALSE(DropOf(old, AblationMetric::kNllDrop).has_value());
+  EXPECT_TRUE(results::DropOf(old, results::AblationMetric::kAccuracyDrop)->counts)
+      << "nothing is known against it";
+  EXPECT_FALSE(
+      results::DropOf(old, results::AblationMetric::kAccuracyDrop)->half_width().has_value());
+  EXPECT_FALSE(results::DropOf(old, results::AblationMetric::kNllDrop).has_value());
 }
 
 TEST(DropTest, NothingIsNormalisedAtTheFloor) {
   v1::HeadAblationRow row = Head(1, 0, 0, 0.1);
   row.set_intact_correct(110);  // 0.11 against 0.1
-  EXPECT_FALSE(DropOf(row, AblationMetric::kNormalisedDrop).has_value());
+  EXPECT_FALSE(results::DropOf(row, results::AblationMetric::kNormalisedDrop).has_value());
 }
 
 TEST(MeanAblationsTest, MeanOverSeedsOfWhatCounts) {
-  const auto maps = MeanAblations(Cells(TwoSeeds()),
-                                  {Head(1, 0, 0, 0.1), Head(1, 0, 1, 0.3), Head(1, 0, 2, 0.02),
-                                   Head(2, 0, 0, 0.02), Head(2, 0, 1, 0.5), Head(2, 0, 2, -0.2)},
-                                  SampleVariants(), AblationMetric::kAccuracyDrop);
+  const auto maps = AblationMaps(Cells(TwoSeeds()),
+                                 {Head(1, 0, 0, 0.1), Head(1, 0, 1, 0.3), Head(1, 0, 2, 0.02),
+                                  Head(2, 0, 0, 0.02), Head(2, 0, 1, 0.5), Head(2, 0, 2, -0.2)},
+                                 SampleVariants(), results::AblationMetric::kAccuracyDrop);
   ASSERT_EQ(maps.size(), 1u);
   EXPECT_EQ(maps[0].map.layers, 1);
   EXPECT_EQ(maps[0].map.heads, 3);
@@ -99,15 +104,15 @@ TEST(MeanAblationsTest, MeanOverSeedsOfWhatCounts) {
               HasSubstr("rope distance: accuracy lost without each head, in points (zero ablation, "
                         "test data, clean hygiene, mean of 2 seeds)"));
   EXPECT_TRUE(
-      MeanAblations(Cells(TwoSeeds()), {}, SampleVariants(), AblationMetric::kNllDrop).empty());
+      AblationMaps(Cells(TwoSeeds()), {}, SampleVariants(), results::AblationMetric::kNllDrop)
+          .empty());
 }
 
 TEST(MeanAblationsTest, KindsAreNotMixed) {
   v1::HeadAblationRow other = Head(1, 0, 0, 0.7);
   other.set_analysis_id(3);
-  const auto maps =
-      MeanAblations(Cells(TwoSeeds()), {Head(1, 0, 0, 0.1), Head(2, 0, 0, 0.3), other},
-                    SampleVariants(), AblationMetric::kAccuracyDrop);
+  const auto maps = AblationMaps(Cells(TwoSeeds()), {Head(1, 0, 0, 0.1), Head(2, 0, 0, 0.3), other},
+                                 SampleVariants(), results::AblationMetric::kAccuracyDrop);
   ASSERT_EQ(maps.size(), 2u);
   EXPECT_THAT(maps[0].map.title, HasSubstr("(mean ablation, test data, clean hygiene, target "
                                            "authors, mean of 1 of 2 seeds)"));
@@ -118,9 +123,9 @@ TEST(MeanAblationsTest, KindsAreNotMixed) {
 TEST(AblationMapTextTest, SaysWhatItsSignsMean) {
   v1::HeadAblationRow missing = Head(1, 0, 1, 0);
   missing.clear_accuracy_drop();
-  const auto maps = MeanAblations(Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1)}),
-                                  {Head(1, 0, 0, 0.25), missing, Head(1, 0, 2, 0.01)},
-                                  SampleVariants(), AblationMetric::kAccuracyDrop);
+  const auto maps = AblationMaps(Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1)}),
+                                 {Head(1, 0, 0, 0.25), missing, Head(1, 0, 2, 0.01)},
+                                 SampleVariants(), results::AblationMetric::kAccuracyDrop);
   EXPECT_EQ(AblationMapText(maps.at(0), {}),
             "rope distance: accuracy lost without each head, in points (zero ablation, test data, "
             "clean hygiene)\n"
@@ -129,27 +134,27 @@ TEST(AblationMapTextTest, SaysWhatItsSignsMean) {
             "0: at most 3 standard errors of the paired change, taken for no drop\n"
             "-: no such entry\n");
   const auto plain =
-      MeanAblations(Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1)}),
-                    {Head(1, 0, 0, 0.25)}, SampleVariants(), AblationMetric::kNllDrop);
+      AblationMaps(Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1)}),
+                   {Head(1, 0, 0, 0.25)}, SampleVariants(), results::AblationMetric::kNllDrop);
   EXPECT_THAT(AblationMapText(plain.at(0), {}), HasSubstr("layer 0   0.500\n"));
   EXPECT_THAT(AblationMapText(plain.at(0), {}), Not(HasSubstr("no such entry")));
 }
 
 TEST(AblationJsonTest, RowsCarryTheirIntervals) {
-  const render::Json json = WithIntervals(Head(1, 0, 0, 0.02));
+  const render::Json json = results::WithIntervals(Head(1, 0, 0, 0.02));
   EXPECT_EQ(json["accuracy_drop"], 0.02) << "as stored, although it does not count";
   EXPECT_EQ(json["drop_counts"], false);
   EXPECT_NEAR(json["drop_interval"][0].get<double>(), 0.02 - 0.0196, 1e-5);
   EXPECT_NEAR(json["drop_interval"][1].get<double>(), 0.02 + 0.0196, 1e-5);
   EXPECT_EQ(json["nll_drop_counts"], true);
-  const render::Json none = WithIntervals(v1::HeadAblationRow());
+  const render::Json none = results::WithIntervals(v1::HeadAblationRow());
   EXPECT_TRUE(none["drop_interval"].is_null() && none["drop_counts"].is_null() &&
               none["correct"].is_null());
 }
 
 TEST(ParseAblationMetricTest, NamesWhatIsKnown) {
-  EXPECT_EQ(*ParseAblationMetric("nll_drop"), AblationMetric::kNllDrop);
-  EXPECT_THAT(std::string(ParseAblationMetric("nll").status().message()),
+  EXPECT_EQ(*results::ParseAblationMetric("nll_drop"), results::AblationMetric::kNllDrop);
+  EXPECT_THAT(std::string(results::ParseAblationMetric("nll").status().message()),
               HasSubstr("known: accuracy_drop, nll_drop, normalised_drop"));
 }
 
@@ -157,22 +162,23 @@ TEST(ChooseTest, KeepsTheChosenAndNamesWhatThereIs) {
   v1::HeadAblationRow mean = Head(1, 0, 0, 0.1);
   mean.set_method("mean");
   std::vector<v1::HeadAblationRow> rows = {Head(1, 0, 0, 0.1), mean};
-  EXPECT_TRUE(Choose({.method = "mean"}, rows).ok());
+  EXPECT_TRUE(results::Choose({.method = "mean"}, rows).ok());
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].method(), "mean");
-  const absl::Status status = Choose({.method = "meen"}, rows);
+  const absl::Status status = results::Choose({.method = "meen"}, rows);
   EXPECT_THAT(std::string(status.message()), HasSubstr("--method"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("stored: mean"));
   std::vector<v1::HeadAblationRow> none;
-  EXPECT_TRUE(Choose({.method = "mean"}, none).ok());
+  EXPECT_TRUE(results::Choose({.method = "mean"}, none).ok());
 }
 
 TEST(DescribeTest, SaysWhatIsNotADefault) {
-  EXPECT_EQ(Describe({"head_ablation", 1,
-                      R"({"data":"all","hygiene":"authors","max_examples":2000,"method":"zero"})"}),
+  EXPECT_EQ(results::Describe(
+                {"head_ablation", 1,
+                 R"({"data":"all","hygiene":"authors","max_examples":2000,"method":"zero"})"}),
             "zero ablation, all data, authors hygiene, first 2000 examples, version 1");
-  EXPECT_EQ(Describe({"cumulative_ablation", 1,
-                      R"({"max_examples":2000,"method":"mean","orders":5,"steps":16})"}),
+  EXPECT_EQ(results::Describe({"cumulative_ablation", 1,
+                               R"({"max_examples":2000,"method":"mean","orders":5,"steps":16})"}),
             "mean ablation, first 2000 examples, 5 random orders, 16 steps");
 }
 

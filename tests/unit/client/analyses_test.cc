@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "tests/unit/client/jobs_for_test.h"
+#include "tests/unit/core/results/jobs_for_test.h"
 
 namespace pelab::client {
 namespace {
@@ -38,12 +38,13 @@ constexpr char kCurves[] = R"({"total":1000,"intact_correct":800,"chance":0.1,)"
                            R"("random":[{"heads":[[0,0],[0,1]],"correct":[790,600]},)"
                            R"({"heads":[[1,0],[1,3]],"correct":[810,200]}]})";
 
-CellTable Cells(const std::vector<v1::JobRow>& jobs) {
-  return *BuildCells(JobList(jobs), "test_accuracy", {});
+results::CellTable Cells(const std::vector<v1::JobRow>& jobs) {
+  return *results::BuildCells(results::JobList(jobs), "test_accuracy", {});
 }
 
 TEST(AnalysisTableTest, Golden) {
-  const CellTable cells = Cells({MakeJob(1, "rope", 0, kDone, 1), MakeJob(2, "rope", 1, kDone, 1)});
+  const results::CellTable cells =
+      Cells({MakeJob(1, "rope", 0, kDone, 1), MakeJob(2, "rope", 1, kDone, 1)});
   EXPECT_EQ(AnalysisTableText(cells,
                               {Row(1, "layer_ablation", kLayers), Row(2, "layer_ablation", kLayers),
                                Row(2, "cumulative_ablation", kCurves)},

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "client/render/json.h"
+#include "core/render/json.h"
 #include "core/rpc/status.h"
 
 namespace pelab::client {

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "client/connect.h"
-#include "client/render/json.h"
+#include "core/render/json.h"
 #include "core/rpc/lock_file.h"
 #include "core/views/schema.h"
 #include "tests/unit/client/cli_for_test.h"

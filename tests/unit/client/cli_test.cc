@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "client/render/json.h"
-#include "client/rows.h"
+#include "core/render/json.h"
+#include "core/results/rows.h"
 #include "core/views/schema.h"
 #include "migrations/migrations.h"
 #include "tests/unit/client/cli_for_test.h"
@@ -91,7 +91,7 @@ TEST_F(CliTest, CurvesAndAblationsAreWhole) {
     const CliResult json = Run({"curves", target, "--output", "json"});
     EXPECT_EQ(json.out, render::ToJson(Json::parse(json.out))) << "as one value is written";
     const CliResult csv = Run({"curves", target, "--output", "csv"});
-    EXPECT_EQ(csv.out, render::ToCsv(kCurveColumns, Json::parse(json.out)["curves"]));
+    EXPECT_EQ(csv.out, render::ToCsv(results::kCurveColumns, Json::parse(json.out)["curves"]));
   }
   const Json heads = RunJson({"ablation", "1"});
   EXPECT_EQ(heads["head_ablation"].size(), 6u);

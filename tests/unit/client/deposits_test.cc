@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tests/unit/client/jobs_for_test.h"
+#include "tests/unit/core/results/jobs_for_test.h"
 
 namespace pelab::client {
 namespace {
@@ -18,8 +18,8 @@ constexpr auto kDone = v1::JOB_STATE_SUCCEEDED;
 constexpr char kParameters[] =
     R"({"data":"test","hygiene":"clean","max_examples":0,"method":"zero","target":"head"})";
 
-Variants SampleVariants() {
-  Variants variants;
+results::Variants SampleVariants() {
+  results::Variants variants;
   for (int job = 1; job <= 9; ++job) variants[job] = {"head_ablation", 2, kParameters};
   return variants;
 }
@@ -54,17 +54,18 @@ v1::DepositRow NullRow(std::int64_t job) {
   return row;
 }
 
-CellTable Cells(const std::vector<v1::JobRow>& jobs) {
-  return *BuildCells(JobList(jobs), "test_accuracy", {});
+results::CellTable Cells(const std::vector<v1::JobRow>& jobs) {
+  return *results::BuildCells(results::JobList(jobs), "test_accuracy", {});
 }
 
 TEST(DepositGroupsTest, OverSeeds) {
-  const CellTable cells = Cells({MakeJob(1, "rope", 0, kDone, 1), MakeJob(2, "rope", 1, kDone, 1),
-                                 MakeJob(3, "rope", 2, kDone, 1)});
-  const auto groups = DepositGroups(
+  const results::CellTable cells =
+      Cells({MakeJob(1, "rope", 0, kDone, 1), MakeJob(2, "rope", 1, kDone, 1),
+             MakeJob(3, "rope", 2, kDone, 1)});
+  const auto groups = results::DepositGroups(
       cells, {Row(1, 0.5, 1, 1), Row(2, 0.7, 2, 0), Row(3, 0.6, 2, 2)}, SampleVariants(), false);
   ASSERT_EQ(groups.size(), 1u);
-  const DepositGroup& group = groups[0];
+  const results::DepositGroup& group = groups[0];
   EXPECT_TRUE(group.seeds.complete());
   EXPECT_NEAR(*group.max_drop.mean, 0.6, 1e-12);
   EXPECT_NEAR(*group.max_drop.half_width, 4.302652729749464 * 0.1 / std::sqrt(3.0), 1e-9);
@@ -77,12 +78,12 @@ TEST(DepositGroupsTest, OverSeeds) {
 }
 
 TEST(DepositGroupsTest, MissingFailedAndMeaninglessAreToldApart) {
-  const CellTable cells =
+  const results::CellTable cells =
       Cells({MakeJob(1, "nope", 0, kDone, 1), MakeJob(2, "nope", 1, kDone, 1),
              MakeJob(3, "nope", 2, v1::JOB_STATE_FAILED, 1),
              MakeJob(4, "nope", 3, v1::JOB_STATE_RUNNING, 1), MakeJob(5, "nope", 4, kDone, 1)});
   const auto groups =
-      DepositGroups(cells, {Row(1, 0.5, 1, 0), NullRow(2)}, SampleVariants(), false);
+      results::DepositGroups(cells, {Row(1, 0.5, 1, 0), NullRow(2)}, SampleVariants(), false);
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_EQ(groups[0].seeds.n, 2);
   EXPECT_EQ(groups[0].undefined, 1);
@@ -90,7 +91,7 @@ TEST(DepositGroupsTest, MissingFailedAndMeaninglessAreToldApart) {
   EXPECT_EQ(groups[0].seeds.missing, 2) << "one runs, one was never analysed";
   EXPECT_EQ(groups[0].max_drop.n, 1);
   EXPECT_EQ(groups[0].judged, 1);
-  const render::Json json = ToJson(cells, groups[0]);
+  const render::Json json = results::ToJson(cells, groups[0]);
   EXPECT_EQ(json["undefined"], 1);
   EXPECT_EQ(json["complete"], false);
   EXPECT_EQ(json["max_drop"]["n"], 1);
@@ -99,32 +100,33 @@ TEST(DepositGroupsTest, MissingFailedAndMeaninglessAreToldApart) {
 }
 
 TEST(DepositGroupsTest, ByLayer) {
-  const CellTable cells = Cells({MakeJob(1, "rope", 0, kDone, 1), MakeJob(2, "rope", 1, kDone, 1)});
+  const results::CellTable cells =
+      Cells({MakeJob(1, "rope", 0, kDone, 1), MakeJob(2, "rope", 1, kDone, 1)});
   const std::vector<v1::DepositRow> rows = {Row(1, 0.5, 1, 1),     LayerRow(1, 0, false),
                                             LayerRow(1, 1, true),  Row(2, 0.5, 1, 1),
                                             LayerRow(2, 0, false), LayerRow(2, 1, true)};
-  EXPECT_EQ(DepositGroups(cells, rows, SampleVariants(), false).size(), 1u);
-  const auto groups = DepositGroups(cells, rows, SampleVariants(), true);
+  EXPECT_EQ(results::DepositGroups(cells, rows, SampleVariants(), false).size(), 1u);
+  const auto groups = results::DepositGroups(cells, rows, SampleVariants(), true);
   ASSERT_EQ(groups.size(), 3u);
   EXPECT_FALSE(groups[0].layer.has_value());
   EXPECT_EQ(groups[1].layer, 0);
   EXPECT_EQ(groups[1].deposit_seeds, 0);
   EXPECT_EQ(groups[2].deposit_seeds, 2);
   EXPECT_EQ(groups[2].top, 2) << "of a layer: the head";
-  const render::Json json = ToJson(cells, groups[2]);
+  const render::Json json = results::ToJson(cells, groups[2]);
   EXPECT_EQ(json["top_head"], 2);
   EXPECT_FALSE(json.contains("top_layer"));
 }
 
 TEST(DepositTableTest, Golden) {
-  const CellTable cells =
+  const results::CellTable cells =
       Cells({MakeJob(1, "rope", 0, kDone, 1), MakeJob(2, "rope", 1, kDone, 1),
              MakeJob(3, "nope", 0, kDone, 1), MakeJob(4, "alibi", 0, v1::JOB_STATE_FAILED, 1),
              MakeJob(5, "alibi", 1, v1::JOB_STATE_QUEUED, 1), MakeJob(6, "mla", 0, kDone, 1),
              MakeJob(7, "mla", 1, v1::JOB_STATE_RUNNING, 1)});
-  const auto groups =
-      DepositGroups(cells, {Row(1, 0.60, 1, 1), Row(2, 0.61, 1, 0), NullRow(3), Row(6, 0.25, 0, 0)},
-                    SampleVariants(), false);
+  const auto groups = results::DepositGroups(
+      cells, {Row(1, 0.60, 1, 1), Row(2, 0.61, 1, 0), NullRow(3), Row(6, 0.25, 0, 0)},
+      SampleVariants(), false);
   // 0.605 with an interval of t(0.975, 1) * 0.00707 / sqrt(2) = 0.0635.
   EXPECT_EQ(DepositTableText(cells, groups, {.color = false, .width = 120}), &R"(
 zero ablation, test data, clean hygiene:
@@ -141,12 +143,12 @@ max drop in points; ± the 95% interval over seeds; deposit: seeds that have one
 }
 
 TEST(DepositTableTest, SeveralKindsAreNamed) {
-  const CellTable cells = Cells({MakeJob(1, "rope", 0, kDone, 1)});
-  Variants variants = SampleVariants();
+  const results::CellTable cells = Cells({MakeJob(1, "rope", 0, kDone, 1)});
+  results::Variants variants = SampleVariants();
   variants[2] = {"head_ablation", 2, R"({"data":"test","hygiene":"clean","method":"mean"})"};
   v1::DepositRow other = Row(1, 0.1, 0, 0);
   other.set_analysis_id(2);
-  const auto groups = DepositGroups(cells, {Row(1, 0.5, 1, 1), other}, variants, false);
+  const auto groups = results::DepositGroups(cells, {Row(1, 0.5, 1, 1), other}, variants, false);
   const std::string text = DepositTableText(cells, groups, {.color = false, .width = 200});
   const std::size_t mean = text.find("mean ablation, test data, clean hygiene:\n");
   const std::size_t zero = text.find("zero ablation, test data, clean hygiene:\n");
@@ -154,8 +156,8 @@ TEST(DepositTableTest, SeveralKindsAreNamed) {
   EXPECT_THAT(text.substr(zero, mean - zero), HasSubstr("50.0"));
   EXPECT_THAT(text.substr(zero, mean - zero), Not(HasSubstr("10.0")));
   EXPECT_THAT(text.substr(mean), HasSubstr("10.0"));
-  const render::Json flat = FlatJson(cells, groups[0]);
-  for (const std::string& column : DepositGroupColumns(cells)) {
+  const render::Json flat = results::FlatJson(cells, groups[0]);
+  for (const std::string& column : results::DepositGroupColumns(cells)) {
     EXPECT_TRUE(column == "top_head" || flat.contains(column)) << column;
   }
   EXPECT_EQ(flat["max_drop_mean"], 0.5);

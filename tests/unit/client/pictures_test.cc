@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tests/unit/client/jobs_for_test.h"
+#include "tests/unit/core/results/jobs_for_test.h"
 
 namespace pelab::client {
 namespace {
@@ -15,8 +15,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-CellTable Cells(const std::vector<v1::JobRow>& jobs) {
-  return *BuildCells(JobList(jobs), "test_accuracy", {});
+results::CellTable Cells(const std::vector<v1::JobRow>& jobs) {
+  return *results::BuildCells(results::JobList(jobs), "test_accuracy", {});
 }
 
 v1::CurveRow Epoch(std::int64_t job, int epoch, double accuracy) {
@@ -29,11 +29,11 @@ v1::CurveRow Epoch(std::int64_t job, int epoch, double accuracy) {
 }
 
 TEST(CellTableTextTest, GoldenWithAnIncompleteCell) {
-  const CellTable table = Cells({MakeJob(1, "nope", 0, v1::JOB_STATE_SUCCEEDED, 300),
-                                 MakeJob(2, "nope", 1, v1::JOB_STATE_SUCCEEDED, 400),
-                                 MakeJob(3, "rope", 0, v1::JOB_STATE_SUCCEEDED, 700),
-                                 MakeJob(4, "rope", 1, v1::JOB_STATE_FAILED, 0),
-                                 MakeJob(5, "alibi", 0, v1::JOB_STATE_QUEUED, 0)});
+  const results::CellTable table = Cells({MakeJob(1, "nope", 0, v1::JOB_STATE_SUCCEEDED, 300),
+                                          MakeJob(2, "nope", 1, v1::JOB_STATE_SUCCEEDED, 400),
+                                          MakeJob(3, "rope", 0, v1::JOB_STATE_SUCCEEDED, 700),
+                                          MakeJob(4, "rope", 1, v1::JOB_STATE_FAILED, 0),
+                                          MakeJob(5, "alibi", 0, v1::JOB_STATE_QUEUED, 0)});
   // t(0.975, 1) * 0.0707106781 / sqrt(2) = 0.63531
   EXPECT_EQ(CellTableText(table, {.color = false, .width = 80}),
             "pe     task      test_accuracy  95% interval    n  seeds\n"
@@ -43,24 +43,24 @@ TEST(CellTableTextTest, GoldenWithAnIncompleteCell) {
             "~ not every seed of this cell has a result: this mean will change\n");
 }
 
-TEST(MeanCurvesTest, GoesAsFarAsEverySeedThatHasBegun) {
-  const CellTable table = Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1),
-                                 MakeJob(2, "rope", 1, v1::JOB_STATE_RUNNING, 1),
-                                 MakeJob(3, "rope", 2, v1::JOB_STATE_QUEUED, 1)});
-  MeanCurves means(table, "test_accuracy");
+TEST(CurveSeriesTest, GoesAsFarAsEverySeedThatHasBegun) {
+  const results::CellTable table = Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1),
+                                          MakeJob(2, "rope", 1, v1::JOB_STATE_RUNNING, 1),
+                                          MakeJob(3, "rope", 2, v1::JOB_STATE_QUEUED, 1)});
+  results::MeanCurves means(table, "test_accuracy");
   means.Add(std::vector{Epoch(1, 0, 0.2), Epoch(1, 1, 0.4)});  // pages break within a job
   means.Add(std::vector{Epoch(1, 2, 0.9), Epoch(2, 0, 0.4), Epoch(2, 1, 0.5), Epoch(9, 0, 5)});
-  const std::vector<render::Series> series = means.Series();
+  const std::vector<render::Series> series = CurveSeries(table, means.Curves());
   ASSERT_EQ(series.size(), 1u);
   EXPECT_EQ(series[0].label, "rope distance, mean of 2 of 3 seeds");
   ASSERT_EQ(series[0].points.size(), 2u);
   EXPECT_EQ(series[0].points[0].first, 0);
   EXPECT_DOUBLE_EQ(series[0].points[0].second, 0.3);
   EXPECT_DOUBLE_EQ(series[0].points[1].second, 0.45);
-  MeanCurves losses(table, "train_loss");
-  EXPECT_TRUE(losses.Series().empty());
+  results::MeanCurves losses(table, "train_loss");
+  EXPECT_TRUE(CurveSeries(table, losses.Curves()).empty());
   losses.Add(std::vector{Epoch(1, 0, 0.2)});
-  EXPECT_DOUBLE_EQ(losses.Series()[0].points[0].second, -0.2);
+  EXPECT_DOUBLE_EQ(CurveSeries(table, losses.Curves())[0].points[0].second, -0.2);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "client/render/json.h"
+#include "core/render/json.h"
 #include "core/rpc/lock_file.h"
 #include "tests/unit/client/cli_for_test.h"
 #include "tests/unit/client/service_for_test.h"

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <limits>
 
-#include "client/render/json.h"
 #include "client/render/plot.h"
 #include "client/render/table.h"
-#include "client/render/text.h"
+#include "core/render/json.h"
+#include "core/render/text.h"
 
 namespace pelab::render {
 namespace {

@@ -1,13 +1,13 @@
-#include "client/report/cells.h"
+#include "core/results/cells.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 
-#include "tests/unit/client/jobs_for_test.h"
+#include "tests/unit/core/results/jobs_for_test.h"
 
-namespace pelab::client {
+namespace pelab::results {
 namespace {
 
 using ::testing::ElementsAre;
@@ -186,4 +186,4 @@ TEST(CellsTest, UnknownNamesAreRefused) {
 }
 
 }  // namespace
-}  // namespace pelab::client
+}  // namespace pelab::results

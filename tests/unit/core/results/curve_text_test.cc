@@ -8,10 +8,10 @@
 #include <random>
 #include <string>
 
-#include "client/render/json.h"
-#include "client/rows.h"
+#include "core/render/json.h"
+#include "core/results/rows.h"
 
-namespace pelab::client {
+namespace pelab::results {
 namespace {
 
 using render::Json;
@@ -91,4 +91,4 @@ TEST_F(CurveTextTest, JsonIsThatOfTheValues) {
 }
 
 }  // namespace
-}  // namespace pelab::client
+}  // namespace pelab::results

@@ -1,12 +1,12 @@
-#include "client/source/job_list.h"
+#include "core/results/job_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "client/rows.h"
-#include "tests/unit/client/jobs_for_test.h"
+#include "core/results/rows.h"
+#include "tests/unit/core/results/jobs_for_test.h"
 
-namespace pelab::client {
+namespace pelab::results {
 namespace {
 
 constexpr auto kDone = v1::JOB_STATE_SUCCEEDED;
@@ -66,4 +66,4 @@ TEST(JobListTest, AConfigurationThatIsNotThereLeavesNoSpec) {
 }
 
 }  // namespace
-}  // namespace pelab::client
+}  // namespace pelab::results

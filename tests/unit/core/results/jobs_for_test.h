@@ -7,7 +7,7 @@
 #include "core/views/text.h"
 #include "pelab/v1/results.pb.h"
 
-namespace pelab::client {
+namespace pelab {
 
 inline v1::JobRow MakeJob(std::int64_t id, const std::string& pe, std::int64_t seed,
                           v1::JobState state, int correct, const std::string& lr = "0.001",
@@ -33,4 +33,4 @@ inline v1::JobRow MakeJob(std::int64_t id, const std::string& pe, std::int64_t s
   return job;
 }
 
-}  // namespace pelab::client
+}  // namespace pelab

@@ -1,0 +1,61 @@
+#include "core/results/curves.h"
+
+#include <cmath>
+#include <utility>
+
+#include "core/stats/seeds.h"
+
+namespace pelab::results {
+namespace {
+
+using CurveColumn = double (v1::CurveRow::*)() const;
+
+CurveColumn ColumnOf(const std::string& metric) {
+  if (metric == "train_loss") return &v1::CurveRow::train_loss;
+  if (metric == "train_accuracy") return &v1::CurveRow::train_accuracy;
+  if (metric == "test_loss") return &v1::CurveRow::test_loss;
+  if (metric == "learning_rate") return &v1::CurveRow::learning_rate;
+  return &v1::CurveRow::test_accuracy;
+}
+
+}  // namespace
+
+const std::vector<std::string>& CurveMetrics() {
+  static const auto& names = *new std::vector<std::string>{
+      "test_accuracy", "train_accuracy", "test_loss", "train_loss", "learning_rate"};
+  return names;
+}
+
+MeanCurves::MeanCurves(const CellTable& cells, const std::string& metric)
+    : value_(ColumnOf(metric)), sums_(cells.cells.size()) {
+  for (std::size_t c = 0; c < cells.cells.size(); ++c) {
+    for (const v1::JobRow& job : cells.cells[c].jobs) cell_of_[job.job_id()] = c;
+  }
+}
+
+void MeanCurves::AddRow(const v1::CurveRow& row) {
+  if (row.job_id() != job_) {
+    job_ = row.job_id();
+    const auto cell = cell_of_.find(job_);
+    sum_ = cell == cell_of_.end() ? nullptr : &sums_[cell->second];
+    if (sum_ != nullptr) ++sum_->jobs;
+  }
+  if (sum_ != nullptr) sum_->by_epoch[row.epoch()].push_back((row.*value_)());
+}
+
+std::vector<MeanCurve> MeanCurves::Curves() const {
+  std::vector<MeanCurve> curves;
+  for (const Sum& sum : sums_) {
+    MeanCurve curve{sum.jobs, {}};
+    for (const auto& [epoch, values] : sum.by_epoch) {
+      if (values.size() != sum.jobs) break;  // a mean over fewer seeds would jump
+      const double mean = stats::Mean(values);
+      if (!std::isfinite(mean)) continue;
+      curve.points.push_back({epoch, mean, stats::IntervalHalfWidth(values)});
+    }
+    curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
+}  // namespace pelab::results
