@@ -100,7 +100,13 @@ absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
                       store::ExtendSweep{.sweep_id = row.sweep_id(),
                                          .known = static_cast<std::size_t>(row.extensions_size()),
                                          .seeds = extension.seeds,
-                                         .cells = extension.sweep->cells()}));
+                                         .cells = extension.sweep->cells()},
+                      [this](const store::WriteResult& stored) {
+                        parts_.executor.Post(
+                            [this, jobs = std::get<store::SweepExtended>(stored).jobs] {
+                              parts_.scheduler.Expanded(jobs);
+                            });
+                      }));
     const auto& extended = std::get<store::SweepExtended>(result);
     if (!extended.applied) continue;
     parts_.expander.Add(row.sweep_id(), *std::move(extension.sweep), extended.expanded);

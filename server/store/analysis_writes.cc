@@ -73,7 +73,7 @@ class Analyser {
     const std::int64_t sweep_id =
         write_.sweep_id != 0 ? write_.sweep_id : SweepToReopen(batch_.db, job_id);
     if (sweep_id != 0) {
-      Reopen(batch_, sweep_id, /*for_analyses=*/true);
+      Reopen(batch_, sweep_id, /*for_analyses=*/true, result_.jobs);
       sweeps_.insert(sweep_id);
     }
     if (state == JobState::kSucceeded &&

@@ -22,7 +22,7 @@ void ReopenAll(Batch& batch, std::int64_t job_id, SliceStored& jobs) {
     while (rows.Step()) finished.push_back(rows.Int(0));
   }
   for (const std::int64_t sweep_id : finished) {
-    Reopen(batch, sweep_id, /*for_analyses=*/false);
+    Reopen(batch, sweep_id, /*for_analyses=*/false, jobs);
     AddStanding(batch.db, sweep_id, jobs);
   }
 }
@@ -35,7 +35,8 @@ void TryAgain(Batch& batch, std::int64_t sweep_id, std::int64_t job_id, std::int
       "WHERE job_id = ? AND sweep_id = ? AND claimed = 0",
       job_id, sweep_id);
   ReopenAll(batch, job_id, result.jobs);
-  Reopen(batch, sweep_id, /*for_analyses=*/false);  // also one that is active only for analyses
+  // Also one that is active only for analyses.
+  Reopen(batch, sweep_id, /*for_analyses=*/false, result.jobs);
   const std::optional<std::int64_t> open = OpenAttemptOf(batch.db, job_id);
   const auto change = Move(batch, job_id, {.event = state::Event::kRetry, .error = "", .now = now});
   if (!change || !change->ready) return;
@@ -141,8 +142,13 @@ WriteResult Do(Batch& batch, const ExtendSweep& write) {
       "WHERE sweep_id = ? AND json_array_length(extensions_json) = ?",
       write.seeds, write.cells, write.sweep_id, static_cast<std::int64_t>(write.known));
   if (applied == 0) return SweepExtended{};
-  if (!sweep->live()) CountOpenJobs(batch, write.sweep_id);
-  return SweepExtended{.applied = true, .expanded = sweep->expanded};
+  SweepExtended result{.applied = true, .expanded = sweep->expanded};
+  if (!sweep->live()) {
+    CountOpenJobs(batch, write.sweep_id);
+    AddWaiting(batch, write.sweep_id, result.jobs);
+    AddStanding(batch.db, write.sweep_id, result.jobs);
+  }
+  return result;
 }
 
 }  // namespace pelab::store

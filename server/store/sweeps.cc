@@ -32,34 +32,58 @@ void AddStanding(Database& db, std::int64_t sweep_id, SliceStored& slice) {
   if (sweep && sweep->live()) slice.standings.push_back(StandingOf(sweep_id, *sweep));
 }
 
-void Reopen(Batch& batch, std::int64_t sweep_id, bool for_analyses) {
+void Reopen(Batch& batch, std::int64_t sweep_id, bool for_analyses, SliceStored& slice) {
   const int reopened = batch.db.Execute(
       "UPDATE sweeps SET state = 'active', reopened = ?, drop_from = NULL "
       "WHERE sweep_id = ? AND state = 'finished'",
       for_analyses, sweep_id);
-  if (reopened != 0) CountOpenJobs(batch, sweep_id);
+  if (reopened != 0) {
+    CountOpenJobs(batch, sweep_id);
+    AddWaiting(batch, sweep_id, slice);
+  }
   if (!for_analyses) {
     batch.db.Execute("UPDATE sweeps SET reopened = 0 WHERE sweep_id = ? AND reopened = 1",
                      sweep_id);
   }
 }
 
-// Goes through the fewer: all open jobs, or all of the sweep.
-void CountOpenJobs(Batch& batch, std::int64_t sweep_id) {
+namespace {
+
+// A sweep's claimed jobs that are open (?1: or only those that wait). Goes through the fewer: all
+// open jobs, or all of the sweep.
+constexpr char kByOpenJob[] =
+    "SELECT j.job_id FROM jobs AS j CROSS JOIN sweep_jobs AS c "
+    "INDEXED BY sweep_jobs_by_job ON c.job_id = j.job_id AND c.sweep_id = ?2 AND c.claimed = 1 "
+    "WHERE j.state IN ('queued', 'assigned', 'running') AND (NOT ?1 OR j.state = 'queued')";
+constexpr char kByJobOfSweep[] =
+    "SELECT j.job_id FROM sweep_jobs AS c CROSS JOIN jobs AS j USING (job_id) "
+    "WHERE c.sweep_id = ?2 AND c.claimed = 1 "
+    "AND j.state IN ('queued', 'assigned', 'running') AND (NOT ?1 OR j.state = 'queued')";
+
+Query ClaimedOpenJobs(Batch& batch, std::int64_t sweep_id, bool only_waiting) {
   std::int64_t open_of_all = 0;
   for (const auto& [id, open] : batch.open_before) open_of_all += open;
-  const char* by_open =
-      "SELECT count(*) FROM jobs AS j CROSS JOIN sweep_jobs AS c "
-      "INDEXED BY sweep_jobs_by_job ON c.job_id = j.job_id AND c.sweep_id = ? AND c.claimed = 1 "
-      "WHERE j.state IN ('queued', 'assigned', 'running')";
-  const char* by_sweep =
-      "SELECT count(*) FROM sweep_jobs AS c CROSS JOIN jobs AS j USING (job_id) "
-      "WHERE c.sweep_id = ? AND c.claimed = 1 AND j.state IN ('queued', 'assigned', 'running')";
   Query size = batch.db.Run("SELECT cells FROM sweeps WHERE sweep_id = ?", sweep_id);
   const bool few_open = size.Step() && open_of_all < size.Int(0);
-  Query open = batch.db.Run(few_open ? by_open : by_sweep, sweep_id);
-  open.Step();
-  batch.open_delta[sweep_id] += open.Int(0);
+  return batch.db.Run(few_open ? kByOpenJob : kByJobOfSweep, only_waiting, sweep_id);
+}
+
+}  // namespace
+
+void AddWaiting(Batch& batch, std::int64_t sweep_id, SliceStored& slice) {
+  std::vector<std::int64_t> jobs;
+  {
+    Query rows = ClaimedOpenJobs(batch, sweep_id, /*only_waiting=*/true);
+    while (rows.Step()) jobs.push_back(rows.Int(0));
+  }
+  for (const std::int64_t job_id : jobs) slice.ready.push_back(LoadReady(batch.db, job_id));
+}
+
+void CountOpenJobs(Batch& batch, std::int64_t sweep_id) {
+  std::int64_t open = 0;
+  Query rows = ClaimedOpenJobs(batch, sweep_id, /*only_waiting=*/false);
+  while (rows.Step()) ++open;
+  batch.open_delta[sweep_id] += open;
 }
 
 void StopCounting(Batch& batch, std::int64_t sweep_id) {

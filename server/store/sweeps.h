@@ -30,8 +30,10 @@ SweepStanding StandingOf(std::int64_t sweep_id, const SweepRow& sweep);
 void AddStanding(Database& db, std::int64_t sweep_id, SliceStored& slice);
 
 // A finished sweep waits again for those of its jobs that are open; `for_analyses`: its results are
-// not in question. Nothing where it has not finished.
-void Reopen(Batch& batch, std::int64_t sweep_id, bool for_analyses);
+// not in question. Nothing where it has not finished. `slice` gets its jobs that wait already.
+void Reopen(Batch& batch, std::int64_t sweep_id, bool for_analyses, SliceStored& slice);
+// The sweep lives again: its jobs that were queued meanwhile, for others, stand in its line too.
+void AddWaiting(Batch& batch, std::int64_t sweep_id, SliceStored& slice);
 // Counts the open jobs of a sweep that is live from now on.
 void CountOpenJobs(Batch& batch, std::int64_t sweep_id);
 // The sweep ends in this batch by other means than its last job.

@@ -233,6 +233,7 @@ struct ExtendSweep {
 struct SweepExtended {
   bool applied = false;        // false: it was extended meanwhile, or cancelled
   std::uint64_t expanded = 0;  // cells that are expanded already: where the expander goes on
+  SliceStored jobs;            // where it lives again: those that wait already
 };
 
 // Adds analyses to jobs: those that are trained are queued again, the others get them after their

@@ -68,7 +68,11 @@ void Coordinator::Extend(std::int64_t sweep_id, const std::string& seeds, Answer
                          .known = known.size(),
                          .seeds = extension.seeds,
                          .cells = sweep->cells()},
-      [](const store::WriteResult&) {},
+      [this](const store::WriteResult& stored) {
+        process_->executor->Post([this, jobs = std::get<store::SweepExtended>(stored).jobs] {
+          process_->scheduler->Expanded(jobs);
+        });
+      },
       [=, this](absl::StatusOr<store::WriteResult> result) {
         const auto* extended = result.ok() ? std::get_if<store::SweepExtended>(&*result) : nullptr;
         if (extended != nullptr && extended->applied) Expand(sweep_id, sweep, extended->expanded);

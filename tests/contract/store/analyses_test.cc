@@ -94,6 +94,48 @@ TEST_P(AnalysesTest, AskingAgainChangesNothing) {
   EXPECT_EQ(SweepState(sweep), "finished");
 }
 
+// Two sweeps share a trained job and have ended. It is queued for an analysis of one of them; when
+// the other lives again, the job waits for that one too, whatever becomes of the first.
+TEST_P(AnalysesTest, ASweepThatLivesAgainWaitsForWhatWasQueuedMeanwhile) {
+  const std::int64_t first = Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
+  TrainWhole(1);
+  Attempt failed = Assign(2, 3);
+  Event(failed.Next(Finished{Outcome::kFailed, state::ErrorKind::kBadSpec, "bad"}));
+  const std::int64_t second = Submit("b", {Cell(0, "k0")});
+  EXPECT_EQ(SweepState(first), "finished");
+  const Analysed asked = Analyse({kMean}, {1}, second);
+  ASSERT_THAT(asked.jobs.ready, SizeIs(1));
+  EXPECT_EQ(asked.jobs.ready[0].sweep_id, second);
+  EXPECT_THAT(asked.jobs.ready[0].others, SizeIs(0)) << "the first has ended";
+
+  const auto retried = Do<Retried>(RetryJob{.job_id = 2, .failed_only = true, .now = 7000});
+  EXPECT_EQ(SweepState(first), "active");
+  std::vector<std::int64_t> of_job;  // the sweeps in whose line job 1 stands from now on
+  for (const ReadyJob& job : retried.jobs.ready) {
+    if (job.job_id != 1) continue;
+    of_job.push_back(job.sweep_id);
+    for (const Claim& other : job.others) of_job.push_back(other.sweep_id);
+  }
+  EXPECT_THAT(of_job, ElementsAre(first, second));
+  Do<Cancelled>(CancelSweep{second, 8000});
+  EXPECT_EQ(JobState(1), "queued") << "the first waits for it";
+}
+
+TEST_P(AnalysesTest, AnExtendedSweepWaitsForWhatWasQueuedMeanwhile) {
+  const std::int64_t first = Submit("a", {Cell(0, "k0")});
+  TrainWhole(1);
+  const std::int64_t second = Submit("b", {Cell(0, "k0")});
+  Analyse({kMean}, {1}, second);
+  EXPECT_EQ(SweepState(first), "finished");
+  const auto extended =
+      Do<SweepExtended>(ExtendSweep{.sweep_id = first, .known = 0, .seeds = "5", .cells = 2});
+  ASSERT_THAT(extended.jobs.ready, SizeIs(1));
+  EXPECT_EQ(extended.jobs.ready[0].sweep_id, first);
+  ASSERT_THAT(extended.jobs.ready[0].others, SizeIs(1));
+  EXPECT_EQ(extended.jobs.ready[0].others[0].sweep_id, second);
+  EXPECT_THAT(extended.jobs.standings, SizeIs(1));
+}
+
 TEST_P(AnalysesTest, WhatCannotBeAnalysedIsSaid) {
   Submit("a", {Cell(0, "k0"), Cell(1, "k1"), Cell(2, "k2"), Cell(3, "k3")});
   TrainWhole(1, /*keep_weights=*/false);
