@@ -44,8 +44,9 @@ void AddGlobalFlags(CLI::App& app, GlobalOptions& options) {
          "database file [default: pelab.db]")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--output", options.output_name, "table, json or csv [default: table]")
-      ->check(CLI::IsMember({"table", "json", "csv"}))
+  app.add_option("--output", options.output_name,
+                 "table, json, jsonl (a row a line) or csv [default: table]")
+      ->check(CLI::IsMember({"table", "json", "jsonl", "csv"}))
       ->type_name("FORMAT")
       ->group(group);
   app.add_flag("--no-color", options.no_color, "no colours on a terminal (nor with NO_COLOR set)")
@@ -54,14 +55,15 @@ void AddGlobalFlags(CLI::App& app, GlobalOptions& options) {
 }
 
 // Errors of the command line have to know the output format before it is read.
-bool AsksForJson(int argc, const char* const* argv) {
+const char* JsonAskedFor(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--output=json") == 0) return true;
-    if (std::strcmp(argv[i], "--output") == 0 && i + 1 < argc &&
-        std::strcmp(argv[i + 1], "json") == 0)
-      return true;
+    for (const char* format : {"json", "jsonl"}) {
+      const bool is_next = i + 1 < argc && std::strcmp(argv[i + 1], format) == 0;
+      if (std::string(argv[i]) == Concat("--output=", format)) return format;
+      if (std::strcmp(argv[i], "--output") == 0 && is_next) return format;
+    }
   }
-  return false;
+  return nullptr;
 }
 
 // Errors are lower-case and one line.
@@ -89,7 +91,7 @@ std::string UnknownCommand(const CLI::App& app, int argc, const char* const* arg
 
 int UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv,
                Context& context) {
-  if (AsksForJson(argc, argv)) context.options.output_name = "json";
+  if (const char* format = JsonAskedFor(argc, argv)) context.options.output_name = format;
   std::string message = UnknownCommand(app, argc, argv);
   if (message.empty()) message = OneLine(error.what());
   return ReportError(context, absl::InvalidArgumentError(Concat(message, " (see pelab --help)")),
@@ -110,6 +112,7 @@ void AddAll(Commands& commands) {
   AddExtend(commands);
   AddResults(commands);
   AddCurves(commands);
+  AddDiff(commands);
   AddAblation(commands);
   AddDeposits(commands);
   AddAnalyses(commands);

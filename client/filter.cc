@@ -1,6 +1,5 @@
 #include "client/filter.h"
 
-#include <cstring>
 #include <optional>
 
 #include "absl/strings/ascii.h"
@@ -18,65 +17,7 @@ std::string Trim(std::string_view text) {
   return std::string(text);
 }
 
-// Splits at commas outside of brackets.
-std::vector<std::string> SplitConditions(const std::string& text) {
-  std::vector<std::string> parts(1);
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '(' || c == '[') ++depth;
-    if ((c == ')' || c == ']') && depth > 0) --depth;
-    if (c == ',' && depth == 0) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
-struct OperatorText {
-  const char* text;
-  v1::Condition::Operator op;
-};
-// Longer ones first: "<" is the beginning of "<=".
-constexpr OperatorText kOperators[] = {{"!=", v1::Condition::NOT_EQUAL},
-                                       {"<=", v1::Condition::LESS_OR_EQUAL},
-                                       {">=", v1::Condition::GREATER_OR_EQUAL},
-                                       {"=", v1::Condition::EQUAL},
-                                       {"<", v1::Condition::LESS},
-                                       {">", v1::Condition::GREATER}};
-
-std::optional<v1::Condition> ParseCondition(const std::string& text) {
-  const std::size_t at = text.find_first_of("=!<>");
-  if (at == std::string::npos) return std::nullopt;
-  for (const OperatorText& known : kOperators) {
-    if (text.compare(at, std::strlen(known.text), known.text) != 0) continue;
-    v1::Condition condition;
-    condition.set_field(Trim(std::string_view(text).substr(0, at)));
-    condition.set_op(known.op);
-    condition.set_value(Trim(std::string_view(text).substr(at + std::strlen(known.text))));
-    if (condition.field().empty()) return std::nullopt;
-    return condition;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
-
-absl::StatusOr<std::vector<v1::Condition>> ParseWhere(const std::string& text) {
-  std::vector<v1::Condition> conditions;
-  if (Trim(text).empty()) return conditions;
-  for (const std::string& part : SplitConditions(text)) {
-    std::optional<v1::Condition> condition = ParseCondition(part);
-    if (!condition) {
-      return absl::InvalidArgumentError(
-          Concat("--where: \"", Trim(part),
-                 "\" is no condition; write FIELD=VALUE, with one of = != < <= > >="));
-    }
-    conditions.push_back(*std::move(condition));
-  }
-  return conditions;
-}
 
 absl::StatusOr<std::vector<v1::JobState>> ParseStates(const std::string& text) {
   std::vector<v1::JobState> states;

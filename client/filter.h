@@ -11,10 +11,6 @@
 
 namespace pelab::client {
 
-// "pe=rope,task!=counting,train.lr>=1e-4": conditions with = != < <= > >=, apart by commas; commas
-// within brackets belong to the value ("pe_label=rope(base=500,scale=2)").
-absl::StatusOr<std::vector<v1::Condition>> ParseWhere(const std::string& text);
-
 // "failed" or "queued,running"; also "open" (queued, assigned, running).
 absl::StatusOr<std::vector<v1::JobState>> ParseStates(const std::string& text);
 // "model.layers=4" of --set.

@@ -29,10 +29,11 @@ struct GlobalOptions {
   bool no_color = false;
   rpc::ClientSecurity security;
 
-  Output output() const {
-    return output_name == "json"  ? Output::kJson
-           : output_name == "csv" ? Output::kCsv
-                                  : Output::kTable;
+  bool json_lines() const { return output_name == "jsonl"; }
+  Output output() const {  // JSON Lines are JSON that is put out otherwise
+    return output_name == "json" || json_lines() ? Output::kJson
+           : output_name == "csv"                ? Output::kCsv
+                                                 : Output::kTable;
   }
 };
 

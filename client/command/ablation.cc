@@ -18,6 +18,7 @@ struct Options {
   std::string sweep;
   results::AblationChoice choice;
   std::string metric = "accuracy_drop";
+  bool strip = false;
 };
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
@@ -40,7 +41,8 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   }
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(target.filter));
   if (context.output() == Output::kJson) {
-    PutJson(context, {{"jobs", results::ToJsonArray(jobs)}, {"head_ablation", heads}});
+    PutJson(context, {{"jobs", results::ToJsonArray(jobs)}, {"head_ablation", heads}},
+            "head_ablation");
     return kExitOk;
   }
   PELAB_ASSIGN_OR_RETURN(const auto analyses, source->Analyses(target.filter, "head_ablation"));
@@ -48,7 +50,8 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   if (!target.is_sweep) results::OneSeedEach(cells);
   std::string text;
   for (const AblationMap& map : AblationMaps(cells, rows, results::VariantsOf(analyses), metric)) {
-    text += (text.empty() ? "" : "\n") + AblationMapText(map, context.style);
+    text += (text.empty() ? "" : "\n") + (options.strip ? AblationStripText(map, context.style)
+                                                        : AblationMapText(map, context.style));
   }
   context.out(text.empty() ? Concat(target.title, " has no head ablation yet\n") : text);
   return kExitOk;
@@ -61,6 +64,7 @@ void AddAblation(Commands& commands) {
   CLI::App* app = AddCommand(commands, "ablation",
                              "what each attention head is worth: layers x heads, in points",
                              "  pelab ablation 12\n"
+                             "  pelab ablation quick --strip\n"
                              "  pelab ablation quick --method mean --metric nll_drop\n"
                              "  pelab ablation quick --output json");
   AddTarget(app, options->target, options->sweep);
@@ -68,6 +72,8 @@ void AddAblation(Commands& commands) {
   app->add_option("--metric", options->metric,
                   "what to draw: accuracy_drop, nll_drop or normalised_drop [default: "
                   "accuracy_drop]; json and csv carry all, with intervals");
+  app->add_flag("--strip", options->strip,
+                "a line a layer with its heads along the axis, in place of the map");
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
   });

@@ -40,7 +40,8 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(target.filter));
   if (context.output() == Output::kJson) {
     PutJson(context,
-            {{"jobs", results::ToJsonArray(jobs)}, {"analyses", results::ToJsonArray(rows)}});
+            {{"jobs", results::ToJsonArray(jobs)}, {"analyses", results::ToJsonArray(rows)}},
+            "analyses");
     return kExitOk;
   }
   PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));

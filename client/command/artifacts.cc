@@ -29,7 +29,7 @@ absl::StatusOr<int> List(const Context& context, DataSource& source, const Targe
   PELAB_ASSIGN_OR_RETURN(const auto rows, source.Artifacts(target.filter));
   switch (context.output()) {
     case Output::kJson:
-      PutJson(context, {{"artifacts", results::ToJsonArray(rows)}});
+      PutJson(context, {{"artifacts", results::ToJsonArray(rows)}}, "artifacts");
       return kExitOk;
     case Output::kCsv:
       PutCsv(context, results::kArtifactColumns, results::ToJsonArray(rows));

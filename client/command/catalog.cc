@@ -111,7 +111,7 @@ absl::StatusOr<int> ShowFields(const Context& context, const std::string& name) 
   for (const catalog::Field* field : fields) rows.push_back(FieldJson(*field));
   switch (context.output()) {
     case Output::kJson:
-      PutJson(context, {{"fields", rows}});
+      PutJson(context, {{"fields", rows}}, "fields");
       break;
     case Output::kCsv:
       PutCsv(context, {"name", "owner", "type", "allowed", "default", "switch", "unit", "help"},
@@ -165,7 +165,7 @@ void ShowEntries(const Context& context, const std::vector<const Kind*>& kinds) 
   }
   switch (context.output()) {
     case Output::kJson:
-      return PutJson(context, {{"entries", rows}});
+      return PutJson(context, {{"entries", rows}}, "entries");
     case Output::kCsv:
       return PutCsv(context, {"kind", "name", "version", "help", "source"}, rows);
     case Output::kTable:

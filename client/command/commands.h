@@ -40,6 +40,7 @@ void AddRetry(Commands& commands);
 void AddExtend(Commands& commands);
 void AddResults(Commands& commands);
 void AddCurves(Commands& commands);
+void AddDiff(Commands& commands);
 void AddAblation(Commands& commands);
 void AddDeposits(Commands& commands);
 void AddAnalyses(Commands& commands);

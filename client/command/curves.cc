@@ -36,6 +36,17 @@ absl::StatusOr<int> PutRowsCsv(const Context& context, DataSource& source,
   return kExitOk;
 }
 
+absl::StatusOr<int> PutRowLines(const Context& context, DataSource& source,
+                                const v1::JobFilter& filter) {
+  PELAB_RETURN_IF_ERROR(source.ReadCurves(filter, [&](const auto& page) {
+    std::string text;
+    for (const v1::CurveRow& row : page) results::AppendJsonLine(row, text);
+    context.out(text);
+    return absl::OkStatus();
+  }));
+  return kExitOk;
+}
+
 // {"jobs": […], "curves": […]} with the rows of these jobs alone: others may have come since they
 // were read. An error that comes when rows are out becomes a last member, "error".
 absl::StatusOr<int> PutRowsJson(const Context& context, DataSource& source,
@@ -106,6 +117,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
     case Output::kCsv:
       return PutRowsCsv(context, *source, target.filter);
     case Output::kJson:
+      if (context.options.json_lines()) return PutRowLines(context, *source, target.filter);
       return PutRowsJson(context, *source, target.filter);
     case Output::kTable:
       return Plot(context, *source, target, options.metric);

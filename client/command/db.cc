@@ -73,7 +73,7 @@ absl::StatusOr<int> CheckFile(const Context& context) {
   }
   switch (context.output()) {
     case Output::kJson:
-      PutJson(context, {{"ok", sound}, {"checks", rows}});
+      PutJson(context, {{"ok", sound}, {"checks", rows}}, "checks");
       break;
     case Output::kCsv:
       PutCsv(context, {"check", "ok", "problems", "notes"}, rows);

@@ -42,9 +42,11 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
     case Output::kJson:
       for (const results::DepositGroup& group : groups)
         array.push_back(results::ToJson(cells, group));
-      PutJson(context, {{"groups", array},
-                        {"deposits", results::ToJsonArray(rows)},
-                        {"jobs", results::ToJsonArray(jobs)}});
+      PutJson(context,
+              {{"groups", array},
+               {"deposits", results::ToJsonArray(rows)},
+               {"jobs", results::ToJsonArray(jobs)}},
+              "groups");
       break;
     case Output::kCsv:
       for (const results::DepositGroup& group : groups)

@@ -43,9 +43,7 @@ std::string JobTable(const results::JobList& jobs, const render::Style& style) {
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
   v1::JobFilter filter;
   filter.set_sweep(options.sweep);
-  auto where = ParseWhere(options.where);
-  if (!where.ok()) return where.status();
-  for (const v1::Condition& condition : *where) *filter.add_where() = condition;
+  filter.set_where(options.where);
   if (!options.state.empty()) {
     auto states = ParseStates(options.state);
     if (!states.ok()) return states.status();
@@ -57,7 +55,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   if (!jobs.ok()) return jobs.status();
   switch (context.output()) {
     case Output::kJson:
-      PutJson(context, {{"jobs", results::ToJsonArray(*jobs)}});
+      PutJson(context, {{"jobs", results::ToJsonArray(*jobs)}}, "jobs");
       break;
     case Output::kCsv:
       PutCsv(context, results::kJobColumns, results::ToJsonArray(*jobs));

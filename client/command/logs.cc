@@ -76,7 +76,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
     render::Json rows = render::Json::array();
     for (const v1::LogPart& part : parts) rows.push_back(PartJson(part));
     if (context.output() == Output::kJson) {
-      PutJson(context, {{"job", options.job}, {"parts", rows}});
+      PutJson(context, {{"job", options.job}, {"parts", rows}}, "parts");
     } else {
       PutCsv(context, {"attempt", "offset", "text"}, rows);
     }

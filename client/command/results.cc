@@ -1,14 +1,19 @@
 #include <CLI/CLI.hpp>
 
+#include "client/command/ablation_options.h"
 #include "client/command/commands.h"
+#include "client/command/metric_values.h"
 #include "client/command/show.h"
 #include "client/connect.h"
 #include "client/filter.h"
 #include "client/render/table.h"
+#include "client/report/comparison.h"
 #include "client/report/pictures.h"
+#include "core/base/status.h"
 #include "core/render/text.h"
 #include "core/results/rows.h"
 #include "core/views/text.h"
+#include "core/views/where.h"
 
 namespace pelab::client {
 namespace {
@@ -20,7 +25,11 @@ struct Options {
   std::string where;
   std::string group_by;
   std::string metric = "test_accuracy";
+  std::string interval = "t";
+  std::string compare;
+  std::string with;
   bool seeds = false;
+  results::AblationChoice choice;
 };
 
 std::string SeedTable(const results::JobList& jobs, const render::Style& style) {
@@ -48,55 +57,155 @@ std::string SeedTable(const results::JobList& jobs, const render::Style& style) 
   return table.Render(style);
 }
 
+stats::IntervalKind IntervalOf(const Options& options) {
+  return options.interval == "bootstrap" ? stats::IntervalKind::kBootstrap
+                                         : stats::IntervalKind::kStudentT;
+}
+
 // JobRow's JSON is what is stored; the cells are worked out from it.
-void Put(const Context& context, const Options& options, const results::CellTable& table,
-         const results::JobList& jobs) {
+void Put(const Context& context, const Options& options,
+         const std::vector<results::CellTable>& tables, const results::JobList& jobs) {
   render::Json groups = render::Json::array();
-  for (const results::Cell& cell : table.cells) groups.push_back(results::ToJson(table, cell));
+  render::Json metrics = render::Json::array();
+  bool complete = true;
+  for (const results::CellTable& table : tables) {
+    metrics.push_back(table.metric.name);
+    complete = complete && table.complete();
+    for (const results::Cell& cell : table.cells) groups.push_back(results::ToJson(table, cell));
+  }
   switch (context.output()) {
     case Output::kJson:
-      return PutJson(context, {{"sweep", options.sweep.empty() ? render::Json(nullptr)
-                                                               : render::Json(options.sweep)},
-                               {"metric", table.metric},
-                               {"complete", table.complete()},
-                               {"groups", groups},
-                               {"jobs", results::ToJsonArray(jobs)}});
+      return PutJson(
+          context,
+          {{"sweep", options.sweep.empty() ? render::Json(nullptr) : render::Json(options.sweep)},
+           {"metric", tables.front().metric.name},
+           {"metrics", metrics},
+           {"complete", complete},
+           {"groups", groups},
+           {"jobs", results::ToJsonArray(jobs)}},
+          options.seeds ? "jobs" : "groups");
     case Output::kCsv:
       return options.seeds ? PutCsv(context, results::kJobColumns, results::ToJsonArray(jobs))
-                           : PutCsv(context, results::CellColumns(table), groups);
+                           : PutCsv(context, results::CellColumns(tables.front()), groups);
     case Output::kTable:
       if (jobs.empty()) return context.out("no jobs\n");
-      return context.out(options.seeds ? SeedTable(jobs, context.style)
-                                       : CellTableText(table, context.style));
+      if (options.seeds) return context.out(SeedTable(jobs, context.style));
+      for (const results::CellTable& table : tables) {
+        context.out(
+            Concat(&table == &tables.front() ? "" : "\n", CellTableText(table, context.style)));
+      }
   }
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
-  auto where = ParseWhere(options.where);
-  if (!where.ok()) return where.status();
-  std::vector<std::string> group_by;
-  if (!options.group_by.empty()) {
-    auto names = ParseNames(options.group_by, "--group-by");
-    if (!names.ok()) return names.status();
-    group_by = *std::move(names);
+void NoteExpansion(const Context& context, DataSource& source, const std::string& name) {
+  if (name.empty() || context.output() != Output::kTable) return;
+  const auto sweep = source.Sweep(name);
+  if (sweep.ok() && sweep->state() == v1::SWEEP_STATE_EXPANDING) {
+    context.err("note: the sweep is still being expanded; more jobs will come\n");
   }
-  auto source = FindSource(context.options);
-  if (!source.ok()) return source.status();
+}
+
+v1::JobFilter FilterOf(const Options& options, const std::string& more = "") {
   v1::JobFilter filter;
   filter.set_sweep(options.sweep);
-  for (const v1::Condition& condition : *where) *filter.add_where() = condition;
-  auto jobs = (*source)->Jobs(filter);
-  if (!jobs.ok()) return jobs.status();
-  auto table = results::BuildCells(*jobs, options.metric, group_by);
-  if (!table.ok()) return table.status();
-  Put(context, options, *table, *jobs);
-  if (!options.sweep.empty() && context.output() == Output::kTable) {
-    auto sweep = (*source)->Sweep(options.sweep);
-    if (sweep.ok() && sweep->state() == v1::SWEEP_STATE_EXPANDING) {
-      context.err("note: the sweep is still being expanded; more jobs will come\n");
+  filter.set_where(options.where.empty() || more.empty()
+                       ? options.where + more
+                       : Concat("(", options.where, ") and (", more, ")"));
+  return filter;
+}
+
+absl::StatusOr<int> Groups(const Context& context, const Options& options,
+                           const std::vector<results::Metric>& metrics) {
+  results::CellOptions cells{.interval = IntervalOf(options)};
+  if (!options.group_by.empty()) {
+    PELAB_ASSIGN_OR_RETURN(cells.group_by, ParseNames(options.group_by, "--group-by"));
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
+  const v1::JobFilter filter = FilterOf(options);
+  PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(filter));
+  std::vector<results::CellTable> tables;
+  for (const results::Metric& metric : metrics) {
+    PELAB_ASSIGN_OR_RETURN(const auto values, LoadValues(*source, filter, metric, options.choice));
+    cells.metric = metric;
+    cells.values = values ? &*values : nullptr;
+    PELAB_ASSIGN_OR_RETURN(auto table, results::BuildCells(jobs, cells));
+    tables.push_back(std::move(table));
+  }
+  Put(context, options, tables, jobs);
+  NoteExpansion(context, *source, options.sweep);
+  return kExitOk;
+}
+
+// Of few jobs those alone: their results are some kilobytes each.
+absl::StatusOr<std::vector<v1::AnalysisRow>> JudgedExamples(DataSource& source,
+                                                            const results::JobList& a,
+                                                            const results::JobList& b) {
+  constexpr std::size_t kFew = 500;
+  if (a.empty() || b.empty()) return std::vector<v1::AnalysisRow>();
+  v1::JobFilter filter;
+  if (a.size() + b.size() <= kFew) {
+    for (const results::JobList* side : {&a, &b}) {
+      for (const v1::JobRow& job : *side) filter.add_jobs(Concat(job.job_id()));
     }
   }
+  return source.Analyses(filter, "example_correctness");
+}
+
+absl::StatusOr<int> Compare(const Context& context, const Options& options,
+                            const std::vector<results::Metric>& metrics) {
+  PELAB_ASSIGN_OR_RETURN(auto compared, views::FieldsOfWhere(options.compare));
+  PELAB_ASSIGN_OR_RETURN(const auto others, views::FieldsOfWhere(options.with));
+  compared.insert(compared.end(), others.begin(), others.end());
+  PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
+  PELAB_ASSIGN_OR_RETURN(const auto a, source->Jobs(FilterOf(options, options.compare)));
+  PELAB_ASSIGN_OR_RETURN(const auto b, source->Jobs(FilterOf(options, options.with)));
+  PELAB_ASSIGN_OR_RETURN(const auto examples, JudgedExamples(*source, a, b));
+  render::Json groups = render::Json::array();
+  std::vector<std::string> columns;
+  std::string text;
+  render::Json confounders = render::Json::array();
+  for (const results::Metric& metric : metrics) {
+    PELAB_ASSIGN_OR_RETURN(const auto values,
+                           LoadValues(*source, FilterOf(options), metric, options.choice));
+    PELAB_ASSIGN_OR_RETURN(
+        auto comparison,
+        results::Compare(a, b, compared, metric, values ? &*values : nullptr, IntervalOf(options)));
+    results::CompareExamples(examples, comparison);
+    for (const results::PairGroup& group : comparison.groups) {
+      groups.push_back(results::ToJson(comparison, group));
+    }
+    columns = results::ComparisonColumns(comparison);
+    confounders = comparison.confounders;
+    text += Concat(text.empty() ? "" : "\n",
+                   ComparisonText(comparison, options.compare, options.with, context.style));
+  }
+  switch (context.output()) {
+    case Output::kJson:
+      PutJson(context,
+              {{"compare", options.compare},
+               {"with", options.with},
+               {"also_different", confounders},
+               {"groups", groups}},
+              "groups");
+      break;
+    case Output::kCsv:
+      PutCsv(context, columns, groups);
+      break;
+    case Output::kTable:
+      context.out(text);
+      break;
+  }
   return kExitOk;
+}
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  PELAB_ASSIGN_OR_RETURN(const auto metrics, ParseMetrics(options.metric));
+  if (options.compare.empty() != options.with.empty()) {
+    return absl::InvalidArgumentError(
+        "--compare and --with go together: --compare pe=rope --with pe=mla");
+  }
+  return options.compare.empty() ? Groups(context, options, metrics)
+                                 : Compare(context, options, metrics);
 }
 
 }  // namespace
@@ -107,17 +216,30 @@ void AddResults(Commands& commands) {
       AddCommand(commands, "results", "accuracies with seeds collapsed: mean, 95 % interval, n",
                  "  pelab results quick\n"
                  "  pelab results --where 'pe=rope,task=distance' --seeds\n"
-                 "  pelab results table1 --group-by pe,task --output json");
+                 "  pelab results table1 --group-by pe,task --output json\n"
+                 "  pelab results --where 'pe in (rope, mla) and not train.lr < 1e-4'\n"
+                 "  pelab results table1 --metric 'best_test_accuracy,epochs_to(0.9),gini'\n"
+                 "  pelab results table1 --compare pe=rope --with pe=mla");
   app->add_option("SWEEP", options->sweep,
                   "number or name of a sweep [default: all jobs of the database]");
   app->add_option("--where", options->where,
-                  "conditions on columns of v_jobs and fields of the spec: pe=rope,train.lr>=1e-4 "
-                  "[default: none]");
+                  "conditions with and, or, not, in (...), = != < <= > >= and ~ for patterns, on "
+                  "columns of v_jobs, fields of the spec, generalisation_gap, epochs_to(x) and "
+                  "deposit indices: pe=rope and train.lr>=1e-4 [default: none]");
   app->add_option("--group-by", options->group_by,
                   "what makes a group: pe,task,model.layers [default: everything but the seed]");
   app->add_option(
       "--metric", options->metric,
-      "test_accuracy, best_test_accuracy, train_accuracy or wall_seconds [default: test_accuracy]");
+      Concat("one or more of ", Join(results::Metrics(), ", "), " [default: test_accuracy]"));
+  app->add_option("--interval", options->interval,
+                  "the 95 % interval of the mean: t (Student's) or bootstrap (percentile) "
+                  "[default: t]")
+      ->check(CLI::IsMember({"t", "bootstrap"}));
+  app->add_option("--compare", options->compare,
+                  "compare the jobs of this condition with those of --with, paired by seed and "
+                  "everything else equal");
+  app->add_option("--with", options->with, "the other side of --compare");
+  AddChoice(app, options->choice);
   app->add_flag("--seeds", options->seeds, "one line a job instead of a group");
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };

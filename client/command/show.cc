@@ -69,8 +69,11 @@ std::string StateText(const v1::JobRow& job) {
   return job.trained() && job.state() != v1::JOB_STATE_SUCCEEDED ? state + " (analysis)" : state;
 }
 
-void PutJson(const Context& context, const render::Json& value) {
-  context.out(render::ToJson(value));
+void PutJson(const Context& context, const render::Json& value, const std::string& rows) {
+  if (!context.options.json_lines()) return context.out(render::ToJson(value));
+  if (rows.empty()) return context.out(render::ToJson(value, /*one_line=*/true));
+  for (const render::Json& row : value.at(rows))
+    context.out(render::ToJson(row, /*one_line=*/true));
 }
 
 void PutCsv(const Context& context, const std::vector<std::string>& columns,

@@ -36,8 +36,9 @@ std::string JobLabel(const v1::JobRow& job);
 // "running"; of a job that was trained and only adds analyses "running (analysis)".
 std::string StateText(const v1::JobRow& job);
 
-// JSON as one value, CSV with these columns.
-void PutJson(const Context& context, const render::Json& value);
+// JSON as one value. As JSON Lines it is on one line, or each row of its member `rows` is.
+void PutJson(const Context& context, const render::Json& value, const std::string& rows = "");
+// CSV with these columns.
 void PutCsv(const Context& context, const std::vector<std::string>& columns,
             const render::Json& rows);
 

@@ -66,8 +66,8 @@ absl::StatusOr<int> ShowAll(const Context& context, DataSource& source) {
   PELAB_ASSIGN_OR_RETURN(const auto sweeps, source.Sweeps());
   switch (context.output()) {
     case Output::kJson:
-      PutJson(context,
-              {{"source", source.Description()}, {"sweeps", results::ToJsonArray(sweeps)}});
+      PutJson(context, {{"source", source.Description()}, {"sweeps", results::ToJsonArray(sweeps)}},
+              "sweeps");
       break;
     case Output::kCsv:
       PutCsv(context, results::kSweepColumns, results::ToJsonArray(sweeps));

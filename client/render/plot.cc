@@ -22,14 +22,21 @@ struct Range {
   double FractionOf(double value) const { return (value - low) / (high - low); }
 };
 
+double HalfWidth(const Series& s, std::ptrdiff_t point) {
+  const auto at = static_cast<std::size_t>(point);
+  if (at >= s.half_widths.size() || std::isnan(s.half_widths[at])) return 0;
+  return s.half_widths[at];
+}
+
 Range RangeOf(const std::vector<Series>& series, bool of_x) {
   bool any = false;
   Range range;
   for (const Series& s : series) {
     for (const auto& point : s.points) {
       const double value = of_x ? point.first : point.second;
-      range.low = any ? std::min(range.low, value) : value;
-      range.high = any ? std::max(range.high, value) : value;
+      const double room = of_x ? 0 : HalfWidth(s, &point - s.points.data());
+      range.low = any ? std::min(range.low, value - room) : value - room;
+      range.high = any ? std::max(range.high, value + room) : value + room;
       any = true;
     }
   }
@@ -44,10 +51,34 @@ Range RangeOf(const std::vector<Series>& series, bool of_x) {
 // The plotting area: which series has each character, -1 for none.
 class Canvas {
  public:
-  Canvas(int width, int height) : width_(width), height_(height), owner_(width * height, -1) {}
+  Canvas(int width, int height)
+      : width_(width), height_(height), owner_(width * height, -1), band_(width * height, false) {}
   int width() const { return width_; }
   int height() const { return height_; }
   int At(int column, int row) const { return owner_[row * width_ + column]; }
+  // Whether it is of the series' band only.
+  bool IsBand(int column, int row) const { return band_[row * width_ + column]; }
+
+  // Comes before the lines, which go over it. Of bands that meet, the earlier series' is seen.
+  void DrawBand(const Series& s, int index, const Range& x, const Range& y) {
+    if (s.half_widths.empty()) return;
+    for (std::size_t i = 0; i < s.points.size(); ++i) {
+      const std::size_t next = std::min(i + 1, s.points.size() - 1);
+      const double from = Column(s.points[i].first, x), to = Column(s.points[next].first, x);
+      const int steps = std::max(1, static_cast<int>(std::ceil(to - from)));
+      for (int step = 0; step < steps; ++step) {
+        const double t = static_cast<double>(step) / steps;
+        const double middle = Between(s.points[i].second, s.points[next].second, t);
+        const double room = Between(HalfWidth(s, static_cast<std::ptrdiff_t>(i)),
+                                    HalfWidth(s, static_cast<std::ptrdiff_t>(next)), t);
+        const int top = static_cast<int>(std::lround(Row(middle + room, y)));
+        const int bottom = static_cast<int>(std::lround(Row(middle - room, y)));
+        for (int row = top; room > 0 && row <= bottom; ++row) {
+          Mark(from + t * (to - from), row, index, /*band=*/true);
+        }
+      }
+    }
+  }
 
   void Draw(const Series& s, int index, const Range& x, const Range& y) {
     for (std::size_t i = 0; i < s.points.size(); ++i) {
@@ -68,22 +99,26 @@ class Canvas {
   double Row(double value, const Range& y) const {
     return (1 - y.FractionOf(value)) * (height_ - 1);
   }
-  void Mark(double column, double row, int index) {
+  static double Between(double from, double to, double t) { return from + t * (to - from); }
+  void Mark(double column, double row, int index, bool band = false) {
     const auto c = std::clamp(static_cast<int>(std::lround(column)), 0, width_ - 1);
     const auto r = std::clamp(static_cast<int>(std::lround(row)), 0, height_ - 1);
     owner_[r * width_ + c] = index;
+    band_[r * width_ + c] = band;
   }
 
   int width_;
   int height_;
   std::vector<int> owner_;
+  std::vector<bool> band_;
 };
 
 std::string AreaLine(const Canvas& canvas, int row, const Style& style) {
   std::string line;
   for (int column = 0; column < canvas.width(); ++column) {
     const int index = canvas.At(column, row);
-    line += index < 0 ? " " : Paint(style, kColors[index], kMarks[index]);
+    const bool band = index >= 0 && canvas.IsBand(column, row);
+    line += index < 0 ? " " : Paint(style, kColors[index], band ? "·" : kMarks[index]);
   }
   if (const auto end = line.find_last_not_of(' '); end != std::string::npos) {
     line.erase(end + 1);
@@ -120,6 +155,8 @@ std::string LinePlot(const std::vector<Series>& all, const PlotOptions& options,
   std::vector<Series> series(all.begin(), all.begin() + std::min(all.size(), kMaxSeries));
   const Range x = RangeOf(series, true), y = RangeOf(series, false);
   Canvas canvas(std::max(20, style.width - kAxisWidth - 2), std::max(3, options.height));
+  for (std::size_t i = series.size(); i-- > 0;)
+    canvas.DrawBand(series[i], static_cast<int>(i), x, y);
   for (std::size_t i = series.size(); i-- > 0;) canvas.Draw(series[i], static_cast<int>(i), x, y);
 
   std::string out = Paint(style, "1", Escape(options.title)) + "\n";
@@ -140,6 +177,13 @@ std::string LinePlot(const std::vector<Series>& all, const PlotOptions& options,
     out += std::string(kAxisWidth + 2, ' ') + Paint(style, kColors[i], kMarks[i]) + " " +
            PadLeft(last, 7) + "  " + Truncate(Escape(s.label), style.width - kAxisWidth - 14) +
            "\n";
+  }
+  const auto has_band = [](const Series& s) {
+    return std::any_of(s.half_widths.begin(), s.half_widths.end(),
+                       [](double half_width) { return half_width > 0; });
+  };
+  if (std::any_of(series.begin(), series.end(), has_band)) {
+    out += Concat(std::string(kAxisWidth + 2, ' '), "· 95% interval of the mean over seeds\n");
   }
   if (all.size() > series.size()) {
     out += Concat(std::string(kAxisWidth + 2, ' '), "and ", all.size() - series.size(),
@@ -201,6 +245,69 @@ std::string HeatMapText(const HeatMap& map, const Style& style, double scale) {
       out += line.erase(line.find_last_not_of(' ') + 1) + "\n";
     }
   }
+  return out;
+}
+
+namespace {
+
+constexpr int kStripFigure = 8;  // "  12.3 "
+
+std::string StripLine(const Strips::Strip& strip, const Range& range, int width,
+                      const Style& style) {
+  std::vector<int> counts(static_cast<std::size_t>(width), 0);
+  const auto place = [&](double value) {
+    return std::clamp(static_cast<int>(std::lround(range.FractionOf(value) * (width - 1))), 0,
+                      width - 1);
+  };
+  for (const double value : strip.values) ++counts[static_cast<std::size_t>(place(value))];
+  const int zero = place(0);
+  std::string line;
+  for (int column = 0; column < width; ++column) {
+    const int count = counts[static_cast<std::size_t>(column)];
+    if (count == 0) {
+      line += column == zero ? Paint(style, "2", "|") : " ";
+    } else {
+      line += Paint(style,
+                    column > zero   ? "31"
+                    : column < zero ? "34"
+                                    : "2",
+                    count == 1   ? "o"
+                    : count <= 9 ? Concat(count)
+                                 : std::string("#"));
+    }
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string StripPlot(const Strips& strips, const Style& style) {
+  Range range{0, 0};
+  int label = 0;
+  for (const Strips::Strip& strip : strips.strips) {
+    label = std::max(label, DisplayWidth(Escape(strip.label)));
+    for (const double value : strip.values) {
+      range.low = std::min(range.low, value);
+      range.high = std::max(range.high, value);
+    }
+  }
+  if (range.high == range.low) range.high = range.low + 1 / strips.factor;
+  const int width = std::max(20, style.width - label - 3 - kStripFigure);
+  std::string out = Paint(style, "1", Escape(strips.title)) + "\n";
+  for (const Strips::Strip& strip : strips.strips) {
+    const auto largest = std::max_element(strip.values.begin(), strip.values.end());
+    out += Concat(
+        PadRight(Escape(strip.label), label), " ", StripLine(strip, range, width, style),
+        PadLeft(
+            largest == strip.values.end() ? "-" : Fixed(*largest * strips.factor, strips.decimals),
+            kStripFigure),
+        "\n");
+  }
+  const std::string low = Fixed(range.low * strips.factor, strips.decimals);
+  const std::string high = Fixed(range.high * strips.factor, strips.decimals);
+  out += Concat(std::string(static_cast<std::size_t>(label) + 1, ' '),
+                PadRight(low, width - DisplayWidth(high)), high, PadLeft("largest", kStripFigure),
+                "\n");
   return out;
 }
 

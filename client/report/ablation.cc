@@ -83,4 +83,18 @@ std::string AblationMapText(const AblationMap& map, const render::Style& style) 
   return text;
 }
 
+std::string AblationStripText(const AblationMap& map, const render::Style& style) {
+  render::Strips strips{
+      .title = map.map.title, .factor = map.map.factor, .decimals = map.map.decimals};
+  for (int layer = 0; layer < map.map.layers; ++layer) {
+    render::Strips::Strip& strip = strips.strips.emplace_back();
+    strip.label = Concat("layer ", layer);
+    for (int head = 0; head < map.map.heads; ++head) {
+      const double value = map.map.values[static_cast<std::size_t>(layer) * map.map.heads + head];
+      if (!std::isnan(value)) strip.values.push_back(value);
+    }
+  }
+  return render::StripPlot(strips, style);
+}
+
 }  // namespace pelab::client

@@ -26,4 +26,7 @@ std::vector<AblationMap> AblationMaps(const results::CellTable& cells,
 // The map, and below it what its signs mean.
 std::string AblationMapText(const AblationMap& map, const render::Style& style);
 
+// The heads of each layer along one axis: whether one of them stands out.
+std::string AblationStripText(const AblationMap& map, const render::Style& style);
+
 }  // namespace pelab::client

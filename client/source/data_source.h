@@ -33,7 +33,12 @@ class DataSource {
                                   const std::function<absl::Status(const CurvePage&)>& on_page) = 0;
   virtual absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(
       const v1::JobFilter& filter) = 0;
-  virtual absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter) = 0;
+  // `whole_models`: only rows over all layers.
+  virtual absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter,
+                                                               bool whole_models = false) = 0;
+  // How many epochs jobs took to a test accuracy; only those that reached it.
+  virtual absl::StatusOr<std::vector<v1::EpochsToRow>> EpochsTo(const v1::JobFilter& filter,
+                                                                double test_accuracy) = 0;
   // Of one name; of all where it is empty.
   virtual absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter& filter,
                                                                 const std::string& name) = 0;

@@ -85,9 +85,23 @@ class LocalSource final : public DataSource {
         },
         [](auto& response) { return response.mutable_rows(); });
   }
-  absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter) override {
+  absl::StatusOr<std::vector<v1::EpochsToRow>> EpochsTo(const v1::JobFilter& filter,
+                                                        double test_accuracy) override {
+    v1::ListEpochsToRequest request;
+    *request.mutable_filter() = filter;
+    request.set_test_accuracy(test_accuracy);
+    return AllPages<v1::EpochsToRow>(
+        [&](const v1::Page& page) {
+          *request.mutable_page() = page;
+          return reader_->ListEpochsTo(request);
+        },
+        [](auto& response) { return response.mutable_rows(); });
+  }
+  absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter,
+                                                       bool whole_models) override {
     v1::ListDepositsRequest request;
     *request.mutable_filter() = filter;
+    request.set_whole_models(whole_models);
     return AllPages<v1::DepositRow>(
         [&](const v1::Page& page) {
           *request.mutable_page() = page;

@@ -58,9 +58,21 @@ class RemoteCoordinator final : public Coordinator {
                     v1::ListHeadAblationsResponse>(filter, &v1::Results::Stub::ListHeadAblations,
                                                    [](auto& r) { return r.mutable_rows(); });
   }
-  absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter) override {
+  absl::StatusOr<std::vector<v1::EpochsToRow>> EpochsTo(const v1::JobFilter& filter,
+                                                        double test_accuracy) override {
+    v1::ListEpochsToRequest request;
+    request.set_test_accuracy(test_accuracy);
+    return AllPages<v1::EpochsToRow, v1::ListEpochsToRequest, v1::ListEpochsToResponse>(
+        filter, &v1::Results::Stub::ListEpochsTo, [](auto& r) { return r.mutable_rows(); },
+        std::move(request));
+  }
+  absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter,
+                                                       bool whole_models) override {
+    v1::ListDepositsRequest request;
+    request.set_whole_models(whole_models);
     return AllPages<v1::DepositRow, v1::ListDepositsRequest, v1::ListDepositsResponse>(
-        filter, &v1::Results::Stub::ListDeposits, [](auto& r) { return r.mutable_rows(); });
+        filter, &v1::Results::Stub::ListDeposits, [](auto& r) { return r.mutable_rows(); },
+        std::move(request));
   }
   absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter& filter,
                                                         const std::string& name) override {

@@ -54,6 +54,8 @@ std::vector<Field> AnalysisFields() {
       IntField("cumulative_ablation.orders", "cumulative_ablation", 0, 1000, Always(Whole(5)), "",
                "random orders beside the greedy one"),
       MaxExamples("cumulative_ablation.max_examples", "cumulative_ablation", 2000),
+
+      MaxExamples("example_correctness.max_examples", "example_correctness", 0),
   };
 }
 

@@ -68,6 +68,9 @@ const std::vector<Entry>& Analyses() {
       {"cumulative_ablation", 1,
        "test accuracy as heads are taken away one after another: greedily, and in random orders",
        "as head_ablation, for growing sets of heads"},
+      {"example_correctness", 1,
+       "which test examples the model has right, to compare two models example by example",
+       "McNemar 1947"},
   };
   return entries;
 }

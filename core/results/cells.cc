@@ -12,36 +12,6 @@ namespace pelab::results {
 namespace {
 
 using render::Json;
-std::optional<double> MetricOf(const v1::JobRow& row, const std::string& metric) {
-  const auto real = [](bool has, double value) {
-    return has ? std::optional(value) : std::nullopt;
-  };
-  if (metric == "test_accuracy") return real(row.has_test_accuracy(), row.test_accuracy());
-  if (metric == "train_accuracy") return real(row.has_train_accuracy(), row.train_accuracy());
-  if (metric == "best_test_accuracy")
-    return real(row.has_best_test_accuracy(), row.best_test_accuracy());
-  if (metric == "wall_seconds") return real(row.has_wall_seconds(), row.wall_seconds());
-  return std::nullopt;
-}
-
-stats::SeedResult Result(const v1::JobRow& row, const std::string& metric) {
-  using State = stats::SeedResult::State;
-  if (row.state() == v1::JOB_STATE_FAILED || row.state() == v1::JOB_STATE_CANCELLED)
-    return {State::kFailed, 0};
-  const std::optional<double> value = MetricOf(row, metric);
-  // A job that is queued again for an analysis keeps what its training gave.
-  const bool ended = row.state() == v1::JOB_STATE_SUCCEEDED || row.trained();
-  if (!ended || !value) return {State::kMissing, 0};
-  return {State::kDone, *value};
-}
-
-absl::Status CheckMetric(const std::string& metric) {
-  if (std::find(Metrics().begin(), Metrics().end(), metric) != Metrics().end()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      Concat("--metric: unknown metric \"", metric, "\"; known: ", Join(Metrics(), ", ")));
-}
 
 // Which cell each job goes to.
 class Places {
@@ -88,19 +58,38 @@ bool CellTable::complete() const {
                      [](const Cell& c) { return c.summary.complete(); });
 }
 
-const std::vector<std::string>& Metrics() {
-  static const auto& names = *new std::vector<std::string>{"test_accuracy", "best_test_accuracy",
-                                                           "train_accuracy", "wall_seconds"};
-  return names;
+stats::SeedResult ResultOf(const v1::JobRow& row, const Metric& metric,
+                           const MetricValues* values) {
+  using State = stats::SeedResult::State;
+  if (row.state() == v1::JOB_STATE_FAILED || row.state() == v1::JOB_STATE_CANCELLED)
+    return {State::kFailed, 0};
+  // A job that is queued again for an analysis keeps what its training gave.
+  const bool ended = row.state() == v1::JOB_STATE_SUCCEEDED || row.trained();
+  if (!ended) return {State::kMissing, 0};
+  if (metric.source == Metric::Source::kJob) {
+    const std::optional<double> value = MetricOf(row, metric);
+    return value ? stats::SeedResult{State::kDone, *value} : stats::SeedResult{State::kMissing, 0};
+  }
+  if (values == nullptr) return {State::kMissing, 0};
+  const auto found = values->find(row.job_id());
+  if (found == values->end()) return {State::kMissing, 0};
+  return {State::kDone, found->second};
 }
 
 absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const std::string& metric,
                                      const std::vector<std::string>& group_by) {
-  if (absl::Status status = CheckMetric(metric); !status.ok()) return status;
+  absl::StatusOr<Metric> parsed = ParseMetric(metric);
+  if (!parsed.ok()) return parsed.status();
+  return BuildCells(jobs, {.metric = *parsed, .group_by = group_by});
+}
+
+absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& options) {
+  const std::vector<std::string>& group_by = options.group_by;
   if (absl::Status status = CheckFieldNames(group_by, "--group-by"); !status.ok()) return status;
   const FieldTable fields(jobs);
   CellTable table;
-  table.metric = metric;
+  table.metric = options.metric;
+  table.interval = options.interval;
   table.columns = group_by.empty() ? TellingColumns(fields.distinct()) : group_by;
   Places places(fields, table.columns, group_by.empty());
   std::vector<std::vector<const Fields*>> members;  // of each cell, one of each run of seeds
@@ -117,8 +106,10 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const std::string& met
   std::set<std::string> mixed;
   for (std::size_t c = 0; c < table.cells.size(); ++c) {
     std::vector<stats::SeedResult> results;
-    for (const v1::JobRow& job : table.cells[c].jobs) results.push_back(Result(job, metric));
-    table.cells[c].summary = stats::Summarise(results);
+    for (const v1::JobRow& job : table.cells[c].jobs) {
+      results.push_back(ResultOf(job, options.metric, options.values));
+    }
+    table.cells[c].summary = stats::Summarise(results, options.interval);
     if (!group_by.empty()) mixed.merge(MixedFields(members[c]));
   }
   table.mixed.assign(mixed.begin(), mixed.end());
@@ -129,13 +120,17 @@ void OneSeedEach(CellTable& table) {
   std::vector<Cell> cells;
   for (const Cell& cell : table.cells) {
     for (const v1::JobRow& job : cell.jobs) {
-      Cell one{cell.values, {job}, stats::Summarise(std::vector{Result(job, table.metric)})};
+      Cell one{cell.values, {job}, stats::Summarise(std::vector{ResultOf(job, table.metric)})};
       one.values.push_back(Concat("seed ", job.seed()));
       cells.push_back(std::move(one));
     }
   }
   table.columns.emplace_back("seed");
   table.cells = std::move(cells);
+}
+
+std::string IntervalName(stats::IntervalKind kind) {
+  return kind == stats::IntervalKind::kStudentT ? "t" : "bootstrap";
 }
 
 std::string SeedsLabel(std::size_t with, std::size_t of) {
@@ -158,7 +153,7 @@ render::Json ToJson(const CellTable& table, const Cell& cell) {
   };
   Json json;
   for (std::size_t i = 0; i < table.columns.size(); ++i) json[table.columns[i]] = cell.values[i];
-  json["metric"] = table.metric;
+  json["metric"] = table.metric.name;
   json["n"] = cell.summary.n;
   json["missing"] = cell.summary.missing;
   json["failed"] = cell.summary.failed;
@@ -173,13 +168,16 @@ render::Json ToJson(const CellTable& table, const Cell& cell) {
   }
   json["seeds"] = seeds;
   json["job_ids"] = ids;
+  json["interval"] = IntervalName(table.interval);
+  json["low"] = or_null(cell.summary.low);
+  json["high"] = or_null(cell.summary.high);
   return json;
 }
 
 std::vector<std::string> CellColumns(const CellTable& table) {
   std::vector<std::string> columns = table.columns;
-  for (const char* name :
-       {"metric", "n", "missing", "failed", "complete", "mean", "sd", "half_width", "seeds"}) {
+  for (const char* name : {"metric", "n", "missing", "failed", "complete", "mean", "sd",
+                           "half_width", "seeds", "interval", "low", "high"}) {
     columns.emplace_back(name);
   }
   return columns;

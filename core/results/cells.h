@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "core/render/json.h"
 #include "core/results/job_list.h"
+#include "core/results/metrics.h"
 #include "core/stats/seeds.h"
 #include "pelab/v1/results.pb.h"
 
@@ -23,7 +24,8 @@ struct Cell {
 };
 
 struct CellTable {
-  std::string metric;
+  Metric metric;
+  stats::IntervalKind interval = stats::IntervalKind::kStudentT;
   // "pe", "task", then the fields in which cells differ that agree in those.
   std::vector<std::string> columns;
   std::vector<Cell> cells;  // in the order of their first job
@@ -33,24 +35,35 @@ struct CellTable {
   bool complete() const;
 };
 
-// The metrics that a cell can have: numbers of a job row.
-const std::vector<std::string>& Metrics();
+struct CellOptions {
+  Metric metric;
+  std::vector<std::string> group_by;     // empty: everything but the seed
+  const MetricValues* values = nullptr;  // of a metric that is not of the job's row
+  stats::IntervalKind interval = stats::IntervalKind::kStudentT;
+};
 
-// Only a succeeded job counts with its value. `group_by` empty: everything but the seed.
-// INVALID_ARGUMENT for an unknown metric or field.
+// Only a succeeded job counts with its value. INVALID_ARGUMENT for an unknown field.
+absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& options);
+// The same of a metric of the job's row; INVALID_ARGUMENT for an unknown one too.
 absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const std::string& metric,
                                      const std::vector<std::string>& group_by);
+
+// What the job counts with.
+stats::SeedResult ResultOf(const v1::JobRow& row, const Metric& metric,
+                           const MetricValues* values = nullptr);
 
 // A cell for each job, with its seed among the values: "rope distance seed 0".
 void OneSeedEach(CellTable& table);
 
+// "t" or "bootstrap".
+std::string IntervalName(stats::IntervalKind kind);
 // "mean of 3 seeds", "mean of 2 of 3 seeds"; empty for a cell of one.
 std::string SeedsLabel(std::size_t with, std::size_t of);
 // "complete", or "1 missing, 2 failed".
 std::string MissingText(const stats::SeedSummary& summary);
 
-// {"pe": …, "task": …, "n", "missing", "failed", "complete", "mean", "sd", "half_width", "seeds",
-// "job_ids"}
+// {"pe": …, "task": …, "metric", "n", "missing", "failed", "complete", "mean", "sd", "half_width",
+// "seeds", "job_ids", "interval", "low", "high"}
 render::Json ToJson(const CellTable& table, const Cell& cell);
 std::vector<std::string> CellColumns(const CellTable& table);  // of the CSV
 

@@ -1,6 +1,7 @@
 #include "core/results/rows.h"
 
 #include <cstdint>
+#include <string_view>
 
 #include "core/render/text.h"
 #include "core/results/names.h"
@@ -275,24 +276,43 @@ void AppendCsv(const v1::CurveRow& row, std::string& out) {
   out += '\n';
 }
 
-void AppendJson(const v1::CurveRow& row, std::string& out) {
+namespace {
+
+struct CurveLayout {
+  std::string_view open;
+  std::string_view indent;
+  std::string_view colon;
+  std::string_view comma;
+  std::string_view close;
+};
+
+template <const CurveLayout& layout>
+void AppendObject(const v1::CurveRow& row, std::string& out) {
   static const auto& names = *new std::vector<std::string>([] {
     std::vector<std::string> all = kCurveColumns;
-    for (std::string& name : all) name = Concat("      \"", name, "\": ");
+    for (std::string& name : all) name = Concat(layout.indent, "\"", name, "\"", layout.colon);
     return all;
   }());
-  out += "    {\n";
+  out += layout.open;
   const std::string* name = names.data();
   const auto put = [&](auto append) {
     out += *name++;
     append();
-    out += ",\n";
+    out += layout.comma;
   };
   VisitCurve(
       row, [&](std::int64_t value) { put([&] { render::AppendShortest(value, out); }); },
       [&](double value) { put([&] { render::AppendJson(value, out); }); });
-  out.resize(out.size() - 2);
-  out += "\n    }";
+  out.resize(out.size() - layout.comma.size());
+  out += layout.close;
 }
+
+constexpr CurveLayout kIndented = {"    {\n", "      ", ": ", ",\n", "\n    }"};
+constexpr CurveLayout kOneLine = {"{", "", ":", ",", "}\n"};
+
+}  // namespace
+
+void AppendJson(const v1::CurveRow& row, std::string& out) { AppendObject<kIndented>(row, out); }
+void AppendJsonLine(const v1::CurveRow& row, std::string& out) { AppendObject<kOneLine>(row, out); }
 
 }  // namespace pelab::results

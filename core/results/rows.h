@@ -37,6 +37,8 @@ extern const std::vector<std::string> kSweepColumns;
 // and what render::ToJson makes of an element of an object's member, without a comma.
 void AppendCsv(const v1::CurveRow& row, std::string& out);
 void AppendJson(const v1::CurveRow& row, std::string& out);
+// The same on a line of its own.
+void AppendJsonLine(const v1::CurveRow& row, std::string& out);
 
 template <typename Rows>
 render::Json ToJsonArray(const Rows& rows) {

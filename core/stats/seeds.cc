@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/stats/bootstrap.h"
 #include "core/stats/distributions.h"
 
 namespace pelab::stats {
@@ -35,7 +36,7 @@ std::optional<double> IntervalHalfWidth(std::span<const double> values, double c
   return StudentTQuantile((1 + confidence) / 2, n - 1) * *sd / std::sqrt(n);
 }
 
-SeedSummary Summarise(std::span<const SeedResult> seeds, double confidence) {
+SeedSummary Summarise(std::span<const SeedResult> seeds, IntervalKind interval, double confidence) {
   SeedSummary summary;
   std::vector<double> values;
   for (const SeedResult& seed : seeds) {
@@ -55,6 +56,16 @@ SeedSummary Summarise(std::span<const SeedResult> seeds, double confidence) {
   if (!values.empty()) summary.mean = Mean(values);
   summary.sd = SampleSd(values);
   summary.half_width = IntervalHalfWidth(values, confidence);
+  if (interval == IntervalKind::kStudentT && summary.half_width) {
+    summary.low = *summary.mean - *summary.half_width;
+    summary.high = *summary.mean + *summary.half_width;
+  }
+  if (interval == IntervalKind::kBootstrap) {
+    if (const auto bounds = BootstrapInterval(values, confidence)) {
+      summary.low = bounds->low;
+      summary.high = bounds->high;
+    }
+  }
   return summary;
 }
 

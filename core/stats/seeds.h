@@ -29,18 +29,27 @@ struct SeedResult {
   double value = 0;  // of kDone
 };
 
+enum class IntervalKind {
+  kStudentT,   // IntervalHalfWidth
+  kBootstrap,  // BootstrapInterval
+};
+
 struct SeedSummary {
   int n = 0;  // seeds that are done
   int missing = 0;
   int failed = 0;
   std::optional<double> mean;        // over the n; nullopt for none
   std::optional<double> sd;          // from 2 on
-  std::optional<double> half_width;  // of the interval, from 2 on
+  std::optional<double> half_width;  // of the interval by Student's t, from 2 on
+  // The interval that was asked for, from 2 on.
+  std::optional<double> low;
+  std::optional<double> high;
 
   // Anything less must not be shown as a result without saying so.
   bool complete() const { return n > 0 && missing == 0 && failed == 0; }
 };
 
-SeedSummary Summarise(std::span<const SeedResult> seeds, double confidence = 0.95);
+SeedSummary Summarise(std::span<const SeedResult> seeds,
+                      IntervalKind interval = IntervalKind::kStudentT, double confidence = 0.95);
 
 }  // namespace pelab::stats

@@ -133,11 +133,13 @@ absl::StatusOr<v1::ListDepositsResponse> QueryDeposits(SQLite::Database& db,
       "analysis_id, layer, max_drop, top_share, top_ratio, gini, effective_heads, top_layer, "
       "top_head, deposit, deposits FROM v_deposits WHERE job_id = ?1 AND (?2 OR "
       "(coalesce(method, ''), coalesce(hygiene, ''), coalesce(split, ''), target, analysis_id, "
-      "coalesce(layer, -1)) > (?3, ?4, ?5, ?6, ?7, ?8)) "
+      "coalesce(layer, -1)) > (?3, ?4, ?5, ?6, ?7, ?8)) AND (NOT ?9 OR layer IS NULL) "
       "ORDER BY 2, 3, 4, 5, 6, coalesce(layer, -1)",
-      "ttttnn", ReadDeposit, [](const v1::DepositRow& row) {
+      "ttttnn", ReadDeposit,
+      [](const v1::DepositRow& row) {
         return Concat(MatrixPlace(row), ":", row.has_layer() ? row.layer() : -1);
-      });
+      },
+      {std::int64_t{request.whole_models()}});
 }
 
 absl::StatusOr<v1::ListAnalysesResponse> QueryAnalyses(SQLite::Database& db,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -46,37 +47,45 @@ constexpr ColumnType kColumns[] = {{"job_id", Kind::kInteger},
                                    {"test_correct", Kind::kInteger},
                                    {"test_total", Kind::kInteger}};
 
-std::string_view Symbol(v1::Condition::Operator op) {
+std::string_view Symbol(Operator op) {
   switch (op) {
-    case v1::Condition::EQUAL:
+    case Operator::kEqual:
       return "=";
-    case v1::Condition::NOT_EQUAL:
+    case Operator::kNotEqual:
       return "<>";
-    case v1::Condition::LESS:
+    case Operator::kLess:
       return "<";
-    case v1::Condition::LESS_OR_EQUAL:
+    case Operator::kLessOrEqual:
       return "<=";
-    case v1::Condition::GREATER:
+    case Operator::kGreater:
       return ">";
-    case v1::Condition::GREATER_OR_EQUAL:
+    case Operator::kGreaterOrEqual:
       return ">=";
-    default:
-      return "";
+    case Operator::kMatches:
+      return "~";
+    case Operator::kMatchesNot:
+      return "!~";
   }
+  return "";
 }
 
-bool IsOrdering(v1::Condition::Operator op) {
-  return op != v1::Condition::EQUAL && op != v1::Condition::NOT_EQUAL;
-}
+bool IsEquality(Operator op) { return op == Operator::kEqual || op == Operator::kNotEqual; }
+bool IsPattern(Operator op) { return op == Operator::kMatches || op == Operator::kMatchesNot; }
+bool IsOrdering(Operator op) { return !IsEquality(op) && !IsPattern(op); }
 
-absl::Status BadValue(const v1::Condition& c, std::string_view wanted) {
+absl::Status BadValue(const Condition& c, std::string_view wanted) {
   return absl::InvalidArgumentError(
-      Concat("condition on ", c.field(), ": \"", c.value(), "\" is not ", wanted));
+      Concat("condition on ", c.field, ": \"", c.value, "\" is not ", wanted));
 }
 
-absl::Status NoOrder(const v1::Condition& c) {
+absl::Status NoOrder(const Condition& c) {
+  return absl::InvalidArgumentError(Concat("condition on ", c.field, ": ", Symbol(c.op),
+                                           " needs a number; use = or !=, or ~ with a pattern"));
+}
+
+absl::Status NoPattern(const Condition& c) {
   return absl::InvalidArgumentError(
-      Concat("condition on ", c.field(), ": ", Symbol(c.op()), " needs a number; use = or !="));
+      Concat("condition on ", c.field, ": ", Symbol(c.op), " needs a text; use = != < <= > or >="));
 }
 
 std::optional<double> ParseReal(const std::string& text) {
@@ -85,22 +94,61 @@ std::optional<double> ParseReal(const std::string& text) {
   return value;
 }
 
-absl::StatusOr<Expression> CompileColumn(const ColumnType& column, const v1::Condition& c) {
-  // A column that is NULL satisfies != : it is not that value.
-  const std::string_view op = c.op() == v1::Condition::EQUAL       ? "IS"
-                              : c.op() == v1::Condition::NOT_EQUAL ? "IS NOT"
-                                                                   : Symbol(c.op());
-  Expression out{Concat("j.", column.name, " ", op, " ?"), {}};
-  if (column.kind == Kind::kText) {
-    if (IsOrdering(c.op())) return NoOrder(c);
-    out.binds.emplace_back(c.value());
-  } else if (std::int64_t whole = 0; absl::SimpleAtoi(c.value(), &whole)) {
+// What is NULL satisfies != and nothing else: it is not that value.
+std::string ComparisonSql(std::string_view operand, Operator op) {
+  if (op == Operator::kEqual) return Concat(operand, " IS ?");
+  if (op == Operator::kNotEqual) return Concat(operand, " IS NOT ?");
+  if (!IsPattern(op)) return Concat("coalesce(", operand, " ", Symbol(op), " ?, 0)");
+  return Concat(op == Operator::kMatches ? "" : "NOT ", "coalesce(", operand, " GLOB ?, 0)");
+}
+
+absl::StatusOr<Expression> CompareText(std::string_view operand, const Condition& c) {
+  if (IsOrdering(c.op)) return NoOrder(c);
+  return Expression{ComparisonSql(operand, c.op), {Bind(c.value)}};
+}
+
+absl::StatusOr<Expression> CompareNumber(std::string_view operand, const Condition& c) {
+  if (IsPattern(c.op)) return NoPattern(c);
+  Expression out{ComparisonSql(operand, c.op), {}};
+  if (std::int64_t whole = 0; absl::SimpleAtoi(c.value, &whole)) {
     out.binds.emplace_back(whole);
-  } else if (const auto real = ParseReal(c.value())) {
+  } else if (const auto real = ParseReal(c.value)) {
     out.binds.emplace_back(*real);
   } else {
     return BadValue(c, "a number");
   }
+  return out;
+}
+
+absl::StatusOr<Expression> CompileColumn(const ColumnType& column, const Condition& c) {
+  const std::string operand = Concat("j.", column.name);
+  return column.kind == Kind::kText ? CompareText(operand, c) : CompareNumber(operand, c);
+}
+
+constexpr std::string_view kGap = "generalisation_gap";
+constexpr std::string_view kEpochsTo = "epochs_to";
+constexpr std::string_view kIndices[] = {"max_drop", "top_share",       "top_ratio",
+                                         "gini",     "effective_heads", "deposits"};
+
+absl::StatusOr<Expression> CompileEpochsTo(const Condition& c) {
+  if (!c.argument) {
+    return absl::InvalidArgumentError(
+        "condition on epochs_to: name the test accuracy, as in epochs_to(0.9) <= 20");
+  }
+  absl::StatusOr<Expression> out = CompareNumber(
+      "(SELECT min(c.epoch) + 1 FROM v_curves AS c WHERE c.job_id = j.job_id AND "
+      "c.test_accuracy >= ?)",
+      c);
+  if (out.ok()) out->binds.insert(out->binds.begin(), Bind(*c.argument));
+  return out;
+}
+
+absl::StatusOr<Expression> CompileIndex(std::string_view index, const Condition& c) {
+  absl::StatusOr<Expression> out = CompareNumber(Concat("d.", index), c);
+  if (!out.ok()) return out;
+  out->sql = Concat(
+      "EXISTS (SELECT 1 FROM v_deposits AS d WHERE d.job_id = j.job_id AND d.layer IS NULL AND ",
+      out->sql, ")");
   return out;
 }
 
@@ -111,20 +159,20 @@ std::string IntegerList(const Integers& integers) {
 
 // The JSON text of a field's value as the canonical form writes it. Comparing texts makes = exact
 // for doubles.
-absl::StatusOr<std::string> JsonText(const catalog::Field& field, const v1::Condition& c) {
+absl::StatusOr<std::string> JsonText(const catalog::Field& field, const Condition& c) {
   switch (field.type) {
     case FieldType::kBool:
-      if (c.value() == "true" || c.value() == "false") return c.value();
+      if (c.value == "true" || c.value == "false") return c.value;
       return BadValue(c, "true or false");
     case FieldType::kInt:
     case FieldType::kReal:
-      if (const auto real = ParseReal(c.value())) return catalog::NumberToText(*real);
+      if (const auto real = ParseReal(c.value)) return catalog::NumberToText(*real);
       return BadValue(c, "a number");
     case FieldType::kChoice:
-      return Concat("\"", c.value(), "\"");
+      return Concat("\"", c.value, "\"");
     case FieldType::kChoiceSet: {
       const std::vector<std::string> given =
-          absl::StrSplit(c.value(), absl::ByAnyChar("[],+ "), absl::SkipEmpty());
+          absl::StrSplit(c.value, absl::ByAnyChar("[],+ "), absl::SkipEmpty());
       std::vector<std::string> kept;  // in the catalog's order, as the canonical form has them
       for (std::string_view choice : field.choices) {
         for (const std::string& g : given) {
@@ -139,7 +187,7 @@ absl::StatusOr<std::string> JsonText(const catalog::Field& field, const v1::Cond
     case FieldType::kIntSet: {
       std::set<std::int64_t> members;
       for (const absl::string_view text :
-           absl::StrSplit(c.value(), absl::ByAnyChar("[],+ "), absl::SkipEmpty())) {
+           absl::StrSplit(c.value, absl::ByAnyChar("[],+ "), absl::SkipEmpty())) {
         std::int64_t member = 0;
         if (!absl::SimpleAtoi(text, &member) || !members.insert(member).second) {
           return BadValue(c, "a list of different integers, such as 0+5");
@@ -160,53 +208,78 @@ std::string JsonOf(const catalog::Value& value) {
   return catalog::ToText(value);
 }
 
-// The field's JSON text in a job's spec. A field at its legacy value is not written, so it is read
-// as that.
-Expression FieldText(const std::vector<const catalog::Field*>& fields) {
-  const catalog::Field& field = *fields.front();
-  Expression out{Concat("(j.spec_json -> '$.", field.name, "')"), {}};
+// A spec in SQL, and the names whose fields it may have.
+struct SpecSource {
+  std::string_view spec;
+  std::string_view owners;
+};
+constexpr SpecSource kOfJob = {"j.spec_json", "j.pe, j.task"};
+constexpr SpecSource kOfConfiguration = {"s.spec",
+                                         "s.spec ->> '$.pe.name', s.spec ->> '$.task.name'"};
+
+// The field's JSON text. A field at its legacy value is not written, so it is read as that.
+Expression FieldText(const std::vector<const catalog::Field*>& fields, const SpecSource& source) {
+  Expression out{Concat("(", source.spec, " -> '$.", fields.front()->name, "')"), {}};
   for (const catalog::Field* f : fields) {
     if (!f->legacy) continue;
-    const std::string written = out.sql;
-    const std::string_view owner_is = f->owner.empty() ? "? = ''" : "? IN (j.pe, j.task)";
-    out.sql = Concat("coalesce(", written, ", CASE WHEN ", owner_is, " THEN ? END)");
+    const std::string owner_is = f->owner.empty() ? "? = ''" : Concat("? IN (", source.owners, ")");
+    out.sql = Concat("coalesce(", out.sql, ", CASE WHEN ", owner_is, " THEN ? END)");
     out.binds.emplace_back(std::string(f->owner));
     out.binds.emplace_back(JsonOf(*f->legacy));
   }
   return out;
 }
 
-absl::StatusOr<Expression> CompileField(const std::vector<const catalog::Field*>& fields,
-                                        const v1::Condition& c) {
+absl::StatusOr<Expression> CompareField(const std::vector<const catalog::Field*>& fields,
+                                        const Condition& c, const SpecSource& source) {
   const catalog::Field& field = *fields.front();
   const bool numeric = field.type == FieldType::kInt || field.type == FieldType::kReal;
-  if (IsOrdering(c.op()) && !numeric) return NoOrder(c);
-  absl::StatusOr<std::string> wanted = JsonText(field, c);
-  if (!wanted.ok()) return wanted.status();
-  Expression text = FieldText(fields);
-  const bool strict = c.op() == v1::Condition::LESS || c.op() == v1::Condition::GREATER;
+  const Expression text = FieldText(fields, source);
   Expression out;
-  const auto append = [&](std::string_view op, Bind value) {
-    out.sql += Concat(text.sql, " ", op, " ?");
+  const auto append = [&](std::string_view sql, Bind value) {
+    out.sql += sql;
     out.binds.insert(out.binds.end(), text.binds.begin(), text.binds.end());
     out.binds.push_back(std::move(value));
   };
-  if (!IsOrdering(c.op())) {
-    append(c.op() == v1::Condition::EQUAL ? "IS" : "IS NOT", *wanted);
+  if (IsPattern(c.op)) {
+    if (field.type != FieldType::kChoice) return NoPattern(c);
+    append(ComparisonSql(text.sql, c.op), Concat("\"", c.value, "\""));
+    return out;
+  }
+  if (IsOrdering(c.op) && !numeric) return NoOrder(c);
+  absl::StatusOr<std::string> wanted = JsonText(field, c);
+  if (!wanted.ok()) return wanted.status();
+  if (IsEquality(c.op)) {
+    append(ComparisonSql(text.sql, c.op), *wanted);
     return out;
   }
   // Equal by text, else by number: SQLite's own decimal conversion may be off by a bit.
-  append(strict ? "IS NOT" : "IS", *wanted);
-  out.sql += Concat(strict ? " AND CAST(" : " OR CAST(");
-  text.sql += " AS REAL)";
-  append(c.op() == v1::Condition::LESS || c.op() == v1::Condition::LESS_OR_EQUAL ? "<" : ">",
-         *ParseReal(c.value()));
+  const bool strict = c.op == Operator::kLess || c.op == Operator::kGreater;
+  const bool less = c.op == Operator::kLess || c.op == Operator::kLessOrEqual;
+  append(Concat(text.sql, strict ? " IS NOT ? AND " : " IS ? OR "), *wanted);
+  append(Concat("coalesce(CAST(", text.sql, " AS REAL) ", less ? "<" : ">", " ?, 0)"),
+         *ParseReal(c.value));
+  return out;
+}
+
+absl::StatusOr<Expression> CompileField(const std::vector<const catalog::Field*>& fields,
+                                        const Condition& c) {
+  // What follows a job's own seed is not in the configuration that its replicates share.
+  if (fields.front()->name.ends_with("_seed")) return CompareField(fields, c, kOfJob);
+  absl::StatusOr<Expression> out = CompareField(fields, c, kOfConfiguration);
+  if (!out.ok()) return out;
+  out->sql = Concat(
+      "j.configuration_id IN (SELECT s.configuration_id FROM (SELECT configuration_id, "
+      "replace(template, char(31), '0') AS spec FROM configurations) AS s WHERE ",
+      out->sql, ")");
   return out;
 }
 
 absl::Status UnknownField(const std::string& name) {
   std::vector<std::string_view> known;
   for (const ColumnType& column : kColumns) known.push_back(column.name);
+  known.insert(known.end(), {kGap, kEpochsTo});
+  known.insert(known.end(), std::begin(kIndices), std::end(kIndices));
   for (const catalog::Field& field : catalog::Fields()) {
     if (catalog::FindAnalysis(field.owner) != nullptr) continue;
     bool repeated = false;
@@ -221,20 +294,27 @@ absl::Status UnknownField(const std::string& name) {
 
 }  // namespace
 
-absl::StatusOr<Expression> Compile(const v1::Condition& condition) {
-  if (Symbol(condition.op()).empty()) {
+absl::StatusOr<Expression> Compile(const Condition& condition) {
+  if (condition.argument && condition.field != kEpochsTo) {
     return absl::InvalidArgumentError(
-        Concat("condition on ", condition.field(), " has no operator"));
+        Concat("only epochs_to(x) has a number in brackets, not \"", condition.field, "\""));
   }
   for (const ColumnType& column : kColumns) {
-    if (column.name == condition.field()) return CompileColumn(column, condition);
+    if (column.name == condition.field) return CompileColumn(column, condition);
+  }
+  if (condition.field == kGap) {
+    return CompareNumber("(j.train_accuracy - j.test_accuracy)", condition);
+  }
+  if (condition.field == kEpochsTo) return CompileEpochsTo(condition);
+  for (const std::string_view index : kIndices) {
+    if (index == condition.field) return CompileIndex(index, condition);
   }
   std::vector<const catalog::Field*> fields;  // of one name, by owner; one type
   for (const catalog::Field& field : catalog::Fields()) {
     const bool of_analysis = catalog::FindAnalysis(field.owner) != nullptr;
-    if (field.name == condition.field() && !of_analysis) fields.push_back(&field);
+    if (field.name == condition.field && !of_analysis) fields.push_back(&field);
   }
-  if (fields.empty()) return UnknownField(condition.field());
+  if (fields.empty()) return UnknownField(condition.field);
   return CompileField(fields, condition);
 }
 

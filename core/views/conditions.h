@@ -1,24 +1,44 @@
-// `pe=rope`, `train.lr>=0.0001` -> SQL over v_jobs (as `j`) with bound parameters. Internal to
-// core/views.
+// One condition on a job -> SQL over v_jobs (as `j`) with bound parameters. Internal to core/views.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/views/connection.h"
-#include "pelab/v1/results.pb.h"
 
 namespace pelab::views {
 
-// A boolean SQL expression with `?` for every bind, in order.
+enum class Operator {
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessOrEqual,
+  kGreater,
+  kGreaterOrEqual,
+  kMatches,     // a pattern with * ? [a-z], of texts
+  kMatchesNot,  // the opposite
+};
+
+struct Condition {
+  std::string field;
+  std::optional<double> argument;  // 0.9 of `epochs_to(0.9)`
+  Operator op = Operator::kEqual;
+  std::string value;
+};
+
+// A boolean SQL expression that is never NULL, with `?` for every bind, in order.
 struct Expression {
   std::string sql;
   std::vector<Bind> binds;
 };
 
-// InvalidArgument: the field is neither a column of v_jobs nor a field of the canonical spec, the
-// operator does not fit its type, or the value cannot be read as it.
-absl::StatusOr<Expression> Compile(const v1::Condition& condition);
+// A field is a column of v_jobs, a field of the canonical spec, `generalisation_gap` (train minus
+// test accuracy), `epochs_to(x)` (how many epochs until the test accuracy was x or more) or an index
+// of v_deposits over all layers, which holds where it does for one of the job's head ablations.
+// What is not there is not equal to anything, and neither less nor greater.
+// InvalidArgument: no such field, the operator does not fit its type, or the value cannot be read.
+absl::StatusOr<Expression> Compile(const Condition& condition);
 
 }  // namespace pelab::views

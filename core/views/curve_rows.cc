@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -17,6 +18,11 @@
 
 namespace pelab::views {
 namespace {
+
+std::string Shortest(double value) {
+  char digits[32];
+  return std::string(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr);
+}
 
 constexpr std::int64_t kNoStart = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
@@ -111,14 +117,45 @@ class WaitingEpochs {
   std::vector<std::pair<std::int64_t, std::int64_t>> waiting_;  // attempt, staged_id
 };
 
+// An attempt's epoch counts until a later attempt started at or before it.
+class JobStretches {
+ public:
+  explicit JobStretches(SQLite::Database& db)
+      : attempts_(
+            db, "SELECT attempt_id, start_epoch FROM v_attempts WHERE job_id = ? ORDER BY number") {
+  }
+
+  // Valid until the next call.
+  const std::vector<Stretch>& Of(std::int64_t job) {
+    stretches_.clear();
+    starts_.clear();
+    attempts_.Reset();
+    attempts_.Bind(1, job);
+    while (attempts_.Step()) {
+      stretches_.push_back({.attempt = attempts_.Integer(0)});
+      starts_.push_back(attempts_.IsNull(1) ? kNoEnd : attempts_.Integer(1));
+    }
+    std::int64_t end = kNoEnd;
+    for (std::size_t i = stretches_.size(); i-- > 0;) {
+      stretches_[i].end = end;
+      end = std::min(end, starts_[i]);
+    }
+    return stretches_;
+  }
+
+ private:
+  RawStatement attempts_;
+  std::vector<Stretch> stretches_;
+  std::vector<std::int64_t> starts_;
+};
+
 class CurvePage {
  public:
   CurvePage(SQLite::Database& db, int limit, v1::ListCurvesResponse& response)
       : limit_(limit),
         rows_(*response.mutable_rows()),
         response_(response),
-        attempts_(
-            db, "SELECT attempt_id, start_epoch FROM v_attempts WHERE job_id = ? ORDER BY number"),
+        stretches_(db),
         epochs_(db, Concat("SELECT ", kColumns,
                            " FROM curves WHERE attempt_id = ? AND epoch > ? AND epoch < ? "
                            "ORDER BY epoch LIMIT ?")),
@@ -129,7 +166,7 @@ class CurvePage {
   bool Add(std::int64_t job, std::int64_t after) {
     const int before = rows_.size();
     const int room = limit_ - before + 1;  // one more than there is: whether more would come
-    const std::vector<Stretch>& stretches = StretchesOf(job);
+    const std::vector<Stretch>& stretches = stretches_.Of(job);
     waiting_.Find(stretches);
     for (const Stretch& stretch : stretches) AddStretch(job, stretch, after, room);
     const auto by_epoch = [](const v1::CurveRow* a, const v1::CurveRow* b) {
@@ -147,24 +184,6 @@ class CurvePage {
   }
 
  private:
-  // An attempt's epoch counts until a later attempt started at or before it.
-  const std::vector<Stretch>& StretchesOf(std::int64_t job) {
-    stretches_.clear();
-    starts_.clear();
-    attempts_.Reset();
-    attempts_.Bind(1, job);
-    while (attempts_.Step()) {
-      stretches_.push_back({.attempt = attempts_.Integer(0)});
-      starts_.push_back(attempts_.IsNull(1) ? kNoEnd : attempts_.Integer(1));
-    }
-    std::int64_t end = kNoEnd;
-    for (std::size_t i = stretches_.size(); i-- > 0;) {
-      stretches_[i].end = end;
-      end = std::min(end, starts_[i]);
-    }
-    return stretches_;
-  }
-
   // Of those that are in their curve the first `room`, and of those that wait.
   void AddStretch(std::int64_t job, const Stretch& stretch, std::int64_t after, int room) {
     const auto add = [&](const RawStatement& epoch) {
@@ -187,11 +206,48 @@ class CurvePage {
   const int limit_;
   google::protobuf::RepeatedPtrField<v1::CurveRow>& rows_;
   v1::ListCurvesResponse& response_;
-  RawStatement attempts_;
+  JobStretches stretches_;
   RawStatement epochs_;
   WaitingEpochs waiting_;
-  std::vector<Stretch> stretches_;
-  std::vector<std::int64_t> starts_;
+};
+
+// The first of a job's accepted epochs at which its test accuracy was `accuracy` or more.
+class FirstReached {
+ public:
+  FirstReached(SQLite::Database& db, double accuracy)
+      : accuracy_(accuracy),
+        stretches_(db),
+        first_(db,
+               "SELECT epoch FROM curves WHERE attempt_id = ? AND epoch < ? AND "
+               "CAST(test_correct AS REAL) / test_total >= ? ORDER BY epoch LIMIT 1"),
+        waiting_(db) {
+    first_.Bind(3, accuracy);
+  }
+
+  std::int64_t Of(std::int64_t job) {  // kNoEnd: never
+    std::int64_t reached = kNoEnd;
+    const std::vector<Stretch>& stretches = stretches_.Of(job);
+    waiting_.Find(stretches);
+    for (const Stretch& stretch : stretches) {
+      first_.Reset();
+      first_.Bind(1, stretch.attempt);
+      first_.Bind(2, stretch.end);
+      if (first_.Step()) reached = std::min(reached, first_.Integer(0));
+      waiting_.ForEach(stretch, kNoStart, [&](const RawStatement& epoch) {
+        if (epoch.Integer(6) > 0 && Accuracy(epoch.Integer(5), epoch.Integer(6)) >= accuracy_) {
+          reached = std::min(reached, epoch.Integer(0));
+        }
+        return true;
+      });
+    }
+    return reached;
+  }
+
+ private:
+  const double accuracy_;
+  JobStretches stretches_;
+  RawStatement first_;
+  WaitingEpochs waiting_;
 };
 
 }  // namespace
@@ -207,6 +263,35 @@ absl::StatusOr<v1::ListCurvesResponse> QueryCurves(SQLite::Database& db,
   const std::int64_t after = std::get<std::int64_t>(place->after.front());
   const absl::Status status = ForEachJob(db, request.filter(), place->job, [&](std::int64_t job) {
     return page.Add(job, job == place->job ? after : kNoStart);
+  });
+  if (!status.ok()) return status;
+  return response;
+}
+
+absl::StatusOr<v1::ListEpochsToResponse> QueryEpochsTo(SQLite::Database& db,
+                                                       const v1::ListEpochsToRequest& request) {
+  const absl::StatusOr<int> limit = PageLimit(request.page());
+  if (!limit.ok()) return limit.status();
+  const absl::StatusOr<PagePlace> place = ParsePlace(request.page().after(), "");
+  if (!place.ok()) return place.status();
+  // Most that never got there are known by their best accuracy.
+  v1::JobFilter filter = request.filter();
+  if (!filter.where().empty()) filter.set_where(Concat("(", filter.where(), ") and "));
+  filter.set_where(
+      Concat(filter.where(), "best_test_accuracy >= ", Shortest(request.test_accuracy())));
+  v1::ListEpochsToResponse response;
+  FirstReached first(db, request.test_accuracy());
+  const absl::Status status = ForEachJob(db, filter, place->job + 1, [&](std::int64_t job) {
+    const std::int64_t epoch = first.Of(job);
+    if (epoch == kNoEnd) return true;
+    if (response.rows_size() == *limit) {
+      response.set_next(Concat(response.rows(*limit - 1).job_id()));
+      return false;
+    }
+    v1::EpochsToRow& row = *response.add_rows();
+    row.set_job_id(job);
+    row.set_epochs(static_cast<int>(epoch) + 1);
+    return true;
   });
   if (!status.ok()) return status;
   return response;

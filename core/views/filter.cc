@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "core/views/reader.h"
 #include "core/views/text.h"
+#include "core/views/where.h"
 
 namespace pelab::views {
 namespace {
@@ -155,11 +156,11 @@ absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& fi
     }
     out.sql += Concat(" AND j.job_id IN (", marks, ")");
   }
-  for (const v1::Condition& condition : filter.where()) {
-    absl::StatusOr<Expression> one = Compile(condition);
-    if (!one.ok()) return one.status();
-    out.sql += Concat(" AND (", one->sql, ")");
-    out.binds.insert(out.binds.end(), one->binds.begin(), one->binds.end());
+  if (!filter.where().empty()) {
+    absl::StatusOr<Expression> where = CompileWhere(filter.where());
+    if (!where.ok()) return where.status();
+    out.sql += Concat(" AND ", where->sql);
+    out.binds.insert(out.binds.end(), where->binds.begin(), where->binds.end());
   }
   return out;
 }

@@ -26,6 +26,9 @@ std::map<std::string, StoredJob> QueryKeys(SQLite::Database& db,
 absl::StatusOr<v1::ListCurvesResponse> QueryCurves(SQLite::Database& db,
                                                    const v1::ListCurvesRequest& request);
 
+absl::StatusOr<v1::ListEpochsToResponse> QueryEpochsTo(SQLite::Database& db,
+                                                       const v1::ListEpochsToRequest& request);
+
 // artifact_rows.cc
 absl::StatusOr<v1::ListArtifactsResponse> QueryArtifacts(SQLite::Database& db,
                                                          const v1::ListArtifactsRequest& request);

@@ -20,6 +20,10 @@ class SqliteReader final : public Reader {
   absl::StatusOr<v1::ListCurvesResponse> ListCurves(const v1::ListCurvesRequest& request) override {
     return connection_->Read([&](auto& db) { return QueryCurves(db, request); });
   }
+  absl::StatusOr<v1::ListEpochsToResponse> ListEpochsTo(
+      const v1::ListEpochsToRequest& request) override {
+    return connection_->Read([&](auto& db) { return QueryEpochsTo(db, request); });
+  }
   absl::StatusOr<v1::ListHeadAblationsResponse> ListHeadAblations(
       const v1::ListHeadAblationsRequest& request) override {
     return connection_->Read([&](auto& db) { return QueryHeadAblations(db, request); });

@@ -35,6 +35,8 @@ class Reader {
   virtual absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) = 0;
   virtual absl::StatusOr<v1::ListCurvesResponse> ListCurves(
       const v1::ListCurvesRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListEpochsToResponse> ListEpochsTo(
+      const v1::ListEpochsToRequest& request) = 0;
   virtual absl::StatusOr<v1::ListHeadAblationsResponse> ListHeadAblations(
       const v1::ListHeadAblationsRequest& request) = 0;
   virtual absl::StatusOr<v1::ListDepositsResponse> ListDeposits(

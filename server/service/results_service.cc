@@ -58,6 +58,12 @@ grpc::Status ResultsService::ListCurves(grpc::ServerContext*, const v1::ListCurv
   return Read(
       readers_, [&](auto& reader) { return reader.ListCurves(*request); }, response);
 }
+grpc::Status ResultsService::ListEpochsTo(grpc::ServerContext*,
+                                          const v1::ListEpochsToRequest* request,
+                                          v1::ListEpochsToResponse* response) {
+  return Read(
+      readers_, [&](auto& reader) { return reader.ListEpochsTo(*request); }, response);
+}
 grpc::Status ResultsService::ListHeadAblations(grpc::ServerContext*,
                                                const v1::ListHeadAblationsRequest* request,
                                                v1::ListHeadAblationsResponse* response) {

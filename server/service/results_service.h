@@ -19,6 +19,8 @@ class ResultsService final : public v1::Results::Service {
                         v1::ListJobsResponse* response) override;
   grpc::Status ListCurves(grpc::ServerContext* context, const v1::ListCurvesRequest* request,
                           v1::ListCurvesResponse* response) override;
+  grpc::Status ListEpochsTo(grpc::ServerContext* context, const v1::ListEpochsToRequest* request,
+                            v1::ListEpochsToResponse* response) override;
   grpc::Status ListHeadAblations(grpc::ServerContext* context,
                                  const v1::ListHeadAblationsRequest* request,
                                  v1::ListHeadAblationsResponse* response) override;

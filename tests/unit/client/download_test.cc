@@ -38,7 +38,10 @@ class OneFile final : public DataSource {
   absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(const v1::JobFilter&) override {
     return None();
   }
-  absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter&) override {
+  absl::StatusOr<std::vector<v1::EpochsToRow>> EpochsTo(const v1::JobFilter&, double) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter&, bool) override {
     return None();
   }
   absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter&,

@@ -60,6 +60,10 @@ class ResultsForTest final : public v1::Results::Service {
     const std::lock_guard lock(mutex_);
     return Answer(reader_.ListHeadAblations(Small(*q)), r);
   }
+  grpc::Status ListEpochsTo(grpc::ServerContext*, const v1::ListEpochsToRequest* q,
+                            v1::ListEpochsToResponse* r) override {
+    return Answer(reader_.ListEpochsTo(Small(*q)), r);
+  }
   grpc::Status ListDeposits(grpc::ServerContext*, const v1::ListDepositsRequest* q,
                             v1::ListDepositsResponse* r) override {
     const std::lock_guard lock(mutex_);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/views/reader.h"
+#include "core/views/text.h"
 #include "tests/unit/core/views/database_for_test.h"
 
 namespace pelab::views {
@@ -14,7 +15,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Operator = v1::Condition::Operator;
 
 class ConditionsTest : public ::testing::Test {
  protected:
@@ -39,10 +39,11 @@ class ConditionsTest : public ::testing::Test {
   absl::StatusOr<std::vector<std::int64_t>> Select(const std::string& field, Operator op,
                                                    const std::string& value) {
     v1::ListJobsRequest request;
-    v1::Condition& condition = *request.mutable_filter()->add_where();
-    condition.set_field(field);
-    condition.set_op(op);
-    condition.set_value(value);
+    static constexpr const char* kSymbols[] = {"=", "!=", "<", "<=", ">", ">=", "~", "!~"};
+    std::string quoted;
+    for (const char c : value) quoted += c == '\'' ? std::string("''") : std::string(1, c);
+    request.mutable_filter()->set_where(
+        Concat(field, kSymbols[static_cast<int>(op)], "'", quoted, "'"));
     auto reader = Reader::Open(file_.path());
     if (!reader.ok()) return reader.status();
     auto response = (*reader)->ListJobs(request);
@@ -67,37 +68,37 @@ class ConditionsTest : public ::testing::Test {
 };
 
 TEST_F(ConditionsTest, ColumnsOfJobs) {
-  EXPECT_THAT(Found("pe", v1::Condition::EQUAL, "rope"), ElementsAre(rope_));
-  EXPECT_THAT(Found("pe", v1::Condition::NOT_EQUAL, "rope"), ElementsAre(nope_));
-  EXPECT_THAT(Found("seed", v1::Condition::GREATER_OR_EQUAL, "1"), ElementsAre(nope_));
-  EXPECT_THAT(Found("seed", v1::Condition::LESS, "5"), ElementsAre(rope_));
-  EXPECT_THAT(Found("test_accuracy", v1::Condition::EQUAL, "0.8"), ElementsAre(rope_));
-  EXPECT_THAT(Found("test_accuracy", v1::Condition::GREATER, "0.8"), IsEmpty());
+  EXPECT_THAT(Found("pe", Operator::kEqual, "rope"), ElementsAre(rope_));
+  EXPECT_THAT(Found("pe", Operator::kNotEqual, "rope"), ElementsAre(nope_));
+  EXPECT_THAT(Found("seed", Operator::kGreaterOrEqual, "1"), ElementsAre(nope_));
+  EXPECT_THAT(Found("seed", Operator::kLess, "5"), ElementsAre(rope_));
+  EXPECT_THAT(Found("test_accuracy", Operator::kEqual, "0.8"), ElementsAre(rope_));
+  EXPECT_THAT(Found("test_accuracy", Operator::kGreater, "0.8"), IsEmpty());
 }
 
 TEST_F(ConditionsTest, AMissingValueIsNotThatValue) {
-  EXPECT_THAT(Found("test_accuracy", v1::Condition::NOT_EQUAL, "0.8"), ElementsAre(nope_));
-  EXPECT_THAT(Found("test_accuracy", v1::Condition::LESS, "0.9"), ElementsAre(rope_));
-  EXPECT_THAT(Found("pe.base", v1::Condition::NOT_EQUAL, "10000"), ElementsAre(nope_));
+  EXPECT_THAT(Found("test_accuracy", Operator::kNotEqual, "0.8"), ElementsAre(nope_));
+  EXPECT_THAT(Found("test_accuracy", Operator::kLess, "0.9"), ElementsAre(rope_));
+  EXPECT_THAT(Found("pe.base", Operator::kNotEqual, "10000"), ElementsAre(nope_));
 }
 
 TEST_F(ConditionsTest, NumbersOfTheSpecInAnyNotation) {
-  EXPECT_THAT(Found("train.lr", v1::Condition::EQUAL, "1e-4"), ElementsAre(rope_));
-  EXPECT_THAT(Found("train.lr", v1::Condition::EQUAL, "0.00010"), ElementsAre(rope_));
-  EXPECT_THAT(Found("train.lr", v1::Condition::LESS_OR_EQUAL, "3e-4"), ElementsAre(rope_, nope_));
-  EXPECT_THAT(Found("train.lr", v1::Condition::LESS, "3e-4"), ElementsAre(rope_));
-  EXPECT_THAT(Found("train.lr", v1::Condition::GREATER, "1e-4"), ElementsAre(nope_));
-  EXPECT_THAT(Found("model.layers", v1::Condition::GREATER, "9"), ElementsAre(nope_))
+  EXPECT_THAT(Found("train.lr", Operator::kEqual, "1e-4"), ElementsAre(rope_));
+  EXPECT_THAT(Found("train.lr", Operator::kEqual, "0.00010"), ElementsAre(rope_));
+  EXPECT_THAT(Found("train.lr", Operator::kLessOrEqual, "3e-4"), ElementsAre(rope_, nope_));
+  EXPECT_THAT(Found("train.lr", Operator::kLess, "3e-4"), ElementsAre(rope_));
+  EXPECT_THAT(Found("train.lr", Operator::kGreater, "1e-4"), ElementsAre(nope_));
+  EXPECT_THAT(Found("model.layers", Operator::kGreater, "9"), ElementsAre(nope_))
       << "as numbers, not as text";
-  EXPECT_THAT(Found("pe.base", v1::Condition::EQUAL, "10000"), ElementsAre(rope_));
+  EXPECT_THAT(Found("pe.base", Operator::kEqual, "10000"), ElementsAre(rope_));
 }
 
 TEST_F(ConditionsTest, OtherTypesOfTheSpec) {
-  EXPECT_THAT(Found("model.mask", v1::Condition::EQUAL, "none"), ElementsAre(nope_));
-  EXPECT_THAT(Found("model.attention_bias", v1::Condition::EQUAL, "true"), ElementsAre(rope_));
-  EXPECT_THAT(Found("model.dropout_sites", v1::Condition::EQUAL, "output+attention"),
+  EXPECT_THAT(Found("model.mask", Operator::kEqual, "none"), ElementsAre(nope_));
+  EXPECT_THAT(Found("model.attention_bias", Operator::kEqual, "true"), ElementsAre(rope_));
+  EXPECT_THAT(Found("model.dropout_sites", Operator::kEqual, "output+attention"),
               ElementsAre(rope_));
-  EXPECT_THAT(Found("model.dropout_sites", v1::Condition::EQUAL, "[]"), ElementsAre(nope_));
+  EXPECT_THAT(Found("model.dropout_sites", Operator::kEqual, "[]"), ElementsAre(nope_));
 }
 
 TEST_F(ConditionsTest, SetsOfIntegersOfTheSpec) {
@@ -109,34 +110,51 @@ TEST_F(ConditionsTest, SetsOfIntegersOfTheSpec) {
            R"({"model":{"layers":2},"pe":{"head_list":[0,5],"name":"partial_rope","select":"list"},)"
            R"("seed":0,"task":{"name":"distance"},"train":{"lr":0.0001}})"});
   for (const char* text : {"[0, 5]", "5+0", "0,5"}) {
-    EXPECT_THAT(Found("pe.head_list", v1::Condition::EQUAL, text), ElementsAre(partial)) << text;
+    EXPECT_THAT(Found("pe.head_list", Operator::kEqual, text), ElementsAre(partial)) << text;
   }
-  EXPECT_THAT(Found("pe.head_list", v1::Condition::EQUAL, "0"), IsEmpty());
-  EXPECT_THAT(Error("pe.head_list", v1::Condition::EQUAL, "0+five"),
+  EXPECT_THAT(Found("pe.head_list", Operator::kEqual, "0"), IsEmpty());
+  EXPECT_THAT(Error("pe.head_list", Operator::kEqual, "0+five"),
               HasSubstr("a list of different integers"));
-  EXPECT_THAT(Error("pe.head_list", v1::Condition::EQUAL, "1+1"),
+  EXPECT_THAT(Error("pe.head_list", Operator::kEqual, "1+1"),
               HasSubstr("a list of different integers"));
-  EXPECT_THAT(Error("pe.head_list", v1::Condition::LESS, "1"), HasSubstr("use = or !="));
+  EXPECT_THAT(Error("pe.head_list", Operator::kLess, "1"), HasSubstr("use = or !="));
+}
+
+TEST_F(ConditionsTest, Patterns) {
+  EXPECT_THAT(Found("pe", Operator::kMatches, "ro*"), ElementsAre(rope_));
+  EXPECT_THAT(Found("pe", Operator::kMatches, "[nr]op?"), ElementsAre(rope_, nope_));
+  EXPECT_THAT(Found("pe", Operator::kMatchesNot, "ro*"), ElementsAre(nope_));
+  EXPECT_THAT(Found("model.mask", Operator::kMatches, "n*e"), ElementsAre(nope_));
+  EXPECT_THAT(Found("model.mask", Operator::kMatchesNot, "n*e"), ElementsAre(rope_));
+  EXPECT_THAT(Found("error", Operator::kMatches, "*"), IsEmpty()) << "no text matches nothing";
+}
+
+TEST_F(ConditionsTest, WhatIsWorkedOutOfTheResults) {
+  EXPECT_THAT(Found("generalisation_gap", Operator::kLess, "10"), ElementsAre(rope_));
+  EXPECT_THAT(Found("epochs_to(0.8)", Operator::kLessOrEqual, "2"), IsEmpty()) << "no curve";
+  EXPECT_THAT(Found("gini", Operator::kGreater, "0"), IsEmpty()) << "no ablation";
+  EXPECT_THAT(Error("epochs_to", Operator::kLess, "3"), HasSubstr("epochs_to(0.9) <= 20"));
+  EXPECT_THAT(Error("seed(1)", Operator::kLess, "3"), HasSubstr("only epochs_to(x)"));
+  EXPECT_THAT(Error("gini", Operator::kGreater, "high"), HasSubstr("not a number"));
 }
 
 TEST_F(ConditionsTest, ValuesAreBoundNotPasted) {
-  EXPECT_THAT(Found("pe", v1::Condition::EQUAL, "x' OR '1'='1"), IsEmpty());
-  EXPECT_THAT(Found("model.mask", v1::Condition::EQUAL, "x\" OR 1 --"), IsEmpty());
+  EXPECT_THAT(Found("pe", Operator::kEqual, "x' OR '1'='1"), IsEmpty());
+  EXPECT_THAT(Found("model.mask", Operator::kEqual, "x\" OR 1 --"), IsEmpty());
 }
 
 TEST_F(ConditionsTest, ErrorsNameFieldValueAndWhatIsAllowed) {
-  EXPECT_THAT(Error("tran.lr", v1::Condition::EQUAL, "1"), HasSubstr("did you mean train.lr"));
-  EXPECT_THAT(Error("x'--", v1::Condition::EQUAL, "1"), HasSubstr("known: job_id, key"));
-  EXPECT_THAT(Error("pe", v1::Condition::LESS, "rope"), HasSubstr("use = or !="));
-  EXPECT_THAT(Error("model.mask", v1::Condition::GREATER, "none"), HasSubstr("use = or !="));
-  EXPECT_THAT(Error("seed", v1::Condition::EQUAL, "one"), HasSubstr("\"one\" is not a number"));
-  EXPECT_THAT(Error("train.lr", v1::Condition::EQUAL, "nan"), HasSubstr("not a number"));
-  EXPECT_THAT(Error("model.attention_bias", v1::Condition::EQUAL, "yes"),
-              HasSubstr("true or false"));
-  EXPECT_THAT(Error("model.dropout_sites", v1::Condition::EQUAL, "attention+nose"),
+  EXPECT_THAT(Error("tran.lr", Operator::kEqual, "1"), HasSubstr("did you mean train.lr"));
+  EXPECT_THAT(Error("xyzzy", Operator::kEqual, "1"), HasSubstr("known: job_id, key"));
+  EXPECT_THAT(Error("pe", Operator::kLess, "rope"), HasSubstr("use = or !="));
+  EXPECT_THAT(Error("model.mask", Operator::kGreater, "none"), HasSubstr("use = or !="));
+  EXPECT_THAT(Error("seed", Operator::kEqual, "one"), HasSubstr("\"one\" is not a number"));
+  EXPECT_THAT(Error("train.lr", Operator::kEqual, "nan"), HasSubstr("not a number"));
+  EXPECT_THAT(Error("model.attention_bias", Operator::kEqual, "yes"), HasSubstr("true or false"));
+  EXPECT_THAT(Error("model.dropout_sites", Operator::kEqual, "attention+nose"),
               HasSubstr("a list out of"));
-  EXPECT_THAT(Error("pe", v1::Condition::OPERATOR_UNSPECIFIED, "rope"),
-              HasSubstr("has no operator"));
+  EXPECT_THAT(Error("seed", Operator::kMatches, "1*"), HasSubstr("needs a text"));
+  EXPECT_THAT(Error("train.lr", Operator::kMatches, "1*"), HasSubstr("needs a text"));
 }
 
 }  // namespace

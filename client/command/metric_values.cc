@@ -1,0 +1,40 @@
+#include "client/command/metric_values.h"
+
+#include "client/filter.h"
+#include "core/base/status.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+
+absl::StatusOr<std::vector<results::Metric>> ParseMetrics(const std::string& text) {
+  PELAB_ASSIGN_OR_RETURN(const auto names, ParseNames(text, "--metric"));
+  std::vector<results::Metric> metrics;
+  for (const std::string& name : names) {
+    absl::StatusOr<results::Metric> metric = results::ParseMetric(name);
+    if (!metric.ok()) {
+      return absl::InvalidArgumentError(
+          Concat("--metric: ", std::string(metric.status().message())));
+    }
+    metrics.push_back(*metric);
+  }
+  return metrics;
+}
+
+absl::StatusOr<std::optional<results::MetricValues>> LoadValues(
+    DataSource& source, const v1::JobFilter& filter, const results::Metric& metric,
+    const results::AblationChoice& choice) {
+  using Source = results::Metric::Source;
+  if (metric.source == Source::kEpochs) {
+    PELAB_ASSIGN_OR_RETURN(const auto rows, source.EpochsTo(filter, metric.accuracy));
+    return results::EpochsValues(rows);
+  }
+  if (metric.source == Source::kDeposit) {
+    PELAB_ASSIGN_OR_RETURN(auto rows, source.Deposits(filter, /*whole_models=*/true));
+    PELAB_RETURN_IF_ERROR(results::Choose(choice, rows));
+    PELAB_ASSIGN_OR_RETURN(auto values, results::DepositValues(rows, metric));
+    return values;
+  }
+  return std::nullopt;
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,86 @@
+#include "client/report/comparison.h"
+
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+#include "client/render/table.h"
+#include "client/report/figures.h"
+#include "core/render/text.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+using Align = render::Column::Align;
+
+std::string ProbabilityText(double p) {
+  char text[32];
+  std::snprintf(text, sizeof(text), p < 0.001 ? "%.1e" : "%.3f", p);
+  return text;
+}
+
+std::vector<std::string> RowText(const results::Comparison& comparison,
+                                 const results::PairGroup& group) {
+  const int decimals = DecimalsOf(comparison.metric);
+  std::vector<std::string> cells = group.values;
+  cells.push_back(render::Fixed(group.a.mean, decimals));
+  cells.push_back(render::Fixed(group.b.mean, decimals));
+  const std::optional<double>& mean = group.difference.mean;
+  cells.push_back(mean ? Concat(*mean >= 0 ? "+" : "", render::Fixed(mean, decimals)) : "-");
+  cells.push_back(IntervalText(group.difference, decimals));
+  cells.push_back(group.test ? ProbabilityText(group.test->p) : "-");
+  cells.push_back(Concat(group.difference.n, "/", group.pairs.size()));
+  return cells;
+}
+
+std::string ExamplesText(const results::PairGroup& group) {
+  if (!group.examples) return "";
+  return Concat(render::Escape(Join(group.values, " ")), group.values.empty() ? "" : ": ",
+                "examples that only the first has right: ", group.examples->only_a,
+                ", only the second: ", group.examples->only_b,
+                "; McNemar's exact test over the pairs: p ", ProbabilityText(group.examples->p()),
+                "\n");
+}
+
+std::string Partnerless(std::size_t jobs, const std::string& side) {
+  return jobs == 0 ? "" : Concat("no partner for ", jobs, " jobs of ", render::Escape(side), "\n");
+}
+
+}  // namespace
+
+std::string ComparisonText(const results::Comparison& comparison, const std::string& name_a,
+                           const std::string& name_b, const render::Style& style) {
+  std::string text;
+  if (comparison.groups.empty()) {
+    text = "no two jobs differ in nothing else and have the same seed\n";
+  } else {
+    std::vector<render::Column> columns;
+    for (const std::string& name : comparison.columns) {
+      columns.push_back({name, Align::kLeft, true});
+    }
+    columns.push_back({name_a, Align::kRight, true});
+    columns.push_back({name_b, Align::kRight, true});
+    for (const char* name : {"difference", "95% interval", "p", "pairs"}) {
+      columns.push_back({name, Align::kRight});
+    }
+    render::Table table(columns);
+    for (const results::PairGroup& group : comparison.groups) {
+      table.AddRow(RowText(comparison, group), group.difference.complete() ? "" : "33");
+    }
+    text = table.Render(style);
+    text += Concat(render::Escape(comparison.metric.name), ", pairs by seed; interval: ",
+                   comparison.interval == stats::IntervalKind::kStudentT
+                       ? "Student's t"
+                       : "percentile bootstrap of the mean",
+                   "; p: paired t test, two-sided\n");
+  }
+  for (const results::PairGroup& group : comparison.groups) text += ExamplesText(group);
+  for (const std::string& other : comparison.confounders) {
+    text += Concat("the sides also differ in ", render::Escape(other), "\n");
+  }
+  return text + Partnerless(comparison.unpaired_a, name_a) +
+         Partnerless(comparison.unpaired_b, name_b);
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,317 @@
+#include "core/results/comparison.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "core/results/fields.h"
+#include "core/views/text.h"
+
+namespace pelab::results {
+namespace {
+
+using render::Json;
+using State = stats::SeedResult::State;
+
+bool IsCompared(const std::string& field, const std::vector<std::string>& compared) {
+  return std::any_of(compared.begin(), compared.end(), [&](const std::string& name) {
+    const std::string& known = name == "pe_label" ? std::string("pe") : name;
+    return field == known || field.starts_with(known + ".");
+  });
+}
+
+// One side's jobs with what partners have in common.
+struct Side {
+  explicit Side(const JobList& list) : jobs(list), fields(list) {}
+  const JobList& jobs;
+  FieldTable fields;
+};
+
+using Values = std::map<std::string, std::set<std::string>>;  // by field
+
+// The values of each field on one side, by task.
+std::map<std::string, Values> ValuesByTask(const Side& side) {
+  std::map<std::string, Values> all;
+  for (const Fields* fields : side.fields.distinct()) {
+    Values& values = all[ValueOf(*fields, "task")];
+    for (const auto& [name, value] : *fields) values[name].insert(value);
+  }
+  return all;
+}
+
+const std::set<std::string>& Of(const Values& values, const std::string& name) {
+  static const auto& none = *new std::set<std::string>{"-"};
+  const auto found = values.find(name);
+  return found == values.end() ? none : found->second;
+}
+
+// Fields with one value on each side of every task that both have, and not the same in some.
+std::map<std::string, std::string> FindConfounders(const Side& a, const Side& b,
+                                                   const std::vector<std::string>& compared) {
+  const auto of_a = ValuesByTask(a), of_b = ValuesByTask(b);
+  std::map<std::string, std::string> found;
+  std::set<std::string> mixed;
+  for (const auto& [task, values_a] : of_a) {
+    const auto other = of_b.find(task);
+    if (other == of_b.end()) continue;
+    std::set<std::string> names;
+    for (const auto& [name, values] : values_a) names.insert(name);
+    for (const auto& [name, values] : other->second) names.insert(name);
+    for (const std::string& name : names) {
+      const auto &in_a = Of(values_a, name), &in_b = Of(other->second, name);
+      if (in_a.size() > 1 || in_b.size() > 1) {
+        mixed.insert(name);
+      } else if (in_a != in_b && !IsCompared(name, compared)) {
+        found.emplace(name, Concat(name, ": ", *in_a.begin(), " against ", *in_b.begin()));
+      }
+    }
+  }
+  for (const std::string& name : mixed) found.erase(name);
+  return found;
+}
+
+// What partners have in common, without their seed.
+Fields Common(const Fields& all, const std::vector<std::string>& compared,
+              const std::map<std::string, std::string>& confounders) {
+  Fields common = all;
+  std::erase_if(common, [&](const auto& field) {
+    return IsCompared(field.first, compared) || confounders.count(field.first) > 0;
+  });
+  return common;
+}
+
+struct Place {
+  std::string identity;
+  std::int64_t seed = 0;
+  auto operator<=>(const Place&) const = default;
+};
+
+class Pairing {
+ public:
+  Pairing(const Side& a, const Side& b, const std::vector<std::string>& compared,
+          const std::map<std::string, std::string>& confounders)
+      : compared_(compared), confounders_(confounders), a_(a), b_(b) {}
+
+  // (job of a, job of b), by number of the row, in the order of a.
+  absl::StatusOr<std::vector<std::pair<std::size_t, std::size_t>>> Pairs() {
+    std::map<Place, std::size_t> partner;
+    for (std::size_t i = 0; i < b_.jobs.size(); ++i) {
+      const auto [there, is_new] = partner.emplace(PlaceOf(b_, i), i);
+      if (!is_new) return Several(b_, there->second, i);
+    }
+    std::map<Place, std::size_t> own;
+    std::vector<std::pair<std::size_t, std::size_t>> pairs;
+    for (std::size_t i = 0; i < a_.jobs.size(); ++i) {
+      const Place place = PlaceOf(a_, i);
+      const auto [there, is_new] = own.emplace(place, i);
+      if (!is_new) return Several(a_, there->second, i);
+      const auto found = partner.find(place);
+      if (found != partner.end()) pairs.emplace_back(i, found->second);
+    }
+    return pairs;
+  }
+
+ private:
+  Place PlaceOf(const Side& side, std::size_t job) {
+    const Fields* fields = &side.fields.Of(job);
+    const auto [known, is_new] = identities_.emplace(fields, "");
+    if (is_new) known->second = IdentityOf(Common(*fields, compared_, confounders_));
+    return {known->second, side.jobs.rows()[job].seed()};
+  }
+
+  absl::Status Several(const Side& side, std::size_t one, std::size_t other) const {
+    std::set<std::string> differing = MixedFields({&side.fields.Of(one), &side.fields.Of(other)});
+    return absl::InvalidArgumentError(
+        Concat("jobs ", side.jobs.rows()[one].job_id(), " and ", side.jobs.rows()[other].job_id(),
+               " of one side have the same seed and differ only in ", Join(differing, ", "),
+               ": add a condition, so that a job has one partner"));
+  }
+
+  const std::vector<std::string>& compared_;
+  const std::map<std::string, std::string>& confounders_;
+  const Side& a_;
+  const Side& b_;
+  std::map<const Fields*, std::string> identities_;
+};
+
+stats::SeedResult ResultOf(const stats::SeedResult& a, const stats::SeedResult& b) {
+  if (a.state == State::kFailed || b.state == State::kFailed) return {State::kFailed, 0};
+  if (a.state != State::kDone || b.state != State::kDone) return {State::kMissing, 0};
+  return {State::kDone, a.value - b.value};
+}
+
+void Summarise(const Metric& metric, const MetricValues* values, stats::IntervalKind interval,
+               PairGroup& group) {
+  std::vector<stats::SeedResult> of_a, of_b, differences;
+  std::vector<double> done;
+  for (Pair& pair : group.pairs) {
+    const stats::SeedResult a = results::ResultOf(pair.a, metric, values);
+    const stats::SeedResult b = results::ResultOf(pair.b, metric, values);
+    differences.push_back(ResultOf(a, b));
+    if (differences.back().state != State::kDone) continue;
+    pair.difference = differences.back().value;
+    done.push_back(*pair.difference);
+    of_a.push_back(a);
+    of_b.push_back(b);
+  }
+  group.a = stats::Summarise(of_a, interval);
+  group.b = stats::Summarise(of_b, interval);
+  group.difference = stats::Summarise(differences, interval);
+  group.test = stats::PairedT(done);
+}
+
+// What example_correctness says of a job, by its parameters.
+struct Judged {
+  std::int64_t total = 0;
+  std::string right;  // a bit an example, as hexadecimal digits
+};
+using JudgedByKind = std::map<std::pair<int, std::string>, Judged>;
+
+std::map<std::int64_t, JudgedByKind> JudgedByJob(const std::vector<v1::AnalysisRow>& analyses) {
+  std::map<std::int64_t, JudgedByKind> jobs;
+  for (const v1::AnalysisRow& row : analyses) {
+    if (row.name() != "example_correctness") continue;
+    const Json result = Json::parse(row.result_json(), nullptr, /*allow_exceptions=*/false);
+    if (!result.is_object() || !result.contains("right") || !result["right"].is_string()) continue;
+    jobs[row.job_id()][{row.version(), row.parameters_json()}] = {row.total(), result["right"]};
+  }
+  return jobs;
+}
+
+unsigned Digit(char c) {
+  return c >= 'a' ? static_cast<unsigned>(c - 'a') + 10 : static_cast<unsigned>(c - '0');
+}
+
+std::optional<ExampleCounts> CountOf(const JudgedByKind& a, const JudgedByKind& b) {
+  for (const auto& [kind, of_a] : a) {
+    const auto found = b.find(kind);
+    if (found == b.end()) continue;
+    const Judged& of_b = found->second;
+    if (of_a.total != of_b.total || of_a.right.size() != of_b.right.size()) continue;
+    ExampleCounts counts;
+    for (std::size_t i = 0; i < of_a.right.size(); ++i) {
+      const unsigned bits_a = Digit(of_a.right[i]), bits_b = Digit(of_b.right[i]);
+      counts.only_a += std::popcount(bits_a & ~bits_b & 15u);
+      counts.only_b += std::popcount(bits_b & ~bits_a & 15u);
+    }
+    return counts;
+  }
+  return std::nullopt;
+}
+
+Json ExamplesJson(const std::optional<ExampleCounts>& examples) {
+  if (!examples) return nullptr;
+  return {{"only_a", examples->only_a}, {"only_b", examples->only_b}, {"p", examples->p()}};
+}
+
+Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+}  // namespace
+
+absl::StatusOr<Comparison> Compare(const JobList& a, const JobList& b,
+                                   const std::vector<std::string>& compared, const Metric& metric,
+                                   const MetricValues* values, stats::IntervalKind interval) {
+  std::set<std::int64_t> in_a;
+  for (const v1::JobRow& job : a) in_a.insert(job.job_id());
+  for (const v1::JobRow& job : b) {
+    if (in_a.count(job.job_id()) > 0) {
+      return absl::InvalidArgumentError(Concat(
+          "job ", job.job_id(), " is on both sides: the two conditions must exclude each other"));
+    }
+  }
+  const Side side_a(a), side_b(b);
+  const auto confounders = FindConfounders(side_a, side_b, compared);
+  Pairing pairing(side_a, side_b, compared, confounders);
+  auto pairs = pairing.Pairs();
+  if (!pairs.ok()) return pairs.status();
+
+  Comparison out{.metric = metric, .interval = interval};
+  for (const auto& [name, text] : confounders) out.confounders.push_back(text);
+  out.unpaired_a = a.size() - pairs->size();
+  out.unpaired_b = b.size() - pairs->size();
+  std::map<const Fields*, Fields> common;  // of the paired jobs of a
+  std::vector<const Fields*> all;
+  for (const auto& [i, j] : *pairs) {
+    const Fields* fields = &side_a.fields.Of(i);
+    const auto [known, is_new] = common.emplace(fields, Fields());
+    if (!is_new) continue;
+    known->second = Common(*fields, compared, confounders);
+    all.push_back(&known->second);
+  }
+  if (!all.empty()) out.columns = TellingColumns(all);
+  std::erase_if(out.columns, [&](const std::string& name) { return IsCompared(name, compared); });
+  std::map<std::string, std::size_t> numbers;
+  for (const auto& [i, j] : *pairs) {
+    const Fields& fields = common.at(&side_a.fields.Of(i));
+    const auto [number, is_new] = numbers.emplace(IdentityOf(fields), out.groups.size());
+    if (is_new) {
+      PairGroup& group = out.groups.emplace_back();
+      for (const std::string& column : out.columns) group.values.push_back(ValueOf(fields, column));
+    }
+    out.groups[number->second].pairs.push_back({a.rows()[i], b.rows()[j], std::nullopt});
+  }
+  for (PairGroup& group : out.groups) Summarise(metric, values, interval, group);
+  return out;
+}
+
+void CompareExamples(const std::vector<v1::AnalysisRow>& analyses, Comparison& comparison) {
+  // Of another task, or of other data, examples are not the same ones.
+  for (const std::string& other : comparison.confounders) {
+    if (other.starts_with("task")) return;
+  }
+  const auto jobs = JudgedByJob(analyses);
+  for (PairGroup& group : comparison.groups) {
+    for (Pair& pair : group.pairs) {
+      const auto a = jobs.find(pair.a.job_id()), b = jobs.find(pair.b.job_id());
+      if (a == jobs.end() || b == jobs.end()) continue;
+      pair.examples = CountOf(a->second, b->second);
+      if (!pair.examples) continue;
+      if (!group.examples) group.examples.emplace();
+      group.examples->only_a += pair.examples->only_a;
+      group.examples->only_b += pair.examples->only_b;
+    }
+  }
+}
+
+render::Json ToJson(const Comparison& comparison, const PairGroup& group) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < comparison.columns.size(); ++i)
+    json[comparison.columns[i]] = group.values[i];
+  json["metric"] = comparison.metric.name;
+  json["n"] = group.difference.n;
+  json["missing"] = group.difference.missing;
+  json["failed"] = group.difference.failed;
+  json["complete"] = group.difference.complete();
+  json["mean_a"] = OrNull(group.a.mean);
+  json["mean_b"] = OrNull(group.b.mean);
+  json["difference"] = OrNull(group.difference.mean);
+  json["sd"] = OrNull(group.difference.sd);
+  json["interval"] = IntervalName(comparison.interval);
+  json["low"] = OrNull(group.difference.low);
+  json["high"] = OrNull(group.difference.high);
+  json["t"] = group.test ? Json(group.test->t) : Json(nullptr);
+  json["p"] = group.test ? Json(group.test->p) : Json(nullptr);
+  json["mcnemar"] = ExamplesJson(group.examples);
+  json["pairs"] = Json::array();
+  for (const Pair& pair : group.pairs) {
+    json["pairs"].push_back({{"seed", pair.a.seed()},
+                             {"job_a", pair.a.job_id()},
+                             {"job_b", pair.b.job_id()},
+                             {"difference", OrNull(pair.difference)},
+                             {"mcnemar", ExamplesJson(pair.examples)}});
+  }
+  return json;
+}
+
+std::vector<std::string> ComparisonColumns(const Comparison& comparison) {
+  std::vector<std::string> columns = comparison.columns;
+  for (const char* name : {"metric", "n", "missing", "failed", "complete", "mean_a", "mean_b",
+                           "difference", "sd", "interval", "low", "high", "t", "p", "mcnemar"}) {
+    columns.emplace_back(name);
+  }
+  return columns;
+}
+
+}  // namespace pelab::results

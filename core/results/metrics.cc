@@ -1,0 +1,139 @@
+#include "core/results/metrics.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "absl/strings/numbers.h"
+#include "core/views/text.h"
+
+namespace pelab::results {
+namespace {
+
+constexpr std::string_view kEpochsTo = "epochs_to(";
+
+struct Index {
+  std::string_view name;
+  std::optional<double> (*of)(const v1::DepositRow& row);
+};
+constexpr Index kIndices[] = {
+    {"max_drop",
+     [](const v1::DepositRow& r) {
+       return r.has_max_drop() ? std::optional(r.max_drop()) : std::nullopt;
+     }},
+    {"top_share",
+     [](const v1::DepositRow& r) {
+       return r.has_top_share() ? std::optional(r.top_share()) : std::nullopt;
+     }},
+    {"top_ratio",
+     [](const v1::DepositRow& r) {
+       return r.has_top_ratio() ? std::optional(r.top_ratio()) : std::nullopt;
+     }},
+    {"gini",
+     [](const v1::DepositRow& r) { return r.has_gini() ? std::optional(r.gini()) : std::nullopt; }},
+    {"effective_heads",
+     [](const v1::DepositRow& r) {
+       return r.has_effective_heads() ? std::optional(r.effective_heads()) : std::nullopt;
+     }},
+    {"deposits",
+     [](const v1::DepositRow& r) {
+       return r.has_deposits() ? std::optional(static_cast<double>(r.deposits())) : std::nullopt;
+     }},
+};
+
+struct Figure {
+  std::string_view name;
+  std::optional<double> (*of)(const v1::JobRow& row);
+};
+constexpr Figure kFigures[] = {
+    {"test_accuracy",
+     [](const v1::JobRow& r) {
+       return r.has_test_accuracy() ? std::optional(r.test_accuracy()) : std::nullopt;
+     }},
+    {"best_test_accuracy",
+     [](const v1::JobRow& r) {
+       return r.has_best_test_accuracy() ? std::optional(r.best_test_accuracy()) : std::nullopt;
+     }},
+    {"train_accuracy",
+     [](const v1::JobRow& r) {
+       return r.has_train_accuracy() ? std::optional(r.train_accuracy()) : std::nullopt;
+     }},
+    {"generalisation_gap",
+     [](const v1::JobRow& r) {
+       return r.has_train_accuracy() && r.has_test_accuracy()
+                  ? std::optional(r.train_accuracy() - r.test_accuracy())
+                  : std::nullopt;
+     }},
+    {"wall_seconds",
+     [](const v1::JobRow& r) {
+       return r.has_wall_seconds() ? std::optional(r.wall_seconds()) : std::nullopt;
+     }},
+};
+
+template <typename Named, std::size_t n>
+const Named* Find(const Named (&all)[n], const std::string& name) {
+  const auto found = std::find_if(std::begin(all), std::end(all),
+                                  [&](const Named& one) { return one.name == name; });
+  return found == std::end(all) ? nullptr : found;
+}
+
+std::optional<Metric> ParseEpochsTo(const std::string& name) {
+  if (!name.starts_with(kEpochsTo) || !name.ends_with(")")) return std::nullopt;
+  Metric metric{.name = name, .source = Metric::Source::kEpochs};
+  const std::string number = name.substr(kEpochsTo.size(), name.size() - kEpochsTo.size() - 1);
+  if (!absl::SimpleAtod(number, &metric.accuracy)) return std::nullopt;
+  if (!(metric.accuracy >= 0 && metric.accuracy <= 1)) return std::nullopt;
+  return metric;
+}
+
+}  // namespace
+
+const std::vector<std::string>& Metrics() {
+  static const auto& names = *new std::vector<std::string>([] {
+    std::vector<std::string> all;
+    for (const Figure& figure : kFigures) all.emplace_back(figure.name);
+    all.emplace_back("epochs_to(x)");
+    for (const Index& index : kIndices) all.emplace_back(index.name);
+    return all;
+  }());
+  return names;
+}
+
+absl::StatusOr<Metric> ParseMetric(const std::string& name) {
+  if (Find(kFigures, name) != nullptr) return Metric{.name = name};
+  if (Find(kIndices, name) != nullptr) {
+    return Metric{.name = name, .source = Metric::Source::kDeposit};
+  }
+  if (auto epochs = ParseEpochsTo(name)) return *epochs;
+  return absl::InvalidArgumentError(Concat("unknown metric \"", name, "\"; known: ",
+                                           Join(Metrics(), ", "), " (x: an accuracy from 0 to 1)"));
+}
+
+std::optional<double> MetricOf(const v1::JobRow& row, const Metric& metric) {
+  const Figure* figure = Find(kFigures, metric.name);
+  return figure == nullptr ? std::nullopt : figure->of(row);
+}
+
+MetricValues EpochsValues(const std::vector<v1::EpochsToRow>& rows) {
+  MetricValues values;
+  for (const v1::EpochsToRow& row : rows) values[row.job_id()] = row.epochs();
+  return values;
+}
+
+absl::StatusOr<MetricValues> DepositValues(const std::vector<v1::DepositRow>& rows,
+                                           const Metric& metric) {
+  const Index* index = Find(kIndices, metric.name);
+  MetricValues values;
+  std::set<std::string> kinds;
+  for (const v1::DepositRow& row : rows) {
+    if (row.has_layer()) continue;
+    kinds.insert(Concat(row.method(), " ", row.hygiene(), " ", row.split(), " ", row.target()));
+    if (const auto value = index->of(row)) values[row.job_id()] = *value;
+  }
+  if (kinds.size() < 2) return values;
+  return absl::InvalidArgumentError(
+      Concat("metric ", metric.name, ": these jobs have head ablations of several kinds (",
+             Join(kinds, "; "), "); choose with --method, --hygiene, --data or --target"));
+}
+
+}  // namespace pelab::results

@@ -1,0 +1,25 @@
+// Intervals that assume no distribution. Pure functions: thread-safe.
+#pragma once
+
+#include <optional>
+#include <span>
+
+namespace pelab::stats {
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+};
+
+inline constexpr int kResamples = 10000;
+
+// The percentile bootstrap of the mean (Efron and Tibshirani, An Introduction to the Bootstrap,
+// 1993, chapter 13): of kResamples means of n values drawn with replacement, the quantiles (1 -
+// confidence) / 2 and (1 + confidence) / 2, interpolated linearly (type 7 of Hyndman and Fan, 1996).
+// Draw i of resample r takes the value whose number, in ascending order, is draw i of
+// CounterRandom(0, "bootstrap", r).Below(n): the same values always give the same interval, in
+// whatever order they come. nullopt for fewer than two values. With few seeds it is too narrow: of
+// five values it covers the true mean in about 83 % of cases where it says 95 %.
+std::optional<Interval> BootstrapInterval(std::span<const double> values, double confidence = 0.95);
+
+}  // namespace pelab::stats

@@ -1,0 +1,29 @@
+#include "core/stats/paired.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/stats/distributions.h"
+#include "core/stats/seeds.h"
+
+namespace pelab::stats {
+
+std::optional<PairedTest> PairedT(std::span<const double> differences) {
+  const std::optional<double> sd = SampleSd(differences);
+  if (!sd || *sd == 0) return std::nullopt;
+  const auto n = static_cast<double>(differences.size());
+  PairedTest test;
+  test.t = Mean(differences) / (*sd / std::sqrt(n));
+  test.p = std::min(1.0, 2 * StudentTCdf(-std::fabs(test.t), n - 1));
+  return test;
+}
+
+double McNemarP(std::int64_t only_a, std::int64_t only_b) {
+  const auto fewer = static_cast<double>(std::min(only_a, only_b));
+  const auto n = static_cast<double>(only_a + only_b);
+  if (n == 0) return 1;
+  // P(X <= k) = I_{1/2}(n - k, k + 1).
+  return std::min(1.0, 2 * RegularisedIncompleteBeta(n - fewer, fewer + 1, 0.5, 0.5));
+}
+
+}  // namespace pelab::stats

@@ -1,0 +1,129 @@
+#include "core/results/comparison.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/core/results/jobs_for_test.h"
+
+namespace pelab::results {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr auto kDone = v1::JOB_STATE_SUCCEEDED;
+constexpr auto kT = stats::IntervalKind::kStudentT;
+
+absl::StatusOr<Comparison> Of(const std::vector<v1::JobRow>& a, const std::vector<v1::JobRow>& b,
+                              const std::vector<std::string>& compared = {"pe"}) {
+  return Compare(JobList(a), JobList(b), compared, Metric{}, nullptr, kT);
+}
+
+TEST(CompareTest, PairsBySeed) {
+  const auto comparison = Of({MakeJob(1, "rope", 0, kDone, 900), MakeJob(2, "rope", 1, kDone, 950),
+                              MakeJob(3, "rope", 2, kDone, 920)},
+                             {MakeJob(4, "mla", 1, kDone, 900), MakeJob(5, "mla", 0, kDone, 880),
+                              MakeJob(6, "mla", 7, kDone, 100)});
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  ASSERT_EQ(comparison->groups.size(), 1u);
+  const PairGroup& group = comparison->groups[0];
+  EXPECT_THAT(comparison->columns, ElementsAre("task"));
+  EXPECT_THAT(group.values, ElementsAre("distance"));
+  ASSERT_EQ(group.pairs.size(), 2u);
+  EXPECT_EQ(group.pairs[0].b.job_id(), 5);
+  EXPECT_NEAR(*group.pairs[0].difference, 0.02, 1e-12);
+  EXPECT_NEAR(*group.difference.mean, 0.035, 1e-12);
+  EXPECT_NEAR(*group.a.mean, 0.925, 1e-12) << "of the paired jobs alone";
+  EXPECT_EQ(comparison->unpaired_a, 1u);
+  EXPECT_EQ(comparison->unpaired_b, 1u);
+  EXPECT_THAT(comparison->confounders, IsEmpty());
+}
+
+TEST(CompareTest, PairsWithoutAValueAreCounted) {
+  const auto comparison =
+      Of({MakeJob(1, "rope", 0, kDone, 900), MakeJob(2, "rope", 1, kDone, 950),
+          MakeJob(3, "rope", 2, kDone, 950)},
+         {MakeJob(4, "mla", 0, v1::JOB_STATE_FAILED, 900),
+          MakeJob(5, "mla", 1, v1::JOB_STATE_RUNNING, 1), MakeJob(6, "mla", 2, kDone, 900)});
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  const PairGroup& group = comparison->groups[0];
+  EXPECT_EQ(group.difference.n, 1);
+  EXPECT_EQ(group.difference.failed, 1);
+  EXPECT_EQ(group.difference.missing, 1);
+  EXPECT_FALSE(group.test.has_value());
+}
+
+TEST(CompareTest, EverythingElseIsEqual) {
+  const auto comparison =
+      Of({MakeJob(1, "rope", 0, kDone, 900, "0.001"), MakeJob(2, "rope", 0, kDone, 800, "0.002")},
+         {MakeJob(3, "mla", 0, kDone, 700, "0.002"), MakeJob(4, "mla", 0, kDone, 600, "0.001")});
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_THAT(comparison->columns, ElementsAre("task", "train.lr"));
+  ASSERT_EQ(comparison->groups.size(), 2u);
+  EXPECT_EQ(comparison->groups[0].pairs[0].b.job_id(), 4);
+  EXPECT_EQ(comparison->groups[1].pairs[0].b.job_id(), 3);
+}
+
+TEST(CompareTest, WhatGoesWithTheSidesIsSaid) {
+  const auto comparison =
+      Of({MakeJob(1, "rope", 0, kDone, 900, "0.001")}, {MakeJob(2, "mla", 0, kDone, 700, "0.002")});
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_EQ(comparison->groups.size(), 1u);
+  EXPECT_THAT(comparison->confounders, ElementsAre("train.lr: 0.001 against 0.002"));
+}
+
+TEST(CompareTest, OnePartnerEach) {
+  const auto several =
+      Of({MakeJob(1, "rope", 0, kDone, 900, "0.001"), MakeJob(2, "rope", 0, kDone, 800, "0.002")},
+         {MakeJob(3, "mla", 0, kDone, 700)}, {"pe", "train.lr"});
+  EXPECT_EQ(several.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(several.status().message()), HasSubstr("differ only in train.lr"));
+  const auto both = Of({MakeJob(1, "rope", 0, kDone, 900)}, {MakeJob(1, "rope", 0, kDone, 900)});
+  EXPECT_THAT(std::string(both.status().message()), HasSubstr("job 1 is on both sides"));
+}
+
+v1::AnalysisRow Judged(std::int64_t job, const std::string& right, std::int64_t total = 8) {
+  v1::AnalysisRow row;
+  row.set_job_id(job);
+  row.set_name("example_correctness");
+  row.set_version(1);
+  row.set_parameters_json("{}");
+  row.set_total(total);
+  row.set_result_json(R"({"right":")" + right + R"("})");
+  return row;
+}
+
+TEST(CompareExamplesTest, CountsWhatOnlyOneHasRight) {
+  auto comparison = Of({MakeJob(1, "rope", 0, kDone, 900), MakeJob(2, "rope", 1, kDone, 950)},
+                       {MakeJob(3, "mla", 0, kDone, 900), MakeJob(4, "mla", 1, kDone, 880)});
+  ASSERT_TRUE(comparison.ok());
+  // 1111 0100 against 0110 1100: the first and the fourth against the fifth. The other pair lacks a side.
+  CompareExamples({Judged(1, "f4"), Judged(3, "6c"), Judged(2, "ff")}, *comparison);
+  const PairGroup& group = comparison->groups[0];
+  ASSERT_TRUE(group.pairs[0].examples.has_value());
+  EXPECT_EQ(group.pairs[0].examples->only_a, 2);
+  EXPECT_EQ(group.pairs[0].examples->only_b, 1);
+  EXPECT_FALSE(group.pairs[1].examples.has_value());
+  EXPECT_EQ(group.examples->only_a, 2);
+  EXPECT_EQ(group.examples->p(), 1);
+}
+
+TEST(CompareExamplesTest, OtherExamplesAreNotCompared) {
+  auto comparison = Of({MakeJob(1, "rope", 0, kDone, 900)}, {MakeJob(3, "mla", 0, kDone, 900)});
+  ASSERT_TRUE(comparison.ok());
+  CompareExamples({Judged(1, "f4"), Judged(3, "6c", 7)}, *comparison);
+  EXPECT_FALSE(comparison->groups[0].examples.has_value()) << "another number is scored";
+  CompareExamples({Judged(1, "f4"), Judged(3, "6c4")}, *comparison);
+  EXPECT_FALSE(comparison->groups[0].examples.has_value()) << "another test set";
+}
+
+TEST(CompareTest, NothingToPair) {
+  const auto comparison = Of({}, {MakeJob(3, "mla", 0, kDone, 700)});
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_THAT(comparison->groups, IsEmpty());
+  EXPECT_EQ(comparison->unpaired_b, 1u);
+}
+
+}  // namespace
+}  // namespace pelab::results

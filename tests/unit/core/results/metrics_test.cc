@@ -1,0 +1,77 @@
+#include "core/results/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/results/cells.h"
+#include "tests/unit/core/results/jobs_for_test.h"
+
+namespace pelab::results {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::DepositRow Deposit(std::int64_t job, const std::string& method, double gini) {
+  v1::DepositRow row;
+  row.set_job_id(job);
+  row.set_method(method);
+  row.set_hygiene("clean");
+  row.set_split("test");
+  row.set_target("head");
+  row.set_gini(gini);
+  return row;
+}
+
+TEST(MetricsTest, WhatIsKnownAndWhatIsNot) {
+  EXPECT_EQ(ParseMetric("gini")->source, Metric::Source::kDeposit);
+  const auto epochs = ParseMetric("epochs_to(0.9)");
+  ASSERT_TRUE(epochs.ok());
+  EXPECT_EQ(epochs->accuracy, 0.9);
+  EXPECT_EQ(epochs->name, "epochs_to(0.9)");
+  for (const char* bad :
+       {"epochs_to", "epochs_to()", "epochs_to(1.5)", "epochs_to(nan)", "ginni"}) {
+    const auto metric = ParseMetric(bad);
+    EXPECT_EQ(metric.status().code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(metric.status().message()), HasSubstr("epochs_to(x)")) << bad;
+  }
+}
+
+TEST(MetricsTest, TheGapNeedsBothAccuracies) {
+  v1::JobRow job = MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 900);
+  EXPECT_FALSE(MetricOf(job, *ParseMetric("generalisation_gap")).has_value());
+  job.set_train_accuracy(0.95);
+  EXPECT_NEAR(*MetricOf(job, *ParseMetric("generalisation_gap")), 0.05, 1e-12);
+}
+
+TEST(MetricsTest, IndicesOfOneKindOfAblation) {
+  const Metric gini = *ParseMetric("gini");
+  v1::DepositRow of_layer = Deposit(1, "zero", 0.9);
+  of_layer.set_layer(0);
+  const auto values =
+      DepositValues({Deposit(1, "zero", 0.5), of_layer, Deposit(2, "zero", 0.25)}, gini);
+  ASSERT_TRUE(values.ok());
+  EXPECT_EQ(values->size(), 2u);
+  EXPECT_EQ(values->at(1), 0.5);
+  const auto mixed = DepositValues({Deposit(1, "zero", 0.5), Deposit(2, "mean", 0.25)}, gini);
+  EXPECT_THAT(std::string(mixed.status().message()),
+              HasSubstr("(mean clean test head; zero clean test head); choose with --method"));
+}
+
+TEST(MetricsTest, CellsOfValuesThatAreNotInTheRows) {
+  const MetricValues values = {{1, 12.0}, {2, 14.0}};
+  const JobList jobs({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1),
+                      MakeJob(2, "rope", 1, v1::JOB_STATE_SUCCEEDED, 1),
+                      MakeJob(3, "rope", 2, v1::JOB_STATE_SUCCEEDED, 1),
+                      MakeJob(4, "rope", 3, v1::JOB_STATE_FAILED, 1)});
+  const auto table =
+      BuildCells(jobs, {.metric = *ParseMetric("epochs_to(0.9)"), .values = &values});
+  ASSERT_TRUE(table.ok());
+  const stats::SeedSummary& summary = table->cells[0].summary;
+  EXPECT_EQ(*summary.mean, 13);
+  EXPECT_EQ(summary.n, 2);
+  EXPECT_EQ(summary.missing, 1);
+  EXPECT_EQ(summary.failed, 1);
+}
+
+}  // namespace
+}  // namespace pelab::results
