@@ -127,7 +127,7 @@ TEST_F(CliErrorsTest, UnknownSweepsJobsAndFields) {
   Expect(with_db({"logs", "999"}), 2, "no job 999");
   Expect(with_db({"logs", "1", "--attempt", "7"}), 2, "no attempt 7");
   Expect(with_db({"results", "--where", "pee=rope"}), 2, "unknown field \"pee\"");
-  Expect(with_db({"results", "--where", "pe"}), 2, "FIELD=VALUE");
+  Expect(with_db({"results", "--where", "pe"}), 2, "column 3: expected after");
   Expect(with_db({"results", "--metric", "acc"}), 2, "unknown metric \"acc\"");
   Expect(with_db({"curves", "quick", "--metric", "acc"}), 2, "unknown metric \"acc\"");
   Expect(with_db({"ablation", "quick", "--metric", "loss"}), 2, "known: accuracy_drop");

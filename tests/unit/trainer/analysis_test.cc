@@ -9,6 +9,7 @@
 
 #include "tests/unit/trainer/ablation_for_test.h"
 #include "worker/trainer/analysis/cumulative_ablation.h"
+#include "worker/trainer/analysis/example_correctness.h"
 #include "worker/trainer/analysis/layer_ablation.h"
 #include "worker/trainer/analysis/paired.h"
 #include "worker/trainer/analysis/substitutes.h"
@@ -138,6 +139,36 @@ std::int64_t RightWithout(const Subject& subject, const std::vector<Head>& heads
   const Score score = Evaluate(subject.model.decoder, subject.data, begin, end);
   weights.copy_(saved);
   return score.correct;
+}
+
+TEST(ExampleCorrectness, IsThatOfEachExampleAlone) {
+  const at::NoGradGuard no_grad;
+  for (const spec::Job& job :
+       {SmallJob("clean", "rope", "distance"), SmallJob("published", "alibi", "counting")}) {
+    const Subject subject(job);
+    for (const std::int64_t count : {0, 5}) {
+      const ExampleCorrectness judged = JudgeExamples(subject.model.decoder, subject.data, count);
+      const std::int64_t end = count == 0 ? 144 : 96 + count;
+      std::string digits((end - 96 + 3) / 4, '0');
+      std::int64_t right = 0;
+      for (std::int64_t example = 96; example < end; ++example) {
+        const at::Tensor logits = LogitsOfOne(subject, example, [](std::int64_t, at::Tensor*) {});
+        const LabelledBatch one = subject.data.Range(example, example + 1);
+        const bool scored = one.classes.item<std::int64_t>() != subject.data.ignored_class();
+        if (!scored || logits.argmax().item<std::int64_t>() != one.classes.item<std::int64_t>())
+          continue;
+        ++right;
+        const std::int64_t bit = example - 96;
+        const unsigned digit =
+            static_cast<unsigned>(digits[bit / 4] <= '9' ? digits[bit / 4] - '0'
+                                                         : digits[bit / 4] - 'a' + 10) |
+            8u >> bit % 4;
+        digits[bit / 4] = "0123456789abcdef"[digit];
+      }
+      EXPECT_EQ(judged.right, digits);
+      EXPECT_EQ(judged.intact.correct, right);
+    }
+  }
 }
 
 TEST(LayerAblation, ZeroIsThatOfAModelWithoutTheLayersValues) {

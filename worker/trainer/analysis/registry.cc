@@ -6,6 +6,7 @@
 #include <string>
 
 #include "worker/trainer/analysis/cumulative_ablation.h"
+#include "worker/trainer/analysis/example_correctness.h"
 #include "worker/trainer/analysis/head_ablation.h"
 #include "worker/trainer/analysis/layer_ablation.h"
 #include "worker/trainer/protocol/error.h"
@@ -78,6 +79,16 @@ Json RunCumulativeAblation(const spec::Analysis& analysis, const AnalysisSubject
   return members;
 }
 
+Json RunExampleCorrectness(const spec::Analysis& analysis, const AnalysisSubject& subject) {
+  const ExampleCorrectness result =
+      JudgeExamples(subject.decoder, subject.data, ExampleCorrectnessMaxExamples(analysis));
+  Json members = IntactMembers(result.intact, subject);
+  members["right"] = result.right;
+  return members;
+}
+
+void CheckNothing(const spec::Analysis&, const spec::Job&) {}
+
 void CheckHeadAblation(const spec::Analysis& analysis, const spec::Job& job) {
   CheckMethod(HeadAblationOptionsFrom(analysis).method, job);
 }
@@ -99,6 +110,7 @@ const std::vector<AnalysisEntry>& AnalysisRegistry() {
       {"head_ablation", 2, true, CheckHeadAblation, RunHeadAblation},
       {"layer_ablation", 1, false, CheckLayerAblation, RunLayerAblation},
       {"cumulative_ablation", 1, false, CheckCumulativeAblation, RunCumulativeAblation},
+      {"example_correctness", 1, false, CheckNothing, RunExampleCorrectness},
   };
   return *table;
 }
