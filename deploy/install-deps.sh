@@ -14,7 +14,15 @@ packages=(
   libabsl-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
   libsqlite3-dev libsqlitecpp-dev libssl-dev openssl
   libgtest-dev libgmock-dev python3-numpy faketime iproute2
+  chromium chromium-driver python3-selenium fonts-dejavu-core
 )
+# The pages' scripts are bundled at build time. Node from elsewhere does as well, and Debian's would clash with it.
+if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
+  packages+=(nodejs npm)
+elif [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 18 ]; then
+  echo "install-deps.sh: $(command -v node) is Node.js $(node --version); 18 or newer is needed" >&2
+  exit 1
+fi
 torch=(libtorch-dev libopenblas0-openmp)  # without OpenBLAS LibTorch may get the slow reference BLAS
 for argument in "$@"; do
   case $argument in
@@ -32,7 +40,8 @@ install-deps.sh: this is not Debian. Please install:
   GCC 12 or newer (C++20), CMake 3.25, Ninja, Python 3.9; optionally ccache and mold
   gRPC 1.51 with its C++ plug-in, Protobuf 3.21, Abseil 20220623, OpenSSL 3
   SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11, CLI11 2.1
-  GoogleTest 1.12, numpy 1.21; optionally libfaketime and iproute2 (for the tests)
+  Node.js 18 with npm (for the charts of reports and pages)
+  GoogleTest 1.12, numpy 1.21; optionally libfaketime, iproute2, chromium, its driver and Selenium 4 (for the tests)
   LibTorch 1.13 to 2.11 (for pelab-trainer; set Torch_DIR or CMAKE_PREFIX_PATH)
 (each: this version or newer)
 END

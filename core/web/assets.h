@@ -1,0 +1,27 @@
+// What the pages of pelab load: Plotly, the chart modules, the style sheet; in this program itself, so
+// that no page needs a network.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace pelab::web {
+
+struct Asset {
+  std::string_view name;          // "charts.js"
+  std::string_view content_type;  // "text/javascript; charset=utf-8"
+  std::string_view bytes;         // for the program's life
+};
+
+// Every asset:
+//   plotly.js     Plotly (scatter, heat map, violin and other cartesian plots), as it is published
+//   charts.js     core/web/charts, defines `pelabCharts`; needs plotly.js before it
+//   base.css      core/web/style/base.css
+//   licences.txt  the licences of what is bundled; goes with every page that has plotly.js
+// None of them has "</script" or "<!--" in it, so that they can stand in a <script> element.
+std::span<const Asset> Assets();
+
+// nullptr where there is none of that name.
+const Asset* FindAsset(std::string_view name);
+
+}  // namespace pelab::web

@@ -1,0 +1,38 @@
+// node build.mjs NPM_DIR DIST: writes into DIST what core/web/CMakeLists.txt embeds. NPM_DIR has the packages.
+import { readFileSync, writeFileSync, mkdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const [npmDir, dist] = process.argv.slice(2);
+const fromNpm = createRequire(join(npmDir, 'package.json'));
+const esbuild = fromNpm('esbuild');
+
+const PLOTLY = 'plotly.js-cartesian-dist-min';
+const plotlyDir = join(npmDir, 'node_modules', PLOTLY);
+
+// An asset may stand in a <script> element, which these would end or change.
+function write(name, text) {
+  for (const forbidden of ['</script', '<!--']) {
+    if (text.toLowerCase().includes(forbidden)) throw new Error(`${name} has "${forbidden}" in it`);
+  }
+  writeFileSync(join(dist, name), text);
+}
+
+// `globalName` is what the page calls the modules' exports.
+async function bundle(name, entry, globalName) {
+  const made = await esbuild.build({
+    entryPoints: [join(here, entry)], bundle: true, format: 'iife', globalName, write: false, target: 'es2020',
+    charset: 'ascii', logLevel: 'warning',
+  });
+  write(name, made.outputFiles[0].text);
+}
+
+mkdirSync(dist, { recursive: true });
+const { version } = JSON.parse(readFileSync(join(plotlyDir, 'package.json'), 'utf8'));
+const licence = readFileSync(join(plotlyDir, 'LICENSE'), 'utf8').trim();
+write('plotly.js', readFileSync(join(plotlyDir, 'plotly-cartesian.min.js'), 'utf8'));
+write('licences.txt', `This page contains plotly.js ${version} (${PLOTLY}).\n\n${licence}\n`);
+write('base.css', readFileSync(join(here, 'style/base.css'), 'utf8'));
+await bundle('charts.js', 'charts/index.js', 'pelabCharts');

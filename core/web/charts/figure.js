@@ -1,0 +1,243 @@
+// What every chart that Plotly draws has around it: a heading, a legend whose entries are buttons, zoom and
+// download by mouse, touch and keyboard, colours of the page's theme, its element's width.
+import { fileName, plotlyText, visible } from './text.js';
+import { onThemeChange, themeOf } from './theme.js';
+
+const CONFIG = { displayModeBar: false, responsive: false, doubleClick: 'reset', showTips: false, scrollZoom: false };
+
+// An element with its class, text and attributes. Text is never markup.
+export function make(tag, className, text, attributes = {}) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = visible(text);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+function save(text, name) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], { type: 'image/svg+xml' }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+let nextId = 0;
+
+export class Figure {
+  // options: title, description (what it shows, also for screen readers), name (of the file), height (px).
+  // zoom: whether its axes can be zoomed. `paint(theme, width)` returns {traces, layout}; called again whenever the
+  // theme, the width or what is hidden changes.
+  constructor(element, options, { zoom, paint }) {
+    this.element = element;
+    this.options = { height: 380, ...options };
+    this.zoom = zoom;
+    this.paint = paint;
+    this.hidden = new Set();
+    this.width = 0;
+    this.build();
+    this.forgetTheme = onThemeChange(() => this.draw());
+    this.observer = new ResizeObserver(() => this.onResize());
+    this.observer.observe(this.element);
+  }
+
+  build() {
+    const { title, description } = this.options;
+    const id = `chart-${++nextId}`;
+    this.root = make('figure', 'chart');
+    this.caption = make('figcaption', 'chart-head');
+    const words = make('div', 'chart-words');
+    if (title) words.append(make('h3', 'chart-title', title, { id }));
+    if (description) words.append(make('p', 'chart-description', description, { id: `${id}-about` }));
+    this.tools = make('div', 'chart-tools', undefined, { role: 'group', 'aria-label': visible(`Chart: ${title ?? 'controls'}`) });
+    if (this.zoom) {
+      this.button('+', 'Zoom in', () => this.scale(0.5));
+      this.button('\u2212', 'Zoom out', () => this.scale(2));
+      this.button('Reset', 'Show everything', () => this.reset());
+    }
+    this.button('SVG', 'Save as SVG', async () => {
+      save(await this.toSvg(), `${fileName(this.options.name ?? title)}.svg`);
+    });
+    this.caption.append(words, this.tools);
+    this.legend = make('div', 'chart-legend', undefined, { role: 'group', 'aria-label': 'Shown series' });
+    this.plot = make('div', 'chart-plot', undefined, { role: 'img', tabindex: this.zoom ? '0' : '-1' });
+    if (title) this.plot.setAttribute('aria-labelledby', id);
+    if (description) this.plot.setAttribute('aria-describedby', `${id}-about`);
+    this.plot.style.height = `${this.options.height}px`;
+    if (this.zoom) this.plot.addEventListener('keydown', (event) => this.onKey(event));
+    this.root.append(this.caption, this.legend, this.plot);
+    this.element.replaceChildren(this.root);
+  }
+
+  button(text, label, action) {
+    const made = make('button', 'tool', text, { type: 'button', title: label, 'aria-label': label });
+    made.addEventListener('click', action);
+    this.tools.append(made);
+    return made;
+  }
+
+  // items: {key, label, note, warning}. Pressing one hides or shows what is drawn for it.
+  setLegend(items) {
+    const known = new Set(items.map((item) => item.key));
+    for (const key of [...this.hidden]) if (!known.has(key)) this.hidden.delete(key);
+    const focused = this.legend.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const buttons = items.map((item) => this.legendButton(item));
+    if (items.length > 4) buttons.push(this.allButton(items));
+    this.legend.replaceChildren(...buttons);
+    this.legend.hidden = items.length < 2 && !items.some((item) => item.note);
+    if (focused !== null) buttons.find((button) => button.dataset.key === focused)?.focus();
+    this.legendItems = items;
+  }
+
+  legendButton(item) {
+    const made = make('button', 'legend-item', undefined, { type: 'button', 'aria-pressed': String(!this.hidden.has(item.key)) });
+    made.dataset.key = item.key;
+    const swatch = make('span', 'legend-swatch', undefined, { 'aria-hidden': 'true' });
+    const look = themeOf(this.element).series(item.colour_key ?? item.key);
+    swatch.style.borderTopColor = `var(${look.variable})`;
+    swatch.style.borderTopStyle = look.dash === 'solid' ? 'solid' : look.dash === 'dot' ? 'dotted' : 'dashed';
+    made.append(swatch, make('bdi', 'legend-label', item.label));
+    if (item.note) made.append(make('span', item.warning ? 'legend-note warning' : 'legend-note', item.note));
+    made.addEventListener('click', () => this.toggle(item.key));
+    return made;
+  }
+
+  allButton(items) {
+    const none = items.every((item) => this.hidden.has(item.key));
+    const made = make('button', 'legend-item legend-all', none ? 'Show all' : 'Hide all', { type: 'button' });
+    made.dataset.key = '\u0000all';
+    made.addEventListener('click', () => {
+      this.hidden = none ? new Set() : new Set(items.map((item) => item.key));
+      this.setLegend(items);
+      this.draw();
+    });
+    return made;
+  }
+
+  toggle(key) {
+    if (!this.hidden.delete(key)) this.hidden.add(key);
+    this.setLegend(this.legendItems);
+    this.draw();
+  }
+
+  layout(theme, width) {
+    const narrow = width < 520;
+    const axis = {
+      gridcolor: theme.grid, zerolinecolor: theme.grid, linecolor: theme.grid, tickcolor: theme.grid, automargin: true,
+      title: { standoff: 8 },
+    };
+    return {
+      width, height: this.options.height, autosize: false, showlegend: false, hovermode: 'closest',
+      font: { family: theme.font, size: narrow ? 11 : 12, color: theme.text },
+      paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)',
+      margin: { l: narrow ? 44 : 56, r: narrow ? 10 : 18, t: 10, b: 44 },
+      hoverlabel: { bgcolor: theme.surface, bordercolor: theme.muted, font: { color: theme.text, family: theme.font, size: 12 }, namelength: -1 },
+      // A finger on a chart scrolls the page; the buttons zoom.
+      dragmode: this.zoom && !matchMedia('(pointer: coarse)').matches ? 'zoom' : false,
+      uirevision: 'kept',  // zoom survives new data
+      xaxis: { ...axis, fixedrange: !this.zoom }, yaxis: { ...axis, fixedrange: !this.zoom },
+    };
+  }
+
+  painted(theme, width) {
+    const { traces, layout } = this.paint(theme, width, this.hidden);
+    const whole = this.layout(theme, width);
+    for (const [name, value] of Object.entries(layout ?? {})) {
+      whole[name] = /^[xy]axis/.test(name) ? { ...whole[name.slice(0, 5)], ...value } : value;
+    }
+    return { traces, layout: whole };
+  }
+
+  draw() {
+    if (this.destroyed) return;
+    this.width = Math.floor(this.plot.clientWidth) || 600;
+    const { traces, layout } = this.painted(themeOf(this.element), this.width);
+    this.plot.style.height = `${layout.height}px`;
+    globalThis.Plotly.react(this.plot, traces, layout, CONFIG);
+  }
+
+  onResize() {
+    if (Math.floor(this.plot.clientWidth) === this.width || this.waiting) return;
+    this.waiting = requestAnimationFrame(() => {
+      this.waiting = 0;
+      if (Math.floor(this.plot.clientWidth) !== this.width) this.draw();
+    });
+  }
+
+  axes() {
+    return Object.keys(this.plot._fullLayout ?? {}).filter((name) => /^[xy]axis\d*$/.test(name));
+  }
+
+  // Both axes about their middle; x alone stays within reach of the keyboard by `move`.
+  scale(factor) {
+    const change = {};
+    for (const name of this.axes()) {
+      const [from, to] = this.plot._fullLayout[name].range;
+      const middle = (from + to) / 2;
+      change[`${name}.range`] = [middle - (middle - from) * factor, middle + (to - middle) * factor];
+    }
+    globalThis.Plotly.relayout(this.plot, change);
+  }
+
+  move(letter, share) {
+    const name = `${letter}axis`;
+    const [from, to] = this.plot._fullLayout[name].range;
+    const by = (to - from) * share;
+    globalThis.Plotly.relayout(this.plot, { [`${name}.range`]: [from + by, to + by] });
+  }
+
+  reset() {
+    const change = {};
+    for (const name of this.axes()) change[`${name}.autorange`] = this.plot._fullLayout[name].autorange === 'reversed' ? 'reversed' : true;
+    globalThis.Plotly.relayout(this.plot, change);
+  }
+
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const actions = {
+      '+': () => this.scale(0.5), '=': () => this.scale(0.5), '-': () => this.scale(2), '0': () => this.reset(), Escape: () => this.reset(),
+      ArrowLeft: () => this.move('x', -0.2), ArrowRight: () => this.move('x', 0.2),
+      ArrowUp: () => this.move('y', 0.2), ArrowDown: () => this.move('y', -0.2),
+    };
+    if (!actions[event.key]) return;
+    event.preventDefault();
+    actions[event.key]();
+  }
+
+  // The picture as it is, with its title and legend, as SVG text.
+  async toSvg() {
+    const theme = themeOf(this.element);
+    const width = Math.max(this.width, 720);
+    const { traces, layout } = this.painted(theme, width);
+    const height = layout.height + 60;
+    Object.assign(layout, {
+      height, showlegend: (this.legendItems ?? []).length > 1, paper_bgcolor: theme.surface,
+      title: { text: plotlyText(this.options.title ?? ''), x: 0, xref: 'paper', font: { size: 15 } },
+      legend: { font: { color: theme.text } }, margin: { ...layout.margin, t: 60 },
+    });
+    const url = await globalThis.Plotly.toImage({ data: traces, layout, config: CONFIG }, { format: 'svg', width, height });
+    return decodeURIComponent(url.slice(url.indexOf(',') + 1));
+  }
+
+  destroy() {
+    this.destroyed = true;
+    this.forgetTheme();
+    this.observer.disconnect();
+    if (this.waiting) cancelAnimationFrame(this.waiting);
+    globalThis.Plotly.purge(this.plot);
+    this.root.remove();
+  }
+}
+
+// What the draw… functions return. `prepare(data)` says what the legend has; `paint` draws the newest data.
+export function chart(element, options, data, { zoom = true, legend, paint }) {
+  let current = data;
+  const figure = new Figure(element, options, { zoom, paint: (theme, width, hidden) => paint(current, theme, width, hidden) });
+  const update = (next) => {
+    current = next;
+    figure.setLegend(legend ? legend(next) : []);
+    figure.draw();
+  };
+  update(data);
+  return { update, destroy: () => figure.destroy(), toSvg: () => figure.toSvg(), get data() { return current; }, figure };
+}

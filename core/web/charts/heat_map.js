@@ -1,0 +1,53 @@
+// What each head is worth: layers by heads, the drop of accuracy in points on a scale that is the same on both
+// sides of 0. An entry that does not exist is a gap, not a 0.
+import { chart } from './figure.js';
+import { plotlyText } from './text.js';
+
+const LETTERS = 11;  // the narrowest cell, in px, that has room for its figure
+
+// data: {values: [layer][head] -> drop as a fraction or null, n?: the same of how many seeds, limit?: the scale's end}.
+// options: title, description, name, height, percent (true: fractions shown in points), unit ("points").
+export function drawHeatMap(element, data, options = {}) {
+  const { percent = true, unit = percent ? 'points' : '' } = options;
+  const scale = percent ? 100 : 1;
+  return chart(element, options, data, {
+    zoom: false,
+    paint: (now, theme, width) => {
+      const layers = now.values.length, heads = Math.max(0, ...now.values.map((row) => row.length));
+      const z = now.values.map((row) => row.map((value) => (value === null || value === undefined ? null : value * scale)));
+      const largest = Math.max(0, ...z.flat().filter(Number.isFinite).map(Math.abs));
+      const limit = (now.limit ? now.limit * scale : largest) || 1;
+      const cell = (width - 130) / Math.max(heads, 1);
+      const digits = percent && largest >= 1 ? 0 : 1;
+      const room = cell >= LETTERS * 2;
+      const names = (count) => Array.from({ length: count }, (_, i) => String(i));
+      const grid = { x: names(heads), y: names(layers), xgap: 1, ygap: 1, type: 'heatmap' };
+      const traces = [];
+      const missing = z.map((row) => names(heads).map((_, head) => (Number.isFinite(row[head]) ? null : 0)));
+      if (missing.flat().some((value) => value === 0)) {
+        traces.push({
+          ...grid, z: missing, colorscale: [[0, theme.gap], [1, theme.gap]], showscale: false, meta: { kind: 'gaps' }, opacity: 0.7,
+          text: missing.map((row) => row.map((value) => (value === 0 ? '×' : ''))), texttemplate: '%{text}', textfont: { color: theme.muted },
+          hovertemplate: 'layer %{y}, head %{x}: no value<extra></extra>',
+        });
+      }
+      traces.push({
+        ...grid, z, zmin: -limit, zmax: limit, hoverongaps: false,
+        colorscale: [[0, theme.low], [0.5, theme.middle], [1, theme.high]],
+        customdata: z.map((row, layer) => row.map((_, head) => now.n?.[layer]?.[head] ?? '')), meta: { kind: 'values' },
+        text: room ? z.map((row) => row.map((value) => (Number.isFinite(value) ? value.toFixed(digits).replace('-', '\u2212') : ''))) : undefined,
+        texttemplate: room ? '%{text}' : undefined, textfont: { size: cell < 30 ? 9 : 11 },
+        hovertemplate: `layer %{y}, head %{x}: <b>%{z:.2f}</b> ${plotlyText(unit)}${now.n ? '<br>mean of %{customdata} seeds' : ''}<extra></extra>`,
+        colorbar: { thickness: 10, outlinewidth: 0, tickfont: { color: theme.muted }, title: { text: plotlyText(unit), side: 'right', font: { color: theme.muted } } },
+      });
+      return {
+        traces,
+        layout: {
+          height: options.height ?? Math.min(640, Math.max(170, 80 + layers * Math.max(22, Math.min(40, cell)))),
+          xaxis: { type: 'category', title: { text: 'head', standoff: 6 }, showgrid: false, fixedrange: true, ticks: '', tickangle: 0 },
+          yaxis: { type: 'category', title: { text: 'layer', standoff: 6 }, showgrid: false, fixedrange: true, autorange: 'reversed', ticks: '' },
+        },
+      };
+    },
+  });
+}

@@ -1,0 +1,57 @@
+// Text of users (names, labels, errors) made fit to be shown, and numbers as text.
+
+// Characters that would act instead of showing: controls, and those that turn the direction of the text
+// around them. Shown as pictures or by number.
+const ACTING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+
+function picture(character) {
+  const code = character.charCodeAt(0);
+  if (code < 0x20) return String.fromCharCode(0x2400 + code);
+  if (code === 0x7f) return '\u2421';
+  return `\\u${code.toString(16).padStart(4, '0')}`;
+}
+
+// What of a text can be shown, as text. For textContent.
+export function visible(text) {
+  return String(text ?? '').replace(ACTING, picture);
+}
+
+// The same for Plotly, which reads tags, entities and line breaks in every text that it draws.
+export function plotlyText(text) {
+  return visible(text).replace(/[\n\t]/g, ' ').replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+}
+
+// "93.5 %" of 0.935; "–" where there is none.
+export function percent(fraction, digits = 1) {
+  return Number.isFinite(fraction) ? `${(100 * fraction).toFixed(digits)}\u2009%` : '–';
+}
+
+// "+12.3" of 0.123: a difference in percentage points.
+export function points(fraction, digits = 1) {
+  if (!Number.isFinite(fraction)) return '–';
+  const text = (100 * fraction).toFixed(digits);
+  const rounded = Number(text);
+  return rounded > 0 ? `+${text}` : rounded < 0 ? `\u2212${text.slice(1)}` : (0).toFixed(digits);
+}
+
+// "93.5 ± 1.2 %"; without an interval "93.5 %".
+export function interval(mean, halfWidth, digits = 1) {
+  if (!Number.isFinite(mean)) return '–';
+  if (!Number.isFinite(halfWidth)) return percent(mean, digits);
+  return `${(100 * mean).toFixed(digits)}\u2009±\u2009${(100 * halfWidth).toFixed(digits)}\u2009%`;
+}
+
+export function number(value, digits = 3) {
+  return Number.isFinite(value) ? String(Number(value.toPrecision(digits))) : '–';
+}
+
+// "3 seeds", "2 of 3 seeds".
+export function seeds(n, of = n) {
+  const all = of === 1 ? '1 seed' : `${of} seeds`;
+  return n === of ? all : `${n} of ${all}`;
+}
+
+// A name for a file: letters, digits, dots and dashes of what it is made of.
+export function fileName(text) {
+  return visible(text).toLowerCase().replace(/[^a-z0-9.]+/g, '-').replace(/^[-.]+|[-.]+$/g, '').slice(0, 80) || 'chart';
+}

@@ -1,0 +1,37 @@
+// How the drops of a layer's heads are spread: a violin for each layer, every head of every seed a point in it.
+import { chart } from './figure.js';
+import { plotlyText } from './text.js';
+import { faded } from './theme.js';
+
+const FEWEST = 8;  // points of a layer below which a density says nothing: the points alone
+
+// data: {layers: [{layer, points: [{value, head, seed}]}], label?, key?}; value is a drop as a fraction.
+// options: title, description, name, height, percent (true: shown in points), yLabel.
+export function drawViolins(element, data, options = {}) {
+  const { percent = true, yLabel = percent ? 'drop in points' : 'drop' } = options;
+  const scale = percent ? 100 : 1;
+  return chart(element, options, data, {
+    paint: (now, theme) => {
+      const look = theme.series(now.key ?? now.label ?? 'drops');
+      const traces = now.layers.map(({ layer, points }) => {
+        const values = points.map((point) => point.value * scale);
+        const few = new Set(values).size < FEWEST;
+        return {
+          type: 'violin', x0: String(layer), y: values, name: String(layer), points: 'all', pointpos: 0, jitter: few ? 0.35 : 0.6,
+          spanmode: 'hard', scalemode: 'width', width: 0.85, meanline: { visible: !few, color: look.colour, width: 1 },
+          line: { color: few ? 'rgba(0,0,0,0)' : look.colour, width: 1 }, fillcolor: few ? 'rgba(0,0,0,0)' : faded(look.colour, 0.18),
+          marker: { color: look.colour, size: 4, opacity: 0.75 }, hoveron: 'points', meta: { kind: few ? 'strip' : 'violin', layer },
+          customdata: points.map((point) => [point.head, point.seed]),
+          hovertemplate: `layer ${Number(layer)}, head %{customdata[0]}, seed %{customdata[1]}: <b>%{y:.2f}</b><extra></extra>`,
+        };
+      });
+      return {
+        traces,
+        layout: {
+          xaxis: { type: 'category', title: { text: 'layer', standoff: 6 }, fixedrange: true },
+          yaxis: { title: { text: plotlyText(yLabel), standoff: 8 }, zeroline: true, zerolinecolor: theme.muted },
+        },
+      };
+    },
+  });
+}
