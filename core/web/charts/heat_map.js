@@ -3,7 +3,7 @@
 import { chart } from './figure.js';
 import { plotlyText } from './text.js';
 
-const LETTERS = 11;  // the narrowest cell, in px, that has room for its figure
+const ROOM = 22;  // px: the narrowest cell that has room for its figure or its number on the axis
 
 // data: {values: [layer][head] -> drop as a fraction or null, n?: the same of how many seeds, limit?: the scale's end}.
 // options: title, description, name, height, percent (true: fractions shown in points), unit ("points").
@@ -17,9 +17,10 @@ export function drawHeatMap(element, data, options = {}) {
       const z = now.values.map((row) => row.map((value) => (value === null || value === undefined ? null : value * scale)));
       const largest = Math.max(0, ...z.flat().filter(Number.isFinite).map(Math.abs));
       const limit = (now.limit ? now.limit * scale : largest) || 1;
-      const cell = (width - 130) / Math.max(heads, 1);
+      const cell = (width - (width < 520 ? 110 : 130)) / Math.max(heads, 1);
       const digits = percent && largest >= 1 ? 0 : 1;
-      const room = cell >= LETTERS * 2;
+      const room = cell >= ROOM;
+      const step = Math.max(1, Math.ceil(ROOM / cell));
       const names = (count) => Array.from({ length: count }, (_, i) => String(i));
       const grid = { x: names(heads), y: names(layers), xgap: 1, ygap: 1, type: 'heatmap' };
       const traces = [];
@@ -38,13 +39,13 @@ export function drawHeatMap(element, data, options = {}) {
         text: room ? z.map((row) => row.map((value) => (Number.isFinite(value) ? value.toFixed(digits).replace('-', '\u2212') : ''))) : undefined,
         texttemplate: room ? '%{text}' : undefined, textfont: { size: cell < 30 ? 9 : 11 },
         hovertemplate: `layer %{y}, head %{x}: <b>%{z:.2f}</b> ${plotlyText(unit)}${now.n ? '<br>mean of %{customdata} seeds' : ''}<extra></extra>`,
-        colorbar: { thickness: 10, outlinewidth: 0, tickfont: { color: theme.muted }, title: { text: plotlyText(unit), side: 'right', font: { color: theme.muted } } },
+        colorbar: { thickness: width < 520 ? 7 : 10, outlinewidth: 0, tickfont: { color: theme.muted }, ...(width < 520 ? {} : { title: { text: plotlyText(unit), side: 'right', font: { color: theme.muted } } }) },
       });
       return {
         traces,
         layout: {
           height: options.height ?? Math.min(640, Math.max(170, 80 + layers * Math.max(22, Math.min(40, cell)))),
-          xaxis: { type: 'category', title: { text: 'head', standoff: 6 }, showgrid: false, fixedrange: true, ticks: '', tickangle: 0 },
+          xaxis: { type: 'category', title: { text: 'head', standoff: 6 }, showgrid: false, fixedrange: true, ticks: '', tickangle: 0, dtick: step },
           yaxis: { type: 'category', title: { text: 'layer', standoff: 6 }, showgrid: false, fixedrange: true, autorange: 'reversed', ticks: '' },
         },
       };

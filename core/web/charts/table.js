@@ -62,7 +62,7 @@ export function drawTable(element, data, options = {}) {
     [...table.querySelectorAll('thead button')].find((button) => button.dataset.key === key)?.focus();
   };
   const head = (column) => {
-    const made = make('th', column.kind, undefined, { scope: 'col' });
+    const made = make('th', `kind-${column.kind}`, undefined, { scope: 'col' });
     if (column.title) made.title = visible(column.title);
     if (!sortable) { made.textContent = visible(column.label); return made; }
     const button = make('button', 'sort', column.label, { type: 'button' });
@@ -75,7 +75,7 @@ export function drawTable(element, data, options = {}) {
   const line = (row) => {
     const made = make('tr');
     for (const column of current.columns) {
-      const cell = make('td', column.kind);
+      const cell = make('td', `kind-${column.kind}`);
       cell.append((KINDS[column.kind] ?? KINDS.text)(row[column.key], row));
       made.append(cell);
     }

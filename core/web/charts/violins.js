@@ -20,7 +20,7 @@ export function drawViolins(element, data, options = {}) {
           type: 'violin', x0: String(layer), y: values, name: String(layer), points: 'all', pointpos: 0, jitter: few ? 0.35 : 0.6,
           spanmode: 'hard', scalemode: 'width', width: 0.85, meanline: { visible: !few, color: look.colour, width: 1 },
           line: { color: few ? 'rgba(0,0,0,0)' : look.colour, width: 1 }, fillcolor: few ? 'rgba(0,0,0,0)' : faded(look.colour, 0.18),
-          marker: { color: look.colour, size: 4, opacity: 0.75 }, hoveron: 'points', meta: { kind: few ? 'strip' : 'violin', layer },
+          marker: { color: look.colour, size: few ? 7 : 4, opacity: 0.75 }, hoveron: 'points', meta: { kind: few ? 'strip' : 'violin', layer },
           customdata: points.map((point) => [point.head, point.seed]),
           hovertemplate: `layer ${Number(layer)}, head %{customdata[0]}, seed %{customdata[1]}: <b>%{y:.2f}</b><extra></extra>`,
         };
