@@ -118,6 +118,7 @@ void AddAll(Commands& commands) {
   AddAnalyses(commands);
   AddAnalyze(commands);
   AddArtifacts(commands);
+  AddReport(commands);
   AddCatalog(commands);
   AddWorkers(commands);
   AddDb(commands);

@@ -46,6 +46,7 @@ void AddDeposits(Commands& commands);
 void AddAnalyses(Commands& commands);
 void AddAnalyze(Commands& commands);
 void AddArtifacts(Commands& commands);
+void AddReport(Commands& commands);
 void AddCatalog(Commands& commands);
 void AddWorkers(Commands& commands);
 void AddDb(Commands& commands);

@@ -17,6 +17,8 @@ struct Asset {
 //   plotly.js     Plotly (scatter, heat map, violin and other cartesian plots), as it is published
 //   charts.js     core/web/charts, defines `pelabCharts`; needs plotly.js before it
 //   base.css      core/web/style/base.css
+//   report.js     core/web/report, builds the page of `pelab report`; needs both scripts before it
+//   report.css    its style, beside base.css
 //   licences.txt  the licences of what is bundled; goes with every page that has plotly.js
 // None of them has "</script" or "<!--" in it, so that they can stand in a <script> element.
 std::span<const Asset> Assets();

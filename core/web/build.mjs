@@ -34,5 +34,6 @@ const { version } = JSON.parse(readFileSync(join(plotlyDir, 'package.json'), 'ut
 const licence = readFileSync(join(plotlyDir, 'LICENSE'), 'utf8').trim();
 write('plotly.js', readFileSync(join(plotlyDir, 'plotly-cartesian.min.js'), 'utf8'));
 write('licences.txt', `This page contains plotly.js ${version} (${PLOTLY}).\n\n${licence}\n`);
-write('base.css', readFileSync(join(here, 'style/base.css'), 'utf8'));
+for (const style of ['base.css', 'report.css']) write(style, readFileSync(join(here, 'style', style), 'utf8'));
 await bundle('charts.js', 'charts/index.js', 'pelabCharts');
+await bundle('report.js', 'report/main.js', 'pelabReport');

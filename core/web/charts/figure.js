@@ -25,7 +25,8 @@ function save(text, name) {
 let nextId = 0;
 
 export class Figure {
-  // options: title, description (what it shows, also for screen readers), name (of the file), height (px).
+  // options: title, description (what it shows, also for screen readers), name (of the file), height (px), hidden (keys of
+  // the legend that are hidden at first).
   // zoom: whether its axes can be zoomed. `paint(theme, width)` returns {traces, layout}; called again whenever the
   // theme, the width or what is hidden changes.
   constructor(element, options, { zoom, paint }) {
@@ -33,7 +34,7 @@ export class Figure {
     this.options = { height: 380, ...options };
     this.zoom = zoom;
     this.paint = paint;
-    this.hidden = new Set();
+    this.hidden = new Set(options.hidden ?? []);
     this.width = 0;
     this.build();
     this.forgetTheme = onThemeChange(() => this.draw());

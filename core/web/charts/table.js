@@ -21,6 +21,11 @@ const KINDS = {
   percent: (value) => make('span', 'figure', percent(value)),
   points: (value) => make('span', 'figure', points(value)),
   interval: intervalCell,
+  // Of differences, in points; and of plain numbers.
+  points_interval: (value) => make('span', 'interval', value?.mean === null || value?.mean === undefined ? '–' :
+    points(value.mean) + (Number.isFinite(value.half_width) ? `\u2009±\u2009${(100 * value.half_width).toFixed(1)}` : '')),
+  mean: (value) => make('span', 'interval', value?.mean === null || value?.mean === undefined ? '–' :
+    number(value.mean) + (Number.isFinite(value.half_width) ? `\u2009±\u2009${number(value.half_width, 2)}` : '')),
   verdict: (value) => {
     const [mark, tone] = VERDICTS[value] ?? ['–', 'none'];
     const made = make('span', `verdict ${tone}`);
@@ -42,7 +47,7 @@ function compare(a, b) {
 }
 
 // data: {columns: [{key, label, kind, title?}], rows: [{…}]}. kind: text, code, number, count, percent, points, interval
-// ({mean, half_width, n, of, missing, failed}), verdict ("holds", "fails", "undecided" …), note ({text, warning}).
+// ({mean, half_width, n, of, missing, failed}), points_interval and mean (the same of differences and of plain numbers), verdict ("holds", "fails", "undecided" …), note ({text, warning}).
 // options: title, description, sortable (true), onRow (called with a row that is chosen).
 export function drawTable(element, data, options = {}) {
   const { sortable = true, onRow } = options;

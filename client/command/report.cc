@@ -1,0 +1,146 @@
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "client/command/commands.h"
+#include "client/command/show.h"
+#include "client/connect.h"
+#include "client/report/html_data.h"
+#include "client/report/html_page.h"
+#include "core/base/file.h"
+#include "core/base/status.h"
+#include "core/render/text.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+constexpr char kOut[] = "report.html";
+
+struct Options {
+  std::vector<std::string> sweeps;
+  std::string out = kOut;
+  bool force = false;
+  bool all_seeds = false;
+};
+
+absl::Status CheckOut(const Options& options) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(options.out, ignored)) {
+    return absl::InvalidArgumentError(
+        Concat("--out: ", options.out, " is a directory; name a file in it"));
+  }
+  if (!options.force && std::filesystem::exists(options.out, ignored)) {
+    return absl::AlreadyExistsError(
+        Concat("--out: ", options.out, " is there already; --force replaces it"));
+  }
+  return absl::OkStatus();
+}
+
+// "quick", "table1 and figure02", "table1 and 6 more".
+std::string TitleOf(const ReportInput& input) {
+  const std::size_t count = input.sweeps.size();
+  std::string title = input.sweeps.front().name();
+  if (count == 2) title += Concat(" and ", input.sweeps.back().name());
+  if (count > 2) title += Concat(" and ", count - 1, " more");
+  return title;
+}
+
+std::string CommandLine(const ReportInput& input, const Options& options) {
+  std::string command = "pelab report";
+  for (const v1::Sweep& sweep : input.sweeps) command += Concat(" ", sweep.name());
+  return Concat(command, options.all_seeds ? " --all-seeds" : "", " --out report.html");
+}
+
+// One line that says what goes on, on a terminal alone.
+class Progress {
+ public:
+  explicit Progress(const Context& context)
+      : context_(context),
+        shown_(context.stdout_is_terminal && context.output() == Output::kTable) {}
+  ~Progress() { Clear(); }
+  void Say(const char* what) {
+    if (shown_) context_.err(Concat("\r\x1b[Kreading ", what, " …"));
+  }
+  void Clear() {
+    if (std::exchange(shown_, false)) context_.err("\r\x1b[K");
+  }
+
+ private:
+  const Context& context_;
+  bool shown_;
+};
+
+void Put(const Context& context, const Options& options, const ReportInput& input,
+         std::size_t bytes) {
+  std::size_t done = 0;
+  for (const v1::JobRow& job : input.jobs) done += report::IsDone(job) ? 1 : 0;
+  const std::size_t jobs = input.jobs.size();
+  render::Json names = render::Json::array();
+  for (const v1::Sweep& sweep : input.sweeps) names.push_back(sweep.name());
+  const render::Json row = {{"report", options.out}, {"bytes", bytes},
+                            {"sweeps", names},       {"jobs", jobs},
+                            {"jobs_done", done},     {"cells", input.cells.cells.size()}};
+  switch (context.output()) {
+    case Output::kJson:
+      return PutJson(context, row);
+    case Output::kCsv:
+      return PutCsv(context, {"report", "bytes", "sweeps", "jobs", "jobs_done", "cells"},
+                    render::Json::array({row}));
+    case Output::kTable: {
+      std::string text = Concat("wrote ", render::Escape(options.out), ": ", jobs, " jobs, ",
+                                render::Fixed(static_cast<double>(bytes) / 1e6, 1), " MB\n");
+      if (done < jobs) {
+        text += Concat(jobs - done,
+                       " of the jobs have no result yet or failed: they are listed "
+                       "in the report\n");
+      }
+      return context.out(text);
+    }
+  }
+}
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  PELAB_RETURN_IF_ERROR(CheckOut(options));
+  PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
+  Progress progress(context);
+  PELAB_ASSIGN_OR_RETURN(
+      const ReportInput input,
+      ReadReportInput(*source, options.sweeps, [&](const char* what) { progress.Say(what); }));
+  progress.Say("nothing more: writing");
+  const std::string page =
+      ReportPage(Concat(TitleOf(input), " – pelab report"),
+                 ReportData(input, {.made_at_ms = absl::ToUnixMillis(absl::Now()),
+                                    .command = CommandLine(input, options),
+                                    .all_seeds = options.all_seeds}));
+  PELAB_RETURN_IF_ERROR(WriteFileAtomically(options.out, page));
+  progress.Clear();
+  Put(context, options, input, page.size());
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddReport(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = AddCommand(
+      commands, "report",
+      "one HTML file with everything about sweeps: curves, head ablations, tables, where it comes "
+      "from",
+      "  pelab report quick\n"
+      "  pelab report quick --db runs/quick.db --out quick.html --force\n"
+      "  pelab report paper-table1 paper-figure05 --out paper.html\n"
+      "The file opens in any browser, from disk, without a network: send it to a co-author.");
+  app->add_option("SWEEP", options->sweeps, "numbers or names of sweeps")->required();
+  app->add_option("--out", options->out, "the file to write [default: report.html]")
+      ->type_name("FILE");
+  app->add_flag("--force", options->force, "replace the file where it is there already");
+  app->add_flag("--all-seeds", options->all_seeds,
+                "each seed's curve too where there are more than 400,000 points of them");
+  app->callback([&commands, options] {
+    commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
+  });
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,152 @@
+#include "client/report/html_input.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "core/base/status.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+constexpr std::size_t kAttemptsOfJobs = 500;  // asked for at once: their answer is one message
+
+class Input {
+ public:
+  explicit Input(DataSource& source) : source_(source) {}
+
+  absl::Status AddSweep(const std::string& name) {
+    PELAB_ASSIGN_OR_RETURN(v1::Sweep sweep, source_.Sweep(name));
+    const auto same = [&](const v1::Sweep& other) { return other.sweep_id() == sweep.sweep_id(); };
+    if (std::any_of(input_.sweeps.begin(), input_.sweeps.end(), same)) return absl::OkStatus();
+    v1::JobFilter& filter = filters_.emplace_back();
+    filter.set_sweep(Concat(sweep.sweep_id()));
+    input_.sweeps.push_back(std::move(sweep));
+    PELAB_ASSIGN_OR_RETURN(const results::JobList jobs, source_.Jobs(filter));
+    std::set<std::int64_t>& own = own_.emplace_back();
+    for (const v1::JobRow& job : jobs) {
+      if (owner_.emplace(job.job_id(), own_.size() - 1).second) {
+        own.insert(job.job_id());
+        rows_.push_back(job);
+      }
+    }
+    templates_.insert(jobs.templates().begin(), jobs.templates().end());
+    return absl::OkStatus();
+  }
+
+  absl::Status MakeCells() {
+    std::sort(rows_.begin(), rows_.end(),
+              [](const auto& a, const auto& b) { return a.job_id() < b.job_id(); });
+    v1::ListJobsResponse page;
+    for (v1::JobRow& row : rows_) *page.add_jobs() = std::move(row);
+    for (const auto& [id, spec_template] : templates_) {
+      v1::Configuration* configuration = page.add_configurations();
+      configuration->set_configuration_id(id);
+      configuration->set_spec_template(spec_template);
+    }
+    input_.jobs.Add(std::move(page));
+    PELAB_ASSIGN_OR_RETURN(input_.cells, results::BuildCells(input_.jobs, "test_accuracy", {}));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadCurves() {
+    for (std::size_t s = 0; s < filters_.size(); ++s) {
+      std::int64_t job = -1;
+      JobCurve* curve = nullptr;
+      PELAB_RETURN_IF_ERROR(source_.ReadCurves(filters_[s], [&](const auto& page) {
+        for (const v1::CurveRow& row : page) {
+          if (row.job_id() != job) {
+            job = row.job_id();
+            curve = IsOf(s, job) ? &input_.curves[job] : nullptr;
+          }
+          if (curve != nullptr) AddEpoch(row, *curve);
+        }
+        return absl::OkStatus();
+      }));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadAnalyses() {
+    for (std::size_t s = 0; s < filters_.size(); ++s) {
+      PELAB_ASSIGN_OR_RETURN(const auto analyses, source_.Analyses(filters_[s], "head_ablation"));
+      input_.variants.merge(results::VariantsOf(analyses));
+      PELAB_ASSIGN_OR_RETURN(auto heads, source_.HeadAblations(filters_[s]));
+      Take(s, heads, input_.heads);
+      PELAB_ASSIGN_OR_RETURN(auto deposits, source_.Deposits(filters_[s]));
+      Take(s, deposits, input_.deposits);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadAttempts() {
+    const auto& rows = input_.jobs.rows();
+    for (std::size_t from = 0; from < rows.size(); from += kAttemptsOfJobs) {
+      v1::JobFilter filter;
+      for (std::size_t i = from; i < std::min(rows.size(), from + kAttemptsOfJobs); ++i) {
+        filter.add_jobs(Concat(rows[i].job_id()));
+      }
+      PELAB_ASSIGN_OR_RETURN(auto attempts, source_.Attempts(filter));
+      std::move(attempts.begin(), attempts.end(), std::back_inserter(input_.attempts));
+    }
+    return absl::OkStatus();
+  }
+
+  ReportInput Done() && {
+    input_.source = source_.Description();
+    return std::move(input_);
+  }
+
+ private:
+  // Jobs that several sweeps share are read with the first of them.
+  bool IsOf(std::size_t sweep, std::int64_t job) const { return own_[sweep].count(job) > 0; }
+
+  template <typename Row>
+  void Take(std::size_t sweep, std::vector<Row>& from, std::vector<Row>& to) {
+    for (Row& row : from) {
+      if (IsOf(sweep, row.job_id())) to.push_back(std::move(row));
+    }
+  }
+
+  static void AddEpoch(const v1::CurveRow& row, JobCurve& curve) {
+    const auto at = static_cast<std::size_t>(row.epoch());
+    if (at >= curve.test.size()) {
+      curve.test.resize(at + 1, std::numeric_limits<double>::quiet_NaN());
+      curve.train.resize(at + 1, std::numeric_limits<double>::quiet_NaN());
+    }
+    curve.test[at] = row.test_accuracy();
+    curve.train[at] = row.train_accuracy();
+  }
+
+  DataSource& source_;
+  ReportInput input_;
+  std::vector<v1::JobFilter> filters_;       // by sweep
+  std::vector<std::set<std::int64_t>> own_;  // by sweep: the jobs that are read with it
+  std::map<std::int64_t, std::size_t> owner_;
+  std::vector<v1::JobRow> rows_;
+  results::JobList::Templates templates_;
+};
+
+}  // namespace
+
+absl::StatusOr<ReportInput> ReadReportInput(DataSource& source,
+                                            const std::vector<std::string>& sweeps,
+                                            const std::function<void(const char*)>& progress) {
+  if (sweeps.empty()) return absl::InvalidArgumentError("a report needs at least one sweep");
+  Input input(source);
+  progress("jobs");
+  for (const std::string& sweep : sweeps) PELAB_RETURN_IF_ERROR(input.AddSweep(sweep));
+  PELAB_RETURN_IF_ERROR(input.MakeCells());
+  progress("curves");
+  PELAB_RETURN_IF_ERROR(input.ReadCurves());
+  progress("head ablations");
+  PELAB_RETURN_IF_ERROR(input.ReadAnalyses());
+  progress("attempts");
+  PELAB_RETURN_IF_ERROR(input.ReadAttempts());
+  return std::move(input).Done();
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,118 @@
+// Where the numbers of a report come from: documents, keys, versions, devices, and the commands that make them again.
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "client/report/html_data.h"
+#include "core/results/rows.h"
+#include "core/views/text.h"
+
+namespace pelab::client::report {
+namespace {
+
+using render::Json;
+
+// An argument as a shell reads it back.
+std::string Quoted(const std::string& argument) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("-_./=:,+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!argument.empty() && std::all_of(argument.begin(), argument.end(), plain)) return argument;
+  std::string quoted = "'";
+  for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string SubmitCommand(const v1::Sweep& sweep) {
+  std::string command =
+      Concat("pelab run ", Quoted(sweep.file_name().empty() ? "sweep.yaml" : sweep.file_name()));
+  for (const v1::Override& override : sweep.overrides()) {
+    command += Concat(" --set ", Quoted(Concat(override.field(), "=", override.value())));
+  }
+  return command;
+}
+
+Json Commands(const ReportInput& input, const ReportOptions& options) {
+  Json commands = Json::array();
+  for (const v1::Sweep& sweep : input.sweeps) {
+    commands.push_back(SubmitCommand(sweep));
+    for (const std::string& seeds : sweep.extensions()) {
+      commands.push_back(Concat("pelab extend ", Quoted(sweep.name()), " --seeds ", Quoted(seeds)));
+    }
+  }
+  commands.push_back(options.command);
+  return commands;
+}
+
+// What trainers said of themselves, by how many of the jobs' last attempts said so.
+Json Environments(const ReportInput& input) {
+  std::map<std::int64_t, const v1::AttemptRow*> last;
+  for (const v1::AttemptRow& attempt : input.attempts) {
+    if (!attempt.has_environment_json()) continue;
+    const v1::AttemptRow*& known = last[attempt.job_id()];
+    if (known == nullptr || known->number() < attempt.number()) known = &attempt;
+  }
+  std::map<std::string, std::pair<Json, int>> kinds;
+  for (const auto& [job, attempt] : last) {
+    const Json said = Json::parse(attempt->environment_json(), nullptr, /*allow_exceptions=*/false);
+    if (!said.is_object()) continue;
+    Json kind = Json::object();
+    for (const char* name :
+         {"device", "device_name", "threads", "micro_batch", "libtorch", "trainer"}) {
+      kind[name] = said.contains(name) ? said[name] : Json(nullptr);
+    }
+    const std::string text = kind.dump(-1, ' ', false, Json::error_handler_t::replace);
+    auto& [json, jobs] = kinds.emplace(text, std::pair(std::move(kind), 0)).first->second;
+    ++jobs;
+  }
+  Json rows = Json::array();
+  for (auto& [text, kind] : kinds) {
+    Json row = kind.first;
+    row["jobs"] = kind.second;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json Keys(const ReportInput& input) {
+  Json rows = Json::array();
+  for (std::size_t c = 0; c < input.cells.cells.size(); ++c) {
+    for (const v1::JobRow& job : input.cells.cells[c].jobs) {
+      const Json row = results::ToJson(job, "");
+      rows.push_back({{"cell", c},
+                      {"job_id", job.job_id()},
+                      {"seed", job.seed()},
+                      {"key", job.key()},
+                      {"generation", job.generation()},
+                      {"state", row["state"]},
+                      {"device", row["device"]},
+                      {"attempts", job.attempts()},
+                      {"test_correct", row["test_correct"]},
+                      {"test_total", row["test_total"]}});
+    }
+  }
+  return rows;
+}
+
+// The canonical spec of each cell's first job; the others differ in the seed.
+Json Specs(const ReportInput& input) {
+  Json specs = Json::array();
+  for (const results::Cell& cell : input.cells.cells)
+    specs.push_back(input.jobs.SpecOf(cell.jobs.front()));
+  return specs;
+}
+
+}  // namespace
+
+Json Provenance(const ReportInput& input, const ReportOptions& options) {
+  return {{"commands", Commands(input, options)},
+          {"environments", Environments(input)},
+          {"jobs", Keys(input)},
+          {"specs", Specs(input)}};
+}
+
+}  // namespace pelab::client::report

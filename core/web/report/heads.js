@@ -1,0 +1,159 @@
+// What single heads are worth: heat maps, violins, the largest of each layer, and accuracy against heads with RoPE.
+import { cellOf, data, details, empty, grouped, keyOf, paragraph, place, section, sweepName, table } from './page.js';
+
+const { drawHeadCounts, drawHeatMap, drawLayers, drawViolins, make } = globalThis.pelabCharts;
+
+const NO_ABLATION = ['No head ablation is stored for these sweeps. It runs on the kept weights, without training again:',
+  `pelab analyze ${sweepName} head_ablation`];
+
+// Of several ablations of a cell the one that its protocol asks for comes first.
+function byInterest(a, b) {
+  const rank = (map) => {
+    const published = cellOf(map).protocol === 'published';
+    const { method, hygiene, target } = map.parameters ?? {};
+    return (method === 'zero' ? 0 : 4) + (hygiene === (published ? 'authors' : 'clean') ? 0 : 2) +
+      (target === (published && cellOf(map).pe === 'mla' ? 'authors' : 'head') ? 0 : 1);
+  };
+  return rank(a) - rank(b);
+}
+
+// One scale for all maps, so that they can be compared.
+const limit = Math.max(0.05, ...data.heads.flatMap((map) => map.mean.flat()).filter(Number.isFinite).map(Math.abs));
+
+const heatOf = (map) => ({ values: map.mean, n: map.n, counts: map.counts, of: map.of, limit });
+
+function violinsOf(map) {
+  const layers = Array.from({ length: map.layers }, (_, layer) => ({
+    layer,
+    points: map.seeds.flatMap((seed) => seed.drops[layer].map((value, head) => ({ value, head, seed: seed.seed })).filter((point) => point.value !== null)),
+  }));
+  return { layers, key: keyOf(cellOf(map)), label: cellOf(map).short };
+}
+
+function warnings(map) {
+  const dull = map.seeds.filter((seed) => seed.stands_out === false).length;
+  const made = [];
+  if (dull > 0) {
+    made.push(`In ${dull} of ${map.seeds.length} seeds the accuracy is within 5 standard errors of chance: nothing can drop there, and small drops say nothing.`);
+  }
+  if (map.seeds.length < map.of) made.push(`${map.seeds.length} of ${map.of} seeds have this ablation.`);
+  return made;
+}
+
+function cellBlock(maps) {
+  const cell = cellOf(maps[0]);
+  const made = make('div', 'cell-block');
+  const head = make('div', 'cell-head');
+  head.append(make('h3', '', `${cell.short}, ${cell.group}`));
+  const notes = make('div', 'cell-notes');
+  const show = (map) => {
+    notes.replaceChildren(...warnings(map).map((text) => paragraph(text, 'warning')));
+    heat?.update(heatOf(map));
+    violins?.update(violinsOf(map));
+  };
+  let heat = null, violins = null, chosen = maps[0];
+  if (maps.length > 1) {
+    const label = make('label', 'choice-label', 'ablation ');
+    const select = make('select');
+    maps.forEach((map, i) => select.append(make('option', '', map.variant, { value: i })));
+    select.addEventListener('change', () => { chosen = maps[Number(select.value)]; show(chosen); });
+    label.append(select);
+    head.append(label);
+  } else {
+    head.append(make('span', 'muted', maps[0].variant));
+  }
+  const grid = make('div', 'grid');
+  const name = `${cell.short} ${cell.group}`;
+  grid.append(
+    place('heat map', name, (element) => (heat = drawHeatMap(element, heatOf(chosen), { title: 'Each head', name: `heads ${name}`, description: 'mean drop over seeds, in points' }))),
+    place('violins', name, (element) => (violins = drawViolins(element, violinsOf(chosen), { title: 'Each layer', name: `layers ${name}`, description: 'every head of every seed', height: 300 }))));
+  made.append(head, notes, grid);
+  show(chosen);
+  return made;
+}
+
+export function headsSection() {
+  const made = section('heads', 'What each head is worth', 'Accuracy lost without each head, in points: negative where the model does better without it. ' +
+    'A figure stands in a map where the drop exceeds 3 paired standard errors in at least one seed; the scale is the same in all maps; \u00d7 is an entry ' +
+    'that does not exist. (Figures 4, 7 and 8 of the paper.)');
+  if (!data.heads.length) {
+    made.append(empty(...NO_ABLATION));
+    return made;
+  }
+  const groups = grouped(data.heads, (map) => cellOf(map).group);
+  for (const [group, maps] of groups) {
+    const blocks = grouped(maps, (map) => map.cell).map(([, ofCell]) => cellBlock([...ofCell].sort(byInterest)));
+    made.append(...(groups.length > 1 ? [details(`${group}: ${blocks.length} cells`, blocks, group === groups[0][0])] : blocks));
+  }
+  const without = data.cells.filter((_, index) => !data.heads.some((map) => map.cell === index)).map((cell) => cell.label);
+  if (without.length) made.append(paragraph(`No head ablation is stored of: ${without.join('; ')}.`, 'warning'));
+  return made;
+}
+
+// The encodings of the paper's Figure 6, where RoPE with an absolute encoding is there.
+const FIGURE_6 = (cell) => ['rope', 'rope_abs', 'absolute'].includes(cell.pe);
+
+export function layersSection() {
+  const made = section('layers', 'Layer by layer', 'The largest drop of a head in each layer, as a mean over seeds with its 95 % interval; drops within ' +
+    '3 paired standard errors are taken for 0, and seeds that do not stand out from chance are left out. With an absolute encoding at the input the first ' +
+    'layer has nothing to find out about positions. (Figure 6 of the paper.)');
+  if (!data.layers.length) {
+    made.append(empty(...NO_ABLATION));
+    return made;
+  }
+  for (const [group, series] of grouped(data.layers, (entry) => cellOf(entry).group)) {
+    const hasFigure6 = series.some((entry) => cellOf(entry).pe === 'rope_abs');
+    const grid = make('div', 'grid');
+    for (const [variant, entries] of grouped(series, (entry) => entry.variant)) {
+      const content = { series: entries.map((entry) => ({ label: cellOf(entry).short, key: keyOf(cellOf(entry)), points: entry.points, cell: entry.cell })) };
+      const hidden = hasFigure6 ? entries.filter((entry) => !FIGURE_6(cellOf(entry))).map((entry) => keyOf(cellOf(entry))) : [];
+      grid.append(place('layers', `${group}: ${variant}`, (element) => drawLayers(element, content, { title: group, description: variant, name: `by layer ${group} ${variant}`, hidden })));
+    }
+    made.append(grid);
+  }
+  return made;
+}
+
+export function headCountsSection() {
+  const made = section('head-counts', 'How many heads need RoPE', 'Test accuracy with RoPE in the first k heads and none in the others; means over seeds ' +
+    'with 95 % intervals. (Figure 5 of the paper.)');
+  if (!data.head_counts.length) {
+    made.append(empty('No cell of these sweeps rotates some heads only (partial_rope). A sweep with such cells:', 'pelab run docs/sweeps/paper/figure05.yaml'));
+    return made;
+  }
+  const grid = make('div', 'grid');
+  for (const chart of data.head_counts) {
+    grid.append(place('head counts', chart.task, (element) => drawHeadCounts(element, chart, { title: chart.task, name: `heads with rope ${chart.task}` })));
+  }
+  made.append(grid);
+  return made;
+}
+
+export function depositsSection() {
+  const made = section('deposits', 'Deposit indices', 'Whether one head of a layer holds its work. Largest drop in points; top share: its part of all drops that count; ' +
+    'Gini: 0 alike, near 1 one head; effective heads: 1 / the sum of squared shares; a deposit is a drop of at least 40 points, or half of what is above chance, ' +
+    'that is 3 times the next in its layer.');
+  const rows = data.deposits.filter((row) => row.variant !== null);
+  if (!rows.length) {
+    made.append(empty(...NO_ABLATION));
+    return made;
+  }
+  const mean = (summary, factor = 1) => (summary.mean === null ? null : { mean: summary.mean * factor, half_width: summary.half_width === null ? null : summary.half_width * factor, n: summary.n });
+  const columns = [
+    ...data.columns.map((name) => ({ key: name, label: name, kind: 'text' })), { key: 'variant', label: 'ablation', kind: 'text' },
+    { key: 'max_drop', label: 'largest drop', kind: 'points_interval' }, { key: 'top_share', label: 'top share', kind: 'mean' },
+    { key: 'gini', label: 'Gini', kind: 'mean' }, { key: 'effective_heads', label: 'eff. heads', kind: 'mean' },
+    { key: 'deposit', label: 'seeds with a deposit', kind: 'text' }, { key: 'top', label: 'largest in', kind: 'text' },
+    { key: 'seeds', label: 'seeds', kind: 'note' }];
+  made.append(table({
+    columns,
+    rows: rows.map((row) => ({
+      ...cellOf(row).values, variant: row.variant, max_drop: mean(row.max_drop), top_share: mean(row.top_share), gini: mean(row.gini),
+      effective_heads: mean(row.effective_heads), deposit: row.judged ? `${row.deposit_seeds} of ${row.judged}` : '\u2013',
+      top: row.top_layer === null ? '\u2013' : `layer ${row.top_layer}${row.placed > 1 ? ` (${row.top_seeds} of ${row.placed})` : ''}`,
+      seeds: { text: [`${row.n} of ${cellOf(row).test.of}`, ...(row.undefined ? [`${row.undefined} mean nothing`] : [])].join(', '), warning: !row.complete || row.undefined > 0 },
+    })),
+  }, { title: 'Deposit indices' }));
+  made.append(paragraph('\u00b1: the 95 % interval of the mean over seeds. An index means nothing, and is left out, where the accuracy is within 5 standard errors of chance or no drop counts.'));
+  return made;
+}

@@ -1,0 +1,84 @@
+// What the sections of the report are put together from. `pelabCharts` is loaded before.
+const { make } = globalThis.pelabCharts;
+
+export const data = JSON.parse(document.getElementById('report-data').textContent);
+
+// Every chart of the page with the element that holds it, in the page's order; for whoever looks at the page by script.
+export const charts = [];
+
+const waiting = new Map();  // element -> draw
+const observer = new IntersectionObserver((entries) => {
+  for (const entry of entries) if (entry.isIntersecting) drawNow(entry.target);
+}, { rootMargin: '800px 0px' });
+
+function drawNow(element) {
+  const draw = waiting.get(element);
+  if (!draw) return;
+  waiting.delete(element);
+  observer.unobserve(element);
+  draw();
+}
+
+// A place for a chart, drawn when it comes near the window: a report may have a hundred.
+export function place(kind, name, draw) {
+  const element = make('div', 'chart-place');
+  const entry = { kind, name, element, chart: null };
+  charts.push(entry);
+  waiting.set(element, () => { entry.chart = draw(element); });
+  observer.observe(element);
+  return element;
+}
+
+export function drawAll() {
+  for (const element of [...waiting.keys()]) drawNow(element);
+}
+
+export function paragraph(text, className = 'muted') {
+  return make('p', className, text);
+}
+
+// Why there is nothing here, and the command that would change that.
+export function empty(text, command) {
+  const made = make('div', 'empty');
+  made.append(make('p', '', text));
+  if (command) made.append(make('code', '', command));
+  return made;
+}
+
+export function section(id, title, intro) {
+  const made = make('section', 'card', undefined, { id, 'aria-labelledby': `${id}-title` });
+  made.append(make('h2', '', title, { id: `${id}-title` }));
+  if (intro) made.append(paragraph(intro));
+  return made;
+}
+
+export function details(title, content, open = false) {
+  const made = make('details', 'fold');
+  made.open = open;
+  made.append(make('summary', '', title), ...[content].flat());
+  return made;
+}
+
+export function table(content, options = {}) {
+  const element = make('div');
+  const chart = globalThis.pelabCharts.drawTable(element, content, options);
+  charts.push({ kind: 'table', name: options.title, element, chart });
+  return element;
+}
+
+// [[key, items]] in the order of their first items.
+export function grouped(items, keyOf) {
+  const groups = new Map();
+  for (const item of items) {
+    const key = keyOf(item);
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(item);
+  }
+  return [...groups];
+}
+
+export const sweepName = data.sweeps[0]?.name ?? 'SWEEP';
+export const cellOf = (item) => data.cells[item.cell];
+
+// What a series is called: its colour goes with the encoding where that alone tells it apart.
+export const keyOf = (cell) => cell.short;

@@ -1,0 +1,72 @@
+// The tables of results: ours, the paper's beside them, and what is missing.
+import { cellOf, data, details, empty, paragraph, section, table } from './page.js';
+
+const { make, text } = globalThis.pelabCharts;
+
+function seedsNote(cell) {
+  const { n, of, missing, failed } = cell.test;
+  const parts = [`${n} of ${of}`];
+  if (missing) parts.push(`${missing} missing`);
+  if (failed) parts.push(`${failed} failed`);
+  return { text: parts.join(', '), warning: n < of };
+}
+
+export function resultsSection() {
+  const made = section('results', 'Results', 'Accuracy after the last epoch, as a mean over seeds with its 95 % interval (Student\u2019s t over the seeds that are done; ' +
+    'one seed has no interval).');
+  if (!data.cells.length) {
+    made.append(empty('The sweep has no jobs yet.', 'pelab status'));
+    return made;
+  }
+  const columns = [
+    ...data.columns.map((name) => ({ key: name, label: name === 'pe' ? 'encoding' : name, kind: 'text' })),
+    { key: 'test', label: 'test accuracy', kind: 'interval' }, { key: 'best', label: 'best epoch', kind: 'interval', title: 'The best test accuracy of any epoch' },
+    { key: 'train', label: 'training accuracy', kind: 'interval' }, { key: 'gap', label: 'gap', kind: 'points_interval', title: 'Training less test accuracy, in points' },
+    { key: 'wall', label: 'seconds', kind: 'mean', title: 'Of a job, wall time' }, { key: 'seeds', label: 'seeds', kind: 'note' }];
+  made.append(table({ columns, rows: data.cells.map((cell) => ({ ...cell.values, test: cell.test, best: cell.best, train: cell.train, gap: cell.gap, wall: cell.wall, seeds: seedsNote(cell) })) },
+    { title: 'Results' }));
+  if (data.cells.some((cell) => !cell.complete)) made.append(paragraph('* not every seed of this cell has a result: this mean will change.', 'warning'));
+  return made;
+}
+
+const VERDICT_WORDS = { holds: 'hold', fails: 'fail', undecided: 'undecided' };
+
+export function paperSection() {
+  const made = section('paper', 'What the paper says, and what came out', 'arXiv 2505.13027, claim by claim, each judged under its protocol by itself.');
+  const { claims = [], rules = [], source } = data.paper ?? {};
+  if (!claims.length) {
+    made.append(empty('None of the paper\u2019s claims is about the cells of these sweeps: each needs its encodings on its task under a named protocol (published or clean). A sweep that has them:',
+      'pelab run docs/sweeps/paper/table1.yaml'));
+    return made;
+  }
+  const counts = new Map();
+  for (const claim of claims) counts.set(claim.verdict, (counts.get(claim.verdict) ?? 0) + 1);
+  const summary = [...counts].map(([verdict, count]) => `${count} ${VERDICT_WORDS[verdict] ?? verdict}`).join(', ');
+  made.append(paragraph(`${claims.length} judged: ${summary}.`, ''));
+  made.append(table({
+    columns: [{ key: 'figure', label: 'where', kind: 'text' }, { key: 'text', label: 'claim', kind: 'text' }, { key: 'paper', label: 'the paper', kind: 'text' },
+      { key: 'protocol', label: 'protocol', kind: 'text' }, { key: 'ours', label: 'ours, in points', kind: 'text' }, { key: 'verdict', label: 'verdict', kind: 'verdict' }],
+    rows: claims,
+  }, { title: 'Claims and verdicts' }));
+  const list = make('ul', 'rules');
+  list.append(...rules.map((rule) => make('li', '', rule)));
+  made.append(details('How each claim is judged', [list, ...(source ? [paragraph(source)] : [])]));
+  return made;
+}
+
+export function lackingSection() {
+  const made = section('lacking', 'Missing and failed', 'Jobs without a result. Means above are over the seeds that are done, and say how many these are.');
+  if (!data.lacking.length) {
+    made.append(paragraph(`Nothing is missing: all ${data.cells.reduce((sum, cell) => sum + cell.jobs.length, 0)} jobs have their results.`, ''));
+    return made;
+  }
+  made.append(table({
+    columns: [{ key: 'cell', label: 'cell', kind: 'text' }, { key: 'seed', label: 'seed', kind: 'count' }, { key: 'job_id', label: 'job', kind: 'count' },
+      { key: 'state', label: 'state', kind: 'text' }, { key: 'epochs', label: 'epochs', kind: 'text' }, { key: 'attempts', label: 'attempts', kind: 'count' },
+      { key: 'error', label: 'why', kind: 'text' }],
+    rows: data.lacking.map((job) => ({ ...job, cell: cellOf(job).label, epochs: `${job.epochs_done} of ${job.epochs}`, error: job.error ?? '' })),
+  }, { title: 'Missing and failed jobs' }));
+  const failed = data.lacking.some((job) => job.state === 'failed');
+  if (failed) made.append(make('code', 'block', data.sweeps.map((sweep) => `pelab retry ${text.visible(sweep.name)}`).join('\n')));
+  return made;
+}
