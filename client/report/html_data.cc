@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "client/report/claims.h"
 #include "core/results/deposits.h"
 #include "core/results/rows.h"
 #include "core/stats/seeds.h"
@@ -214,6 +215,7 @@ render::Json ReportData(const ReportInput& input, const ReportOptions& options) 
           {"columns", input.cells.columns},
           {"cells", std::move(cells)},
           {"lacking", report::Lacking(input)},
+          {"paper", report::Paper(input)},
           {"curves", report::Curves(input, options.all_seeds)},
           {"head_counts", report::HeadCounts(input)},
           {"heads", report::Heads(input)},

@@ -20,6 +20,7 @@ struct Asset {
 //   report.js     core/web/report, builds the page of `pelab report`; needs both scripts before it
 //   report.css    its style, beside base.css
 //   licences.txt  the licences of what is bundled; goes with every page that has plotly.js
+//   claims.json   the paper's claims and how they are judged (docs/sweeps/verdict)
 // None of them has "</script" or "<!--" in it, so that they can stand in a <script> element.
 std::span<const Asset> Assets();
 

@@ -35,5 +35,6 @@ const licence = readFileSync(join(plotlyDir, 'LICENSE'), 'utf8').trim();
 write('plotly.js', readFileSync(join(plotlyDir, 'plotly-cartesian.min.js'), 'utf8'));
 write('licences.txt', `This page contains plotly.js ${version} (${PLOTLY}).\n\n${licence}\n`);
 for (const style of ['base.css', 'report.css']) write(style, readFileSync(join(here, 'style', style), 'utf8'));
+write('claims.json', readFileSync(join(here, '../../docs/sweeps/verdict/claims.json'), 'utf8'));
 await bundle('charts.js', 'charts/index.js', 'pelabCharts');
 await bundle('report.js', 'report/main.js', 'pelabReport');

@@ -181,7 +181,7 @@ class Verdicts(Database):
 
     def test_speed_is_the_mean_over_the_epochs(self):
         self.three_seeds("rope", "distance", 0.90, 0.92, 0.94)
-        for pe in claims.OTHERS:
+        for pe in ("absolute", "random", "relative", "alibi", "nope"):
             self.three_seeds(pe, "distance", 0.50, 0.52, 0.54)
         self.assertIn("rope − absolute: +30.0 ± 0.0", self.verdict("distance: RoPE learns fastest").ours)  # 0.75 × 0.4
 
@@ -194,9 +194,11 @@ class Verdicts(Database):
             job.spec.update(claims.PAPER_SIZE)
             job.spec["task.train_examples"] = 70000
         cell.protocol = "published"
-        judge = claims.band("distance", "rope", 88.6, 96.6)
+        band = {"kind": "band", "of": "test", "pe": "rope"}
+        judge = claims.judge_of("distance", {**band, "low": 88.6, "high": 96.6})
         self.assertEqual(judge(claims.View([cell], "published")).verdict, "holds")
-        self.assertEqual(claims.band("distance", "rope", 10, 20)(claims.View([cell], "published")).verdict, "fails")
+        judge = claims.judge_of("distance", {**band, "low": 10, "high": 20})
+        self.assertEqual(judge(claims.View([cell], "published")).verdict, "fails")
 
 
 class Switches(Database):

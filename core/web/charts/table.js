@@ -48,13 +48,13 @@ function compare(a, b) {
 
 // data: {columns: [{key, label, kind, title?}], rows: [{…}]}. kind: text, code, number, count, percent, points, interval
 // ({mean, half_width, n, of, missing, failed}), points_interval and mean (the same of differences and of plain numbers), verdict ("holds", "fails", "undecided" …), note ({text, warning}).
-// options: title, description, sortable (true), onRow (called with a row that is chosen).
+// options: title, label (said in its place where the page has a heading), description, sortable (true), onRow (called with a row that is chosen).
 export function drawTable(element, data, options = {}) {
   const { sortable = true, onRow } = options;
   const root = make('div', 'table-block');
   if (options.title) root.append(make('h3', 'chart-title', options.title));
   if (options.description) root.append(make('p', 'chart-description', options.description));
-  const scroll = make('div', 'table-scroll', undefined, { tabindex: '0', role: 'region', 'aria-label': visible(options.title ?? 'Table') });
+  const scroll = make('div', 'table-scroll', undefined, { tabindex: '0', role: 'region', 'aria-label': visible(options.label ?? options.title ?? 'Table') });
   const table = make('table');
   scroll.append(table);
   root.append(scroll);

@@ -23,11 +23,15 @@ export function curvesSection() {
   for (const [group, entries] of grouped(series, (entry) => cellOf(entry).group)) {
     made.append(make('h3', 'group', group));
     const grid = make('div', 'grid');
+    // Many variants of one encoding would hide all others: their own chart is further down.
+    const partial = entries.filter((entry) => cellOf(entry).pe === 'partial_rope').map((entry) => keyOf(cellOf(entry)));
+    const hidden = entries.length > 10 && partial.length < entries.length ? partial : [];
     for (const [metric, title] of [['test', 'Test accuracy'], ['train', 'Training accuracy']]) {
       grid.append(place('curves', `${metric}: ${group}`, (element) => drawCurves(element, { series: entries.map((entry) => seriesOf(entry, metric)) },
-        { title, name: `${metric} accuracy ${group}`, yLabel: title.toLowerCase(), height: 360 })));
+        { title, name: `${metric} accuracy ${group}`, yLabel: title.toLowerCase(), height: 360, hidden })));
     }
     made.append(grid);
+    if (hidden.length) made.append(paragraph(`${hidden.length} variants of partial_rope are hidden at first: press a name to show it.`));
     const begun = entries.filter((entry) => entry.basis === 'begun').map((entry) => cellOf(entry).short);
     if (begun.length) made.append(paragraph(`No seed is done yet of ${begun.join(', ')}: the mean is over those that have begun, as far as all of them have come.`, 'warning'));
   }

@@ -153,7 +153,7 @@ export function depositsSection() {
       top: row.top_layer === null ? '\u2013' : `layer ${row.top_layer}${row.placed > 1 ? ` (${row.top_seeds} of ${row.placed})` : ''}`,
       seeds: { text: [`${row.n} of ${cellOf(row).test.of}`, ...(row.undefined ? [`${row.undefined} mean nothing`] : [])].join(', '), warning: !row.complete || row.undefined > 0 },
     })),
-  }, { title: 'Deposit indices' }));
+  }, { label: 'Deposit indices' }));
   made.append(paragraph('\u00b1: the 95 % interval of the mean over seeds. An index means nothing, and is left out, where the accuracy is within 5 standard errors of chance or no drop counts.'));
   return made;
 }

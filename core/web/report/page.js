@@ -62,7 +62,7 @@ export function details(title, content, open = false) {
 export function table(content, options = {}) {
   const element = make('div');
   const chart = globalThis.pelabCharts.drawTable(element, content, options);
-  charts.push({ kind: 'table', name: options.title, element, chart });
+  charts.push({ kind: 'table', name: options.label, element, chart });
   return element;
 }
 

@@ -25,7 +25,7 @@ export function provenanceSection() {
         { key: 'threads', label: 'threads', kind: 'count' }, { key: 'micro_batch', label: 'micro-batch', kind: 'count', title: 'Examples that went through the model at once; 0: the whole batch' },
         { key: 'libtorch', label: 'LibTorch', kind: 'text' }, { key: 'trainer', label: 'trainer', kind: 'text' }],
       rows: environments,
-    }, { title: 'Devices and versions' }));
+    }, { label: 'Devices and versions' }));
   } else {
     made.append(paragraph('No trainer has started yet.'));
   }
@@ -41,7 +41,7 @@ export function provenanceSection() {
       { key: 'state', label: 'state', kind: 'text' }, { key: 'device', label: 'device', kind: 'text' }, { key: 'correct', label: 'test examples right', kind: 'text' },
       { key: 'key', label: 'key', kind: 'code' }],
     rows: jobs.map((job) => ({ ...job, cell: cellOf(job).label, correct: job.test_total === null ? '\u2013' : `${job.test_correct} of ${job.test_total}` })),
-  }, { title: 'Jobs and their keys' });
+  }, { label: 'Jobs and their keys' });
   const fold = details(`Jobs and their keys (${jobs.length})`, []);
   fold.addEventListener('toggle', () => { if (fold.open && fold.children.length === 1) fold.append(keys()); });
   made.append(fold);

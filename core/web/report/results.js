@@ -24,7 +24,7 @@ export function resultsSection() {
     { key: 'train', label: 'training accuracy', kind: 'interval' }, { key: 'gap', label: 'gap', kind: 'points_interval', title: 'Training less test accuracy, in points' },
     { key: 'wall', label: 'seconds', kind: 'mean', title: 'Of a job, wall time' }, { key: 'seeds', label: 'seeds', kind: 'note' }];
   made.append(table({ columns, rows: data.cells.map((cell) => ({ ...cell.values, test: cell.test, best: cell.best, train: cell.train, gap: cell.gap, wall: cell.wall, seeds: seedsNote(cell) })) },
-    { title: 'Results' }));
+    { label: 'Results' }));
   if (data.cells.some((cell) => !cell.complete)) made.append(paragraph('* not every seed of this cell has a result: this mean will change.', 'warning'));
   return made;
 }
@@ -47,7 +47,7 @@ export function paperSection() {
     columns: [{ key: 'figure', label: 'where', kind: 'text' }, { key: 'text', label: 'claim', kind: 'text' }, { key: 'paper', label: 'the paper', kind: 'text' },
       { key: 'protocol', label: 'protocol', kind: 'text' }, { key: 'ours', label: 'ours, in points', kind: 'text' }, { key: 'verdict', label: 'verdict', kind: 'verdict' }],
     rows: claims,
-  }, { title: 'Claims and verdicts' }));
+  }, { label: 'Claims and verdicts' }));
   const list = make('ul', 'rules');
   list.append(...rules.map((rule) => make('li', '', rule)));
   made.append(details('How each claim is judged', [list, ...(source ? [paragraph(source)] : [])]));
@@ -65,7 +65,7 @@ export function lackingSection() {
       { key: 'state', label: 'state', kind: 'text' }, { key: 'epochs', label: 'epochs', kind: 'text' }, { key: 'attempts', label: 'attempts', kind: 'count' },
       { key: 'error', label: 'why', kind: 'text' }],
     rows: data.lacking.map((job) => ({ ...job, cell: cellOf(job).label, epochs: `${job.epochs_done} of ${job.epochs}`, error: job.error ?? '' })),
-  }, { title: 'Missing and failed jobs' }));
+  }, { label: 'Missing and failed jobs' }));
   const failed = data.lacking.some((job) => job.state === 'failed');
   if (failed) made.append(make('code', 'block', data.sweeps.map((sweep) => `pelab retry ${text.visible(sweep.name)}`).join('\n')));
   return made;
