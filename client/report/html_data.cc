@@ -203,7 +203,11 @@ Json HeadCounts(const ReportInput& input) {
 render::Json ReportData(const ReportInput& input, const ReportOptions& options) {
   using render::Json;
   Json sweeps = Json::array();
-  for (const v1::Sweep& sweep : input.sweeps) sweeps.push_back(results::ToJson(sweep));
+  for (const v1::Sweep& sweep : input.sweeps) {
+    Json one = results::ToJson(sweep);
+    one["document"] = sweep.document();
+    sweeps.push_back(std::move(one));
+  }
   Json cells = Json::array();
   for (const results::Cell& cell : input.cells.cells)
     cells.push_back(report::CellJson(input.cells, cell));

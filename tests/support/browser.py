@@ -87,8 +87,7 @@ class Page:
 
     def size(self, width, height=900, mobile=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
-        if mobile:
-            self.call("Emulation.setTouchEmulationEnabled", enabled=True)
+        self.call("Emulation.setTouchEmulationEnabled", enabled=mobile)
 
     def colours(self, dark):
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])

@@ -1,0 +1,425 @@
+"""`pelab report` on databases with made-up results, opened in headless Chromium: what the page shows is what the database
+holds, it asks nothing of any network, works by keyboard, and shows hostile text as text."""
+
+import collections
+import json
+import math
+import pathlib
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.dom.minidom
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "docs" / "sweeps"))
+import browser  # noqa: E402
+from pelab_harness import BIN, Case  # noqa: E402
+from verdict import claims, results, statistics  # noqa: E402
+
+POPULATE = BIN.parent / "tests" / "pelab-populate"
+SWEEP = """\
+name: made-up
+protocol: [published, clean]
+pe: [nope, rope, mla, absolute, rope_abs, {name: partial_rope, heads: [1, 2, 4]}]
+task: [distance, {name: counting, length: 16}]
+exclude: [{pe: mla, task: counting}, {protocol: published, task: counting}]
+seed: 0..2
+model: {d_model: 32, d_ff: 64, heads: 4, layers: 3, max_len: 128}
+train: {epochs: 12}
+"""
+HOSTILE = [
+    "</script><script>window.broken = 1</script>", "<img src=x onerror='window.broken = 1'>", "\"'`;&amp;<b>bold</b>",
+    "\u2028\u2029\u202eright to left", "\x1b[31mred\x07 %{y} $x^2$", "'; DROP TABLE jobs; --", "<!--", "]]>", "<a href='javascript:1'>x</a>",
+]
+
+
+def make_database(path, sweep=SWEEP, *options):
+    document = path.with_suffix(".yaml")
+    document.write_text(sweep)
+    subprocess.run([POPULATE, document, "--db", path, *options], check=True, timeout=60)
+
+
+def report(database, out, *arguments, sweep="made-up"):
+    return subprocess.run([BIN / "pelab", "report", sweep, "--db", database, "--out", out, *arguments],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+
+
+def data_of(page):
+    """What the report holds."""
+    text = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page.read_text(), re.DOTALL).group(1)
+    return json.loads(text)
+
+
+class Made(unittest.TestCase):
+    """One database and its report for all tests of the class."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="pelab-report-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.db = cls.folder / "pelab.db"
+        make_database(cls.db, SWEEP, "--fail-every", "11", "--open-every", "13", "--error", "out of memory at <epoch 6>")
+        cls.page = cls.folder / "report.html"
+        result = report(cls.db, cls.page)
+        assert result.returncode == 0, result.stderr
+        cls.data = data_of(cls.page)
+        cls.connection = sqlite3.connect(f"file:{cls.db}?mode=ro", uri=True)
+        cls.addClassCleanup(cls.connection.close)
+
+    def query(self, sql, *parameters):
+        return self.connection.execute(sql, parameters).fetchall()
+
+    def close(self, found, wanted, what=""):
+        self.assertEqual(found is None, wanted is None, what)
+        if wanted is not None:
+            self.assertTrue(math.isclose(found, wanted, rel_tol=1e-9, abs_tol=1e-12), f"{what}: {found}, not {wanted}")
+
+    def check_band(self, point, values, what):
+        """{mean, low, high} against statistics of its own."""
+        wanted = statistics.interval(values)
+        self.close(point["mean"], wanted.mean, what)
+        self.close(point["low"], None if wanted.half is None else wanted.low, what)
+        self.close(point["high"], None if wanted.half is None else wanted.high, what)
+
+    def jobs(self, cell):
+        return [job["job_id"] for job in self.data["cells"][cell]["jobs"]]
+
+    def done(self, cell):
+        marks = ", ".join("?" * len(self.jobs(cell)))
+        return [row[0] for row in self.query(f"SELECT job_id FROM v_jobs WHERE state = 'succeeded' AND job_id IN ({marks}) "
+                                             "ORDER BY job_id", *self.jobs(cell))]
+
+
+class Data(Made):
+    """The numbers in the file against SQL on the views and another program's statistics."""
+
+    def test_cells_are_the_jobs_but_for_the_seed(self):
+        self.assertEqual(sum(len(cell["jobs"]) for cell in self.data["cells"]), self.query("SELECT count(*) FROM v_jobs")[0][0])
+        for index, cell in enumerate(self.data["cells"]):
+            values = [row[0] for row in self.query(f"SELECT test_accuracy FROM v_jobs WHERE job_id IN ({','.join(map(str, self.done(index)))})")]
+            wanted = statistics.interval(values)
+            self.close(cell["test"]["mean"], wanted and wanted.mean)
+            self.close(cell["test"]["half_width"], wanted and wanted.half)
+            self.assertEqual((cell["test"]["n"], cell["test"]["of"]), (len(values), 3))
+
+    def test_curves(self):
+        self.assertTrue(self.data["curves"]["with_seeds"])
+        seen = 0
+        for series in self.data["curves"]["series"]:
+            rows = collections.defaultdict(list)  # epoch -> of the jobs that are done
+            singles = collections.defaultdict(lambda: ([], []))
+            for job in self.jobs(series["cell"]):
+                for epoch, test, train in self.query("SELECT epoch, test_accuracy, train_accuracy FROM v_curves WHERE job_id = ? ORDER BY epoch", job):
+                    singles[job][0].append(test)
+                    singles[job][1].append(train)
+                    if job in self.done(series["cell"]):
+                        rows[epoch].append((test, train))
+            self.assertEqual({seed["job_id"]: (seed["test"], seed["train"]) for seed in series["seeds"]}, dict(singles))
+            self.assertEqual(series["basis"], "done")
+            self.assertEqual(series["epochs"], len(rows))
+            for epoch, values in rows.items():
+                self.assertEqual(len(values), series["n"])
+                for which, metric in enumerate(("test", "train")):
+                    point = {name: series[metric][name][epoch] for name in ("mean", "low", "high")}
+                    self.check_band(point, [value[which] for value in values], f"cell {series['cell']} epoch {epoch}")
+                    seen += 1
+        self.assertGreater(seen, 400)
+
+    def test_heat_maps(self):
+        gaps = 0
+        for found in self.data["heads"]:
+            parameters = found["parameters"]
+            for layer in range(found["layers"]):
+                for head in range(found["heads"]):
+                    rows = self.query(
+                        "SELECT accuracy_drop, drop_standard_error FROM v_head_ablation WHERE layer = ? AND head = ? AND method = ? AND "
+                        f"hygiene = ? AND split = ? AND target = ? AND job_id IN ({','.join(map(str, self.jobs(found['cell'])))})",
+                        layer, head, parameters["method"], parameters["hygiene"], parameters["data"], parameters["target"])
+                    drops = [drop for drop, _ in rows if drop is not None]
+                    gaps += not drops
+                    self.close(found["mean"][layer][head], math.fsum(drops) / len(drops) if drops else None)
+                    self.assertEqual(found["n"][layer][head], len(drops))
+                    self.assertEqual(found["counts"][layer][head], sum(drop > 3 * error for drop, error in rows if drop is not None))
+            stored = {(seed["seed"], layer, head): drop for seed in found["seeds"] for layer, row in enumerate(seed["drops"])
+                      for head, drop in enumerate(row)}
+            self.assertEqual(len(stored), len(found["seeds"]) * found["layers"] * found["heads"])
+        self.assertGreater(gaps, 0)  # the authors' slices of mla
+
+    def test_layers(self):
+        self.assertTrue(self.data["layers"])
+        for series in self.data["layers"]:
+            for point in series["points"]:
+                # A deposit index is NULL where nothing drops, which is 0 here, and where nothing could, which is left out.
+                rows = self.query(
+                    "SELECT d.max_drop, h.total, h.intact_correct, h.chance FROM v_deposits AS d JOIN (SELECT DISTINCT analysis_id, total, "
+                    "intact_correct, chance FROM v_head_ablation) AS h USING (analysis_id) WHERE d.layer = ? AND d.job_id IN "
+                    f"({','.join(map(str, self.jobs(series['cell'])))})", point["x"])
+                values = []
+                for drop, total, right, chance in rows:
+                    accuracy = right / total
+                    if accuracy > chance and accuracy - chance >= 5 * math.sqrt(accuracy * (1 - accuracy) / total):
+                        values.append(drop or 0)
+                variants = {entry["variant"] for entry in self.data["layers"] if entry["cell"] == series["cell"]}
+                if len(variants) == 1:
+                    self.check_band(point, values, str(series["cell"]))
+
+    def test_head_counts(self):
+        (distance,) = [chart for chart in self.data["head_counts"] if chart["task"] == "distance"]
+        self.assertEqual([series["label"] for series in distance["series"]], ["first k heads, clean", "first k heads, published"])
+        for series, protocol in zip(distance["series"], ("clean", "published")):
+            self.assertEqual(sorted(point["x"] for point in series["points"]), [1, 2, 4])
+            for point in series["points"]:
+                values = [row[0] for row in self.query(
+                    "SELECT test_accuracy FROM v_jobs WHERE pe = 'partial_rope' AND task = 'distance' AND protocol = ? AND state = 'succeeded' "
+                    "AND coalesce(json_extract(spec_json, '$.pe.heads'), 1) = ?", protocol, point["x"])]
+                self.check_band(point, values, f"{protocol} {point['x']}")
+        self.assertEqual({level["key"] for level in distance["levels"]}, {"rope", "nope"})
+
+    def test_what_is_missing_is_listed(self):
+        wanted = self.query("SELECT job_id, state, error FROM v_jobs WHERE state <> 'succeeded' ORDER BY job_id")
+        self.assertGreater(len(wanted), 4)
+        self.assertEqual(sorted((job["job_id"], job["state"], job["error"]) for job in self.data["lacking"]), wanted)
+
+    def test_verdicts_are_those_of_another_program(self):
+        connection = results.open_database(self.db)
+        self.addCleanup(connection.close)
+        cells = results.load(connection, ["made-up"])
+        wanted = [(claim.figure, claim.text, protocol, outcome.ours, outcome.verdict) for protocol in ("published", "clean")
+                  for claim, outcome in claims.judge(cells, protocol)]
+        found = [(claim["figure"], claim["text"], claim["protocol"], claim["ours"], claim["verdict"]) for claim in self.data["paper"]["claims"]]
+        self.assertEqual(sorted(found), sorted(wanted))
+        self.assertGreater(len(found), 15)
+        self.assertEqual({"holds", "fails", "undecided"} & {row[-1] for row in found}, {"holds", "fails", "undecided"})
+
+    def test_provenance(self):
+        provenance = self.data["provenance"]
+        self.assertEqual({job["job_id"]: job["key"] for job in provenance["jobs"]}, dict(self.query("SELECT job_id, key FROM v_jobs")))
+        self.assertEqual(provenance["commands"][0], f"pelab run {self.db.with_suffix('.yaml')}")
+        self.assertEqual(provenance["commands"][-1], "pelab report made-up --out report.html")
+        self.assertEqual(provenance["environments"][0]["libtorch"], "1.13.1")
+        self.assertEqual(self.data["sweeps"][0]["document"], SWEEP)
+        keys = dict(self.query("SELECT job_id, spec_json FROM v_jobs"))
+        for spec, cell in zip(provenance["specs"], self.data["cells"]):
+            self.assertEqual(spec, keys[cell["jobs"][0]["job_id"]])
+
+
+@unittest.skipUnless(browser.CHROMIUM, browser.MISSING)
+class Shown(Made):
+    """The page in a browser."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.tab = browser.Page()
+        cls.addClassCleanup(cls.tab.close)
+
+    def open(self, width=1440):
+        """The report, loaded anew in the one tab."""
+        page = self.tab
+        page.size(width, mobile=width < 500)
+        page.colours(dark=False)
+        page.open(self.page)
+        page.wait("typeof pelabReport !== 'undefined'")
+        page.evaluate("pelabReport.drawAll()")
+        return page
+
+    def test_is_whole_quiet_and_asks_nothing(self):
+        for width in (1440, 390):
+            page = self.open(width)
+            self.assertEqual(page.complaints(), [])
+            self.assertEqual(page.requests(), [])
+            self.assertLessEqual(page.overflow(), 0)
+            kinds = set(page.evaluate("pelabReport.charts.map((entry) => entry.kind)"))
+            self.assertEqual(kinds, {"table", "curves", "heat map", "violins", "layers", "head counts"})
+            self.assertIsNone(page.evaluate("document.querySelector('.chart-place:not(:has(.main-svg))')?.outerHTML ?? null"))
+            if width < 500:  # labels of axes stay within the window
+                self.assertLessEqual(page.evaluate("Math.max(...[...document.querySelectorAll('.main-svg')].map((svg) => svg.getBoundingClientRect().right))"), 390)
+
+    def test_charts_draw_the_data(self):
+        page = self.open()
+        drawn = page.evaluate("""pelabReport.charts.filter((entry) => entry.kind !== 'table').map((entry) => ({
+            kind: entry.kind, name: entry.name, data: entry.chart.data, traces: entry.element.querySelector('.chart-plot').data.map(
+              (trace) => ({type: trace.type, x: trace.x, y: trace.y, z: trace.z, meta: trace.meta, visible: trace.visible}))}))""")
+        curves = {(series["cell"], metric): series[metric] for series in self.data["curves"]["series"] for metric in ("test", "train")}
+        seen = collections.Counter()
+        for chart in drawn:
+            means = [trace for trace in chart["traces"] if (trace["meta"] or {}).get("kind") == "mean"]
+            if chart["kind"] == "curves":
+                metric = chart["name"].split(":")[0]
+                self.assertEqual(len(means), len(chart["data"]["series"]))
+                for trace, series in zip(means, chart["data"]["series"]):
+                    wanted = curves[series["cell"], metric]
+                    self.assertEqual((trace["y"], series["low"], series["high"]), (wanted["mean"], wanted["low"], wanted["high"]))
+                    self.assertEqual(trace["x"], list(range(len(wanted["mean"]))))
+            elif chart["kind"] == "heat map":
+                (values,) = [trace for trace in chart["traces"] if trace["meta"]["kind"] == "values"]
+                wanted = [found for found in self.data["heads"] if found["mean"] == chart["data"]["values"] and
+                          chart["name"] == "{short} {group}".format(**self.data["cells"][found["cell"]])]
+                self.assertGreaterEqual(len(wanted), 1, chart["name"])
+                self.assertEqual(values["z"], [[None if drop is None else drop * 100 for drop in row] for row in wanted[0]["mean"]])
+                gaps = sum(drop is None for row in wanted[0]["mean"] for drop in row)
+                self.assertEqual(sum(z == 0 for trace in chart["traces"] if trace["meta"]["kind"] == "gaps" for row in trace["z"] for z in row), gaps)
+            elif chart["kind"] == "violins":
+                for trace, layer in zip(chart["traces"], chart["data"]["layers"]):
+                    self.assertEqual(trace["y"], [point["value"] * 100 for point in layer["points"]])
+            seen[chart["kind"]] += 1
+        self.assertEqual(seen["curves"], 6)  # two metrics of distance under two protocols, and counting
+        self.assertGreater(seen["heat map"], 8)
+        self.assertEqual(seen["heat map"], seen["violins"])
+
+    def test_tables_say_what_is_there_and_what_is_not(self):
+        page = self.open()
+        rows = page.evaluate("[...document.querySelectorAll('#results tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
+        self.assertEqual(len(rows), len(self.data["cells"]))
+        for row, cell in zip(rows, self.data["cells"]):
+            mean, half = cell["test"]["mean"], cell["test"]["half_width"]
+            wanted = "–" if mean is None else f"{100 * mean:.1f}\u2009±\u2009{100 * half:.1f}\u2009%" if half is not None else f"{100 * mean:.1f}\u2009%"
+            self.assertIn(wanted, row)
+            if not cell["complete"]:
+                self.assertRegex(row[-1], r"of 3, .*(missing|failed)")
+        self.assertIn("of 78 jobs have no result" if len(self.data["provenance"]["jobs"]) == 78 else "jobs have no result",
+                      page.evaluate("document.querySelector('.notice').textContent"))
+        missing = page.evaluate("document.querySelector('#lacking').textContent")
+        self.assertIn("out of memory at <epoch 6>", missing)
+        self.assertIn("pelab retry made-up", missing)
+        first = "document.querySelector('#results th button')"
+        page.evaluate(f"{first}.click()")
+        self.assertEqual(page.evaluate(f"{first}.closest('th').getAttribute('aria-sort')"), "ascending")
+        shown = page.evaluate("[...document.querySelectorAll('#results tbody tr')].map((row) => row.cells[0].textContent)")
+        self.assertEqual(shown, sorted(shown, key=str.lower))
+
+    def test_works_by_keyboard(self):
+        page = self.open()
+        visible = "[...document.querySelectorAll('#curves .chart-plot')][0].data.filter((trace) => trace.meta.kind === 'mean').length"
+        before = page.evaluate(visible)
+        page.evaluate("document.querySelector('#curves .legend-item').focus()")
+        page.press("Enter")
+        self.assertEqual(page.evaluate(visible), before - 1)
+        self.assertEqual(page.evaluate("document.activeElement.getAttribute('aria-pressed')"), "false")
+        page.press(" ")
+        self.assertEqual(page.evaluate(visible), before)
+        axis = "document.querySelector('#curves .chart-plot')._fullLayout.xaxis.range"
+        whole = page.evaluate(axis)
+        page.evaluate("document.querySelector('#curves .chart-plot').focus()")
+        page.press("+")
+        page.wait(f"{axis}[1] < {whole[1]}")
+        page.press("0")
+        page.wait(f"{axis}[1] === {whole[1]}")
+        seeds = "document.querySelector('#curves [title=\"Show each seed\"]')"
+        page.evaluate(f"{seeds}.click()")
+        self.assertGreater(page.evaluate("document.querySelector('#curves .chart-plot').data.filter((trace) => trace.meta.kind === 'seed').length"), 10)
+        self.assertEqual(page.complaints(), [])
+
+    def test_pictures_can_be_saved(self):
+        page = self.open()
+        for kind in ("curves", "heat map", "violins", "layers", "head counts"):
+            svg = page.evaluate(f"pelabReport.charts.find((entry) => entry.kind === '{kind}').chart.toSvg()")
+            self.assertEqual(xml.dom.minidom.parseString(svg).documentElement.tagName, "svg", kind)
+        self.assertIn("rope_abs", page.evaluate("pelabReport.charts.find((entry) => entry.kind === 'curves').chart.toSvg()"))
+
+    def test_is_dark_where_its_reader_is(self):
+        page = self.open()
+        colour = "getComputedStyle(document.body).backgroundColor + document.querySelector('#curves .chart-plot').data.find((trace) => trace.meta.kind === 'mean').line.color"
+        light = page.evaluate(colour)
+        page.colours(dark=True)
+        page.wait(f"({colour}) !== {json.dumps(light)}")
+
+
+class Hostile(Case):
+    """Whatever stands in the database is shown as text."""
+
+    def make(self):
+        make_database(self.db, SWEEP.replace("made-up", "hostile"), "--set", "train.epochs=3", "--set", "seed=0", "--fail-every", "2", "--error", "\n".join(HOSTILE))
+        connection = sqlite3.connect(self.db)  # names that no coordinator takes, as from another program
+        connection.execute("UPDATE sweeps SET name = ?, document = ?", (HOSTILE[0] + HOSTILE[1], "\n".join(HOSTILE)))
+        for job, (text, label) in enumerate(zip(HOSTILE, reversed(HOSTILE)), 1):
+            connection.execute("UPDATE jobs SET pe_label = ?, protocol = ? WHERE job_id = ?", (text, label, job))
+        connection.commit()
+        connection.close()
+        page = self.folder / "hostile.html"
+        self.ok(report(self.db, page, sweep="1"))
+        return page
+
+    def test_nothing_breaks_out_of_the_data(self):
+        page = self.make()
+        text = page.read_text()
+        self.assertEqual(len(re.findall("<script", text.split("plotly.js (cartesian")[0])), 3)
+        data = data_of(page)
+        self.assertEqual(data["sweeps"][0]["name"], HOSTILE[0] + HOSTILE[1])
+        self.assertEqual({cell["pe_label"] for cell in data["cells"]} & set(HOSTILE), set(HOSTILE))
+        self.assertNotIn("\u2028", text.split('id="report-data"')[1].split("</script>")[0])
+
+    @unittest.skipUnless(browser.CHROMIUM, browser.MISSING)
+    def test_is_shown_as_text(self):
+        file = self.make()
+        with browser.Page() as page:
+            page.open(file)
+            page.wait("typeof pelabReport !== 'undefined'")
+            page.evaluate("pelabReport.drawAll()")
+            self.assertIsNone(page.evaluate("window.broken ?? null"))
+            self.assertEqual(page.complaints(), [])
+            self.assertEqual(page.requests(), [])
+            self.assertEqual(page.evaluate("document.querySelector('h1').textContent"), HOSTILE[0] + HOSTILE[1])
+            self.assertEqual(page.evaluate("document.querySelectorAll('main img, main script, main b, main [onerror], .main-svg a').length"), 0)
+            shown = page.evaluate("document.querySelector('main').textContent")
+            for text in HOSTILE:
+                if text.isprintable():
+                    self.assertIn(text, shown)
+            self.assertIn("\\u2028\\u2029\\u202eright to left", shown)
+            self.assertIn("\u241b[31mred\u2407 %{y} $x^2$", shown)
+            self.assertNotRegex(shown, "[\u2028\u202e\x1b\x07]")
+            svg = page.evaluate("Promise.all(pelabReport.charts.filter((entry) => entry.kind !== 'table').map((entry) => entry.chart.toSvg()))")
+            for one in svg:
+                self.assertEqual(len(xml.dom.minidom.parseString(one).getElementsByTagName("script")), 0)
+
+
+class CommandLine(Case):
+    def test_from_a_coordinator_and_from_the_file_alike(self):
+        make_database(self.db, SWEEP, "--set", "train.epochs=3", "--open-every", "5")
+        alone = self.folder / "alone.html"
+        self.ok(self.pelab_db("report", "made-up", "--out", alone))
+        self.server()
+        served = self.folder / "served.html"
+        said = self.json("report", "made-up", "--out", served)
+        self.assertEqual((said["report"], said["bytes"], said["sweeps"]), (str(served), served.stat().st_size, ["made-up"]))
+        found, wanted = data_of(served), data_of(alone)
+        for name in ("made_at_ms", "source"):
+            self.assertNotEqual(found.pop(name), wanted.pop(name))
+        for sweep in (found["sweeps"][0], wanted["sweeps"][0]):
+            sweep.pop("waiting_reason", None)
+        self.assertEqual(found, wanted)
+
+    def test_replaces_nothing_unasked_and_leaves_nothing_half_written(self):
+        make_database(self.db, SWEEP, "--set", "train.epochs=2", "--set", "seed=0")
+        self.ok(self.pelab_db("report", "made-up"))
+        first = (self.folder / "report.html").read_bytes()
+        again = self.pelab_db("report", "made-up")
+        self.assertEqual((again.returncode, again.stdout), (2, ""))
+        self.assertIn("report.html is there already; --force replaces it", again.stderr)
+        self.assertEqual((self.folder / "report.html").read_bytes(), first)
+        self.ok(self.pelab_db("report", "made-up", "--force"))
+        self.assertIn("no sweep", self.ok(self.pelab_db("report", "nosuch", "--out", "x.html"), 2).stderr)
+        self.assertIn("--out", self.ok(self.pelab_db("report", "made-up", "--out", self.folder), 2).stderr)
+        self.assertIn("none/there", self.ok(self.pelab_db("report", "made-up", "--out", "none/there.html"), 1).stderr)
+        left = {path.name for path in self.folder.iterdir()}
+        self.assertEqual({name for name in left if "html" in name}, {"report.html"})
+
+    def test_a_sweep_that_nobody_ran_says_what_to_do(self):
+        make_database(self.db, SWEEP, "--open-every", "1", "--set", "seed=0")
+        connection = sqlite3.connect(self.db)
+        connection.execute("DELETE FROM attempts")
+        connection.commit()
+        connection.close()
+        data_page = self.folder / "report.html"
+        self.ok(self.pelab_db("report", "made-up"))
+        data = data_of(data_page)
+        self.assertEqual(len(data["lacking"]), sum(len(cell["jobs"]) for cell in data["cells"]))
+        self.assertEqual((data["heads"], data["layers"], data["curves"]["series"]), ([], [], []))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
