@@ -5,6 +5,9 @@ import { plotlyText } from './text.js';
 
 const ROOM = 22;  // px: the narrowest cell that has room for its figure or its number on the axis
 
+// "-0" is 0.
+const figureOf = (value, digits) => value.toFixed(digits).replace(/^-(?=0(\.0*)?$)/, '').replace('-', '\u2212');
+
 // data: {values: [layer][head] -> drop as a fraction or null, n?: the same of how many seeds, counts?: the same of in how
 // many of them the drop exceeds its error (no figure is written where it is 0), limit?: the scale's end}.
 // options: title, description, name, height, percent (true: fractions shown in points), unit ("points").
@@ -37,7 +40,7 @@ export function drawHeatMap(element, data, options = {}) {
         ...grid, z, zmin: -limit, zmax: limit, hoverongaps: false,
         colorscale: [[0, theme.low], [0.5, theme.middle], [1, theme.high]],
         customdata: z.map((row, layer) => row.map((_, head) => [now.n?.[layer]?.[head] ?? '', now.counts?.[layer]?.[head] ?? ''])), meta: { kind: 'values' },
-        text: room ? z.map((row, layer) => row.map((value, head) => (Number.isFinite(value) && now.counts?.[layer]?.[head] !== 0 ? value.toFixed(digits).replace('-', '\u2212') : ''))) : undefined,
+        text: room ? z.map((row, layer) => row.map((value, head) => (Number.isFinite(value) && now.counts?.[layer]?.[head] !== 0 ? figureOf(value, digits) : ''))) : undefined,
         texttemplate: room ? '%{text}' : undefined, textfont: { size: cell < 30 ? 9 : 11 },
         hovertemplate: `layer %{y}, head %{x}: <b>%{z:.2f}</b> ${plotlyText(unit)}${now.n ? '<br>mean of %{customdata[0]} seeds' : ''}${now.counts ? '; exceeds its error in %{customdata[1]}' : ''}<extra></extra>`,
         colorbar: { thickness: width < 520 ? 7 : 10, outlinewidth: 0, tickfont: { color: theme.muted }, ...(width < 520 ? {} : { title: { text: plotlyText(unit), side: 'right', font: { color: theme.muted } } }) },

@@ -26,8 +26,9 @@ export function curvesSection() {
     // Many variants of one encoding would hide all others: their own chart is further down.
     const partial = entries.filter((entry) => cellOf(entry).pe === 'partial_rope').map((entry) => keyOf(cellOf(entry)));
     const hidden = entries.length > 10 && partial.length < entries.length ? partial : [];
+    const order = [...entries].sort((a, b) => hidden.includes(keyOf(cellOf(a))) - hidden.includes(keyOf(cellOf(b))));
     for (const [metric, title] of [['test', 'Test accuracy'], ['train', 'Training accuracy']]) {
-      grid.append(place('curves', `${metric}: ${group}`, (element) => drawCurves(element, { series: entries.map((entry) => seriesOf(entry, metric)) },
+      grid.append(place('curves', `${metric}: ${group}`, (element) => drawCurves(element, { series: order.map((entry) => seriesOf(entry, metric)) },
         { title, name: `${metric} accuracy ${group}`, yLabel: title.toLowerCase(), height: 360, hidden })));
     }
     made.append(grid);

@@ -65,7 +65,7 @@ function cellBlock(maps) {
   const grid = make('div', 'grid');
   const name = `${cell.short} ${cell.group}`;
   grid.append(
-    place('heat map', name, (element) => (heat = drawHeatMap(element, heatOf(chosen), { title: 'Each head', name: `heads ${name}`, description: 'mean drop over seeds, in points' }))),
+    place('heat map', name, (element) => (heat = drawHeatMap(element, heatOf(chosen), { title: 'Each head', name: `heads ${name}`, description: 'mean drop over seeds, in points', height: Math.min(420, Math.max(170, 90 + 35 * chosen.layers)) }))),
     place('violins', name, (element) => (violins = drawViolins(element, violinsOf(chosen), { title: 'Each layer', name: `layers ${name}`, description: 'every head of every seed', height: 300 }))));
   made.append(head, notes, grid);
   show(chosen);

@@ -39,9 +39,9 @@ export function paperSection() {
       'pelab run docs/sweeps/paper/table1.yaml'));
     return made;
   }
-  const counts = new Map();
+  const counts = new Map(Object.keys(VERDICT_WORDS).map((verdict) => [verdict, 0]));
   for (const claim of claims) counts.set(claim.verdict, (counts.get(claim.verdict) ?? 0) + 1);
-  const summary = [...counts].map(([verdict, count]) => `${count} ${VERDICT_WORDS[verdict] ?? verdict}`).join(', ');
+  const summary = [...counts].filter(([, count]) => count > 0).map(([verdict, count]) => `${count} ${VERDICT_WORDS[verdict] ?? verdict}`).join(', ');
   made.append(paragraph(`${claims.length} judged: ${summary}.`, ''));
   made.append(table({
     columns: [{ key: 'figure', label: 'where', kind: 'text' }, { key: 'text', label: 'claim', kind: 'text' }, { key: 'paper', label: 'the paper', kind: 'text' },
