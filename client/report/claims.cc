@@ -228,7 +228,9 @@ bool Happens(const Indices& found, const Json& rule, int layers) {
 std::optional<Outcome> Seeds(const View& view, const Json& rule) {
   const ClaimCell* cell = view.Find(rule["pe"]);
   if (cell == nullptr) return std::nullopt;
-  const int layers = cell->Field("model.layers");
+  const Json field = cell->Field("model.layers");
+  if (!field.is_number_integer()) return std::nullopt;
+  const int layers = field;
   if (rule.value("paper_heads", false) &&
       cell->Field("model.heads") != File()["paper_size"]["model.heads"])
     return std::nullopt;

@@ -2,7 +2,7 @@
 """Turns finished sweeps into the tables and verdicts of docs/reproduction.md.
 
 Reads the public views of a pelab database (docs/formats.md) and nothing else; Python's standard library is enough. How each
-claim is decided is in verdict/claims.py, how intervals are computed in verdict/statistics.py.
+claim is decided is in verdict/claims.json and claims.py, how intervals are computed in verdict/statistics.py.
 """
 import argparse
 import pathlib

@@ -4,7 +4,7 @@ import { cellOf, data, details, empty, grouped, keyOf, paragraph, place, section
 const { drawHeadCounts, drawHeatMap, drawLayers, drawViolins, make } = globalThis.pelabCharts;
 
 const NO_ABLATION = ['No head ablation is stored for these sweeps. It runs on the kept weights, without training again:',
-  `pelab analyze ${sweepName} head_ablation`];
+  `pelab analyze ${sweepName} --analysis head_ablation`];
 
 // Of several ablations of a cell the one that its protocol asks for comes first.
 function byInterest(a, b) {
