@@ -24,9 +24,9 @@ POPULATE = BIN.parent / "tests" / "pelab-populate"
 SWEEP = """\
 name: made-up
 protocol: [published, clean]
-pe: [nope, rope, mla, absolute, rope_abs, {name: partial_rope, heads: [1, 2, 4]}]
+pe: [nope, rope, mla, rope_abs, {name: partial_rope, heads: [1, 2, 4]}]
 task: [distance, {name: counting, length: 16}]
-exclude: [{pe: mla, task: counting}, {protocol: published, task: counting}]
+exclude: [{pe: mla, task: counting}, {pe: partial_rope, task: counting}, {protocol: published, task: counting}]
 seed: 0..2
 model: {d_model: 32, d_ff: 64, heads: 4, layers: 3, max_len: 128}
 train: {epochs: 12}
@@ -192,7 +192,7 @@ class Data(Made):
                   for claim, outcome in claims.judge(cells, protocol)]
         found = [(claim["figure"], claim["text"], claim["protocol"], claim["ours"], claim["verdict"]) for claim in self.data["paper"]["claims"]]
         self.assertEqual(sorted(found), sorted(wanted))
-        self.assertGreater(len(found), 15)
+        self.assertGreater(len(found), 10)
         self.assertEqual({"holds", "fails", "undecided"} & {row[-1] for row in found}, {"holds", "fails", "undecided"})
 
     def test_provenance(self):
@@ -217,14 +217,15 @@ class Shown(Made):
         cls.tab = browser.Page()
         cls.addClassCleanup(cls.tab.close)
 
-    def open(self, width=1440):
-        """The report, loaded anew in the one tab."""
+    def open(self, width=1440, whole=True):
+        """The report, loaded anew in the one tab; with `whole` all of its charts drawn, else those near the curves."""
         page = self.tab
         page.size(width, mobile=width < 500)
         page.colours(dark=False)
         page.open(self.page)
         page.wait("typeof pelabReport !== 'undefined'")
-        page.evaluate("pelabReport.drawAll()")
+        page.evaluate("pelabReport.drawAll()" if whole else "document.getElementById('curves').scrollIntoView()")
+        page.wait("document.querySelector('#curves .main-svg')")
         return page
 
     def test_is_whole_quiet_and_asks_nothing(self):
@@ -272,7 +273,7 @@ class Shown(Made):
         self.assertEqual(seen["heat map"], seen["violins"])
 
     def test_tables_say_what_is_there_and_what_is_not(self):
-        page = self.open()
+        page = self.open(whole=False)
         rows = page.evaluate("[...document.querySelectorAll('#results tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
         self.assertEqual(len(rows), len(self.data["cells"]))
         for row, cell in zip(rows, self.data["cells"]):
@@ -281,7 +282,7 @@ class Shown(Made):
             self.assertIn(wanted, row)
             if not cell["complete"]:
                 self.assertRegex(row[-1], r"of 3, .*(missing|failed)")
-        self.assertIn("of 78 jobs have no result" if len(self.data["provenance"]["jobs"]) == 78 else "jobs have no result",
+        self.assertIn(f"{len(self.data['lacking'])} of {len(self.data['provenance']['jobs'])} jobs have no result",
                       page.evaluate("document.querySelector('.notice').textContent"))
         missing = page.evaluate("document.querySelector('#lacking').textContent")
         self.assertIn("out of memory at <epoch 6>", missing)
@@ -293,7 +294,7 @@ class Shown(Made):
         self.assertEqual(shown, sorted(shown, key=str.lower))
 
     def test_works_by_keyboard(self):
-        page = self.open()
+        page = self.open(whole=False)
         visible = "[...document.querySelectorAll('#curves .chart-plot')][0].data.filter((trace) => trace.meta.kind === 'mean').length"
         before = page.evaluate(visible)
         page.evaluate("document.querySelector('#curves .legend-item').focus()")
@@ -322,7 +323,7 @@ class Shown(Made):
         self.assertIn("rope_abs", page.evaluate("pelabReport.charts.find((entry) => entry.kind === 'curves').chart.toSvg()"))
 
     def test_is_dark_where_its_reader_is(self):
-        page = self.open()
+        page = self.open(whole=False)
         colour = "getComputedStyle(document.body).backgroundColor + document.querySelector('#curves .chart-plot').data.find((trace) => trace.meta.kind === 'mean').line.color"
         light = page.evaluate(colour)
         page.colours(dark=True)

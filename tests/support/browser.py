@@ -184,8 +184,8 @@ class Page:
         return answer["result"].get("value")
 
     def wait(self, script, what=None):
-        """Waits until the expression is true; its value."""
-        return self._until(lambda: self.evaluate(script), what or script)
+        """Waits until the expression is true."""
+        self._until(lambda: self.evaluate(f"Boolean({script})"), what or script)
 
     def press(self, key, text=""):
         """A key, as a person presses it: "Tab", "Enter", "ArrowLeft", "+"."""

@@ -279,10 +279,10 @@ TEST_F(CliTest, DryRunAsksTheFile) {
 
 TEST(CliHelpTest, EveryCommandHasExamplesAndVersion) {
   for (const char* command :
-       {"run",     "submit",   "status",   "jobs",      "logs",    "cancel",
-        "pause",   "resume",   "priority", "retry",     "extend",  "results",
-        "curves",  "ablation", "deposits", "analyses",  "analyze", "artifacts",
-        "catalog", "workers",  "db",       "completion"}) {
+       {"run",    "submit",   "status",   "jobs",     "logs",      "cancel",
+        "pause",  "resume",   "priority", "retry",    "extend",    "results",
+        "curves", "ablation", "deposits", "analyses", "analyze",   "artifacts",
+        "report", "catalog",  "workers",  "db",       "completion"}) {
     ::testing::internal::CaptureStdout();
     const CliResult result = RunCli({command, "--help"});
     const std::string help = ::testing::internal::GetCapturedStdout();
