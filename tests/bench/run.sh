@@ -10,3 +10,8 @@ for target in $targets; do
   echo "== $target"
   "$build/bench/$target"
 done
+if cmake --build "$build" --target help | grep 'pelab-populate:' >/dev/null; then
+  cmake --build "$build" --target pelab pelab-populate
+  echo "== report"
+  tests/bench/report.sh "$build"
+fi

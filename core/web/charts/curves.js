@@ -77,7 +77,8 @@ export function drawCurves(element, data, options = {}) {
         traces,
         layout: {
           xaxis: { title: { text: plotlyText(xLabel), standoff: 8 }, rangemode: 'tozero', hoverformat: 'd' },
-          yaxis: { title: { text: plotlyText(yLabel), standoff: 8 }, ...(percent ? { tickformat: '.0%', rangemode: 'tozero' } : {}) },
+          yaxis: { title: { text: plotlyText(yLabel), standoff: 8 }, // An interval of few seeds may reach beyond what an accuracy can be.
+            ...(percent ? { tickformat: '.0%', rangemode: 'tozero', autorangeoptions: { clipmin: 0, clipmax: 1.02 } } : {}) },
         },
       };
     },

@@ -42,8 +42,9 @@ function drawPoints(element, data, options, { xLabel, yLabel, unit, spread }) {
   const levels = (now) => (now.levels ?? []).filter((level) => finite(level.mean) !== null);
   return chart(element, options, data, {
     legend: (now) => [...now.series, ...levels(now)].map((series) => {
-      const lacking = (series.points ?? [series]).filter((point) => point.n < point.of).length;
-      return { key: keyOf(series), label: series.label, warning: lacking > 0, note: lacking > 0 ? `${lacking} incomplete` : '' };
+      const lacking = (series.points ?? [series]).filter((point) => point.n < point.of);
+      const fewest = lacking.reduce((least, point) => (point.n < least.n ? point : least), lacking[0]);
+      return { key: keyOf(series), label: series.label, warning: lacking.length > 0, note: fewest ? seeds(fewest.n, fewest.of) : '' };
     }),
     paint: (now, theme, width, hidden) => {
       const shown = now.series.filter((series) => !hidden.has(keyOf(series)));
@@ -63,7 +64,7 @@ function drawPoints(element, data, options, { xLabel, yLabel, unit, spread }) {
         traces,
         layout: {
           xaxis: { title: { text: plotlyText(xLabel), standoff: 8 }, tickmode: 'array', tickvals: xs, zeroline: false },
-          yaxis: { title: { text: plotlyText(yLabel), standoff: 8 }, ticksuffix: unit === '%' ? ' %' : '', rangemode: unit === '%' ? 'tozero' : 'normal', zeroline: true, zerolinecolor: theme.muted },
+          yaxis: { title: { text: plotlyText(yLabel), standoff: 8 }, ticksuffix: unit === '%' ? ' %' : '', ...(unit === '%' ? { rangemode: 'tozero', autorangeoptions: { clipmin: 0, clipmax: 102 } } : { rangemode: 'tozero' }), zeroline: true, zerolinecolor: theme.muted },
         },
       };
     },

@@ -2,6 +2,8 @@
 import { make } from './figure.js';
 import { interval, number, percent, points, visible } from './text.js';
 
+const LONG = 28;  // characters that have a line of their own where the window is narrow
+
 const VERDICTS = {
   holds: ['✓', 'good'], fails: ['✗', 'bad'], undecided: ['?', 'open'],
 };
@@ -82,6 +84,8 @@ export function drawTable(element, data, options = {}) {
     for (const column of current.columns) {
       const cell = make('td', `kind-${column.kind}`);
       cell.append((KINDS[column.kind] ?? KINDS.text)(row[column.key], row));
+      cell.dataset.label = visible(column.label);  // shown beside it where the window is narrow
+      if (cell.textContent.length > LONG) cell.classList.add('long');
       made.append(cell);
     }
     if (onRow) {

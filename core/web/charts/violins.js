@@ -3,7 +3,7 @@ import { chart } from './figure.js';
 import { plotlyText } from './text.js';
 import { faded } from './theme.js';
 
-const FEWEST = 8;  // points of a layer below which a density says nothing: the points alone
+const FEWEST = 12;  // points of a layer below which a density says nothing: the points alone
 
 // data: {layers: [{layer, points: [{value, head, seed}]}], label?, key?}; value is a drop as a fraction.
 // options: title, description, name, height, percent (true: shown in points), yLabel.

@@ -37,7 +37,7 @@ export function curvesSection() {
     if (begun.length) made.append(paragraph(`No seed is done yet of ${begun.join(', ')}: the mean is over those that have begun, as far as all of them have come.`, 'warning'));
   }
   made.append(paragraph('A mean is over the seeds that are done; failed and unfinished seeds are not in it' +
-    (withSeeds ? ', but among the single seeds (\u201cSeeds\u201d), which are drawn with every stored digit.' : '.')));
+    (withSeeds ? ', but among the single seeds (\u201cSeeds\u201d), which are drawn with every stored digit.' : '.') + ' An interval of few seeds may reach beyond 0 and 100 %: the charts end there.'));
   if (!withSeeds) {
     made.append(paragraph(`The curves of single seeds are left out: they have ${points.toLocaleString('en')} points. pelab report \u2026 --all-seeds puts them in.`, 'warning'));
   }
