@@ -16,9 +16,11 @@
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/rpc/lock_file.h"
+#include "server/http/http_server.h"
 #include "server/listen.h"
 #include "server/sched/strand.h"
 #include "server/service/artifact_collector.h"
+#include "server/service/blocking.h"
 #include "server/service/fleet_service.h"
 #include "server/service/maintenance_service.h"
 #include "server/service/results_service.h"
@@ -54,9 +56,11 @@ struct Coordinator::Parts {
         fleet({*options.clock, strand, scheduler, writer, options.heartbeat, options.lease,
                [] { return RandomUnit(); }},
               *artifacts, collector),
-        maintenance(options.database, *artifacts) {}
+        maintenance(options.database, *artifacts),
+        looks(MakeSources(*options.clock)) {}
 
   absl::Status Recover();
+  http::Sources MakeSources(const Clock& clock);
 
   rpc::LockFile lock;
   std::unique_ptr<store::ArtifactFiles> artifacts;
@@ -71,10 +75,27 @@ struct Coordinator::Parts {
   service::ResultsService results;
   service::FleetService fleet;
   service::MaintenanceService maintenance;
+  const http::Sources looks;  // of the pages
+  std::unique_ptr<http::HttpServer> http;
   std::unique_ptr<grpc::Server> server;
   std::vector<std::string> sockets;  // files to remove
   bool stopped = false;
 };
+
+http::Sources Coordinator::Parts::MakeSources(const Clock& clock) {
+  return {.clock = clock,
+          .version = [this] { return writer.commits(); },
+          .waiting_reason =
+              [this](std::int64_t sweep_id) {
+                return service::AskOn<std::string>(
+                    strand, [this, sweep_id] { return scheduler.WaitingReason(sweep_id); }, "");
+              },
+          .workers =
+              [this] {
+                return service::AskOn<std::vector<sched::WorkerStanding>>(
+                    strand, [this] { return scheduler.Workers(); }, {});
+              }};
+}
 
 // On the strand, to which the scheduler belongs. Nothing writes yet: the store is read in peace,
 // and expansion goes on only afterwards.
@@ -137,8 +158,12 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
     PELAB_ASSIGN_OR_RETURN(credentials.emplace_back(),
                            rpc::MakeServerCredentials(options.security, address));
   }
+  if (options.http) {
+    PELAB_RETURN_IF_ERROR(http::CheckHttpAddress(*options.http, options.security.insecure));
+  }
   PELAB_ASSIGN_OR_RETURN(rpc::LockFile lock, rpc::LockFile::Acquire(options.database));
   for (const rpc::Address& address : options.listen) PELAB_RETURN_IF_ERROR(CheckFree(address));
+  if (options.http) PELAB_RETURN_IF_ERROR(CheckFree(*options.http));
   PELAB_ASSIGN_OR_RETURN(
       auto artifacts,
       store::ArtifactFiles::Open(options.database, options.artifact_quota, options.artifact_store));
@@ -153,6 +178,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
       std::move(lock), std::move(artifacts), dropped, std::move(store), options)));
   PELAB_RETURN_IF_ERROR(coordinator->parts_->Recover());
   PELAB_RETURN_IF_ERROR(coordinator->Listen(options, credentials));
+  if (options.http) PELAB_RETURN_IF_ERROR(coordinator->ListenHttp(options));
   return coordinator;
 }
 
@@ -191,9 +217,19 @@ absl::Status Coordinator::Listen(
   return parts_->lock.WriteAddress(addresses_.front());
 }
 
+absl::Status Coordinator::ListenHttp(const CoordinatorOptions& options) {
+  PELAB_ASSIGN_OR_RETURN(parts_->http, http::HttpServer::Start({.listen = *options.http,
+                                                                .hosts = options.http_hosts,
+                                                                .database = options.database},
+                                                               parts_->looks));
+  http_address_ = parts_->http->address();
+  return absl::OkStatus();
+}
+
 void Coordinator::Stop() {
   if (parts_->stopped) return;
   parts_->stopped = true;
+  parts_->http.reset();
   if (parts_->server) {
     parts_->server->GetHealthCheckService()->Shutdown();
     parts_->fleet.CloseAll();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct CoordinatorOptions {
   std::string database = "pelab.db";
   std::vector<rpc::Address> listen;
   rpc::ServerSecurity security;
+  // Where pages and the JSON API are served (server/http/http_server.h); none: nowhere.
+  std::optional<rpc::Address> http;
+  std::vector<std::string> http_hosts;  // further names under which they are asked for
   absl::Duration heartbeat = absl::Seconds(5);
   absl::Duration lease = absl::Seconds(20);
   std::uint64_t artifact_quota = std::uint64_t{20} << 30;
@@ -41,6 +45,9 @@ class Coordinator {
   // Where it listens, with the ports that were chosen.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
+  // "http://127.0.0.1:7480", where the pages are; empty: nowhere.
+  const std::string& http_address() const { return http_address_; }
+
   // Tells workers to connect again later, stores what is under way, empties the WAL. Within about
   // 2 seconds; workers go on training.
   void Stop();
@@ -50,9 +57,11 @@ class Coordinator {
   explicit Coordinator(std::unique_ptr<Parts> parts);
   absl::Status Listen(const CoordinatorOptions& options,
                       const std::vector<std::shared_ptr<grpc::ServerCredentials>>& credentials);
+  absl::Status ListenHttp(const CoordinatorOptions& options);
 
   std::unique_ptr<Parts> parts_;
   std::vector<std::string> addresses_;
+  std::string http_address_;
 };
 
 }  // namespace pelab

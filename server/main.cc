@@ -28,6 +28,9 @@ int Serve(const pelab::ServerOptions& options, pelab::ShutdownSignal& shutdown) 
     return Fail(coordinator.status(), absl::IsInvalidArgument(coordinator.status()) ? 2 : 1);
   }
   std::printf("listening on %s\n", absl::StrJoin((*coordinator)->addresses(), ", ").c_str());
+  if (const std::string& http = (*coordinator)->http_address(); !http.empty()) {
+    std::printf("pages on %s/\n", http.c_str());
+  }
   std::fflush(stdout);
   shutdown.Wait();
   spdlog::info("ending: {}", shutdown.reason());

@@ -21,6 +21,10 @@ constexpr char kExamples[] = R"(Examples:
   pelab-server --listen 0.0.0.0:7470 --tls-cert cert.pem --tls-key key.pem --token-file token
       serves other machines, over TLS, to those who have the token
 
+  pelab-server --http 127.0.0.1:7480
+      also shows its sweeps, live, to a browser on this machine at http://127.0.0.1:7480/; from
+      another one: ssh -L 7480:127.0.0.1:7480 HOST
+
   pelab-server --db /var/lib/pelab/pelab.db --artifact-store /shared/pelab
       keeps files on a disk that the workers see; they are started with the same --artifact-store
 
@@ -37,12 +41,18 @@ struct Words {
   std::string lease = "20s";
   std::string quota = "20GiB";
   std::string grace = "15m";
+  std::string http;
 };
 
 absl::Status Read(const Words& words, CoordinatorOptions& options) {
   for (const std::string& text : words.listen) {
     PELAB_ASSIGN_OR_RETURN(rpc::Address address, rpc::ParseAddress(text, rpc::PortZero::kAllowed));
     options.listen.push_back(std::move(address));
+  }
+  if (!words.http.empty()) {
+    PELAB_ASSIGN_OR_RETURN(options.http, rpc::ParseAddress(words.http, rpc::PortZero::kAllowed));
+  } else if (!options.http_hosts.empty()) {
+    return absl::InvalidArgumentError("--http-host is only allowed with --http");
   }
   PELAB_ASSIGN_OR_RETURN(options.heartbeat, ParseDuration(words.heartbeat, "--heartbeat"));
   PELAB_ASSIGN_OR_RETURN(options.lease, ParseDuration(words.lease, "--lease"));
@@ -72,6 +82,15 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
   app.add_option("--listen", words.listen, "unix:PATH or HOST:PORT; may be repeated; port 0: any")
       ->capture_default_str()
       ->type_name("ADDR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--http", words.http,
+                 "also serve pages and a JSON API, for reading, on HOST:PORT; port 0: any")
+      ->type_name("ADDR");
+  app.add_option("--http-host", options.coordinator.http_hosts,
+                 "a further name of this machine under which browsers ask, as a proxy's; may be "
+                 "repeated")
+      ->type_name("NAME")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--heartbeat", words.heartbeat, "how often workers say that they are there")

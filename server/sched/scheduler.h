@@ -46,6 +46,21 @@ struct WorkerInfo {
   std::string drain;  // as stored; empty: it takes jobs
 };
 
+// How a worker stands now, for people who look.
+struct WorkerStanding {
+  struct Lease {
+    std::int64_t attempt_id = 0;
+    std::int64_t job_id = 0;
+    int slot = 0;
+    absl::Duration age;   // since it was given or renewed
+    absl::Duration left;  // until the attempt is lost
+  };
+  std::string worker_id;
+  bool connected = false;
+  absl::Duration quarantine_left;  // 0: it gets jobs
+  std::vector<Lease> leases;       // by attempt
+};
+
 struct SchedulerOptions {
   absl::Duration lease = absl::Seconds(20);
   // A failure within this time of the attempt's start counts towards quarantine.
@@ -95,6 +110,9 @@ class Scheduler {
   // Why the sweep's queued jobs do not start, in words; empty where they wait for jobs of their own
   // sweep only, or none are queued.
   std::string WaitingReason(std::int64_t sweep_id) const;
+
+  // Every worker that is connected or has attempts, by its id.
+  std::vector<WorkerStanding> Workers() const;
 
   // Leases that have run out and back-offs that have ended. Called by the timer.
   void Tick();

@@ -1,0 +1,254 @@
+#include "server/http/api.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/results/names.h"
+#include "core/results/rows.h"
+#include "core/views/text.h"
+#include "server/http/lists.h"
+#include "server/http/progress.h"
+
+namespace pelab::http {
+namespace {
+
+using render::Json;
+
+Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+// What the open attempts of a sweep's running jobs have done.
+absl::StatusOr<std::vector<Pace>> Paces(views::Reader& reader, std::int64_t sweep_id,
+                                        std::int64_t now_ms) {
+  v1::ListJobsRequest running;
+  running.mutable_filter()->set_sweep(Concat(sweep_id));
+  running.mutable_filter()->add_states(v1::JOB_STATE_RUNNING);
+  running.set_specs_apart(true);
+  running.mutable_page()->set_limit(views::kMaxPage);
+  PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse jobs, reader.ListJobs(running));
+  std::map<std::int64_t, int> epochs_done;
+  v1::ListAttemptsRequest request;
+  for (const v1::JobRow& job : jobs.jobs()) {
+    if (job.trained()) continue;  // adds analyses
+    epochs_done[job.job_id()] = job.epochs_done();
+    request.mutable_filter()->add_jobs(Concat(job.job_id()));
+  }
+  std::vector<Pace> paces;
+  if (epochs_done.empty()) return paces;
+  PELAB_ASSIGN_OR_RETURN(const v1::ListAttemptsResponse attempts, reader.ListAttempts(request));
+  for (const v1::AttemptRow& attempt : attempts.attempts()) {
+    if (attempt.outcome() != v1::ATTEMPT_OUTCOME_UNSPECIFIED || !attempt.has_start_epoch())
+      continue;
+    paces.push_back({.epochs = std::max(epochs_done[attempt.job_id()] - attempt.start_epoch(), 0),
+                     .seconds = static_cast<double>(now_ms - attempt.started_at_ms()) / 1000});
+  }
+  return paces;
+}
+
+// Epochs that will not come by themselves.
+absl::StatusOr<std::uint64_t> EpochsGivenUp(views::Reader& reader, const v1::Sweep& sweep) {
+  if (sweep.jobs().failed() + sweep.jobs().cancelled() == 0) return std::uint64_t{0};
+  v1::JobFilter filter;
+  filter.set_sweep(Concat(sweep.sweep_id()));
+  filter.add_states(v1::JOB_STATE_FAILED);
+  filter.add_states(v1::JOB_STATE_CANCELLED);
+  PELAB_ASSIGN_OR_RETURN(const results::JobList jobs, AllJobs(reader, filter));
+  std::uint64_t epochs = 0;
+  for (const v1::JobRow& job : jobs) {
+    epochs += static_cast<std::uint64_t>(std::max(job.epochs() - job.epochs_done(), 0));
+  }
+  return epochs;
+}
+
+bool Live(const v1::Sweep& sweep) {
+  return sweep.state() == v1::SWEEP_STATE_EXPANDING || sweep.state() == v1::SWEEP_STATE_ACTIVE;
+}
+
+Json WorkerJson(const v1::WorkerRow& row, const sched::WorkerStanding* standing,
+                std::int64_t now_ms) {
+  Json json = results::ToJson(row);
+  json["utilisation"] =
+      row.slots() > 0 ? Json(static_cast<double>(row.busy_slots()) / row.slots()) : Json(nullptr);
+  json["connected"] = standing != nullptr && standing->connected;
+  json["quarantined"] = standing != nullptr && standing->quarantine_left > absl::ZeroDuration();
+  Json leases = Json::array();
+  if (standing != nullptr) {
+    for (const auto& lease : standing->leases) {
+      leases.push_back({{"slot", lease.slot},
+                        {"job_id", lease.job_id},
+                        {"attempt_id", lease.attempt_id},
+                        {"renewed_at_ms", now_ms - absl::ToInt64Milliseconds(lease.age)},
+                        {"ends_at_ms", now_ms + absl::ToInt64Milliseconds(lease.left)}});
+    }
+  }
+  json["leases"] = std::move(leases);
+  return json;
+}
+
+v1::Page PageOf(const Query& query, std::int64_t limit) {
+  v1::Page page;
+  page.set_after(query.Text("after"));
+  page.set_limit(static_cast<int>(limit));
+  return page;
+}
+
+}  // namespace
+
+Json JobJson(const v1::JobRow& row) {
+  Json json = results::ToJson(row, "");
+  json.erase("spec");
+  return json;
+}
+
+struct Api::Route {
+  std::string pattern;  // "/sweeps/{sweep}/jobs"
+  std::set<std::string> parameters;
+  Answer (Api::*answer)(const std::string& id, const Query& query);
+};
+
+const std::vector<Api::Route>& Api::Routes() {
+  static const auto& routes = *new std::vector<Route>([] {
+    const std::set<std::string> page = {"after", "limit"};
+    const std::set<std::string> filters(kJobFilters.begin(), kJobFilters.end());
+    const auto with = [&filters](std::set<std::string> more) {
+      more.insert(filters.begin(), filters.end());
+      return more;
+    };
+    return std::vector<Route>{
+        {"/", {}, &Api::Index},
+        {"/sweeps", page, &Api::Sweeps},
+        {"/sweeps/{sweep}", {}, &Api::Sweep},
+        {"/sweeps/{sweep}/jobs", with(page), &Api::Jobs},
+        {"/sweeps/{sweep}/cells", with({"metric", "group_by"}), &Api::Cells},
+        {"/sweeps/{sweep}/curves", with({"metric", "group_by"}), &Api::MeanCurves},
+        {"/sweeps/{sweep}/ablations", with({"metric", "group_by"}), &Api::MeanAblations},
+        {"/sweeps/{sweep}/deposits", with({"group_by", "by_layer"}), &Api::Deposits},
+        {"/jobs/{job}", {}, &Api::Job},
+        {"/jobs/{job}/curve", page, &Api::Curve},
+        {"/jobs/{job}/ablations", page, &Api::Ablations},
+        {"/jobs/{job}/deposits", page, &Api::JobDeposits},
+        {"/jobs/{job}/analyses", {"after", "limit", "name"}, &Api::Analyses},
+        {"/jobs/{job}/log", {"attempt", "offset", "tail"}, &Api::Log},
+        {"/workers", {}, &Api::Workers},
+    };
+  }());
+  return routes;
+}
+
+absl::StatusOr<Json> Api::Get(const Request& request) {
+  for (const Route& route : Routes()) {
+    const std::vector<std::string> pattern = SplitPath(route.pattern);
+    if (pattern.size() != request.path.size()) continue;
+    std::string id;
+    bool matches = true;
+    for (std::size_t i = 0; matches && i < pattern.size(); ++i) {
+      const bool variable = pattern[i].front() == '{';
+      matches = variable || pattern[i] == request.path[i];
+      if (variable) id = request.path[i];
+    }
+    if (!matches) continue;
+    PELAB_ASSIGN_OR_RETURN(const Query query, Query::Read(request, route.parameters));
+    return (this->*route.answer)(id, query);
+  }
+  return absl::NotFoundError(
+      Concat("there is no /api/v1/", Join(request.path, "/"), "; /api/v1/ lists what there is"));
+}
+
+absl::StatusOr<Json> Api::Index(const std::string&, const Query&) {
+  Json paths = Json::array();
+  for (const Route& route : Routes()) {
+    paths.push_back({{"path", Concat("/api/v1", route.pattern)}, {"parameters", route.parameters}});
+  }
+  for (const char* stream : {"/events", "/sweeps/{sweep}/events", "/jobs/{job}/events"}) {
+    paths.push_back({{"path", Concat("/api/v1", stream)}, {"parameters", Json::array()}});
+  }
+  return Json{{"pelab", PELAB_VERSION}, {"api", 1}, {"paths", std::move(paths)}};
+}
+
+absl::StatusOr<Json> Api::SweepRow(v1::Sweep sweep) {
+  std::vector<Pace> paces;
+  if (Live(sweep) && sweep.jobs().running() > 0) {
+    PELAB_ASSIGN_OR_RETURN(
+        paces, Paces(reader_, sweep.sweep_id(), absl::ToUnixMillis(sources_.clock.Wall())));
+  }
+  if (Live(sweep) && sweep.jobs().queued() > 0) {
+    sweep.set_waiting_reason(sources_.waiting_reason(sweep.sweep_id()));
+  }
+  PELAB_ASSIGN_OR_RETURN(const std::uint64_t given_up, EpochsGivenUp(reader_, sweep));
+  Json json = results::ToJson(sweep);
+  json["progress"] = ProgressJson(sweep, given_up, paces);
+  return json;
+}
+
+absl::StatusOr<Json> Api::Sweeps(const std::string&, const Query& query) {
+  PELAB_ASSIGN_OR_RETURN(const std::int64_t limit, query.Number("limit", 100, 1, 1000));
+  v1::ListSweepsRequest request;
+  *request.mutable_page() = PageOf(query, limit);
+  PELAB_ASSIGN_OR_RETURN(const v1::ListSweepsResponse page, reader_.ListSweeps(request));
+  Json sweeps = Json::array();
+  for (const v1::Sweep& sweep : page.sweeps()) {
+    PELAB_ASSIGN_OR_RETURN(Json row, SweepRow(sweep));
+    sweeps.push_back(std::move(row));
+  }
+  return Json{{"sweeps", std::move(sweeps)}, {"next", OrNull(page.next())}};
+}
+
+absl::StatusOr<Json> Api::Sweep(const std::string& id, const Query&) {
+  PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader_.GetSweep(id));
+  PELAB_ASSIGN_OR_RETURN(Json json, SweepRow(sweep));
+  json["document"] = sweep.document();
+  Json overrides = Json::array();
+  for (const v1::Override& override : sweep.overrides()) {
+    overrides.push_back({{"field", override.field()}, {"value", override.value()}});
+  }
+  json["overrides"] = std::move(overrides);
+  return json;
+}
+
+absl::StatusOr<Json> Api::Jobs(const std::string& id, const Query& query) {
+  PELAB_ASSIGN_OR_RETURN(const std::int64_t limit,
+                         query.Number("limit", views::kDefaultPage, 1, views::kMaxPage));
+  v1::ListJobsRequest request;
+  PELAB_ASSIGN_OR_RETURN(*request.mutable_filter(), ReadFilter(id, query));
+  *request.mutable_page() = PageOf(query, limit);
+  request.set_specs_apart(true);
+  PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse page, reader_.ListJobs(request));
+  Json jobs = Json::array();
+  for (const v1::JobRow& row : page.jobs()) jobs.push_back(JobJson(row));
+  return Json{{"jobs", std::move(jobs)}, {"next", OrNull(page.next())}};
+}
+
+absl::StatusOr<Json> Api::Job(const std::string& id, const Query&) {
+  v1::ListJobsRequest request;
+  request.mutable_filter()->add_jobs(id);
+  PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse page, reader_.ListJobs(request));
+  if (page.jobs_size() == 0) return absl::NotFoundError(Concat("no job ", id));
+  v1::ListAttemptsRequest attempts;
+  attempts.mutable_filter()->add_jobs(Concat(page.jobs(0).job_id()));
+  PELAB_ASSIGN_OR_RETURN(const v1::ListAttemptsResponse rows, reader_.ListAttempts(attempts));
+  return Json{{"job", results::ToJson(page.jobs(0), page.jobs(0).spec_json())},
+              {"attempts", results::ToJsonArray(rows.attempts())}};
+}
+
+absl::StatusOr<Json> Api::WorkerRows() {
+  PELAB_ASSIGN_OR_RETURN(const v1::ListWorkersResponse rows, reader_.ListWorkers());
+  const std::int64_t now = absl::ToUnixMillis(sources_.clock.Wall());
+  std::map<std::string, sched::WorkerStanding> standings;
+  for (sched::WorkerStanding& standing : sources_.workers()) {
+    standings[standing.worker_id] = std::move(standing);
+  }
+  Json workers = Json::array();
+  for (const v1::WorkerRow& row : rows.workers()) {
+    const auto found = standings.find(row.worker_id());
+    workers.push_back(WorkerJson(row, found == standings.end() ? nullptr : &found->second, now));
+  }
+  return workers;
+}
+
+absl::StatusOr<Json> Api::Workers(const std::string&, const Query&) {
+  PELAB_ASSIGN_OR_RETURN(Json workers, WorkerRows());
+  return Json{{"now_ms", absl::ToUnixMillis(sources_.clock.Wall())},
+              {"workers", std::move(workers)}};
+}
+
+}  // namespace pelab::http

@@ -1,0 +1,44 @@
+// The threads that serve connections: as many as are needed at once, up to a bound. httplib keeps a
+// thread for every connection that is open, so the bound is also that of open connections.
+#pragma once
+
+#include <httplib.h>
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "core/base/mutex.h"
+
+namespace pelab::http {
+
+// Thread-safe. Deleted by httplib after its shutdown().
+class ConnectionPool final : public httplib::TaskQueue {
+ public:
+  // Beyond `threads` connections and `waiting` more, further ones wait in the system's queue.
+  ConnectionPool(std::size_t threads, std::size_t waiting)
+      : most_threads_(threads), most_waiting_(waiting) {}
+
+  // Newer versions of httplib have an answer here: whether the connection is taken, which it always
+  // is.
+  using Taken = decltype(std::declval<httplib::TaskQueue&>().enqueue(nullptr));
+  Taken enqueue(std::function<void()> serve) override;
+  void shutdown() override;
+
+ private:
+  void Run();
+
+  const std::size_t most_threads_;
+  const std::size_t most_waiting_;
+  Mutex mutex_;
+  std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mutex_);
+  std::size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;  // of the accepting thread alone
+};
+
+}  // namespace pelab::http

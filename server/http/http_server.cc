@@ -1,0 +1,327 @@
+#include "server/http/http_server.h"
+
+#include <dirent.h>
+#include <httplib.h>
+#include <netinet/in.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+#include "core/views/text.h"
+#include "server/http/answer.h"
+#include "server/http/connection_pool.h"
+#include "server/http/events.h"
+#include "server/http/hosts.h"
+#include "server/http/pages.h"
+#include "server/listen.h"
+#include "server/service/reader_pool.h"
+
+namespace pelab::http {
+namespace {
+
+constexpr std::size_t kRequestThreads = 24;  // beside those of the streams
+constexpr std::size_t kWaitingConnections = 64;
+constexpr int kBacklog = 128;
+constexpr int kKeepAliveSeconds = 2;  // a connection holds its thread meanwhile
+constexpr int kKeepAliveRequests = 100;
+constexpr int kReadSeconds = 2;  // for the next bytes of a request
+constexpr int kWriteSeconds = 10;
+constexpr absl::Duration kStreamTime = absl::Hours(1);  // then the page comes again
+constexpr absl::Duration kBeat = absl::Seconds(15);     // finds out who has gone
+constexpr absl::Duration kLook = absl::Seconds(1);      // at whether the other side is there
+constexpr absl::Duration kStopTime = absl::Seconds(1);
+
+// Plotly sets styles on elements of its own; scripts are these alone.
+constexpr char kPolicy[] =
+    "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: "
+    "blob:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+// httplib's backlog is 5 connections, which a page with its charts may fill alone.
+class Server final : public httplib::Server {
+ public:
+  void Widen() { ::listen(svr_sock_, kBacklog); }
+};
+
+int PortOf(int fd, bool* listening) {
+  sockaddr_storage name{};
+  socklen_t length = sizeof(name);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0) return -1;
+  int listens = 0;
+  length = sizeof(listens);
+  getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length);
+  *listening = listens != 0;
+  if (name.ss_family == AF_INET) return ntohs(reinterpret_cast<sockaddr_in&>(name).sin_port);
+  if (name.ss_family == AF_INET6) return ntohs(reinterpret_cast<sockaddr_in6&>(name).sin6_port);
+  return -1;
+}
+
+// Breaks every connection to `port`: httplib has no way to, and would wait for those who drip.
+void BreakConnections(int port) {
+  DIR* directory = opendir("/proc/self/fd");
+  if (directory == nullptr) return;
+  while (const dirent* entry = readdir(directory)) {
+    const int fd = std::atoi(entry->d_name);
+    bool listening = false;
+    if (fd > 2 && PortOf(fd, &listening) == port && !listening) shutdown(fd, SHUT_RDWR);
+  }
+  closedir(directory);
+}
+
+absl::StatusOr<std::int64_t> JobId(views::Reader& reader, const std::string& id) {
+  v1::ListJobsRequest request;
+  request.mutable_filter()->add_jobs(id);
+  request.set_specs_apart(true);
+  PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse jobs, reader.ListJobs(request));
+  if (jobs.jobs_size() == 0) return absl::NotFoundError(Concat("no job ", id));
+  return jobs.jobs(0).job_id();
+}
+
+bool IsStream(const std::vector<std::string>& path) {
+  if (path == std::vector<std::string>{"events"}) return true;
+  return path.size() == 3 && path[2] == "events" && (path[0] == "sweeps" || path[0] == "jobs");
+}
+
+// {"events"}, {"sweeps", "3", "events"} or {"jobs", "17", "events"}.
+absl::StatusOr<Topic> TopicOf(views::Reader& reader, const std::vector<std::string>& path) {
+  if (path.size() == 1) return Topic{};
+  if (path[0] == "sweeps") {
+    PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader.GetSweepRow(path[1]));
+    return Topic{Topic::Kind::kSweep, sweep.sweep_id()};
+  }
+  PELAB_ASSIGN_OR_RETURN(const std::int64_t job, JobId(reader, path[1]));
+  return Topic{Topic::Kind::kJob, job};
+}
+
+// Sends what comes until the other side goes.
+void AnswerStream(const std::shared_ptr<EventStream>& stream, const Clock& clock,
+                  httplib::Response& response) {
+  struct Sent {
+    bool begun = false;
+    absl::Duration ends;
+    absl::Duration beat;
+  };
+  const auto sent = std::make_shared<Sent>();
+  sent->ends = clock.Monotonic() + kStreamTime;
+  sent->beat = clock.Monotonic() + kBeat;
+  response.set_header("Cache-Control", "no-store");
+  response.set_header("X-Accel-Buffering", "no");
+  const auto send = [stream, sent, &clock](std::size_t, httplib::DataSink& sink) {
+    if (!sent->begun) {
+      sent->begun = true;
+      const std::string hello = "retry: 2000\n: pelab\n\n";
+      return sink.write(hello.data(), hello.size());
+    }
+    const std::optional<std::string> text = stream->Next(kLook);
+    const absl::Duration now = clock.Monotonic();
+    if (!text || now >= sent->ends) {
+      sink.done();
+      return true;
+    }
+    if (!text->empty()) return sink.write(text->data(), text->size());
+    if (!sink.is_writable()) return false;
+    if (now < sent->beat) return true;
+    sent->beat = now + kBeat;
+    return sink.write(":\n\n", 3);
+  };
+  response.set_chunked_content_provider("text/event-stream", send,
+                                        [stream](bool) { stream->Close(); });
+}
+
+}  // namespace
+
+struct HttpServer::Parts {
+  Parts(const HttpOptions& options, const Sources& from)
+      : sources(from),
+        hosts(options.listen.host, options.hosts),
+        readers(options.database),
+        hub(readers, sources, {.most_streams = kMostStreams}) {}
+
+  void SetUp();
+  httplib::Server::HandlerResponse Check(const httplib::Request& request,
+                                         httplib::Response& response) const;
+  void Answer(const httplib::Request& request, httplib::Response& response);
+  void AnswerApi(Request asked, const httplib::Request& request, httplib::Response& response);
+  absl::Status OpenStream(const Request& asked, const httplib::Request& request,
+                          httplib::Response& response);
+
+  const Sources& sources;
+  const Hosts hosts;
+  service::ReaderPool readers;
+  EventHub hub;
+  Server server;
+  Notification serving;
+  Notification ended;
+  int port = 0;
+  bool stopped = false;
+  std::thread thread;
+};
+
+void HttpServer::Parts::SetUp() {
+  server.set_socket_options([](socket_t fd) {  // httplib's own let two programs share a port
+    const int on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  });
+  server.set_tcp_nodelay(true);
+  server.set_keep_alive_timeout(kKeepAliveSeconds);
+  server.set_keep_alive_max_count(kKeepAliveRequests);
+  server.set_read_timeout(kReadSeconds);
+  server.set_write_timeout(kWriteSeconds);
+  server.set_payload_max_length(0);
+  server.set_default_headers({{"Content-Security-Policy", kPolicy},
+                              {"X-Content-Type-Options", "nosniff"},
+                              {"X-Frame-Options", "DENY"},
+                              {"Referrer-Policy", "no-referrer"},
+                              {"Cross-Origin-Opener-Policy", "same-origin"},
+                              {"Cross-Origin-Resource-Policy", "same-origin"}});
+  server.new_task_queue = [this] {
+    serving.Notify();
+    return new ConnectionPool(kMostStreams + kRequestThreads, kWaitingConnections);
+  };
+  server.set_pre_routing_handler(
+      [this](const auto& request, auto& response) { return Check(request, response); });
+  server.Get(".*", [this](const auto& request, auto& response) { Answer(request, response); });
+  server.set_exception_handler([](const auto& request, auto& response, std::exception_ptr) {
+    AnswerError(500, "the coordinator could not answer; its log says why", request, response);
+  });
+  server.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
+    if (response.body.empty() && response.get_header_value("Cache-Control").empty()) {
+      AnswerError(response.status, "this is not a request that pelab understands", request,
+                  response);
+    }
+  });
+}
+
+httplib::Server::HandlerResponse HttpServer::Parts::Check(const httplib::Request& request,
+                                                          httplib::Response& response) const {
+  using Decision = httplib::Server::HandlerResponse;
+  if (request.method != "GET" && request.method != "HEAD") {
+    response.set_header("Allow", "GET, HEAD");
+    AnswerError(405, Concat(request.method, " is not allowed: these pages only read (GET, HEAD)"),
+                request, response);
+    return Decision::Handled;
+  }
+  const std::string host = request.get_header_value("Host");
+  if (request.get_header_value_count("Host") != 1 || !hosts.Allows(host)) {
+    AnswerError(421,
+                Concat("this coordinator is not known as \"", host,
+                       "\"; use its address, or start it with --http-host NAME"),
+                request, response);
+    return Decision::Handled;
+  }
+  if (!request.ranges.empty()) {
+    AnswerError(416, "parts of an answer are not served: ask without a Range header", request,
+                response);
+    return Decision::Handled;
+  }
+  return Decision::Unhandled;
+}
+
+void HttpServer::Parts::Answer(const httplib::Request& request, httplib::Response& response) {
+  Request asked{.path = SplitPath(request.path)};
+  if (asked.path.size() >= 2 && asked.path[0] == "api" && asked.path[1] == "v1") {
+    asked.path.erase(asked.path.begin(), asked.path.begin() + 2);
+    asked.parameters.insert(request.params.begin(), request.params.end());
+    return AnswerApi(std::move(asked), request, response);
+  }
+  const Page* page = FindPage(asked.path);
+  if (page == nullptr) {
+    return AnswerError(404, Concat("there is no page ", request.path), request, response);
+  }
+  response.set_header("ETag", page->etag);
+  response.set_header("Cache-Control", "no-cache");
+  if (request.get_header_value("If-None-Match") == page->etag) {
+    response.status = 304;
+    return;
+  }
+  AnswerStatic(page->bytes, page->gzip, page->content_type, request, response);
+}
+
+void HttpServer::Parts::AnswerApi(Request asked, const httplib::Request& request,
+                                  httplib::Response& response) {
+  if (IsStream(asked.path)) {
+    const absl::Status status = OpenStream(asked, request, response);
+    if (!status.ok()) AnswerError(status, request, response);
+    return;
+  }
+  auto reader = readers.Take();
+  if (!reader.ok()) return AnswerError(reader.status(), request, response);
+  const auto json = Api(**reader, sources).Get(asked);
+  if (!json.ok()) return AnswerError(json.status(), request, response);
+  response.set_header("Cache-Control", "no-store");
+  AnswerBody(render::ToJson(*json, /*one_line=*/true), "application/json", request, response);
+}
+
+absl::Status HttpServer::Parts::OpenStream(const Request& asked, const httplib::Request& request,
+                                           httplib::Response& response) {
+  PELAB_RETURN_IF_ERROR(Query::Read(asked, {}).status());
+  PELAB_ASSIGN_OR_RETURN(const auto reader, readers.Take());
+  PELAB_ASSIGN_OR_RETURN(const Topic topic, TopicOf(*reader, asked.path));
+  if (request.method == "HEAD") {
+    response.set_content("", "text/event-stream");
+    return absl::OkStatus();
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto stream,
+                         hub.Open(topic, request.get_header_value("Last-Event-ID")));
+  AnswerStream(stream, sources.clock, response);
+  return absl::OkStatus();
+}
+
+absl::Status CheckHttpAddress(const rpc::Address& address, bool insecure) {
+  if (address.is_unix) {
+    return absl::InvalidArgumentError(
+        Concat("--http ", address.ToString(), " is a socket file; allowed: HOST:PORT"));
+  }
+  if (address.IsLocal() || insecure) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      Concat(address.ToString(),
+             " can be reached from other machines, and the pages have neither TLS nor a password; "
+             "allowed: a loopback address, reached through an SSH tunnel or a proxy, or --insecure "
+             "to show them to anybody"));
+}
+
+HttpServer::HttpServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+HttpServer::~HttpServer() { Stop(); }
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options,
+                                                              const Sources& sources) {
+  PELAB_RETURN_IF_ERROR(CheckFree(options.listen));
+  std::unique_ptr<HttpServer> http(new HttpServer(std::make_unique<Parts>(options, sources)));
+  Parts& parts = *http->parts_;
+  parts.SetUp();
+  rpc::Address address = options.listen;
+  if (address.port == 0)
+    address.port = parts.server.bind_to_any_port(address.host);
+  else if (!parts.server.bind_to_port(address.host, address.port))
+    address.port = -1;
+  if (address.port <= 0) {
+    return absl::UnavailableError(Concat("cannot listen on ", options.listen.ToString()));
+  }
+  parts.server.Widen();
+  parts.port = address.port;
+  http->address_ = Concat("http://", address.ToString());
+  parts.thread = std::thread([&parts] {
+    parts.server.listen_after_bind();
+    parts.serving.Notify();
+    parts.ended.Notify();
+  });
+  parts.serving.Wait();  // before that httplib cannot be stopped
+  return http;
+}
+
+void HttpServer::Stop() {
+  if (parts_->stopped) return;
+  parts_->stopped = true;
+  parts_->hub.Stop();
+  if (!parts_->thread.joinable()) return;
+  parts_->server.stop();
+  while (!parts_->ended.WaitFor(kStopTime)) BreakConnections(parts_->port);
+  parts_->thread.join();
+}
+
+}  // namespace pelab::http

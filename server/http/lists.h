@@ -1,0 +1,59 @@
+// Whole lists out of a reader's pages, for what puts the jobs of a sweep together. Not thread-safe,
+// as the reader.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/status.h"
+#include "core/results/job_list.h"
+#include "core/views/reader.h"
+#include "core/views/text.h"
+#include "server/http/query.h"
+
+namespace pelab::http {
+
+// More are not put together in one answer.
+inline constexpr std::size_t kMostJobs = 20'000;
+
+// The conditions of one sweep's jobs as parameters: "state", "pe", "pe_label", "task", "protocol",
+// "seed", "job".
+extern const std::vector<std::string> kJobFilters;
+absl::StatusOr<v1::JobFilter> ReadFilter(const std::string& sweep, const Query& query);
+
+// INVALID_ARGUMENT where there are more than kMostJobs.
+absl::StatusOr<results::JobList> AllJobs(views::Reader& reader, const v1::JobFilter& filter);
+
+// Every page of `(reader.*list)(request)`, each given to `on_page`.
+template <typename Request, typename Response, typename OnPage>
+absl::Status ForEachPage(views::Reader& reader,
+                         absl::StatusOr<Response> (views::Reader::*list)(const Request&),
+                         const v1::JobFilter& filter, OnPage on_page) {
+  Request request;
+  *request.mutable_filter() = filter;
+  request.mutable_page()->set_limit(views::kMaxPage);
+  do {
+    PELAB_ASSIGN_OR_RETURN(Response page, (reader.*list)(request));
+    request.mutable_page()->set_after(page.next());
+    on_page(page);
+  } while (!request.page().after().empty());
+  return absl::OkStatus();
+}
+
+// All rows of such a list.
+template <typename Row, typename Request, typename Response>
+absl::StatusOr<std::vector<Row>> AllRows(
+    views::Reader& reader, absl::StatusOr<Response> (views::Reader::*list)(const Request&),
+    const v1::JobFilter& filter) {
+  std::vector<Row> rows;
+  const absl::Status status = ForEachPage(reader, list, filter, [&rows](const Response& page) {
+    rows.insert(rows.end(), page.rows().begin(), page.rows().end());
+  });
+  if (!status.ok()) return status;
+  return rows;
+}
+
+}  // namespace pelab::http
