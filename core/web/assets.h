@@ -19,9 +19,10 @@ struct Asset {
 //   base.css      core/web/style/base.css
 //   report.js     core/web/report, builds the page of `pelab report`; needs both scripts before it
 //   report.css    its style, beside base.css
+//   dashboard.html, dashboard.css, dashboard.js, icon.svg  the coordinator's pages (core/web/dashboard)
 //   licences.txt  the licences of what is bundled; goes with every page that has plotly.js
 //   claims.json   the paper's claims and how they are judged (docs/sweeps/verdict)
-// None of them has "</script" or "<!--" in it, so that they can stand in a <script> element.
+// None of them, but for the HTML, has "</script" or "<!--" in it, so that they can stand in a <script> element.
 std::span<const Asset> Assets();
 
 // nullptr where there is none of that name.

@@ -35,6 +35,7 @@ TEST(Assets, CarryPlotlysLicence) {
 
 TEST(Assets, CanStandInAScriptElement) {
   for (const Asset& asset : Assets()) {
+    if (asset.content_type.starts_with("text/html")) continue;
     std::string text(asset.bytes);
     std::transform(text.begin(), text.end(), text.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

@@ -1,0 +1,54 @@
+// Small helpers. Everything that is data goes through `make` of the charts, which sets text, never markup.
+import { make } from '../charts/figure.js';
+import { visible } from '../charts/text.js';
+
+export { make, visible };
+
+// Sets the text of an element only where it differs, so that nothing is laid out again for nothing.
+export function setText(element, text) {
+  const shown = visible(text ?? '');
+  if (element.textContent !== shown) element.textContent = shown;
+}
+
+export function link(href, text, className = '') {
+  return make('a', className, text, { href });
+}
+
+export function card(title, ...children) {
+  const made = make('section', 'card');
+  if (title) made.append(make('h2', '', title));
+  made.append(...children);
+  return made;
+}
+
+// A sentence on why something is not there.
+export function empty(text) {
+  return make('p', 'empty', text);
+}
+
+export function select(label, options, chosen, onChange) {
+  const made = make('label', 'choice', label);
+  const list = make('select');
+  for (const { value, text } of options) {
+    const option = make('option', '', text);
+    option.value = value;
+    list.append(option);
+  }
+  list.value = chosen;
+  list.addEventListener('change', () => onChange(list.value));
+  made.append(list);
+  return made;
+}
+
+// Calls `action` soon, and at most once in `interval` milliseconds however often it is asked for.
+export function throttled(interval, action) {
+  let timer = 0, last = -Infinity;
+  return () => {
+    if (timer) return;
+    timer = setTimeout(() => {
+      timer = 0;
+      last = performance.now();
+      action();
+    }, Math.max(0, last + interval - performance.now()));
+  };
+}

@@ -1,0 +1,37 @@
+// Times, states and counts as text.
+export const STATES = {
+  succeeded: { glyph: '✓', text: 'succeeded' },
+  running: { glyph: '▸', text: 'running' },
+  assigned: { glyph: '›', text: 'starting' },
+  queued: { glyph: '·', text: 'queued' },
+  failed: { glyph: '✕', text: 'failed' },
+  cancelled: { glyph: '–', text: 'cancelled' },
+};
+
+export function duration(seconds) {
+  if (!Number.isFinite(seconds)) return '–';
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const hours = Math.floor(whole / 3600);
+  if (hours < 48) return `${hours} h ${Math.floor((whole % 3600) / 60)} min`;
+  return `${Math.floor(hours / 24)} days ${hours % 24} h`;
+}
+
+export function clock(ms) {
+  if (!Number.isFinite(ms)) return '–';
+  const time = new Date(ms);
+  const two = (n) => String(n).padStart(2, '0');
+  return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+}
+
+export function count(n, what) {
+  return `${Number(n).toLocaleString('en-US')} ${what}${n === 1 ? '' : 's'}`;
+}
+
+export function bytes(n) {
+  if (!(n > 0)) return '';
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const power = Math.min(units.length - 1, Math.floor(Math.log2(n) / 10));
+  return `${(n / 1024 ** power).toFixed(power ? 1 : 0)} ${units[power]}`;
+}

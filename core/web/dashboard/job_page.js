@@ -1,0 +1,194 @@
+// A job: how far it is, its curve as it grows, its log, its attempts, its ablation.
+import { card, empty, link, make, select, setText, throttled } from './dom.js';
+import { liveChart } from './charts.js';
+import { STATES, clock, duration } from './format.js';
+import { get, listen } from './live.js';
+import { LogView } from './log_view.js';
+import { percent, number } from '../charts/text.js';
+
+const ENDED = new Set(['succeeded', 'failed', 'cancelled']);
+
+function facts(main) {
+  const list = make('dl', 'facts-grid');
+  const values = new Map(['Epochs', 'Test accuracy', 'Best', 'Training accuracy', 'Device', 'Wall time', 'Attempts', 'Key'].map((name) => {
+    const value = make('dd', 'figure');
+    const pair = make('div');
+    pair.append(make('dt', '', name), value);
+    list.append(pair);
+    return [name, value];
+  }));
+  const bar = make('div', 'bar-line'), done = make('span');
+  bar.append(done);
+  const error = make('p', 'notice bad');
+  main.append(card(null, bar, list, error));
+  return (job) => {
+    done.style.width = `${job.epochs ? (100 * job.epochs_done) / job.epochs : 0}%`;
+    done.className = `state-${job.state}`;
+    const set = (name, text) => setText(values.get(name), text);
+    set('Epochs', `${job.epochs_done} of ${job.epochs}`);
+    set('Test accuracy', percent(job.test_accuracy, 2));
+    set('Best', percent(job.best_test_accuracy, 2));
+    set('Training accuracy', percent(job.train_accuracy, 2));
+    set('Device', job.device ?? '–');
+    set('Wall time', job.wall_seconds === null ? '–' : duration(job.wall_seconds));
+    set('Attempts', job.attempts);
+    set('Key', job.key.slice(0, 12));
+    values.get('Key').title = job.key;
+    setText(error, job.error ?? '');
+    error.hidden = !job.error;
+  };
+}
+
+function line(label, rows, column) {
+  return { label, epochs: rows.map((row) => row.epoch), mean: rows.map((row) => row[column]), low: null, high: null, n: 1, of: 1, complete: true };
+}
+
+// Accuracies and losses, from epochs by number.
+function curves(main) {
+  const accuracy = make('div'), loss = make('div'), nothing = empty('No epoch is stored yet.');
+  const both = make('div', 'maps');
+  both.append(accuracy, loss);
+  main.append(card('Curve', nothing, both));
+  const charts = [
+    liveChart(accuracy, 'drawCurves', { title: 'Accuracy by epoch', name: 'accuracy', height: 300 }),
+    liveChart(loss, 'drawCurves', { title: 'Loss by epoch', name: 'loss', height: 300, percent: false }),
+  ];
+  return (rows) => {
+    nothing.hidden = rows.length > 0;
+    both.hidden = rows.length === 0;
+    if (!rows.length) return;
+    charts[0].update({ series: [line('test', rows, 'test_accuracy'), line('training', rows, 'train_accuracy')] });
+    charts[1].update({ series: [line('test', rows, 'test_loss'), line('training', rows, 'train_loss')] });
+  };
+}
+
+function attemptsTable(main) {
+  const body = make('tbody'), table = make('table'), head = make('tr'), top = make('thead');
+  head.append(...['No.', 'Worker', 'Device', 'From epoch', 'Outcome', 'Started', 'Took', 'Error'].map((name) => make('th', '', name, { scope: 'col' })));
+  top.append(head);
+  table.append(top, body);
+  const scroll = make('div', 'table-scroll', undefined, { tabindex: '0', role: 'region', 'aria-label': 'Attempts' });
+  scroll.append(table);
+  const nothing = empty('It was not tried yet.');
+  main.append(card('Attempts', nothing, scroll));
+  return (rows) => {
+    nothing.hidden = rows.length > 0;
+    scroll.hidden = rows.length === 0;
+    body.replaceChildren(...rows.map((row) => {
+      const made = make('tr');
+      const took = row.ended_at_ms === null ? 'runs' : duration((row.ended_at_ms - row.started_at_ms) / 1000);
+      const cells = [row.number, row.worker, row.device, row.start_epoch ?? '–', row.outcome ?? 'open', clock(row.started_at_ms), took, row.error ?? ''];
+      made.append(...cells.map((text, i) => make('td', i === 7 ? 'long' : '', text)));
+      return made;
+    }));
+  };
+}
+
+class Ablations {
+  constructor(main, id) {
+    this.id = id;
+    this.place = make('div');
+    this.tools = make('div', 'tools');
+    this.layers = make('div', 'table-scroll');
+    this.card = card('Head ablation', this.tools, this.place, this.layers);
+    this.card.hidden = true;
+    main.append(this.card);
+  }
+
+  async load() {
+    const [{ ablations }, { deposits }] = await Promise.all([get(`/jobs/${this.id}/ablations`), get(`/jobs/${this.id}/deposits`)]);
+    this.matrices = new Map();
+    for (const row of ablations) {
+      const known = this.matrices.get(row.analysis_id) ?? { row, values: [], id: row.analysis_id };
+      (known.values[row.layer] ??= [])[row.head] = row.accuracy_drop;
+      this.matrices.set(row.analysis_id, known);
+    }
+    this.deposits = deposits;
+    this.card.hidden = this.matrices.size === 0;
+    if (!this.matrices.size) return;
+    if (!this.matrices.has(this.chosen)) this.chosen = this.matrices.keys().next().value;
+    const text = ({ row }) => `${row.method}, ${row.hygiene} hygiene, ${row.split} data, target ${row.target}`;
+    this.tools.replaceChildren(...(this.matrices.size > 1
+      ? [select('Analysis', [...this.matrices].map(([id, one]) => ({ value: String(id), text: text(one) })), String(this.chosen), (id) => { this.chosen = Number(id); this.show(); })] : []));
+    this.show();
+  }
+
+  show() {
+    const { values, row, id } = this.matrices.get(this.chosen);
+    const heads = Math.max(...values.map((one) => one?.length ?? 0));
+    const data = { values: values.map((one) => Array.from({ length: heads }, (_, head) => one?.[head] ?? null)) };
+    this.chart ??= liveChart(this.place, 'drawHeatMap', { title: 'Drop of accuracy without each head', description: `${row.method} ablation, ${row.hygiene} hygiene, ${row.split} data; red: worse without it`, name: `ablation-job-${this.id}` });
+    this.chart.update(data);
+    const rows = this.deposits.filter((one) => one.analysis_id === id);
+    const table = make('table'), top = make('thead'), head = make('tr'), body = make('tbody');
+    head.append(...['Layer', 'Largest drop', 'Head', 'Gini', 'Effective heads', 'Deposit'].map((name) => make('th', '', name, { scope: 'col' })));
+    top.append(head);
+    for (const one of rows) {
+      const made = make('tr');
+      const deposit = one.layer === null ? (one.deposits === null ? '–' : `${one.deposits} layers`) : one.deposit === null ? '–' : one.deposit ? 'yes' : 'no';
+      const cells = [one.layer ?? 'all', percent(one.max_drop), one.top_head ?? '–', number(one.gini), number(one.effective_heads), deposit];
+      made.append(...cells.map((text) => make('td', 'figure', text)));
+      body.append(made);
+    }
+    table.append(top, body);
+    this.layers.replaceChildren(...(rows.length ? [table] : []));
+  }
+}
+
+export async function showJob(main, id) {
+  const path = encodeURIComponent(id);
+  const { job, attempts } = await get(`/jobs/${path}`);
+  const sweep = new URLSearchParams(location.search).get('sweep');
+  if (sweep) {
+    const back = make('p', 'back');
+    back.append(link(`/sweeps/${encodeURIComponent(sweep)}`, '‹ back to the sweep'));
+    main.append(back);
+  }
+  const title = make('h1'), state = make('span', 'chip'), line_ = make('div', 'title-line'), about = make('p', 'muted');
+  line_.append(title, state);
+  main.append(line_, about);
+  const showFacts = facts(main);
+  const showCurves = curves(main);
+  const log = new LogView(job.job_id);
+  main.append(card('Log', log.element));
+  const showAttempts = attemptsTable(main);
+  const ablations = new Ablations(main, job.job_id);
+  const spec = make('details', 'card'), pre = make('pre', 'spec', JSON.stringify(job.spec, null, 2));
+  spec.append(make('summary', '', 'Specification'), pre);
+  main.append(spec);
+  const show = (row) => {
+    document.title = `${row.pe_label} ${row.task} seed ${row.seed} · pelab`;
+    setText(title, `${row.pe_label} · ${row.task} · seed ${row.seed}`);
+    const text = row.trained && row.state === 'running' ? 'adding analyses' : STATES[row.state]?.text ?? row.state;
+    setText(state, `${STATES[row.state]?.glyph ?? ''} ${text}`);
+    state.className = `chip state-${row.state}`;
+    setText(about, `job ${row.job_id} · ${row.protocol} protocol${row.generation > 1 ? ` · generation ${row.generation}` : ''}`);
+    showFacts(row);
+  };
+  show(job);
+  showAttempts(attempts);
+  let known = job, tries = attempts;
+  const epochs = [];
+  const drawCurves = throttled(500, () => showCurves(epochs));
+  listen(`/jobs/${job.job_id}/events`, {
+    job: ({ rows }) => {
+      for (const row of rows) {
+        if (ENDED.has(row.state) && row.state !== known.state) ablations.load();
+        known = row;
+        show(row);
+      }
+    },
+    epochs: ({ all, rows }) => {
+      if (all) epochs.length = 0;
+      for (const row of rows) epochs[row.epoch] = row;
+      drawCurves();
+    },
+    attempts: ({ all, rows }) => {
+      if (all) tries = rows;
+      else for (const row of rows) tries = [...tries.filter((one) => one.number !== row.number), row];
+      showAttempts(tries.sort((a, b) => a.number - b.number));
+    },
+    log: ({ rows }) => { for (const row of rows) log.follow(row.attempt); },
+  });
+  await ablations.load();
+}

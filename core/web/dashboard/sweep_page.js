@@ -1,0 +1,234 @@
+// A sweep: progress, the grid of its jobs, convergence curves with the seeds' band, head ablations.
+import { card, empty, make, select, setText, throttled } from './dom.js';
+import { liveChart, loadCharts } from './charts.js';
+import { clock, count } from './format.js';
+import { Grid } from './grid.js';
+import { get, listen } from './live.js';
+import { jobsText, stateBar, stateCounts, sweepState, timeLeft } from './progress.js';
+
+const CURVE_METRICS = [['test_accuracy', 'test accuracy'], ['train_accuracy', 'training accuracy'], ['test_loss', 'test loss'], ['train_loss', 'training loss']];
+const DROP_METRICS = [['accuracy_drop', 'accuracy drop'], ['nll_drop', 'rise of the loss'], ['normalised_drop', 'normalised drop']];
+const MAPS_AT_ONCE = 6;
+const ENDED = new Set(['succeeded', 'failed', 'cancelled']);
+
+function header(main) {
+  const title = make('h1'), state = make('span', 'chip'), facts = make('p', 'muted');
+  const bar = stateBar(), counts = stateCounts();
+  const left = make('p', 'left'), basis = make('p', 'muted small'), note = make('p', 'notice');
+  const line = make('div', 'title-line');
+  line.append(title, state);
+  main.append(line, facts, card(null, left, bar.element, counts.element, basis, note));
+  return (sweep) => {
+    document.title = `${sweep.name} · pelab`;
+    setText(title, sweep.name);
+    setText(state, sweepState(sweep));
+    state.className = `chip sweep-${sweepState(sweep)}`;
+    setText(facts, `sweep ${sweep.sweep_id} · ${sweep.protocol} protocol · priority ${sweep.priority} · submitted ${clock(sweep.created_at_ms)}${sweep.extensions.length ? ` · seeds added: ${sweep.extensions.join(', ')}` : ''}`);
+    setText(left, `${jobsText(sweep)} · ${count(sweep.epochs_done, 'epoch')} of ${sweep.epochs_total.toLocaleString('en-US')} · ${timeLeft(sweep)}`);
+    setText(basis, `Estimate: ${sweep.progress.based_on}.`);
+    bar.update(sweep);
+    counts.update(sweep);
+    setText(note, sweep.waiting_reason ?? '');
+    note.hidden = !sweep.waiting_reason;
+  };
+}
+
+async function allJobs(id) {
+  const jobs = [];
+  for (let after = ''; after !== null;) {
+    const page = await get(`/sweeps/${id}/jobs?limit=10000${after && `&after=${after}`}`);
+    jobs.push(...page.jobs);
+    after = page.next;
+  }
+  return jobs;
+}
+
+// What the charts call a cell, within one task.
+function labelOf(cell, columns) {
+  return columns.filter((name) => name !== 'task').map((name) => cell[name]).join(' · ');
+}
+
+class Curves {
+  constructor(id, place, tools) {
+    this.id = id;
+    this.metric = 'test_accuracy';
+    this.cells = new Map();  // by their first job
+    this.place = place;
+    this.tools = tools;
+    this.task = null;
+    this.tools.append(select('Metric', CURVE_METRICS.map(([value, text]) => ({ value, text })), this.metric, (metric) => {
+      this.metric = metric;
+      this.cells.clear();
+      this.chart?.destroy();
+      this.chart = null;
+      this.load([]);
+    }));
+  }
+
+  // Of these jobs' cells alone, or of all.
+  async load(jobs) {
+    const wanted = jobs.length ? `&job=${jobs.join(',')}` : '';
+    const metric = this.metric;
+    const answer = await get(`/sweeps/${this.id}/curves?metric=${metric}${wanted}`);
+    if (metric !== this.metric) return;
+    if (!wanted) { this.columns = answer.columns; this.cells.clear(); }
+    for (const cell of answer.cells) {
+      const key = cell.job_ids[0];
+      // Asked for alone, a cell may be told by fewer columns: its names are those of the whole answer.
+      this.cells.set(key, wanted ? { ...this.cells.get(key), seeds: cell.seeds, points: cell.points } : cell);
+    }
+    this.show();
+  }
+
+  // Cells whose seeds have gone on.
+  refresh(ids) {
+    const jobs = new Set();
+    for (const cell of this.cells.values()) {
+      if (cell.job_ids.some((id) => ids.has(id))) for (const id of cell.job_ids) jobs.add(id);
+    }
+    const most = 400;  // of an address
+    return this.load(jobs.size > most ? [] : [...jobs]);
+  }
+
+  show() {
+    const cells = [...this.cells.values()];
+    const tasks = [...new Set(cells.map((cell) => cell.task))];
+    if (!tasks.includes(this.task)) this.task = tasks[0];
+    if (tasks.length > 1 && !this.taskList) {
+      this.taskList = select('Task', tasks.map((task) => ({ value: task, text: task })), this.task, (task) => { this.task = task; this.show(); });
+      this.tools.prepend(this.taskList);
+    }
+    const series = cells.filter((cell) => cell.task === this.task && cell.points.epoch.length).map((cell) => {
+      const { epoch, mean, half_width: half } = cell.points;
+      return {
+        label: labelOf(cell, this.columns), epochs: epoch, mean,
+        low: mean.map((value, i) => (half[i] === null ? null : value - half[i])), high: mean.map((value, i) => (half[i] === null ? null : value + half[i])),
+        n: cell.seeds, of: cell.job_ids.length, complete: cell.seeds === cell.job_ids.length,
+      };
+    });
+    this.place.nothing.hidden = series.length > 0;
+    this.place.chart.hidden = series.length === 0;
+    if (!series.length) return;
+    const name = CURVE_METRICS.find(([value]) => value === this.metric)[1];
+    this.chart ??= liveChart(this.place.chart, 'drawCurves', {
+      title: `${name} by epoch`, description: 'Lines are means over the seeds that have come so far; bands are 95 % intervals of the mean (Student’s t).',
+      name: `curves-${this.metric}`, height: 420, yLabel: name, percent: this.metric.endsWith('accuracy'),
+    });
+    this.chart.update({ series });
+  }
+}
+
+class Maps {
+  constructor(id, place, tools) {
+    this.id = id;
+    this.place = place;
+    this.metric = 'accuracy_drop';
+    this.shown = MAPS_AT_ONCE;
+    this.charts = [];
+    tools.append(select('Measure', DROP_METRICS.map(([value, text]) => ({ value, text })), this.metric, (metric) => { this.metric = metric; this.load(); }));
+    this.more = make('button', 'tool', 'Show more', { type: 'button' });
+    this.more.addEventListener('click', () => { this.shown += MAPS_AT_ONCE; this.show(); });
+  }
+
+  async load() {
+    const metric = this.metric;
+    const answer = await get(`/sweeps/${this.id}/ablations?metric=${metric}`);
+    if (metric !== this.metric) return;
+    this.answer = answer;
+    this.show();
+  }
+
+  // A chart of a matrix that was there is updated; others are made anew.
+  show() {
+    const { ablations, columns } = this.answer;
+    const percent = this.metric !== 'nll_drop';
+    const limit = Math.max(0, ...ablations.flatMap((one) => one.drops.flat()).filter(Number.isFinite).map(Math.abs)) || undefined;
+    const several = new Set(ablations.map((one) => one.analysis)).size > 1;
+    const wanted = ablations.slice(0, this.shown).map((one) => ({
+      key: JSON.stringify([this.metric, one.job_ids[0], one.analysis]), data: { values: one.drops, limit },
+      title: columns.map((name) => one[name]).join(' · '),
+      description: `mean of ${count(one.seeds, 'seed')}${several ? `; ${one.analysis}` : ''}`, percent,
+    }));
+    const kept = new Map(this.charts.map((chart) => [chart.key, chart]));
+    this.charts = wanted.map((want) => {
+      const chart = kept.get(want.key) ?? this.make(want);
+      kept.delete(want.key);
+      chart.live.update(want.data);
+      return chart;
+    });
+    for (const gone of kept.values()) { gone.live.destroy(); gone.box.remove(); }
+    this.place.nothing.hidden = ablations.length > 0;
+    this.place.chart.append(...this.charts.map((chart) => chart.box));
+    this.more.hidden = ablations.length <= this.shown;
+    this.place.chart.after(this.more);
+  }
+
+  make({ key, title, description, percent }) {
+    const box = make('div');
+    const live = liveChart(box, 'drawHeatMap', { title, description, name: `ablation-${title}`, percent, unit: percent ? 'points' : 'nats' });
+    return { key, box, live };
+  }
+}
+
+function section(main, title, about, nothing) {
+  const tools = make('div', 'tools');
+  const chart = make('div'), none = empty(nothing);
+  none.hidden = true;
+  main.append(card(title, make('p', 'muted small', about), tools, none, chart));
+  return { tools, place: { chart, nothing: none } };
+}
+
+export async function showSweep(main, id) {
+  const path = encodeURIComponent(id);
+  const loading = Promise.all([get(`/sweeps/${path}`), get(`/sweeps/${path}/cells`), allJobs(path)]);
+  const showHead = header(main);
+  const gridCard = card('Jobs', make('p', 'muted small', 'A square is a job, one for each seed. Arrow keys move, Enter opens. The figure is the mean final test accuracy with its 95 % interval; * marks cells with seeds missing or failed.'));
+  const place = make('div', 'grid', undefined, { role: 'group', 'aria-label': 'Jobs by encoding, task and seed' });
+  place.className = 'job-grid';
+  gridCard.append(place);
+  main.append(gridCard);
+  const [sweep, cells, jobs] = await loading;
+  showHead(sweep);
+  const grid = new Grid(place, sweep.sweep_id);
+  grid.build(cells, jobs);
+  requestAnimationFrame(() => setTimeout(() => performance.mark('pelab-grid-drawn')));
+  await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+
+  const curveCard = section(main, 'Convergence', 'Click or press an entry of the legend to hide it.', 'No epoch is stored yet.');
+  const mapCard = section(main, 'Head ablation', 'What each head is worth: how much worse the model gets without it. Drops that may be chance count as 0.', 'No head ablation is stored yet.');
+  mapCard.place.chart.className = 'maps';
+  const curves = new Curves(sweep.sweep_id, curveCard.place, curveCard.tools);
+  const maps = new Maps(sweep.sweep_id, mapCard.place, mapCard.tools);
+  loadCharts().then((charts) => charts.registerLabels(cells.cells.map((cell) => labelOf(cell, cells.columns))));
+
+  const byId = new Map(jobs.map((job) => [job.job_id, job]));
+  const gone = new Set();  // jobs with new epochs that no curve shows yet
+  const quietly = (work) => work.catch((error) => setText(curveCard.place.nothing, error.message));
+  const refreshCurves = throttled(3000, () => {
+    const ids = new Set(gone);
+    gone.clear();
+    if (!document.hidden || ids.size) quietly(curves.refresh(ids));
+  });
+  const refreshCells = throttled(4000, () => quietly(get(`/sweeps/${sweep.sweep_id}/cells`).then((answer) => {
+    if (!grid.updateCells(answer)) { grid.build(answer, [...byId.values()]); gone.clear(); quietly(curves.load([])); }
+  })));
+  const refreshMaps = throttled(8000, () => quietly(maps.load()));
+
+  await Promise.all([curves.load([]), maps.load()]);
+  listen(`/sweeps/${sweep.sweep_id}/events`, {
+    sweep: ({ rows }) => rows.forEach(showHead),
+    jobs: ({ rows }) => {
+      let ended = false, more = false;
+      for (const job of rows) {
+        const before = byId.get(job.job_id);
+        more ||= !before;
+        ended ||= before && before.state !== job.state && (ENDED.has(job.state) || ENDED.has(before.state));
+        if (!before || before.epochs_done !== job.epochs_done) gone.add(job.job_id);
+        byId.set(job.job_id, job);
+      }
+      if (!grid.updateJobs(rows) || more || ended) refreshCells();
+      if (gone.size) refreshCurves();
+      if (ended) refreshMaps();
+    },
+  });
+}
