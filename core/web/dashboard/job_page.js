@@ -36,11 +36,13 @@ function facts(main) {
     values.get('Key').title = job.key;
     setText(error, job.error ?? '');
     error.hidden = !job.error;
+    error.className = job.state === 'failed' ? 'notice bad' : 'notice';
   };
 }
 
-function line(label, rows, column) {
-  return { label, epochs: rows.map((row) => row.epoch), mean: rows.map((row) => row[column]), low: null, high: null, n: 1, of: 1, complete: true };
+// The two take the colours of the first two encodings, which are far apart.
+function line(label, key, rows, column) {
+  return { label, key, epochs: rows.map((row) => row.epoch), mean: rows.map((row) => row[column]), low: null, high: null, n: 1, of: 1, complete: true };
 }
 
 // Accuracies and losses, from epochs by number.
@@ -57,8 +59,8 @@ function curves(main) {
     nothing.hidden = rows.length > 0;
     both.hidden = rows.length === 0;
     if (!rows.length) return;
-    charts[0].update({ series: [line('test', rows, 'test_accuracy'), line('training', rows, 'train_accuracy')] });
-    charts[1].update({ series: [line('test', rows, 'test_loss'), line('training', rows, 'train_loss')] });
+    charts[0].update({ series: [line('test', 'rope', rows, 'test_accuracy'), line('training', 'nope', rows, 'train_accuracy')] });
+    charts[1].update({ series: [line('test', 'rope', rows, 'test_loss'), line('training', 'nope', rows, 'train_loss')] });
   };
 }
 

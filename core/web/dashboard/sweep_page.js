@@ -111,7 +111,7 @@ class Curves {
     if (!series.length) return;
     const name = CURVE_METRICS.find(([value]) => value === this.metric)[1];
     this.chart ??= liveChart(this.place.chart, 'drawCurves', {
-      title: `${name} by epoch`, description: 'Lines are means over the seeds that have come so far; bands are 95 % intervals of the mean (Student’s t).',
+      title: `${name} by epoch`, description: 'Lines are means over the seeds, as far as all of them that have begun have come; bands are 95 % intervals of the mean (Student’s t).',
       name: `curves-${this.metric}`, height: 420, yLabel: name, percent: this.metric.endsWith('accuracy'),
     });
     this.chart.update({ series });
@@ -140,7 +140,9 @@ class Maps {
 
   // A chart of a matrix that was there is updated; others are made anew.
   show() {
-    const { ablations, columns } = this.answer;
+    const { columns } = this.answer;
+    const largest = (one) => Math.max(0, ...one.drops.flat().filter(Number.isFinite));
+    const ablations = this.answer.ablations.map((one) => ({ one, drop: largest(one) })).sort((a, b) => b.drop - a.drop).map(({ one }) => one);
     const percent = this.metric !== 'nll_drop';
     const limit = Math.max(0, ...ablations.flatMap((one) => one.drops.flat()).filter(Number.isFinite).map(Math.abs)) || undefined;
     const several = new Set(ablations.map((one) => one.analysis)).size > 1;
@@ -195,7 +197,7 @@ export async function showSweep(main, id) {
   await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 
   const curveCard = section(main, 'Convergence', 'Click or press an entry of the legend to hide it.', 'No epoch is stored yet.');
-  const mapCard = section(main, 'Head ablation', 'What each head is worth: how much worse the model gets without it. Drops that may be chance count as 0.', 'No head ablation is stored yet.');
+  const mapCard = section(main, 'Head ablation', 'What each head is worth: how much worse the model gets without it. Drops that may be chance count as 0. The largest come first.', 'No head ablation is stored yet.');
   mapCard.place.chart.className = 'maps';
   const curves = new Curves(sweep.sweep_id, curveCard.place, curveCard.tools);
   const maps = new Maps(sweep.sweep_id, mapCard.place, mapCard.tools);

@@ -6,7 +6,7 @@ import { percent } from '../charts/text.js';
 
 function makeSlot(slot) {
   const element = make('li', 'slot');
-  const name = make('span', 'slot-name', `${slot.device}${slot.name ? ` · ${slot.name}` : ''}`);
+  const name = make('span', 'slot-name', `${slot.device}${slot.device_name ? ` · ${slot.device_name}` : ''}`);
   const memory = make('span', 'muted', bytes(slot.memory_bytes));
   const job = make('span', 'slot-job');
   element.append(make('span', 'figure muted', `slot ${slot.slot}`), name, memory, job);
