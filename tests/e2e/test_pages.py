@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""The coordinator's pages in a real browser: what they show is what the database has, they follow it while it changes, and
+nothing that a user wrote is ever more than text."""
+
+import pathlib
+import re
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import browser
+from pelab_harness import BIN, SOURCE, Case, wait_until
+
+POPULATE = BIN.parent / "tests" / "pelab-populate"
+TRAINER = SOURCE / "tests/support/steady_trainer.sh"
+STORED = """\
+name: stored
+protocol: clean
+pe: [nope, rope, absolute]
+task: [distance, counting]
+seed: 0..3
+model: {d_model: 16, d_ff: 16, heads: 4, layers: 2}
+train: {epochs: 12}
+"""
+LIVE = """\
+name: live
+protocol: clean
+pe: [nope, rope]
+task: distance
+seed: 0..1
+model: {d_model: 16, d_ff: 16, heads: 4, layers: 2}
+train: {epochs: 8}
+analyses: []
+"""
+EVIL = "<img src=x onerror=injected()>'; DROP TABLE jobs;--\x1b[31m\u202egnp"
+EVIL_SHOWN = EVIL.replace("\x1b", "\u241b").replace("\u202e", "\\u202e")
+
+
+@unittest.skipIf(browser.CHROMIUM is None, browser.MISSING)
+class PagesTest(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.page = browser.Page(width=1440)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.page.close()
+
+    def setUp(self):
+        super().setUp()
+        self.page.size(1440)
+        self.page.colours(False)
+
+    def populate(self):
+        sweep = self.write("stored.yaml", STORED)
+        self.run_ok(POPULATE, sweep, "--db", self.db, "--fail-every", 7, "--error", EVIL, "--log", f"first\n{EVIL}\nlast\n")
+
+    def run_ok(self, *arguments):
+        result = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def serve(self, address="127.0.0.1:0"):
+        log = f"server.{len(self.started)}.log"
+        process = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, "--heartbeat", "200ms", "--lease", "2s",
+                             "--http", address, log=log)
+        found = wait_until(lambda: process.poll() is not None or re.search(r"pages on (http://\S+)/", (self.folder / log).read_text()),
+                           20, "the pages")
+        self.assertIsNone(process.poll(), self.logs())
+        self.url = found.group(1)
+        return process
+
+    def open(self, path):
+        self.page.open(self.url + path)
+
+    def await_element(self, selector):
+        self.page.wait(f"document.querySelector('{selector}') !== null", selector)
+
+    def await_charts(self, count):
+        self.page.wait(f"[...document.querySelectorAll('.chart-plot')].filter((plot) => plot.data).length === {count}", f"{count} charts")
+
+    def assert_clean(self):
+        self.assertEqual(self.page.complaints(), [])
+        self.assertEqual([url for url in self.page.requests() if not url.startswith(self.url + "/")], [])
+        self.assertFalse(self.page.evaluate("'injectedNow' in window"))
+
+    def shown_states(self):
+        return dict(self.page.evaluate("[...document.querySelectorAll('.square')].map((square) => "
+                                       "[Number(square.pathname.split('/')[2]), square.className.match(/state-(\\w+)/)[1]])"))
+
+    def chart_values(self, place, kind):
+        """{label or key: y or z} of a chart's traces."""
+        return self.page.evaluate(f"Object.fromEntries([...document.querySelectorAll('{place} .chart-plot')].flatMap((plot) => plot.data"
+                                  f".filter((trace) => trace.meta?.kind === '{kind}').map((trace) => "
+                                  "[trace.meta.label ?? plot.closest('.chart').querySelector('h3').textContent, Array.from(trace.z ?? trace.y)])))")
+
+    def test_pages_show_what_is_stored(self):
+        self.populate()
+        self.serve()
+        self.open("/")
+        self.page.wait("document.querySelectorAll('.sweep').length === 1")
+        self.assertIn("24 of 24 jobs ended", self.page.evaluate("document.querySelector('.facts').textContent"))
+        self.assert_clean()
+
+        self.open("/sweeps/stored")
+        self.await_charts(7)
+        self.assertEqual(self.shown_states(), dict(self.query("SELECT job_id, state FROM v_jobs")))
+        self.check_means()
+        self.check_curves()
+        self.check_heat_maps()
+        self.assert_clean()
+
+        job = self.query("SELECT min(job_id) FROM v_jobs WHERE state = 'succeeded'")[0][0]
+        self.open(f"/jobs/{job}?sweep=stored")
+        self.await_charts(3)
+        self.await_element(".log .line")
+        stored = [row[0] for row in self.query("SELECT test_accuracy FROM v_curves WHERE job_id = ? ORDER BY epoch", job)]
+        self.assertEqual(self.page.evaluate("document.querySelector('.chart-plot').data.find((t) => t.meta.kind === 'mean').y"), stored)
+        self.assertEqual(self.page.evaluate("[...document.querySelectorAll('.log .line')].map((line) => line.textContent)"),
+                         ["first", EVIL_SHOWN, "last"])
+        drops = [row[0] for row in self.query("SELECT accuracy_drop FROM v_head_ablation WHERE job_id = ? ORDER BY layer, head", job)]
+        drawn = self.page.evaluate("[...document.querySelectorAll('.chart-plot')].map((plot) => plot.data.find((t) => t.type === 'heatmap'))"
+                                   ".find(Boolean).z.flat()")
+        for shown, drop in zip(drawn, drops, strict=True):
+            self.assertAlmostEqual(shown, 100 * drop, delta=1e-9)
+        self.assert_clean()
+
+        self.open("/workers")
+        self.await_element(".worker h2")
+        self.assertEqual(self.page.evaluate("document.querySelector('.worker h2').textContent"), "example-host")
+        self.assert_clean()
+
+    def check_means(self):
+        """The figure beside each cell is the mean over its succeeded seeds, which SQL computes too."""
+        shown = {}
+        for pe, task, text in self.page.evaluate(
+                "[...document.querySelectorAll('.grid-table tbody tr')].flatMap((row) => [...row.querySelectorAll('td')].map((box) => "
+                "[row.querySelector('.variant').textContent, box.dataset.task, box.querySelector('.cell-mean').textContent]))"):
+            shown[pe, task] = float(text.split("\u2009")[0])
+        stored = {row[:2]: round(100 * row[2], 1) for row in self.query(
+            "SELECT pe, task, avg(test_accuracy) FROM v_jobs WHERE state = 'succeeded' GROUP BY pe, task")}
+        self.assertEqual(shown.keys(), stored.keys())
+        for cell, mean in stored.items():
+            self.assertAlmostEqual(shown[cell], mean, delta=0.1001)
+
+    def check_curves(self):
+        # As far as every seed that has begun has come.
+        stored = {}
+        for pe, epoch, mean, n in self.query(
+                "SELECT j.pe, c.epoch, avg(c.test_accuracy), count(*) FROM v_curves c JOIN v_jobs j USING (job_id) "
+                "WHERE j.task = 'distance' GROUP BY 1, 2 ORDER BY 1, 2"):
+            if n == 4:
+                stored.setdefault(pe, []).append(mean)
+        shown = self.chart_values("main", "mean")
+        self.assertEqual(shown.keys(), stored.keys())
+        for pe, means in stored.items():
+            self.assertEqual(len(shown[pe]), len(means))
+            for a, b in zip(shown[pe], means):
+                self.assertAlmostEqual(a, b, delta=1e-12)
+
+    def check_heat_maps(self):
+        # What may be chance counts as 0.
+        stored = {}
+        for pe, task, layer, head, mean in self.query(
+                "SELECT j.pe, j.task, a.layer, a.head, avg(CASE WHEN a.accuracy_drop > 3 * a.drop_standard_error THEN a.accuracy_drop ELSE 0 END) "
+                "FROM v_head_ablation a JOIN v_jobs j USING (job_id) GROUP BY 1, 2, 3, 4"):
+            stored[f"{pe} · {task}", layer, head] = mean
+        shown = {(title, layer, head): value for title, rows in self.chart_values(".maps", "values").items()
+                 for layer, row in enumerate(rows) for head, value in enumerate(row)}
+        self.assertEqual(shown.keys(), stored.keys())
+        for place, mean in stored.items():
+            self.assertAlmostEqual(shown[place], 100 * mean, delta=1e-9, msg=str(place))
+
+    def test_what_users_wrote_stays_text(self):
+        self.populate()
+        with sqlite3.connect(self.db) as db:
+            db.execute("UPDATE sweeps SET name = ?", (EVIL,))
+        self.serve()
+        self.page.call("Page.addScriptToEvaluateOnNewDocument", source="window.injected = () => { window.injectedNow = true; };")
+        failed = self.query("SELECT min(job_id) FROM v_jobs WHERE state = 'failed'")[0][0]
+        for path, ready, place in (("/", ".sweep-name", ".sweep-name"), ("/sweeps/1", ".square", "h1"),
+                                   (f"/jobs/{failed}", ".log .line", ".notice.bad")):
+            self.open(path)
+            self.await_element(ready)
+            self.assertEqual(self.page.evaluate(f"document.querySelector('{place}').textContent"), EVIL_SHOWN)
+            self.assertEqual(self.page.evaluate("document.querySelectorAll('main img').length"), 0)
+            self.assert_clean()
+        self.await_element("td.long")
+        self.assertEqual(self.page.evaluate("document.querySelector('td.long').textContent"), EVIL_SHOWN)
+        self.assertEqual(self.query("SELECT count(*) FROM v_jobs")[0][0], 24)
+
+    def test_pages_follow_what_happens(self):
+        server = self.serve()
+        self.submit(LIVE)
+        self.open("/sweeps/live")
+        self.page.wait("document.querySelectorAll('.square.state-queued').length === 4")
+        self.page.evaluate("window.sameDocument = true")
+        self.worker("w", 4, "--trainer", TRAINER, env={"PELAB_EPOCH_SECONDS": "0.15"})
+        self.page.wait("document.querySelectorAll('.square.state-running').length > 0")
+        self.page.wait("document.querySelectorAll('.square.state-succeeded').length === 4")
+        self.page.wait("document.querySelector('.left').textContent.includes('done')")
+        self.page.wait("[...document.querySelectorAll('.cell-mean')].every((mean) => mean.textContent.includes('±'))")
+        self.page.wait("document.querySelector('.chart-plot').data?.filter((t) => t.meta.kind === 'mean' && t.y.length === 8).length === 2")
+        self.assertEqual(self.shown_states(), dict(self.query("SELECT job_id, state FROM v_jobs")))
+        self.assertTrue(self.page.evaluate("window.sameDocument"))
+        self.assert_clean()
+
+        # A coordinator that goes is said, and found again, by the same document.
+        server.terminate()
+        server.wait(20)
+        self.page.wait("document.getElementById('live').textContent === 'connection lost, retrying'")
+        self.serve(self.url.removeprefix("http://"))
+        self.page.wait("document.getElementById('live').textContent === 'live'")
+        self.submit(LIVE.replace("name: live", "name: more").replace("0..1", "2..3").replace("epochs: 8", "epochs: 30"))
+        job = wait_until(lambda: self.query("SELECT min(job_id) FROM v_jobs WHERE state = 'running' AND epochs = 30")[0][0], 30, "a job")
+        self.assertTrue(self.page.evaluate("window.sameDocument"))
+
+        self.open(f"/jobs/{job}")
+        epochs = "(document.querySelector('.chart-plot')?.data?.find((t) => t.meta.kind === 'mean')?.y.length ?? 0)"
+        before = self.page.wait(epochs)
+        self.page.wait(f"{epochs} > {before} + 3", "the curve to grow")
+        self.page.wait("document.querySelectorAll('.log .line').length > 3")
+        self.assertIn("\u241b[31mepoch", self.page.evaluate("document.querySelector('.log').textContent"))
+        self.open("/workers")
+        self.page.wait("!!document.querySelector('.slot-job a') && document.querySelector('.slot-job').textContent.includes('lease renewed')")
+        self.assertEqual(self.page.evaluate("document.querySelector('.worker .chip').textContent"), "online")
+        self.assert_clean()
+
+    def test_by_keyboard_and_on_a_phone(self):
+        self.populate()
+        self.serve()
+        for path, ready in (("/", ".sweep"), ("/sweeps/1", ".chart-plot .main-svg"), ("/jobs/1", ".chart-plot .main-svg"), ("/workers", ".worker")):
+            self.page.size(390, 844, mobile=True)
+            self.page.colours(True)
+            self.open(path)
+            self.await_element(ready)
+            self.assertEqual(self.page.overflow(), 0, path)
+            self.assert_clean()
+        self.page.size(1440)
+        self.open("/sweeps/1")
+        self.await_element(".chart-plot .main-svg")
+        focused = "document.activeElement"
+        for _ in range(12):
+            self.page.press("Tab")
+            if self.page.evaluate(f"{focused}.classList.contains('square')"):
+                break
+        first = self.page.evaluate(f"{focused}.getAttribute('aria-label')")
+        self.assertIn("seed 0", first)
+        self.page.press("ArrowRight")
+        self.assertIn("seed 1", self.page.evaluate(f"{focused}.getAttribute('aria-label')"))
+        self.page.press("ArrowDown")
+        below = self.page.evaluate(f"{focused}.getAttribute('aria-label')")
+        self.assertTrue(below.startswith("rope") and "seed 1" in below, below)
+        self.assertEqual(self.page.evaluate("document.querySelector('.tip').textContent"), below)
+        target = self.page.evaluate(f"{focused}.href")
+        self.page.press("Enter")
+        self.page.wait(f"location.href === {target!r} && !!document.querySelector('h1')")
+        # Colours: the reader's system, then as they say, also on the next page.
+        colour = "getComputedStyle(document.body).backgroundColor"
+        self.page.colours(True)
+        dark = self.page.evaluate(colour)
+        self.page.evaluate("document.getElementById('theme').click()")
+        light = self.page.evaluate(colour)
+        self.assertNotEqual(dark, light)
+        self.open("/workers")
+        self.assertEqual(self.page.evaluate(colour), light)
+        self.page.evaluate("localStorage.clear()")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Stands in for pelab-trainer where pages are tested and measured: an epoch every PELAB_EPOCH_SECONDS (0.2), with made-up
+# counts that level off, and a line of log for each that a terminal or a browser must not obey.
+set -u
+
+if [ "$1" = capabilities ]; then
+  echo '{"protocol":1,"trainer":"steady","libtorch":"none","cuda":false,"devices":["cpu"]}'
+  exit 0
+fi
+
+spec= parent= device= threads=1
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --spec) spec=$2; shift ;;
+    --parent-fd) parent=$2; shift ;;
+    --device) device=$2; shift ;;
+    --threads) threads=$2; shift ;;
+  esac
+  shift
+done
+job=$(sed -n 's/.*"job":"\([^"]*\)".*/\1/p' "$spec")
+epochs=$(sed -n 's/.*"epochs":\([0-9]*\).*/\1/p' "$spec")
+pe=$(sed -n 's/.*"pe":{[^}]*"name":"\([a-z_]*\)".*/\1/p' "$spec")
+seed=$(sed -n 's/.*"seed":\([0-9]*\),"task".*/\1/p' "$spec")
+case "$pe" in rope*) top=930 ;; mla) top=885 ;; absolute) top=620 ;; alibi) top=410 ;; *) top=250 ;; esac
+
+# Ends with the agent, as the trainer does.
+( while read -r _; do :; done; kill -KILL $$ ) <&"$parent" >/dev/null 2>&1 &
+trap 'exit 75' TERM
+
+echo "{\"event\":\"hello\",\"job\":\"$job\",\"protocol\":1,\"device\":\"$device\",\"threads\":$threads,\"micro_batch\":0,\"packing\":1,\"start_epoch\":0,\"epochs\":$epochs}"
+at=0
+while [ "$at" -lt "$epochs" ]; do
+  sleep "${PELAB_EPOCH_SECONDS:-0.2}"
+  noise=$(( (at * 7919 + ${seed:-0} * 104729) % 300 ))
+  correct=$(( top * 30 * at * 10 / (at * 10 + epochs * 2) + noise ))
+  loss=$(( 3000 - correct / 12 ))
+  printf '{"event":"epoch","job":"%s","epoch":%d,"train_loss":%d.%03d,"train_correct":%d,"train_total":30000,"test_loss":%d.%03d,"test_correct":%d,"test_total":30000,"learning_rate":1e-4,"seconds":0.5}\n' \
+    "$job" "$at" $((loss / 1000)) $((loss % 1000)) $((correct + 400)) $((loss / 1000)) $((loss % 1000)) "$correct"
+  printf '\033[31mepoch %d\033[0m <img src=x onerror=injected()> of seed %s\n' "$at" "${seed:-?}" >&2
+  at=$((at + 1))
+done
+echo "{\"event\":\"done\",\"job\":\"$job\",\"wall_seconds\":1.5}"
