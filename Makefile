@@ -8,6 +8,7 @@
 #   make sim            100,000 simulated histories under faults (SEEDS=0..99999); `make test` runs 2,000
 #   make build          build everything into build/release
 #   make bench          the benchmarks of tests/bench
+#   make bench-pages    the coordinator's pages in a browser: first paint, and ten minutes of 60 live jobs
 #   make bench-load     thousands of fake workers against a coordinator, then others at the same work (half an hour)
 #   make lint           clang-format and clang-tidy, warnings are errors
 #   make cuda-check     on a GPU host: build the trainer against its LibTorch and train at paper size (no network)
@@ -18,7 +19,7 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 DB ?= build/demo/pelab.db
 
-.PHONY: demo test fault test-sanitize sim build deps bench bench-load lint cuda-check clean
+.PHONY: demo test fault test-sanitize sim build deps bench bench-load bench-pages lint cuda-check clean
 .DEFAULT_GOAL := build
 
 deps:
@@ -63,6 +64,10 @@ sim: deps $(BUILD)/build.ninja
 
 bench: build
 	tests/bench/run.sh $(BUILD)
+
+bench-pages: build
+	PELAB_BIN=$(BUILD)/bin python3 tests/bench/pages/measure.py paint
+	PELAB_BIN=$(BUILD)/bin python3 tests/bench/pages/measure.py live
 
 bench-load: build
 	tests/bench/load/run.sh $(BUILD) build/load

@@ -223,6 +223,7 @@ absl::Status Coordinator::ListenHttp(const CoordinatorOptions& options) {
                                                                 .database = options.database},
                                                                parts_->looks));
   http_address_ = parts_->http->address();
+  spdlog::info("pages on {}/", http_address_);
   return absl::OkStatus();
 }
 

@@ -17,6 +17,10 @@ using render::Json;
 
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+bool Live(const v1::Sweep& sweep) {
+  return sweep.state() == v1::SWEEP_STATE_EXPANDING || sweep.state() == v1::SWEEP_STATE_ACTIVE;
+}
+
 // What the open attempts of a sweep's running jobs have done.
 absl::StatusOr<std::vector<Pace>> Paces(views::Reader& reader, std::int64_t sweep_id,
                                         std::int64_t now_ms) {
@@ -45,9 +49,11 @@ absl::StatusOr<std::vector<Pace>> Paces(views::Reader& reader, std::int64_t swee
   return paces;
 }
 
-// Epochs that will not come by themselves.
+// Epochs that will not come by themselves. Of very many such jobs they are not counted: the estimate
+// is too long then.
 absl::StatusOr<std::uint64_t> EpochsGivenUp(views::Reader& reader, const v1::Sweep& sweep) {
-  if (sweep.jobs().failed() + sweep.jobs().cancelled() == 0) return std::uint64_t{0};
+  const std::uint64_t given_up = sweep.jobs().failed() + sweep.jobs().cancelled();
+  if (!Live(sweep) || given_up == 0 || given_up > kMostJobs / 2) return std::uint64_t{0};
   v1::JobFilter filter;
   filter.set_sweep(Concat(sweep.sweep_id()));
   filter.add_states(v1::JOB_STATE_FAILED);
@@ -58,10 +64,6 @@ absl::StatusOr<std::uint64_t> EpochsGivenUp(views::Reader& reader, const v1::Swe
     epochs += static_cast<std::uint64_t>(std::max(job.epochs() - job.epochs_done(), 0));
   }
   return epochs;
-}
-
-bool Live(const v1::Sweep& sweep) {
-  return sweep.state() == v1::SWEEP_STATE_EXPANDING || sweep.state() == v1::SWEEP_STATE_ACTIVE;
 }
 
 Json WorkerJson(const v1::WorkerRow& row, const sched::WorkerStanding* standing,

@@ -57,8 +57,8 @@ class PagesTest(Case):
         sweep = self.write("stored.yaml", STORED)
         self.run_ok(POPULATE, sweep, "--db", self.db, "--fail-every", 7, "--error", EVIL, "--log", f"first\n{EVIL}\nlast\n")
 
-    def run_ok(self, *arguments):
-        result = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=60)
+    def run_ok(self, *arguments, limit=60):
+        result = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=limit)
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def serve(self, address="127.0.0.1:0"):
@@ -196,7 +196,7 @@ class PagesTest(Case):
         self.open("/sweeps/live")
         self.page.wait("document.querySelectorAll('.square.state-queued').length === 4")
         self.page.evaluate("window.sameDocument = true")
-        self.worker("w", 4, "--trainer", TRAINER, env={"PELAB_EPOCH_SECONDS": "0.15"})
+        self.worker("w", 4, "--trainer", TRAINER, env={"PELAB_EPOCH_SECONDS": "0.1"})
         self.page.wait("document.querySelectorAll('.square.state-running').length > 0")
         self.page.wait("document.querySelectorAll('.square.state-succeeded').length === 4")
         self.page.wait("document.querySelector('.left').textContent.includes('done')")

@@ -9,6 +9,7 @@ import { jobsText, stateBar, stateCounts, sweepState, timeLeft } from './progres
 const CURVE_METRICS = [['test_accuracy', 'test accuracy'], ['train_accuracy', 'training accuracy'], ['test_loss', 'test loss'], ['train_loss', 'training loss']];
 const DROP_METRICS = [['accuracy_drop', 'accuracy drop'], ['nll_drop', 'rise of the loss'], ['normalised_drop', 'normalised drop']];
 const MAPS_AT_ONCE = 6;
+const MOST_JOBS = 20000;  // the API puts no more together
 const ENDED = new Set(['succeeded', 'failed', 'cancelled']);
 
 function header(main) {
@@ -35,7 +36,7 @@ function header(main) {
 
 async function allJobs(id) {
   const jobs = [];
-  for (let after = ''; after !== null;) {
+  for (let after = ''; after !== null && jobs.length <= MOST_JOBS;) {
     const page = await get(`/sweeps/${id}/jobs?limit=10000${after && `&after=${after}`}`);
     jobs.push(...page.jobs);
     after = page.next;
@@ -182,15 +183,18 @@ function section(main, title, about, nothing) {
 
 export async function showSweep(main, id) {
   const path = encodeURIComponent(id);
-  const loading = Promise.all([get(`/sweeps/${path}`), get(`/sweeps/${path}/cells`), allJobs(path)]);
+  const loading = Promise.all([get(`/sweeps/${path}/cells`), allJobs(path)]);
+  loading.catch(() => {});  // said where it is awaited
+  const loadingHead = get(`/sweeps/${path}`);
   const showHead = header(main);
   const gridCard = card('Jobs', make('p', 'muted small', 'A square is a job, one for each seed. Arrow keys move, Enter opens. The figure is the mean final test accuracy with its 95 % interval; * marks cells with seeds missing or failed.'));
   const place = make('div', 'grid', undefined, { role: 'group', 'aria-label': 'Jobs by encoding, task and seed' });
   place.className = 'job-grid';
   gridCard.append(place);
   main.append(gridCard);
-  const [sweep, cells, jobs] = await loading;
+  const sweep = await loadingHead;
   showHead(sweep);
+  const [cells, jobs] = await loading;
   const grid = new Grid(place, sweep.sweep_id);
   grid.build(cells, jobs);
   requestAnimationFrame(() => setTimeout(() => performance.mark('pelab-grid-drawn')));

@@ -28,7 +28,7 @@ class Worker {
     this.element.append(head, this.facts, this.meter, this.slots);
   }
 
-  update(row) {
+  update(row, now) {
     this.row = row;
     const state = row.quarantined ? 'quarantined' : row.drain ? `draining (${row.drain})` : row.state;
     setText(this.state, state);
@@ -42,11 +42,11 @@ class Worker {
       this.lines = (Array.isArray(row.devices) ? row.devices : []).map((slot, i) => [slot.slot ?? i, makeSlot({ ...slot, slot: slot.slot ?? i })]);
       this.slots.replaceChildren(...this.lines.map(([, line]) => line.element));
     }
-    this.tick();
+    this.tick(now);
   }
 
   // Ages go on between events.
-  tick() {
+  tick(now) {
     const leases = new Map(this.row.leases.map((lease) => [lease.slot, lease]));
     for (const [slot, line] of this.lines ?? []) {
       const lease = leases.get(slot);
@@ -57,7 +57,7 @@ class Worker {
         line.age = make('span', 'muted');
         line.job.replaceChildren(line.link, ' ', line.age);
       }
-      setText(line.age, `lease renewed ${duration((Date.now() - lease.renewed_at_ms) / 1000)} ago`);
+      setText(line.age, `lease renewed ${duration((now - lease.renewed_at_ms) / 1000)} ago`);
     }
   }
 }
@@ -68,6 +68,8 @@ export async function showWorkers(main) {
   const list = make('div'), nothing = empty('No worker has ever connected. `pelab-worker --server ADDR` starts one.');
   main.append(make('h1', '', 'Workers'), about, nothing, list);
   const workers = new Map();
+  // The coordinator's clock, by which its times are.
+  let ahead = 0;
   const show = (rows, all) => {
     const now = new Set(rows.map((row) => row.worker_id));
     if (all) for (const [id, worker] of workers) if (!now.has(id)) { worker.element.remove(); workers.delete(id); }
@@ -76,11 +78,13 @@ export async function showWorkers(main) {
         workers.set(row.worker_id, new Worker(row));
         list.append(workers.get(row.worker_id).element);
       }
-      workers.get(row.worker_id).update(row);
+      workers.get(row.worker_id).update(row, Date.now() + ahead);
     }
     nothing.hidden = workers.size > 0;
   };
-  show((await get('/workers')).workers, true);
-  setInterval(() => { for (const worker of workers.values()) worker.tick(); }, 1000);
+  const answer = await get('/workers');
+  ahead = answer.now_ms - Date.now();
+  show(answer.workers, true);
+  setInterval(() => { for (const worker of workers.values()) worker.tick(Date.now() + ahead); }, 1000);
   listen('/events', { workers: ({ all, rows }) => show(rows, all) });
 }
