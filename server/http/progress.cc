@@ -17,16 +17,24 @@ std::string Count(std::uint64_t number, const std::string& what) {
 TimeLeft EstimateTimeLeft(std::uint64_t epochs_left, const std::vector<Pace>& running) {
   if (epochs_left == 0) return {0.0, "no epoch is left"};
   if (running.empty()) return {std::nullopt, "no job is running"};
-  double rate = 0;  // epochs a second
+  double rates = 0;  // epochs a second
+  std::size_t measured = 0;
   for (const Pace& pace : running) {
-    if (pace.seconds > 0) rate += pace.epochs / pace.seconds;
+    if (pace.seconds <= 0 || pace.epochs <= 0) continue;
+    rates += pace.epochs / pace.seconds;
+    ++measured;
   }
-  if (rate <= 0) return {std::nullopt, "no running job has finished an epoch yet"};
-  return {
-      static_cast<double>(epochs_left) / rate,
-      Concat(Count(epochs_left, "epoch"), " left, ", Count(running.size(), "running job"),
-             running.size() == 1 ? " does " : " do ", render::Fixed(rate, rate < 10 ? 2 : 0),
-             " epochs a second", running.size() == 1 ? "" : " together", "; analyses not counted")};
+  if (measured == 0) return {std::nullopt, "no running job has finished an epoch yet"};
+  const double rate = rates / static_cast<double>(measured);
+  std::string based_on =
+      Concat(Count(epochs_left, "epoch"), " left, ", Count(running.size(), "running job"), " at ",
+             render::Fixed(rate, rate < 10 ? 2 : 0), " epochs a second each");
+  if (measured < running.size()) {
+    based_on +=
+        Concat(" (by the ", measured, " that ", measured == 1 ? "has" : "have", " finished one)");
+  }
+  return {static_cast<double>(epochs_left) / (rate * static_cast<double>(running.size())),
+          based_on + "; analyses not counted"};
 }
 
 render::Json ProgressJson(const v1::Sweep& sweep, std::uint64_t epochs_given_up,

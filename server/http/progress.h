@@ -23,7 +23,8 @@ struct TimeLeft {
   std::string based_on;
 };
 
-// By what the running attempts do together. Analyses are not counted.
+// All go on as those that have finished an epoch: others have only just begun. Analyses are not
+// counted.
 TimeLeft EstimateTimeLeft(std::uint64_t epochs_left, const std::vector<Pace>& running);
 
 // {"jobs", "ended", "fraction", "epochs_left", "time_left_seconds", "based_on"}: `fraction` is of

@@ -58,12 +58,17 @@ TEST(ProgressTest, TimeLeftIsByWhatRuns) {
   EXPECT_EQ(EstimateTimeLeft(0, {}).seconds, 0.0);
   EXPECT_EQ(EstimateTimeLeft(10, {}).seconds, std::nullopt);
   EXPECT_EQ(EstimateTimeLeft(10, {{0, 5}}).seconds, std::nullopt);
-  // 2 + 3 epochs a second.
+  // 2 and 3 epochs a second.
   const TimeLeft left = EstimateTimeLeft(100, {{20, 10}, {30, 10}});
   EXPECT_DOUBLE_EQ(*left.seconds, 20);
-  EXPECT_EQ(
-      left.based_on,
-      "100 epochs left, 2 running jobs do 5.00 epochs a second together; analyses not counted");
+  EXPECT_EQ(left.based_on,
+            "100 epochs left, 2 running jobs at 2.50 epochs a second each; analyses not counted");
+  // One that has just begun says nothing of how fast it will be.
+  const TimeLeft begun = EstimateTimeLeft(100, {{20, 10}, {30, 10}, {0, 1}});
+  EXPECT_DOUBLE_EQ(*begun.seconds, 100 / 7.5);
+  EXPECT_EQ(begun.based_on,
+            "100 epochs left, 3 running jobs at 2.50 epochs a second each (by the 2 that have "
+            "finished one); analyses not counted");
 }
 
 TEST(ProgressTest, WhatWasGivenUpIsNotExpected) {
