@@ -21,7 +21,8 @@ class Square {
 
   update(job) {
     this.job = job;
-    const share = job.epochs > 0 ? Math.floor((100 * job.epochs_done) / job.epochs) : 0;
+    // Only where it is seen: an element with a property of its own has a style of its own, which is a kilobyte.
+    const share = job.state === 'running' && job.epochs > 0 ? `${Math.floor((100 * job.epochs_done) / job.epochs)}%` : '';
     const className = `square state-${job.state}`;
     if (this.element.className !== className) {
       this.element.className = className;
@@ -29,7 +30,7 @@ class Square {
     }
     if (this.share !== share) {
       this.share = share;
-      this.element.style.setProperty('--done', `${share}%`);
+      if (share) this.element.style.setProperty('--done', share); else this.element.removeAttribute('style');
     }
     const text = visible(describe(job));
     if (this.text !== text) {

@@ -64,7 +64,7 @@ class Worker {
 
 export async function showWorkers(main) {
   document.title = 'Workers · pelab';
-  const about = make('p', 'muted', 'Utilisation is that of slots: what share of them has a job.');
+  const about = make('p', 'muted', 'Utilisation is that of slots: what share of them has a job. Workers do not report the load of a GPU itself.');
   const list = make('div'), nothing = empty('No worker has ever connected. `pelab-worker --server ADDR` starts one.');
   main.append(make('h1', '', 'Workers'), about, nothing, list);
   const workers = new Map();

@@ -6,11 +6,14 @@ follows 60 live jobs grows.
     PELAB_BIN=build/release/bin python3 tests/bench/pages/measure.py live --minutes 10
 
 `paint`: a database of 10,000 jobs of 150 epochs, in it a sweep of 200; from the start of the navigation until the grid is
-drawn, with an empty cache each time. `live`: 60 jobs at a time, an epoch every 2 s each; the JavaScript heap after a forced
-collection, nodes and listeners, every minute after the first. Exits 1 where a figure is not met.
+drawn, with an empty cache each time. `live`: 60 jobs at a time, an epoch every 2 s each; every minute the JavaScript heap
+after a forced collection, nodes and listeners, and after the second minute and at the end a heap snapshot: all of the page's
+objects, also those of the browser behind them (nodes, styles, layout). Exits 1 where a figure is not met.
 """
 
 import argparse
+import collections
+import json
 import pathlib
 import statistics
 import sys
@@ -29,7 +32,8 @@ SMALL = "model: {d_model: 16, d_ff: 16, heads: 4, layers: 2}\n"
 LIVE = ("name: live\nprotocol: clean\npe: [nope, rope, alibi, mla, absolute, relative]\ntask: [distance, counting]\nseed: 0..99\n"
         f"{SMALL}train: {{epochs: 30}}\nanalyses: []\n")
 MOST_PAINT = 1.0   # s
-MOST_GROWTH = 0.1  # of the heap after the first minute
+WARM_UP = 2        # minutes
+MOST_GROWTH = 0.1  # of all objects, after that
 
 
 class Measure(PagesTest):
@@ -56,6 +60,27 @@ class Measure(PagesTest):
               f"with curves and heat maps: median {statistics.median(charts):.2f} s")
         return max(drawn) <= MOST_PAINT
 
+    def kinds(self):
+        """Bytes of the page's objects by kind, by a heap snapshot."""
+        chunks = []
+        note = self.page._note
+
+        def listen(message):
+            if message.get("method") == "HeapProfiler.addHeapSnapshotChunk":
+                chunks.append(message["params"]["chunk"])
+            note(message)
+
+        self.page._note, self.page.timeout = listen, 120
+        self.page.call("HeapProfiler.takeHeapSnapshot")
+        self.page._note = note
+        snapshot = json.loads("".join(chunks))
+        meta, nodes = snapshot["snapshot"]["meta"], snapshot["nodes"]
+        step, kind, size = len(meta["node_fields"]), meta["node_fields"].index("type"), meta["node_fields"].index("self_size")
+        sizes = collections.Counter()
+        for at in range(0, len(nodes), step):
+            sizes[meta["node_types"][0][nodes[at + kind]]] += nodes[at + size]
+        return sizes
+
     def live(self, minutes):
         self.serve()
         self.submit(LIVE)
@@ -64,17 +89,23 @@ class Measure(PagesTest):
         self.open("/sweeps/live")
         self.page.evaluate("window.seen = 0; new MutationObserver((all) => { window.seen += all.length; })"
                            ".observe(document.querySelector('main'), {subtree: true, attributes: true, childList: true, characterData: true})")
-        figures = []
-        for minute in range(minutes + 1):
+        first = {}
+        last = WARM_UP + minutes
+        for minute in range(1, last + 1):
             time.sleep(60)
             self.page.call("HeapProfiler.collectGarbage")
             heap = self.page.call("Runtime.getHeapUsage")["usedSize"] / 2**20
             counters = self.page.call("Memory.getDOMCounters")
-            figures.append(heap)
-            print(f"minute {minute + 1}: heap {heap:.2f} MiB, {counters['nodes']} nodes, {counters['jsEventListeners']} listeners, "
+            print(f"minute {minute}: heap {heap:.2f} MiB, {counters['nodes']} nodes, {counters['jsEventListeners']} listeners, "
                   f"{self.page.evaluate('window.seen')} changes of the page, states {self.states()}", flush=True)
-        growth = figures[-1] / figures[0] - 1
-        print(f"heap after {minutes} minutes: {figures[0]:.2f} -> {figures[-1]:.2f} MiB ({100 * growth:+.1f} %)")
+            if minute in (WARM_UP, last):
+                kinds = self.kinds()
+                first = first or kinds
+        before, after = sum(first.values()), sum(kinds.values())
+        for kind in sorted(kinds, key=lambda kind: -kinds[kind]):
+            print(f"{kind}: {first.get(kind, 0) / 2**20:.2f} -> {kinds[kind] / 2**20:.2f} MiB")
+        growth = after / before - 1
+        print(f"all objects, from minute {WARM_UP} to {last}: {before / 2**20:.2f} -> {after / 2**20:.2f} MiB ({100 * growth:+.1f} %)")
         self.assert_clean()
         return growth <= MOST_GROWTH
 
