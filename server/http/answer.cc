@@ -57,7 +57,7 @@ int HttpStatus(const absl::Status& status) {
 
 void AnswerError(const absl::Status& status, const httplib::Request& request,
                  httplib::Response& response) {
-  AnswerError(HttpStatus(status), std::string(status.message()), request, response);
+  AnswerError(HttpStatus(status), std::string{status.message()}, request, response);
 }
 
 void AnswerError(int status, std::string_view sentence, const httplib::Request& request,

@@ -146,7 +146,7 @@ void EventHub::Tell(const Topic& topic, const Streams& streams, bool changed) {
   absl::StatusOr<Snapshot> now =
       reader.ok() ? Observe(topic, **reader, sources_) : absl::StatusOr<Snapshot>(reader.status());
   if (!now.ok()) {  // the page asks again, and is told then
-    spdlog::warn("events cannot be told: {}", std::string(now.status().message()));
+    spdlog::warn("events cannot be told: {}", std::string{now.status().message()});
     for (const auto& stream : streams) stream->Close();
     return;
   }

@@ -142,8 +142,8 @@ struct HttpServer::Parts {
         hub(readers, sources, {.most_streams = kMostStreams}) {}
 
   void SetUp();
-  httplib::Server::HandlerResponse Check(const httplib::Request& request,
-                                         httplib::Response& response) const;
+  // Whether the request is to be answered; otherwise it has been told why not.
+  bool Check(const httplib::Request& request, httplib::Response& response) const;
   void Answer(const httplib::Request& request, httplib::Response& response);
   void AnswerApi(Request asked, const httplib::Request& request, httplib::Response& response);
   absl::Status OpenStream(const Request& asked, const httplib::Request& request,
@@ -182,9 +182,11 @@ void HttpServer::Parts::SetUp() {
     serving.Notify();
     return new ConnectionPool(kMostStreams + kRequestThreads, kWaitingConnections);
   };
-  server.set_pre_routing_handler(
-      [this](const auto& request, auto& response) { return Check(request, response); });
-  server.Get(".*", [this](const auto& request, auto& response) { Answer(request, response); });
+  // Before httplib's routes, which are regular expressions.
+  server.set_pre_routing_handler([this](const auto& request, auto& response) {
+    if (Check(request, response)) Answer(request, response);
+    return httplib::Server::HandlerResponse::Handled;
+  });
   server.set_exception_handler([](const auto& request, auto& response, std::exception_ptr) {
     AnswerError(500, "the coordinator could not answer; its log says why", request, response);
   });
@@ -196,14 +198,12 @@ void HttpServer::Parts::SetUp() {
   });
 }
 
-httplib::Server::HandlerResponse HttpServer::Parts::Check(const httplib::Request& request,
-                                                          httplib::Response& response) const {
-  using Decision = httplib::Server::HandlerResponse;
+bool HttpServer::Parts::Check(const httplib::Request& request, httplib::Response& response) const {
   if (request.method != "GET" && request.method != "HEAD") {
     response.set_header("Allow", "GET, HEAD");
     AnswerError(405, Concat(request.method, " is not allowed: these pages only read (GET, HEAD)"),
                 request, response);
-    return Decision::Handled;
+    return false;
   }
   const std::string host = request.get_header_value("Host");
   if (request.get_header_value_count("Host") != 1 || !hosts.Allows(host)) {
@@ -211,14 +211,14 @@ httplib::Server::HandlerResponse HttpServer::Parts::Check(const httplib::Request
                 Concat("this coordinator is not known as \"", host,
                        "\"; use its address, or start it with --http-host NAME"),
                 request, response);
-    return Decision::Handled;
+    return false;
   }
   if (!request.ranges.empty()) {
     AnswerError(416, "parts of an answer are not served: ask without a Range header", request,
                 response);
-    return Decision::Handled;
+    return false;
   }
-  return Decision::Unhandled;
+  return true;
 }
 
 void HttpServer::Parts::Answer(const httplib::Request& request, httplib::Response& response) {

@@ -183,6 +183,8 @@ TEST_F(ApiTest, ErrorsAreSentences) {
   expect("/api/v1/sweeps/api/curves?metric=speed", 400, "test_accuracy");
   expect("/api/v1/sweeps/api/jobs?seed=first", 400, "first");
   expect("/api/v1/events?since=3", 400, "unknown parameter");
+  expect("/" + std::string(7000, 'a'), 404, "there is no page");
+  expect("/sweeps%0A/%00", 404, "there is no page");
 }
 
 TEST_F(ApiTest, OnlyReads) {
