@@ -50,7 +50,7 @@ class PagesTest(Case):
 
     def setUp(self):
         super().setUp()
-        self.addCleanup(self.page.open, "about:blank")  # before the coordinator goes: the page would ask for it
+        self.addCleanup(self.page.call, "Page.navigate", url="about:blank")  # before the coordinator goes: the page would ask for it
         self.page.size(1440)
         self.page.colours(False)
 

@@ -21,7 +21,7 @@ class Square {
 
   update(job) {
     this.job = job;
-    // Only where it is seen: an element with a property of its own has a style of its own, which is a kilobyte.
+    // Only where it is seen: an element with a style attribute has a style of its own in the browser, a kilobyte.
     const share = job.state === 'running' && job.epochs > 0 ? `${Math.floor((100 * job.epochs_done) / job.epochs)}%` : '';
     const className = `square state-${job.state}`;
     if (this.element.className !== className) {
@@ -30,7 +30,7 @@ class Square {
     }
     if (this.share !== share) {
       this.share = share;
-      if (share) this.element.style.setProperty('--done', share); else this.element.removeAttribute('style');
+      if (share) this.element.style.backgroundSize = `100% ${share}`; else this.element.removeAttribute('style');
     }
     const text = visible(describe(job));
     if (this.text !== text) {
