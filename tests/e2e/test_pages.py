@@ -64,7 +64,7 @@ class PagesTest(Case):
 
     def serve(self, address="127.0.0.1:0"):
         log = f"server.{len(self.started)}.log"
-        process = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, "--heartbeat", "200ms", "--lease", "2s",
+        process = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, "--heartbeat", "1s", "--lease", "20s",
                              "--http", address, log=log)
         found = wait_until(lambda: process.poll() is not None or re.search(r"pages on (http://\S+)/", (self.folder / log).read_text()),
                            20, "the pages")
@@ -196,10 +196,12 @@ class PagesTest(Case):
         self.submit(LIVE)
         self.open("/sweeps/live")
         self.page.wait("document.querySelectorAll('.square.state-queued').length === 4")
-        self.page.evaluate("window.sameDocument = true")
-        self.worker("w", 4, "--trainer", TRAINER, env={"PELAB_EPOCH_SECONDS": "0.1"})
-        self.page.wait("document.querySelectorAll('.square.state-running').length > 0")
+        self.page.evaluate("window.sameDocument = true; window.classesSeen = new Set();"
+                           "new MutationObserver((changes) => changes.forEach(({target}) => classesSeen.add(target.className)))"
+                           ".observe(document.querySelector('.job-grid'), {subtree: true, attributeFilter: ['class']})")
+        self.worker("w", 4, "--trainer", TRAINER, env={"PELAB_EPOCH_SECONDS": "0.2"})
         self.page.wait("document.querySelectorAll('.square.state-succeeded').length === 4")
+        self.assertIn("square state-running", self.page.evaluate("[...classesSeen]"))
         self.page.wait("document.querySelector('.left').textContent.includes('done')")
         self.page.wait("[...document.querySelectorAll('.cell-mean')].every((mean) => mean.textContent.includes('±'))")
         self.page.wait("document.querySelector('.chart-plot').data?.filter((t) => t.meta.kind === 'mean' && t.y.length === 8).length === 2")
