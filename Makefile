@@ -19,7 +19,7 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 DB ?= build/demo/pelab.db
 
-.PHONY: demo test fault test-sanitize sim build deps bench bench-load bench-pages lint cuda-check clean
+.PHONY: demo test fault test-sanitize sim build deps bench bench-load lint cuda-check clean
 .DEFAULT_GOAL := build
 
 deps:
@@ -65,6 +65,7 @@ sim: deps $(BUILD)/build.ninja
 bench: build
 	tests/bench/run.sh $(BUILD)
 
+.PHONY: bench-pages
 bench-pages: build
 	PELAB_BIN=$(BUILD)/bin python3 tests/bench/pages/measure.py paint
 	PELAB_BIN=$(BUILD)/bin python3 tests/bench/pages/measure.py live

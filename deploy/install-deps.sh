@@ -10,9 +10,10 @@ set -euo pipefail
 
 packages=(
   g++ make cmake ninja-build ccache mold python3
+  libcpp-httplib-dev pkg-config zlib1g-dev  # the coordinator's pages
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libabsl-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
-  libsqlite3-dev libsqlitecpp-dev libssl-dev openssl libcpp-httplib-dev pkg-config zlib1g-dev
+  libsqlite3-dev libsqlitecpp-dev libssl-dev openssl
   libgtest-dev libgmock-dev python3-numpy faketime iproute2
   chromium chromium-driver python3-selenium fonts-dejavu-core
 )
@@ -37,9 +38,9 @@ packages+=("${torch[@]}")
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   cat >&2 <<'END'
 install-deps.sh: this is not Debian. Please install:
-  GCC 12 or newer (C++20), CMake 3.25, Ninja, Python 3.9; optionally ccache and mold
+  GCC 12 or newer (C++20), CMake 3.25, Ninja, Python 3.9, pkg-config, cpp-httplib 0.11, zlib; optionally ccache and mold
   gRPC 1.51 with its C++ plug-in, Protobuf 3.21, Abseil 20220623, OpenSSL 3
-  cpp-httplib 0.11, zlib, SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11, CLI11 2.1
+  SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11, CLI11 2.1
   Node.js 18 with npm (for the charts of reports and pages)
   GoogleTest 1.12, numpy 1.21; optionally libfaketime, iproute2, chromium, its driver and Selenium 4 (for the tests)
   LibTorch 1.13 to 2.11 (for pelab-trainer; set Torch_DIR or CMAKE_PREFIX_PATH)

@@ -56,8 +56,7 @@ struct Coordinator::Parts {
         fleet({*options.clock, strand, scheduler, writer, options.heartbeat, options.lease,
                [] { return RandomUnit(); }},
               *artifacts, collector),
-        maintenance(options.database, *artifacts),
-        looks(MakeSources(*options.clock)) {}
+        maintenance(options.database, *artifacts) {}
 
   absl::Status Recover();
   http::Sources MakeSources(const Clock& clock);
@@ -75,9 +74,9 @@ struct Coordinator::Parts {
   service::ResultsService results;
   service::FleetService fleet;
   service::MaintenanceService maintenance;
-  const http::Sources looks;  // of the pages
-  std::unique_ptr<http::HttpServer> http;
   std::unique_ptr<grpc::Server> server;
+  std::optional<http::Sources> sources;  // of the pages
+  std::unique_ptr<http::HttpServer> http;
   std::vector<std::string> sockets;  // files to remove
   bool stopped = false;
 };
@@ -218,10 +217,11 @@ absl::Status Coordinator::Listen(
 }
 
 absl::Status Coordinator::ListenHttp(const CoordinatorOptions& options) {
+  parts_->sources.emplace(parts_->MakeSources(*options.clock));
   PELAB_ASSIGN_OR_RETURN(parts_->http, http::HttpServer::Start({.listen = *options.http,
                                                                 .hosts = options.http_hosts,
                                                                 .database = options.database},
-                                                               parts_->looks));
+                                                               *parts_->sources));
   http_address_ = parts_->http->address();
   spdlog::info("pages on {}/", http_address_);
   return absl::OkStatus();
