@@ -215,8 +215,8 @@ class PagesTest(Case):
         self.page.wait("document.getElementById('live').textContent === 'connection lost, retrying'")
         self.serve(self.url.removeprefix("http://"))
         self.page.wait("document.getElementById('live').textContent === 'live'")
-        self.submit(LIVE.replace("name: live", "name: more").replace("0..1", "2..3").replace("epochs: 8", "epochs: 30"))
-        job = wait_until(lambda: self.query("SELECT min(job_id) FROM v_jobs WHERE state = 'running' AND epochs = 30")[0][0], 30, "a job")
+        self.submit(LIVE.replace("name: live", "name: more").replace("0..1", "2..3").replace("epochs: 8", "epochs: 900"))  # which it never ends
+        job = wait_until(lambda: self.query("SELECT min(job_id) FROM v_jobs WHERE state = 'running' AND epochs = 900")[0][0], 30, "a job")
         self.assertTrue(self.page.evaluate("window.sameDocument"))
 
         self.open(f"/jobs/{job}")
