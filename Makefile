@@ -7,6 +7,7 @@
 #                       with a coordinator, workers and a command line that were built so
 #   make sim            100,000 simulated histories under faults (SEEDS=0..99999); `make test` runs 2,000
 #   make build          build everything into build/release
+#   make wheel          the Python package `pelab` as build/release/wheel/pelab-*.whl
 #   make bench          the benchmarks of tests/bench
 #   make bench-pages    the coordinator's pages in a browser: first paint, and ten minutes of 60 live jobs
 #   make bench-load     thousands of fake workers against a coordinator, then others at the same work (half an hour)
@@ -19,7 +20,7 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 DB ?= build/demo/pelab.db
 
-.PHONY: demo test fault test-sanitize sim build deps bench bench-load lint cuda-check clean
+.PHONY: demo test fault test-sanitize sim build wheel deps bench bench-load lint cuda-check clean
 .DEFAULT_GOAL := build
 
 deps:
@@ -55,6 +56,9 @@ test-sanitize: build
 	ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
 	tests/fault/sanitized.sh build/tsan $(BUILD)
 
+wheel: deps $(BUILD)/build.ninja
+	cmake --build $(BUILD) -j $(JOBS) --target wheel
+
 SEEDS ?= 0..99999
 sim: deps $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS) --target sim
@@ -75,7 +79,7 @@ bench-load: build
 
 lint:
 	@deploy/install-deps.sh --lint
-	cmake --preset dev >/dev/null && cmake --build build/dev --target pelab_proto -j $(JOBS) >/dev/null
+	cmake --preset dev >/dev/null && cmake --build build/dev --target pelab_proto pelab_python -j $(JOBS) >/dev/null
 	tests/lint.sh build/dev
 
 cuda-check:

@@ -16,6 +16,8 @@ packages=(
   libsqlite3-dev libsqlitecpp-dev libssl-dev openssl
   libgtest-dev libgmock-dev python3-numpy faketime iproute2
   chromium chromium-driver python3-selenium fonts-dejavu-core
+  python3-grpcio python3-pandas python3-protobuf python3-scipy  # the Python package and its tests
+  python3-pip python3-setuptools python3-venv python3-wheel     # its wheel
 )
 # The pages' scripts are bundled at build time. Node from elsewhere does as well, and Debian's would clash with it.
 if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
@@ -28,7 +30,7 @@ torch=(libtorch-dev libopenblas0-openmp)  # without OpenBLAS LibTorch may get th
 for argument in "$@"; do
   case $argument in
     --no-torch) torch=() ;;
-    --lint) packages+=(clang-tidy clang-format) ;;
+    --lint) packages+=(clang-tidy clang-format mypy) ;;
     -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "install-deps.sh: unknown argument \"$argument\"; known: --no-torch, --lint" >&2; exit 2 ;;
   esac
@@ -43,6 +45,8 @@ install-deps.sh: this is not Debian. Please install:
   SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11, CLI11 2.1
   Node.js 18 with npm (for the charts of reports and pages)
   GoogleTest 1.12, numpy 1.21; optionally libfaketime, iproute2, chromium, its driver and Selenium 4 (for the tests)
+  GoogleTest 1.12, numpy 1.21; optionally libfaketime and iproute2 (for the tests)
+  for Python 3.11: grpcio 1.51, protobuf 4.21, pandas 1.5, scipy 1.10, pip, setuptools, wheel (its package and the tests)
   LibTorch 1.13 to 2.11 (for pelab-trainer; set Torch_DIR or CMAKE_PREFIX_PATH)
 (each: this version or newer)
 END

@@ -10,3 +10,4 @@ mapfile -t headers < <(git ls-files 'core/*.h' 'server/*.h' 'client/*.h' 'worker
 clang-format --dry-run --Werror "${sources[@]}" "${headers[@]}"
 mapfile -t checked < <(printf '%s\n' "${sources[@]}" | grep -v '^tests/')
 printf '%s\n' "${checked[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p "$build"
+(cd "$build/python" && mypy -p pelab)  # with the configuration of client/python/pyproject.toml.in

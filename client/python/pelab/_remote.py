@@ -1,0 +1,404 @@
+"""A coordinator over gRPC: the same frames as from the file, and what only a coordinator can do."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import grpc
+
+from pelab import _channel, _columns
+from pelab._jobs import SEED_MARK
+from pelab._source import Row, Source
+from pelab.errors import InvalidInput, NoCoordinator, NotFound, PelabError, Refused, Unauthenticated, Violation
+from pelab.v1 import common_pb2, results_pb2, results_pb2_grpc, sweeps_pb2, sweeps_pb2_grpc
+
+_DEADLINE = 30.0
+_PAGE_ROWS = 5000  # far below the message limit, whatever a row holds
+_CURVE_ROWS = 10_000  # a row has at most 150 bytes
+_JOBS_AT_ONCE = 500
+_OF_MILLISECONDS = {"created_at", "started_at", "ended_at", "last_seen_at"}
+_STATUS_ERRORS: Mapping[grpc.StatusCode, type[PelabError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidInput,
+    grpc.StatusCode.OUT_OF_RANGE: InvalidInput,
+    grpc.StatusCode.NOT_FOUND: NotFound,
+    grpc.StatusCode.FAILED_PRECONDITION: Refused,
+    grpc.StatusCode.ALREADY_EXISTS: Refused,
+    grpc.StatusCode.PERMISSION_DENIED: Unauthenticated,
+    grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
+}
+
+
+def connect(address: str, *, tls: bool = False, tls_ca: str | os.PathLike[str] | None = None,
+            token_file: str | os.PathLike[str] | None = None, insecure: bool = False,
+            timeout: float = 5.0) -> "Coordinator":
+    """The coordinator at "HOST:PORT" or "unix:PATH".
+
+    An address on another machine is spoken to over TLS, with the token of `token_file` or of PELAB_TOKEN; `tls_ca` names
+    whom to trust instead of the system's authorities, `tls` asks for TLS on this machine too, `insecure` does without
+    it. NoCoordinator where nobody answers within `timeout` seconds.
+    """
+    channel = _channel.open_channel(address, tls=tls, tls_ca=tls_ca, token_file=token_file, insecure=insecure,
+                                    timeout=timeout)
+    return Coordinator(address, channel)
+
+
+@dataclass(frozen=True)
+class JobCounts:
+    """Where the jobs of a submission stood: "N new, M already stored, K in flight, F failed earlier"."""
+
+    total: int
+    new: int
+    stored: int
+    in_flight: int
+    failed_earlier: int
+    analysis_jobs: int
+    analysis_impossible: int
+
+    def __str__(self) -> str:
+        return (f"{self.new} new, {self.stored} already stored, {self.in_flight} in flight, "
+                f"{self.failed_earlier} failed earlier")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A sweep that was stored. A very large one is still being expanded: then `expanded` is false and counts are 0."""
+
+    sweep_id: int
+    name: str
+    cells: int
+    expanded: bool
+    counts: JobCounts
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    claims_withdrawn: int
+    jobs_cancelled: int
+    more: bool  # a very large sweep: none of its jobs starts any more, but counting them out goes on
+
+
+@dataclass(frozen=True)
+class RunningJob:
+    job_id: int
+    pe_label: str
+    task: str
+    seed: int
+    epochs: int
+    epochs_done: int
+    test_accuracy: float  # of the last epoch; 0 before the first
+    worker: str
+    device: str
+    analysing: bool  # its training is done: analyses are being added
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """How a sweep stands. str() is one line of progress."""
+
+    sweep_id: int
+    name: str
+    state: str  # expanding, active, finished or cancelled
+    paused: bool
+    queued: int
+    assigned: int
+    running: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    epochs: int
+    epochs_done: int
+    waiting_reason: str  # why queued jobs do not start, in words; empty if they do
+    jobs: tuple[RunningJob, ...]  # at most 64
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("finished", "cancelled")
+
+    def __str__(self) -> str:
+        total = self.queued + self.assigned + self.running + self.succeeded + self.failed + self.cancelled
+        share = 100 * self.epochs_done / self.epochs if self.epochs else 0
+        line = f"{self.name}: {self.succeeded}/{total} jobs succeeded, {self.running} running, {share:.0f} % of epochs"
+        if self.failed:
+            line += f", {self.failed} failed"
+        return line + (f"; waiting: {self.waiting_reason}" if self.waiting_reason else "")
+
+
+class Coordinator(Source):
+    """See Source. Long answers come in pages; every call has a deadline of 30 s, but for `watch` and `follow`."""
+
+    def __init__(self, address: str, channel: grpc.Channel) -> None:
+        self.address = address
+        self._channel = channel
+        self._sweeps = sweeps_pb2_grpc.SweepsStub(channel)  # type: ignore[no-untyped-call]
+        self._results = results_pb2_grpc.ResultsStub(channel)  # type: ignore[no-untyped-call]
+
+    def __repr__(self) -> str:
+        return f"pelab.connect({self.address!r})"
+
+    def close(self) -> None:
+        self._channel.close()
+
+    # Asking it to do something ---------------------------------------------------------------------------------------
+
+    def submit(self, sweep: str | os.PathLike[str] | Mapping[str, Any], *, overrides: Mapping[str, object] | None = None,
+               priority: int = 0, fresh: bool = False) -> Submission:
+        """Stores a sweep, whose jobs workers then train.
+
+        `sweep` is a path, the text of a document (anything with a line break), or a document as a mapping. `overrides`
+        sets fields as --set does: {"model.layers": 4}. InvalidInput has `violations` with file, line and column.
+        """
+        text, file_name = _document(sweep)
+        request = sweeps_pb2.SubmitRequest(document=text, file_name=file_name, client_token=str(uuid.uuid4()),
+                                           priority=priority, fresh=fresh)
+        for field, value in (overrides or {}).items():
+            request.overrides.add(field=field, value=value if isinstance(value, str) else json.dumps(value))
+        answer = self._call(self._sweeps.Submit, request, file_name)
+        counts = answer.counts
+        return Submission(answer.sweep_id, answer.name, answer.cells, answer.expanded,
+                          JobCounts(counts.total, counts.new_jobs, counts.stored, counts.in_flight, counts.failed_earlier,
+                                    counts.analysis_jobs, counts.analysis_impossible))
+
+    def cancel(self, sweep: str | int | None = None, *, job: str | int | None = None) -> Cancelled:
+        """Withdraws a sweep's claims on its jobs, or every claim on one job. What nobody claims any more stops."""
+        if (sweep is None) == (job is None):
+            raise InvalidInput("name a sweep or a job to cancel, one of them")
+        request = sweeps_pb2.CancelRequest()
+        if job is not None:
+            request.job = str(job)
+        else:
+            request.sweep.sweep = str(sweep)
+        answer = self._call(self._sweeps.Cancel, request)
+        return Cancelled(answer.claims_withdrawn, answer.jobs_cancelled, answer.more)
+
+    def snapshot(self, sweep: str | int) -> Snapshot:
+        """How it stands now (without its running jobs)."""
+        return _snapshot(self._sweep(sweep), ())
+
+    def watch(self, sweep: str | int) -> Iterator[Snapshot]:
+        """A snapshot at once and whenever something changed, at most five a second, until every job has ended."""
+        request = sweeps_pb2.WatchSweepRequest(sweep=sweeps_pb2.SweepRef(sweep=str(sweep)))
+        for update in self._stream(self._sweeps.WatchSweep, request, None):
+            yield _snapshot(update.sweep, update.running)
+
+    def wait(self, sweep: str | int, *, progress: TextIO | bool = False) -> Snapshot:
+        """Watches until every job has ended; with `progress` a line there (True: standard error) that is overwritten."""
+        out = sys.stderr if progress is True else progress or None
+        last: Snapshot | None = None
+        width = 0
+        for last in self.watch(sweep):
+            if out is not None:
+                line = _printable(str(last))
+                out.write("\r" + line.ljust(width))
+                out.flush()
+                width = len(line)
+        if out is not None and last is not None:
+            out.write("\n")
+        return last if last is not None else self.snapshot(sweep)
+
+    def follow(self, job: str | int, attempt: int = 0) -> Iterator[str]:
+        """What is kept of an attempt's log, then what comes, until the attempt ends."""
+        for part in self._log(job, attempt, follow=True):
+            yield part.decode("utf-8", errors="replace")
+
+    # Reading ---------------------------------------------------------------------------------------------------------
+
+    def log(self, job: str | int, attempt: int = 0) -> str:
+        return b"".join(self._log(job, attempt, follow=False)).decode("utf-8", errors="replace")
+
+    def document(self, sweep: str | int) -> str:
+        return str(self._sweep(sweep).document)
+
+    def _sweep(self, sweep: str | int) -> Any:
+        return self._call(self._sweeps.GetSweep, sweeps_pb2.GetSweepRequest(sweep=sweeps_pb2.SweepRef(sweep=str(sweep))))
+
+    def _log(self, job: str | int, attempt: int, follow: bool) -> Iterator[bytes]:
+        request = results_pb2.ReadLogRequest(job=str(job), attempt=attempt, follow=follow)
+        for part in self._stream(self._results.ReadLog, request, None if follow else _DEADLINE):
+            yield part.data
+
+    def _job_rows(self, sweep: str | None, states: Sequence[str], jobs: Sequence[str]) -> Sequence[Row]:
+        rows: dict[int, Row] = {}
+        for some in _slices(jobs) if jobs else [()]:
+            filter_ = results_pb2.JobFilter(sweep=sweep or "", jobs=some)
+            filter_.states.extend(common_pb2.JobState.Value(f"JOB_STATE_{state.upper()}") for state in states)
+            request = results_pb2.ListJobsRequest(filter=filter_, specs_apart=True)
+            templates: dict[int, str] = {}
+            for page in self._pages(self._results.ListJobs, request, _PAGE_ROWS):
+                templates.update((one.configuration_id, one.spec_template) for one in page.configurations)
+                rows.update((row.job_id, _job_row(row, templates)) for row in page.jobs)
+        return [rows[job_id] for job_id in sorted(rows)]
+
+    def _rows_of_jobs(self, what: str, sweep: str | None, job_ids: Sequence[int] | None) -> Iterable[Row]:
+        for some in [None] if job_ids is None else _slices(job_ids):
+            filter_ = results_pb2.JobFilter(sweep=sweep or "") if some is None else results_pb2.JobFilter(
+                jobs=[str(job_id) for job_id in some])
+            yield from self._rows_of(what, filter_)
+
+    def _rows_of(self, what: str, filter_: Any) -> Iterable[Row]:
+        if what == "attempts":
+            answer = self._call(self._results.ListAttempts, results_pb2.ListAttemptsRequest(filter=filter_))
+            yield from map(_reader(_columns.ATTEMPTS), answer.attempts)
+            return
+        method, request_type, columns = {
+            "curves": (self._results.ListCurves, results_pb2.ListCurvesRequest, _columns.CURVES),
+            "ablations": (self._results.ListHeadAblations, results_pb2.ListHeadAblationsRequest, _columns.ABLATIONS),
+            "deposits": (self._results.ListDeposits, results_pb2.ListDepositsRequest, _columns.DEPOSITS),
+            "analyses": (self._results.ListAnalyses, results_pb2.ListAnalysesRequest, _columns.ANALYSES),
+            "artifacts": (self._results.ListArtifacts, results_pb2.ListArtifactsRequest, _columns.ARTIFACTS),
+        }[what]
+        read = _reader(columns)
+        for page in self._pages(method, request_type(filter=filter_), _CURVE_ROWS if what == "curves" else _PAGE_ROWS):
+            yield from map(read, page.rows)
+
+    def _worker_rows(self) -> Iterable[Row]:
+        answer = self._call(self._results.ListWorkers, results_pb2.ListWorkersRequest())
+        return list(map(_reader(_columns.WORKERS), answer.workers))
+
+    def _sweep_rows(self) -> Iterable[Row]:
+        request = sweeps_pb2.ListSweepsRequest()
+        for page in self._pages(self._sweeps.ListSweeps, request, _PAGE_ROWS):
+            yield from map(_sweep_row, page.sweeps)
+
+    # Calls -----------------------------------------------------------------------------------------------------------
+
+    def _pages(self, method: Callable[..., Any], request: Any, limit: int) -> Iterator[Any]:
+        request.page.limit = limit
+        while True:
+            page = self._call(method, request)
+            yield page
+            if not page.next:
+                return
+            request.page.after = page.next
+
+    def _call(self, method: Callable[..., Any], request: Any, file_name: str = "") -> Any:
+        try:
+            return method(request, timeout=_DEADLINE)
+        except grpc.RpcError as error:
+            raise self._said(error, file_name) from None
+        except ValueError as error:  # of a channel that was closed
+            raise NoCoordinator(f"the connection to {self.address} is closed: {error}") from None
+
+    def _stream(self, method: Callable[..., Any], request: Any, timeout: float | None) -> Iterator[Any]:
+        call = method(request, timeout=timeout)
+        try:
+            yield from call
+        except grpc.RpcError as error:
+            raise self._said(error) from None
+        finally:
+            call.cancel()
+
+    def _said(self, error: grpc.RpcError, file_name: str = "") -> PelabError:
+        """The coordinator's own sentence."""
+        code = error.code()
+        if code == grpc.StatusCode.UNAVAILABLE:
+            return NoCoordinator(f"lost the coordinator at {self.address}")
+        if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+            return NoCoordinator(f"the coordinator at {self.address} did not answer within {_DEADLINE:.0f} s")
+        message = error.details() or f"the coordinator at {self.address} gave no reason"
+        if code == grpc.StatusCode.INVALID_ARGUMENT:
+            violations = _violations(error, file_name)
+            return InvalidInput("\n".join(map(str, violations)) if violations else message, violations)
+        return _STATUS_ERRORS.get(code, PelabError)(message)
+
+
+def _violations(error: grpc.RpcError, file_name: str) -> list[Violation]:
+    details = dict(error.trailing_metadata() or ()).get("grpc-status-details-bin")
+    if not details:
+        return []
+    found = common_pb2.Violations()
+    try:
+        found.ParseFromString(details)
+    except Exception:  # noqa: BLE001 - of another program
+        return []
+    return [Violation(file_name, one.line, one.column, one.path, one.value, one.allowed, one.message)
+            for one in found.violations]
+
+
+def _document(sweep: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[str, str]:
+    """Its text, and a name for messages."""
+    if isinstance(sweep, Mapping):
+        return json.dumps(sweep, indent=1), "document"
+    if isinstance(sweep, str) and "\n" in sweep:
+        return sweep, "document"
+    path = Path(sweep)
+    try:
+        return path.read_text(encoding="utf-8"), str(path)
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path} is not UTF-8 text") from None
+    except OSError as error:
+        raise NotFound(f"cannot read {path}: {error.strerror}") from None
+
+
+def _slices(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), _JOBS_AT_ONCE):
+        yield values[start:start + _JOBS_AT_ONCE]
+
+
+def _printable(line: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in line)
+
+
+def _lower(prefix: str, name: str) -> str:
+    return name[len(prefix):].lower()
+
+
+def _reader(columns: _columns.Columns) -> Callable[[Any], Row]:
+    """A message as a row. What the views have as NULL is absent, and enumerations are words."""
+    getters: list[Callable[[Any], Any]] = []
+    for name, kind in columns.items():
+        member = {"devices": "devices_json"}.get(name, f"{name}_ms" if name in _OF_MILLISECONDS else name)
+        getters.append(_getter(member, kind))
+    return lambda message: tuple(get(message) for get in getters)
+
+
+def _getter(member: str, kind: str) -> Callable[[Any], Any]:
+    if member == "outcome":
+        return lambda message: None if message.outcome == 0 else _lower(
+            "ATTEMPT_OUTCOME_", common_pb2.AttemptOutcome.Name(message.outcome))
+    if member == "state" and kind == "text":
+        return lambda message: message.state
+
+    def get(message: Any) -> Any:
+        value = getattr(message, member)
+        if not value and message.DESCRIPTOR.fields_by_name[member].has_presence and not message.HasField(member):
+            return None
+        return value
+    return get
+
+
+_job_columns = _reader({name: kind for name, kind in _columns.JOBS.items() if name not in ("state", "spec_json")})
+
+
+def _job_row(message: Any, templates: Mapping[int, str]) -> Row:
+    values = list(_job_columns(message))
+    places = list(_columns.JOBS)
+    values.insert(places.index("state"), _lower("JOB_STATE_", common_pb2.JobState.Name(message.state)))
+    template = templates.get(message.configuration_id, "")
+    values.insert(places.index("spec_json"), message.spec_json or template.replace(SEED_MARK, str(message.seed)))
+    return tuple(values)
+
+
+def _sweep_row(sweep: Any) -> Row:
+    jobs, counts = sweep.jobs, sweep.counts
+    return (sweep.sweep_id, sweep.name, sweep.protocol, _lower("SWEEP_STATE_", sweeps_pb2.SweepState.Name(sweep.state)),
+            sweep.priority, sweep.file_name, sweep.created_at_ms, sweep.cells, counts.new_jobs, counts.stored,
+            counts.in_flight, counts.failed_earlier, jobs.queued, jobs.assigned, jobs.running, jobs.succeeded,
+            jobs.failed, jobs.cancelled, sweep.epochs_total, sweep.epochs_done, sweep.paused,
+            json.dumps(list(sweep.extensions), separators=(",", ":")))
+
+
+def _snapshot(sweep: Any, running: Iterable[Any]) -> Snapshot:
+    jobs = sweep.jobs
+    return Snapshot(
+        sweep.sweep_id, sweep.name, _lower("SWEEP_STATE_", sweeps_pb2.SweepState.Name(sweep.state)), sweep.paused,
+        jobs.queued, jobs.assigned, jobs.running, jobs.succeeded, jobs.failed, jobs.cancelled, sweep.epochs_total,
+        sweep.epochs_done, sweep.waiting_reason,
+        tuple(RunningJob(one.job_id, one.pe_label, one.task, one.seed, one.epochs, one.epochs_done, one.test_accuracy,
+                         one.worker, one.device, one.analysing) for one in running))

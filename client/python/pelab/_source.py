@@ -1,0 +1,187 @@
+"""What both sources have in common: every frame is made here, from rows that they fetch."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pelab import _cells, _columns, _where
+from pelab._jobs import JobRows
+from pelab.errors import InvalidInput
+
+STATES = ("queued", "assigned", "running", "succeeded", "failed", "cancelled")
+Row = tuple[Any, ...]
+
+
+class Source(abc.ABC):
+    """A database, or whoever serves it. For one thread; a context manager.
+
+    Jobs are chosen alike in every method that has these parameters:
+
+    sweep    number or name of a sweep (None: every job of the database)
+    where    text such as "pe=rope and train.lr>=1e-4" (README.md, "Choosing jobs")
+    state    one state or several; "open" is queued, assigned and running
+    jobs     job numbers, or keys' prefixes of 6 digits or more
+    FIELD=…  a field that has this value, or one of these: task="distance", seed=range(5), model__layers=2
+    """
+
+    # One row a job ---------------------------------------------------------------------------------------------------
+
+    def results(self, sweep: str | int | None = None, *, where: str | None = None,
+                state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
+                fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
+        """A row a job, by job_id; `fields` of the specs ("model.layers") as further columns."""
+        chosen = self._choose(sweep, where, state, jobs, equals)
+        frame = _columns.frame(chosen.rows, _columns.JOBS)
+        known = chosen.field_names() if fields else set()
+        for name in fields:
+            if chosen.rows and name not in known:
+                raise InvalidInput(f'unknown field "{name}"; known: {", ".join(sorted(known))}')
+            frame[name] = _column_of([chosen.field(index, name) for index in range(len(chosen.rows))])
+        return frame
+
+    def summary(self, sweep: str | int | None = None, *, metric: str = "test_accuracy", by: Sequence[str] = (),
+                where: str | None = None, state: str | Sequence[str] | None = None,
+                jobs: Iterable[int | str] | None = None, **equals: object) -> pd.DataFrame:
+        """Seeds collapsed: mean, sample sd and 95 % t interval over the n jobs that are trained, how many are missing
+        or failed. `by` names what makes a cell; empty: everything but the seed."""
+        return _cells.summary(self._choose(sweep, where, state, jobs, equals), metric, by)
+
+    # Rows that belong to jobs ----------------------------------------------------------------------------------------
+
+    def curves(self, sweep: str | int | None = None, *, where: str | None = None,
+               state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
+               **equals: object) -> pd.DataFrame:
+        """A row an epoch of each job's accepted line, by job_id and epoch."""
+        return self._of_jobs("curves", _columns.CURVES, sweep, where, state, jobs, equals)
+
+    def ablations(self, sweep: str | int | None = None, *, where: str | None = None,
+                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
+                  **equals: object) -> pd.DataFrame:
+        """A row a head of each head-ablation matrix."""
+        return self._of_jobs("ablations", _columns.ABLATIONS, sweep, where, state, jobs, equals)
+
+    def deposits(self, sweep: str | int | None = None, *, where: str | None = None,
+                 state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
+                 **equals: object) -> pd.DataFrame:
+        """Deposit indices of each matrix: a row over all layers (layer missing), then one a layer."""
+        return self._of_jobs("deposits", _columns.DEPOSITS, sweep, where, state, jobs, equals)
+
+    def analyses(self, sweep: str | int | None = None, *, name: str | None = None, where: str | None = None,
+                 state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
+                 **equals: object) -> pd.DataFrame:
+        """A row an analysis, its result as JSON (missing for head_ablation, whose rows `ablations` has)."""
+        frame = self._of_jobs("analyses", _columns.ANALYSES, sweep, where, state, jobs, equals)
+        return frame if name is None else frame[frame["name"] == name].reset_index(drop=True)
+
+    def attempts(self, sweep: str | int | None = None, *, where: str | None = None,
+                 state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
+                 **equals: object) -> pd.DataFrame:
+        """A row an attempt, by job_id and number: where it ran, from when to when, with which versions."""
+        return self._of_jobs("attempts", _columns.ATTEMPTS, sweep, where, state, jobs, equals)
+
+    def artifacts(self, sweep: str | int | None = None, *, where: str | None = None,
+                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
+                  **equals: object) -> pd.DataFrame:
+        """A row a kept file (weights), by job_id and name."""
+        return self._of_jobs("artifacts", _columns.ARTIFACTS, sweep, where, state, jobs, equals)
+
+    # Of the whole database -------------------------------------------------------------------------------------------
+
+    def workers(self) -> pd.DataFrame:
+        """A row a worker, by host."""
+        return _columns.frame(list(self._worker_rows()), _columns.WORKERS)
+
+    def sweeps(self) -> pd.DataFrame:
+        """A row a sweep, newest first, with how its jobs stand."""
+        return _columns.frame(list(self._sweep_rows()), _columns.SWEEPS)
+
+    @abc.abstractmethod
+    def document(self, sweep: str | int) -> str:
+        """The text of a sweep's document, as it was submitted."""
+
+    @abc.abstractmethod
+    def log(self, job: str | int, attempt: int = 0) -> str:
+        """What is kept of an attempt's log (its last 256 KiB); attempt 0 is the latest."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Lets go of the file or the connection."""
+
+    def __enter__(self) -> "Source":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # What a source fetches -------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def _job_rows(self, sweep: str | None, states: Sequence[str], jobs: Sequence[str]) -> Sequence[Row]:
+        """With the columns of JOBS, by job_id."""
+
+    @abc.abstractmethod
+    def _rows_of_jobs(self, what: str, sweep: str | None, job_ids: Sequence[int] | None) -> Iterable[Row]:
+        """Of these jobs, which are ascending, or of all of a sweep (None: of all) where `job_ids` is None."""
+
+    @abc.abstractmethod
+    def _worker_rows(self) -> Iterable[Row]: ...
+
+    @abc.abstractmethod
+    def _sweep_rows(self) -> Iterable[Row]: ...
+
+    def _choose(self, sweep: str | int | None, where: str | None, state: str | Sequence[str] | None,
+                jobs: Iterable[int | str] | None, equals: dict[str, object]) -> JobRows:
+        rows = self._job_rows(_name(sweep), _states(state), _job_names(jobs))
+        return _where.select(JobRows(rows), where, equals)
+
+    def _of_jobs(self, what: str, columns: _columns.Columns, sweep: str | int | None, where: str | None,
+                 state: str | Sequence[str] | None, jobs: Iterable[int | str] | None,
+                 equals: dict[str, object]) -> pd.DataFrame:
+        job_ids: Sequence[int] | None = None
+        if where or state or jobs is not None or equals:
+            job_ids = [row[0] for row in self._choose(sweep, where, state, jobs, equals).rows]
+        return _columns.frame(list(self._rows_of_jobs(what, _name(sweep), job_ids)), columns)
+
+
+def _name(sweep: str | int | None) -> str | None:
+    return None if sweep is None else str(sweep)
+
+
+def _states(state: str | Sequence[str] | None) -> list[str]:
+    if state is None:
+        return []
+    states: list[str] = []
+    for one in [state] if isinstance(state, str) else state:
+        if one == "open":
+            states += ["queued", "assigned", "running"]
+        elif one in STATES:
+            states.append(one)
+        else:
+            raise InvalidInput(f'unknown state "{one}"; known: {", ".join(STATES)}, open')
+    return states
+
+
+def _job_names(jobs: Iterable[int | str] | None) -> list[str]:
+    if jobs is None:
+        return []
+    names = [str(job) for job in ([jobs] if isinstance(jobs, (int, str)) else jobs)]
+    if not names:
+        raise InvalidInput("jobs is empty; leave it out for every job")
+    return names
+
+
+def _column_of(values: list[Any]) -> Any:
+    """Numbers as numbers, everything else as it is."""
+    if values and all(isinstance(value, bool) for value in values):
+        return np.array(values, dtype=bool)
+    if values and all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return np.array(values, dtype=np.int64)
+    numbers = [value for value in values if value is not None]
+    if numbers and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in numbers):
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    return pd.Series(values, dtype=object)

@@ -1,0 +1,309 @@
+"""The Python package on real binaries: frames of the file and of its coordinator are equal, and are what the command line says;
+submitting, watching, errors; the wheel in a virtual environment; the example script and notebook on both sources.
+
+Needs grpc, pandas and protobuf; PYTHONPATH names the package, PELAB_WHEEL its wheel."""
+
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import shutil
+import sqlite3
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from notebook_runner import run as run_notebook  # noqa: E402
+from pelab_harness import SOURCE, Case, tiny_sweep, wait_until  # noqa: E402
+
+import pelab  # noqa: E402
+
+EXAMPLES = SOURCE / "client" / "python" / "examples"
+OF_JOBS = ["results", "curves", "ablations", "deposits", "analyses", "attempts", "artifacts"]
+
+
+def same(left, right, **options):
+    """Equal in every value, bit for bit, in types, columns and order."""
+    pd.testing.assert_frame_equal(left, right, check_exact=True, **options)
+    for name in left.columns:
+        if left[name].dtype == np.float64:
+            assert left[name].to_numpy().tobytes() == right[name].to_numpy().tobytes(), name
+
+
+class Package(Case):
+    """One sweep is trained for all tests; each has a copy of its database."""
+
+    @classmethod
+    def setUpClass(cls):
+        maker = cls("runTest")
+        maker.setUp()
+        try:
+            maker.server()
+            maker.worker(slots=2)
+            maker.submit(tiny_sweep() + "analyses: [head_ablation, layer_ablation]\n")
+            maker.submit(tiny_sweep(name="failing", seeds="[7]", pes="[nope]", epochs=2), "--set", "train.lr=1000", "--set",
+                         "train.weight_decay=1")
+            wait_until(lambda: maker.states() == {"succeeded": 4, "failed": 1}, 60, "the jobs")
+            for process in reversed(maker.started):
+                process.terminate()
+                process.wait(10)
+            cls.trained = pathlib.Path(str(maker.folder) + "-trained")
+            shutil.copytree(maker.folder, cls.trained)
+        finally:
+            maker.doCleanups()
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.trained, ignore_errors=True)
+
+    def runTest(self):
+        pass
+
+    def setUp(self):
+        super().setUp()
+        if not hasattr(type(self), "trained"):
+            return
+        for path in self.trained.glob("pelab.db*"):
+            copy = shutil.copytree if path.is_dir() else shutil.copy
+            if not path.name.endswith((".lock", ".log")):
+                copy(path, self.folder / path.name)
+
+    def sources(self):
+        """The file and its coordinator."""
+        self.server()
+        file, coordinator = pelab.open(self.db), pelab.connect(self.socket)
+        self.addCleanup(file.close)
+        self.addCleanup(coordinator.close)
+        return file, coordinator
+
+    def test_both_sources_give_equal_frames(self):
+        file, coordinator = self.sources()
+        choices = [{}, {"sweep": "tiny"}, {"sweep": 2}, {"where": "pe=rope and seed in [0]"}, {"state": ["failed"]}, {"jobs": [1, 3]},
+                   {"sweep": "tiny", "where": "not pe=rope", "train__epochs": 3}, {"where": "seed>100"}]
+        for name in OF_JOBS + ["summary"]:
+            for choice in choices:
+                left, right = getattr(file, name)(**choice), getattr(coordinator, name)(**choice)
+                same(left, right)
+                if choice == {}:
+                    self.assertGreater(len(left), 0, name)
+        self.assertEqual(len(file.results(where="seed>100")), 0)
+        same(file.results(fields=["train.lr", "model.layers", "pe.base"]), coordinator.results(fields=["train.lr", "model.layers", "pe.base"]))
+        same(file.summary(by=["pe", "seed"], metric="wall_seconds"), coordinator.summary(by=["pe", "seed"], metric="wall_seconds"))
+        same(file.workers(), coordinator.workers())
+        same(file.sweeps(), coordinator.sweeps())
+        key = file.results()["key"][0][:12]
+        same(file.curves(jobs=[key]), coordinator.curves(jobs=[key]))
+        self.assertEqual(file.document("tiny"), coordinator.document("tiny"))
+        self.assertEqual(file.log(1), coordinator.log(1))
+        for bad in [{"sweep": "nobody"}, {"jobs": ["abc"]}, {"jobs": ["ffffffff"]}, {"jobs": ["777"]}]:
+            said = []
+            for source in (file, coordinator):
+                with self.assertRaises(pelab.PelabError) as raised:
+                    source.curves(**bad)
+                said.append((type(raised.exception), str(raised.exception)))
+            self.assertEqual(said[0], said[1])
+
+    def test_frames_are_what_the_command_line_says(self):
+        file, coordinator = self.sources()
+        results = self.json("results", "tiny")
+        frame = coordinator.results("tiny")
+        self.assertEqual(len(frame), len(results["jobs"]))
+        for row, job in zip(frame.to_dict("records"), results["jobs"]):
+            self.assertEqual(json.loads(row.pop("spec_json")), job["spec"])
+            for name, value in row.items():
+                self.assertTrue(value == job[name] or (pd.isna(value) and job[name] is None), name)
+        cells = file.summary("tiny").to_dict("records")
+        self.assertEqual(len(cells), len(results["groups"]))
+        for row, group in zip(cells, results["groups"]):
+            for name in ("pe", "task", "metric", "n", "missing", "failed", "complete", "mean", "sd"):
+                self.assertEqual(row[name], group[name], name)
+            self.assertAlmostEqual(row["half_width"], group["half_width"], delta=1e-12)
+            self.assertEqual((list(row["seeds"]), list(row["job_ids"])), (group["seeds"], group["job_ids"]))
+        curves = self.json("curves", "tiny")["curves"]
+        self.assertEqual(coordinator.curves("tiny").to_dict("records"), curves)
+        for where in ["pe=rope", "seed=1,pe=nope", "train.lr=1e-3", "state=failed", "test_accuracy>0.1,seed<=0", "pe!=rope"]:
+            by_cli = [job["job_id"] for job in self.json("results", "--where", where)["jobs"]]
+            self.assertEqual(list(file.results(where=where)["job_id"]), by_cli, where)
+        heads = self.json("ablation", "tiny")["head_ablation"]
+        frame = coordinator.ablations("tiny")
+        self.assertEqual(len(heads), len(frame))
+        for row, head in zip(frame.to_dict("records"), heads):
+            for name, value in row.items():
+                self.assertTrue(value == head[name] or (pd.isna(value) and head[name] is None), name)
+
+    def test_submit_watch_cancel_log(self):
+        _, coordinator = self.sources()
+        self.worker(slots=2)
+        document = tiny_sweep(name="more", seeds="[5]", pes="[nope]")
+        submission = coordinator.submit(document, overrides={"train.epochs": 4})
+        self.assertEqual((submission.name, submission.expanded, str(submission.counts)),
+                         ("more", True, "1 new, 0 already stored, 0 in flight, 0 failed earlier"))
+        snapshots = list(coordinator.watch("more"))
+        self.assertTrue(snapshots[-1].ended and snapshots[-1].succeeded == 1 and not snapshots[0].ended)
+        self.assertIn("1/1 jobs succeeded", str(snapshots[-1]))
+        frame = coordinator.results("more", fields=["train.epochs"])
+        self.assertEqual((frame["train.epochs"][0], frame["epochs_done"][0]), (4, 4))
+
+        again = coordinator.submit(self.write("again.yaml", document.replace("name: more", "name: again")))
+        self.assertEqual(again.counts.new, 1)  # with the document's own 3 epochs
+        line = io.StringIO()
+        self.assertEqual(coordinator.wait("again", progress=line).succeeded, 1)
+        self.assertTrue(line.getvalue().startswith("\ragain: ") and line.getvalue().endswith("\n"))
+
+        mapping = {"name": "long", "protocol": "clean", "pe": "nope", "seed": 1, "model": {"d_model": 16, "d_ff": 32, "heads": 2, "layers": 2,
+                   "max_len": 16}, "task": {"name": "distance", "length": 16, "vocabulary": 40, "train_examples": 512, "test_examples": 128},
+                   "train": {"epochs": 100_000, "batch_size": 64}}
+        self.assertEqual(coordinator.submit(mapping).counts.new, 1)
+        watched = coordinator.watch("long")
+        running = next(one for one in watched if one.jobs and one.jobs[0].epochs_done > 0)
+        job = running.jobs[0]
+        self.assertEqual((job.pe_label, job.task, job.seed, job.epochs), ("nope", "distance", 1, 100_000))
+        watched.close()
+        self.assertEqual(coordinator.cancel("long").jobs_cancelled, 1)
+        self.assertEqual(coordinator.wait("long").cancelled, 1)
+        self.assertEqual(coordinator.snapshot("long").state, "cancelled")
+        with self.assertRaises(pelab.InvalidInput):
+            coordinator.cancel()
+        self.assertIsInstance(coordinator.log(job.job_id), str)
+        self.assertIsInstance("".join(coordinator.follow(job.job_id)), str)
+
+    def test_errors_are_sentences(self):
+        file, coordinator = self.sources()
+        path = self.write("bad.yaml", tiny_sweep(pes="[nope, alibbi]") + "colour: red\n")
+        with self.assertRaises(pelab.InvalidInput) as raised:
+            coordinator.submit(path)
+        places = [(one.line, one.column) for one in raised.exception.violations]
+        self.assertEqual(len(places), 2)
+        self.assertIn(f"{path}:3:12: unknown pe \"alibbi\"", str(raised.exception))
+        with self.assertRaises(pelab.InvalidInput) as raised:
+            coordinator.submit(tiny_sweep(), overrides={"model.layrs": 4})
+        self.assertIn("model.layrs", str(raised.exception))
+        for source in (file, coordinator):
+            for wrong, kind, words in [
+                (lambda: source.document("nobody"), pelab.NotFound, 'no sweep "nobody"'),
+                (lambda: source.log(99), pelab.NotFound, "no job 99"),
+                (lambda: source.log(1, attempt=9), pelab.NotFound, "job 1 has no attempt 9"),
+                (lambda: source.results(state="done"), pelab.InvalidInput, 'unknown state "done"'),
+                (lambda: source.results(where="colour=red"), pelab.InvalidInput, 'unknown field "colour"'),
+                (lambda: source.results(fields=["colour"]), pelab.InvalidInput, 'unknown field "colour"'),
+            ]:
+                with self.assertRaises(kind) as raised:
+                    wrong()
+                self.assertIn(words, str(raised.exception))
+        with self.assertRaises(pelab.NotFound) as raised:
+            coordinator.submit(self.folder / "none.yaml")
+        for address, kind in [(f"unix:{self.folder}/nobody", pelab.NoCoordinator), ("127.0.0.1:1", pelab.NoCoordinator),
+                              ("nohost", pelab.InvalidInput), ("host:99999", pelab.InvalidInput), ("unix:", pelab.InvalidInput),
+                              ("::1:7470", pelab.InvalidInput)]:
+            with self.assertRaises(kind):
+                pelab.connect(address)
+        with self.assertRaises(pelab.InvalidInput):
+            pelab.connect("127.0.0.1:1", token_file=path)
+        for process in self.started:
+            process.kill()
+            process.wait()
+        with self.assertRaises(pelab.NoCoordinator) as raised:
+            coordinator.results()
+        self.assertEqual(str(raised.exception), f"lost the coordinator at {self.socket}")
+
+    def test_files_that_are_not_read(self):
+        with self.assertRaises(pelab.NotFound) as raised:
+            pelab.open(self.folder / "none.db")
+        self.assertIn("no database at", str(raised.exception))
+        with self.assertRaises(pelab.Refused):
+            pelab.open(self.folder)
+        for text in [b"not a database at all, but long enough to be looked at" * 40, b""]:
+            (self.folder / "text.db").write_bytes(text)
+            with self.assertRaises(pelab.Refused) as raised:
+                pelab.open(self.folder / "text.db")
+            self.assertIn("is not a pelab database", str(raised.exception))
+        for version, words in [(4711, "from a newer pelab"), (pelab.SCHEMA_VERSION - 1, "pelab db migrate")]:
+            connection = sqlite3.connect(self.db)
+            connection.execute(f"PRAGMA user_version = {version}")
+            connection.close()
+            with self.assertRaises(pelab.Refused) as raised:
+                pelab.open(self.db)
+            self.assertIn(words, str(raised.exception))
+
+    def test_the_file_is_not_written_and_odd_names_are_names(self):
+        odd = self.folder / "a b%20?#é.db"
+        shutil.copy(self.db, odd)
+        before = odd.read_bytes()
+        with pelab.open(odd) as source:
+            self.assertEqual(len(source.results("tiny")), 4)
+            self.assertEqual(set(source.workers()["state"]), {"offline"})
+            with self.assertRaises(sqlite3.OperationalError):
+                source._db.execute("DELETE FROM jobs")
+            with self.assertRaises(pelab.NotFound):
+                source.results("x' OR 1=1 --")
+        self.assertEqual(odd.read_bytes(), before)
+
+    def test_reading_while_it_is_written(self):
+        _, coordinator = self.sources()
+        self.worker(slots=2)
+        coordinator.submit(tiny_sweep(name="busy", seeds="0..1", pes="[rope]", epochs=100_000))
+        first = pelab.open(self.db)
+        wait_until(lambda: len(first.curves("busy")) > 5, 60, "epochs")
+        seen = 0
+        for _ in range(20):
+            frame = first.curves("busy")
+            for _, epochs in frame.groupby("job_id")["epoch"]:
+                self.assertEqual(list(epochs), list(range(len(epochs))))
+            self.assertGreaterEqual(len(frame), seen)
+            seen = len(frame)
+        first.close()
+        coordinator.cancel("busy")
+
+    def test_wheel(self):
+        environment = self.folder / "venv"
+        subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", environment], check=True)
+        python = environment / "bin" / "python3"
+        outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check",
+                        os.environ["PELAB_WHEEL"]], check=True, env=outside, cwd=self.folder)
+        script = ("import pelab, sys, pathlib; assert 'venv' in pelab.__file__; "
+                  "assert (pathlib.Path(pelab.__file__).parent / 'py.typed').exists(); "
+                  "print(len(pelab.open(sys.argv[1]).results()), pelab.__version__)")
+        shown = subprocess.run([python, "-c", script, self.db], check=True, env=outside, cwd=self.folder, capture_output=True, text=True)
+        version = self.ok(self.pelab_db("--version")).stdout.split()[1]
+        self.assertEqual(shown.stdout.split(), ["5", version])
+
+    def test_examples_on_both_sources(self):
+        file, coordinator = self.sources()
+        spec = importlib.util.spec_from_file_location("first_look", EXAMPLES / "first_look.py")
+        example = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(example)
+        left, right = example.look(file, "tiny"), example.look(coordinator, "tiny")
+        self.assertEqual(list(left), list(right))
+        for name in left:
+            same(left[name], right[name])
+            self.assertGreater(len(left[name]), 0, name)
+        shown = [subprocess.run([sys.executable, EXAMPLES / "first_look.py", str(name), "tiny"], check=True, capture_output=True, text=True)
+                 for name in (self.db, self.socket)]
+        self.assertEqual(shown[0].stdout, shown[1].stdout)
+        self.assertIn("n=2", shown[0].stdout)
+
+        notebook = json.loads((EXAMPLES / "first_look.ipynb").read_text())
+        stored = [cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        self.assertTrue(all(stored), "a cell of the notebook was not executed")
+        self.assertLess((EXAMPLES / "first_look.ipynb").stat().st_size, 30_000)
+        text = json.dumps(notebook).replace('\\"quick\\"', '\\"tiny\\"')
+        os.environ["PELAB_DB"] = str(self.db)
+        done, names = run_notebook(json.loads(text))
+        names["source"].close()
+        again, other = run_notebook(json.loads(text.replace('pelab.open(os.environ.get(\\"PELAB_DB\\", \\"pelab.db\\"))',
+                                                            f'pelab.connect(\\"{self.socket}\\")')))
+        other["source"].close()
+        self.assertIsInstance(other["source"], pelab.Coordinator)
+        self.assertEqual(done["cells"][-1]["outputs"], again["cells"][-1]["outputs"])
+        for name in ("cells", "jobs", "curves", "heads"):
+            same(names[name], other[name])
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main(verbosity=2)

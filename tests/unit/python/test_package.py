@@ -1,0 +1,153 @@
+"""The Python package's own arithmetic and grammar: held against numpy and scipy, and against what people may write."""
+
+import json
+import random
+import unittest
+
+import numpy as np
+import pandas as pd
+import scipy.stats
+
+from pelab import _cells, _columns, _statistics, _where
+from pelab._jobs import JobRows, template_of
+from pelab.errors import InvalidInput
+
+
+def job(job_id, seed, accuracy=0.5, pe="rope", task="distance", state="succeeded", trained=None, lr=0.001, protocol="clean",
+        label=None, spec=None, error=None):
+    spec = spec or {"model": {"layers": 2, "dropout_sites": ["attention", "ffn"]}, "pe": {"name": pe, "form": "a b"}, "seed": seed,
+                    "task": {"data_seed": seed, "name": task}, "train": {"lr": lr}}
+    values = {name: 0 for name in _columns.JOBS} | {
+        "job_id": job_id, "key": f"{job_id:064x}", "pe": pe, "pe_label": label or pe, "task": task, "protocol": protocol,
+        "seed": seed, "state": state, "device": None, "test_accuracy": accuracy, "best_test_accuracy": accuracy,
+        "train_accuracy": accuracy, "wall_seconds": 1.5, "error": error,
+        "trained": state == "succeeded" if trained is None else trained,
+        "spec_json": json.dumps(spec, separators=(",", ":"), sort_keys=True)}
+    return tuple(values.values())
+
+
+class Statistics(unittest.TestCase):
+    def test_quantiles(self):
+        for degrees in [1, 2, 3, 4, 5, 9, 30, 99, 1000]:
+            for p in [0.975, 0.95, 0.5, 0.025, 0.005, 0.995]:
+                self.assertAlmostEqual(scipy.stats.t.cdf(_statistics.t_quantile(p, degrees), degrees), p, delta=1e-12)
+
+    def test_random_seeds_with_ties_gaps_and_one_seed(self):
+        draw = random.Random(7)
+        for trial in range(60):
+            jobs, expected = [], {}
+            for pe in ["nope", "rope", "mla"]:
+                values = []
+                for seed in range(draw.choice([1, 2, 3, 5, 12])):
+                    state = draw.choice(["succeeded"] * 6 + ["failed", "cancelled", "running", "queued"])
+                    accuracy = draw.choice([0.25, 0.5, draw.random(), draw.random() * 1e-9 + 0.9])
+                    jobs.append(job(len(jobs) + 1, seed, accuracy, pe, state=state))
+                    values.append((state, accuracy))
+                expected[pe] = values
+            frame = _cells.summary(JobRows(jobs), "test_accuracy", []).set_index("pe")
+            self.assertEqual(len(frame), 3)
+            for pe, values in expected.items():
+                done = np.array([value for state, value in values if state == "succeeded"])
+                row = frame.loc[pe]
+                self.assertEqual(row["n"], len(done), trial)
+                self.assertEqual(row["failed"], sum(state in ("failed", "cancelled") for state, _ in values))
+                self.assertEqual(row["missing"], sum(state in ("running", "queued") for state, _ in values))
+                self.assertEqual(row["complete"], len(done) == len(values))
+                self.assertEqual(len(row["seeds"]), len(values))
+                if len(done) == 0:
+                    self.assertTrue(np.isnan(row["mean"]))
+                    continue
+                self.assertAlmostEqual(row["mean"], np.mean(done), delta=1e-12)
+                if len(done) == 1:
+                    self.assertTrue(np.isnan(row["half_width"]) and np.isnan(row["sd"]))
+                    continue
+                self.assertAlmostEqual(row["sd"], np.std(done, ddof=1), delta=1e-12)
+                half = scipy.stats.t.ppf(0.975, len(done) - 1) * scipy.stats.sem(done)
+                self.assertAlmostEqual(row["half_width"], half, delta=1e-9)
+                self.assertAlmostEqual(row["low"], np.mean(done) - half, delta=1e-9)
+
+
+class Cells(unittest.TestCase):
+    def test_what_tells_cells_apart_becomes_a_column(self):
+        jobs = [job(1, 0), job(2, 1), job(3, 0, lr=0.01), job(4, 0, pe="nope")]
+        frame = _cells.summary(JobRows(jobs), "test_accuracy", [])
+        self.assertEqual(list(frame.columns[:3]), ["pe", "task", "train.lr"])
+        self.assertEqual(list(frame["train.lr"]), ["0.001", "0.01", "0.001"])
+        self.assertEqual([list(ids) for ids in frame["job_ids"]], [[1, 2], [3], [4]])
+
+    def test_a_trained_job_that_adds_analyses_counts(self):
+        frame = _cells.summary(JobRows([job(1, 0, state="queued", trained=True), job(2, 1, state="queued")]), "test_accuracy", [])
+        self.assertEqual((frame["n"][0], frame["missing"][0]), (1, 1))
+
+    def test_group_by(self):
+        jobs = [job(1, 0), job(2, 1), job(3, 0, lr=0.01, pe="nope")]
+        frame = _cells.summary(JobRows(jobs), "wall_seconds", ["seed", "train.lr"])
+        self.assertEqual([list(row[:2]) for row in frame.values], [["0", "0.001"], ["1", "0.001"], ["0", "0.01"]])
+        for bad in [{"metric": "speed", "by": []}, {"metric": "test_accuracy", "by": ["trian.lr"]}]:
+            with self.assertRaises(InvalidInput):
+                _cells.summary(JobRows(jobs), **bad)
+
+    def test_no_jobs(self):
+        frame = _cells.summary(JobRows([]), "test_accuracy", [])
+        self.assertEqual((len(frame), list(frame.columns[:3])), (0, ["pe", "task", "metric"]))
+
+    def test_templates(self):
+        spec = '{"note":"\\"seed\\":3,","seed":3,"task":{"data_seed":3,"seeds":3}}'
+        self.assertEqual(template_of(spec, 3), '{"note":"\\"seed\\":3,","seed":\x1f,"task":{"data_seed":\x1f,"seeds":3}}')
+        self.assertEqual(template_of(spec, 31), spec)
+
+
+class Where(unittest.TestCase):
+    jobs = JobRows([job(1, 0, 0.25), job(2, 1, 0.5, pe="nope"), job(3, 2, None, pe="partial_rope", label="partial_rope(heads=1,2)",
+                                                                   state="failed", error='<b>\' OR 1=1 --')])
+
+    def ids(self, where, **equals):
+        return [row[0] for row in _where.select(self.jobs, where, equals).rows]
+
+    def test_conditions(self):
+        for where, expected in {
+            "pe=rope": [1], "pe!=rope": [2, 3], "pe=rope,seed=0": [1], "pe=rope or pe=nope": [1, 2], "not pe=rope": [2, 3],
+            "seed in [0, 2]": [1, 3], "seed not in (0, 2)": [2], "pe in [rope,nope] and not seed=0": [2],
+            "seed>=1 and (pe=nope or state=failed)": [2, 3], "pe=*rope": [1, 3], "pe=r?pe": [1], "pe='*rope'": [],
+            "test_accuracy<0.5": [1], "test_accuracy>=0.25": [1, 2], "test_accuracy!=0.25": [2, 3], "train.lr=1e-3": [1, 2, 3],
+            "train.lr > 0.001": [], "model.dropout_sites=ffn+attention": [1, 2, 3], "model.dropout_sites=[ffn]": [],
+            "task.data_seed=1": [2], "pe_label=partial_rope(heads=1,2)": [3], "PE.NAME=rope or seed=9".lower(): [1],
+            "trained=true": [1, 2], "error=\"<b>' OR 1=1 --\"": [3], "pe.form = 'a b'": [1, 2, 3], "  ": [1, 2, 3],
+            "seed=0 or seed=1 and pe=rope": [1],
+        }.items():
+            self.assertEqual(self.ids(where), expected, where)
+
+    def test_keywords(self):
+        self.assertEqual(self.ids(None, pe=["rope", "nope"], seed=range(1, 5)), [2])
+        self.assertEqual(self.ids("seed<2", train__lr=0.001), [1, 2])
+        self.assertEqual(self.ids(None, pe="*"), [])
+
+    def test_mistakes_are_said(self):
+        for where, words in {
+            "pee=rope": "did you mean pe", "pe": "was expected", "pe=": "a value", "(pe=rope": "closing parenthesis",
+            "pe=rope)": "the end", "pe=rope nope": "and, or", "pe<rope": "not a number", "pe<3": "needs a number",
+            "seed in 3": "a list", "seed in [3": "a comma or ]", "pe='rope": "closing quotation", "and": "unknown field", "=3": "a field",
+            "x'; DROP TABLE jobs; --=1": "unknown field",
+        }.items():
+            with self.assertRaises(InvalidInput, msg=where) as raised:
+                self.ids(where)
+            self.assertIn(words, str(raised.exception))
+        with self.assertRaises(InvalidInput):
+            self.ids(None, pee="rope")
+
+
+class Frames(unittest.TestCase):
+    def test_types_do_not_depend_on_the_rows(self):
+        kinds = {"int": "i", "Int": "I", "float": "f", "bool": "b", "Bool": "B", "text": "t", "time": "m"}
+        columns = {name: kind for kind, name in kinds.items()}
+        full = _columns.frame([(1, 2, 0.5, True, 1, "x", 1_700_000_000_123), (2, None, None, False, None, None, None)], columns)
+        empty = _columns.frame([], columns)
+        pd.testing.assert_series_equal(full.dtypes, empty.dtypes)
+        self.assertEqual([str(kind) for kind in full.dtypes],
+                         ["int64", "Int64", "float64", "bool", "boolean", "object", "datetime64[ns, UTC]"])
+        self.assertEqual(full["m"][0], pd.Timestamp("2023-11-14 22:13:20.123", tz="UTC"))
+        self.assertTrue(pd.isna(full["m"][1]) and pd.isna(full["I"][1]) and full["t"][1] is None)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
