@@ -121,6 +121,8 @@ void AddAll(Commands& commands) {
   AddReport(commands);
   AddCatalog(commands);
   AddWorkers(commands);
+  AddExport(commands);
+  AddImport(commands);
   AddDb(commands);
   AddCompletion(commands);
 }

@@ -25,6 +25,7 @@
 #include "server/service/maintenance_service.h"
 #include "server/service/results_service.h"
 #include "server/service/sweeps_service.h"
+#include "server/service/transfer_service.h"
 
 namespace pelab {
 namespace {
@@ -56,7 +57,8 @@ struct Coordinator::Parts {
         fleet({*options.clock, strand, scheduler, writer, options.heartbeat, options.lease,
                [] { return RandomUnit(); }},
               *artifacts, collector),
-        maintenance(options.database, *artifacts) {}
+        maintenance(options.database, *artifacts),
+        transfer(options.database, writer, *artifacts, collector) {}
 
   absl::Status Recover();
   http::Sources MakeSources(const Clock& clock);
@@ -74,6 +76,7 @@ struct Coordinator::Parts {
   service::ResultsService results;
   service::FleetService fleet;
   service::MaintenanceService maintenance;
+  service::TransferService transfer;
   std::unique_ptr<grpc::Server> server;
   std::optional<http::Sources> sources;  // of the pages
   std::unique_ptr<http::HttpServer> http;
@@ -199,6 +202,7 @@ absl::Status Coordinator::Listen(
   builder.RegisterService(&parts_->results);
   builder.RegisterService(&parts_->fleet);
   builder.RegisterService(&parts_->maintenance);
+  builder.RegisterService(&parts_->transfer);
   parts_->server = builder.BuildAndStart();
   if (!parts_->server) {
     return absl::UnavailableError(

@@ -49,6 +49,8 @@ void AddArtifacts(Commands& commands);
 void AddReport(Commands& commands);
 void AddCatalog(Commands& commands);
 void AddWorkers(Commands& commands);
+void AddExport(Commands& commands);
+void AddImport(Commands& commands);
 void AddDb(Commands& commands);
 void AddCompletion(Commands& commands);
 

@@ -16,6 +16,7 @@
 #include "pelab/v1/maintenance.pb.h"
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
+#include "pelab/v1/transfer.pb.h"
 
 namespace pelab::client {
 
@@ -99,6 +100,15 @@ class Coordinator : public DataSource {
   // A consistent copy of everything, in pieces; an error of `on_part` ends it and is returned.
   virtual absl::Status Backup(
       const std::function<absl::Status(const v1::BackupPart&)>& on_part) = 0;
+  virtual absl::StatusOr<v1::CheckImportResponse> CheckImport(
+      const v1::CheckImportRequest& request) = 0;
+  // `send` gives the parts one after another to the function that it is called with, and ends with
+  // that function's first error, or one of its own: then nothing is stored.
+  template <typename Part>
+  using Send = std::function<absl::Status(const std::function<absl::Status(const Part&)>&)>;
+  virtual absl::StatusOr<v1::ImportJobResponse> ImportJob(const Send<v1::ImportJobPart>& send) = 0;
+  virtual absl::StatusOr<v1::ImportSweepResponse> ImportSweep(
+      const Send<v1::ImportSweepPart>& send) = 0;
 };
 
 }  // namespace pelab::client

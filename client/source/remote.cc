@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/source/pages.h"
+#include "core/base/status.h"
 #include "core/rpc/address.h"
 #include "core/rpc/status.h"
 #include "core/views/reader.h"
@@ -14,6 +15,7 @@
 #include "pelab/v1/maintenance.grpc.pb.h"
 #include "pelab/v1/results.grpc.pb.h"
 #include "pelab/v1/sweeps.grpc.pb.h"
+#include "pelab/v1/transfer.grpc.pb.h"
 
 namespace pelab::client {
 namespace {
@@ -28,7 +30,8 @@ class RemoteCoordinator final : public Coordinator {
         sweeps_(v1::Sweeps::NewStub(channel)),
         results_(v1::Results::NewStub(channel)),
         maintenance_(v1::Maintenance::NewStub(channel)),
-        fleet_(v1::Fleet::NewStub(channel)) {}
+        fleet_(v1::Fleet::NewStub(channel)),
+        transfer_(v1::Transfer::NewStub(channel)) {}
 
   absl::StatusOr<results::JobList> Jobs(const v1::JobFilter& filter) override {
     v1::ListJobsRequest request;
@@ -197,6 +200,25 @@ class RemoteCoordinator final : public Coordinator {
     auto stream = maintenance_->Backup(&context, v1::BackupRequest());
     return ReadAll<v1::BackupPart>(context, *stream, on_part);
   }
+  absl::StatusOr<v1::CheckImportResponse> CheckImport(
+      const v1::CheckImportRequest& request) override {
+    return Answer<v1::CheckImportResponse>(*transfer_, &v1::Transfer::Stub::CheckImport, request);
+  }
+  absl::StatusOr<v1::ImportJobResponse> ImportJob(const Send<v1::ImportJobPart>& send) override {
+    grpc::ClientContext context;  // no deadline: files have any size
+    v1::ImportJobResponse response;
+    const auto stream = transfer_->ImportJob(&context, &response);
+    PELAB_RETURN_IF_ERROR(SendAll<v1::ImportJobPart>(context, *stream, send));
+    return response;
+  }
+  absl::StatusOr<v1::ImportSweepResponse> ImportSweep(
+      const Send<v1::ImportSweepPart>& send) override {
+    grpc::ClientContext context;
+    v1::ImportSweepResponse response;
+    const auto stream = transfer_->ImportSweep(&context, &response);
+    PELAB_RETURN_IF_ERROR(SendAll<v1::ImportSweepPart>(context, *stream, send));
+    return response;
+  }
   std::string Description() const override { return Concat("the coordinator at ", address_); }
 
  private:
@@ -276,6 +298,20 @@ class RemoteCoordinator final : public Coordinator {
         nullptr);
     return stopped.ok() ? status : stopped;
   }
+  // Where the coordinator has answered before the end, its answer counts.
+  template <typename Part, typename Stream>
+  absl::Status SendAll(grpc::ClientContext& context, Stream& stream, const Send<Part>& send) {
+    const absl::Status broken = absl::UnavailableError("the stream is broken");
+    const absl::Status sent =
+        send([&](const Part& part) { return stream.Write(part) ? absl::OkStatus() : broken; });
+    if (sent.ok()) {
+      stream.WritesDone();
+    } else if (sent != broken) {
+      context.TryCancel();
+    }
+    const absl::Status answered = Convert(stream.Finish());
+    return sent.ok() || sent == broken ? answered : sent;
+  }
   absl::Status ReadLog(const std::string& job, int attempt, bool follow,
                        const std::function<void(const v1::LogPart&)>& on_part,
                        Canceller* canceller) {
@@ -294,6 +330,7 @@ class RemoteCoordinator final : public Coordinator {
   std::unique_ptr<v1::Results::Stub> results_;
   std::unique_ptr<v1::Maintenance::Stub> maintenance_;
   std::unique_ptr<v1::Fleet::Stub> fleet_;
+  std::unique_ptr<v1::Transfer::Stub> transfer_;
 };
 
 }  // namespace

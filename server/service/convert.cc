@@ -54,49 +54,6 @@ state::ErrorKind ToErrorKind(v1::ErrorKind kind) {
   }
 }
 
-store::Epoch ToEpoch(const v1::Epoch& epoch) {
-  return {.epoch = epoch.epoch(),
-          .train_loss = epoch.train_loss(),
-          .train_correct = epoch.train_correct(),
-          .train_total = epoch.train_total(),
-          .test_loss = epoch.test_loss(),
-          .test_correct = epoch.test_correct(),
-          .test_total = epoch.test_total(),
-          .learning_rate = epoch.learning_rate(),
-          .seconds = epoch.seconds()};
-}
-
-// Arrays that do not go together leave no entries, which the store refuses: that ends the attempt of
-// an older worker, not its session.
-store::HeadAblation ToMatrix(const v1::HeadAblation& matrix) {
-  store::HeadAblation out{.version = matrix.version(),
-                          .parameters_json = matrix.parameters_json(),
-                          .layers = matrix.layers(),
-                          .heads = matrix.heads(),
-                          .total = matrix.total(),
-                          .intact_correct = matrix.intact_correct(),
-                          .intact_nll = matrix.intact_nll(),
-                          .chance = matrix.chance(),
-                          .entries = {},
-                          .seconds = matrix.seconds()};
-  const int size = matrix.correct_size();
-  const bool whole = matrix.lost_size() == size && matrix.gained_size() == size &&
-                     matrix.nll_size() == size && matrix.nll_standard_error_size() == size &&
-                     (matrix.missing_size() == size || matrix.missing_size() == 0);
-  if (!whole) return out;
-  out.entries.reserve(size);
-  for (int i = 0; i < size; ++i) {
-    std::optional<store::AblatedHead>& entry = out.entries.emplace_back();
-    if (matrix.missing_size() > 0 && matrix.missing(i)) continue;
-    entry = {.correct = matrix.correct(i),
-             .lost = matrix.lost(i),
-             .gained = matrix.gained(i),
-             .nll = matrix.nll(i),
-             .nll_standard_error = matrix.nll_standard_error(i)};
-  }
-  return out;
-}
-
 store::Started ToStarted(const v1::Started& started) {
   store::Started out{started.start_epoch(), started.epochs(), started.environment_json(), {}};
   if (started.has_execution()) {
@@ -159,6 +116,57 @@ absl::Status CheckHello(const v1::Hello& hello) {
 }
 
 }  // namespace
+
+store::Epoch ToEpoch(const v1::Epoch& epoch) {
+  return {.epoch = epoch.epoch(),
+          .train_loss = epoch.train_loss(),
+          .train_correct = epoch.train_correct(),
+          .train_total = epoch.train_total(),
+          .test_loss = epoch.test_loss(),
+          .test_correct = epoch.test_correct(),
+          .test_total = epoch.test_total(),
+          .learning_rate = epoch.learning_rate(),
+          .seconds = epoch.seconds()};
+}
+
+// Arrays that do not go together leave no entries, which the store refuses: that ends the attempt of
+// an older worker, not its session.
+store::HeadAblation ToMatrix(const v1::HeadAblation& matrix) {
+  store::HeadAblation out{.version = matrix.version(),
+                          .parameters_json = matrix.parameters_json(),
+                          .layers = matrix.layers(),
+                          .heads = matrix.heads(),
+                          .total = matrix.total(),
+                          .intact_correct = matrix.intact_correct(),
+                          .intact_nll = matrix.intact_nll(),
+                          .chance = matrix.chance(),
+                          .entries = {},
+                          .seconds = matrix.seconds()};
+  const int size = matrix.correct_size();
+  const bool whole = matrix.lost_size() == size && matrix.gained_size() == size &&
+                     matrix.nll_size() == size && matrix.nll_standard_error_size() == size &&
+                     (matrix.missing_size() == size || matrix.missing_size() == 0);
+  if (!whole) return out;
+  out.entries.reserve(size);
+  for (int i = 0; i < size; ++i) {
+    std::optional<store::AblatedHead>& entry = out.entries.emplace_back();
+    if (matrix.missing_size() > 0 && matrix.missing(i)) continue;
+    entry = {.correct = matrix.correct(i),
+             .lost = matrix.lost(i),
+             .gained = matrix.gained(i),
+             .nll = matrix.nll(i),
+             .nll_standard_error = matrix.nll_standard_error(i)};
+  }
+  return out;
+}
+
+store::AnalysisResult ToResult(const v1::AnalysisResult& result) {
+  return {.name = result.name(),
+          .version = result.version(),
+          .parameters_json = result.parameters_json(),
+          .result_json = result.result_json(),
+          .seconds = result.seconds()};
+}
 
 absl::StatusOr<store::AttemptEvent> ToEvent(const v1::Event& event, std::int64_t now,
                                             double jitter) {

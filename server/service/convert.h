@@ -17,6 +17,11 @@ namespace pelab::service {
 absl::StatusOr<store::AttemptEvent> ToEvent(const v1::Event& event, std::int64_t now,
                                             double jitter);
 
+// What was stored elsewhere, judged by the store.
+store::Epoch ToEpoch(const v1::Epoch& epoch);
+store::HeadAblation ToMatrix(const v1::HeadAblation& matrix);
+store::AnalysisResult ToResult(const v1::AnalysisResult& result);
+
 struct HelloParts {
   store::WorkerHello write;
   sched::WorkerInfo info;

@@ -134,5 +134,7 @@ WriteResult Do(Batch& batch, const AppendLog& write);
 WriteResult Do(Batch& batch, const RecordUpload& write);
 WriteResult Do(Batch& batch, const FindUnused& write);
 WriteResult Do(Batch& batch, const DropCheckpoints& write);
+WriteResult Do(Batch& batch, const ImportJob& write);
+WriteResult Do(Batch& batch, const ImportSweep& write);
 
 }  // namespace pelab::store

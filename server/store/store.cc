@@ -74,6 +74,21 @@ struct Sizer {
         w.body);
   }
   std::size_t operator()(const AppendLog& w) const { return w.data.size(); }
+  std::size_t operator()(const ImportJob& w) const {
+    std::size_t size = w.cell.spec_json.size() + w.epochs.size() * sizeof(Epoch);
+    for (const ImportedAttempt& attempt : w.attempts) {
+      size += sizeof(attempt) + attempt.environment_json.value_or("").size();
+    }
+    for (const ImportedAnalysis& analysis : w.analyses) {
+      const auto* matrix = std::get_if<HeadAblation>(&analysis.body);
+      size += matrix != nullptr ? matrix->entries.size() * sizeof(matrix->entries[0])
+                                : std::get<AnalysisResult>(analysis.body).result_json.size();
+    }
+    return size;
+  }
+  std::size_t operator()(const ImportSweep& w) const {
+    return w.document.size() + w.jobs.size() * 128;
+  }
   std::size_t operator()(const FindUnused& w) const { return w.sha256s.size() * 128; }
   template <typename T>
   std::size_t operator()(const T&) const {

@@ -50,17 +50,6 @@ bool ClaimsKey(Database& db, std::int64_t sweep_id, const std::string& key) {
       .Step();
 }
 
-// The configuration with this template, new where there is none.
-std::int64_t ConfigurationWith(Database& db, const std::string& spec_template) {
-  {
-    Query row =
-        db.Run("SELECT configuration_id FROM configurations WHERE template = ?", spec_template);
-    if (row.Step()) return row.Int(0);
-  }
-  db.Execute("INSERT INTO configurations (template) VALUES (?)", spec_template);
-  return db.LastId();
-}
-
 struct Counts {
   int fresh = 0;
   int stored = 0;
@@ -223,6 +212,16 @@ SliceStored Expand(Batch& batch, std::int64_t sweep_id, const ExpandSlice& write
 }
 
 }  // namespace
+
+std::int64_t ConfigurationWith(Database& db, const std::string& spec_template) {
+  {
+    Query row =
+        db.Run("SELECT configuration_id FROM configurations WHERE template = ?", spec_template);
+    if (row.Step()) return row.Int(0);
+  }
+  db.Execute("INSERT INTO configurations (template) VALUES (?)", spec_template);
+  return db.LastId();
+}
 
 WriteResult Do(Batch& batch, const SubmitSweep& write) {
   {

@@ -443,15 +443,99 @@ struct Unused {
   std::vector<std::string> sha256s;
 };
 
+// Imports ---------------------------------------------------------------------------------------
+
+struct ImportedAttempt {
+  std::string worker_id;
+  int slot = 0;
+  std::string device;
+  std::string analyses_json;
+  std::optional<int> start_epoch;
+  std::optional<std::string> environment_json;
+  state::Outcome outcome = state::Outcome::kSucceeded;
+  std::optional<std::string> error_kind;
+  std::optional<std::string> error;
+  std::int64_t started_at = 0;
+  std::int64_t ended_at = 0;
+};
+struct ImportedWorker {
+  std::string worker_id;
+  std::string host;
+  std::string version;
+  std::string slots_json;
+  int slots = 0;
+  std::int64_t last_seen_at = 0;
+};
+struct ImportedAnalysis {
+  int attempt = 0;  // its number, from 1
+  std::int64_t created_at = 0;
+  std::variant<HeadAblation, AnalysisResult> body;
+};
+struct ImportedFile {
+  int attempt = 0;
+  Artifact artifact;  // whose file is there already, and held
+};
+// A job that was trained for another database, whole. Left alone where its key is trained or being
+// trained here.
+struct ImportJob {
+  NewCell cell;  // without an ordinal
+  std::optional<std::string> device;
+  std::optional<double> wall_seconds;
+  std::optional<std::string> execution_json;
+  std::int64_t created_at = 0;
+  std::int64_t ended_at = 0;
+  std::vector<ImportedWorker> workers;
+  std::vector<ImportedAttempt> attempts;  // by number from 1
+  std::vector<Epoch> epochs;              // the accepted line
+  std::vector<ImportedAnalysis> analyses;
+  std::vector<ImportedFile> files;
+};
+struct JobImported {
+  enum Verdict { kStored, kPresent, kInFlight };
+  std::string refused;  // what no honest database holds; nothing is stored
+  Verdict verdict = kStored;
+  std::int64_t job_id = 0;
+  int generation = 0;
+};
+
+// Some cells of a sweep of another database, whose jobs were imported before. The sweep is found by
+// its token, and made with its first cells; it is kept as cancelled until the slice that is `last`
+// finishes it.
+struct ImportSweep {
+  std::string token;
+  std::string name;
+  std::string protocol;
+  std::string document;
+  std::string file_name;
+  std::string overrides_json;
+  std::string analyses_json;
+  std::string resources_json;
+  std::string extensions_json;
+  int priority = 0;
+  std::uint64_t cells = 0;
+  std::int64_t created_at = 0;
+  std::vector<std::pair<std::uint64_t, std::string>> jobs;  // ordinals and keys
+  bool finish = false;  // every cell is trained here: set with the last slice
+};
+struct SweepImported {
+  std::int64_t sweep_id = 0;  // 0: none of its jobs is here
+  bool changed = false;
+  bool finished = false;  // it stands as finished
+  bool settled = false;   // it is here already, and is left as it is
+  std::int64_t jobs = 0;  // of these cells that are trained here
+  std::int64_t missing = 0;
+};
+
 struct Nothing {};  // the result of writes that have none
 
 using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, CancelJob, SteerSweep,
                            RetrySlice, RetryJob, ExtendSweep, Analyse, WorkerHello, WorkerSeen,
                            DrainWorker, CreateAttempt, AttemptEvent, EndAttempt, AppendLog,
-                           RecordUpload, FindUnused, DropCheckpoints>;
-using WriteResult = std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepSteered,
-                                 Retried, SweepExtended, Analysed, WorkerStored, WorkerDrained,
-                                 AttemptCreated, EventStored, UploadRecorded, Unused>;
+                           RecordUpload, FindUnused, DropCheckpoints, ImportJob, ImportSweep>;
+using WriteResult =
+    std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepSteered, Retried, SweepExtended,
+                 Analysed, WorkerStored, WorkerDrained, AttemptCreated, EventStored, UploadRecorded,
+                 Unused, JobImported, SweepImported>;
 
 // Roughly what a write holds in memory; what bounded queues count.
 std::size_t ByteSize(const Write& write);

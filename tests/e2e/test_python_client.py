@@ -39,7 +39,7 @@ class Package(Case):
 
     @classmethod
     def setUpClass(cls):
-        maker = cls("runTest")
+        maker = cls("setUp")
         maker.setUp()
         try:
             maker.server()
@@ -59,9 +59,6 @@ class Package(Case):
     @classmethod
     def tearDownClass(cls):
         shutil.rmtree(cls.trained, ignore_errors=True)
-
-    def runTest(self):
-        pass
 
     def setUp(self):
         super().setUp()

@@ -236,6 +236,8 @@ class Coordinator(Source):
         return [rows[job_id] for job_id in sorted(rows)]
 
     def _rows_of_jobs(self, what: str, sweep: str | None, job_ids: Sequence[int] | None) -> Iterable[Row]:
+        if what == "attempts" and job_ids is None:  # they do not come in pages
+            job_ids = [row[0] for row in self._job_rows(sweep, (), ())]
         for some in [None] if job_ids is None else _slices(job_ids):
             filter_ = results_pb2.JobFilter(sweep=sweep or "") if some is None else results_pb2.JobFilter(
                 jobs=[str(job_id) for job_id in some])

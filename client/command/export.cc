@@ -1,0 +1,78 @@
+#include <CLI/CLI.hpp>
+
+#include "client/command/commands.h"
+#include "client/command/show.h"
+#include "client/connect.h"
+#include "client/export/exporter.h"
+#include "core/base/status.h"
+#include "core/render/text.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+struct Options {
+  std::string sweep;
+  std::string out;
+};
+
+absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
+  PELAB_ASSIGN_OR_RETURN(
+      const ExportReport report,
+      ExportSweep(*source, options.sweep, options.out, [&context](const std::string& done) {
+        context.err(Concat("pelab: ", done, "\n"));
+      }));
+  render::Json files = render::Json::array();
+  std::uint64_t bytes = 0;
+  for (const WrittenFile& file : report.files) {
+    files.push_back(
+        {{"file", file.name}, {"rows", file.rows}, {"bytes", file.bytes}, {"sha256", file.sha256}});
+    bytes += file.bytes;
+  }
+  switch (context.output()) {
+    case Output::kJson:
+      PutJson(context, {{"sweep_id", report.sweep.sweep_id()},
+                        {"sweep", report.sweep.name()},
+                        {"directory", options.out},
+                        {"jobs", report.jobs},
+                        {"trained", report.trained},
+                        {"complete", report.trained == report.jobs},
+                        {"files", files}});
+      break;
+    case Output::kCsv:
+      PutCsv(context, {"file", "rows", "bytes", "sha256"}, files);
+      break;
+    default:
+      context.out(Concat("exported sweep ", report.sweep.name(), " to ",
+                         render::Escape(options.out), ": ", report.jobs, " jobs, ", files.size(),
+                         " files, ", bytes, " bytes; begin with README.md\n"));
+      if (report.trained != report.jobs) {
+        context.out(Concat(report.jobs - report.trained, " of its ", report.jobs,
+                           " jobs are not trained; README.md says which\n"));
+      }
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddExport(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app =
+      AddCommand(commands, "export", "a sweep's results as CSV files that a stranger understands",
+                 "  pelab export quick --out quick-results\n"
+                 "  pelab export 3 --out /data/table1 --server gpu01:7470 --output json\n"
+                 "Jobs, curves, head ablations, deposits, analyses, attempts, specs, the document, "
+                 "provenance,\n"
+                 "checksums and a README.md with every column. DIR is there whole or not at all.");
+  app->add_option("SWEEP", options->sweep, "number or name of a sweep")->required();
+  app->add_option("--out", options->out, "folder to make; must not be there, or be empty")
+      ->type_name("DIR")
+      ->required();
+  app->callback([&commands, options] {
+    commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
+  });
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,209 @@
+#include "client/export/readme.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "core/render/text.h"
+#include "core/results/names.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+using render::Json;
+
+// Text of the database as Markdown shows it, and nothing more: neither markup nor a new line.
+std::string Code(const std::string& text) {
+  std::string safe = render::Escape(text);
+  std::replace(safe.begin(), safe.end(), '`', '\'');
+  std::replace(safe.begin(), safe.end(), '|', '/');
+  return Concat("`", safe.empty() ? std::string(" ") : safe, "`");
+}
+
+// A word for a shell.
+std::string Quoted(const std::string& word) {
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("_-./:,=+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string DescribeFile(const std::string& name) {
+  if (name == "sweep.yaml") return "the sweep's document as it was submitted (YAML, or JSON)";
+  if (name == "specs.jsonl") {
+    return "a line a job: its number, its key and its spec, every setting resolved";
+  }
+  if (name == "provenance.json") return "versions, devices, times and commands, for programs";
+  if (name == "SHA256SUMS") return "`sha256sum --check SHA256SUMS` finds damage";
+  return "";
+}
+
+std::string FileList(const std::vector<ExportTable>& tables,
+                     const std::vector<WrittenFile>& files) {
+  std::string out = "| file | holds | rows |\n|---|---|---|\n";
+  for (const WrittenFile& file : files) {
+    const auto table = std::find_if(tables.begin(), tables.end(),
+                                    [&](const ExportTable& t) { return t.file == file.name; });
+    const bool is_table = table != tables.end();
+    out += Concat("| `", file.name, "` | ", is_table ? table->row : DescribeFile(file.name), " | ",
+                  is_table ? Concat(file.rows) : std::string(), " |\n");
+  }
+  return out + Concat("| `SHA256SUMS` | ", DescribeFile("SHA256SUMS"), " | |\n");
+}
+
+std::string States(const ExportFacts& facts) {
+  std::string out;
+  for (const auto& [state, count] : facts.states) {
+    out += Concat(out.empty() ? "" : ", ", count, " ", state);
+  }
+  return out.empty() ? "none" : out;
+}
+
+std::string MissingSection(const ExportFacts& facts) {
+  std::string out = "## What is missing\n\n";
+  if (facts.trained == facts.jobs() && facts.jobs() > 0) {
+    return out + Concat("Nothing: all ", facts.jobs(), " jobs of the sweep are trained.\n\n");
+  }
+  out += Concat("**", facts.jobs() - facts.trained, " of ", facts.jobs(),
+                " jobs are not trained** (", States(facts),
+                "). Their rows in `jobs.csv` and `curves.csv` hold what there is of them; "
+                "`summary.csv` counts them as\nmissing or failed and leaves them out of its "
+                "means.\n\n");
+  for (const std::string& line : facts.unfinished) out += Concat("- ", Code(line), "\n");
+  const std::uint64_t more = facts.jobs() - facts.trained - facts.unfinished.size();
+  if (more > 0) out += Concat("- and ", more, " more: `state` in `jobs.csv`\n");
+  if (facts.sweep.state() == v1::SWEEP_STATE_EXPANDING) {
+    out += "- the sweep was still being expanded: more jobs were to come\n";
+  }
+  return out + "\n";
+}
+
+std::string ComputedSection(const ExportFacts& facts) {
+  std::string out = "## How it was computed\n\n";
+  const v1::Sweep& sweep = facts.sweep;
+  out += Concat("- sweep ", Code(sweep.name()), " (number ", sweep.sweep_id(), "), protocol ",
+                Code(sweep.protocol()), ", submitted ", render::FormatTime(sweep.created_at_ms()),
+                sweep.file_name().empty() ? "" : Concat(" from ", Code(sweep.file_name())), "\n");
+  if (facts.first_started_at_ms > 0) {
+    out += Concat("- first attempt ", render::FormatTime(facts.first_started_at_ms));
+    if (facts.last_ended_at_ms > 0) {
+      out += Concat(", last end ", render::FormatTime(facts.last_ended_at_ms));
+    }
+    out += "\n";
+  }
+  for (const auto& [member, values] : facts.environment) {
+    out += Concat("- ", member, ":");
+    for (const auto& [value, count] : values) {
+      out += Concat(" ", Code(value), " (", count, " attempts)");
+    }
+    out += "\n";
+  }
+  out += Concat("- exported ", render::FormatTime(facts.exported_at_ms), " by pelab ",
+                facts.version, "\n\nTo compute everything again:\n\n```\n");
+  for (const std::string& command : CommandsToRepeat(sweep)) {
+    out += render::Escape(command) + "\n";
+  }
+  return out +
+         "```\n\nOn one kind of device with one number of threads a job repeats bit for bit; "
+         "elsewhere the last digits differ, and with\nthem, now and then, more than digits.\n\n";
+}
+
+std::string ColumnSections(const std::vector<ExportTable>& tables) {
+  std::string out =
+      "## Columns\n\nCSV as RFC 4180 has it: one header line, commas, CRLF, quotation marks where "
+      "needed, UTF-8. Numbers read back bit for\nbit; an empty field is a figure that is not "
+      "there. Accuracies are fractions from 0 to 1 with the counts behind them;\nepochs, layers "
+      "and heads count from 0.\n\n";
+  for (const ExportTable& table : tables) {
+    out +=
+        Concat("### ", table.file, "\n\nA row is ", table.row, ".\n\n| column | is |\n|---|---|\n");
+    for (const ExportColumn& column : table.columns) {
+      out += Concat("| `", column.name, "` | ", column.meaning, " |\n");
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::uint64_t ExportFacts::jobs() const {
+  std::uint64_t sum = 0;
+  for (const auto& [state, count] : states) sum += count;
+  return sum;
+}
+
+const std::vector<std::string>& EnvironmentMembers() {
+  static const auto& members = *new std::vector<std::string>{"trainer",     "libtorch", "device",
+                                                             "device_name", "threads",  "packing"};
+  return members;
+}
+
+std::vector<std::string> CommandsToRepeat(const v1::Sweep& sweep) {
+  std::string run = "pelab run sweep.yaml --db repeated.db";
+  for (const v1::Override& override : sweep.overrides()) {
+    run += Concat(" --set ", Quoted(Concat(override.field(), "=", override.value())));
+  }
+  std::vector<std::string> commands = {run};
+  for (const std::string& seeds : sweep.extensions()) {
+    commands.push_back(Concat("pelab extend ", Quoted(sweep.name()), " --seed ", Quoted(seeds),
+                              " --db repeated.db    # while it is served"));
+  }
+  commands.push_back(Concat("pelab results ", Quoted(sweep.name()), " --db repeated.db"));
+  return commands;
+}
+
+render::Json ProvenanceOf(const ExportFacts& facts) {
+  const v1::Sweep& sweep = facts.sweep;
+  Json overrides = Json::array();
+  for (const v1::Override& override : sweep.overrides()) {
+    overrides.push_back({{"field", override.field()}, {"value", override.value()}});
+  }
+  Json environment = Json::object();
+  for (const auto& [member, values] : facts.environment) environment[member] = values;
+  return {{"pelab", facts.version},
+          {"exported_at_ms", facts.exported_at_ms},
+          {"sweep",
+           {{"sweep_id", sweep.sweep_id()},
+            {"name", sweep.name()},
+            {"protocol", sweep.protocol()},
+            {"state", results::StateName(sweep.state())},
+            {"file_name", sweep.file_name()},
+            {"submitted_at_ms", sweep.created_at_ms()},
+            {"overrides", overrides},
+            {"extensions",
+             std::vector<std::string>(sweep.extensions().begin(), sweep.extensions().end())}}},
+          {"jobs", facts.states},
+          {"trained", facts.trained},
+          {"first_started_at_ms",
+           facts.first_started_at_ms > 0 ? Json(facts.first_started_at_ms) : Json(nullptr)},
+          {"last_ended_at_ms",
+           facts.last_ended_at_ms > 0 ? Json(facts.last_ended_at_ms) : Json(nullptr)},
+          {"environment", environment},
+          {"commands", CommandsToRepeat(sweep)}};
+}
+
+std::string ReadmeOf(const ExportFacts& facts, const std::vector<ExportTable>& tables,
+                     const std::vector<WrittenFile>& files) {
+  return Concat(
+      "# Results of the sweep ", Code(facts.sweep.name()),
+      "\n\nSmall decoder transformers were trained with different positional encodings on "
+      "synthetic tasks, each with several seeds,\nand of each trained model attention heads were "
+      "taken away one by one to see what they are worth. These files hold\nevery number that was "
+      "stored. They were written by pelab.\n\n",
+      FileList(tables, files), "\n", MissingSection(facts),
+      "## How cells are put together\n\nA cell is all jobs that differ in nothing but their seed "
+      "(`seed`, and seeds of parts that follow it). `summary.csv` has\nthe mean over the trained "
+      "jobs of a cell with its 95 % interval: mean ± `half_width`, by Student's t with n - 1 "
+      "degrees\nof freedom. A cell with `complete` false lacks seeds; compare it with care. Jobs "
+      "of one cell are independent\nrepetitions, rows of `curves.csv` or `head_ablations.csv` are "
+      "not.\n\n",
+      ComputedSection(facts), ColumnSections(tables));
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,216 @@
+#include "client/import/importer.h"
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include "core/base/sha256.h"
+#include "core/base/status.h"
+#include "core/views/maintenance.h"
+#include "core/views/schema.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+constexpr std::size_t kKeysAtOnce = 200;  // of a question
+constexpr int kEpochsAtOnce = 5000;       // of a message: at most 400 KB
+constexpr int kCellsAtOnce = 2000;
+constexpr std::size_t kPieceBytes = 256 << 10;
+
+// Calls `use(piece) -> Status` with all of a file.
+template <typename Use>
+absl::Status ReadPieces(const std::string& path, const Use& use) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::NotFoundError(Concat("cannot read ", path));
+  std::string piece(kPieceBytes, '\0');
+  while (in) {
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    if (in.gcount() == 0) break;
+    PELAB_RETURN_IF_ERROR(use(piece.substr(0, static_cast<std::size_t>(in.gcount()))));
+  }
+  return in.bad() ? absl::InternalError(Concat("cannot read ", path)) : absl::OkStatus();
+}
+
+// Whether the file is there with its content.
+bool IsWhole(const std::string& path, const v1::ImportedFile& file) {
+  Sha256 hash;
+  std::uint64_t bytes = 0;
+  const absl::Status read = ReadPieces(path, [&](const std::string& piece) {
+    hash.Update(piece);
+    bytes += piece.size();
+    return absl::OkStatus();
+  });
+  return read.ok() && bytes == file.bytes() && hash.FinishHex() == file.sha256();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Importer>> Importer::Open(const std::string& path, bool with_files) {
+  auto reader = views::TransferReader::Open(path);
+  if (reader.ok()) {
+    return std::unique_ptr<Importer>(new Importer(path, *std::move(reader), with_files));
+  }
+  if (!reader.status().GetPayload(views::kOlderSchemaPayload)) return reader.status();
+  return absl::FailedPreconditionError(
+      Concat(std::string(reader.status().message()),
+             "; to leave it as it is, migrate a copy: pelab db migrate "
+             "--db COPY, then import that"));
+}
+
+template <typename Use>
+absl::Status Importer::ForEachNew(const Check& check, ImportReport& report, const Use& use) {
+  std::int64_t others = 0;
+  PELAB_ASSIGN_OR_RETURN(const std::vector<views::FinishedJob> jobs, reader_->Finished(&others));
+  report.unfinished = static_cast<std::uint64_t>(others);
+  jobs_ = jobs.size();
+  for (std::size_t at = 0; at < jobs.size(); at += kKeysAtOnce) {
+    const std::size_t end = std::min(at + kKeysAtOnce, jobs.size());
+    v1::CheckImportRequest request;
+    for (std::size_t i = at; i < end; ++i) {
+      v1::ImportKey& key = *request.add_keys();
+      key.set_key(jobs[i].key);
+      PELAB_ASSIGN_OR_RETURN(*key.mutable_curve_sha256(), reader_->HashOfCurve(jobs[i].job_id));
+    }
+    PELAB_ASSIGN_OR_RETURN(const v1::CheckImportResponse answer, check(request));
+    if (answer.verdicts_size() != request.keys_size()) {
+      return absl::InternalError("the coordinator did not answer for every key");
+    }
+    for (std::size_t i = at; i < end; ++i) {
+      switch (answer.verdicts(static_cast<int>(i - at))) {
+        case v1::IMPORT_VERDICT_NEW:
+          PELAB_RETURN_IF_ERROR(use(jobs[i]));
+          break;
+        case v1::IMPORT_VERDICT_DIFFERENT:
+          report.different.push_back(jobs[i].key);
+          break;
+        case v1::IMPORT_VERDICT_IN_FLIGHT:
+          report.in_flight += 1;
+          break;
+        default:
+          report.present += 1;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ImportReport> Importer::Preview(const Check& check) {
+  ImportReport report;
+  PELAB_RETURN_IF_ERROR(ForEachNew(check, report, [&](const views::FinishedJob& finished) {
+    report.imported += 1;
+    if (!with_files_) return absl::OkStatus();
+    PELAB_ASSIGN_OR_RETURN(const views::TransferJob job, reader_->ReadJob(finished.job_id));
+    for (const v1::ImportedFile& file : job.files) {
+      report.files += 1;
+      report.file_bytes += file.bytes();
+    }
+    return absl::OkStatus();
+  }));
+  return report;
+}
+
+absl::Status Importer::SendFile(const v1::ImportedFile& file,
+                                const std::function<absl::Status(const v1::ImportJobPart&)>& write,
+                                ImportReport& report) {
+  const std::string path = views::ArtifactPath(path_, file.sha256());
+  if (!IsWhole(path, file)) {
+    report.missing_files.push_back(path);
+    return absl::OkStatus();
+  }
+  v1::ImportJobPart part;
+  *part.mutable_file() = file;
+  PELAB_RETURN_IF_ERROR(write(part));
+  PELAB_RETURN_IF_ERROR(ReadPieces(path, [&](const std::string& piece) {
+    part.set_data(piece);
+    return write(part);
+  }));
+  report.files += 1;
+  report.file_bytes += file.bytes();
+  return absl::OkStatus();
+}
+
+absl::Status Importer::SendJob(const views::TransferJob& job,
+                               const std::function<absl::Status(const v1::ImportJobPart&)>& write,
+                               ImportReport& report) {
+  v1::ImportJobPart part;
+  *part.mutable_job() = job.job;
+  PELAB_RETURN_IF_ERROR(write(part));
+  for (std::size_t i = 0; i < job.epochs.size();) {
+    part.mutable_epochs()->Clear();
+    for (int n = 0; n < kEpochsAtOnce && i < job.epochs.size(); ++n, ++i) {
+      *part.mutable_epochs()->add_epochs() = job.epochs[i];
+    }
+    PELAB_RETURN_IF_ERROR(write(part));
+  }
+  for (const v1::ImportedAnalysis& analysis : job.analyses) {
+    *part.mutable_analysis() = analysis;
+    PELAB_RETURN_IF_ERROR(write(part));
+  }
+  if (with_files_) {
+    for (const v1::ImportedFile& file : job.files) {
+      PELAB_RETURN_IF_ERROR(SendFile(file, write, report));
+    }
+  }
+  part.set_end(true);
+  return write(part);
+}
+
+absl::Status Importer::SendSweeps(Coordinator& coordinator, const std::function<bool()>& stopped,
+                                  ImportReport& report) {
+  PELAB_ASSIGN_OR_RETURN(const std::vector<views::TransferSweep> sweeps, reader_->Sweeps());
+  for (const views::TransferSweep& sweep : sweeps) {
+    if (stopped()) return absl::CancelledError("stopped");
+    const auto send = [&](const std::function<absl::Status(const v1::ImportSweepPart&)>& write) {
+      v1::ImportSweepPart part;
+      *part.mutable_sweep() = sweep.sweep;
+      PELAB_RETURN_IF_ERROR(write(part));
+      for (std::uint64_t from = 0;;) {
+        PELAB_ASSIGN_OR_RETURN(*part.mutable_cells(),
+                               reader_->Cells(sweep.sweep_id, from, kCellsAtOnce));
+        if (part.cells().keys_size() == 0) break;
+        from = *part.cells().ordinals().rbegin() + 1;
+        PELAB_RETURN_IF_ERROR(write(part));
+      }
+      part.set_end(true);
+      return write(part);
+    };
+    PELAB_ASSIGN_OR_RETURN(const v1::ImportSweepResponse answer, coordinator.ImportSweep(send));
+    if (answer.sweep_id() == 0) continue;
+    if (!answer.finished()) {
+      report.partial_sweeps.push_back(Concat(sweep.sweep.name(), ": ", answer.jobs(), " of ",
+                                             answer.jobs() + answer.missing(), " jobs"));
+    } else if (answer.changed()) {
+      report.sweeps += 1;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ImportReport> Importer::Run(
+    Coordinator& coordinator, const std::function<bool()>& stopped,
+    const std::function<void(std::uint64_t done, std::uint64_t all)>& progress) {
+  ImportReport report;
+  const auto check = [&](const v1::CheckImportRequest& request) {
+    return coordinator.CheckImport(request);
+  };
+  PELAB_RETURN_IF_ERROR(ForEachNew(check, report, [&](const views::FinishedJob& finished) {
+    if (stopped()) return absl::CancelledError("stopped");
+    PELAB_ASSIGN_OR_RETURN(const views::TransferJob job, reader_->ReadJob(finished.job_id));
+    const auto answer =
+        coordinator.ImportJob([&](const auto& write) { return SendJob(job, write, report); });
+    PELAB_RETURN_IF_ERROR(answer.status());
+    report.old_matrices += static_cast<std::uint64_t>(job.left_out);
+    // Somebody may have been faster since it was asked for.
+    std::uint64_t& count = answer->verdict() == v1::IMPORT_VERDICT_NEW         ? report.imported
+                           : answer->verdict() == v1::IMPORT_VERDICT_IN_FLIGHT ? report.in_flight
+                                                                               : report.present;
+    count += 1;
+    progress(report.imported + report.present + report.in_flight, jobs_);
+    return absl::OkStatus();
+  }));
+  PELAB_RETURN_IF_ERROR(SendSweeps(coordinator, stopped, report));
+  return report;
+}
+
+}  // namespace pelab::client

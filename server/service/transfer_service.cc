@@ -1,0 +1,230 @@
+#include "server/service/transfer_service.h"
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/rpc/status.h"
+#include "core/views/transfer.h"
+#include "server/service/blocking.h"
+#include "server/service/convert.h"
+#include "server/service/import_parts.h"
+#include "server/service/seat.h"
+
+namespace pelab::service {
+namespace {
+
+constexpr int kMaxImports = 4;                   // each holds a thread and a job in memory
+constexpr std::size_t kMaxJobBytes = 64 << 20;   // of a job, its files aside
+constexpr std::size_t kMaxPieceBytes = 1 << 20;  // of a file
+constexpr int kMaxKeys = 1000;
+constexpr int kMaxCells = 10'000;  // of a message
+
+// A job as its parts come. Its files are on the disk and held before the job is stored.
+class Incoming {
+ public:
+  Incoming(store::ArtifactFiles& artifacts, ArtifactCollector& collector)
+      : artifacts_(artifacts), collector_(collector) {}
+
+  absl::Status Add(const v1::ImportJobPart& part) {
+    if (!part.has_data() && !part.has_file()) {
+      bytes_ += part.ByteSizeLong();
+      if (bytes_ > kMaxJobBytes) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat("a job has at most ", kMaxJobBytes, " bytes besides its files"));
+      }
+    }
+    if (ended_) return absl::InvalidArgumentError("a part came after the end of an import");
+    if (part.has_job() == job_.has_value()) {
+      return absl::InvalidArgumentError("an import is of one job, which comes first");
+    }
+    switch (part.part_case()) {
+      case v1::ImportJobPart::kJob: {
+        PELAB_ASSIGN_OR_RETURN(job_, ToImportJob(part.job()));
+        return absl::OkStatus();
+      }
+      case v1::ImportJobPart::kEpochs:
+        for (const v1::Epoch& epoch : part.epochs().epochs()) {
+          job_->epochs.push_back(ToEpoch(epoch));
+        }
+        return absl::OkStatus();
+      case v1::ImportJobPart::kAnalysis:
+        job_->analyses.push_back(ToImportedAnalysis(part.analysis()));
+        return absl::OkStatus();
+      case v1::ImportJobPart::kFile:
+        return Begin(part.file());
+      case v1::ImportJobPart::kData:
+        return Append(part.data());
+      case v1::ImportJobPart::kEnd:
+        ended_ = true;
+        return EndFile();
+      default:
+        return absl::InvalidArgumentError(
+            "an import has a part that this coordinator does not know");
+    }
+  }
+
+  // The job, whole.
+  absl::StatusOr<store::ImportJob> Finish() {
+    if (!ended_) return absl::CancelledError("the import broke off");
+    return *std::move(job_);
+  }
+
+ private:
+  absl::Status Begin(const v1::ImportedFile& file) {
+    PELAB_RETURN_IF_ERROR(EndFile());
+    PELAB_ASSIGN_OR_RETURN(store::ImportedFile imported, ToImportedFile(file));
+    holds_.emplace_back(artifacts_, file.sha256());
+    job_->files.push_back(std::move(imported));
+    skipping_ = artifacts_.Has(file.sha256());
+    if (skipping_) return absl::OkStatus();
+    collector_.MakeRoom(file.bytes());
+    PELAB_ASSIGN_OR_RETURN(upload_, artifacts_.Begin(file.sha256(), file.bytes()));
+    return absl::OkStatus();
+  }
+  absl::Status Append(const std::string& data) {
+    if (data.size() > kMaxPieceBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a piece of a file has at most ", kMaxPieceBytes, " bytes"));
+    }
+    if (skipping_) return absl::OkStatus();
+    if (!upload_) return absl::InvalidArgumentError("data came before the file that they are of");
+    return upload_->Write(data);
+  }
+  absl::Status EndFile() {
+    if (!upload_) return absl::OkStatus();
+    PELAB_RETURN_IF_ERROR(upload_->Commit());
+    upload_.reset();
+    return absl::OkStatus();
+  }
+
+  store::ArtifactFiles& artifacts_;
+  ArtifactCollector& collector_;
+  std::size_t bytes_ = 0;
+  std::optional<store::ImportJob> job_;
+  std::deque<store::ArtifactFiles::FileHold> holds_;  // until the job names them
+  std::unique_ptr<store::ArtifactFiles::Upload> upload_;
+  bool skipping_ = false;  // the file is there already
+  bool ended_ = false;
+};
+
+v1::ImportVerdict ToProto(store::JobImported::Verdict verdict) {
+  switch (verdict) {
+    case store::JobImported::kStored:
+      return v1::IMPORT_VERDICT_NEW;
+    case store::JobImported::kPresent:
+      return v1::IMPORT_VERDICT_PRESENT;
+    case store::JobImported::kInFlight:
+      return v1::IMPORT_VERDICT_IN_FLIGHT;
+  }
+  return v1::IMPORT_VERDICT_UNSPECIFIED;
+}
+
+absl::Status TooMany() {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(kMaxImports, " imports are under way: try again later"));
+}
+
+}  // namespace
+
+grpc::Status TransferService::CheckImport(grpc::ServerContext*,
+                                          const v1::CheckImportRequest* request,
+                                          v1::CheckImportResponse* response) {
+  if (request->keys_size() > kMaxKeys) {
+    return rpc::ToGrpc(absl::InvalidArgumentError(
+        absl::StrCat(request->keys_size(), " keys at once; at most ", kMaxKeys)));
+  }
+  const auto reader = views::TransferReader::Open(database_);
+  if (!reader.ok()) return rpc::ToGrpc(reader.status());
+  const auto verdicts = (*reader)->Check(*request);
+  if (!verdicts.ok()) return rpc::ToGrpc(verdicts.status());
+  for (const v1::ImportVerdict verdict : *verdicts) response->add_verdicts(verdict);
+  return grpc::Status::OK;
+}
+
+absl::Status TransferService::Take(grpc::ServerReader<v1::ImportJobPart>& reader,
+                                   v1::ImportJobResponse& response) {
+  Incoming incoming(artifacts_, collector_);
+  v1::ImportJobPart part;
+  while (reader.Read(&part)) PELAB_RETURN_IF_ERROR(incoming.Add(part));
+  PELAB_ASSIGN_OR_RETURN(store::ImportJob job, incoming.Finish());
+  const std::string key = job.cell.key;
+  PELAB_ASSIGN_OR_RETURN(const store::WriteResult result, AppendAndWait(journal_, std::move(job)));
+  const auto& imported = std::get<store::JobImported>(result);
+  if (!imported.refused.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job ", key.substr(0, 12), " is not sound: ", imported.refused));
+  }
+  response.set_verdict(ToProto(imported.verdict));
+  response.set_job_id(imported.job_id);
+  response.set_generation(imported.generation);
+  return absl::OkStatus();
+}
+
+grpc::Status TransferService::ImportJob(grpc::ServerContext*,
+                                        grpc::ServerReader<v1::ImportJobPart>* reader,
+                                        v1::ImportJobResponse* response) {
+  const Seat seat(under_way_, kMaxImports);
+  if (!seat.got()) return rpc::ToGrpc(TooMany());
+  return rpc::ToGrpc(Take(*reader, *response));
+}
+
+absl::Status TransferService::TakeSweep(grpc::ServerReader<v1::ImportSweepPart>& reader,
+                                        v1::ImportSweepResponse& response) {
+  v1::ImportSweepPart part;
+  if (!reader.Read(&part) || !part.has_sweep()) {
+    return absl::InvalidArgumentError("the first message of an imported sweep is the sweep");
+  }
+  const bool whole = part.sweep().whole();
+  PELAB_ASSIGN_OR_RETURN(store::ImportSweep sweep, ToImportSweep(part.sweep()));
+  const auto store = [&](bool finish) -> absl::Status {
+    sweep.finish = finish;
+    PELAB_ASSIGN_OR_RETURN(const store::WriteResult result, AppendAndWait(journal_, sweep));
+    const auto& imported = std::get<store::SweepImported>(result);
+    response.set_sweep_id(imported.sweep_id);
+    response.set_changed(response.changed() || imported.changed);
+    response.set_finished(imported.finished);
+    response.set_jobs(response.jobs() + static_cast<std::uint64_t>(imported.jobs));
+    response.set_missing(response.missing() + static_cast<std::uint64_t>(imported.missing));
+    return absl::OkStatus();
+  };
+  bool ended = false;
+  while (reader.Read(&part)) {
+    ended = part.has_end();
+    if (ended) break;
+    const v1::ImportedCells& cells = part.cells();
+    if (cells.ordinals_size() != cells.keys_size() || cells.keys_size() > kMaxCells) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cells have an ordinal and a key each, at most ", kMaxCells, " in a message"));
+    }
+    sweep.jobs.clear();
+    for (int i = 0; i < cells.keys_size(); ++i) {
+      if (cells.ordinals(i) >= sweep.cells) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("cell ", cells.ordinals(i), " of a sweep of ", sweep.cells));
+      }
+      sweep.jobs.emplace_back(cells.ordinals(i), cells.keys(i));
+    }
+    PELAB_RETURN_IF_ERROR(store(/*finish=*/false));
+  }
+  if (!ended) return absl::CancelledError("the import broke off");
+  if (!whole || response.missing() > 0 || response.jobs() == 0 || response.finished()) {
+    return absl::OkStatus();
+  }
+  sweep.jobs.clear();
+  return store(/*finish=*/true);
+}
+
+grpc::Status TransferService::ImportSweep(grpc::ServerContext*,
+                                          grpc::ServerReader<v1::ImportSweepPart>* reader,
+                                          v1::ImportSweepResponse* response) {
+  const Seat seat(under_way_, kMaxImports);
+  if (!seat.got()) return rpc::ToGrpc(TooMany());
+  return rpc::ToGrpc(TakeSweep(*reader, *response));
+}
+
+}  // namespace pelab::service

@@ -1,0 +1,308 @@
+// Jobs that were trained for another database: stored once and whole, or not at all.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+
+#include "core/views/maintenance.h"
+#include "core/views/transfer.h"
+#include "pelab/v1/transfer.grpc.pb.h"
+#include "tests/contract/rpc/coordinator_fixture.h"
+
+namespace pelab {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Parts = std::vector<v1::ImportJobPart>;
+
+// A job is trained in one database, which `there_` reads; then another one is served.
+class ImportTest : public CoordinatorTest {
+ protected:
+  static constexpr int kEpochs = 3;
+
+  void SetUp() override {
+    Start();
+    Submit(Document("s", "[0]", kEpochs), "token-s");
+    FakeWorker worker(channel_, "w1", 2);
+    Script first(worker.AwaitAssignment());
+    Script second(worker.AwaitAssignment());
+    worker.Send({first.Started(0, kEpochs), first.Epoch(0), first.Epoch(1), first.Epoch(2, 39),
+                 first.Artifact(Put(weights_), weights_.size()), first.Ablation(),
+                 first.Finished(v1::ATTEMPT_OUTCOME_SUCCEEDED)});
+    worker.Send(second.Whole(kEpochs));
+    AwaitSweep("s",
+               [](const v1::Sweep& sweep) { return sweep.state() == v1::SWEEP_STATE_FINISHED; });
+    worker.Leave();
+    there_path_ = options_.database;
+    ServeAnother();
+    there_ = *views::TransferReader::Open(there_path_);
+    std::int64_t others = 0;
+    jobs_ = *there_->Finished(&others);
+    ASSERT_EQ(jobs_.size(), 2);
+    ASSERT_EQ(others, 0);
+  }
+
+  void ServeAnother() {
+    coordinator_.reset();
+    options_.database = absl::StrCat(directory_, "/here.db");
+    Start();
+    transfer_ = v1::Transfer::NewStub(channel_);
+  }
+
+  Parts PartsOf(std::int64_t job_id) {
+    const views::TransferJob job = *there_->ReadJob(job_id);
+    Parts parts(2);
+    *parts[0].mutable_job() = job.job;
+    for (const v1::Epoch& epoch : job.epochs) *parts[1].mutable_epochs()->add_epochs() = epoch;
+    for (const v1::ImportedAnalysis& analysis : job.analyses) {
+      *parts.emplace_back().mutable_analysis() = analysis;
+    }
+    for (const v1::ImportedFile& file : job.files) {
+      *parts.emplace_back().mutable_file() = file;
+      parts.emplace_back().set_data(weights_);
+    }
+    parts.emplace_back().set_end(true);
+    return parts;
+  }
+
+  grpc::Status Send(const Parts& parts, v1::ImportJobResponse* response = nullptr) {
+    v1::ImportJobResponse ignored;
+    const auto context = Context();
+    const auto writer =
+        transfer_->ImportJob(context.get(), response != nullptr ? response : &ignored);
+    for (const v1::ImportJobPart& part : parts) {
+      if (!writer->Write(part)) break;
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  }
+  v1::ImportJobResponse Import(std::int64_t job_id) {
+    v1::ImportJobResponse response;
+    const grpc::Status status = Send(PartsOf(job_id), &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+  v1::ImportVerdict Check(const std::string& key, const std::string& hash) {
+    v1::CheckImportRequest request;
+    request.add_keys()->set_key(key);
+    request.mutable_keys(0)->set_curve_sha256(hash);
+    v1::CheckImportResponse response;
+    EXPECT_TRUE(transfer_->CheckImport(Context().get(), request, &response).ok());
+    EXPECT_EQ(response.verdicts_size(), 1);
+    return response.verdicts(0);
+  }
+  v1::ImportSweepResponse ImportSweep(bool end = true) {
+    const views::TransferSweep sweep = there_->Sweeps()->front();
+    v1::ImportSweepResponse response;
+    const auto context = Context();
+    const auto writer = transfer_->ImportSweep(context.get(), &response);
+    v1::ImportSweepPart part;
+    *part.mutable_sweep() = sweep.sweep;
+    writer->Write(part);
+    *part.mutable_cells() = *there_->Cells(sweep.sweep_id, 0, 1);
+    writer->Write(part);
+    *part.mutable_cells() = *there_->Cells(sweep.sweep_id, 1, 100);
+    writer->Write(part);
+    part.set_end(true);
+    if (end) writer->Write(part);
+    writer->WritesDone();
+    EXPECT_EQ(writer->Finish().ok(), end);
+    return response;
+  }
+
+  int JobsHere() { return Jobs("").jobs_size(); }
+  void ExpectSound() {
+    const auto checks = views::CheckDatabase(options_.database);
+    ASSERT_TRUE(checks.ok()) << checks.status();
+    for (const views::Check& check : *checks) {
+      EXPECT_THAT(check.problems, IsEmpty()) << check.name;
+    }
+  }
+
+  const std::string weights_ = std::string(300'000, 'w');
+  std::string there_path_;
+  std::unique_ptr<views::TransferReader> there_;
+  std::vector<views::FinishedJob> jobs_;
+  std::unique_ptr<v1::Transfer::Stub> transfer_;
+};
+
+TEST_F(ImportTest, EverythingComesAndASecondImportChangesNothing) {
+  const std::string hash = *there_->HashOfCurve(jobs_[0].job_id);
+  EXPECT_EQ(Check(jobs_[0].key, hash), v1::IMPORT_VERDICT_NEW);
+  const v1::ImportJobResponse first = Import(jobs_[0].job_id);
+  EXPECT_EQ(first.verdict(), v1::IMPORT_VERDICT_NEW);
+  EXPECT_EQ(first.generation(), 1);
+  EXPECT_EQ(Import(jobs_[0].job_id).verdict(), v1::IMPORT_VERDICT_PRESENT);
+  Restart();  // what was answered is there
+  transfer_ = v1::Transfer::NewStub(channel_);
+  EXPECT_EQ(Check(jobs_[0].key, hash), v1::IMPORT_VERDICT_PRESENT);
+  EXPECT_EQ(Check(jobs_[0].key, std::string(64, '0')), v1::IMPORT_VERDICT_DIFFERENT);
+  EXPECT_EQ(JobsHere(), 1);
+  ExpectSound();
+
+  const auto here = *views::TransferReader::Open(options_.database);
+  const views::TransferJob copy = *here->ReadJob(first.job_id());
+  const views::TransferJob original = *there_->ReadJob(jobs_[0].job_id);
+  EXPECT_EQ(copy.job.SerializeAsString(), original.job.SerializeAsString());
+  ASSERT_EQ(copy.epochs.size(), kEpochs);
+  for (int i = 0; i < kEpochs; ++i) {
+    EXPECT_EQ(copy.epochs[i].SerializeAsString(), original.epochs[i].SerializeAsString());
+  }
+  ASSERT_EQ(copy.analyses.size(), 1);
+  EXPECT_EQ(copy.analyses[0].SerializeAsString(), original.analyses[0].SerializeAsString());
+  ASSERT_EQ(copy.files.size(), 1);
+  EXPECT_EQ(copy.files[0].SerializeAsString(), original.files[0].SerializeAsString());
+  const v1::JobRow row = Jobs("").jobs(0);
+  EXPECT_EQ(row.test_correct(), 41);  // of the last epoch
+  EXPECT_DOUBLE_EQ(row.best_test_accuracy(), 41.0 / 97);
+  EXPECT_EQ(row.wall_seconds(), 1.5);
+}
+
+TEST_F(ImportTest, WhatBreaksOffIsNotStored) {
+  const Parts parts = PartsOf(jobs_[0].job_id);
+  for (std::size_t sent = 0; sent < parts.size(); ++sent) {
+    const grpc::Status status = Send({parts.begin(), parts.begin() + static_cast<int>(sent)});
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED) << sent;
+    EXPECT_EQ(JobsHere(), 0);
+  }
+  EXPECT_EQ(Import(jobs_[0].job_id).verdict(), v1::IMPORT_VERDICT_NEW);
+  ExpectSound();
+}
+
+TEST_F(ImportTest, WhatNoSoundDatabaseHoldsIsRefusedWithItsReason) {
+  struct Case {
+    const char* words;
+    std::function<void(Parts&)> spoil;
+  };
+  const auto job = [](Parts& parts) { return parts[0].mutable_job(); };
+  const auto epoch = [](Parts& parts, int i) {
+    return parts[1].mutable_epochs()->mutable_epochs(i);
+  };
+  const auto matrix = [](Parts& parts) {
+    return parts[2].mutable_analysis()->mutable_head_ablation();
+  };
+  const std::vector<Case> cases = {
+      {"a spec of another key", [&](Parts& p) { job(p)->set_key(std::string(64, 'a')); }},
+      {"a spec of another key", [&](Parts& p) { job(p)->mutable_spec_json()->append(" "); }},
+      {"not a JSON object",
+       [&](Parts& p) {
+         job(p)->set_spec_json("[]");
+         job(p)->set_key(Sha256Hex("[]"));
+       }},
+      {"without pe.name",
+       [&](Parts& p) {
+         job(p)->set_spec_json("{}");
+         job(p)->set_key(Sha256Hex("{}"));
+       }},
+      {"no label", [&](Parts& p) { job(p)->clear_pe_label(); }},
+      {"unknown kind of device", [&](Parts& p) { job(p)->set_device_kind("abacus"); }},
+      {"2 of 3 epochs", [&](Parts& p) { p[1].mutable_epochs()->mutable_epochs()->RemoveLast(); }},
+      {"epoch 7 comes where epoch 1 is due", [&](Parts& p) { epoch(p, 1)->set_epoch(7); }},
+      {"numbers of epoch 2",
+       [&](Parts& p) { epoch(p, 2)->set_test_loss(std::numeric_limits<double>::quiet_NaN()); }},
+      {"numbers of epoch 0", [&](Parts& p) { epoch(p, 0)->set_train_correct(100); }},
+      {"no attempt starts at epoch 0", [&](Parts& p) { job(p)->clear_attempts(); }},
+      {"not ended", [&](Parts& p) { job(p)->mutable_attempts(0)->clear_outcome(); }},
+      {"no attempt of it succeeded",
+       [&](Parts& p) { job(p)->mutable_attempts(0)->set_outcome(v1::ATTEMPT_OUTCOME_LOST); }},
+      {"2 attempts trained it",
+       [&](Parts& p) { *job(p)->add_attempts() = p[0].job().attempts(0); }},
+      {"worker is not named", [&](Parts& p) { job(p)->clear_workers(); }},
+      {"not JSON", [&](Parts& p) { job(p)->mutable_attempts(0)->set_environment_json("{"); }},
+      {"not JSON", [&](Parts& p) { job(p)->set_execution_json("';--"); }},
+      {"attempt 9 of 1", [&](Parts& p) { p[2].mutable_analysis()->set_attempt(9); }},
+      {"cannot be", [&](Parts& p) { matrix(p)->set_lost(1, 90); }},
+      {"parameters that are not JSON", [&](Parts& p) { matrix(p)->set_parameters_json("{"); }},
+      {"attempt 0 of 1", [&](Parts& p) { p[3].mutable_file()->set_attempt(0); }},
+      {"sha256 must be", [&](Parts& p) { p[3].mutable_file()->set_sha256("../../etc/passwd"); }},
+      {"name of a file", [&](Parts& p) { p[3].mutable_file()->clear_name(); }},
+      {"sha256", [&](Parts& p) { p[4].mutable_data()->at(0) = 'x'; }},
+      {"after the end", [&](Parts& p) { p.push_back(p[1]); }},
+      {"comes first", [&](Parts& p) { p.erase(p.begin()); }},
+      {"comes first", [&](Parts& p) { p.insert(p.begin(), p[0]); }},
+      {"before the file", [&](Parts& p) { p.erase(p.begin() + 3); }},
+  };
+  for (const Case& one : cases) {
+    Parts parts = PartsOf(jobs_[0].job_id);
+    one.spoil(parts);
+    const grpc::Status status = Send(parts);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << one.words;
+    EXPECT_THAT(status.error_message(), HasSubstr(one.words));
+    EXPECT_EQ(JobsHere(), 0) << one.words;
+  }
+  EXPECT_EQ(Import(jobs_[0].job_id).verdict(), v1::IMPORT_VERDICT_NEW);
+  ExpectSound();
+}
+
+TEST_F(ImportTest, TheQuotaIsRespected) {
+  options_.artifact_quota = weights_.size() - 1;
+  ServeAnother();
+  const grpc::Status status = Send(PartsOf(jobs_[0].job_id));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("quota"));
+  EXPECT_EQ(JobsHere(), 0);
+  EXPECT_EQ(Import(jobs_[1].job_id).verdict(), v1::IMPORT_VERDICT_NEW);  // has no file
+  ExpectSound();
+}
+
+TEST_F(ImportTest, WhatIsBeingTrainedHereStaysAndWhatFailedHereIsMadeGood) {
+  Submit(Document("mine", "[0]", kEpochs), "mine");
+  const std::string hash = *there_->HashOfCurve(jobs_[0].job_id);
+  EXPECT_EQ(Check(jobs_[0].key, hash), v1::IMPORT_VERDICT_IN_FLIGHT);
+  EXPECT_EQ(Import(jobs_[0].job_id).verdict(), v1::IMPORT_VERDICT_IN_FLIGHT);
+  v1::CancelRequest request;
+  request.mutable_sweep()->set_sweep("mine");
+  v1::CancelResponse response;
+  ASSERT_TRUE(sweeps_->Cancel(Context().get(), request, &response).ok());
+  EXPECT_EQ(Check(jobs_[0].key, hash), v1::IMPORT_VERDICT_NEW);
+  const v1::ImportJobResponse imported = Import(jobs_[0].job_id);
+  EXPECT_EQ(imported.verdict(), v1::IMPORT_VERDICT_NEW);
+  EXPECT_EQ(imported.generation(), 2);
+  // The sweep that was cancelled shows it, and a submission finds it.
+  int trained = 0;
+  for (const v1::JobRow& job : Jobs("mine").jobs()) trained += job.trained() ? 1 : 0;
+  EXPECT_EQ(trained, 1);
+  EXPECT_EQ(Submit(Document("again", "[0]", kEpochs), "again").counts().stored(), 1);
+  ExpectSound();
+}
+
+TEST_F(ImportTest, ASweepIsCancelledUntilItIsWhole) {
+  EXPECT_EQ(ImportSweep().sweep_id(), 0);  // none of its jobs is here
+  Import(jobs_[0].job_id);
+  const v1::ImportSweepResponse part = ImportSweep();
+  EXPECT_TRUE(part.changed());
+  EXPECT_FALSE(part.finished());
+  EXPECT_EQ(part.jobs(), 1);
+  EXPECT_EQ(part.missing(), 1);
+  EXPECT_EQ(GetSweep("s").state(), v1::SWEEP_STATE_CANCELLED);
+  EXPECT_FALSE(ImportSweep().changed());
+  ExpectSound();
+  Import(jobs_[1].job_id);
+  ImportSweep(/*end=*/false);  // breaks off: not finished by what has come
+  EXPECT_EQ(GetSweep("s").state(), v1::SWEEP_STATE_CANCELLED);
+  ExpectSound();
+  EXPECT_TRUE(ImportSweep().finished());
+  const v1::Sweep whole = GetSweep("s");
+  EXPECT_EQ(whole.state(), v1::SWEEP_STATE_FINISHED);
+  EXPECT_EQ(whole.jobs().succeeded(), 2);
+  EXPECT_EQ(whole.document(), Document("s", "[0]", kEpochs));
+  EXPECT_FALSE(ImportSweep().changed());
+  ExpectSound();
+
+  // It goes on like any other.
+  v1::ExtendRequest request;
+  request.mutable_sweep()->set_sweep("s");
+  request.set_seeds("1");
+  v1::ExtendResponse response;
+  const grpc::Status status = sweeps_->Extend(Context().get(), request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(AwaitSweep("s", [](const auto& s) { return s.jobs().queued() == 2; }).state(),
+            v1::SWEEP_STATE_ACTIVE);
+  ExpectSound();
+}
+
+}  // namespace
+}  // namespace pelab
