@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
 
 from pelab import _columns, _statistics
-from pelab._jobs import SEED_MARK, JobRows
+from pelab._jobs import INDICES, SEED_MARK, JobRows
 from pelab.errors import InvalidInput
 
-METRICS = ("test_accuracy", "best_test_accuracy", "train_accuracy", "wall_seconds")
+METRICS = ("test_accuracy", "best_test_accuracy", "train_accuracy", "wall_seconds", "generalisation_gap", *INDICES)
 _NOT_COLUMNS = {"pe", "pe_label", "task", "pe.name", "task.name"}
 _CUSTOM = "custom"
 Fields = Mapping[str, str]
@@ -153,10 +154,26 @@ def _cells(fields: FieldTable, columns: Sequence[str], whole: bool) -> list[_Cel
     return list(places.values())
 
 
+def _metric_of(jobs: JobRows, metric: str) -> Callable[[int], float | None]:
+    """The value of the job at a place."""
+    reached = re.fullmatch(r"epochs_to\(\s*([0-9.eE+-]+)\s*\)", metric)
+    if not reached and metric not in METRICS:
+        raise InvalidInput(f'unknown metric "{metric}"; known: {", ".join(METRICS)}, epochs_to(x)')
+    accuracy = float(reached.group(1)) if reached else None
+
+    def value_of(index: int) -> float | None:
+        values = jobs.indices(index, metric) if metric in INDICES else [
+            jobs.value(index, "epochs_to" if reached else metric, accuracy)]
+        if len(values) > 1:
+            raise InvalidInput(f"job {jobs.value(index, 'job_id')} has {len(values)} head ablations: choose one in `deposits`")
+        value: float | None = values[0] if values else None
+        return value
+    return value_of
+
+
 def summary(jobs: JobRows, metric: str, by: Sequence[str]) -> pd.DataFrame:
     """A row a cell. Only a trained job counts with its value."""
-    if metric not in METRICS:
-        raise InvalidInput(f'unknown metric "{metric}"; known: {", ".join(METRICS)}')
+    metric_of = _metric_of(jobs, metric)
     fields = FieldTable(jobs)
     known = {"pe", "pe_label", "task", "protocol", "seed", "device"} | jobs.field_names()
     for name in by:
@@ -168,7 +185,7 @@ def summary(jobs: JobRows, metric: str, by: Sequence[str]) -> pd.DataFrame:
         values: list[float] = []
         missing = failed = 0
         for index in cell.indices:
-            state, value = jobs.value(index, "state"), jobs.value(index, metric)
+            state, value = jobs.value(index, "state"), metric_of(index)
             if state in ("failed", "cancelled"):
                 failed += 1
             elif value is None or not (state == "succeeded" or jobs.value(index, "trained")):

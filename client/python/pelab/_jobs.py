@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pelab import _columns
+
+INDICES = ("max_drop", "top_share", "top_ratio", "gini", "effective_heads", "deposits")  # of deposits, over all layers
+DERIVED = ("generalisation_gap", "epochs_to", *INDICES)  # what conditions and metrics may name besides columns and fields
 
 SEED_MARK = "\x1f"  # in a template, wherever a seed has the value of the job's own
 _PLACES = {name: place for place, name in enumerate(_columns.JOBS)}
@@ -48,8 +51,12 @@ class JobRows:
     """Rows with the columns of _columns.JOBS, by job_id."""
 
     rows: Sequence[tuple[Any, ...]]
+    # Rows of `what` ("curves", "deposits") of these jobs.
+    fetch: Callable[[str, Sequence[int]], Sequence[tuple[Any, ...]]] | None = None
     templates: list[str] = field(init=False)
     _fields: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _epochs_to: dict[float, dict[int, int]] = field(default_factory=dict)
+    _deposits: dict[int, list[tuple[Any, ...]]] | None = None
 
     def __post_init__(self) -> None:
         spec, seed = _PLACES["spec_json"], _PLACES["seed"]
@@ -63,12 +70,43 @@ class JobRows:
             known = self._fields[template] = fields_of_template(template)
         return known
 
-    def value(self, index: int, name: str) -> Any:
-        """A column, or else a field of the spec; None where there is neither."""
+    def value(self, index: int, name: str, argument: float | None = None) -> Any:
+        """A column, something worked out of the results, or else a field of the spec; None where there is none of it."""
         place = _PLACES.get(name)
         if place is not None:
             return self.rows[index][place]
+        if name == "generalisation_gap":
+            train, test = self.value(index, "train_accuracy"), self.value(index, "test_accuracy")
+            return None if train is None or test is None else train - test
+        if name == "epochs_to" and argument is not None:
+            return self._reached(argument).get(self.rows[index][0])
         return self.field(index, name)
+
+    def indices(self, index: int, name: str) -> list[Any]:
+        """A deposit index over all layers, of each of the job's head ablations."""
+        if self._deposits is None:
+            self._deposits = {}
+            layer = list(_columns.DEPOSITS).index("layer")
+            for row in self._rows_of("deposits"):
+                if row[layer] is None:
+                    self._deposits.setdefault(row[0], []).append(row)
+        place = list(_columns.DEPOSITS).index(name)
+        return [row[place] for row in self._deposits.get(self.rows[index][0], ())]
+
+    def _reached(self, accuracy: float) -> dict[int, int]:
+        """How many epochs each job took to this test accuracy."""
+        known = self._epochs_to.get(accuracy)
+        if known is None:
+            known = self._epochs_to[accuracy] = {}
+            places = list(_columns.CURVES)
+            epoch, reached = places.index("epoch"), places.index("test_accuracy")
+            for row in self._rows_of("curves"):  # by epoch: the first counts
+                if row[reached] is not None and row[reached] >= accuracy:
+                    known.setdefault(row[0], row[epoch] + 1)
+        return known
+
+    def _rows_of(self, what: str) -> Sequence[tuple[Any, ...]]:
+        return self.fetch(what, [row[0] for row in self.rows]) if self.fetch is not None else ()
 
     def field(self, index: int, name: str) -> Any:
         """A field of the spec."""
@@ -81,6 +119,6 @@ class JobRows:
                 for name in self.fields(index)}
 
     def select(self, keep: Sequence[bool]) -> "JobRows":
-        chosen = JobRows([row for row, wanted in zip(self.rows, keep) if wanted])
-        chosen._fields = self._fields
+        chosen = JobRows([row for row, wanted in zip(self.rows, keep) if wanted], self.fetch)
+        chosen._fields, chosen._epochs_to, chosen._deposits = self._fields, self._epochs_to, self._deposits
         return chosen

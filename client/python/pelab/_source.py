@@ -23,7 +23,7 @@ class Source(abc.ABC):
     Jobs are chosen alike in every method that has these parameters:
 
     sweep    number or name of a sweep (None: every job of the database)
-    where    text such as "pe=rope and train.lr>=1e-4" (README.md, "Choosing jobs")
+    where    text such as "pe = rope and train.lr >= 1e-4" (README.md, "Choosing jobs")
     state    one state or several; "open" is queued, assigned and running
     jobs     job numbers, or keys' prefixes of 6 digits or more
     FIELD=…  a field that has this value, or one of these: task="distance", seed=range(5), model__layers=2
@@ -48,7 +48,8 @@ class Source(abc.ABC):
                 where: str | None = None, state: str | Sequence[str] | None = None,
                 jobs: Iterable[int | str] | None = None, **equals: object) -> pd.DataFrame:
         """Seeds collapsed: mean, sample sd and 95 % t interval over the n jobs that are trained, how many are missing
-        or failed. `by` names what makes a cell; empty: everything but the seed."""
+        or failed. `by` names what makes a cell; empty: everything but the seed. `metric` is a column of results,
+        generalisation_gap, epochs_to(0.9) or a deposit index over all layers."""
         return _cells.summary(self._choose(sweep, where, state, jobs, equals), metric, by)
 
     # Rows that belong to jobs ----------------------------------------------------------------------------------------
@@ -137,7 +138,8 @@ class Source(abc.ABC):
     def _choose(self, sweep: str | int | None, where: str | None, state: str | Sequence[str] | None,
                 jobs: Iterable[int | str] | None, equals: dict[str, object]) -> JobRows:
         rows = self._job_rows(_name(sweep), _states(state), _job_names(jobs))
-        return _where.select(JobRows(rows), where, equals)
+        chosen = JobRows(rows, lambda what, job_ids: list(self._rows_of_jobs(what, None, job_ids)))
+        return _where.select(chosen, where, equals)
 
     def _of_jobs(self, what: str, columns: _columns.Columns, sweep: str | int | None, where: str | None,
                  state: str | Sequence[str] | None, jobs: Iterable[int | str] | None,

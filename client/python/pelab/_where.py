@@ -1,47 +1,31 @@
-"""Conditions on jobs, as text: `pe=rope and train.lr>=1e-4`, `seed in [0, 1] and not task=counting`.
+"""The language of `--where` (docs/formats.md, "Conditions and metrics"), over rows that are here.
 
-    condition  FIELD = != < <= > >= VALUE, FIELD [not] in [VALUE, VALUE, …]
-    joined by  and (or a comma), or, not, parentheses; `and` binds closer than `or`
+    pe = rope and (train.lr >= 1e-4 or not task in (distance, counting)) and seed in (0..4)
 
-FIELD is a column of the frame of jobs or a field of their specs. VALUE is a word, or text in quotation marks; with = and
-!= a word may have * (any text) and ? (any character), and a list of choices or numbers is written `attention+ffn` or
-`[0,3]`. What is missing is unequal to everything, and neither less nor greater than anything.
+The coordinator compiles it to SQL (core/views/where.h); the same texts choose the same jobs, which a test holds.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 
 from pelab import _columns
-from pelab._jobs import JobRows
+from pelab._jobs import DERIVED, INDICES, JobRows
 from pelab.errors import InvalidInput
 
 Predicate = Callable[[JobRows, int], bool]
-_OPERATORS = ("!=", "<=", ">=", "==", "=", "<", ">")
+_OPERATORS = ("!=", "!~", "<=", ">=", "=", "<", ">", "~")
+_WORDS = ("and", "or", "not", "in")
+_MAX_LENGTH = 10_000
+_MAX_DEPTH = 50
 
 
-@dataclass(frozen=True)
-class _Value:
-    text: str
-    quoted: bool = False
-
-
-def _fail(text: str, at: int, wanted: str) -> InvalidInput:
-    rest = text[at:at + 40] or "the end"
-    return InvalidInput(f'condition "{text}": {wanted} was expected at "{rest}"')
-
-
-def _number(text: object) -> float | None:
-    if isinstance(text, bool) or text is None:
-        return None
-    if isinstance(text, (int, float)):
-        return float(text)
+def _number(text: str) -> float | None:
     try:
-        return float(str(text))
+        return float(text)
     except ValueError:
         return None
 
@@ -50,42 +34,44 @@ def _as_list(text: str) -> list[str]:
     return sorted(part for part in re.split(r"[\[\],+\s]+", text) if part)
 
 
-def _equals(stored: object, wanted: _Value) -> bool:
+def _equals(stored: object, wanted: str) -> bool:
     if stored is None:
         return False
     if isinstance(stored, bool):
-        return wanted.text == ("true" if stored else "false")
+        return wanted == ("true" if stored else "false")
+    if isinstance(stored, int) and re.fullmatch(r"[+-]?\d+", wanted):
+        return stored == int(wanted)
     if isinstance(stored, (int, float)):
-        if re.fullmatch(r"[+-]?\d+", wanted.text) and isinstance(stored, int):
-            return stored == int(wanted.text)
-        number = _number(wanted.text)
-        return number is not None and stored == number
+        return stored == _number(wanted)
     if isinstance(stored, (list, tuple)):
-        return sorted(str(member) for member in stored) == _as_list(wanted.text)
-    if not wanted.quoted and ("*" in wanted.text or "?" in wanted.text):
-        pattern = wanted.text.replace("[", "[[]")  # brackets are themselves
-        return fnmatchcase(str(stored), pattern)
-    return str(stored) == wanted.text
+        return sorted(str(member) for member in stored) == _as_list(wanted)
+    return str(stored) == wanted
 
 
-def _compare(field: str, operator: str, wanted: _Value) -> Predicate:
-    if operator in ("=", "=="):
-        return lambda jobs, index: _equals(jobs.value(index, field), wanted)
-    if operator == "!=":
-        return lambda jobs, index: not _equals(jobs.value(index, field), wanted)
-    limit = _number(wanted.text)
+def _holds(field: str, operator: str, wanted: str) -> Callable[[object], bool]:
+    """The condition on a value. What is missing satisfies != and !~ alone."""
+    if operator in ("=", "!="):
+        return lambda stored: _equals(stored, wanted) == (operator == "=")
+    if operator in ("~", "!~"):
+        pattern = wanted.replace("[^", "[!")  # as SQLite's GLOB negates a set
+
+        def matches(stored: object) -> bool:
+            if stored is not None and not isinstance(stored, str):
+                raise InvalidInput(f"condition on {field}: {operator} needs a text; use = != < <= > or >=")
+            return (stored is not None and fnmatchcase(stored, pattern)) == (operator == "~")
+        return matches
+    limit = _number(wanted)
     if limit is None:
-        raise InvalidInput(f'condition on {field}: "{wanted.text}" is not a number, which {operator} needs')
+        raise InvalidInput(f'condition on {field}: "{wanted}" is not a number')
     right = limit
 
-    def holds(jobs: JobRows, index: int) -> bool:
-        left = jobs.value(index, field)
-        if left is None:
+    def compares(stored: object) -> bool:
+        if stored is None:
             return False
-        if isinstance(left, bool) or not isinstance(left, (int, float)):
-            raise InvalidInput(f"condition on {field}: {operator} needs a number; use = or !=")
-        return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[operator]
-    return holds
+        if not isinstance(stored, (int, float)) or isinstance(stored, bool):
+            raise InvalidInput(f"condition on {field}: {operator} needs a number; use = or !=, or ~ with a pattern")
+        return {"<": stored < right, "<=": stored <= right, ">": stored > right, ">=": stored >= right}[operator]
+    return compares
 
 
 class _Parser:
@@ -95,124 +81,172 @@ class _Parser:
         self.known = known
 
     def parse(self) -> Predicate:
-        predicate = self._either()
-        self._skip()
-        if self.at < len(self.text):
-            raise _fail(self.text, self.at, "and, or, a comma or the end")
+        predicate = self._any(0)
+        if not self._at_end():
+            raise self._expected('"and", "or" or the end')
         return predicate
 
     def _skip(self) -> None:
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
 
-    def _word(self, *words: str) -> bool:
-        """Whether one of these comes next; it is taken."""
+    def _at_end(self) -> bool:
         self._skip()
-        for word in words:
-            end = self.at + len(word)
-            if self.text[self.at:end].lower() != word:
-                continue
-            if word.isalpha() and end < len(self.text) and (self.text[end].isalnum() or self.text[end] in "_.=!<>"):
-                continue
-            self.at = end
-            return True
-        return False
+        return self.at == len(self.text)
 
-    def _either(self) -> Predicate:
-        terms = [self._both()]
-        while self._word("or"):
-            terms.append(self._both())
+    def _take(self, character: str) -> bool:
+        self._skip()
+        if self.text[self.at:self.at + 1] != character:
+            return False
+        self.at += 1
+        return True
+
+    def _name(self) -> str:
+        self._skip()
+        found = re.compile(r"[A-Za-z0-9_.]*").match(self.text, self.at)
+        return found.group() if found else ""
+
+    def _take_word(self, word: str) -> bool:
+        if self._name().lower() != word:
+            return False
+        self.at += len(word)
+        return True
+
+    def _error(self, at: int, what: str) -> InvalidInput:
+        return InvalidInput(f"condition, column {at + 1}: {what}")
+
+    def _expected(self, what: str) -> InvalidInput:
+        self._skip()
+        rest = self.text[self.at:self.at + 40].split()
+        there = f'"{rest[0]}"' if rest else "the end"
+        return self._error(self.at, f"expected {what}, not {there}")
+
+    def _any(self, depth: int) -> Predicate:
+        terms = [self._all(depth)]
+        while self._take_word("or"):
+            terms.append(self._all(depth))
         return terms[0] if len(terms) == 1 else lambda jobs, index: any(term(jobs, index) for term in terms)
 
-    def _both(self) -> Predicate:
-        terms = [self._one()]
-        while self._word("and", ","):
-            terms.append(self._one())
+    def _all(self, depth: int) -> Predicate:
+        terms = [self._one(depth)]
+        while self._take(",") or self._take_word("and"):
+            terms.append(self._one(depth))
         return terms[0] if len(terms) == 1 else lambda jobs, index: all(term(jobs, index) for term in terms)
 
-    def _one(self) -> Predicate:
-        if self._word("not"):
-            inner = self._one()
-            return lambda jobs, index: not inner(jobs, index)
-        if self._word("("):
-            grouped = self._either()
-            if not self._word(")"):
-                raise _fail(self.text, self.at, "a closing parenthesis")
-            return grouped
+    def _one(self, depth: int) -> Predicate:
+        if depth == _MAX_DEPTH:
+            raise self._error(self.at, f"more than {_MAX_DEPTH} levels")
+        if self._take_word("not"):
+            negated = self._one(depth + 1)
+            return lambda jobs, index: not negated(jobs, index)
+        if self._take("("):
+            inner = self._any(depth + 1)
+            if not self._take(")"):
+                raise self._expected('"and", "or" or ")"')
+            return inner
         return self._condition()
 
-    def _field(self) -> str:
-        self._skip()
-        match = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*").match(self.text, self.at)
-        if match is None:
-            raise _fail(self.text, self.at, "a field")
-        name = match.group()
-        if name not in self.known:
-            near = difflib.get_close_matches(name, sorted(self.known), 1)
-            hint = f"; did you mean {near[0]}" if near else ""
-            raise InvalidInput(f'unknown field "{name}" in a condition{hint}; known: {", ".join(sorted(self.known))}')
-        self.at = match.end()
-        return name
-
     def _condition(self) -> Predicate:
-        field = self._field()
+        field, begin = self._name(), self.at
+        if not field or field.lower() in _WORDS:
+            raise self._expected('FIELD=VALUE, FIELD in (VALUE, ...), "not" or "("')
+        self.at += len(field)
+        argument = self._argument(field, begin)
+        if field not in self.known:
+            near = difflib.get_close_matches(field, sorted(self.known), 1)
+            hint = f"; did you mean {near[0]}" if near else ""
+            raise self._error(begin, f'unknown field "{field}" in a condition{hint}; known: {", ".join(sorted(self.known))}')
+        self._skip()
         for operator in _OPERATORS:
-            if self._word(operator):
-                return _compare(field, operator, self._value(in_list=False))
-        negated = self._word("not")
-        if not self._word("in"):
-            raise _fail(self.text, self.at, "one of = != < <= > >=, or in")
-        values = self._list()
-        return lambda jobs, index: any(_equals(jobs.value(index, field), value) for value in values) != negated
+            if self.text.startswith(operator, self.at):
+                self.at += len(operator)
+                return self._on(field, argument, begin, operator, self._value())
+        negated = self._take_word("not")
+        if self._take_word("in"):
+            members = self._members(field, argument, begin)
+            return lambda jobs, index: any(member(jobs, index) for member in members) != negated
+        raise self._expected(f'after "{field}" one of = != < <= > >= ~ !~ or "in"')
 
-    def _list(self) -> list[_Value]:
-        for opening, closing in (("[", "]"), ("(", ")")):
-            if not self._word(opening):
-                continue
-            values = [self._value(in_list=True)]
-            while self._word(","):
-                values.append(self._value(in_list=True))
-            if not self._word(closing):
-                raise _fail(self.text, self.at, f"a comma or {closing}")
-            return values
-        raise _fail(self.text, self.at, "a list such as [0, 1]")
+    def _argument(self, field: str, begin: int) -> float | None:
+        argument: float | None = None
+        if self.text[self.at:self.at + 1] == "(":
+            end = self.text.find(")", self.at)
+            argument = None if end < 0 else _number(self.text[self.at + 1:end])
+            if argument is None:
+                self.at += 1
+                raise self._expected('a number and ")"')
+            self.at = end + 1
+        if (field == "epochs_to") != (argument is not None):
+            raise self._error(begin, "condition on epochs_to: name the test accuracy, as in epochs_to(0.9) <= 20"
+                              if field == "epochs_to" else f'"{field}" takes no number in brackets')
+        return argument
 
-    def _value(self, in_list: bool) -> _Value:
+    def _members(self, field: str, argument: float | None, begin: int) -> list[Predicate]:
+        if not self._take("("):
+            raise self._expected('"(" and a list of values')
+        members: list[Predicate] = []
+        while True:
+            value = self._value()
+            bounds = re.fullmatch(r"([+-]?\d+)\.\.([+-]?\d+)", value)
+            if bounds:
+                members.append(self._between(field, argument, begin, bounds.group(1), bounds.group(2)))
+            else:
+                members.append(self._on(field, argument, begin, "=", value))
+            if not self._take(","):
+                break
+        if not self._take(")"):
+            raise self._expected('"," or ")"')
+        return members
+
+    def _between(self, field: str, argument: float | None, begin: int, first: str, last: str) -> Predicate:
+        low = self._on(field, argument, begin, ">=", first)
+        high = self._on(field, argument, begin, "<=", last)
+        return lambda jobs, index: low(jobs, index) and high(jobs, index)
+
+    def _on(self, field: str, argument: float | None, begin: int, operator: str, value: str) -> Predicate:
+        try:
+            holds = _holds(field, operator, value)
+        except InvalidInput as error:
+            raise self._error(begin, str(error)) from None
+        if field in INDICES:  # of one of the job's head ablations
+            return lambda jobs, index: any(holds(one) for one in jobs.indices(index, field))
+        return lambda jobs, index: holds(jobs.value(index, field, argument))
+
+    def _value(self) -> str:
         self._skip()
         if self.text[self.at:self.at + 1] in ("'", '"'):
-            end = self.text.find(self.text[self.at], self.at + 1)
-            if end < 0:
-                raise _fail(self.text, self.at, "text with its closing quotation mark")
-            value = self.text[self.at + 1:end]
-            self.at = end + 1
-            return _Value(value, quoted=True)
-        start, depth = self.at, 0
-        while self.at < len(self.text):
-            character = self.text[self.at]
-            if character in "([":
-                depth += 1
-            elif character in ")]":
-                if depth == 0:
-                    break
-                depth -= 1
-            elif depth == 0 and (character == "," or character.isspace()):
+            return self._quoted()
+        end, depth = self.at, 0
+        while end < len(self.text):
+            character = self.text[end]
+            depth += (character in "([") - (character in ")]")
+            if depth < 0 or (depth == 0 and (character.isspace() or character == ",")):
                 break
-            self.at += 1
-        if self.at == start:
-            raise _fail(self.text, start, "a value")
-        return _Value(self.text[start:self.at])
+            end += 1
+        if end == self.at:
+            raise self._expected("a value (in quotes where it is empty or has spaces)")
+        value, self.at = self.text[self.at:end], end
+        return value
+
+    def _quoted(self) -> str:
+        quote = self.text[self.at]
+        found = re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}").match(self.text, self.at)
+        if found is None:
+            raise self._error(self.at, "the quote is not closed")
+        self.at = found.end()
+        return found.group(1).replace(quote * 2, quote)
 
 
 def select(jobs: JobRows, where: str | None, equals: Mapping[str, object]) -> JobRows:
     """The jobs of which all of it holds. A keyword's `__` stands for a dot, and a list for any of its values."""
-    if not (where and where.strip()) and not equals:
-        return jobs
-    if not jobs.rows:
+    if not jobs.rows or (not (where and where.strip()) and not equals):
         return jobs
     known = set(_columns.JOBS) | jobs.field_names()
     predicates: list[Predicate] = []
     if where and where.strip():
-        predicates.append(_Parser(where, known).parse())
+        if len(where) > _MAX_LENGTH:
+            raise InvalidInput(f"a condition of {len(where)} characters; at most {_MAX_LENGTH} are allowed")
+        predicates.append(_Parser(where, known | set(DERIVED)).parse())
     for keyword, wanted in equals.items():
         name = keyword.replace("__", ".")
         if name not in known:
@@ -222,6 +256,6 @@ def select(jobs: JobRows, where: str | None, equals: Mapping[str, object]) -> Jo
 
 
 def _any_of(name: str, wanted: object) -> Predicate:
-    several: Sequence[object] = wanted if isinstance(wanted, (list, tuple, set, frozenset, range)) else [wanted]  # type: ignore[assignment]
-    texts = [_Value(("true" if one else "false") if isinstance(one, bool) else str(one), quoted=True) for one in several]
+    several: Iterable[object] = wanted if isinstance(wanted, (list, tuple, set, frozenset, range)) else [wanted]
+    texts = [("true" if one else "false") if isinstance(one, bool) else str(one) for one in several]
     return lambda jobs, index: any(_equals(jobs.value(index, name), text) for text in texts)

@@ -87,6 +87,15 @@ class Cells(unittest.TestCase):
             with self.assertRaises(InvalidInput):
                 _cells.summary(JobRows(jobs), **bad)
 
+    def test_metrics_that_are_worked_out(self):
+        jobs = JobRows([job(1, 0), job(2, 1), job(3, 2)], fetch=fetch_for_where)
+        frame = _cells.summary(jobs, "epochs_to(0.5)", [])
+        self.assertEqual((frame["mean"][0], frame["n"][0], frame["missing"][0]), (1, 2, 1))
+        self.assertEqual(_cells.summary(jobs, "generalisation_gap", [])["mean"][0], 0)
+        with self.assertRaises(InvalidInput):
+            _cells.summary(jobs, "gini", [])  # job 2 has two
+        self.assertEqual(_cells.summary(jobs.select([True, False, True]), "gini", [])["mean"][0], 0.5)
+
     def test_no_jobs(self):
         frame = _cells.summary(JobRows([]), "test_accuracy", [])
         self.assertEqual((len(frame), list(frame.columns[:3])), (0, ["pe", "task", "metric"]))
@@ -97,9 +106,20 @@ class Cells(unittest.TestCase):
         self.assertEqual(template_of(spec, 31), spec)
 
 
+def fetch_for_where(what, job_ids):
+    """Curves of jobs 1 (0.5, 0.95) and 2 (0.5, 0.6); job 1 has one head ablation, job 2 two."""
+    def row(columns, values):
+        return tuple(values.get(name) for name in columns)
+    if what == "curves":
+        return [row(_columns.CURVES, {"job_id": job, "epoch": epoch, "test_accuracy": accuracy})
+                for job, accuracies in {1: (0.5, 0.95), 2: (0.5, 0.6)}.items() for epoch, accuracy in enumerate(accuracies)]
+    return [row(_columns.DEPOSITS, {"job_id": job, "layer": layer, "gini": gini})
+            for job, layer, gini in [(1, None, 0.5), (1, 0, 0.1), (2, None, 0.5), (2, None, 0.1), (2, 0, 0.9)]]
+
+
 class Where(unittest.TestCase):
     jobs = JobRows([job(1, 0, 0.25), job(2, 1, 0.5, pe="nope"), job(3, 2, None, pe="partial_rope", label="partial_rope(heads=1,2)",
-                                                                   state="failed", error='<b>\' OR 1=1 --')])
+                                                                   state="failed", error='<b>\' OR 1=1 --')], fetch=fetch_for_where)
 
     def ids(self, where, **equals):
         return [row[0] for row in _where.select(self.jobs, where, equals).rows]
@@ -107,13 +127,17 @@ class Where(unittest.TestCase):
     def test_conditions(self):
         for where, expected in {
             "pe=rope": [1], "pe!=rope": [2, 3], "pe=rope,seed=0": [1], "pe=rope or pe=nope": [1, 2], "not pe=rope": [2, 3],
-            "seed in [0, 2]": [1, 3], "seed not in (0, 2)": [2], "pe in [rope,nope] and not seed=0": [2],
-            "seed>=1 and (pe=nope or state=failed)": [2, 3], "pe=*rope": [1, 3], "pe=r?pe": [1], "pe='*rope'": [],
-            "test_accuracy<0.5": [1], "test_accuracy>=0.25": [1, 2], "test_accuracy!=0.25": [2, 3], "train.lr=1e-3": [1, 2, 3],
-            "train.lr > 0.001": [], "model.dropout_sites=ffn+attention": [1, 2, 3], "model.dropout_sites=[ffn]": [],
+            "seed in (0, 2)": [1, 3], "seed not in (0, 2)": [2], "pe in (rope,nope) and not seed=0": [2], "seed in (1..9)": [2, 3],
+            "seed>=1 and (pe=nope or state=failed)": [2, 3], "pe ~ *rope": [1, 3], "pe~r?pe": [1], "pe ~ [n-r]ope": [1, 2],
+            "pe ~ [^r]ope": [2], "pe !~ *rope": [2], "pe='*rope'": [], "device != cpu": [1, 2, 3], "device !~ c*": [1, 2, 3],
+            "device ~ *": [], "test_accuracy<0.5": [1], "test_accuracy>=0.25": [1, 2], "test_accuracy!=0.25": [2, 3],
+            "not test_accuracy<0.5": [2, 3], "train.lr=1e-3": [1, 2, 3], "train.lr > 0.001": [],
+            "model.dropout_sites=ffn+attention": [1, 2, 3], "model.dropout_sites=[ffn]": [], "model.dropout_sites=[ffn, attention]": [1, 2, 3],
             "task.data_seed=1": [2], "pe_label=partial_rope(heads=1,2)": [3], "PE.NAME=rope or seed=9".lower(): [1],
-            "trained=true": [1, 2], "error=\"<b>' OR 1=1 --\"": [3], "pe.form = 'a b'": [1, 2, 3], "  ": [1, 2, 3],
-            "seed=0 or seed=1 and pe=rope": [1],
+            "trained=true": [1, 2], "error=\"<b>' OR 1=1 --\"": [3], "error='<b>'' OR 1=1 --'": [3], "pe.form = 'a b'": [1, 2, 3],
+            "  ": [1, 2, 3], "seed=0 or seed=1 and pe=rope": [1], "SEED = 0".lower() + " AND NOT pe = nope": [1],
+            "generalisation_gap = 0": [1, 2], "epochs_to(0.9) <= 2": [1], "epochs_to(0.5)=1": [1, 2], "not epochs_to(0.9)<5": [2, 3],
+            "gini > 0.4": [1, 2], "gini<0.2": [2], "gini != 7": [1, 2],
         }.items():
             self.assertEqual(self.ids(where), expected, where)
 
@@ -124,10 +148,12 @@ class Where(unittest.TestCase):
 
     def test_mistakes_are_said(self):
         for where, words in {
-            "pee=rope": "did you mean pe", "pe": "was expected", "pe=": "a value", "(pe=rope": "closing parenthesis",
-            "pe=rope)": "the end", "pe=rope nope": "and, or", "pe<rope": "not a number", "pe<3": "needs a number",
-            "seed in 3": "a list", "seed in [3": "a comma or ]", "pe='rope": "closing quotation", "and": "unknown field", "=3": "a field",
-            "x'; DROP TABLE jobs; --=1": "unknown field",
+            "pee=rope": 'column 1: unknown field "pee" in a condition; did you mean pe', "pe": 'expected after "pe" one of',
+            "pe=": "a value", "(pe=rope": '"and", "or" or ")"', "pe=rope)": "the end", "pe=rope nope": 'column 9: expected "and", "or"',
+            "pe<rope": "is not a number", "pe<3": "needs a number", "seed ~ 3": "needs a text", "seed in 3": "a list of values",
+            "seed in (3": '"," or ")"', "pe='rope": "the quote is not closed", "and": "FIELD=VALUE", "=3": "FIELD=VALUE",
+            "x'; DROP TABLE jobs; --=1": "unknown field", "epochs_to<3": "as in epochs_to(0.9)", "epochs_to(x)<3": "a number",
+            "not " * 60 + "pe=rope": "more than 50 levels", "pe=" + "x" * 10_000: "at most 10000",
         }.items():
             with self.assertRaises(InvalidInput, msg=where) as raised:
                 self.ids(where)
