@@ -91,7 +91,7 @@ std::string AllOf(const std::vector<std::string>& verdicts) {
 std::string OfSeeds(const std::string& must, int k, int n) {
   if (must == "ever") return k > 0 ? kHolds : n >= 3 ? kFails : kUndecided;
   if (n < 3) return kUndecided;
-  const std::string often = k >= 0.8 * n ? kHolds : k <= 0.2 * n ? kFails : kUndecided;
+  std::string often = k >= 0.8 * n ? kHolds : k <= 0.2 * n ? kFails : kUndecided;
   if (must == "often" || often == kUndecided) return often;
   return often == kHolds ? kFails : kHolds;
 }

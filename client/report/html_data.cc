@@ -170,6 +170,7 @@ Json HeadCounts(const ReportInput& input) {
       point["label"] = name.protocol.empty() ? name.label : Concat(name.label, ", ", name.protocol);
       point["key"] = job.pe_label();
       chart.levels.push_back(std::move(point));
+      continue;
     }
     const Json& pe = spec["pe"];
     if (job.pe() != "partial_rope" || pe.value("select", "first") != "first") continue;
