@@ -21,6 +21,16 @@ absl::Status AddState(const std::string& name, v1::JobFilter& filter) {
       Concat("unknown state \"", name, "\"; known: ", Join(known, ", ")));
 }
 
+// As a value of a condition (core/views/where.h).
+std::string Quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') quoted += c;
+    quoted += c;
+  }
+  return quoted + "'";
+}
+
 }  // namespace
 
 const std::vector<std::string> kJobFilters = {"state",    "pe",   "pe_label", "task",
@@ -33,13 +43,11 @@ absl::StatusOr<v1::JobFilter> ReadFilter(const std::string& sweep, const Query& 
   for (const std::string& state : states) PELAB_RETURN_IF_ERROR(AddState(state, filter));
   PELAB_ASSIGN_OR_RETURN(const auto jobs, query.List("job"));
   for (const std::string& job : jobs) filter.add_jobs(job);
+  std::vector<std::string> conditions;
   for (const std::string field : {"pe", "pe_label", "task", "protocol", "seed"}) {
-    if (!query.has(field)) continue;
-    v1::Condition& condition = *filter.add_where();
-    condition.set_field(field);
-    condition.set_op(v1::Condition::EQUAL);
-    condition.set_value(query.Text(field));
+    if (query.has(field)) conditions.push_back(Concat(field, " = ", Quoted(query.Text(field))));
   }
+  filter.set_where(Join(conditions, " and "));
   return filter;
 }
 
