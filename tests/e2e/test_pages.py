@@ -201,7 +201,7 @@ class PagesTest(Case):
                            ".observe(document.querySelector('.job-grid'), {subtree: true, attributeFilter: ['class']})")
         self.worker("w", 4, "--trainer", TRAINER, env={"PELAB_EPOCH_SECONDS": "0.2"})
         self.page.wait("document.querySelectorAll('.square.state-succeeded').length === 4")
-        self.assertIn("square state-running", self.page.evaluate("[...classesSeen]"))
+        self.assertTrue(self.page.evaluate("[...classesSeen].some((name) => name.startsWith('square state-running'))"))
         self.page.wait("document.querySelector('.left').textContent.includes('done')")
         self.page.wait("[...document.querySelectorAll('.cell-mean')].every((mean) => mean.textContent.includes('±'))")
         self.page.wait("document.querySelector('.chart-plot').data?.filter((t) => t.meta.kind === 'mean' && t.y.length === 8).length === 2")
@@ -221,7 +221,8 @@ class PagesTest(Case):
 
         self.open(f"/jobs/{job}")
         epochs = "(document.querySelector('.chart-plot')?.data?.find((t) => t.meta.kind === 'mean')?.y.length ?? 0)"
-        before = self.page.wait(epochs)
+        self.page.wait(epochs)
+        before = self.page.evaluate(epochs)
         self.page.wait(f"{epochs} > {before} + 3", "the curve to grow")
         self.page.wait("document.querySelectorAll('.log .line').length > 3")
         self.assertIn("\u241b[31mepoch", self.page.evaluate("document.querySelector('.log').textContent"))

@@ -52,7 +52,8 @@ class Measure(PagesTest):
         for _ in range(times):
             self.page.call("Network.clearBrowserCache")
             self.open("/sweeps/shown")
-            drawn.append(self.page.wait(mark) / 1000)
+            self.page.wait(mark)
+            drawn.append(self.page.evaluate(mark) / 1000)
             self.await_charts(7)
             charts.append(self.page.evaluate("performance.now()") / 1000)
             self.assertEqual(len(self.shown_states()), 200)
