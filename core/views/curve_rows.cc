@@ -221,7 +221,7 @@ class FirstReached {
                "SELECT epoch FROM curves WHERE attempt_id = ? AND epoch < ? AND "
                "CAST(test_correct AS REAL) / test_total >= ? ORDER BY epoch LIMIT 1"),
         waiting_(db) {
-    first_.Bind(3, accuracy);
+    first_.BindReal(3, accuracy);
   }
 
   std::int64_t Of(std::int64_t job) {  // kNoEnd: never

@@ -25,6 +25,9 @@ class RawStatement {
   void Bind(int parameter, std::int64_t value) {
     Check(sqlite3_bind_int64(statement_.get(), parameter, value));
   }
+  void BindReal(int parameter, double value) {
+    Check(sqlite3_bind_double(statement_.get(), parameter, value));
+  }
   // Whether there is a row.
   bool Step() {
     const int result = sqlite3_step(statement_.get());
