@@ -545,7 +545,7 @@ class Others(TrainerCase):
                                         "partial_rope", "rope_abs", "mla"], 1))
         self.assertEqual({entry["name"] for entry in capabilities["tasks"]}, {"distance", "counting"})
         self.assertEqual({entry["name"]: entry["version"] for entry in capabilities["analyses"]},
-                         {"head_ablation": 2, "layer_ablation": 1, "cumulative_ablation": 1})
+                         {"head_ablation": 2, "layer_ablation": 1, "cumulative_ablation": 1, "example_correctness": 1})
         self.assertEqual(capabilities["trainer"], self.run_job(document(train={"epochs": 1}))[0]["trainer"])
 
     def test_help_and_version(self):
