@@ -59,5 +59,5 @@ function(pelab_test name)
   if(PELAB_SANITIZE)
     set(timeout 600)  # up to ten times as slow
   endif()
-  gtest_discover_tests(${name} PROPERTIES TIMEOUT ${timeout} DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name} PROPERTIES TIMEOUT ${timeout} LABELS ${name} DISCOVERY_TIMEOUT 60)
 endfunction()
