@@ -15,7 +15,7 @@ packages=(
   libabsl-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
   libsqlite3-dev libsqlitecpp-dev libssl-dev openssl
   libgtest-dev libgmock-dev python3-numpy faketime iproute2
-  chromium chromium-driver python3-selenium fonts-dejavu-core
+  chromium fonts-dejavu-core  # pages are opened by their tests
   python3-grpcio python3-pandas python3-protobuf python3-scipy  # the Python package and its tests
   python3-pip python3-setuptools python3-venv python3-wheel     # its wheel
 )
