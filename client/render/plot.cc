@@ -12,8 +12,9 @@ namespace {
 
 constexpr const char* kMarks[kMaxSeries] = {"o", "x", "+", "*", "#", "@", "%", "&"};
 constexpr const char* kColors[kMaxSeries] = {"32", "34", "31", "33", "35", "36", "92", "94"};
-constexpr int kAxisWidth = 9;   // "  0.7012 "
-constexpr int kLabelEvery = 4;  // lines between labels of the y axis
+constexpr std::size_t kMostBands = 3;  // more would cover each other
+constexpr int kAxisWidth = 9;          // "  0.7012 "
+constexpr int kLabelEvery = 4;         // lines between labels of the y axis
 
 struct Range {
   double low = 0;
@@ -34,9 +35,8 @@ Range RangeOf(const std::vector<Series>& series, bool of_x) {
   for (const Series& s : series) {
     for (const auto& point : s.points) {
       const double value = of_x ? point.first : point.second;
-      const double room = of_x ? 0 : HalfWidth(s, &point - s.points.data());
-      range.low = any ? std::min(range.low, value - room) : value - room;
-      range.high = any ? std::max(range.high, value + room) : value + room;
+      range.low = any ? std::min(range.low, value) : value;
+      range.high = any ? std::max(range.high, value) : value;
       any = true;
     }
   }
@@ -71,8 +71,9 @@ class Canvas {
         const double middle = Between(s.points[i].second, s.points[next].second, t);
         const double room = Between(HalfWidth(s, static_cast<std::ptrdiff_t>(i)),
                                     HalfWidth(s, static_cast<std::ptrdiff_t>(next)), t);
-        const int top = static_cast<int>(std::lround(Row(middle + room, y)));
-        const int bottom = static_cast<int>(std::lround(Row(middle - room, y)));
+        const int top = std::max(0, static_cast<int>(std::lround(Row(middle + room, y))));
+        const int bottom =
+            std::min(height_ - 1, static_cast<int>(std::lround(Row(middle - room, y))));
         for (int row = top; room > 0 && row <= bottom; ++row) {
           Mark(from + t * (to - from), row, index, /*band=*/true);
         }
@@ -155,7 +156,8 @@ std::string LinePlot(const std::vector<Series>& all, const PlotOptions& options,
   std::vector<Series> series(all.begin(), all.begin() + std::min(all.size(), kMaxSeries));
   const Range x = RangeOf(series, true), y = RangeOf(series, false);
   Canvas canvas(std::max(20, style.width - kAxisWidth - 2), std::max(3, options.height));
-  for (std::size_t i = series.size(); i-- > 0;)
+  const bool bands = series.size() <= kMostBands;
+  for (std::size_t i = series.size(); bands && i-- > 0;)
     canvas.DrawBand(series[i], static_cast<int>(i), x, y);
   for (std::size_t i = series.size(); i-- > 0;) canvas.Draw(series[i], static_cast<int>(i), x, y);
 
@@ -182,7 +184,7 @@ std::string LinePlot(const std::vector<Series>& all, const PlotOptions& options,
     return std::any_of(s.half_widths.begin(), s.half_widths.end(),
                        [](double half_width) { return half_width > 0; });
   };
-  if (std::any_of(series.begin(), series.end(), has_band)) {
+  if (bands && std::any_of(series.begin(), series.end(), has_band)) {
     out += Concat(std::string(kAxisWidth + 2, ' '), "· 95% interval of the mean over seeds\n");
   }
   if (all.size() > series.size()) {

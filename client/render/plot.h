@@ -25,7 +25,8 @@ struct PlotOptions {
 inline constexpr std::size_t kMaxSeries = 8;  // how many marks there are
 
 // The series as lines over one pair of axes, each with a mark of its own (and colour), named in a
-// legend below with its last value, within the band of its intervals (dots of its colour). Draws the first kMaxSeries and says how many it leaves out.
+// legend below with its last value; up to three within the band of their intervals (dots), as far
+// as the lines' own range shows it. Draws the first kMaxSeries and says how many it leaves out.
 // Where lines meet, the earlier series wins.
 std::string LinePlot(const std::vector<Series>& series, const PlotOptions& options,
                      const Style& style);
