@@ -69,6 +69,11 @@ std::string StateText(const v1::JobRow& job) {
   return job.trained() && job.state() != v1::JOB_STATE_SUCCEEDED ? state + " (analysis)" : state;
 }
 
+std::uint64_t TotalOf(const v1::StateCounts& jobs) {
+  return jobs.queued() + jobs.assigned() + jobs.running() + jobs.succeeded() + jobs.failed() +
+         jobs.cancelled();
+}
+
 void PutJson(const Context& context, const render::Json& value, const std::string& rows) {
   if (!context.options.json_lines()) return context.out(render::ToJson(value));
   if (rows.empty()) return context.out(render::ToJson(value, /*one_line=*/true));

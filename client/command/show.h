@@ -1,6 +1,7 @@
 // What several commands share: looking things up and putting out rows.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ std::string JobLabel(const v1::JobRow& job);
 
 // "running"; of a job that was trained and only adds analyses "running (analysis)".
 std::string StateText(const v1::JobRow& job);
+
+// Of whatever state.
+std::uint64_t TotalOf(const v1::StateCounts& jobs);
 
 // JSON as one value. As JSON Lines it is on one line, or each row of its member `rows` is.
 void PutJson(const Context& context, const render::Json& value, const std::string& rows = "");

@@ -9,6 +9,7 @@
 #include "client/document.h"
 #include "client/filter.h"
 #include "client/render/table.h"
+#include "client/report/sweep_grid.h"
 #include "core/render/text.h"
 #include "core/results/names.h"
 #include "core/results/rows.h"
@@ -80,6 +81,14 @@ absl::StatusOr<int> ShowAll(const Context& context, DataSource& source) {
   return kExitOk;
 }
 
+absl::Status PutGrid(const Context& context, DataSource& source, const v1::Sweep& sweep) {
+  if (TotalOf(sweep.jobs()) > SweepGrid::kMostJobs) return absl::OkStatus();
+  PELAB_ASSIGN_OR_RETURN(const render::Grid grid,
+                         SweepGrid(source, Concat(sweep.sweep_id())).Look());
+  if (!grid.empty()) context.out("\n" + render::GridText(grid, context.style));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const std::string& name) {
   PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, source.Sweep(name));
   v1::JobFilter filter;
@@ -108,6 +117,7 @@ absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const st
   if (!sweep.waiting_reason().empty()) {
     context.out(Concat("waiting: ", render::Escape(sweep.waiting_reason()), "\n"));
   }
+  PELAB_RETURN_IF_ERROR(PutGrid(context, source, sweep));
   if (!running.empty()) context.out("\n" + RunningTable(running, context.style));
   context.out(Concat("from ", render::Escape(source.Description()), "\n"));
   return kExitOk;

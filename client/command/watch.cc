@@ -3,9 +3,10 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdint>
+#include <optional>
 
 #include "client/command/show.h"
+#include "client/report/sweep_grid.h"
 #include "core/render/json.h"
 #include "core/results/rows.h"
 #include "core/views/text.h"
@@ -35,9 +36,29 @@ render::Json UpdateJson(const v1::SweepUpdate& update) {
   return {{"sweep", results::ToJson(update.sweep())}, {"running", running}};
 }
 
-std::uint64_t Total(const v1::StateCounts& c) {
-  return c.queued() + c.assigned() + c.running() + c.succeeded() + c.failed() + c.cancelled();
-}
+// The grid beside the progress: asked for at most once in kGridSeconds, as it is several calls.
+class WatchedGrid {
+ public:
+  explicit WatchedGrid(Coordinator& coordinator) : coordinator_(coordinator) {}
+
+  const render::Grid& At(double now, const v1::Sweep& sweep) {
+    if (TotalOf(sweep.jobs()) > SweepGrid::kMostJobs || now - looked_at_ < kGridSeconds)
+      return last_;
+    if (!grid_) grid_.emplace(coordinator_, Concat(sweep.sweep_id()));
+    looked_at_ = now;
+    auto grid = grid_->Look();
+    if (grid.ok()) last_ = *std::move(grid);  // if not, the watch itself will say why
+    return last_;
+  }
+
+ private:
+  static constexpr double kGridSeconds = 0.5;
+
+  Coordinator& coordinator_;
+  std::optional<SweepGrid> grid_;  // once the sweep's number is known
+  double looked_at_ = -kGridSeconds;
+  render::Grid last_;
+};
 
 }  // namespace
 
@@ -45,7 +66,7 @@ render::ProgressState ProgressOf(const v1::SweepUpdate& update) {
   const v1::Sweep& sweep = update.sweep();
   render::ProgressState state;
   state.name = sweep.name();
-  state.jobs = Total(sweep.jobs());
+  state.jobs = TotalOf(sweep.jobs());
   state.succeeded = sweep.jobs().succeeded();
   state.failed = sweep.jobs().failed() + sweep.jobs().cancelled();
   state.running = sweep.jobs().running() + sweep.jobs().assigned();
@@ -64,10 +85,10 @@ absl::StatusOr<v1::Sweep> WatchToEnd(const Context& context, Coordinator& coordi
                                      const std::string& sweep, Canceller* canceller,
                                      bool json_lines) {
   render::Style style = context.style;
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  if (!terminal) style.color = false;
-  render::ProgressView view(style, terminal && style.color,
-                            [&](const std::string& text) { context.err(text); });
+  const bool redraw = isatty(STDERR_FILENO) != 0 && style.color;
+  style.color = redraw;
+  render::ProgressView view(style, redraw, [&](const std::string& text) { context.err(text); });
+  WatchedGrid grid(coordinator);
   v1::Sweep last;
   const absl::Status status = coordinator.Watch(
       sweep,
@@ -76,7 +97,9 @@ absl::StatusOr<v1::Sweep> WatchToEnd(const Context& context, Coordinator& coordi
         if (json_lines) {
           context.out(render::ToJson(UpdateJson(update), /*one_line=*/true));
         } else {
-          view.Update(Now(), ProgressOf(update));
+          render::ProgressState state = ProgressOf(update);
+          if (redraw) state.grid = grid.At(Now(), update.sweep());
+          view.Update(Now(), state);
         }
       },
       canceller);
@@ -86,13 +109,13 @@ absl::StatusOr<v1::Sweep> WatchToEnd(const Context& context, Coordinator& coordi
 }
 
 int ExitCodeOf(const v1::Sweep& sweep) {
-  return sweep.jobs().succeeded() == Total(sweep.jobs()) ? kExitOk : kExitIncomplete;
+  return sweep.jobs().succeeded() == TotalOf(sweep.jobs()) ? kExitOk : kExitIncomplete;
 }
 
 std::string EndText(const v1::Sweep& sweep) {
   std::string text =
       Concat("sweep ", sweep.sweep_id(), " ", sweep.name(), ": ", sweep.jobs().succeeded(), " of ",
-             Total(sweep.jobs()), " jobs succeeded");
+             TotalOf(sweep.jobs()), " jobs succeeded");
   if (sweep.jobs().failed() > 0) text += Concat(", ", sweep.jobs().failed(), " failed");
   if (sweep.jobs().cancelled() > 0) text += Concat(", ", sweep.jobs().cancelled(), " cancelled");
   return text;

@@ -11,6 +11,7 @@ namespace pelab::render {
 namespace {
 
 constexpr std::size_t kMaxRunningLines = 8;
+constexpr int kLeastGridLines = 3;  // titles, a row and what the marks mean
 
 double Fraction(std::uint64_t done, std::uint64_t total) {
   return total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total);
@@ -77,10 +78,15 @@ void ProgressView::Draw(const ProgressState& state, std::optional<double> eta) {
   if (!state.waiting_reason.empty() && state.running == 0) {
     lines.push_back(Truncate("  waiting: " + Escape(state.waiting_reason), style_.width - 1));
   }
-  Finish();
   std::string out;
   for (const std::string& line : lines) out += line + "\n";
-  lines_ = static_cast<int>(lines.size());
+  // What scrolls off the terminal's top cannot be drawn over.
+  const int room = style_.height - 2 - static_cast<int>(lines.size());
+  if (!state.grid.empty() && room >= kLeastGridLines) {
+    out += "\n" + GridText(state.grid, style_, room);
+  }
+  Finish();
+  lines_ = static_cast<int>(std::count(out.begin(), out.end(), '\n'));
   write_(out);
 }
 

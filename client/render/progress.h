@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "client/render/grid.h"
 #include "client/render/style.h"
 
 namespace pelab::render {
@@ -33,6 +34,7 @@ struct ProgressState {
   std::uint64_t epochs_done = 0;
   std::string waiting_reason;
   std::vector<RunningLine> running_jobs;
+  Grid grid;  // drawn below where it is not empty and there is room
 };
 
 // Remaining seconds by the pace since the first state that was seen; nullopt before there is one.

@@ -27,6 +27,7 @@ Style StyleOfStdout() {
   winsize size = {};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= kMinWidth) {
     style.width = size.ws_col < kMaxWidth ? size.ws_col : kMaxWidth;
+    if (size.ws_row > 0) style.height = size.ws_row;
   }
   return style;
 }

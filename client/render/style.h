@@ -8,11 +8,12 @@ namespace pelab::render {
 
 struct Style {
   bool color = false;
-  int width = 80;  // columns
+  int width = 80;   // columns
+  int height = 24;  // lines
 };
 
 // The style of standard output: colour only on a terminal and neither with NO_COLOR nor with
-// TERM=dumb; the terminal's width, 80 where it is not known.
+// TERM=dumb; the terminal's size, 80 x 24 where it is not known.
 Style StyleOfStdout();
 
 // `text` between an SGR sequence ("1" bold, "32" green, "2" dim) and its end; plain without colour.

@@ -88,6 +88,29 @@ TEST(ProgressViewTest, RedrawsInPlaceAndLeavesNothing) {
   EXPECT_EQ(out, "\x1b[3A\x1b[J");
 }
 
+TEST(ProgressViewTest, TheGridAsFarAsThereIsRoom) {
+  ProgressState state = State(0, 0);
+  state.grid.title = "pe";
+  state.grid.tasks = {"distance"};
+  for (const char* pe : {"nope", "rope", "alibi"}) {
+    state.grid.rows.push_back({pe, {Grid::Cell{.seeds = {Grid::Mark::kQueued}}}});
+  }
+  const auto draw = [&](int height) {
+    std::string out;
+    ProgressView view({.color = true, .width = 80, .height = height}, /*redraw=*/true,
+                      [&](const std::string& text) { out += text; });
+    view.Update(0, state);
+    return out;
+  };
+  EXPECT_THAT(draw(24), HasSubstr("alibi"));
+  const std::string low = draw(9);  // two lines stay free, three are the progress
+  EXPECT_THAT(low, HasSubstr("nope"));
+  EXPECT_THAT(low, HasSubstr("and 1 more rows"));
+  EXPECT_THAT(draw(7), Not(HasSubstr("distance  "))) << "no room for a row";
+  state.grid = {};
+  EXPECT_THAT(draw(24), Not(HasSubstr("test accuracy 0-1")));
+}
+
 TEST(ProgressViewTest, SaysWhyItWaits) {
   std::string out;
   ProgressView view({}, false, [&](const std::string& text) { out += text; });
