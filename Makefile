@@ -9,6 +9,7 @@
 #   make build          build everything into build/release
 #   make wheel          the Python package `pelab` as build/release/wheel/pelab-*.whl
 #   make bench          the benchmarks of tests/bench
+#   make bench-queries  how long `pelab results` and others take on 10,000 jobs of 150 epochs
 #   make bench-pages    the coordinator's pages in a browser: first paint, and ten minutes of 60 live jobs
 #   make bench-load     thousands of fake workers against a coordinator, then others at the same work (half an hour)
 #   make lint           clang-format and clang-tidy, warnings are errors
@@ -73,7 +74,10 @@ sim: deps $(BUILD)/build.ninja
 bench: build
 	tests/bench/run.sh $(BUILD)
 
-.PHONY: bench-pages
+.PHONY: bench-queries bench-pages
+bench-queries: build
+	PELAB_BIN=$(BUILD)/bin python3 tests/bench/queries/measure.py
+
 bench-pages: build
 	PELAB_BIN=$(BUILD)/bin python3 tests/bench/pages/measure.py paint
 	PELAB_BIN=$(BUILD)/bin python3 tests/bench/pages/measure.py live

@@ -9,6 +9,7 @@
 
 #include "client/command/commands.h"
 #include "client/errors.h"
+#include "client/help_format.h"
 #include "core/catalog/catalog.h"
 #include "core/rpc/cli_options.h"
 #include "core/views/text.h"
@@ -18,14 +19,14 @@ namespace {
 
 constexpr char kDescription[] =
     "pelab runs sweeps of positional encodings x tasks x seeds and keeps every result.\n"
-    "A command finds its coordinator by --server, then PELAB_SERVER, then the lock file of --db;\n"
+    "A command finds its coordinator by --server, then PELAB_SERVER, then the lock file of --db; "
     "reading commands fall back to reading the file itself when nobody serves it.";
 constexpr char kFooter[] =
     "Examples:\n"
     "  pelab run docs/sweeps/quick.yaml\n"
     "  pelab results quick\n"
     "  pelab submit table1.yaml --server gpu01:7470 --watch\n"
-    "Exit status: 0 all well, 1 failed, 2 usage or invalid input, 3 finished but not every job\n"
+    "Exit status: 0 all well, 1 failed, 2 usage or invalid input, 3 finished but not every job "
     "succeeded, 4 no coordinator.";
 
 void AddGlobalFlags(CLI::App& app, GlobalOptions& options) {
@@ -141,6 +142,7 @@ int RunPelab(int argc, const char* const* argv, Context& context) {
   if (const char* server = std::getenv("PELAB_SERVER")) context.options.server = server;
   CLI::App app(kDescription, "pelab");
   app.footer(kFooter);
+  app.formatter(std::make_shared<HelpFormat>(context.style.width));  // of its commands too
   app.set_version_flag("--version", "pelab " PELAB_VERSION);
   app.set_help_all_flag("--help-all", "help of every command");
   app.require_subcommand(1);

@@ -68,7 +68,7 @@ void AddAnalyze(Commands& commands) {
       "  pelab analyze quick --analysis head_ablation --set head_ablation.method=mean\n"
       "  pelab analyze 12 --analysis head_ablation --server gpu01:7470 --watch\n"
       "Nothing is trained again, and what is stored already is not computed again. Where nobody "
-      "serves --db,\n"
+      "serves --db, "
       "a coordinator and a worker are brought along as by pelab run, until the analyses are "
       "stored.");
   AddTarget(app, options->target, options->sweep);

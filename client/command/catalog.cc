@@ -67,7 +67,8 @@ std::string FieldTable(const std::vector<const catalog::Field*>& fields,
                        {"of"},
                        {"default", render::Column::Align::kLeft, true},
                        {"allowed", render::Column::Align::kLeft, true},
-                       {"what it is", render::Column::Align::kLeft, true}});
+                       {"what it is", render::Column::Align::kLeft, true}},
+                      render::Table::kAllLines);
   for (const catalog::Field* f : fields) {
     table.AddRow({std::string(f->name), std::string(f->owner), DefaultText(*f),
                   catalog::Allowed(*f), std::string(f->help)});
@@ -155,7 +156,8 @@ void ShowEntries(const Context& context, const std::vector<const Kind*>& kinds) 
   render::Table table({{"kind"},
                        {"name"},
                        {"version", render::Column::Align::kRight},
-                       {"what it is", render::Column::Align::kLeft, true}});
+                       {"what it is", render::Column::Align::kLeft, true}},
+                      render::Table::kAllLines);
   for (const Kind* kind : kinds) {
     for (const catalog::Entry& entry : kind->entries()) {
       rows.push_back(EntryJson(kind->name, entry));

@@ -1,13 +1,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
-#include <string_view>
+#include <string>
 #include <unordered_set>
 
 #include "client/command/commands.h"
+#include "client/command/row_stream.h"
 #include "client/command/show.h"
 #include "client/connect.h"
-#include "client/errors.h"
 #include "client/report/pictures.h"
 #include "core/base/status.h"
 #include "core/results/rows.h"
@@ -22,66 +22,30 @@ struct Options {
   std::string metric = "test_accuracy";
 };
 
-// Rows go out page by page: where reading breaks off, what is out stays, and the error follows.
-absl::StatusOr<int> PutRowsCsv(const Context& context, DataSource& source,
-                               const v1::JobFilter& filter) {
-  std::string text =
-      render::ToCsv(results::kCurveColumns, render::Json::array());  // the line of names
-  PELAB_RETURN_IF_ERROR(source.ReadCurves(filter, [&](const auto& page) {
-    for (const v1::CurveRow& row : page) results::AppendCsv(row, text);
-    context.out(text);
-    text.clear();
-    return absl::OkStatus();
-  }));
-  return kExitOk;
-}
-
-absl::StatusOr<int> PutRowLines(const Context& context, DataSource& source,
-                                const v1::JobFilter& filter) {
-  PELAB_RETURN_IF_ERROR(source.ReadCurves(filter, [&](const auto& page) {
-    std::string text;
-    for (const v1::CurveRow& row : page) results::AppendJsonLine(row, text);
-    context.out(text);
-    return absl::OkStatus();
-  }));
-  return kExitOk;
-}
-
-// {"jobs": […], "curves": […]} with the rows of these jobs alone: others may have come since they
-// were read. An error that comes when rows are out becomes a last member, "error".
-absl::StatusOr<int> PutRowsJson(const Context& context, DataSource& source,
-                                const v1::JobFilter& filter) {
-  auto jobs = source.Jobs(filter);
-  if (!jobs.ok()) return jobs.status();
+// Of the jobs that a JSON value names alone: others may have come since they were read.
+absl::StatusOr<int> PutRows(const Context& context, DataSource& source,
+                            const v1::JobFilter& filter) {
+  render::Json value;
   std::unordered_set<std::int64_t> known;
-  for (const v1::JobRow& job : *jobs) known.insert(job.job_id());
-  constexpr std::string_view kNoRows = "[]\n}\n";
-  std::string text =
-      render::ToJson({{"jobs", results::ToJsonArray(*jobs)}, {"curves", render::Json::array()}});
-  jobs = results::JobList();
-  const absl::Status status =
-      source.ReadCurves(filter, [&, first = true](const auto& page) mutable {
-        for (const v1::CurveRow& row : page) {
-          if (!known.contains(row.job_id())) continue;
-          if (first) text.resize(text.size() - kNoRows.size());
-          text += first ? "[\n" : ",\n";
-          first = false;
-          results::AppendJson(row, text);
-        }
-        if (!first) {
-          context.out(text);
-          text.clear();
-        }
-        return absl::OkStatus();
-      });
-  const bool begun = text.empty();
-  if (!status.ok() && !begun) return status;
-  if (!status.ok()) {
-    context.out("\n  ],\n" + ErrorMember(status));
-    return ExitCodeOf(status);
+  const bool json = context.output() == Output::kJson && !context.options.json_lines();
+  if (json) {
+    PELAB_ASSIGN_OR_RETURN(const results::JobList jobs, source.Jobs(filter));
+    for (const v1::JobRow& job : jobs) known.insert(job.job_id());
+    value = {{"jobs", results::ToJsonArray(jobs)}, {"curves", render::Json::array()}};
   }
-  context.out(begun ? "\n  ]\n}\n" : text);
-  return kExitOk;
+  RowStream stream(context, value, results::kCurveColumns);
+  value = {};
+  void (*const append)(const v1::CurveRow&, std::string&) =
+      stream.form() == RowStream::Form::kCsv    ? results::AppendCsv
+      : stream.form() == RowStream::Form::kJson ? results::AppendJson
+                                                : results::AppendJsonLine;
+  return stream.Finish(source.ReadCurves(filter, [&](const auto& page) {
+    for (const v1::CurveRow& row : page) {
+      if (!json || known.contains(row.job_id())) stream.Add(row, append);
+    }
+    stream.EndPage();
+    return absl::OkStatus();
+  }));
 }
 
 absl::StatusOr<int> Plot(const Context& context, DataSource& source, const Target& target,
@@ -115,10 +79,8 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
   switch (context.output()) {
     case Output::kCsv:
-      return PutRowsCsv(context, *source, target.filter);
     case Output::kJson:
-      if (context.options.json_lines()) return PutRowLines(context, *source, target.filter);
-      return PutRowsJson(context, *source, target.filter);
+      return PutRows(context, *source, target.filter);
     case Output::kTable:
       return Plot(context, *source, target, options.metric);
   }

@@ -150,8 +150,8 @@ absl::StatusOr<int> BackUp(const Context& context, const std::string& target) {
   PELAB_ASSIGN_OR_RETURN(const views::BackupReport report, MakeBackup(context, target, &from));
   const std::size_t missing = report.missing_artifacts.size();
   std::string text = Concat("copied ", from, " to ", target, ": ", report.database_bytes,
-                            " bytes, and ", report.artifacts, " artifacts of ",
-                            report.artifact_bytes, " bytes in ", target, ".artifacts\n");
+                            " bytes\nand ", report.artifacts, " artifacts of ",
+                            report.artifact_bytes, " bytes to ", target, ".artifacts\n");
   if (missing != 0) {
     text += Concat("the copy lacks ", missing,
                    " artifacts that are missing or damaged in the original, such as ",

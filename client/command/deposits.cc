@@ -73,9 +73,9 @@ void AddDeposits(Commands& commands) {
       "  pelab deposits quick --by-layer\n"
       "  pelab deposits 12 --by-layer --output json\n"
       "A drop counts where it exceeds 3 paired standard errors. max drop: the largest; top share: "
-      "its part of\n"
+      "its part of "
       "all drops; gini: 0 alike, near 1 one head; eff. heads: 1 / the sum of squared shares; "
-      "deposit: a drop of\n"
+      "deposit: a drop of "
       "at least 40 points, or half of what is above chance, 3 times the next in its layer.");
   AddTarget(app, options->target, options->sweep);
   AddChoice(app, options->choice);

@@ -46,7 +46,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
     default:
       context.out(Concat("exported sweep ", report.sweep.name(), " to ",
                          render::Escape(options.out), ": ", report.jobs, " jobs, ", files.size(),
-                         " files, ", bytes, " bytes; begin with README.md\n"));
+                         " files, ", bytes, " bytes\nbegin with README.md\n"));
       if (report.trained != report.jobs) {
         context.out(Concat(report.jobs - report.trained, " of its ", report.jobs,
                            " jobs are not trained; README.md says which\n"));
@@ -64,7 +64,7 @@ void AddExport(Commands& commands) {
                  "  pelab export quick --out quick-results\n"
                  "  pelab export 3 --out /data/table1 --server gpu01:7470 --output json\n"
                  "Jobs, curves, head ablations, deposits, analyses, attempts, specs, the document, "
-                 "provenance,\n"
+                 "provenance, "
                  "checksums and a README.md with every column. DIR is there whole or not at all.");
   app->add_option("SWEEP", options->sweep, "number or name of a sweep")->required();
   app->add_option("--out", options->out, "folder to make; must not be there, or be empty")

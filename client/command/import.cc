@@ -84,8 +84,9 @@ std::string Lines(const Options& options, const ImportReport& report) {
   }
   text += Concat("; ", report.files, " files of ", report.file_bytes, " bytes\n");
   if (report.sweeps > 0) {
-    text += Concat(report.sweeps, report.sweeps == 1 ? " sweep is" : " sweeps are",
-                   " here now with all their jobs\n");
+    text += report.sweeps == 1
+                ? std::string("1 sweep is here now with all its jobs\n")
+                : Concat(report.sweeps, " sweeps are here now with all their jobs\n");
   }
   for (const std::string& sweep : report.partial_sweeps) {
     text += Concat("sweep ", render::Escape(sweep),
@@ -152,8 +153,8 @@ void AddImport(Commands& commands) {
       commands, "import", "merge another database's finished jobs into this one, by key",
       "  pelab import other.db --db all.db\n"
       "  pelab import other.db --server gpu01:7470 --dry-run\n"
-      "A job comes with its curve, attempts, analyses, ablations and weights; sweeps come with\n"
-      "their documents. What is here stays as it is, and a second import changes nothing. Where\n"
+      "A job comes with its curve, attempts, analyses, ablations and weights; sweeps come with "
+      "their documents. What is here stays as it is, and a second import changes nothing. Where "
       "nobody serves --db, a coordinator is brought along, and makes the file where it is not "
       "there.\n"
       "Exit status 1: a key has another curve here, or a file there is missing or damaged.");

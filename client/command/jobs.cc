@@ -6,7 +6,6 @@
 #include "client/filter.h"
 #include "client/render/table.h"
 #include "core/render/text.h"
-#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -51,19 +50,10 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   }
   auto source = FindSource(context.options);
   if (!source.ok()) return source.status();
+  if (context.output() != Output::kTable) return PutJobs(context, **source, filter);
   auto jobs = (*source)->Jobs(filter);
   if (!jobs.ok()) return jobs.status();
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, {{"jobs", results::ToJsonArray(*jobs)}}, "jobs");
-      break;
-    case Output::kCsv:
-      PutCsv(context, results::kJobColumns, results::ToJsonArray(*jobs));
-      break;
-    case Output::kTable:
-      context.out(jobs->empty() ? "no jobs\n" : JobTable(*jobs, context.style));
-      break;
-  }
+  context.out(jobs->empty() ? "no jobs\n" : JobTable(*jobs, context.style));
   return kExitOk;
 }
 

@@ -60,8 +60,8 @@ class Progress {
       : context_(context),
         shown_(context.stdout_is_terminal && context.output() == Output::kTable) {}
   ~Progress() { Clear(); }
-  void Say(const char* what) {
-    if (shown_) context_.err(Concat("\r\x1b[Kreading ", what, " …"));
+  void Say(const std::string& doing) {
+    if (shown_) context_.err(Concat("\r\x1b[K", doing, " …"));
   }
   void Clear() {
     if (std::exchange(shown_, false)) context_.err("\r\x1b[K");
@@ -107,8 +107,8 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   Progress progress(context);
   PELAB_ASSIGN_OR_RETURN(
       const ReportInput input,
-      ReadReportInput(*source, options.sweeps, [&](const char* what) { progress.Say(what); }));
-  progress.Say("nothing more: writing");
+      ReadReportInput(*source, options.sweeps, [&](const char* what) { progress.Say(Concat("reading ", what)); }));
+  progress.Say("writing");
   const std::string page =
       ReportPage(Concat(TitleOf(input), " – pelab report"),
                  ReportData(input, {.made_at_ms = absl::ToUnixMillis(absl::Now()),

@@ -41,7 +41,7 @@ std::string SeedTable(const results::JobList& jobs, const render::Style& style) 
                        {"epochs", Align::kRight},
                        {"test_accuracy", Align::kRight},
                        {"correct", Align::kRight},
-                       {"train_accuracy", Align::kRight}});
+                       {"train", Align::kRight}});
   for (const v1::JobRow& job : jobs) {
     const bool done = job.state() == v1::JOB_STATE_SUCCEEDED || job.trained();
     const auto accuracy = [&](bool has, double value) {
@@ -83,10 +83,9 @@ void Put(const Context& context, const Options& options,
            {"complete", complete},
            {"groups", groups},
            {"jobs", results::ToJsonArray(jobs)}},
-          options.seeds ? "jobs" : "groups");
+          "groups");
     case Output::kCsv:
-      return options.seeds ? PutCsv(context, results::kJobColumns, results::ToJsonArray(jobs))
-                           : PutCsv(context, results::CellColumns(tables.front()), groups);
+      return PutCsv(context, results::CellColumns(tables.front()), groups);
     case Output::kTable:
       if (jobs.empty()) return context.out("no jobs\n");
       if (options.seeds) return context.out(SeedTable(jobs, context.style));
@@ -122,6 +121,10 @@ absl::StatusOr<int> Groups(const Context& context, const Options& options,
   }
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   const v1::JobFilter filter = FilterOf(options);
+  const bool one_value = context.output() == Output::kJson && !context.options.json_lines();
+  if (options.seeds && context.output() != Output::kTable && !one_value) {
+    return PutJobs(context, *source, filter);
+  }
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(filter));
   std::vector<results::CellTable> tables;
   for (const results::Metric& metric : metrics) {

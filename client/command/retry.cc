@@ -56,7 +56,7 @@ void AddRetry(Commands& commands) {
       "  pelab retry --job 12\n"
       "  pelab retry --job 12 --failed --server gpu01:7470\n"
       "A finished sweep is active again until its jobs have ended. One job may also be a cancelled "
-      "one, where a\n"
+      "one, where a "
       "sweep that is not cancelled has it. A job goes on from its last checkpoint where there is "
       "one.");
   app->add_option("SWEEP", options->sweep, "number or name of a sweep: its failed jobs");

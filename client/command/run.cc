@@ -41,9 +41,9 @@ void AddRun(Commands& commands) {
       "  pelab run quick.yaml --db runs/quick.db --set train.epochs=3\n"
       "  pelab run quick.yaml --cpu-slots 2 --threads-per-slot 1\n"
       "Files beside the database FILE: FILE.lock, FILE.artifacts/ (weights), FILE.server.log, "
-      "FILE.worker.log,\n"
+      "FILE.worker.log, "
       "FILE.worker/ (checkpoints and spool). Jobs that are stored already are not trained again; "
-      "what is\n"
+      "what is "
       "interrupted goes on with the next run.");
   app->add_option("SWEEP.yaml", options->file, "the sweep file")->required();
   app->add_option("--set", options->set,

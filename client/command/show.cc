@@ -1,10 +1,13 @@
 #include "client/command/show.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "client/command/row_stream.h"
 #include "client/filter.h"
 #include "core/catalog/catalog.h"
 #include "core/results/names.h"
+#include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -79,6 +82,18 @@ void PutJson(const Context& context, const render::Json& value, const std::strin
   if (rows.empty()) return context.out(render::ToJson(value, /*one_line=*/true));
   for (const render::Json& row : value.at(rows))
     context.out(render::ToJson(row, /*one_line=*/true));
+}
+
+absl::StatusOr<int> PutJobs(const Context& context, DataSource& source,
+                            const v1::JobFilter& filter) {
+  RowStream stream(context, {{"jobs", render::Json::array()}}, results::kJobColumns);
+  return stream.Finish(source.ReadJobs(filter, [&](v1::ListJobsResponse& page) {
+    results::JobList jobs;
+    jobs.Add(std::move(page));
+    for (const v1::JobRow& job : jobs) stream.Add(results::ToJson(job, jobs.SpecOf(job)));
+    stream.EndPage();
+    return absl::OkStatus();
+  }));
 }
 
 void PutCsv(const Context& context, const std::vector<std::string>& columns,

@@ -42,6 +42,9 @@ std::uint64_t TotalOf(const v1::StateCounts& jobs);
 
 // JSON as one value. As JSON Lines it is on one line, or each row of its member `rows` is.
 void PutJson(const Context& context, const render::Json& value, const std::string& rows = "");
+// The rows of jobs with their specs, page by page, in any output but the table.
+absl::StatusOr<int> PutJobs(const Context& context, DataSource& source,
+                            const v1::JobFilter& filter);
 // CSV with these columns.
 void PutCsv(const Context& context, const std::vector<std::string>& columns,
             const render::Json& rows);

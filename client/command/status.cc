@@ -106,14 +106,14 @@ absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const st
     return kExitOk;
   }
   context.out(SweepTable({sweep}, context.style));
-  context.out(Concat("submitted ", render::FormatTime(sweep.created_at_ms()), " from ",
-                     render::Escape(sweep.file_name()), ", protocol ",
-                     render::Escape(sweep.protocol()), ": ", CountsText(sweep.counts()),
-                     sweep.priority() == 0 ? "" : Concat("; priority ", sweep.priority()),
-                     sweep.extensions().empty()
-                         ? ""
-                         : Concat("; extended by seeds ", Join(sweep.extensions(), ",")),
-                     "\n"));
+  const std::string submitted = Concat(
+      "submitted ", render::FormatTime(sweep.created_at_ms()), " from ",
+      render::Escape(sweep.file_name()), ", protocol ", render::Escape(sweep.protocol()), ": ",
+      CountsText(sweep.counts()),
+      sweep.priority() == 0 ? "" : Concat("; priority ", sweep.priority()),
+      sweep.extensions().empty() ? ""
+                                 : Concat("; extended by seeds ", Join(sweep.extensions(), ",")));
+  context.out(render::Wrap(submitted, context.style.width) + "\n");
   if (!sweep.waiting_reason().empty()) {
     context.out(Concat("waiting: ", render::Escape(sweep.waiting_reason()), "\n"));
   }

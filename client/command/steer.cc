@@ -99,7 +99,7 @@ void AddPause(Commands& commands) {
       "  pelab pause table1\n"
       "  pelab pause 3 --server gpu01:7470\n"
       "What runs goes on to its end (pelab cancel stops it). A job that another sweep claims too "
-      "still runs\n"
+      "still runs "
       "for that one. The sweep stays paused when the coordinator is restarted.",
       std::make_shared<Options>(), Pause);
 }
@@ -117,7 +117,7 @@ void AddPriority(Commands& commands) {
       "  pelab priority table1 10\n"
       "  pelab priority 3 -- -5\n"
       "Jobs of the highest priority start first; sweeps of the same priority share the slots "
-      "evenly. A job that\n"
+      "evenly. A job that "
       "several sweeps claim goes with the most urgent of them. What runs is not stopped.",
       options, SetPriority)
       ->add_option("PRIORITY", options->priority, "higher first, -1000 to 1000")

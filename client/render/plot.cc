@@ -116,10 +116,13 @@ class Canvas {
 
 std::string AreaLine(const Canvas& canvas, int row, const Style& style) {
   std::string line;
-  for (int column = 0; column < canvas.width(); ++column) {
+  for (int column = 0; column < canvas.width();) {
     const int index = canvas.At(column, row);
-    const bool band = index >= 0 && canvas.IsBand(column, row);
-    line += index < 0 ? " " : Paint(style, kColors[index], band ? "·" : kMarks[index]);
+    std::string run;  // of one colour
+    for (; column < canvas.width() && canvas.At(column, row) == index; ++column) {
+      run += index < 0 ? " " : canvas.IsBand(column, row) ? "·" : kMarks[index];
+    }
+    line += index < 0 ? run : Paint(style, kColors[index], run);
   }
   if (const auto end = line.find_last_not_of(' '); end != std::string::npos) {
     line.erase(end + 1);
@@ -161,7 +164,7 @@ std::string LinePlot(const std::vector<Series>& all, const PlotOptions& options,
     canvas.DrawBand(series[i], static_cast<int>(i), x, y);
   for (std::size_t i = series.size(); i-- > 0;) canvas.Draw(series[i], static_cast<int>(i), x, y);
 
-  std::string out = Paint(style, "1", Escape(options.title)) + "\n";
+  std::string out = Paint(style, "1", Wrap(Escape(options.title), style.width)) + "\n";
   for (int row = 0; row < canvas.height(); ++row) {
     const bool labelled = row % kLabelEvery == 0 || row == canvas.height() - 1;
     const double value = y.At(1 - static_cast<double>(row) / (canvas.height() - 1));
@@ -232,7 +235,7 @@ std::string HeatMapText(const HeatMap& map, const Style& style, double scale) {
       if (!std::isnan(value)) scale = std::max(scale, std::fabs(value));
     }
   }
-  std::string out = Paint(style, "1", Escape(map.title)) + "\n";
+  std::string out = Paint(style, "1", Wrap(Escape(map.title), style.width)) + "\n";
   const int per_block = std::max(1, (style.width - kLabelWidth) / kCellWidth);
   for (int first = 0; first < map.heads; first += per_block) {
     const int end = std::min(map.heads, first + per_block);
@@ -295,7 +298,7 @@ std::string StripPlot(const Strips& strips, const Style& style) {
   }
   if (range.high == range.low) range.high = range.low + 1 / strips.factor;
   const int width = std::max(20, style.width - label - 3 - kStripFigure);
-  std::string out = Paint(style, "1", Escape(strips.title)) + "\n";
+  std::string out = Paint(style, "1", Wrap(Escape(strips.title), style.width)) + "\n";
   for (const Strips::Strip& strip : strips.strips) {
     const auto largest = std::max_element(strip.values.begin(), strip.values.end());
     out += Concat(

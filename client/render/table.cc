@@ -1,27 +1,37 @@
 #include "client/render/table.h"
 
 #include <algorithm>
-#include <numeric>
+#include <string_view>
 
+#include "absl/strings/str_split.h"
 #include "core/render/text.h"
 
 namespace pelab::render {
 namespace {
 
-constexpr int kGap = 2;
-constexpr int kMinShrunk = 8;
+constexpr int kLongestWord = 10;  // longer ones are broken where the table is too wide
 
-std::string Line(const std::vector<std::string>& cells, const std::vector<Column>& columns,
-                 const std::vector<int>& widths) {
-  std::string line;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (i > 0) line.append(kGap, ' ');
-    const std::string cell = Truncate(cells[i], widths[i]);
-    line += columns[i].align == Column::Align::kRight ? PadLeft(cell, widths[i])
-                                                      : PadRight(cell, widths[i]);
+// The cell's lines; the last of `most` ends in "…" where there would be more.
+std::vector<std::string> CellLines(const std::string& cell, int width, std::size_t most) {
+  std::vector<std::string> lines;
+  std::string_view rest = cell;
+  while (lines.size() + 1 < most && DisplayWidth(rest) > width) {
+    const std::string wrapped = Wrap(rest, width);
+    const std::size_t end = wrapped.find('\n');
+    lines.push_back(wrapped.substr(0, end));
+    rest.remove_prefix(end);
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
   }
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line;
+  lines.push_back(Truncate(rest, width));
+  return lines;
+}
+
+int LongestWord(const std::string& text) {
+  int longest = 0;
+  for (const std::string& word : std::vector<std::string>(absl::StrSplit(text, ' '))) {
+    longest = std::max(longest, DisplayWidth(word));
+  }
+  return longest;
 }
 
 }  // namespace
@@ -32,39 +42,77 @@ void Table::AddRow(std::vector<std::string> cells, std::string sgr) {
   rows_.push_back({std::move(cells), std::move(sgr)});
 }
 
-std::vector<int> Table::Widths(int limit) const {
-  std::vector<int> widths;
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    int width = DisplayWidth(columns_[i].title);
-    for (const Row& row : rows_) width = std::max(width, DisplayWidth(row.cells[i]));
-    widths.push_back(width);
+Table::Room Table::Need(std::size_t column) const {
+  const Column& c = columns_[column];
+  Room room{.least = LongestWord(c.title), .most = DisplayWidth(c.title)};
+  for (const Row& row : rows_) {
+    const std::string& cell = row.cells[column];
+    room.most = std::max(room.most, DisplayWidth(cell));
+    room.least = std::max(room.least, c.shrinks ? LongestWord(cell) : DisplayWidth(cell));
   }
-  int excess = std::accumulate(widths.begin(), widths.end(), 0) +
-               kGap * (static_cast<int>(widths.size()) - 1) - limit;
-  while (excess > 0) {  // one column off the widest that may shrink
-    int widest = -1;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      if (!columns_[i].shrinks || widths[i] <= kMinShrunk) continue;
-      if (widest < 0 || widths[i] > widths[widest]) widest = static_cast<int>(i);
+  if (c.shrinks) room.least = std::min(room.least, kLongestWord);
+  return room;
+}
+
+Table::Layout Table::LayOut(int limit) const {
+  std::vector<Room> rooms;
+  for (std::size_t i = 0; i < columns_.size(); ++i) rooms.push_back(Need(i));
+  Layout layout;
+  for (const int gap : {2, 1}) {
+    layout = {.gap = gap};
+    int excess = gap * (static_cast<int>(rooms.size()) - 1) - limit;
+    for (const Room& room : rooms) {
+      layout.widths.push_back(room.most);
+      excess += room.most;
     }
-    if (widest < 0) break;
-    --widths[widest];
-    --excess;
+    while (excess > 0) {  // one column off the widest that may have less
+      int widest = -1;
+      for (std::size_t i = 0; i < rooms.size(); ++i) {
+        if (layout.widths[i] <= rooms[i].least) continue;
+        if (widest < 0 || layout.widths[i] > layout.widths[widest]) widest = static_cast<int>(i);
+      }
+      if (widest < 0) break;
+      --layout.widths[widest];
+      --excess;
+    }
+    if (excess <= 0) break;
   }
-  return widths;
+  return layout;
 }
 
 std::string Table::Render(const Style& style) const {
-  const std::vector<int> widths = Widths(style.width);
+  const Layout layout = LayOut(style.width);
   std::vector<std::string> titles;
   for (const Column& column : columns_) titles.push_back(column.title);
-  std::string out = Paint(style, "1", Line(titles, columns_, widths)) + "\n";
+  std::string out = Paint(style, "1", RowLines(titles, layout)) + "\n";
   for (const Row& row : rows_) {
-    const std::string line = Line(row.cells, columns_, widths);
-    out += row.sgr.empty() ? line : Paint(style, row.sgr, line);
+    const std::string lines = RowLines(row.cells, layout);
+    out += row.sgr.empty() ? lines : Paint(style, row.sgr, lines);
     out += "\n";
   }
   return out;
+}
+
+// Without the newline at its end.
+std::string Table::RowLines(const std::vector<std::string>& cells, const Layout& layout) const {
+  std::vector<std::vector<std::string>> texts;
+  std::size_t lines = 1;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    texts.push_back(CellLines(cells[i], layout.widths[i], most_lines_));
+    lines = std::max(lines, texts.back().size());
+  }
+  std::string text;
+  for (std::size_t line = 0; line < lines; ++line) {
+    if (line > 0) text += '\n';
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (i > 0) text.append(static_cast<std::size_t>(layout.gap), ' ');
+      const std::string cell = line < texts[i].size() ? texts[i][line] : "";
+      text += columns_[i].align == Column::Align::kRight ? PadLeft(cell, layout.widths[i])
+                                                         : PadRight(cell, layout.widths[i]);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+  }
+  return text;
 }
 
 }  // namespace pelab::render

@@ -1,6 +1,7 @@
 // Aligned columns.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -12,20 +13,25 @@ struct Column {
   enum class Align { kLeft, kRight };
   std::string title;
   Align align = Align::kLeft;
-  bool shrinks = false;  // may be cut off with "…" where the table is wider than the terminal
+  bool shrinks = false;  // its texts go on below where the table is wider than the terminal
 };
 
 // A table with a line of titles. Cells are data: they are escaped. Not thread-safe.
 class Table {
  public:
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  // A cell that goes on below has at most `most_lines` lines.
+  static constexpr std::size_t kFewLines = 3;
+  static constexpr std::size_t kAllLines = 1000;
+  explicit Table(std::vector<Column> columns, std::size_t most_lines = kFewLines)
+      : columns_(std::move(columns)), most_lines_(most_lines) {}
 
   // As many cells as columns; `sgr` colours the whole row.
   void AddRow(std::vector<std::string> cells, std::string sgr = "");
   bool empty() const { return rows_.empty(); }
 
-  // Lines that end with a newline and have no trailing spaces. Wider than the style's width only
-  // where columns that do not shrink need it: a number is never cut.
+  // Lines that end with a newline and have no trailing spaces; "…" where a cell has more than it
+  // may. Wider than the style's width only where columns that do not shrink need it: a number is
+  // never cut.
   std::string Render(const Style& style) const;
 
  private:
@@ -33,9 +39,21 @@ class Table {
     std::vector<std::string> cells;
     std::string sgr;
   };
-  std::vector<int> Widths(int limit) const;
+  // Columns of the terminal that a column takes at least, and where there is room.
+  struct Room {
+    int least = 0;
+    int most = 0;
+  };
+  struct Layout {
+    int gap = 2;  // between columns
+    std::vector<int> widths;
+  };
+  Room Need(std::size_t column) const;
+  Layout LayOut(int limit) const;
+  std::string RowLines(const std::vector<std::string>& cells, const Layout& layout) const;
 
   std::vector<Column> columns_;
+  std::size_t most_lines_;
   std::vector<Row> rows_;
 };
 

@@ -113,7 +113,9 @@ std::string LayerTable(const Group& group, const render::Style& style) {
     const LayerFigures& f = layers[layer];
     table.AddRow({Concat(layer), f.drop.Text(100, 1), f.normalised.Text(100, 1), f.nll.Text(1, 3)});
   }
-  return render::Paint(style, "1", render::Escape(TitleOf(group, "without all heads of a layer"))) +
+  return render::Paint(style, "1",
+                       render::Wrap(render::Escape(TitleOf(group, "without all heads of a layer")),
+                                    style.width)) +
          "\n" + table.Render(style);
 }
 
@@ -268,8 +270,10 @@ std::string AnalysisTableText(const results::CellTable& cells,
   }
   std::string text;
   for (const auto& [variant, table] : tables) {
-    text += Concat(text.empty() ? "" : "\n", render::Paint(style, "1", variant.name), ": ",
-                   render::Escape(results::Describe(variant)), "\n", table.Render(style));
+    const std::string title = Concat(variant.name, ": ", results::Describe(variant));
+    text += Concat(text.empty() ? "" : "\n",
+                   render::Paint(style, "1", render::Wrap(render::Escape(title), style.width)),
+                   "\n", table.Render(style));
   }
   return text;
 }
@@ -281,8 +285,8 @@ std::string LayerAblationText(const results::CellTable& cells,
                                 [&](const Group& group) { return LayerTable(group, style); });
   if (text.empty()) return text;
   return text +
-         "± the 95% interval over seeds (of one seed: over its examples); 0: at most 3 standard "
-         "errors\n";
+         "± the 95% interval over seeds (of one seed: over its examples)\n"
+         "0: at most 3 standard errors\n";
 }
 
 std::string CumulativeAblationText(const results::CellTable& cells,

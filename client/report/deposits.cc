@@ -14,7 +14,7 @@ namespace {
 using Align = render::Column::Align;
 
 constexpr char kMeansNothing[] =
-    "-: the accuracy does not stand out from chance, or no head's drop exceeds its error\n";
+    "-: the accuracy is not above chance, or no head's drop exceeds its error\n";
 
 // "60.1±12.3", "60.1" of one seed, "-" of none.
 std::string MeanText(const stats::SeedSummary& summary, double factor, int decimals) {
@@ -54,8 +54,8 @@ std::vector<render::Column> TableColumns(const results::CellTable& cells, bool w
   if (with_layer) columns.push_back({"layer", Align::kRight});
   for (const char* name : {"max drop", "top share", "gini", "eff. heads", "deposit"})
     columns.push_back({name, Align::kRight});
-  columns.push_back({"largest in"});
-  columns.push_back({"seeds"});
+  columns.push_back({"largest in", Align::kLeft, true});
+  columns.push_back({"seeds", Align::kLeft, true});
   return columns;
 }
 

@@ -1,7 +1,6 @@
 #include "client/report/html_data.h"
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -62,35 +61,33 @@ Json CellJson(const results::CellTable& cells, const results::Cell& cell) {
                     {"done", IsDone(job)},
                     {"test_accuracy", OrNull(If(job.has_test_accuracy(), job.test_accuracy()))}});
   }
-  return {
-      {"label", cell.Label()},
-      {"short", name.label},
-      {"group", name.group},
-      {"pe", cell.jobs.front().pe()},
-      {"pe_label", cell.jobs.front().pe_label()},
-      {"task", name.task},
-      {"protocol", cell.jobs.front().protocol()},
-      {"values", std::move(values)},
-      {"complete", cell.summary.complete()},
-      {"test",
-       Summary(cell,
-               [](const auto& job) { return If(job.has_test_accuracy(), job.test_accuracy()); })},
-      {"train",
-       Summary(cell,
-               [](const auto& job) { return If(job.has_train_accuracy(), job.train_accuracy()); })},
-      {"best", Summary(cell,
-                       [](const auto& job) {
-                         return If(job.has_best_test_accuracy(), job.best_test_accuracy());
-                       })},
-      {"gap", Summary(cell,
-                      [](const auto& job) {
-                        return If(job.has_train_accuracy() && job.has_test_accuracy(),
-                                  job.train_accuracy() - job.test_accuracy());
-                      })},
-      {"wall",
-       Summary(cell,
-               [](const auto& job) { return If(job.has_wall_seconds(), job.wall_seconds()); })},
-      {"jobs", std::move(jobs)}};
+  return {{"label", cell.Label()},
+          {"short", name.label},
+          {"group", name.group},
+          {"pe", cell.jobs.front().pe()},
+          {"pe_label", cell.jobs.front().pe_label()},
+          {"task", name.task},
+          {"protocol", cell.jobs.front().protocol()},
+          {"values", std::move(values)},
+          {"complete", cell.summary.complete()},
+          {"test", TestAccuracy(cell)},
+          {"train", Summary(cell,
+                            [](const auto& job) {
+                              return If(job.has_train_accuracy(), job.train_accuracy());
+                            })},
+          {"best", Summary(cell,
+                           [](const auto& job) {
+                             return If(job.has_best_test_accuracy(), job.best_test_accuracy());
+                           })},
+          {"gap", Summary(cell,
+                          [](const auto& job) {
+                            return If(job.has_train_accuracy() && job.has_test_accuracy(),
+                                      job.train_accuracy() - job.test_accuracy());
+                          })},
+          {"wall",
+           Summary(cell,
+                   [](const auto& job) { return If(job.has_wall_seconds(), job.wall_seconds()); })},
+          {"jobs", std::move(jobs)}};
 }
 
 }  // namespace
@@ -146,57 +143,9 @@ Json Deposits(const ReportInput& input) {
   return rows;
 }
 
-Json HeadCounts(const ReportInput& input) {
-  struct Chart {
-    std::map<std::string, Json> series;  // by label
-    Json levels = Json::array();
-  };
-  std::map<std::string, Chart> charts;  // by task
-  for (const results::Cell& cell : input.cells.cells) {
-    const v1::JobRow& job = cell.jobs.front();
-    const Json spec = Json::parse(input.jobs.SpecOf(job), nullptr, /*allow_exceptions=*/false);
-    if (!spec.is_object() || !spec.contains("pe")) continue;
-    Json point = Summary(
-        cell, [](const auto& row) { return If(row.has_test_accuracy(), row.test_accuracy()); });
-    const auto bound = [&](int sign) {
-      if (point["half_width"].is_null()) return Json(nullptr);
-      return Json(point["mean"].get<double>() + sign * point["half_width"].get<double>());
-    };
-    point["low"] = bound(-1);
-    point["high"] = bound(1);
-    const CellName name = NameOf(input.cells, cell);
-    Chart& chart = charts[job.task()];
-    if (job.pe() == "rope" || job.pe() == "nope") {
-      point["label"] = name.protocol.empty() ? name.label : Concat(name.label, ", ", name.protocol);
-      point["key"] = job.pe_label();
-      chart.levels.push_back(std::move(point));
-      continue;
-    }
-    const Json& pe = spec["pe"];
-    if (job.pe() != "partial_rope" || pe.value("select", "first") != "first") continue;
-    std::vector<std::string> words;  // what sets it apart, but for the heads
-    for (std::size_t i = 0; i < input.cells.columns.size(); ++i) {
-      const std::string& column = input.cells.columns[i];
-      if (column == "pe" || column == "task" || column == "pe.heads" || cell.values[i] == "-")
-        continue;
-      words.push_back(column == "protocol" ? cell.values[i] : Concat(column, "=", cell.values[i]));
-    }
-    const std::string label =
-        words.empty() ? "RoPE in the first k heads" : Concat("first k heads, ", Join(words, " "));
-    Json& series = chart.series[label];
-    if (series.is_null()) series = {{"label", label}, {"points", Json::array()}};
-    point["x"] = pe.value("heads", 1);
-    series["points"].push_back(std::move(point));
-  }
-  Json result = Json::array();
-  for (auto& [task, chart] : charts) {
-    if (chart.series.empty()) continue;
-    Json series = Json::array();
-    for (auto& [label, one] : chart.series) series.push_back(std::move(one));
-    result.push_back(
-        {{"task", task}, {"series", std::move(series)}, {"levels", std::move(chart.levels)}});
-  }
-  return result;
+Json TestAccuracy(const results::Cell& cell) {
+  return Summary(cell,
+                 [](const auto& job) { return If(job.has_test_accuracy(), job.test_accuracy()); });
 }
 
 }  // namespace report

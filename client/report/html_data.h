@@ -38,6 +38,10 @@ CellName NameOf(const results::CellTable& cells, const results::Cell& cell);
 // Whether a job's results are whole.
 bool IsDone(const v1::JobRow& job);
 
+// {"mean", "sd", "half_width", "n", "of", "missing", "failed"} of the test accuracy over a cell's
+// seeds that are done.
+render::Json TestAccuracy(const results::Cell& cell);
+
 // {"complete", "series": [{"cell", "epochs", "n", "of", "basis", "test", "train", "seeds"}]}: the
 // mean over the seeds that are done (where none is, over those that have begun), as far as all of
 // them have come, with the 95 % interval of the mean.

@@ -22,7 +22,7 @@ std::string CellTableText(const results::CellTable& table, const render::Style& 
   columns.push_back({table.metric.name, Align::kRight});
   columns.push_back({"95% interval", Align::kRight});
   columns.push_back({"n", Align::kRight});
-  columns.push_back({"seeds", Align::kLeft});
+  columns.push_back({"seeds", Align::kLeft, true});
   render::Table text(columns);
   bool incomplete = false;
   for (const results::Cell& cell : table.cells) {
@@ -45,7 +45,9 @@ std::string CellTableText(const results::CellTable& table, const render::Style& 
     out += "missing: not ended, or never as accurate\n";
   }
   if (!table.mixed.empty()) {
-    out += Concat("note: means go over different values of ", Join(table.mixed, ", "), "\n");
+    out += render::Wrap(Concat("note: means go over different values of ", Join(table.mixed, ", ")),
+                        style.width) +
+           "\n";
   }
   return out;
 }

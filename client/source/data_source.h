@@ -20,13 +20,18 @@
 
 namespace pelab::client {
 
-// Lists are whole, but for curves: pages are put together here. Errors are those of views::Reader; UNAVAILABLE only
+// Lists are whole, but for what is read in pages. Errors are those of views::Reader; UNAVAILABLE only
 // where a coordinator does not answer. Not thread-safe.
 class DataSource {
  public:
   virtual ~DataSource() = default;
 
-  virtual absl::StatusOr<results::JobList> Jobs(const v1::JobFilter& filter) = 0;
+  absl::StatusOr<results::JobList> Jobs(const v1::JobFilter& filter);
+  // The same in pages, for sweeps of any size, as ReadCurves; each with the configurations of its
+  // rows. `on_page` may take what the page holds.
+  virtual absl::Status ReadJobs(
+      const v1::JobFilter& filter,
+      const std::function<absl::Status(v1::ListJobsResponse&)>& on_page) = 0;
   // By job and epoch, in pages: a sweep has millions of epochs. `on_page` runs on this thread while
   // the next page is fetched, and must not use this source; its error ends the list and is returned.
   using CurvePage = google::protobuf::RepeatedPtrField<v1::CurveRow>;

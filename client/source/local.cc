@@ -49,19 +49,18 @@ class LocalSource final : public DataSource {
   LocalSource(std::string path, std::unique_ptr<views::Reader> reader)
       : path_(std::move(path)), reader_(std::move(reader)) {}
 
-  absl::StatusOr<results::JobList> Jobs(const v1::JobFilter& filter) override {
+  absl::Status ReadJobs(
+      const v1::JobFilter& filter,
+      const std::function<absl::Status(v1::ListJobsResponse&)>& on_page) override {
     v1::ListJobsRequest request;
     *request.mutable_filter() = filter;
     request.set_specs_apart(true);
-    results::JobList jobs;
-    absl::Status status = ForEachPage(
-        [&](const v1::Page& page) {
-          *request.mutable_page() = page;
-          return reader_->ListJobs(request);
-        },
-        [&](v1::ListJobsResponse response) { jobs.Add(std::move(response)); });
-    if (!status.ok()) return status;
-    return jobs;
+    request.mutable_page()->set_limit(views::kMaxPage);
+    const auto fetch = [&](const std::string& after) {
+      request.mutable_page()->set_after(after);
+      return reader_->ListJobs(request);
+    };
+    return OfFile(ReadPages(fetch, on_page));
   }
   absl::Status ReadCurves(const v1::JobFilter& filter,
                           const std::function<absl::Status(const CurvePage&)>& on_page) override {

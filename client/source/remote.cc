@@ -33,16 +33,18 @@ class RemoteCoordinator final : public Coordinator {
         fleet_(v1::Fleet::NewStub(channel)),
         transfer_(v1::Transfer::NewStub(channel)) {}
 
-  absl::StatusOr<results::JobList> Jobs(const v1::JobFilter& filter) override {
+  absl::Status ReadJobs(
+      const v1::JobFilter& filter,
+      const std::function<absl::Status(v1::ListJobsResponse&)>& on_page) override {
     v1::ListJobsRequest request;
     *request.mutable_filter() = filter;
     request.set_specs_apart(true);
-    results::JobList jobs;
-    absl::Status status = ForEachPage<v1::ListJobsResponse>(
-        *results_, &v1::Results::Stub::ListJobs, request,
-        [&](v1::ListJobsResponse response) { jobs.Add(std::move(response)); });
-    if (!status.ok()) return status;
-    return jobs;
+    request.mutable_page()->set_limit(kPageRows);
+    const auto fetch = [&](const std::string& after) {
+      request.mutable_page()->set_after(after);
+      return Answer<v1::ListJobsResponse>(*results_, &v1::Results::Stub::ListJobs, request);
+    };
+    return ReadPages(fetch, on_page);
   }
   absl::Status ReadCurves(const v1::JobFilter& filter,
                           const std::function<absl::Status(const CurvePage&)>& on_page) override {

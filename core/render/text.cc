@@ -116,6 +116,38 @@ std::string Truncate(std::string_view text, int width) {
   return out + "…";
 }
 
+std::string Wrap(std::string_view text, int width) {
+  std::string out;
+  int used = 0;  // columns of the last line
+  const auto break_line = [&] {
+    out.erase(out.find_last_not_of(' ') + 1);
+    out += '\n';
+    used = 0;
+  };
+  while (!text.empty()) {
+    const std::size_t spaces = std::min(text.find_first_not_of(' '), text.size());
+    const std::size_t end = std::min(text.find(' ', spaces), text.size());
+    const std::string_view word = text.substr(spaces, end - spaces);
+    const int gap = static_cast<int>(spaces);
+    if (used > 0 && used + gap + DisplayWidth(word) > width) {
+      break_line();
+    } else {
+      out.append(spaces, ' ');
+      used += gap;
+    }
+    for (std::string_view rest = word; !rest.empty();) {
+      const CodePoint c = Decode(rest);
+      const int columns = c.valid ? WidthOf(c.value) : 1;
+      if (used > 0 && used + columns > width) break_line();
+      out += rest.substr(0, c.bytes);
+      used += columns;
+      rest.remove_prefix(c.bytes);
+    }
+    text.remove_prefix(end);
+  }
+  return out;
+}
+
 std::string PadRight(std::string_view text, int width) {
   return std::string(text) + std::string(std::max(0, width - DisplayWidth(text)), ' ');
 }

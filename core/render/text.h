@@ -19,6 +19,10 @@ int DisplayWidth(std::string_view text);
 // At most `width` columns; what is cut off is marked by "…" in the last one.
 std::string Truncate(std::string_view text, int width);
 
+// In lines of at most `width` columns, with a newline between them: broken at spaces, and within a
+// word only where it is longer than a line.
+std::string Wrap(std::string_view text, int width);
+
 // Filled with spaces up to `width` columns.
 std::string PadRight(std::string_view text, int width);
 std::string PadLeft(std::string_view text, int width);

@@ -152,7 +152,7 @@ const std::vector<Invariant> kStates = {
      "SELECT printf('sweep %d (%s): %d jobs', s.sweep_id, s.name, count(*)) FROM sweeps AS s "
      "JOIN sweep_jobs AS c USING (sweep_id) WHERE s.state = 'cancelled' AND c.claimed "
      "AND s.drop_from IS NULL GROUP BY s.sweep_id"},
-    {"sweeps hold the cells that were expanded, all of them once they are active",
+    {"sweeps hold the cells that were expanded; active ones hold all",
      "SELECT printf('sweep %d (%s, %s): %d of %d cells, up to ordinal %d', s.sweep_id, s.name, "
      "s.state, s.expanded_cells, s.cells, max(coalesce(c.ordinal, -1))) FROM sweeps AS s "
      "LEFT JOIN sweep_jobs AS c USING (sweep_id) GROUP BY s.sweep_id "

@@ -84,6 +84,16 @@ Json WorkerJson(const v1::WorkerRow& row, const sched::WorkerStanding* standing,
     }
   }
   json["leases"] = std::move(leases);
+  json["loads"] = Json::array();
+  if (standing != nullptr) {
+    for (const sched::DeviceLoad& load : standing->loads) {
+      json["loads"].push_back(
+          {{"device", load.device},
+           {"busy_percent", load.busy_percent ? Json(*load.busy_percent) : Json(nullptr)},
+           {"memory_used_bytes", load.memory_used},
+           {"memory_total_bytes", load.memory_total}});
+    }
+  }
   return json;
 }
 

@@ -1,6 +1,7 @@
 #include "server/http/lists.h"
 
 #include "core/results/names.h"
+#include "core/views/where.h"
 
 namespace pelab::http {
 namespace {
@@ -34,7 +35,7 @@ std::string Quoted(const std::string& text) {
 }  // namespace
 
 const std::vector<std::string> kJobFilters = {"state",    "pe",   "pe_label", "task",
-                                              "protocol", "seed", "job"};
+                                              "protocol", "seed", "job",      "where"};
 
 absl::StatusOr<v1::JobFilter> ReadFilter(const std::string& sweep, const Query& query) {
   v1::JobFilter filter;
@@ -46,6 +47,14 @@ absl::StatusOr<v1::JobFilter> ReadFilter(const std::string& sweep, const Query& 
   std::vector<std::string> conditions;
   for (const std::string field : {"pe", "pe_label", "task", "protocol", "seed"}) {
     if (query.has(field)) conditions.push_back(Concat(field, " = ", Quoted(query.Text(field))));
+  }
+  if (query.has("where")) {
+    const std::string where = query.Text("where");
+    const auto fields = views::FieldsOfWhere(where);  // by itself: errors name its columns
+    if (!fields.ok()) {
+      return absl::InvalidArgumentError(Concat("where: ", std::string(fields.status().message())));
+    }
+    if (!fields->empty()) conditions.push_back(Concat("(", where, ")"));
   }
   filter.set_where(Join(conditions, " and "));
   return filter;

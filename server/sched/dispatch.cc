@@ -155,15 +155,21 @@ std::string Scheduler::WaitingReason(std::int64_t sweep_id) const {
   }
   int connected = 0;
   int draining = 0;
+  int silent = 0;
   std::size_t slots = 0;
   for (const auto& [id, worker] : workers_) {
     if (worker.link && !worker.info.drain.empty()) ++draining;
+    if (worker.link && worker.silent) ++silent;
     if (!TakesJobs(worker)) continue;
     connected += 1;
     slots += worker.info.slots.size();
   }
   if (slots == 0 && some_run) return "";
   if (connected == 0 && draining > 0) return "every connected worker drains";
+  if (connected == 0 && silent > 0) {
+    return absl::StrCat("no connected worker was heard of for ",
+                        absl::FormatDuration(options_.lease));
+  }
   if (connected == 0) return "no worker is connected";
   if (slots == 0) return "no connected worker has a slot";
   // Said even while others of the sweep run: these would wait for ever.

@@ -54,6 +54,8 @@ void Scheduler::Tick() {
     if (attempt.why_lost.empty()) {
       spdlog::warn("attempt {} of job {} is lost: worker {} was not heard of for {}", id,
                    attempt.job.job_id, attempt.worker_id, absl::FormatDuration(options_.lease));
+      // Its connection may look well for long: what is sent into it would be lost too.
+      workers_[attempt.worker_id].silent = true;
     }
     End(id, state::Event::kLose,
         !attempt.why_lost.empty()
@@ -133,6 +135,11 @@ void Scheduler::Renew(Attempt& attempt) {
   attempt.why_lost.clear();
 }
 
+void Scheduler::Heard(Worker& worker) {
+  if (!std::exchange(worker.silent, false)) return;
+  WantDispatch();
+}
+
 Scheduler::Worker* Scheduler::Find(const std::string& worker_id, const WorkerLink* link) {
   const auto found = workers_.find(worker_id);
   if (found == workers_.end() || found->second.link.get() != link) return nullptr;
@@ -148,6 +155,7 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
   worker.link = std::move(link);
   worker.taken = worker.planned;
   worker.leaving = false;
+  worker.silent = false;
   worker.seen_written = clock_.Monotonic();
   if (!worker.info.drain.empty()) Drain(worker_id, worker.info.drain);
   std::set<std::int64_t> held_ids;
@@ -188,6 +196,7 @@ void Scheduler::Heartbeat(const std::string& worker_id, const WorkerLink* link,
                           const std::vector<store::Held>& held) {
   Worker* worker = Find(worker_id, link);
   if (worker == nullptr) return;
+  Heard(*worker);
   std::set<std::int64_t> held_ids;
   for (const store::Held& h : held) {
     held_ids.insert(h.attempt_id);
@@ -208,6 +217,12 @@ void Scheduler::Heartbeat(const std::string& worker_id, const WorkerLink* link,
   }
   for (const std::int64_t id : let_go) Release(id);
   if (clock_.Monotonic() - worker->seen_written >= kSeenEvery) Seen(*worker, "");
+}
+
+void Scheduler::SetLoads(const std::string& worker_id, const WorkerLink* link,
+                         std::vector<DeviceLoad> loads) {
+  Worker* worker = Find(worker_id, link);
+  if (worker != nullptr) worker->loads = std::move(loads);
 }
 
 void Scheduler::Disconnected(const std::string& worker_id, const WorkerLink* link) {
@@ -236,6 +251,7 @@ void Scheduler::Stored(const store::EventStored& event) {
   const auto found = attempts_.find(event.attempt_id);
   if (found == attempts_.end()) return;
   Renew(found->second);
+  Heard(workers_[found->second.worker_id]);
   found->second.started = true;
   if (event.change) {
     OnEnded(event.attempt_id, *event.change);
@@ -395,7 +411,7 @@ bool Scheduler::Quarantined(const Worker& worker) const {
 }
 
 bool Scheduler::TakesJobs(const Worker& worker) {
-  return worker.link != nullptr && !worker.leaving && worker.info.drain.empty();
+  return worker.link != nullptr && !worker.leaving && !worker.silent && worker.info.drain.empty();
 }
 
 bool Scheduler::OthersWork() const {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -46,6 +47,14 @@ struct WorkerInfo {
   std::string drain;  // as stored; empty: it takes jobs
 };
 
+// A GPU of a worker, as it last said.
+struct DeviceLoad {
+  std::string device;               // "cuda:0"
+  std::optional<int> busy_percent;  // nullopt: the device does not say
+  std::uint64_t memory_used = 0;    // bytes
+  std::uint64_t memory_total = 0;
+};
+
 // How a worker stands now, for people who look.
 struct WorkerStanding {
   struct Lease {
@@ -59,6 +68,7 @@ struct WorkerStanding {
   bool connected = false;
   absl::Duration quarantine_left;  // 0: it gets jobs
   std::vector<Lease> leases;       // by attempt
+  std::vector<DeviceLoad> loads;   // of its last heartbeat; of none that is not connected
 };
 
 struct SchedulerOptions {
@@ -89,6 +99,8 @@ class Scheduler {
                  const std::vector<store::Held>& held);
   void Heartbeat(const std::string& worker_id, const WorkerLink* link,
                  const std::vector<store::Held>& held);
+  void SetLoads(const std::string& worker_id, const WorkerLink* link,
+                std::vector<DeviceLoad> loads);
   // The stream has ended. Its attempts stay until their leases run out.
   void Disconnected(const std::string& worker_id, const WorkerLink* link);
   // The worker ends and holds nothing.
@@ -138,10 +150,12 @@ class Scheduler {
     std::set<int> taken;               // slots with an attempt, or with one that is being stored
     std::set<int> planned;             // of those, the ones that are being stored
     std::set<std::int64_t> attempts;   // its entries of attempts_
+    std::vector<DeviceLoad> loads;
     absl::Duration seen_written;
     std::set<std::int64_t> fast_failures;  // jobs, since the last that went well
     absl::Duration quarantined_until = -absl::InfiniteDuration();
     bool leaving = false;  // it gave a running job back: it gets no more until its next hello
+    bool silent = false;   // a lease ran out and nothing was heard since: it gets no more until then
   };
   struct Planned {  // an assignment that is being stored
     store::ReadyJob job;
@@ -152,6 +166,7 @@ class Scheduler {
   void ScheduleTick();
   std::vector<std::int64_t> Expired();
   void ProbeStorage(const std::string& worker_id);
+  void Heard(Worker& worker);
   void Delay(const store::ReadyJob& job, absl::Duration until);
   void DropDelayed(std::int64_t job_id);
   void WantDispatch();

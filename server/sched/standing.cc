@@ -13,6 +13,7 @@ std::vector<WorkerStanding> Scheduler::Workers() const {
     standing.worker_id = id;
     standing.connected = worker.link != nullptr;
     standing.quarantine_left = std::max(worker.quarantined_until - now, absl::ZeroDuration());
+    if (standing.connected) standing.loads = worker.loads;
     for (const std::int64_t attempt_id : worker.attempts) {
       const Attempt& attempt = attempts_.at(attempt_id);
       if (attempt.ended) continue;

@@ -260,6 +260,14 @@ store::Held ToHeld(const v1::HeldAttempt& held) {
   return {.attempt_id = held.attempt_id(), .token = held.token(), .slot = held.slot()};
 }
 
+sched::DeviceLoad ToLoad(const v1::DeviceLoad& load) {
+  sched::DeviceLoad result{.device = load.device(),
+                           .memory_used = load.memory_used(),
+                           .memory_total = load.memory_total()};
+  if (load.has_busy_percent()) result.busy_percent = std::clamp(load.busy_percent(), 0, 100);
+  return result;
+}
+
 v1::Drain::Mode ToDrainMode(const std::string& drain) {
   if (drain == "finish") return v1::Drain::FINISH;
   if (drain == "checkpoint") return v1::Drain::CHECKPOINT;

@@ -30,6 +30,7 @@ struct HelloParts {
 absl::StatusOr<HelloParts> ToHello(const v1::Hello& hello, std::int64_t now);
 
 store::Held ToHeld(const v1::HeldAttempt& held);
+sched::DeviceLoad ToLoad(const v1::DeviceLoad& load);
 // How a worker drains as the database has it (store::DrainWorker), and back; empty is RESUME.
 v1::Drain::Mode ToDrainMode(const std::string& drain);
 // INVALID_ARGUMENT where the mode is none.

@@ -154,9 +154,13 @@ bool WorkerSession::OnHello(const v1::Hello& hello) {
 void WorkerSession::OnHeartbeat(const v1::Heartbeat& heartbeat) {
   std::vector<store::Held> held;
   for (const v1::HeldAttempt& attempt : heartbeat.held()) held.push_back(ToHeld(attempt));
-  context_.executor.Post([self = shared_from_this(), held = std::move(held)] {
-    self->context_.scheduler.Heartbeat(self->worker_id_, self.get(), held);
-  });
+  std::vector<sched::DeviceLoad> loads;
+  for (const v1::DeviceLoad& load : heartbeat.loads()) loads.push_back(ToLoad(load));
+  context_.executor.Post(
+      [self = shared_from_this(), held = std::move(held), loads = std::move(loads)] {
+        self->context_.scheduler.Heartbeat(self->worker_id_, self.get(), held);
+        self->context_.scheduler.SetLoads(self->worker_id_, self.get(), loads);
+      });
   v1::CoordinatorMessage answer;
   answer.mutable_heartbeat()->set_sequence(heartbeat.sequence());
   Send(std::move(answer));

@@ -14,39 +14,17 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pelab_harness import BIN, Case, tiny_sweep, wait_until  # noqa: E402
+from pelab_harness import BIN, tiny_sweep, wait_until  # noqa: E402
+from trained_case import TrainedCase  # noqa: E402
 
 
-class Trained(Case):
-    """One database is trained for all tests; each has a copy of it at `other`."""
-
-    @classmethod
-    def setUpClass(cls):
-        if cls is Trained or hasattr(Trained, "folder_of_trained"):
-            return
-        maker = Trained("setUp")
-        maker.setUp()
-        try:
-            maker.server()
-            maker.worker(slots=2)
-            maker.submit(tiny_sweep(pes="[nope, {name: partial_rope, heads: [1]}]") + "analyses: [head_ablation, layer_ablation]\n")
-            maker.submit(tiny_sweep(name="failing", seeds="[7]", pes="[nope]", epochs=2), "--set", "train.lr=1000", "--set",
-                         "train.weight_decay=1")
-            wait_until(lambda: maker.states() == {"succeeded": 4, "failed": 1}, 60, "the jobs")
-            for process in reversed(maker.started):
-                process.terminate()
-                process.wait(10)
-            Trained.folder_of_trained = pathlib.Path(str(maker.folder) + "-trained")
-            shutil.copytree(maker.folder, Trained.folder_of_trained)
-        finally:
-            maker.doCleanups()
+class Trained(TrainedCase):
+    SWEEP = tiny_sweep(pes="[nope, {name: partial_rope, heads: [1]}]") + "analyses: [head_ablation, layer_ablation]\n"
+    COPY = "other.db"
 
     def setUp(self):
         super().setUp()
-        self.other = self.folder / "other.db"
-        if hasattr(Trained, "folder_of_trained"):
-            shutil.copy(Trained.folder_of_trained / "pelab.db", self.other)
-            shutil.copytree(Trained.folder_of_trained / "pelab.db.artifacts", f"{self.other}.artifacts")
+        self.other = self.folder / self.COPY
 
     def checked(self, db=None):
         result = subprocess.run([BIN / "pelab", "db", "check", "--db", db or self.db], capture_output=True, text=True)
@@ -370,10 +348,6 @@ class Import(Trained):
         self.assertEqual(self.results(target), self.results(self.db))
         self.assertEqual(self.query("SELECT name, state FROM v_sweeps", db=target), [("busy", "finished")])
         self.checked(target)
-
-
-def tearDownModule():
-    shutil.rmtree(getattr(Trained, "folder_of_trained", "/nonexistent"), ignore_errors=True)
 
 
 if __name__ == "__main__":

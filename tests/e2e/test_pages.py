@@ -229,6 +229,14 @@ class PagesTest(Case):
         self.open("/workers")
         self.page.wait("!!document.querySelector('.slot-job a') && document.querySelector('.slot-job').textContent.includes('lease renewed')")
         self.assertEqual(self.page.evaluate("document.querySelector('.worker .chip').textContent"), "online")
+        # A worker with GPUs says how busy they are (tests/support/fake_nvml.cc).
+        libraries = self.folder / "lib"
+        libraries.mkdir()
+        (libraries / "libnvidia-ml.so.1").symlink_to(BIN.parent / "tests/unit/agent/libfake_nvml.so")
+        self.worker("gpus", 1, "--trainer", TRAINER, env={"PELAB_STEADY_CUDA": "true", "LD_LIBRARY_PATH": str(libraries)})
+        self.page.wait("document.querySelectorAll('.gpus li').length === 2", "two GPUs")
+        self.assertEqual(self.page.evaluate("[...document.querySelectorAll('.gpus li')].map((gpu) => gpu.textContent)"),
+                         ["cuda:0 · load unknown · 100 B of 1000 B", "cuda:1 · 87 % busy"])
         self.assert_clean()
 
     def test_by_keyboard_and_on_a_phone(self):

@@ -18,12 +18,24 @@ import pandas as pd
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from notebook_runner import run as run_notebook  # noqa: E402
-from pelab_harness import SOURCE, Case, tiny_sweep, wait_until  # noqa: E402
+from pelab_harness import SOURCE, tiny_sweep, wait_until  # noqa: E402
+from trained_case import TrainedCase  # noqa: E402
 
 import pelab  # noqa: E402
 
 EXAMPLES = SOURCE / "client" / "python" / "examples"
 OF_JOBS = ["results", "curves", "ablations", "deposits", "analyses", "attempts", "artifacts"]
+
+
+# Every part of the language (docs/formats.md, "Conditions and metrics").
+CONDITIONS = [
+    "pe=rope", "seed=1,pe=nope", "train.lr=1e-3", "state=failed", "test_accuracy>0.1,seed<=0", "pe!=rope",
+    "pe in (rope, alibi) and not seed=1", "(pe=rope or seed=0) and state=succeeded", "not (pe=nope or seed=1)", "pe=rope or pe=nope and seed=1",
+    "seed in (1..7)", "seed not in (0, 7)", "pe ~ 'r*'", "pe !~ \"n[ao]pe\"", "task='distance'", "train.lr >= 1e-2", "train.lr < 1e3",
+    "generalisation_gap < 1", "generalisation_gap > -1 and seed=0", "epochs_to(0) <= 1", "epochs_to(0.99) <= 3", "not epochs_to(0.99) <= 3",
+    "gini > 0", "effective_heads >= 1 or pe=rope", "max_drop >= 0 and pe=nope", "model.layers=2", "model.layers in (1..3) and seed=0",
+    "error ~ '*loss*'", "wall_seconds > 0", "protocol=custom", "pe.base=10000", "pe.base!=10000",
+]
 
 
 def same(left, right, **options):
@@ -34,41 +46,7 @@ def same(left, right, **options):
             assert left[name].to_numpy().tobytes() == right[name].to_numpy().tobytes(), name
 
 
-class Package(Case):
-    """One sweep is trained for all tests; each has a copy of its database."""
-
-    @classmethod
-    def setUpClass(cls):
-        maker = cls("setUp")
-        maker.setUp()
-        try:
-            maker.server()
-            maker.worker(slots=2)
-            maker.submit(tiny_sweep() + "analyses: [head_ablation, layer_ablation]\n")
-            maker.submit(tiny_sweep(name="failing", seeds="[7]", pes="[nope]", epochs=2), "--set", "train.lr=1000", "--set",
-                         "train.weight_decay=1")
-            wait_until(lambda: maker.states() == {"succeeded": 4, "failed": 1}, 60, "the jobs")
-            for process in reversed(maker.started):
-                process.terminate()
-                process.wait(10)
-            cls.trained = pathlib.Path(str(maker.folder) + "-trained")
-            shutil.copytree(maker.folder, cls.trained)
-        finally:
-            maker.doCleanups()
-
-    @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls.trained, ignore_errors=True)
-
-    def setUp(self):
-        super().setUp()
-        if not hasattr(type(self), "trained"):
-            return
-        for path in self.trained.glob("pelab.db*"):
-            copy = shutil.copytree if path.is_dir() else shutil.copy
-            if not path.name.endswith((".lock", ".log")):
-                copy(path, self.folder / path.name)
-
+class Package(TrainedCase):
     def sources(self):
         """The file and its coordinator."""
         self.server()
@@ -125,9 +103,13 @@ class Package(Case):
             self.assertEqual((list(row["seeds"]), list(row["job_ids"])), (group["seeds"], group["job_ids"]))
         curves = self.json("curves", "tiny")["curves"]
         self.assertEqual(coordinator.curves("tiny").to_dict("records"), curves)
-        for where in ["pe=rope", "seed=1,pe=nope", "train.lr=1e-3", "state=failed", "test_accuracy>0.1,seed<=0", "pe!=rope"]:
+        chosen = set()
+        for where in CONDITIONS:
             by_cli = [job["job_id"] for job in self.json("results", "--where", where)["jobs"]]
             self.assertEqual(list(file.results(where=where)["job_id"]), by_cli, where)
+            self.assertEqual(list(coordinator.results(where=where)["job_id"]), by_cli, where)
+            chosen.add(tuple(by_cli))
+        self.assertGreater(len(chosen), 8, "the conditions choose different jobs")
         heads = self.json("ablation", "tiny")["head_ablation"]
         frame = coordinator.ablations("tiny")
         self.assertEqual(len(heads), len(frame))

@@ -405,6 +405,11 @@ class CommandLine(Case):
         self.assertIn("report.html is there already; --force replaces it", again.stderr)
         self.assertEqual((self.folder / "report.html").read_bytes(), first)
         self.ok(self.pelab_db("report", "made-up", "--force"))
+        for output in ("json", "jsonl"):
+            said = self.ok(self.pelab_db("report", "made-up", "--force", "--output", output)).stdout
+            row = json.loads(said)
+            self.assertEqual((row["report"], row["sweeps"], row["bytes"]), ("report.html", ["made-up"], (self.folder / "report.html").stat().st_size))
+            self.assertEqual(said.count("\n") == 1, output == "jsonl", "one line")
         self.assertIn("no sweep", self.ok(self.pelab_db("report", "nosuch", "--out", "x.html"), 2).stderr)
         self.assertIn("--out", self.ok(self.pelab_db("report", "made-up", "--out", self.folder), 2).stderr)
         self.assertIn("none/there", self.ok(self.pelab_db("report", "made-up", "--out", "none/there.html"), 2).stderr)

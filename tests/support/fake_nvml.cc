@@ -1,5 +1,4 @@
-// A library with the functions of NVIDIA's management library that the worker loads: two GPUs, and
-// one UUID to ask for.
+// A library with the functions of NVIDIA's management library that the worker loads: two GPUs.
 #include <cstring>
 
 extern "C" {
@@ -10,6 +9,9 @@ const char* const kUuids[2] = {"GPU-11111111-0000", "GPU-22222222-0000"};
 int IndexOf(void* device) { return device == &devices[0] ? 0 : 1; }
 struct Memory {
   unsigned long long total, free, used;
+};
+struct Utilization {
+  unsigned gpu, memory;
 };
 }  // namespace
 
@@ -26,9 +28,12 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   return 0;
 }
 int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
-  if (std::strcmp(uuid, kUuids[1]) != 0) return 6;
-  *device = &devices[1];
-  return 0;
+  for (int index = 0; index < 2; ++index) {
+    if (std::strcmp(uuid, kUuids[index]) != 0) continue;
+    *device = &devices[index];
+    return 0;
+  }
+  return 6;
 }
 int nvmlDeviceGetUUID(void* device, char* uuid, unsigned length) {
   std::strncpy(uuid, kUuids[IndexOf(device)], length);
@@ -41,6 +46,11 @@ int nvmlDeviceGetName(void* device, char* name, unsigned length) {
 int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
   if (IndexOf(device) == 1) return 3;  // not supported
   *memory = {1000, 900, 100};
+  return 0;
+}
+int nvmlDeviceGetUtilizationRates(void* device, Utilization* rates) {
+  if (IndexOf(device) == 0) return 3;  // not supported
+  *rates = {87, 12};
   return 0;
 }
 

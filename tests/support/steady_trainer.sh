@@ -4,7 +4,8 @@
 set -u
 
 if [ "$1" = capabilities ]; then
-  echo '{"protocol":1,"trainer":"steady","libtorch":"none","cuda":false,"devices":["cpu"]}'
+  cuda=${PELAB_STEADY_CUDA:-false}  # true: it takes slots on GPUs
+  echo "{\"protocol\":1,\"trainer\":\"steady\",\"libtorch\":\"none\",\"cuda\":$cuda,\"devices\":[\"cpu\"]}"
   exit 0
 fi
 

@@ -18,6 +18,7 @@
 #include "worker/agent/capabilities.h"
 #include "worker/agent/devices.h"
 #include "worker/agent/fleet_client.h"
+#include "worker/agent/loads.h"
 #include "worker/agent/nvml.h"
 #include "worker/agent/session_runner.h"
 #include "worker/agent/store_transfer.h"
@@ -65,15 +66,19 @@ std::string HostName() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
-std::vector<GpuInfo> FindGpus(const Capabilities& capabilities) {
+// Null where there is none.
+std::unique_ptr<Nvml> FindNvml() {
   absl::StatusOr<std::unique_ptr<Nvml>> nvml = LoadNvml();
-  if (!nvml.ok()) {
-    spdlog::debug("no GPUs: {}", std::string(nvml.status().message()));
-    return {};
-  }
+  if (nvml.ok()) return *std::move(nvml);
+  spdlog::debug("no GPUs: {}", std::string(nvml.status().message()));
+  return nullptr;
+}
+
+std::vector<GpuInfo> FindGpus(Nvml* nvml, const Capabilities& capabilities) {
+  if (nvml == nullptr) return {};
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   absl::StatusOr<std::vector<GpuInfo>> gpus =
-      VisibleGpus(**nvml, visible == nullptr ? std::nullopt : std::optional<std::string>(visible));
+      VisibleGpus(*nvml, visible == nullptr ? std::nullopt : std::optional<std::string>(visible));
   if (!gpus.ok()) {
     spdlog::warn("no GPUs: {}", std::string(gpus.status().message()));
     return {};
@@ -112,8 +117,9 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   PELAB_ASSIGN_OR_RETURN(const std::string trainer, FindTrainer(options.trainer));
   PELAB_ASSIGN_OR_RETURN(const WorkDir work_dir, WorkDir::Open(options.work_dir));
   PELAB_ASSIGN_OR_RETURN(const Capabilities capabilities, ReadCapabilities(trainer));
-  const std::vector<SlotPlan> plans =
-      PlanSlots(FindGpus(capabilities), options.slots, UsableCores(), HostMemoryBytes());
+  std::unique_ptr<Nvml> nvml = FindNvml();
+  const std::vector<SlotPlan> plans = PlanSlots(FindGpus(nvml.get(), capabilities), options.slots,
+                                                UsableCores(), HostMemoryBytes());
   const SystemClock& clock = SystemClock::Instance();
   const WorkerIdentity identity = MakeIdentity(work_dir, capabilities, plans);
   LogStart(options, identity);
@@ -139,7 +145,8 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   context.notify = [&runner_for_notify] { runner_for_notify->Notify(); };
   PELAB_ASSIGN_OR_RETURN(std::unique_ptr<Supervisor> supervisor,
                          Supervisor::Create(context, plans));
-  Session session(identity, supervisor.get(), &clock);
+  DeviceLoads loads(std::move(nvml), plans);
+  Session session(identity, supervisor.get(), &clock, [&loads] { return loads.Sample(); });
   SessionRunner runner(client.get(), &session, &clock, options.server.ToString());
   runner_for_notify = &runner;
 

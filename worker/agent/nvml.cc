@@ -19,6 +19,10 @@ struct NvmlMemory {
   unsigned long long free;
   unsigned long long used;
 };
+struct NvmlUtilization {
+  unsigned gpu;     // percent of the time in which a kernel ran
+  unsigned memory;  // percent of the time in which memory was read or written
+};
 constexpr unsigned kTextBytes =
     96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, NVML_DEVICE_NAME_V2_BUFFER_SIZE
 
@@ -32,6 +36,7 @@ struct Functions {
   NvmlReturn (*uuid)(NvmlHandle, char*, unsigned) = nullptr;
   NvmlReturn (*name)(NvmlHandle, char*, unsigned) = nullptr;
   NvmlReturn (*memory)(NvmlHandle, NvmlMemory*) = nullptr;
+  NvmlReturn (*utilization)(NvmlHandle, NvmlUtilization*) = nullptr;
 };
 
 template <typename Function>
@@ -49,7 +54,8 @@ bool LoadAll(void* library, Functions* functions) {
          Load(library, "nvmlDeviceGetHandleByUUID", &functions->handle_by_uuid) &&
          Load(library, "nvmlDeviceGetUUID", &functions->uuid) &&
          Load(library, "nvmlDeviceGetName", &functions->name) &&
-         Load(library, "nvmlDeviceGetMemoryInfo", &functions->memory);
+         Load(library, "nvmlDeviceGetMemoryInfo", &functions->memory) &&
+         Load(library, "nvmlDeviceGetUtilizationRates", &functions->utilization);
 }
 
 class LoadedNvml final : public Nvml {
@@ -78,6 +84,23 @@ class LoadedNvml final : public Nvml {
       return absl::NotFoundError(absl::StrCat("no GPU has the UUID ", uuid));
     }
     return Describe(handle);
+  }
+  absl::StatusOr<GpuLoad> Load(const std::string& uuid) override {
+    NvmlHandle handle = nullptr;
+    if (functions_.handle_by_uuid(uuid.c_str(), &handle) != 0) {
+      return absl::NotFoundError(absl::StrCat("no GPU has the UUID ", uuid));
+    }
+    GpuLoad load;
+    NvmlUtilization rates{};
+    if (functions_.utilization(handle, &rates) == 0) {
+      load.busy_percent = static_cast<int>(rates.gpu);
+    }
+    NvmlMemory memory{};
+    if (functions_.memory(handle, &memory) == 0) {
+      load.memory_used = memory.used;
+      load.memory_total = memory.total;
+    }
+    return load;
   }
 
  private:

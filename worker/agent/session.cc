@@ -16,8 +16,8 @@ constexpr absl::Duration kDrainGrace = absl::Seconds(30);
 
 }  // namespace
 
-Session::Session(WorkerIdentity identity, AttemptHost* host, const Clock* clock)
-    : identity_(std::move(identity)), host_(host), clock_(clock) {}
+Session::Session(WorkerIdentity identity, AttemptHost* host, const Clock* clock, Loads loads)
+    : identity_(std::move(identity)), host_(host), clock_(clock), loads_(std::move(loads)) {}
 
 void Session::Connected() {
   host_->Disconnected();
@@ -121,6 +121,9 @@ bool Session::HeartbeatIsDue(v1::Heartbeat* heartbeat) {
   held_told_ = held.size();
   heartbeat->set_sequence(++heartbeats_);
   for (v1::HeldAttempt& attempt : held) *heartbeat->add_held() = std::move(attempt);
+  if (loads_) {
+    for (v1::DeviceLoad& load : loads_()) *heartbeat->add_loads() = std::move(load);
+  }
   return true;
 }
 

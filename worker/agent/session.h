@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,9 @@ struct WorkerIdentity {
 // One thread.
 class Session {
  public:
-  // `host` and `clock` must outlive the session.
-  Session(WorkerIdentity identity, AttemptHost* host, const Clock* clock);
+  // `host` and `clock` must outlive the session. `loads` goes with every heartbeat; may be empty.
+  using Loads = std::function<std::vector<v1::DeviceLoad>()>;
+  Session(WorkerIdentity identity, AttemptHost* host, const Clock* clock, Loads loads = {});
 
   // A stream is open: the next message is Hello.
   void Connected();
@@ -65,6 +67,7 @@ class Session {
   const WorkerIdentity identity_;
   AttemptHost* const host_;
   const Clock* const clock_;
+  const Loads loads_;
   absl::Duration heartbeat_ = absl::Seconds(5);
   absl::Duration lease_ = absl::Seconds(20);
   bool hello_due_ = false;

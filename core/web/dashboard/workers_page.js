@@ -4,6 +4,31 @@ import { bytes, clock, duration } from './format.js';
 import { get, listen } from './live.js';
 import { percent } from '../charts/text.js';
 
+// "cuda:0 · 87 % busy · 61.2 GiB of 139.8 GiB"
+function describeLoad(load) {
+  const busy = load.busy_percent === null ? 'load unknown' : `${load.busy_percent} % busy`;
+  const memory = load.memory_total_bytes > 0 ? ` · ${bytes(load.memory_used_bytes) || '0 B'} of ${bytes(load.memory_total_bytes)}` : '';
+  return `${load.device} · ${busy}${memory}`;
+}
+
+class Gpu {
+  constructor() {
+    this.element = make('li', 'gpu');
+    this.text = make('span', 'figure');
+    this.meter = make('div', 'bar-line', undefined, { role: 'img' });
+    this.busy = make('span', 'state-running');
+    this.meter.append(this.busy);
+    this.element.append(this.text, this.meter);
+  }
+
+  update(load) {
+    const text = describeLoad(load);
+    setText(this.text, text);
+    this.meter.setAttribute('aria-label', text);
+    this.busy.style.width = `${load.busy_percent ?? 0}%`;
+  }
+}
+
 function makeSlot(slot) {
   const element = make('li', 'slot');
   const name = make('span', 'slot-name', `${slot.device}${slot.device_name ? ` · ${slot.device_name}` : ''}`);
@@ -24,8 +49,10 @@ class Worker {
     this.meter = make('div', 'bar-line', undefined, { role: 'img' });
     this.used = make('span', 'state-running');
     this.meter.append(this.used);
+    this.gpus = [];
+    this.loads = make('ul', 'gpus');
     this.slots = make('ul', 'slots');
-    this.element.append(head, this.facts, this.meter, this.slots);
+    this.element.append(head, this.facts, this.meter, this.loads, this.slots);
   }
 
   update(row, now) {
@@ -36,6 +63,12 @@ class Worker {
     setText(this.facts, `${row.worker_id} · version ${row.version} · ${row.busy_slots} of ${row.slots} slots busy (${percent(row.utilisation, 0)})${row.connected ? '' : ` · last seen ${clock(row.last_seen_at_ms)}`}`);
     this.used.style.width = `${100 * (row.utilisation ?? 0)}%`;
     this.meter.setAttribute('aria-label', `${row.busy_slots} of ${row.slots} slots busy`);
+    while (this.gpus.length > row.loads.length) this.gpus.pop().element.remove();
+    while (this.gpus.length < row.loads.length) {
+      this.gpus.push(new Gpu());
+      this.loads.append(this.gpus[this.gpus.length - 1].element);
+    }
+    row.loads.forEach((load, i) => this.gpus[i].update(load));
     const described = JSON.stringify(row.devices);
     if (described !== this.described) {
       this.described = described;
@@ -64,7 +97,7 @@ class Worker {
 
 export async function showWorkers(main) {
   document.title = 'Workers · pelab';
-  const about = make('p', 'muted', 'Utilisation is that of slots: what share of them has a job. Workers do not report the load of a GPU itself.');
+  const about = make('p', 'muted', 'The bar of a worker is the share of its slots that has a job; that of a GPU how much of the time it was busy, whoever used it, when the worker last said.');
   const list = make('div'), nothing = empty('No worker has ever connected. `pelab-worker --server ADDR` starts one.');
   main.append(make('h1', '', 'Workers'), about, nothing, list);
   const workers = new Map();

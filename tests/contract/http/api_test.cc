@@ -135,6 +135,29 @@ TEST_F(ApiTest, WorkersHaveLeasesAndUtilisation) {
   EXPECT_DOUBLE_EQ(worker["utilisation"], worker["busy_slots"].get<double>() / 2);
 }
 
+TEST_F(ApiTest, GpusAreAsBusyAsTheLastHeartbeatSaid) {
+  EXPECT_EQ(Get("/workers")["workers"][0]["loads"], Json::array());
+  v1::DeviceLoad load;
+  load.set_device("cuda:0");
+  load.set_busy_percent(87);
+  load.set_memory_used(std::uint64_t{61} << 30);
+  load.set_memory_total(std::uint64_t{140} << 30);
+  v1::DeviceLoad slice;
+  slice.set_device("cuda:1");
+  v1::HeldAttempt held;
+  held.set_attempt_id(running_->assignment().attempt_id());
+  held.set_token(running_->assignment().token());
+  worker_->Beat({held}, {load, slice});
+  Json loads = Json::array();
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (loads.empty() && absl::Now() < deadline) {
+    loads = Get("/workers")["workers"][0]["loads"];
+  }
+  EXPECT_EQ(loads, Json::parse(R"([{"device":"cuda:0","busy_percent":87,
+      "memory_used_bytes":65498251264,"memory_total_bytes":150323855360},
+      {"device":"cuda:1","busy_percent":null,"memory_used_bytes":0,"memory_total_bytes":0}])"));
+}
+
 TEST_F(ApiTest, LogsAreTextAndGoOn) {
   const std::string path = "/jobs/" + JobOf(*running_) + "/log";
   const absl::Time deadline = absl::Now() + kPatience;
@@ -159,6 +182,9 @@ TEST_F(ApiTest, PagesGiveEachRowOnce) {
   EXPECT_THAT(ids, ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(Get("/sweeps/api/jobs?state=succeeded")["jobs"].size(), 1U);
   EXPECT_EQ(Get("/sweeps/api/jobs?pe=rope&seed=1")["jobs"].size(), 1U);
+  EXPECT_EQ(Get("/sweeps/api/jobs?where=pe%3Dnope%20or%20seed%3D1")["jobs"].size(), 3U);
+  EXPECT_EQ(Get("/sweeps/api/jobs?pe=rope&where=pe%3Dnope%20or%20seed%3D1")["jobs"].size(), 1U);
+  EXPECT_EQ(Get("/sweeps/api/jobs?where=")["jobs"].size(), 4U);
 }
 
 TEST_F(ApiTest, ErrorsAreSentences) {
@@ -179,6 +205,9 @@ TEST_F(ApiTest, ErrorsAreSentences) {
   expect("/api/v1/sweeps?limit=0", 400, "from 1 to 1000");
   expect("/api/v1/sweeps?after=x", 400, "page position");
   expect("/api/v1/sweeps/api/jobs?state=done", 400, "unknown state \"done\"");
+  expect("/api/v1/sweeps/api/jobs?pe=rope&where=seed%3D1%20and", 400,
+         "where: condition, column 11");
+  expect("/api/v1/sweeps/api/jobs?where=seed%3D1%29%20or%20%28seed%3D0", 400, "column 7");
   expect("/api/v1/sweeps/api/cells?metric=speed", 400, "speed");
   expect("/api/v1/sweeps/api/curves?metric=speed", 400, "test_accuracy");
   expect("/api/v1/sweeps/api/jobs?seed=first", 400, "first");

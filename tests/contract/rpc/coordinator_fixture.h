@@ -129,12 +129,14 @@ class FakeWorker {
     for (const v1::Event& event : events) *message.mutable_events()->add_events() = event;
     stream_->Write(message);
   }
-  void Beat(const std::vector<v1::HeldAttempt>& held) {
+  void Beat(const std::vector<v1::HeldAttempt>& held,
+            const std::vector<v1::DeviceLoad>& loads = {}) {
     v1::WorkerMessage message;
     message.mutable_heartbeat()->set_sequence(++beats_);
     for (const v1::HeldAttempt& attempt : held) {
       *message.mutable_heartbeat()->add_held() = attempt;
     }
+    for (const v1::DeviceLoad& load : loads) *message.mutable_heartbeat()->add_loads() = load;
     stream_->Write(message);
   }
   void Log(const v1::Assignment& assignment, std::uint64_t offset, const std::string& data) {

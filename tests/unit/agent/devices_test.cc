@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
+#include "worker/agent/loads.h"
 
 namespace pelab::agent {
 namespace {
@@ -26,6 +28,11 @@ class FakeNvml final : public Nvml {
   absl::StatusOr<GpuInfo> DeviceByUuid(const std::string& uuid) override {
     if (uuid != "MIG-cccc4444") return absl::NotFoundError("none");
     return GpuInfo{uuid, "slice", 10'000};
+  }
+  absl::StatusOr<GpuLoad> Load(const std::string& uuid) override {
+    if (uuid == "GPU-aaaa1111") return GpuLoad{50, 20'000, 80'000};
+    if (uuid == "MIG-cccc4444") return GpuLoad{std::nullopt, 1'000, 10'000};
+    return absl::NotFoundError("it fell off the bus");
   }
 };
 
@@ -84,6 +91,25 @@ TEST(PlanSlots, FallsBackToTheCpu) {
   EXPECT_EQ(plans[4].cuda_visible_devices, "");
 }
 
+TEST(DeviceLoads, OfEachDeviceOnceAndOnlyThoseThatAnswer) {
+  const std::vector<GpuInfo> gpus = {{"GPU-aaaa1111", "card", 80'000},
+                                     {"GPU-aaab2222", "card", 80'000},
+                                     {"MIG-cccc4444", "slice", 10'000}};
+  DeviceLoads loads(std::make_unique<FakeNvml>(), PlanSlots(gpus, {.slots_per_device = 2}, 8, 1));
+  const std::vector<v1::DeviceLoad> sample = loads.Sample();
+  ASSERT_EQ(sample.size(), 2u) << "the second does not answer";
+  EXPECT_EQ(sample[0].device(), "cuda:0");
+  EXPECT_EQ(sample[0].busy_percent(), 50);
+  EXPECT_EQ(sample[0].memory_used(), 20'000u);
+  EXPECT_EQ(sample[1].device(), "cuda:2");
+  EXPECT_FALSE(sample[1].has_busy_percent());
+  EXPECT_EQ(sample[1].memory_total(), 10'000u);
+  EXPECT_THAT(DeviceLoads(nullptr, PlanSlots(gpus, {}, 8, 1)).Sample(), IsEmpty());
+  EXPECT_THAT(DeviceLoads(std::make_unique<FakeNvml>(), PlanSlots({}, {}, 8, 1)).Sample(),
+              IsEmpty())
+      << "slots on the CPU";
+}
+
 TEST(Nvml, AMissingLibraryIsNotFound) {
   EXPECT_THAT(LoadNvml("libno-such-library.so.1"),
               StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("libno-such-library.so.1")));
@@ -105,6 +131,16 @@ TEST(Nvml, ReadsThroughTheLibrary) {
               StatusIs(absl::StatusCode::kUnavailable,
                        testing::HasSubstr("cannot open GPU 2: as the test wants it")));
   EXPECT_EQ((*nvml)->DeviceByUuid("GPU-22222222-0000")->name, "Fake B");
+  const auto busy = (*nvml)->Load("GPU-22222222-0000");
+  ASSERT_THAT(busy, IsOk());
+  EXPECT_EQ(busy->busy_percent, 87);
+  EXPECT_EQ(busy->memory_total, 0u) << "it does not say";
+  const auto unsaid = (*nvml)->Load("GPU-11111111-0000");
+  ASSERT_THAT(unsaid, IsOk());
+  EXPECT_EQ(unsaid->busy_percent, std::nullopt);
+  EXPECT_EQ(unsaid->memory_used, 100u);
+  EXPECT_THAT((*nvml)->Load("GPU-9"),
+              StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("GPU-9")));
   EXPECT_THAT((*nvml)->DeviceByUuid("MIG-9"),
               StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("MIG-9")));
 }

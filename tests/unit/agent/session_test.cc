@@ -140,6 +140,22 @@ TEST_F(SessionTest, BeatsWhenDueAndBeforeEverythingElse) {
   EXPECT_EQ(Next(), v1::WorkerMessage::MESSAGE_NOT_SET);
 }
 
+TEST_F(SessionTest, ABeatTellsHowBusyTheGpusAre) {
+  v1::DeviceLoad load;
+  load.set_device("cuda:0");
+  load.set_busy_percent(87);
+  Session session({.worker_id = "w"}, &host_, &clock_, [&] { return std::vector{load}; });
+  session.Connected();
+  v1::WorkerMessage message;
+  ASSERT_TRUE(session.Next(&message));
+  ASSERT_THAT(session.Receive(Welcome()), IsOk());
+  EXPECT_FALSE(session.Next(&message));
+  clock_.Advance(absl::Seconds(5));
+  ASSERT_TRUE(session.Next(&message));
+  ASSERT_EQ(message.heartbeat().loads_size(), 1);
+  EXPECT_EQ(message.heartbeat().loads(0).busy_percent(), 87);
+}
+
 TEST_F(SessionTest, TellsAtOnceThatItHoldsLess) {
   Begin();
   host_.held.resize(2);

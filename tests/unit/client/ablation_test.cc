@@ -126,7 +126,7 @@ TEST(AblationMapTextTest, SaysWhatItsSignsMean) {
   const auto maps = AblationMaps(Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1)}),
                                  {Head(1, 0, 0, 0.25), missing, Head(1, 0, 2, 0.01)},
                                  SampleVariants(), results::AblationMetric::kAccuracyDrop);
-  EXPECT_EQ(AblationMapText(maps.at(0), {}),
+  EXPECT_EQ(AblationMapText(maps.at(0), {.width = 120}),
             "rope distance: accuracy lost without each head, in points (zero ablation, test data, "
             "clean hygiene)\n"
             "head          0      1      2\n"

@@ -77,9 +77,9 @@ TEST(LayerAblationTest, OneSeedHasTheErrorsOfItsExamples) {
 TEST(LayerAblationTest, SeveralSeedsHaveTheIntervalOfTheirMean) {
   std::string other = kLayers;
   other.replace(other.find("500,15"), 6, "600,15");
-  const std::string text =
-      LayerAblationText(Cells({MakeJob(1, "rope", 0, kDone, 1), MakeJob(2, "rope", 1, kDone, 1)}),
-                        {Row(1, "layer_ablation", kLayers), Row(2, "layer_ablation", other)}, {});
+  const std::string text = LayerAblationText(
+      Cells({MakeJob(1, "rope", 0, kDone, 1), MakeJob(2, "rope", 1, kDone, 1)}),
+      {Row(1, "layer_ablation", kLayers), Row(2, "layer_ablation", other)}, {.width = 120});
   EXPECT_THAT(text, HasSubstr("mean of 2 seeds"));
   EXPECT_THAT(text, HasSubstr("55.0±63.5")) << "t(0.975, 1) * 0.0707 / sqrt(2)";
 }

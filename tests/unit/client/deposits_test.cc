@@ -137,7 +137,7 @@ alibi  distance         -          -          -           -        -  -         
 mla    distance     ~25.0       0.80       0.70         1.5      0/1  layer 0 head 2  1/2, 1 missing
 
 max drop in points; ± the 95% interval over seeds; deposit: seeds that have one
--: the accuracy does not stand out from chance, or no head's drop exceeds its error
+-: the accuracy is not above chance, or no head's drop exceeds its error
 ~ not every seed of this cell has indices: this mean will change
 )"[1]);
 }

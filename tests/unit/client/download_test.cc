@@ -30,7 +30,10 @@ class OneFile final : public DataSource {
   void Break() { breaks_ = true; }
   void Damage() { damaged_ = true; }
 
-  absl::StatusOr<results::JobList> Jobs(const v1::JobFilter&) override { return None(); }
+  absl::Status ReadJobs(const v1::JobFilter&,
+                        const std::function<absl::Status(v1::ListJobsResponse&)>&) override {
+    return None();
+  }
   absl::Status ReadCurves(const v1::JobFilter&,
                           const std::function<absl::Status(const CurvePage&)>&) override {
     return None();

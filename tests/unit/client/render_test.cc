@@ -85,8 +85,33 @@ TEST(TableTest, ShrinksTextNeverNumbers) {
   EXPECT_EQ(SampleTable().Render({.color = false, .width = 25}),
             "job  pe          accuracy\n"
             "  1  rope          0.7012\n"
-            " 12  rope(base…    0.5000\n");
+            " 12  rope(base=    0.5000\n"
+            "     500)\n");
   EXPECT_THAT(SampleTable().Render({.color = false, .width = 5}), HasSubstr("0.7012"));
+}
+
+TEST(TableTest, TextGoesOnBelowForThreeLines) {
+  Table table({{"error", Column::Align::kLeft, true}, {"epochs", Column::Align::kRight}});
+  table.AddRow({"CUDA out of memory: tried to allocate 2 GiB", "1/2"}, "31");
+  EXPECT_EQ(table.Render({.color = false, .width = 25}),
+            "error              epochs\n"
+            "CUDA out of           1/2\n"
+            "memory: tried to\n"
+            "allocate 2 GiB\n");
+  EXPECT_EQ(table.Render({.color = true, .width = 19}),
+            "\x1b[1merror        epochs\x1b[0m\n"
+            "\x1b[31mCUDA out of     1/2\n"
+            "memory:\n"
+            "tried to a…\x1b[0m\n");
+}
+
+TEST(WrapTest, BreaksAtSpacesAndLongWordsAnywhere) {
+  EXPECT_EQ(Wrap("one two three", 7), "one two\nthree");
+  EXPECT_EQ(Wrap("one two three", 6), "one\ntwo\nthree");
+  EXPECT_EQ(Wrap("  as it  was", 20), "  as it  was");
+  EXPECT_EQ(Wrap("abcdefghij k", 4), "abcd\nefgh\nij k");
+  EXPECT_EQ(Wrap("数数数 数", 4), "数数\n数\n数") << "wide characters take two";
+  EXPECT_EQ(Wrap("", 4), "");
 }
 
 TEST(TableTest, CellsAreEscaped) {
@@ -135,10 +160,30 @@ TEST(PlotTest, Golden) {
             "           x  0.2500  nope\n");
 }
 
+// The line's row, and as many rows to each side as 0.25 is of the axis: one.
+TEST(PlotTest, ABandWithinTheRangeOfTheLines) {
+  const Series rising{"rope", {{0, 0.0}, {2, 1.0}}, {0.25, 0.25}};
+  EXPECT_EQ(LinePlot({rising}, {"test accuracy", "epoch", 5}, {.color = false, .width = 40}),
+            "test accuracy\n"
+            "   1.0000 ┤                  ·······oooo\n"
+            "          │           ·······ooooooo····\n"
+            "          │    ·······ooooooo·······\n"
+            "          │····ooooooo·······\n"
+            "   0.0000 ┤oooo·······\n"
+            "          └─────────────────────────────\n"
+            "           0           epoch           2\n"
+            "           o  1.0000  rope\n"
+            "           · 95% interval of the mean over seeds\n");
+  const Series one_seed{"rope", {{0, 0.0}, {2, 1.0}}, {NAN, NAN}};
+  EXPECT_THAT(LinePlot({one_seed}, {"t", "epoch", 5}, kPlain), Not(HasSubstr("·")));
+  const std::vector<Series> four(4, rising);
+  EXPECT_THAT(LinePlot(four, {"t", "epoch", 5}, kPlain), Not(HasSubstr("·"))) << "too many to see";
+}
+
 TEST(PlotTest, ColoursOnlyWhereAskedFor) {
   const Series series{"rope", {{0, 0.0}, {1, 1.0}}};
   EXPECT_THAT(LinePlot({series}, {"t", "epoch"}, kPlain), Not(HasSubstr("\x1b")));
-  EXPECT_THAT(LinePlot({series}, {"t", "epoch"}, kColor), HasSubstr("\x1b[32mo\x1b[0m"));
+  EXPECT_THAT(LinePlot({series}, {"t", "epoch"}, kColor), HasSubstr("\x1b[32mo"));
 }
 
 TEST(PlotTest, EveryLineFitsTheTerminal) {

@@ -161,7 +161,7 @@ const std::vector<Damage> kDamages = {
     {"UPDATE sweeps SET state = 'cancelled' WHERE sweep_id = 2",
      {"cancelled sweeps claim nothing"}},
     {"UPDATE sweeps SET expanded_cells = 1 WHERE sweep_id = 2",
-     {"sweeps hold the cells that were expanded, all of them once they are active"}},
+     {"sweeps hold the cells that were expanded; active ones hold all"}},
     {"DELETE FROM jobs WHERE job_id = 3", {kReferences}},
     {"UPDATE attempts SET worker_id = 'nobody' WHERE attempt_id = 3", {kReferences}},
     {"UPDATE artifacts SET attempt_id = 99", {kReferences}},

@@ -70,7 +70,7 @@ class World : public Clock, public Executor, public store::Journal {
   bool disk_full = false;
   bool refused = false;                 // the last commit was
   std::function<void(bool)> on_change;  // as the writer's
-  bool disk_hangs = false;  // what is to be written waits
+  bool disk_hangs = false;              // what is to be written waits
 };
 
 class Link : public WorkerLink {

@@ -46,6 +46,25 @@ TEST_F(SchedulerTest, ASilentWorkersJobIsGivenAwayAfterOneLease) {
   EXPECT_EQ(holder->stops[1], std::make_pair(first.attempt_id, StopReason::kSuperseded));
 }
 
+// Frozen or cut off, its connection looks well for long.
+TEST_F(SchedulerTest, ASilentWorkerCostsOneLeaseAndNoFurtherJob) {
+  Submit("s", 5);
+  const auto link = Connect("w", 1);
+  const store::Assignment first = link->assignments.at(0);
+  world_.Advance(absl::Minutes(10));
+  EXPECT_EQ(Text("SELECT group_concat(outcome) FROM attempts"), "lost");
+  EXPECT_EQ(link->assignments.size(), 1u);
+  EXPECT_EQ(scheduler_->WaitingReason(1), "no connected worker was heard of for 20s");
+  scheduler_->Heartbeat("w", link.get(), {Holding(first)});
+  world_.Settle();
+  EXPECT_EQ(link->assignments.size(), 2u) << "it is back";
+  EXPECT_EQ(scheduler_->WaitingReason(1), "");
+  // So it is when it comes with a new connection.
+  world_.Advance(absl::Minutes(10));
+  EXPECT_EQ(link->assignments.size(), 2u);
+  EXPECT_EQ(Connect("w", 1)->assignments.size(), 1u);
+}
+
 // Sessions end when an event cannot be stored, and hellos are refused: no fault of the workers.
 TEST_F(SchedulerTest, NobodyIsLostWhileTheDiskIsFull) {
   Submit("s", 3);

@@ -1,0 +1,282 @@
+"""What every command draws on a terminal of 80 and of 200 columns, with colour and without, held to the files in
+tests/golden/terminal; and that a pipe gets what a terminal of 80 columns without colour gets.
+
+    python3 tests/e2e/test_terminal.py --update     writes the files anew: read the difference before it is committed
+
+The results are made up (pelab-populate), and so the same on every machine; what `pelab run` trains here is not, and stands
+as #."""
+
+import difflib
+import fcntl
+import os
+import pathlib
+import pty
+import re
+import shlex
+import struct
+import subprocess
+import sys
+import termios
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pelab_harness import BIN, SOURCE, Case, tiny_sweep, wait_until  # noqa: E402
+
+GOLDEN = SOURCE / "tests/golden/terminal"
+POPULATE = BIN.parent / "tests/pelab-populate"
+LOOKS = [(80, False), (80, True), (200, False), (200, True)]
+
+SWEEP = """\
+name: heads
+protocol: clean
+pe: [nope, rope, alibi]
+task:
+  - {name: distance, length: 40, vocabulary: 64, max_distance: 36, train_examples: 5000, test_examples: 1000}
+  - {name: counting, length: 40, vocabulary: 64, triggers: 8, train_examples: 4000, test_examples: 1000}
+seed: [0, 1, 2]
+model: {layers: 3, heads: 4, d_model: 64, d_ff: 128, dropout: 0, max_len: 40, readout: last}
+train: {epochs: 20, batch_size: 64, lr: 3e-3}
+analyses: [head_ablation, layer_ablation, cumulative_ablation]
+"""
+OTHER = SWEEP.replace("name: heads", "name: other").replace("seed: [0, 1, 2]", "seed: [5]").replace("[nope, rope, alibi]", "[relative]")
+
+# Of the file, which nobody serves.
+READING = """
+status
+status heads
+status nosuch
+jobs heads
+jobs heads --state failed
+jobs --where 'pe=rope and seed=0'
+jobs --where 'pe=rope and'
+logs 2
+results heads
+results heads --seeds
+results heads --metric 'best_test_accuracy,epochs_to(0.5),gini'
+results heads --group-by pe --interval bootstrap
+results heads --compare pe=rope --with pe=nope
+results --metric nosuch
+curves heads
+curves 1
+curves 1 --metric train_loss
+diff 1 10
+diff 1 99
+ablation 1
+ablation heads
+ablation heads --strip
+ablation 1 --metric nll_drop
+deposits heads
+deposits heads --by-layer
+deposits 1 --seeds
+analyses heads
+analyses heads --name layer_ablation
+analyses heads --name cumulative_ablation
+artifacts heads
+catalog
+catalog pe
+catalog pe rope
+catalog pe nosuch
+workers
+db info
+db check
+db migrate
+report heads --out report.html
+report heads --out report.html
+export heads --out exported
+import other.db
+import other.db
+import nosuch.db
+submit heads.yaml --dry-run
+submit wrong.yaml --dry-run
+cancel heads
+frob
+--version
+""".strip().splitlines()
+
+# Of a coordinator without workers.
+STEERING = """
+status heads
+submit tiny.yaml
+submit tiny.yaml
+jobs tiny
+pause tiny
+status tiny
+resume tiny
+priority tiny 5
+extend tiny --seed 7
+retry heads
+cancel --job 1
+cancel tiny
+cancel tiny
+analyze heads --analysis layer_ablation
+workers
+workers drain w0000001
+status
+db info
+db backup copy.db
+logs 999
+""".strip().splitlines()
+
+TRAINING = """
+run tiny.yaml --db trained.db
+run tiny.yaml --db trained.db
+""".strip().splitlines()
+
+
+class Terminal(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("heads.yaml", SWEEP)
+        self.write("other.yaml", OTHER)
+        self.write("tiny.yaml", tiny_sweep())
+        self.write("wrong.yaml", SWEEP.replace("pe: [nope, rope, alibi]", "pe: [nope, rop]").replace("seed:", "seeds:"))
+
+    def populate(self, sweep, db, *options):
+        subprocess.run([POPULATE, sweep, "--db", db, *options], cwd=self.folder, check=True, timeout=120)
+
+    def on_terminal(self, arguments, columns, color):
+        """What a terminal is sent by the command, with both streams on it."""
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "PELAB_SERVER")}
+        env.update({"TERM": "xterm-256color"} if color else {"TERM": "xterm-256color", "NO_COLOR": "1"})
+        process = subprocess.Popen([BIN / "pelab", *arguments], cwd=self.folder, env=env, stdin=subprocess.DEVNULL, stdout=slave,
+                                   stderr=slave, start_new_session=True)
+        self.started.append(process)
+        os.close(slave)
+        sent = b""
+        while True:
+            try:
+                piece = os.read(master, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            sent += piece
+        os.close(master)
+        return sent.decode(), process.wait(60)
+
+    def piped(self, arguments):
+        env = {k: v for k, v in os.environ.items() if k != "PELAB_SERVER"}
+        result = subprocess.run([BIN / "pelab", *arguments], cwd=self.folder, env=env, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+        return result.stdout.decode(), result.returncode
+
+    def shown(self, text):
+        """What does not depend on the day, the machine or the version, readable: an escape is ␛."""
+        text = text.replace("\r\n", "\n")
+        # What was drawn over is not there any more.
+        text = re.sub(r"(?s)^.*\x1b\[\d+A\x1b\[J", "", text)
+        text = re.sub(r"[^\n]*\r\x1b\[K", "", text)
+        text = text.replace(str(self.folder), "FOLDER").replace("\x1b", "␛")
+        text = re.sub(r"\b\d+\.\d+\.\d+(-\w+)?\b", "VERSION", text)
+        text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "DATE TIME UTC", text)
+        return text
+
+    def transcript(self, commands, columns, color, mask=lambda text: text, check_pipe=False):
+        text = ""
+        for command in commands:
+            arguments = shlex.split(command)
+            sent, status = self.on_terminal(arguments, columns, color)
+            drawn = mask(self.shown(sent))
+            if check_pipe:
+                piped, _ = self.piped(arguments)
+                self.assertEqual(mask(self.shown(piped)), drawn, f"pelab {command}, in a pipe")
+            text += f"$ pelab {command}\n{drawn}" + (f"(exit status {status})\n" if status else "") + "\n"
+        return text
+
+    def hold(self, name, columns, color, text):
+        path = GOLDEN / f"{name}_{columns}{'_color' if color else ''}.txt"
+        if "--update" in sys.argv:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+            return
+        golden = path.read_text() if path.exists() else ""
+        if text != golden:
+            self.fail("".join(["\n", *difflib.unified_diff(golden.splitlines(True), text.splitlines(True), str(path), "drawn", n=2)]))
+
+
+class Golden(Terminal):
+    """The tests are made below, one for each look."""
+
+
+class Live(Terminal):
+    def test_a_grid_while_it_is_watched_and_nothing_of_it_afterwards(self):
+        self.populate("heads.yaml", "pelab.db", "--fail-every", "7", "--open-every", "5")
+        self.server()
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+        env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+        watch = subprocess.Popen([BIN / "pelab", "status", "heads", "--watch", "--db", self.db], cwd=self.folder, stdin=slave,
+                                 stdout=slave, stderr=slave, start_new_session=True, env={**env, "TERM": "xterm-256color"})
+        self.started.append(watch)
+        os.close(slave)
+        os.set_blocking(master, False)
+        drawn = b""
+
+        def draws(text):
+            nonlocal drawn
+            try:
+                drawn += os.read(master, 65536)
+            except (BlockingIOError, OSError):
+                pass
+            return text in drawn.decode(errors="replace")
+
+        wait_until(lambda: draws("no worker is connected"), 20, "the reason why it waits")
+        wait_until(lambda: draws("test accuracy 0-1 by epoch"), 20, "the grid")
+        self.assertRegex(drawn.decode(), r"rope  +\S*✕\S*✓")
+        self.assertIsNone(watch.poll())
+        self.ok(self.pelab("cancel", "heads"))  # what it follows ends
+        self.assertEqual(watch.wait(20), 3, drawn.decode())
+        wait_until(lambda: draws("16 of 18 jobs succeeded") or draws(" of 18 jobs succeeded"), 20, "the end")
+        self.assertIn("\x1b[J", drawn.decode().rsplit(" of 18 jobs succeeded", 1)[0][-400:], "the drawing is erased")
+        os.close(master)
+
+    def test_help_fits_a_terminal_of_80_columns(self):
+        helps, _ = self.on_terminal(["--help"], 80, True)
+        commands = re.findall(r"(?m)^  ([a-z]+) ", helps.split("Subcommands:")[1].split("Examples:")[0])
+        self.assertGreater(len(commands), 20)
+        for command in [[], *([name] for name in commands)]:
+            for columns in (80, 200):
+                text, status = self.on_terminal([*command, "--help"], columns, True)
+                self.assertEqual(status, 0)
+                for line in text.splitlines():
+                    self.assertLessEqual(len(line), columns, f"pelab {' '.join(command)} --help: {line}")
+
+
+def reading(columns, color):
+    def test(self):
+        self.populate("heads.yaml", "pelab.db", "--fail-every", "7", "--open-every", "5", "--log", "epoch 0\nepoch 1\n\x1b[31mred\n")
+        self.populate("other.yaml", "other.db")
+        self.hold("reading", columns, color, self.transcript(READING, columns, color))
+    return test
+
+
+def steering(columns, color):
+    def test(self):
+        self.populate("heads.yaml", "pelab.db", "--fail-every", "7")
+        self.server()
+        self.hold("steering", columns, color, self.transcript(STEERING, columns, color))
+    return test
+
+
+def training(columns, color):
+    def mask(text):
+        text = re.sub(r"\d+\.\d+s?", lambda m: "#" * len(m.group()), text)
+        text = re.sub(r"(?m)^(.*[┤│]).*$", r"\1 (lines)", text)
+        text = re.sub(r"(?m)^layer .*$", "layer (drops)", text)
+        text = re.sub(r"(?m)^0: at most .*\n", "", text)
+        return re.sub(r"(?m)^(.*tiny: \d/4 jobs.*\n)+", "(progress)\n", text)
+
+    def test(self):
+        self.hold("training", columns, color, self.transcript(TRAINING, columns, color, mask))
+    return test
+
+
+for columns, color in LOOKS:
+    for make in (reading, steering, training):
+        setattr(Golden, f"test_{make.__name__}_{columns}{'_color' if color else ''}", make(columns, color))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[a for a in sys.argv if a != "--update"])
