@@ -7,11 +7,13 @@
 #include <sys/socket.h>
 
 #include <cstdlib>
+#include <exception>
 #include <thread>
 #include <utility>
 
 #include "core/base/mutex.h"
 #include "core/base/status.h"
+#include "core/render/text.h"
 #include "core/views/text.h"
 #include "server/http/answer.h"
 #include "server/http/connection_pool.h"
@@ -132,6 +134,16 @@ void AnswerStream(const std::shared_ptr<EventStream>& stream, const Clock& clock
                                         [stream](bool) { stream->Close(); });
 }
 
+void LogThrown(const std::string& path, const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    spdlog::error("{} could not be answered: {}", render::Escape(path), error.what());
+  } catch (...) {
+    spdlog::error("{} could not be answered: unknown error", render::Escape(path));
+  }
+}
+
 }  // namespace
 
 struct HttpServer::Parts {
@@ -187,7 +199,8 @@ void HttpServer::Parts::SetUp() {
     if (Check(request, response)) Answer(request, response);
     return httplib::Server::HandlerResponse::Handled;
   });
-  server.set_exception_handler([](const auto& request, auto& response, std::exception_ptr) {
+  server.set_exception_handler([](const auto& request, auto& response, std::exception_ptr thrown) {
+    LogThrown(request.path, thrown);
     AnswerError(500, "the coordinator could not answer; its log says why", request, response);
   });
   server.set_error_handler([](const httplib::Request& request, httplib::Response& response) {

@@ -307,10 +307,10 @@ void Scheduler::Drain(const std::string& worker_id, const std::string& drain) {
   worker.info.drain = drain;
   if (drain.empty()) worker.leaving = false;
   if (worker.link) worker.link->SendDrain(drain);
-  if (!drain.empty() && drain != "finish") {
-    for (auto& [id, attempt] : attempts_) {
-      if (attempt.worker_id == worker_id) attempt.drained = true;
-    }
+  // What it has not begun it refuses from now on, also where it is resumed before its refusal comes.
+  for (auto& [id, attempt] : attempts_) {
+    if (drain.empty() || attempt.worker_id != worker_id) continue;
+    attempt.drained = attempt.drained || drain != "finish" || !attempt.started;
   }
   WantDispatch();
 }

@@ -155,7 +155,7 @@ class Scheduler {
     std::set<std::int64_t> fast_failures;  // jobs, since the last that went well
     absl::Duration quarantined_until = -absl::InfiniteDuration();
     bool leaving = false;  // it gave a running job back: it gets no more until its next hello
-    bool silent = false;   // a lease ran out and nothing was heard since: it gets no more until then
+    bool silent = false;  // a lease ran out and nothing was heard since: it gets no more until then
   };
   struct Planned {  // an assignment that is being stored
     store::ReadyJob job;

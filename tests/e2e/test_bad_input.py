@@ -4,7 +4,6 @@ import json
 import pathlib
 import sqlite3
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))

@@ -233,7 +233,7 @@ class PagesTest(Case):
         libraries = self.folder / "lib"
         libraries.mkdir()
         (libraries / "libnvidia-ml.so.1").symlink_to(BIN.parent / "tests/unit/agent/libfake_nvml.so")
-        self.worker("gpus", 1, "--trainer", TRAINER, env={"PELAB_STEADY_CUDA": "true", "LD_LIBRARY_PATH": str(libraries)})
+        self.worker("gpus", 1, "--trainer", TRAINER, env={"PELAB_STEADY_DEVICE": "cuda:0", "LD_LIBRARY_PATH": str(libraries)})
         self.page.wait("document.querySelectorAll('.gpus li').length === 2", "two GPUs")
         self.assertEqual(self.page.evaluate("[...document.querySelectorAll('.gpus li')].map((gpu) => gpu.textContent)"),
                          ["cuda:0 · load unknown · 100 B of 1000 B", "cuda:1 · 87 % busy"])

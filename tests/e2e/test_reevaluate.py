@@ -16,7 +16,7 @@ import unittest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the products are tiny
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
-from pelab_harness import BIN, Case, SOURCE  # noqa: E402
+from pelab_harness import BIN, Case, SOURCE, trainer_environment  # noqa: E402
 import numpy  # noqa: E402
 import reevaluate  # noqa: E402
 from recount import stored  # noqa: E402
@@ -108,6 +108,10 @@ def all_scored(job):
 
 
 class Agreement(Case):
+    @classmethod
+    def setUpClass(cls):
+        os.environ.update(trainer_environment())
+
     def setUp(self):
         super().setUp()
         self.data = {}

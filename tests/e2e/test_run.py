@@ -2,17 +2,15 @@
 
 import json
 import math
-import os
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 import unittest
 import pathlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pelab_harness import BIN, Case, processes, tiny_sweep, wait_until  # noqa: E402
+from pelab_harness import Case, processes, tiny_sweep, wait_until  # noqa: E402
 
 
 class Run(Case):

@@ -10,9 +10,13 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pelab_harness import trainer_environment  # noqa: E402
 
 BIN = pathlib.Path(os.environ["PELAB_BIN"]).resolve()
 TRAINER = BIN / "pelab-trainer"
@@ -95,6 +99,10 @@ def safetensors(path):
 
 
 class TrainerCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        os.environ.update(trainer_environment())
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pelab-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)

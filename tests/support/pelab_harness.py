@@ -19,6 +19,11 @@ import unittest
 BIN = pathlib.Path(os.environ["PELAB_BIN"]).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
+def trainer_environment():
+    """What the trainer asks to be told when it is started: told, it starts in half the time. Workers tell it too."""
+    return json.loads(subprocess.run([BIN / "pelab-trainer", "capabilities"], capture_output=True, text=True, check=True).stdout)["environment"]
+
+
 def tiny_sweep(epochs=3, train_examples=512, seeds="[0, 1]", pes="[nope, rope]", name="tiny"):
     """A sweep document of jobs that are small (a second or two) but have heads, epochs and both splits."""
     return f"""\

@@ -4,8 +4,8 @@
 set -u
 
 if [ "$1" = capabilities ]; then
-  cuda=${PELAB_STEADY_CUDA:-false}  # true: it takes slots on GPUs
-  echo "{\"protocol\":1,\"trainer\":\"steady\",\"libtorch\":\"none\",\"cuda\":$cuda,\"devices\":[\"cpu\"]}"
+  # PELAB_STEADY_DEVICE=cuda:0: it takes slots on GPUs.
+  echo "{\"protocol\":1,\"trainer\":\"steady\",\"libtorch\":\"none\",\"devices\":[\"${PELAB_STEADY_DEVICE:-cpu}\"]}"
   exit 0
 fi
 

@@ -4,7 +4,7 @@
 set -u
 
 if [ "$1" = capabilities ]; then
-  echo '{"trainer":"double","devices":["cpu"],"pe":{"rope":1}}'
+  echo '{"trainer":"double","devices":["cpu"],"environment":{"PELAB_DOUBLE_TOLD":"so"},"pe":{"rope":1}}'
   exit 0
 fi
 
@@ -28,7 +28,7 @@ mode=$(sed -n 's/.*"mode":"\([a-z_0-9]*\)".*/\1/p' "$spec")
 job=$(sed -n 's/.*"job":"\([^"]*\)".*/\1/p' "$spec")
 epochs=$(sed -n 's/.*"epochs":\([0-9]*\).*/\1/p' "$spec")
 echo $$ > "$workdir/pid"
-echo "$mode on $device, visible [${CUDA_VISIBLE_DEVICES-unset}]" >&2
+echo "$mode on $device, visible [${CUDA_VISIBLE_DEVICES-unset}], told [${PELAB_DOUBLE_TOLD-nothing}]" >&2
 
 # Ends with the agent, as the trainer does.
 ( while read -r _; do :; done; kill -KILL $$ ) <&"$parent" >/dev/null 2>&1 &

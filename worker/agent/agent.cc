@@ -140,6 +140,7 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   context.farewell_upload = farewell_upload;
   context.clock = &clock;
   context.trainer = trainer;
+  context.environment = capabilities.environment;
   context.threads = options.slots.threads_per_slot;
   context.micro_batch = options.micro_batch;
   context.notify = [&runner_for_notify] { runner_for_notify->Notify(); };

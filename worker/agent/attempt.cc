@@ -164,6 +164,7 @@ absl::StatusOr<std::unique_ptr<TrainerProcess>> Attempt::StartTrainer(const Slot
   options.argv = TrainerArguments(*context_, assignment_, plan, job_dir);
   options.env = {{"CUDA_VISIBLE_DEVICES", plan.cuda_visible_devices},
                  {"OMP_NUM_THREADS", absl::StrCat(ThreadsOf(*context_, assignment_))}};
+  options.env.insert(options.env.end(), context_->environment.begin(), context_->environment.end());
   options.working_dir = job_dir;
   options.fds = {{context_->parent_fd, kTrainerParentFd}};
   return TrainerProcess::Start(std::move(options));

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -54,7 +56,8 @@ struct AttemptContext {
   Reservations* reservations = nullptr;
   ArtifactTransfer* artifacts = nullptr;
   const Clock* clock = nullptr;
-  std::string trainer;  // absolute path
+  std::string trainer;                                           // absolute path
+  std::vector<std::pair<std::string, std::string>> environment;  // that the trainer asks for
   int threads = 1;      // of a job's first attempt; later ones are told
   int micro_batch = 0;  // likewise; 0: the whole batch
   int parent_fd = -1;   // read end of a pipe that only this daemon holds open

@@ -72,6 +72,16 @@ bool SeesCuda(const Json& object) {
   });
 }
 
+std::vector<std::pair<std::string, std::string>> EnvironmentOf(const Json& object) {
+  std::vector<std::pair<std::string, std::string>> environment;
+  const auto asked = object.find("environment");
+  if (asked == object.end() || !asked->is_object()) return environment;
+  for (const auto& [name, value] : asked->items()) {
+    if (value.is_string()) environment.emplace_back(name, value.get<std::string>());
+  }
+  return environment;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> FindTrainer(const std::string& given) {
@@ -110,7 +120,7 @@ absl::StatusOr<Capabilities> ReadCapabilities(const std::string& trainer, absl::
         what, " printed no JSON object but \"",
         absl::StripAsciiWhitespace(output.out.substr(0, 200)), "\"; is it a pelab-trainer?"));
   }
-  return Capabilities{object.dump(), SeesCuda(object)};
+  return Capabilities{object.dump(), SeesCuda(object), EnvironmentOf(object)};
 }
 
 }  // namespace pelab::agent

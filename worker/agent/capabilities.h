@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -11,6 +13,8 @@ namespace pelab::agent {
 struct Capabilities {
   std::string json;  // as `pelab-trainer capabilities` printed it, on one line
   bool cuda = true;  // false where it says that it sees no CUDA device
+  // Variables that it asks for: it starts twice as fast with them.
+  std::vector<std::pair<std::string, std::string>> environment;
 };
 
 // Runs `trainer capabilities`. Errors say that the trainer is missing, ended badly (with the last

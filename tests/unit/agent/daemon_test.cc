@@ -47,7 +47,7 @@ TEST_F(DaemonTest, TrainsAJobAndShipsEverything) {
   EXPECT_EQ(ablation.parameters_json(), "{\"method\":\"zero\"}");
   EXPECT_EQ(stored.events[5].artifact().name(), "weights.safetensors");
   EXPECT_EQ(fleet_->Artifacts().at(stored.events[5].artifact().sha256()), "weights of job 1007");
-  EXPECT_THAT(stored.log, HasSubstr("ok on cpu, visible []"));
+  EXPECT_THAT(stored.log, HasSubstr("ok on cpu, visible [], told [so]"));
 
   // Nothing is kept of a job that is over and acknowledged.
   EXPECT_TRUE(fleet_->Await(

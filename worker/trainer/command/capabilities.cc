@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "worker/trainer/analysis/registry.h"
@@ -18,6 +19,14 @@ nlohmann::ordered_json Versions(const Table& table) {
   return entries;
 }
 
+// What spares the next process finding it out: it is started anew for it (model/blas_kernels.h).
+nlohmann::ordered_json Environment() {
+  nlohmann::ordered_json environment = nlohmann::ordered_json::object();
+  constexpr const char* kKernels = "OPENBLAS_CORETYPE";
+  if (const char* kernels = std::getenv(kKernels)) environment[kKernels] = kernels;
+  return environment;
+}
+
 }  // namespace
 
 std::string CapabilitiesJson() {
@@ -28,6 +37,7 @@ std::string CapabilitiesJson() {
                                          {"libtorch", LibTorchVersion()},
                                          {"cuda", CudaDevices() > 0},
                                          {"devices", devices},
+                                         {"environment", Environment()},
                                          {"pes", Versions(PeRegistry())},
                                          {"tasks", Versions(TaskRegistry())},
                                          {"analyses", Versions(AnalysisRegistry())}};

@@ -118,6 +118,17 @@ TEST_F(ControlTest, AWorkerThatWasAskedToGiveJobsBackTakesThemWhenItResumes) {
   EXPECT_THAT(link->assignments, SizeIs(2));
 }
 
+// Its refusal comes when it takes jobs again: it has not left.
+TEST_F(ControlTest, WhatIsRefusedInAShortDrainIsGivenAgain) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  ASSERT_THAT(link->assignments, SizeIs(1));
+  Drain("w", "finish");
+  Drain("w", "");
+  Say(link->assignments[0], 1, store::Finished{state::Outcome::kPreempted});
+  EXPECT_THAT(link->assignments, SizeIs(2));
+}
+
 TEST_F(ControlTest, AnAssignmentThatCrossedTheDrainMayComeBack) {
   Submit("s", 1);
   auto link = std::make_shared<Link>();
