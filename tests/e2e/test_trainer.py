@@ -544,10 +544,12 @@ class Others(TrainerCase):
     def test_capabilities(self):
         capabilities = json.loads(self.trainer("capabilities"))
         self.assertEqual(list(capabilities),
-                         ["protocol", "trainer", "libtorch", "cuda", "devices", "pes", "tasks", "analyses"])
+                         ["protocol", "trainer", "libtorch", "cuda", "devices", "environment", "pes", "tasks", "analyses"])
         self.assertEqual(capabilities["protocol"], 1)
         self.assertEqual(capabilities["devices"][0], "cpu")
         self.assertEqual(capabilities["cuda"], len(capabilities["devices"]) > 1)
+        told = {name: value for name, value in os.environ.items() if name == "OPENBLAS_CORETYPE"}
+        self.assertEqual(capabilities["environment"], told, "what it was told, it says again")
         self.assertEqual({entry["name"]: entry["version"] for entry in capabilities["pes"]},
                          dict.fromkeys(["nope", "absolute", "random", "relative", "shaw", "alibi", "rope", "xpos",
                                         "partial_rope", "rope_abs", "mla"], 1))
