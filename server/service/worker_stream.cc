@@ -86,6 +86,9 @@ void WorkerStream::OnCancel() { Close(absl::CancelledError("the worker is gone")
 
 void WorkerStream::OnDone() {
   const std::shared_ptr<WorkerStream> self = std::move(self_);
+  // gRPC runs this after all other reactions, on any thread: so that whoever deletes this sees what they did, also by
+  // what ThreadSanitizer can follow.
+  { const MutexLock after_the_others(&mutex_); }
   Ended();
 }
 
