@@ -105,9 +105,10 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_RETURN_IF_ERROR(CheckOut(options));
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   Progress progress(context);
-  PELAB_ASSIGN_OR_RETURN(
-      const ReportInput input,
-      ReadReportInput(*source, options.sweeps, [&](const char* what) { progress.Say(Concat("reading ", what)); }));
+  PELAB_ASSIGN_OR_RETURN(const ReportInput input,
+                         ReadReportInput(*source, options.sweeps, [&](const char* what) {
+                           progress.Say(Concat("reading ", what));
+                         }));
   progress.Say("writing");
   const std::string page =
       ReportPage(Concat(TitleOf(input), " – pelab report"),

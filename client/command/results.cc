@@ -11,6 +11,7 @@
 #include "client/report/pictures.h"
 #include "core/base/status.h"
 #include "core/render/text.h"
+#include "core/results/fields.h"
 #include "core/results/rows.h"
 #include "core/views/text.h"
 #include "core/views/where.h"
@@ -123,6 +124,7 @@ absl::StatusOr<int> Groups(const Context& context, const Options& options,
   const v1::JobFilter filter = FilterOf(options);
   const bool one_value = context.output() == Output::kJson && !context.options.json_lines();
   if (options.seeds && context.output() != Output::kTable && !one_value) {
+    PELAB_RETURN_IF_ERROR(results::CheckFieldNames(cells.group_by, "--group-by"));
     return PutJobs(context, *source, filter);
   }
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(filter));

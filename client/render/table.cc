@@ -15,12 +15,18 @@ constexpr int kLongestWord = 10;  // longer ones are broken where the table is t
 std::vector<std::string> CellLines(const std::string& cell, int width, std::size_t most) {
   std::vector<std::string> lines;
   std::string_view rest = cell;
+  const auto skip_spaces = [&rest] {
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  };
+  if (DisplayWidth(rest) > width) {
+    rest = rest.substr(0, rest.find_last_not_of(' ') + 1);
+    skip_spaces();
+  }
   while (lines.size() + 1 < most && DisplayWidth(rest) > width) {
     const std::string wrapped = Wrap(rest, width);
-    const std::size_t end = wrapped.find('\n');
-    lines.push_back(wrapped.substr(0, end));
-    rest.remove_prefix(end);
-    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    lines.push_back(wrapped.substr(0, wrapped.find('\n')));
+    rest.remove_prefix(lines.back().size());
+    skip_spaces();
   }
   lines.push_back(Truncate(rest, width));
   return lines;

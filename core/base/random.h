@@ -58,12 +58,17 @@ class CounterRandom {
 
   // 64 random bits at `index`.
   constexpr std::uint64_t At(std::uint64_t index) const {
-    const auto block =
-        Philox4x32({static_cast<std::uint32_t>(index >> 1), static_cast<std::uint32_t>(index >> 33),
-                    static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
-                   {static_cast<std::uint32_t>(key_), static_cast<std::uint32_t>(key_ >> 32)});
+    const auto block = BlockAt(index >> 1);
     const int half = static_cast<int>(index & 1) * 2;
     return (std::uint64_t{block[half]} << 32) | block[half + 1];
+  }
+
+  // At(2 pair) and At(2 pair + 1), each as its high and its low half: one block makes both.
+  constexpr std::array<std::uint32_t, 4> BlockAt(std::uint64_t pair) const {
+    return Philox4x32(
+        {static_cast<std::uint32_t>(pair), static_cast<std::uint32_t>(pair >> 32),
+         static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
+        {static_cast<std::uint32_t>(key_), static_cast<std::uint32_t>(key_ >> 32)});
   }
 
   // The next 64 bits of a walk through the sequence from index 0.

@@ -128,6 +128,7 @@ std::string Wrap(std::string_view text, int width) {
     const std::size_t spaces = std::min(text.find_first_not_of(' '), text.size());
     const std::size_t end = std::min(text.find(' ', spaces), text.size());
     const std::string_view word = text.substr(spaces, end - spaces);
+    if (word.empty()) break;
     const int gap = static_cast<int>(spaces);
     if (used > 0 && used + gap + DisplayWidth(word) > width) {
       break_line();

@@ -20,7 +20,7 @@ int DisplayWidth(std::string_view text);
 std::string Truncate(std::string_view text, int width);
 
 // In lines of at most `width` columns, with a newline between them: broken at spaces, and within a
-// word only where it is longer than a line.
+// word only where it is longer than a line. Spaces at the end of a line are dropped.
 std::string Wrap(std::string_view text, int width);
 
 // Filled with spaces up to `width` columns.

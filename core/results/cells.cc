@@ -104,14 +104,15 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& opt
     if (members[c].empty() || members[c].back() != its) members[c].push_back(its);
   }
   std::set<std::string> mixed;
+  std::vector<std::vector<stats::SeedResult>> results(table.cells.size());
   for (std::size_t c = 0; c < table.cells.size(); ++c) {
-    std::vector<stats::SeedResult> results;
     for (const v1::JobRow& job : table.cells[c].jobs) {
-      results.push_back(ResultOf(job, options.metric, options.values));
+      results[c].push_back(ResultOf(job, options.metric, options.values));
     }
-    table.cells[c].summary = stats::Summarise(results, options.interval);
     if (!group_by.empty()) mixed.merge(MixedFields(members[c]));
   }
+  const auto summaries = stats::SummariseAll(results, options.interval);
+  for (std::size_t c = 0; c < summaries.size(); ++c) table.cells[c].summary = summaries[c];
   table.mixed.assign(mixed.begin(), mixed.end());
   return table;
 }

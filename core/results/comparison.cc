@@ -142,24 +142,45 @@ stats::SeedResult ResultOf(const stats::SeedResult& a, const stats::SeedResult& 
   return {State::kDone, a.value - b.value};
 }
 
-void Summarise(const Metric& metric, const MetricValues* values, stats::IntervalKind interval,
-               PairGroup& group) {
-  std::vector<stats::SeedResult> of_a, of_b, differences;
+// What the pairs of a group say of either side and of their difference.
+struct PairResults {
+  std::vector<stats::SeedResult> a, b, differences;
+};
+
+PairResults ResultsOf(const Metric& metric, const MetricValues* values, PairGroup& group) {
+  PairResults results;
   std::vector<double> done;
   for (Pair& pair : group.pairs) {
     const stats::SeedResult a = results::ResultOf(pair.a, metric, values);
     const stats::SeedResult b = results::ResultOf(pair.b, metric, values);
-    differences.push_back(ResultOf(a, b));
-    if (differences.back().state != State::kDone) continue;
-    pair.difference = differences.back().value;
+    results.differences.push_back(ResultOf(a, b));
+    if (results.differences.back().state != State::kDone) continue;
+    pair.difference = results.differences.back().value;
     done.push_back(*pair.difference);
-    of_a.push_back(a);
-    of_b.push_back(b);
+    results.a.push_back(a);
+    results.b.push_back(b);
   }
-  group.a = stats::Summarise(of_a, interval);
-  group.b = stats::Summarise(of_b, interval);
-  group.difference = stats::Summarise(differences, interval);
   group.test = stats::PairedT(done);
+  return results;
+}
+
+void Summarise(const Metric& metric, const MetricValues* values, stats::IntervalKind interval,
+               std::vector<PairGroup>& groups) {
+  std::vector<std::vector<stats::SeedResult>> a, b, differences;
+  for (PairGroup& group : groups) {
+    PairResults results = ResultsOf(metric, values, group);
+    a.push_back(std::move(results.a));
+    b.push_back(std::move(results.b));
+    differences.push_back(std::move(results.differences));
+  }
+  const auto of_a = stats::SummariseAll(a, interval);
+  const auto of_b = stats::SummariseAll(b, interval);
+  const auto of_differences = stats::SummariseAll(differences, interval);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    groups[i].a = of_a[i];
+    groups[i].b = of_b[i];
+    groups[i].difference = of_differences[i];
+  }
 }
 
 // What example_correctness says of a job, by its parameters.
@@ -252,7 +273,7 @@ absl::StatusOr<Comparison> Compare(const JobList& a, const JobList& b,
     }
     out.groups[number->second].pairs.push_back({a.rows()[i], b.rows()[j], std::nullopt});
   }
-  for (PairGroup& group : out.groups) Summarise(metric, values, interval, group);
+  Summarise(metric, values, interval, out.groups);
   return out;
 }
 

@@ -2,12 +2,22 @@
 
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "core/stats/bootstrap.h"
 #include "core/stats/distributions.h"
 
 namespace pelab::stats {
+namespace {
+
+std::vector<double> DoneValues(std::span<const SeedResult> seeds) {
+  std::vector<double> values;
+  for (const SeedResult& seed : seeds) {
+    if (seed.state == SeedResult::State::kDone) values.push_back(seed.value);
+  }
+  return values;
+}
+
+}  // namespace
 
 double Mean(std::span<const double> values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
@@ -36,37 +46,40 @@ std::optional<double> IntervalHalfWidth(std::span<const double> values, double c
   return StudentTQuantile((1 + confidence) / 2, n - 1) * *sd / std::sqrt(n);
 }
 
-SeedSummary Summarise(std::span<const SeedResult> seeds, IntervalKind interval, double confidence) {
+SeedSummary Summarise(std::span<const SeedResult> seeds, double confidence) {
   SeedSummary summary;
-  std::vector<double> values;
   for (const SeedResult& seed : seeds) {
-    switch (seed.state) {
-      case SeedResult::State::kDone:
-        values.push_back(seed.value);
-        break;
-      case SeedResult::State::kMissing:
-        ++summary.missing;
-        break;
-      case SeedResult::State::kFailed:
-        ++summary.failed;
-        break;
-    }
+    summary.missing += seed.state == SeedResult::State::kMissing ? 1 : 0;
+    summary.failed += seed.state == SeedResult::State::kFailed ? 1 : 0;
   }
+  const std::vector<double> values = DoneValues(seeds);
   summary.n = static_cast<int>(values.size());
   if (!values.empty()) summary.mean = Mean(values);
   summary.sd = SampleSd(values);
   summary.half_width = IntervalHalfWidth(values, confidence);
-  if (interval == IntervalKind::kStudentT && summary.half_width) {
+  if (summary.half_width) {
     summary.low = *summary.mean - *summary.half_width;
     summary.high = *summary.mean + *summary.half_width;
   }
-  if (interval == IntervalKind::kBootstrap) {
-    if (const auto bounds = BootstrapInterval(values, confidence)) {
-      summary.low = bounds->low;
-      summary.high = bounds->high;
-    }
-  }
   return summary;
+}
+
+std::vector<SeedSummary> SummariseAll(std::span<const std::vector<SeedResult>> groups,
+                                      IntervalKind interval, double confidence) {
+  std::vector<SeedSummary> summaries;
+  for (const std::vector<SeedResult>& group : groups) {
+    summaries.push_back(Summarise(group, confidence));
+  }
+  if (interval != IntervalKind::kBootstrap) return summaries;
+  std::vector<std::vector<double>> samples;
+  for (const std::vector<SeedResult>& group : groups) samples.push_back(DoneValues(group));
+  const auto intervals = BootstrapIntervals(samples, confidence);
+  for (std::size_t i = 0; i < summaries.size(); ++i) {
+    if (!intervals[i]) continue;
+    summaries[i].low = intervals[i]->low;
+    summaries[i].high = intervals[i]->high;
+  }
+  return summaries;
 }
 
 }  // namespace pelab::stats

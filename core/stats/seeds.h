@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace pelab::stats {
 
@@ -31,7 +32,7 @@ struct SeedResult {
 
 enum class IntervalKind {
   kStudentT,   // IntervalHalfWidth
-  kBootstrap,  // BootstrapInterval
+  kBootstrap,  // BootstrapIntervals
 };
 
 struct SeedSummary {
@@ -49,7 +50,11 @@ struct SeedSummary {
   bool complete() const { return n > 0 && missing == 0 && failed == 0; }
 };
 
-SeedSummary Summarise(std::span<const SeedResult> seeds,
-                      IntervalKind interval = IntervalKind::kStudentT, double confidence = 0.95);
+// The interval by Student's t.
+SeedSummary Summarise(std::span<const SeedResult> seeds, double confidence = 0.95);
+
+// One of each group.
+std::vector<SeedSummary> SummariseAll(std::span<const std::vector<SeedResult>> groups,
+                                      IntervalKind interval, double confidence = 0.95);
 
 }  // namespace pelab::stats

@@ -99,6 +99,7 @@ class Scheduler {
                  const std::vector<store::Held>& held);
   void Heartbeat(const std::string& worker_id, const WorkerLink* link,
                  const std::vector<store::Held>& held);
+  // How busy its GPUs are, for those who look (Workers).
   void SetLoads(const std::string& worker_id, const WorkerLink* link,
                 std::vector<DeviceLoad> loads);
   // The stream has ended. Its attempts stay until their leases run out.

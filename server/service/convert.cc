@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxText = 16 << 10;  // of an error, as stored
 constexpr int kMaxSlots = 1024;
+constexpr std::size_t kMaxDeviceBytes = 64;  // "cuda:0"
 constexpr std::size_t kMaxCapabilities = 1 << 20;
 
 absl::Status Bad(const v1::Event& event, absl::string_view what) {
@@ -261,7 +262,7 @@ store::Held ToHeld(const v1::HeldAttempt& held) {
 }
 
 sched::DeviceLoad ToLoad(const v1::DeviceLoad& load) {
-  sched::DeviceLoad result{.device = load.device(),
+  sched::DeviceLoad result{.device = load.device().substr(0, kMaxDeviceBytes),
                            .memory_used = load.memory_used(),
                            .memory_total = load.memory_total()};
   if (load.has_busy_percent()) result.busy_percent = std::clamp(load.busy_percent(), 0, 100);

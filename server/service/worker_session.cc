@@ -13,6 +13,7 @@ namespace pelab::service {
 namespace {
 
 constexpr std::size_t kMaxLogBytes = 64 << 10;
+constexpr std::size_t kMaxLoads = 64;  // GPUs of a worker
 constexpr absl::Duration kRetryFullQueue = absl::Milliseconds(20);
 
 // What the scheduler wants to know of a batch: the last of each attempt, and every change.
@@ -155,7 +156,9 @@ void WorkerSession::OnHeartbeat(const v1::Heartbeat& heartbeat) {
   std::vector<store::Held> held;
   for (const v1::HeldAttempt& attempt : heartbeat.held()) held.push_back(ToHeld(attempt));
   std::vector<sched::DeviceLoad> loads;
-  for (const v1::DeviceLoad& load : heartbeat.loads()) loads.push_back(ToLoad(load));
+  for (const v1::DeviceLoad& load : heartbeat.loads()) {
+    if (loads.size() < kMaxLoads) loads.push_back(ToLoad(load));
+  }
   context_.executor.Post(
       [self = shared_from_this(), held = std::move(held), loads = std::move(loads)] {
         self->context_.scheduler.Heartbeat(self->worker_id_, self.get(), held);

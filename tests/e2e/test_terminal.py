@@ -167,6 +167,7 @@ class Terminal(Case):
         text = re.sub(r"[^\n]*\r\x1b\[K", "", text)
         text = text.replace(str(self.folder), "FOLDER").replace("\x1b", "␛")
         text = re.sub(r"\b\d+\.\d+\.\d+(-\w+)?\b", "VERSION", text)
+        text = re.sub(r"\d+(?= bytes\b)|(?<=bytes)( +\d+)$", lambda m: re.sub(r"\d", "#", m.group()), text, flags=re.MULTILINE)
         text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "DATE TIME UTC", text)
         return text
 

@@ -78,6 +78,10 @@ TEST_F(CliTest, ResultsFiltersAndSeeds) {
   EXPECT_EQ(RunJson({"results", "--where", "pe=nope,seed=1"})["jobs"].size(), 1u);
   const CliResult seeds = Run({"results", "--seeds", "--where", "pe=nope"});
   EXPECT_THAT(seeds.out, HasSubstr("101/300"));
+  const CliResult unknown =
+      Run({"results", "--seeds", "--group-by", "nonsense", "--output", "csv"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("nonsense"));
   const CliResult csv = Run({"results", "--seeds", "--output", "csv"});
   EXPECT_THAT(csv.out, HasSubstr(",0.33666666666666667,"));
   EXPECT_THAT(csv.out, HasSubstr("job_id,key,generation,pe,pe_label,task"));

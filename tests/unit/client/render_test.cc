@@ -105,6 +105,14 @@ TEST(TableTest, TextGoesOnBelowForThreeLines) {
             "tried to a…\x1b[0m\n");
 }
 
+TEST(TableTest, CellsOfSpacesAreNoHarm) {
+  Table table({{"error", Column::Align::kLeft, true}});
+  table.AddRow({std::string(100, ' ')});
+  table.AddRow({std::string(100, ' ') + "x"});
+  table.AddRow({"x" + std::string(100, ' ')});
+  EXPECT_EQ(table.Render({.color = false, .width = 20}), "error\n\nx\nx\n");
+}
+
 TEST(WrapTest, BreaksAtSpacesAndLongWordsAnywhere) {
   EXPECT_EQ(Wrap("one two three", 7), "one two\nthree");
   EXPECT_EQ(Wrap("one two three", 6), "one\ntwo\nthree");
@@ -112,6 +120,9 @@ TEST(WrapTest, BreaksAtSpacesAndLongWordsAnywhere) {
   EXPECT_EQ(Wrap("abcdefghij k", 4), "abcd\nefgh\nij k");
   EXPECT_EQ(Wrap("数数数 数", 4), "数数\n数\n数") << "wide characters take two";
   EXPECT_EQ(Wrap("", 4), "");
+  EXPECT_EQ(Wrap("abcd    ", 4), "abcd") << "no line of nothing";
+  EXPECT_EQ(Wrap("         ", 4), "");
+  EXPECT_EQ(Wrap("      abc", 4), "\nabc");
 }
 
 TEST(TableTest, CellsAreEscaped) {

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
+#include "core/base/random.h"
 #include "core/stats/bootstrap.h"
+#include "core/stats/seeds.h"
 
 namespace pelab::stats {
 namespace {
@@ -36,20 +40,64 @@ TEST(McNemarTest, AgainstTheBinomialTest) {
 
 TEST(BootstrapTest, TheSameValuesGiveTheSameInterval) {
   // By tests/golden/test_aggregates.py, which has the generator from its description.
-  const auto interval = BootstrapInterval(std::vector<double>{0.91, 0.93, 0.88, 0.95, 0.90});
-  ASSERT_TRUE(interval.has_value());
-  EXPECT_NEAR(interval->low, 0.8939999999999999, 1e-12);
-  EXPECT_NEAR(interval->high, 0.9340499999999992, 1e-12);
-  const auto again = BootstrapInterval(std::vector<double>{0.95, 0.88, 0.93, 0.90, 0.91});
-  EXPECT_EQ(interval->low, again->low);
-  EXPECT_EQ(interval->high, again->high);
+  const auto intervals = BootstrapIntervals(std::vector<std::vector<double>>{
+      {0.91, 0.93, 0.88, 0.95, 0.90}, {0.95, 0.88, 0.93, 0.90, 0.91}});
+  ASSERT_TRUE(intervals[0].has_value());
+  EXPECT_NEAR(intervals[0]->low, 0.8939999999999999, 1e-12);
+  EXPECT_NEAR(intervals[0]->high, 0.9340499999999992, 1e-12);
+  EXPECT_EQ(intervals[0]->low, intervals[1]->low);
+  EXPECT_EQ(intervals[0]->high, intervals[1]->high);
 }
 
 TEST(BootstrapTest, OneValueHasNoneAndEqualValuesHaveNoWidth) {
-  EXPECT_FALSE(BootstrapInterval(std::vector<double>{0.5}).has_value());
-  const auto interval = BootstrapInterval(std::vector<double>{0.5, 0.5, 0.5});
-  EXPECT_EQ(interval->low, 0.5);
-  EXPECT_EQ(interval->high, 0.5);
+  const auto intervals =
+      BootstrapIntervals(std::vector<std::vector<double>>{{0.5}, {0.1, 0.1, 0.1}, {}});
+  EXPECT_FALSE(intervals[0].has_value());
+  EXPECT_EQ(intervals[1]->low, 0.1);
+  EXPECT_EQ(intervals[1]->high, 0.1);
+  EXPECT_FALSE(intervals[2].has_value());
+  EXPECT_TRUE(BootstrapIntervals({}).empty());
+}
+
+// By the definition, one draw after the other.
+Interval PlainBootstrap(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  std::vector<double> means;
+  for (int resample = 0; resample < kResamples; ++resample) {
+    CounterRandom random(0, "bootstrap", static_cast<std::uint64_t>(resample));
+    std::vector<double> drawn(values.size());
+    for (double& value : drawn) {
+      value = values[random.Below(static_cast<std::uint32_t>(values.size()))];
+    }
+    means.push_back(Mean(drawn));
+  }
+  std::sort(means.begin(), means.end());
+  const auto quantile = [&](double fraction) {
+    const double place = fraction * (kResamples - 1);
+    const auto below = static_cast<std::size_t>(place);
+    return means[below] + (place - static_cast<double>(below)) * (means[below + 1] - means[below]);
+  };
+  return {quantile(0.025), quantile(0.975)};
+}
+
+TEST(BootstrapTest, ManySamplesTogetherAreEachAsByTheDefinition) {
+  CounterRandom random(1, "bootstrap_test");
+  std::vector<std::vector<double>> samples;
+  // In no order; so many batches; one so large that some draws are rejected (some 9 of 2e7).
+  for (const int size : {5, 2, 1999, 0, 7, 1, 64, 5, 33}) samples.emplace_back(size);
+  for (int i = 0; i < 70; ++i) samples.emplace_back(2 + i % 3);
+  for (auto& sample : samples) {
+    for (double& value : sample) value = std::floor(300 * random.Uniform()) / 300 - 0.5;
+  }
+  const auto intervals = BootstrapIntervals(samples);
+  ASSERT_EQ(intervals.size(), samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    ASSERT_EQ(intervals[i].has_value(), samples[i].size() >= 2) << i;
+    if (!intervals[i]) continue;
+    const Interval plain = PlainBootstrap(samples[i]);
+    EXPECT_NEAR(intervals[i]->low, plain.low, 1e-13) << samples[i].size();
+    EXPECT_NEAR(intervals[i]->high, plain.high, 1e-13) << samples[i].size();
+  }
 }
 
 }  // namespace
