@@ -26,6 +26,7 @@
 #include "server/service/results_service.h"
 #include "server/service/sweeps_service.h"
 #include "server/service/transfer_service.h"
+#include "server/steady_poller.h"
 
 namespace pelab {
 namespace {
@@ -71,13 +72,14 @@ struct Coordinator::Parts {
   service::ArtifactCollector collector;
   sched::Scheduler scheduler;
   service::Expander expander;
-  service::ReaderPool readers;
+  views::ReaderPool readers;
   service::SweepsService sweeps;
   service::ResultsService results;
   service::FleetService fleet;
   service::MaintenanceService maintenance;
   service::TransferService transfer;
   std::unique_ptr<grpc::Server> server;
+  std::optional<SteadyPoller> poller;
   std::optional<http::Sources> sources;  // of the pages
   std::unique_ptr<http::HttpServer> http;
   std::vector<std::string> sockets;  // files to remove
@@ -208,6 +210,7 @@ absl::Status Coordinator::Listen(
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", options.listen.front().ToString()));
   }
+  parts_->poller.emplace();
   for (std::size_t i = 0; i < options.listen.size(); ++i) {
     rpc::Address address = options.listen[i];
     if (address.is_unix) {
@@ -244,6 +247,7 @@ void Coordinator::Stop() {
     parts_->server->Shutdown(absl::ToChronoTime(absl::Now() + kGrace));
     parts_->server->Wait();
     parts_->server.reset();
+    parts_->poller.reset();
   }
   parts_->expander.Stop();
   parts_->collector.Stop();

@@ -1,6 +1,7 @@
 #include "client/report/deposits.h"
 
 #include <CLI/CLI.hpp>
+#include <future>
 
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
@@ -25,14 +26,24 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
-  PELAB_ASSIGN_OR_RETURN(auto rows, source->Deposits(target.filter));
-  PELAB_RETURN_IF_ERROR(results::Choose(options.choice, rows));
+  const bool layers = options.by_layer || context.output() != Output::kTable;
+  const auto read_rows = [&]() -> absl::StatusOr<std::vector<v1::DepositRow>> {
+    PELAB_ASSIGN_OR_RETURN(auto rows, source->Deposits(target.filter, /*whole_models=*/!layers));
+    PELAB_RETURN_IF_ERROR(results::Choose(options.choice, rows));
+    return rows;
+  };
   if (context.output() == Output::kCsv && options.seeds) {
+    PELAB_ASSIGN_OR_RETURN(const auto rows, read_rows());
     PutCsv(context, results::kDepositColumns, results::ToJsonArray(rows));
     return kExitOk;
   }
-  PELAB_ASSIGN_OR_RETURN(const auto analyses, source->Analyses(target.filter, "head_ablation"));
+  // At once: of a large sweep each takes a while.
+  auto rows_to_come = std::async(std::launch::async, read_rows);
+  auto analyses_to_come = std::async(
+      std::launch::async, [&] { return source->Analyses(target.filter, "head_ablation"); });
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(target.filter));
+  PELAB_ASSIGN_OR_RETURN(const auto rows, rows_to_come.get());
+  PELAB_ASSIGN_OR_RETURN(const auto analyses, analyses_to_come.get());
   PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
   if (!target.is_sweep || options.seeds) results::OneSeedEach(cells);
   const auto groups =

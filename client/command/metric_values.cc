@@ -5,20 +5,7 @@
 #include "core/views/text.h"
 
 namespace pelab::client {
-
-absl::StatusOr<std::vector<results::Metric>> ParseMetrics(const std::string& text) {
-  PELAB_ASSIGN_OR_RETURN(const auto names, ParseNames(text, "--metric"));
-  std::vector<results::Metric> metrics;
-  for (const std::string& name : names) {
-    absl::StatusOr<results::Metric> metric = results::ParseMetric(name);
-    if (!metric.ok()) {
-      return absl::InvalidArgumentError(
-          Concat("--metric: ", std::string(metric.status().message())));
-    }
-    metrics.push_back(*metric);
-  }
-  return metrics;
-}
+namespace {
 
 absl::StatusOr<std::optional<results::MetricValues>> LoadValues(
     DataSource& source, const v1::JobFilter& filter, const results::Metric& metric,
@@ -35,6 +22,35 @@ absl::StatusOr<std::optional<results::MetricValues>> LoadValues(
     return values;
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<results::Metric>> ParseMetrics(const std::string& text) {
+  PELAB_ASSIGN_OR_RETURN(const auto names, ParseNames(text, "--metric"));
+  std::vector<results::Metric> metrics;
+  for (const std::string& name : names) {
+    absl::StatusOr<results::Metric> metric = results::ParseMetric(name);
+    if (!metric.ok()) {
+      return absl::InvalidArgumentError(
+          Concat("--metric: ", std::string(metric.status().message())));
+    }
+    metrics.push_back(*metric);
+  }
+  return metrics;
+}
+
+ValuesToCome LoadTogether(DataSource& source, const v1::JobFilter& filter,
+                          const std::vector<results::Metric>& metrics,
+                          const results::AblationChoice& choice) {
+  ValuesToCome values;
+  for (const results::Metric& metric : metrics) {
+    const bool of_rows = metric.source == results::Metric::Source::kJob;
+    values.push_back(std::async(
+        of_rows ? std::launch::deferred : std::launch::async,
+        [&source, filter, metric, choice] { return LoadValues(source, filter, metric, choice); }));
+  }
+  return values;
 }
 
 }  // namespace pelab::client

@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <future>
 
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
@@ -127,11 +128,12 @@ absl::StatusOr<int> Groups(const Context& context, const Options& options,
     PELAB_RETURN_IF_ERROR(results::CheckFieldNames(cells.group_by, "--group-by"));
     return PutJobs(context, *source, filter);
   }
+  ValuesToCome values_to_come = LoadTogether(*source, filter, metrics, options.choice);
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(filter));
   std::vector<results::CellTable> tables;
-  for (const results::Metric& metric : metrics) {
-    PELAB_ASSIGN_OR_RETURN(const auto values, LoadValues(*source, filter, metric, options.choice));
-    cells.metric = metric;
+  for (std::size_t m = 0; m < metrics.size(); ++m) {
+    PELAB_ASSIGN_OR_RETURN(const auto values, values_to_come[m].get());
+    cells.metric = metrics[m];
     cells.values = values ? &*values : nullptr;
     PELAB_ASSIGN_OR_RETURN(auto table, results::BuildCells(jobs, cells));
     tables.push_back(std::move(table));
@@ -162,19 +164,21 @@ absl::StatusOr<int> Compare(const Context& context, const Options& options,
   PELAB_ASSIGN_OR_RETURN(const auto others, views::FieldsOfWhere(options.with));
   compared.insert(compared.end(), others.begin(), others.end());
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
+  ValuesToCome values_to_come = LoadTogether(*source, FilterOf(options), metrics, options.choice);
+  auto b_to_come =
+      std::async(std::launch::async, [&] { return source->Jobs(FilterOf(options, options.with)); });
   PELAB_ASSIGN_OR_RETURN(const auto a, source->Jobs(FilterOf(options, options.compare)));
-  PELAB_ASSIGN_OR_RETURN(const auto b, source->Jobs(FilterOf(options, options.with)));
+  PELAB_ASSIGN_OR_RETURN(const auto b, b_to_come.get());
   PELAB_ASSIGN_OR_RETURN(const auto examples, JudgedExamples(*source, a, b));
   render::Json groups = render::Json::array();
   std::vector<std::string> columns;
   std::string text;
   render::Json confounders = render::Json::array();
-  for (const results::Metric& metric : metrics) {
-    PELAB_ASSIGN_OR_RETURN(const auto values,
-                           LoadValues(*source, FilterOf(options), metric, options.choice));
-    PELAB_ASSIGN_OR_RETURN(
-        auto comparison,
-        results::Compare(a, b, compared, metric, values ? &*values : nullptr, IntervalOf(options)));
+  for (std::size_t m = 0; m < metrics.size(); ++m) {
+    PELAB_ASSIGN_OR_RETURN(const auto values, values_to_come[m].get());
+    PELAB_ASSIGN_OR_RETURN(auto comparison,
+                           results::Compare(a, b, compared, metrics[m], values ? &*values : nullptr,
+                                            IntervalOf(options)));
     results::CompareExamples(examples, comparison);
     for (const results::PairGroup& group : comparison.groups) {
       groups.push_back(results::ToJson(comparison, group));

@@ -1,7 +1,6 @@
 #include "client/report/html_input.h"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <set>
 #include <utility>
@@ -11,8 +10,6 @@
 
 namespace pelab::client {
 namespace {
-
-constexpr std::size_t kAttemptsOfJobs = 500;  // asked for at once: their answer is one message
 
 class Input {
  public:
@@ -83,14 +80,9 @@ class Input {
   }
 
   absl::Status ReadAttempts() {
-    const auto& rows = input_.jobs.rows();
-    for (std::size_t from = 0; from < rows.size(); from += kAttemptsOfJobs) {
-      v1::JobFilter filter;
-      for (std::size_t i = from; i < std::min(rows.size(), from + kAttemptsOfJobs); ++i) {
-        filter.add_jobs(Concat(rows[i].job_id()));
-      }
-      PELAB_ASSIGN_OR_RETURN(auto attempts, source_.Attempts(filter));
-      std::move(attempts.begin(), attempts.end(), std::back_inserter(input_.attempts));
+    for (std::size_t s = 0; s < filters_.size(); ++s) {
+      PELAB_ASSIGN_OR_RETURN(auto attempts, source_.Attempts(filters_[s]));
+      Take(s, attempts, input_.attempts);
     }
     return absl::OkStatus();
   }

@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "client/source/pages.h"
+#include "core/base/status.h"
 #include "core/views/maintenance.h"
-#include "core/views/reader.h"
+#include "core/views/reader_pool.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -19,35 +20,12 @@ absl::Status OfFile(const absl::Status& status) {
   return absl::InternalError(status.message());
 }
 
-// Every page of a list: `list(page) -> StatusOr<Response>`, `take(response)` as they come.
-template <typename List, typename Take>
-absl::Status ForEachPage(List list, Take take) {
-  v1::Page page;
-  page.set_limit(views::kMaxPage);
-  for (;;) {
-    auto response = list(page);
-    if (!response.ok()) return OfFile(response.status());
-    page.set_after(response->next());
-    take(*std::move(response));
-    if (page.after().empty()) return absl::OkStatus();
-  }
-}
-
-// The rows of all of them together: `rows(response) -> repeated field`.
-template <typename Row, typename List, typename Rows>
-absl::StatusOr<std::vector<Row>> AllPages(List list, Rows rows) {
-  std::vector<Row> all;
-  absl::Status status = ForEachPage(list, [&](auto response) {
-    for (auto& row : *rows(response)) all.push_back(std::move(row));
-  });
-  if (!status.ok()) return status;
-  return all;
-}
-
 class LocalSource final : public DataSource {
  public:
-  LocalSource(std::string path, std::unique_ptr<views::Reader> reader)
-      : path_(std::move(path)), reader_(std::move(reader)) {}
+  explicit LocalSource(const std::string& path) : path_(path), readers_(path) {}
+
+  // Whether the file can be read.
+  absl::Status Check() { return OfFile(readers_.Take().status()); }
 
   absl::Status ReadJobs(
       const v1::JobFilter& filter,
@@ -55,80 +33,39 @@ class LocalSource final : public DataSource {
     v1::ListJobsRequest request;
     *request.mutable_filter() = filter;
     request.set_specs_apart(true);
-    request.mutable_page()->set_limit(views::kMaxPage);
-    const auto fetch = [&](const std::string& after) {
-      request.mutable_page()->set_after(after);
-      return reader_->ListJobs(request);
-    };
-    return OfFile(ReadPages(fetch, on_page));
+    return ForEachPage(&views::Reader::ListJobs, request, on_page);
   }
   absl::Status ReadCurves(const v1::JobFilter& filter,
                           const std::function<absl::Status(const CurvePage&)>& on_page) override {
     v1::ListCurvesRequest request;
     *request.mutable_filter() = filter;
-    request.mutable_page()->set_limit(views::kMaxPage);
-    const auto fetch = [&](const std::string& after) {
-      request.mutable_page()->set_after(after);
-      return reader_->ListCurves(request);
-    };
-    return OfFile(ReadPages(fetch, [&](const auto& page) { return on_page(page.rows()); }));
+    return ForEachPage(&views::Reader::ListCurves, request,
+                       [&](const auto& page) { return on_page(page.rows()); });
   }
   absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(
       const v1::JobFilter& filter) override {
-    v1::ListHeadAblationsRequest request;
-    *request.mutable_filter() = filter;
-    return AllPages<v1::HeadAblationRow>(
-        [&](const v1::Page& page) {
-          *request.mutable_page() = page;
-          return reader_->ListHeadAblations(request);
-        },
-        [](auto& response) { return response.mutable_rows(); });
+    return AllPages<v1::HeadAblationRow>(filter, &views::Reader::ListHeadAblations);
   }
   absl::StatusOr<std::vector<v1::EpochsToRow>> EpochsTo(const v1::JobFilter& filter,
                                                         double test_accuracy) override {
     v1::ListEpochsToRequest request;
-    *request.mutable_filter() = filter;
     request.set_test_accuracy(test_accuracy);
-    return AllPages<v1::EpochsToRow>(
-        [&](const v1::Page& page) {
-          *request.mutable_page() = page;
-          return reader_->ListEpochsTo(request);
-        },
-        [](auto& response) { return response.mutable_rows(); });
+    return AllPages<v1::EpochsToRow>(filter, &views::Reader::ListEpochsTo, std::move(request));
   }
   absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter,
                                                        bool whole_models) override {
     v1::ListDepositsRequest request;
-    *request.mutable_filter() = filter;
     request.set_whole_models(whole_models);
-    return AllPages<v1::DepositRow>(
-        [&](const v1::Page& page) {
-          *request.mutable_page() = page;
-          return reader_->ListDeposits(request);
-        },
-        [](auto& response) { return response.mutable_rows(); });
+    return AllPages<v1::DepositRow>(filter, &views::Reader::ListDeposits, std::move(request));
   }
   absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter& filter,
                                                         const std::string& name) override {
     v1::ListAnalysesRequest request;
-    *request.mutable_filter() = filter;
     request.set_name(name);
-    return AllPages<v1::AnalysisRow>(
-        [&](const v1::Page& page) {
-          *request.mutable_page() = page;
-          return reader_->ListAnalyses(request);
-        },
-        [](auto& response) { return response.mutable_rows(); });
+    return AllPages<v1::AnalysisRow>(filter, &views::Reader::ListAnalyses, std::move(request));
   }
   absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter& filter) override {
-    v1::ListArtifactsRequest request;
-    *request.mutable_filter() = filter;
-    return AllPages<v1::ArtifactRow>(
-        [&](const v1::Page& page) {
-          *request.mutable_page() = page;
-          return reader_->ListArtifacts(request);
-        },
-        [](auto& response) { return response.mutable_rows(); });
+    return AllPages<v1::ArtifactRow>(filter, &views::Reader::ListArtifacts);
   }
   absl::Status ReadArtifact(
       const std::string& sha256,
@@ -147,52 +84,82 @@ class LocalSource final : public DataSource {
     return absl::OkStatus();
   }
   absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) override {
-    v1::ListAttemptsRequest request;
-    *request.mutable_filter() = filter;
-    auto response = reader_->ListAttempts(request);
-    if (!response.ok()) return OfFile(response.status());
-    return std::vector<v1::AttemptRow>(response->attempts().begin(), response->attempts().end());
+    return AllPages<v1::AttemptRow>(filter, &views::Reader::ListAttempts);
   }
   absl::StatusOr<std::vector<v1::WorkerRow>> Workers() override {
-    auto response = reader_->ListWorkers();
-    if (!response.ok()) return OfFile(response.status());
-    std::vector<v1::WorkerRow> rows(response->workers().begin(), response->workers().end());
+    PELAB_ASSIGN_OR_RETURN(const v1::ListWorkersResponse response,
+                           Ask([](views::Reader& reader) { return reader.ListWorkers(); }));
+    std::vector<v1::WorkerRow> rows(response.workers().begin(), response.workers().end());
     // Nobody serves the file: whatever it says, nobody is connected.
     for (v1::WorkerRow& row : rows) row.set_state("offline");
     return rows;
   }
   absl::StatusOr<std::vector<v1::Sweep>> Sweeps() override {
+    std::vector<v1::Sweep> all;
     v1::ListSweepsRequest request;
-    return AllPages<v1::Sweep>(
-        [&](const v1::Page& page) {
-          *request.mutable_page() = page;
-          return reader_->ListSweeps(request);
-        },
-        [](auto& response) { return response.mutable_sweeps(); });
+    PELAB_RETURN_IF_ERROR(
+        ForEachPage(&views::Reader::ListSweeps, request, [&](v1::ListSweepsResponse& page) {
+          for (auto& sweep : *page.mutable_sweeps()) all.push_back(std::move(sweep));
+          return absl::OkStatus();
+        }));
+    return all;
   }
   absl::StatusOr<v1::Sweep> Sweep(const std::string& sweep) override {
-    auto found = reader_->GetSweep(sweep);
-    if (!found.ok()) return OfFile(found.status());
-    return found;
+    return Ask([&](views::Reader& reader) { return reader.GetSweep(sweep); });
   }
   absl::StatusOr<std::vector<v1::LogPart>> Log(const std::string& job, int attempt) override {
-    auto parts = reader_->ReadLog(job, attempt, 0);
-    if (!parts.ok()) return OfFile(parts.status());
-    return parts;
+    return Ask([&](views::Reader& reader) { return reader.ReadLog(job, attempt, 0); });
   }
   std::string Description() const override { return Concat(path_, " (nobody serves it)"); }
 
  private:
-  std::string path_;
-  std::unique_ptr<views::Reader> reader_;
+  // `ask(reader) -> StatusOr`, with a reader of its own.
+  template <typename Question>
+  auto Ask(Question ask) -> decltype(ask(std::declval<views::Reader&>())) {
+    auto reader = readers_.Take();
+    if (!reader.ok()) return OfFile(reader.status());
+    auto answer = ask(**reader);
+    if (!answer.ok()) return OfFile(answer.status());
+    return answer;
+  }
+
+  // Every page of a list of `request`.
+  template <typename Request, typename Response, typename OnPage>
+  absl::Status ForEachPage(absl::StatusOr<Response> (views::Reader::*list)(const Request&),
+                           Request& request, OnPage on_page) {
+    request.mutable_page()->set_limit(views::kMaxPage);
+    const auto fetch = [&](const std::string& after) {
+      request.mutable_page()->set_after(after);
+      return Ask([&](views::Reader& reader) { return (reader.*list)(request); });
+    };
+    return ReadPages(fetch, on_page);
+  }
+
+  // The rows of all of them together.
+  template <typename Row, typename Request, typename Response>
+  absl::StatusOr<std::vector<Row>> AllPages(
+      const v1::JobFilter& filter, absl::StatusOr<Response> (views::Reader::*list)(const Request&),
+      Request request = {}) {
+    std::vector<Row> all;
+    *request.mutable_filter() = filter;
+    absl::Status status = ForEachPage(list, request, [&](Response& page) {
+      for (auto& row : *page.mutable_rows()) all.push_back(std::move(row));
+      return absl::OkStatus();
+    });
+    if (!status.ok()) return status;
+    return all;
+  }
+
+  const std::string path_;
+  views::ReaderPool readers_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DataSource>> OpenFile(const std::string& path) {
-  auto reader = views::Reader::Open(path);
-  if (!reader.ok()) return OfFile(reader.status());
-  return std::make_unique<LocalSource>(path, *std::move(reader));
+  auto source = std::make_unique<LocalSource>(path);
+  PELAB_RETURN_IF_ERROR(source->Check());
+  return source;
 }
 
 }  // namespace pelab::client

@@ -39,57 +39,47 @@ class RemoteCoordinator final : public Coordinator {
     v1::ListJobsRequest request;
     *request.mutable_filter() = filter;
     request.set_specs_apart(true);
-    request.mutable_page()->set_limit(kPageRows);
-    const auto fetch = [&](const std::string& after) {
-      request.mutable_page()->set_after(after);
-      return Answer<v1::ListJobsResponse>(*results_, &v1::Results::Stub::ListJobs, request);
-    };
-    return ReadPages(fetch, on_page);
+    return ForEachPage<v1::ListJobsResponse>(*results_, &v1::Results::Stub::ListJobs, request,
+                                             kPageRows, on_page);
   }
   absl::Status ReadCurves(const v1::JobFilter& filter,
                           const std::function<absl::Status(const CurvePage&)>& on_page) override {
     v1::ListCurvesRequest request;
     *request.mutable_filter() = filter;
-    request.mutable_page()->set_limit(views::kMaxPage);  // a row has at most 150 bytes
-    const auto fetch = [&](const std::string& after) {
-      request.mutable_page()->set_after(after);
-      return Answer<v1::ListCurvesResponse>(*results_, &v1::Results::Stub::ListCurves, request);
-    };
-    return ReadPages(fetch, [&](const auto& page) { return on_page(page.rows()); });
+    constexpr int kRows = views::kMaxPage;  // a row has at most 150 bytes
+    return ForEachPage<v1::ListCurvesResponse>(
+        *results_, &v1::Results::Stub::ListCurves, request, kRows,
+        [&](const auto& page) { return on_page(page.rows()); });
   }
   absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(
       const v1::JobFilter& filter) override {
     return AllPages<v1::HeadAblationRow, v1::ListHeadAblationsRequest,
-                    v1::ListHeadAblationsResponse>(filter, &v1::Results::Stub::ListHeadAblations,
-                                                   [](auto& r) { return r.mutable_rows(); });
+                    v1::ListHeadAblationsResponse>(filter, &v1::Results::Stub::ListHeadAblations);
   }
   absl::StatusOr<std::vector<v1::EpochsToRow>> EpochsTo(const v1::JobFilter& filter,
                                                         double test_accuracy) override {
     v1::ListEpochsToRequest request;
     request.set_test_accuracy(test_accuracy);
     return AllPages<v1::EpochsToRow, v1::ListEpochsToRequest, v1::ListEpochsToResponse>(
-        filter, &v1::Results::Stub::ListEpochsTo, [](auto& r) { return r.mutable_rows(); },
-        std::move(request));
+        filter, &v1::Results::Stub::ListEpochsTo, std::move(request));
   }
   absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter,
                                                        bool whole_models) override {
     v1::ListDepositsRequest request;
     request.set_whole_models(whole_models);
     return AllPages<v1::DepositRow, v1::ListDepositsRequest, v1::ListDepositsResponse>(
-        filter, &v1::Results::Stub::ListDeposits, [](auto& r) { return r.mutable_rows(); },
-        std::move(request));
+        filter, &v1::Results::Stub::ListDeposits, std::move(request));
   }
   absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter& filter,
                                                         const std::string& name) override {
     v1::ListAnalysesRequest request;
     request.set_name(name);
     return AllPages<v1::AnalysisRow, v1::ListAnalysesRequest, v1::ListAnalysesResponse>(
-        filter, &v1::Results::Stub::ListAnalyses, [](auto& r) { return r.mutable_rows(); },
-        std::move(request));
+        filter, &v1::Results::Stub::ListAnalyses, std::move(request));
   }
   absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter& filter) override {
     return AllPages<v1::ArtifactRow, v1::ListArtifactsRequest, v1::ListArtifactsResponse>(
-        filter, &v1::Results::Stub::ListArtifacts, [](auto& r) { return r.mutable_rows(); });
+        filter, &v1::Results::Stub::ListArtifacts);
   }
   absl::Status ReadArtifact(
       const std::string& sha256,
@@ -102,12 +92,8 @@ class RemoteCoordinator final : public Coordinator {
         context, *stream, [&](const v1::ArtifactChunk& chunk) { return on_piece(chunk.data()); });
   }
   absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) override {
-    v1::ListAttemptsRequest request;
-    *request.mutable_filter() = filter;
-    v1::ListAttemptsResponse response;
-    absl::Status status = Call(*results_, &v1::Results::Stub::ListAttempts, request, response);
-    if (!status.ok()) return status;
-    return std::vector<v1::AttemptRow>(response.attempts().begin(), response.attempts().end());
+    return AllPages<v1::AttemptRow, v1::ListAttemptsRequest, v1::ListAttemptsResponse>(
+        filter, &v1::Results::Stub::ListAttempts);
   }
   absl::StatusOr<std::vector<v1::WorkerRow>> Workers() override {
     v1::ListWorkersResponse response;
@@ -119,10 +105,13 @@ class RemoteCoordinator final : public Coordinator {
   absl::StatusOr<std::vector<v1::Sweep>> Sweeps() override {
     std::vector<v1::Sweep> all;
     v1::ListSweepsRequest request;
-    absl::Status status = ForEachPage<v1::ListSweepsResponse>(
-        *sweeps_, &v1::Sweeps::Stub::ListSweeps, request, [&](v1::ListSweepsResponse response) {
-          for (auto& sweep : *response.mutable_sweeps()) all.push_back(std::move(sweep));
-        });
+    absl::Status status =
+        ForEachPage<v1::ListSweepsResponse>(*sweeps_, &v1::Sweeps::Stub::ListSweeps, request,
+                                            kPageRows, [&](v1::ListSweepsResponse& response) {
+                                              for (auto& sweep : *response.mutable_sweeps())
+                                                all.push_back(std::move(sweep));
+                                              return absl::OkStatus();
+                                            });
     if (!status.ok()) return status;
     return all;
   }
@@ -249,27 +238,26 @@ class RemoteCoordinator final : public Coordinator {
     if (!status.ok()) return status;
     return response;
   }
-  // Every page of a list, as they come.
-  template <typename Response, typename Stub, typename Method, typename Request, typename Take>
-  absl::Status ForEachPage(Stub& stub, Method method, Request& request, Take take) {
-    request.mutable_page()->set_limit(kPageRows);
-    for (;;) {
-      Response response;
-      absl::Status status = Call(stub, method, request, response);
-      if (!status.ok()) return status;
-      request.mutable_page()->set_after(response.next());
-      take(std::move(response));
-      if (request.page().after().empty()) return absl::OkStatus();
-    }
+  // Every page of a list of `request`.
+  template <typename Response, typename Stub, typename Method, typename Request, typename OnPage>
+  absl::Status ForEachPage(Stub& stub, Method method, Request& request, int rows, OnPage on_page) {
+    request.mutable_page()->set_limit(rows);
+    const auto fetch = [&](const std::string& after) {
+      request.mutable_page()->set_after(after);
+      return Answer<Response>(stub, method, request);
+    };
+    return ReadPages(fetch, on_page);
   }
-  template <typename Row, typename Request, typename Response, typename Method, typename Rows>
-  absl::StatusOr<std::vector<Row>> AllPages(const v1::JobFilter& filter, Method method, Rows rows,
+  template <typename Row, typename Request, typename Response, typename Method>
+  absl::StatusOr<std::vector<Row>> AllPages(const v1::JobFilter& filter, Method method,
                                             Request request = {}) {
     std::vector<Row> all;
     *request.mutable_filter() = filter;
-    absl::Status status = ForEachPage<Response>(*results_, method, request, [&](Response response) {
-      for (auto& row : *rows(response)) all.push_back(std::move(row));
-    });
+    absl::Status status =
+        ForEachPage<Response>(*results_, method, request, kPageRows, [&](Response& response) {
+          for (auto& row : *response.mutable_rows()) all.push_back(std::move(row));
+          return absl::OkStatus();
+        });
     if (!status.ok()) return status;
     return all;
   }

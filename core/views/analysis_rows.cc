@@ -8,8 +8,6 @@
 namespace pelab::views {
 namespace {
 
-constexpr std::size_t kMaxResultBytes = 1 << 20;  // of a page; one result may be larger
-
 // The columns of a row in order, each read once.
 class Columns {
  public:
@@ -157,7 +155,7 @@ absl::StatusOr<v1::ListAnalysesResponse> QueryAnalyses(SQLite::Database& db,
         return row;
       },
       [](const v1::AnalysisRow& row) { return Concat(row.analysis_id()); }, {request.name()},
-      [&] { return bytes >= kMaxResultBytes; });
+      [&] { return bytes >= kMaxTextBytes; });
 }
 
 }  // namespace pelab::views

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -107,17 +108,17 @@ absl::StatusOr<Expression> CompareText(std::string_view operand, const Condition
   return Expression{ComparisonSql(operand, c.op), {Bind(c.value)}};
 }
 
-absl::StatusOr<Expression> CompareNumber(std::string_view operand, const Condition& c) {
+absl::StatusOr<Bind> NumberOf(const Condition& c) {
   if (IsPattern(c.op)) return NoPattern(c);
-  Expression out{ComparisonSql(operand, c.op), {}};
-  if (std::int64_t whole = 0; absl::SimpleAtoi(c.value, &whole)) {
-    out.binds.emplace_back(whole);
-  } else if (const auto real = ParseReal(c.value)) {
-    out.binds.emplace_back(*real);
-  } else {
-    return BadValue(c, "a number");
-  }
-  return out;
+  if (std::int64_t whole = 0; absl::SimpleAtoi(c.value, &whole)) return Bind(whole);
+  if (const auto real = ParseReal(c.value)) return Bind(*real);
+  return BadValue(c, "a number");
+}
+
+absl::StatusOr<Expression> CompareNumber(std::string_view operand, const Condition& c) {
+  absl::StatusOr<Bind> number = NumberOf(c);
+  if (!number.ok()) return number.status();
+  return Expression{ComparisonSql(operand, c.op), {*std::move(number)}};
 }
 
 absl::StatusOr<Expression> CompileColumn(const ColumnType& column, const Condition& c) {
@@ -127,19 +128,44 @@ absl::StatusOr<Expression> CompileColumn(const ColumnType& column, const Conditi
 
 constexpr std::string_view kGap = "generalisation_gap";
 constexpr std::string_view kEpochsTo = "epochs_to";
+constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
 constexpr std::string_view kIndices[] = {"max_drop", "top_share",       "top_ratio",
                                          "gini",     "effective_heads", "deposits"};
+
+// Whether the job's accuracy was `accuracy` or more after at most, or after less than, so many
+// epochs. (Asked so, SQLite looks at the epochs of one job until it finds one. Asked for the least,
+// it would first make an index of all epochs there are.)
+Expression ReachedWithin(std::string_view comparison, const Bind& epochs, double accuracy) {
+  return {Concat("EXISTS (SELECT 1 FROM v_curves AS c WHERE c.job_id = j.job_id AND c.epoch ",
+                 comparison, " ? - 1 AND c.test_accuracy >= ?)"),
+          {epochs, Bind(accuracy)}};
+}
+
+void Append(const Expression& more, Expression& out) {
+  out.sql += more.sql;
+  out.binds.insert(out.binds.end(), more.binds.begin(), more.binds.end());
+}
 
 absl::StatusOr<Expression> CompileEpochsTo(const Condition& c) {
   if (!c.argument) {
     return absl::InvalidArgumentError(
         "condition on epochs_to: name the test accuracy, as in epochs_to(0.9) <= 20");
   }
-  absl::StatusOr<Expression> out = CompareNumber(
-      "(SELECT min(c.epoch) + 1 FROM v_curves AS c WHERE c.job_id = j.job_id AND "
-      "c.test_accuracy >= ?)",
-      c);
-  if (out.ok()) out->binds.insert(out->binds.begin(), Bind(*c.argument));
+  const absl::StatusOr<Bind> number = NumberOf(c);
+  if (!number.ok()) return number.status();
+  const bool strict = c.op == Operator::kLess || c.op == Operator::kGreaterOrEqual;
+  const bool at_most = c.op == Operator::kLess || c.op == Operator::kLessOrEqual;
+  const bool equal = IsEquality(c.op);
+  // Most that never got there are known by their best accuracy.
+  Expression out{"coalesce(j.best_test_accuracy >= ?, 0) AND ", {Bind(*c.argument)}};
+  if (c.op == Operator::kNotEqual) out.sql = Concat("NOT (", out.sql);
+  Append(ReachedWithin(strict ? "<" : "<=", at_most || equal ? *number : Bind(kEver), *c.argument),
+         out);
+  if (!at_most) {
+    out.sql += " AND NOT ";
+    Append(ReachedWithin(strict || equal ? "<" : "<=", *number, *c.argument), out);
+  }
+  if (c.op == Operator::kNotEqual) out.sql += ")";
   return out;
 }
 

@@ -17,6 +17,9 @@
 
 namespace pelab::views {
 
+// A page ends where its rows have so much text; one row may have more.
+inline constexpr std::size_t kMaxTextBytes = 1 << 20;
+
 // Where a page goes on: a job, and of its rows those after this order.
 struct PagePlace {
   std::int64_t job = 0;

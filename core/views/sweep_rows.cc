@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "core/views/filter.h"
+#include "core/views/job_pages.h"
 #include "core/views/queries.h"
 #include "core/views/text.h"
 
@@ -152,19 +152,20 @@ absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sw
 
 absl::StatusOr<v1::ListAttemptsResponse> QueryAttempts(SQLite::Database& db,
                                                        const v1::ListAttemptsRequest& request) {
-  v1::ListAttemptsResponse response;
-  SQLite::Statement query(
-      db,
+  std::size_t bytes = 0;
+  return PageOfJobs<v1::ListAttemptsResponse>(
+      db, request,
       "SELECT attempt_id, job_id, number, worker, device, start_epoch, outcome, error, started_at, "
-      "ended_at, environment_json FROM v_attempts WHERE job_id = ? ORDER BY number");
-  absl::Status status = ForEachJob(db, request.filter(), 0, [&](std::int64_t job) {
-    query.reset();
-    query.bind(1, job);
-    while (query.executeStep()) *response.add_attempts() = ReadAttempt(query);
-    return true;
-  });
-  if (!status.ok()) return status;
-  return response;
+      "ended_at, environment_json FROM v_attempts WHERE job_id = ?1 AND (?2 OR number > ?3) "
+      "ORDER BY number",
+      "n",
+      [&](SQLite::Statement& query) {
+        v1::AttemptRow row = ReadAttempt(query);
+        bytes += row.environment_json().size() + row.error().size();
+        return row;
+      },
+      [](const v1::AttemptRow& row) { return Concat(row.number()); }, {},
+      [&] { return bytes >= kMaxTextBytes; });
 }
 
 v1::ListWorkersResponse QueryWorkers(SQLite::Database& db) {

@@ -31,16 +31,17 @@ absl::StatusOr<std::vector<Pace>> Paces(views::Reader& reader, std::int64_t swee
   running.mutable_page()->set_limit(views::kMaxPage);
   PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse jobs, reader.ListJobs(running));
   std::map<std::int64_t, int> epochs_done;
-  v1::ListAttemptsRequest request;
+  v1::JobFilter filter;
   for (const v1::JobRow& job : jobs.jobs()) {
     if (job.trained()) continue;  // adds analyses
     epochs_done[job.job_id()] = job.epochs_done();
-    request.mutable_filter()->add_jobs(Concat(job.job_id()));
+    filter.add_jobs(Concat(job.job_id()));
   }
   std::vector<Pace> paces;
   if (epochs_done.empty()) return paces;
-  PELAB_ASSIGN_OR_RETURN(const v1::ListAttemptsResponse attempts, reader.ListAttempts(request));
-  for (const v1::AttemptRow& attempt : attempts.attempts()) {
+  PELAB_ASSIGN_OR_RETURN(const auto attempts,
+                         AllRows<v1::AttemptRow>(reader, &views::Reader::ListAttempts, filter));
+  for (const v1::AttemptRow& attempt : attempts) {
     if (attempt.outcome() != v1::ATTEMPT_OUTCOME_UNSPECIFIED || !attempt.has_start_epoch())
       continue;
     paces.push_back({.epochs = std::max(epochs_done[attempt.job_id()] - attempt.start_epoch(), 0),
@@ -235,11 +236,12 @@ absl::StatusOr<Json> Api::Job(const std::string& id, const Query&) {
   request.mutable_filter()->add_jobs(id);
   PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse page, reader_.ListJobs(request));
   if (page.jobs_size() == 0) return absl::NotFoundError(Concat("no job ", id));
-  v1::ListAttemptsRequest attempts;
-  attempts.mutable_filter()->add_jobs(Concat(page.jobs(0).job_id()));
-  PELAB_ASSIGN_OR_RETURN(const v1::ListAttemptsResponse rows, reader_.ListAttempts(attempts));
+  v1::JobFilter filter;
+  filter.add_jobs(Concat(page.jobs(0).job_id()));
+  PELAB_ASSIGN_OR_RETURN(const auto attempts,
+                         AllRows<v1::AttemptRow>(reader_, &views::Reader::ListAttempts, filter));
   return Json{{"job", results::ToJson(page.jobs(0), page.jobs(0).spec_json())},
-              {"attempts", results::ToJsonArray(rows.attempts())}};
+              {"attempts", results::ToJsonArray(attempts)}};
 }
 
 absl::StatusOr<Json> Api::WorkerRows() {

@@ -55,7 +55,7 @@ bool EventStream::closed() const {
   return closed_;
 }
 
-EventHub::EventHub(service::ReaderPool& readers, const Sources& sources, Options options)
+EventHub::EventHub(views::ReaderPool& readers, const Sources& sources, Options options)
     : readers_(readers),
       sources_(sources),
       options_(options),

@@ -14,6 +14,7 @@
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/render/text.h"
+#include "core/views/reader_pool.h"
 #include "core/views/text.h"
 #include "server/http/answer.h"
 #include "server/http/connection_pool.h"
@@ -21,7 +22,6 @@
 #include "server/http/hosts.h"
 #include "server/http/pages.h"
 #include "server/listen.h"
-#include "server/service/reader_pool.h"
 
 namespace pelab::http {
 namespace {
@@ -163,7 +163,7 @@ struct HttpServer::Parts {
 
   const Sources& sources;
   const Hosts hosts;
-  service::ReaderPool readers;
+  views::ReaderPool readers;
   EventHub hub;
   Server server;
   Notification serving;

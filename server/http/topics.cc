@@ -98,11 +98,10 @@ absl::StatusOr<Snapshot> ObserveJob(const std::string& id, views::Reader& reader
           Add("epochs", Concat(row.epoch()), results::ToJson(row), snapshot);
         }
       }));
-  v1::ListAttemptsRequest attempts;
-  *attempts.mutable_filter() = filter;
-  PELAB_ASSIGN_OR_RETURN(const v1::ListAttemptsResponse rows, reader.ListAttempts(attempts));
+  PELAB_ASSIGN_OR_RETURN(const auto attempts,
+                         AllRows<v1::AttemptRow>(reader, &views::Reader::ListAttempts, filter));
   AddEvent("attempts", snapshot);
-  for (const v1::AttemptRow& row : rows.attempts()) {
+  for (const v1::AttemptRow& row : attempts) {
     Add("attempts", Concat(row.number()), results::ToJson(row), snapshot);
   }
   PELAB_RETURN_IF_ERROR(AddLogEnd(id, reader, snapshot));

@@ -19,7 +19,7 @@ constexpr int kMaxDownloads = 64;  // and so does each of these
 constexpr std::size_t kChunk = 256 << 10;
 
 template <typename Call, typename Response>
-grpc::Status Read(ReaderPool& readers, const Call& call, Response* response) {
+grpc::Status Read(views::ReaderPool& readers, const Call& call, Response* response) {
   auto reader = readers.Take();
   if (!reader.ok()) return rpc::ToGrpc(reader.status());
   auto answer = call(**reader);
@@ -36,7 +36,7 @@ absl::StatusOr<std::optional<v1::AttemptRow>> FindAttempt(views::Reader& reader,
   attempts.mutable_filter()->add_jobs(request.job());
   PELAB_ASSIGN_OR_RETURN(const auto rows, reader.ListAttempts(attempts));
   std::optional<v1::AttemptRow> found;
-  for (const v1::AttemptRow& row : rows.attempts()) {
+  for (const v1::AttemptRow& row : rows.rows()) {
     if (number != 0 && row.number() != number) continue;
     if (!found || row.number() > found->number()) found = row;
   }

@@ -4,15 +4,15 @@
 
 #include <atomic>
 
+#include "core/views/reader_pool.h"
 #include "pelab/v1/results.grpc.pb.h"
-#include "server/service/reader_pool.h"
 #include "server/store/artifact_files.h"
 
 namespace pelab::service {
 
 class ResultsService final : public v1::Results::Service {
  public:
-  ResultsService(ReaderPool& readers, const store::ArtifactFiles& artifacts)
+  ResultsService(views::ReaderPool& readers, const store::ArtifactFiles& artifacts)
       : readers_(readers), artifacts_(artifacts) {}
 
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
@@ -48,7 +48,7 @@ class ResultsService final : public v1::Results::Service {
   absl::Status SendArtifact(const std::string& sha256,
                             grpc::ServerWriter<v1::ArtifactChunk>& writer) const;
 
-  ReaderPool& readers_;
+  views::ReaderPool& readers_;
   const store::ArtifactFiles& artifacts_;
   std::atomic<bool> stopping_{false};
   std::atomic<int> followers_{0};

@@ -43,7 +43,7 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
 void AddRunning(const v1::ListJobsResponse& jobs, const v1::ListAttemptsResponse& attempts,
                 v1::SweepUpdate& update) {
   std::map<std::int64_t, const v1::AttemptRow*> open;
-  for (const v1::AttemptRow& attempt : attempts.attempts()) {
+  for (const v1::AttemptRow& attempt : attempts.rows()) {
     if (attempt.outcome() == v1::ATTEMPT_OUTCOME_UNSPECIFIED) open[attempt.job_id()] = &attempt;
   }
   for (const v1::JobRow& row : jobs.jobs()) {

@@ -7,10 +7,10 @@
 
 #include "core/base/clock.h"
 #include "core/spec/sweep.h"
+#include "core/views/reader_pool.h"
 #include "pelab/v1/sweeps.grpc.pb.h"
 #include "server/sched/scheduler.h"
 #include "server/service/expander.h"
-#include "server/service/reader_pool.h"
 #include "server/service/watch_hub.h"
 #include "server/store/writer.h"
 
@@ -25,7 +25,7 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
     sched::Executor& executor;
     sched::Scheduler& scheduler;
     Expander& expander;
-    ReaderPool& readers;
+    views::ReaderPool& readers;
   };
   explicit SweepsService(const Parts& parts);
 

@@ -236,23 +236,18 @@ class Coordinator(Source):
         return [rows[job_id] for job_id in sorted(rows)]
 
     def _rows_of_jobs(self, what: str, sweep: str | None, job_ids: Sequence[int] | None) -> Iterable[Row]:
-        if what == "attempts" and job_ids is None:  # they do not come in pages
-            job_ids = [row[0] for row in self._job_rows(sweep, (), ())]
         for some in [None] if job_ids is None else _slices(job_ids):
             filter_ = results_pb2.JobFilter(sweep=sweep or "") if some is None else results_pb2.JobFilter(
                 jobs=[str(job_id) for job_id in some])
             yield from self._rows_of(what, filter_)
 
     def _rows_of(self, what: str, filter_: Any) -> Iterable[Row]:
-        if what == "attempts":
-            answer = self._call(self._results.ListAttempts, results_pb2.ListAttemptsRequest(filter=filter_))
-            yield from map(_reader(_columns.ATTEMPTS), answer.attempts)
-            return
         method, request_type, columns = {
             "curves": (self._results.ListCurves, results_pb2.ListCurvesRequest, _columns.CURVES),
             "ablations": (self._results.ListHeadAblations, results_pb2.ListHeadAblationsRequest, _columns.ABLATIONS),
             "deposits": (self._results.ListDeposits, results_pb2.ListDepositsRequest, _columns.DEPOSITS),
             "analyses": (self._results.ListAnalyses, results_pb2.ListAnalysesRequest, _columns.ANALYSES),
+            "attempts": (self._results.ListAttempts, results_pb2.ListAttemptsRequest, _columns.ATTEMPTS),
             "artifacts": (self._results.ListArtifacts, results_pb2.ListArtifactsRequest, _columns.ARTIFACTS),
         }[what]
         read = _reader(columns)

@@ -281,8 +281,8 @@ TEST_F(AnalyzeTest, WorkersThatDieCostTheAnalysisOnly) {
   request.mutable_filter()->add_jobs("1");
   v1::ListAttemptsResponse attempts;
   ASSERT_TRUE(results_->ListAttempts(Context().get(), request, &attempts).ok());
-  ASSERT_EQ(attempts.attempts_size(), 6);
-  EXPECT_EQ(attempts.attempts(5).outcome(), v1::ATTEMPT_OUTCOME_LOST);
+  ASSERT_EQ(attempts.rows_size(), 6);
+  EXPECT_EQ(attempts.rows(5).outcome(), v1::ATTEMPT_OUTCOME_LOST);
   EXPECT_EQ(Analyze(OfSweep({MeanAblation()})).queued(), 2u) << "it may be asked for again";
 }
 
@@ -382,7 +382,7 @@ TEST_F(CoordinatorTest, AMatrixWithoutItsLossesFailsItsAttemptOnly) {
   EXPECT_NE(other.assignment().attempt_id(), script.assignment().attempt_id());
   v1::ListAttemptsResponse attempts;
   ASSERT_TRUE(results_->ListAttempts(Context().get(), {}, &attempts).ok());
-  EXPECT_THAT(attempts.attempts(0).error(), HasSubstr("losses and their errors must all be there"));
+  EXPECT_THAT(attempts.rows(0).error(), HasSubstr("losses and their errors must all be there"));
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ class ResultsForTest final : public v1::Results::Service {
   }
   grpc::Status ListEpochsTo(grpc::ServerContext*, const v1::ListEpochsToRequest* q,
                             v1::ListEpochsToResponse* r) override {
+    const std::lock_guard lock(mutex_);
     return Answer(reader_.ListEpochsTo(Small(*q)), r);
   }
   grpc::Status ListDeposits(grpc::ServerContext*, const v1::ListDepositsRequest* q,
@@ -94,7 +95,7 @@ class ResultsForTest final : public v1::Results::Service {
   grpc::Status ListAttempts(grpc::ServerContext*, const v1::ListAttemptsRequest* q,
                             v1::ListAttemptsResponse* r) override {
     const std::lock_guard lock(mutex_);
-    return Answer(reader_.ListAttempts(*q), r);
+    return Answer(reader_.ListAttempts(Small(*q)), r);
   }
   grpc::Status ReadLog(grpc::ServerContext*, const v1::ReadLogRequest* q,
                        grpc::ServerWriter<v1::LogPart>* w) override {

@@ -5,7 +5,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <random>
 #include <string>
 #include <utility>
@@ -173,6 +175,39 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
     }
   }
 
+  // The least epoch + 1 of each job that got to `accuracy`, by the view.
+  std::map<std::int64_t, std::int64_t> EpochsTo(double accuracy) {
+    std::map<std::int64_t, std::int64_t> epochs;
+    SQLite::Statement query(file_.db(),
+                            "SELECT job_id, min(epoch) + 1 FROM v_curves JOIN v_jobs USING "
+                            "(job_id) WHERE v_curves.test_accuracy >= ? GROUP BY job_id");
+    query.bind(1, accuracy);
+    while (query.executeStep()) {
+      epochs[query.getColumn(0).getInt64()] = query.getColumn(1).getInt64();
+    }
+    return epochs;
+  }
+
+  // As the coordinator keeps it with every epoch.
+  void FillBest() {
+    file_.Execute(
+        "UPDATE jobs SET (best_test_correct, best_test_total) = (SELECT test_correct, test_total "
+        "FROM v_curves WHERE v_curves.job_id = jobs.job_id AND test_total > 0 "
+        "ORDER BY v_curves.test_accuracy DESC LIMIT 1)");
+  }
+
+  std::vector<std::int64_t> Where(Reader& reader, const std::string& condition) {
+    v1::ListJobsRequest request;
+    request.mutable_filter()->set_where(condition);
+    const auto response = reader.ListJobs(request);
+    EXPECT_TRUE(response.ok()) << response.status();
+    std::vector<std::int64_t> jobs;
+    if (response.ok()) {
+      for (const auto& job : response->jobs()) jobs.push_back(job.job_id());
+    }
+    return jobs;
+  }
+
   std::mt19937 random_{static_cast<unsigned>(GetParam())};  // NOLINT: the same cases every time
   DatabaseForTest file_;
   std::vector<std::pair<int, std::int64_t>> waiting_;  // epoch, attempt
@@ -195,6 +230,40 @@ TEST_P(CurveRowsTest, AreByEpochWhateverTheFileHolds) {
   AddCurve(file_.AddJob({.key = "b1"}));
   EXPECT_GE(FromView("").size(), 6u);
   ExpectViewsRows({""});
+}
+
+TEST_P(CurveRowsTest, ConditionsOnEpochsToAreTrueOfTheLeast) {
+  Fill();
+  FillBest();
+  const auto reader = Reader::Open(file_.path());
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  const std::vector<std::int64_t> all = Where(**reader, "");
+  ASSERT_GT(all.size(), 50u);
+  std::size_t found = 0;
+  for (const char* accuracy : {"0", "0.5", "1e3", "1e9", "1e15", "1e30"}) {
+    const auto epochs = EpochsTo(std::stod(accuracy));
+    for (const double least : {0.0, 1.0, 2.0, 3.5, 6.0, 1e6}) {
+      for (const char* op : {"=", "!=", "<", "<=", ">", ">="}) {
+        const auto holds = [&, name = std::string(op)](std::int64_t job) {
+          const auto its = epochs.find(job);
+          if (its == epochs.end()) return name == "!=";
+          const auto after = static_cast<double>(its->second);
+          if (name == "=") return after == least;
+          if (name == "!=") return after != least;
+          if (name == "<") return after < least;
+          if (name == "<=") return after <= least;
+          return name == ">" ? after > least : after >= least;
+        };
+        std::vector<std::int64_t> expected;
+        std::copy_if(all.begin(), all.end(), std::back_inserter(expected), holds);
+        const std::string condition =
+            std::string("epochs_to(") + accuracy + ") " + op + " " + std::to_string(least);
+        EXPECT_EQ(Where(**reader, condition), expected) << condition;
+        found += expected.size() < all.size() ? expected.size() : 0;
+      }
+    }
+  }
+  EXPECT_GT(found, 100u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CurveRowsTest, ::testing::Range(0, 6));

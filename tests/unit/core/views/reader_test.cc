@@ -417,11 +417,11 @@ TEST_F(ReaderTest, AttemptsAndWorkers) {
   file_.AddAttempt(job, 2, 1, "");
   auto attempts = Open()->ListAttempts({});
   ASSERT_TRUE(attempts.ok()) << attempts.status();
-  ASSERT_EQ(attempts->attempts_size(), 2);
-  EXPECT_EQ(attempts->attempts(0).outcome(), v1::ATTEMPT_OUTCOME_LOST);
-  EXPECT_EQ(attempts->attempts(1).outcome(), v1::ATTEMPT_OUTCOME_UNSPECIFIED);
-  EXPECT_EQ(attempts->attempts(1).start_epoch(), 1);
-  EXPECT_EQ(attempts->attempts(1).worker(), "w1");
+  ASSERT_EQ(attempts->rows_size(), 2);
+  EXPECT_EQ(attempts->rows(0).outcome(), v1::ATTEMPT_OUTCOME_LOST);
+  EXPECT_EQ(attempts->rows(1).outcome(), v1::ATTEMPT_OUTCOME_UNSPECIFIED);
+  EXPECT_EQ(attempts->rows(1).start_epoch(), 1);
+  EXPECT_EQ(attempts->rows(1).worker(), "w1");
   auto workers = Open()->ListWorkers();
   ASSERT_TRUE(workers.ok()) << workers.status();
   ASSERT_EQ(workers->workers_size(), 1);

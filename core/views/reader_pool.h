@@ -10,7 +10,7 @@
 #include "core/base/mutex.h"
 #include "core/views/reader.h"
 
-namespace pelab::service {
+namespace pelab::views {
 
 class ReaderPool {
  public:
@@ -19,18 +19,18 @@ class ReaderPool {
   // Goes back to the pool when it goes.
   class Lease {
    public:
-    Lease(ReaderPool& pool, std::unique_ptr<views::Reader> reader)
+    Lease(ReaderPool& pool, std::unique_ptr<Reader> reader)
         : pool_(&pool), reader_(std::move(reader)) {}
     Lease(Lease&&) = default;
     ~Lease() {
       if (reader_) pool_->Return(std::move(reader_));
     }
-    views::Reader* operator->() const { return reader_.get(); }
-    views::Reader& operator*() const { return *reader_; }
+    Reader* operator->() const { return reader_.get(); }
+    Reader& operator*() const { return *reader_; }
 
    private:
     ReaderPool* pool_;
-    std::unique_ptr<views::Reader> reader_;
+    std::unique_ptr<Reader> reader_;
   };
 
   absl::StatusOr<Lease> Take() {
@@ -42,7 +42,7 @@ class ReaderPool {
         return lease;
       }
     }
-    absl::StatusOr<std::unique_ptr<views::Reader>> reader = views::Reader::Open(path_);
+    absl::StatusOr<std::unique_ptr<Reader>> reader = Reader::Open(path_);
     if (!reader.ok()) return reader.status();
     return Lease(*this, *std::move(reader));
   }
@@ -50,14 +50,14 @@ class ReaderPool {
  private:
   static constexpr std::size_t kMaxIdle = 16;
 
-  void Return(std::unique_ptr<views::Reader> reader) {
+  void Return(std::unique_ptr<Reader> reader) {
     MutexLock lock(&mutex_);
     if (idle_.size() < kMaxIdle) idle_.push_back(std::move(reader));
   }
 
   const std::string path_;
   Mutex mutex_;
-  std::vector<std::unique_ptr<views::Reader>> idle_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Reader>> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace pelab::service
+}  // namespace pelab::views
