@@ -1,5 +1,6 @@
 #include "core/results/curves.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -18,6 +19,10 @@ CurveColumn ColumnOf(const std::string& metric) {
   return &v1::CurveRow::test_accuracy;
 }
 
+bool IsGivenUp(const v1::JobRow& job) {
+  return job.state() == v1::JOB_STATE_FAILED || job.state() == v1::JOB_STATE_CANCELLED;
+}
+
 }  // namespace
 
 const std::vector<std::string>& CurveMetrics() {
@@ -29,7 +34,11 @@ const std::vector<std::string>& CurveMetrics() {
 MeanCurves::MeanCurves(const CellTable& cells, const std::string& metric)
     : value_(ColumnOf(metric)), sums_(cells.cells.size()) {
   for (std::size_t c = 0; c < cells.cells.size(); ++c) {
-    for (const v1::JobRow& job : cells.cells[c].jobs) cell_of_[job.job_id()] = c;
+    const auto& jobs = cells.cells[c].jobs;
+    const bool all_given_up = std::all_of(jobs.begin(), jobs.end(), IsGivenUp);
+    for (const v1::JobRow& job : jobs) {
+      if (all_given_up || !IsGivenUp(job)) cell_of_[job.job_id()] = c;
+    }
   }
 }
 

@@ -25,12 +25,13 @@ struct CurvePoint {
 };
 
 struct MeanCurve {
-  std::size_t seeds = 0;  // that have begun
+  std::size_t seeds = 0;  // that count and have begun
   std::vector<CurvePoint> points;
 };
 
-// The mean over the seeds of each cell, as far as every one of them that has begun has come. Holds
-// one number for each epoch of each job.
+// The mean over the seeds of each cell, as far as every one of them that has begun has come. Seeds
+// that failed or were cancelled do not count, for they would hold up the others for ever; of a cell
+// that has no others they do. Holds one number for each epoch of each job.
 class MeanCurves {
  public:
   // `metric` is one of CurveMetrics().

@@ -137,7 +137,7 @@ class PagesTest(Case):
         shown = {}
         for pe, task, text in self.page.evaluate(
                 "[...document.querySelectorAll('.grid-table tbody tr')].flatMap((row) => [...row.querySelectorAll('td')].map((box) => "
-                "[row.querySelector('.variant').textContent, box.dataset.task, box.querySelector('.cell-mean').textContent]))"):
+                "[row.querySelector('.variant').textContent, box.dataset.label, box.querySelector('.cell-mean').textContent]))"):
             shown[pe, task] = float(text.split("\u2009")[0])
         stored = {row[:2]: round(100 * row[2], 1) for row in self.query(
             "SELECT pe, task, avg(test_accuracy) FROM v_jobs WHERE state = 'succeeded' GROUP BY pe, task")}
@@ -248,6 +248,10 @@ class PagesTest(Case):
             self.open(path)
             self.await_element(ready)
             self.assertEqual(self.page.overflow(), 0, path)
+            # Where there is no room for headings each figure has its column's name.
+            self.assertEqual(self.page.evaluate(
+                "[...document.querySelectorAll('td:not(:first-child)')].filter((cell) => cell.textContent && "
+                "getComputedStyle(cell, '::before').content.length < 3).map((cell) => cell.textContent)"), [], path)
             self.assert_clean()
         self.page.size(1440)
         self.open("/sweeps/1")

@@ -3,6 +3,7 @@
 import { chart } from './figure.js';
 import { plotlyText } from './text.js';
 
+const LEAST_POINTS = 5;  // the scale's end at least: what is smaller is noise in most models, and stays pale
 const ROOM = 22;  // px: the narrowest cell that has room for its figure or its number on the axis
 
 // "-0" is 0.
@@ -14,13 +15,14 @@ const figureOf = (value, digits) => value.toFixed(digits).replace(/^-(?=0(\.0*)?
 export function drawHeatMap(element, data, options = {}) {
   const { percent = true, unit = percent ? 'points' : '' } = options;
   const scale = percent ? 100 : 1;
+  const least = percent ? LEAST_POINTS : 0;
   return chart(element, options, data, {
     zoom: false,
     paint: (now, theme, width) => {
       const layers = now.values.length, heads = Math.max(0, ...now.values.map((row) => row.length));
       const z = now.values.map((row) => row.map((value) => (value === null || value === undefined ? null : value * scale)));
       const largest = Math.max(0, ...z.flat().filter(Number.isFinite).map(Math.abs));
-      const limit = (now.limit ? now.limit * scale : largest) || 1;
+      const limit = Math.max(now.limit ? now.limit * scale : largest, least) || 1;
       const cell = (width - (width < 520 ? 110 : 130)) / Math.max(heads, 1);
       const digits = percent && largest >= 1 ? 0 : 1;
       const room = cell >= ROOM;

@@ -21,6 +21,21 @@ export function card(title, ...children) {
   return made;
 }
 
+// A table of text under these columns: {table, fill(rows)}, a row being its cells' texts. `classes` are those of the cells.
+export function textTable(columns, classes = []) {
+  const table = make('table'), top = make('thead'), head = make('tr'), body = make('tbody');
+  head.append(...columns.map((name) => make('th', '', name, { scope: 'col' })));
+  top.append(head);
+  table.append(top, body);
+  const line = (texts) => {
+    const made = make('tr');
+    // The label stands beside the text where the window is narrow.
+    made.append(...texts.map((text, i) => make('td', classes[i] ?? '', text, { 'data-label': columns[i] })));
+    return made;
+  };
+  return { table, fill: (rows) => body.replaceChildren(...rows.map(line)) };
+}
+
 // A sentence on why something is not there.
 export function empty(text) {
   return make('p', 'empty', text);

@@ -82,7 +82,7 @@ export class Grid {
     name.append(make('bdi', '', row.names.join(' · ')));
     made.append(name);
     for (const task of tasks) {
-      const box = make('td', '', undefined, { 'data-task': visible(task) });
+      const box = make('td', '', undefined, { 'data-label': visible(task) });
       const cell = row.byTask.get(task);
       if (cell) box.append(this.makeCell(cell, byId, old));
       made.append(box);

@@ -1,5 +1,5 @@
 // A job: how far it is, its curve as it grows, its log, its attempts, its ablation.
-import { card, empty, link, make, select, setText, throttled } from './dom.js';
+import { card, empty, link, make, select, setText, textTable, throttled } from './dom.js';
 import { liveChart } from './charts.js';
 import { STATES, clock, duration } from './format.js';
 import { get, listen } from './live.js';
@@ -65,10 +65,8 @@ function curves(main) {
 }
 
 function attemptsTable(main) {
-  const body = make('tbody'), table = make('table'), head = make('tr'), top = make('thead');
-  head.append(...['No.', 'Worker', 'Device', 'From epoch', 'Outcome', 'Started', 'Took', 'Error'].map((name) => make('th', '', name, { scope: 'col' })));
-  top.append(head);
-  table.append(top, body);
+  const columns = ['No.', 'Worker', 'Device', 'From epoch', 'Outcome', 'Started', 'Took', 'Error'];
+  const { table, fill } = textTable(columns, columns.map((name) => (name === 'Error' ? 'long' : '')));
   const scroll = make('div', 'table-scroll', undefined, { tabindex: '0', role: 'region', 'aria-label': 'Attempts' });
   scroll.append(table);
   const nothing = empty('It was not tried yet.');
@@ -76,12 +74,9 @@ function attemptsTable(main) {
   return (rows) => {
     nothing.hidden = rows.length > 0;
     scroll.hidden = rows.length === 0;
-    body.replaceChildren(...rows.map((row) => {
-      const made = make('tr');
+    fill(rows.map((row) => {
       const took = row.ended_at_ms === null ? 'runs' : duration((row.ended_at_ms - row.started_at_ms) / 1000);
-      const cells = [row.number, row.worker, row.device, row.start_epoch ?? '–', row.outcome ?? 'open', clock(row.started_at_ms), took, row.error ?? ''];
-      made.append(...cells.map((text, i) => make('td', i === 7 ? 'long' : '', text)));
-      return made;
+      return [row.number, row.worker, row.device, row.start_epoch ?? '–', row.outcome ?? 'open', clock(row.started_at_ms), took, row.error ?? ''];
     }));
   };
 }
@@ -122,17 +117,12 @@ class Ablations {
     this.chart ??= liveChart(this.place, 'drawHeatMap', { title: 'Drop of accuracy without each head', description: `${row.method} ablation, ${row.hygiene} hygiene, ${row.split} data; red: worse without it`, name: `ablation-job-${this.id}` });
     this.chart.update(data);
     const rows = this.deposits.filter((one) => one.analysis_id === id);
-    const table = make('table'), top = make('thead'), head = make('tr'), body = make('tbody');
-    head.append(...['Layer', 'Largest drop', 'Head', 'Gini', 'Effective heads', 'Deposit'].map((name) => make('th', '', name, { scope: 'col' })));
-    top.append(head);
-    for (const one of rows) {
-      const made = make('tr');
+    const columns = ['Layer', 'Largest drop', 'Head', 'Gini', 'Effective heads', 'Deposit'];
+    const { table, fill } = textTable(columns, columns.map(() => 'figure'));
+    fill(rows.map((one) => {
       const deposit = one.layer === null ? (one.deposits === null ? '–' : `${one.deposits} layers`) : one.deposit === null ? '–' : one.deposit ? 'yes' : 'no';
-      const cells = [one.layer ?? 'all', percent(one.max_drop), one.top_head ?? '–', number(one.gini), number(one.effective_heads), deposit];
-      made.append(...cells.map((text) => make('td', 'figure', text)));
-      body.append(made);
-    }
-    table.append(top, body);
+      return [one.layer ?? 'all', percent(one.max_drop), one.top_head ?? '–', number(one.gini), number(one.effective_heads), deposit];
+    }));
     this.layers.replaceChildren(...(rows.length ? [table] : []));
   }
 }

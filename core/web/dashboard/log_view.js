@@ -16,8 +16,9 @@ export class LogView {
     this.state = make('p', 'muted small');
     this.last = make('span');
     this.box.append(this.last);
+    this.box.hidden = true;
     this.element.append(this.state, this.box);
-    setText(this.state, 'Nothing was logged yet.');
+    setText(this.state, 'Nothing was logged.');
   }
 
   // One at a time: what is asked for meanwhile comes after it.
@@ -44,8 +45,9 @@ export class LogView {
       else if (this.next === null && part.offset > 0) this.add(`[the first ${part.offset} bytes are not shown]\n`);
       this.add(part.text);
     }
+    this.box.hidden = !this.lines && !this.rest;
     this.next = answer.next_offset;
-    setText(this.state, this.lines || this.rest ? `attempt ${answer.attempt ?? this.attempt}, ${this.next.toLocaleString('en-US')} bytes` : 'Nothing was logged yet.');
+    setText(this.state, this.lines || this.rest ? `attempt ${answer.attempt ?? this.attempt}, ${this.next.toLocaleString('en-US')} bytes` : 'Nothing was logged.');
   }
 
   // Another attempt's log from its start.
@@ -55,6 +57,7 @@ export class LogView {
     this.next = null;
     this.rest = '';
     this.lines = 0;
+    this.box.hidden = true;
     this.last = make('span');
     this.box.replaceChildren(this.last);
     return this.more();

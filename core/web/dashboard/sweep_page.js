@@ -112,7 +112,7 @@ class Curves {
     if (!series.length) return;
     const name = CURVE_METRICS.find(([value]) => value === this.metric)[1];
     this.chart ??= liveChart(this.place.chart, 'drawCurves', {
-      title: `${name} by epoch`, description: 'Lines are means over the seeds, as far as all of them that have begun have come; bands are 95 % intervals of the mean (Student’s t).',
+      title: `${name} by epoch`, description: 'Lines are means over the seeds, as far as all of them that have begun have come, without those that failed; bands are 95 % intervals of the mean (Student’s t).',
       name: `curves-${this.metric}`, height: 420, yLabel: name, percent: this.metric.endsWith('accuracy'),
     });
     this.chart.update({ series });

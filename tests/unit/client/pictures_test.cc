@@ -63,5 +63,23 @@ TEST(CurveSeriesTest, GoesAsFarAsEverySeedThatHasBegun) {
   EXPECT_DOUBLE_EQ(CurveSeries(table, losses.Curves())[0].points[0].second, -0.2);
 }
 
+TEST(CurveSeriesTest, AFailedSeedHoldsUpNobody) {
+  const results::CellTable table = Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1),
+                                          MakeJob(2, "rope", 1, v1::JOB_STATE_FAILED, 1),
+                                          MakeJob(3, "nope", 0, v1::JOB_STATE_FAILED, 1),
+                                          MakeJob(4, "nope", 1, v1::JOB_STATE_CANCELLED, 1)});
+  results::MeanCurves means(table, "test_accuracy");
+  means.Add(std::vector{Epoch(1, 0, 0.2), Epoch(1, 1, 0.4), Epoch(2, 0, 0.9), Epoch(3, 0, 0.3),
+                        Epoch(3, 1, 0.7), Epoch(4, 0, 0.5)});
+  const std::vector<render::Series> series = CurveSeries(table, means.Curves());
+  ASSERT_EQ(series.size(), 2u);
+  EXPECT_EQ(series[0].label, "rope distance, mean of 1 of 2 seeds");
+  ASSERT_EQ(series[0].points.size(), 2u);
+  EXPECT_DOUBLE_EQ(series[0].points[0].second, 0.2);
+  EXPECT_EQ(series[1].label, "nope distance, mean of 2 seeds") << "they are all there is";
+  ASSERT_EQ(series[1].points.size(), 1u);
+  EXPECT_DOUBLE_EQ(series[1].points[0].second, 0.4);
+}
+
 }  // namespace
 }  // namespace pelab::client
