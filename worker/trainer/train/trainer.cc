@@ -52,10 +52,8 @@ EpochResult Trainer::RunEpoch(std::int64_t epoch) {
     const std::int64_t begin = i * batch_size_;
     const at::Tensor indices =
         order.narrow(0, begin, std::min(batch_size_, data_.train_examples() - begin));
-    const Dropout dropout(decoder_.config(), job_.seed, step, parameters_.device());
-    const BatchFigures figures = Backward(indices, dropout);
+    const BatchFigures figures = RunStep(indices, step);
     result.learning_rate = schedule_.RateAt(step);
-    optimizer_.Step(step, result.learning_rate);
     losses.push_back(figures.loss);
     counts = counts.defined() ? counts + figures.counts : figures.counts;
   }
@@ -68,6 +66,13 @@ EpochResult Trainer::RunEpoch(std::int64_t epoch) {
   RequireFinite(result.test.loss, "test", epoch);
   result.seconds = Seconds() - began;
   return result;
+}
+
+Trainer::BatchFigures Trainer::RunStep(const at::Tensor& indices, std::int64_t step) {
+  const Dropout dropout(decoder_.config(), job_.seed, step, parameters_.device());
+  BatchFigures figures = Backward(indices, dropout);
+  optimizer_.Step(step, schedule_.RateAt(step));
+  return figures;
 }
 
 Trainer::BatchFigures Trainer::Backward(const at::Tensor& indices, const Dropout& dropout) {

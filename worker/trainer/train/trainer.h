@@ -38,6 +38,15 @@ class Trainer {
 
   std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
+  // What a batch adds to its epoch's figures, left on the device.
+  struct BatchFigures {
+    at::Tensor loss;    // scalar: the mean over the batch's scored examples
+    at::Tensor counts;  // (correct, scored)
+  };
+  // Step number `step` from the start of the training, with the examples at `indices` ((B), 64-bit,
+  // on the device): gradient and update.
+  BatchFigures RunStep(const at::Tensor& indices, std::int64_t step);
+
   // One epoch and its evaluation. Throws Stopped between batches when a stop was asked for, TrainerError(kNonFiniteLoss)
   // when the epoch's loss is no finite number.
   EpochResult RunEpoch(std::int64_t epoch);
@@ -47,11 +56,6 @@ class Trainer {
   void Restore(const Checkpoint& checkpoint);
 
  private:
-  // What a batch adds to its epoch's figures, left on the device.
-  struct BatchFigures {
-    at::Tensor loss;    // scalar: the mean over the batch's scored examples
-    at::Tensor counts;  // (correct, scored)
-  };
   // Adds the batch's gradient to the parameters'.
   BatchFigures Backward(const at::Tensor& indices, const Dropout& dropout);
   BatchFigures BackwardInParts(const at::Tensor& indices, const Dropout& dropout);

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""A training step at paper size on this machine's CPU, ours against PyTorch eager: the same model from the same weights, the
+same batches, float32, the same matrix library and number of threads.
+
+    tests/bench/train/measure.py build/release                      every encoding, distance under clean
+    tests/bench/train/measure.py build/release --pe rope mla --task counting --protocol published --rounds 5
+
+Both sides take turns, each a process of its own; a figure is the median over all of its steps. Before that the peer computes
+the first batch's logits from our weights and must agree with them. Beside each the floor: the model's multiplications and
+additions at the rate that the matrix library reached in the same run. Exits 1 where a ratio is below what is asked of it.
+Needs python3-torch (of the LibTorch that pelab was built with) and python3-numpy."""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+PES = ("nope", "absolute", "random", "relative", "shaw", "alibi", "rope", "partial_rope", "rope_abs", "xpos", "mla")
+ASKED = {"mla": 1.5}  # times as fast; 2 for every other
+PYTHON = os.environ.get("PELAB_TORCH_PYTHON", "/usr/bin/python3")
+
+
+def said(command, environment):
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def kernels(build):
+    """The environment in which the matrix library takes the same kernels for both sides."""
+    answer = json.loads(subprocess.run([build / "bin/pelab-trainer", "capabilities"], check=True, capture_output=True, text=True).stdout)
+    return {**os.environ, **answer.get("environment", {})}
+
+
+def arithmetic(spec, batch, length):
+    """FLOP of a step: products of matrices alone, forward and twice as many backward."""
+    model, pe = spec["model"], spec["pe"]
+    d, positions = model["d_model"], batch * length
+    width = d
+    projections = 4 * d * d
+    if pe["name"] == "mla":
+        latent, rotary, heads = pe["latent"], pe["rotary"], model["heads"]
+        queries = 1 if pe["rotary_query"] == "shared" else heads
+        projections = 2 * d * latent + 3 * latent * d + rotary * d + queries * rotary * latent + d * d
+        width = d + heads * rotary
+    attention = 2 * positions * length * (width + d)
+    return 3 * model["layers"] * (2 * positions * (projections + 2 * d * model["d_ff"]) + attention)
+
+
+def measure(build, arguments, pe, environment):
+    model = ["--batch", str(arguments.batch), "--steps", str(arguments.steps), "--threads", str(arguments.threads)]
+    ours = [build / "bench/train_bench", "--protocol", arguments.protocol, "--pe", pe, "--task", arguments.task, *model]
+    seconds = {"ours": [], "eager": []}
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([*ours, "--dump", folder], check=True, env=environment)
+        peer = [PYTHON, HERE / "peer.py", folder, *model]
+        for _ in range(arguments.rounds):
+            mine, theirs = said(ours, environment), said(peer, environment)
+            if mine["parameters"] != theirs["parameters"]:
+                sys.exit(f"{pe}: we train {mine['parameters']} parameters, the peer {theirs['parameters']}")
+            seconds["ours"] += mine["seconds"]
+            seconds["eager"] += theirs["seconds"]
+    floor = arithmetic(theirs["spec"], arguments.batch, theirs["length"]) / theirs["matmul_flops"]
+    ours_s, eager_s = (statistics.median(seconds[side]) for side in ("ours", "eager"))
+    return {"protocol": arguments.protocol, "pe": pe, "task": arguments.task, "precision": "float32", "batch": arguments.batch,
+            "threads": arguments.threads, "ours_s": ours_s, "eager_s": eager_s, "ratio": eager_s / ours_s, "asked": ASKED.get(pe, 2.0),
+            "floor_s": floor, "matmul_gflops": theirs["matmul_flops"] / 1e9, "difference": theirs["difference"],
+            "torch": theirs["torch"], "seconds": seconds}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--pe", nargs="+", default=PES)
+    parser.add_argument("--task", default="distance")
+    parser.add_argument("--protocol", default="clean")
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=pathlib.Path, help="write the figures here too")
+    arguments = parser.parse_args()
+    environment = kernels(arguments.build)
+    print("encoding          ours     eager   ratio  asked    floor  of the floor  logits differ by")
+    rows = []
+    for pe in arguments.pe:
+        row = measure(arguments.build, arguments, pe, environment)
+        rows.append(row)
+        print(f"{pe:13} {row['ours_s']:7.2f} s {row['eager_s']:7.2f} s {row['ratio']:7.2f} {row['asked']:6.1f} {row['floor_s']:6.2f} s "
+              f"{100 * row['floor_s'] / row['ours_s']:11.0f} %  {row['difference']:.1e}", flush=True)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
+    slow = [row["pe"] for row in rows if row["ratio"] < row["asked"]]
+    print(f"below what is asked: {', '.join(slow)}" if slow else "every ratio is at least what is asked")
+    return 1 if slow else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
