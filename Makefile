@@ -11,6 +11,7 @@
 #   make bench          the benchmarks of tests/bench
 #   make bench-queries  how long `pelab results` and others take on 10,000 jobs of 150 epochs
 #   make bench-pages    the coordinator's pages in a browser: first paint, and ten minutes of 60 live jobs
+#   make bench-train    a training step at paper size and a sweep of small jobs, each against PyTorch (15 minutes)
 #   make bench-load     thousands of fake workers against a coordinator, then others at the same work (half an hour)
 #   make lint           clang-format and clang-tidy, warnings are errors
 #   make cuda-check     on a GPU host: build the trainer against its LibTorch and train at paper size (no network)
@@ -81,6 +82,13 @@ bench-queries: build
 bench-pages: build
 	PELAB_BIN=$(BUILD)/bin python3 tests/bench/pages/measure.py paint
 	PELAB_BIN=$(BUILD)/bin python3 tests/bench/pages/measure.py live
+
+.PHONY: bench-train
+bench-train: build
+	@deploy/install-deps.sh --bench
+	cmake --build $(BUILD) -j $(JOBS) --target train_bench
+	tests/bench/train/steps.py $(BUILD)
+	tests/bench/train/jobs.py $(BUILD)
 
 bench-load: build
 	tests/bench/load/run.sh $(BUILD) build/load

@@ -4,6 +4,7 @@
 #   deploy/install-deps.sh             everything, LibTorch included (CPU; Debian's own package)
 #   deploy/install-deps.sh --no-torch  coordinator, worker agent and CLI only, or a host with its own LibTorch
 #   deploy/install-deps.sh --lint      also what `make lint` runs
+#   deploy/install-deps.sh --bench     also PyTorch, against which `make bench-train` measures
 #
 # On other systems it prints what to install, and which versions, and exits 1.
 set -euo pipefail
@@ -31,8 +32,9 @@ for argument in "$@"; do
   case $argument in
     --no-torch) torch=() ;;
     --lint) packages+=(clang-tidy clang-format mypy) ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "install-deps.sh: unknown argument \"$argument\"; known: --no-torch, --lint" >&2; exit 2 ;;
+    --bench) packages+=(python3-torch) ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "install-deps.sh: unknown argument \"$argument\"; known: --no-torch, --lint, --bench" >&2; exit 2 ;;
   esac
 done
 packages+=("${torch[@]}")
@@ -44,8 +46,7 @@ install-deps.sh: this is not Debian. Please install:
   gRPC 1.51 with its C++ plug-in, Protobuf 3.21, Abseil 20220623, OpenSSL 3
   SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11, CLI11 2.1
   Node.js 18 with npm (for the charts of reports and pages)
-  GoogleTest 1.12, numpy 1.21; optionally libfaketime, iproute2, chromium, its driver and Selenium 4 (for the tests)
-  GoogleTest 1.12, numpy 1.21; optionally libfaketime and iproute2 (for the tests)
+  GoogleTest 1.12, numpy 1.21; optionally libfaketime, iproute2 and chromium (for the tests)
   for Python 3.11: grpcio 1.51, protobuf 4.21, pandas 1.5, scipy 1.10, pip, setuptools, wheel (its package and the tests)
   LibTorch 1.13 to 2.11 (for pelab-trainer; set Torch_DIR or CMAKE_PREFIX_PATH)
 (each: this version or newer)

@@ -208,6 +208,15 @@ class Run(TrainerCase):
             self.assertAlmostEqual(one["train_loss"], other["train_loss"], places=4)
             self.assertEqual(one["train_total"], other["train_total"])
 
+    def test_a_model_of_the_papers_size_needs_less_than_1500_megabytes(self):
+        model = {"d_model": 256, "d_ff": 512, "heads": 16, "layers": 6, "max_len": 128}
+        task = {"length": 128, "max_distance": 70, "vocabulary": 574, "train_examples": 128, "test_examples": 32}
+        job = {**document("rope", model, task, {"batch_size": 128, "epochs": 1}), "analyses": []}
+        hello = self.run_job(job, "paper")[0]
+        self.assertTrue(0 < hello["micro_batch"] < 128, hello)
+        most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # kilobytes, of any trainer so far
+        self.assertLess(most * 1024, 1.5e9)
+
     def test_other_analyses_leave_files(self):
         job = document()
         job["analyses"] += [layer_ablation(method="mean"), cumulative_ablation(), layer_ablation(max_examples=20)]

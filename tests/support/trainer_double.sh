@@ -24,6 +24,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+[ "$micro_batch" != auto ] || micro_batch=12
 mode=$(sed -n 's/.*"mode":"\([a-z_0-9]*\)".*/\1/p' "$spec")
 job=$(sed -n 's/.*"job":"\([^"]*\)".*/\1/p' "$spec")
 epochs=$(sed -n 's/.*"epochs":\([0-9]*\).*/\1/p' "$spec")

@@ -33,8 +33,9 @@ std::string WeightsPath(const AttemptContext& context, const v1::Assignment& ass
 int ThreadsOf(const AttemptContext& context, const v1::Assignment& assignment) {
   return assignment.has_execution() ? assignment.execution().threads() : context.threads;
 }
-int MicroBatchOf(const AttemptContext& context, const v1::Assignment& assignment) {
-  return assignment.has_execution() ? assignment.execution().micro_batch() : context.micro_batch;
+std::string MicroBatchOf(const AttemptContext& context, const v1::Assignment& assignment) {
+  if (assignment.has_execution()) return absl::StrCat(assignment.execution().micro_batch());
+  return context.micro_batch ? absl::StrCat(*context.micro_batch) : "auto";
 }
 
 std::vector<std::string> TrainerArguments(const AttemptContext& context,
@@ -59,8 +60,8 @@ std::vector<std::string> TrainerArguments(const AttemptContext& context,
     more = {"--weights", WeightsPath(context, assignment)};
   } else {
     const CheckpointCadence& every = context.checkpoint_every;
-    more = {"--micro-batch", absl::StrCat(MicroBatchOf(context, assignment)), "--resume",
-            "--max-start-epoch", absl::StrCat(assignment.max_start_epoch())};
+    more = {"--micro-batch", MicroBatchOf(context, assignment), "--resume", "--max-start-epoch",
+            absl::StrCat(assignment.max_start_epoch())};
     if (every.epochs > 0) {
       more.insert(more.end(), {"--checkpoint-epochs", absl::StrCat(every.epochs)});
     } else {

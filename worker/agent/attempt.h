@@ -58,9 +58,9 @@ struct AttemptContext {
   const Clock* clock = nullptr;
   std::string trainer;                                           // absolute path
   std::vector<std::pair<std::string, std::string>> environment;  // that the trainer asks for
-  int threads = 1;      // of a job's first attempt; later ones are told
-  int micro_batch = 0;  // likewise; 0: the whole batch
-  int parent_fd = -1;   // read end of a pipe that only this daemon holds open
+  int threads = 1;                 // of a job's first attempt; later ones are told
+  std::optional<int> micro_batch;  // likewise; 0: the whole batch; none: as the trainer chooses
+  int parent_fd = -1;              // read end of a pipe that only this daemon holds open
   std::function<void()>
       notify;  // there is something to send, or the attempt has ended; from any thread
   RetryCap retry_cap{absl::Seconds(5)};  // between tries to send or fetch a file

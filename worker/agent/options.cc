@@ -78,10 +78,10 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   app.add_option("--micro-batch", options->micro_batch,
-                 "Examples that a trainer takes through the model at once, for less memory (0: the "
-                 "whole batch). A job keeps the setting, and the threads, of its first attempt")
-      ->check(CLI::Range(0, 1 << 30))
-      ->capture_default_str();
+                 "Examples that a trainer takes through the model at once (0: the whole batch; "
+                 "default: on a CPU as many as have room in about a gigabyte). A job keeps the "
+                 "setting, and the threads, of its first attempt")
+      ->check(CLI::Range(0, 1 << 30));
   app.add_option("--trainer", options->trainer,
                  "The trainer (default: pelab-trainer beside this program, then in PATH)")
       ->type_name("FILE");

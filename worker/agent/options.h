@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -18,8 +19,8 @@ struct AgentOptions {
   rpc::ClientSecurity security;
   std::string work_dir = "./pelab-worker";
   SlotOptions slots;
-  int micro_batch = 0;  // of each trainer; 0: the whole batch
-  std::string trainer;  // "": the sibling, then PATH
+  std::optional<int> micro_batch;  // of each trainer; 0: the whole batch; none: as it chooses
+  std::string trainer;             // "": the sibling, then PATH
   std::uint64_t spool_quota_bytes = std::uint64_t{1} << 30;
   CheckpointCadence checkpoint_every;
   absl::Duration checkpoint_upload = absl::Minutes(5);  // zero: never

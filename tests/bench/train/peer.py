@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""The other side of the training bench (measure.py): the same decoder as people write it in PyTorch, eager and in float32.
+"""The other side of the training bench: the same decoder as people write it in PyTorch, eager and in float32.
 
-    peer.py FOLDER --batch 64 --steps 3 --threads 2
+    peer.py FOLDER --steps 3 --threads 2    some steps
+    peer.py FOLDER --job --threads 1        the whole job: every epoch and its evaluation
 
-FOLDER has what `train_bench --dump` wrote: starting weights with their spec, batches, and the first batch's logits without
-dropout. Computes those logits anew and exits 1 where they differ by more than 1e-3; then takes steps (dropout on, AdamW) and
-writes one line of JSON: seconds of each step after the first, how many parameters are trained, the largest difference, and how
-many FLOP/s its matrix products reach.
-Needs PyTorch and numpy."""
+FOLDER has what `train_bench --dump` wrote: starting weights with their spec, examples, and the first batch's logits without
+dropout. Writes one line of JSON. With --steps it first computes those logits anew and exits 1 where they differ by more than
+1e-3; then seconds of each step (dropout on, AdamW) after the first, how many parameters are trained, the largest difference,
+the most memory it had, and how many FLOP/s its matrix products reach. With --job the test accuracy of each epoch. Needs PyTorch and numpy."""
 
 import argparse
 import json
 import math
 import pathlib
+import resource
 import sys
 import time
 
@@ -265,34 +266,78 @@ def load(folder):
     tensors = {renamed(name): torch.from_numpy(array.copy()) for name, array in weights.items()}
     model = Decoder(json.loads(metadata["spec"]), tensors["embedding.weight"].shape[0], tensors["head.weight"].shape[0])
     model.load_state_dict(tensors)
-    return model, json.loads(metadata["spec"]), {name: torch.from_numpy(array.copy()) for name, array in data.items()}, int(about["ignored_class"])
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in data.items()}
+    return Job(model, json.loads(metadata["spec"]), tensors, int(about["ignored_class"]), int(about["train_examples"]))
 
 
-def difference(model, data, batch):
-    model.eval()
-    with torch.no_grad():
-        lengths = data["lengths"][:batch] if "lengths" in data else None
-        return (model(data["tokens"][:batch].long(), lengths) - data["logits"]).abs().max().item()
+class Job:
+    def __init__(self, model, spec, data, ignored, train_examples):
+        self.model, self.spec, self.ignored, self.train_examples = model, spec, ignored, train_examples
+        self.tokens, self.classes, self.lengths = data["tokens"].long(), data["classes"].long(), data.get("lengths")
+        self.first_logits = data["logits"]
+        train = spec["train"]
+        self.optimizer = torch.optim.AdamW(
+            [p for p in model.parameters() if p.requires_grad], lr=train["lr"], betas=(train["beta1"], train["beta2"]),
+            eps=train["epsilon"], weight_decay=train["weight_decay"])
 
+    def logits(self, chosen):
+        return self.model(self.tokens[chosen], None if self.lengths is None else self.lengths[chosen])
 
-def time_steps(model, spec, data, ignored, batch, steps):
-    train = spec["train"]
-    model.train()
-    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=train["lr"],
-                                  betas=(train["beta1"], train["beta2"]), eps=train["epsilon"], weight_decay=train["weight_decay"])
-    tokens, classes, seconds = data["tokens"].long(), data["classes"].long(), []
-    for step in range(steps + 1):
-        chosen = slice(step * batch, (step + 1) * batch)
-        began = time.perf_counter()
-        logits = model(tokens[chosen], data["lengths"][chosen] if "lengths" in data else None)
-        loss = functional.cross_entropy(logits, classes[chosen], ignore_index=ignored)
-        optimizer.zero_grad()
+    def difference(self):
+        self.model.eval()
+        with torch.no_grad():
+            return (self.logits(slice(0, len(self.first_logits))) - self.first_logits).abs().max().item()
+
+    def step(self, chosen):
+        logits = self.logits(chosen)
+        loss = functional.cross_entropy(logits, self.classes[chosen], ignore_index=self.ignored)
+        self.optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
-        loss.item()
-        if step > 0:
-            seconds.append(time.perf_counter() - began)
-    return seconds
+        self.optimizer.step()
+        return loss.item()
+
+    def time_steps(self, steps):
+        batch, seconds = self.spec["train"]["batch_size"], []
+        self.model.train()
+        for step in range(steps + 1):
+            began = time.perf_counter()
+            self.step(slice(step * batch, (step + 1) * batch))
+            if step > 0:
+                seconds.append(time.perf_counter() - began)
+        return seconds
+
+    def evaluate(self):
+        self.model.eval()
+        right = total = 0
+        with torch.no_grad():
+            for begin in range(self.train_examples, len(self.tokens), 256):
+                chosen = slice(begin, begin + 256)
+                classes = self.classes[chosen]
+                scored = classes != self.ignored
+                right += ((self.logits(chosen).argmax(1) == classes) & scored).sum().item()
+                total += scored.sum().item()
+        return right / total
+
+    def train(self):
+        """The test accuracy after each epoch."""
+        train = self.spec["train"]
+        batch, epochs = train["batch_size"], train["epochs"]
+        steps = epochs * math.ceil(self.train_examples / batch)
+        warmup = int(train["warmup_fraction"] * steps)
+
+        def rate(step):
+            if step < warmup:
+                return step / warmup
+            return 1 if train["schedule"] != "cosine" else 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
+        schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, rate)
+        accuracies = []
+        for _ in range(epochs):
+            self.model.train()
+            for chosen in torch.randperm(self.train_examples).split(batch):
+                self.step(chosen)
+                schedule.step()
+            accuracies.append(self.evaluate())
+        return accuracies
 
 
 def matmul_ceiling(rows, inner, columns):
@@ -309,22 +354,25 @@ def matmul_ceiling(rows, inner, columns):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--job", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
-    model, spec, data, ignored = load(arguments.folder)
-    differs = difference(model, data, arguments.batch)
+    job = load(arguments.folder)
+    if arguments.job:
+        print(json.dumps({"test_accuracy": job.train()}))
+        return 0
+    differs = job.difference()
     if not differs <= MOST_DIFFERENCE:
         print(f"the logits differ by {differs:.2g}: this is not the same model", file=sys.stderr)
         return 1
-    rows, sizes = data["tokens"].shape[1] * arguments.batch, spec["model"]
-    print(json.dumps({"parameters": sum(p.numel() for p in model.parameters() if p.requires_grad), "difference": differs,
-                      "spec": spec, "length": data["tokens"].shape[1], "torch": torch.__version__,
-                      "seconds": time_steps(model, spec, data, ignored, arguments.batch, arguments.steps),
-                      "matmul_flops": matmul_ceiling(rows, sizes["d_model"], sizes["d_ff"])}))
+    length, sizes = job.tokens.shape[1], job.spec["model"]
+    print(json.dumps({"parameters": sum(p.numel() for p in job.model.parameters() if p.requires_grad), "difference": differs,
+                      "spec": job.spec, "length": length, "torch": torch.__version__, "seconds": job.time_steps(arguments.steps),
+                      "peak_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+                      "matmul_flops": matmul_ceiling(length * job.spec["train"]["batch_size"], sizes["d_model"], sizes["d_ff"])}))
     return 0
 
 

@@ -311,6 +311,13 @@ TEST_F(DaemonTest, KeepsWeightsThatTheCoordinatorHasNoRoomFor) {
               AllOf(HasSubstr("as the test wants it"), HasSubstr("weights.safetensors")));
 }
 
+TEST_F(DaemonTest, TheTrainerChoosesItsMicroBatchUnlessTheWorkerWasTold) {
+  StartBoth();
+  fleet_->Assign(MakeAssignment(1, "plain"));
+  ASSERT_TRUE(fleet_->AwaitFinished(1).has_value());
+  EXPECT_EQ(fleet_->Stored().at(1).events[0].started().execution().micro_batch(), 12);
+}
+
 TEST_F(DaemonTest, LaterAttemptsAreStartedAsTheFirst) {
   StartFleet();
   SpawnOptions options = WorkerOptions();

@@ -43,7 +43,7 @@ TEST(Arguments, DefaultsAreThoseOfTheHelp) {
   EXPECT_EQ(arguments.max_start_epoch, -1);
   EXPECT_EQ(arguments.checkpoint_seconds, 30);
   EXPECT_EQ(arguments.checkpoint_epochs, 0);
-  EXPECT_EQ(arguments.micro_batch, 0);
+  EXPECT_EQ(arguments.micro_batch, std::nullopt);
   EXPECT_EQ(arguments.parent_fd, -1);
 }
 
@@ -123,7 +123,8 @@ TEST(Arguments, WrongUseIsRefusedWithWhatIsAllowed) {
   }
   EXPECT_THAT(with({"--max-start-epoch", "-1"}), HasSubstr("allowed"));
   for (const char* micro_batch : {"-1", "1.5", "all", "", "1073741825"}) {
-    EXPECT_THAT(with({"--micro-batch", micro_batch}), HasSubstr("an integer from 0 to 1073741824"))
+    EXPECT_THAT(with({"--micro-batch", micro_batch}),
+                HasSubstr("allowed: auto, or an integer from 0 to 1073741824"))
         << micro_batch;
   }
   EXPECT_THAT(with({"--parent-fd", "-1"}), HasSubstr("allowed"));

@@ -13,6 +13,7 @@
 #include "worker/trainer/model/torch_compat.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/stop.h"
+#include "worker/trainer/train/micro_batch.h"
 #include "worker/trainer/train/trainer.h"
 
 namespace pelab::trainer {
@@ -130,6 +131,26 @@ TEST(Training, IsTheSameOnTwoThreads) {
   EXPECT_NEAR(loss(2), one, 1e-5 * one)
       << "sums may be grouped otherwise, masks and data may not differ";
   ConfigureDeterminism(1);
+}
+
+TEST(MicroBatch, IsWhatHasRoomOnACpu) {
+  const spec::Job paper = spec::MakeJob("clean", "rope", "distance", 0);
+  const ModelConfig config = ModelConfigFrom(paper, 70);
+  const auto parts = [&](std::int64_t batch) {
+    return ChooseMicroBatch(config, /*length=*/128, batch, at::kCPU);
+  };
+  EXPECT_EQ(parts(16), 0) << "has room as it is";
+  for (const std::int64_t batch : {64, 100, 512, 1024}) {
+    const std::int64_t part = parts(batch);
+    ASSERT_GT(part, 0) << batch;
+    EXPECT_LE(part * ActivationBytes(config, 128), std::int64_t{768} << 20) << batch;
+    const std::int64_t count = (batch + part - 1) / part;
+    EXPECT_LT(count * part - batch, count) << batch << ": parts of one size, within an example";
+  }
+  EXPECT_EQ(ChooseMicroBatch(config, 128, 1024, at::Device("cuda:0")), 0);
+  ModelConfig huge = config;
+  huge.layers = 1000;
+  EXPECT_EQ(ChooseMicroBatch(huge, 128, 8, at::kCPU), 1);
 }
 
 TEST(Training, PartsOfABatchAddUpToTheWhole) {

@@ -14,6 +14,7 @@
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/event_stream.h"
 #include "worker/trainer/protocol/stop.h"
+#include "worker/trainer/train/micro_batch.h"
 #include "worker/trainer/train/trainer.h"
 
 namespace pelab::trainer {
@@ -92,19 +93,30 @@ void EmitEpoch(const EpochResult& result, EventStream* events) {
                          {"seconds", result.seconds}});
 }
 
+// With the micro-batch that this job is trained in.
+Arguments Settled(Arguments arguments, const Workbench& bench) {
+  if (!arguments.micro_batch) {
+    arguments.micro_batch =
+        ChooseMicroBatch(bench.decoder.config(), bench.data.length(),
+                         bench.job.Int("train.batch_size"), bench.data.device());
+  }
+  return arguments;
+}
+
 }  // namespace
 
-void Run(const Arguments& arguments, int events_fd, std::string* job_id) {
+void Run(const Arguments& given, int events_fd, std::string* job_id) {
   const Clock::time_point began = Clock::now();
-  const spec::JobDocument document = ReadJobDocument(arguments.spec);
+  const spec::JobDocument document = ReadJobDocument(given.spec);
   *job_id = document.job_id;
   const spec::Job& job = document.job;
   CheckAnalyses(document);
   EventStream events(events_fd, document.job_id);
-  PrepareProcess(arguments);
+  PrepareProcess(given);
 
-  Workbench bench(job, at::Device(arguments.device));
-  Trainer trainer(job, &bench.decoder, &bench.parameters, &bench.data, arguments.micro_batch);
+  Workbench bench(job, at::Device(given.device));
+  const Arguments arguments = Settled(given, bench);
+  Trainer trainer(job, &bench.decoder, &bench.parameters, &bench.data, *arguments.micro_batch);
   const std::string spec_json = spec::ToCanonicalJson(job);
   const CheckpointOrigin origin{spec_json, ExecutionText(arguments)};
   const std::int64_t start = StartEpoch(arguments, origin, &trainer);

@@ -83,7 +83,8 @@ Workbench::Workbench(const spec::Job& of, at::Device device)
 
 std::string ExecutionText(const Arguments& arguments) {
   return "threads " + std::to_string(arguments.threads) + ", micro-batch " +
-         std::to_string(arguments.micro_batch) + ", packing " + std::to_string(kPacking);
+         std::to_string(arguments.micro_batch.value_or(0)) + ", packing " +
+         std::to_string(kPacking);
 }
 
 void EmitHello(const Arguments& arguments, const Workbench& bench, std::int64_t start_epoch,
@@ -94,7 +95,7 @@ void EmitHello(const Arguments& arguments, const Workbench& bench, std::int64_t 
                          {"device", arguments.device},
                          {"device_name", DeviceName(arguments.device)},
                          {"threads", arguments.threads},
-                         {"micro_batch", arguments.micro_batch},
+                         {"micro_batch", arguments.micro_batch.value_or(0)},
                          {"packing", kPacking},
                          {"start_epoch", start_epoch},
                          {"epochs", bench.job.Int("train.epochs")},

@@ -28,7 +28,8 @@ run trains the job, evaluates it after every epoch, runs its analyses and keeps 
   --max-start-epoch N     with --resume: only from a checkpoint whose next epoch is at most N
   --checkpoint-seconds S  least seconds between checkpoints (default 30)
   --checkpoint-epochs N   a checkpoint after every N epochs instead (default 0: by the seconds)
-  --micro-batch N         go through each batch N examples at a time (default 0: all at once)
+  --micro-batch N         go through each batch N examples at a time; 0: all at once; auto (default):
+                          on a CPU as many as have room in about a gigabyte
   --parent-fd N           end at once when this pipe reaches end of file
 
 analyze runs the job's analyses on weights that run kept, without training:
@@ -54,14 +55,16 @@ constexpr std::int64_t kMostMicroBatch = std::int64_t{1} << 30;
   throw UsageError(option + " \"" + value + "\" is not allowed; allowed: " + allowed);
 }
 
+// `also` says what else may stand there.
 std::int64_t ReadInt(const std::string& option, const std::string& value, std::int64_t least,
-                     std::int64_t most) {
+                     std::int64_t most, const std::string& also = "") {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc() || end != value.data() + value.size() || number < least ||
       number > most) {
-    ThrowBadValue(option, value,
-                  "an integer from " + std::to_string(least) + " to " + std::to_string(most));
+    ThrowBadValue(
+        option, value,
+        also + "an integer from " + std::to_string(least) + " to " + std::to_string(most));
   }
   return number;
 }
@@ -126,7 +129,11 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
     arguments->checkpoint_epochs = ReadInt(o, v, 0, kMost);
   };
   readers["--micro-batch"] = [=](const auto& o, const auto& v) {
-    arguments->micro_batch = ReadInt(o, v, 0, kMostMicroBatch);
+    if (v == "auto") {
+      arguments->micro_batch.reset();
+    } else {
+      arguments->micro_batch = ReadInt(o, v, 0, kMostMicroBatch, "auto, or ");
+    }
   };
   return readers;
 }

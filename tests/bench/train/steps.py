@@ -2,11 +2,12 @@
 """A training step at paper size on this machine's CPU, ours against PyTorch eager: the same model from the same weights, the
 same batches, float32, the same matrix library and number of threads.
 
-    tests/bench/train/measure.py build/release                      every encoding, distance under clean
-    tests/bench/train/measure.py build/release --pe rope mla --task counting --protocol published --rounds 5
+    tests/bench/train/steps.py build/release                      every encoding, distance under clean
+    tests/bench/train/steps.py build/release --pe rope mla --task counting --protocol published --rounds 5
 
 Both sides take turns, each a process of its own; a figure is the median over all of its steps. Before that the peer computes
-the first batch's logits from our weights and must agree with them. Beside each the floor: the model's multiplications and
+the first batch's logits from our weights and must agree with them. A step is that of the whole batch, whatever parts it goes
+through the model in. Beside each the most memory either process had, and the floor: the model's multiplications and
 additions at the rate that the matrix library reached in the same run. Exits 1 where a ratio is below what is asked of it.
 Needs python3-torch (of the LibTorch that pelab was built with) and python3-numpy."""
 
@@ -54,24 +55,26 @@ def arithmetic(spec, batch, length):
 
 
 def measure(build, arguments, pe, environment):
-    model = ["--batch", str(arguments.batch), "--steps", str(arguments.steps), "--threads", str(arguments.threads)]
-    ours = [build / "bench/train_bench", "--protocol", arguments.protocol, "--pe", pe, "--task", arguments.task, *model]
-    seconds = {"ours": [], "eager": []}
+    how = ["--steps", str(arguments.steps), "--threads", str(arguments.threads)]
+    ours = [build / "bench/train_bench", "--protocol", arguments.protocol, "--pe", pe, "--task", arguments.task,
+            "--batch", str(arguments.batch), *how]
+    seconds, peak = {"ours": [], "eager": []}, {}
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([*ours, "--dump", folder], check=True, env=environment)
-        peer = [PYTHON, HERE / "peer.py", folder, *model]
+        peer = [PYTHON, HERE / "peer.py", folder, *how]
         for _ in range(arguments.rounds):
             mine, theirs = said(ours, environment), said(peer, environment)
             if mine["parameters"] != theirs["parameters"]:
                 sys.exit(f"{pe}: we train {mine['parameters']} parameters, the peer {theirs['parameters']}")
             seconds["ours"] += mine["seconds"]
             seconds["eager"] += theirs["seconds"]
+            peak = {"ours": mine["peak_bytes"], "eager": theirs["peak_bytes"]}
     floor = arithmetic(theirs["spec"], arguments.batch, theirs["length"]) / theirs["matmul_flops"]
     ours_s, eager_s = (statistics.median(seconds[side]) for side in ("ours", "eager"))
     return {"protocol": arguments.protocol, "pe": pe, "task": arguments.task, "precision": "float32", "batch": arguments.batch,
             "threads": arguments.threads, "ours_s": ours_s, "eager_s": eager_s, "ratio": eager_s / ours_s, "asked": ASKED.get(pe, 2.0),
             "floor_s": floor, "matmul_gflops": theirs["matmul_flops"] / 1e9, "difference": theirs["difference"],
-            "torch": theirs["torch"], "seconds": seconds}
+            "torch": theirs["torch"], "peak_bytes": peak, "seconds": seconds}
 
 
 def main():
@@ -87,13 +90,14 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="write the figures here too")
     arguments = parser.parse_args()
     environment = kernels(arguments.build)
-    print("encoding          ours     eager   ratio  asked    floor  of the floor  logits differ by")
+    print("encoding          ours     eager   ratio  asked    floor  of the floor  memory: ours    eager  logits differ by")
     rows = []
     for pe in arguments.pe:
         row = measure(arguments.build, arguments, pe, environment)
         rows.append(row)
         print(f"{pe:13} {row['ours_s']:7.2f} s {row['eager_s']:7.2f} s {row['ratio']:7.2f} {row['asked']:6.1f} {row['floor_s']:6.2f} s "
-              f"{100 * row['floor_s'] / row['ours_s']:11.0f} %  {row['difference']:.1e}", flush=True)
+              f"{100 * row['floor_s'] / row['ours_s']:11.0f} %  {row['peak_bytes']['ours'] / 1e9:9.2f} GB {row['peak_bytes']['eager'] / 1e9:5.2f} GB  "
+              f"{row['difference']:.1e}", flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
     slow = [row["pe"] for row in rows if row["ratio"] < row["asked"]]

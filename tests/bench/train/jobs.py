@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Jobs an hour of a sweep of small jobs on this machine's CPU: `pelab run` against a PyTorch script that trains one job, run two
+at a time, as people do. The same models from the same weights, the same examples, float32, the same matrix library.
+
+    tests/bench/train/jobs.py build/release
+    tests/bench/train/jobs.py build/release --rounds 3 --json jobs.json
+
+Both sides take turns. Ours has coordinator, worker and database with everything that is recorded, and makes its data itself;
+the script's data is made before it is timed. The means of the final test accuracies stand beside, so that it can be seen that
+both have trained alike. Exits 1 below twice the jobs an hour. Needs what steps.py needs."""
+
+import argparse
+import concurrent.futures
+import json
+import pathlib
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from steps import HERE, PYTHON, kernels, said
+
+ASKED = 2.0
+AT_ONCE = 2
+SWEEP = """
+name: small
+protocol: clean
+pe: [nope, absolute, alibi, rope]
+task:
+  - {name: distance, length: 32, vocabulary: 64, max_distance: 16, train_examples: 4000, test_examples: 1000}
+  - {name: counting, length: 32, vocabulary: 64, triggers: 8, train_examples: 4000, test_examples: 1000}
+seed: [0, 1]
+model: {layers: 2, heads: 4, d_model: 64, d_ff: 128, max_len: 32}
+train: {epochs: 4, batch_size: 64, lr: 1e-3}
+analyses: []
+"""
+
+
+def run_ours(build, folder, environment):
+    """(seconds, jobs, mean accuracy, their specs)."""
+    sweep, database = folder / "small.yaml", folder / "ours.db"
+    sweep.write_text(SWEEP)
+    began = time.perf_counter()
+    subprocess.run([build / "bin/pelab", "run", sweep, "--db", database, "--cpu-slots", str(AT_ONCE), "--threads-per-slot", "1"],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    seconds = time.perf_counter() - began
+    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as db:
+        rows = db.execute("SELECT test_accuracy, spec_json FROM v_jobs WHERE state = 'succeeded' ORDER BY job_id").fetchall()
+    if not rows:
+        sys.exit("pelab run has trained no job")
+    return seconds, len(rows), statistics.mean(row[0] for row in rows), [row[1] for row in rows]
+
+
+def dump(build, folder, specs, environment):
+    """What the script reads, a folder a job."""
+    folders = []
+    for number, spec in enumerate(specs):
+        job = folder / f"job-{number}"
+        job.mkdir()
+        (job / "job.json").write_text(json.dumps({"job": str(number), "spec": json.loads(spec), "analyses": []}))
+        subprocess.run([build / "bench/train_bench", "--spec", job / "job.json", "--dump", job], check=True, env=environment)
+        folders.append(job)
+    return folders
+
+
+def run_script(folders, environment):
+    """(seconds, mean accuracy)."""
+    began = time.perf_counter()
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = list(pool.map(lambda job: said([PYTHON, HERE / "peer.py", job, "--job", "--threads", "1"], environment), folders))
+    return time.perf_counter() - began, statistics.mean(answer["test_accuracy"][-1] for answer in answers)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=pathlib.Path, help="write the figures here too")
+    arguments = parser.parse_args()
+    environment = kernels(arguments.build)
+    ours, script, accuracies = [], [], []
+    for _ in range(arguments.rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            seconds, jobs, accuracy, specs = run_ours(arguments.build, pathlib.Path(folder), environment)
+            folders = dump(arguments.build, pathlib.Path(folder), specs, environment)
+            script_seconds, script_accuracy = run_script(folders, environment)
+        ours.append(3600 * jobs / seconds)
+        script.append(3600 * jobs / script_seconds)
+        accuracies.append((accuracy, script_accuracy))
+        print(f"{jobs} jobs: pelab run {seconds:.1f} s (mean accuracy {accuracy:.4f}), the script {script_seconds:.1f} s "
+              f"({script_accuracy:.4f})", flush=True)
+    ratio = statistics.median(ours) / statistics.median(script)
+    print(f"jobs an hour, float32, median of {arguments.rounds}: pelab run {statistics.median(ours):.0f}, "
+          f"the script {statistics.median(script):.0f}: {ratio:.2f} times (asked: {ASKED})")
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"ours_per_hour": ours, "script_per_hour": script, "ratio": ratio,
+                                              "mean_accuracies": accuracies}, indent=1) + "\n")
+    return 0 if ratio >= ASKED else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
