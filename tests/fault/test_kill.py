@@ -60,13 +60,19 @@ class Kill(Case):
         self.finish(acknowledged)
 
     def test_coordinator(self):
-        self.begin(epochs=30)  # the trainers must outlast the restart
-        trainers = set(self.trainers())
+        self.begin(epochs=30)
         acknowledged = self.curves()
         self.coordinator.kill()
         self.coordinator.wait()
+        # Held, so that none can end by itself before the coordinator is back, however long that takes.
+        trainers = self.trainers()
+        self.assertTrue(trainers)
+        for trainer in trainers:
+            os.kill(trainer, signal.SIGSTOP)
         self.coordinator = self.server()
-        self.assertTrue(trainers & set(self.trainers()), "a trainer did not survive the coordinator's restart")
+        self.assertEqual(set(trainers), set(self.trainers()), "a trainer did not survive the coordinator's restart")
+        for trainer in trainers:
+            os.kill(trainer, signal.SIGCONT)
         self.finish(acknowledged)
         self.assertEqual(dict(self.query("SELECT outcome, count(*) FROM v_attempts GROUP BY outcome")),
                          {"succeeded": JOBS}, "a restart cost an attempt")
