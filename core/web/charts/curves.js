@@ -56,6 +56,29 @@ function halfText(series, i, percent) {
   return percent ? ` ± ${(100 * half).toFixed(2)} %` : ` ± ${half.toPrecision(3)}`;
 }
 
+// The ends of an axis in round steps, so that a curve that grows epoch by epoch moves its ticks now and then, not each
+// time. It leaves room for the margin that Plotly adds.
+function roundEnds(low, high) {
+  const room = 0.06 * (high - low);
+  if (!(room > 0)) return [];
+  const step = 10 ** Math.floor(Math.log10(high - low)) / 2;
+  const down = low === 0 ? 0 : Math.floor((low - room) / step) * step;
+  return [down, Math.ceil((high + room) / step) * step];
+}
+
+// What `traces` reach in x or y; from 0 on where `fromZero`.
+function extent(traces, name, fromZero) {
+  let low = fromZero ? 0 : Infinity, high = fromZero ? 0 : -Infinity;
+  for (const trace of traces) {
+    for (const value of trace[name]) {
+      if (!Number.isFinite(value)) continue;
+      low = Math.min(low, value);
+      high = Math.max(high, value);
+    }
+  }
+  return [low, high];
+}
+
 // data: {series: [{label, key?, epochs, mean, low, high, n, of, complete, seeds?: [{seed, values}]}]}. mean, low and
 // high are in step with epochs; low and high may be null or hold nulls. n is a number or one for each epoch.
 // options: title, description, name, height, yLabel, xLabel, percent (true), showSeeds.
@@ -76,9 +99,15 @@ export function drawCurves(element, data, options = {}) {
       return {
         traces,
         layout: {
-          xaxis: { title: { text: plotlyText(xLabel), standoff: 8 }, rangemode: 'tozero', hoverformat: 'd' },
-          yaxis: { title: { text: plotlyText(yLabel), standoff: 8 }, // An interval of few seeds may reach beyond what an accuracy can be.
-            ...(percent ? { tickformat: '.0%', rangemode: 'tozero', autorangeoptions: { clipmin: 0, clipmax: 1.02 } } : {}) },
+          xaxis: {
+            title: { text: plotlyText(xLabel), standoff: 8 }, rangemode: 'tozero', hoverformat: 'd',
+            autorangeoptions: { include: roundEnds(...extent(traces, 'x', true)) },
+          },
+          yaxis: {
+            title: { text: plotlyText(yLabel), standoff: 8 }, ...(percent ? { tickformat: '.0%', rangemode: 'tozero' } : {}),
+            // An interval of few seeds may reach beyond what an accuracy can be.
+            autorangeoptions: { include: roundEnds(...extent(traces, 'y', percent)), ...(percent ? { clipmin: 0, clipmax: 1.02 } : {}) },
+          },
         },
       };
     },
