@@ -15,6 +15,7 @@
 #   make bench-load     thousands of fake workers against a coordinator, then others at the same work (half an hour)
 #   make lint           clang-format and clang-tidy, warnings are errors
 #   make cuda-check     on a GPU host: build the trainer against its LibTorch and train at paper size (no network)
+#   make gpu-bench      on a GPU host: a training step at paper size against PyTorch's ways, and the hours of Table 1 (no network)
 
 SHELL := /bin/bash
 PRESET ?= release
@@ -22,7 +23,7 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 DB ?= build/demo/pelab.db
 
-.PHONY: demo test fault test-sanitize sim build wheel deps bench bench-load lint cuda-check clean
+.PHONY: demo test fault test-sanitize sim build wheel deps bench bench-load lint cuda-check gpu-bench clean
 .DEFAULT_GOAL := build
 
 deps:
@@ -100,6 +101,10 @@ lint:
 
 cuda-check:
 	deploy/cuda-check.sh
+
+# GPU_BENCH may have options of tests/bench/train/gpu.py.
+gpu-bench:
+	deploy/gpu-bench.sh $(GPU_BENCH)
 
 clean:
 	rm -rf build

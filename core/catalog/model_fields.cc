@@ -82,6 +82,10 @@ std::vector<Field> TrainFields() {
                 "share of the steps over which the learning rate rises linearly from 0"),
       ChoiceField("train.schedule", "", {"cosine", "constant"}, Always(Text("cosine")),
                   "learning rate after the warm-up: cosine to 0, or constant"),
+      AddedLater(Text("float32"),
+                 ChoiceField("train.precision", "", {"float32", "bf16"}, Always(Text("float32")),
+                             "activations and products: float32, or bfloat16 with float32 sums, "
+                             "norms, softmax and master weights")),
   };
 }
 

@@ -96,6 +96,11 @@ inline Field Switch(Field field) {
   field.is_switch = true;
   return field;
 }
+// A field that came after jobs were stored: they all had `legacy`, and keep their keys.
+inline Field AddedLater(Value legacy, Field field) {
+  field.legacy = std::move(legacy);
+  return field;
+}
 inline Field Derived(Field field, Value (*from)(const Values&)) {
   field.derived_default = from;
   return field;

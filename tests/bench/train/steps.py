@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 
+from floor import arithmetic
+
 HERE = pathlib.Path(__file__).resolve().parent
 PES = ("nope", "absolute", "random", "relative", "shaw", "alibi", "rope", "partial_rope", "rope_abs", "xpos", "mla")
 ASKED = {"mla": 1.5}  # times as fast; 2 for every other
@@ -37,21 +39,6 @@ def kernels(build):
     """The environment in which the matrix library takes the same kernels for both sides."""
     answer = json.loads(subprocess.run([build / "bin/pelab-trainer", "capabilities"], check=True, capture_output=True, text=True).stdout)
     return {**os.environ, **answer.get("environment", {})}
-
-
-def arithmetic(spec, batch, length):
-    """FLOP of a step: products of matrices alone, forward and twice as many backward."""
-    model, pe = spec["model"], spec["pe"]
-    d, positions = model["d_model"], batch * length
-    width = d
-    projections = 4 * d * d
-    if pe["name"] == "mla":
-        latent, rotary, heads = pe["latent"], pe["rotary"], model["heads"]
-        queries = 1 if pe["rotary_query"] == "shared" else heads
-        projections = 2 * d * latent + 3 * latent * d + rotary * d + queries * rotary * latent + d * d
-        width = d + heads * rotary
-    attention = 2 * positions * length * (width + d)
-    return 3 * model["layers"] * (2 * positions * (projections + 2 * d * model["d_ff"]) + attention)
 
 
 def measure(build, arguments, pe, environment):

@@ -1,17 +1,18 @@
-// Our side of the training bench (steps.py, jobs.py): steps of one model on this machine's CPU.
+// Our side of the training bench (steps.py, jobs.py, gpu.py): steps of one model.
 //
-//   train_bench [--protocol P] [--pe NAME] [--task NAME] [--batch N] [--steps N] [--threads N]
+//   train_bench [--protocol P] [--pe NAME] [--task NAME] [--batch N] [--steps N] [--warm-up N] [--threads N]
+//               [--device cpu|cuda:N] [--precision float32|bf16] [--tf32] [--no-attention-dropout] [--cuda-graphs on|off]
 //   train_bench … --dump DIR
 //   train_bench --spec JOB.json --dump DIR
 //
-// Writes one line of JSON: seconds of each step after the first (which warms up), how many parameters
-// are trained, and the most memory the process has had. With --dump it computes no step: it writes the model's starting weights
+// Writes one line of JSON: seconds of each step after the warm-up, how many parameters are trained, and the most memory that
+// the process, on CUDA its tensors, has had. On CUDA the device is synchronised before and after all steps alone, and each
+// step's seconds are their mean. With --dump it computes no step: it writes the model's starting weights
 // (weights.safetensors, its spec among the metadata), the examples (data.safetensors: tokens, lengths,
 // classes; those to train with first) and the first batch's logits without dropout (logits), from
 // which the other side starts and with which it must agree.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -21,12 +22,14 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "worker/trainer/command/command.h"
 #include "worker/trainer/command/weights.h"
 #include "worker/trainer/command/workbench.h"
 #include "worker/trainer/model/blas_kernels.h"
+#include "worker/trainer/model/torch_compat.h"
 #include "worker/trainer/protocol/safetensors.h"
 #include "worker/trainer/train/micro_batch.h"
 #include "worker/trainer/train/trainer.h"
@@ -45,7 +48,13 @@ struct Options {
   std::string task = "distance";
   std::int64_t batch = 64;
   std::int64_t steps = 3;
+  std::int64_t warm_up = 1;
   int threads = 2;
+  std::string device = "cpu";
+  std::string precision = "float32";
+  bool tf32 = false;
+  bool no_attention_dropout = false;
+  std::string cuda_graphs = "on";
   std::optional<std::int64_t> micro_batch;
   std::string dump;
   std::string spec;  // a job's document, instead of the names
@@ -53,9 +62,15 @@ struct Options {
 
 spec::Job JobOf(const Options& options) {
   if (!options.spec.empty()) return ReadJobDocument(options.spec).job;
+  const spec::Job plain = spec::MakeJob(options.protocol, options.pe, options.task, /*seed=*/0);
+  std::vector<std::string> sites =
+      std::get<std::vector<std::string>>(plain.values.at("model.dropout_sites"));
+  if (options.no_attention_dropout) std::erase(sites, "attention");
   return spec::MakeJob(options.protocol, options.pe, options.task, /*seed=*/0,
-                       {{"task.train_examples", options.batch * (options.steps + 1)},
+                       {{"task.train_examples", options.batch * (options.steps + options.warm_up)},
                         {"task.test_examples", kTestExamples},
+                        {"model.dropout_sites", sites},
+                        {"train.precision", options.precision},
                         {"train.batch_size", options.batch},
                         {"train.epochs", std::int64_t{1}}});
 }
@@ -75,39 +90,47 @@ void Dump(const Workbench& bench, const Options& options) {
   WriteWeights(options.dump, spec::ToCanonicalJson(bench.job), bench.parameters);
   const LabelledBatch all = bench.data.Range(0, bench.data.size());
   const LabelledBatch first = bench.data.Range(0, bench.job.Int("train.batch_size"));
-  const at::Tensor logits = bench.decoder.Logits(first.inputs, nullptr).contiguous();
-  const at::Tensor tokens = all.inputs.tokens.contiguous();
-  const at::Tensor classes = all.classes.contiguous();
+  const at::Tensor logits =
+      bench.decoder.Logits(first.inputs, nullptr).to(at::kFloat).cpu().contiguous();
+  const at::Tensor tokens = all.inputs.tokens.cpu().contiguous();
+  const at::Tensor classes = all.classes.cpu().contiguous();
   SafetensorsFile file;
   file.metadata = {{"ignored_class", std::to_string(bench.data.ignored_class())},
                    {"train_examples", std::to_string(bench.data.train_examples())}};
   file.tensors = {Entry("tokens", tokens), Entry("classes", classes), Entry("logits", logits)};
-  const at::Tensor lengths = all.inputs.lengths;
+  const at::Tensor lengths = all.inputs.lengths.defined() ? all.inputs.lengths.cpu() : at::Tensor();
   if (lengths.defined()) file.tensors.push_back(Entry("lengths", lengths));
   WriteFileAtomically(options.dump, "data.safetensors", WriteSafetensors(file));
 }
 
 std::vector<double> TimeSteps(Workbench& bench, const Options& options) {
+  const at::Device device = bench.data.device();
   const std::int64_t micro_batch = options.micro_batch.value_or(
-      ChooseMicroBatch(bench.decoder.config(), bench.data.length(), options.batch, at::kCPU));
-  Trainer trainer(bench.job, &bench.decoder, &bench.parameters, &bench.data, micro_batch);
+      ChooseMicroBatch(bench.decoder.config(), bench.data.length(), options.batch, device));
+  Trainer trainer(bench.job, &bench.decoder, &bench.parameters, &bench.data, micro_batch,
+                  options.cuda_graphs == "on");
+  const at::Tensor order = bench.data.Order(0, 0);
+  const auto run = [&](std::int64_t step) {
+    trainer.RunStep(order.narrow(0, step * options.batch, options.batch), step);
+  };
+  for (std::int64_t step = 0; step < options.warm_up; ++step) run(step);
+  (void)trainer.TakeFigures();
   std::vector<double> seconds;
-  for (std::int64_t step = 0; step <= options.steps; ++step) {
-    const at::Tensor indices = at::arange(step * options.batch, (step + 1) * options.batch);
+  const auto all_began = Clock::now();
+  for (std::int64_t step = 0; step < options.steps; ++step) {
     const auto began = Clock::now();
-    const Trainer::BatchFigures figures = trainer.RunStep(indices, step);
-    (void)figures.loss.item();
+    run(options.warm_up + step);
+    if (!device.is_cpu()) continue;
     const std::chrono::duration<double> took = Clock::now() - began;
-    if (step > 0) seconds.push_back(took.count());
+    seconds.push_back(took.count());
+  }
+  (void)trainer.TakeFigures();
+  if (!device.is_cpu()) {
+    const std::chrono::duration<double> took = Clock::now() - all_began;
+    seconds.assign(static_cast<std::size_t>(options.steps),
+                   took.count() / static_cast<double>(options.steps));
   }
   return seconds;
-}
-
-// The most memory that the process has had.
-std::int64_t PeakBytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
 }  // namespace
@@ -120,6 +143,12 @@ int main(int argc, char** argv) {
   app.add_option("--task", options.task);
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
   app.add_option("--steps", options.steps)->check(CLI::Range(1, 1000));
+  app.add_option("--warm-up", options.warm_up)->check(CLI::Range(0, 1000));
+  app.add_option("--device", options.device);
+  app.add_option("--precision", options.precision)->check(CLI::IsMember({"float32", "bf16"}));
+  app.add_flag("--tf32", options.tf32, "products of float32 in TF32");
+  app.add_flag("--no-attention-dropout", options.no_attention_dropout);
+  app.add_option("--cuda-graphs", options.cuda_graphs)->check(CLI::IsMember({"on", "off"}));
   app.add_option("--threads", options.threads)->check(CLI::Range(1, 1024));
   app.add_option("--micro-batch", options.micro_batch, "0: the whole batch [default: as a trainer]")
       ->check(CLI::Range(0, 4096));
@@ -129,18 +158,19 @@ int main(int argc, char** argv) {
   RestartWithBestBlasKernels(argv);
   Arguments arguments;
   arguments.workdir = ".";
-  arguments.device = "cpu";
+  arguments.device = options.device;
   arguments.threads = options.threads;
   PrepareProcess(arguments);
   const spec::Job job = JobOf(options);
-  Workbench bench(job, at::kCPU);
+  if (options.tf32) at::globalContext().setAllowTF32CuBLAS(true);
+  Workbench bench(job, at::Device(options.device));
   if (!options.dump.empty()) {
     Dump(bench, options);
     return 0;
   }
   std::cout << nlohmann::json{{"parameters", bench.parameters.count()},
                               {"seconds", TimeSteps(bench, options)},
-                              {"peak_bytes", PeakBytes()}}
+                              {"peak_bytes", PeakBytes(options.device)}}
             << "\n";
   return 0;
 }

@@ -45,7 +45,7 @@ at::Tensor LogitsOfOne(const Subject& subject, std::int64_t example, const Chang
   const Decoder& decoder = subject.model.decoder;
   const Batch batch = subject.data.Range(example, example + 1).inputs;
   const at::Tensor input = decoder.Embed(batch);
-  at::Tensor x = input;
+  Residual x = input;
   for (std::int64_t layer = 0; layer < decoder.config().layers; ++layer) {
     at::Tensor heads =
         decoder.Heads(layer, decoder.ProjectLayer(layer, x, input, batch), batch, nullptr).clone();

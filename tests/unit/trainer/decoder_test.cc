@@ -230,7 +230,7 @@ TEST_P(EveryPe, SinglePrecisionGradientsFollowDoublePrecision) {
     const Batch batch = RandomBatch(3, 16, 40, true);
     const auto gradient = [&](at::ScalarType dtype) {
       TestModel model(job, 4, dtype);
-      const Dropout dropout(model.decoder.config(), 1, 2, at::kCPU);
+      const Dropout dropout(model.decoder.config(), 1, 2);
       at::cross_entropy_loss(model.decoder.Logits(batch, &dropout),
                              at::tensor({1, 0, 3}, at::kLong))
           .backward();

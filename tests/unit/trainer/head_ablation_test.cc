@@ -80,7 +80,7 @@ TestModel MakeModel(const Variant& variant, at::ScalarType dtype = at::kDouble) 
 Replacement SomeReplacement(const Decoder& decoder, const Batch& batch, std::int64_t examples) {
   std::vector<at::Tensor> layers;
   const at::NoGradGuard no_grad;
-  at::Tensor x = decoder.Embed(batch);
+  Residual x = decoder.Embed(batch);
   for (std::int64_t layer = 0; layer < decoder.config().layers; ++layer) {
     const at::Tensor heads = decoder.Heads(
         layer, decoder.ProjectLayer(layer, x, decoder.Embed(batch), batch), batch, nullptr);

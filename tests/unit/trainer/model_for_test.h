@@ -18,6 +18,7 @@
 #include "core/base/random.h"
 #include "tests/unit/trainer/jobs_for_test.h"
 #include "worker/trainer/model/decoder.h"
+#include "worker/trainer/pe/pe_tensors.h"
 #include "worker/trainer/train/batches.h"
 
 namespace pelab::trainer {
@@ -27,7 +28,8 @@ struct TestModel {
       : job(std::move(of)),
         config(ModelConfigFrom(job, classes)),
         decoder(job, config, &parameters) {
-    parameters.Materialize(job.seed, at::kCPU, dtype);
+    const bool rounded = dtype == at::kBFloat16;
+    parameters.Materialize(job.seed, at::kCPU, rounded ? at::kFloat : dtype, rounded);
   }
 
   at::Tensor Parameter(const std::string& name) const {
@@ -111,13 +113,19 @@ inline spec::Job VariantJob(std::string_view protocol, const Variant& variant,
   return SmallJob(protocol, variant.pe, "distance", values);
 }
 
+// Queries or keys (B, T, H, w) of positions 0 … T-1 as the PE turns them.
+inline at::Tensor Turned(PositionalEncoding* pe, Side side, const at::Tensor& x) {
+  const at::Tensor turns = pe->Turns(side);
+  return turns.defined() ? TurnPairs(x, turns.narrow(0, 0, x.size(1))) : x;
+}
+
 // What a PE makes of one layer's queries and keys, (B, T, H, w) each, before masks: (B, H, T, T), by loops over positions
 // where the PE acts on pairs.
 inline at::Tensor PeLogits(PositionalEncoding* pe, std::int64_t layer, const at::Tensor& query,
                            const at::Tensor& key) {
   const std::int64_t length = query.size(1);
-  const at::Tensor q = pe->Rotate(Side::kQuery, layer, query, 0).transpose(1, 2);  // (B, H, T, w)
-  const at::Tensor k = pe->Rotate(Side::kKey, layer, key, 0).transpose(1, 2);
+  const at::Tensor q = Turned(pe, Side::kQuery, query).transpose(1, 2);  // (B, H, T, w)
+  const at::Tensor k = Turned(pe, Side::kKey, key).transpose(1, 2);
   const at::Tensor added = pe->PairTerm(Side::kKey, layer, length, length);
   const double root = std::sqrt(static_cast<double>(query.size(3)));
   at::Tensor logits = at::empty({q.size(0), q.size(1), length, length}, q.options());
@@ -127,8 +135,13 @@ inline at::Tensor PeLogits(PositionalEncoding* pe, std::int64_t layer, const at:
       logits.select(3, j).select(2, i).copy_((q.select(2, i) * of_pair).sum(-1) / root);
     }
   }
-  const at::Tensor bias = pe->LogitBias(layer, length);
-  return (bias.defined() ? logits + bias : logits).detach();
+  const at::Tensor bias = pe->DistanceBias(layer, length);
+  for (std::int64_t i = 0; bias.defined() && i < length; ++i) {
+    for (std::int64_t j = 0; j < length; ++j) {
+      logits.select(3, j).select(2, i).add_(bias.select(1, j - i + length - 1));
+    }
+  }
+  return logits.detach();
 }
 
 inline at::Tensor Ints(const std::vector<std::vector<std::int64_t>>& rows) {

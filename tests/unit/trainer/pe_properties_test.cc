@@ -117,25 +117,6 @@ TEST(PeProperties, LogitsDependOnDistanceAlone) {
   }
 }
 
-// Rotating the last positions alone gives what rotating all gives there.
-TEST(PeProperties, RotationOfAPartIsThatOfTheWhole) {
-  for (const char* name : {"rope", "xpos", "partial_rope"}) {
-    CounterRandom random(2, std::string("test/part/") + name);
-    for (int draw = 0; draw < kDraws; ++draw) {
-      const Shape shape = DrawShape(&random);
-      const LonePe lone("clean", Named(name), shape, draw);
-      const at::Tensor x = RandomDoubles(&random, {2, shape.length, shape.heads, shape.head_dim});
-      const std::int64_t first = Between(&random, 0, shape.length - 1);
-      for (const Side side : {Side::kQuery, Side::kKey}) {
-        const at::Tensor whole = lone.pe->Rotate(side, 0, x, 0);
-        const at::Tensor part =
-            lone.pe->Rotate(side, 0, x.narrow(1, first, shape.length - first), first);
-        EXPECT_TRUE(part.equal(whole.narrow(1, first, shape.length - first)));
-      }
-    }
-  }
-}
-
 // A pair's logit is RoPE's times zeta_t^((i-j)/s), and so fades with distance.
 TEST(PeProperties, XposIsRopeThatFades) {
   CounterRandom random(3, "test/xpos");
@@ -182,8 +163,8 @@ TEST(PeProperties, PartialRopeTurnsTheChosenHeadsAndNoOthers) {
     const LonePe partial("clean", variant, shape, draw);
     const LonePe rope("clean", Named("rope"), shape, draw);
     const at::Tensor x = RandomDoubles(&random, {2, shape.length, shape.heads, shape.head_dim});
-    const at::Tensor found = partial.pe->Rotate(Side::kKey, 0, x, 0);
-    const at::Tensor turned = rope.pe->Rotate(Side::kKey, 0, x, 0);
+    const at::Tensor found = Turned(partial.pe.get(), Side::kKey, x);
+    const at::Tensor turned = Turned(rope.pe.get(), Side::kKey, x);
     for (std::int64_t head = 0; head < shape.heads; ++head) {
       const at::Tensor& expected = chosen.count(head) != 0 ? turned : x;
       EXPECT_LT(LargestDifference(found.select(2, head), expected.select(2, head)), 1e-14)

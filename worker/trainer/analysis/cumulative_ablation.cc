@@ -107,7 +107,7 @@ class Removal {
       if (!sets[layer].empty()) {
         const at::Tensor heads = ReplaceHeads(kept->heads, sets[layer], replacement.At(layer),
                                               decoder_.config().head_dim());
-        kept->x_mid = decoder_.AfterAttention(layer, kept->x, heads, nullptr);
+        kept->x_mid = decoder_.AfterAttention(layer, kept->x, heads, nullptr).x;
       }
       return kept->x_mid;
     });

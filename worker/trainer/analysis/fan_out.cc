@@ -17,14 +17,17 @@ at::Tensor RepeatWide(const at::Tensor& x, std::int64_t variants) {
 
 // Queries of the wide batch; keys and values as they come, or the same for every variant.
 Decoder::KeysValues ProjectWide(const Decoder& decoder, const Trace& trace, std::int64_t layer,
-                                const at::Tensor& x, const Batch& wide, std::int64_t variants) {
+                                const Residual& x, const Batch& wide, std::int64_t variants) {
   const LayerTrace& kept = trace.layers[layer];
   if (!kept.key.defined()) return decoder.ProjectLayer(layer, x, trace.input, wide);
   // An input of no examples: queries alone.
-  Decoder::KeysValues projected = decoder.ProjectLayer(layer, x, trace.input.narrow(0, 0, 0), wide);
-  projected.key = RepeatWide(kept.key, variants);
-  projected.value = RepeatWide(kept.value, variants);
-  return projected;
+  const Decoder::KeysValues projected =
+      decoder.ProjectLayer(layer, x, trace.input.narrow(0, 0, 0), wide);
+  return {projected.query_rows,
+          RepeatWide(kept.key, variants),
+          RepeatWide(kept.value, variants),
+          {},
+          {}};
 }
 
 }  // namespace
@@ -43,18 +46,19 @@ Trace Trace::Range(std::int64_t begin, std::int64_t count) const {
 
 Trace RunTraced(const Decoder& decoder, const Batch& batch, const Onward& onward) {
   Trace trace{batch, decoder.Embed(batch), {}, {}};
-  at::Tensor x = trace.input;
+  Residual x = trace.input;
   for (std::int64_t layer = 0; layer < decoder.config().layers; ++layer) {
     const Decoder::KeysValues projected = decoder.ProjectLayer(layer, x, trace.input, batch);
     LayerTrace kept;
-    kept.x = x;
+    kept.x = x.x;
     kept.heads = decoder.Heads(layer, projected, batch, nullptr);
-    kept.x_mid = decoder.AfterAttention(layer, x, kept.heads, nullptr);
+    Residual x_mid = decoder.AfterAttention(layer, x, kept.heads, nullptr);
+    kept.x_mid = x_mid.x;
     if (decoder.config().kv_source == KvSource::kInput) {
       kept.key = projected.key;
       kept.value = projected.value;
     }
-    const at::Tensor x_mid = onward ? onward(layer, &kept) : kept.x_mid;
+    if (onward) x_mid = onward(layer, &kept);
     trace.layers.push_back(std::move(kept));
     x = decoder.AfterFeedForward(layer, x_mid, nullptr);
   }
@@ -82,7 +86,7 @@ at::Tensor GoOn(const Decoder& decoder, const Trace& trace, std::int64_t layer,
   const std::int64_t variants = x_mid.size(0) / examples;
   const Batch wide = {RepeatWide(trace.batch.tokens, variants),
                       RepeatWide(trace.batch.lengths, variants)};
-  at::Tensor x = decoder.AfterFeedForward(layer, x_mid, nullptr);
+  Residual x = decoder.AfterFeedForward(layer, x_mid, nullptr);
   for (std::int64_t later = layer + 1; later < decoder.config().layers; ++later) {
     at::Tensor heads =
         decoder.Heads(later, ProjectWide(decoder, trace, later, x, wide, variants), wide, nullptr);

@@ -52,7 +52,7 @@ at::Tensor WithoutEntries(const Decoder& decoder, const Trace& trace, std::int64
   for (const std::int64_t entry : entries) {
     const at::Tensor heads =
         HeadsWithoutSlice(decoder, layer, x, trace.input, trace.batch, entry, ablation.slices);
-    variants.push_back(decoder.AfterAttention(layer, x, heads, nullptr));
+    variants.push_back(decoder.AfterAttention(layer, x, heads, nullptr).x);
   }
   return at::cat(variants);
 }
@@ -65,7 +65,7 @@ Trace RunBase(const Decoder& decoder, const Batch& batch, const Ablation& ablati
   return RunTraced(decoder, batch, [&](std::int64_t layer, LayerTrace* kept) {
     const at::Tensor heads =
         HeadsWithout(decoder, layer, *stays, kept->x, input, kept->heads, batch, ablation);
-    return decoder.AfterAttention(layer, kept->x, heads, nullptr);
+    return decoder.AfterAttention(layer, kept->x, heads, nullptr).x;
   });
 }
 
@@ -74,13 +74,13 @@ at::Tensor LogitsWithout(const Decoder& decoder, const Batch& batch, std::int64_
                          std::int64_t entry, const Ablation& ablation) {
   const std::optional<std::int64_t> stays = StaysAblated(decoder, ablation);
   const at::Tensor input = decoder.Embed(batch);
-  at::Tensor x = input;
+  Residual x = input;
   for (std::int64_t layer = 0; layer < decoder.config().layers; ++layer) {
     at::Tensor heads =
         decoder.Heads(layer, decoder.ProjectLayer(layer, x, input, batch), batch, nullptr);
     if (layer == ablated_layer || (layer < ablated_layer && stays)) {
-      heads = HeadsWithout(decoder, layer, layer == ablated_layer ? entry : *stays, x, input, heads,
-                           batch, ablation);
+      heads = HeadsWithout(decoder, layer, layer == ablated_layer ? entry : *stays, x.x, input,
+                           heads, batch, ablation);
     }
     x = decoder.AfterFeedForward(layer, decoder.AfterAttention(layer, x, heads, nullptr), nullptr);
   }

@@ -18,7 +18,8 @@ at::Tensor WithoutLayer(const Decoder& decoder, const Trace& trace, std::int64_t
   const LayerTrace& kept = trace.layers[layer];
   const at::Tensor heads = replacement.is_zero() ? at::zeros_like(kept.heads)
                                                  : replacement.At(layer).expand_as(kept.heads);
-  return GoOn(decoder, trace, layer, decoder.AfterAttention(layer, kept.x, heads, nullptr), {}, {});
+  return GoOn(decoder, trace, layer, decoder.AfterAttention(layer, kept.x, heads, nullptr).x, {},
+              {});
 }
 
 }  // namespace

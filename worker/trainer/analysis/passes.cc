@@ -32,7 +32,7 @@ at::Tensor ReplaceHeads(const at::Tensor& heads, const std::vector<std::int64_t>
 at::Tensor LogitsReplacing(const Decoder& decoder, const Batch& batch, const HeadSets& sets,
                            const Replacement& replacement) {
   const at::Tensor input = decoder.Embed(batch);
-  at::Tensor x = input;
+  Residual x = input;
   for (std::int64_t layer = 0; layer < decoder.config().layers; ++layer) {
     const at::Tensor heads = ReplaceHeads(
         decoder.Heads(layer, decoder.ProjectLayer(layer, x, input, batch), batch, nullptr),

@@ -83,9 +83,11 @@ at::Tensor HeadsWithoutSlice(const Decoder& decoder, std::int64_t layer, const a
                              const SliceReplacement& replacement) {
   Decoder::KeysValues projected = decoder.ProjectLayer(layer, x, input, batch, slice);
   if (const auto added = replacement.Added(decoder, layer, slice)) {
-    projected.query_rows = projected.query_rows + added->query_rows;
-    projected.key = projected.key + added->key;
-    projected.value = projected.value + added->value;
+    projected = {projected.query_rows + added->query_rows,
+                 projected.key + added->key,
+                 projected.value + added->value,
+                 {},
+                 {}};
   }
   return decoder.Heads(layer, projected, batch, nullptr);
 }

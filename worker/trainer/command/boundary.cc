@@ -1,12 +1,14 @@
 #include <c10/util/Exception.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <iostream>
 #include <new>
 #include <nlohmann/json.hpp>
 
 #include "core/spec/canonical.h"
 #include "worker/trainer/command/command.h"
+#include "worker/trainer/model/torch_compat.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/event_stream.h"
 #include "worker/trainer/protocol/files.h"
@@ -32,11 +34,18 @@ std::string WithoutPlace(const std::string& text) {
   return end == std::string::npos ? text : text.substr(end + 2);
 }
 
+// LibTorch says of CUDA how much was asked and how much is free, of the host what was asked alone.
+std::string WithFree(const std::string& text) {
+  const std::int64_t free = FreeHostBytes();
+  if (free < 0 || text.find("CUDA") != std::string::npos) return text;
+  return text + (text.back() == '.' ? " " : "; ") + std::to_string(free) + " bytes are free here";
+}
+
 // LibTorch says it in many words, several lines of them.
 Failure FromLibTorch(std::string text) {
   text = WithoutPlace(text.substr(0, text.find('\n')));
   for (const char* const sign : {"out of memory", "not enough memory", "can't allocate memory"}) {
-    if (text.find(sign) != std::string::npos) return {ErrorKind::kOutOfMemory, text};
+    if (text.find(sign) != std::string::npos) return {ErrorKind::kOutOfMemory, WithFree(text)};
   }
   return {ErrorKind::kInternal, text};
 }
@@ -54,7 +63,7 @@ int Guard(const Body& body, const Report& report) {
   } catch (const c10::Error& error) {
     report(FromLibTorch(error.what_without_backtrace()));
   } catch (const std::bad_alloc&) {
-    report(Failure{ErrorKind::kOutOfMemory, "out of memory on the host"});
+    report(Failure{ErrorKind::kOutOfMemory, WithFree("out of memory on the host")});
   } catch (const std::exception& error) {
     report(FromLibTorch(error.what()));
   }

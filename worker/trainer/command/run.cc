@@ -116,7 +116,8 @@ void Run(const Arguments& given, int events_fd, std::string* job_id) {
 
   Workbench bench(job, at::Device(given.device));
   const Arguments arguments = Settled(given, bench);
-  Trainer trainer(job, &bench.decoder, &bench.parameters, &bench.data, *arguments.micro_batch);
+  Trainer trainer(job, &bench.decoder, &bench.parameters, &bench.data, *arguments.micro_batch,
+                  arguments.cuda_graphs);
   const std::string spec_json = spec::ToCanonicalJson(job);
   const CheckpointOrigin origin{spec_json, ExecutionText(arguments)};
   const std::int64_t start = StartEpoch(arguments, origin, &trainer);

@@ -78,7 +78,7 @@ Workbench::Workbench(const spec::Job& of, at::Device device)
       labels(LabelSpaceOf(job, dataset)),
       data(dataset, labels, device),
       decoder(job, ModelConfigFrom(job, labels.classes), &parameters) {
-  parameters.Materialize(job.seed, device, at::kFloat);
+  parameters.Materialize(job.seed, device, at::kFloat, job.Choice("train.precision") == "bf16");
 }
 
 std::string ExecutionText(const Arguments& arguments) {

@@ -1,4 +1,4 @@
-// Scaled dot-product attention for the decoder.
+// Scaled dot-product attention for the decoder: biases, turns, logits, softmax, dropout and the weighted sum.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,29 +9,45 @@
 
 namespace pelab::trainer {
 
+// Undefined tensors stand for nothing.
 struct AttentionInputs {
+  // As the projections' products give them, without bias and not turned.
   at::Tensor query;  // (B, T', H, w): the last T' positions
   at::Tensor key;    // (B, T, H, w)
   at::Tensor value;  // (B, T, H, d)
-  // Added to the logits after the scale 1/sqrt(w), -inf where masked: broadcastable to (B, H, T',
-  // T); undefined for nothing. No row may be masked altogether.
-  at::Tensor logit_term = {};
-  // What query i adds to key and value j, the same for every sequence and head: (T', T, w) and (T',
-  // T, d); undefined for nothing.
+  // (B, T, 3, H, d): the product of which the three above are the parts, if one made them all; their gradient is then
+  // made in one piece too.
+  at::Tensor packed = {};
+  // (B, T, 2, H, d): likewise, of keys and values alone.
+  at::Tensor packed_key_value = {};
+  at::Tensor query_bias = {};  // (H w)
+  at::Tensor key_bias = {};    // (H w)
+  at::Tensor value_bias = {};  // (H d)
+  // (at least T, 1 or H, w/2), complex, contiguous: adjacent channels are multiplied by the entry for their position.
+  at::Tensor query_turns = {};
+  at::Tensor key_turns = {};
+  // Added to the logits after the scale 1/sqrt(w): (1 or H, 2T-1), entry j - i + T - 1 for query i and key j.
+  at::Tensor distance_bias = {};
+  // What query i adds to key and value j, the same for every sequence and head: (T', T, w) and (T', T, d).
   at::Tensor key_term = {};
   at::Tensor value_term = {};
+  // What a query sees: the keys up to its own position, and of those before the padding, (B) of them, at least one.
+  bool causal = false;
+  at::Tensor lengths = {};
 };
 
-// The heads' outputs side by side: (B, T', H d). `dropout` null: evaluation. Uses the quickest path
-// that fits; all paths agree within rounding.
+// The heads' outputs side by side: (B, T', H d). `dropout` null: evaluation. Uses the quickest path that fits; all paths
+// agree within rounding and drop the same weights.
 at::Tensor Attend(const AttentionInputs& inputs, std::int64_t layer, const Dropout* dropout);
 
 // The plain path, in LibTorch operations: right for every device and type.
 at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer, const Dropout* dropout);
 
-// The CPU kernel (attention_kernel.h), under autograd: 32-bit floats, at most kMostKernelKeys
-// positions, no value_term.
-at::Tensor AttendByKernel(const AttentionInputs& inputs, std::int64_t layer,
-                          const Dropout* dropout);
+// The kernel of kernels/attention_cpu.h under autograd. Not where FusedAttentionFits says no.
+bool FusedAttentionFits(const AttentionInputs& inputs);
+at::Tensor AttendFused(const AttentionInputs& inputs, std::int64_t layer, const Dropout* dropout);
+
+// (T', T, …) or (B, H, T', T): what query i adds to the logit of key j by key_term, scaled; undefined for nothing.
+at::Tensor KeyTermLogits(const AttentionInputs& inputs);
 
 }  // namespace pelab::trainer

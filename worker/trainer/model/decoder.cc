@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -14,16 +13,19 @@
 namespace pelab::trainer {
 namespace {
 
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-
-// (T, T): -inf where the key comes after the query.
-at::Tensor CausalMask(std::int64_t length, const at::TensorOptions& options) {
-  return at::full({length, length}, kMinusInfinity, options).triu(1);
-}
-
 // (B, T): true where the position holds a token.
 at::Tensor TokenMask(const Batch& batch) {
   return at::arange(batch.tokens.size(1), batch.lengths.options()) < batch.lengths.unsqueeze(1);
+}
+
+// By one product (B, T, 3, H, d): queries, keys and values.
+Decoder::KeysValues Parted(const at::Tensor& packed) {
+  return {packed.select(2, 0), packed.select(2, 1), packed.select(2, 2), packed, {}};
+}
+
+// Queries with keys and values of one product (B, T, 2, H, d).
+Decoder::KeysValues Joined(const at::Tensor& query, const at::Tensor& key_value) {
+  return {query, key_value.select(2, 0), key_value.select(2, 1), {}, key_value};
 }
 
 }  // namespace
@@ -77,20 +79,30 @@ Decoder::Layer Decoder::AddLayer(const std::string& name) {
 }
 
 at::Tensor Decoder::Apply(const Linear& linear, const at::Tensor& x) const {
-  const at::Tensor& weight = parameters_[linear.weight];
-  return linear.bias ? at::linear(x, weight, parameters_[*linear.bias]) : at::linear(x, weight);
+  const at::Tensor product = Product(linear, x);
+  return linear.bias ? product + parameters_[*linear.bias].to(product.scalar_type()) : product;
 }
 
-at::Tensor Decoder::ApplyRows(const Linear& linear, const at::Tensor& x, std::int64_t begin,
-                              std::int64_t count) const {
-  const at::Tensor weight = parameters_[linear.weight].narrow(0, begin, count);
-  if (!linear.bias) return at::linear(x, weight);
-  return at::linear(x, weight, parameters_[*linear.bias].narrow(0, begin, count));
+at::Tensor Decoder::Product(const Linear& linear, const at::Tensor& x) const {
+  return at::linear(x, parameters_.Factor(linear.weight));
+}
+
+at::Tensor Decoder::BiasOf(const Linear& linear) const {
+  return linear.bias ? parameters_[*linear.bias] : at::Tensor();
+}
+
+NormWeights Decoder::WeightsOf(const Norm& norm) const {
+  return {parameters_[norm.weight], parameters_[norm.bias], config_.layer_norm_eps};
+}
+
+at::Tensor Decoder::Normed(const Norm& norm, const Residual& x) const {
+  return x.normed.defined() ? x.normed : Apply(norm, x.x);
 }
 
 at::Tensor Decoder::Apply(const Norm& norm, const at::Tensor& x) const {
-  return at::layer_norm(x, {config_.d_model}, parameters_[norm.weight], parameters_[norm.bias],
-                        config_.layer_norm_eps);
+  const at::ScalarType type = x.scalar_type();
+  return at::layer_norm(x, {config_.d_model}, parameters_[norm.weight].to(type),
+                        parameters_[norm.bias].to(type), config_.layer_norm_eps);
 }
 
 bool Decoder::LastRowOnly(std::int64_t layer, const Batch& batch) const {
@@ -99,127 +111,144 @@ bool Decoder::LastRowOnly(std::int64_t layer, const Batch& batch) const {
 }
 
 at::Tensor Decoder::Embed(const Batch& batch) const {
-  const at::Tensor x = at::embedding(parameters_[embedding_], batch.tokens);
+  const at::Tensor x = at::embedding(parameters_.Factor(embedding_), batch.tokens);
   const at::Tensor term = pe_->InputTerm(batch.tokens.size(1));
-  return term.defined() ? x + term : x;
+  return term.defined() ? x + term.to(x.scalar_type()) : x;
 }
 
-Projection Decoder::ProjectPlainly(const Layer& parts, const at::Tensor& query_source,
-                                   const at::Tensor& kv_source) const {
-  const std::int64_t d = config_.d_model;
-  std::vector<at::Tensor> flat;  // q, k, v side by side
-  if (query_source.is_same(kv_source)) {
-    flat = Apply(parts.qkv, kv_source).split(d, -1);
-  } else {
-    flat = ApplyRows(parts.qkv, kv_source, d, 2 * d).split(d, -1);
-    flat.insert(flat.begin(), ApplyRows(parts.qkv, query_source, 0, d));
-  }
-  for (at::Tensor& part : flat) {
-    part = part.view({part.size(0), part.size(1), config_.heads, config_.head_dim()});
-  }
-  return {flat[0], flat[1], flat[2]};
+at::Tensor Decoder::ByHead(const at::Tensor& x, std::int64_t count) const {
+  return x.view({x.size(0), x.size(1), count, config_.heads, config_.head_dim()});
 }
 
-Decoder::KeysValues Decoder::ProjectLayer(std::int64_t layer, const at::Tensor& x,
+Decoder::KeysValues Decoder::ProjectPlainly(const Layer& parts, const at::Tensor& query_source,
+                                            const at::Tensor& kv_source) const {
+  const at::Tensor& weight = parameters_.Factor(parts.qkv.weight);
+  if (query_source.is_same(kv_source)) return Parted(ByHead(at::linear(kv_source, weight), 3));
+  const auto weights = weight.split_with_sizes({config_.d_model, 2 * config_.d_model});
+  return Joined(ByHead(at::linear(query_source, weights[0]), 1).squeeze(2),
+                ByHead(at::linear(kv_source, weights[1]), 2));
+}
+
+std::vector<at::Tensor> Decoder::ProjectInput(const at::Tensor& input) const {
+  if (config_.kv_source != KvSource::kInput || pe_->Projects()) return {};
+  std::vector<at::Tensor> weights;
+  for (const Layer& parts : layers_) {
+    const at::Tensor& weight = parameters_.Factor(parts.qkv.weight);
+    weights.push_back(weight.narrow(0, config_.d_model, 2 * config_.d_model));
+  }
+  const at::Tensor all = ByHead(at::linear(input, at::cat(weights)), 2 * config_.layers);
+  return all.view({all.size(0), all.size(1), config_.layers, 2, all.size(3), all.size(4)})
+      .unbind(2);
+}
+
+Decoder::KeysValues Decoder::ProjectQueries(std::int64_t layer, const Residual& x,
+                                            const at::Tensor& key_value, const Batch& batch) const {
+  const Layer& parts = layers_[layer];
+  const at::Tensor weight = parameters_.Factor(parts.qkv.weight).narrow(0, 0, config_.d_model);
+  return Joined(ByHead(at::linear(QuerySource(layer, x, batch), weight), 1).squeeze(2), key_value);
+}
+
+at::Tensor Decoder::QuerySource(std::int64_t layer, const Residual& x, const Batch& batch) const {
+  const at::Tensor normed = Normed(layers_[layer].attention_norm, x);
+  return LastRowOnly(layer, batch) ? normed.narrow(1, normed.size(1) - 1, 1) : normed;
+}
+
+Decoder::KeysValues Decoder::ProjectLayer(std::int64_t layer, const Residual& x,
                                           const at::Tensor& input, const Batch& batch,
                                           std::optional<std::int64_t> without_slice) const {
   if (without_slice && (*without_slice < 0 || *without_slice >= LatentSlices())) {
     throw std::logic_error("the latents have no slice " + std::to_string(*without_slice));
   }
   const Layer& parts = layers_[layer];
-  const std::int64_t length = x.size(1);
-  const bool own = config_.kv_source == KvSource::kSelf;
-  const bool last = LastRowOnly(layer, batch);
-  const at::Tensor normed = own || !last ? Apply(parts.attention_norm, x)
-                                         : Apply(parts.attention_norm, x.narrow(1, length - 1, 1));
-  const at::Tensor query_source =
-      last && own ? normed.narrow(1, length - 1, 1) : normed;  // (B, T', D)
-  const at::Tensor& kv_source = own ? normed : input;          // (B, T, D)
-  const Projection made = pe_->Projects()
-                              ? pe_->Project(layer, query_source, kv_source, without_slice)
-                              : ProjectPlainly(parts, query_source, kv_source);
-  return {pe_->Rotate(Side::kQuery, layer, made.query, length - made.query.size(1)),
-          pe_->Rotate(Side::kKey, layer, made.key, 0), made.value};
-}
-
-at::Tensor Decoder::LogitTerm(std::int64_t layer, std::int64_t rows, const Batch& batch,
-                              const at::TensorOptions& options) const {
-  const std::int64_t length = batch.tokens.size(1);
-  at::Tensor term = pe_->LogitBias(layer, length);  // (H, T, T)
-  if (term.defined()) term = term.narrow(1, length - rows, rows);
-  if (config_.causal && rows > 1) {
-    const at::Tensor mask = CausalMask(length, options).narrow(0, length - rows, rows);
-    term = term.defined() ? term + mask : mask.unsqueeze(0);
+  // Where neither the last rows alone are wanted nor the input is, both are the same tensor.
+  const at::Tensor query_source = QuerySource(layer, x, batch);  // (B, T', D)
+  at::Tensor kv_source = input;                                  // (B, T, D)
+  if (config_.kv_source == KvSource::kSelf) {
+    kv_source = LastRowOnly(layer, batch) ? Normed(parts.attention_norm, x) : query_source;
   }
-  if (batch.lengths.defined() && config_.mask_padding) {
-    const at::Tensor mask =
-        at::zeros({batch.tokens.size(0), 1, 1, length}, options)
-            .masked_fill(TokenMask(batch).logical_not().unsqueeze(1).unsqueeze(1), kMinusInfinity);
-    term = term.defined() ? term + mask : mask;
-  }
-  return term;
+  if (!pe_->Projects()) return ProjectPlainly(parts, query_source, kv_source);
+  const Projection made = pe_->Project(layer, query_source, kv_source, without_slice);
+  return {made.query, made.key, made.value, {}, {}};
 }
 
 at::Tensor Decoder::Heads(std::int64_t layer, const KeysValues& projected, const Batch& batch,
                           const Dropout* dropout) const {
   const std::int64_t rows = projected.query_rows.size(1);
   const std::int64_t length = batch.tokens.size(1);
-  AttentionInputs inputs{projected.query_rows, projected.key, projected.value};
-  inputs.logit_term = LogitTerm(layer, rows, batch, projected.key.options().requires_grad(false));
+  AttentionInputs inputs{projected.query_rows, projected.key, projected.value, projected.packed,
+                         projected.packed_key_value};
+  const Linear& qkv = layers_[layer].qkv;
+  if (!pe_->Projects() && qkv.bias) {
+    const auto biases = parameters_[*qkv.bias].split(config_.d_model);
+    inputs.query_bias = biases[0];
+    inputs.key_bias = biases[1];
+    inputs.value_bias = biases[2];
+  }
+  inputs.query_turns = pe_->Turns(Side::kQuery);
+  inputs.key_turns = pe_->Turns(Side::kKey);
+  inputs.distance_bias = pe_->DistanceBias(layer, length);
   inputs.key_term = pe_->PairTerm(Side::kKey, layer, rows, length);
   inputs.value_term = pe_->PairTerm(Side::kValue, layer, rows, length);
+  inputs.causal = config_.causal && rows > 1;
+  if (config_.mask_padding) inputs.lengths = batch.lengths;
   return Attend(inputs, layer, dropout);
 }
 
-at::Tensor Decoder::AfterAttention(std::int64_t layer, const at::Tensor& x, const at::Tensor& heads,
-                                   const Dropout* dropout) const {
-  at::Tensor out = Apply(layers_[layer].output, heads);
-  if (dropout != nullptr) out = dropout->Apply(out, layer, DropoutSite::kOutput);
-  return x.narrow(1, x.size(1) - heads.size(1), heads.size(1)) + out;
+Residual Decoder::AfterAttention(std::int64_t layer, const Residual& x, const at::Tensor& heads,
+                                 const Dropout* dropout) const {
+  const Layer& parts = layers_[layer];
+  const std::int64_t rows = heads.size(1);
+  const NormWeights norm = WeightsOf(parts.ffn_norm);
+  return AddProduct(x.x.narrow(1, x.x.size(1) - rows, rows), Product(parts.output, heads),
+                    BiasOf(parts.output), &norm, {dropout, layer, DropoutSite::kOutput});
 }
 
 at::Tensor Decoder::HeadContribution(std::int64_t layer, std::int64_t head,
                                      const at::Tensor& heads) const {
   const std::int64_t d = config_.head_dim();
-  const at::Tensor& weight = parameters_[layers_[layer].output.weight];  // (D, H d)
+  const at::Tensor& weight = parameters_.Factor(layers_[layer].output.weight);  // (D, H d)
   return at::linear(heads.narrow(2, head * d, d), weight.narrow(1, head * d, d));
 }
 
-at::Tensor Decoder::AfterFeedForward(std::int64_t layer, const at::Tensor& x_mid,
-                                     const Dropout* dropout) const {
+Residual Decoder::AfterFeedForward(std::int64_t layer, const Residual& x_mid,
+                                   const Dropout* dropout) const {
   const Layer& parts = layers_[layer];
-  at::Tensor inner = Apply(parts.ffn_in, Apply(parts.ffn_norm, x_mid));
-  inner = config_.activation == Activation::kRelu ? at::relu(inner) : at::gelu(inner);
-  if (dropout != nullptr) inner = dropout->Apply(inner, layer, DropoutSite::kFfnInner);
-  at::Tensor out = Apply(parts.ffn_out, inner);
-  if (dropout != nullptr) out = dropout->Apply(out, layer, DropoutSite::kFfn);
-  return x_mid + out;
+  const at::Tensor inner =
+      BiasActivate(Product(parts.ffn_in, Normed(parts.ffn_norm, x_mid)), BiasOf(parts.ffn_in),
+                   config_.activation, {dropout, layer, DropoutSite::kFfnInner});
+  const bool last = layer + 1 == config_.layers;
+  NormWeights norm;
+  if (!last) norm = WeightsOf(layers_[layer + 1].attention_norm);
+  if (last && final_norm_) norm = WeightsOf(*final_norm_);
+  return AddProduct(x_mid.x, Product(parts.ffn_out, inner), BiasOf(parts.ffn_out),
+                    norm.gamma.defined() ? &norm : nullptr, {dropout, layer, DropoutSite::kFfn});
 }
 
-at::Tensor Decoder::ReadOut(const at::Tensor& x, const Batch& batch) const {
-  at::Tensor pooled = x;  // (B, T', D) or (B, D)
+at::Tensor Decoder::ReadOut(const Residual& x, const Batch& batch) const {
+  at::Tensor pooled = final_norm_ ? Normed(*final_norm_, x) : x.x;  // (B, T', D) or (B, D)
   if (config_.readout == Readout::kLast) {
-    pooled = batch.lengths.defined()
-                 ? x.gather(1, (batch.lengths - 1).view({-1, 1, 1}).expand({-1, 1, x.size(2)}))
-                       .squeeze(1)
-                 : x.select(1, x.size(1) - 1);
-  }
-  if (final_norm_) pooled = Apply(*final_norm_, pooled);
-  if (config_.readout == Readout::kMean ||
-      (config_.readout == Readout::kMaskedMean && !batch.lengths.defined())) {
+    pooled =
+        batch.lengths.defined()
+            ? pooled.gather(1, (batch.lengths - 1).view({-1, 1, 1}).expand({-1, 1, pooled.size(2)}))
+                  .squeeze(1)
+            : pooled.select(1, pooled.size(1) - 1);
+  } else if (config_.readout == Readout::kMean || !batch.lengths.defined()) {
     pooled = pooled.mean(1);
-  } else if (config_.readout == Readout::kMaskedMean) {
-    const at::Tensor mask = TokenMask(batch).unsqueeze(2).to(x.scalar_type());
-    pooled = (pooled * mask).sum(1) / batch.lengths.unsqueeze(1).to(x.scalar_type());
+  } else {
+    const at::Tensor mask = TokenMask(batch).unsqueeze(2).to(pooled.scalar_type());
+    pooled = (pooled * mask).sum(1) / batch.lengths.unsqueeze(1).to(pooled.scalar_type());
   }
   return Apply(head_, pooled);
 }
 
 at::Tensor Decoder::Logits(const Batch& batch, const Dropout* dropout) const {
   const at::Tensor input = Embed(batch);
-  at::Tensor x = input;
+  const std::vector<at::Tensor> shared = ProjectInput(input);
+  Residual x = input;
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-    const at::Tensor heads = Heads(layer, ProjectLayer(layer, x, input, batch), batch, dropout);
+    const KeysValues projected = shared.empty() ? ProjectLayer(layer, x, input, batch)
+                                                : ProjectQueries(layer, x, shared[layer], batch);
+    const at::Tensor heads = Heads(layer, projected, batch, dropout);
     x = AfterFeedForward(layer, AfterAttention(layer, x, heads, dropout), dropout);
   }
   return ReadOut(x, batch);

@@ -21,6 +21,7 @@
 #include "core/spec/canonical.h"
 #include "worker/trainer/model/config.h"
 #include "worker/trainer/model/dropout.h"
+#include "worker/trainer/model/fused_layers.h"
 #include "worker/trainer/model/parameters.h"
 #include "worker/trainer/pe/pe.h"
 
@@ -43,17 +44,21 @@ class Decoder {
 
   const ModelConfig& config() const { return config_; }
 
-  // The pieces of Logits, for analyses that continue from the middle. `x` is (B, T, D); what a last layer with T' = 1
-  // gives is (B, 1, D).
+  // The pieces of Logits, for analyses that continue from the middle. A residual stream is (B, T, D); what a last layer
+  // with T' = 1 gives is (B, 1, D). It may come without its norm.
   at::Tensor Embed(const Batch& batch) const;
-  // What attention reads, after the PE's rotation. With KvSource::kInput keys and values depend on the input alone.
+  // What attention reads, before biases and turns (model/attention.h). With KvSource::kInput keys and values depend on the
+  // input alone.
   struct KeysValues {
     at::Tensor query_rows;  // (B, T', H, w)
     at::Tensor key;         // (B, T, H, w)
     at::Tensor value;       // (B, T, H, d)
+    // Where defined, products of which the above are parts: all three (B, T, 3, H, d), or keys and values (B, T, 2, H, d).
+    at::Tensor packed;
+    at::Tensor packed_key_value;
   };
   // `without_slice`: one of LatentSlices() to leave out of the latents (pe/pe.h); only where there are any.
-  KeysValues ProjectLayer(std::int64_t layer, const at::Tensor& x, const at::Tensor& input,
+  KeysValues ProjectLayer(std::int64_t layer, const Residual& x, const at::Tensor& input,
                           const Batch& batch,
                           std::optional<std::int64_t> without_slice = std::nullopt) const;
   // How many slices of d channels the latents of queries, keys and values have: 0 where the PE makes none.
@@ -61,16 +66,16 @@ class Decoder {
   // The heads' outputs side by side, before W_O: (B, T', D).
   at::Tensor Heads(std::int64_t layer, const KeysValues& projected, const Batch& batch,
                    const Dropout* dropout) const;
-  // x_mid: (B, T', D).
-  at::Tensor AfterAttention(std::int64_t layer, const at::Tensor& x, const at::Tensor& heads,
-                            const Dropout* dropout) const;
+  // x_mid: (B, T', D), with the norm that the feed-forward part reads.
+  Residual AfterAttention(std::int64_t layer, const Residual& x, const at::Tensor& heads,
+                          const Dropout* dropout) const;
   // What head `head` adds to x_mid, without the bias: (B, T', D).
   at::Tensor HeadContribution(std::int64_t layer, std::int64_t head, const at::Tensor& heads) const;
-  // x_next: (B, T', D).
-  at::Tensor AfterFeedForward(std::int64_t layer, const at::Tensor& x_mid,
-                              const Dropout* dropout) const;
+  // x_next: (B, T', D), with the norm that the next layer or the read-out reads.
+  Residual AfterFeedForward(std::int64_t layer, const Residual& x_mid,
+                            const Dropout* dropout) const;
   // (B, C) from the last layer's output.
-  at::Tensor ReadOut(const at::Tensor& x, const Batch& batch) const;
+  at::Tensor ReadOut(const Residual& x, const Batch& batch) const;
 
  private:
   struct Linear {
@@ -93,17 +98,26 @@ class Decoder {
   Norm AddNorm(const std::string& name);
   Layer AddLayer(const std::string& name);
   at::Tensor Apply(const Linear& linear, const at::Tensor& x) const;
-  // Queries, keys and values before the PE's rotation, by the decoder's own weights.
-  Projection ProjectPlainly(const Layer& parts, const at::Tensor& query_source,
+  // The product alone, without the bias.
+  at::Tensor Product(const Linear& linear, const at::Tensor& x) const;
+  at::Tensor BiasOf(const Linear& linear) const;  // undefined where there is none
+  // (B, T, count D) as (B, T, count, H, d).
+  at::Tensor ByHead(const at::Tensor& x, std::int64_t count) const;
+  // (B, T', D): what queries are made from.
+  at::Tensor QuerySource(std::int64_t layer, const Residual& x, const Batch& batch) const;
+  // With KvSource::kInput and the decoder's own weights: the keys and values of every layer, (B, T, 2, H, d) each, by one
+  // product; else none. ProjectQueries then completes a layer's.
+  std::vector<at::Tensor> ProjectInput(const at::Tensor& input) const;
+  KeysValues ProjectQueries(std::int64_t layer, const Residual& x, const at::Tensor& key_value,
+                            const Batch& batch) const;
+  // Queries, keys and values by the decoder's own weights.
+  KeysValues ProjectPlainly(const Layer& parts, const at::Tensor& query_source,
                             const at::Tensor& kv_source) const;
-  // Rows [begin, begin + count) of a linear map's output alone.
-  at::Tensor ApplyRows(const Linear& linear, const at::Tensor& x, std::int64_t begin,
-                       std::int64_t count) const;
+  NormWeights WeightsOf(const Norm& norm) const;
   at::Tensor Apply(const Norm& norm, const at::Tensor& x) const;
+  // x's norm, made already or made now.
+  at::Tensor Normed(const Norm& norm, const Residual& x) const;
   bool LastRowOnly(std::int64_t layer, const Batch& batch) const;
-  // PE bias plus masks: (1 or H, T', T) or (B, 1 or H, T', T); undefined where there is nothing to add.
-  at::Tensor LogitTerm(std::int64_t layer, std::int64_t rows, const Batch& batch,
-                       const at::TensorOptions& options) const;
 
   ModelConfig config_;
   ParameterSet& parameters_;

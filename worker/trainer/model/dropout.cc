@@ -1,30 +1,16 @@
 #include "worker/trainer/model/dropout.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include "core/base/random.h"
-#include "worker/trainer/model/dropout_mask.h"
-#include "worker/trainer/model/torch_compat.h"
+#include "worker/trainer/kernels/dropout_mask.h"
+#include "worker/trainer/model/kernel_calls.h"
 
 namespace pelab::trainer {
-namespace {
 
-constexpr std::int64_t kGrain = 1 << 15;
-
-CounterRandom StepRandom(std::int64_t seed, std::int64_t step) {
-  return CounterRandom(static_cast<std::uint64_t>(seed), "dropout",
-                       static_cast<std::uint64_t>(step));
-}
-
-}  // namespace
-
-Dropout::Dropout(const ModelConfig& config, std::int64_t seed, std::int64_t step, at::Device device)
-    : config_(config), seed_(seed), step_(step) {
-  if (config.dropout > 0 && !device.is_cpu()) {
-    SeedDevice(device.str(), StepRandom(seed, step).At(0) >> 1);
-  }
-}
+Dropout::Dropout(const ModelConfig& config, std::int64_t seed, std::int64_t step,
+                 const std::uint32_t* device_keys)
+    : config_(config), seed_(seed), step_(step), device_keys_(device_keys) {}
 
 Dropout Dropout::From(std::int64_t first_example) const {
   Dropout part = *this;
@@ -32,22 +18,23 @@ Dropout Dropout::From(std::int64_t first_example) const {
   return part;
 }
 
-at::Tensor Dropout::Mask(at::IntArrayRef shape, std::int64_t layer, DropoutSite site) const {
-  const auto address = static_cast<std::uint64_t>(layer * kDropoutSites + static_cast<int>(site));
-  const std::uint64_t key = StepRandom(seed_, step_).At(address);
-  const at::Tensor mask = at::empty(shape, at::TensorOptions().dtype(at::kFloat));
-  float* const out = mask.data_ptr<float>();
-  const std::int64_t first = first_example_ * (mask.numel() / mask.size(0));
-  at::parallel_for(0, mask.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    FillDropoutMask(key, config_.dropout, first + begin, end - begin, out + begin);
-  });
-  return mask;
+DropoutStream Dropout::Stream(std::int64_t layer, DropoutSite site,
+                              std::int64_t per_example) const {
+  if (!ActsAt(site)) return {};
+  const CounterRandom random(static_cast<std::uint64_t>(seed_), "dropout",
+                             static_cast<std::uint64_t>(step_));
+  const std::int64_t place = layer * kDropoutSites + static_cast<int>(site);
+  DropoutStream stream = MakeDropoutStream(random.At(static_cast<std::uint64_t>(place)),
+                                           config_.dropout, first_example_ * per_example);
+  if (device_keys_ != nullptr) stream.device_keys = device_keys_ + 2 * place;
+  return stream;
 }
 
 at::Tensor Dropout::Apply(const at::Tensor& x, std::int64_t layer, DropoutSite site) const {
   if (!ActsAt(site)) return x;
-  if (!x.device().is_cpu()) return at::dropout(x, config_.dropout, /*train=*/true);
-  return x * Mask(x.sizes(), layer, site).to(x.scalar_type());
+  const DropoutStream stream = Stream(layer, site, x.numel() / x.size(0));
+  // In 32 bits at least: 1/(1-p) has no exact form in 16.
+  return (x * DropoutMaskOn(x.device(), stream, x.sizes())).to(x.scalar_type());
 }
 
 }  // namespace pelab::trainer

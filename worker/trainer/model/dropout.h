@@ -1,15 +1,13 @@
 // Dropout whose randomness is addressed by (seed, step, layer, site, element), so that no generator
 // state has to be kept in a checkpoint and a resumed run repeats bit for bit.
-//
-// On the CPU the masks come from FillDropoutMask. On CUDA, where drawing them that way would cost
-// several passes over 64-bit integers, LibTorch's own Philox draws them after being seeded with
-// (seed, step): just as reproducible on one device kind, but another stream than the CPU's.
+// The same elements are dropped on every device, by fused kernels and by plain operations.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 
+#include "worker/trainer/kernels/dropout_stream.h"
 #include "worker/trainer/model/config.h"
 
 namespace pelab::trainer {
@@ -18,17 +16,20 @@ namespace pelab::trainer {
 // evaluation.
 class Dropout {
  public:
-  Dropout(const ModelConfig& config, std::int64_t seed, std::int64_t step, at::Device device);
+  // `device_keys`: where the keys of the step that the device is at lie on it, two words a place, layer * kDropoutSites +
+  // site; null: they are made here.
+  Dropout(const ModelConfig& config, std::int64_t seed, std::int64_t step,
+          const std::uint32_t* device_keys = nullptr);
 
-  // The same step's dropout for a part of its batch: example 0 of what it is applied to is example
-  // `first_example` of the batch, so that the parts together drop what the whole would (CPU; on
-  // CUDA the parts draw one after the other).
+  // The same step's dropout for a part of its batch: example 0 of what it is applied to is example `first_example` of the
+  // batch, so that the parts together drop what the whole would.
   Dropout From(std::int64_t first_example) const;
 
   // x times a fresh mask, or x itself where the configuration has no dropout at `site`.
   at::Tensor Apply(const at::Tensor& x, std::int64_t layer, DropoutSite site) const;
-  // The mask alone, 0 or 1/(1-p) in 32-bit floats; CPU only. The first dimension counts examples.
-  at::Tensor Mask(at::IntArrayRef shape, std::int64_t layer, DropoutSite site) const;
+  // The mask as a stream for kernels, which need not be held in memory: none where there is no dropout at `site`.
+  // `per_example`: elements of an example.
+  DropoutStream Stream(std::int64_t layer, DropoutSite site, std::int64_t per_example) const;
   bool ActsAt(DropoutSite site) const {
     return config_.dropout > 0 && config_.dropout_at[static_cast<int>(site)];
   }
@@ -38,6 +39,7 @@ class Dropout {
   std::int64_t seed_;
   std::int64_t step_;
   std::int64_t first_example_ = 0;
+  const std::uint32_t* device_keys_ = nullptr;
 };
 
 }  // namespace pelab::trainer

@@ -1,6 +1,7 @@
 #include "worker/trainer/model/parameters.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <utility>
 
@@ -32,6 +33,16 @@ void Draw(std::int64_t seed, const std::string& name, Init init, std::int64_t co
   }
 }
 
+// A view of `shape` into flat tensors, as a leaf of autograd.
+at::Tensor Leaf(const at::Tensor& flat, const at::Tensor& gradient, std::int64_t offset,
+                const std::vector<std::int64_t>& shape) {
+  const std::int64_t count = Product(shape);
+  at::Tensor leaf = flat.narrow(0, offset, count).view(shape).detach();
+  leaf.set_requires_grad(true);
+  leaf.mutable_grad() = gradient.narrow(0, offset, count).view(shape);
+  return leaf;
+}
+
 }  // namespace
 
 ParameterSet::Handle ParameterSet::Push(Entry entry) {
@@ -44,23 +55,28 @@ ParameterSet::Handle ParameterSet::Push(Entry entry) {
 }
 
 ParameterSet::Handle ParameterSet::Add(const std::string& name, const Shape& shape, Init init) {
-  return Push({{name}, shape, init, true, 0, {}});
+  return Push({{name}, shape, init, true, 0, {}, {}});
 }
 
 ParameterSet::Handle ParameterSet::AddStack(const std::vector<std::string>& names,
                                             const Shape& shape, Init init) {
-  return Push({names, shape, init, true, 0, {}});
+  return Push({names, shape, init, true, 0, {}, {}});
 }
 
 ParameterSet::Handle ParameterSet::AddFrozen(const std::string& name, const Shape& shape,
                                              Init init) {
-  return Push({{name}, shape, init, false, 0, {}});
+  return Push({{name}, shape, init, false, 0, {}, {}});
 }
 
-void ParameterSet::Materialize(std::int64_t seed, at::Device device, at::ScalarType dtype) {
+void ParameterSet::Materialize(std::int64_t seed, at::Device device, at::ScalarType dtype,
+                               bool rounded) {
   const auto doubles = at::TensorOptions().dtype(at::kDouble);
   flat_ = at::empty({count_}, doubles.dtype(dtype).device(device));
   gradient_ = at::zeros_like(flat_);
+  if (rounded) {
+    rounded_ = at::zeros({count_}, flat_.options().dtype(at::kBFloat16));
+    rounded_gradient_ = at::zeros_like(rounded_);
+  }
   for (Entry& entry : entries_) {
     const std::int64_t part = Product(entry.part_shape);
     Shape shape = entry.part_shape;
@@ -75,10 +91,26 @@ void ParameterSet::Materialize(std::int64_t seed, at::Device device, at::ScalarT
       continue;
     }
     flat_.narrow(0, entry.offset, values.numel()).copy_(values);
-    entry.tensor = flat_.narrow(0, entry.offset, values.numel()).view(shape).detach();
-    entry.tensor.set_requires_grad(true);
-    entry.tensor.mutable_grad() = gradient_.narrow(0, entry.offset, values.numel()).view(shape);
+    entry.tensor = Leaf(flat_, gradient_, entry.offset, shape);
+    if (rounded) entry.rounded = Leaf(rounded_, rounded_gradient_, entry.offset, shape);
   }
+  Round();
+}
+
+at::ScalarType ParameterSet::factor_type() const {
+  return rounded_.defined() ? rounded_.scalar_type() : flat_.scalar_type();
+}
+
+void ParameterSet::Round() {
+  const at::NoGradGuard no_grad;
+  if (rounded_.defined()) rounded_.copy_(flat_);
+}
+
+void ParameterSet::GatherGradients() {
+  const at::NoGradGuard no_grad;
+  if (!rounded_.defined()) return;
+  gradient_.add_(rounded_gradient_);
+  rounded_gradient_.zero_();
 }
 
 std::vector<ParameterSet::Named> ParameterSet::NamedTensors() const {

@@ -39,15 +39,29 @@ class ParameterSet {
   // A random tensor that is kept with the weights but not trained.
   Handle AddFrozen(const std::string& name, const Shape& shape, Init init);
 
-  // Allocates on `device` in `dtype` and draws the starting values.
-  void Materialize(std::int64_t seed, at::Device device, at::ScalarType dtype);
+  // Allocates on `device` in `dtype` and draws the starting values. With `rounded` there is a copy in bfloat16 beside.
+  void Materialize(std::int64_t seed, at::Device device, at::ScalarType dtype,
+                   bool rounded = false);
 
   const at::Tensor& operator[](Handle handle) const { return entries_[handle].tensor; }
+  // What products of matrices are made of: the rounded copy where there is one, a leaf of its own. A parameter is used
+  // either way, not both.
+  const at::Tensor& Factor(Handle handle) const {
+    return rounded_.defined() ? entries_[handle].rounded : entries_[handle].tensor;
+  }
+  // The type that products are made in.
+  at::ScalarType factor_type() const;
+  // Copies the parameters into the rounded copy; call after writing them.
+  void Round();
+  // Adds the rounded copy's gradients to flat_gradient() and zeroes them.
+  void GatherGradients();
 
   // All trained scalars, (count()), in the order of declaration; writing here writes the parameters.
   const at::Tensor& flat() const { return flat_; }
   // Their gradients, (count()).
   const at::Tensor& flat_gradient() const { return gradient_; }
+  // (count()), undefined where there is none.
+  const at::Tensor& rounded() const { return rounded_; }
   std::int64_t count() const { return count_; }
   at::Device device() const { return flat_.device(); }
 
@@ -66,10 +80,13 @@ class ParameterSet {
     bool trained = true;
     std::int64_t offset = 0;  // in the flat tensor, when trained
     at::Tensor tensor;
+    at::Tensor rounded;
   };
   Handle Push(Entry entry);
 
   std::vector<Entry> entries_;
+  at::Tensor rounded_;           // (count); undefined: there is none
+  at::Tensor rounded_gradient_;  // (count)
   std::int64_t count_ = 0;
   at::Tensor flat_;
   at::Tensor gradient_;

@@ -3,13 +3,20 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
+#include <sys/resource.h>
 #include <torch/version.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
 
 #include "worker/trainer/protocol/error.h"
+
+#ifdef PELAB_CUDA_KERNELS
+#include <c10/cuda/CUDACachingAllocator.h>
+#endif
 
 namespace pelab::trainer {
 namespace {
@@ -70,6 +77,35 @@ std::string DeviceName(const std::string& device) {
   return device == "cpu" ? CpuName() : CudaName(Ordinal(device));
 }
 
+std::int64_t PeakBytes([[maybe_unused]] const std::string& device) {
+#ifdef PELAB_CUDA_KERNELS
+  if (device != "cpu") {
+    return c10::cuda::CUDACachingAllocator::getDeviceStats(
+               static_cast<c10::DeviceIndex>(Ordinal(device)))
+        .allocated_bytes[0]
+        .peak;
+  }
+#endif
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+std::int64_t FreeHostBytes() {
+  std::int64_t free = -1;
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("MemAvailable:", 0) == 0) free = std::atoll(line.c_str() + 13) * 1024;
+  }
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return free;
+  std::int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const std::int64_t left =
+      static_cast<std::int64_t>(limit.rlim_cur) - pages * sysconf(_SC_PAGESIZE);
+  return free < 0 ? left : std::min(free, std::max<std::int64_t>(0, left));
+}
+
 void ConfigureDeterminism(int threads) {
   // cuBLAS is deterministic only with a fixed workspace, which it reads from here.
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
@@ -81,12 +117,6 @@ void ConfigureDeterminism(int threads) {
   at::globalContext().setBenchmarkCuDNN(false);
   at::globalContext().setAllowTF32CuBLAS(false);
   at::globalContext().setAllowTF32CuDNN(false);
-}
-
-void SeedDevice(const std::string& device, std::uint64_t seed) {
-  auto generator = at::globalContext().defaultGenerator(at::Device(device));
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_current_seed(seed);
 }
 
 }  // namespace pelab::trainer

@@ -18,11 +18,15 @@ void RequireDevice(const std::string& name);
 // "NVIDIA H200", or the CPU's model name.
 std::string DeviceName(const std::string& device);
 
+// The most memory that tensors have had on a CUDA device, or the whole process on the CPU: bytes.
+std::int64_t PeakBytes(const std::string& device);
+
+// What an allocation on the host can still get, as the kernel estimates it and the process's own limit allows: bytes; -1
+// where nobody says.
+std::int64_t FreeHostBytes();
+
 // Fixes everything that could change a result between two runs: thread counts (LibTorch's own, OpenMP's and the BLAS
 // library's), deterministic algorithms, no TF32. Call once, before the first tensor operation.
 void ConfigureDeterminism(int threads);
-
-// Seeds the device's own generator, from which CUDA dropout draws.
-void SeedDevice(const std::string& device, std::uint64_t seed);
 
 }  // namespace pelab::trainer

@@ -19,11 +19,11 @@ class Alibi : public PositionalEncoding {
                     ? GeometricSlopes(context.config.heads)
                     : ExponentialSlopes(context.config.heads)) {}
 
-  at::Tensor LogitBias(std::int64_t /*layer*/, std::int64_t length) override {
-    if (!bias_.defined() || bias_.size(1) != length) {
+  at::Tensor DistanceBias(std::int64_t /*layer*/, std::int64_t length) override {
+    if (!bias_.defined() || bias_.size(1) != 2 * length - 1) {
       const auto heads = static_cast<std::int64_t>(slopes_.size());
-      bias_ = ToTensor(slopes_, {heads, 1, 1}, parameters_) *
-              ToTensor(NegativeDistances(length), {1, length, length}, parameters_);
+      bias_ = ToTensor(slopes_, {heads, 1}, parameters_) *
+              ToTensor(NegativeDistances(length), {1, 2 * length - 1}, parameters_);
     }
     return bias_;
   }
@@ -31,7 +31,7 @@ class Alibi : public PositionalEncoding {
  private:
   const ParameterSet& parameters_;
   std::vector<double> slopes_;
-  at::Tensor bias_;  // (H, T, T)
+  at::Tensor bias_;  // (H, 2T-1)
 };
 
 }  // namespace

@@ -66,8 +66,9 @@ class Mla : public PositionalEncoding {
     const at::Tensor query = Up(parts.query, WithoutSlice(query_latent, without_slice));
     const auto key_value =
         Up(parts.key_value, WithoutSlice(kv_latent, without_slice)).split(config_.d_model, -1);
-    const at::Tensor rotary_query = at::linear(query_latent, parameters_[parts.rotary_query]);
-    const at::Tensor rotary_key = at::linear(kv_source, parameters_[parts.rotary_key]);
+    const at::Tensor rotary_query =
+        at::linear(query_latent, parameters_.Factor(parts.rotary_query));
+    const at::Tensor rotary_key = at::linear(kv_source, parameters_.Factor(parts.rotary_key));
     const std::int64_t first = kv_source.size(1) - query_source.size(1);
     return {Join(query, Turned(ByHead(rotary_query, rotary_queries_), first)),
             Join(key_value[0], Turned(ByHead(rotary_key, 1), 0)),
@@ -116,7 +117,7 @@ class Mla : public PositionalEncoding {
   // Of queries and of keys and values: (B, T', d_c) and (B, T, d_c).
   std::pair<at::Tensor, at::Tensor> Latents(const Layer& parts, const at::Tensor& query_source,
                                             const at::Tensor& kv_source) const {
-    const at::Tensor& weight = parameters_[parts.latents];
+    const at::Tensor& weight = parameters_.Factor(parts.latents);
     at::Tensor query, kv;
     if (query_source.is_same(kv_source)) {
       const auto both = at::linear(kv_source, weight).split(latent_, -1);
@@ -131,7 +132,9 @@ class Mla : public PositionalEncoding {
 
   at::Tensor Normed(const std::optional<ParameterSet::Handle>& norm, const at::Tensor& x) const {
     if (!norm) return x;
-    return x * at::rsqrt(x.square().mean(-1, /*keepdim=*/true) + kNormEps) * parameters_[*norm];
+    const at::Tensor wide = x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x;
+    const at::Tensor size = wide.square().mean(-1, /*keepdim=*/true);
+    return (wide * at::rsqrt(size + kNormEps) * parameters_[*norm]).to(x.scalar_type());
   }
 
   at::Tensor WithoutSlice(const at::Tensor& latent, std::optional<std::int64_t> slice) const {
@@ -143,9 +146,8 @@ class Mla : public PositionalEncoding {
   }
 
   at::Tensor Up(const Linear& linear, const at::Tensor& latent) const {
-    const at::Tensor& weight = parameters_[linear.weight];
-    return linear.bias ? at::linear(latent, weight, parameters_[*linear.bias])
-                       : at::linear(latent, weight);
+    const at::Tensor product = at::linear(latent, parameters_.Factor(linear.weight));
+    return linear.bias ? product + parameters_[*linear.bias].to(product.scalar_type()) : product;
   }
 
   // (B, T, n m) as (B, T, n, m).
@@ -155,11 +157,11 @@ class Mla : public PositionalEncoding {
 
   at::Tensor Turned(const at::Tensor& x, std::int64_t first) {
     if (!turns_.defined()) {
-      turns_ = Turns(sliced_ ? SlicedTurns(config_.max_len, rotary_, base_)
-                             : RotaryTurns(config_.max_len, rotary_, base_),
-                     config_.max_len, parameters_);
+      turns_ = ToTurns(sliced_ ? SlicedTurns(config_.max_len, rotary_, base_)
+                               : RotaryTurns(config_.max_len, rotary_, base_),
+                       config_.max_len, parameters_);
     }
-    return TurnPairs(x, turns_, first);
+    return TurnPairs(x, turns_.narrow(0, first, x.size(1)));
   }
 
   // Content channels (B, T, H d) with rotary ones (B, T, 1 or H, r) after them: (B, T, H, d + r).

@@ -34,15 +34,13 @@ class PositionalEncoding {
   // 1. What is added to the token embeddings: (T, D), or undefined for nothing.
   virtual at::Tensor InputTerm(std::int64_t /*length*/) { return {}; }
 
-  // 2. What rotates or scales queries and keys (kQuery, kKey): (B, T', H, w) of positions first … first+T'-1 to the same
-  // shape.
-  virtual at::Tensor Rotate(Side /*side*/, std::int64_t /*layer*/, const at::Tensor& x,
-                            std::int64_t /*first*/) {
-    return x;
-  }
+  // 2. What turns or scales queries and keys (kQuery, kKey): adjacent channels, taken as complex numbers, are multiplied
+  // by the entry for their position, (at least max_len, 1 or H, w/2), complex, contiguous; undefined for nothing.
+  virtual at::Tensor Turns(Side /*side*/) { return {}; }
 
-  // 3. What is added to the logits whatever the content: (H, T, T) by [head, query, key], or undefined for nothing.
-  virtual at::Tensor LogitBias(std::int64_t /*layer*/, std::int64_t /*length*/) { return {}; }
+  // 3. What is added to the logits for the distance between key and query: (1 or H, 2T-1), entry j - i + T - 1, or
+  // undefined for nothing.
+  virtual at::Tensor DistanceBias(std::int64_t /*layer*/, std::int64_t /*length*/) { return {}; }
   // … and to the keys or values (kKey, kValue) that query i sees at j, the same for every head: (T', T, d) for the last
   // `rows` = T' queries, or undefined for nothing.
   virtual at::Tensor PairTerm(Side /*side*/, std::int64_t /*layer*/, std::int64_t /*rows*/,

@@ -22,11 +22,9 @@ at::Tensor ToTensor(const std::vector<double>& values, const std::vector<std::in
 }
 
 std::vector<double> NegativeDistances(std::int64_t length) {
-  std::vector<double> distances(length * length);
-  for (std::int64_t i = 0; i < length; ++i) {
-    for (std::int64_t j = 0; j < length; ++j) {
-      distances[i * length + j] = -static_cast<double>(std::abs(i - j));
-    }
+  std::vector<double> distances;
+  for (std::int64_t distance = 1 - length; distance < length; ++distance) {
+    distances.push_back(static_cast<double>(-std::abs(distance)));
   }
   return distances;
 }
@@ -42,16 +40,18 @@ at::Tensor InputSinusoid::Rows(std::int64_t length) {
   return table_.narrow(0, 0, length);
 }
 
-at::Tensor Turns(const std::vector<double>& values, std::int64_t length,
-                 const ParameterSet& parameters) {
+at::Tensor ToTurns(const std::vector<double>& values, std::int64_t length,
+                   const ParameterSet& parameters) {
   const auto pairs = static_cast<std::int64_t>(values.size()) / (2 * length);
   return at::view_as_complex(ToTensor(values, {length, 1, pairs, 2}, parameters));
 }
 
-at::Tensor TurnPairs(const at::Tensor& x, const at::Tensor& turns, std::int64_t first) {
+at::Tensor TurnPairs(const at::Tensor& x, const at::Tensor& turns) {
+  // Complex numbers have 32-bit parts at least.
+  const at::Tensor wide = x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x;
   const at::Tensor pairs =
-      at::view_as_complex(x.reshape({x.size(0), x.size(1), x.size(2), x.size(3) / 2, 2}));
-  return at::view_as_real(pairs * turns.narrow(0, first, x.size(1))).flatten(3);
+      at::view_as_complex(wide.reshape({x.size(0), x.size(1), x.size(2), x.size(3) / 2, 2}));
+  return at::view_as_real(pairs * turns).flatten(3).to(x.scalar_type());
 }
 
 void RequirePairs(const PeContext& context) {

@@ -16,7 +16,7 @@ namespace pelab::trainer {
 at::Tensor ToTensor(const std::vector<double>& values, const std::vector<std::int64_t>& shape,
                     const ParameterSet& parameters);
 
-// -|i-j| for query i and key j: (T, T).
+// -|j-i| for the distances j - i = -(T-1) … T-1: (2T-1).
 std::vector<double> NegativeDistances(std::int64_t length);
 
 // A sinusoid of base 10000 for the token embeddings. Made at its first use.
@@ -33,11 +33,10 @@ class InputSinusoid {
 };
 
 // RotaryTurns or SlicedTurns of tables.h as complex numbers: (length, 1, width/2).
-at::Tensor Turns(const std::vector<double>& values, std::int64_t length,
-                 const ParameterSet& parameters);
-// Adjacent pairs of `x` (B, T', H, width) as complex numbers times rows first … first+T'-1 of `turns` (length, 1 or H,
-// width/2).
-at::Tensor TurnPairs(const at::Tensor& x, const at::Tensor& turns, std::int64_t first);
+at::Tensor ToTurns(const std::vector<double>& values, std::int64_t length,
+                   const ParameterSet& parameters);
+// Adjacent pairs of `x` (B, n, H, width) as complex numbers times `turns` (n, 1 or H, width/2).
+at::Tensor TurnPairs(const at::Tensor& x, const at::Tensor& turns);
 // Throws TrainerError(kBadSpec) where the heads have no whole number of pairs.
 void RequirePairs(const PeContext& context);
 

@@ -32,28 +32,23 @@ class Relative : public PositionalEncoding {
     }
   }
 
-  at::Tensor LogitBias(std::int64_t layer, std::int64_t length) override {
+  at::Tensor DistanceBias(std::int64_t layer, std::int64_t length) override {
     const at::Tensor& table = parameters_[tables_[shared_ ? 0 : layer]];
     // An embedding look-up, whose gradient is deterministic on CUDA too.
-    return at::embedding(table, Rows(length))  // (T*T, H)
-        .t()
-        .reshape({config_.heads, length, length});
+    return at::embedding(table, Rows(length)).t().contiguous();
   }
 
  private:
-  // The table's row for every (query, key), flat.
+  // The table's row for every distance.
   const at::Tensor& Rows(std::int64_t length) {
-    if (rows_length_ == length) return rows_;
-    const at::Tensor rows = at::empty({length * length}, at::TensorOptions().dtype(at::kLong));
-    auto* out = rows.data_ptr<std::int64_t>();
-    for (std::int64_t i = 0; i < length; ++i) {
-      for (std::int64_t j = 0; j < length; ++j) {
-        out[i * length + j] = shared_ ? T5Bucket(j - i, config_.causal, buckets_, max_distance_)
-                                      : j - i + config_.max_len - 1;
-      }
+    if (rows_.defined() && rows_.size(0) == 2 * length - 1) return rows_;
+    const at::Tensor rows = at::empty({2 * length - 1}, at::TensorOptions().dtype(at::kLong));
+    for (std::int64_t distance = 1 - length; distance < length; ++distance) {
+      rows.data_ptr<std::int64_t>()[distance + length - 1] =
+          shared_ ? T5Bucket(distance, config_.causal, buckets_, max_distance_)
+                  : distance + config_.max_len - 1;
     }
     rows_ = rows.to(parameters_.device());
-    rows_length_ = length;
     return rows_;
   }
 
@@ -64,7 +59,6 @@ class Relative : public PositionalEncoding {
   std::int64_t max_distance_ = 0;
   std::vector<ParameterSet::Handle> tables_;
   at::Tensor rows_;
-  std::int64_t rows_length_ = -1;
 };
 
 }  // namespace

@@ -30,17 +30,16 @@ class Rope : public PositionalEncoding {
     return sinusoid_ ? sinusoid_->Rows(length) : at::Tensor();
   }
 
-  at::Tensor Rotate(Side /*side*/, std::int64_t /*layer*/, const at::Tensor& x,
-                    std::int64_t first) override {
+  at::Tensor Turns(Side /*side*/) override {
     if (!turns_.defined()) turns_ = MakeTurns();
-    return TurnPairs(x, turns_, first);
+    return turns_;
   }
 
  protected:
   // (max_len, 1 or H, d/2), complex.
   virtual at::Tensor MakeTurns() const {
-    return Turns(RotaryTurns(config_.max_len, config_.head_dim(), base_), config_.max_len,
-                 parameters_);
+    return ToTurns(RotaryTurns(config_.max_len, config_.head_dim(), base_), config_.max_len,
+                   parameters_);
   }
   const ModelConfig& config_;
 

@@ -22,15 +22,14 @@ class Xpos : public PositionalEncoding {
     RequirePairs(context);
   }
 
-  at::Tensor Rotate(Side side, std::int64_t /*layer*/, const at::Tensor& x,
-                    std::int64_t first) override {
+  at::Tensor Turns(Side side) override {
     if (!query_.defined()) {
-      const at::Tensor turns = Turns(RotaryTurns(config_.max_len, config_.head_dim(), base_),
-                                     config_.max_len, parameters_);
+      const at::Tensor turns = ToTurns(RotaryTurns(config_.max_len, config_.head_dim(), base_),
+                                       config_.max_len, parameters_);
       query_ = turns * Scales(1);
       key_ = turns * Scales(-1);
     }
-    return TurnPairs(x, side == Side::kQuery ? query_ : key_, first);
+    return side == Side::kQuery ? query_ : key_;
   }
 
  private:

@@ -30,6 +30,7 @@ run trains the job, evaluates it after every epoch, runs its analyses and keeps 
   --checkpoint-epochs N   a checkpoint after every N epochs instead (default 0: by the seconds)
   --micro-batch N         go through each batch N examples at a time; 0: all at once; auto (default):
                           on a CPU as many as have room in about a gigabyte
+  --cuda-graphs on|off    on a GPU launch each step as one graph (default: on); results are the same
   --parent-fd N           end at once when this pipe reaches end of file
 
 analyze runs the job's analyses on weights that run kept, without training:
@@ -127,6 +128,10 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
   };
   readers["--checkpoint-epochs"] = [=](const auto& o, const auto& v) {
     arguments->checkpoint_epochs = ReadInt(o, v, 0, kMost);
+  };
+  readers["--cuda-graphs"] = [=](const auto& o, const auto& v) {
+    if (v != "on" && v != "off") ThrowBadValue(o, v, "on or off");
+    arguments->cuda_graphs = v == "on";
   };
   readers["--micro-batch"] = [=](const auto& o, const auto& v) {
     if (v == "auto") {

@@ -25,6 +25,7 @@ struct Arguments {
   double checkpoint_seconds = 30;           // --checkpoint-seconds
   std::int64_t checkpoint_epochs = 0;       // --checkpoint-epochs; 0: by the seconds
   std::optional<std::int64_t> micro_batch;  // --micro-batch; 0: whole batches; nullopt: "auto"
+  bool cuda_graphs = true;                  // --cuda-graphs on|off
   int parent_fd = -1;                       // --parent-fd; -1: none
 };
 

@@ -10,7 +10,9 @@
 #include <cstdint>
 
 #include "core/spec/canonical.h"
+#include "worker/trainer/kernels/adamw.h"
 #include "worker/trainer/model/parameters.h"
+#include "worker/trainer/train/device_step.h"
 
 namespace pelab::trainer {
 
@@ -21,17 +23,22 @@ class AdamW {
 
   // One step with the gradients in parameters->flat_gradient(), which it sets to zero afterwards. `step` counts from 0.
   void Step(std::int64_t step, double learning_rate);
+  // The same on CUDA, for the step that the device is at.
+  void Step(const DeviceStep& at);
+  // The plain way, in LibTorch's operations: right for every device and type.
+  void StepPlainly(std::int64_t step, double learning_rate);
+
+  const AdamWSettings& settings() const { return settings_; }
 
   // First and second moments, (count()); writing here restores a state.
   at::Tensor& first_moment() { return first_; }
   at::Tensor& second_moment() { return second_; }
 
  private:
+  AdamWPass Pass();
+
   ParameterSet& parameters_;
-  double beta1_;
-  double beta2_;
-  double epsilon_;
-  double weight_decay_;
+  AdamWSettings settings_;
   at::Tensor first_;
   at::Tensor second_;
 };

@@ -47,6 +47,10 @@ LabelledBatch DeviceData::At(const at::Tensor& indices) const {
           classes_.index_select(0, indices)};
 }
 
+at::Tensor DeviceData::ClassesAt(const at::Tensor& indices) const {
+  return classes_.index_select(0, indices);
+}
+
 at::Tensor DeviceData::Order(std::int64_t seed, std::int64_t epoch) const {
   const at::Tensor order = at::empty({train_examples_}, at::TensorOptions().dtype(at::kLong));
   std::int64_t* const at = order.data_ptr<std::int64_t>();

@@ -33,6 +33,7 @@ class DeviceData {
   LabelledBatch Range(std::int64_t begin, std::int64_t end) const;
   // The examples at `indices` ((B), 64-bit, on the device).
   LabelledBatch At(const at::Tensor& indices) const;
+  at::Tensor ClassesAt(const at::Tensor& indices) const;
   // The training examples' order in `epoch`: a permutation from the counter-based generator at (seed, "train/order",
   // epoch), on the device.
   at::Tensor Order(std::int64_t seed, std::int64_t epoch) const;

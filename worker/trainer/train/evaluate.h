@@ -19,13 +19,6 @@ struct Score {
 at::Tensor CountCorrect(const at::Tensor& logits, const at::Tensor& classes,
                         std::int64_t ignored_class);
 
-// Cross-entropy summed over the scored examples: a scalar.
-at::Tensor LossSum(const at::Tensor& logits, const at::Tensor& classes, std::int64_t ignored_class);
-
-// LossSum divided by the number of scored examples, or 1.
-at::Tensor MeanLoss(const at::Tensor& logits, const at::Tensor& classes,
-                    std::int64_t ignored_class);
-
 // Examples that one evaluation pass takes at a time, so that the attention weights of one layer, repeated for
 // `variants`, stay within what suits the kind of device: a CPU's cache, or a part of a GPU's memory that is large enough
 // to keep it busy. A function of the configuration and the kind of device alone: results do not depend on the host.

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <vector>
 
+#include "worker/trainer/model/kernel_calls.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/stop.h"
 
@@ -17,6 +17,9 @@ namespace {
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
+
+// Libraries make their workspaces in the first of them.
+constexpr int kPlainStepsBeforeCapture = 3;
 
 void RequireFinite(double loss, const char* which, std::int64_t epoch) {
   if (std::isfinite(loss)) return;
@@ -28,7 +31,7 @@ void RequireFinite(double loss, const char* which, std::int64_t epoch) {
 }  // namespace
 
 Trainer::Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameters,
-                 const DeviceData* data, std::int64_t micro_batch)
+                 const DeviceData* data, std::int64_t micro_batch, bool graphs)
     : job_(job),
       decoder_(*decoder),
       parameters_(*parameters),
@@ -37,69 +40,88 @@ Trainer::Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameter
       micro_batch_(micro_batch),
       steps_per_epoch_((data->train_examples() + batch_size_ - 1) / batch_size_),
       schedule_(job, steps_per_epoch_ * job.Int("train.epochs")),
-      optimizer_(job, parameters) {}
+      optimizer_(job, parameters),
+      sums_(parameters->device()) {
+  const at::Device device = parameters->device();
+  if (device.is_cpu() || !HasCudaKernels()) return;
+  device_step_.emplace(job, decoder->config(), schedule_, optimizer_.settings(),
+                       steps_per_epoch_ * job.Int("train.epochs"), device);
+  if (!graphs) return;
+  graph_ = std::make_unique<StepGraph>();
+  graph_indices_ = at::zeros({batch_size_}, at::TensorOptions().dtype(at::kLong).device(device));
+  graph_state_ = GraphState::kWarmingUp;
+}
 
 EpochResult Trainer::RunEpoch(std::int64_t epoch) {
   const double began = Seconds();
   EpochResult result;
   result.epoch = epoch;
   const at::Tensor order = data_.Order(job_.seed, epoch);
-  std::vector<at::Tensor> losses;  // read back once an epoch
-  at::Tensor counts;               // (correct, scored)
   for (std::int64_t i = 0; i < steps_per_epoch_; ++i) {
     ThrowIfStopped();
-    const std::int64_t step = epoch * steps_per_epoch_ + i;
     const std::int64_t begin = i * batch_size_;
-    const at::Tensor indices =
-        order.narrow(0, begin, std::min(batch_size_, data_.train_examples() - begin));
-    const BatchFigures figures = RunStep(indices, step);
-    result.learning_rate = schedule_.RateAt(step);
-    losses.push_back(figures.loss);
-    counts = counts.defined() ? counts + figures.counts : figures.counts;
+    const std::int64_t count = std::min(batch_size_, data_.train_examples() - begin);
+    RunStep(order.narrow(0, begin, count), epoch * steps_per_epoch_ + i);
   }
-  result.train_loss = at::stack(losses).to(at::kDouble).mean().item().toDouble();
+  result.learning_rate = schedule_.RateAt((epoch + 1) * steps_per_epoch_ - 1);
+  const ClassifiedFigures figures = TakeFigures();
+  result.train_loss = figures.mean_loss / static_cast<double>(steps_per_epoch_);
   RequireFinite(result.train_loss, "training", epoch);
-  const at::Tensor host = counts.cpu();
-  result.train_correct = host.data_ptr<std::int64_t>()[0];
-  result.train_total = host.data_ptr<std::int64_t>()[1];
+  result.train_correct = figures.correct;
+  result.train_total = figures.scored;
   result.test = Evaluate(decoder_, data_, data_.train_examples(), data_.size());
   RequireFinite(result.test.loss, "test", epoch);
   result.seconds = Seconds() - began;
   return result;
 }
 
-Trainer::BatchFigures Trainer::RunStep(const at::Tensor& indices, std::int64_t step) {
-  const Dropout dropout(decoder_.config(), job_.seed, step, parameters_.device());
-  BatchFigures figures = Backward(indices, dropout);
+void Trainer::RunStep(const at::Tensor& indices, std::int64_t step) {
+  if (device_step_) {
+    if (step != next_step_) device_step_->StandBefore(step);
+    next_step_ = step + 1;
+    return RunDeviceSteps(indices);
+  }
+  Differentiate(indices, Dropout(decoder_.config(), job_.seed, step));
   optimizer_.Step(step, schedule_.RateAt(step));
-  return figures;
 }
 
-Trainer::BatchFigures Trainer::Backward(const at::Tensor& indices, const Dropout& dropout) {
-  if (micro_batch_ > 0 && micro_batch_ < indices.size(0)) return BackwardInParts(indices, dropout);
-  const LabelledBatch batch = data_.At(indices);
-  const at::Tensor logits = decoder_.Logits(batch.inputs, &dropout);
-  const at::Tensor loss = MeanLoss(logits, batch.classes, data_.ignored_class());
-  loss.backward();
-  return {loss.detach(), CountCorrect(logits, batch.classes, data_.ignored_class())};
+void Trainer::RunDeviceStep(const at::Tensor& indices) {
+  device_step_->Begin();
+  // The step's number is of no use here: the keys come from the device.
+  Differentiate(indices, Dropout(decoder_.config(), job_.seed, 0, device_step_->keys()));
+  optimizer_.Step(*device_step_);
 }
 
-Trainer::BatchFigures Trainer::BackwardInParts(const at::Tensor& indices, const Dropout& dropout) {
+void Trainer::RunDeviceSteps(const at::Tensor& indices) {
+  if (graph_state_ == GraphState::kNone || indices.size(0) != batch_size_) {
+    return RunDeviceStep(indices);
+  }
+  graph_indices_.copy_(indices);
+  const auto body = [this] { RunDeviceStep(graph_indices_); };
+  if (graph_state_ == GraphState::kWarmingUp && plain_steps_ < kPlainStepsBeforeCapture) {
+    ++plain_steps_;
+    return graph_->RunPlainly(body);
+  }
+  if (graph_state_ == GraphState::kWarmingUp) {
+    graph_state_ = graph_->Capture(body) ? GraphState::kCaptured : GraphState::kNone;
+    if (graph_state_ == GraphState::kNone) return RunDeviceStep(indices);
+  }
+  graph_->Launch();
+}
+
+void Trainer::Differentiate(const at::Tensor& indices, const Dropout& dropout) {
+  const std::int64_t examples = indices.size(0);
+  const std::int64_t most = micro_batch_ > 0 ? std::min(micro_batch_, examples) : examples;
   // The parts' losses are divided by the whole batch's scored examples: parts may differ in theirs.
-  const at::Tensor scored = data_.At(indices).classes.ne(data_.ignored_class()).sum().clamp_min(1);
-  BatchFigures figures;
-  for (std::int64_t begin = 0; begin < indices.size(0); begin += micro_batch_) {
-    const std::int64_t count = std::min(micro_batch_, indices.size(0) - begin);
+  const at::Tensor scored = sums_.CountScored(data_.ClassesAt(indices), data_.ignored_class());
+  for (std::int64_t begin = 0; begin < examples; begin += most) {
+    const std::int64_t count = std::min(most, examples - begin);
     const LabelledBatch part = data_.At(indices.narrow(0, begin, count));
     const Dropout part_dropout = dropout.From(begin);
     const at::Tensor logits = decoder_.Logits(part.inputs, &part_dropout);
-    const at::Tensor loss = LossSum(logits, part.classes, data_.ignored_class()) / scored;
-    loss.backward();
-    const at::Tensor right = CountCorrect(logits, part.classes, data_.ignored_class());
-    figures.loss = figures.loss.defined() ? figures.loss + loss.detach() : loss.detach();
-    figures.counts = figures.counts.defined() ? figures.counts + right : right;
+    logits.backward(
+        sums_.AddAndDifferentiate(logits.detach(), part.classes, data_.ignored_class(), scored));
   }
-  return figures;
 }
 
 Checkpoint Trainer::Snapshot(std::int64_t epoch) {
@@ -117,6 +139,7 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
   }
   at::Tensor flat = parameters_.flat();
   flat.copy_(checkpoint.parameters);
+  parameters_.Round();
   optimizer_.first_moment().copy_(checkpoint.first_moment);
   optimizer_.second_moment().copy_(checkpoint.second_moment);
 }

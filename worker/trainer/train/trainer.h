@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 
 #include "core/spec/canonical.h"
@@ -12,8 +12,11 @@
 #include "worker/trainer/train/adamw.h"
 #include "worker/trainer/train/batches.h"
 #include "worker/trainer/train/checkpoint.h"
+#include "worker/trainer/train/classified_sums.h"
+#include "worker/trainer/train/device_step.h"
 #include "worker/trainer/train/evaluate.h"
 #include "worker/trainer/train/schedule.h"
+#include "worker/trainer/train/step_graph.h"
 
 namespace pelab::trainer {
 
@@ -32,20 +35,18 @@ class Trainer {
  public:
   // All of them outlive it; `parameters` is materialised, `data` on the same device. With
   // `micro_batch` above 0 a batch goes through the model in parts of so many examples whose
-  // gradients add up to the batch's: the same step within rounding, in less memory.
+  // gradients add up to the batch's: the same step within rounding, in less memory. `graphs`: on
+  // CUDA steps are launched as a graph, with the same results.
   Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameters, const DeviceData* data,
-          std::int64_t micro_batch = 0);
+          std::int64_t micro_batch = 0, bool graphs = true);
 
   std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
-  // What a batch adds to its epoch's figures, left on the device.
-  struct BatchFigures {
-    at::Tensor loss;    // scalar: the mean over the batch's scored examples
-    at::Tensor counts;  // (correct, scored)
-  };
-  // Step number `step` from the start of the training, with the examples at `indices` ((B), 64-bit,
-  // on the device): gradient and update.
-  BatchFigures RunStep(const at::Tensor& indices, std::int64_t step);
+  // Step number `step` from the start of the training, with the examples at `indices` ((B), 64-bit, on the device): gradient
+  // and update. Does not synchronise.
+  void RunStep(const at::Tensor& indices, std::int64_t step);
+  // What the steps since the last call have added up. Synchronises.
+  ClassifiedFigures TakeFigures() { return sums_.Take(); }
 
   // One epoch and its evaluation. Throws Stopped between batches when a stop was asked for, TrainerError(kNonFiniteLoss)
   // when the epoch's loss is no finite number.
@@ -56,9 +57,12 @@ class Trainer {
   void Restore(const Checkpoint& checkpoint);
 
  private:
-  // Adds the batch's gradient to the parameters'.
-  BatchFigures Backward(const at::Tensor& indices, const Dropout& dropout);
-  BatchFigures BackwardInParts(const at::Tensor& indices, const Dropout& dropout);
+  // Adds the batch's gradient to the parameters', part by part.
+  void Differentiate(const at::Tensor& indices, const Dropout& dropout);
+  // A step on CUDA, whose number the device has.
+  void RunDeviceStep(const at::Tensor& indices);
+  // The same through a graph, where the batch is a whole one.
+  void RunDeviceSteps(const at::Tensor& indices);
 
   const spec::Job& job_;
   Decoder& decoder_;
@@ -69,6 +73,14 @@ class Trainer {
   std::int64_t steps_per_epoch_;
   Schedule schedule_;
   AdamW optimizer_;
+  ClassifiedSums sums_;
+  // CUDA alone.
+  std::optional<DeviceStep> device_step_;
+  std::int64_t next_step_ = 0;  // that the device begins next
+  std::unique_ptr<StepGraph> graph_;
+  at::Tensor graph_indices_;  // (batch_size)
+  int plain_steps_ = 0;       // before the capture
+  enum class GraphState { kWarmingUp, kCaptured, kNone } graph_state_ = GraphState::kNone;
 };
 
 }  // namespace pelab::trainer

@@ -1,4 +1,4 @@
-#include "worker/trainer/model/dropout_mask.h"
+#include "worker/trainer/kernels/dropout_mask.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 std::vector<float> Mask(std::uint64_t key, double p, std::int64_t first, std::int64_t count) {
   std::vector<float> mask(count, -1);
-  FillDropoutMask(key, p, first, count, mask.data());
+  FillDropoutMask(MakeDropoutStream(key, p, 0), first, count, mask.data());
   return mask;
 }
 

@@ -1,0 +1,465 @@
+#include "worker/trainer/kernels/attention_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "worker/trainer/kernels/vectors.h"
+
+namespace pelab::trainer {
+namespace {
+
+// C (m, 16 n) = A (m, k) B (k, 16 n) for `kRows` rows and `kCols` vectors of columns, all sums in
+// registers.
+template <int kRows, int kCols>
+PELAB_INLINE void Tile(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_col,
+                       const float* b, std::int64_t b_row, float* c, std::int64_t c_row) {
+  Floats sum[kRows][kCols] = {};
+  for (std::int64_t p = 0; p < k; ++p) {
+    Floats right[kCols];
+    for (int j = 0; j < kCols; ++j) right[j] = Load(b + p * b_row + j * kLanes);
+    for (int i = 0; i < kRows; ++i) {
+      const float left = a[i * a_row + p * a_col];
+      for (int j = 0; j < kCols; ++j) sum[i][j] += left * right[j];
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kCols; ++j) Store(sum[i][j], c + i * c_row + j * kLanes);
+  }
+}
+
+// Of a tile of a product's rows: the columns and the terms of the sums that matter.
+struct Extent {
+  std::int64_t columns = 0;
+  std::int64_t first_term = 0;
+  std::int64_t terms_end = 0;
+};
+
+// C (m, n) = A (m, k) B (k, n), n a multiple of 16. A's element (i, p) is a[i a_row + p a_col]. `extent_of(i, rows)` says
+// what of rows i … i + rows - 1 matters; the rest of C is left as it is.
+template <class ExtentOf>
+PELAB_INLINE void Product(std::int64_t m, std::int64_t n, const float* a, std::int64_t a_row,
+                          std::int64_t a_col, const float* b, std::int64_t b_row, float* c,
+                          std::int64_t c_row, const ExtentOf& extent_of) {
+  for (std::int64_t j = 0; j < n;) {
+    const bool two = n - j >= 2 * kLanes;
+    for (std::int64_t i = 0; i < m;) {
+      const std::int64_t rows = m - i >= 4 ? 4 : 1;
+      const Extent extent = extent_of(i, rows);
+      if (j < extent.columns) {
+        const std::int64_t first = extent.first_term, k = extent.terms_end - first;
+        const float* const left = a + i * a_row + first * a_col;
+        const float* const right = b + first * b_row + j;
+        float* const to = c + i * c_row + j;
+        if (rows == 4 && two) {
+          Tile<4, 2>(k, left, a_row, a_col, right, b_row, to, c_row);
+        } else if (rows == 4) {
+          Tile<4, 1>(k, left, a_row, a_col, right, b_row, to, c_row);
+        } else if (two) {
+          Tile<1, 2>(k, left, a_row, a_col, right, b_row, to, c_row);
+        } else {
+          Tile<1, 1>(k, left, a_row, a_col, right, b_row, to, c_row);
+        }
+      }
+      i += rows;
+    }
+    j += two ? 2 * kLanes : kLanes;
+  }
+}
+
+// Which keys the queries of one sequence see: those before End(row).
+struct Visible {
+  std::int64_t offset;  // the position of row 0, where attention is causal
+  std::int64_t keys;    // before the padding
+  bool causal;
+
+  PELAB_INLINE std::int64_t End(std::int64_t row) const {
+    return causal ? std::min(keys, row + offset + 1) : keys;
+  }
+  // The first row that sees `key`; a row that there is not, if none does.
+  PELAB_INLINE std::int64_t FirstRow(std::int64_t key, std::int64_t rows) const {
+    if (key >= keys) return rows;
+    return causal ? std::clamp<std::int64_t>(key - offset, 0, rows) : 0;
+  }
+};
+
+PELAB_INLINE Visible VisibleTo(const FusedAttention<float>& p, std::int64_t batch) {
+  return {p.keys - p.rows, p.lengths != nullptr ? p.lengths[batch] : p.keys, p.causal};
+}
+
+// What one head's pass needs; made once a call.
+struct Buffers {
+  explicit Buffers(const FusedAttention<float>& p)
+      : keys(Padded(p.keys)),
+        width(Padded(p.width)),
+        value_width(Padded(p.value_width)),
+        query(p.rows * width),
+        rows_in(p.rows * value_width),
+        key(keys * width),
+        value(keys * value_width),
+        key_columns(keys * width),
+        value_columns(keys * value_width),
+        weights(p.rows * keys),
+        gradient(p.rows * keys),
+        product(std::max(p.rows, p.keys) * std::max(width, value_width)) {}
+  // Zeros beyond what is packed, for good.
+  std::int64_t keys;         // T, padded
+  std::int64_t width;        // w, padded
+  std::int64_t value_width;  // d, padded
+  std::vector<float> query, rows_in, key, value, key_columns, value_columns, weights, gradient,
+      product;
+};
+
+// 8 adjacent pairs times 8 complex numbers, or times their conjugates.
+PELAB_INLINE Floats TurnVector(Floats x, Floats turns, bool conjugate) {
+  const Ints swapped = {1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14};
+  const Ints reals = {0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14};
+  const Ints imaginaries = {1, 1, 3, 3, 5, 5, 7, 7, 9, 9, 11, 11, 13, 13, 15, 15};
+  const Floats signs = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
+  const Floats across =
+      __builtin_shuffle(x, swapped) * __builtin_shuffle(turns, imaginaries) * signs;
+  const Floats along = x * __builtin_shuffle(turns, reals);
+  return conjugate ? along - across : along + across;
+}
+
+// The complex numbers that turn the rows of one head; null: none.
+struct Turns {
+  const float* data = nullptr;  // of the first row
+  std::int64_t row_stride = 0;
+};
+
+PELAB_INLINE Turns TurnsOf(const FusedAttention<float>& p, const float* table, std::int64_t head,
+                           std::int64_t first_position) {
+  if (table == nullptr) return {};
+  const std::int64_t stride = (p.turns_by_head ? p.heads : 1) * p.width;
+  return {table + first_position * stride + (p.turns_by_head ? head * p.width : 0), stride};
+}
+
+// The first `count` channels from `from` on; zeros after them.
+PELAB_INLINE Floats LoadChannels(const float* from, std::int64_t count) {
+  if (count >= kLanes) return Load(from);
+  Floats x = {};
+  for (std::int64_t i = 0; i < count; ++i) x[i] = from[i];
+  return x;
+}
+
+PELAB_INLINE void StoreChannels(Floats x, std::int64_t count, float* to) {
+  if (count >= kLanes) return Store(x, to);
+  for (std::int64_t i = 0; i < count; ++i) to[i] = x[i];
+}
+
+template <class Element>
+PELAB_INLINE Element* HeadOf(const HeadRows<Element>& view, std::int64_t batch, std::int64_t head) {
+  return view.data + batch * view.batch_stride + head * view.head_stride;
+}
+
+// Rows of one head with bias (that of the head), turn and scale, each padded with zeros.
+PELAB_INLINE void Pack(const float* from, std::int64_t row_stride, std::int64_t rows,
+                       std::int64_t width, const float* bias, const Turns& turns, float scale,
+                       float* to, std::int64_t to_stride) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t c = 0; c < width; c += kLanes) {
+      const std::int64_t count = width - c;
+      Floats x = LoadChannels(from + i * row_stride + c, count);
+      if (bias != nullptr) x += LoadChannels(bias + c, count);
+      if (turns.data != nullptr) {
+        x = TurnVector(x, LoadChannels(turns.data + i * turns.row_stride + c, count), false);
+      }
+      Store(x * scale, to + i * to_stride + c);
+    }
+  }
+}
+
+// A gradient's rows back through scale and turn; their sum, if wanted, is that of the bias.
+PELAB_INLINE void Unpack(const float* from, std::int64_t from_stride, std::int64_t rows,
+                         std::int64_t width, const Turns& turns, float scale, float* bias_sum,
+                         float* to, std::int64_t row_stride) {
+  for (std::int64_t c = 0; c < width; c += kLanes) {
+    const std::int64_t count = width - c;
+    Floats sum = {};
+    for (std::int64_t i = 0; i < rows; ++i) {
+      Floats x = Load(from + i * from_stride + c) * scale;
+      if (turns.data != nullptr) {
+        x = TurnVector(x, LoadChannels(turns.data + i * turns.row_stride + c, count), true);
+      }
+      sum += x;
+      StoreChannels(x, count, to + i * row_stride + c);
+    }
+    if (bias_sum != nullptr) StoreChannels(sum, count, bias_sum + c);
+  }
+}
+
+// to (n, m) = from^T (m, n), both of whole vectors each way, 16 by 16 at a time: four rounds in which the rows are dealt
+// like two halves of a pack of cards.
+PELAB_INLINE void Transpose(const float* from, std::int64_t m, std::int64_t n, float* to) {
+  const Ints low = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
+  const Ints high = {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  for (std::int64_t i = 0; i < m; i += kLanes) {
+    for (std::int64_t j = 0; j < n; j += kLanes) {
+      Floats rows[kLanes], dealt[kLanes];
+      for (int r = 0; r < kLanes; ++r) rows[r] = Load(from + (i + r) * n + j);
+      for (int round = 0; round < 4; ++round) {
+        for (int r = 0; r < kLanes / 2; ++r) {
+          dealt[2 * r] = __builtin_shuffle(rows[r], rows[r + kLanes / 2], low);
+          dealt[2 * r + 1] = __builtin_shuffle(rows[r], rows[r + kLanes / 2], high);
+        }
+        for (int r = 0; r < kLanes; ++r) rows[r] = dealt[r];
+      }
+      for (int r = 0; r < kLanes; ++r) Store(rows[r], to + (j + r) * m + i);
+    }
+  }
+}
+
+// What is added to one row's scaled products, and where the row ends.
+struct RowTerms {
+  RowTerms(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head, std::int64_t row,
+           std::int64_t keys_seen)
+      : end(keys_seen), position(static_cast<float>(row + p.keys - p.rows)) {
+    if (p.diagonal != nullptr) {
+      diagonal = p.diagonal + (p.diagonal_by_head ? head * (2 * p.keys - 1) : 0) + p.rows - 1 - row;
+    }
+    if (p.slopes != nullptr) slope = p.slopes[head];
+    if (p.term.data == nullptr) return;
+    term = p.term.data + batch * p.term.batch_stride + head * p.term.head_stride +
+           row * p.term.row_stride;
+    term_stride = p.term.key_stride;
+  }
+
+  // The logits of keys j … j + 15 from their products: -inf from `end` on.
+  PELAB_INLINE Floats Logits(Floats products, std::int64_t j) const {
+    const std::int64_t count = end - j;
+    Floats x = products;
+    if (diagonal != nullptr) x += LoadChannels(diagonal + j, count);
+    if (slope != 0) {
+      const Floats distance = Lanes() + (static_cast<float>(j) - position);
+      x -= slope * (distance < 0.0f ? -distance : distance);
+    }
+    if (term != nullptr && term_stride == 1) x += LoadChannels(term + j, count);
+    if (term != nullptr && term_stride != 1) {
+      for (std::int64_t i = 0; i < std::min(count, kLanes); ++i)
+        x[i] += term[(j + i) * term_stride];
+    }
+    return Masked(x, count);
+  }
+
+  // x, -inf from lane `count` on.
+  PELAB_INLINE static Floats Masked(Floats x, std::int64_t count) {
+    if (count >= kLanes) return x;
+    const Ints seen = Lanes() < static_cast<float>(count);
+    return seen ? x : Floats{} - std::numeric_limits<float>::infinity();
+  }
+
+  std::int64_t end;
+  float position;
+  float slope = 0;
+  const float* diagonal = nullptr;
+  const float* term = nullptr;
+  std::int64_t term_stride = 0;
+};
+
+// In place over `padded` products. Gives ln of the denominator.
+PELAB_INLINE float Softmax(const RowTerms& terms, std::int64_t padded, float* row) {
+  Floats most = Floats{} - std::numeric_limits<float>::infinity();
+  for (std::int64_t j = 0; j < padded; j += kLanes) {
+    const Floats x = terms.Logits(Load(row + j), j);
+    Store(x, row + j);
+    most = Larger(most, x);
+  }
+  const float largest = Largest(most);
+  Floats sums = {};
+  for (std::int64_t j = 0; j < padded; j += kLanes) {
+    const Floats x = Exp(Load(row + j) - largest);
+    Store(x, row + j);
+    sums += x;
+  }
+  const float sum = Sum(sums);
+  const float inverse = 1 / sum;
+  for (std::int64_t j = 0; j < padded; j += kLanes) Store(Load(row + j) * inverse, row + j);
+  return largest + std::log(sum);
+}
+
+// The index of a row's first weight in the dropout stream.
+PELAB_INLINE std::uint32_t DropoutIndex(const FusedAttention<float>& p, std::int64_t batch,
+                                        std::int64_t head, std::int64_t row) {
+  return static_cast<std::uint32_t>(((batch * p.heads + head) * p.rows + row) * p.keys);
+}
+
+// The part of a (H, n) bias that belongs to a head.
+PELAB_INLINE const float* BiasOf(const float* bias, std::int64_t head, std::int64_t width) {
+  return bias != nullptr ? bias + head * width : nullptr;
+}
+
+PELAB_INLINE void PackHead(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head,
+                           Buffers* b) {
+  Pack(HeadOf(p.query, batch, head), p.query.row_stride, p.rows, p.width,
+       BiasOf(p.query_bias, head, p.width), TurnsOf(p, p.query_turns, head, p.keys - p.rows),
+       p.scale, b->query.data(), b->width);
+  Pack(HeadOf(p.key, batch, head), p.key.row_stride, p.keys, p.width,
+       BiasOf(p.key_bias, head, p.width), TurnsOf(p, p.key_turns, head, 0), 1, b->key.data(),
+       b->width);
+  Pack(HeadOf(p.value, batch, head), p.value.row_stride, p.keys, p.value_width,
+       BiasOf(p.value_bias, head, p.value_width), {}, 1, b->value.data(), b->value_width);
+  Transpose(b->key.data(), b->keys, b->width, b->key_columns.data());
+}
+
+// (R, T) = rows (R, width) times columns (width, T), for the keys that are visible.
+PELAB_INLINE void VisibleProduct(const FusedAttention<float>& p, const Visible& visible,
+                                 std::int64_t width, const float* rows, std::int64_t row_stride,
+                                 const float* columns, std::int64_t keys, float* to) {
+  Product(p.rows, keys, rows, row_stride, 1, columns, keys, to, keys,
+          [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
+            return Extent{visible.End(i + count - 1), 0, width};
+          });
+}
+
+// (R, n) = weights (R, T) times rows (T, n) over the keys that are visible.
+PELAB_INLINE void OverKeys(const FusedAttention<float>& p, const Visible& visible, std::int64_t n,
+                           const float* weights, std::int64_t keys, const float* rows, float* to) {
+  Product(p.rows, n, weights, keys, 1, rows, n, to, n,
+          [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
+            return Extent{n, 0, visible.End(i + count - 1)};
+          });
+}
+
+// (T, n) = weights^T (T, R) times rows (R, n) over the queries that see a key.
+PELAB_INLINE void OverQueries(const FusedAttention<float>& p, const Visible& visible,
+                              std::int64_t n, const float* weights, std::int64_t keys,
+                              const float* rows, float* to) {
+  Product(p.keys, n, weights, 1, keys, rows, n, to, n,
+          [&](std::int64_t j, std::int64_t) PELAB_INLINE_LAMBDA {
+            return Extent{n, visible.FirstRow(j, p.rows), p.rows};
+          });
+}
+
+PELAB_INLINE void ForwardHead(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head,
+                              Buffers* b) {
+  const Visible visible = VisibleTo(p, batch);
+  const std::int64_t at = batch * p.heads + head;
+  PackHead(p, batch, head, b);
+  VisibleProduct(p, visible, p.width, b->query.data(), b->width, b->key_columns.data(), b->keys,
+                 b->weights.data());
+  for (std::int64_t i = 0; i < p.rows; ++i) {
+    float* const row = b->weights.data() + i * b->keys;
+    const RowTerms terms(p, batch, head, i, visible.End(i));
+    // As far as a tile of rows reaches.
+    const std::int64_t padded = Padded(visible.End(std::min(p.rows - 1, i | 3)));
+    const float log_sum = Softmax(terms, padded, row);
+    if (p.log_sum_exp != nullptr) p.log_sum_exp[at * p.rows + i] = log_sum;
+    if (p.dropout.threshold == 0) continue;
+    const std::uint32_t first = DropoutIndex(p, batch, head, i);
+    for (std::int64_t j = 0; j < padded; j += kLanes) {
+      Store(Load(row + j) * DropoutFactors(p.dropout, first + static_cast<std::uint32_t>(j)),
+            row + j);
+    }
+  }
+  OverKeys(p, visible, b->value_width, b->weights.data(), b->keys, b->value.data(),
+           b->product.data());
+  Unpack(b->product.data(), b->value_width, p.rows, p.value_width, {}, 1, nullptr,
+         HeadOf(p.out, batch, head), p.out.row_stride);
+}
+
+// A row's softmax from its logits, and with it the gradients: `weights` becomes m P, `gradient` (dO v^T so far) dS.
+PELAB_INLINE void BackwardRow(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head,
+                              std::int64_t row, std::int64_t end, std::int64_t padded,
+                              float* weights, float* gradient) {
+  const RowTerms terms(p, batch, head, row, end);
+  const float log_sum = p.log_sum_exp[(batch * p.heads + head) * p.rows + row];
+  const std::uint32_t first = DropoutIndex(p, batch, head, row);
+  const bool drops = p.dropout.threshold != 0;
+  Floats totals = {};
+  for (std::int64_t j = 0; j < padded; j += kLanes) {
+    const Floats softmax = Exp(terms.Logits(Load(weights + j), j) - log_sum);
+    Floats change = Load(gradient + j);
+    if (drops) change *= DropoutFactors(p.dropout, first + static_cast<std::uint32_t>(j));
+    Store(softmax, weights + j);
+    Store(change, gradient + j);
+    totals += softmax * change;
+  }
+  const float total = Sum(totals);
+  for (std::int64_t j = 0; j < padded; j += kLanes) {
+    const Floats softmax = Load(weights + j);
+    Store(softmax * (Load(gradient + j) - total), gradient + j);
+    if (!drops) continue;
+    Store(softmax * DropoutFactors(p.dropout, first + static_cast<std::uint32_t>(j)), weights + j);
+  }
+}
+
+// The logits' own gradients, of the general term and of the distances.
+PELAB_INLINE void KeepLogitGradients(const FusedAttention<float>& p,
+                                     const FusedAttentionGradients<float>& to, std::int64_t at,
+                                     std::int64_t row, std::int64_t end, const float* gradient) {
+  if (to.diagonal != nullptr) {
+    float* const bins = to.diagonal + at * (2 * p.keys - 1) + p.rows - 1 - row;
+    for (std::int64_t j = 0; j < end; ++j) bins[j] += gradient[j];
+  }
+  if (to.term == nullptr) return;
+  float* const term = to.term + (at * p.rows + row) * p.keys;
+  std::memcpy(term, gradient, static_cast<std::size_t>(end) * sizeof(float));
+  std::fill(term + end, term + p.keys, 0.0f);
+}
+
+// With P the softmax, m the dropout mask, O = (m P) V:  dV = (m P)^T dO,  dP = m dO V^T,  dS = P (dP - rowsum(P dP)),
+// dQ = scale dS K,  dK = scale dS^T Q.
+PELAB_INLINE void BackwardHead(const FusedAttention<float>& p,
+                               const FusedAttentionGradients<float>& to, std::int64_t batch,
+                               std::int64_t head, Buffers* b) {
+  const Visible visible = VisibleTo(p, batch);
+  const std::int64_t at = batch * p.heads + head;
+  PackHead(p, batch, head, b);
+  Pack(HeadOf(to.out, batch, head), to.out.row_stride, p.rows, p.value_width, nullptr, {}, 1,
+       b->rows_in.data(), b->value_width);
+  Transpose(b->value.data(), b->keys, b->value_width, b->value_columns.data());
+  VisibleProduct(p, visible, p.width, b->query.data(), b->width, b->key_columns.data(), b->keys,
+                 b->weights.data());
+  VisibleProduct(p, visible, p.value_width, b->rows_in.data(), b->value_width,
+                 b->value_columns.data(), b->keys, b->gradient.data());
+  if (to.diagonal != nullptr) {
+    std::fill_n(to.diagonal + at * (2 * p.keys - 1), 2 * p.keys - 1, 0.0f);
+  }
+  for (std::int64_t i = 0; i < p.rows; ++i) {
+    float* const gradient = b->gradient.data() + i * b->keys;
+    const std::int64_t padded = Padded(visible.End(std::min(p.rows - 1, i | 3)));
+    BackwardRow(p, batch, head, i, visible.End(i), padded, b->weights.data() + i * b->keys,
+                gradient);
+    KeepLogitGradients(p, to, at, i, visible.End(i), gradient);
+  }
+  const auto sums = [&](float* partial, std::int64_t width) PELAB_INLINE_LAMBDA {
+    return partial != nullptr ? partial + at * width : nullptr;
+  };
+  float* const product = b->product.data();
+  OverKeys(p, visible, b->width, b->gradient.data(), b->keys, b->key.data(), product);
+  Unpack(product, b->width, p.rows, p.width, TurnsOf(p, p.query_turns, head, p.keys - p.rows),
+         p.scale, sums(to.query_bias, p.width), HeadOf(to.query, batch, head), to.query.row_stride);
+  OverQueries(p, visible, b->width, b->gradient.data(), b->keys, b->query.data(), product);
+  Unpack(product, b->width, p.keys, p.width, TurnsOf(p, p.key_turns, head, 0), 1,
+         sums(to.key_bias, p.width), HeadOf(to.key, batch, head), to.key.row_stride);
+  OverQueries(p, visible, b->value_width, b->weights.data(), b->keys, b->rows_in.data(), product);
+  Unpack(product, b->value_width, p.keys, p.value_width, {}, 1, sums(to.value_bias, p.value_width),
+         HeadOf(to.value, batch, head), to.value.row_stride);
+}
+
+}  // namespace
+
+void AttentionForward(const FusedAttention<float>& problem, std::int64_t begin, std::int64_t end) {
+  RunWidest([&]() PELAB_INLINE_LAMBDA {
+    Buffers buffers(problem);
+    for (std::int64_t at = begin; at < end; ++at) {
+      ForwardHead(problem, at / problem.heads, at % problem.heads, &buffers);
+    }
+  });
+}
+
+void AttentionBackward(const FusedAttention<float>& problem,
+                       const FusedAttentionGradients<float>& gradients, std::int64_t begin,
+                       std::int64_t end) {
+  RunWidest([&]() PELAB_INLINE_LAMBDA {
+    Buffers buffers(problem);
+    for (std::int64_t at = begin; at < end; ++at) {
+      BackwardHead(problem, gradients, at / problem.heads, at % problem.heads, &buffers);
+    }
+  });
+}
+
+}  // namespace pelab::trainer

@@ -1,0 +1,43 @@
+// The inside of a feed-forward layer, in one pass over memory: a = m act(h + b), with act the rectifier or
+// GELU(u) = u Phi(u) (Hendrycks and Gimpel 2016, the exact form), m the dropout mask.
+//
+// Backward: dh = m act'(h + b) da, db = the sum of dh over rows. Letters as in residual_norm.h, here with F for the width;
+// sums over rows in blocks of kNormBlockRows likewise.
+#pragma once
+
+#include <cstdint>
+
+#include "worker/trainer/kernels/dropout_stream.h"
+#include "worker/trainer/kernels/residual_norm.h"
+
+namespace pelab::trainer {
+
+template <class Element>
+struct BiasActivation {
+  std::int64_t rows = 0;             // R
+  std::int64_t width = 0;            // F
+  const Element* product = nullptr;  // h (R, F)
+  const float* bias = nullptr;       // b (F)
+  bool gelu = false;                 // else the rectifier
+  DropoutStream dropout;             // index: r F + column
+  Element* out = nullptr;            // a (R, F): forward
+};
+
+template <class Element>
+struct BiasActivationGradients {
+  const Element* out = nullptr;  // da
+  Element* product = nullptr;    // dh; may be the same memory as `out`
+  float* partial = nullptr;      // (NormBlocks(R), F): each block's sums for the bias
+};
+
+// On the CPU, where F is a multiple of kCpuLanes: blocks [begin, end). Thread-safe for disjoint ranges.
+void BiasActivationForward(const BiasActivation<float>& problem, std::int64_t begin,
+                           std::int64_t end);
+void BiasActivationBackward(const BiasActivation<float>& problem,
+                            const BiasActivationGradients<float>& gradients, std::int64_t begin,
+                            std::int64_t end);
+// to_bias (F) = the blocks' sums in their order.
+void BiasActivationReduce(const float* partial, std::int64_t blocks, std::int64_t width,
+                          float* to_bias);
+
+}  // namespace pelab::trainer

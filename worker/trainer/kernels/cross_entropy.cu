@@ -1,0 +1,24 @@
+#include "worker/trainer/kernels/cross_entropy_kernels.cuh"
+#include "worker/trainer/kernels/launch.cuh"
+
+namespace pelab::trainer {
+
+KernelError CountScoredOnCuda(const std::int64_t* labels, std::int64_t rows, std::int64_t ignored,
+                              std::int64_t* batch, CudaStream stream) {
+  CountScoredKernel<kTallyThreads><<<1, kTallyThreads, 0, stream>>>(labels, rows, ignored, batch);
+  return LaunchError();
+}
+
+template <class Element>
+KernelError CrossEntropyOnCuda(const CrossEntropy<Element>& problem, CudaStream stream) {
+  if (problem.rows == 0) return nullptr;
+  CrossEntropyKernel<<<BlocksFor(problem.rows, kEntropyWarps), kEntropyThreads, 0, stream>>>(
+      problem);
+  if (problem.sums != nullptr) TallyKernel<<<1, kTallyThreads, 0, stream>>>(problem);
+  return LaunchError();
+}
+
+template KernelError CrossEntropyOnCuda(const CrossEntropy<float>&, CudaStream);
+template KernelError CrossEntropyOnCuda(const CrossEntropy<Bf16>&, CudaStream);
+
+}  // namespace pelab::trainer

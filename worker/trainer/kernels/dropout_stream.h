@@ -1,0 +1,44 @@
+// The dropout masks of one place in one step, for kernels: the mask of an element is a pure function of two keys and the
+// element's index, the same bits on every device (FillDropoutMask fills whole masks of them).
+#pragma once
+
+#include <cstdint>
+
+#include "worker/trainer/kernels/portable.h"
+
+namespace pelab::trainer {
+
+// As it stands: no dropout.
+struct DropoutStream {
+  std::uint32_t key0 = 0;
+  std::uint32_t key1 = 0;
+  std::uint32_t threshold = 0;  // of 2^32: how often an element is dropped
+  float kept = 1;               // the factor of what is kept
+  std::uint32_t first = 0;      // the index of the first element in the whole batch
+  // CUDA: where the two keys lie on the device instead, for graphs, whose arguments are frozen while the keys change.
+  const std::uint32_t* device_keys = nullptr;
+};
+
+// The 32 random bits of an element: a finaliser (two rounds of xor-shift and multiply after Wellons' "lowbias32") over its
+// index, keyed at both ends. Word: std::uint32_t, or a vector of them.
+template <class Word>
+PELAB_HOST_DEVICE Word DropoutBits(std::uint32_t key0, std::uint32_t key1, Word index) {
+  Word x = index ^ key0;
+  x ^= x >> 16;
+  x *= 0x7feb352dU;
+  x ^= x >> 15;
+  x += key1;
+  x *= 0x846ca68bU;
+  x ^= x >> 16;
+  x *= 0x9e3779b1U;
+  x ^= x >> 15;
+  return x;
+}
+
+// 0 or `kept` for element `index` counted from `first`. Takes the keys in the struct; kernels load device_keys before.
+PELAB_HOST_DEVICE float DropoutFactor(const DropoutStream& stream, std::uint32_t index) {
+  const std::uint32_t bits = DropoutBits(stream.key0, stream.key1, stream.first + index);
+  return bits < stream.threshold ? 0.0f : stream.kept;
+}
+
+}  // namespace pelab::trainer

@@ -1,0 +1,22 @@
+// What launchers share.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "worker/trainer/kernels/portable.h"
+
+namespace pelab::trainer {
+
+// Of the launch before.
+inline KernelError LaunchError() {
+  const cudaError_t error = cudaGetLastError();
+  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+}
+
+inline unsigned BlocksFor(std::int64_t count, std::int64_t of_a_block) {
+  return static_cast<unsigned>((count + of_a_block - 1) / of_a_block);
+}
+
+}  // namespace pelab::trainer

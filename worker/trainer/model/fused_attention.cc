@@ -1,0 +1,237 @@
+// The attention kernels under autograd.
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+
+#include "worker/trainer/model/attention.h"
+#include "worker/trainer/model/kernel_calls.h"
+#include "worker/trainer/model/torch_tensors.h"
+
+namespace pelab::trainer {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// What has no gradient; tensors may be undefined.
+struct Fixed {
+  at::Tensor query_turns, key_turns, lengths;
+  bool causal = false;
+  DropoutStream dropout;
+};
+
+// The places of what has a gradient, among the inputs of the autograd function and what it keeps.
+enum Differentiable { kQuery, kKey, kValue, kQueryBias, kKeyBias, kValueBias, kDistance, kTerm };
+constexpr int kDifferentiable = 8;
+
+// Query, key and value: the inputs of their names, or the parts of a packed product (B, T, 3, H, d) in the place of the
+// query, or of one (B, T, 2, H, d) in the place of the key.
+struct Parts {
+  Parts(const at::Tensor& query_in, const at::Tensor& key_in, const at::Tensor& value_in)
+      : query(query_in), key(key_in), value(value_in) {
+    if (query.dim() == 5) {
+      key = query.select(2, 1);
+      value = query.select(2, 2);
+      query = query.select(2, 0);
+    } else if (key.dim() == 5) {
+      value = key.select(2, 1);
+      key = key.select(2, 0);
+    }
+  }
+  at::Tensor query, key, value;
+};
+
+at::Tensor WithContiguousRows(const at::Tensor& x) {
+  return !x.defined() || x.stride(-1) == 1 ? x : x.contiguous();
+}
+
+// Element: that of x, perhaps const.
+template <class Element>
+HeadRows<Element> ViewHeads(const at::Tensor& x) {
+  return {static_cast<Element*>(x.data_ptr()), x.stride(0), x.stride(1), x.stride(2)};
+}
+
+const float* TurnsData(const at::Tensor& turns) {
+  return turns.defined() ? at::view_as_real(turns).data_ptr<float>() : nullptr;
+}
+
+// Sizes and turns alone: what decides whether a kernel takes it.
+template <class Element>
+FusedAttention<Element> ShapeOf(const Parts& parts, const Fixed& fixed) {
+  FusedAttention<Element> problem;
+  problem.batch = parts.query.size(0);
+  problem.heads = parts.query.size(2);
+  problem.rows = parts.query.size(1);
+  problem.keys = parts.key.size(1);
+  problem.width = parts.query.size(3);
+  problem.value_width = parts.value.size(3);
+  problem.query_turns = TurnsData(fixed.query_turns);
+  problem.key_turns = TurnsData(fixed.key_turns);
+  return problem;
+}
+
+template <class Element>
+FusedAttention<Element> ProblemOf(const Parts& parts, const variable_list& inputs,
+                                  const Fixed& fixed) {
+  FusedAttention<Element> problem = ShapeOf<Element>(parts, fixed);
+  problem.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(problem.width)));
+  problem.query = ViewHeads<const Element>(parts.query);
+  problem.key = ViewHeads<const Element>(parts.key);
+  problem.value = ViewHeads<const Element>(parts.value);
+  problem.query_bias = DataOf<float>(inputs[kQueryBias]);
+  problem.key_bias = DataOf<float>(inputs[kKeyBias]);
+  problem.value_bias = DataOf<float>(inputs[kValueBias]);
+  problem.turns_by_head = fixed.query_turns.defined() && fixed.query_turns.size(1) > 1;
+  problem.causal = fixed.causal;
+  if (fixed.lengths.defined()) problem.lengths = fixed.lengths.data_ptr<std::int64_t>();
+  if (const at::Tensor& distance = inputs[kDistance]; distance.defined()) {
+    problem.diagonal = distance.data_ptr<float>();
+    problem.diagonal_by_head = distance.size(0) > 1;
+  }
+  if (const at::Tensor& term = inputs[kTerm]; term.defined()) {
+    const at::Tensor wide = term.expand({problem.batch, problem.heads, problem.rows, problem.keys});
+    problem.term = {wide.data_ptr<float>(), wide.stride(0), wide.stride(1), wide.stride(2),
+                    wide.stride(3)};
+  }
+  problem.dropout = fixed.dropout;
+  return problem;
+}
+
+// A gradient that comes as a sum for each sequence and head, (B, H, n).
+struct Partial {
+  template <class Element>
+  Partial(const at::Tensor& of, const FusedAttention<Element>& problem, std::int64_t columns)
+      : like(of) {
+    if (!of.defined() || !of.requires_grad()) return;
+    partial = at::empty({problem.batch, problem.heads, columns}, of.options().requires_grad(false));
+  }
+  // In the shape of what it belongs to, which holds a row for each head or one for all.
+  at::Tensor Sum() const {
+    if (!partial.defined()) return {};
+    const at::Tensor sums = FreshLike(like);
+    const std::int64_t columns = sums.numel();
+    SumRows(like.device(), partial.data_ptr<float>(), partial.numel() / columns, columns,
+            sums.data_ptr<float>());
+    return sums;
+  }
+
+  at::Tensor like;
+  at::Tensor partial;  // undefined: not wanted
+};
+
+template <class Element>
+class AttentionFunction : public torch::autograd::Function<AttentionFunction<Element>> {
+ public:
+  // Tensors may be empty. `keep`: a gradient will be asked for.
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& query,
+                            const at::Tensor& key, const at::Tensor& value,
+                            const at::Tensor& query_bias, const at::Tensor& key_bias,
+                            const at::Tensor& value_bias, const at::Tensor& distance,
+                            const at::Tensor& term, const Fixed& fixed, bool keep) {
+    variable_list inputs;
+    for (const at::Tensor* x :
+         {&query, &key, &value, &query_bias, &key_bias, &value_bias, &distance}) {
+      inputs.push_back(WithContiguousRows(OrNothing(*x)));
+    }
+    inputs.push_back(OrNothing(term));
+    const Parts parts(inputs[kQuery], inputs[kKey], inputs[kValue]);
+    FusedAttention<Element> problem = ProblemOf<Element>(parts, inputs, fixed);
+    const at::Tensor out =
+        at::empty({problem.batch, problem.rows, problem.heads, problem.value_width},
+                  parts.query.options().requires_grad(false));
+    problem.out = ViewHeads<Element>(out);
+    at::Tensor log_sums;
+    if (keep) log_sums = FreshFloats({problem.batch, problem.heads, problem.rows}, out);
+    problem.log_sum_exp = DataOf<float>(log_sums);
+    Forward(out.device(), problem);
+    inputs.insert(inputs.end(), {log_sums, fixed.query_turns, fixed.key_turns, fixed.lengths,
+                                 out.device().is_cpu() ? at::Tensor() : out});
+    context->save_for_backward(std::move(inputs));
+    context->saved_data["causal"] = fixed.causal;
+    SaveStream(fixed.dropout, context);
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Fixed fixed{saved[kDifferentiable + 1], saved[kDifferentiable + 2],
+                      saved[kDifferentiable + 3], context->saved_data["causal"].toBool(),
+                      SavedStream(context)};
+    FusedAttention<Element> problem =
+        ProblemOf<Element>(Parts(saved[kQuery], saved[kKey], saved[kValue]), saved, fixed);
+    problem.log_sum_exp = DataOf<float>(saved[kDifferentiable]);
+    if (saved.back().defined()) problem.out = ViewHeads<Element>(saved.back());
+    variable_list to(kDifferentiable + 2);
+    for (const int part : {kQuery, kKey, kValue}) {
+      if (saved[part].defined()) to[part] = FreshLike(saved[part]);
+    }
+    const Parts to_parts(to[kQuery], to[kKey], to[kValue]);
+    const at::Tensor to_out = WithContiguousRows(gradients[0]);
+    FusedAttentionGradients<Element> into;
+    into.out = ViewHeads<const Element>(to_out);
+    into.query = ViewHeads<Element>(to_parts.query);
+    into.key = ViewHeads<Element>(to_parts.key);
+    into.value = ViewHeads<Element>(to_parts.value);
+    const Partial query_bias(saved[kQueryBias], problem, problem.width);
+    const Partial key_bias(saved[kKeyBias], problem, problem.width);
+    const Partial value_bias(saved[kValueBias], problem, problem.value_width);
+    const Partial distance(saved[kDistance], problem, 2 * problem.keys - 1);
+    const Partial term(saved[kTerm], problem, problem.rows * problem.keys);
+    into.query_bias = DataOf<float>(query_bias.partial);
+    into.key_bias = DataOf<float>(key_bias.partial);
+    into.value_bias = DataOf<float>(value_bias.partial);
+    into.diagonal = DataOf<float>(distance.partial);
+    into.term = DataOf<float>(term.partial);
+    Backward(to_out.device(), problem, into);
+    to[kQueryBias] = query_bias.Sum();
+    to[kKeyBias] = key_bias.Sum();
+    to[kValueBias] = value_bias.Sum();
+    to[kDistance] = distance.Sum();
+    if (term.partial.defined()) {
+      to[kTerm] =
+          at::sum_to(term.partial.view({problem.batch, problem.heads, problem.rows, problem.keys}),
+                     saved[kTerm].sizes());
+    }
+    return to;
+  }
+};
+
+}  // namespace
+
+bool FusedAttentionFits(const AttentionInputs& inputs) {
+  if (!KernelsTake(inputs.query) || inputs.value_term.defined()) return false;
+  const Parts parts(inputs.query, inputs.key, inputs.value);
+  const Fixed fixed{inputs.query_turns, inputs.key_turns};
+  return InTypeOf(inputs.query, [&](auto element) {
+    return AttentionFitsOn(inputs.query.device(), ShapeOf<decltype(element)>(parts, fixed));
+  });
+}
+
+at::Tensor AttendFused(const AttentionInputs& inputs, std::int64_t layer, const Dropout* dropout) {
+  Fixed fixed{inputs.query_turns, inputs.key_turns, inputs.lengths, inputs.causal};
+  if (dropout != nullptr) {
+    const std::int64_t pairs = inputs.query.size(1) * inputs.key.size(1);
+    fixed.dropout = dropout->Stream(layer, DropoutSite::kAttention, inputs.query.size(2) * pairs);
+  }
+  at::Tensor term = KeyTermLogits(inputs);
+  if (term.defined()) term = term.to(at::kFloat);
+  at::Tensor query = inputs.query, key = inputs.key, value = inputs.value;
+  if (inputs.packed.defined()) {
+    query = inputs.packed;
+    key = value = at::Tensor();
+  } else if (inputs.packed_key_value.defined()) {
+    key = inputs.packed_key_value;
+    value = at::Tensor();
+  }
+  return InTypeOf(inputs.query, [&](auto element) {
+    return AttentionFunction<decltype(element)>::apply(
+               query, OrEmpty(key), OrEmpty(value), OrEmpty(inputs.query_bias),
+               OrEmpty(inputs.key_bias), OrEmpty(inputs.value_bias), OrEmpty(inputs.distance_bias),
+               OrEmpty(term), fixed, at::GradMode::is_enabled())
+        .flatten(2);
+  });
+}
+
+}  // namespace pelab::trainer

@@ -1,0 +1,262 @@
+#include "worker/trainer/model/kernel_calls.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "worker/trainer/kernels/attention_cpu.h"
+#include "worker/trainer/kernels/dropout_mask.h"
+#include "worker/trainer/kernels/partial_sums.h"
+
+#ifdef PELAB_CUDA_KERNELS
+#include <c10/cuda/CUDAStream.h>
+
+#include "worker/trainer/kernels/bias_activation_cuda.h"
+#include "worker/trainer/kernels/residual_norm_cuda.h"
+#endif
+
+namespace pelab::trainer {
+namespace {
+
+constexpr std::int64_t kElementsPerTask = 1 << 15;
+constexpr std::int64_t kHeadsPerTask = 16;
+
+template <class Problem>
+constexpr bool kIn32Bits = true;
+template <template <class> class Problem>
+constexpr bool kIn32Bits<Problem<Bf16>> = false;
+
+// call(begin, end) over a problem's blocks of rows, on a CPU.
+template <typename Call>
+void OverBlocks(std::int64_t rows, std::int64_t width, const Call& call) {
+  const std::int64_t grain = std::max<std::int64_t>(1, kElementsPerTask / (kNormBlockRows * width));
+  at::parallel_for(0, NormBlocks(rows), grain, call);
+}
+
+template <typename Call>
+void OverHeads(const FusedAttention<float>& problem, const Call& call) {
+  at::parallel_for(0, problem.batch * problem.heads, kHeadsPerTask, call);
+}
+
+// on_cpu(problem), instantiated for 32 bits alone, or on_cuda(stream), whose kernels say what went wrong.
+template <class Problem, typename OnCpu, typename OnCuda>
+void On(at::Device device, const Problem& problem, const OnCpu& on_cpu,
+        [[maybe_unused]] const OnCuda& on_cuda) {
+  if (device.is_cpu()) {
+    if constexpr (kIn32Bits<Problem>) {
+      return on_cpu(problem);
+    } else {
+      throw std::logic_error("a kernel of 16 bits on a CPU");
+    }
+  }
+#ifdef PELAB_CUDA_KERNELS
+  if (const KernelError error = on_cuda(c10::cuda::getCurrentCUDAStream(device.index()).stream())) {
+    throw std::runtime_error(std::string("CUDA: ") + error);
+  }
+#else
+  throw std::logic_error("this build has no kernels for " + device.str());
+#endif
+}
+
+// For what a CPU does by other means.
+auto NotOnCpu() {
+  return [](const auto&) { throw std::logic_error("a kernel of CUDA alone on a CPU"); };
+}
+
+}  // namespace
+
+#ifdef PELAB_CUDA_KERNELS
+#define PELAB_ON_CUDA(call) [&](CudaStream stream) { return call; }
+#else
+#define PELAB_ON_CUDA(call) nullptr
+#endif
+
+bool KernelsTake(const at::Tensor& x) {
+  if (x.device().is_cpu()) return x.scalar_type() == at::kFloat;
+#ifdef PELAB_CUDA_KERNELS
+  return x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
+#else
+  return false;
+#endif
+}
+
+bool NormFitsOn(at::Device device, std::int64_t width) {
+#ifdef PELAB_CUDA_KERNELS
+  if (!device.is_cpu()) return ResidualNormFitsCuda(width);
+#endif
+  return device.is_cpu() && width % kCpuLanes == 0;
+}
+
+template <class Element>
+void Forward(at::Device device, const ResidualNorm<Element>& problem) {
+  On(
+      device, problem,
+      [&](const auto& p) {
+        OverBlocks(p.rows, p.width, [&](std::int64_t begin, std::int64_t end) {
+          ResidualNormForward(p, begin, end);
+        });
+      },
+      PELAB_ON_CUDA(ResidualNormForwardOnCuda(problem, stream)));
+}
+
+template <class Element>
+void Backward(at::Device device, const ResidualNorm<Element>& problem,
+              const ResidualNormGradients<Element>& gradients) {
+  On(
+      device, problem,
+      [&](const auto& p) {
+        OverBlocks(p.rows, p.width, [&](std::int64_t begin, std::int64_t end) {
+          ResidualNormBackward(p, gradients, begin, end);
+        });
+      },
+      PELAB_ON_CUDA(ResidualNormBackwardOnCuda(problem, gradients, stream)));
+}
+
+void ReduceNorm(at::Device device, const float* partial, std::int64_t blocks, std::int64_t width,
+                float* to_gamma, float* to_beta, float* to_bias) {
+  On(
+      device, partial,
+      [&](const float*) { ResidualNormReduce(partial, blocks, width, to_gamma, to_beta, to_bias); },
+      PELAB_ON_CUDA(
+          ResidualNormReduceOnCuda(partial, blocks, width, to_gamma, to_beta, to_bias, stream)));
+}
+
+bool ActivationFitsOn(at::Device device, [[maybe_unused]] std::int64_t rows, std::int64_t width) {
+#ifdef PELAB_CUDA_KERNELS
+  if (!device.is_cpu()) return BiasActivationFitsCuda(rows);
+#endif
+  return device.is_cpu() && width % kCpuLanes == 0;
+}
+
+template <class Element>
+void Forward(at::Device device, const BiasActivation<Element>& problem) {
+  On(
+      device, problem,
+      [&](const auto& p) {
+        OverBlocks(p.rows, p.width, [&](std::int64_t begin, std::int64_t end) {
+          BiasActivationForward(p, begin, end);
+        });
+      },
+      PELAB_ON_CUDA(BiasActivationForwardOnCuda(problem, stream)));
+}
+
+template <class Element>
+void Backward(at::Device device, const BiasActivation<Element>& problem,
+              const BiasActivationGradients<Element>& gradients) {
+  On(
+      device, problem,
+      [&](const auto& p) {
+        OverBlocks(p.rows, p.width, [&](std::int64_t begin, std::int64_t end) {
+          BiasActivationBackward(p, gradients, begin, end);
+        });
+      },
+      PELAB_ON_CUDA(BiasActivationBackwardOnCuda(problem, gradients, stream)));
+}
+
+template <class Element>
+bool AttentionFitsOn(at::Device device, const FusedAttention<Element>& problem) {
+  const bool turned = problem.query_turns != nullptr || problem.key_turns != nullptr;
+  if (turned && problem.width % 2 != 0) return false;
+  return device.is_cpu() ? problem.keys <= kMostCpuAttentionKeys : AttentionFits(problem);
+}
+
+template <class Element>
+void Forward(at::Device device, const FusedAttention<Element>& problem) {
+  On(
+      device, problem,
+      [&](const auto& p) {
+        OverHeads(p,
+                  [&](std::int64_t begin, std::int64_t end) { AttentionForward(p, begin, end); });
+      },
+      PELAB_ON_CUDA(AttentionForwardOnCuda(problem, stream)));
+}
+
+template <class Element>
+void Backward(at::Device device, const FusedAttention<Element>& problem,
+              const FusedAttentionGradients<Element>& gradients) {
+  On(
+      device, problem,
+      [&](const auto& p) {
+        OverHeads(p, [&](std::int64_t begin, std::int64_t end) {
+          AttentionBackward(p, gradients, begin, end);
+        });
+      },
+      PELAB_ON_CUDA(AttentionBackwardOnCuda(problem, gradients, stream)));
+}
+
+void SumRows(at::Device device, const float* partial, std::int64_t rows, std::int64_t columns,
+             float* sums) {
+  On(
+      device, partial, [&](const float*) { SumPartials(partial, rows, columns, columns, sums); },
+      PELAB_ON_CUDA(SumAttentionPartialsOnCuda(partial, rows, columns, sums, stream)));
+}
+
+void Update(at::Device device, const AdamWPass& pass) {
+  On(
+      device, pass,
+      [&](const AdamWPass& p) {
+        at::parallel_for(0, p.count, kElementsPerTask,
+                         [&](std::int64_t begin, std::int64_t end) { AdamWOnCpu(p, begin, end); });
+      },
+      PELAB_ON_CUDA(AdamWOnCuda(pass, stream)));
+}
+
+bool HasCudaKernels() {
+#ifdef PELAB_CUDA_KERNELS
+  return true;
+#else
+  return false;
+#endif
+}
+
+template <class Element>
+void ScoreAll(at::Device device, const CrossEntropy<Element>& problem) {
+  On(device, problem, NotOnCpu(), PELAB_ON_CUDA(CrossEntropyOnCuda(problem, stream)));
+}
+
+void CountScored(at::Device device, const std::int64_t* labels, [[maybe_unused]] std::int64_t rows,
+                 [[maybe_unused]] std::int64_t ignored, [[maybe_unused]] std::int64_t* batch) {
+  On(device, labels, NotOnCpu(),
+     PELAB_ON_CUDA(CountScoredOnCuda(labels, rows, ignored, batch, stream)));
+}
+
+void BeginDropoutStep(at::Device device, const DropoutStep& step) {
+  On(device, step, NotOnCpu(), PELAB_ON_CUDA(BeginDropoutStepOnCuda(step, stream)));
+}
+
+at::Tensor DropoutMaskOn(at::Device device, const DropoutStream& stream_of_place,
+                         at::IntArrayRef shape) {
+  const at::Tensor mask = at::empty(shape, at::TensorOptions().dtype(at::kFloat).device(device));
+  float* const out = mask.data_ptr<float>();
+  On(
+      device, stream_of_place,
+      [&](const DropoutStream&) {
+        at::parallel_for(0, mask.numel(), kElementsPerTask,
+                         [&](std::int64_t begin, std::int64_t end) {
+                           FillDropoutMask(stream_of_place, begin, end - begin, out + begin);
+                         });
+      },
+      PELAB_ON_CUDA(FillDropoutMaskOnCuda(stream_of_place, mask.numel(), out, stream)));
+  return mask;
+}
+
+#define PELAB_INSTANTIATE(Element)                                           \
+  template void Forward(at::Device, const ResidualNorm<Element>&);           \
+  template void Backward(at::Device, const ResidualNorm<Element>&,           \
+                         const ResidualNormGradients<Element>&);             \
+  template void Forward(at::Device, const BiasActivation<Element>&);         \
+  template void Backward(at::Device, const BiasActivation<Element>&,         \
+                         const BiasActivationGradients<Element>&);           \
+  template void ScoreAll(at::Device, const CrossEntropy<Element>&);          \
+  template bool AttentionFitsOn(at::Device, const FusedAttention<Element>&); \
+  template void Forward(at::Device, const FusedAttention<Element>&);         \
+  template void Backward(at::Device, const FusedAttention<Element>&,         \
+                         const FusedAttentionGradients<Element>&);
+PELAB_INSTANTIATE(float)
+PELAB_INSTANTIATE(Bf16)
+#undef PELAB_INSTANTIATE
+
+}  // namespace pelab::trainer

@@ -1,0 +1,52 @@
+// What the fused operations' autograd functions share.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cstdint>
+
+#include "worker/trainer/kernels/bf16.h"
+#include "worker/trainer/kernels/dropout_stream.h"
+
+namespace pelab::trainer {
+
+// Autograd's functions of LibTorch 1.13 take no undefined tensors: an empty one stands for nothing.
+inline at::Tensor OrEmpty(const at::Tensor& x) {
+  return x.defined() ? x : at::empty({0}, at::TensorOptions().dtype(at::kFloat));
+}
+inline at::Tensor OrNothing(const at::Tensor& x) { return x.numel() == 0 ? at::Tensor() : x; }
+
+inline at::Tensor FreshLike(const at::Tensor& x) {
+  return at::empty(x.sizes(), x.options().requires_grad(false));
+}
+
+inline at::Tensor FreshFloats(at::IntArrayRef sizes, const at::Tensor& beside) {
+  return at::empty(sizes, at::TensorOptions().dtype(at::kFloat).device(beside.device()));
+}
+
+// call(float()) or call(Bf16()): the element of x.
+template <typename Call>
+auto InTypeOf(const at::Tensor& x, const Call& call) {
+  return x.scalar_type() == at::kBFloat16 ? call(Bf16()) : call(float());
+}
+
+inline at::Tensor Contiguous(const at::Tensor& x) { return x.defined() ? x.contiguous() : x; }
+
+// A dropout stream from forward to backward.
+inline void SaveStream(const DropoutStream& stream, torch::autograd::AutogradContext* context) {
+  context->saved_data["dropout"] = c10::List<std::int64_t>(
+      {stream.key0, stream.key1, stream.threshold, stream.first,
+       static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(stream.device_keys))});
+  context->saved_data["kept"] = static_cast<double>(stream.kept);
+}
+inline DropoutStream SavedStream(torch::autograd::AutogradContext* context) {
+  const auto words = context->saved_data["dropout"].toIntVector();
+  const auto word = [&](int i) { return static_cast<std::uint32_t>(words[i]); };
+  return {word(0), word(1),
+          word(2), static_cast<float>(context->saved_data["kept"].toDouble()),
+          word(3), reinterpret_cast<const std::uint32_t*>(static_cast<std::intptr_t>(words[4]))};
+}
+
+}  // namespace pelab::trainer

@@ -1,0 +1,118 @@
+#include "worker/trainer/train/classified_sums.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cstring>
+
+#include "worker/trainer/model/kernel_calls.h"
+#include "worker/trainer/model/torch_tensors.h"
+#include "worker/trainer/train/batches.h"
+
+namespace pelab::trainer {
+
+ClassifiedSums::ClassifiedSums(at::Device device)
+    : losses_(at::zeros({2}, at::TensorOptions().dtype(at::kDouble).device(device))),
+      counts_(at::zeros({2}, at::TensorOptions().dtype(at::kLong).device(device))) {
+  if (device.is_cpu() || !HasCudaKernels()) return;
+  kernel_ = at::zeros({static_cast<std::int64_t>(sizeof(ClassificationSums))},
+                      at::TensorOptions().dtype(at::kByte).device(device));
+}
+
+at::Tensor ClassifiedSums::CountScored(const at::Tensor& classes,
+                                       std::int64_t ignored_class) const {
+  if (!kernel_.defined()) return classes.ne(ignored_class).sum().view({1});
+  const at::Tensor count = at::empty({1}, classes.options());
+  pelab::trainer::CountScored(classes.device(), classes.data_ptr<std::int64_t>(), classes.size(0),
+                              ignored_class, count.data_ptr<std::int64_t>());
+  return count;
+}
+
+void ClassifiedSums::Add(const at::Tensor& logits, const at::Tensor& classes,
+                         std::int64_t ignored_class, const at::Tensor& scored) {
+  AddWith(logits, classes, ignored_class, scored, false);
+}
+
+at::Tensor ClassifiedSums::AddAndDifferentiate(const at::Tensor& logits, const at::Tensor& classes,
+                                               std::int64_t ignored_class,
+                                               const at::Tensor& scored) {
+  return AddWith(logits, classes, ignored_class, scored, true);
+}
+
+at::Tensor ClassifiedSums::AddWith(const at::Tensor& logits, const at::Tensor& classes,
+                                   std::int64_t ignored_class, const at::Tensor& scored,
+                                   bool differentiate) {
+  const at::NoGradGuard no_grad;
+  if (!kernel_.defined() || !KernelsTake(logits)) {
+    return AddPlainly(logits, classes, ignored_class, scored, differentiate);
+  }
+  return InTypeOf(logits, [&](auto element) {
+    return AddByKernel<decltype(element)>(logits, classes, ignored_class, scored, differentiate);
+  });
+}
+
+at::Tensor ClassifiedSums::AddPlainly(const at::Tensor& logits, const at::Tensor& classes,
+                                      std::int64_t ignored_class, const at::Tensor& scored,
+                                      bool differentiate) {
+  const at::Tensor wide = logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
+  const at::Tensor counts = classes.ne(ignored_class);
+  const at::Tensor by_class = classes.clamp_min(0).unsqueeze(1);
+  const at::Tensor logarithms = at::log_softmax(wide, 1);
+  const at::Tensor loss =
+      -(logarithms.gather(1, by_class).squeeze(1) * counts).sum().to(at::kDouble);
+  const at::Tensor in_batch = scored.clamp_min(1);
+  const at::Tensor right = wide.argmax(1).eq(classes).logical_and(counts);
+  losses_.add_(at::stack({loss, loss / in_batch.squeeze(0)}));
+  counts_.add_(at::stack({right.sum(), counts.sum()}));
+  if (!differentiate) return {};
+  const at::Tensor gradient = logarithms.exp();
+  gradient.scatter_add_(1, by_class, at::full_like(by_class, -1, wide.options()));
+  gradient.mul_((counts / in_batch.to(wide.scalar_type())).unsqueeze(1));
+  return gradient.to(logits.scalar_type());
+}
+
+template <class Element>
+at::Tensor ClassifiedSums::AddByKernel(const at::Tensor& logits_in, const at::Tensor& classes,
+                                       std::int64_t ignored_class, const at::Tensor& scored,
+                                       bool differentiate) {
+  const at::Tensor logits = logits_in.contiguous();
+  const std::int64_t rows = logits.size(0);
+  const at::Tensor loss = FreshFloats({rows}, logits);
+  const at::Tensor correct = at::empty({rows}, kernel_.options());
+  at::Tensor gradient;
+  if (differentiate) gradient = FreshLike(logits);
+  CrossEntropy<Element> problem;
+  problem.rows = rows;
+  problem.classes = logits.size(1);
+  problem.logits = DataOf<Element>(logits);
+  problem.labels = classes.data_ptr<std::int64_t>();
+  problem.ignored = ignored_class;
+  problem.batch = scored.data_ptr<std::int64_t>();
+  problem.loss = loss.data_ptr<float>();
+  problem.correct = correct.data_ptr<std::uint8_t>();
+  problem.gradient = DataOf<Element>(gradient);
+  problem.sums = static_cast<ClassificationSums*>(kernel_.data_ptr());
+  ScoreAll(logits.device(), problem);
+  return gradient;
+}
+
+ClassifiedFigures ClassifiedSums::Take() {
+  const at::Tensor losses = losses_.cpu(), counts = counts_.cpu();
+  ClassifiedFigures figures{losses.data_ptr<double>()[0], losses.data_ptr<double>()[1],
+                            counts.data_ptr<std::int64_t>()[0], counts.data_ptr<std::int64_t>()[1]};
+  losses_.zero_();
+  counts_.zero_();
+  if (kernel_.defined()) {
+    ClassificationSums sums;
+    const at::Tensor bytes = kernel_.cpu();
+    std::memcpy(&sums, bytes.data_ptr(), sizeof sums);
+    figures.loss += sums.loss;
+    figures.mean_loss += sums.mean_loss;
+    figures.correct += sums.correct;
+    figures.scored += sums.scored;
+    kernel_.zero_();
+  }
+  return figures;
+}
+
+}  // namespace pelab::trainer

@@ -1,0 +1,40 @@
+// Which step a CUDA device is at, kept on the device: what changes from step to step (dropout's keys, AdamW's rates) is
+// looked up there, so that the very same calls, and a graph of them, do every step.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "core/spec/canonical.h"
+#include "worker/trainer/kernels/adamw.h"
+#include "worker/trainer/model/config.h"
+#include "worker/trainer/train/schedule.h"
+
+namespace pelab::trainer {
+
+class DeviceStep {
+ public:
+  // For a training of `steps` steps.
+  DeviceStep(const spec::Job& job, const ModelConfig& config, const Schedule& schedule,
+             const AdamWSettings& settings, std::int64_t steps, at::Device device);
+
+  // The next Begin begins this step.
+  void StandBefore(std::int64_t step);
+  // Counts the step and makes its keys. Does not synchronise.
+  void Begin();
+
+  // All on the device. Of place layer * kDropoutSites + site: two words from keys() + 2 place on.
+  const std::uint32_t* keys() const;
+  const AdamWRates* rates() const;
+  const std::int64_t* step() const;
+
+ private:
+  std::uint64_t seed_key_;
+  std::int64_t places_;
+  at::Tensor step_;   // (1), 64-bit
+  at::Tensor keys_;   // (places, 2), 32-bit
+  at::Tensor rates_;  // (steps, 3)
+};
+
+}  // namespace pelab::trainer
