@@ -79,7 +79,7 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
       ->capture_default_str();
   app.add_option("--micro-batch", options->micro_batch,
                  "Examples that a trainer takes through the model at once (0: the whole batch; "
-                 "default: on a CPU as many as have room in about a gigabyte). A job keeps the "
+                 "default: on a CPU as many as have room in half a gigabyte). A job keeps the "
                  "setting, and the threads, of its first attempt")
       ->check(CLI::Range(0, 1 << 30));
   app.add_option("--trainer", options->trainer,

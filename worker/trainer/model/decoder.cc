@@ -20,12 +20,14 @@ at::Tensor TokenMask(const Batch& batch) {
 
 // By one product (B, T, 3, H, d): queries, keys and values.
 Decoder::KeysValues Parted(const at::Tensor& packed) {
-  return {packed.select(2, 0), packed.select(2, 1), packed.select(2, 2), packed, {}};
+  const std::vector<at::Tensor> parts = packed.unbind(2);
+  return {parts[0], parts[1], parts[2], packed, {}};
 }
 
 // Queries with keys and values of one product (B, T, 2, H, d).
 Decoder::KeysValues Joined(const at::Tensor& query, const at::Tensor& key_value) {
-  return {query, key_value.select(2, 0), key_value.select(2, 1), {}, key_value};
+  const std::vector<at::Tensor> parts = key_value.unbind(2);
+  return {query, parts[0], parts[1], {}, key_value};
 }
 
 }  // namespace
@@ -189,6 +191,8 @@ at::Tensor Decoder::Heads(std::int64_t layer, const KeysValues& projected, const
   inputs.distance_bias = pe_->DistanceBias(layer, length);
   inputs.key_term = pe_->PairTerm(Side::kKey, layer, rows, length);
   inputs.value_term = pe_->PairTerm(Side::kValue, layer, rows, length);
+  // The query is used a second time there, and its gradient would be spread over the whole product.
+  if (inputs.key_term.defined()) inputs.packed = at::Tensor();
   inputs.causal = config_.causal && rows > 1;
   if (config_.mask_padding) inputs.lengths = batch.lengths;
   return Attend(inputs, layer, dropout);

@@ -29,7 +29,7 @@ run trains the job, evaluates it after every epoch, runs its analyses and keeps 
   --checkpoint-seconds S  least seconds between checkpoints (default 30)
   --checkpoint-epochs N   a checkpoint after every N epochs instead (default 0: by the seconds)
   --micro-batch N         go through each batch N examples at a time; 0: all at once; auto (default):
-                          on a CPU as many as have room in about a gigabyte
+                          on a CPU as many as have room in half a gigabyte
   --cuda-graphs on|off    on a GPU launch each step as one graph (default: on); results are the same
   --parent-fd N           end at once when this pipe reaches end of file
 

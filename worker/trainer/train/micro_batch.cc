@@ -7,7 +7,7 @@
 namespace pelab::trainer {
 namespace {
 
-constexpr std::int64_t kActivationBytes = std::int64_t{768} << 20;
+constexpr std::int64_t kActivationBytes = std::int64_t{256} << 20;
 
 std::int64_t Quotient(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }  // rounded up
 

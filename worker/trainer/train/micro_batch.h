@@ -12,8 +12,8 @@ namespace pelab::trainer {
 // What the backward pass keeps of one example of `length` tokens, about: bytes, in float32.
 std::int64_t ActivationBytes(const ModelConfig& config, std::int64_t length);
 
-// On a CPU parts of equal size, within one example, whose activations stay within 768 MiB, so that a
-// job of the paper's size needs less than 1.5 GB whatever its batch; 0, for the whole batch, where
+// On a CPU parts of equal size, within one example, whose activations stay within 256 MiB, so that a
+// job of the paper's size needs half a gigabyte whatever its batch; 0, for the whole batch, where
 // that has room, and on a GPU. A function of the job and the kind of device alone: results do not
 // depend on the host.
 std::int64_t ChooseMicroBatch(const ModelConfig& config, std::int64_t length, std::int64_t batch,
