@@ -495,8 +495,13 @@ class Errors(TrainerCase):
 
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
-        self.one_error(self.run_job(job, status=1, preexec_fn=limit, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}),
-                       "out_of_memory")
+        message = self.one_error(self.run_job(job, status=1, preexec_fn=limit, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}),
+                                 "out_of_memory")
+        said = re.search(r"tried to allocate (\d+) bytes.*[ ;](\d+) bytes were free", message)
+        self.assertTrue(said, message)
+        asked, free = map(int, said.groups())
+        self.assertGreater(asked, free)
+        self.assertLess(free, 2 << 30)
 
     def test_full_disk_or_unwritable_workdir(self):
         events = self.run_job(document(train={"epochs": 1}), "w",

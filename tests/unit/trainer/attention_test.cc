@@ -142,6 +142,21 @@ TEST_P(AttentionKernel, IsWhatAttendTakesWithAndWithoutGradients) {
   EXPECT_TRUE(trained.equal(Attend(inputs, 0, nullptr)));
 }
 
+// As variants of one sequence come: every tensor repeated without a copy.
+TEST(AttentionKernelViews, RepeatedSequencesAreReadThroughTheirStrides) {
+  const at::NoGradGuard no_grad;
+  const Case c{"one", 1, 9, 9, 2, 8, true, false, 2};
+  AttentionInputs one = Inputs(c, Leaves(c, at::kFloat));
+  one.lengths = at::full({1}, 5, at::TensorOptions().dtype(at::kLong));
+  AttentionInputs many = one;
+  for (at::Tensor* x : {&many.query, &many.key, &many.value}) *x = x->expand({4, -1, -1, -1});
+  many.lengths = one.lengths.expand({4});
+  many.distance_bias = at::stack({one.distance_bias, one.distance_bias}, 2).select(2, 0);
+  ASSERT_FALSE(many.distance_bias.is_contiguous());
+  const at::Tensor expected = AttendFused(one, 0, nullptr);
+  EXPECT_TRUE(AttendFused(many, 0, nullptr).equal(expected.expand({4, -1, -1})));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, AttentionKernel,
     testing::Values(

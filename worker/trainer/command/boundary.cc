@@ -36,9 +36,9 @@ std::string WithoutPlace(const std::string& text) {
 
 // LibTorch says of CUDA how much was asked and how much is free, of the host what was asked alone.
 std::string WithFree(const std::string& text) {
-  const std::int64_t free = FreeHostBytes();
+  const std::int64_t free = FreeHostBytesAtPeak();
   if (free < 0 || text.find("CUDA") != std::string::npos) return text;
-  return text + (text.back() == '.' ? " " : "; ") + std::to_string(free) + " bytes are free here";
+  return text + (text.back() == '.' ? " " : "; ") + std::to_string(free) + " bytes were free";
 }
 
 // LibTorch says it in many words, several lines of them.

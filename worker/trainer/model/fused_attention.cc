@@ -210,7 +210,8 @@ bool FusedAttentionFits(const AttentionInputs& inputs) {
 }
 
 at::Tensor AttendFused(const AttentionInputs& inputs, std::int64_t layer, const Dropout* dropout) {
-  Fixed fixed{inputs.query_turns, inputs.key_turns, inputs.lengths, inputs.causal};
+  // A length that is repeated for variants may be one number with stride 0.
+  Fixed fixed{inputs.query_turns, inputs.key_turns, Contiguous(inputs.lengths), inputs.causal};
   if (dropout != nullptr) {
     const std::int64_t pairs = inputs.query.size(1) * inputs.key.size(1);
     fixed.dropout = dropout->Stream(layer, DropoutSite::kAttention, inputs.query.size(2) * pairs);
@@ -228,8 +229,9 @@ at::Tensor AttendFused(const AttentionInputs& inputs, std::int64_t layer, const 
   return InTypeOf(inputs.query, [&](auto element) {
     return AttentionFunction<decltype(element)>::apply(
                query, OrEmpty(key), OrEmpty(value), OrEmpty(inputs.query_bias),
-               OrEmpty(inputs.key_bias), OrEmpty(inputs.value_bias), OrEmpty(inputs.distance_bias),
-               OrEmpty(term), fixed, at::GradMode::is_enabled())
+               OrEmpty(inputs.key_bias), OrEmpty(inputs.value_bias),
+               OrEmpty(Contiguous(inputs.distance_bias)), OrEmpty(term), fixed,
+               at::GradMode::is_enabled())
         .flatten(2);
   });
 }

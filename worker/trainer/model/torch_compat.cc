@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <sys/resource.h>
 #include <torch/version.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -37,6 +36,15 @@ std::string CpuName() {
     if (colon != std::string::npos) return line.substr(colon + 2);
   }
   return "CPU";
+}
+
+// The figure, in bytes, of a line "NAME 123 kB" that the kernel writes; -1 where there is none.
+std::int64_t KernelFigure(const char* file_name, const std::string& name) {
+  std::ifstream file(file_name);
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind(name, 0) == 0) return std::atoll(line.c_str() + name.size()) * 1024;
+  }
+  return -1;
 }
 
 // Through the driver's library, so that no CUDA header is needed to build.
@@ -91,19 +99,19 @@ std::int64_t PeakBytes([[maybe_unused]] const std::string& device) {
   return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
-std::int64_t FreeHostBytes() {
-  std::int64_t free = -1;
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("MemAvailable:", 0) == 0) free = std::atoll(line.c_str() + 13) * 1024;
-  }
+std::int64_t FreeHostBytesAtPeak() {
+  const std::int64_t resident = KernelFigure("/proc/self/status", "VmRSS:");
+  const std::int64_t most_resident = KernelFigure("/proc/self/status", "VmHWM:");
+  const std::int64_t available = KernelFigure("/proc/meminfo", "MemAvailable:");
+  std::int64_t free =
+      available < 0 ? -1 : available - std::max<std::int64_t>(0, most_resident - resident);
   rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return free;
-  std::int64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  const std::int64_t left =
-      static_cast<std::int64_t>(limit.rlim_cur) - pages * sysconf(_SC_PAGESIZE);
-  return free < 0 ? left : std::min(free, std::max<std::int64_t>(0, left));
+  const std::int64_t mapped = KernelFigure("/proc/self/status", "VmPeak:");
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && mapped >= 0) {
+    const std::int64_t left = static_cast<std::int64_t>(limit.rlim_cur) - mapped;
+    free = free < 0 ? left : std::min(free, left);
+  }
+  return free;
 }
 
 void ConfigureDeterminism(int threads) {
@@ -114,6 +122,10 @@ void ConfigureDeterminism(int threads) {
   at::set_num_threads(threads);
   SetBlasThreads(threads);
   at::globalContext().setDeterministicAlgorithms(true, false);
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 2)
+  // Else every new tensor is filled first. What is read here has been written.
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
+#endif
   at::globalContext().setBenchmarkCuDNN(false);
   at::globalContext().setAllowTF32CuBLAS(false);
   at::globalContext().setAllowTF32CuDNN(false);

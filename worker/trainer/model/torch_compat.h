@@ -21,9 +21,9 @@ std::string DeviceName(const std::string& device);
 // The most memory that tensors have had on a CUDA device, or the whole process on the CPU: bytes.
 std::int64_t PeakBytes(const std::string& device);
 
-// What an allocation on the host can still get, as the kernel estimates it and the process's own limit allows: bytes; -1
-// where nobody says.
-std::int64_t FreeHostBytes();
+// What the host could still have given when this process had the most memory, as the kernel estimates it and the process's
+// own limit allowed: bytes; -1 where nobody says. For reports of an allocation that failed, made after everything was freed.
+std::int64_t FreeHostBytesAtPeak();
 
 // Fixes everything that could change a result between two runs: thread counts (LibTorch's own, OpenMP's and the BLAS
 // library's), deterministic algorithms, no TF32. Call once, before the first tensor operation.
