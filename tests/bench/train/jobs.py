@@ -6,7 +6,8 @@ at a time, as people do. The same models from the same weights, the same example
     tests/bench/train/jobs.py build/release --rounds 3 --json jobs.json
 
 Both sides take turns. Ours has coordinator, worker and database with everything that is recorded, and makes its data itself;
-the script's data is made before it is timed. The means of the final test accuracies stand beside, so that it can be seen that
+the script's data is made before it is timed. Beside it our own sweep with one job at a time on as many threads, which shows that
+slots of one thread, a worker's default, are the better use of the cores. The means of the final test accuracies stand beside, so that it can be seen that
 both have trained alike. Exits 1 below twice the jobs an hour. Needs what steps.py needs."""
 
 import argparse
@@ -38,12 +39,12 @@ analyses: []
 """
 
 
-def run_ours(build, folder, environment):
+def run_ours(build, folder, environment, slots=AT_ONCE, threads=1):
     """(seconds, jobs, mean accuracy, their specs)."""
-    sweep, database = folder / "small.yaml", folder / "ours.db"
+    sweep, database = folder / "small.yaml", folder / f"ours-{slots}x{threads}.db"
     sweep.write_text(SWEEP)
     began = time.perf_counter()
-    subprocess.run([build / "bin/pelab", "run", sweep, "--db", database, "--cpu-slots", str(AT_ONCE), "--threads-per-slot", "1"],
+    subprocess.run([build / "bin/pelab", "run", sweep, "--db", database, "--cpu-slots", str(slots), "--threads-per-slot", str(threads)],
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     seconds = time.perf_counter() - began
     with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as db:
@@ -80,22 +81,25 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="write the figures here too")
     arguments = parser.parse_args()
     environment = kernels(arguments.build)
-    ours, script, accuracies = [], [], []
+    ours, one_by_one, script, accuracies = [], [], [], []
     for _ in range(arguments.rounds):
         with tempfile.TemporaryDirectory() as folder:
             seconds, jobs, accuracy, specs = run_ours(arguments.build, pathlib.Path(folder), environment)
+            threaded_seconds, *_ = run_ours(arguments.build, pathlib.Path(folder), environment, 1, AT_ONCE)
             folders = dump(arguments.build, pathlib.Path(folder), specs, environment)
             script_seconds, script_accuracy = run_script(folders, environment)
         ours.append(3600 * jobs / seconds)
+        one_by_one.append(3600 * jobs / threaded_seconds)
         script.append(3600 * jobs / script_seconds)
         accuracies.append((accuracy, script_accuracy))
-        print(f"{jobs} jobs: pelab run {seconds:.1f} s (mean accuracy {accuracy:.4f}), the script {script_seconds:.1f} s "
+        print(f"{jobs} jobs: pelab run {seconds:.1f} s (mean accuracy {accuracy:.4f}), one job at a time {threaded_seconds:.1f} s, the script {script_seconds:.1f} s "
               f"({script_accuracy:.4f})", flush=True)
     ratio = statistics.median(ours) / statistics.median(script)
     print(f"jobs an hour, float32, median of {arguments.rounds}: pelab run {statistics.median(ours):.0f}, "
-          f"the script {statistics.median(script):.0f}: {ratio:.2f} times (asked: {ASKED})")
+          f"the script {statistics.median(script):.0f}: {ratio:.2f} times (asked: {ASKED}); "
+          f"one job at a time on {AT_ONCE} threads {statistics.median(one_by_one):.0f}")
     if arguments.json:
-        arguments.json.write_text(json.dumps({"ours_per_hour": ours, "script_per_hour": script, "ratio": ratio,
+        arguments.json.write_text(json.dumps({"ours_per_hour": ours, "one_by_one_per_hour": one_by_one, "script_per_hour": script, "ratio": ratio,
                                               "mean_accuracies": accuracies}, indent=1) + "\n")
     return 0 if ratio >= ASKED else 1
 
