@@ -24,6 +24,7 @@ class DeviceStep {
   // Counts the step and makes its keys. Does not synchronise.
   void Begin();
 
+  at::Device device() const { return step_.device(); }
   // All on the device. Of place layer * kDropoutSites + site: two words from keys() + 2 place on.
   const std::uint32_t* keys() const;
   const AdamWRates* rates() const;

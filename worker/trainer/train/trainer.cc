@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "worker/trainer/model/kernel_calls.h"
 #include "worker/trainer/protocol/error.h"
@@ -17,9 +18,6 @@ namespace {
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-// Libraries make their workspaces in the first of them.
-constexpr int kPlainStepsBeforeCapture = 3;
 
 void RequireFinite(double loss, const char* which, std::int64_t epoch) {
   if (std::isfinite(loss)) return;
@@ -44,12 +42,14 @@ Trainer::Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameter
       sums_(parameters->device()) {
   const at::Device device = parameters->device();
   if (device.is_cpu() || !HasCudaKernels()) return;
-  device_step_.emplace(job, decoder->config(), schedule_, optimizer_.settings(),
-                       steps_per_epoch_ * job.Int("train.epochs"), device);
-  if (!graphs) return;
-  graph_ = std::make_unique<StepGraph>();
-  graph_indices_ = at::zeros({batch_size_}, at::TensorOptions().dtype(at::kLong).device(device));
-  graph_state_ = GraphState::kWarmingUp;
+  DeviceStep at(job, decoder->config(), schedule_, optimizer_.settings(),
+                steps_per_epoch_ * job.Int("train.epochs"), device);
+  device_steps_.emplace(
+      std::move(at), batch_size_, graphs, [this](const at::Tensor& indices, const DeviceStep& now) {
+        // The step's number is of no use here: its keys come from the device.
+        Differentiate(indices, Dropout(decoder_.config(), job_.seed, 0, now.keys()));
+        optimizer_.Step(now);
+      });
 }
 
 EpochResult Trainer::RunEpoch(std::int64_t epoch) {
@@ -76,37 +76,9 @@ EpochResult Trainer::RunEpoch(std::int64_t epoch) {
 }
 
 void Trainer::RunStep(const at::Tensor& indices, std::int64_t step) {
-  if (device_step_) {
-    if (step != next_step_) device_step_->StandBefore(step);
-    next_step_ = step + 1;
-    return RunDeviceSteps(indices);
-  }
+  if (device_steps_) return device_steps_->Run(indices, step);
   Differentiate(indices, Dropout(decoder_.config(), job_.seed, step));
   optimizer_.Step(step, schedule_.RateAt(step));
-}
-
-void Trainer::RunDeviceStep(const at::Tensor& indices) {
-  device_step_->Begin();
-  // The step's number is of no use here: the keys come from the device.
-  Differentiate(indices, Dropout(decoder_.config(), job_.seed, 0, device_step_->keys()));
-  optimizer_.Step(*device_step_);
-}
-
-void Trainer::RunDeviceSteps(const at::Tensor& indices) {
-  if (graph_state_ == GraphState::kNone || indices.size(0) != batch_size_) {
-    return RunDeviceStep(indices);
-  }
-  graph_indices_.copy_(indices);
-  const auto body = [this] { RunDeviceStep(graph_indices_); };
-  if (graph_state_ == GraphState::kWarmingUp && plain_steps_ < kPlainStepsBeforeCapture) {
-    ++plain_steps_;
-    return graph_->RunPlainly(body);
-  }
-  if (graph_state_ == GraphState::kWarmingUp) {
-    graph_state_ = graph_->Capture(body) ? GraphState::kCaptured : GraphState::kNone;
-    if (graph_state_ == GraphState::kNone) return RunDeviceStep(indices);
-  }
-  graph_->Launch();
 }
 
 void Trainer::Differentiate(const at::Tensor& indices, const Dropout& dropout) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "core/spec/canonical.h"
@@ -13,10 +12,9 @@
 #include "worker/trainer/train/batches.h"
 #include "worker/trainer/train/checkpoint.h"
 #include "worker/trainer/train/classified_sums.h"
-#include "worker/trainer/train/device_step.h"
+#include "worker/trainer/train/device_steps.h"
 #include "worker/trainer/train/evaluate.h"
 #include "worker/trainer/train/schedule.h"
-#include "worker/trainer/train/step_graph.h"
 
 namespace pelab::trainer {
 
@@ -39,6 +37,8 @@ class Trainer {
   // CUDA steps are launched as a graph, with the same results.
   Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameters, const DeviceData* data,
           std::int64_t micro_batch = 0, bool graphs = true);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
@@ -59,10 +59,6 @@ class Trainer {
  private:
   // Adds the batch's gradient to the parameters', part by part.
   void Differentiate(const at::Tensor& indices, const Dropout& dropout);
-  // A step on CUDA, whose number the device has.
-  void RunDeviceStep(const at::Tensor& indices);
-  // The same through a graph, where the batch is a whole one.
-  void RunDeviceSteps(const at::Tensor& indices);
 
   const spec::Job& job_;
   Decoder& decoder_;
@@ -74,13 +70,7 @@ class Trainer {
   Schedule schedule_;
   AdamW optimizer_;
   ClassifiedSums sums_;
-  // CUDA alone.
-  std::optional<DeviceStep> device_step_;
-  std::int64_t next_step_ = 0;  // that the device begins next
-  std::unique_ptr<StepGraph> graph_;
-  at::Tensor graph_indices_;  // (batch_size)
-  int plain_steps_ = 0;       // before the capture
-  enum class GraphState { kWarmingUp, kCaptured, kNone } graph_state_ = GraphState::kNone;
+  std::optional<DeviceSteps> device_steps_;  // on CUDA
 };
 
 }  // namespace pelab::trainer

@@ -1,0 +1,44 @@
+#include "worker/trainer/train/device_steps.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+namespace pelab::trainer {
+
+DeviceSteps::DeviceSteps(DeviceStep at, std::int64_t batch_size, bool graphs, Body body)
+    : at_(std::move(at)), body_(std::move(body)) {
+  if (!graphs) return;
+  graph_ = std::make_unique<StepGraph>();
+  graph_indices_ =
+      at::zeros({batch_size}, at::TensorOptions().dtype(at::kLong).device(at_.device()));
+}
+
+void DeviceSteps::Run(const at::Tensor& indices, std::int64_t step) {
+  if (step != next_) at_.StandBefore(step);
+  next_ = step + 1;
+  if (graph_ == nullptr || indices.size(0) != graph_indices_.size(0)) return Call(indices);
+  graph_indices_.copy_(indices);
+  RunByGraph();
+}
+
+void DeviceSteps::Call(const at::Tensor& indices) {
+  at_.Begin();
+  body_(indices, at_);
+}
+
+void DeviceSteps::RunByGraph() {
+  const auto call = [this] { Call(graph_indices_); };
+  if (before_capture_ > 0) {
+    --before_capture_;
+    return graph_->RunPlainly(call);
+  }
+  if (!captured_ && !graph_->Capture(call)) {
+    graph_.reset();
+    return Call(graph_indices_);
+  }
+  captured_ = true;
+  graph_->Launch();
+}
+
+}  // namespace pelab::trainer
