@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from pelab_harness import BIN, Case  # noqa: E402
 
 PES = "[nope, absolute, random, relative, alibi, rope, mla, rope_abs, {name: partial_rope, heads: [1, 2]}]"
-SWEEP = (f"name: many\nprotocol: clean\npe: {PES}\ntask: [distance, counting]\nseed: 0..559\n"
+SWEEP = (f"name: many\nprotocol: clean\npe: {PES}\ntask: [distance, counting]\nseed: 0..499\n"
          "model: {d_model: 16, d_ff: 16, heads: 4, layers: 2}\ntrain: {epochs: 150}\nanalyses: [head_ablation]\n")
 CALLS = 7
 MOST = 0.2  # s, of a grouped query
