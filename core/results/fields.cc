@@ -40,7 +40,14 @@ Fields FieldsOfTemplate(const std::string& spec_template) {
   }
   Fields fields;
   const Json spec = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (spec.is_object()) Flatten(spec, "", fields);
+  if (!spec.is_object()) return fields;
+  Flatten(spec, "", fields);
+  // A field at its legacy value is not written.
+  for (const catalog::Field& field : catalog::Fields()) {
+    if (field.legacy && field.owner.empty()) {
+      fields.emplace(field.name, catalog::ToText(*field.legacy));
+    }
+  }
   return fields;
 }
 

@@ -81,6 +81,16 @@ TEST(CellsTest, WhatElseDiffersBecomesAColumn) {
   EXPECT_EQ(table.cells[1].Label(), "rope distance 0.003");
 }
 
+// A spec leaves out a field at its legacy value.
+TEST(CellsTest, AFieldThatIsNotWrittenHasItsLegacyValue) {
+  const CellTable table = Build({MakeJob(1, "rope", 0, kDone, 100),
+                                 MakeJob(2, "rope", 0, kDone, 300, R"(0.001,"precision":"bf16")")});
+  EXPECT_THAT(table.columns, ElementsAre("pe", "task", "train.precision"));
+  ASSERT_EQ(table.cells.size(), 2u);
+  EXPECT_EQ(table.cells[0].Label(), "rope distance float32");
+  EXPECT_EQ(table.cells[1].Label(), "rope distance bf16");
+}
+
 TEST(CellsTest, OnlySucceededJobsCount) {
   const CellTable table =
       Build({MakeJob(1, "rope", 0, kDone, 600), MakeJob(2, "rope", 1, v1::JOB_STATE_RUNNING, 999),
