@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "worker/trainer/kernels/partial_sums.h"
 #include "worker/trainer/kernels/vectors.h"
 
 namespace pelab::trainer {
@@ -86,11 +85,6 @@ void BiasActivationBackward(const BiasActivation<float>& problem,
       }
     }
   });
-}
-
-void BiasActivationReduce(const float* partial, std::int64_t blocks, std::int64_t width,
-                          float* to_bias) {
-  SumPartials(partial, blocks, width, width, to_bias);
 }
 
 }  // namespace pelab::trainer

@@ -36,8 +36,5 @@ void BiasActivationForward(const BiasActivation<float>& problem, std::int64_t be
 void BiasActivationBackward(const BiasActivation<float>& problem,
                             const BiasActivationGradients<float>& gradients, std::int64_t begin,
                             std::int64_t end);
-// to_bias (F) = the blocks' sums in their order.
-void BiasActivationReduce(const float* partial, std::int64_t blocks, std::int64_t width,
-                          float* to_bias);
 
 }  // namespace pelab::trainer
