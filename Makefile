@@ -90,6 +90,7 @@ bench-train: build
 	cmake --build $(BUILD) -j $(JOBS) --target train_bench
 	tests/bench/train/steps.py $(BUILD)
 	tests/bench/train/jobs.py $(BUILD)
+	tests/bench/train/packing.py $(BUILD)
 
 bench-load: build
 	tests/bench/load/run.sh $(BUILD) build/load

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the trainer and the training bench on a GPU host and times a step at paper size against PyTorch, in float32 and bf16,
-# then the cells of Table 1. Needs no network.
+# then the cells of Table 1, and seeds as one batch against one after another. Needs no network.
 #
 #   deploy/gpu-bench.sh [OPTION of tests/bench/train/gpu.py …]
 #
@@ -20,4 +20,9 @@ build=$(realpath -m "${PELAB_GPU_BUILD:-$root/build/gpu-bench}")
 require_gpu_host
 "${PELAB_TORCH_PYTHON:-python3}" -c 'import numpy' 2>/dev/null || lacks "${PELAB_TORCH_PYTHON:-python3} has no numpy"
 build_for_gpu "$build" -DPELAB_WITH_BENCH=ON -- pelab-trainer train_bench
-PELAB_TORCH_PYTHON=${PELAB_TORCH_PYTHON:-$(command -v python3)} exec python3 "$root/tests/bench/train/gpu.py" "$build" "$@"
+export PELAB_TORCH_PYTHON=${PELAB_TORCH_PYTHON:-$(command -v python3)}
+status=0
+python3 "$root/tests/bench/train/gpu.py" "$build" "$@" || status=$?
+[ "$status" -le 1 ] || exit "$status"
+python3 "$root/tests/bench/train/packing.py" "$build" --device cuda:0 || status=$?
+exit "$status"

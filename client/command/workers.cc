@@ -65,9 +65,9 @@ std::string DrainText(const v1::DrainWorkerResponse& response) {
   if (response.drain().empty()) {
     return worker + (response.changed() ? "takes jobs again\n" : "was not draining\n");
   }
-  if (response.busy_slots() == 0) return worker + "drained, takes no more jobs\n";
-  return Concat(worker, "takes no more jobs; ", response.busy_slots(),
-                response.busy_slots() == 1 ? " job " : " jobs ",
+  if (response.attempts() == 0) return worker + "drained, takes no more jobs\n";
+  return Concat(worker, "takes no more jobs; ", response.attempts(),
+                response.attempts() == 1 ? " job " : " jobs ",
                 response.drain() == "finish" ? "of it may end\n" : "of it go elsewhere\n");
 }
 
@@ -82,13 +82,14 @@ absl::StatusOr<int> Drain(const Context& context, const std::string& worker, v1:
       {"host", response.host()},
       {"drain", response.drain().empty() ? render::Json(nullptr) : render::Json(response.drain())},
       {"busy_slots", response.busy_slots()},
-      {"changed", response.changed()}};
+      {"changed", response.changed()},
+      {"attempts", response.attempts()}};
   switch (context.output()) {
     case Output::kJson:
       PutJson(context, json);
       break;
     case Output::kCsv:
-      PutCsv(context, {"worker_id", "host", "drain", "busy_slots", "changed"},
+      PutCsv(context, {"worker_id", "host", "drain", "busy_slots", "changed", "attempts"},
              render::Json::array({json}));
       break;
     case Output::kTable:

@@ -17,6 +17,7 @@ struct Slot {
   std::string device;
   std::string device_kind;  // cpu | gpu
   std::uint64_t memory_bytes = 0;
+  int pack = 1;  // the most jobs of one configuration that its trainer takes at a time
 };
 
 class Capabilities {

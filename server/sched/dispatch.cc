@@ -1,5 +1,7 @@
 // Scheduler: giving jobs to slots, and saying why some have to wait.
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,23 +28,18 @@ void Scheduler::WantDispatch() {
 
 void Scheduler::Dispatch() {
   if (ready_.empty()) return;
-  // A quarantined worker is better than none.
-  const bool others_work = OthersWork();
-  std::vector<store::Write> writes;
-  std::vector<Planned> plans;
-  for (auto& [id, worker] : workers_) {
-    if (!TakesJobs(worker) || ready_.empty()) continue;
-    if (others_work && Quarantined(worker)) continue;
-    PlanFor(worker, writes, plans);
-    if (plans.size() >= kMaxPlans) {
+  Round round{.free = FreeSlots(), .now = absl::ToUnixMillis(clock_.Wall())};
+  for (std::size_t i = 0; i < round.free.size() && !ready_.empty(); ++i) {
+    PlanFor(i, round);
+    if (round.plans.size() >= kMaxPlans) {
       WantDispatch();
       break;
     }
   }
-  if (plans.empty()) return;
-  auto shared = std::make_shared<std::vector<Planned>>(std::move(plans));
+  if (round.plans.empty()) return;
+  auto shared = std::make_shared<std::vector<Planned>>(std::move(round.plans));
   const absl::Status queued = journal_.Append(
-      std::move(writes),
+      std::move(round.writes),
       [this, shared](absl::StatusOr<std::vector<store::ApplyResult>> results) {
         executor_.Post([this, shared, results = std::move(results)]() mutable {
           OnPlansStored(std::move(*shared), std::move(results));
@@ -52,35 +49,81 @@ void Scheduler::Dispatch() {
   if (!queued.ok()) OnPlansStored(std::move(*shared), queued);
 }
 
-void Scheduler::PlanFor(Worker& worker, std::vector<store::Write>& writes,
-                        std::vector<Planned>& plans) {
+std::vector<Scheduler::FreeSlot> Scheduler::FreeSlots() {
+  // A quarantined worker is better than none.
+  const bool others_work = OthersWork();
+  std::vector<FreeSlot> free;
+  for (auto& [id, worker] : workers_) {
+    if (!TakesJobs(worker) || (others_work && Quarantined(worker))) continue;
+    for (const Slot& slot : worker.info.slots) {
+      if (worker.taken.count(slot.slot) == 0) free.push_back({&worker, &slot});
+    }
+  }
+  return free;
+}
+
+void Scheduler::PlanFor(std::size_t index, Round& round) {
+  const FreeSlot& free = round.free[index];
   const auto running = [this](std::int64_t sweep_id) {
     const auto found = running_.find(sweep_id);
     return found == running_.end() ? 0 : found->second;
   };
-  for (const Slot& slot : worker.info.slots) {
-    if (worker.taken.count(slot.slot) != 0) continue;
-    const auto fits = [&](const store::Requirement& requirement) {
-      return worker.info.capabilities.WhyNot(slot, requirement).empty();
-    };
-    const std::optional<store::ReadyJob> job = ready_.Pick(fits, running);
-    if (!job) continue;
-    worker.taken.insert(slot.slot);
-    worker.planned.insert(slot.slot);
-    running_[job->sweep_id] += 1;
-    plans.push_back({*job, worker.info.worker_id, slot.slot});
-    writes.push_back(store::CreateAttempt{.job_id = job->job_id,
-                                          .worker_id = worker.info.worker_id,
-                                          .slot = slot.slot,
-                                          .device = slot.device,
-                                          .token = options_.token(),
-                                          .now = absl::ToUnixMillis(clock_.Wall())});
+  const ReadyQueue::Fits fits = [&](const store::Requirement& requirement) {
+    return free.worker->info.capabilities.WhyNot(*free.slot, requirement).empty();
+  };
+  std::optional<store::ReadyJob> job = ready_.Pick(fits, running);
+  if (!job) return;
+  std::vector<store::ReadyJob> alike;
+  if (free.slot->pack > 1 && job->configuration_id != 0) {
+    alike = ready_.PickAlike(*job, Share(index, job->requirement, fits, round) - 1);
   }
+  const std::size_t group = round.plans.size();
+  alike.insert(alike.begin(), *std::move(job));
+  for (store::ReadyJob& each : alike) Plan(free, std::move(each), group, round);
+}
+
+void Scheduler::Plan(const FreeSlot& free, store::ReadyJob job, std::size_t group, Round& round) {
+  Worker& worker = *free.worker;
+  Add(worker.taken, free.slot->slot);
+  Add(worker.planned, free.slot->slot);
+  running_[job.sweep_id] += 1;
+  round.writes.push_back(store::CreateAttempt{.job_id = job.job_id,
+                                              .worker_id = worker.info.worker_id,
+                                              .slot = free.slot->slot,
+                                              .device = free.slot->device,
+                                              .token = options_.token(),
+                                              .now = round.now});
+  round.plans.push_back({std::move(job), worker.info.worker_id, free.slot->slot, group});
+}
+
+// How many jobs the slot takes at once, one of which it has: no more than leave some for every free
+// slot after it that could run them.
+std::size_t Scheduler::Share(std::size_t index, const store::Requirement& requirement,
+                             const ReadyQueue::Fits& fits, Round& round) const {
+  const auto pack = static_cast<std::size_t>(round.free[index].slot->pack);
+  const std::size_t jobs = 1 + ready_.Waiting(fits);
+  if ((round.free.size() - index) * pack <= jobs) return pack;  // however many of them could
+  std::vector<std::size_t>& able = round.able[requirement];
+  if (able.empty()) {
+    able.resize(round.free.size() + 1);
+    for (std::size_t i = round.free.size(); i-- > 0;) {
+      const FreeSlot& free = round.free[i];
+      const bool can = free.worker->info.capabilities.WhyNot(*free.slot, requirement).empty();
+      able[i] = able[i + 1] + (can ? 1 : 0);
+    }
+  }
+  const std::size_t slots = std::max<std::size_t>(able[index], 1);
+  return std::min(pack, (jobs + slots - 1) / slots);
 }
 
 void Scheduler::OnPlansStored(std::vector<Planned> plans,
                               absl::StatusOr<std::vector<store::ApplyResult>> results) {
+  std::vector<std::int64_t> together;
   for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (i > 0 && plans[i].group != plans[i - 1].group) {
+      Send(together);
+      together.clear();
+    }
     if (!results.ok() || !(*results)[i].ok()) {
       PutBack(plans[i]);
       // Not at once: the disk may be full.
@@ -89,43 +132,63 @@ void Scheduler::OnPlansStored(std::vector<Planned> plans,
     }
     auto& created = std::get<store::AttemptCreated>(*(*results)[i]);
     if (created.assignment) {
-      Launch(plans[i], std::move(*created.assignment));
+      together.push_back(created.assignment->attempt_id);
+      Attempt& attempt = Launch(plans[i], *std::move(created.assignment));
+      attempt.first_of_pack = attempts_.at(together.front()).job.job_id;
     } else {
-      PutBack(plans[i]);
-      // Paused while it was being stored; who joined it meanwhile knows more.
-      const std::int64_t job_id = plans[i].job.job_id;
-      if (created.paused && !ready_.Contains(job_id)) {
-        Delay(plans[i].job, clock_.Monotonic() + kAfterRefusedPause);
-      }
-      WantDispatch();
+      OnRefused(plans[i], created);
     }
   }
+  Send(together);
+}
+
+void Scheduler::OnRefused(const Planned& plan, const store::AttemptCreated& refused) {
+  PutBack(plan);
+  // Paused while it was being stored; who joined it meanwhile knows more.
+  if (refused.paused && !ready_.Contains(plan.job.job_id)) {
+    Delay(plan.job, clock_.Monotonic() + kAfterRefusedPause);
+  }
+  WantDispatch();
+}
+
+void Scheduler::Subtract(Slots& slots, int slot) {
+  const auto found = slots.find(slot);
+  if (found != slots.end() && --found->second == 0) slots.erase(found);
 }
 
 void Scheduler::PutBack(const Planned& plan) {
   Worker& worker = workers_[plan.worker_id];
-  worker.planned.erase(plan.slot);
-  worker.taken.erase(plan.slot);
+  Subtract(worker.planned, plan.slot);
+  Subtract(worker.taken, plan.slot);
   if (--running_[plan.job.sweep_id] <= 0) running_.erase(plan.job.sweep_id);
 }
 
-void Scheduler::Launch(const Planned& plan, store::Assignment assignment) {
+Scheduler::Attempt& Scheduler::Launch(const Planned& plan, store::Assignment assignment) {
   // A slice that joined the job while the attempt was being stored may have queued it again.
   ready_.Remove(plan.job.job_id);
   Worker& worker = workers_[plan.worker_id];
-  worker.planned.erase(plan.slot);
-  worker.taken.insert(plan.slot);
+  Subtract(worker.planned, plan.slot);
   worker.attempts.insert(assignment.attempt_id);
   const absl::Duration now = clock_.Monotonic();
   const std::int64_t id = assignment.attempt_id;
-  Attempt& attempt = attempts_[id] = {.job = plan.job,
-                                      .assignment = std::move(assignment),
-                                      .worker_id = plan.worker_id,
-                                      .began = now,
-                                      .lease_end = now + options_.lease,
-                                      .drained = !worker.info.drain.empty()};
-  // Where the worker is away it is sent when it comes back, or lost with its lease.
-  if (worker.link) worker.link->SendAssignment(attempt.assignment);
+  return attempts_[id] = {.job = plan.job,
+                          .assignment = std::move(assignment),
+                          .worker_id = plan.worker_id,
+                          .began = now,
+                          .lease_end = now + options_.lease,
+                          .drained = !worker.info.drain.empty()};
+}
+
+// Where the worker is away they are sent when it comes back, or lost with their leases.
+void Scheduler::Send(const std::vector<std::int64_t>& together) {
+  if (together.empty()) return;
+  const std::shared_ptr<WorkerLink>& link = workers_[attempts_.at(together.front()).worker_id].link;
+  if (!link) return;
+  if (together.size() == 1) return link->SendAssignment(attempts_.at(together.front()).assignment);
+  std::vector<store::Assignment> assignments;
+  assignments.reserve(together.size());
+  for (const std::int64_t id : together) assignments.push_back(attempts_.at(id).assignment);
+  link->SendPack(assignments);
 }
 
 // Why none of the connected slots can run it; empty where one can.

@@ -12,17 +12,28 @@ const store::Requirement* ReadyQueue::Intern(const store::Requirement& requireme
 void ReadyQueue::Add(const store::ReadyJob& job) {
   Remove(job.job_id);
   const store::Requirement* requirement = Intern(job.requirement);
-  const Place& place = places_[job.job_id] = {
-      .claim = {job.sweep_id, job.ordinal}, .others = job.others, .requirement = requirement};
+  const Place& place =
+      places_[job.job_id] = {.claim = {job.sweep_id, job.ordinal},
+                             .others = job.others,
+                             .requirement = requirement,
+                             .configuration_id = job.configuration_id,
+                             .execution = &*executions_.insert(job.execution).first};
+  counts_[requirement] += 1;
   Enter(place.claim, job.job_id, requirement);
   for (const store::Claim& claim : place.others) Enter(claim, job.job_id, requirement);
+}
+
+void ReadyQueue::EraseAt(Places::iterator place) {
+  const auto count = counts_.find(place->second.requirement);
+  if (--count->second == 0) counts_.erase(count);
+  places_.erase(place);
 }
 
 bool ReadyQueue::Remove(std::int64_t job_id) {
   const auto found = places_.find(job_id);
   if (found == places_.end()) return false;
   const Place place = std::move(found->second);
-  places_.erase(found);
+  EraseAt(found);
   Leave(place.claim, job_id, place.requirement);
   for (const store::Claim& claim : place.others) Leave(claim, job_id, place.requirement);
   return true;
@@ -90,7 +101,7 @@ void ReadyQueue::Forget(std::int64_t sweep_id) {
       if (place->second.claim.sweep_id != sweep_id) {
         std::erase(others, store::Claim{sweep_id, ordinal});
       } else if (others.empty()) {
-        places_.erase(place);
+        EraseAt(place);
       } else {
         place->second.claim = others.front();
         others.erase(others.begin());
@@ -119,21 +130,65 @@ std::optional<store::ReadyJob> ReadyQueue::Pick(
       best_job = first->second;
       best = {sweep_id, first->first};
     }
-    if (best_job == 0) continue;
-    const Place& place = places_.at(best_job);
-    store::ReadyJob job{.job_id = best_job,
-                        .sweep_id = best.sweep_id,
-                        .ordinal = best.ordinal,
-                        .others = place.others,
-                        .requirement = *place.requirement};
-    if (place.claim != best) {
-      std::erase(job.others, best);
-      job.others.push_back(place.claim);
-    }
-    Remove(best_job);
-    return job;
+    if (best_job != 0) return TakeOut(best_job, best);
   }
   return std::nullopt;
+}
+
+// For the sweep of `claim`, which is one of the job's.
+store::ReadyJob ReadyQueue::TakeOut(std::int64_t job_id, const store::Claim& claim) {
+  const Place& place = places_.at(job_id);
+  store::ReadyJob job{.job_id = job_id,
+                      .sweep_id = claim.sweep_id,
+                      .ordinal = claim.ordinal,
+                      .others = place.others,
+                      .requirement = *place.requirement,
+                      .configuration_id = place.configuration_id,
+                      .execution = *place.execution};
+  if (place.claim != claim) {
+    std::erase(job.others, claim);
+    job.others.push_back(place.claim);
+  }
+  Remove(job_id);
+  return job;
+}
+
+std::vector<store::ReadyJob> ReadyQueue::PickAlike(const store::ReadyJob& picked,
+                                                   std::size_t most) {
+  std::vector<store::ReadyJob> alike;
+  if (picked.configuration_id == 0) return alike;
+  const store::Requirement* requirement = Intern(picked.requirement);
+  while (alike.size() < most) {
+    const auto sweep = sweeps_.find(picked.sweep_id);
+    if (sweep == sweeps_.end()) break;
+    const auto lane = sweep->second.lanes.find(requirement);
+    if (lane == sweep->second.lanes.end()) break;
+    const auto next = lane->second.upper_bound({picked.ordinal, picked.job_id});
+    if (next == lane->second.end()) break;
+    const auto [ordinal, job_id] = *next;
+    const Place& place = places_.at(job_id);
+    if (place.configuration_id != picked.configuration_id) break;
+    if (*place.execution != picked.execution) break;
+    alike.push_back(TakeOut(job_id, {picked.sweep_id, ordinal}));
+  }
+  return alike;
+}
+
+std::size_t ReadyQueue::Waiting(const Fits& fits) const {
+  // Jobs of several sweeps are in the line of each.
+  std::map<const store::Requirement*, std::size_t> in_lines;
+  for (const auto& [priority, line] : lines_) {
+    for (const std::int64_t sweep_id : line) {
+      for (const auto& [requirement, lane] : sweeps_.at(sweep_id).lanes) {
+        in_lines[requirement] += lane.size();
+      }
+    }
+  }
+  std::size_t waiting = 0;
+  for (const auto& [requirement, count] : in_lines) {
+    if (fits(*requirement)) waiting += std::min(count, counts_.at(requirement));
+  }
+  return waiting;
 }
 
 std::vector<store::Requirement> ReadyQueue::RequirementsOf(std::int64_t sweep_id) const {

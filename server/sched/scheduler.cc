@@ -124,8 +124,9 @@ void Scheduler::RecoverOpen(const store::OpenAttempt& open) {
                    .began = now,
                    .lease_end = now + options_.lease,
                    .started = open.started,
-                   .cancelled = open.cancelled};
-  workers_[open.worker_id].taken.insert(open.assignment.slot);
+                   .cancelled = open.cancelled,
+                   .first_of_pack = open.job.job_id};
+  Add(workers_[open.worker_id].taken, open.assignment.slot);
   workers_[open.worker_id].attempts.insert(id);
   running_[open.job.sweep_id] += 1;
 }
@@ -168,12 +169,12 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
   for (const std::int64_t id : worker.attempts) {
     Attempt& attempt = attempts_.at(id);
     const bool holds = held_ids.count(id) != 0;
+    Add(worker.taken, attempt.assignment.slot);
     if (attempt.ended) {
       // Its Welcome said so already; the worker drops it.
       released.push_back(id);
       continue;
     }
-    worker.taken.insert(attempt.assignment.slot);
     Renew(attempt);
     if (holds) {
       attempt.started = true;
@@ -379,7 +380,7 @@ void Scheduler::Release(std::int64_t attempt_id) {
   if (found == attempts_.end()) return;
   const auto worker = workers_.find(found->second.worker_id);
   if (worker != workers_.end()) {
-    worker->second.taken.erase(found->second.assignment.slot);
+    Subtract(worker->second.taken, found->second.assignment.slot);
     worker->second.attempts.erase(attempt_id);
   }
   if (--running_[found->second.job.sweep_id] <= 0) running_.erase(found->second.job.sweep_id);
@@ -397,7 +398,7 @@ void Scheduler::CountFailure(Worker& worker, const Attempt& attempt,
   const bool workers_fault =
       change.outcome == state::Outcome::kFailed && state::IsRetryable(change.error);
   if (!workers_fault || clock_.Monotonic() - attempt.began > options_.fast_failure) return;
-  worker.fast_failures.insert(attempt.job.job_id);
+  worker.fast_failures.insert(attempt.first_of_pack);
   if (static_cast<int>(worker.fast_failures.size()) < options_.quarantine_after) return;
   worker.fast_failures.clear();
   worker.quarantined_until = clock_.Monotonic() + options_.quarantine;

@@ -5,6 +5,7 @@
 // Every method must be called on the executor.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -33,6 +34,8 @@ class WorkerLink {
  public:
   virtual ~WorkerLink() = default;
   virtual void SendAssignment(const store::Assignment& assignment) = 0;
+  // Attempts of one slot, at jobs of one configuration, for one trainer.
+  virtual void SendPack(const std::vector<store::Assignment>& assignments) = 0;
   virtual void SendStop(std::int64_t attempt_id, std::uint64_t token, StopReason reason) = 0;
   // finish, checkpoint or kill (store::DrainWorker); empty: it takes jobs again.
   virtual void SendDrain(const std::string& drain) = 0;
@@ -144,16 +147,20 @@ class Scheduler {
     bool ending = false;     // EndAttempt is on its way
     bool left_over = false;  // of a daemon that died: its trainer has ended
     bool drained = false;    // its worker was asked to give it back
+    // The first job of those that were sent together; its own where it was alone.
+    std::int64_t first_of_pack = 0;
   };
+  using Slots = std::map<int, int>;  // how many attempts a slot holds; none where it is not here
   struct Worker {
     WorkerInfo info;
     std::shared_ptr<WorkerLink> link;  // null: not connected
-    std::set<int> taken;               // slots with an attempt, or with one that is being stored
-    std::set<int> planned;             // of those, the ones that are being stored
+    Slots taken;                       // attempts, and those that are being stored
+    Slots planned;                     // of these, the ones that are being stored
     std::set<std::int64_t> attempts;   // its entries of attempts_
     std::vector<DeviceLoad> loads;
     absl::Duration seen_written;
-    std::set<std::int64_t> fast_failures;  // jobs, since the last that went well
+    // Jobs since the last that went well; of those that one trainer took together the first.
+    std::set<std::int64_t> fast_failures;
     absl::Duration quarantined_until = -absl::InfiniteDuration();
     bool leaving = false;  // it gave a running job back: it gets no more until its next hello
     bool silent = false;  // a lease ran out and nothing was heard since: it gets no more until then
@@ -162,6 +169,20 @@ class Scheduler {
     store::ReadyJob job;
     std::string worker_id;
     int slot = 0;
+    std::size_t group = 0;  // those that go to the worker together have the same one
+  };
+  struct FreeSlot {
+    Worker* worker = nullptr;
+    const Slot* slot = nullptr;
+  };
+  // A round of giving jobs to slots.
+  struct Round {
+    std::vector<FreeSlot> free;
+    // By requirement: how many of `free` from each on can run it.
+    std::map<store::Requirement, std::vector<std::size_t>> able;
+    std::vector<store::Write> writes;
+    std::vector<Planned> plans;
+    std::int64_t now = 0;  // of all of them: the store tells by it which came together
   };
 
   void ScheduleTick();
@@ -172,11 +193,19 @@ class Scheduler {
   void DropDelayed(std::int64_t job_id);
   void WantDispatch();
   void Dispatch();
-  void PlanFor(Worker& worker, std::vector<store::Write>& writes, std::vector<Planned>& plans);
+  std::vector<FreeSlot> FreeSlots();
+  void PlanFor(std::size_t index, Round& round);
+  void Plan(const FreeSlot& free, store::ReadyJob job, std::size_t group, Round& round);
+  std::size_t Share(std::size_t index, const store::Requirement& requirement,
+                    const ReadyQueue::Fits& fits, Round& round) const;
   void OnPlansStored(std::vector<Planned> plans,
                      absl::StatusOr<std::vector<store::ApplyResult>> results);
-  void Launch(const Planned& plan, store::Assignment assignment);
+  void OnRefused(const Planned& plan, const store::AttemptCreated& refused);
+  Attempt& Launch(const Planned& plan, store::Assignment assignment);
+  void Send(const std::vector<std::int64_t>& together);
   void PutBack(const Planned& plan);
+  static void Add(Slots& slots, int slot) { slots[slot] += 1; }
+  static void Subtract(Slots& slots, int slot);
   void Renew(Attempt& attempt);
   void End(std::int64_t attempt_id, state::Event event, std::string error);
   void OnEnded(std::int64_t attempt_id, const store::JobChange& change);

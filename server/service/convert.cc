@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxText = 16 << 10;  // of an error, as stored
 constexpr int kMaxSlots = 1024;
+constexpr int kMaxPack = 64;
 constexpr std::size_t kMaxDeviceBytes = 64;  // "cuda:0"
 constexpr std::size_t kMaxCapabilities = 1 << 20;
 
@@ -69,6 +70,9 @@ bool IsJsonObject(const std::string& text) {
   return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false).is_object();
 }
 
+// Of a slot: the most jobs that its trainer takes at a time.
+int PackOf(const v1::Slot& slot) { return std::clamp(slot.pack(), 1, kMaxPack); }
+
 std::string SlotsJson(const v1::Hello& hello) {
   nlohmann::json array = nlohmann::json::array();
   for (const v1::Slot& slot : hello.slots()) {
@@ -76,7 +80,8 @@ std::string SlotsJson(const v1::Hello& hello) {
                      {"device", slot.device()},
                      {"device_kind", slot.device_kind()},
                      {"device_name", slot.device_name()},
-                     {"memory_bytes", slot.memory_bytes()}});
+                     {"memory_bytes", slot.memory_bytes()},
+                     {"pack", PackOf(slot)}});
   }
   // A name that is not UTF-8 is no reason to refuse a worker.
   return array.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -252,7 +257,7 @@ absl::StatusOr<HelloParts> ToHello(const v1::Hello& hello, std::int64_t now) {
   parts.info.capabilities = *std::move(capabilities);
   for (const v1::Slot& slot : hello.slots()) {
     parts.info.slots.push_back(
-        {slot.slot(), slot.device(), slot.device_kind(), slot.memory_bytes()});
+        {slot.slot(), slot.device(), slot.device_kind(), slot.memory_bytes(), PackOf(slot)});
   }
   return parts;
 }

@@ -121,6 +121,7 @@ absl::Status FleetService::DoDrain(const v1::DrainWorkerRequest& request,
   response.set_host(drained.host);
   response.set_drain(drain);
   response.set_busy_slots(drained.busy_slots);
+  response.set_attempts(drained.attempts);
   response.set_changed(drained.changed);
   return absl::OkStatus();
 }

@@ -52,6 +52,14 @@ void WorkerSession::SendAssignment(const store::Assignment& assignment) {
   Send(std::move(message));
 }
 
+void WorkerSession::SendPack(const std::vector<store::Assignment>& assignments) {
+  v1::CoordinatorMessage message;
+  for (const store::Assignment& assignment : assignments) {
+    *message.mutable_pack()->add_assignments() = ToProto(assignment);
+  }
+  Send(std::move(message));
+}
+
 void WorkerSession::SendStop(std::int64_t attempt_id, std::uint64_t token,
                              sched::StopReason reason) {
   v1::CoordinatorMessage message;

@@ -30,6 +30,7 @@ struct FleetContext {
 class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_this<WorkerSession> {
  public:
   void SendAssignment(const store::Assignment& assignment) override;
+  void SendPack(const std::vector<store::Assignment>& assignments) override;
   void SendStop(std::int64_t attempt_id, std::uint64_t token, sched::StopReason reason) override;
   void SendDrain(const std::string& drain) override;
 

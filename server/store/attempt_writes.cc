@@ -58,9 +58,10 @@ WriteResult Do(Batch& batch, const DrainWorker& write) {
   std::string before;
   {
     Query rows = batch.db.Run(
-        "SELECT worker_id, host, coalesce(drain, ''), (SELECT count(*) FROM attempts AS a "
-        "WHERE a.worker_id = w.worker_id AND a.outcome IS NULL) FROM workers AS w "
-        "WHERE worker_id = ?1 OR host = ?1 "
+        "SELECT worker_id, host, coalesce(drain, ''), (SELECT count(DISTINCT a.slot) "
+        "FROM attempts AS a WHERE a.worker_id = w.worker_id AND a.outcome IS NULL), "
+        "(SELECT count(*) FROM attempts AS a WHERE a.worker_id = w.worker_id "
+        "AND a.outcome IS NULL) FROM workers AS w WHERE worker_id = ?1 OR host = ?1 "
         "OR (length(?1) >= 6 AND substr(worker_id, 1, length(?1)) = ?1) "
         "ORDER BY worker_id = ?1 DESC",
         write.worker);
@@ -72,7 +73,8 @@ WriteResult Do(Batch& batch, const DrainWorker& write) {
     result = {.refused = "",
               .worker_id = rows.Text(0),
               .host = rows.Text(1),
-              .busy_slots = static_cast<int>(rows.Int(3))};
+              .busy_slots = static_cast<int>(rows.Int(3)),
+              .attempts = static_cast<int>(rows.Int(4))};
     before = rows.Text(2);
     if (result.worker_id != write.worker && rows.Step()) {
       return WorkerDrained{

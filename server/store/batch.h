@@ -107,7 +107,7 @@ std::vector<Claim> OtherClaims(Database& db, const ReadyJob& job);
 // to the caller.
 ReadyJob ReadReady(const Query& query);
 extern const char kReadyColumns[];
-inline constexpr int kReadyAttempts = 10;  // the last of them: how often the job was tried
+inline constexpr int kReadyAttempts = 12;  // the last of them: how often the job was tried
 
 // From three columns of a job's execution_json: threads, micro_batch, packing.
 std::optional<Execution> ReadExecution(const Query& query, int column);

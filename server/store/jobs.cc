@@ -61,6 +61,26 @@ bool Progressed(Batch& batch, std::int64_t job_id) {
       .Step();
 }
 
+// Whether the open attempt has waited for its turn, in a trainer that took others first: one that
+// came with it, to the same slot at the same moment, has begun.
+bool WaitedForOthers(Batch& batch, std::int64_t job_id) {
+  constexpr std::int64_t kMostTogether = 64;
+  const std::optional<std::int64_t> attempt_id = OpenAttemptOf(batch.db, job_id);
+  if (!attempt_id) return false;
+  const std::int64_t from = *attempt_id - kMostTogether;
+  const std::int64_t to = *attempt_id + kMostTogether;
+  for (auto& [id, row] : batch.attempts) {
+    if (id >= from && id <= to) batch.Flush(row);
+  }
+  return batch.db
+      .Run(
+          "SELECT 1 FROM attempts AS a JOIN attempts AS o ON o.attempt_id BETWEEN ?2 AND ?3 "
+          "AND o.worker_id = a.worker_id AND o.slot = a.slot AND o.started_at = a.started_at "
+          "WHERE a.attempt_id = ?1 AND a.start_epoch IS NULL AND o.start_epoch IS NOT NULL",
+          *attempt_id, from, to)
+      .Step();
+}
+
 // Where a job stands before something happens to it.
 struct Standing {
   JobState state = JobState::kQueued;
@@ -82,7 +102,7 @@ std::optional<Standing> Load(Batch& batch, std::int64_t job_id, const Happening&
                     .error = std::nullopt};
   if (!job.IsNull(3)) standing.error = job.Text(3);
   if (happening.event == state::Event::kPreempt) {
-    standing.facts.progressed = Progressed(batch, job_id);
+    standing.facts.progressed = Progressed(batch, job_id) || WaitedForOthers(batch, job_id);
   }
   return standing;
 }
@@ -194,9 +214,15 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening
   return change;
 }
 
+// By itself goes what gains nothing from others, because it is trained or began by itself, and what
+// may have ended its trainer: a job that has failed, or was lost again and again, takes no others
+// along any more.
 const char kReadyColumns[] =
     "j.job_id, coalesce(c.sweep_id, 0), coalesce(c.ordinal, 0), j.not_before, j.pe, "
-    "j.pe_version, j.task, j.task_version, j.device_kind, j.memory_bytes, j.attempts";
+    "j.pe_version, j.task, j.task_version, j.device_kind, j.memory_bytes, "
+    "CASE WHEN j.trained OR j.failed_attempts > 0 OR j.lost_attempts > 2 OR "
+    "j.execution_json ->> '$.packing' = 1 THEN 0 ELSE coalesce(j.configuration_id, 0) END, "
+    "coalesce(j.execution_json, ''), j.attempts";
 
 ReadyJob ReadReady(const Query& query) {
   return {.job_id = query.Int(0),
@@ -209,7 +235,9 @@ ReadyJob ReadReady(const Query& query) {
                           .task = query.Text(6),
                           .task_version = static_cast<int>(query.Int(7)),
                           .device_kind = query.Text(8),
-                          .memory_bytes = static_cast<std::uint64_t>(query.Int(9))}};
+                          .memory_bytes = static_cast<std::uint64_t>(query.Int(9))},
+          .configuration_id = query.Int(10),
+          .execution = query.Text(11)};
 }
 
 std::vector<Claim> OtherClaims(Database& db, const ReadyJob& job) {

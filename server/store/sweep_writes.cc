@@ -113,7 +113,8 @@ class Slice {
     result_.ready.push_back({.job_id = job_id,
                              .sweep_id = sweep_id_,
                              .ordinal = static_cast<std::int64_t>(cell.ordinal),
-                             .requirement = cell.requirement});
+                             .requirement = cell.requirement,
+                             .configuration_id = configuration_id_});
     result_.ready.back().requirement.analyses = versions_;
   }
 

@@ -72,6 +72,10 @@ struct ReadyJob {
   std::vector<Claim> others;    // further live sweeps that claim it
   std::int64_t not_before = 0;  // 0: at once
   Requirement requirement;
+  // Jobs of one configuration differ in their seed alone, and one trainer may take them together
+  // where they have computed alike so far; 0: it goes by itself.
+  std::int64_t configuration_id = 0;
+  std::string execution;  // of its first attempt, as JSON; empty: it had none yet
 };
 
 // How a live sweep stands to the others.
@@ -291,6 +295,7 @@ struct WorkerDrained {
   std::string worker_id;
   std::string host;
   int busy_slots = 0;
+  int attempts = 0;  // open on them
   bool changed = false;
 };
 // `state` is online, draining or offline; empty: as it is.

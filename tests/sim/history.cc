@@ -66,6 +66,7 @@ class History {
           WorkerSettings{.id = absl::StrCat("worker-", i),
                          .slots = static_cast<int>(1 + world_.Draw(kMostSlots)),
                          .threads = static_cast<int>(1 + world_.Draw(2)),
+                         .pack = world_.Chance(0.5) ? static_cast<int>(2 + world_.Draw(4)) : 1,
                          .epoch = world_.Between(absl::Milliseconds(200), absl::Seconds(4)),
                          .failures = failures}));
     }

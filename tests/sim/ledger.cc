@@ -2,6 +2,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -28,6 +29,15 @@ SQLite::Statement Rows(store::Store& store, const char* sql) {
   return {store.database().connection(), sql};
 }
 
+bool Changes(const store::ApplyResult& result) {
+  if (!result.ok()) return false;
+  if (const auto* event = std::get_if<store::EventStored>(&*result)) {
+    return event->status == store::EventStored::kStored;
+  }
+  const auto* created = std::get_if<store::AttemptCreated>(&*result);
+  return created == nullptr || created->assignment.has_value();
+}
+
 }  // namespace
 
 void Ledger::Counts::operator+=(const Counts& more) {
@@ -43,11 +53,14 @@ void Ledger::Counts::operator+=(const Counts& more) {
   retried += more.retried;
   extended += more.extended;
   drained += more.drained;
+  packed += more.packed;
 }
 
 void Ledger::Applied(std::span<const store::Write> writes,
                      std::span<const store::ApplyResult> results) {
-  unknown_ = false;
+  // One that changes nothing writes nothing over what a failed one has left.
+  if (std::any_of(results.begin(), results.end(), Changes)) unknown_ = false;
+  batches_ += 1;
   for (std::size_t i = 0; i < writes.size(); ++i) {
     if (!results[i].ok()) {
       Violate("a write was refused: ", std::string(results[i].status().message()));
@@ -55,6 +68,19 @@ void Ledger::Applied(std::span<const store::Write> writes,
     }
     std::visit([&](const auto& write) { On(write, *results[i]); }, writes[i]);
   }
+}
+
+// A slot gets its jobs at once, and no others before all of them have ended.
+void Ledger::CheckSlot(const store::CreateAttempt& write) {
+  bool joins = false;
+  for (const auto& [id, other] : attempts_) {
+    if (!other.open || other.worker_id != write.worker_id || other.slot != write.slot) continue;
+    joins = true;
+    if (other.batch == batches_) continue;
+    Violate("slot ", write.slot, " of ", write.worker_id, " gets job ", write.job_id,
+            " where attempt ", id, " has not ended");
+  }
+  counts_.packed += joins;
 }
 
 void Ledger::On(const store::CreateAttempt& write, const store::WriteResult& result) {
@@ -72,11 +98,15 @@ void Ledger::On(const store::CreateAttempt& write, const store::WriteResult& res
   Note("attempt ", assignment.attempt_id, " of job ", write.job_id, " on ", write.worker_id,
        " slot ", write.slot);
   if (assignment.token != write.token) Violate("another token than the scheduler's");
+  CheckSlot(write);
   attempts_[assignment.attempt_id] = {.job_id = write.job_id,
                                       .token = write.token,
                                       .analyses_only = assignment.weights.has_value(),
                                       .start_epoch = std::nullopt,
-                                      .created = world_.Monotonic()};
+                                      .created = world_.Monotonic(),
+                                      .worker_id = write.worker_id,
+                                      .slot = write.slot,
+                                      .batch = batches_};
   Job& job = jobs_[write.job_id];
   job.key = assignment.key;
   if (job.successes > 0 && !assignment.weights) {
@@ -160,9 +190,10 @@ void Ledger::CheckBody(const store::AttemptEvent& event, Attempt& attempt) {
               job.epochs_done, " epochs");
     }
     job.epochs_done = started->start_epoch;
-    const int threads = started->execution ? started->execution->threads : 0;
-    if (!job.threads) job.threads = threads;
-    if (*job.threads != threads) Violate("job ", attempt.job_id, " changes its threads");
+    const store::Execution execution = started->execution.value_or(store::Execution{});
+    const int how = HowOf(execution.threads, execution.packing);
+    if (!job.how) job.how = how;
+    if (*job.how != how) Violate("job ", attempt.job_id, " changes its threads or its packing");
   }
   if (const auto* epoch = std::get_if<store::Epoch>(&event.body)) {
     if (attempt.analyses_only || !attempt.start_epoch || epoch->epoch != job.epochs_done) {
@@ -311,7 +342,8 @@ void Ledger::CompareAttempts(store::Store& store) {
   SQLite::Statement rows =
       Rows(store,
            "SELECT a.attempt_id, a.job_id, a.token, a.last_sequence, a.outcome IS NULL, "
-           "a.start_epoch, coalesce(c.stored, 0) FROM attempts AS a LEFT JOIN (SELECT attempt_id, "
+           "a.start_epoch, coalesce(c.stored, 0), a.worker_id, a.slot FROM attempts AS a LEFT JOIN "
+           "(SELECT attempt_id, "
            "count(*) AS stored FROM stored_epochs GROUP BY attempt_id) AS c USING (attempt_id)");
   while (rows.executeStep()) {
     Attempt attempt{.job_id = rows.getColumn(1).getInt64(),
@@ -319,7 +351,9 @@ void Ledger::CompareAttempts(store::Store& store) {
                     .stored = static_cast<std::uint64_t>(rows.getColumn(3).getInt64()),
                     .epochs = rows.getColumn(6).getInt(),
                     .open = rows.getColumn(4).getInt() != 0,
-                    .start_epoch = std::nullopt};
+                    .start_epoch = std::nullopt,
+                    .worker_id = rows.getColumn(7).getString(),
+                    .slot = rows.getColumn(8).getInt()};
     if (!rows.getColumn(5).isNull()) attempt.start_epoch = rows.getColumn(5).getInt();
     found[rows.getColumn(0).getInt64()] = attempt;
   }
@@ -354,14 +388,17 @@ void Ledger::CompareAttempts(store::Store& store) {
 void Ledger::CompareJobs(store::Store& store) {
   SQLite::Statement rows = Rows(store,
                                 "SELECT job_id, key, epochs_done, trained, "
-                                "execution_json ->> '$.threads' FROM jobs");
+                                "execution_json ->> '$.threads', "
+                                "execution_json ->> '$.packing' FROM jobs");
   std::map<std::int64_t, Job> found;
   while (rows.executeStep()) {
     Job job{.key = rows.getColumn(1).getString(),
             .epochs_done = rows.getColumn(2).getInt(),
             .successes = rows.getColumn(3).getInt(),
-            .threads = std::nullopt};
-    if (!rows.getColumn(4).isNull()) job.threads = rows.getColumn(4).getInt();
+            .how = std::nullopt};
+    if (!rows.getColumn(4).isNull()) {
+      job.how = HowOf(rows.getColumn(4).getInt(), rows.getColumn(5).getInt());
+    }
     found[rows.getColumn(0).getInt64()] = job;
   }
   for (const auto& [id, before] : jobs_) {
@@ -418,7 +455,7 @@ void Ledger::CheckCurves(store::Store& store) {
     const std::int64_t job_id = rows.getColumn(0).getInt64();
     const Job& job = jobs_[job_id];
     const int epoch = rows.getColumn(1).getInt();
-    const std::uint64_t state = StateAfter(job.key, job.threads.value_or(0), epoch + 1);
+    const std::uint64_t state = StateAfter(job.key, job.how.value_or(0), epoch + 1);
     const v1::Epoch wanted = EpochOf(epoch, state);
     if (rows.getColumn(2).getInt64() != wanted.test_correct() ||
         rows.getColumn(4).getInt64() != wanted.train_correct() ||

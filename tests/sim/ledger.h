@@ -69,6 +69,7 @@ class Ledger {
     std::uint64_t retried = 0;   // jobs
     std::uint64_t extended = 0;  // sweeps
     std::uint64_t drained = 0;   // workers, or taken back
+    std::uint64_t packed = 0;    // attempts that joined another one's slot
 
     void operator+=(const Counts& more);
   };
@@ -85,12 +86,15 @@ class Ledger {
     bool analyses_only = false;
     std::optional<int> start_epoch;
     absl::Duration created;
+    std::string worker_id;
+    int slot = 0;
+    std::uint64_t batch = 0;  // of writes, that made it
   };
   struct Job {
     std::string key;
-    int epochs_done = 0;  // of the accepted line
-    int successes = 0;    // attempts that trained it to its end
-    std::optional<int> threads;
+    int epochs_done = 0;     // of the accepted line
+    int successes = 0;       // attempts that trained it to its end
+    std::optional<int> how;  // its first attempt computed
   };
 
   void On(const store::CreateAttempt& write, const store::WriteResult& result);
@@ -105,6 +109,7 @@ class Ledger {
   void On(const store::DrainWorker& write, const store::WriteResult& result);
   void On(const store::RetrySlice& write, const store::WriteResult& result);
   void On(const store::RetryJob& write, const store::WriteResult& result);
+  void CheckSlot(const store::CreateAttempt& write);
   void Superseded(const store::SliceStored& slice);
   template <typename T>
   void On(const T&, const store::WriteResult&) {}
@@ -142,6 +147,7 @@ class Ledger {
     absl::Duration counted;  // when the scheduler has heard of it surely
   };
   std::map<std::int64_t, Word> heard_;
+  std::uint64_t batches_ = 0;
   Counts counts_;
 };
 

@@ -45,18 +45,19 @@ void Add(const HistoryResult& result, HistoryResult* sum) {
 
 void Print(const HistoryResult& sum, std::uint64_t histories, absl::Duration took) {
   const Ledger::Counts& counts = sum.counts;
-  std::printf(
-      "%s\n",
-      absl::StrCat(
-          histories, " histories with ", sum.faults, " faults, ", absl::ToInt64Hours(sum.lasted),
-          " hours of virtual time in ", static_cast<double>(absl::ToInt64Milliseconds(took)) / 1000,
-          " s: no promise broken\n", counts.starts, " starts of a coordinator (",
-          counts.found_unanswered, " found what nobody was told of), ", counts.events,
-          " events stored, ", counts.duplicates, " came twice, ", counts.superseded, " too late, ",
-          counts.gaps, " out of turn; ", counts.lost, " attempts given up, ", counts.successes,
-          " succeeded\n", counts.steered, " pauses and priorities, ", counts.retried,
-          " jobs tried again, ", counts.extended, " extensions, ", counts.drained, " drains")
-          .c_str());
+  std::printf("%s\n",
+              absl::StrCat(histories, " histories with ", sum.faults, " faults, ",
+                           absl::ToInt64Hours(sum.lasted), " hours of virtual time in ",
+                           static_cast<double>(absl::ToInt64Milliseconds(took)) / 1000,
+                           " s: no promise broken\n", counts.starts, " starts of a coordinator (",
+                           counts.found_unanswered, " found what nobody was told of), ",
+                           counts.events, " events stored, ", counts.duplicates, " came twice, ",
+                           counts.superseded, " too late, ", counts.gaps, " out of turn; ",
+                           counts.lost, " attempts given up, ", counts.successes, " succeeded\n",
+                           counts.steered, " pauses and priorities, ", counts.retried,
+                           " jobs tried again, ", counts.extended, " extensions, ", counts.drained,
+                           " drains; ", counts.packed, " attempts packed with others")
+                  .c_str());
 }
 
 int Run(const Options& options) {

@@ -26,6 +26,7 @@ const std::vector<std::string>& Documents() {
     add("[nope, rope, alibi]", "[1, 2]", 3, "[]");
     add("[absolute]", "[0]", 6, "[head_ablation]");
     add("[rope]", "[5]", 1, "[]");
+    add("[nope, alibi]", "0..5", 2, "[]");
     return all;
   }();
   return *documents;

@@ -42,7 +42,7 @@ TEST_F(SimTest, ASeedIsAHistory) {
 TEST_F(SimTest, TriesWhatItMeansTo) {
   Ledger::Counts seen;
   std::uint64_t faults = 0;
-  for (std::uint64_t seed = 1'000'000; seed < 1'000'100; ++seed) {
+  for (std::uint64_t seed = 1'000'000; seed < 1'000'200; ++seed) {
     const HistoryResult result = RunHistory({.seed = seed});
     ASSERT_EQ(result.violation, std::nullopt) << "sim --seed " << seed << " --trace";
     faults += result.faults;
@@ -59,6 +59,7 @@ TEST_F(SimTest, TriesWhatItMeansTo) {
   EXPECT_GT(seen.retried, 3u);
   EXPECT_GT(seen.extended, 5u);
   EXPECT_GT(seen.drained, 20u);
+  EXPECT_GT(seen.packed, 100u);
 }
 
 // Late events of attempts that were given up reach the attempt that took their place, or stand

@@ -14,8 +14,11 @@ namespace pelab::sim {
 
 inline constexpr std::int64_t kExamples = 997;
 
-inline std::uint64_t StartState(std::string_view key, int threads) {
-  return Mix64(PurposeId(key) + static_cast<std::uint64_t>(threads));
+// How an attempt computes, as one number: what changes the last bits of a result.
+inline int HowOf(int threads, int packing) { return threads + 100 * packing; }
+
+inline std::uint64_t StartState(std::string_view key, int how) {
+  return Mix64(PurposeId(key) + static_cast<std::uint64_t>(how));
 }
 inline std::uint64_t NextState(std::uint64_t state) { return Mix64(state + 1); }
 inline std::int64_t TestCorrect(std::uint64_t state) {
@@ -36,8 +39,8 @@ inline v1::Epoch EpochOf(int epoch, std::uint64_t state) {
   out.set_seconds(1);
   return out;
 }
-inline std::uint64_t StateAfter(std::string_view key, int threads, int epochs) {
-  std::uint64_t state = StartState(key, threads);
+inline std::uint64_t StateAfter(std::string_view key, int how, int epochs) {
+  std::uint64_t state = StartState(key, how);
   for (int i = 0; i < epochs; ++i) state = NextState(state);
   return state;
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tests/sim/truth.h"
+#include "worker/agent/packs.h"
 #include "worker/agent/supervisor.h"
 
 namespace pelab::sim {
@@ -11,7 +11,6 @@ namespace {
 
 using agent::StopReason;
 
-constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
 constexpr absl::Duration kFarewell = absl::Milliseconds(300);
 constexpr absl::Duration kPatience = absl::Seconds(30);  // of a daemon that is to end
 constexpr absl::Duration kKeepalive = absl::Seconds(40);
@@ -24,53 +23,17 @@ const std::vector<v1::ErrorKind>& Failures() {
   return *kinds;
 }
 
-std::string JobDir(const v1::Assignment& assignment) {
-  return absl::StrCat(assignment.key(), ".", assignment.job_id());
-}
-
-v1::Finished Ended(v1::AttemptOutcome outcome) {
-  v1::Finished finished;
-  finished.set_outcome(outcome);
-  finished.set_wall_seconds(1);
-  return finished;
-}
-
-// Of the canonical spec: {"…","train":{…,"epochs":3,…}}.
-int EpochsOf(const std::string& spec_json) {
-  constexpr std::string_view kName = "\"epochs\":";
-  const std::size_t at = spec_json.find(kName);
-  return at == std::string::npos ? 0 : std::atoi(spec_json.c_str() + at + kName.size());
-}
-
 }  // namespace
 
-struct SimWorker::Daemon {
-  Daemon(World& world, agent::WorkerIdentity identity, agent::AttemptHost* host)
-      : session(std::move(identity), host, &world),
-        backoff(kFirstPause, session.lease() / 4, [&world] { return world.Unit(); }) {}
-
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
-  agent::Session session;
-  rpc::Backoff backoff;
-  std::map<std::int64_t, Entry> entries;
-  std::shared_ptr<Wire> wire;
-  absl::Duration timer = absl::InfiniteDuration();
-  bool ending = false;
-  bool gone_from_stream = false;
-};
+std::string SimWorker::JobDir(const v1::Assignment& assignment) {
+  return absl::StrCat(assignment.key(), ".", assignment.job_id());
+}
 
 SimWorker::SimWorker(World& world, Coordinator& coordinator, WorkerSettings settings)
     : world_(world), coordinator_(coordinator), settings_(std::move(settings)) {}
 
 SimWorker::~SimWorker() {
   if (daemon_) Die(absl::ZeroDuration(), /*quietly=*/true);
-}
-
-template <typename F>
-void SimWorker::AfterInDaemon(absl::Duration delay, F run) {
-  world_.After(delay, [alive = daemon_->alive, run = std::move(run)] {
-    if (*alive) run();
-  });
 }
 
 // The daemon -----------------------------------------------------------------------------------
@@ -84,6 +47,7 @@ void SimWorker::Start() {
     slot.set_slot(i);
     slot.set_device("cpu");
     slot.set_device_kind("cpu");
+    slot.set_pack(settings_.pack);
   }
   daemon_ =
       std::make_unique<Daemon>(world_, std::move(identity), static_cast<agent::AttemptHost*>(this));
@@ -291,19 +255,31 @@ void SimWorker::Answer(const v1::HeldAnswer& answer) {
   Reap();
 }
 
-void SimWorker::Take(const v1::Assignment& assignment, StopReason reason) {
-  const std::int64_t id = assignment.attempt_id();
-  if (daemon_->entries.count(id) != 0) return;  // sent again
-  disk_.spools[id] = Spool{.assignment = assignment, .events = {}};
-  Entry& entry = daemon_->entries[id];
-  entry.reason = reason;
-  entry.phase = Phase::kWaiting;
-  entry.slot = assignment.slot();
-  if (world_.Chance(settings_.failures)) {
-    entry.steps_to_failure = static_cast<int>(world_.Draw(6));
-    entry.failure = world_.OneOf(Failures());
+void SimWorker::Take(const std::vector<v1::Assignment>& assignments, StopReason reason) {
+  std::vector<v1::Assignment> taken;
+  for (const v1::Assignment& assignment : assignments) {
+    if (daemon_->entries.count(assignment.attempt_id()) == 0) taken.push_back(assignment);
   }
-  Later(id, absl::Milliseconds(5));
+  for (const std::vector<v1::Assignment>& together : agent::ByTrainer(taken)) {
+    runs_ += 1;
+    // A trainer that finds one after another to be faster takes them so.
+    const bool batch = together.size() > 1 && world_.Chance(0.8);
+    for (const v1::Assignment& assignment : together) {
+      const std::int64_t id = assignment.attempt_id();
+      disk_.spools[id] = Spool{.assignment = assignment, .events = {}};
+      Entry& entry = daemon_->entries[id];
+      entry.reason = reason;
+      entry.phase = Phase::kWaiting;
+      entry.slot = assignment.slot();
+      entry.run = runs_;
+      entry.packing = batch ? static_cast<int>(together.size()) : 1;
+      if (world_.Chance(settings_.failures)) {
+        entry.steps_to_failure = static_cast<int>(world_.Draw(6));
+        entry.failure = world_.OneOf(Failures());
+      }
+      Later(id, absl::Milliseconds(5));
+    }
+  }
 }
 
 void SimWorker::Stop(const v1::StopAttempt& stop) {
@@ -396,173 +372,6 @@ bool SimWorker::Idle() {
     return at.second.phase == Phase::kEnded &&
            at.second.acknowledged >= disk_.spools[at.first].last();
   });
-}
-
-// The trainers ---------------------------------------------------------------------------------
-
-void SimWorker::Later(std::int64_t id, absl::Duration delay) {
-  AfterInDaemon(delay, [this, id] { Go(id); });
-}
-
-void SimWorker::Go(std::int64_t id) {
-  const auto found = daemon_->entries.find(id);
-  if (found == daemon_->entries.end()) return;
-  Entry& entry = found->second;
-  if (entry.phase == Phase::kEnded) return;
-  const bool uploads_on = entry.phase == Phase::kUploading && entry.reason == StopReason::kPreempt;
-  if (entry.reason != StopReason::kNone && !uploads_on) {
-    Conclude(id, entry);
-  } else {
-    switch (entry.phase) {
-      case Phase::kWaiting:
-      case Phase::kFetching:
-        Begin(id, entry);
-        break;
-      case Phase::kTraining:
-        Train(id, entry);
-        break;
-      case Phase::kUploading:
-        Upload(id, entry);
-        break;
-      case Phase::kEnded:
-        break;
-    }
-  }
-  Reap();
-  Pump();
-}
-
-// A slot, and a job's directory, is one trainer's at a time.
-bool SimWorker::MayBegin(std::int64_t id) const {
-  const v1::Assignment& mine = disk_.spools.at(id).assignment;
-  for (const auto& [other, entry] : daemon_->entries) {
-    if (other == id || entry.phase == Phase::kEnded || entry.phase == Phase::kWaiting) continue;
-    const v1::Assignment& theirs = disk_.spools.at(other).assignment;
-    if (theirs.slot() == mine.slot() || JobDir(theirs) == JobDir(mine)) return false;
-  }
-  return true;
-}
-
-void SimWorker::Begin(std::int64_t id, Entry& entry) {
-  if (entry.phase == Phase::kWaiting && !MayBegin(id)) return Later(id, absl::Milliseconds(200));
-  const v1::Assignment& assignment = disk_.spools[id].assignment;
-  entry.phase = Phase::kFetching;
-  if (assignment.has_weights()) {
-    const bool reached = coordinator_.up() && link_.whole();
-    if (!reached) return Later(id, world_.Between(absl::Milliseconds(100), absl::Seconds(5)));
-    if (!coordinator_.HasArtifact(assignment.weights().sha256())) {
-      return Finish(id, agent::Failed(v1::ERROR_KIND_IO, "cannot fetch its kept weights"));
-    }
-  }
-  entry.phase = Phase::kTraining;
-  Later(id, world_.Between(absl::Milliseconds(100), absl::Seconds(2)));
-}
-
-void SimWorker::Train(std::int64_t id, Entry& entry) {
-  const v1::Assignment& assignment = disk_.spools[id].assignment;
-  if (entry.steps_to_failure == 0) {
-    if (world_.Chance(0.1)) entry.steps_to_failure = -1;
-    return Finish(id, agent::Failed(entry.failure, "a failure that was drawn"));
-  }
-  if (entry.steps_to_failure > 0) entry.steps_to_failure -= 1;
-  v1::Event event;
-  if (!entry.said_hello) {
-    entry.said_hello = true;
-    entry.epochs = EpochsOf(assignment.spec_json());
-    entry.threads =
-        assignment.has_execution() ? assignment.execution().threads() : settings_.threads;
-    entry.state = StartState(assignment.key(), entry.threads);
-    for (const v1::Analysis& analysis : assignment.analyses()) entry.analyses.push_back(analysis);
-    if (assignment.has_weights()) {
-      entry.epoch = entry.epochs;
-    } else if (const auto kept = disk_.checkpoints.find(JobDir(assignment));
-               kept != disk_.checkpoints.end() && kept->second.threads == entry.threads &&
-               kept->second.epoch <= assignment.max_start_epoch()) {
-      entry.epoch = kept->second.epoch;
-      entry.state = kept->second.state;
-    }
-    v1::Started* started = event.mutable_started();
-    started->set_start_epoch(entry.epoch);
-    started->set_epochs(entry.epochs);
-    started->set_environment_json("{}");
-    started->mutable_execution()->set_threads(entry.threads);
-    started->mutable_execution()->set_packing(1);
-  } else if (entry.epoch < entry.epochs) {
-    entry.state = NextState(entry.state);
-    *event.mutable_epoch() = EpochOf(entry.epoch, entry.state);
-    entry.epoch += 1;
-    if (world_.Chance(0.7)) {
-      disk_.checkpoints[JobDir(assignment)] = {entry.epoch, entry.state, entry.threads};
-    }
-  } else if (!entry.analyses.empty()) {
-    *event.mutable_head_ablation() = MatrixOf(assignment.key(), entry.analyses.front());
-    entry.analyses.pop_front();
-  } else if (assignment.has_weights()) {
-    return Finish(id, Ended(v1::ATTEMPT_OUTCOME_SUCCEEDED));
-  } else {
-    disk_.spools[id].upload = true;
-    entry.phase = Phase::kUploading;
-    return Later(id, absl::Milliseconds(20));
-  }
-  Append(id, std::move(event));
-  Later(id, settings_.epoch * (1 + world_.Unit()));
-}
-
-void SimWorker::Upload(std::int64_t id, Entry& entry) {
-  const std::string sha256 = WeightsOf(disk_.spools[id].assignment.key());
-  const bool put = link_.whole() && coordinator_.PutArtifact(sha256);
-  if (!put && ++entry.tries < 50) {
-    return Later(id, world_.Between(absl::Milliseconds(100), absl::Seconds(5)));
-  }
-  if (put) {
-    v1::Event event;
-    event.mutable_artifact()->set_name("weights.safetensors");
-    event.mutable_artifact()->set_sha256(sha256);
-    event.mutable_artifact()->set_bytes(12);
-    Append(id, std::move(event));
-  }
-  Finish(id, Ended(v1::ATTEMPT_OUTCOME_SUCCEEDED));
-}
-
-// It was told to stop.
-void SimWorker::Conclude(std::int64_t id, Entry& entry) {
-  switch (entry.reason) {
-    case StopReason::kSupersede:
-      entry.phase = Phase::kEnded;
-      entry.slot = -1;
-      return;
-    case StopReason::kCancel:
-      return Finish(id, Ended(v1::ATTEMPT_OUTCOME_CANCELLED));
-    default:
-      if (entry.phase == Phase::kUploading) {  // left to the next daemon
-        entry.phase = Phase::kEnded;
-        entry.slot = -1;
-        return;
-      }
-      if (entry.said_hello && entry.epoch > 0 && entry.epoch < entry.epochs) {
-        disk_.checkpoints[JobDir(disk_.spools[id].assignment)] = {entry.epoch, entry.state,
-                                                                  entry.threads};
-      }
-      return Finish(id, Ended(v1::ATTEMPT_OUTCOME_PREEMPTED));
-  }
-}
-
-void SimWorker::Finish(std::int64_t id, v1::Finished finished) {
-  v1::Event event;
-  *event.mutable_finished() = std::move(finished);
-  Append(id, std::move(event));
-  Entry& entry = daemon_->entries[id];
-  entry.phase = Phase::kEnded;
-  entry.slot = -1;
-}
-
-void SimWorker::Append(std::int64_t id, v1::Event event) {
-  Spool& spool = disk_.spools[id];
-  event.set_attempt_id(id);
-  event.set_token(spool.assignment.token());
-  event.set_sequence(spool.last() + 1);
-  event.set_time_ms(absl::ToUnixMillis(world_.Wall()));
-  spool.events.push_back(std::move(event));
 }
 
 }  // namespace pelab::sim

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/rpc/backoff.h"
@@ -26,6 +27,7 @@ struct WorkerSettings {
   std::string id;
   int slots = 1;
   int threads = 1;
+  int pack = 1;
   absl::Duration epoch = absl::Seconds(1);  // how long one takes, up to twice that
   double failures = 0;                      // share of attempts whose trainer fails by itself
 };
@@ -68,7 +70,7 @@ class SimWorker final : private agent::AttemptHost {
   struct Checkpoint {
     int epoch = 0;
     std::uint64_t state = 0;
-    int threads = 0;
+    int how = 0;
   };
   struct Disk {
     std::map<std::int64_t, Spool> spools;
@@ -84,27 +86,46 @@ class SimWorker final : private agent::AttemptHost {
     std::uint64_t acknowledged = 0;
     agent::StopReason reason = agent::StopReason::kNone;
     int slot = -1;
+    std::uint64_t run = 0;  // those of one trainer have the same
+    int packing = 1;        // of its trainer, where it is not told
     // The trainer.
     Phase phase = Phase::kEnded;
     bool said_hello = false;
     int epochs = 0;
     int epoch = 0;
     std::uint64_t state = 0;
-    int threads = 0;
+    int how = 0;
     std::deque<v1::Analysis> analyses;
     int steps_to_failure = -1;
     v1::ErrorKind failure = v1::ERROR_KIND_UNSPECIFIED;
     int tries = 0;
   };
-  struct Daemon;
+  struct Daemon {
+    Daemon(World& world, agent::WorkerIdentity identity, agent::AttemptHost* host)
+        : session(std::move(identity), host, &world),
+          backoff(absl::Milliseconds(100), session.lease() / 4, [&world] { return world.Unit(); }) {
+    }
+
+    std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+    agent::Session session;
+    rpc::Backoff backoff;
+    std::map<std::int64_t, Entry> entries;
+    std::shared_ptr<Wire> wire;
+    absl::Duration timer = absl::InfiniteDuration();
+    bool ending = false;
+    bool gone_from_stream = false;
+  };
 
   // agent::AttemptHost
   std::vector<v1::HeldAttempt> Held() override;
   void Disconnected() override;
   void Answer(const v1::HeldAnswer& answer) override;
-  void Start(const v1::Assignment& assignment) override { Take(assignment, {}); }
+  void Start(const v1::Assignment& assignment) override { Take({assignment}, {}); }
+  void StartPack(const v1::AssignmentPack& pack) override {
+    Take({pack.assignments().begin(), pack.assignments().end()}, {});
+  }
   void Refuse(const v1::Assignment& assignment) override {
-    Take(assignment, agent::StopReason::kPreempt);
+    Take({assignment}, agent::StopReason::kPreempt);
   }
   void Stop(const v1::StopAttempt& stop) override;
   void Acknowledge(const v1::Ack& ack) override;
@@ -115,7 +136,7 @@ class SimWorker final : private agent::AttemptHost {
   bool Idle() override;
 
   void Recover();
-  void Take(const v1::Assignment& assignment, agent::StopReason reason);
+  void Take(const std::vector<v1::Assignment>& assignments, agent::StopReason reason);
   void StopOne(std::int64_t id, agent::StopReason reason);
   void StopAll(agent::StopReason reason);
   void Drop(std::int64_t id);
@@ -127,6 +148,8 @@ class SimWorker final : private agent::AttemptHost {
   void Go(std::int64_t id);
   bool MayBegin(std::int64_t id) const;
   void Begin(std::int64_t id, Entry& entry);
+  v1::Started Hello(const v1::Assignment& assignment, Entry& entry);
+  void Fail(std::int64_t id, v1::ErrorKind kind);
   void Train(std::int64_t id, Entry& entry);
   void Upload(std::int64_t id, Entry& entry);
   void Conclude(std::int64_t id, Entry& entry);
@@ -140,12 +163,18 @@ class SimWorker final : private agent::AttemptHost {
   void Exit(absl::Duration outage);
   void Die(absl::Duration outage, bool quietly);
   template <typename F>
-  void AfterInDaemon(absl::Duration delay, F run);
+  void AfterInDaemon(absl::Duration delay, F run) {
+    world_.After(delay, [alive = daemon_->alive, run = std::move(run)] {
+      if (*alive) run();
+    });
+  }
+  static std::string JobDir(const v1::Assignment& assignment);
 
   World& world_;
   Coordinator& coordinator_;
   WorkerSettings settings_;
   int hosts_ = 0;
+  std::uint64_t runs_ = 0;
   Link link_;
   Disk disk_;
   std::unique_ptr<Daemon> daemon_;

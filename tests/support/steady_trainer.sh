@@ -9,36 +9,55 @@ if [ "$1" = capabilities ]; then
   exit 0
 fi
 
-spec= parent= device= threads=1
+parent= device= threads=1 specs=
 while [ $# -gt 0 ]; do
   case "$1" in
-    --spec) spec=$2; shift ;;
+    --spec) specs="$specs $2"; shift ;;
     --parent-fd) parent=$2; shift ;;
     --device) device=$2; shift ;;
     --threads) threads=$2; shift ;;
   esac
   shift
 done
-job=$(sed -n 's/.*"job":"\([^"]*\)".*/\1/p' "$spec")
-epochs=$(sed -n 's/.*"epochs":\([0-9]*\).*/\1/p' "$spec")
-pe=$(sed -n 's/.*"pe":{[^}]*"name":"\([a-z_]*\)".*/\1/p' "$spec")
-seed=$(sed -n 's/.*"seed":\([0-9]*\),"task".*/\1/p' "$spec")
-case "$pe" in rope*) top=930 ;; mla) top=885 ;; absolute) top=620 ;; alibi) top=410 ;; *) top=250 ;; esac
 
 # Ends with the agent, as the trainer does.
 ( while read -r _; do :; done; kill -KILL $$ ) <&"$parent" >/dev/null 2>&1 &
-trap 'exit 75' TERM
 
-echo "{\"event\":\"hello\",\"job\":\"$job\",\"protocol\":1,\"device\":\"$device\",\"threads\":$threads,\"micro_batch\":0,\"packing\":1,\"start_epoch\":0,\"epochs\":$epochs}"
-at=0
-while [ "$at" -lt "$epochs" ]; do
-  sleep "${PELAB_EPOCH_SECONDS:-0.2}"
-  noise=$(( (at * 7919 + ${seed:-0} * 104729) % 300 ))
-  correct=$(( top * 30 * at * 10 / (at * 10 + epochs * 2) + noise ))
-  loss=$(( 3000 - correct / 12 ))
-  printf '{"event":"epoch","job":"%s","epoch":%d,"train_loss":%d.%03d,"train_correct":%d,"train_total":30000,"test_loss":%d.%03d,"test_correct":%d,"test_total":30000,"learning_rate":1e-4,"seconds":0.5}\n' \
-    "$job" "$at" $((loss / 1000)) $((loss % 1000)) $((correct + 400)) $((loss / 1000)) $((loss % 1000)) "$correct"
-  printf '\033[31mepoch %d\033[0m <img src=x onerror=injected()> of seed %s\n' "$at" "${seed:-?}" >&2
-  at=$((at + 1))
+# The job of the document $1, to its end.
+train() {
+  job=$(sed -n 's/.*"job":"\([^"]*\)".*/\1/p' "$1")
+  epochs=$(sed -n 's/.*"epochs":\([0-9]*\).*/\1/p' "$1")
+  pe=$(sed -n 's/.*"pe":{[^}]*"name":"\([a-z_]*\)".*/\1/p' "$1")
+  seed=$(sed -n 's/.*"seed":\([0-9]*\),"task".*/\1/p' "$1")
+  case "$pe" in rope*) top=930 ;; mla) top=885 ;; absolute) top=620 ;; alibi) top=410 ;; *) top=250 ;; esac
+  trap 'exit 75' TERM
+
+  echo "{\"event\":\"hello\",\"job\":\"$job\",\"protocol\":1,\"device\":\"$device\",\"threads\":$threads,\"micro_batch\":0,\"packing\":1,\"start_epoch\":0,\"epochs\":$epochs}"
+  at=0
+  while [ "$at" -lt "$epochs" ]; do
+    sleep "${PELAB_EPOCH_SECONDS:-0.2}"
+    noise=$(( (at * 7919 + ${seed:-0} * 104729) % 300 ))
+    correct=$(( top * 30 * at * 10 / (at * 10 + epochs * 2) + noise ))
+    loss=$(( 3000 - correct / 12 ))
+    printf '{"event":"epoch","job":"%s","epoch":%d,"train_loss":%d.%03d,"train_correct":%d,"train_total":30000,"test_loss":%d.%03d,"test_correct":%d,"test_total":30000,"learning_rate":1e-4,"seconds":0.5}\n' \
+      "$job" "$at" $((loss / 1000)) $((loss % 1000)) $((correct + 400)) $((loss / 1000)) $((loss % 1000)) "$correct"
+    printf '\033[31mepoch %d\033[0m <img src=x onerror=injected()> of seed %s\n' "$at" "${seed:-?}" >&2
+    at=$((at + 1))
+  done
+  echo "{\"event\":\"done\",\"job\":\"$job\",\"wall_seconds\":1.5}"
+}
+
+# Several beside each other.
+trap : TERM
+trainers=
+for spec in $specs; do
+  ( train "$spec" ) &
+  trainers="$trainers $!"
 done
-echo "{\"event\":\"done\",\"job\":\"$job\",\"wall_seconds\":1.5}"
+status=0
+for trainer in $trainers; do
+  wait "$trainer"; code=$?
+  while [ "$code" -ge 128 ] && kill -0 "$trainer" 2>/dev/null; do wait "$trainer"; code=$?; done
+  [ "$code" = 0 ] || status=75
+done
+exit "$status"

@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "worker/agent/devices.h"
 #include "worker/agent/fleet_client.h"
 #include "worker/agent/loads.h"
+#include "worker/agent/mps.h"
 #include "worker/agent/nvml.h"
 #include "worker/agent/session_runner.h"
 #include "worker/agent/store_transfer.h"
@@ -99,6 +101,25 @@ WorkerIdentity MakeIdentity(const WorkDir& work_dir, const Capabilities& capabil
   return identity;
 }
 
+// Null where trainers do without: none share a GPU, the host has a daemon that they find by
+// themselves, or it cannot run one.
+std::unique_ptr<Mps> StartMps(const AgentOptions& options, const WorkDir& work_dir,
+                              const std::vector<SlotPlan>& plans) {
+  const bool on_gpus = plans.front().slot.device_kind() == "gpu";
+  if (!options.mps || !on_gpus || options.slots.slots_per_device < 2) return nullptr;
+  const std::optional<std::string> program = MpsProgram();
+  if (!program.has_value()) return nullptr;
+  absl::StatusOr<std::unique_ptr<Mps>> mps =
+      Mps::Start(*program, MpsDirectory(work_dir.path(), work_dir.worker_id()));
+  if (mps.ok()) {
+    spdlog::info("trainers share their GPUs through MPS");
+    return *std::move(mps);
+  }
+  spdlog::warn("MPS does not start, so that trainers take turns on their GPUs: {}",
+               std::string{mps.status().message()});
+  return nullptr;
+}
+
 void LogStart(const AgentOptions& options, const WorkerIdentity& identity) {
   spdlog::info("worker {} on {}: {} slots ({}), coordinator {}, work directory {}",
                identity.worker_id, identity.host, identity.slots.size(),
@@ -124,6 +145,7 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   const WorkerIdentity identity = MakeIdentity(work_dir, capabilities, plans);
   LogStart(options, identity);
 
+  const std::unique_ptr<Mps> mps = StartMps(options, work_dir, plans);  // longer than any trainer
   SpoolQuota quota(options.spool_quota_bytes);
   Reservations reservations;
   // Attempts notify the runner, which is made after them and needs them.
@@ -141,6 +163,7 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   context.clock = &clock;
   context.trainer = trainer;
   context.environment = capabilities.environment;
+  if (mps != nullptr) context.environment.push_back(mps->Variable());
   context.threads = options.slots.threads_per_slot;
   context.micro_batch = options.micro_batch;
   context.notify = [&runner_for_notify] { runner_for_notify->Notify(); };

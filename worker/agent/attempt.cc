@@ -1,5 +1,6 @@
 #include "worker/agent/attempt.h"
 
+#include <signal.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -17,98 +18,50 @@
 namespace pelab::agent {
 namespace {
 
-constexpr int kTrainerParentFd = 3;
-// For a checkpoint to come while the coordinator is away: hours of training may be in it.
-constexpr absl::Duration kFetchPatience = absl::Minutes(10);
 // For a last checkpoint to go, after a trainer that was preempted.
 constexpr absl::Duration kHandOverTime = absl::Minutes(2);
 constexpr absl::Duration kFullDiskPause = absl::Seconds(1);
+
+}  // namespace
 
 std::string WeightsPath(const AttemptContext& context, const v1::Assignment& assignment) {
   return absl::StrCat(context.work_dir->AttemptDir(assignment.attempt_id()),
                       "/weights.safetensors");
 }
 
-// A later attempt computes as the job's first one did, whatever this host was told.
-int ThreadsOf(const AttemptContext& context, const v1::Assignment& assignment) {
-  return assignment.has_execution() ? assignment.execution().threads() : context.threads;
-}
-std::string MicroBatchOf(const AttemptContext& context, const v1::Assignment& assignment) {
-  if (assignment.has_execution()) return absl::StrCat(assignment.execution().micro_batch());
-  return context.micro_batch ? absl::StrCat(*context.micro_batch) : "auto";
-}
-
-std::vector<std::string> TrainerArguments(const AttemptContext& context,
-                                          const v1::Assignment& assignment, const SlotPlan& plan,
-                                          const std::string& job_dir) {
-  const bool analyses_only = assignment.has_weights();
-  std::vector<std::string> arguments = {
-      context.trainer,
-      analyses_only ? "analyze" : "run",
-      "--spec",
-      absl::StrCat(context.work_dir->AttemptDir(assignment.attempt_id()), "/job.json"),
-      "--workdir",
-      job_dir,
-      "--device",
-      plan.trainer_device,
-      "--threads",
-      absl::StrCat(ThreadsOf(context, assignment)),
-      "--parent-fd",
-      absl::StrCat(kTrainerParentFd)};
-  std::vector<std::string> more;
-  if (analyses_only) {
-    more = {"--weights", WeightsPath(context, assignment)};
-  } else {
-    const CheckpointCadence& every = context.checkpoint_every;
-    more = {"--micro-batch", MicroBatchOf(context, assignment), "--resume", "--max-start-epoch",
-            absl::StrCat(assignment.max_start_epoch())};
-    if (every.epochs > 0) {
-      more.insert(more.end(), {"--checkpoint-epochs", absl::StrCat(every.epochs)});
-    } else {
-      more.insert(more.end(),
-                  {"--checkpoint-seconds", absl::StrCat(absl::ToDoubleSeconds(every.time))});
-    }
-  }
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
-}  // namespace
-
 Attempt::Attempt(const AttemptContext* context, v1::Assignment assignment,
                  std::unique_ptr<Spool> spool)
     : context_(context),
       assignment_(std::move(assignment)),
       spool_(std::move(spool)),
-      log_(absl::StrCat(context->work_dir->AttemptDir(assignment_.attempt_id()), "/log")) {}
+      log_(absl::StrCat(context->work_dir->AttemptDir(assignment_.attempt_id()), "/log")),
+      trace_(assignment_) {}
 
 Attempt::~Attempt() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Attempt::StartTraining(std::optional<SlotPlan> plan) {
-  slot_ = plan.has_value() ? plan->slot.slot() : -1;
-  ended_ = false;
-  thread_ = std::thread([this, plan = std::move(plan)] {
-    RunTraining(plan);
-    End();
-  });
-}
+// Beginning and ending ----------------------------------------------------------------------------
 
 void Attempt::StartUpload(DoneLine done) {
   ended_ = false;
   thread_ = std::thread([this, done = std::move(done)] {
     RunUpload(done);
-    End();
+    Leave();
   });
 }
 
 void Attempt::FinishInterrupted() {
   Finish(InterruptedByDaemon());
-  End();
+  Leave();
 }
 
-void Attempt::End() {
+void Attempt::Enter(int slot) {
+  slot_ = slot;
+  ended_ = false;
+}
+
+void Attempt::Leave() {
   slot_ = -1;
   ended_ = true;
   context_->notify();
@@ -118,15 +71,16 @@ void Attempt::Stop(StopReason reason, absl::Duration grace) {
   StopReason current = stop_reason();
   while (current < reason && !stop_reason_.compare_exchange_weak(current, reason)) {
   }
-  {
-    MutexLock lock(&mutex_);
-    grace_ = std::min(grace_, grace);
-    const absl::Duration hand_over =
-        reason == StopReason::kShutdown ? context_->farewell_upload : grace + kHandOverTime;
-    hand_over_until_ = std::min(hand_over_until_, absl::Now() + hand_over);
-    if (process_ != nullptr) process_->Stop(grace_);
-  }
-  context_->reservations->Poke();
+  MutexLock lock(&mutex_);
+  grace_ = std::min(grace_, grace);
+  const absl::Duration hand_over =
+      reason == StopReason::kShutdown ? context_->farewell_upload : grace + kHandOverTime;
+  hand_over_until_ = std::min(hand_over_until_, absl::Now() + hand_over);
+}
+
+absl::Duration Attempt::grace() {
+  MutexLock lock(&mutex_);
+  return grace_;
 }
 
 bool Attempt::WaitForStop(absl::Duration timeout) {
@@ -135,45 +89,117 @@ bool Attempt::WaitForStop(absl::Duration timeout) {
   return mutex_.AwaitFor(stopped, timeout);
 }
 
-void Attempt::RunTraining(const std::optional<SlotPlan>& plan) {
-  const absl::StatusOr<std::string> job_dir = context_->work_dir->JobDir(assignment_);
-  if (!job_dir.ok() || !plan.has_value()) {
-    const std::string why = job_dir.ok()
-                                ? absl::StrCat("this worker has no slot ", assignment_.slot())
-                                : std::string(job_dir.status().message());
-    Finish(Failed(v1::ERROR_KIND_INTERNAL, why));
-    return;
-  }
-  const int slot = plan->slot.slot();
-  const auto stopped = [this] { return stop_reason() != StopReason::kNone; };
-  if (!context_->reservations->Acquire(slot, *job_dir, stopped)) {
-    Finish(StoppedBeforeItRan());
-    return;
-  }
-  std::optional<DoneLine> done;
-  v1::Finished finished = TrainOn(*plan, *job_dir, &done);
-  const bool upload = finished.outcome() == v1::ATTEMPT_OUTCOME_SUCCEEDED && done.has_value() &&
-                      !done->weights_file.empty();
-  if (!upload || Upload(*done)) Finish(std::move(finished));
-  context_->reservations->Release(slot, *job_dir);
+bool Attempt::BeginStep() {
+  MutexLock lock(&mutex_);
+  in_step_ = !settled();
+  return in_step_;
 }
 
-absl::StatusOr<std::unique_ptr<TrainerProcess>> Attempt::StartTrainer(const SlotPlan& plan,
-                                                                      const std::string& job_dir) {
-  PELAB_RETURN_IF_ERROR(CreateDirectories(job_dir));
-  SpawnOptions options;
-  options.argv = TrainerArguments(*context_, assignment_, plan, job_dir);
-  options.env = {{"CUDA_VISIBLE_DEVICES", plan.cuda_visible_devices},
-                 {"OMP_NUM_THREADS", absl::StrCat(ThreadsOf(*context_, assignment_))}};
-  options.env.insert(options.env.end(), context_->environment.begin(), context_->environment.end());
-  options.working_dir = job_dir;
-  options.fds = {{context_->parent_fd, kTrainerParentFd}};
-  return TrainerProcess::Start(std::move(options));
+void Attempt::EndStep() {
+  MutexLock lock(&mutex_);
+  in_step_ = false;
 }
 
-v1::Finished Attempt::StoppedBeforeItRan() const {
-  return TrainerTrace(assignment_)
-      .Conclude({.signaled = true, .code = 15}, stop_reason(), absl::OkStatus(), "", 0);
+void Attempt::SettleByTrainer(const ExitStatus& exit, const absl::Status& output) {
+  if (settled()) return;
+  SettleAs(trace_.Conclude(exit, stop_reason(), output, log_.Tail(), SecondsOfTrainer()));
+}
+
+void Attempt::SettleStopped() {
+  // As one whose trainer the signal has ended without a word.
+  SettleAs(TrainerTrace(assignment_)
+               .Conclude({.signaled = true, .code = SIGTERM}, stop_reason(), absl::OkStatus(), "",
+                         SecondsOfTrainer()));
+}
+
+void Attempt::SettleAs(v1::Finished finished) {
+  MutexLock lock(&mutex_);
+  if (settled()) return;
+  settled_ = true;
+  thread_ = std::thread([this, finished = std::move(finished)]() mutable {
+    {
+      MutexLock wait(&mutex_);
+      const auto alone = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !in_step_; };
+      mutex_.Await(alone);
+    }
+    WrapUp(std::move(finished));
+    MutexLock done(&mutex_);
+    wrapped_up_ = true;
+  });
+}
+
+void Attempt::AwaitEnd() {
+  MutexLock lock(&mutex_);
+  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wrapped_up_; };
+  mutex_.Await(over);
+}
+
+void Attempt::WrapUp(v1::Finished finished) {
+  if (uploader_.has_value() && finished.outcome() == v1::ATTEMPT_OUTCOME_PREEMPTED) {
+    HandOver(*uploader_);
+  }
+  uploader_.reset();
+  const bool upload = finished.outcome() == v1::ATTEMPT_OUTCOME_SUCCEEDED &&
+                      trace_.done().has_value() && !trace_.done()->weights_file.empty();
+  if (!upload || Upload(*trace_.done())) Finish(std::move(finished));
+}
+
+double Attempt::SecondsOfTrainer() {
+  MutexLock lock(&mutex_);
+  return std::max(0.0, absl::ToDoubleSeconds(context_->clock->Monotonic() - trainer_started_));
+}
+
+// Training ----------------------------------------------------------------------------------------
+
+absl::Status Attempt::Fetch(const std::string& job_dir, absl::Duration patience) {
+  if (assignment_.has_weights()) return FetchWeights();
+  CheckpointPlace place = PlaceOf(job_dir);
+  place.stopped = [this] { return stop_reason() != StopReason::kNone; };
+  place.pause = [this](absl::Duration pause) { WaitForStop(pause); };
+  FetchCheckpoint(place, patience);
+  return absl::OkStatus();
+}
+
+void Attempt::TrainerStarted(const std::string& job_dir, bool any_packing) {
+  if (!BeginStep()) return;
+  any_packing_ = any_packing;
+  if (!assignment_.has_weights() && context_->checkpoint_upload > absl::ZeroDuration()) {
+    uploader_.emplace(PlaceOf(job_dir), context_->checkpoint_upload,
+                      [this](v1::Event event) { return Spooled(std::move(event)); });
+  }
+  {
+    MutexLock lock(&mutex_);
+    trainer_started_ = context_->clock->Monotonic();
+  }
+  EndStep();
+}
+
+absl::Status Attempt::OnLine(TrainerLine line) {
+  if (!BeginStep()) return absl::OkStatus();
+  const absl::Status status = Take(std::move(line));
+  if (uploader_.has_value()) uploader_->Offer(trace_.checkpoint());
+  EndStep();
+  // What became of its line matters to nobody where it was settled meanwhile.
+  return settled() ? absl::OkStatus() : status;
+}
+
+absl::Status Attempt::Take(TrainerLine line) {
+  if (auto* fact = std::get_if<FactLine>(&line); fact != nullptr && fact->event.has_started()) {
+    v1::Execution* now = fact->event.mutable_started()->mutable_execution();
+    // "By itself" is what it says wherever the number changes nothing.
+    if (any_packing_ && assignment_.has_execution() && now->packing() == 1) {
+      now->set_packing(assignment_.execution().packing());
+    }
+  }
+  PELAB_ASSIGN_OR_RETURN(std::optional<v1::Event> event, trace_.Accept(std::move(line)));
+  if (event.has_value()) return Spooled(*std::move(event));
+  if (!trace_.done().has_value() || trace_.done()->weights_file.empty()) return absl::OkStatus();
+  return context_->work_dir->SaveUpload(assignment_.attempt_id(), *trace_.done());
+}
+
+void Attempt::OnStderr(absl::string_view bytes) {
+  log_.Append(bytes);
+  context_->notify();
 }
 
 CheckpointPlace Attempt::PlaceOf(const std::string& job_dir) {
@@ -192,71 +218,6 @@ CheckpointPlace Attempt::PlaceOf(const std::string& job_dir) {
           .retry_cap = context_->retry_cap.Get()};
 }
 
-v1::Finished Attempt::TrainOn(const SlotPlan& plan, const std::string& job_dir,
-                              std::optional<DoneLine>* done) {
-  if (assignment_.has_weights()) {
-    if (const absl::Status fetched = FetchWeights(); !fetched.ok()) {
-      if (stop_reason() != StopReason::kNone) return StoppedBeforeItRan();
-      return Failed(v1::ERROR_KIND_IO,
-                    absl::StrCat("cannot fetch its kept weights: ", fetched.message()));
-    }
-  } else {
-    CheckpointPlace place = PlaceOf(job_dir);
-    place.stopped = [this] { return stop_reason() != StopReason::kNone; };
-    place.pause = [this](absl::Duration pause) { WaitForStop(pause); };
-    FetchCheckpoint(place, kFetchPatience);
-    if (place.stopped()) return StoppedBeforeItRan();
-  }
-  absl::StatusOr<std::unique_ptr<TrainerProcess>> process = StartTrainer(plan, job_dir);
-  if (!process.ok()) {
-    return Failed(v1::ERROR_KIND_IO,
-                  {process.status().message().data(), process.status().message().size()});
-  }
-  spdlog::info("attempt {}: {} on {}, trainer {}", assignment_.attempt_id(), assignment_.label(),
-               plan.slot.device(), (*process)->pid());
-  {
-    MutexLock lock(&mutex_);
-    process_ = process->get();
-    if (stop_reason() != StopReason::kNone) process_->Stop(grace_);
-  }
-  return RunTrainer(**process, job_dir, done);
-}
-
-v1::Finished Attempt::RunTrainer(TrainerProcess& process, const std::string& job_dir,
-                                 std::optional<DoneLine>* done) {
-  const absl::Duration started_at = context_->clock->Monotonic();
-  TrainerTrace trace(assignment_);
-  std::optional<CheckpointUploader> uploader;
-  if (!assignment_.has_weights() && context_->checkpoint_upload > absl::ZeroDuration()) {
-    uploader.emplace(PlaceOf(job_dir), context_->checkpoint_upload,
-                     [this](v1::Event event) { return Spooled(std::move(event)); });
-  }
-  OutputHandler handler;
-  handler.on_line = [&](absl::string_view line) {
-    const absl::Status status = OnLine(line, job_dir, &trace);
-    if (uploader.has_value()) uploader->Offer(trace.checkpoint());
-    return status;
-  };
-  handler.on_stderr = [this](absl::string_view bytes) {
-    log_.Append(bytes);
-    context_->notify();
-  };
-  handler.wants_output = [this] { return !context_->quota->full(); };
-  absl::Status output;
-  const ExitStatus exit = process.Run(handler, &output);
-  {
-    MutexLock lock(&mutex_);
-    process_ = nullptr;
-  }
-  *done = trace.done();
-  const double seconds = absl::ToDoubleSeconds(context_->clock->Monotonic() - started_at);
-  v1::Finished finished = trace.Conclude(exit, stop_reason(), output, log_.Tail(), seconds);
-  if (uploader.has_value() && finished.outcome() == v1::ATTEMPT_OUTCOME_PREEMPTED) {
-    HandOver(*uploader);
-  }
-  return finished;
-}
-
 void Attempt::HandOver(CheckpointUploader& uploader) {
   absl::Time until;
   {
@@ -266,15 +227,6 @@ void Attempt::HandOver(CheckpointUploader& uploader) {
   }
   // Where the daemon ends and the coordinator is away, the next daemon has the file.
   uploader.Finish(until, /*persist=*/stop_reason() != StopReason::kShutdown);
-}
-
-absl::Status Attempt::OnLine(absl::string_view line, const std::string& job_dir,
-                             TrainerTrace* trace) {
-  PELAB_ASSIGN_OR_RETURN(TrainerLine parsed, ParseTrainerLine(line, JobName(assignment_), job_dir));
-  PELAB_ASSIGN_OR_RETURN(std::optional<v1::Event> event, trace->Accept(std::move(parsed)));
-  if (event.has_value()) return Spooled(*std::move(event));
-  if (!trace->done().has_value() || trace->done()->weights_file.empty()) return absl::OkStatus();
-  return context_->work_dir->SaveUpload(assignment_.attempt_id(), *trace->done());
 }
 
 absl::Status Attempt::Spooled(v1::Event event) {

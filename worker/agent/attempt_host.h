@@ -25,6 +25,8 @@ class AttemptHost {
   virtual void Answer(const v1::HeldAnswer& answer) = 0;
 
   virtual void Start(const v1::Assignment& assignment) = 0;
+  // Attempts of one slot that one trainer may take.
+  virtual void StartPack(const v1::AssignmentPack& pack) = 0;
   // Records it as preempted without starting a trainer.
   virtual void Refuse(const v1::Assignment& assignment) = 0;
   virtual void Stop(const v1::StopAttempt& stop) = 0;

@@ -41,13 +41,14 @@ std::optional<GpuInfo> Resolve(Nvml& nvml, const std::vector<GpuInfo>& all,
 }
 
 v1::Slot MakeSlot(int number, std::string device, std::string kind, std::string name,
-                  std::uint64_t memory) {
+                  std::uint64_t memory, int pack) {
   v1::Slot slot;
   slot.set_slot(number);
   slot.set_device(std::move(device));
   slot.set_device_kind(std::move(kind));
   slot.set_device_name(std::move(name));
   slot.set_memory_bytes(memory);
+  slot.set_pack(pack);
   return slot;
 }
 
@@ -76,18 +77,21 @@ std::vector<SlotPlan> PlanSlots(const std::vector<GpuInfo>& gpus, const SlotOpti
                                 int cores, std::uint64_t memory_bytes) {
   std::vector<SlotPlan> plans;
   for (std::size_t device = 0; device < gpus.size(); ++device) {
+    const std::uint64_t memory = gpus[device].memory_bytes / options.slots_per_device;
     for (int share = 0; share < options.slots_per_device; ++share) {
       const int number = static_cast<int>(plans.size());
       plans.push_back({MakeSlot(number, absl::StrCat("cuda:", device), "gpu", gpus[device].name,
-                                gpus[device].memory_bytes / options.slots_per_device),
-                       "cuda:0", gpus[device].uuid});
+                                memory, options.pack.value_or(kGpuPack)),
+                       "cuda:0", gpus[device].uuid, options.slots_per_device > 1 ? memory : 0});
     }
   }
   if (!gpus.empty()) return plans;
   const int count =
       options.cpu_slots > 0 ? options.cpu_slots : std::max(1, cores / options.threads_per_slot);
   for (int number = 0; number < count; ++number) {
-    plans.push_back({MakeSlot(number, "cpu", "cpu", "", memory_bytes / count), "cpu", ""});
+    plans.push_back(
+        {MakeSlot(number, "cpu", "cpu", "", memory_bytes / count, options.pack.value_or(kCpuPack)),
+         "cpu", ""});
   }
   return plans;
 }

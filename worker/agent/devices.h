@@ -19,17 +19,28 @@ namespace pelab::agent {
 absl::StatusOr<std::vector<GpuInfo>> VisibleGpus(Nvml& nvml,
                                                  const std::optional<std::string>& visible);
 
+// How many jobs of one configuration a trainer takes at a time where nobody says: on a GPU small
+// models leave most of it idle, on a CPU one keeps the slot's threads busy.
+inline constexpr int kGpuPack = 8;
+inline constexpr int kCpuPack = 1;
+
 struct SlotOptions {
   int slots_per_device = 1;
   int cpu_slots = 0;  // 0: cores / threads_per_slot, at least 1
   int threads_per_slot = 1;
+  std::optional<int> pack;  // at least 1; none: kGpuPack or kCpuPack
 };
 
-// What one job runs on.
+// Where a trainer finds SlotPlan::device_memory_bytes, in decimal.
+inline constexpr char kDeviceMemoryVariable[] = "PELAB_DEVICE_MEMORY_BYTES";
+
+// What one trainer runs on.
 struct SlotPlan {
   v1::Slot slot;
   std::string trainer_device;        // "cuda:0" (the only one that the trainer sees), "cpu"
   std::string cuda_visible_devices;  // a UUID; "" hides all
+  // What it may take of a device that it shares with other slots; 0: as much as there is.
+  std::uint64_t device_memory_bytes = 0;
 };
 
 // Slots numbered from 0: slots_per_device on each GPU, or CPU slots where there is none. `cores`

@@ -27,6 +27,7 @@ Examples:
   pelab-worker --server unix:/tmp/pelab.sock --cpu-slots 2
   pelab-worker --server gpu-head:7077 --token-file token --tls-ca ca.pem --workdir /scratch/$USER/pelab
   CUDA_VISIBLE_DEVICES=0,1 pelab-worker --server localhost:7077 --slots-per-device 2 --threads-per-slot 4
+  pelab-worker --server gpu-head:7077 --pack 16
   pelab-worker --server gpu-head:7077 --checkpoint-every 1epoch --checkpoint-upload 2m --artifact-store /shared/pelab
 )";
 
@@ -36,6 +37,7 @@ struct Raw {
   std::string spool_quota = "1GiB";
   std::string checkpoint_every = "30s";
   std::string checkpoint_upload = "5m";
+  std::string mps = "auto";
 };
 
 // "3epochs", "1epoch", or a time.
@@ -67,15 +69,27 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
       ->type_name("DIR")
       ->capture_default_str();
   app.add_option("--slots-per-device", options->slots.slots_per_device,
-                 "Jobs at a time on each GPU")
+                 "Trainers at a time on each GPU")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--cpu-slots", options->slots.cpu_slots,
-                 "Jobs at a time where there is no GPU (default: cores / threads per slot)")
+                 "Trainers at a time where there is no GPU (default: cores / threads per slot)")
       ->check(CLI::Range(1, 1024));
   app.add_option("--threads-per-slot", options->slots.threads_per_slot,
                  "CPU threads of each trainer")
       ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--pack", options->slots.pack,
+                 absl::StrCat("The most jobs that a trainer takes at a time where they differ in "
+                              "their seed alone, as one batch where it finds that to be faster: "
+                              "with 8, seeds 0..7 of a configuration go together (1: never; "
+                              "default: ",
+                              kGpuPack, " on a GPU, ", kCpuPack, " on a CPU)"))
+      ->check(CLI::Range(1, 64));
+  app.add_option("--mps", raw->mps,
+                 "auto: where several trainers share a GPU (--slots-per-device), start NVIDIA's "
+                 "MPS for them, unless this host lacks it or runs it already; off: do not")
+      ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str();
   app.add_option("--micro-batch", options->micro_batch,
                  "Examples that a trainer takes through the model at once (0: the whole batch; "
@@ -146,6 +160,7 @@ CommandLine ParseCommandLine(int argc, char** argv) {
   line.options.server = *std::move(server);
   line.options.spool_quota_bytes = *quota;
   line.options.checkpoint_every = *every;
+  line.options.mps = raw.mps == "auto";
   line.options.checkpoint_upload = *upload;
   line.go_on = true;
   return line;

@@ -19,6 +19,7 @@ struct AgentOptions {
   rpc::ClientSecurity security;
   std::string work_dir = "./pelab-worker";
   SlotOptions slots;
+  bool mps = true;                 // where trainers share a GPU and this host has it
   std::optional<int> micro_batch;  // of each trainer; 0: the whole batch; none: as it chooses
   std::string trainer;             // "": the sibling, then PATH
   std::uint64_t spool_quota_bytes = std::uint64_t{1} << 30;

@@ -1,10 +1,12 @@
-// Slots and job directories, each used by one attempt at a time: an attempt that is still ending
+// Slots and job directories, each used by one trainer at a time: an attempt that is still ending
 // keeps its own until it is gone, whatever the coordinator has assigned meanwhile.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "core/base/mutex.h"
@@ -14,23 +16,28 @@ namespace pelab::agent {
 // Thread-safe.
 class Reservations {
  public:
-  // Waits until both are free and takes them; false where `give_up` says so first. Call Poke when
-  // its answer changes.
-  bool Acquire(int slot, const std::string& directory, const std::function<bool()>& give_up) {
+  // Waits until all are free and takes them at once, so that nobody who waits holds anything; false
+  // where `give_up` says so first. Call Poke when its answer changes.
+  bool Acquire(int slot, const std::vector<std::string>& directories,
+               const std::function<bool()>& give_up) {
     MutexLock lock(&mutex_);
+    const auto is_free = [&](const std::string& directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return directories_.count(directory) == 0;
+    };
     const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return give_up() || (slots_.count(slot) == 0 && directories_.count(directory) == 0);
+      return give_up() || (slots_.count(slot) == 0 &&
+                           std::all_of(directories.begin(), directories.end(), is_free));
     };
     mutex_.Await(ready);
     if (give_up()) return false;
     slots_.insert(slot);
-    directories_.insert(directory);
+    directories_.insert(directories.begin(), directories.end());
     return true;
   }
-  void Release(int slot, const std::string& directory) {
+  void Release(int slot, const std::vector<std::string>& directories) {
     MutexLock lock(&mutex_);
     slots_.erase(slot);
-    directories_.erase(directory);
+    for (const std::string& directory : directories) directories_.erase(directory);
   }
   // Makes waiters look again.
   void Poke() { MutexLock lock(&mutex_); }

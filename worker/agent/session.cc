@@ -49,6 +49,7 @@ absl::Status Session::Receive(const v1::CoordinatorMessage& message) {
   if (!welcomed_)
     return absl::FailedPreconditionError("the coordinator sent something before its welcome");
   if (message.has_assignment()) ReceiveAssignment(message.assignment());
+  if (message.has_pack()) ReceivePack(message.pack());
   if (message.has_stop()) host_->Stop(message.stop());
   if (message.has_drain()) ReceiveDrain(message.drain());
   for (const v1::Ack& ack : message.acks().acks()) host_->Acknowledge(ack);
@@ -85,6 +86,11 @@ void Session::ReceiveAssignment(const v1::Assignment& assignment) {
   } else {
     host_->Start(assignment);
   }
+}
+
+void Session::ReceivePack(const v1::AssignmentPack& pack) {
+  if (!draining_ && !goodbye_) return host_->StartPack(pack);
+  for (const v1::Assignment& assignment : pack.assignments()) host_->Refuse(assignment);
 }
 
 void Session::ReceiveDrain(const v1::Drain& drain) {

@@ -62,6 +62,7 @@ class Session {
   bool HeartbeatIsDue(v1::Heartbeat* heartbeat);
   absl::Status ReceiveWelcome(const v1::Welcome& welcome);
   void ReceiveAssignment(const v1::Assignment& assignment);
+  void ReceivePack(const v1::AssignmentPack& pack);
   void ReceiveDrain(const v1::Drain& drain);
 
   const WorkerIdentity identity_;

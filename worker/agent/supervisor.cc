@@ -6,6 +6,7 @@
 
 #include "core/base/file.h"
 #include "core/base/status.h"
+#include "worker/agent/packs.h"
 
 namespace pelab::agent {
 namespace {
@@ -64,7 +65,7 @@ void Supervisor::RecoverOne(std::int64_t attempt_id) {
   }
   Entry entry;
   entry.interrupted = !(*spool)->finished().has_value();
-  entry.attempt = std::make_unique<Attempt>(&context_, *std::move(assignment), *std::move(spool));
+  entry.attempt = std::make_shared<Attempt>(&context_, *std::move(assignment), *std::move(spool));
   spdlog::info("attempt {} ({}) was left behind by an earlier daemon, {}", attempt_id,
                entry.attempt->assignment().label(),
                entry.interrupted ? "unfinished" : "with events to send");
@@ -81,7 +82,7 @@ Supervisor::Entry* Supervisor::Find(std::int64_t attempt_id, std::uint64_t token
 std::vector<v1::HeldAttempt> Supervisor::Held() {
   std::vector<v1::HeldAttempt> held;
   for (const auto& [id, entry] : entries_) {
-    if (entry.dropped) continue;
+    if (entry.dropped || IsAcknowledged(entry)) continue;
     v1::HeldAttempt& attempt = held.emplace_back();
     attempt.set_attempt_id(id);
     attempt.set_token(entry.attempt->assignment().token());
@@ -132,43 +133,81 @@ void Supervisor::Resume(Entry* entry) {
   }
 }
 
-void Supervisor::Take(const v1::Assignment& assignment, StopReason reason) {
-  const std::int64_t attempt_id = assignment.attempt_id();
-  if (entries_.count(attempt_id) > 0 || deferred_.count(attempt_id) > 0) return;  // sent again
-  const absl::Status admitted = Admit(assignment, reason);
-  if (admitted.ok()) return;
-  // Without a spool not even the failure can be recorded; not being held, the attempt is lost after
-  // one lease. A full disk would so lose job after job: there it waits.
-  spdlog::error("cannot take attempt {} ({}): {}", attempt_id, assignment.label(), Text(admitted));
-  if (absl::IsResourceExhausted(admitted) && reason == StopReason::kNone) {
-    deferred_.emplace(attempt_id, assignment);
+void Supervisor::Take(const std::vector<v1::Assignment>& assignments, StopReason reason) {
+  std::vector<v1::Assignment> taken;
+  for (const v1::Assignment& assignment : assignments) {
+    const std::int64_t attempt_id = assignment.attempt_id();
+    if (entries_.count(attempt_id) > 0 || deferred_.count(attempt_id) > 0) continue;  // sent again
+    const absl::Status admitted = Admit(assignment);
+    if (admitted.ok()) {
+      taken.push_back(assignment);
+      continue;
+    }
+    // Without a spool not even the failure can be recorded; not being held, the attempt is lost
+    // after one lease. A full disk would so lose job after job: there it waits.
+    spdlog::error("cannot take attempt {} ({}): {}", attempt_id, assignment.label(),
+                  Text(admitted));
+    if (absl::IsResourceExhausted(admitted) && reason == StopReason::kNone) {
+      deferred_.emplace(attempt_id, assignment);
+    }
   }
+  for (const std::vector<v1::Assignment>& together : ByTrainer(taken)) Launch(together, reason);
 }
 
 void Supervisor::AdmitDeferred() {
   if (deferred_.empty() || context_.clock->Monotonic() - tried_deferred_ < kDeferredPause) return;
   tried_deferred_ = context_.clock->Monotonic();
   std::erase_if(deferred_, [this](const auto& entry) {
-    return !absl::IsResourceExhausted(Admit(entry.second, StopReason::kNone));
+    const absl::Status admitted = Admit(entry.second);
+    if (admitted.ok()) Launch({entry.second}, StopReason::kNone);
+    return !absl::IsResourceExhausted(admitted);
   });
 }
 
-absl::Status Supervisor::Admit(const v1::Assignment& assignment, StopReason reason) {
+// Its directory, its spool and its entry.
+absl::Status Supervisor::Admit(const v1::Assignment& assignment) {
   const std::int64_t attempt_id = assignment.attempt_id();
   context_.work_dir->RemoveAttempt(attempt_id).IgnoreError();
   PELAB_RETURN_IF_ERROR(context_.work_dir->SaveAssignment(assignment));
   absl::StatusOr<std::unique_ptr<Spool>> spool =
       Spool::Open(context_.work_dir->AttemptDir(attempt_id) + "/spool", context_.quota);
   if (!spool.ok()) return spool.status();
-  std::optional<SlotPlan> plan;
-  if (assignment.slot() >= 0 && assignment.slot() < static_cast<int>(plans_.size()))
-    plan = plans_[assignment.slot()];
   Entry& entry = entries_[attempt_id];
-  entry.attempt = std::make_unique<Attempt>(&context_, assignment, *std::move(spool));
+  entry.attempt = std::make_shared<Attempt>(&context_, assignment, *std::move(spool));
   entry.may_send = true;
-  if (reason != StopReason::kNone) entry.attempt->Stop(reason, absl::ZeroDuration());
-  entry.attempt->StartTraining(std::move(plan));
   return absl::OkStatus();
+}
+
+// One trainer, of attempts that are admitted.
+void Supervisor::Launch(const std::vector<v1::Assignment>& together, StopReason reason) {
+  const int slot = together.front().slot();
+  std::optional<SlotPlan> plan;
+  if (slot >= 0 && slot < static_cast<int>(plans_.size())) plan = plans_[slot];
+  TrainerRun::Members members;
+  for (const v1::Assignment& assignment : together) {
+    members.push_back(entries_.at(assignment.attempt_id()).attempt);
+  }
+  const auto run = std::make_shared<TrainerRun>(&context_, std::move(plan), std::move(members));
+  for (const v1::Assignment& assignment : together) {
+    Entry& entry = entries_.at(assignment.attempt_id());
+    entry.run = run;
+    if (reason != StopReason::kNone) StopOne(entry, reason, absl::ZeroDuration());
+  }
+  run->Start();
+}
+
+void Supervisor::StopOne(Entry& entry, StopReason reason, absl::Duration grace) {
+  if (entry.run != nullptr) {
+    entry.run->Stop(*entry.attempt, reason, grace);
+  } else {
+    entry.attempt->Stop(reason, grace);
+  }
+}
+
+// The coordinator knows how it ended; its trainer may still be at others.
+bool Supervisor::IsAcknowledged(const Entry& entry) {
+  const Spool& spool = entry.attempt->spool();
+  return spool.finished().has_value() && spool.acknowledged() == spool.last();
 }
 
 void Supervisor::Stop(const v1::StopAttempt& stop) {
@@ -180,7 +219,7 @@ void Supervisor::Stop(const v1::StopAttempt& stop) {
   } else {
     spdlog::info("attempt {} ({}): cancelled", stop.attempt_id(),
                  entry->attempt->assignment().label());
-    entry->attempt->Stop(StopReason::kCancel, kCancelGrace);
+    StopOne(*entry, StopReason::kCancel, kCancelGrace);
   }
 }
 
@@ -190,7 +229,7 @@ void Supervisor::Drop(Entry* entry) {
                  entry->attempt->assignment().attempt_id(), entry->attempt->assignment().label());
   }
   entry->dropped = true;
-  entry->attempt->Stop(StopReason::kSupersede, kCancelGrace);
+  StopOne(*entry, StopReason::kSupersede, kCancelGrace);
   Reap();
 }
 
@@ -205,13 +244,12 @@ void Supervisor::Acknowledge(const v1::Ack& ack) {
   Reap();
 }
 
-// Forgets attempts of which nothing is left to do or to send.
+// Forgets attempts of which nothing is left to do or to send. A trainer may work in the directories
+// of one that has ended for the coordinator.
 void Supervisor::Reap() {
   for (auto at = entries_.begin(); at != entries_.end();) {
     const Entry& entry = at->second;
-    const Spool& spool = entry.attempt->spool();
-    const bool acknowledged = spool.finished().has_value() && spool.acknowledged() == spool.last();
-    if (!acknowledged && !(entry.dropped && entry.attempt->ended())) {
+    if (!entry.attempt->ended() || !(entry.dropped || IsAcknowledged(entry))) {
       ++at;
       continue;
     }
@@ -249,7 +287,7 @@ bool Supervisor::IsUsed(const std::string& job_dir, std::int64_t but_attempt) co
 void Supervisor::StopAll(StopReason reason, absl::Duration grace) {
   deferred_.clear();  // not held any more: lost after one lease
   for (auto& [id, entry] : entries_) {
-    if (!entry.attempt->ended()) entry.attempt->Stop(reason, grace);
+    if (!entry.attempt->ended()) StopOne(entry, reason, grace);
   }
 }
 
@@ -267,7 +305,7 @@ bool Supervisor::NextEvents(std::size_t max_bytes, v1::EventBatch* batch) {
     if (!sent.ok()) {
       spdlog::error("attempt {}: {}; giving it up", id, Text(sent.status()));
       entry.dropped = true;
-      entry.attempt->Stop(StopReason::kSupersede, kCancelGrace);
+      StopOne(entry, StopReason::kSupersede, kCancelGrace);
       continue;
     }
     entry.sent = *sent;

@@ -10,6 +10,8 @@
 #include "core/base/unique_fd.h"
 #include "worker/agent/attempt.h"
 #include "worker/agent/attempt_host.h"
+#include "worker/agent/devices.h"
+#include "worker/agent/trainer_run.h"
 
 namespace pelab::agent {
 
@@ -40,8 +42,13 @@ class Supervisor final : public AttemptHost {
   std::vector<v1::HeldAttempt> Held() override;
   void Disconnected() override;
   void Answer(const v1::HeldAnswer& answer) override;
-  void Start(const v1::Assignment& assignment) override { Take(assignment, StopReason::kNone); }
-  void Refuse(const v1::Assignment& assignment) override { Take(assignment, StopReason::kPreempt); }
+  void Start(const v1::Assignment& assignment) override { Take({assignment}, StopReason::kNone); }
+  void StartPack(const v1::AssignmentPack& pack) override {
+    Take({pack.assignments().begin(), pack.assignments().end()}, StopReason::kNone);
+  }
+  void Refuse(const v1::Assignment& assignment) override {
+    Take({assignment}, StopReason::kPreempt);
+  }
   void Stop(const v1::StopAttempt& stop) override;
   void Acknowledge(const v1::Ack& ack) override;
   void Preempt(absl::Duration grace) override;
@@ -57,17 +64,21 @@ class Supervisor final : public AttemptHost {
 
  private:
   struct Entry {
-    std::unique_ptr<Attempt> attempt;
-    bool may_send = false;     // the coordinator has said where to go on
-    bool dropped = false;      // superseded: removed as soon as it has ended
-    bool interrupted = false;  // of an earlier daemon, not ended yet
-    std::uint64_t sent = 0;    // the last sequence number sent on this connection
+    std::shared_ptr<Attempt> attempt;
+    std::shared_ptr<TrainerRun> run;  // null where there is nothing to train any more
+    bool may_send = false;            // the coordinator has said where to go on
+    bool dropped = false;             // superseded: removed as soon as it has ended
+    bool interrupted = false;         // of an earlier daemon, not ended yet
+    std::uint64_t sent = 0;           // the last sequence number sent on this connection
   };
 
   Supervisor(AttemptContext context, std::vector<SlotPlan> plans, Pipe parent_pipe);
   Entry* Find(std::int64_t attempt_id, std::uint64_t token);
-  void Take(const v1::Assignment& assignment, StopReason reason);
-  absl::Status Admit(const v1::Assignment& assignment, StopReason reason);
+  static bool IsAcknowledged(const Entry& entry);
+  static void StopOne(Entry& entry, StopReason reason, absl::Duration grace);
+  void Take(const std::vector<v1::Assignment>& assignments, StopReason reason);
+  absl::Status Admit(const v1::Assignment& assignment);
+  void Launch(const std::vector<v1::Assignment>& together, StopReason reason);
   void AdmitDeferred();
   void RecoverOne(std::int64_t attempt_id);
   void Resume(Entry* entry);

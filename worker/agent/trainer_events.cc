@@ -285,13 +285,19 @@ ErrorLine ReadError(const Members& members) {
   return {kind == kinds->end() ? v1::ERROR_KIND_INTERNAL : kind->second, members.Text("message")};
 }
 
-TrainerLine ReadLine(const Json& object, absl::string_view job, const std::string& directory) {
-  const Members any(object, "line");
-  const std::string event = any.Text("event");
-  if (const std::string named = any.Text("job"); named != job) {
-    throw BadLine(absl::StrCat("event ", event, " is of job \"", named,
-                               "\"; this trainer was given \"", job, "\""));
+using Directories = std::map<std::string, std::string>;
+
+[[noreturn]] void ThrowOtherJob(const std::string& event, const std::string& named,
+                                const Directories& given) {
+  std::string words;
+  for (const auto& [job, directory] : given) {
+    absl::StrAppend(&words, words.empty() ? "\"" : ", \"", job, "\"");
   }
+  throw BadLine(
+      absl::StrCat("event ", event, " is of job \"", named, "\"; this trainer was given ", words));
+}
+
+TrainerLine ReadEvent(const Json& object, const std::string& event, const std::string& directory) {
   const Members members(object, event);
   if (event == "hello") return ReadHello(members, object);
   if (event == "epoch") return ReadEpoch(members);
@@ -303,17 +309,31 @@ TrainerLine ReadLine(const Json& object, absl::string_view job, const std::strin
   return UnknownLine{event};
 }
 
+JobLine ReadLine(const Json& object, const Directories& directories) {
+  const Members any(object, "line");
+  const std::string event = any.Text("event");
+  const std::string job = any.Text("job");
+  const auto directory = directories.find(job);
+  if (directory == directories.end()) ThrowOtherJob(event, job, directories);
+  return {job, ReadEvent(object, event, directory->second)};
+}
+
 }  // namespace
 
 absl::StatusOr<TrainerLine> ParseTrainerLine(absl::string_view line, absl::string_view job,
                                              const std::string& directory) {
+  PELAB_ASSIGN_OR_RETURN(JobLine parsed, ParseTrainerLine(line, {{std::string(job), directory}}));
+  return std::move(parsed.line);
+}
+
+absl::StatusOr<JobLine> ParseTrainerLine(absl::string_view line, const Directories& directories) {
   const Json object = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the trainer printed a line that is not a JSON object: ", Excerpt(line)));
   }
   try {
-    return ReadLine(object, job, directory);
+    return ReadLine(object, directories);
   } catch (const BadLine& bad) {
     return absl::InvalidArgumentError(
         absl::StrCat("the trainer printed a malformed line: ", bad.what()));

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <variant>
 
@@ -45,5 +46,13 @@ using TrainerLine = std::variant<FactLine, CheckpointLine, DoneLine, ErrorLine, 
 // that contradict each other.
 absl::StatusOr<TrainerLine> ParseTrainerLine(absl::string_view line, absl::string_view job,
                                              const std::string& directory);
+
+// The same of a trainer that was given several jobs: the line is of one of them.
+struct JobLine {
+  std::string job;
+  TrainerLine line;
+};
+absl::StatusOr<JobLine> ParseTrainerLine(absl::string_view line,
+                                         const std::map<std::string, std::string>& directories);
 
 }  // namespace pelab::agent

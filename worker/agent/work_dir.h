@@ -14,6 +14,7 @@
 //                                 removed when the job's end is acknowledged, or after 7 days
 //                                 without an attempt
 //   kept/KEY.JOB/                 weights that the coordinator had no room for
+//   mps/                          sockets and logs of this worker's own MPS, while it runs
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,7 @@ class WorkDir {
   // FAILED_PRECONDITION where another daemon uses it.
   static absl::StatusOr<WorkDir> Open(const std::string& path);
 
+  const std::string& path() const { return path_; }  // absolute
   const std::string& worker_id() const { return worker_id_; }
   std::string AttemptDir(std::int64_t attempt_id) const;
   // INVALID_ARGUMENT where the key is not 64 hexadecimal digits.

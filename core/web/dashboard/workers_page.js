@@ -29,10 +29,17 @@ class Gpu {
   }
 }
 
+// "job 12", or "jobs 12, 13, 14": a trainer may take several that differ in their seed alone.
+function linkJobs(leases) {
+  const word = leases.length > 1 ? 'jobs' : 'job';
+  return leases.flatMap(({ job_id: id }, i) => [i ? ', ' : '', link(`/jobs/${id}`, i ? `${id}` : `${word} ${id}`)]);
+}
+
 function makeSlot(slot) {
   const element = make('li', 'slot');
   const name = make('span', 'slot-name', `${slot.device}${slot.device_name ? ` · ${slot.device_name}` : ''}`);
-  const memory = make('span', 'muted', bytes(slot.memory_bytes));
+  const room = slot.pack > 1 ? `up to ${slot.pack} jobs` : '';
+  const memory = make('span', 'muted', [bytes(slot.memory_bytes), room].filter(Boolean).join(' · '));
   const job = make('span', 'slot-job');
   element.append(make('span', 'figure muted', `slot ${slot.slot}`), name, memory, job);
   return { element, job };
@@ -80,17 +87,19 @@ class Worker {
 
   // Ages go on between events.
   tick(now) {
-    const leases = new Map(this.row.leases.map((lease) => [lease.slot, lease]));
+    const leases = new Map();
+    for (const lease of this.row.leases) leases.set(lease.slot, [...(leases.get(lease.slot) ?? []), lease]);
     for (const [slot, line] of this.lines ?? []) {
-      const lease = leases.get(slot);
-      if (!lease) { setText(line.job, 'free'); line.link = null; continue; }
-      if (line.jobId !== lease.job_id || !line.link) {
-        line.jobId = lease.job_id;
-        line.link = link(`/jobs/${lease.job_id}`, `job ${lease.job_id}`);
+      const held = leases.get(slot) ?? [];
+      if (!held.length) { setText(line.job, 'free'); line.jobs = null; continue; }
+      const jobs = held.map((lease) => lease.job_id).join();
+      if (line.jobs !== jobs) {
+        line.jobs = jobs;
         line.age = make('span', 'muted');
-        line.job.replaceChildren(line.link, ' ', line.age);
+        line.job.replaceChildren(...linkJobs(held), ' ', line.age);
       }
-      setText(line.age, `lease renewed ${duration((now - lease.renewed_at_ms) / 1000)} ago`);
+      const renewed = Math.min(...held.map((lease) => lease.renewed_at_ms));
+      setText(line.age, `lease${held.length > 1 ? 's' : ''} renewed ${duration((now - renewed) / 1000)} ago`);
     }
   }
 }

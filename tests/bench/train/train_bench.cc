@@ -1,16 +1,18 @@
 // Our side of the training bench (steps.py, jobs.py, gpu.py): steps of one model.
 //
 //   train_bench [--protocol P] [--pe NAME] [--task NAME] [--batch N] [--steps N] [--warm-up N] [--threads N]
-//               [--device cpu|cuda:N] [--precision float32|bf16] [--tf32] [--no-attention-dropout] [--cuda-graphs on|off]
+//               [--small] [--seed N] [--seeds K] [--device cpu|cuda:N] [--precision float32|bf16] [--tf32] [--no-attention-dropout] [--cuda-graphs on|off]
 //   train_bench … --dump DIR
+//   train_bench … [--epochs N] --print-job
 //   train_bench --spec JOB.json --dump DIR
 //
-// Writes one line of JSON: seconds of each step after the warm-up, how many parameters are trained, and the most memory that
+// Writes one line of JSON: seconds of each step (of K seeds as one batch, where there are several) after the warm-up, how many parameters are trained, and the most memory that
 // the process, on CUDA its tensors, has had. On CUDA the device is synchronised before and after all steps alone, and each
 // step's seconds are their mean. With --dump it computes no step: it writes the model's starting weights
 // (weights.safetensors, its spec among the metadata), the examples (data.safetensors: tokens, lengths,
 // classes; those to train with first) and the first batch's logits without dropout (logits), from
-// which the other side starts and with which it must agree.
+// which the other side starts and with which it must agree. --print-job writes the job's document. --small is two layers of
+// width 64 over 32 words in place of the paper's size.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
@@ -47,8 +49,12 @@ struct Options {
   std::string pe = "rope";
   std::string task = "distance";
   std::int64_t batch = 64;
+  bool small = false;
+  std::int64_t seed = 0;
+  std::int64_t seeds = 1;
   std::int64_t steps = 3;
   std::int64_t warm_up = 1;
+  std::int64_t epochs = 1;
   int threads = 2;
   std::string device = "cpu";
   std::string precision = "float32";
@@ -57,22 +63,30 @@ struct Options {
   std::string cuda_graphs = "on";
   std::optional<std::int64_t> micro_batch;
   std::string dump;
+  bool print_job = false;
   std::string spec;  // a job's document, instead of the names
 };
 
-spec::Job JobOf(const Options& options) {
+const pelab::catalog::Values kSmall = {
+    {"task.length", std::int64_t{32}},       {"task.vocabulary", std::int64_t{64}},
+    {"task.max_distance", std::int64_t{16}}, {"model.layers", std::int64_t{2}},
+    {"model.heads", std::int64_t{4}},        {"model.d_model", std::int64_t{64}},
+    {"model.d_ff", std::int64_t{128}},       {"model.max_len", std::int64_t{32}}};
+
+spec::Job JobOf(const Options& options, std::int64_t seed) {
   if (!options.spec.empty()) return ReadJobDocument(options.spec).job;
-  const spec::Job plain = spec::MakeJob(options.protocol, options.pe, options.task, /*seed=*/0);
+  const spec::Job plain = spec::MakeJob(options.protocol, options.pe, options.task, seed);
   std::vector<std::string> sites =
       std::get<std::vector<std::string>>(plain.values.at("model.dropout_sites"));
   if (options.no_attention_dropout) std::erase(sites, "attention");
-  return spec::MakeJob(options.protocol, options.pe, options.task, /*seed=*/0,
-                       {{"task.train_examples", options.batch * (options.steps + options.warm_up)},
-                        {"task.test_examples", kTestExamples},
-                        {"model.dropout_sites", sites},
-                        {"train.precision", options.precision},
-                        {"train.batch_size", options.batch},
-                        {"train.epochs", std::int64_t{1}}});
+  pelab::catalog::Values values = options.small ? kSmall : pelab::catalog::Values();
+  values["task.train_examples"] = options.batch * (options.steps + options.warm_up);
+  values["task.test_examples"] = kTestExamples;
+  values["model.dropout_sites"] = sites;
+  values["train.precision"] = options.precision;
+  values["train.batch_size"] = options.batch;
+  values["train.epochs"] = options.epochs;
+  return spec::MakeJob(options.protocol, options.pe, options.task, seed, values);
 }
 
 TensorEntry Entry(const std::string& name, const at::Tensor& tensor) {
@@ -109,9 +123,9 @@ std::vector<double> TimeSteps(Workbench& bench, const Options& options) {
       ChooseMicroBatch(bench.decoder.config(), bench.data.length(), options.batch, device));
   Trainer trainer(bench.job, &bench.decoder, &bench.parameters, &bench.data, micro_batch,
                   options.cuda_graphs == "on");
-  const at::Tensor order = bench.data.Order(0, 0);
+  const at::Tensor order = bench.data.Order(bench.parameters.seeds(), 0);
   const auto run = [&](std::int64_t step) {
-    trainer.RunStep(order.narrow(0, step * options.batch, options.batch), step);
+    trainer.RunStep(order.narrow(1, step * options.batch, options.batch), step);
   };
   for (std::int64_t step = 0; step < options.warm_up; ++step) run(step);
   (void)trainer.TakeFigures();
@@ -142,7 +156,13 @@ int main(int argc, char** argv) {
   app.add_option("--pe", options.pe);
   app.add_option("--task", options.task);
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
+  app.add_flag("--small", options.small);
+  app.add_flag("--print-job", options.print_job);
+  app.add_option("--seed", options.seed)->check(CLI::NonNegativeNumber);
+  app.add_option("--seeds", options.seeds)->check(CLI::Range(1, 64));
   app.add_option("--steps", options.steps)->check(CLI::Range(1, 1000));
+  app.add_option("--epochs", options.epochs, "of the job that --print-job writes")
+      ->check(CLI::Range(1, 1000));
   app.add_option("--warm-up", options.warm_up)->check(CLI::Range(0, 1000));
   app.add_option("--device", options.device);
   app.add_option("--precision", options.precision)->check(CLI::IsMember({"float32", "bf16"}));
@@ -157,13 +177,27 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   RestartWithBestBlasKernels(argv);
   Arguments arguments;
-  arguments.workdir = ".";
+  arguments.jobs = {{options.spec, "."}};
   arguments.device = options.device;
   arguments.threads = options.threads;
   PrepareProcess(arguments);
-  const spec::Job job = JobOf(options);
+  std::vector<spec::Job> jobs;
+  for (std::int64_t i = 0; i < options.seeds; ++i) jobs.push_back(JobOf(options, options.seed + i));
+  if (options.print_job) {
+    std::cout << "{\"job\": \"" << options.seed
+              << "\", \"spec\": " << spec::ToCanonicalJson(jobs[0]) << ", \"analyses\": []}\n";
+    return 0;
+  }
+  std::vector<Dataset> data;
+  for (const spec::Job& job : jobs) data.push_back(MakeDataset(job));
+  std::vector<const spec::Job*> members;
+  std::vector<const Dataset*> sets;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    members.push_back(&jobs[i]);
+    sets.push_back(&data[i]);
+  }
   if (options.tf32) at::globalContext().setAllowTF32CuBLAS(true);
-  Workbench bench(job, at::Device(options.device));
+  Workbench bench(members, sets, at::Device(options.device));
   if (!options.dump.empty()) {
     Dump(bench, options);
     return 0;

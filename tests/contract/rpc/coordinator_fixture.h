@@ -43,7 +43,8 @@ inline std::string Document(const std::string& name, const std::string& seeds = 
 class FakeWorker {
  public:
   FakeWorker(const std::shared_ptr<grpc::Channel>& channel, std::string id, int slots,
-             std::vector<v1::HeldAttempt> held = {}, const std::string& capabilities = "")
+             std::vector<v1::HeldAttempt> held = {}, const std::string& capabilities = "",
+             int pack = 0)
       : id_(std::move(id)), stub_(v1::Fleet::NewStub(channel)), stream_(stub_->Session(&context_)) {
     v1::WorkerMessage message;
     v1::Hello* hello = message.mutable_hello();
@@ -57,6 +58,7 @@ class FakeWorker {
       slot->set_slot(i);
       slot->set_device("cpu");
       slot->set_device_kind("cpu");
+      slot->set_pack(pack);
     }
     for (const v1::HeldAttempt& attempt : held) *hello->add_held() = attempt;
     stream_->Write(message);
@@ -103,6 +105,9 @@ class FakeWorker {
   }
   v1::Assignment AwaitAssignment() {
     return Await([](const auto& m) { return m.has_assignment(); }).assignment();
+  }
+  v1::AssignmentPack AwaitPack() {
+    return Await([](const auto& m) { return m.has_pack(); }).pack();
   }
   v1::StopAttempt AwaitStop() {
     return Await([](const auto& m) { return m.has_stop(); }).stop();
@@ -187,10 +192,10 @@ class Script {
  public:
   explicit Script(v1::Assignment assignment) : assignment_(std::move(assignment)) {}
 
-  v1::Event Started(int start_epoch, int epochs, int threads = 1) {
+  v1::Event Started(int start_epoch, int epochs, int threads = 1, int packing = 1) {
     v1::Event event = Next();
     event.mutable_started()->mutable_execution()->set_threads(threads);
-    event.mutable_started()->mutable_execution()->set_packing(1);
+    event.mutable_started()->mutable_execution()->set_packing(packing);
     event.mutable_started()->set_start_epoch(start_epoch);
     event.mutable_started()->set_epochs(epochs);
     event.mutable_started()->set_environment_json("{}");

@@ -334,6 +334,12 @@ TEST_P(ControlTest, AWorkerDrainsUntilItResumes) {
   Submit("a", {Cell(0, "k0")});
   Assign(1);  // its hello changes nothing of it
   EXPECT_EQ(Text("SELECT state, busy_slots FROM v_workers"), "draining 1");
+  Submit("b", {Cell(0, "k1")});
+  Assign(2);  // to the same slot: one trainer takes both
+  EXPECT_EQ(Text("SELECT state, busy_slots FROM v_workers"), "draining 1");
+  const auto busy = Do<WorkerDrained>(DrainWorker{"w", "checkpoint"});
+  EXPECT_EQ(busy.busy_slots, 1);
+  EXPECT_EQ(busy.attempts, 2);
   Do<Nothing>(WorkerSeen{"w", "offline", 3000});
   EXPECT_EQ(Text("SELECT state, drain FROM v_workers"), "offline checkpoint");
   if (GetParam()) Open();

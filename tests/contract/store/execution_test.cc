@@ -48,5 +48,60 @@ TEST_P(ExecutionTest, PreemptionAfterProgressSpendsNoBudget) {
   EXPECT_EQ(Text("SELECT state, lost_attempts FROM jobs"), "failed 5");
 }
 
+// A trainer that takes its jobs one after another is preempted again and again.
+TEST_P(ExecutionTest, WaitingForItsTurnSpendsNoBudget) {
+  Submit("a", {Cell(0, "k0", 20), Cell(1, "k1", 20), Cell(2, "k2", 20)});
+  AddWorker();
+  std::uint64_t token = 0;
+  const auto assign = [&](std::int64_t job_id, int slot, std::int64_t now) {
+    const auto created = Do<AttemptCreated>(CreateAttempt{.job_id = job_id,
+                                                          .worker_id = "w",
+                                                          .slot = slot,
+                                                          .device = "cpu",
+                                                          .token = ++token,
+                                                          .now = now});
+    return Attempt{created.assignment->attempt_id, token};
+  };
+  const auto preempt = [&](Attempt& attempt) {
+    Event(attempt.Next(Finished{Outcome::kPreempted}));
+  };
+  for (int i = 0; i < 8; ++i) {
+    Attempt first = assign(1, 0, 2000 + i);
+    Attempt second = assign(2, 0, 2000 + i);
+    Event(first.Next(Started{i, 20, "{}"}));
+    Event(first.Next(MakeEpoch(i)));
+    preempt(i % 2 == 0 ? first : second);
+    preempt(i % 2 == 0 ? second : first);
+  }
+  EXPECT_EQ(Text("SELECT state, lost_attempts FROM jobs WHERE job_id < 3"), "queued 0 queued 0");
+  // By itself it has its turn; so it has where its company came at another time, to another slot,
+  // or has not begun either.
+  Attempt alone = assign(3, 0, 3000);
+  preempt(alone);
+  EXPECT_EQ(Text("SELECT lost_attempts FROM jobs WHERE job_id = 3"), "1");
+  Attempt begun = assign(1, 0, 4000);
+  Event(begun.Next(Started{8, 20, "{}"}));
+  Attempt elsewhere = assign(2, 1, 4000);
+  Attempt later = assign(3, 0, 4001);
+  preempt(elsewhere);
+  preempt(later);
+  EXPECT_EQ(Text("SELECT lost_attempts FROM jobs WHERE job_id > 1"), "1 2");
+  Attempt silent = assign(2, 0, 5000);
+  Attempt too = assign(3, 0, 5000);
+  preempt(silent);
+  preempt(too);
+  EXPECT_EQ(Text("SELECT lost_attempts FROM jobs WHERE job_id > 1"), "2 3");
+}
+
+TEST_P(ExecutionTest, AHelloOfTheSameBatchOfWritesCounts) {
+  Submit("a", {Cell(0, "k0", 20), Cell(1, "k1", 20)});
+  Attempt first = Assign(1, 100);
+  Attempt second = Assign(2, 200);
+  const std::vector<Write> writes = {first.Next(Started{0, 20, "{}"}),
+                                     second.Next(Finished{Outcome::kPreempted})};
+  ASSERT_TRUE(store_->Apply(writes).ok());
+  EXPECT_EQ(Text("SELECT lost_attempts FROM jobs WHERE job_id = 2"), "0");
+}
+
 }  // namespace
 }  // namespace pelab::store

@@ -45,14 +45,27 @@ class DaemonTest : public testing::Test {
                     "debug"};
     return options;
   }
-  void StartWorker() {
-    auto worker = Process::Spawn(WorkerOptions());
+  // On a host whose driver names two GPUs, with a trainer that says that it sees CUDA.
+  SpawnOptions GpuWorkerOptions() {
+    SpawnOptions options = WorkerOptions();
+    const std::string library = dir_ / "lib";
+    std::filesystem::create_directories(library);
+    std::filesystem::copy_file(PELAB_FAKE_NVML, library + "/libnvidia-ml.so.1",
+                               std::filesystem::copy_options::overwrite_existing);
+    options.env = {{"LD_LIBRARY_PATH", library}, {"PELAB_DOUBLE_DEVICE", "cuda:0"}};
+    options.unset_env = {"CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY"};
+    return options;
+  }
+  void StartWorker(const SpawnOptions& options) {
+    auto worker = Process::Spawn(options);
     ASSERT_THAT(worker, IsOk());
     worker_.emplace(*std::move(worker));
   }
-  void StartBoth() {
+  void StartWorker() { StartWorker(WorkerOptions()); }
+  void StartBoth() { StartBothWith(WorkerOptions()); }
+  void StartBothWith(const SpawnOptions& options) {
     StartFleet();
-    StartWorker();
+    StartWorker(options);
     ASSERT_TRUE(fleet_->Await([&] { return fleet_->connected(); }));
   }
   void AwaitEpochs(std::int64_t attempt_id, std::size_t count) {

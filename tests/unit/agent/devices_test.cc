@@ -77,6 +77,16 @@ TEST(PlanSlots, SharesEachGpu) {
   EXPECT_EQ(plans[3].trainer_device, "cuda:0");
   EXPECT_EQ(plans[3].cuda_visible_devices, "GPU-y");
   EXPECT_EQ(plans[1].cuda_visible_devices, "GPU-x");
+  EXPECT_EQ(plans[1].device_memory_bytes, 50u) << "not more than its part";
+  EXPECT_EQ(PlanSlots({{"GPU-x", "H200", 100}}, {}, 8, 999)[0].device_memory_bytes, 0u);
+}
+
+TEST(PlanSlots, SayHowManyJobsATrainerTakes) {
+  const std::vector<GpuInfo> gpus = {{"GPU-x", "H200", 100}};
+  EXPECT_EQ(PlanSlots(gpus, {}, 8, 999)[0].slot.pack(), kGpuPack);
+  EXPECT_EQ(PlanSlots({}, {}, 8, 999)[0].slot.pack(), kCpuPack);
+  EXPECT_EQ(PlanSlots(gpus, {.pack = 1}, 8, 999)[0].slot.pack(), 1);
+  EXPECT_EQ(PlanSlots({}, {.pack = 5}, 8, 999)[7].slot.pack(), 5);
 }
 
 TEST(PlanSlots, FallsBackToTheCpu) {

@@ -269,6 +269,16 @@ void FakeFleet::Assign(const v1::Assignment& assignment) {
   impl_->WriteLive(message);
 }
 
+void FakeFleet::AssignPack(const std::vector<v1::Assignment>& assignments) {
+  v1::CoordinatorMessage message;
+  std::lock_guard lock(impl_->mutex);
+  for (const v1::Assignment& assignment : assignments) {
+    *message.mutable_pack()->add_assignments() = assignment;
+    impl_->stored[assignment.attempt_id()].assignment = assignment;
+  }
+  impl_->WriteLive(message);
+}
+
 void FakeFleet::Send(const v1::CoordinatorMessage& message) {
   std::lock_guard lock(impl_->mutex);
   impl_->WriteLive(message);

@@ -52,6 +52,7 @@ class FakeFleet {
 
   // Stores the assignment and sends it on the live stream.
   void Assign(const v1::Assignment& assignment);
+  void AssignPack(const std::vector<v1::Assignment>& assignments);
   void Send(const v1::CoordinatorMessage& message);
   void Cancel(std::int64_t attempt_id);
   void Supersede(std::int64_t attempt_id);  // only marks it; the worker hears of it in answers and

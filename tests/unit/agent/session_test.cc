@@ -26,6 +26,10 @@ class FakeHost final : public AttemptHost {
   void Start(const v1::Assignment& assignment) override {
     started.push_back(assignment.attempt_id());
   }
+  void StartPack(const v1::AssignmentPack& pack) override {
+    packs.emplace_back();
+    for (const v1::Assignment& one : pack.assignments()) packs.back().push_back(one.attempt_id());
+  }
   void Refuse(const v1::Assignment& assignment) override {
     refused.push_back(assignment.attempt_id());
   }
@@ -49,6 +53,7 @@ class FakeHost final : public AttemptHost {
 
   std::vector<v1::HeldAttempt> held;
   std::vector<std::int64_t> answers, started, refused, stopped;
+  std::vector<std::vector<std::int64_t>> packs;
   std::vector<std::uint64_t> acknowledged;
   absl::Duration preempt_grace = absl::InfiniteDuration();  // not preempted
   absl::Duration retry_cap;
@@ -164,6 +169,23 @@ TEST_F(SessionTest, TellsAtOnceThatItHoldsLess) {
   host_.held.resize(1);
   EXPECT_EQ(Next(), v1::WorkerMessage::kHeartbeat);
   EXPECT_EQ(Next(), v1::WorkerMessage::MESSAGE_NOT_SET);
+}
+
+TEST_F(SessionTest, HandsAPackOnWholeUnlessItDrains) {
+  Begin();
+  v1::CoordinatorMessage message;
+  for (const std::int64_t id : {3, 4, 5}) {
+    message.mutable_pack()->add_assignments()->set_attempt_id(id);
+  }
+  ASSERT_THAT(session_.Receive(message), IsOk());
+  EXPECT_THAT(host_.packs, ElementsAre(ElementsAre(3, 4, 5)));
+  EXPECT_THAT(host_.started, IsEmpty());
+  v1::CoordinatorMessage drain;
+  drain.mutable_drain()->set_mode(v1::Drain::FINISH);
+  ASSERT_THAT(session_.Receive(drain), IsOk());
+  ASSERT_THAT(session_.Receive(message), IsOk());
+  EXPECT_EQ(host_.packs.size(), 1u);
+  EXPECT_THAT(host_.refused, ElementsAre(3, 4, 5));
 }
 
 TEST_F(SessionTest, GivesUpAfterALeaseOfSilence) {

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -52,6 +54,35 @@ TEST(TrainerEvents, Hello) {
   EXPECT_THAT(Complaint(start + R"("threads":1,"micro_batch":-1,"packing":1})"),
               HasSubstr("\"micro_batch\" is -1"));
   EXPECT_THAT(Complaint(start + R"("threads":1,"micro_batch":0})"), HasSubstr("no \"packing\""));
+}
+
+TEST(TrainerEvents, OfSeveralJobsEachLineIsOfOne) {
+  const std::map<std::string, std::string> jobs = {{"12", "/a"}, {"13", "/b"}};
+  const auto kept =
+      ParseTrainerLine(R"({"event":"checkpoint","job":"13","epoch":4,"file":"c"})", jobs);
+  ASSERT_THAT(kept, IsOk());
+  EXPECT_EQ(kept->job, "13");
+  EXPECT_EQ(std::get<CheckpointLine>(kept->line).epoch, 4);
+  EXPECT_THAT(
+      ParseTrainerLine(R"({"event":"done","job":"14","wall_seconds":1})", jobs),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr(R"(event done is of job "14"; this trainer was given "12", "13")")));
+  EXPECT_THAT(ParseTrainerLine(R"({"event":"done","wall_seconds":1})", jobs),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no \"job\"")));
+}
+
+TEST(TrainerEvents, AnAnalysisIsReadWhereItsJobWorks) {
+  const TempDir dir;
+  for (const char* job : {"12", "13"}) {
+    std::filesystem::create_directories(dir / job);
+    std::ofstream(absl::StrCat(dir / job, "/r.json")) << "{\"of\":" << job << "}";
+  }
+  const std::map<std::string, std::string> jobs = {{"12", dir / "12"}, {"13", dir / "13"}};
+  const auto parsed = ParseTrainerLine(
+      R"({"event":"analysis","job":"13","name":"x","version":1,"parameters":{},"file":"r.json"})",
+      jobs);
+  ASSERT_THAT(parsed, IsOk());
+  EXPECT_EQ(std::get<FactLine>(parsed->line).event.analysis().result_json(), "{\"of\":13}");
 }
 
 TEST(TrainerEvents, EpochKeepsEveryBitOfItsNumbers) {

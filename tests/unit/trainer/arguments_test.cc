@@ -23,16 +23,44 @@ TEST(Arguments, RunReadsEveryOption) {
                       "2", "--resume", "--max-start-epoch", "7", "--checkpoint-seconds", "0.5",
                       "--checkpoint-epochs", "5", "--micro-batch", "64", "--parent-fd", "9"});
   EXPECT_EQ(arguments.command, Command::kRun);
-  EXPECT_EQ(arguments.spec, "a.json");
-  EXPECT_EQ(arguments.workdir, "w");
+  EXPECT_EQ(arguments.jobs[0].spec, "a.json");
+  EXPECT_EQ(arguments.jobs[0].workdir, "w");
   EXPECT_EQ(arguments.device, "cuda:3");
   EXPECT_EQ(arguments.threads, 2);
   EXPECT_TRUE(arguments.resume);
-  EXPECT_EQ(arguments.max_start_epoch, 7);
+  EXPECT_EQ(arguments.jobs[0].max_start_epoch, 7);
   EXPECT_EQ(arguments.checkpoint_seconds, 0.5);
   EXPECT_EQ(arguments.checkpoint_epochs, 5);
   EXPECT_EQ(arguments.micro_batch, 64);
   EXPECT_EQ(arguments.parent_fd, 9);
+}
+
+TEST(Arguments, EachSpecBeginsAJobWithItsOwnOptions) {
+  const Arguments arguments =
+      ParseArguments({"run", "--spec", "a", "--workdir", "wa", "--max-start-epoch", "3", "--spec",
+                      "b", "--workdir", "wb", "--packing", "on", "--threads", "2"});
+  ASSERT_EQ(arguments.jobs.size(), 2u);
+  EXPECT_EQ(arguments.jobs[0].workdir, "wa");
+  EXPECT_EQ(arguments.jobs[0].max_start_epoch, 3);
+  EXPECT_EQ(arguments.jobs[1].spec, "b");
+  EXPECT_EQ(arguments.jobs[1].workdir, "wb");
+  EXPECT_EQ(arguments.jobs[1].max_start_epoch, -1);
+  EXPECT_EQ(arguments.packing.way, PackingWay::kOn);
+  EXPECT_EQ(arguments.packing.width, 0);
+  const auto packing = [](const char* value) {
+    return ParseArguments({"run", "--workdir", "w", "--spec", "a", "--packing", value}).packing;
+  };
+  EXPECT_EQ(packing("8").way, PackingWay::kOn);
+  EXPECT_EQ(packing("8").width, 8);
+  EXPECT_EQ(packing("off").way, PackingWay::kOff);
+  EXPECT_EQ(packing("auto").way, PackingWay::kAuto);
+  EXPECT_THROW(packing("0"), UsageError);
+  EXPECT_THROW(packing("65"), UsageError);
+  EXPECT_THROW(ParseArguments({"run", "--spec", "a", "--workdir", "w", "--spec", "b"}), UsageError);
+  EXPECT_THROW(
+      ParseArguments({"run", "--spec", "a", "--workdir", "w", "--spec", "b", "--workdir", "w"}),
+      UsageError);
+  EXPECT_THROW(ParseArguments({"dataset", "--spec", "a", "--spec", "b", "--out", "o"}), UsageError);
 }
 
 TEST(Arguments, DefaultsAreThoseOfTheHelp) {
@@ -40,7 +68,7 @@ TEST(Arguments, DefaultsAreThoseOfTheHelp) {
   EXPECT_EQ(arguments.device, "cpu");
   EXPECT_EQ(arguments.threads, 1);
   EXPECT_FALSE(arguments.resume);
-  EXPECT_EQ(arguments.max_start_epoch, -1);
+  EXPECT_EQ(arguments.jobs[0].max_start_epoch, -1);
   EXPECT_EQ(arguments.checkpoint_seconds, 30);
   EXPECT_EQ(arguments.checkpoint_epochs, 0);
   EXPECT_EQ(arguments.micro_batch, std::nullopt);
@@ -52,9 +80,9 @@ TEST(Arguments, AnalyzeReadsItsOptionsAndNoneOfTraining) {
                                           "b",       "--workdir", "w"};
   const Arguments arguments = ParseArguments(least);
   EXPECT_EQ(arguments.command, Command::kAnalyze);
-  EXPECT_EQ(arguments.spec, "a.json");
+  EXPECT_EQ(arguments.jobs[0].spec, "a.json");
   EXPECT_EQ(arguments.weights, "b");
-  EXPECT_EQ(arguments.workdir, "w");
+  EXPECT_EQ(arguments.jobs[0].workdir, "w");
   EXPECT_EQ(arguments.device, "cpu");
   EXPECT_EQ(arguments.threads, 1);
   const auto with = [&](const std::vector<std::string>& more) {

@@ -116,6 +116,39 @@ TEST(FusedLayers, EitherOutputMayGoUnused) {
   }
 }
 
+TEST(FusedLayers, ANormAloneAgreesWithThePlainWay) {
+  for (const std::int64_t width : {16, 48, 256}) {
+    const std::vector<at::Tensor> values = {RandomTensor("x", {3, 33, width}) * 2 + 1,
+                                            RandomTensor("gamma", {width}),
+                                            RandomTensor("beta", {width})};
+    const auto by = [](const auto& function) {
+      return [&](const std::vector<at::Tensor>& leaves) -> std::vector<at::Tensor> {
+        return {function(leaves[0], NormWeights{leaves[1], leaves[2], 1e-5})};
+      };
+    };
+    ExpectAlike(values, by(Norm), by(NormPlainly), "width " + std::to_string(width));
+  }
+}
+
+TEST(FusedLayers, VariantsThatShareAStreamAgreeWithThePlainWay) {
+  const at::NoGradGuard no_grad;
+  for (const std::int64_t variants : {1, 3}) {
+    const at::Tensor x = RandomTensor("x", {2, 35, 48}) * 2,
+                     contributions = RandomTensor("contributions", {2 * variants, 35, 48});
+    const at::Tensor gamma = RandomTensor("gamma", {48}), beta = RandomTensor("beta", {48});
+    const Residual found = TakeAway(x, contributions, NormWeights{gamma, beta, 1e-5});
+    const auto wide = [](const at::Tensor& of) { return of.to(at::kDouble); };
+    const Residual exact =
+        TakeAwayPlainly(wide(x), wide(contributions), NormWeights{wide(gamma), wide(beta), 1e-5});
+    EXPECT_LT(RelativeError(found.x, exact.x), kMostFloatError);
+    EXPECT_LT(RelativeError(found.normed, exact.normed), kMostFloatError);
+    EXPECT_LT(LargestDifference(exact.x.narrow(0, 2 * (variants - 1), 2),
+                                wide(x) - wide(contributions.narrow(0, 2 * (variants - 1), 2))),
+              1e-15)
+        << "the last variant of both examples";
+  }
+}
+
 TEST(FusedLayers, ActivationsAgreeWithThePlainWay) {
   CounterRandom random(6, "test/shapes");
   for (int trial = 0; trial < 24; ++trial) {

@@ -33,7 +33,7 @@ Outcome OneBatch(const spec::Job& job, at::ScalarType type) {
   logits.backward(
       sums.AddAndDifferentiate(logits.detach(), classes, 0, sums.CountScored(classes, 0)));
   model.parameters.GatherGradients();
-  return {logits.detach(), model.parameters.flat_gradient().clone(), sums.Take()};
+  return {logits.detach(), model.parameters.flat_gradient().clone(), sums.Take()[0]};
 }
 
 class EveryPrecision : public testing::TestWithParam<std::tuple<std::string, Variant>> {};
@@ -79,13 +79,13 @@ TEST(ClassifiedSums, AreTheLossAndItsGradient) {
     };
     const at::Tensor gradient = at::cat({part(0, 4), part(4, 5)});
     EXPECT_LT(LargestDifference(gradient, leaf.grad()), 1e-15);
-    const ClassifiedFigures figures = sums.Take();
+    const ClassifiedFigures figures = sums.Take()[0];
     EXPECT_NEAR(figures.mean_loss, loss.item<double>(), 1e-14);
     EXPECT_EQ(figures.scored, ignored == 2 ? 6 : 9);
     EXPECT_NEAR(figures.loss, figures.mean_loss * static_cast<double>(figures.scored), 1e-13);
     const at::Tensor right = logits.argmax(1).eq(classes).logical_and(classes.ne(ignored));
     EXPECT_EQ(figures.correct, right.sum().item<std::int64_t>());
-    EXPECT_EQ(sums.Take().scored, 0) << "taken";
+    EXPECT_EQ(sums.Take()[0].scored, 0) << "taken";
   }
 }
 
@@ -95,7 +95,7 @@ TEST(ClassifiedSums, ABatchWithNothingScoredAddsNothing) {
   const at::Tensor gradient = sums.AddAndDifferentiate(RandomTensor("logits", {3, 4}), classes, 0,
                                                        sums.CountScored(classes, 0));
   EXPECT_EQ(gradient.abs().max().item<float>(), 0);
-  const ClassifiedFigures figures = sums.Take();
+  const ClassifiedFigures figures = sums.Take()[0];
   EXPECT_EQ(figures.mean_loss, 0);
   EXPECT_EQ(figures.scored, 0);
 }

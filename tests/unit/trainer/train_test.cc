@@ -106,8 +106,8 @@ TEST(Training, RepeatsBitForBitAndGoesOnFromASnapshot) {
     const spec::Job job = SmallJob(protocol, "relative", "distance",
                                    {{"model.dropout", 0.2}, {"train.precision", precision}});
     Bench whole(job), again(job), resumed(job);
-    const EpochResult first = whole.trainer.RunEpoch(0);
-    EXPECT_EQ(again.trainer.RunEpoch(0).train_loss, first.train_loss);
+    const EpochResult first = whole.trainer.RunEpoch(0)[0];
+    EXPECT_EQ(again.trainer.RunEpoch(0)[0].train_loss, first.train_loss);
     const TempDir folder;
     WriteCheckpoint(folder.path(), {"spec", "1 thread"}, whole.trainer.Snapshot(1));
     EXPECT_FALSE(ReadCheckpoint(folder.path(), {"another spec", "1 thread"}));
@@ -116,7 +116,7 @@ TEST(Training, RepeatsBitForBitAndGoesOnFromASnapshot) {
     ASSERT_TRUE(checkpoint);
     EXPECT_EQ(checkpoint->epoch, 1);
     resumed.trainer.Restore(*checkpoint);
-    const EpochResult second = whole.trainer.RunEpoch(1), other = resumed.trainer.RunEpoch(1);
+    const EpochResult second = whole.trainer.RunEpoch(1)[0], other = resumed.trainer.RunEpoch(1)[0];
     EXPECT_EQ(second.train_loss, other.train_loss);
     EXPECT_EQ(second.test.loss, other.test.loss);
     EXPECT_TRUE(whole.model.parameters.flat().equal(resumed.model.parameters.flat()));
@@ -128,7 +128,7 @@ TEST(Training, IsTheSameOnTwoThreads) {
   const auto loss = [&](int threads) {
     ConfigureDeterminism(threads);
     Bench bench(job);
-    return bench.trainer.RunEpoch(0).train_loss;
+    return bench.trainer.RunEpoch(0)[0].train_loss;
   };
   const double one = loss(1);
   EXPECT_NEAR(loss(2), one, 1e-5 * one)
@@ -164,7 +164,7 @@ TEST(Training, PartsOfABatchAddUpToTheWhole) {
     Bench whole(job), parts(job);
     Trainer in_parts(parts.model.job, &parts.model.decoder, &parts.model.parameters, &parts.data,
                      /*micro_batch=*/7);
-    const EpochResult expected = whole.trainer.RunEpoch(0), got = in_parts.RunEpoch(0);
+    const EpochResult expected = whole.trainer.RunEpoch(0)[0], got = in_parts.RunEpoch(0)[0];
     EXPECT_NEAR(got.train_loss, expected.train_loss, 1e-5 * expected.train_loss) << protocol;
     EXPECT_EQ(got.train_total, expected.train_total) << protocol;
     EXPECT_NEAR(got.test.loss, expected.test.loss, 1e-3 * expected.test.loss) << protocol;
@@ -192,11 +192,11 @@ TEST(Training, DamagedCheckpointIsAnIoError) {
 
 TEST(Training, OrderIsAPermutationOfItsEpoch) {
   Bench bench(SmallJob("clean", "nope", "distance"));
-  const at::Tensor order = bench.data.Order(1, 0);
-  EXPECT_TRUE(std::get<0>(order.sort()).equal(at::arange(96, at::kLong)));
-  EXPECT_TRUE(order.equal(bench.data.Order(1, 0)));
-  EXPECT_FALSE(order.equal(bench.data.Order(1, 1)));
-  EXPECT_FALSE(order.equal(bench.data.Order(2, 0)));
+  const at::Tensor order = bench.data.Order({1}, 0);
+  EXPECT_TRUE(std::get<0>(order.flatten().sort()).equal(at::arange(96, at::kLong)));
+  EXPECT_TRUE(order.equal(bench.data.Order({1}, 0)));
+  EXPECT_FALSE(order.equal(bench.data.Order({1}, 1)));
+  EXPECT_FALSE(order.equal(bench.data.Order({2}, 0)));
 }
 
 TEST(Training, StopsBetweenBatches) {

@@ -128,7 +128,7 @@ class Removal {
   at::Tensor Right(const Trace& base, std::int64_t layer, const std::vector<std::int64_t>& left,
                    const HeadSets& sets, const Replacement& replacement,
                    const at::Tensor& classes) const {
-    const at::Tensor x_mid = WithoutHeads(decoder_, base, layer, left, replacement.At(layer));
+    const Residual x_mid = WithoutHeads(decoder_, base, layer, left, replacement.At(layer));
     const at::Tensor logits = GoOn(decoder_, base, layer, x_mid, sets, replacement);
     return Predict(logits, classes, data_.ignored_class()).right.sum(1);
   }

@@ -66,24 +66,17 @@ Trace RunTraced(const Decoder& decoder, const Batch& batch, const Onward& onward
   return trace;
 }
 
-at::Tensor WithoutHeads(const Decoder& decoder, const Trace& trace, std::int64_t layer,
-                        const std::vector<std::int64_t>& heads, const at::Tensor& replacement) {
+Residual WithoutHeads(const Decoder& decoder, const Trace& trace, std::int64_t layer,
+                      const std::vector<std::int64_t>& heads, const at::Tensor& replacement) {
   const LayerTrace& kept = trace.layers[layer];
   const at::Tensor change = replacement.defined() ? kept.heads - replacement : kept.heads;
-  std::vector<std::int64_t> sizes = kept.x_mid.sizes().vec();
-  sizes.insert(sizes.begin(), static_cast<std::int64_t>(heads.size()));
-  const at::Tensor variants = at::empty(sizes, kept.x_mid.options());
-  for (std::size_t i = 0; i < heads.size(); ++i) {
-    at::Tensor variant = variants.select(0, static_cast<std::int64_t>(i));
-    at::sub_out(variant, kept.x_mid, decoder.HeadContribution(layer, heads[i], change));
-  }
-  return variants.flatten(0, 1);
+  return decoder.WithoutHeads(layer, kept.x_mid, change, heads);
 }
 
 at::Tensor GoOn(const Decoder& decoder, const Trace& trace, std::int64_t layer,
-                const at::Tensor& x_mid, const HeadSets& sets, const Replacement& replacement) {
+                const Residual& x_mid, const HeadSets& sets, const Replacement& replacement) {
   const std::int64_t examples = trace.batch.tokens.size(0);
-  const std::int64_t variants = x_mid.size(0) / examples;
+  const std::int64_t variants = x_mid.x.size(0) / examples;
   const Batch wide = {RepeatWide(trace.batch.tokens, variants),
                       RepeatWide(trace.batch.lengths, variants)};
   Residual x = decoder.AfterFeedForward(layer, x_mid, nullptr);

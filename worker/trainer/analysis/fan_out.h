@@ -48,12 +48,12 @@ Trace RunTraced(const Decoder& decoder, const Batch& batch, const Onward& onward
 
 // (V B, T', D): x_mid of a layer with each head of `heads` in turn replaced by `replacement` ((1 or B, T', D), undefined
 // for zeros).
-at::Tensor WithoutHeads(const Decoder& decoder, const Trace& trace, std::int64_t layer,
-                        const std::vector<std::int64_t>& heads, const at::Tensor& replacement);
+Residual WithoutHeads(const Decoder& decoder, const Trace& trace, std::int64_t layer,
+                      const std::vector<std::int64_t>& heads, const at::Tensor& replacement);
 
 // (V, B, C): the logits of variants that stand at `x_mid` (V B, T', D) of `layer`. In the layers after it the heads of
 // `sets` (empty: none) are replaced by `replacement`.
 at::Tensor GoOn(const Decoder& decoder, const Trace& trace, std::int64_t layer,
-                const at::Tensor& x_mid, const HeadSets& sets, const Replacement& replacement);
+                const Residual& x_mid, const HeadSets& sets, const Replacement& replacement);
 
 }  // namespace pelab::trainer

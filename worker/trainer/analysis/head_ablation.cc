@@ -42,8 +42,8 @@ at::Tensor HeadsWithout(const Decoder& decoder, std::int64_t layer, std::int64_t
 }
 
 // (V B, T', D): x_mid of a layer with each of `entries` in turn ablated.
-at::Tensor WithoutEntries(const Decoder& decoder, const Trace& trace, std::int64_t layer,
-                          const std::vector<std::int64_t>& entries, const Ablation& ablation) {
+Residual WithoutEntries(const Decoder& decoder, const Trace& trace, std::int64_t layer,
+                        const std::vector<std::int64_t>& entries, const Ablation& ablation) {
   if (ablation.target == Target::kHead) {
     return WithoutHeads(decoder, trace, layer, entries, ablation.heads.At(layer));
   }
@@ -101,7 +101,7 @@ void FanOut(const Decoder& decoder, const Trace& base, const Ablation& ablation,
       ThrowIfStopped();
       const std::int64_t count = std::min(most, examples - at);
       const Trace part = base.Range(at, count);
-      const at::Tensor x_mid =
+      const Residual x_mid =
           WithoutEntries(decoder, part, layer, entries, ablation.Range(at, count));
       logits.push_back(GoOn(decoder, part, layer, x_mid, {}, {}));
     }

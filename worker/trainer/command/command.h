@@ -12,14 +12,18 @@ namespace pelab::trainer {
 // The whole program: parses, runs, and answers with the exit status (docs/formats.md).
 int Main(const std::vector<std::string>& words);
 
-// Reads a job document. Throws TrainerError: kIo, or kBadSpec with every violation in its text.
+// A job document. Throws TrainerError: kBadSpec with every violation in its text, and kIo for a file that cannot be read.
+spec::JobDocument ParseJobDocument(const std::string& json, const std::string& path);
 spec::JobDocument ReadJobDocument(const std::string& path);
 
-// Trains one job and writes its events. Throws whatever goes wrong; `job_id` is set as soon as it is known.
-void Run(const Arguments& arguments, int events_fd, std::string* job_id);
+struct JobLedger;
+
+// Trains the jobs and writes their events. Throws whatever goes wrong with all of them; what goes wrong with one is an event
+// of it and noted in the ledger.
+void Run(const Arguments& arguments, JobLedger* jobs);
 
 // Runs a job's analyses on kept weights and writes their events; otherwise as Run.
-void Analyze(const Arguments& arguments, int events_fd, std::string* job_id);
+void Analyze(const Arguments& arguments, JobLedger* jobs);
 
 // Writes a job's data as safetensors.
 void WriteDataset(const Arguments& arguments);

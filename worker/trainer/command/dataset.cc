@@ -23,7 +23,7 @@ TensorEntry Entry(const char* name, std::vector<std::int64_t> shape,
 }  // namespace
 
 void WriteDataset(const Arguments& arguments) {
-  const spec::JobDocument document = ReadJobDocument(arguments.spec);
+  const spec::JobDocument document = ReadJobDocument(arguments.jobs.front().spec);
   const Dataset data = MakeDataset(document.job);
   std::vector<std::int32_t> split(data.size(), 1);
   std::fill_n(split.begin(), data.train_examples, 0);

@@ -1,18 +1,19 @@
-// One job from its document to its kept weights, as a sequence of events.
+// Jobs from their documents to their kept weights, as sequences of events: one, or several that differ in their seed alone.
 #include <ATen/ATen.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <iostream>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "worker/trainer/command/command.h"
+#include "worker/trainer/command/hello.h"
+#include "worker/trainer/command/job_run.h"
+#include "worker/trainer/command/packing.h"
 #include "worker/trainer/command/weights.h"
 #include "worker/trainer/command/workbench.h"
-#include "worker/trainer/protocol/error.h"
-#include "worker/trainer/protocol/event_stream.h"
 #include "worker/trainer/protocol/stop.h"
 #include "worker/trainer/train/micro_batch.h"
 #include "worker/trainer/train/trainer.h"
@@ -20,66 +21,7 @@
 namespace pelab::trainer {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-
-// Keeps the last epoch boundary in memory and writes it now and then, and when the training is stopped.
-class Checkpoints {
- public:
-  Checkpoints(const Arguments& arguments, CheckpointOrigin origin, EventStream* events)
-      : workdir_(arguments.workdir),
-        least_seconds_(arguments.checkpoint_seconds),
-        every_epochs_(arguments.checkpoint_epochs),
-        origin_(std::move(origin)),
-        events_(*events) {}
-
-  void Boundary(Checkpoint boundary) {
-    last_ = std::move(boundary);
-    ++epochs_since_;
-    if (every_epochs_ > 0 ? epochs_since_ >= every_epochs_
-                          : SecondsSince(written_at_) >= least_seconds_) {
-      Write();
-    }
-  }
-
-  void Write() {
-    if (!last_) return;
-    nlohmann::ordered_json members = {{"epoch", last_->epoch}};
-    members.update(FileJson(WriteCheckpoint(workdir_, origin_, *last_)));
-    events_.Emit("checkpoint", members);
-    last_.reset();
-    epochs_since_ = 0;
-    written_at_ = Clock::now();
-  }
-
- private:
-  fs::path workdir_;
-  double least_seconds_;
-  std::int64_t every_epochs_;
-  std::int64_t epochs_since_ = 0;
-  CheckpointOrigin origin_;
-  EventStream& events_;
-  std::optional<Checkpoint> last_;
-  Clock::time_point written_at_ = Clock::now();
-};
-
-// The epoch to start at; restores the checkpoint that it takes up, unless that is damaged.
-std::int64_t StartEpoch(const Arguments& arguments, const CheckpointOrigin& origin,
-                        Trainer* trainer) {
-  if (!arguments.resume) return 0;
-  try {
-    const std::optional<Checkpoint> checkpoint = ReadCheckpoint(arguments.workdir, origin);
-    if (!checkpoint) return 0;
-    if (arguments.max_start_epoch >= 0 && checkpoint->epoch > arguments.max_start_epoch) return 0;
-    trainer->Restore(*checkpoint);
-    return checkpoint->epoch;
-  } catch (const TrainerError& error) {
-    // It would be damaged at every further attempt, too; training again always works.
-    std::cerr << "pelab-trainer: starting anew, the checkpoint is of no use: " << error.what()
-              << "\n";
-    return 0;
-  }
-}
 
 void EmitEpoch(const EpochResult& result, EventStream* events) {
   events->Emit("epoch", {{"epoch", result.epoch},
@@ -93,49 +35,157 @@ void EmitEpoch(const EpochResult& result, EventStream* events) {
                          {"seconds", result.seconds}});
 }
 
-// With the micro-batch that this job is trained in.
-Arguments Settled(Arguments arguments, const Workbench& bench) {
+// Runs `step` for the job; what is thrown, but for a stop, is that job's failure alone.
+template <typename Step>
+void ForJob(JobRun* job, const Step& step) {
+  if (!job->open()) return;
+  try {
+    step();
+  } catch (const Stopped&) {
+    throw;
+  } catch (const std::exception&) {
+    job->Fail(CurrentFailure());
+  }
+}
+
+// Jobs that start at the same epoch, trained as one batch.
+class JointTraining {
+ public:
+  JointTraining(const Arguments& arguments, const Packing& packing, std::vector<JobRun*> jobs,
+                std::int64_t start)
+      : arguments_(arguments),
+        jobs_(std::move(jobs)),
+        bench_(PackedBench(jobs_, packing.width, at::Device(arguments.device))),
+        trainer_(bench_.job, &bench_.decoder, &bench_.parameters, &bench_.data,
+                 *arguments.micro_batch, arguments.cuda_graphs),
+        start_(start) {
+    for (JobRun* job : jobs_) {
+      checkpoints_.emplace_back(arguments, ExecutionText(arguments, packing, job->job()), job);
+      EmitHello(arguments, packing, bench_, start, job);
+    }
+  }
+
+  void Restore(std::size_t member, const Checkpoint& checkpoint) {
+    trainer_.Restore(checkpoint, static_cast<std::int64_t>(member));
+  }
+
+  void Run() {
+    const std::int64_t epochs = bench_.job.Int("train.epochs");
+    try {
+      for (std::int64_t epoch = start_; epoch < epochs && SomeOpen(); ++epoch) RunEpoch(epoch);
+      for (std::size_t m = 0; m < jobs_.size(); ++m) ForJob(jobs_[m], [&] { Finish(m); });
+    } catch (const Stopped&) {
+      for (std::size_t m = 0; m < jobs_.size(); ++m) {
+        ForJob(jobs_[m], [&] { checkpoints_[m].Write(); });
+      }
+      throw;
+    }
+  }
+
+ private:
+  bool SomeOpen() const {
+    return std::any_of(jobs_.begin(), jobs_.end(), [](const JobRun* job) { return job->open(); });
+  }
+
+  void RunEpoch(std::int64_t epoch) {
+    const std::vector<EpochResult> results = trainer_.RunEpoch(epoch);
+    for (std::size_t m = 0; m < jobs_.size(); ++m) {
+      ForJob(jobs_[m], [&] {
+        RequireFinite(results[m]);
+        EmitEpoch(results[m], &jobs_[m]->events());
+        checkpoints_[m].Boundary(trainer_.Snapshot(epoch + 1, static_cast<std::int64_t>(m)));
+      });
+    }
+  }
+
+  void Finish(std::size_t m) {
+    JobRun& job = *jobs_[m];
+    const auto member = static_cast<std::int64_t>(m);
+    if (!job.document().analyses.empty()) Analyze(&job, member);
+    const FileInfo weights =
+        WriteWeights(job.files().workdir, job.spec_json(), bench_.parameters, member);
+    job.Done({{"weights", FileJson(weights)}, {"wall_seconds", SecondsSince(began_)}});
+  }
+
+  // An analysis knows models of one member.
+  void Analyze(JobRun* job, std::int64_t member) {
+    const auto run = [&](const Workbench& bench) {
+      RunAnalyses(job->document().analyses, job->files().workdir, bench, &job->events());
+    };
+    if (bench_.parameters.members() == 1) return run(bench_);
+    Workbench own = PackedBench({job}, 1, at::Device(arguments_.device));
+    own.parameters.PutMember(bench_.parameters.TakeMember(bench_.parameters.flat(), member), 0,
+                             own.parameters.flat());
+    own.parameters.Round();
+    run(own);
+  }
+
+  const Clock::time_point began_ = Clock::now();
+  const Arguments& arguments_;
+  std::vector<JobRun*> jobs_;
+  Workbench bench_;
+  Trainer trainer_;
+  std::int64_t start_;
+  std::vector<Checkpoints> checkpoints_;
+};
+
+// Jobs that interruptions have left at different epochs go on in turns: those that are furthest first.
+void TrainTogether(const Arguments& arguments, const Packing& packing,
+                   const std::vector<JobRun*>& jobs) {
+  struct Starting {
+    std::vector<JobRun*> jobs;
+    std::vector<std::optional<Checkpoint>> from;
+  };
+  const std::int64_t parameters = CountParameters(jobs.front()->job(), jobs.front()->dataset());
+  std::map<std::int64_t, Starting, std::greater<>> by_epoch;
+  for (JobRun* job : jobs) {
+    std::optional<Checkpoint> from = CheckpointToTakeUp(
+        arguments, *job, ExecutionText(arguments, packing, job->job()), parameters);
+    Starting& group = by_epoch[from ? from->epoch : 0];
+    group.jobs.push_back(job);
+    group.from.push_back(std::move(from));
+  }
+  for (const auto& [epoch, group] : by_epoch) {
+    JointTraining training(arguments, packing, group.jobs, epoch);
+    for (std::size_t m = 0; m < group.from.size(); ++m) {
+      if (group.from[m]) training.Restore(m, *group.from[m]);
+    }
+    training.Run();
+  }
+}
+
+// With the micro-batch that these jobs are trained in, the same as each alone would be.
+Arguments Settled(Arguments arguments, JobRun* job) {
   if (!arguments.micro_batch) {
-    arguments.micro_batch =
-        ChooseMicroBatch(bench.decoder.config(), bench.data.length(),
-                         bench.job.Int("train.batch_size"), bench.data.device());
+    arguments.micro_batch = ChooseMicroBatch(
+        ModelConfigFrom(job->job(), LabelSpaceOf(job->job(), job->dataset()).classes),
+        job->dataset().length, job->job().Int("train.batch_size"), at::Device(arguments.device));
   }
   return arguments;
 }
 
 }  // namespace
 
-void Run(const Arguments& given, int events_fd, std::string* job_id) {
-  const Clock::time_point began = Clock::now();
-  const spec::JobDocument document = ReadJobDocument(given.spec);
-  *job_id = document.job_id;
-  const spec::Job& job = document.job;
-  CheckAnalyses(document);
-  EventStream events(events_fd, document.job_id);
-  PrepareProcess(given);
-
-  Workbench bench(job, at::Device(given.device));
-  const Arguments arguments = Settled(given, bench);
-  Trainer trainer(job, &bench.decoder, &bench.parameters, &bench.data, *arguments.micro_batch,
-                  arguments.cuda_graphs);
-  const std::string spec_json = spec::ToCanonicalJson(job);
-  const CheckpointOrigin origin{spec_json, ExecutionText(arguments)};
-  const std::int64_t start = StartEpoch(arguments, origin, &trainer);
-  const std::int64_t epochs = job.Int("train.epochs");
-  EmitHello(arguments, bench, start, &events);
-  Checkpoints checkpoints(arguments, origin, &events);
-  try {
-    for (std::int64_t epoch = start; epoch < epochs; ++epoch) {
-      EmitEpoch(trainer.RunEpoch(epoch), &events);
-      checkpoints.Boundary(trainer.Snapshot(epoch + 1));
+void Run(const Arguments& given, JobLedger* ledger) {
+  std::vector<std::unique_ptr<JobRun>> owned;
+  std::vector<JobRun*> jobs;
+  for (const JobFiles& files : given.jobs) {
+    try {
+      jobs.push_back(owned.emplace_back(std::make_unique<JobRun>(files, ledger)).get());
+    } catch (const std::exception&) {
+      const Failure failure = CurrentFailure();
+      ReportToPerson(failure);
+      ledger->Fail(ledger->newest, failure);
     }
-    RunAnalyses(document.analyses, arguments, bench, &events);
-  } catch (const Stopped&) {
-    checkpoints.Write();
-    throw;
   }
-  const FileInfo weights = WriteWeights(arguments.workdir, spec_json, bench.parameters);
-  events.Emit("done", {{"weights", FileJson(weights)}, {"wall_seconds", SecondsSince(began)}});
+  if (jobs.empty()) return;
+  PrepareProcess(given);
+  const Arguments arguments = Settled(given, jobs.front());
+  const Packing packing = ChoosePacking(arguments, jobs);
+  if (packing.width > 1) return TrainTogether(arguments, packing, jobs);
+  for (JobRun* job : jobs) {
+    ForJob(job, [&] { TrainTogether(arguments, packing, {job}); });
+  }
 }
 
 }  // namespace pelab::trainer

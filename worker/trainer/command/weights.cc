@@ -74,11 +74,11 @@ void CopyTensor(const std::filesystem::path& path, const TensorEntry& from, at::
 }  // namespace
 
 FileInfo WriteWeights(const std::filesystem::path& workdir, const std::string& spec_json,
-                      const ParameterSet& parameters) {
+                      const ParameterSet& parameters, std::int64_t member) {
   SafetensorsFile file;
   file.metadata = {{"spec", spec_json}};
   std::vector<at::Tensor> kept;  // the file borrows their bytes
-  for (const ParameterSet::Named& named : parameters.NamedTensors()) {
+  for (const ParameterSet::Named& named : parameters.NamedTensors(member)) {
     kept.push_back(named.tensor.to(at::kFloat).cpu().contiguous());
     const at::Tensor& tensor = kept.back();
     file.tensors.push_back(

@@ -8,14 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "worker/trainer/analysis/registry.h"
+#include "worker/trainer/model/kernel_calls.h"
 #include "worker/trainer/model/torch_compat.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
 namespace {
-
-// The layout of a batch on the device: 1, every example padded to the task's length.
-constexpr int kPacking = 1;
 
 // Keeps freed memory with the process: a step's tensors are those of the last step, and giving their pages back to the
 // system and faulting them in again costs several percent of it.
@@ -33,7 +31,7 @@ std::string ResultName(std::size_t place, const spec::Analysis& analysis) {
 }
 
 void RunAnalysis(const spec::Analysis& analysis, const std::string& result_name,
-                 const Arguments& arguments, const Workbench& bench, EventStream* events) {
+                 const std::string& workdir, const Workbench& bench, EventStream* events) {
   const auto began = std::chrono::steady_clock::now();
   const AnalysisEntry& entry = FindAnalysis(analysis);
   const nlohmann::ordered_json result = entry.run(analysis, {bench.job, bench.decoder, bench.data});
@@ -44,7 +42,7 @@ void RunAnalysis(const spec::Analysis& analysis, const std::string& result_name,
   if (entry.own_event) {
     members.update(result);
   } else {
-    members["file"] = WriteFileAtomically(arguments.workdir, result_name, result.dump()).name;
+    members["file"] = WriteFileAtomically(workdir, result_name, result.dump()).name;
   }
   members["seconds"] = SecondsSince(began);
   events->Emit(entry.own_event ? std::string(entry.name) : "analysis", members);
@@ -61,48 +59,34 @@ nlohmann::ordered_json FileJson(const FileInfo& file) {
 }
 
 void PrepareProcess(const Arguments& arguments) {
-  std::error_code error;
-  std::filesystem::create_directories(arguments.workdir, error);
-  if (error) {
-    throw TrainerError(ErrorKind::kIo,
-                       "cannot create " + arguments.workdir + ": " + error.message());
+  for (const JobFiles& job : arguments.jobs) {
+    std::error_code error;
+    std::filesystem::create_directories(job.workdir, error);
+    if (!error) continue;
+    throw TrainerError(ErrorKind::kIo, "cannot create " + job.workdir + ": " + error.message());
   }
   KeepFreedMemory();
   ConfigureDeterminism(arguments.threads);
+  if (arguments.plain) UsePlainOperations();
   RequireDevice(arguments.device);
+  LimitDeviceMemory(arguments.device);
 }
 
-Workbench::Workbench(const spec::Job& of, at::Device device)
-    : job(of),
-      dataset(MakeDataset(job)),
-      labels(LabelSpaceOf(job, dataset)),
-      data(dataset, labels, device),
+Workbench::Workbench(const std::vector<const spec::Job*>& jobs,
+                     const std::vector<const Dataset*>& datasets, at::Device device)
+    : job(*jobs.front()),
+      labels(LabelSpaceOf(job, *datasets.front())),
+      data(datasets, labels, device),
       decoder(job, ModelConfigFrom(job, labels.classes), &parameters) {
-  parameters.Materialize(job.seed, device, at::kFloat, job.Choice("train.precision") == "bf16");
+  std::vector<std::int64_t> seeds;
+  for (const spec::Job* member : jobs) seeds.push_back(member->seed);
+  parameters.Materialize(seeds, device, at::kFloat, job.Choice("train.precision") == "bf16");
 }
 
-std::string ExecutionText(const Arguments& arguments) {
-  return "threads " + std::to_string(arguments.threads) + ", micro-batch " +
-         std::to_string(arguments.micro_batch.value_or(0)) + ", packing " +
-         std::to_string(kPacking);
-}
-
-void EmitHello(const Arguments& arguments, const Workbench& bench, std::int64_t start_epoch,
-               EventStream* events) {
-  events->Emit("hello", {{"protocol", 1},
-                         {"trainer", PELAB_VERSION},
-                         {"libtorch", LibTorchVersion()},
-                         {"device", arguments.device},
-                         {"device_name", DeviceName(arguments.device)},
-                         {"threads", arguments.threads},
-                         {"micro_batch", arguments.micro_batch.value_or(0)},
-                         {"packing", kPacking},
-                         {"start_epoch", start_epoch},
-                         {"epochs", bench.job.Int("train.epochs")},
-                         {"parameters", bench.parameters.count()},
-                         {"train_examples", bench.dataset.train_examples},
-                         {"test_examples", bench.dataset.test_examples()},
-                         {"data_sha256", DatasetSha256(bench.dataset)}});
+std::int64_t CountParameters(const spec::Job& job, const Dataset& data) {
+  ParameterSet parameters;
+  const Decoder decoder(job, ModelConfigFrom(job, LabelSpaceOf(job, data).classes), &parameters);
+  return parameters.count();
 }
 
 void CheckAnalyses(const spec::JobDocument& document) {
@@ -111,10 +95,10 @@ void CheckAnalyses(const spec::JobDocument& document) {
   }
 }
 
-void RunAnalyses(const std::vector<spec::Analysis>& analyses, const Arguments& arguments,
+void RunAnalyses(const std::vector<spec::Analysis>& analyses, const std::string& workdir,
                  const Workbench& bench, EventStream* events) {
   for (std::size_t i = 0; i < analyses.size(); ++i) {
-    RunAnalysis(analyses[i], ResultName(i, analyses[i]), arguments, bench, events);
+    RunAnalysis(analyses[i], ResultName(i, analyses[i]), workdir, bench, events);
   }
 }
 

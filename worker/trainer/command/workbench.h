@@ -1,9 +1,11 @@
-// What the commands that compute have in common: the process's settings, a job's data and model on their device, the
-// first event, and the analyses.
+// What the commands that compute have in common: the process's settings, data and model on their device, and the analyses.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
 
 #include "core/spec/canonical.h"
 #include "worker/trainer/model/decoder.h"
@@ -21,33 +23,34 @@ double SecondsSince(std::chrono::steady_clock::time_point began);
 // {"file", "sha256", "bytes"}.
 nlohmann::ordered_json FileJson(const FileInfo& file);
 
-// Makes the work directory and fixes threads, memory and device. Throws TrainerError: kIo, or kBadSpec for a device that
+// Makes the work directories and fixes threads, memory and device. Throws TrainerError: kIo, or kBadSpec for a device that
 // is not here.
 void PrepareProcess(const Arguments& arguments);
 
-// A job's data and model, made in the order in which each part needs the last. `job` outlives it.
+// The data and model of a job, or of several members of one configuration (model/members.h), made in the order in which each
+// part needs the last. The jobs outlive it. Its parts refer to one another: it stays where it is.
 struct Workbench {
-  Workbench(const spec::Job& job, at::Device device);
+  Workbench(const std::vector<const spec::Job*>& jobs, const std::vector<const Dataset*>& datasets,
+            at::Device device);
+  Workbench(const Workbench&) = delete;
+  Workbench& operator=(const Workbench&) = delete;
 
-  const spec::Job& job;
-  Dataset dataset;
+  const spec::Job& job;  // the first
   LabelSpace labels;
   DeviceData data;
   ParameterSet parameters;
   Decoder decoder;
 };
 
-// What of the arguments changes the last bits of a result, as text.
-std::string ExecutionText(const Arguments& arguments);
-
-void EmitHello(const Arguments& arguments, const Workbench& bench, std::int64_t start_epoch,
-               EventStream* events);
+// Of the job's model.
+std::int64_t CountParameters(const spec::Job& job, const Dataset& data);
 
 // Throws TrainerError(kBadSpec) for an analysis that this trainer cannot run on the job; before anything is computed.
 void CheckAnalyses(const spec::JobDocument& document);
 
-// Runs them one after another and writes their events, and files into the work directory. Throws Stopped.
-void RunAnalyses(const std::vector<spec::Analysis>& analyses, const Arguments& arguments,
+// Runs them one after another on a bench of one member and writes their events, and files into the work directory. Throws
+// Stopped.
+void RunAnalyses(const std::vector<spec::Analysis>& analyses, const std::string& workdir,
                  const Workbench& bench, EventStream* events);
 
 }  // namespace pelab::trainer

@@ -71,10 +71,11 @@ KernelError AttentionBackwardOnCuda(const FusedAttention<Element>& problem,
   return TextOf(error);
 }
 
-KernelError SumAttentionPartialsOnCuda(const float* partial, std::int64_t rows,
-                                       std::int64_t columns, float* sums, CudaStream stream) {
+KernelError SumAttentionPartialsOnCuda(const float* partial, std::int64_t members,
+                                       std::int64_t rows, std::int64_t columns, float* sums,
+                                       CudaStream stream) {
   cudaError_t error = cudaSuccess;
-  LaunchSumAttentionPartials(partial, rows, columns, sums, Enqueue(stream, &error));
+  LaunchSumAttentionPartials(partial, members, rows, columns, sums, Enqueue(stream, &error));
   return TextOf(error);
 }
 

@@ -17,6 +17,7 @@
 
 #include "worker/trainer/kernels/bf16.h"
 #include "worker/trainer/kernels/dropout_stream.h"
+#include "worker/trainer/kernels/members.h"
 #include "worker/trainer/kernels/portable.h"
 
 namespace pelab::trainer {
@@ -42,12 +43,13 @@ struct AttentionTerm {
 
 template <class Element>
 struct FusedAttention {
-  std::int64_t batch = 0;        // B
+  std::int64_t batch = 0;        // B, of all members
   std::int64_t heads = 0;        // H
   std::int64_t rows = 0;         // T'
   std::int64_t keys = 0;         // T
   std::int64_t width = 0;        // w
   std::int64_t value_width = 0;  // d
+  Members members;               // B/M sequences each; parameter_stride: of the three biases
   float scale = 1;
   HeadRows<const Element> query;  // (B, T', H, w)
   HeadRows<const Element> key;    // (B, T, H, w)
@@ -68,12 +70,13 @@ struct FusedAttention {
   const std::int64_t* lengths = nullptr;  // (B): keys 0 … length - 1; null: all
 
   // Added to the scaled logits.
-  const float* diagonal = nullptr;  // (1 or H, 2T - 1): entry j - i + T - 1
+  const float* diagonal = nullptr;  // (1 or M, 1 or H, 2T - 1): entry j - i + T - 1
   bool diagonal_by_head = false;    // H of them; else 1
+  bool diagonal_by_member = false;  // M of those; else the same for all
   const float* slopes = nullptr;    // (H): -slope |i - j|
   AttentionTerm term;
 
-  DropoutStream dropout;  // index: that of (B, H, T', T), contiguous
+  DropoutStream dropout;  // index: that of a member's (B/M, H, T', T), contiguous
 
   HeadRows<Element>
       out;  // (B, T', H, d): written forward, read backward, though not by tensor cores
@@ -110,8 +113,9 @@ bool AttentionFits(const FusedAttention<Element>& problem) {
   const bool dropped = p.dropout.threshold != 0;
   return p.batch > 0 && p.heads > 0 && p.rows > 0 && p.rows <= p.keys &&
          p.keys <= kMostAttentionKeys && p.width > 0 && p.width <= kMostAttentionWidth &&
-         p.value_width > 0 && p.value_width <= kMostAttentionValueWidth &&
-         !(turned && p.width % 2 != 0) && p.batch * p.heads < std::int64_t{1} << 31 &&
+         p.value_width > 0 && p.batch % p.members.count == 0 &&
+         p.value_width <= kMostAttentionValueWidth && !(turned && p.width % 2 != 0) &&
+         p.batch * p.heads < std::int64_t{1} << 31 &&
          (!dropped || p.batch * p.heads * p.rows * p.keys <= std::int64_t{1} << 32);
 }
 
@@ -150,9 +154,11 @@ KernelError AttentionBackwardOnCuda(const FusedAttention<Element>& problem,
                                     const FusedAttentionGradients<Element>& gradients,
                                     CudaStream stream);
 
-// sums (columns) = the sum over the rows of partial (rows, columns), contiguous. For a bias: rows B, columns H w or H d.
-// For the diagonal: rows B, columns H (2T - 1), or, where the heads share it, rows B H, columns 2T - 1.
-KernelError SumAttentionPartialsOnCuda(const float* partial, std::int64_t rows,
-                                       std::int64_t columns, float* sums, CudaStream stream);
+// sums (M, columns) = the sums over the rows of partial (M, rows, columns), contiguous. Of a member with B sequences: for a
+// bias rows B, columns H w or H d; for the diagonal rows B, columns H (2T - 1), or, where the heads share it, rows B H,
+// columns 2T - 1.
+KernelError SumAttentionPartialsOnCuda(const float* partial, std::int64_t members,
+                                       std::int64_t rows, std::int64_t columns, float* sums,
+                                       CudaStream stream);
 
 }  // namespace pelab::trainer

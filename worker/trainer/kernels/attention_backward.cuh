@@ -181,12 +181,12 @@ struct BackwardHead {
         out({p.out.data, p.out.batch_stride, p.out.row_stride, p.out.head_stride}, at,
             p.value_width, with.vectors),
         out_gradient(g.out, at, p.value_width, with.vectors),
-        query_change(p.query_bias, p.query_turns, p.turns_by_head, at, static_cast<int>(p.heads),
-                     p.width, of.first_position, p.scale * kLog2E),
-        key_change(p.key_bias, p.key_turns, p.turns_by_head, at, static_cast<int>(p.heads), p.width,
-                   0, 1),
-        value_change(p.value_bias, nullptr, false, at, static_cast<int>(p.heads), p.value_width, 0,
-                     1),
+        query_change(MemberBiases(p, at, p.query_bias), p.query_turns, p.turns_by_head, at,
+                     static_cast<int>(p.heads), p.width, of.first_position, p.scale * kLog2E),
+        key_change(MemberBiases(p, at, p.key_bias), p.key_turns, p.turns_by_head, at,
+                   static_cast<int>(p.heads), p.width, 0, 1),
+        value_change(MemberBiases(p, at, p.value_bias), nullptr, false, at,
+                     static_cast<int>(p.heads), p.value_width, 0, 1),
         no_change(nullptr, nullptr, false, at, static_cast<int>(p.heads), p.value_width, 0, 1),
         wide(shared + at.local * layout.tile),
         narrow(wide + with.tile * Shape::kWidth),
@@ -469,7 +469,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   using Shape = AttentionShape<kWidth, kValueWidth>;
   PELAB_DYNAMIC_SHARED(float, shared);
   const BackwardLayout layout(p, g, plan, kWidth, kValueWidth);
-  const HeadPlace place(plan, p.batch, static_cast<int>(p.heads));
+  const HeadPlace place(plan, p);
   const HeadLogits logits(p, place, plan,
                           shared + layout.Tables(plan) + place.local * layout.table);
   const BackwardHead<Element, Shape> head(p, g, plan, place, logits, layout, shared);

@@ -440,25 +440,87 @@ PELAB_INLINE void BackwardHead(const FusedAttention<float>& p,
          HeadOf(to.value, batch, head), to.value.row_stride);
 }
 
+template <class Element>
+void Skip(std::int64_t sequences, HeadRows<Element>* rows) {
+  Advance(rows->data, sequences * rows->batch_stride);
+}
+
+// One member's part, as a problem of one member.
+FusedAttention<float> MemberOf(FusedAttention<float> p, std::int64_t member) {
+  p.batch /= p.members.count;
+  const std::int64_t before = member * p.batch;
+  Skip(before, &p.query);
+  Skip(before, &p.key);
+  Skip(before, &p.value);
+  Skip(before, &p.out);
+  for (const float** biases : {&p.query_bias, &p.key_bias, &p.value_bias}) {
+    Advance(*biases, member * p.members.parameter_stride);
+  }
+  Advance(p.lengths, before);
+  if (p.diagonal_by_member) {
+    Advance(p.diagonal, member * (p.diagonal_by_head ? p.heads : 1) * (2 * p.keys - 1));
+  }
+  Advance(p.term.data, before * p.term.batch_stride);
+  Advance(p.log_sum_exp, before * p.heads * p.rows);
+  p.dropout = WithKeys(pelab::trainer::MemberOf(p.dropout, member));
+  p.members = {};
+  return p;
+}
+
+FusedAttentionGradients<float> MemberOf(FusedAttentionGradients<float> g,
+                                        const FusedAttention<float>& of, std::int64_t member) {
+  const std::int64_t before = member * (of.batch / of.members.count);
+  Skip(before, &g.out);
+  Skip(before, &g.query);
+  Skip(before, &g.key);
+  Skip(before, &g.value);
+  Advance(g.query_bias, before * of.heads * of.width);
+  Advance(g.key_bias, before * of.heads * of.width);
+  Advance(g.value_bias, before * of.heads * of.value_width);
+  Advance(g.diagonal, before * of.heads * (2 * of.keys - 1));
+  Advance(g.term, before * of.heads * of.rows * of.keys);
+  return g;
+}
+
+// run(member, begin, end) for the parts of heads [begin, end) that are one member's, counted in it.
+template <typename Run>
+void ByMember(const FusedAttention<float>& p, std::int64_t begin, std::int64_t end,
+              const Run& run) {
+  const std::int64_t each = p.batch / p.members.count * p.heads;
+  while (begin < end) {
+    const std::int64_t member = begin / each;
+    const std::int64_t stop = std::min(end, (member + 1) * each);
+    run(member, begin - member * each, stop - member * each);
+    begin = stop;
+  }
+}
+
 }  // namespace
 
 void AttentionForward(const FusedAttention<float>& problem, std::int64_t begin, std::int64_t end) {
-  RunWidest([&]() PELAB_INLINE_LAMBDA {
-    Buffers buffers(problem);
-    for (std::int64_t at = begin; at < end; ++at) {
-      ForwardHead(problem, at / problem.heads, at % problem.heads, &buffers);
-    }
+  ByMember(problem, begin, end, [&](std::int64_t member, std::int64_t from, std::int64_t to) {
+    const FusedAttention<float> own = MemberOf(problem, member);
+    RunWidest([&]() PELAB_INLINE_LAMBDA {
+      Buffers buffers(own);
+      for (std::int64_t at = from; at < to; ++at) {
+        ForwardHead(own, at / own.heads, at % own.heads, &buffers);
+      }
+    });
   });
 }
 
 void AttentionBackward(const FusedAttention<float>& problem,
                        const FusedAttentionGradients<float>& gradients, std::int64_t begin,
                        std::int64_t end) {
-  RunWidest([&]() PELAB_INLINE_LAMBDA {
-    Buffers buffers(problem);
-    for (std::int64_t at = begin; at < end; ++at) {
-      BackwardHead(problem, gradients, at / problem.heads, at % problem.heads, &buffers);
-    }
+  ByMember(problem, begin, end, [&](std::int64_t member, std::int64_t from, std::int64_t to) {
+    const FusedAttention<float> own = MemberOf(problem, member);
+    const FusedAttentionGradients<float> into = MemberOf(gradients, problem, member);
+    RunWidest([&]() PELAB_INLINE_LAMBDA {
+      Buffers buffers(own);
+      for (std::int64_t at = from; at < to; ++at) {
+        BackwardHead(own, into, at / own.heads, at % own.heads, &buffers);
+      }
+    });
   });
 }
 

@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   using Shape = AttentionShape<kWidth, kValueWidth>;
   constexpr int kRows = Shape::kForwardRows;
   PELAB_DYNAMIC_SHARED(float, shared);
-  const HeadPlace place(plan, p.batch, static_cast<int>(p.heads));
+  const HeadPlace place(plan, p);
   const int tile_floats = plan.tile * (kWidth + kValueWidth);
   float* const keys = shared + place.local * tile_floats;
   float* const values = keys + plan.tile * kWidth;
@@ -134,10 +134,12 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const HeadView<const Element> key(p.key, place, p.width, plan.vectors);
   const HeadView<const Element> value(p.value, place, p.value_width, plan.vectors);
   const HeadView<Element> out(p.out, place, p.value_width, plan.vectors);
-  const RowChange query_change(p.query_bias, p.query_turns, p.turns_by_head, place, heads, p.width,
-                               logits.first_position, p.scale * kLog2E);
-  const RowChange key_change(p.key_bias, p.key_turns, p.turns_by_head, place, heads, p.width, 0, 1);
-  const RowChange value_change(p.value_bias, nullptr, false, place, heads, p.value_width, 0, 1);
+  const RowChange query_change(MemberBiases(p, place, p.query_bias), p.query_turns, p.turns_by_head,
+                               place, heads, p.width, logits.first_position, p.scale * kLog2E);
+  const RowChange key_change(MemberBiases(p, place, p.key_bias), p.key_turns, p.turns_by_head,
+                             place, heads, p.width, 0, 1);
+  const RowChange value_change(MemberBiases(p, place, p.value_bias), nullptr, false, place, heads,
+                               p.value_width, 0, 1);
   const int part = place.thread % Shape::kLanes;
   const int rows_a_pass = plan.threads / Shape::kLanes * kRows;
 

@@ -182,10 +182,11 @@ void LaunchAttentionBackward(const FusedAttention<Element>& p,
 }
 
 template <class Launch>
-void LaunchSumAttentionPartials(const float* partial, std::int64_t rows, std::int64_t columns,
-                                float* sums, const Launch& launch) {
-  launch(dim3{Blocks(columns, kSumColumns), 1, 1}, dim3{kSumColumns, kSumLanes, 1}, std::size_t{0},
-         &SumRowsKernel<float>, partial, rows, columns, sums);
+void LaunchSumAttentionPartials(const float* partial, std::int64_t members, std::int64_t rows,
+                                std::int64_t columns, float* sums, const Launch& launch) {
+  launch(dim3{Blocks(columns, kSumColumns), 1, static_cast<unsigned>(members)},
+         dim3{kSumColumns, kSumLanes, 1}, std::size_t{0}, &SumRowsKernel<float>, partial, rows,
+         columns, sums);
 }
 
 }  // namespace pelab::trainer

@@ -24,7 +24,7 @@ struct HeadLogits {
   int term_row_stride;
   int term_key_stride;
   DropoutStream dropout;
-  std::uint32_t first_logit;  // index of the head's first in (B, H, T', T)
+  std::uint32_t first_logit;  // index of the head's first in the member's (B/M, H, T', T)
 
   // `table`: 2T - 1 floats of shared memory for the head, filled here; a barrier must follow.
   template <class Element>
@@ -41,8 +41,8 @@ struct HeadLogits {
         term(p.term.data),
         term_row_stride(static_cast<int>(p.term.row_stride)),
         term_key_stride(static_cast<int>(p.term.key_stride)),
-        dropout(WithKeys(p.dropout)),
-        first_logit(static_cast<std::uint32_t>(place.index * p.rows * p.keys)) {
+        dropout(WithKeys(MemberOf(p.dropout, place.member))),
+        first_logit(static_cast<std::uint32_t>(place.in_member * p.rows * p.keys)) {
     if (p.lengths != nullptr && p.lengths[place.batch] < keys) {
       length = static_cast<int>(p.lengths[place.batch]);
     }
@@ -51,7 +51,10 @@ struct HeadLogits {
       term += place.batch * p.term.batch_stride + place.head * p.term.head_stride;
     }
     if (p.diagonal == nullptr) return;
-    const float* const from = p.diagonal + (p.diagonal_by_head ? place.head * (2 * p.keys - 1) : 0);
+    const std::int64_t heads = p.diagonal_by_head ? p.heads : 1;
+    const std::int64_t row = (p.diagonal_by_member ? place.member * heads : 0) +
+                             (p.diagonal_by_head ? place.head : 0);
+    const float* const from = p.diagonal + row * (2 * p.keys - 1);
 #pragma unroll 1
     for (int i = place.thread; i < 2 * keys - 1; i += plan.threads) table[i] = from[i] * kLog2E;
     diagonal = table + keys - 1;

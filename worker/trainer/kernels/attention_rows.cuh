@@ -28,17 +28,24 @@ struct HeadPlace {
   std::int64_t index;  // b H + h
   std::int64_t batch;  // b
   int head;            // h
+  unsigned member;     // m
+  std::int64_t in_member;  // the index among the member's
 
-  __device__ __forceinline__ HeadPlace(const AttentionPlan& plan, std::int64_t batches, int heads)
+  template <class Element>
+  __device__ __forceinline__ HeadPlace(const AttentionPlan& plan, const FusedAttention<Element>& p)
       : local(static_cast<int>(threadIdx.x) / plan.threads),
         thread(static_cast<int>(threadIdx.x) % plan.threads) {
     // 32-bit divisions cost a fifth of 64-bit ones; there are fewer than 2^31 heads.
     unsigned at = blockIdx.x * static_cast<unsigned>(plan.heads) + static_cast<unsigned>(local);
-    exists = at < static_cast<unsigned>(batches) * static_cast<unsigned>(heads);
+    const unsigned all = static_cast<unsigned>(p.batch) * static_cast<unsigned>(p.heads);
+    exists = at < all;
     if (!exists) at = 0;
     index = at;
-    batch = at / static_cast<unsigned>(heads);
-    head = static_cast<int>(at % static_cast<unsigned>(heads));
+    batch = at / static_cast<unsigned>(p.heads);
+    head = static_cast<int>(at % static_cast<unsigned>(p.heads));
+    const unsigned a_member = all / static_cast<unsigned>(p.members.count);
+    member = at / a_member;
+    in_member = at % a_member;
   }
 };
 
@@ -118,6 +125,13 @@ struct HeadView {
     StoreRow4(Row(row), column, width, vectors, x);
   }
 };
+
+// A member's biases; null: none.
+template <class Element>
+__device__ __forceinline__ const float* MemberBiases(const FusedAttention<Element>& p,
+                                                     const HeadPlace& place, const float* biases) {
+  return biases == nullptr ? nullptr : biases + place.member * p.members.parameter_stride;
+}
 
 // What is done to every loaded row of a head before it enters a product.
 struct RowChange {

@@ -1,4 +1,4 @@
-// The sums of a matrix's rows.
+// The sums of the rows of matrices, one a member.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,14 @@ namespace pelab::trainer {
 inline constexpr int kSumColumns = 32;  // of a block
 inline constexpr int kSumLanes = 32;    // threads a column
 
-// sums (columns) of partial (rows, columns). Thread y of a column takes the rows y, y + kSumLanes, …, eight sums at a time.
+// sums (M, columns) of partial (M, rows, columns); grid: (blocks of columns, 1, M). Thread y of a column takes the rows y, y + kSumLanes, …, eight sums at a time.
 template <class Element>
 __global__ void __launch_bounds__(kSumColumns* kSumLanes)
     SumRowsKernel(const Element* partial, std::int64_t rows, std::int64_t columns, float* sums) {
   constexpr int kTogether = 8;
   PELAB_SHARED(float, lanes, kSumColumns* kSumLanes);
+  partial += blockIdx.z * rows * columns;
+  sums += blockIdx.z * columns;
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kSumColumns + threadIdx.x;
   float own[kTogether] = {};
   if (column < columns) {

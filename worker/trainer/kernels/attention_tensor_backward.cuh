@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(2 * kKeys, kWidth + kValueWidth > 48 ? 1 : 2)
   PELAB_DYNAMIC_SHARED(unsigned char, shared);
   const Layout layout(p);
   const int heads = static_cast<int>(p.heads);
-  const HeadPlace place(plan, p.batch, heads);
+  const HeadPlace place(plan, p);
   const HeadLogits logits(p, place, plan, reinterpret_cast<float*>(shared + layout.table));
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const auto matrix = [&](int at) { return reinterpret_cast<Bf16*>(shared + at); };
@@ -235,10 +235,12 @@ __global__ void __launch_bounds__(2 * kKeys, kWidth + kValueWidth > 48 ? 1 : 2)
                                        matrix(layout.slopes),
                                        biases + warp * Layout::kBiases,
                                        logits.Drops() ? logits.dropout.kept : 1};
-  const RowChange query_change(p.query_bias, p.query_turns, p.turns_by_head, place, heads, p.width,
-                               logits.first_position, 1);
-  const RowChange key_change(p.key_bias, p.key_turns, p.turns_by_head, place, heads, p.width, 0, 1);
-  const RowChange value_change(p.value_bias, nullptr, false, place, heads, p.value_width, 0, 1);
+  const RowChange query_change(MemberBiases(p, place, p.query_bias), p.query_turns, p.turns_by_head,
+                               place, heads, p.width, logits.first_position, 1);
+  const RowChange key_change(MemberBiases(p, place, p.key_bias), p.key_turns, p.turns_by_head,
+                             place, heads, p.width, 0, 1);
+  const RowChange value_change(MemberBiases(p, place, p.value_bias), nullptr, false, place, heads,
+                               p.value_width, 0, 1);
   const RowChange no_change(nullptr, nullptr, false, place, heads, p.value_width, 0, 1);
   FillMatrix<kWidth>(HeadView<const Bf16>(p.query, place, p.width, true), query_change, place, plan,
                      logits.rows, head.queries);

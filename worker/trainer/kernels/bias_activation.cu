@@ -1,20 +1,14 @@
 #include "worker/trainer/kernels/bias_activation_cuda.h"
 #include "worker/trainer/kernels/bias_activation_kernels.cuh"
-#include "worker/trainer/kernels/block_sums_kernels.cuh"
 #include "worker/trainer/kernels/launch.cuh"
 
 namespace pelab::trainer {
 namespace {
 
-template <int kVector>
-dim3 GridOf(std::int64_t rows, std::int64_t width) {
-  return dim3(BlocksFor(width, kActivationColumns<kVector>),
-              static_cast<unsigned>(NormBlocks(rows)));
-}
-
-template <class Element>
-bool Aligned(const BiasActivation<Element>& p) {
-  return RowsAligned<Element>(p.width, p.product, p.out) && RowsAligned<float>(p.width, p.bias);
+template <int kVector, class Element>
+dim3 GridOf(const BiasActivation<Element>& p) {
+  return dim3(BlocksFor(p.width, kActivationColumns<kVector>),
+              static_cast<unsigned>(NormBlocks(p.rows)), static_cast<unsigned>(p.members.count));
 }
 
 }  // namespace
@@ -24,8 +18,7 @@ KernelError BiasActivationForwardOnCuda(const BiasActivation<Element>& problem, 
   if (problem.rows == 0) return nullptr;
   WithActivationVector<Element>(Aligned(problem), [&](auto vector) {
     BiasActivationForwardKernel<Element, vector.value>
-        <<<GridOf<vector.value>(problem.rows, problem.width), kActivationThreads, 0, stream>>>(
-            problem);
+        <<<GridOf<vector.value>(problem), kActivationThreads, 0, stream>>>(problem);
   });
   return LaunchError();
 }
@@ -39,17 +32,8 @@ KernelError BiasActivationBackwardOnCuda(const BiasActivation<Element>& problem,
       Aligned(problem) && RowsAligned<Element>(problem.width, gradients.out, gradients.product);
   WithActivationVector<Element>(aligned, [&](auto vector) {
     BiasActivationBackwardKernel<Element, vector.value>
-        <<<GridOf<vector.value>(problem.rows, problem.width), kActivationThreads, 0, stream>>>(
-            problem, gradients);
+        <<<GridOf<vector.value>(problem), kActivationThreads, 0, stream>>>(problem, gradients);
   });
-  return LaunchError();
-}
-
-KernelError BiasActivationReduceOnCuda(const float* partial, std::int64_t blocks,
-                                       std::int64_t width, float* to_bias, CudaStream stream) {
-  BlockSumsKernel<1>
-      <<<dim3(BlocksFor(width, kWarpLanes), 1), dim3(kWarpLanes, kSumSlices), 0, stream>>>(
-          {partial, blocks, width, {to_bias}});
   return LaunchError();
 }
 

@@ -20,8 +20,5 @@ template <class Element>
 KernelError BiasActivationBackwardOnCuda(const BiasActivation<Element>& problem,
                                          const BiasActivationGradients<Element>& gradients,
                                          CudaStream stream);
-// to_bias (F) = the blocks' sums, in a fixed order.
-KernelError BiasActivationReduceOnCuda(const float* partial, std::int64_t blocks,
-                                       std::int64_t width, float* to_bias, CudaStream stream);
 
 }  // namespace pelab::trainer

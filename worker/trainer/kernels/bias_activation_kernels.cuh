@@ -15,7 +15,7 @@ inline constexpr int kActivationThreads = kActivationWarps * kWarpLanes;
 inline constexpr float kInverseSqrtTwo = 0.70710678118654752f;
 inline constexpr float kInverseSqrtTwoPi = 0.39894228040143268f;
 
-// Columns that a block has; grid: (ceil(width / of them), NormBlocks(rows)).
+// Columns that a block has; grid: (ceil(width / of them), NormBlocks(rows), members).
 template <int kVector>
 constexpr int kActivationColumns = kVector* kWarpLanes;
 
@@ -52,7 +52,8 @@ __device__ __forceinline__ void TimesFactors(const DropoutStream& dropout, std::
 
 template <class Element, int kVector>
 __global__ void __launch_bounds__(kActivationThreads)
-    BiasActivationForwardKernel(BiasActivation<Element> p) {
+    BiasActivationForwardKernel(BiasActivation<Element> all) {
+  const BiasActivation<Element> p = MemberOf(all, blockIdx.z);
   const DropoutStream dropout = WithKeys(p.dropout);
   const ActivationPlace place = ActivationPlaceOf<kVector>(p.rows);
   if (place.column >= p.width) return;
@@ -71,7 +72,9 @@ __global__ void __launch_bounds__(kActivationThreads)
 
 template <class Element, int kVector>
 __global__ void __launch_bounds__(kActivationThreads)
-    BiasActivationBackwardKernel(BiasActivation<Element> p, BiasActivationGradients<Element> g) {
+    BiasActivationBackwardKernel(BiasActivation<Element> all, BiasActivationGradients<Element> to) {
+  const BiasActivation<Element> p = MemberOf(all, blockIdx.z);
+  const BiasActivationGradients<Element> g = MemberOf(to, all, blockIdx.z);
   PELAB_SHARED(float, sums, kActivationWarps* kActivationColumns<kVector>);
   const DropoutStream dropout = WithKeys(p.dropout);
   const ActivationPlace place = ActivationPlaceOf<kVector>(p.rows);
@@ -103,6 +106,14 @@ __global__ void __launch_bounds__(kActivationThreads)
 #pragma unroll
   for (int warp = 0; warp < kActivationWarps; ++warp) sum += sums[warp * kColumns + threadIdx.x];
   g.partial[blockIdx.y * p.width + column] = sum;
+}
+
+// What launchers choose by.
+
+template <class Element>
+bool Aligned(const BiasActivation<Element>& p) {
+  return RowsAligned<Element>(p.width, p.product, p.out) && RowsAligned<float>(p.width, p.bias) &&
+         AlignedAlike(p.members);
 }
 
 // launch(vector), an integral constant.

@@ -7,7 +7,8 @@ namespace pelab::trainer {
 
 inline constexpr int kSumSlices = 32;  // parts of the blocks, added up side by side
 
-// to[part][column] = the sum over blocks of partial[(block * kParts + part) * width + column].
+// to[part][column] = the sum over blocks of partial[(block * kParts + part) * width + column], for each of the members one
+// after the other: partial (M, blocks, kParts, width), to (M, width).
 template <int kParts>
 struct BlockSums {
   const float* partial = nullptr;
@@ -16,7 +17,7 @@ struct BlockSums {
   float* to[kParts] = {};  // null: not wanted
 };
 
-// Blocks of (32, kSumSlices) threads; grid: (ceil(width / 32), kParts). Slice s adds up blocks s, s + kSumSlices, …, then the
+// Blocks of (32, kSumSlices) threads; grid: (ceil(width / 32), kParts, members). Slice s adds up blocks s, s + kSumSlices, …, then the
 // slices are added in their order.
 template <int kParts>
 __global__ void __launch_bounds__(kWarpLanes* kSumSlices) BlockSumsKernel(BlockSums<kParts> p) {
@@ -27,9 +28,10 @@ __global__ void __launch_bounds__(kWarpLanes* kSumSlices) BlockSumsKernel(BlockS
 #pragma unroll
   for (int i = 1; i < kParts; ++i) to = part == static_cast<unsigned>(i) ? p.to[i] : to;
   if (to == nullptr) return;
+  to += blockIdx.z * p.width;
   float sum = 0;
   if (column < p.width) {
-    const float* from = p.partial + part * p.width + column;
+    const float* from = p.partial + (blockIdx.z * p.blocks * kParts + part) * p.width + column;
     const std::int64_t stride = kParts * p.width;
 #pragma unroll 8
     for (std::int64_t block = threadIdx.y; block < p.blocks; block += kSumSlices) {

@@ -3,18 +3,22 @@
 
 namespace pelab::trainer {
 
-KernelError CountScoredOnCuda(const std::int64_t* labels, std::int64_t rows, std::int64_t ignored,
-                              std::int64_t* batch, CudaStream stream) {
-  CountScoredKernel<kTallyThreads><<<1, kTallyThreads, 0, stream>>>(labels, rows, ignored, batch);
+KernelError CountScoredOnCuda(const std::int64_t* labels, std::int64_t members, std::int64_t rows,
+                              std::int64_t ignored, std::int64_t* batch, CudaStream stream) {
+  CountScoredKernel<kTallyThreads>
+      <<<MemberGrid(1, {members}), kTallyThreads, 0, stream>>>(labels, rows, ignored, batch);
   return LaunchError();
 }
 
 template <class Element>
 KernelError CrossEntropyOnCuda(const CrossEntropy<Element>& problem, CudaStream stream) {
   if (problem.rows == 0) return nullptr;
-  CrossEntropyKernel<<<BlocksFor(problem.rows, kEntropyWarps), kEntropyThreads, 0, stream>>>(
-      problem);
-  if (problem.sums != nullptr) TallyKernel<<<1, kTallyThreads, 0, stream>>>(problem);
+  const Members members{problem.members};
+  CrossEntropyKernel<<<MemberGrid(BlocksFor(problem.rows, kEntropyWarps), members), kEntropyThreads,
+                       0, stream>>>(problem);
+  if (problem.sums != nullptr) {
+    TallyKernel<<<MemberGrid(1, members), kTallyThreads, 0, stream>>>(problem);
+  }
   return LaunchError();
 }
 

@@ -6,7 +6,7 @@
 // A row is right where the largest logit is its class's; of equal ones the first counts, and one that is not a number counts
 // as largest, both as at::argmax has it. Rows of the ignored class are not scored: loss 0, not right, gradient 0.
 //
-// Letters: B rows, C classes. Every pointer is to the device's memory; Element is float or Bf16, sums are made in 32 bits,
+// Letters: M members (members.h), B rows of each, C classes. Every pointer is to the device's memory; Element is float or Bf16, sums are made in 32 bits,
 // those over rows in 64. Calls only queue work on `stream` and may come from any thread; no atomics, every sum in a fixed
 // order, so results depend on the shape alone.
 #pragma once
@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "worker/trainer/kernels/bf16.h"
+#include "worker/trainer/kernels/members.h"
 #include "worker/trainer/kernels/portable.h"
 
 namespace pelab::trainer {
@@ -28,22 +29,36 @@ struct ClassificationSums {
 
 template <class Element>
 struct CrossEntropy {
+  std::int64_t members = 1;              // M
   std::int64_t rows = 0;                 // B
   std::int64_t classes = 0;              // C
-  const Element* logits = nullptr;       // z (B, C)
-  const std::int64_t* labels = nullptr;  // c (B): the ignored class, or 0 … C-1
+  const Element* logits = nullptr;       // z (M, B, C)
+  const std::int64_t* labels = nullptr;  // c (M, B): the ignored class, or 0 … C-1
   std::int64_t ignored = -1;             // the class that is not scored; negative: none
   const std::int64_t* batch =
-      nullptr;  // N (1): CountScoredOnCuda of the whole batch, of which this may be a part; 0 acts as 1
-  float* loss = nullptr;               // (B)
-  std::uint8_t* correct = nullptr;     // (B): 1 where right
-  Element* gradient = nullptr;         // dz (B, C), may be the logits' memory; null: not wanted
-  ClassificationSums* sums = nullptr;  // added to; null: not wanted
+      nullptr;  // N (M): CountScoredOnCuda of the whole batch, of which this may be a part; 0 acts as 1
+  float* loss = nullptr;               // (M, B)
+  std::uint8_t* correct = nullptr;     // (M, B): 1 where right
+  Element* gradient = nullptr;         // dz (M, B, C), may be the logits' memory; null: not wanted
+  ClassificationSums* sums = nullptr;  // (M): added to; null: not wanted
 };
 
-// batch = how many of the labels (B) are scored.
-KernelError CountScoredOnCuda(const std::int64_t* labels, std::int64_t rows, std::int64_t ignored,
-                              std::int64_t* batch, CudaStream stream);
+// One member's part.
+template <class Element>
+PELAB_HOST_DEVICE CrossEntropy<Element> MemberOf(CrossEntropy<Element> p, std::int64_t member) {
+  Advance(p.logits, member * p.rows * p.classes);
+  Advance(p.labels, member * p.rows);
+  Advance(p.batch, member);
+  Advance(p.loss, member * p.rows);
+  Advance(p.correct, member * p.rows);
+  Advance(p.gradient, member * p.rows * p.classes);
+  Advance(p.sums, member);
+  return p;
+}
+
+// batch (M) = how many of each member's labels (M, B) are scored.
+KernelError CountScoredOnCuda(const std::int64_t* labels, std::int64_t members, std::int64_t rows,
+                              std::int64_t ignored, std::int64_t* batch, CudaStream stream);
 
 // `batch` may be null where neither gradient nor sums are wanted.
 template <class Element>

@@ -35,7 +35,8 @@ __device__ __forceinline__ Largest WarpLargest(Largest x) {
 }
 
 template <class Element>
-__global__ void __launch_bounds__(kEntropyThreads) CrossEntropyKernel(CrossEntropy<Element> p) {
+__global__ void __launch_bounds__(kEntropyThreads) CrossEntropyKernel(CrossEntropy<Element> all) {
+  const CrossEntropy<Element> p = MemberOf(all, blockIdx.z);
   const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
   const std::int64_t row = std::int64_t{blockIdx.x} * kEntropyWarps + threadIdx.x / kWarpLanes;
   if (row >= p.rows) return;
@@ -87,18 +88,20 @@ template <int kThreads>
 __global__ void __launch_bounds__(kThreads)
     CountScoredKernel(const std::int64_t* labels, std::int64_t rows, std::int64_t ignored,
                       std::int64_t* batch) {
+  labels += blockIdx.z * rows;
   PELAB_SHARED(std::int64_t, counts, kTallyThreads);
   std::int64_t count = 0;
   for (std::int64_t row = threadIdx.x; row < rows; row += kThreads) {
     count += ignored < 0 || labels[row] != ignored ? 1 : 0;
   }
   count = BlockSum(count, counts);
-  if (threadIdx.x == 0) *batch = count;
+  if (threadIdx.x == 0) batch[blockIdx.z] = count;
 }
 
-// One block of kTallyThreads: the rows' losses and scores into the sums.
+// One block of kTallyThreads a member: the rows' losses and scores into the sums.
 template <class Element>
-__global__ void __launch_bounds__(kTallyThreads) TallyKernel(CrossEntropy<Element> p) {
+__global__ void __launch_bounds__(kTallyThreads) TallyKernel(CrossEntropy<Element> all) {
+  const CrossEntropy<Element> p = MemberOf(all, blockIdx.z);
   PELAB_SHARED(double, losses, kTallyThreads);
   PELAB_SHARED(std::int64_t, rights, kTallyThreads);
   PELAB_SHARED(std::int64_t, counts, kTallyThreads);

@@ -4,20 +4,22 @@
 namespace pelab::trainer {
 
 KernelError BeginDropoutStepOnCuda(const DropoutStep& step, CudaStream stream) {
-  DropoutStepKernel<kDropoutThreads><<<1, kDropoutThreads, 0, stream>>>(step);
+  DropoutStepKernel<kDropoutThreads>
+      <<<MemberGrid(1, {step.members}), kDropoutThreads, 0, stream>>>(step);
   return LaunchError();
 }
 
-KernelError FillDropoutMaskOnCuda(const DropoutStream& stream_of_place, std::int64_t count,
-                                  float* mask, CudaStream stream) {
+KernelError FillDropoutMaskOnCuda(const DropoutStream& stream_of_place, std::int64_t members,
+                                  std::int64_t count, float* mask, CudaStream stream) {
   if (count == 0) return nullptr;
-  if (RowsAligned<float>(kMaskVector, mask)) {
-    DropoutMaskKernel<kMaskVector>
-        <<<BlocksFor(count, kMaskVector * kDropoutThreads), kDropoutThreads, 0, stream>>>(
-            stream_of_place, count, mask);
+  const auto fill = [&](auto kernel, int a_thread) {
+    kernel<<<MemberGrid(BlocksFor(count, a_thread * kDropoutThreads), {members}), kDropoutThreads,
+             0, stream>>>(stream_of_place, count, mask);
+  };
+  if (RowsAligned<float>(members == 1 ? kMaskVector : count, mask)) {
+    fill(DropoutMaskKernel<kMaskVector>, kMaskVector);
   } else {
-    DropoutMaskKernel<1><<<BlocksFor(count, kDropoutThreads), kDropoutThreads, 0, stream>>>(
-        stream_of_place, count, mask);
+    fill(DropoutMaskKernel<1>, 1);
   }
   return LaunchError();
 }

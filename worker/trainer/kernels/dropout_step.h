@@ -18,19 +18,21 @@ inline std::uint64_t DropoutSeedKey(std::int64_t seed) {
 }
 
 struct DropoutStep {
-  std::uint64_t seed_key = 0;
-  std::int64_t places = 0;       // layers times kinds of places
-  std::int64_t* step = nullptr;  // on the device: the step before; afterwards this one
-  std::uint32_t* keys =
-      nullptr;  // on the device, (places, 2): where place i's DropoutStream has device_keys, keys + 2 i
+  std::int64_t members = 1;                  // M (members.h)
+  const std::uint64_t* seed_keys = nullptr;  // on the device, (M): DropoutSeedKey of each
+  std::int64_t places = 0;                   // layers times kinds of places
+  std::int64_t* step = nullptr;              // on the device, (M): the step before; then this one
+  // On the device, (M, places, 2): where the DropoutStream of place i has its keys, keys + 2 i.
+  std::uint32_t* keys = nullptr;
 };
 
 // Begins a step: counts it and makes its keys. Queued on `stream` before everything else of the step; before the first of
-// all, *step is -1, and after a checkpoint the last step done.
+// all, every step is -1, and after a checkpoint the last step done.
 KernelError BeginDropoutStepOnCuda(const DropoutStep& step, CudaStream stream);
 
-// mask[i] = the factor of element i, 0 <= i < count <= 2^32: the bits of FillDropoutMask. 4 bytes written an element.
-KernelError FillDropoutMaskOnCuda(const DropoutStream& stream_of_place, std::int64_t count,
-                                  float* mask, CudaStream stream);
+// mask (M, count): mask[i] of a member = the factor of element i, 0 <= i < count <= 2^32: the bits of FillDropoutMask. 4 bytes
+// written an element.
+KernelError FillDropoutMaskOnCuda(const DropoutStream& stream_of_place, std::int64_t members,
+                                  std::int64_t count, float* mask, CudaStream stream);
 
 }  // namespace pelab::trainer

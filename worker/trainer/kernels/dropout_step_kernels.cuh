@@ -26,18 +26,20 @@ __device__ __forceinline__ uint4 DevicePhilox(uint4 counter, std::uint32_t key0,
   return counter;
 }
 
-// One block: a thread makes the keys of two neighbouring places, which one block of Philox has.
+// One block a member: a thread makes the keys of two neighbouring places, which one block of Philox has.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads) DropoutStepKernel(DropoutStep p) {
-  const std::int64_t step = *p.step + 1;
+  const std::int64_t step = p.step[blockIdx.z] + 1;
+  const std::uint64_t seed_key = p.seed_keys[blockIdx.z];
+  p.keys += blockIdx.z * 2 * p.places;
   __syncthreads();
-  if (threadIdx.x == 0) *p.step = step;
+  if (threadIdx.x == 0) p.step[blockIdx.z] = step;
   for (std::int64_t pair = threadIdx.x; 2 * pair < p.places; pair += kThreads) {
     const uint4 words = DevicePhilox(
         make_uint4(static_cast<std::uint32_t>(pair), static_cast<std::uint32_t>(pair >> 32),
                    static_cast<std::uint32_t>(step),
                    static_cast<std::uint32_t>(static_cast<std::uint64_t>(step) >> 32)),
-        static_cast<std::uint32_t>(p.seed_key), static_cast<std::uint32_t>(p.seed_key >> 32));
+        static_cast<std::uint32_t>(seed_key), static_cast<std::uint32_t>(seed_key >> 32));
     // A place's 64 bits have their upper half first; the first key is the lower one.
     std::uint32_t* const keys = p.keys + 4 * pair;
     keys[0] = words.y, keys[1] = words.x;
@@ -45,11 +47,12 @@ __global__ void __launch_bounds__(kThreads) DropoutStepKernel(DropoutStep p) {
   }
 }
 
-// kVector: kMaskVector where `mask` is aligned to 16 bytes, else 1.
+// kVector: kMaskVector where every member's part of `mask` is aligned to 16 bytes, else 1.
 template <int kVector>
 __global__ void __launch_bounds__(kDropoutThreads)
     DropoutMaskKernel(DropoutStream stream, std::int64_t count, float* mask) {
-  stream = WithKeys(stream);
+  stream = WithKeys(MemberOf(stream, blockIdx.z));
+  mask += blockIdx.z * count;
   const std::int64_t at = (std::int64_t{blockIdx.x} * kDropoutThreads + threadIdx.x) * kVector;
   float factors[kVector];
 #pragma unroll

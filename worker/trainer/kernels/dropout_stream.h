@@ -15,9 +15,25 @@ struct DropoutStream {
   std::uint32_t threshold = 0;  // of 2^32: how often an element is dropped
   float kept = 1;               // the factor of what is kept
   std::uint32_t first = 0;      // the index of the first element in the whole batch
-  // CUDA: where the two keys lie on the device instead, for graphs, whose arguments are frozen while the keys change.
-  const std::uint32_t* device_keys = nullptr;
+  // Where the two keys lie instead, in the memory of the device that computes: of several members, or on CUDA for graphs,
+  // whose arguments are frozen while the keys change.
+  const std::uint32_t* keys = nullptr;
+  std::int64_t member_keys = 0;  // words from one member's keys to the next's (members.h)
 };
+
+// The stream with its keys at hand, wherever they lie.
+PELAB_HOST_DEVICE DropoutStream WithKeys(DropoutStream stream) {
+  if (stream.keys != nullptr) {
+    stream.key0 = stream.keys[0];
+    stream.key1 = stream.keys[1];
+  }
+  return stream;
+}
+
+PELAB_HOST_DEVICE DropoutStream MemberOf(DropoutStream stream, std::int64_t member) {
+  if (stream.keys != nullptr) stream.keys += member * stream.member_keys;
+  return stream;
+}
 
 // The 32 random bits of an element: a finaliser (two rounds of xor-shift and multiply after Wellons' "lowbias32") over its
 // index, keyed at both ends. Word: std::uint32_t, or a vector of them.
@@ -35,7 +51,7 @@ PELAB_HOST_DEVICE Word DropoutBits(std::uint32_t key0, std::uint32_t key1, Word 
   return x;
 }
 
-// 0 or `kept` for element `index` counted from `first`. Takes the keys in the struct; kernels load device_keys before.
+// 0 or `kept` for element `index` counted from `first`. Takes the keys in the struct (WithKeys).
 PELAB_HOST_DEVICE float DropoutFactor(const DropoutStream& stream, std::uint32_t index) {
   const std::uint32_t bits = DropoutBits(stream.key0, stream.key1, stream.first + index);
   return bits < stream.threshold ? 0.0f : stream.kept;

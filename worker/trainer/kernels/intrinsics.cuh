@@ -82,15 +82,6 @@ __device__ __forceinline__ float4 LoadShared4Again(const float* at) {
 
 #endif
 
-// The stream with its keys at hand, wherever they lie.
-__device__ __forceinline__ DropoutStream WithKeys(DropoutStream stream) {
-  if (stream.device_keys != nullptr) {
-    stream.key0 = stream.device_keys[0];
-    stream.key1 = stream.device_keys[1];
-  }
-  return stream;
-}
-
 // Vectors of elements as floats; `at` is aligned to the vector.
 __device__ __forceinline__ float4 Load4(const float* at) {
   return *reinterpret_cast<const float4*>(at);

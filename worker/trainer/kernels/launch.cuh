@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "worker/trainer/kernels/members.h"
 #include "worker/trainer/kernels/portable.h"
 
 namespace pelab::trainer {
@@ -17,6 +18,11 @@ inline KernelError LaunchError() {
 
 inline unsigned BlocksFor(std::int64_t count, std::int64_t of_a_block) {
   return static_cast<unsigned>((count + of_a_block - 1) / of_a_block);
+}
+
+// `blocks` for each member.
+inline dim3 MemberGrid(unsigned blocks, const Members& members) {
+  return dim3(blocks, 1, static_cast<unsigned>(members.count));
 }
 
 }  // namespace pelab::trainer

@@ -10,7 +10,7 @@ KernelError ResidualNormForwardOnCuda(const ResidualNorm<Element>& problem, Cuda
   const unsigned blocks = BlocksFor(problem.rows, kNormWarps * kForwardRows);
   WithPieces<Element>(problem.width, Aligned(problem), [&](auto vector, auto chunks) {
     ResidualNormForwardKernel<Element, vector.value, chunks.value>
-        <<<blocks, kNormThreads, 0, stream>>>(problem);
+        <<<MemberGrid(blocks, problem.members), kNormThreads, 0, stream>>>(problem);
   });
   return LaunchError();
 }
@@ -27,17 +27,17 @@ KernelError ResidualNormBackwardOnCuda(const ResidualNorm<Element>& problem,
                                                gradients.residual, gradients.product);
   WithPieces<Element>(problem.width, aligned, [&](auto vector, auto chunks) {
     ResidualNormBackwardKernel<Element, vector.value, chunks.value>
-        <<<blocks, kNormThreads, shared, stream>>>(problem, gradients);
+        <<<MemberGrid(blocks, problem.members), kNormThreads, shared, stream>>>(problem, gradients);
   });
   return LaunchError();
 }
 
-KernelError ResidualNormReduceOnCuda(const float* partial, std::int64_t blocks, std::int64_t width,
-                                     float* to_gamma, float* to_beta, float* to_bias,
-                                     CudaStream stream) {
+KernelError ResidualNormReduceOnCuda(const float* partial, std::int64_t members,
+                                     std::int64_t blocks, std::int64_t width, float* to_gamma,
+                                     float* to_beta, float* to_bias, CudaStream stream) {
   const BlockSums<3> sums{partial, blocks, width, {to_gamma, to_beta, to_bias}};
-  BlockSumsKernel<<<dim3(BlocksFor(width, kWarpLanes), 3), dim3(kWarpLanes, kSumSlices), 0,
-                    stream>>>(sums);
+  BlockSumsKernel<<<dim3(BlocksFor(width, kWarpLanes), 3, static_cast<unsigned>(members)),
+                    dim3(kWarpLanes, kSumSlices), 0, stream>>>(sums);
   return LaunchError();
 }
 

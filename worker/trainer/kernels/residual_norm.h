@@ -8,13 +8,14 @@
 //   g  = dn gamma,   dx = dy + (g - mean(g) - h mean(g h)) / sqrt(var + eps),   dz = s m dx,   db = sum of dz over rows
 //   dgamma = sum of dn h,   dbeta = sum of dn
 //
-// Letters: R rows (batch times positions), D width. Tensors are (R, D), contiguous. Sums over rows are taken in blocks of
+// Letters: M members (members.h), R rows (batch times positions), D width. Tensors are (M, R, D), contiguous. Sums over rows are taken in blocks of
 // kNormBlockRows rows, and the blocks' sums in their order, so that results depend on the shape alone.
 #pragma once
 
 #include <cstdint>
 
 #include "worker/trainer/kernels/dropout_stream.h"
+#include "worker/trainer/kernels/members.h"
 #include "worker/trainer/kernels/portable.h"
 
 namespace pelab::trainer {
@@ -23,11 +24,16 @@ inline constexpr std::int64_t kNormBlockRows = 64;
 // On the CPU widths are multiples of this.
 inline constexpr std::int64_t kCpuLanes = 16;
 
+PELAB_HOST_DEVICE std::int64_t NormBlocks(std::int64_t rows) {
+  return (rows + kNormBlockRows - 1) / kNormBlockRows;
+}
+
 // Element: float, or Bf16 (bf16.h) on CUDA; parameters, statistics and their gradients are float in every case.
 template <class Element>
 struct ResidualNorm {
-  std::int64_t rows = 0;   // R
+  std::int64_t rows = 0;   // R, of a member
   std::int64_t width = 0;  // D
+  Members members;         // parameter_stride: of bias, gamma and beta
   // x; row r of the others takes row r mod residual_rows of it (0: as many as rows), so that variants of one batch share
   // it. Forward only; null: nothing is added to the product.
   const Element* residual = nullptr;
@@ -52,16 +58,43 @@ struct ResidualNormGradients {
   const Element* normed = nullptr;  // dn; null only without a norm
   Element* residual = nullptr;      // dx; written; may be the same memory as `sum`
   Element* product = nullptr;       // dz; null: not wanted, or the same as dx (no dropout, sign 1)
-  // (blocks, 3, D) with blocks = ceil(R / kNormBlockRows): each block's sums for gamma, beta, bias, added up by
+  // (M, blocks, 3, D) with blocks = ceil(R / kNormBlockRows): each block's sums for gamma, beta, bias, added up by
   // ResidualNormReduce…; those without a norm or a bias are not touched.
   float* partial = nullptr;
 };
 
-inline std::int64_t NormBlocks(std::int64_t rows) {
-  return (rows + kNormBlockRows - 1) / kNormBlockRows;
+// One member's part, as a problem of one member.
+template <class Element>
+PELAB_HOST_DEVICE ResidualNorm<Element> MemberOf(ResidualNorm<Element> p, std::int64_t member) {
+  const std::int64_t elements = member * p.rows * p.width;
+  const std::int64_t shared = member * p.residual_rows * p.width;
+  Advance(p.residual, p.residual_rows > 0 ? shared : elements);
+  Advance(p.product, elements);
+  Advance(p.sum, elements);
+  Advance(p.normed, elements);
+  Advance(p.bias, member * p.members.parameter_stride);
+  Advance(p.gamma, member * p.members.parameter_stride);
+  Advance(p.beta, member * p.members.parameter_stride);
+  Advance(p.mean, member * p.rows);
+  Advance(p.inverse_deviation, member * p.rows);
+  p.dropout = MemberOf(p.dropout, member);
+  return p;
+}
+template <class Element>
+PELAB_HOST_DEVICE ResidualNormGradients<Element> MemberOf(ResidualNormGradients<Element> g,
+                                                          const ResidualNorm<Element>& of,
+                                                          std::int64_t member) {
+  const std::int64_t elements = member * of.rows * of.width;
+  Advance(g.sum, elements);
+  Advance(g.normed, elements);
+  Advance(g.residual, elements);
+  Advance(g.product, elements);
+  Advance(g.partial, member * NormBlocks(of.rows) * 3 * of.width);
+  return g;
 }
 
-// On the CPU, where D is a multiple of kCpuLanes: blocks [begin, end). Thread-safe for disjoint ranges.
+// On the CPU, where D is a multiple of kCpuLanes: blocks [begin, end) of a problem of one member, whose dropout has its keys
+// at hand. Thread-safe for disjoint ranges.
 void ResidualNormForward(const ResidualNorm<float>& problem, std::int64_t begin, std::int64_t end);
 void ResidualNormBackward(const ResidualNorm<float>& problem,
                           const ResidualNormGradients<float>& gradients, std::int64_t begin,

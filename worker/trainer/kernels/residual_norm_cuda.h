@@ -26,9 +26,9 @@ template <class Element>
 KernelError ResidualNormBackwardOnCuda(const ResidualNorm<Element>& problem,
                                        const ResidualNormGradients<Element>& gradients,
                                        CudaStream stream);
-// As ResidualNormReduce; the order of the blocks is another than there, and fixed.
-KernelError ResidualNormReduceOnCuda(const float* partial, std::int64_t blocks, std::int64_t width,
-                                     float* to_gamma, float* to_beta, float* to_bias,
-                                     CudaStream stream);
+// As ResidualNormReduce, of each member: to… (M, D); the order of the blocks is another than there, and fixed.
+KernelError ResidualNormReduceOnCuda(const float* partial, std::int64_t members,
+                                     std::int64_t blocks, std::int64_t width, float* to_gamma,
+                                     float* to_beta, float* to_bias, CudaStream stream);
 
 }  // namespace pelab::trainer

@@ -1,5 +1,6 @@
 // The passes of residual_norm.h on CUDA: a warp a row, the row in the lanes' registers, so that memory is read and written
 // once. The variance is the mean of squared deviations, from the registers.
+// Grids: (blocks of rows, 1, members).
 //
 // Template letters: kVector elements are one access of a lane (16 bytes, or one element where rows are not aligned to that),
 // kChunks accesses a lane cover a row: rows of up to 32 kVector kChunks columns.
@@ -65,8 +66,9 @@ __device__ __forceinline__ float SignedFactor(const DropoutStream& dropout, floa
 
 template <class Element, int kVector, int kChunks>
 __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kVector, kChunks, 4>)
-    ResidualNormForwardKernel(ResidualNorm<Element> p) {
+    ResidualNormForwardKernel(ResidualNorm<Element> all) {
   using Piece = RowPiece<kVector, kChunks>;
+  const ResidualNorm<Element> p = MemberOf(all, blockIdx.z);
   const std::int64_t width = p.width;
   const DropoutStream dropout = WithKeys(p.dropout);
   Piece bias, gamma, beta;
@@ -133,8 +135,10 @@ __device__ __forceinline__ void AddWarps(const RowPiece<kVector, kChunks>& sums,
 // A block has kNormBlockRows rows. Dynamic shared memory: kNormWarps * width floats.
 template <class Element, int kVector, int kChunks>
 __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kVector, kChunks, 3>)
-    ResidualNormBackwardKernel(ResidualNorm<Element> p, ResidualNormGradients<Element> g) {
+    ResidualNormBackwardKernel(ResidualNorm<Element> all, ResidualNormGradients<Element> to) {
   using Piece = RowPiece<kVector, kChunks>;
+  const ResidualNorm<Element> p = MemberOf(all, blockIdx.z);
+  const ResidualNormGradients<Element> g = MemberOf(to, all, blockIdx.z);
   PELAB_DYNAMIC_SHARED(float, shared);
   const std::int64_t width = p.width;
   const DropoutStream dropout = WithKeys(p.dropout);
@@ -188,7 +192,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kVector, kChunks, 
 template <class Element>
 bool Aligned(const ResidualNorm<Element>& p) {
   return RowsAligned<Element>(p.width, p.residual, p.product, p.sum, p.normed) &&
-         RowsAligned<float>(p.width, p.bias, p.gamma, p.beta);
+         RowsAligned<float>(p.width, p.bias, p.gamma, p.beta) && AlignedAlike(p.members);
 }
 
 // launch(vector, chunks), two integral constants, of the smallest kernel that has room for a row.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "worker/trainer/model/members.h"
 #include "worker/trainer/pe/pe_tensors.h"
 
 namespace pelab::trainer {
@@ -14,11 +15,16 @@ double LogitScale(const at::Tensor& query) {
   return 1 / std::sqrt(static_cast<double>(query.size(3)));
 }
 
+// A bias (H w) as (H, w), of members (M, H w) as (M, 1, H, w).
+at::Tensor ByHead(const at::Tensor& bias, const at::Tensor& x) {
+  const at::Tensor heads = bias.unflatten(-1, {x.size(2), x.size(3)}).to(x.scalar_type());
+  return heads.dim() > 2 ? heads.unsqueeze(1) : heads;
+}
+
 // With bias and turned: (B, n, H, w), the last n of `positions` positions.
 at::Tensor Prepared(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& turns,
                     std::int64_t positions) {
-  const at::Tensor with_bias =
-      bias.defined() ? x + bias.view({x.size(2), x.size(3)}).to(x.scalar_type()) : x;
+  const at::Tensor with_bias = bias.defined() ? AddByMember(x, ByHead(bias, x)) : x;
   if (!turns.defined()) return with_bias;
   return TurnPairs(with_bias, turns.narrow(0, positions - x.size(1), x.size(1)));
 }
@@ -27,15 +33,20 @@ at::Tensor PreparedQuery(const AttentionInputs& inputs) {
   return Prepared(inputs.query, inputs.query_bias, inputs.query_turns, inputs.key.size(1));
 }
 
-// For every row i of the queries a product of its own: x (B, H, T', m), y (T', m, n) to (B, H, T', n).
+// For every row i of the queries a product of its own: x (B, H, T', m), y (T', m, n) or (M, T', m, n) to (B, H, T', n).
 at::Tensor ProductByRow(const at::Tensor& x, const at::Tensor& y) {
-  const at::Tensor rows = x.permute({2, 0, 1, 3}).flatten(1, 2);  // (T', B H, m)
-  return at::bmm(rows, y).view({x.size(2), x.size(0), x.size(1), y.size(2)}).permute({1, 2, 0, 3});
+  const std::int64_t members = MembersOf(y, 3), each = x.size(0) / members;
+  const at::Tensor apart = x.unflatten(0, {members, each});  // (M, B/M, H, T', m)
+  const at::Tensor rows = apart.permute({0, 3, 1, 2, 4}).flatten(2, 3).flatten(0, 1);
+  return at::bmm(rows, y.reshape({-1, y.size(-2), y.size(-1)}))
+      .view({members, x.size(2), each, x.size(1), y.size(-1)})
+      .permute({0, 2, 3, 1, 4})
+      .flatten(0, 1);
 }
 
-// (1 or H, T', T) from the entries by distance.
+// (1 or H, T', T) from the entries by distance, of members (M, 1 or H, T', T).
 at::Tensor ByPair(const at::Tensor& distance_bias, std::int64_t rows, std::int64_t keys) {
-  return distance_bias.unfold(1, keys, 1).flip(1).narrow(1, keys - rows, rows);
+  return distance_bias.unfold(-1, keys, 1).flip(-2).narrow(-2, keys - rows, rows);
 }
 
 // True where a key is not seen: (T', T) or (B, 1, T', T); undefined where all are seen.
@@ -56,7 +67,7 @@ at::Tensor Unseen(const AttentionInputs& inputs) {
 at::Tensor KeyTermLogits(const AttentionInputs& inputs) {
   if (!inputs.key_term.defined()) return {};
   const at::Tensor query = PreparedQuery(inputs).transpose(1, 2) * LogitScale(inputs.query);
-  return ProductByRow(query, inputs.key_term.transpose(1, 2).to(query.scalar_type()));
+  return ProductByRow(query, inputs.key_term.transpose(-2, -1).to(query.scalar_type()));
 }
 
 at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer,
@@ -68,7 +79,8 @@ at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer,
   at::Tensor logits = at::matmul(query, key.transpose(1, 2).transpose(-2, -1));  // (B, H, T', T)
   if (const at::Tensor term = KeyTermLogits(inputs); term.defined()) logits = logits + term;
   if (inputs.distance_bias.defined()) {
-    logits = logits + ByPair(inputs.distance_bias, rows, keys).to(logits.scalar_type());
+    const at::Tensor bias = ByPair(inputs.distance_bias, rows, keys);
+    logits = AddByMember(logits, bias.to(logits.scalar_type()));
   }
   if (const at::Tensor unseen = Unseen(inputs); unseen.defined()) {
     logits = logits.masked_fill(unseen, -std::numeric_limits<double>::infinity());

@@ -9,7 +9,8 @@
 
 namespace pelab::trainer {
 
-// Undefined tensors stand for nothing.
+// Undefined tensors stand for nothing. Biases and what is added may be those of several members, with a first dimension M; the
+// sequences are then B/M of each, one member's after the other's (model/members.h).
 struct AttentionInputs {
   // As the projections' products give them, without bias and not turned.
   at::Tensor query;  // (B, T', H, w): the last T' positions

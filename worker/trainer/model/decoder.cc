@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "worker/trainer/model/attention.h"
+#include "worker/trainer/model/members.h"
 #include "worker/trainer/pe/registry.h"
 
 namespace pelab::trainer {
@@ -82,11 +83,13 @@ Decoder::Layer Decoder::AddLayer(const std::string& name) {
 
 at::Tensor Decoder::Apply(const Linear& linear, const at::Tensor& x) const {
   const at::Tensor product = Product(linear, x);
-  return linear.bias ? product + parameters_[*linear.bias].to(product.scalar_type()) : product;
+  if (!linear.bias) return product;
+  const at::Tensor bias = parameters_[*linear.bias].to(product.scalar_type());
+  return AddByMember(product, product.dim() > 2 ? ForRows(bias) : bias);
 }
 
 at::Tensor Decoder::Product(const Linear& linear, const at::Tensor& x) const {
-  return at::linear(x, parameters_.Factor(linear.weight));
+  return ProductWith(x, parameters_.Factor(linear.weight));
 }
 
 at::Tensor Decoder::BiasOf(const Linear& linear) const {
@@ -98,13 +101,7 @@ NormWeights Decoder::WeightsOf(const Norm& norm) const {
 }
 
 at::Tensor Decoder::Normed(const Norm& norm, const Residual& x) const {
-  return x.normed.defined() ? x.normed : Apply(norm, x.x);
-}
-
-at::Tensor Decoder::Apply(const Norm& norm, const at::Tensor& x) const {
-  const at::ScalarType type = x.scalar_type();
-  return at::layer_norm(x, {config_.d_model}, parameters_[norm.weight].to(type),
-                        parameters_[norm.bias].to(type), config_.layer_norm_eps);
+  return x.normed.defined() ? x.normed : pelab::trainer::Norm(x.x, WeightsOf(norm));
 }
 
 bool Decoder::LastRowOnly(std::int64_t layer, const Batch& batch) const {
@@ -113,9 +110,9 @@ bool Decoder::LastRowOnly(std::int64_t layer, const Batch& batch) const {
 }
 
 at::Tensor Decoder::Embed(const Batch& batch) const {
-  const at::Tensor x = at::embedding(parameters_.Factor(embedding_), batch.tokens);
+  const at::Tensor x = LookUpOwn(parameters_.Factor(embedding_), batch.tokens);
   const at::Tensor term = pe_->InputTerm(batch.tokens.size(1));
-  return term.defined() ? x + term.to(x.scalar_type()) : x;
+  return term.defined() ? AddByMember(x, term.to(x.scalar_type())) : x;
 }
 
 at::Tensor Decoder::ByHead(const at::Tensor& x, std::int64_t count) const {
@@ -125,10 +122,10 @@ at::Tensor Decoder::ByHead(const at::Tensor& x, std::int64_t count) const {
 Decoder::KeysValues Decoder::ProjectPlainly(const Layer& parts, const at::Tensor& query_source,
                                             const at::Tensor& kv_source) const {
   const at::Tensor& weight = parameters_.Factor(parts.qkv.weight);
-  if (query_source.is_same(kv_source)) return Parted(ByHead(at::linear(kv_source, weight), 3));
-  const auto weights = weight.split_with_sizes({config_.d_model, 2 * config_.d_model});
-  return Joined(ByHead(at::linear(query_source, weights[0]), 1).squeeze(2),
-                ByHead(at::linear(kv_source, weights[1]), 2));
+  if (query_source.is_same(kv_source)) return Parted(ByHead(ProductWith(kv_source, weight), 3));
+  const auto weights = weight.split_with_sizes({config_.d_model, 2 * config_.d_model}, -2);
+  return Joined(ByHead(ProductWith(query_source, weights[0]), 1).squeeze(2),
+                ByHead(ProductWith(kv_source, weights[1]), 2));
 }
 
 std::vector<at::Tensor> Decoder::ProjectInput(const at::Tensor& input) const {
@@ -136,9 +133,9 @@ std::vector<at::Tensor> Decoder::ProjectInput(const at::Tensor& input) const {
   std::vector<at::Tensor> weights;
   for (const Layer& parts : layers_) {
     const at::Tensor& weight = parameters_.Factor(parts.qkv.weight);
-    weights.push_back(weight.narrow(0, config_.d_model, 2 * config_.d_model));
+    weights.push_back(weight.narrow(-2, config_.d_model, 2 * config_.d_model));
   }
-  const at::Tensor all = ByHead(at::linear(input, at::cat(weights)), 2 * config_.layers);
+  const at::Tensor all = ByHead(ProductWith(input, at::cat(weights, -2)), 2 * config_.layers);
   return all.view({all.size(0), all.size(1), config_.layers, 2, all.size(3), all.size(4)})
       .unbind(2);
 }
@@ -146,8 +143,8 @@ std::vector<at::Tensor> Decoder::ProjectInput(const at::Tensor& input) const {
 Decoder::KeysValues Decoder::ProjectQueries(std::int64_t layer, const Residual& x,
                                             const at::Tensor& key_value, const Batch& batch) const {
   const Layer& parts = layers_[layer];
-  const at::Tensor weight = parameters_.Factor(parts.qkv.weight).narrow(0, 0, config_.d_model);
-  return Joined(ByHead(at::linear(QuerySource(layer, x, batch), weight), 1).squeeze(2), key_value);
+  const at::Tensor weight = parameters_.Factor(parts.qkv.weight).narrow(-2, 0, config_.d_model);
+  return Joined(ByHead(ProductWith(QuerySource(layer, x, batch), weight), 1).squeeze(2), key_value);
 }
 
 at::Tensor Decoder::QuerySource(std::int64_t layer, const Residual& x, const Batch& batch) const {
@@ -181,7 +178,7 @@ at::Tensor Decoder::Heads(std::int64_t layer, const KeysValues& projected, const
                          projected.packed_key_value};
   const Linear& qkv = layers_[layer].qkv;
   if (!pe_->Projects() && qkv.bias) {
-    const auto biases = parameters_[*qkv.bias].split(config_.d_model);
+    const auto biases = parameters_[*qkv.bias].split(config_.d_model, -1);
     inputs.query_bias = biases[0];
     inputs.key_bias = biases[1];
     inputs.value_bias = biases[2];
@@ -207,11 +204,19 @@ Residual Decoder::AfterAttention(std::int64_t layer, const Residual& x, const at
                     BiasOf(parts.output), &norm, {dropout, layer, DropoutSite::kOutput});
 }
 
-at::Tensor Decoder::HeadContribution(std::int64_t layer, std::int64_t head,
-                                     const at::Tensor& heads) const {
+Residual Decoder::WithoutHeads(std::int64_t layer, const at::Tensor& x_mid, const at::Tensor& heads,
+                               const std::vector<std::int64_t>& of) const {
+  const Layer& parts = layers_[layer];
   const std::int64_t d = config_.head_dim();
-  const at::Tensor& weight = parameters_.Factor(layers_[layer].output.weight);  // (D, H d)
-  return at::linear(heads.narrow(2, head * d, d), weight.narrow(1, head * d, d));
+  const at::Tensor& weight = parameters_.Factor(parts.output.weight);  // (D, H d)
+  std::vector<std::int64_t> sizes = heads.sizes().vec();
+  sizes.insert(sizes.begin(), static_cast<std::int64_t>(of.size()));
+  const at::Tensor contributions = at::empty(sizes, heads.options());
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    contributions.select(0, static_cast<std::int64_t>(i))
+        .copy_(at::linear(heads.narrow(2, of[i] * d, d), weight.narrow(1, of[i] * d, d)));
+  }
+  return TakeAway(x_mid, contributions.flatten(0, 1), WeightsOf(parts.ffn_norm));
 }
 
 Residual Decoder::AfterFeedForward(std::int64_t layer, const Residual& x_mid,

@@ -69,8 +69,10 @@ class Decoder {
   // x_mid: (B, T', D), with the norm that the feed-forward part reads.
   Residual AfterAttention(std::int64_t layer, const Residual& x, const at::Tensor& heads,
                           const Dropout* dropout) const;
-  // What head `head` adds to x_mid, without the bias: (B, T', D).
-  at::Tensor HeadContribution(std::int64_t layer, std::int64_t head, const at::Tensor& heads) const;
+  // x_mid (B, T', D) less what each head of `of` in turn adds to it of `heads` (B, T', D), with the norm that the feed-forward
+  // part reads: (V B, T', D), variant after variant. Without gradients.
+  Residual WithoutHeads(std::int64_t layer, const at::Tensor& x_mid, const at::Tensor& heads,
+                        const std::vector<std::int64_t>& of) const;
   // x_next: (B, T', D), with the norm that the next layer or the read-out reads.
   Residual AfterFeedForward(std::int64_t layer, const Residual& x_mid,
                             const Dropout* dropout) const;
@@ -114,7 +116,6 @@ class Decoder {
   KeysValues ProjectPlainly(const Layer& parts, const at::Tensor& query_source,
                             const at::Tensor& kv_source) const;
   NormWeights WeightsOf(const Norm& norm) const;
-  at::Tensor Apply(const Norm& norm, const at::Tensor& x) const;
   // x's norm, made already or made now.
   at::Tensor Normed(const Norm& norm, const Residual& x) const;
   bool LastRowOnly(std::int64_t layer, const Batch& batch) const;

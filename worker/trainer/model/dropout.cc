@@ -8,9 +8,39 @@
 
 namespace pelab::trainer {
 
-Dropout::Dropout(const ModelConfig& config, std::int64_t seed, std::int64_t step,
-                 const std::uint32_t* device_keys)
-    : config_(config), seed_(seed), step_(step), device_keys_(device_keys) {}
+namespace {
+
+std::int64_t Places(const ModelConfig& config) { return config.layers * kDropoutSites; }
+
+std::uint64_t KeyOf(std::int64_t seed, std::int64_t step, std::int64_t place) {
+  const CounterRandom random(static_cast<std::uint64_t>(seed), "dropout",
+                             static_cast<std::uint64_t>(step));
+  return random.At(static_cast<std::uint64_t>(place));
+}
+
+// Two words a place, the lower first.
+std::vector<std::uint32_t> KeysOf(const ModelConfig& config, const std::vector<std::int64_t>& seeds,
+                                  std::int64_t step) {
+  std::vector<std::uint32_t> keys;
+  for (const std::int64_t seed : seeds) {
+    for (std::int64_t place = 0; place < Places(config); ++place) {
+      const std::uint64_t key = KeyOf(seed, step, place);
+      keys.push_back(static_cast<std::uint32_t>(key));
+      keys.push_back(static_cast<std::uint32_t>(key >> 32));
+    }
+  }
+  return keys;
+}
+
+}  // namespace
+
+Dropout::Dropout(const ModelConfig& config, const std::vector<std::int64_t>& seeds,
+                 std::int64_t step, const std::uint32_t* device_keys)
+    : config_(config), seeds_(seeds), step_(step), keys_(device_keys) {
+  if (keys_ != nullptr || members() == 1) return;
+  own_keys_ = std::make_shared<const std::vector<std::uint32_t>>(KeysOf(config, seeds, step));
+  keys_ = own_keys_->data();
+}
 
 Dropout Dropout::From(std::int64_t first_example) const {
   Dropout part = *this;
@@ -21,12 +51,12 @@ Dropout Dropout::From(std::int64_t first_example) const {
 DropoutStream Dropout::Stream(std::int64_t layer, DropoutSite site,
                               std::int64_t per_example) const {
   if (!ActsAt(site)) return {};
-  const CounterRandom random(static_cast<std::uint64_t>(seed_), "dropout",
-                             static_cast<std::uint64_t>(step_));
   const std::int64_t place = layer * kDropoutSites + static_cast<int>(site);
-  DropoutStream stream = MakeDropoutStream(random.At(static_cast<std::uint64_t>(place)),
-                                           config_.dropout, first_example_ * per_example);
-  if (device_keys_ != nullptr) stream.device_keys = device_keys_ + 2 * place;
+  const std::uint64_t key = keys_ == nullptr ? KeyOf(seeds_.front(), step_, place) : 0;
+  DropoutStream stream = MakeDropoutStream(key, config_.dropout, first_example_ * per_example);
+  if (keys_ == nullptr) return stream;
+  stream.keys = keys_ + 2 * place;
+  stream.member_keys = 2 * Places(config_);
   return stream;
 }
 
@@ -34,7 +64,7 @@ at::Tensor Dropout::Apply(const at::Tensor& x, std::int64_t layer, DropoutSite s
   if (!ActsAt(site)) return x;
   const DropoutStream stream = Stream(layer, site, x.numel() / x.size(0));
   // In 32 bits at least: 1/(1-p) has no exact form in 16.
-  return (x * DropoutMaskOn(x.device(), stream, x.sizes())).to(x.scalar_type());
+  return (x * DropoutMaskOn(x.device(), stream, members(), x.sizes())).to(x.scalar_type());
 }
 
 }  // namespace pelab::trainer

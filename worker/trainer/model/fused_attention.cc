@@ -3,10 +3,12 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "worker/trainer/model/attention.h"
 #include "worker/trainer/model/kernel_calls.h"
+#include "worker/trainer/model/members.h"
 #include "worker/trainer/model/torch_tensors.h"
 
 namespace pelab::trainer {
@@ -20,6 +22,7 @@ struct Fixed {
   at::Tensor query_turns, key_turns, lengths;
   bool causal = false;
   DropoutStream dropout;
+  std::int64_t members = 1;
 };
 
 // The places of what has a gradient, among the inputs of the autograd function and what it keeps.
@@ -83,12 +86,19 @@ FusedAttention<Element> ProblemOf(const Parts& parts, const variable_list& input
   problem.query_bias = DataOf<float>(inputs[kQueryBias]);
   problem.key_bias = DataOf<float>(inputs[kKeyBias]);
   problem.value_bias = DataOf<float>(inputs[kValueBias]);
+  problem.members.count = fixed.members;
+  for (const int bias : {kQueryBias, kKeyBias, kValueBias}) {
+    if (inputs[bias].defined() && inputs[bias].dim() > 1) {
+      problem.members.parameter_stride = inputs[bias].stride(0);
+    }
+  }
   problem.turns_by_head = fixed.query_turns.defined() && fixed.query_turns.size(1) > 1;
   problem.causal = fixed.causal;
   if (fixed.lengths.defined()) problem.lengths = fixed.lengths.data_ptr<std::int64_t>();
   if (const at::Tensor& distance = inputs[kDistance]; distance.defined()) {
     problem.diagonal = distance.data_ptr<float>();
-    problem.diagonal_by_head = distance.size(0) > 1;
+    problem.diagonal_by_head = distance.size(-2) > 1;
+    problem.diagonal_by_member = distance.dim() > 2;
   }
   if (const at::Tensor& term = inputs[kTerm]; term.defined()) {
     const at::Tensor wide = term.expand({problem.batch, problem.heads, problem.rows, problem.keys});
@@ -103,21 +113,21 @@ FusedAttention<Element> ProblemOf(const Parts& parts, const variable_list& input
 struct Partial {
   template <class Element>
   Partial(const at::Tensor& of, const FusedAttention<Element>& problem, std::int64_t columns)
-      : like(of) {
+      : like(of), members(problem.members.count) {
     if (!of.defined() || !of.requires_grad()) return;
     partial = at::empty({problem.batch, problem.heads, columns}, of.options().requires_grad(false));
   }
-  // In the shape of what it belongs to, which holds a row for each head or one for all.
+  // In the shape of what it belongs to, which holds, of each member, a row for each head or one for all.
   at::Tensor Sum() const {
     if (!partial.defined()) return {};
     const at::Tensor sums = FreshLike(like);
-    const std::int64_t columns = sums.numel();
-    SumRows(like.device(), partial.data_ptr<float>(), partial.numel() / columns, columns,
-            sums.data_ptr<float>());
+    SumRows(like.device(), partial.data_ptr<float>(), members, partial.numel() / sums.numel(),
+            sums.numel() / members, sums.data_ptr<float>());
     return sums;
   }
 
   at::Tensor like;
+  std::int64_t members;
   at::Tensor partial;  // undefined: not wanted
 };
 
@@ -150,6 +160,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
                                  out.device().is_cpu() ? at::Tensor() : out});
     context->save_for_backward(std::move(inputs));
     context->saved_data["causal"] = fixed.causal;
+    context->saved_data["members"] = fixed.members;
     SaveStream(fixed.dropout, context);
     return out;
   }
@@ -158,7 +169,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
     const variable_list saved = context->get_saved_variables();
     const Fixed fixed{saved[kDifferentiable + 1], saved[kDifferentiable + 2],
                       saved[kDifferentiable + 3], context->saved_data["causal"].toBool(),
-                      SavedStream(context)};
+                      SavedStream(context),       context->saved_data["members"].toInt()};
     FusedAttention<Element> problem =
         ProblemOf<Element>(Parts(saved[kQuery], saved[kKey], saved[kValue]), saved, fixed);
     problem.log_sum_exp = DataOf<float>(saved[kDifferentiable]);
@@ -215,6 +226,12 @@ at::Tensor AttendFused(const AttentionInputs& inputs, std::int64_t layer, const 
   if (dropout != nullptr) {
     const std::int64_t pairs = inputs.query.size(1) * inputs.key.size(1);
     fixed.dropout = dropout->Stream(layer, DropoutSite::kAttention, inputs.query.size(2) * pairs);
+    fixed.members = dropout->members();
+  }
+  // Without dropout, as what there is of each member tells.
+  if (inputs.query_bias.defined()) fixed.members = MembersOf(inputs.query_bias, 1);
+  if (inputs.distance_bias.defined()) {
+    fixed.members = std::max(fixed.members, MembersOf(inputs.distance_bias, 2));
   }
   at::Tensor term = KeyTermLogits(inputs);
   if (term.defined()) term = term.to(at::kFloat);

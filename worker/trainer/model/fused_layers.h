@@ -2,7 +2,8 @@
 // 32-bit floats, widths that are whole vectors) and a plain one in LibTorch operations, right for every device, type and
 // size; both agree within rounding and drop the same elements.
 //
-// Shapes: (B, T, D) or (B, T, F), of B examples with T computed positions.
+// Shapes: (B, T, D) or (B, T, F), of B examples with T computed positions. Parameters (n) may be those of several members, (M, n)
+// at one distance, with a member's examples after the other's (model/members.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -44,6 +45,16 @@ Residual AddProduct(const at::Tensor& x, const at::Tensor& product, const at::Te
                     const NormWeights* norm, const DropoutPlace& place);
 Residual AddProductPlainly(const at::Tensor& x, const at::Tensor& product, const at::Tensor& bias,
                            const NormWeights* norm, const DropoutPlace& place);
+
+// Variants that share a residual stream, without gradients: x (B, T, D) less each variant's contribution (V B, T, D), variant after
+// variant, and the norm of that.
+Residual TakeAway(const at::Tensor& x, const at::Tensor& contributions, const NormWeights& norm);
+Residual TakeAwayPlainly(const at::Tensor& x, const at::Tensor& contributions,
+                         const NormWeights& norm);
+
+// The norm alone.
+at::Tensor Norm(const at::Tensor& x, const NormWeights& norm);
+at::Tensor NormPlainly(const at::Tensor& x, const NormWeights& norm);
 
 // dropout(activation(product + bias)); `bias` (F).
 at::Tensor BiasActivate(const at::Tensor& product, const at::Tensor& bias, Activation activation,

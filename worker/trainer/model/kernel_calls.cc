@@ -29,11 +29,25 @@ constexpr bool kIn32Bits = true;
 template <template <class> class Problem>
 constexpr bool kIn32Bits<Problem<Bf16>> = false;
 
-// call(begin, end) over a problem's blocks of rows, on a CPU.
-template <typename Call>
-void OverBlocks(std::int64_t rows, std::int64_t width, const Call& call) {
-  const std::int64_t grain = std::max<std::int64_t>(1, kElementsPerTask / (kNormBlockRows * width));
-  at::parallel_for(0, NormBlocks(rows), grain, call);
+bool plain_operations = false;  // set once, before there are threads
+
+// call(own, member, begin, end) over the blocks of rows of every member, `own` its part of the problem, on a CPU.
+template <class Problem, typename Call>
+void OverBlocks(const Problem& problem, const Call& call) {
+  const std::int64_t blocks = NormBlocks(problem.rows);
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, kElementsPerTask / (kNormBlockRows * problem.width));
+  at::parallel_for(0, problem.members.count * blocks, grain,
+                   [&](std::int64_t from, std::int64_t to) {
+                     while (from < to) {
+                       const std::int64_t member = from / blocks, first = member * blocks;
+                       const std::int64_t stop = std::min(to, first + blocks);
+                       Problem own = MemberOf(problem, member);
+                       own.dropout = WithKeys(own.dropout);
+                       call(own, member, from - first, stop - first);
+                       from = stop;
+                     }
+                   });
 }
 
 template <typename Call>
@@ -74,7 +88,10 @@ auto NotOnCpu() {
 #define PELAB_ON_CUDA(call) nullptr
 #endif
 
+void UsePlainOperations() { plain_operations = true; }
+
 bool KernelsTake(const at::Tensor& x) {
+  if (plain_operations) return false;
   if (x.device().is_cpu()) return x.scalar_type() == at::kFloat;
 #ifdef PELAB_CUDA_KERNELS
   return x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
@@ -95,8 +112,8 @@ void Forward(at::Device device, const ResidualNorm<Element>& problem) {
   On(
       device, problem,
       [&](const auto& p) {
-        OverBlocks(p.rows, p.width, [&](std::int64_t begin, std::int64_t end) {
-          ResidualNormForward(p, begin, end);
+        OverBlocks(p, [](const auto& own, std::int64_t, std::int64_t begin, std::int64_t end) {
+          ResidualNormForward(own, begin, end);
         });
       },
       PELAB_ON_CUDA(ResidualNormForwardOnCuda(problem, stream)));
@@ -108,20 +125,29 @@ void Backward(at::Device device, const ResidualNorm<Element>& problem,
   On(
       device, problem,
       [&](const auto& p) {
-        OverBlocks(p.rows, p.width, [&](std::int64_t begin, std::int64_t end) {
-          ResidualNormBackward(p, gradients, begin, end);
-        });
+        OverBlocks(p,
+                   [&](const auto& own, std::int64_t member, std::int64_t begin, std::int64_t end) {
+                     ResidualNormBackward(own, MemberOf(gradients, p, member), begin, end);
+                   });
       },
       PELAB_ON_CUDA(ResidualNormBackwardOnCuda(problem, gradients, stream)));
 }
 
-void ReduceNorm(at::Device device, const float* partial, std::int64_t blocks, std::int64_t width,
-                float* to_gamma, float* to_beta, float* to_bias) {
+void ReduceNorm(at::Device device, const float* partial, std::int64_t members, std::int64_t blocks,
+                std::int64_t width, float* to_gamma, float* to_beta, float* to_bias) {
   On(
       device, partial,
-      [&](const float*) { ResidualNormReduce(partial, blocks, width, to_gamma, to_beta, to_bias); },
-      PELAB_ON_CUDA(
-          ResidualNormReduceOnCuda(partial, blocks, width, to_gamma, to_beta, to_bias, stream)));
+      [&](const float*) {
+        for (std::int64_t m = 0; m < members; ++m) {
+          ResidualNormReduce(partial + m * blocks * 3 * width, blocks, width, to_gamma, to_beta,
+                             to_bias);
+          Advance(to_gamma, width);
+          Advance(to_beta, width);
+          Advance(to_bias, width);
+        }
+      },
+      PELAB_ON_CUDA(ResidualNormReduceOnCuda(partial, members, blocks, width, to_gamma, to_beta,
+                                             to_bias, stream)));
 }
 
 bool ActivationFitsOn(at::Device device, [[maybe_unused]] std::int64_t rows, std::int64_t width) {
@@ -136,8 +162,8 @@ void Forward(at::Device device, const BiasActivation<Element>& problem) {
   On(
       device, problem,
       [&](const auto& p) {
-        OverBlocks(p.rows, p.width, [&](std::int64_t begin, std::int64_t end) {
-          BiasActivationForward(p, begin, end);
+        OverBlocks(p, [](const auto& own, std::int64_t, std::int64_t begin, std::int64_t end) {
+          BiasActivationForward(own, begin, end);
         });
       },
       PELAB_ON_CUDA(BiasActivationForwardOnCuda(problem, stream)));
@@ -149,9 +175,10 @@ void Backward(at::Device device, const BiasActivation<Element>& problem,
   On(
       device, problem,
       [&](const auto& p) {
-        OverBlocks(p.rows, p.width, [&](std::int64_t begin, std::int64_t end) {
-          BiasActivationBackward(p, gradients, begin, end);
-        });
+        OverBlocks(p,
+                   [&](const auto& own, std::int64_t member, std::int64_t begin, std::int64_t end) {
+                     BiasActivationBackward(own, MemberOf(gradients, p, member), begin, end);
+                   });
       },
       PELAB_ON_CUDA(BiasActivationBackwardOnCuda(problem, gradients, stream)));
 }
@@ -187,11 +214,16 @@ void Backward(at::Device device, const FusedAttention<Element>& problem,
       PELAB_ON_CUDA(AttentionBackwardOnCuda(problem, gradients, stream)));
 }
 
-void SumRows(at::Device device, const float* partial, std::int64_t rows, std::int64_t columns,
-             float* sums) {
+void SumRows(at::Device device, const float* partial, std::int64_t members, std::int64_t rows,
+             std::int64_t columns, float* sums) {
   On(
-      device, partial, [&](const float*) { SumPartials(partial, rows, columns, columns, sums); },
-      PELAB_ON_CUDA(SumAttentionPartialsOnCuda(partial, rows, columns, sums, stream)));
+      device, partial,
+      [&](const float*) {
+        for (std::int64_t m = 0; m < members; ++m) {
+          SumPartials(partial + m * rows * columns, rows, columns, columns, sums + m * columns);
+        }
+      },
+      PELAB_ON_CUDA(SumAttentionPartialsOnCuda(partial, members, rows, columns, sums, stream)));
 }
 
 void Update(at::Device device, const AdamWPass& pass) {
@@ -206,7 +238,7 @@ void Update(at::Device device, const AdamWPass& pass) {
 
 bool HasCudaKernels() {
 #ifdef PELAB_CUDA_KERNELS
-  return true;
+  return !plain_operations;
 #else
   return false;
 #endif
@@ -217,10 +249,11 @@ void ScoreAll(at::Device device, const CrossEntropy<Element>& problem) {
   On(device, problem, NotOnCpu(), PELAB_ON_CUDA(CrossEntropyOnCuda(problem, stream)));
 }
 
-void CountScored(at::Device device, const std::int64_t* labels, [[maybe_unused]] std::int64_t rows,
+void CountScored(at::Device device, const std::int64_t* labels,
+                 [[maybe_unused]] std::int64_t members, [[maybe_unused]] std::int64_t rows,
                  [[maybe_unused]] std::int64_t ignored, [[maybe_unused]] std::int64_t* batch) {
   On(device, labels, NotOnCpu(),
-     PELAB_ON_CUDA(CountScoredOnCuda(labels, rows, ignored, batch, stream)));
+     PELAB_ON_CUDA(CountScoredOnCuda(labels, members, rows, ignored, batch, stream)));
 }
 
 void BeginDropoutStep(at::Device device, const DropoutStep& step) {
@@ -228,18 +261,21 @@ void BeginDropoutStep(at::Device device, const DropoutStep& step) {
 }
 
 at::Tensor DropoutMaskOn(at::Device device, const DropoutStream& stream_of_place,
-                         at::IntArrayRef shape) {
+                         std::int64_t members, at::IntArrayRef shape) {
   const at::Tensor mask = at::empty(shape, at::TensorOptions().dtype(at::kFloat).device(device));
   float* const out = mask.data_ptr<float>();
+  const std::int64_t each = mask.numel() / members;
   On(
       device, stream_of_place,
       [&](const DropoutStream&) {
-        at::parallel_for(0, mask.numel(), kElementsPerTask,
-                         [&](std::int64_t begin, std::int64_t end) {
-                           FillDropoutMask(stream_of_place, begin, end - begin, out + begin);
-                         });
+        for (std::int64_t m = 0; m < members; ++m) {
+          const DropoutStream own = WithKeys(MemberOf(stream_of_place, m));
+          at::parallel_for(0, each, kElementsPerTask, [&](std::int64_t begin, std::int64_t end) {
+            FillDropoutMask(own, begin, end - begin, out + m * each + begin);
+          });
+        }
       },
-      PELAB_ON_CUDA(FillDropoutMaskOnCuda(stream_of_place, mask.numel(), out, stream)));
+      PELAB_ON_CUDA(FillDropoutMaskOnCuda(stream_of_place, members, each, out, stream)));
   return mask;
 }
 

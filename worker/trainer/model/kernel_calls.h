@@ -15,6 +15,10 @@
 
 namespace pelab::trainer {
 
+// For comparisons: from now on plain operations of LibTorch in place of every kernel that has a plain way beside it. Call before the
+// first model is made.
+void UsePlainOperations();
+
 // Whether kernels can work on `x`: on CUDA where this build has them and in 16 or 32 bits, on a CPU in 32 bits.
 bool KernelsTake(const at::Tensor& x);
 
@@ -30,8 +34,9 @@ void Forward(at::Device device, const ResidualNorm<Element>& problem);
 template <class Element>
 void Backward(at::Device device, const ResidualNorm<Element>& problem,
               const ResidualNormGradients<Element>& gradients);
-void ReduceNorm(at::Device device, const float* partial, std::int64_t blocks, std::int64_t width,
-                float* to_gamma, float* to_beta, float* to_bias);
+// Of every member: to… (members, width).
+void ReduceNorm(at::Device device, const float* partial, std::int64_t members, std::int64_t blocks,
+                std::int64_t width, float* to_gamma, float* to_beta, float* to_bias);
 
 bool ActivationFitsOn(at::Device device, std::int64_t rows, std::int64_t width);
 template <class Element>
@@ -48,9 +53,9 @@ template <class Element>
 void Backward(at::Device device, const FusedAttention<Element>& problem,
               const FusedAttentionGradients<Element>& gradients);
 
-// sums (columns) = the sum over the rows of partial (rows, columns), in their order or another fixed one.
-void SumRows(at::Device device, const float* partial, std::int64_t rows, std::int64_t columns,
-             float* sums);
+// sums (members, columns) = the sums over the rows of partial (members, rows, columns), in their order or another fixed one.
+void SumRows(at::Device device, const float* partial, std::int64_t members, std::int64_t rows,
+             std::int64_t columns, float* sums);
 
 void Update(at::Device device, const AdamWPass& pass);
 
@@ -58,11 +63,12 @@ void Update(at::Device device, const AdamWPass& pass);
 bool HasCudaKernels();
 template <class Element>
 void ScoreAll(at::Device device, const CrossEntropy<Element>& problem);
-void CountScored(at::Device device, const std::int64_t* labels, std::int64_t rows,
-                 std::int64_t ignored, std::int64_t* batch);
+void CountScored(at::Device device, const std::int64_t* labels, std::int64_t members,
+                 std::int64_t rows, std::int64_t ignored, std::int64_t* batch);
 void BeginDropoutStep(at::Device device, const DropoutStep& step);
 
-// The mask of FillDropoutMask, shaped like `shape`, in 32-bit floats on `device`.
-at::Tensor DropoutMaskOn(at::Device device, const DropoutStream& stream, at::IntArrayRef shape);
+// The masks of FillDropoutMask, one member's after the other's, together shaped like `shape`, in 32-bit floats on `device`.
+at::Tensor DropoutMaskOn(at::Device device, const DropoutStream& stream, std::int64_t members,
+                         at::IntArrayRef shape);
 
 }  // namespace pelab::trainer

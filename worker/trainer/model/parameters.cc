@@ -33,16 +33,6 @@ void Draw(std::int64_t seed, const std::string& name, Init init, std::int64_t co
   }
 }
 
-// A view of `shape` into flat tensors, as a leaf of autograd.
-at::Tensor Leaf(const at::Tensor& flat, const at::Tensor& gradient, std::int64_t offset,
-                const std::vector<std::int64_t>& shape) {
-  const std::int64_t count = Product(shape);
-  at::Tensor leaf = flat.narrow(0, offset, count).view(shape).detach();
-  leaf.set_requires_grad(true);
-  leaf.mutable_grad() = gradient.narrow(0, offset, count).view(shape);
-  return leaf;
-}
-
 }  // namespace
 
 ParameterSet::Handle ParameterSet::Push(Entry entry) {
@@ -68,31 +58,86 @@ ParameterSet::Handle ParameterSet::AddFrozen(const std::string& name, const Shap
   return Push({{name}, shape, init, false, 0, {}, {}});
 }
 
-void ParameterSet::Materialize(std::int64_t seed, at::Device device, at::ScalarType dtype,
-                               bool rounded) {
-  const auto doubles = at::TensorOptions().dtype(at::kDouble);
-  flat_ = at::empty({count_}, doubles.dtype(dtype).device(device));
+ParameterSet::Shape ParameterSet::ShapeOf(const Entry& entry) const {
+  Shape shape = entry.part_shape;
+  shape[0] *= static_cast<std::int64_t>(entry.names.size());
+  return shape;
+}
+
+// A view into flat tensors, as a leaf of autograd.
+at::Tensor ParameterSet::Leaf(const at::Tensor& flat, const at::Tensor& gradient,
+                              const Entry& entry) const {
+  Shape shape = ShapeOf(entry);
+  const std::int64_t count = Product(shape);
+  if (members() > 1) shape.insert(shape.begin(), members());
+  const auto view = [&](const at::Tensor& of) {
+    return of.narrow(0, members() * entry.offset, members() * count).view(shape);
+  };
+  at::Tensor leaf = view(flat).detach();
+  leaf.set_requires_grad(true);
+  leaf.mutable_grad() = view(gradient);
+  return leaf;
+}
+
+// pairs(whole, part) of each parameter: a member's part of `flat`, and of `values` (count()).
+template <typename Pairs>
+void ParameterSet::OverMember(const at::Tensor& flat, const at::Tensor& values, std::int64_t member,
+                              const Pairs& pairs) const {
+  const at::NoGradGuard no_grad;
+  for (const Entry& entry : entries_) {
+    if (!entry.trained) continue;
+    const std::int64_t count = Product(ShapeOf(entry));
+    pairs(flat.narrow(0, members() * entry.offset + member * count, count),
+          values.narrow(0, entry.offset, count));
+  }
+}
+
+at::Tensor ParameterSet::TakeMember(const at::Tensor& flat, std::int64_t member) const {
+  const at::Tensor values = at::empty({count_}, flat.options().requires_grad(false));
+  OverMember(flat, values, member,
+             [](const at::Tensor& whole, at::Tensor part) { part.copy_(whole); });
+  return values;
+}
+
+void ParameterSet::PutMember(const at::Tensor& values, std::int64_t member,
+                             const at::Tensor& flat) const {
+  OverMember(flat, values, member,
+             [](at::Tensor whole, const at::Tensor& part) { whole.copy_(part); });
+}
+
+at::Tensor ParameterSet::Drawn(const Entry& entry) const {
+  Shape shape = ShapeOf(entry);
+  const std::int64_t part = Product(entry.part_shape);
+  const at::Tensor values = at::empty({members() * Product(shape)}, at::kDouble);
+  auto* to = values.data_ptr<double>();
+  for (const std::int64_t seed : seeds_) {
+    for (const std::string& name : entry.names) {
+      Draw(seed, name, entry.init, part, to);
+      to += part;
+    }
+  }
+  if (members() > 1) shape.insert(shape.begin(), members());
+  return values.view(shape);
+}
+
+void ParameterSet::Materialize(const std::vector<std::int64_t>& seeds, at::Device device,
+                               at::ScalarType dtype, bool rounded) {
+  seeds_ = seeds;
+  flat_ = at::zeros({members() * count_}, at::TensorOptions().dtype(dtype).device(device));
   gradient_ = at::zeros_like(flat_);
   if (rounded) {
-    rounded_ = at::zeros({count_}, flat_.options().dtype(at::kBFloat16));
+    rounded_ = at::zeros_like(flat_, at::TensorOptions().dtype(at::kBFloat16));
     rounded_gradient_ = at::zeros_like(rounded_);
   }
   for (Entry& entry : entries_) {
-    const std::int64_t part = Product(entry.part_shape);
-    Shape shape = entry.part_shape;
-    shape[0] *= static_cast<std::int64_t>(entry.names.size());
-    const at::Tensor values = at::empty({Product(shape)}, doubles);
-    for (std::size_t i = 0; i < entry.names.size(); ++i) {
-      Draw(seed, entry.names[i], entry.init, part,
-           values.data_ptr<double>() + static_cast<std::int64_t>(i) * part);
-    }
+    const at::Tensor values = Drawn(entry);
     if (!entry.trained) {
-      entry.tensor = values.view(shape).to(dtype).to(device);
+      entry.tensor = values.to(dtype).to(device);
       continue;
     }
-    flat_.narrow(0, entry.offset, values.numel()).copy_(values);
-    entry.tensor = Leaf(flat_, gradient_, entry.offset, shape);
-    if (rounded) entry.rounded = Leaf(rounded_, rounded_gradient_, entry.offset, shape);
+    entry.tensor = Leaf(flat_, gradient_, entry);
+    entry.tensor.detach().copy_(values);
+    if (rounded) entry.rounded = Leaf(rounded_, rounded_gradient_, entry);
   }
   Round();
 }
@@ -113,13 +158,14 @@ void ParameterSet::GatherGradients() {
   rounded_gradient_.zero_();
 }
 
-std::vector<ParameterSet::Named> ParameterSet::NamedTensors() const {
+std::vector<ParameterSet::Named> ParameterSet::NamedTensors(std::int64_t member) const {
   std::vector<Named> named;
   for (const Entry& entry : entries_) {
     const std::int64_t rows = entry.part_shape[0];
+    const at::Tensor all = entry.tensor.detach();
+    const at::Tensor own = members() == 1 ? all : all.select(0, member);
     for (std::size_t i = 0; i < entry.names.size(); ++i) {
-      named.push_back({entry.names[i],
-                       entry.tensor.detach().narrow(0, static_cast<std::int64_t>(i) * rows, rows)});
+      named.push_back({entry.names[i], own.narrow(0, static_cast<std::int64_t>(i) * rows, rows)});
     }
   }
   return named;

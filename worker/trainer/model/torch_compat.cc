@@ -14,6 +14,7 @@
 #include "worker/trainer/protocol/error.h"
 
 #ifdef PELAB_CUDA_KERNELS
+#include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #endif
 
@@ -79,6 +80,23 @@ void RequireDevice(const std::string& name) {
   throw TrainerError(ErrorKind::kBadSpec, "device " + name + " is not here: LibTorch " +
                                               LibTorchVersion() + " sees " +
                                               std::to_string(CudaDevices()) + " CUDA devices");
+}
+
+void LimitDeviceMemory(const std::string& device) {
+  const char* const text = std::getenv("PELAB_DEVICE_MEMORY_BYTES");
+  if (text == nullptr || *text == 0 || device == "cpu") return;
+  char* end = nullptr;
+  const double bytes = std::strtod(text, &end);
+  if (*end != 0 || !(bytes > 0)) {
+    throw TrainerError(ErrorKind::kBadSpec, std::string("PELAB_DEVICE_MEMORY_BYTES is \"") + text +
+                                                "\"; allowed: a number of bytes from 1");
+  }
+#ifdef PELAB_CUDA_KERNELS
+  const int ordinal = Ordinal(device);
+  const auto whole = static_cast<double>(at::cuda::getDeviceProperties(ordinal)->totalGlobalMem);
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(1.0, bytes / whole),
+                                                     static_cast<c10::DeviceIndex>(ordinal));
+#endif
 }
 
 std::string DeviceName(const std::string& device) {

@@ -15,6 +15,10 @@ int CudaDevices();
 // Throws TrainerError(kBadSpec) when this build or host has no such device. `name` is "cpu" or "cuda:N".
 void RequireDevice(const std::string& name);
 
+// Where the environment has PELAB_DEVICE_MEMORY_BYTES, tensors get no more than that of a CUDA device's memory; what is asked
+// beyond is out of memory. Throws TrainerError(kBadSpec) for a value that is no number of bytes.
+void LimitDeviceMemory(const std::string& device);
+
 // "NVIDIA H200", or the CPU's model name.
 std::string DeviceName(const std::string& device);
 

@@ -27,7 +27,7 @@ class Learned : public PositionalEncoding {
                                      Init::Normal(context.job.Real("pe.init_std")));
   }
   at::Tensor InputTerm(std::int64_t length) override {
-    return parameters_[table_].narrow(0, 0, length);
+    return parameters_[table_].narrow(-2, 0, length);
   }
 
  private:

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "worker/trainer/model/members.h"
 #include "worker/trainer/pe/pe.h"
 #include "worker/trainer/pe/pe_tensors.h"
 
@@ -50,7 +51,7 @@ class Mla : public PositionalEncoding {
   }
 
   at::Tensor InputTerm(std::int64_t length) override {
-    return input_table_ ? parameters_[*input_table_].narrow(0, 0, length) : at::Tensor();
+    return input_table_ ? parameters_[*input_table_].narrow(-2, 0, length) : at::Tensor();
   }
 
   bool Projects() const override { return true; }
@@ -67,8 +68,8 @@ class Mla : public PositionalEncoding {
     const auto key_value =
         Up(parts.key_value, WithoutSlice(kv_latent, without_slice)).split(config_.d_model, -1);
     const at::Tensor rotary_query =
-        at::linear(query_latent, parameters_.Factor(parts.rotary_query));
-    const at::Tensor rotary_key = at::linear(kv_source, parameters_.Factor(parts.rotary_key));
+        ProductWith(query_latent, parameters_.Factor(parts.rotary_query));
+    const at::Tensor rotary_key = ProductWith(kv_source, parameters_.Factor(parts.rotary_key));
     const std::int64_t first = kv_source.size(1) - query_source.size(1);
     return {Join(query, Turned(ByHead(rotary_query, rotary_queries_), first)),
             Join(key_value[0], Turned(ByHead(rotary_key, 1), 0)),
@@ -120,12 +121,12 @@ class Mla : public PositionalEncoding {
     const at::Tensor& weight = parameters_.Factor(parts.latents);
     at::Tensor query, kv;
     if (query_source.is_same(kv_source)) {
-      const auto both = at::linear(kv_source, weight).split(latent_, -1);
+      const auto both = ProductWith(kv_source, weight).split(latent_, -1);
       kv = both[0];
       query = both[1];
     } else {
-      kv = at::linear(kv_source, weight.narrow(0, 0, latent_));
-      query = at::linear(query_source, weight.narrow(0, latent_, latent_));
+      kv = ProductWith(kv_source, weight.narrow(-2, 0, latent_));
+      query = ProductWith(query_source, weight.narrow(-2, latent_, latent_));
     }
     return {Normed(parts.query_norm, query), Normed(parts.kv_norm, kv)};
   }
@@ -134,7 +135,8 @@ class Mla : public PositionalEncoding {
     if (!norm) return x;
     const at::Tensor wide = x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x;
     const at::Tensor size = wide.square().mean(-1, /*keepdim=*/true);
-    return (wide * at::rsqrt(size + kNormEps) * parameters_[*norm]).to(x.scalar_type());
+    return TimesByMember(wide * at::rsqrt(size + kNormEps), ForRows(parameters_[*norm]))
+        .to(x.scalar_type());
   }
 
   at::Tensor WithoutSlice(const at::Tensor& latent, std::optional<std::int64_t> slice) const {
@@ -146,8 +148,10 @@ class Mla : public PositionalEncoding {
   }
 
   at::Tensor Up(const Linear& linear, const at::Tensor& latent) const {
-    const at::Tensor product = at::linear(latent, parameters_.Factor(linear.weight));
-    return linear.bias ? product + parameters_[*linear.bias].to(product.scalar_type()) : product;
+    const at::Tensor product = ProductWith(latent, parameters_.Factor(linear.weight));
+    return linear.bias
+               ? AddByMember(product, ForRows(parameters_[*linear.bias]).to(product.scalar_type()))
+               : product;
   }
 
   // (B, T, n m) as (B, T, n, m).

@@ -18,7 +18,7 @@ class Random : public PositionalEncoding {
                  : context.parameters->AddFrozen("pe.table", shape, init);
   }
   at::Tensor InputTerm(std::int64_t length) override {
-    return parameters_[table_].narrow(0, 0, length);
+    return parameters_[table_].narrow(-2, 0, length);
   }
 
  private:

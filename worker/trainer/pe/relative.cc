@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "worker/trainer/model/members.h"
 #include "worker/trainer/pe/pe.h"
 #include "worker/trainer/pe/tables.h"
 
@@ -34,8 +35,7 @@ class Relative : public PositionalEncoding {
 
   at::Tensor DistanceBias(std::int64_t layer, std::int64_t length) override {
     const at::Tensor& table = parameters_[tables_[shared_ ? 0 : layer]];
-    // An embedding look-up, whose gradient is deterministic on CUDA too.
-    return at::embedding(table, Rows(length)).t().contiguous();
+    return LookUp(table, Rows(length)).transpose(-2, -1).contiguous();
   }
 
  private:

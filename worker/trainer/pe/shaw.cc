@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "worker/trainer/model/members.h"
 #include "worker/trainer/pe/pe.h"
 
 namespace pelab::trainer {
@@ -28,8 +29,7 @@ class Shaw : public PositionalEncoding {
                       std::int64_t length) override {
     const auto& tables = side == Side::kKey ? keys_ : values_;
     if (tables.empty()) return {};
-    // An embedding look-up, whose gradient is deterministic on CUDA too.
-    return at::embedding(parameters_[tables[layer]], Rows(length).narrow(0, length - rows, rows));
+    return LookUp(parameters_[tables[layer]], Rows(length).narrow(0, length - rows, rows));
   }
 
  private:

@@ -5,32 +5,36 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <set>
 
 namespace pelab::trainer {
 namespace {
 
 constexpr std::string_view kHelp =
-    R"(pelab-trainer trains one job and reports on it, one JSON object a line.
+    R"(pelab-trainer trains a job, or several that differ in their seed alone, and reports on it, one JSON object a line.
 
 usage:
-  pelab-trainer run --spec JOB.json --workdir DIR [options]
+  pelab-trainer run --spec JOB.json --workdir DIR [--spec JOB.json --workdir DIR …] [options]
   pelab-trainer analyze --spec JOB.json --weights FILE.safetensors --workdir DIR [options]
   pelab-trainer dataset --spec JOB.json --out FILE.safetensors
   pelab-trainer capabilities
   pelab-trainer --help | --version
 
-run trains the job, evaluates it after every epoch, runs its analyses and keeps its weights:
-  --spec FILE             a canonical spec, or {"job": ID, "spec": {...}, "analyses": [...]}
-  --workdir DIR           where weights and checkpoints go; made when missing
+run trains each job, evaluates it after every epoch, runs its analyses and keeps its weights:
+  --spec FILE             a canonical spec, or {"job": ID, "spec": {...}, "analyses": [...]}; each begins a job
+  --workdir DIR           where that job's weights and checkpoints go; made when missing
+  --packing auto|off|on|K several jobs as one batch (on), one after another (off), or as a measurement at the start
+                          finds quicker (auto, default); K: as they are computed in a batch of K jobs
   --device DEVICE         cpu (default) or cuda:N
   --threads N             CPU threads (default 1)
   --resume                go on from the newest checkpoint of this job in --workdir, if any
-  --max-start-epoch N     with --resume: only from a checkpoint whose next epoch is at most N
+  --max-start-epoch N     with --resume: only from a checkpoint of that job whose next epoch is at most N
   --checkpoint-seconds S  least seconds between checkpoints (default 30)
   --checkpoint-epochs N   a checkpoint after every N epochs instead (default 0: by the seconds)
   --micro-batch N         go through each batch N examples at a time; 0: all at once; auto (default):
                           on a CPU as many as have room in half a gigabyte
   --cuda-graphs on|off    on a GPU launch each step as one graph (default: on); results are the same
+  --kernels fused|plain   plain: LibTorch's operations in place of our kernels, slower, for comparisons (default: fused)
   --parent-fd N           end at once when this pipe reaches end of file
 
 analyze runs the job's analyses on weights that run kept, without training:
@@ -49,6 +53,7 @@ example:
 )";
 
 constexpr std::string_view kCommands = "run, analyze, dataset, capabilities";
+constexpr std::int64_t kMostMembers = 64;
 constexpr std::int64_t kMostMicroBatch = std::int64_t{1} << 30;
 
 [[noreturn]] void ThrowBadValue(const std::string& option, const std::string& value,
@@ -89,6 +94,13 @@ std::string ReadDevice(const std::string& option, const std::string& value) {
   ThrowBadValue(option, value, "cpu or cuda:N");
 }
 
+PackingChoice ReadPacking(const std::string& option, const std::string& value) {
+  if (value == "auto") return {PackingWay::kAuto, 0};
+  if (value == "off") return {PackingWay::kOff, 0};
+  if (value == "on") return {PackingWay::kOn, 0};
+  return {PackingWay::kOn, ReadInt(option, value, 1, kMostMembers, "auto, off, on, or ")};
+}
+
 using Reader = std::function<void(const std::string& option, const std::string& value)>;
 
 std::map<std::string, Reader> Readers(Arguments* arguments) {
@@ -99,12 +111,25 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
       *target = value;
     };
   };
+  // An option of a job begins one where the last has it already.
+  auto of_job = [=](auto JobFiles::*member, auto unset) {
+    return [=]() {
+      std::vector<JobFiles>& jobs = arguments->jobs;
+      if (jobs.empty() || jobs.back().*member != unset) jobs.emplace_back();
+      return &(jobs.back().*member);
+    };
+  };
+  auto path = [=](std::string JobFiles::*member) {
+    return [=](const std::string& option, const std::string& value) {
+      text(of_job(member, std::string())())(option, value);
+    };
+  };
   if (arguments->command == Command::kDataset) {
-    return {{"--spec", text(&arguments->spec)}, {"--out", text(&arguments->out)}};
+    return {{"--spec", path(&JobFiles::spec)}, {"--out", text(&arguments->out)}};
   }
   std::map<std::string, Reader> readers = {
-      {"--spec", text(&arguments->spec)},
-      {"--workdir", text(&arguments->workdir)},
+      {"--spec", path(&JobFiles::spec)},
+      {"--workdir", path(&JobFiles::workdir)},
       {"--device", [=](const auto& o, const auto& v) { arguments->device = ReadDevice(o, v); }},
       {"--threads",
        [=](const auto& o, const auto& v) {
@@ -121,7 +146,10 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
   }
   if (arguments->command != Command::kRun) return {};
   readers["--max-start-epoch"] = [=](const auto& o, const auto& v) {
-    arguments->max_start_epoch = ReadInt(o, v, 0, kMost);
+    *of_job(&JobFiles::max_start_epoch, std::int64_t{-1})() = ReadInt(o, v, 0, kMost);
+  };
+  readers["--packing"] = [=](const auto& o, const auto& v) {
+    arguments->packing = ReadPacking(o, v);
   };
   readers["--checkpoint-seconds"] = [=](const auto& o, const auto& v) {
     arguments->checkpoint_seconds = ReadSeconds(o, v);
@@ -132,6 +160,10 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
   readers["--cuda-graphs"] = [=](const auto& o, const auto& v) {
     if (v != "on" && v != "off") ThrowBadValue(o, v, "on or off");
     arguments->cuda_graphs = v == "on";
+  };
+  readers["--kernels"] = [=](const auto& o, const auto& v) {
+    if (v != "fused" && v != "plain") ThrowBadValue(o, v, "fused or plain");
+    arguments->plain = v == "plain";
   };
   readers["--micro-batch"] = [=](const auto& o, const auto& v) {
     if (v == "auto") {
@@ -156,6 +188,18 @@ Command ReadCommand(const std::string& word) {
   return found->second;
 }
 
+void RequireOwnWorkdirs(const std::vector<JobFiles>& jobs) {
+  std::set<std::string> seen;
+  if (jobs.size() > static_cast<std::size_t>(kMostMembers)) {
+    throw UsageError(std::to_string(jobs.size()) + " jobs; allowed: at most " +
+                     std::to_string(kMostMembers));
+  }
+  for (const JobFiles& job : jobs) {
+    if (seen.insert(job.workdir).second) continue;
+    throw UsageError("--workdir " + job.workdir + " is given to two jobs; each needs its own");
+  }
+}
+
 void RequireOptions(const Arguments& arguments) {
   const auto require = [](const std::string& value, const char* option) {
     if (value.empty()) throw UsageError(std::string(option) + " is missing");
@@ -163,9 +207,18 @@ void RequireOptions(const Arguments& arguments) {
   const bool run = arguments.command == Command::kRun;
   const bool analyze = arguments.command == Command::kAnalyze;
   const bool dataset = arguments.command == Command::kDataset;
-  if (run || analyze || dataset) require(arguments.spec, "--spec FILE");
+  if (run || analyze || dataset) {
+    if (arguments.jobs.empty()) throw UsageError("--spec FILE is missing");
+    if (!run && arguments.jobs.size() > 1) {
+      throw UsageError("--spec and --workdir are given twice; allowed: one job");
+    }
+  }
+  for (const JobFiles& job : arguments.jobs) {
+    require(job.spec, "--spec FILE");
+    if (run || analyze) require(job.workdir, "--workdir DIR");
+  }
+  RequireOwnWorkdirs(arguments.jobs);
   if (analyze) require(arguments.weights, "--weights FILE");
-  if (run || analyze) require(arguments.workdir, "--workdir DIR");
   if (dataset) require(arguments.out, "--out FILE");
 }
 

@@ -18,7 +18,7 @@ AdamW::AdamW(const spec::Job& job, ParameterSet* parameters)
 
 AdamWPass AdamW::Pass() {
   AdamWPass pass;
-  pass.count = parameters_.count();
+  pass.count = parameters_.flat().numel();
   pass.parameters = parameters_.flat().data_ptr<float>();
   pass.gradient = parameters_.flat_gradient().data_ptr<float>();
   pass.first = first_.data_ptr<float>();

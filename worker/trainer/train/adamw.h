@@ -30,7 +30,7 @@ class AdamW {
 
   const AdamWSettings& settings() const { return settings_; }
 
-  // First and second moments, (count()); writing here restores a state.
+  // First and second moments, laid out as parameters->flat(); writing here restores a state.
   at::Tensor& first_moment() { return first_; }
   at::Tensor& second_moment() { return second_; }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -11,23 +12,45 @@
 namespace pelab::trainer {
 namespace {
 
-// A copy on `device`; the vector may go.
-at::Tensor Upload(const std::vector<std::int32_t>& values, at::Device device) {
-  const at::Tensor host =
-      at::empty({static_cast<std::int64_t>(values.size())}, at::TensorOptions().dtype(at::kInt));
-  std::copy(values.begin(), values.end(), host.data_ptr<std::int32_t>());
+// A copy on `device` of what each data set has there, one after the other.
+template <typename Part>
+at::Tensor Upload(const std::vector<const Dataset*>& data, const Part& part, at::Device device) {
+  const std::int64_t each = static_cast<std::int64_t>(part(*data.front()).size());
+  const at::Tensor host = at::empty({static_cast<std::int64_t>(data.size()) * each},
+                                    at::TensorOptions().dtype(at::kInt));
+  std::int32_t* to = host.data_ptr<std::int32_t>();
+  for (const Dataset* of : data) to = std::copy(part(*of).begin(), part(*of).end(), to);
   return host.to(device);
+}
+
+// Examples [begin, end) of each member's part of x (M N, …).
+at::Tensor RangeOf(const at::Tensor& x, std::int64_t members, std::int64_t begin,
+                   std::int64_t end) {
+  if (members == 1) return x.narrow(0, begin, end - begin);
+  return x.unflatten(0, {members, x.size(0) / members}).narrow(1, begin, end - begin).flatten(0, 1);
 }
 
 }  // namespace
 
-DeviceData::DeviceData(const Dataset& data, const LabelSpace& labels, at::Device device)
-    : train_examples_(data.train_examples),
-      size_(data.size()),
+DeviceData::DeviceData(const std::vector<const Dataset*>& data, const LabelSpace& labels,
+                       at::Device device)
+    : members_(static_cast<std::int64_t>(data.size())),
+      train_examples_(data.front()->train_examples),
+      size_(data.front()->size()),
       ignored_class_(labels.score_zero ? kNoIgnoredClass : 0),
-      tokens_(Upload(data.tokens, device).view({data.size(), data.length})),
-      classes_(Upload(data.labels, device).to(at::kLong) - labels.offset) {
-  if (data.HasPadding()) lengths_ = Upload(data.lengths, device).to(at::kLong);
+      tokens_(Upload(
+                  data, [](const Dataset& d) -> const auto& { return d.tokens; }, device)
+                  .view({members_ * size_, data.front()->length})),
+      classes_(Upload(
+                   data, [](const Dataset& d) -> const auto& { return d.labels; }, device)
+                   .to(at::kLong) -
+               labels.offset) {
+  const auto padded = [](const Dataset* of) { return of->HasPadding(); };
+  if (std::any_of(data.begin(), data.end(), padded)) {
+    lengths_ = Upload(
+                   data, [](const Dataset& d) -> const auto& { return d.lengths; }, device)
+                   .to(at::kLong);
+  }
 }
 
 std::int64_t DeviceData::length() const { return tokens_.size(1); }
@@ -35,30 +58,34 @@ std::int64_t DeviceData::length() const { return tokens_.size(1); }
 at::Device DeviceData::device() const { return tokens_.device(); }
 
 LabelledBatch DeviceData::Range(std::int64_t begin, std::int64_t end) const {
-  const std::int64_t count = end - begin;
-  return {{tokens_.narrow(0, begin, count),
-           lengths_.defined() ? lengths_.narrow(0, begin, count) : at::Tensor()},
-          classes_.narrow(0, begin, count)};
+  const auto range = [&](const at::Tensor& x) {
+    return x.defined() ? RangeOf(x, members_, begin, end) : x;
+  };
+  return {{range(tokens_), range(lengths_)}, range(classes_)};
 }
 
 LabelledBatch DeviceData::At(const at::Tensor& indices) const {
-  return {{tokens_.index_select(0, indices),
-           lengths_.defined() ? lengths_.index_select(0, indices) : at::Tensor()},
-          classes_.index_select(0, indices)};
+  const at::Tensor flat = indices.flatten();
+  return {{tokens_.index_select(0, flat),
+           lengths_.defined() ? lengths_.index_select(0, flat) : at::Tensor()},
+          classes_.index_select(0, flat)};
 }
 
 at::Tensor DeviceData::ClassesAt(const at::Tensor& indices) const {
-  return classes_.index_select(0, indices);
+  return classes_.index_select(0, indices.flatten());
 }
 
-at::Tensor DeviceData::Order(std::int64_t seed, std::int64_t epoch) const {
-  const at::Tensor order = at::empty({train_examples_}, at::TensorOptions().dtype(at::kLong));
-  std::int64_t* const at = order.data_ptr<std::int64_t>();
-  std::iota(at, at + train_examples_, std::int64_t{0});
-  CounterRandom random(static_cast<std::uint64_t>(seed), "train/order",
-                       static_cast<std::uint64_t>(epoch));
-  for (std::int64_t i = train_examples_; i > 1; --i) {
-    std::swap(at[i - 1], at[random.Below(static_cast<std::uint32_t>(i))]);
+at::Tensor DeviceData::Order(const std::vector<std::int64_t>& seeds, std::int64_t epoch) const {
+  const at::Tensor order =
+      at::empty({members_, train_examples_}, at::TensorOptions().dtype(at::kLong));
+  std::int64_t* at = order.data_ptr<std::int64_t>();
+  for (std::int64_t m = 0; m < members_; ++m, at += train_examples_) {
+    std::iota(at, at + train_examples_, m * size_);
+    CounterRandom random(static_cast<std::uint64_t>(seeds[m]), "train/order",
+                         static_cast<std::uint64_t>(epoch));
+    for (std::int64_t i = train_examples_; i > 1; --i) {
+      std::swap(at[i - 1], at[random.Below(static_cast<std::uint32_t>(i))]);
+    }
   }
   return order.to(classes_.device());
 }

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/task/dataset.h"
@@ -18,10 +19,16 @@ struct LabelledBatch {
   at::Tensor classes;  // (B), 64-bit
 };
 
-// The whole data set stays on the device. Immutable; used from one thread.
+// The whole data set stays on the device; of several members (model/members.h) one data set each, all of one size. Immutable;
+// used from one thread.
 class DeviceData {
  public:
-  DeviceData(const Dataset& data, const LabelSpace& labels, at::Device device);
+  DeviceData(const Dataset& data, const LabelSpace& labels, at::Device device)
+      : DeviceData(std::vector<const Dataset*>{&data}, labels, device) {}
+  DeviceData(const std::vector<const Dataset*>& data, const LabelSpace& labels, at::Device device);
+
+  std::int64_t members() const { return members_; }
+  // Examples of a member.
 
   std::int64_t train_examples() const { return train_examples_; }
   std::int64_t size() const { return size_; }
@@ -29,22 +36,23 @@ class DeviceData {
   at::Device device() const;
   std::int64_t ignored_class() const { return ignored_class_; }
 
-  // Examples [begin, end).
+  // Examples [begin, end) of each member.
   LabelledBatch Range(std::int64_t begin, std::int64_t end) const;
-  // The examples at `indices` ((B), 64-bit, on the device).
+  // The examples at `indices` (any shape, 64-bit, on the device): the examples of member m count from m size().
   LabelledBatch At(const at::Tensor& indices) const;
   at::Tensor ClassesAt(const at::Tensor& indices) const;
-  // The training examples' order in `epoch`: a permutation from the counter-based generator at (seed, "train/order",
-  // epoch), on the device.
-  at::Tensor Order(std::int64_t seed, std::int64_t epoch) const;
+  // Indices of the training examples in their order in `epoch`, (members, train_examples()), on the device: a member's is a
+  // permutation from the counter-based generator at (its seed, "train/order", epoch).
+  at::Tensor Order(const std::vector<std::int64_t>& seeds, std::int64_t epoch) const;
 
  private:
+  std::int64_t members_;
   std::int64_t train_examples_;
   std::int64_t size_;
   std::int64_t ignored_class_;
-  at::Tensor tokens_;   // (N, T), 32-bit
-  at::Tensor lengths_;  // (N), 64-bit; undefined where nothing is padded
-  at::Tensor classes_;  // (N), 64-bit
+  at::Tensor tokens_;   // (M N, T), 32-bit
+  at::Tensor lengths_;  // (M N), 64-bit; undefined where nothing is padded
+  at::Tensor classes_;  // (M N), 64-bit
 };
 
 }  // namespace pelab::trainer

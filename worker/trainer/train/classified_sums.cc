@@ -11,20 +11,22 @@
 
 namespace pelab::trainer {
 
-ClassifiedSums::ClassifiedSums(at::Device device)
-    : losses_(at::zeros({2}, at::TensorOptions().dtype(at::kDouble).device(device))),
-      counts_(at::zeros({2}, at::TensorOptions().dtype(at::kLong).device(device))) {
+ClassifiedSums::ClassifiedSums(at::Device device, std::int64_t members)
+    : members_(members),
+      losses_(at::zeros({2, members}, at::TensorOptions().dtype(at::kDouble).device(device))),
+      counts_(at::zeros({2, members}, at::TensorOptions().dtype(at::kLong).device(device))) {
   if (device.is_cpu() || !HasCudaKernels()) return;
-  kernel_ = at::zeros({static_cast<std::int64_t>(sizeof(ClassificationSums))},
+  kernel_ = at::zeros({members * static_cast<std::int64_t>(sizeof(ClassificationSums))},
                       at::TensorOptions().dtype(at::kByte).device(device));
 }
 
 at::Tensor ClassifiedSums::CountScored(const at::Tensor& classes,
                                        std::int64_t ignored_class) const {
-  if (!kernel_.defined()) return classes.ne(ignored_class).sum().view({1});
-  const at::Tensor count = at::empty({1}, classes.options());
-  pelab::trainer::CountScored(classes.device(), classes.data_ptr<std::int64_t>(), classes.size(0),
-                              ignored_class, count.data_ptr<std::int64_t>());
+  if (!kernel_.defined()) return classes.ne(ignored_class).view({members_, -1}).sum(1);
+  const at::Tensor count = at::empty({members_}, classes.options());
+  pelab::trainer::CountScored(classes.device(), classes.data_ptr<std::int64_t>(), members_,
+                              classes.size(0) / members_, ignored_class,
+                              count.data_ptr<std::int64_t>());
   return count;
 }
 
@@ -58,16 +60,18 @@ at::Tensor ClassifiedSums::AddPlainly(const at::Tensor& logits, const at::Tensor
   const at::Tensor counts = classes.ne(ignored_class);
   const at::Tensor by_class = classes.clamp_min(0).unsqueeze(1);
   const at::Tensor logarithms = at::log_softmax(wide, 1);
-  const at::Tensor loss =
-      -(logarithms.gather(1, by_class).squeeze(1) * counts).sum().to(at::kDouble);
+  const auto sums = [&](const at::Tensor& x) { return x.view({members_, -1}).sum(1); };
+  const at::Tensor loss = -sums(logarithms.gather(1, by_class).squeeze(1) * counts).to(at::kDouble);
   const at::Tensor in_batch = scored.clamp_min(1);
   const at::Tensor right = wide.argmax(1).eq(classes).logical_and(counts);
-  losses_.add_(at::stack({loss, loss / in_batch.squeeze(0)}));
-  counts_.add_(at::stack({right.sum(), counts.sum()}));
+  losses_.add_(at::stack({loss, loss / in_batch}));
+  counts_.add_(at::stack({sums(right), sums(counts)}));
   if (!differentiate) return {};
   const at::Tensor gradient = logarithms.exp();
   gradient.scatter_add_(1, by_class, at::full_like(by_class, -1, wide.options()));
-  gradient.mul_((counts / in_batch.to(wide.scalar_type())).unsqueeze(1));
+  const at::Tensor share =
+      counts.view({members_, -1}) / in_batch.unsqueeze(1).to(wide.scalar_type());
+  gradient.mul_(share.view({-1, 1}));
   return gradient.to(logits.scalar_type());
 }
 
@@ -82,7 +86,8 @@ at::Tensor ClassifiedSums::AddByKernel(const at::Tensor& logits_in, const at::Te
   at::Tensor gradient;
   if (differentiate) gradient = FreshLike(logits);
   CrossEntropy<Element> problem;
-  problem.rows = rows;
+  problem.members = members_;
+  problem.rows = rows / members_;
   problem.classes = logits.size(1);
   problem.logits = DataOf<Element>(logits);
   problem.labels = classes.data_ptr<std::int64_t>();
@@ -96,23 +101,27 @@ at::Tensor ClassifiedSums::AddByKernel(const at::Tensor& logits_in, const at::Te
   return gradient;
 }
 
-ClassifiedFigures ClassifiedSums::Take() {
+std::vector<ClassifiedFigures> ClassifiedSums::Take() {
   const at::Tensor losses = losses_.cpu(), counts = counts_.cpu();
-  ClassifiedFigures figures{losses.data_ptr<double>()[0], losses.data_ptr<double>()[1],
-                            counts.data_ptr<std::int64_t>()[0], counts.data_ptr<std::int64_t>()[1]};
-  losses_.zero_();
-  counts_.zero_();
-  if (kernel_.defined()) {
+  const at::Tensor kernel = kernel_.defined() ? kernel_.cpu() : at::Tensor();
+  std::vector<ClassifiedFigures> all;
+  for (std::int64_t m = 0; m < members_; ++m) {
+    const auto loss = [&](int i) { return losses.data_ptr<double>()[i * members_ + m]; };
+    const auto count = [&](int i) { return counts.data_ptr<std::int64_t>()[i * members_ + m]; };
+    ClassifiedFigures& figures = all.emplace_back();
+    figures = {loss(0), loss(1), count(0), count(1)};
+    if (!kernel.defined()) continue;
     ClassificationSums sums;
-    const at::Tensor bytes = kernel_.cpu();
-    std::memcpy(&sums, bytes.data_ptr(), sizeof sums);
+    std::memcpy(&sums, kernel.data_ptr<std::uint8_t>() + m * sizeof sums, sizeof sums);
     figures.loss += sums.loss;
     figures.mean_loss += sums.mean_loss;
     figures.correct += sums.correct;
     figures.scored += sums.scored;
-    kernel_.zero_();
   }
-  return figures;
+  losses_.zero_();
+  counts_.zero_();
+  if (kernel_.defined()) kernel_.zero_();
+  return all;
 }
 
 }  // namespace pelab::trainer

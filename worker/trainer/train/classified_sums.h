@@ -1,10 +1,13 @@
 // Loss and score of classified examples, added up where they are computed and read back once. On CUDA one kernel makes
 // them and the gradient (kernels/cross_entropy.h); elsewhere LibTorch's operations do, in the order of the examples.
+//
+// Of M members (model/members.h) each has sums of its own; examples come member by member, as many of each.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace pelab::trainer {
 
@@ -17,9 +20,9 @@ struct ClassifiedFigures {
 
 class ClassifiedSums {
  public:
-  explicit ClassifiedSums(at::Device device);
+  explicit ClassifiedSums(at::Device device, std::int64_t members = 1);
 
-  // How many of `classes` (n) are scored: (1), 64-bit, on the device.
+  // How many of each member's `classes` (n) are scored: (M), 64-bit, on the device.
   at::Tensor CountScored(const at::Tensor& classes, std::int64_t ignored_class) const;
 
   // Adds the examples with `logits` (n, C) and `classes` (n), a batch or a part of one of which `scored` (CountScored) are
@@ -30,8 +33,8 @@ class ClassifiedSums {
   at::Tensor AddAndDifferentiate(const at::Tensor& logits, const at::Tensor& classes,
                                  std::int64_t ignored_class, const at::Tensor& scored);
 
-  // What was added since the last call. Synchronises the device.
-  ClassifiedFigures Take();
+  // What was added since the last call, of each member. Synchronises the device.
+  std::vector<ClassifiedFigures> Take();
 
  private:
   at::Tensor AddPlainly(const at::Tensor& logits, const at::Tensor& classes,
@@ -42,9 +45,10 @@ class ClassifiedSums {
   at::Tensor AddWith(const at::Tensor& logits, const at::Tensor& classes,
                      std::int64_t ignored_class, const at::Tensor& scored, bool differentiate);
 
-  at::Tensor losses_;  // (2), double: loss, mean_loss
-  at::Tensor counts_;  // (2), 64-bit: correct, scored
-  at::Tensor kernel_;  // a ClassificationSums, as bytes on the device; undefined on a CPU
+  std::int64_t members_;
+  at::Tensor losses_;  // (2, M), double: loss, mean_loss
+  at::Tensor counts_;  // (2, M), 64-bit: correct, scored
+  at::Tensor kernel_;  // (M) ClassificationSums, as bytes on the device; undefined on a CPU
 };
 
 }  // namespace pelab::trainer

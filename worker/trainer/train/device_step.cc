@@ -17,21 +17,31 @@ at::Tensor RateTable(const Schedule& schedule, const AdamWSettings& settings, st
   return table;
 }
 
+at::Tensor SeedKeys(const std::vector<std::int64_t>& seeds) {
+  const at::Tensor keys = at::empty({static_cast<std::int64_t>(seeds.size())}, at::kLong);
+  for (std::size_t i = 0; i < seeds.size(); ++i) {
+    keys.data_ptr<std::int64_t>()[i] = static_cast<std::int64_t>(DropoutSeedKey(seeds[i]));
+  }
+  return keys;
+}
+
 }  // namespace
 
-DeviceStep::DeviceStep(const spec::Job& job, const ModelConfig& config, const Schedule& schedule,
-                       const AdamWSettings& settings, std::int64_t steps, at::Device device)
-    : seed_key_(DropoutSeedKey(job.seed)),
-      places_(config.layers * kDropoutSites),
-      step_(at::full({1}, -1, at::TensorOptions().dtype(at::kLong).device(device))),
-      keys_(at::zeros({places_, 2}, at::TensorOptions().dtype(at::kInt).device(device))),
+DeviceStep::DeviceStep(const std::vector<std::int64_t>& seeds, const ModelConfig& config,
+                       const Schedule& schedule, const AdamWSettings& settings, std::int64_t steps,
+                       at::Device device)
+    : places_(config.layers * kDropoutSites),
+      seed_keys_(SeedKeys(seeds).to(device)),
+      step_(at::full_like(seed_keys_, -1)),
+      keys_(at::zeros({seed_keys_.size(0), places_, 2}, step_.options().dtype(at::kInt))),
       rates_(RateTable(schedule, settings, steps).to(device)) {}
 
 void DeviceStep::StandBefore(std::int64_t step) { step_.fill_(step - 1); }
 
 void DeviceStep::Begin() {
   DropoutStep begun;
-  begun.seed_key = seed_key_;
+  begun.members = seed_keys_.size(0);
+  begun.seed_keys = static_cast<const std::uint64_t*>(seed_keys_.data_ptr());
   begun.places = places_;
   begun.step = step_.data_ptr<std::int64_t>();
   begun.keys = static_cast<std::uint32_t*>(keys_.data_ptr());

@@ -5,8 +5,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
-#include "core/spec/canonical.h"
 #include "worker/trainer/kernels/adamw.h"
 #include "worker/trainer/model/config.h"
 #include "worker/trainer/train/schedule.h"
@@ -15,9 +15,10 @@ namespace pelab::trainer {
 
 class DeviceStep {
  public:
-  // For a training of `steps` steps.
-  DeviceStep(const spec::Job& job, const ModelConfig& config, const Schedule& schedule,
-             const AdamWSettings& settings, std::int64_t steps, at::Device device);
+  // For a training of `steps` steps of members with these seeds (model/members.h).
+  DeviceStep(const std::vector<std::int64_t>& seeds, const ModelConfig& config,
+             const Schedule& schedule, const AdamWSettings& settings, std::int64_t steps,
+             at::Device device);
 
   // The next Begin begins this step.
   void StandBefore(std::int64_t step);
@@ -25,17 +26,17 @@ class DeviceStep {
   void Begin();
 
   at::Device device() const { return step_.device(); }
-  // All on the device. Of place layer * kDropoutSites + site: two words from keys() + 2 place on.
+  // All on the device. Of each member, and place layer * kDropoutSites + site: two words from keys() + 2 place on.
   const std::uint32_t* keys() const;
   const AdamWRates* rates() const;
   const std::int64_t* step() const;
 
  private:
-  std::uint64_t seed_key_;
   std::int64_t places_;
-  at::Tensor step_;   // (1), 64-bit
-  at::Tensor keys_;   // (places, 2), 32-bit
-  at::Tensor rates_;  // (steps, 3)
+  at::Tensor seed_keys_;  // (M), 64-bit
+  at::Tensor step_;       // (M), 64-bit: the same for all
+  at::Tensor keys_;       // (M, places, 2), 32-bit
+  at::Tensor rates_;      // (steps, 3)
 };
 
 }  // namespace pelab::trainer

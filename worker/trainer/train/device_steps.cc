@@ -6,18 +6,19 @@
 
 namespace pelab::trainer {
 
-DeviceSteps::DeviceSteps(DeviceStep at, std::int64_t batch_size, bool graphs, Body body)
+DeviceSteps::DeviceSteps(DeviceStep at, std::int64_t members, std::int64_t batch_size, bool graphs,
+                         Body body)
     : at_(std::move(at)), body_(std::move(body)) {
   if (!graphs) return;
   graph_ = std::make_unique<StepGraph>();
   graph_indices_ =
-      at::zeros({batch_size}, at::TensorOptions().dtype(at::kLong).device(at_.device()));
+      at::zeros({members, batch_size}, at::TensorOptions().dtype(at::kLong).device(at_.device()));
 }
 
 void DeviceSteps::Run(const at::Tensor& indices, std::int64_t step) {
   if (step != next_) at_.StandBefore(step);
   next_ = step + 1;
-  if (graph_ == nullptr || indices.size(0) != graph_indices_.size(0)) return Call(indices);
+  if (graph_ == nullptr || indices.size(1) != graph_indices_.size(1)) return Call(indices);
   graph_indices_.copy_(indices);
   RunByGraph();
 }

@@ -15,12 +15,12 @@ namespace pelab::trainer {
 
 class DeviceSteps {
  public:
-  // What a step does with the examples at `indices` after it has begun: queues work that finds all that differs between
+  // What a step does with the examples at `indices` (members, examples of each) after it has begun: queues work that finds all that differs between
   // steps in `indices` and through `at`.
   using Body = std::function<void(const at::Tensor& indices, const DeviceStep& at)>;
 
-  // `graphs` false: every step by its calls. Steps of other than `batch_size` examples always are.
-  DeviceSteps(DeviceStep at, std::int64_t batch_size, bool graphs, Body body);
+  // `graphs` false: every step by its calls. Steps of other than `batch_size` examples a member always are.
+  DeviceSteps(DeviceStep at, std::int64_t members, std::int64_t batch_size, bool graphs, Body body);
 
   // Step number `step`. Does not synchronise but in the first steps.
   void Run(const at::Tensor& indices, std::int64_t step);
@@ -33,7 +33,7 @@ class DeviceSteps {
   Body body_;
   std::int64_t next_ = 0;             // that the device begins next
   std::unique_ptr<StepGraph> graph_;  // null: none, or none any more
-  at::Tensor graph_indices_;          // (batch_size)
+  at::Tensor graph_indices_;          // (members, batch_size)
   int before_capture_ = 3;
   bool captured_ = false;
 };

@@ -34,20 +34,29 @@ std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::
                                   kMostChunkExamples);
 }
 
-Score Evaluate(const Decoder& decoder, const DeviceData& data, std::int64_t begin,
-               std::int64_t end) {
+std::vector<Score> EvaluateMembers(const Decoder& decoder, const DeviceData& data,
+                                   std::int64_t begin, std::int64_t end) {
   const at::NoGradGuard no_grad;
-  ClassifiedSums sums(data.device());
-  const std::int64_t chunk = ChunkExamples(decoder.config(), data.length(), 1, data.device());
+  ClassifiedSums sums(data.device(), data.members());
+  const std::int64_t chunk =
+      ChunkExamples(decoder.config(), data.length(), data.members(), data.device());
   for (std::int64_t at = begin; at < end; at += chunk) {
     ThrowIfStopped();
     const LabelledBatch batch = data.Range(at, std::min(end, at + chunk));
     sums.Add(decoder.Logits(batch.inputs, nullptr), batch.classes, data.ignored_class(),
              sums.CountScored(batch.classes, data.ignored_class()));
   }
-  const ClassifiedFigures figures = sums.Take();
-  return {figures.loss / static_cast<double>(std::max<std::int64_t>(1, figures.scored)),
-          figures.correct, figures.scored};
+  std::vector<Score> scores;
+  for (const ClassifiedFigures& figures : sums.Take()) {
+    const auto scored = static_cast<double>(std::max<std::int64_t>(1, figures.scored));
+    scores.push_back({figures.loss / scored, figures.correct, figures.scored});
+  }
+  return scores;
+}
+
+Score Evaluate(const Decoder& decoder, const DeviceData& data, std::int64_t begin,
+               std::int64_t end) {
+  return EvaluateMembers(decoder, data, begin, end).front();
 }
 
 }  // namespace pelab::trainer

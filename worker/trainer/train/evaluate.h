@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/train/batches.h"
@@ -25,7 +26,10 @@ at::Tensor CountCorrect(const at::Tensor& logits, const at::Tensor& classes,
 std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::int64_t variants,
                            at::Device device);
 
-// Examples [begin, end). Throws Stopped between chunks when a stop was asked for.
+// Examples [begin, end) of each member. Throws Stopped between chunks when a stop was asked for.
+std::vector<Score> EvaluateMembers(const Decoder& decoder, const DeviceData& data,
+                                   std::int64_t begin, std::int64_t end);
+// … of one.
 Score Evaluate(const Decoder& decoder, const DeviceData& data, std::int64_t begin,
                std::int64_t end);
 

@@ -164,6 +164,118 @@ TEST_F(ReadyQueueTest, NobodyStarvesAmongEquals) {
   EXPECT_EQ(queue_.size(), 0u);
 }
 
+// Jobs of a configuration, and what a trainer takes of them together.
+class AlikeJobsTest : public ReadyQueueTest {
+ protected:
+  static store::ReadyJob Alike(std::int64_t id, std::int64_t configuration,
+                               const std::string& execution = "") {
+    store::ReadyJob job = Job(id, 1, id);
+    job.configuration_id = configuration;
+    job.execution = execution;
+    return job;
+  }
+  // The next job's id, and those that go with it.
+  std::vector<std::int64_t> PickPack(std::size_t most) {
+    const auto job = queue_.Pick([](const auto&) { return true; }, [](auto) { return 0; });
+    if (!job) return {};
+    std::vector<std::int64_t> ids = {job->job_id};
+    for (const store::ReadyJob& each : queue_.PickAlike(*job, most)) {
+      EXPECT_EQ(each.sweep_id, job->sweep_id);
+      EXPECT_EQ(each.configuration_id, job->configuration_id);
+      EXPECT_EQ(each.execution, job->execution);
+      ids.push_back(each.job_id);
+    }
+    return ids;
+  }
+  using Ids = std::vector<std::int64_t>;
+};
+
+TEST_F(AlikeJobsTest, FollowOneAnotherUpToTheMost) {
+  for (const int id : {1, 2, 3, 4, 5}) queue_.Add(Alike(id, 7));
+  EXPECT_EQ(PickPack(2), Ids({1, 2, 3}));
+  EXPECT_EQ(queue_.size(), 2u);
+  EXPECT_EQ(PickPack(9), Ids({4, 5}));
+  EXPECT_EQ(queue_.size(), 0u);
+  EXPECT_EQ(PickPack(9), Ids());
+}
+
+TEST_F(AlikeJobsTest, EndAtTheFirstThatDiffers) {
+  for (const int id : {1, 2, 4}) queue_.Add(Alike(id, 7));
+  queue_.Add(Alike(3, 8));
+  queue_.Add(Alike(5, 7, "{\"packing\":8}"));
+  queue_.Add(Alike(6, 7, "{\"packing\":8}"));
+  EXPECT_EQ(PickPack(9), Ids({1, 2})) << "not 4, which follows another";
+  EXPECT_EQ(PickPack(9), Ids({3}));
+  EXPECT_EQ(PickPack(9), Ids({4})) << "not those that began otherwise";
+  EXPECT_EQ(PickPack(9), Ids({5, 6}));
+}
+
+TEST_F(AlikeJobsTest, WithoutAConfigurationAJobGoesByItself) {
+  queue_.Add(Alike(1, 0));
+  queue_.Add(Alike(2, 0));
+  EXPECT_EQ(PickPack(9), Ids({1}));
+}
+
+TEST_F(AlikeJobsTest, NeedTheSameOfTheirSlot) {
+  store::ReadyJob other = Alike(2, 7);
+  other.requirement.analyses = {{"head_ablation", 2}};
+  queue_.Add(Alike(1, 7));
+  queue_.Add(other);
+  queue_.Add(Alike(3, 7));
+  EXPECT_EQ(PickPack(9), Ids({1, 3}));
+  EXPECT_EQ(PickPack(9), Ids({2}));
+}
+
+TEST_F(AlikeJobsTest, LeaveTheLinesOfEverySweepThatClaimsThem) {
+  for (const int id : {1, 2, 3}) {
+    store::ReadyJob job = Job(id, 1, id, "any", {{2, 10 - id}});
+    job.configuration_id = 7;
+    queue_.Add(job);
+  }
+  queue_.SetStanding({.sweep_id = 2, .priority = 1});
+  // The more urgent sweep has them in another order, and gets them.
+  EXPECT_EQ(PickPack(1), Ids({3, 2}));
+  const auto last = queue_.Pick([](const auto&) { return true; }, [](auto) { return 0; });
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(last->job_id, 1);
+  EXPECT_EQ(last->sweep_id, 2);
+  EXPECT_EQ(last->others, (std::vector<store::Claim>{{1, 1}}));
+  EXPECT_TRUE(queue_.empty());
+}
+
+TEST_F(AlikeJobsTest, WhatIsPutBackIsAlikeAgain) {
+  queue_.Add(Alike(1, 7, "{}"));
+  queue_.Add(Alike(2, 7, "{}"));
+  const auto job = queue_.Pick([](const auto&) { return true; }, [](auto) { return 0; });
+  queue_.Add(*job);
+  EXPECT_EQ(PickPack(9), Ids({1, 2}));
+}
+
+TEST_F(ReadyQueueTest, CountsWhatWaitsOnceAndNotWhatIsPaused) {
+  const auto waiting = [&](const std::string& device) {
+    return queue_.Waiting(
+        [&](const store::Requirement& r) { return device.empty() || r.device_kind == device; });
+  };
+  EXPECT_EQ(waiting(""), 0u);
+  queue_.Add(Job(1, 1, 0, "gpu", {{2, 0}, {3, 0}}));
+  queue_.Add(Job(2, 1, 1, "gpu", {{2, 1}}));
+  queue_.Add(Job(3, 1, 2, "cpu"));
+  queue_.Add(Job(4, 4, 0, "cpu"));
+  EXPECT_EQ(waiting(""), 4u);
+  EXPECT_EQ(waiting("gpu"), 2u);
+  queue_.SetStanding({.sweep_id = 4, .paused = true});
+  EXPECT_EQ(waiting("cpu"), 1u);
+  queue_.SetStanding({.sweep_id = 1, .paused = true});
+  EXPECT_EQ(waiting("cpu"), 0u);
+  EXPECT_EQ(waiting("gpu"), 2u) << "others claim them";
+  queue_.Forget(3);
+  queue_.Remove(1);
+  EXPECT_EQ(waiting("gpu"), 1u);
+  queue_.Forget(1);
+  queue_.Forget(2);
+  EXPECT_EQ(waiting("gpu"), 0u);
+}
+
 TEST_F(ReadyQueueTest, AMillionJobsArePausedAndRaisedAtOnce) {
   constexpr int kJobs = 1'000'000;
   for (int i = 0; i < kJobs; ++i) queue_.Add(Job(i + 1, 1, i));

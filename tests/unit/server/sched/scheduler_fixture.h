@@ -75,14 +75,24 @@ class World : public Clock, public Executor, public store::Journal {
 
 class Link : public WorkerLink {
  public:
-  void SendAssignment(const store::Assignment& a) override { assignments.push_back(a); }
+  void SendAssignment(const store::Assignment& a) override {
+    assignments.push_back(a);
+    sizes.push_back(1);
+  }
+  void SendPack(const std::vector<store::Assignment>& pack) override {
+    assignments.insert(assignments.end(), pack.begin(), pack.end());
+    packs.push_back(pack);
+    sizes.push_back(pack.size());
+  }
   void SendStop(std::int64_t id, std::uint64_t, StopReason reason) override {
     stops.push_back({id, reason});
   }
   void SendDrain(const std::string& drain) override { drains.push_back(drain); }
   void Close(const absl::Status& status) override { closed = status; }
 
-  std::vector<store::Assignment> assignments;
+  std::vector<store::Assignment> assignments;  // all, those of packs too
+  std::vector<std::vector<store::Assignment>> packs;
+  std::vector<std::size_t> sizes;  // how many jobs each message had
   std::vector<std::pair<std::int64_t, StopReason>> stops;
   std::vector<std::string> drains;
   absl::Status closed;

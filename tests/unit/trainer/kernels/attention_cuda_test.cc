@@ -8,40 +8,13 @@
 
 #include "tests/support/cuda_emulation.h"
 #include "tests/unit/trainer/kernels/attention_for_test.h"
+#include "tests/unit/trainer/kernels/attention_launch_for_test.h"
 #include "worker/trainer/kernels/attention.h"
-#include "worker/trainer/kernels/attention_launch.cuh"
 
 namespace pelab::trainer {
 namespace {
 
 using Options = AttentionOptions;
-
-const auto kLaunch = [](dim3 grid, dim3 block, std::size_t shared, auto kernel, const auto&... x) {
-  cuda_emulation::Launch(grid, block, shared, kernel, x...);
-};
-
-void Sum(const float* partial, std::int64_t rows, std::int64_t columns, float* sums) {
-  LaunchSumAttentionPartials(partial, rows, columns, sums, kLaunch);
-}
-
-template <class Element>
-AttentionResults Emulated(AttentionCase<Element>* attention) {
-  return attention->RunOn(
-      [](const auto& problem) { LaunchPlainAttentionForward(problem, kLaunch); },
-      [](const auto& problem, const auto& gradients) {
-        LaunchPlainAttentionBackward(problem, gradients, kLaunch);
-      },
-      Sum);
-}
-
-AttentionResults EmulatedTensor(AttentionCase<Bf16>* attention) {
-  return attention->RunOn(
-      [](const auto& problem) { LaunchTensorAttentionForward(problem, kLaunch); },
-      [](const auto& problem, const auto& gradients) {
-        LaunchTensorAttentionBackward(problem, gradients, kLaunch);
-      },
-      Sum);
-}
 
 double Largest(const Doubles& values) {
   double largest = 0;
@@ -181,7 +154,8 @@ TEST(AttentionCuda, HasEveryOption) {
       {"term", [](Options* o) { o->term = Options::kWhole; }},
       {"repeated_term", [](Options* o) { o->term = Options::kRepeated; }},
       {"dropout", [](Options* o) { o->dropout = 0.3; }},
-      {"device_keys", [](Options* o) { o->dropout = 0.2, o->device_keys = true, o->first = 77; }},
+      {"keys_in_memory",
+       [](Options* o) { o->dropout = 0.2, o->keys_in_memory = true, o->first = 77; }},
   };
   for (const auto& [name, change] : changes) {
     Options options;
@@ -191,38 +165,10 @@ TEST(AttentionCuda, HasEveryOption) {
   }
 }
 
-Options RandomOptions(std::mt19937* random) {
-  const auto one_in = [&](int n) { return (*random)() % n == 0; };
-  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>((*random)() % n); };
-  Options o;
-  o.batch = 1 + below(3);
-  o.heads = 1 + below(5);
-  o.keys = 1 + below(one_in(3) ? 140 : 40);
-  o.rows = one_in(2) ? o.keys : 1 + below(o.keys);
-  const std::int64_t widths[] = {4, 8, 10, 16, 16, 16, 32, 64};
-  o.width = widths[below(8)];
-  o.value_width = one_in(2) ? o.width : std::int64_t{1} << below(7);
-  if (o.keys > 40) o.batch = o.heads = 1;  // the reference takes its time
-  o.one_projection = one_in(3) && o.rows == o.keys && o.width == o.value_width;
-  o.padded_rows = !o.one_projection && one_in(4);
-  o.biases = one_in(2);
-  o.turned = one_in(2);
-  o.turned_apart = one_in(2);
-  o.turns_by_head = one_in(2);
-  o.causal = one_in(2);
-  o.lengths = one_in(2);
-  o.diagonal = static_cast<Options::Diagonal>(below(3));
-  o.slopes = one_in(3);
-  o.term = one_in(3) ? static_cast<Options::Term>(below(3)) : Options::kNoTerm;
-  o.dropout = one_in(2) ? 0.1 : 0;
-  o.device_keys = one_in(2);
-  return o;
-}
-
 TEST(AttentionCuda, CombinesOptions) {
   std::mt19937 random(7);
   for (unsigned seed = 0; seed < 150; ++seed) {
-    ExpectRight(RandomOptions(&random), seed);
+    ExpectRight(RandomAttentionOptions(&random), seed);
     if (HasFailure()) break;
   }
 }
@@ -264,17 +210,7 @@ TEST(AttentionOnTensorCores, GivesTheFormula) {
 TEST(AttentionOnTensorCores, CombinesOptions) {
   std::mt19937 random(9);
   for (unsigned seed = 0; seed < 60; ++seed) {
-    Options options = RandomOptions(&random);
-    const std::int64_t widths[] = {16, 16, 32, 64};
-    options.width = options.value_width = widths[random() % 4];
-    if (options.width == 32 && random() % 2 == 0) options.value_width = 16;
-    options.keys = std::min<std::int64_t>(options.keys, 128);
-    options.rows = std::min(options.rows, options.keys);
-    options.one_projection =
-        options.rows == options.keys && options.width == options.value_width && random() % 2 == 0;
-    options.padded_rows = false;
-    options.term = Options::kNoTerm;
-    ExpectTensorRight(options, seed);
+    ExpectTensorRight(RandomTensorOptions(&random), seed);
     if (HasFailure()) break;
   }
 }
@@ -394,6 +330,8 @@ TEST(AttentionCuda, KnowsWhatItTakes) {
   EXPECT_FALSE(fits([](auto* p) { p->rows = p->keys + 1; }));
   EXPECT_FALSE(fits([](auto* p) { p->keys = 2000; }));
   EXPECT_FALSE(fits([](auto* p) { p->batch = 0; }));
+  EXPECT_TRUE(fits([](auto* p) { p->members.count = 2; }));
+  EXPECT_FALSE(fits([](auto* p) { p->members.count = 3; }));
   EXPECT_FALSE(fits([](auto* p) {
     p->width = 15;
     p->query_turns = p->query_bias = reinterpret_cast<const float*>(8);

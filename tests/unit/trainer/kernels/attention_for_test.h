@@ -7,52 +7,13 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/unit/trainer/kernels/attention_options_for_test.h"
 #include "worker/trainer/kernels/attention.h"
 
 namespace pelab::trainer {
-
-struct AttentionOptions {
-  std::int64_t batch = 2, heads = 3, rows = 7, keys = 7, width = 16, value_width = 16;
-  bool one_projection =
-      false;  // queries, keys and values as slices of (B, T, 3, H, d); rows = keys, width = value_width
-  bool padded_rows = false;  // rows that do not lie at multiples of four elements
-  bool biases = false;
-  bool turned = false, turned_apart = false, turns_by_head = false;
-  bool causal = false, lengths = false;
-  enum Diagonal { kNone, kShared, kByHead } diagonal = kNone;
-  bool slopes = false;
-  enum Term { kNoTerm, kWhole, kRepeated } term = kNoTerm;
-  double dropout = 0;
-  bool device_keys = false;
-  std::uint32_t first = 0;
-
-  std::string Text() const {
-    std::string text = "B" + std::to_string(batch) + " H" + std::to_string(heads) + " T'" +
-                       std::to_string(rows) + " T" + std::to_string(keys) + " w" +
-                       std::to_string(width) + " d" + std::to_string(value_width);
-    const auto add = [&](bool on, const char* name) {
-      if (on) text += std::string(" ") + name;
-    };
-    add(one_projection, "one_projection");
-    add(padded_rows, "padded_rows");
-    add(biases, "biases");
-    add(turned, "turned");
-    add(turned_apart, "turned_apart");
-    add(turns_by_head, "turns_by_head");
-    add(causal, "causal");
-    add(lengths, "lengths");
-    add(diagonal == kShared, "diagonal");
-    add(diagonal == kByHead, "diagonal_by_head");
-    add(slopes, "slopes");
-    add(term == kWhole, "term");
-    add(term == kRepeated, "repeated_term");
-    add(dropout > 0, "dropout");
-    add(device_keys, "device_keys");
-    return text;
-  }
-};
 
 using Doubles = std::vector<double>;
 
@@ -63,6 +24,8 @@ struct AttentionResults {
   Doubles query_bias, key_bias, value_bias;  // (H, w or d)
   Doubles diagonal;                          // (1 or H, 2T - 1)
   Doubles term;                              // (B, H, T', T)
+  std::vector<Doubles>
+      partials;  // of the sums for biases and diagonal, a sequence's after the other's
 };
 
 template <class Element>
@@ -152,11 +115,11 @@ class AttentionCase {
   const FusedAttention<Element>& problem() const { return problem_; }
   const FusedAttentionGradients<Element>& gradients() const { return gradients_; }
 
-  // Forward, backward and the reductions, by the caller's means.
+  // Forward, backward and the reductions, by the caller's means; sum(partial, members, rows, columns, sums).
   using Run = std::function<void(const FusedAttention<Element>&)>;
   using RunBack =
       std::function<void(const FusedAttention<Element>&, const FusedAttentionGradients<Element>&)>;
-  using Sum = std::function<void(const float*, std::int64_t, std::int64_t, float*)>;
+  using Sum = std::function<void(const float*, std::int64_t, std::int64_t, std::int64_t, float*)>;
   AttentionResults RunOn(const Run& forward, const RunBack& backward, const Sum& sum) {
     forward(problem_);
     backward(problem_, gradients_);
@@ -166,23 +129,29 @@ class AttentionCase {
     results.query = to_query_.Contiguous();
     results.key = to_key_.Contiguous();
     results.value = to_value_.Contiguous();
+    const std::int64_t members = problem_.members.count, batch = o.batch / members;
     const auto summed = [&](const std::vector<float>& partial, std::int64_t rows) {
       std::vector<float> sums(partial.size() / rows);
-      if (!sums.empty())
-        sum(partial.data(), rows, static_cast<std::int64_t>(sums.size()), sums.data());
+      if (!sums.empty()) {
+        const auto columns = static_cast<std::int64_t>(sums.size()) / members;
+        sum(partial.data(), members, rows, columns, sums.data());
+      }
+      results.partials.emplace_back(partial.begin(), partial.end());
       return Doubles(sums.begin(), sums.end());
     };
-    results.query_bias = summed(query_bias_partial_, o.batch);
-    results.key_bias = summed(key_bias_partial_, o.batch);
-    results.value_bias = summed(value_bias_partial_, o.batch);
+    results.query_bias = summed(query_bias_partial_, batch);
+    results.key_bias = summed(key_bias_partial_, batch);
+    results.value_bias = summed(value_bias_partial_, batch);
     if (o.biases && o.one_projection) {  // all three side by side
       const auto third = static_cast<std::ptrdiff_t>(o.heads * o.width);
-      const Doubles all = results.query_bias;
-      results.query_bias = Doubles(all.begin(), all.begin() + third);
-      results.key_bias = Doubles(all.begin() + third, all.begin() + 2 * third);
-      results.value_bias = Doubles(all.begin() + 2 * third, all.end());
+      const Doubles all = std::exchange(results.query_bias, {});
+      for (auto at = all.begin(); at != all.end(); at += third) {
+        Doubles* const to[] = {&results.query_bias, &results.key_bias, &results.value_bias};
+        Doubles* const own = to[(at - all.begin()) / third % 3];
+        own->insert(own->end(), at, at + third);
+      }
     }
-    results.diagonal = summed(diagonal_partial_, o.batch * (o.heads / DiagonalHeads()));
+    results.diagonal = summed(diagonal_partial_, batch * (o.heads / DiagonalHeads()));
     results.term.assign(term_gradient_.begin(), term_gradient_.end());
     return results;
   }
@@ -235,6 +204,9 @@ class AttentionCase {
 
   void FillProblem();
 
+  template <class>
+  friend class AttentionMembers;
+
   AttentionOptions o;
   std::mt19937 random_;
   HeadTensor<Element> query_, key_, value_, out_, out_gradient_, to_query_, to_key_, to_value_;
@@ -285,8 +257,8 @@ void AttentionCase<Element>::FillProblem() {
     p.dropout.threshold = static_cast<std::uint32_t>(o.dropout * 4294967296.0);
     p.dropout.kept = static_cast<float>(1 / (1 - o.dropout));
     p.dropout.first = o.first;
-    if (o.device_keys) {
-      p.dropout.device_keys = keys_;
+    if (o.keys_in_memory) {
+      p.dropout.keys = keys_;
     } else {
       p.dropout.key0 = keys_[0];
       p.dropout.key1 = keys_[1];

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <random>
 #include <vector>
 
 #include "tests/support/cuda_emulation.h"
+#include "tests/unit/trainer/kernels/members_for_test.h"
 #include "tests/unit/trainer/kernels/random_rows_for_test.h"
 #include "worker/trainer/kernels/cross_entropy_kernels.cuh"
 
@@ -21,27 +23,40 @@ class CrossEntropyCuda : public testing::Test {};
 using Elements = testing::Types<float, Bf16>;
 TYPED_TEST_SUITE(CrossEntropyCuda, Elements);
 
+template <class Element>
+void Count(const CrossEntropy<Element>& p, std::int64_t* scored) {
+  cuda_emulation::Launch({1, 1, static_cast<unsigned>(p.members)}, {kTallyThreads}, 0,
+                         CountScoredKernel<kTallyThreads>, p.labels, p.rows, p.ignored, scored);
+}
+
+template <class Element>
+void Launch(const CrossEntropy<Element>& p) {
+  const auto members = static_cast<unsigned>(p.members),
+             blocks = static_cast<unsigned>((p.rows + kEntropyWarps - 1) / kEntropyWarps);
+  cuda_emulation::Launch({blocks, 1, members}, {kEntropyThreads}, 0, CrossEntropyKernel<Element>,
+                         p);
+  if (p.sums == nullptr) return;
+  cuda_emulation::Launch({1, 1, members}, {kTallyThreads}, 0, TallyKernel<Element>, p);
+}
+
 // A batch with room for what comes of it.
 template <class Element>
 struct Batch {
-  Batch(std::int64_t rows, std::int64_t classes, std::int64_t ignored)
-      : logits(RandomElements<Element>(rows * classes, 1, 3, 20)),
+  Batch(std::int64_t rows, std::int64_t classes, std::int64_t ignored, unsigned seed = 0)
+      : logits(RandomElements<Element>(rows * classes, 2 * seed + 1, 3, 20)),
         labels(rows),
         loss(rows, kNan),
         correct(rows, 9),
         gradient(rows * classes) {
-    std::mt19937 random(2);
+    std::mt19937 random(2 * seed + 2);
     for (std::int64_t& label : labels)
       label = random() % 3 == 0 && ignored >= 0 ? ignored : random() % classes;
-    p = {rows,    classes,     logits.data(),  labels.data(),   ignored,
+    p = {1,       rows,        classes,        logits.data(),   labels.data(), ignored,
          &scored, loss.data(), correct.data(), gradient.data(), &sums};
   }
   void Run() {
-    cuda_emulation::Launch({1}, {kTallyThreads}, 0, CountScoredKernel<kTallyThreads>, p.labels,
-                           p.rows, p.ignored, &scored);
-    const auto blocks = static_cast<unsigned>((p.rows + kEntropyWarps - 1) / kEntropyWarps);
-    cuda_emulation::Launch({blocks}, {kEntropyThreads}, 0, CrossEntropyKernel<Element>, p);
-    if (p.sums != nullptr) cuda_emulation::Launch({1}, {kTallyThreads}, 0, TallyKernel<Element>, p);
+    Count(p, &scored);
+    Launch(p);
   }
 
   std::vector<Element> logits;
@@ -53,6 +68,15 @@ struct Batch {
   ClassificationSums sums;
   CrossEntropy<Element> p;
 };
+
+// Rows [begin, end) of a batch of one member, whose N stays that of the whole.
+template <class Element>
+CrossEntropy<Element> PartOf(CrossEntropy<Element> p, std::int64_t begin, std::int64_t end) {
+  p.rows = end - begin;
+  p.logits += begin * p.classes, p.labels += begin, p.loss += begin, p.correct += begin;
+  if (p.gradient != nullptr) p.gradient += begin * p.classes;
+  return p;
+}
 
 template <class Element>
 void ExpectBatch(std::int64_t rows, std::int64_t classes, std::int64_t ignored) {
@@ -170,17 +194,11 @@ TYPED_TEST(CrossEntropyCuda, PartsInPlace) {
     }
   }
   whole.Run();
-  cuda_emulation::Launch({1}, {kTallyThreads}, 0, CountScoredKernel<kTallyThreads>, parts.p.labels,
-                         kRows, std::int64_t{0}, &parts.scored);
-  for (const std::int64_t begin : {std::int64_t{0}, kFirst}) {
-    CrossEntropy<TypeParam> p = parts.p;
-    p.rows = begin == 0 ? kFirst : kRows - kFirst;
-    p.logits += begin * kClasses, p.labels += begin, p.loss += begin, p.correct += begin;
-    p.gradient = parts.logits.data() + begin * kClasses;
-    cuda_emulation::Launch({3}, {kEntropyThreads}, 0, CrossEntropyKernel<TypeParam>, p);
-    cuda_emulation::Launch({1}, {kTallyThreads}, 0, TallyKernel<TypeParam>, p);
-  }
-  EXPECT_EQ(Doubles(parts.logits), Doubles(whole.gradient));
+  Count(parts.p, &parts.scored);
+  parts.p.gradient = parts.logits.data();
+  Launch(PartOf(parts.p, 0, kFirst));
+  Launch(PartOf(parts.p, kFirst, kRows));
+  EXPECT_EQ(AsDoubles(parts.logits), AsDoubles(whole.gradient));
   EXPECT_EQ(parts.sums.correct, whole.sums.correct);
   EXPECT_EQ(parts.sums.scored, whole.sums.scored);
   EXPECT_NEAR(parts.sums.mean_loss, whole.sums.mean_loss, 1e-9);
@@ -194,6 +212,113 @@ TYPED_TEST(CrossEntropyCuda, EvaluationWantsNoGradient) {
   whole.Run();
   EXPECT_EQ(batch.loss, whole.loss);
   EXPECT_EQ(batch.sums.correct, whole.sums.correct);
+}
+
+// Of one part of the batches, a member's after the other's.
+template <class Element>
+struct Results {
+  std::vector<float> loss;
+  std::vector<std::uint8_t> correct;
+  std::vector<Element> gradient;
+};
+
+// Batches of kMembers, each in parts that end at `ends`, all members' rows of a part at once: the bits of each batch
+// alone, in the same parts. The second one has nothing that is scored, if `one_empty`.
+template <class Element>
+void ExpectMembersAsAlone(const std::vector<std::int64_t>& ends, std::int64_t classes,
+                          std::int64_t ignored, bool one_empty, bool in_place = false) {
+  const std::int64_t rows = ends.back();
+  std::vector<std::unique_ptr<Batch<Element>>> alone;
+  std::vector<std::int64_t> all_labels, scored(kMembers + 1, -1);
+  std::vector<ClassificationSums> sums(kMembers);
+  for (unsigned m = 0; m < kMembers; ++m) {
+    alone.push_back(std::make_unique<Batch<Element>>(rows, classes, ignored, m));
+    Batch<Element>& one = *alone.back();
+    if (one_empty && m == 1) std::fill(one.labels.begin(), one.labels.end(), ignored);
+    Append(one.labels, &all_labels);
+    sums[m] = one.sums = {0.25 * m, 0.5 * m, 3 * m, 5 * m};
+  }
+  CrossEntropy<Element> p = alone[0]->p;
+  p.members = kMembers, p.labels = all_labels.data(), p.batch = scored.data(), p.sums = sums.data();
+  Count(p, scored.data());
+  for (const auto& one : alone) Count(one->p, &one->scored);
+  EXPECT_EQ(scored,
+            (std::vector{alone[0]->scored, alone[1]->scored, alone[2]->scored, std::int64_t{-1}}));
+  EXPECT_EQ(one_empty, scored[1] == 0);
+  for (std::size_t part = 0; part < ends.size(); ++part) {
+    const std::int64_t begin = part == 0 ? 0 : ends[part - 1];
+    SCOPED_TRACE(begin);
+    std::vector<Element> logits, gradient;
+    std::vector<std::int64_t> labels;
+    for (const auto& one : alone) {
+      const CrossEntropy<Element> own = PartOf(one->p, begin, ends[part]);
+      logits.insert(logits.end(), own.logits, own.logits + own.rows * classes);
+      labels.insert(labels.end(), own.labels, own.labels + own.rows);
+    }
+    gradient = NotNumbers<Element>(static_cast<std::int64_t>(logits.size()));
+    std::vector<float> loss(labels.size(), kNan);
+    std::vector<std::uint8_t> correct(labels.size(), 9);
+    p.rows = ends[part] - begin;
+    p.logits = logits.data(), p.labels = labels.data();
+    p.loss = loss.data(), p.correct = correct.data();
+    p.gradient = in_place ? logits.data() : gradient.data();
+    Launch(p);
+    Results<Element> expected;
+    for (const auto& one : alone) {
+      const CrossEntropy<Element> own = PartOf(one->p, begin, ends[part]);
+      Launch(own);
+      expected.loss.insert(expected.loss.end(), own.loss, own.loss + own.rows);
+      expected.correct.insert(expected.correct.end(), own.correct, own.correct + own.rows);
+      expected.gradient.insert(expected.gradient.end(), own.gradient,
+                               own.gradient + own.rows * classes);
+    }
+    ExpectSameBits(loss, expected.loss, "loss");
+    ExpectSameBits(correct, expected.correct, "correct");
+    ExpectSameBits(in_place ? logits : gradient, expected.gradient, "gradient");
+  }
+  for (std::int64_t m = 0; m < kMembers; ++m) {
+    SCOPED_TRACE(m);
+    EXPECT_EQ(sums[m].loss, alone[m]->sums.loss);
+    EXPECT_EQ(sums[m].mean_loss, alone[m]->sums.mean_loss);
+    EXPECT_EQ(sums[m].correct, alone[m]->sums.correct);
+    EXPECT_EQ(sums[m].scored, alone[m]->sums.scored);
+  }
+}
+
+TYPED_TEST(CrossEntropyCuda, Members) {
+  for (const std::int64_t classes : {1, 2, 31, 33, 70, 574}) {
+    ExpectMembersAsAlone<TypeParam>({7}, classes, -100, false);
+    ExpectMembersAsAlone<TypeParam>({9}, classes, 0, true);
+  }
+  ExpectMembersAsAlone<TypeParam>({700}, 5, 3, false);
+}
+
+TYPED_TEST(CrossEntropyCuda, MembersInParts) {
+  for (const bool one_empty : {false, true}) {
+    for (const bool in_place : {false, true}) {
+      ExpectMembersAsAlone<TypeParam>({4, 9, 10}, 45, 0, one_empty, in_place);
+    }
+  }
+}
+
+TYPED_TEST(CrossEntropyCuda, MembersInEvaluation) {
+  Batch<TypeParam> first(6, 33, -1, 0), second(6, 33, -1, 1);
+  std::vector<TypeParam> logits = first.logits;
+  std::vector<std::int64_t> labels = first.labels;
+  Append(second.logits, &logits);
+  Append(second.labels, &labels);
+  std::vector<float> loss(12, kNan);
+  std::vector<std::uint8_t> correct(12, 9);
+  CrossEntropy<TypeParam> p = first.p;
+  p.members = 2, p.logits = logits.data(), p.labels = labels.data(), p.batch = nullptr;
+  p.loss = loss.data(), p.correct = correct.data(), p.gradient = nullptr, p.sums = nullptr;
+  Launch(p);
+  first.Run();
+  second.Run();
+  Append(second.loss, &first.loss);
+  Append(second.correct, &first.correct);
+  ExpectSameBits(loss, first.loss, "loss");
+  ExpectSameBits(correct, first.correct, "correct");
 }
 
 }  // namespace

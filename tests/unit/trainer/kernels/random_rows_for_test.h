@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -24,8 +25,16 @@ std::vector<Element> RandomElements(std::int64_t count, unsigned seed, float siz
   return elements;
 }
 
+// For results to take the place of.
 template <class Element>
-std::vector<double> Doubles(const std::vector<Element>& elements) {
+std::vector<Element> NotNumbers(std::int64_t count) {
+  std::vector<Element> elements(count);
+  for (Element& element : elements) SetElement(&element, std::numeric_limits<float>::quiet_NaN());
+  return elements;
+}
+
+template <class Element>
+std::vector<double> AsDoubles(const std::vector<Element>& elements) {
   std::vector<double> doubles;
   for (const Element element : elements) doubles.push_back(ToFloat(element));
   return doubles;

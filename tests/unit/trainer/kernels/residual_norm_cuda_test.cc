@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/support/cuda_emulation.h"
-#include "tests/unit/trainer/kernels/random_rows_for_test.h"
+#include "tests/unit/trainer/kernels/residual_norm_for_test.h"
 #include "worker/trainer/kernels/block_sums_kernels.cuh"
 #include "worker/trainer/kernels/residual_norm_kernels.cuh"
 
@@ -17,158 +17,56 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-struct Options {
-  std::int64_t rows = 5;
-  std::int64_t width = 32;
-  std::int64_t residual_rows = 0;
-  bool residual = true;
-  bool product = true;
-  bool bias = true;
-  bool norm = true;
-  bool dropout = true;
-  bool device_keys = false;
-  bool to_sum = true;  // dy is given
-  bool in_place = false;
-  float sign = 1;
-};
-
+using Options = ResidualNormOptions;
 template <class Element>
-std::vector<Element> Empty(std::int64_t count) {
-  std::vector<Element> elements(count);
-  for (Element& element : elements) SetElement(&element, kNan);
-  return elements;
+using Case = ResidualNormCase<Element>;
+
+// `aligned`: whether accesses of 16 bytes fit the problem.
+template <class Element>
+void Forward(const ResidualNorm<Element>& p, bool aligned) {
+  const auto blocks =
+      static_cast<unsigned>((p.rows + kNormWarps * kForwardRows - 1) / (kNormWarps * kForwardRows));
+  WithPieces<Element>(p.width, aligned, [&](auto vector, auto chunks) {
+    cuda_emulation::Launch({blocks, 1, static_cast<unsigned>(p.members.count)}, {kNormThreads}, 0,
+                           ResidualNormForwardKernel<Element, vector.value, chunks.value>, p);
+  });
 }
-
-// A problem with the memory that it points to, and the same in double.
 template <class Element>
-class Case {
- public:
-  explicit Case(const Options& options)
-      : o(options),
-        count(o.rows * o.width),
-        residual(RandomElements<Element>((o.residual_rows > 0 ? o.residual_rows : o.rows) * o.width,
-                                         1, 1, 3)),
-        product(RandomElements<Element>(count, 2)),
-        bias(RandomElements<float>(o.width, 3)),
-        gamma(RandomElements<float>(o.width, 4)),
-        beta(RandomElements<float>(o.width, 5)),
-        sum(Empty<Element>(count)),
-        normed(Empty<Element>(count)),
-        mean(o.rows, kNan),
-        inverse(o.rows, kNan),
-        to_sum(RandomElements<Element>(count, 6)),
-        to_normed(RandomElements<Element>(count, 7)),
-        to_residual(Empty<Element>(count)),
-        to_product(Empty<Element>(count)),
-        partial(NormBlocks(o.rows) * 3 * o.width, kNan) {
-    p.rows = o.rows, p.width = o.width;
-    if (o.residual) p.residual = residual.data();
-    p.residual_rows = o.residual_rows;
-    if (o.product) p.product = product.data();
-    if (o.bias) p.bias = bias.data();
-    p.sign = o.sign;
-    if (o.dropout) p.dropout = {0x1234567, 0x89abcdef, 1U << 30, 4.0f / 3, 77};
-    if (o.dropout && o.device_keys) {
-      p.dropout.device_keys = keys;
-      p.dropout.key0 = p.dropout.key1 = 0;
-    }
-    if (o.norm) p.gamma = gamma.data(), p.beta = beta.data();
-    p.sum = sum.data(), p.normed = normed.data();
-    p.mean = mean.data(), p.inverse_deviation = inverse.data();
-    g.sum = o.to_sum ? to_sum.data() : nullptr;
-    g.normed = o.norm ? to_normed.data() : nullptr;
-    g.residual = o.in_place ? to_sum.data() : to_residual.data();
-    g.product = to_product.data();
-    g.partial = partial.data();
-  }
-
-  void Forward() {
-    const unsigned blocks = static_cast<unsigned>((o.rows + kNormWarps * kForwardRows - 1) /
-                                                  (kNormWarps * kForwardRows));
-    WithPieces<Element>(o.width, Aligned(p), [&](auto vector, auto chunks) {
-      cuda_emulation::Launch({blocks}, {kNormThreads}, 0,
-                             ResidualNormForwardKernel<Element, vector.value, chunks.value>, p);
-    });
-  }
-  void Backward() {
-    WithPieces<Element>(o.width, Aligned(p), [&](auto vector, auto chunks) {
-      cuda_emulation::Launch({static_cast<unsigned>(NormBlocks(o.rows))}, {kNormThreads},
-                             kNormWarps * o.width * sizeof(float),
-                             ResidualNormBackwardKernel<Element, vector.value, chunks.value>, p, g);
-    });
-  }
-  // gamma's, beta's, bias's.
-  std::vector<std::vector<float>> Reduce() {
-    std::vector<std::vector<float>> to(3, std::vector<float>(o.width, kNan));
-    BlockSums<3> sums{partial.data(), NormBlocks(o.rows), o.width, {}};
-    if (o.norm) sums.to[0] = to[0].data(), sums.to[1] = to[1].data();
-    if (o.bias) sums.to[2] = to[2].data();
-    cuda_emulation::Launch({static_cast<unsigned>((o.width + 31) / 32), 3},
-                           {kWarpLanes, kSumSlices}, 0, BlockSumsKernel<3>, sums);
-    return to;
-  }
-
-  double Mask(std::int64_t row, std::int64_t column) const {
-    if (!o.dropout) return 1;
-    DropoutStream stream = p.dropout;
-    stream.key0 = keys[0], stream.key1 = keys[1];
-    return DropoutFactor(stream, static_cast<std::uint32_t>(row * o.width + column));
-  }
-  // y of a row.
-  std::vector<double> Sum(std::int64_t row) const {
-    std::vector<double> y(o.width, 0.0);
-    const std::int64_t from = o.residual_rows > 0 ? row % o.residual_rows : row;
-    for (std::int64_t c = 0; c < o.width; ++c) {
-      const double z = ToFloat(product[row * o.width + c]) + (o.bias ? bias[c] : 0.0);
-      if (o.product) y[c] = o.sign * Mask(row, c) * z;
-      if (o.residual) y[c] += ToFloat(residual[from * o.width + c]);
-    }
-    return y;
-  }
-  // (y - mean) / deviation, and the two.
-  struct Normed {
-    std::vector<double> h;
-    double mean = 0, inverse = 0;
-  };
-  Normed Norm(const std::vector<double>& y) const {
-    Normed n;
-    double squares = 0;
-    for (const double x : y) n.mean += x / static_cast<double>(o.width);
-    for (const double x : y) squares += (x - n.mean) * (x - n.mean);
-    n.inverse = 1 / std::sqrt(squares / static_cast<double>(o.width) + p.epsilon);
-    for (const double x : y) n.h.push_back((x - n.mean) * n.inverse);
-    return n;
-  }
-  // What the gradients are of: dy y + dn n of one row.
-  double Score(std::int64_t row, const std::vector<double>& y) const {
-    double score = 0;
-    Normed n;
-    if (o.norm) n = Norm(y);
-    for (std::int64_t c = 0; c < o.width; ++c) {
-      if (o.to_sum) score += given_to_sum[row * o.width + c] * y[c];
-      if (o.norm) score += ToFloat(to_normed[row * o.width + c]) * (n.h[c] * gamma[c] + beta[c]);
-    }
-    return score;
-  }
-
-  const Options o;
-  const std::int64_t count;
-  std::vector<Element> residual, product;
-  std::vector<float> bias, gamma, beta;
-  std::vector<Element> sum, normed;
-  std::vector<float> mean, inverse;
-  std::vector<Element> to_sum, to_normed, to_residual, to_product;
-  std::vector<float> partial;
-  const std::vector<double> given_to_sum = Doubles(to_sum);
-  const std::uint32_t keys[2] = {0x1234567, 0x89abcdef};
-  ResidualNorm<Element> p;
-  ResidualNormGradients<Element> g;
-};
+void Backward(const ResidualNorm<Element>& p, const ResidualNormGradients<Element>& g,
+              bool aligned) {
+  WithPieces<Element>(p.width, aligned, [&](auto vector, auto chunks) {
+    cuda_emulation::Launch(
+        {static_cast<unsigned>(NormBlocks(p.rows)), 1, static_cast<unsigned>(p.members.count)},
+        {kNormThreads}, kNormWarps * p.width * sizeof(float),
+        ResidualNormBackwardKernel<Element, vector.value, chunks.value>, p, g);
+  });
+}
+template <class Element>
+void Forward(Case<Element>* made) {
+  Forward(made->p, Aligned(made->p));
+}
+template <class Element>
+void Backward(Case<Element>* made) {
+  Backward(made->p, made->g, Aligned(made->p));
+}
+// gamma's, beta's, bias's.
+template <class Element>
+std::vector<std::vector<float>> Reduce(const ResidualNorm<Element>& p,
+                                       const ResidualNormGradients<Element>& g) {
+  std::vector<std::vector<float>> to(3, std::vector<float>(p.members.count * p.width, kNan));
+  BlockSums<3> sums{g.partial, NormBlocks(p.rows), p.width, {}};
+  if (p.gamma != nullptr) sums.to[0] = to[0].data(), sums.to[1] = to[1].data();
+  if (p.bias != nullptr) sums.to[2] = to[2].data();
+  cuda_emulation::Launch(
+      {static_cast<unsigned>((p.width + 31) / 32), 3, static_cast<unsigned>(p.members.count)},
+      {kWarpLanes, kSumSlices}, 0, BlockSumsKernel<3>, sums);
+  return to;
+}
 
 template <class Element>
 void ExpectForward(const Options& options) {
   Case<Element> made(options);
-  made.Forward();
+  Forward(&made);
   std::vector<double> sum, normed, mean, inverse;
   for (std::int64_t row = 0; row < options.rows; ++row) {
     const std::vector<double> y = made.Sum(row);
@@ -188,8 +86,8 @@ void ExpectForward(const Options& options) {
 template <class Element>
 void ExpectBackward(const Options& options) {
   Case<Element> made(options);
-  made.Forward();
-  made.Backward();
+  Forward(&made);
+  Backward(&made);
   std::vector<double> to_residual, to_product, to_gamma(options.width), to_beta(options.width),
       to_bias(options.width);
   for (std::int64_t row = 0; row < options.rows; ++row) {
@@ -211,7 +109,7 @@ void ExpectBackward(const Options& options) {
   }
   ExpectClose(options.in_place ? made.to_sum : made.to_residual, to_residual, "to residual");
   ExpectClose(made.to_product, to_product, "to product");
-  const auto to = made.Reduce();
+  const auto to = Reduce(made.p, made.g);
   const double tolerance = kTolerance<Element>;
   if (options.norm) {
     ExpectClose(to[0], to_gamma, "to gamma", tolerance);
@@ -269,7 +167,7 @@ TYPED_TEST(ResidualNormCuda, EveryOptionOnAndOff) {
     options.residual = bits & 1, options.bias = bits & 2, options.norm = bits & 4,
     options.dropout = bits & 8;
     options.to_sum = bits & 16, options.in_place = bits & 32 && options.to_sum,
-    options.device_keys = bits & 64;
+    options.keys_in_memory = bits & 64;
     options.sign = bits % 5 == 0 ? -1.0f : 1.0f;
     if (!options.norm && !options.to_sum) continue;  // there is no gradient
     SCOPED_TRACE(bits);
@@ -289,9 +187,9 @@ TYPED_TEST(ResidualNormCuda, WritesOnlyWhatIsWanted) {
   Options options;
   Case<TypeParam> made(options), whole(options);
   made.p.sum = nullptr, made.p.mean = made.p.inverse_deviation = nullptr;
-  made.Forward();
-  whole.Forward();
-  EXPECT_EQ(Doubles(made.normed), Doubles(whole.normed));
+  Forward(&made);
+  Forward(&whole);
+  EXPECT_EQ(AsDoubles(made.normed), AsDoubles(whole.normed));
   EXPECT_TRUE(std::isnan(ToFloat(made.sum[0])));
 }
 
@@ -312,24 +210,102 @@ TEST(ResidualNormCuda, VarianceFarFromZero) {
   made.residual = RandomElements<float>(made.count, 9, 1e-2f, 1000);
   made.p.residual = made.residual.data();
   made.p.epsilon = 0;
-  made.Forward();
+  Forward(&made);
   std::vector<double> inverse;
   for (std::int64_t row = 0; row < options.rows; ++row)
     inverse.push_back(made.Norm(made.Sum(row)).inverse);
   ExpectClose(made.inverse, inverse, "inverse deviation", 1e-3);
 }
 
+// Each member's part has the bits of the same kernel on it alone. `beyond`: MemberParameters.
+template <class Element>
+void ExpectMembersAsAlone(const Options& options, std::int64_t beyond) {
+  ResidualNormMembers<Element> made(options, beyond);
+  const bool aligned = Aligned(made.p);
+  EXPECT_EQ(aligned, beyond % 4 == 0 && options.width % (16 / sizeof(Element)) == 0);
+  Forward(made.p, aligned);
+  Backward(made.p, made.g, aligned);
+  const auto sums = Reduce(made.p, made.g);
+  std::vector<std::vector<float>> expected(sums.size());
+  for (const auto& one : made.alone) {
+    Forward(one->p, aligned);
+    Backward(one->p, one->g, aligned);
+    const auto own = Reduce(one->p, one->g);
+    for (std::size_t i = 0; i < own.size(); ++i) Append(own[i], &expected[i]);
+  }
+  made.ExpectAsAlone();
+  ExpectSameBits(sums[0], expected[0], "gamma");
+  ExpectSameBits(sums[1], expected[1], "beta");
+  ExpectSameBits(sums[2], expected[2], "bias");
+}
+
+TYPED_TEST(ResidualNormCuda, MembersOfEveryWidth) {
+  for (const std::int64_t width : kWidths) {
+    for (const std::int64_t beyond : {4, 1, 2}) {
+      SCOPED_TRACE(testing::Message() << width << ", " << beyond << " further");
+      Options options;
+      options.rows = 3, options.width = width;
+      ExpectMembersAsAlone<TypeParam>(options, beyond);
+    }
+  }
+}
+
+TYPED_TEST(ResidualNormCuda, MembersOfManyRows) {
+  for (const std::int64_t rows : {kNormBlockRows, 2 * kNormBlockRows - 5}) {
+    Options options;
+    options.rows = rows, options.width = 40;
+    ExpectMembersAsAlone<TypeParam>(options, 8);
+  }
+}
+
+TYPED_TEST(ResidualNormCuda, MembersWithEveryOptionOnAndOff) {
+  for (int bits = 0; bits < 128; ++bits) {
+    Options options;
+    options.width = bits % 3 == 0 ? 19 : 24;
+    options.residual = bits & 1, options.bias = bits & 2, options.norm = bits & 4,
+    options.dropout = bits & 8;
+    options.to_sum = bits & 16, options.in_place = bits & 32 && options.to_sum,
+    options.product = !(bits & 64);
+    options.sign = bits % 5 == 0 ? -1.0f : 1.0f;
+    if (!options.norm && !options.to_sum) continue;  // there is no gradient
+    SCOPED_TRACE(bits);
+    ExpectMembersAsAlone<TypeParam>(options, bits % 2 == 0 ? 4 : 3);
+  }
+}
+
+// Each member's variants share its own residual stream.
+TYPED_TEST(ResidualNormCuda, MembersWithVariants) {
+  Options options;
+  options.residual_rows = 6, options.rows = 5 * options.residual_rows, options.width = 48;
+  options.sign = -1;
+  ExpectMembersAsAlone<TypeParam>(options, 4);
+}
+
+// Members whose keys lie in no memory share them.
+TYPED_TEST(ResidualNormCuda, MembersWithOnePairOfKeys) {
+  Options options;
+  ResidualNormMembers<TypeParam> made(options, 4);
+  made.p.dropout = made.alone[0]->p.dropout;
+  Forward(made.p, true);
+  for (const auto& one : made.alone) {
+    one->p.dropout = made.p.dropout;
+    Forward(one->p, true);
+  }
+  made.ExpectAsAlone();
+}
+
 TEST(ResidualNormCuda, SumsOfManyBlocks) {
   constexpr std::int64_t kBlocks = 77, kWidth = 45;
-  const std::vector<float> partial = RandomElements<float>(kBlocks * 3 * kWidth, 11);
-  std::vector<float> gamma(kWidth, kNan), bias(kWidth, kNan);
+  const std::vector<float> partial = RandomElements<float>(kMembers * kBlocks * 3 * kWidth, 11);
+  std::vector<float> gamma(kMembers * kWidth, kNan), bias(kMembers * kWidth, kNan);
   const BlockSums<3> sums{partial.data(), kBlocks, kWidth, {gamma.data(), nullptr, bias.data()}};
-  cuda_emulation::Launch({2, 3}, {kWarpLanes, kSumSlices}, 0, BlockSumsKernel<3>, sums);
-  std::vector<double> to_gamma(kWidth), to_bias(kWidth);
-  for (std::int64_t block = 0; block < kBlocks; ++block) {
+  cuda_emulation::Launch({2, 3, kMembers}, {kWarpLanes, kSumSlices}, 0, BlockSumsKernel<3>, sums);
+  std::vector<double> to_gamma(kMembers * kWidth), to_bias(kMembers * kWidth);
+  for (std::int64_t block = 0; block < kMembers * kBlocks; ++block) {
+    const std::int64_t member = block / kBlocks;
     for (std::int64_t c = 0; c < kWidth; ++c) {
-      to_gamma[c] += partial[block * 3 * kWidth + c];
-      to_bias[c] += partial[(block * 3 + 2) * kWidth + c];
+      to_gamma[member * kWidth + c] += partial[block * 3 * kWidth + c];
+      to_bias[member * kWidth + c] += partial[(block * 3 + 2) * kWidth + c];
     }
   }
   ExpectClose(gamma, to_gamma, "gamma");

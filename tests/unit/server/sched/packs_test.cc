@@ -1,0 +1,275 @@
+// Slots whose trainers take several jobs of one configuration at a time.
+#include <set>
+
+#include "tests/unit/server/sched/scheduler_fixture.h"
+
+namespace pelab::sched {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class PacksTest : public SchedulerTest {
+ protected:
+  // A sweep of `cells` configurations of `seeds` jobs each, seeds innermost.
+  std::int64_t SubmitSeeds(const std::string& name, int cells, int seeds, int priority = 0,
+                           const std::string& device = "any") {
+    const auto sweep = Do<store::SweepStored>(store::SubmitSweep{.name = name,
+                                                                 .client_token = name,
+                                                                 .analyses_json = "[]",
+                                                                 .priority = priority,
+                                                                 .cells = 1});
+    store::ExpandSlice slice{.sweep_id = sweep.sweep_id, .from = 0, .next = 1, .last = true};
+    for (int i = 0; i < cells * seeds; ++i) {
+      slice.cells.push_back({.ordinal = static_cast<std::uint64_t>(i),
+                             .key = absl::StrCat(name, i),
+                             .seed = i % seeds,
+                             .spec_json = absl::StrCat("{\"cell\":\"", name, i / seeds, "\"}"),
+                             .requirement = {.pe = "rope", .device_kind = device},
+                             .epochs = 1});
+    }
+    scheduler_->Expanded(Do<store::SliceStored>(slice));
+    world_.Settle();
+    return sweep.sweep_id;
+  }
+  std::shared_ptr<Link> ConnectPacking(const std::string& id, int slots, int pack,
+                                       const std::vector<store::Held>& held = {},
+                                       const std::string& device = "cpu") {
+    const auto hello =
+        Do<store::WorkerStored>(store::WorkerHello{.worker_id = id, .slots_json = "[]"});
+    auto link = std::make_shared<Link>();
+    WorkerInfo info{
+        .worker_id = id, .capabilities = *Capabilities::Parse("{}"), .drain = hello.drain};
+    for (int i = 0; i < slots; ++i) info.slots.push_back({i, device, device, 0, pack});
+    scheduler_->Connected(info, link, held);
+    world_.Settle();
+    return link;
+  }
+  std::string ConfigurationOf(const store::Assignment& a) {
+    return Text(absl::StrCat("SELECT configuration_id FROM jobs WHERE job_id = ", a.job_id));
+  }
+  using Jobs = std::vector<std::size_t>;
+};
+
+TEST_F(PacksTest, JobsOfOneConfigurationGoTogether) {
+  SubmitSeeds("s", 2, 5);
+  const auto link = ConnectPacking("w", 1, 8);
+  ASSERT_THAT(link->packs, SizeIs(1));
+  ASSERT_THAT(link->packs[0], SizeIs(5)) << "not the five of the other configuration";
+  std::set<std::int64_t> seeds;
+  for (const store::Assignment& a : link->packs[0]) {
+    EXPECT_EQ(ConfigurationOf(a), ConfigurationOf(link->packs[0][0]));
+    EXPECT_EQ(a.slot, 0);
+    seeds.insert(a.seed);
+  }
+  EXPECT_THAT(seeds, SizeIs(5));
+  EXPECT_THAT(link->assignments, SizeIs(5)) << "each once";
+}
+
+TEST_F(PacksTest, ASlotTakesNoMoreThanItSays) {
+  SubmitSeeds("s", 1, 10);
+  const auto link = ConnectPacking("w", 1, 4);
+  ASSERT_EQ(link->sizes, Jobs({4}));
+  // It is free when all of them have ended, however they end.
+  Succeed(link->assignments[0]);
+  Say(link->assignments[1], 1, store::Finished{state::Outcome::kCancelled});
+  Fail(link->assignments[2], state::ErrorKind::kNonFiniteLoss);
+  EXPECT_THAT(link->assignments, SizeIs(4));
+  Succeed(link->assignments[3]);
+  EXPECT_EQ(link->sizes, Jobs({4, 4}));
+}
+
+TEST_F(PacksTest, AWorkerThatTakesOneGetsPlainAssignments) {
+  SubmitSeeds("s", 1, 6);
+  const auto link = ConnectPacking("w", 2, 1);
+  EXPECT_THAT(link->assignments, SizeIs(2));
+  EXPECT_TRUE(link->packs.empty());
+}
+
+TEST_F(PacksTest, ASingleJobIsAPlainAssignment) {
+  SubmitSeeds("s", 3, 1);
+  const auto link = ConnectPacking("w", 1, 8);
+  EXPECT_THAT(link->assignments, SizeIs(1));
+  EXPECT_TRUE(link->packs.empty());
+}
+
+TEST_F(PacksTest, APackLeavesNoFreeSlotWithoutWork) {
+  SubmitSeeds("s", 1, 9);
+  const auto link = ConnectPacking("w", 4, 8);
+  std::map<int, int> by_slot;
+  for (const store::Assignment& a : link->assignments) by_slot[a.slot] += 1;
+  EXPECT_EQ(by_slot, (std::map<int, int>{{0, 3}, {1, 2}, {2, 2}, {3, 2}}));
+}
+
+TEST_F(PacksTest, SlotsOfOtherWorkersGetTheirShare) {
+  std::vector<std::shared_ptr<Link>> links;
+  for (const char* id : {"a", "b", "c"}) links.push_back(ConnectPacking(id, 1, 8));
+  SubmitSeeds("s", 1, 4);
+  EXPECT_EQ(links[0]->sizes, Jobs({2}));
+  EXPECT_EQ(links[1]->sizes, Jobs({1}));
+  EXPECT_EQ(links[2]->sizes, Jobs({1}));
+}
+
+TEST_F(PacksTest, SlotsThatCannotRunThemNeedNoShare) {
+  const auto cpus = ConnectPacking("cpus", 8, 1);
+  const auto gpu = ConnectPacking("gpu", 1, 8, {}, "gpu");
+  SubmitSeeds("s", 1, 6, 0, "gpu");
+  EXPECT_EQ(gpu->sizes, Jobs({6}));
+  EXPECT_TRUE(cpus->assignments.empty());
+}
+
+TEST_F(PacksTest, JobsThatThisSlotCannotRunAreNoReasonForALargerPack) {
+  Submit("other", 50, 0, "cpu");  // for which nobody is there
+  const auto first = ConnectPacking("a", 1, 8, {}, "gpu");
+  const auto second = ConnectPacking("b", 1, 8, {}, "gpu");
+  SubmitSeeds("s", 1, 4, 0, "gpu");
+  EXPECT_EQ(first->sizes, Jobs({2}));
+  EXPECT_EQ(second->sizes, Jobs({2}));
+}
+
+TEST_F(PacksTest, NorArePausedOnes) {
+  const std::int64_t paused = SubmitSeeds("paused", 1, 50);
+  scheduler_->SetStanding({.sweep_id = paused, .paused = true});
+  const auto first = ConnectPacking("a", 1, 8);
+  const auto second = ConnectPacking("b", 1, 8);
+  SubmitSeeds("s", 1, 4);
+  EXPECT_EQ(first->sizes, Jobs({2}));
+  EXPECT_EQ(second->sizes, Jobs({2}));
+}
+
+TEST_F(PacksTest, EveryJobCountsForItsSweepsShare) {
+  SubmitSeeds("large", 1, 16);
+  SubmitSeeds("small", 1, 4);
+  const auto link = ConnectPacking("w", 2, 4);
+  ASSERT_EQ(link->sizes, Jobs({4, 4}));
+  EXPECT_NE(ConfigurationOf(link->packs[0][0]), ConfigurationOf(link->packs[1][0]));
+  // The next goes to the sweep that has fewer.
+  for (const store::Assignment& a : link->packs[1]) Succeed(a);
+  ASSERT_THAT(link->packs, SizeIs(3));
+  EXPECT_EQ(ConfigurationOf(link->packs[2][0]), ConfigurationOf(link->packs[0][0]));
+}
+
+TEST_F(PacksTest, WhatIsRefusedWhenItIsStoredIsLeftOut) {
+  // Nothing is stored while the disk hangs: meanwhile one of the jobs is cancelled.
+  const auto link = ConnectPacking("w", 1, 8);
+  world_.disk_hangs = true;
+  SubmitSeeds("s", 1, 3);
+  const std::int64_t second = 2;
+  scheduler_->Cancelled(Do<store::Cancelled>(store::CancelJob{second, 1}));
+  world_.disk_hangs = false;
+  world_.Settle();
+  EXPECT_EQ(link->sizes, Jobs({2}));
+  for (const store::Assignment& a : link->assignments) EXPECT_NE(a.job_id, second);
+  for (const store::Assignment& a : std::vector(link->assignments)) Succeed(a);
+  SubmitSeeds("next", 1, 2);
+  EXPECT_EQ(link->sizes, Jobs({2, 2})) << "the slot is free again";
+}
+
+TEST_F(PacksTest, OneThatIsLeftAloneGoesAlone) {
+  const auto link = ConnectPacking("w", 1, 8);
+  world_.disk_hangs = true;
+  SubmitSeeds("s", 1, 2);
+  scheduler_->Cancelled(Do<store::Cancelled>(store::CancelJob{1, 1}));
+  world_.disk_hangs = false;
+  world_.Settle();
+  EXPECT_TRUE(link->packs.empty());
+  ASSERT_THAT(link->assignments, SizeIs(1));
+  EXPECT_EQ(link->assignments[0].job_id, 2);
+}
+
+TEST_F(PacksTest, APackWaitsForRoomOnTheDiskAsAJobDoes) {
+  SubmitSeeds("s", 1, 3);
+  world_.disk_full = true;
+  const auto link = ConnectPacking("w", 1, 8);
+  EXPECT_TRUE(link->assignments.empty());
+  world_.disk_full = false;
+  world_.Advance(absl::Seconds(2));
+  EXPECT_THAT(link->assignments, SizeIs(3));
+}
+
+TEST_F(PacksTest, ReconnectingSendsWhatIsNotHeldOneByOne) {
+  SubmitSeeds("s", 1, 4);
+  const auto first = ConnectPacking("w", 1, 4);
+  ASSERT_EQ(first->sizes, Jobs({4}));
+  Say(first->assignments[0], 1, store::Started{0, 1, "{}"});
+  const auto second = ConnectPacking("w", 1, 4, {Holding(first->assignments[0])});
+  EXPECT_TRUE(second->packs.empty());
+  EXPECT_THAT(second->assignments, SizeIs(3));
+  SubmitSeeds("next", 1, 1);
+  // Not before all four have ended.
+  Say(first->assignments[0], 2, store::Epoch{.train_total = 1, .test_total = 1});
+  Say(first->assignments[0], 3, store::Finished{});
+  for (int i = 1; i < 3; ++i) Succeed(first->assignments[i]);
+  EXPECT_THAT(second->assignments, SizeIs(3));
+  Succeed(first->assignments[3]);
+  EXPECT_THAT(second->assignments, SizeIs(4));
+}
+
+TEST_F(PacksTest, AfterARestartTheSlotIsBusyUntilAllHaveEnded) {
+  SubmitSeeds("s", 1, 3);
+  const auto before = ConnectPacking("w", 1, 2);
+  const std::vector<store::Assignment> pack = before->packs.at(0);
+  for (const store::Assignment& a : pack) Say(a, 1, store::Started{0, 1, "{}"});
+  world_.steps.clear();
+  world_.timed.clear();
+  MakeScheduler();
+  Recover();
+  const auto after = ConnectPacking("w", 1, 2, {Holding(pack[0]), Holding(pack[1])});
+  EXPECT_TRUE(after->assignments.empty());
+  const auto end = [&](const store::Assignment& a) {
+    Say(a, 2, store::Epoch{.train_total = 1, .test_total = 1});
+    Say(a, 3, store::Finished{});
+  };
+  end(pack[0]);
+  EXPECT_TRUE(after->assignments.empty());
+  end(pack[1]);
+  EXPECT_THAT(after->assignments, SizeIs(1));
+}
+
+TEST_F(PacksTest, ALostPackFreesItsSlotOnce) {
+  SubmitSeeds("s", 1, 3);
+  const auto silent = ConnectPacking("w", 1, 8);
+  ASSERT_EQ(silent->sizes, Jobs({3}));
+  world_.Advance(absl::Seconds(21));
+  EXPECT_EQ(Text("SELECT group_concat(outcome) FROM attempts"), "lost,lost,lost");
+  const auto back = ConnectPacking("w", 1, 8);
+  EXPECT_EQ(back->sizes, Jobs({3})) << "they go together again";
+}
+
+TEST_F(PacksTest, AFailedJobIsTriedByItself) {
+  SubmitSeeds("s", 1, 3);
+  const auto link = ConnectPacking("w", 1, 8);
+  for (const store::Assignment& a : std::vector(link->assignments)) Fail(a);
+  world_.Advance(absl::Seconds(2));
+  EXPECT_THAT(link->packs, SizeIs(1)) << "what ended the trainer ends no others a second time";
+  EXPECT_THAT(link->assignments, SizeIs(4));
+}
+
+TEST_F(PacksTest, OneTrainerThatDiesIsOneFailureOfItsWorker) {
+  SubmitSeeds("a", 1, 4);
+  const auto bad = ConnectPacking("bad", 1, 4);
+  ConnectPacking("good", 1, 4);
+  SubmitSeeds("b", 12, 4);
+  ASSERT_EQ(bad->sizes, Jobs({4}));
+  // Four jobs at once, but one trainer: it takes three of them to be left out.
+  for (std::size_t dead = 0; dead < 3; ++dead) {
+    ASSERT_THAT(bad->packs, SizeIs(dead + 1));
+    for (const store::Assignment& a : std::vector(bad->packs[dead])) Fail(a);
+  }
+  EXPECT_THAT(bad->packs, SizeIs(3));
+}
+
+TEST_F(PacksTest, PeopleSeeEveryJobOfASlot) {
+  SubmitSeeds("s", 1, 3);
+  ConnectPacking("w", 2, 8);
+  const auto workers = scheduler_->Workers();
+  ASSERT_THAT(workers, SizeIs(1));
+  ASSERT_THAT(workers[0].leases, SizeIs(3));
+  EXPECT_EQ(Text("SELECT busy_slots FROM v_workers"), "2");
+  const auto drained = Do<store::WorkerDrained>(store::DrainWorker{"w", "finish"});
+  EXPECT_EQ(drained.busy_slots, 2);
+  EXPECT_EQ(drained.attempts, 3);
+}
+
+}  // namespace
+}  // namespace pelab::sched
