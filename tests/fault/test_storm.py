@@ -1,6 +1,6 @@
 """A sweep over four CPU workers, one of which is killed with -9 every few seconds, gives the bits of an undisturbed run. Some of
 those that are killed come back with their work directory; others never do, as a machine that is lost, and a new one comes in
-their place.
+their place. Half of them take several seeds at a time.
 
 PELAB_STORM_SEED=N repeats a storm; a failure prints it. A longer one, of half an hour:
   PELAB_STORM_KILLS=300 PELAB_STORM_SECONDS=5 PELAB_STORM_JOBS=240 PELAB_BIN=build/release/bin tests/fault/test_storm.py"""
@@ -27,7 +27,8 @@ SWEEP = tiny_sweep(name="storm", epochs=EPOCHS, train_examples=1024, seeds=f"0..
 
 class Storm(Case):
     def start_worker(self, name):
-        return self.worker(name, 1, "--checkpoint-every", "1epoch", "--checkpoint-upload", "300ms")
+        pack = 3 if int(name[1:]) % 2 == 0 else 1
+        return self.worker(name, 1, "--checkpoint-every", "1epoch", "--checkpoint-upload", "300ms", "--pack", pack)
 
     def finished(self):
         return self.states().get("succeeded", 0) == JOBS
@@ -66,7 +67,9 @@ class Storm(Case):
         interrupted = self.query("SELECT count(*) FROM v_attempts WHERE outcome <> 'succeeded'")[0][0]
         resumed = self.query("SELECT count(*) FROM v_attempts WHERE start_epoch > 0")[0][0]
         self.assertGreaterEqual(killed, min(KILLS, 3), "the sweep was over before the storm")
+        together = self.query("SELECT max(n) FROM (SELECT count(*) AS n FROM attempts GROUP BY worker_id, slot, started_at)")[0][0]
         self.assertGreater(interrupted, 0, f"nobody was hit; PELAB_STORM_SEED={SEED}")
+        self.assertGreater(together, 1, "nobody took several")
         print(f"{killed} workers killed, {interrupted} attempts interrupted, {resumed} resumed", file=sys.stderr)
 
 

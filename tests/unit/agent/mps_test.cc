@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/process.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -64,6 +65,18 @@ class MpsTest : public testing::Test {
     while (Alive(pid) && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
     return !Alive(pid);
   }
+  // A daemon in the directory that nobody will end.
+  void LeaveOne() {
+    std::filesystem::create_directories(dir_ / "mps/pipe");
+    std::filesystem::create_directories(dir_ / "mps/log");
+    SpawnOptions options;
+    options.argv = {absl::StrCat(PELAB_SOURCE_DIR, "/tests/support/mps_control_double.sh"), "-d"};
+    options.env = {{"CUDA_MPS_PIPE_DIRECTORY", dir_ / "mps/pipe"},
+                   {"CUDA_MPS_LOG_DIRECTORY", dir_ / "mps/log"}};
+    auto started = Process::Spawn(options);
+    ASSERT_THAT(started, IsOk());
+    ASSERT_TRUE(started->Wait().ok());
+  }
   absl::StatusOr<std::unique_ptr<Mps>> Start(absl::Duration patience = absl::Seconds(10)) {
     return Mps::Start(absl::StrCat(PELAB_SOURCE_DIR, "/tests/support/mps_control_double.sh"),
                       dir_ / "mps", patience);
@@ -94,17 +107,18 @@ TEST_F(MpsTest, StartsOneAndEndsIt) {
 }
 
 TEST_F(MpsTest, EndsWhatAKilledWorkerHasLeft) {
-  auto left = Start();
-  ASSERT_THAT(left, IsOk());
+  LeaveOne();
   const int before = Pid();
-  static_cast<void>(left->release());  // its worker was killed
-  auto mps = Start();
-  ASSERT_THAT(mps, IsOk());
-  EXPECT_TRUE(Ends(before));
-  EXPECT_NE(Pid(), before);
-  EXPECT_TRUE(Alive(Pid()));
+  ASSERT_TRUE(Alive(before));
+  {
+    const auto mps = Start();
+    ASSERT_THAT(mps, IsOk());
+    EXPECT_TRUE(Ends(before));
+    EXPECT_NE(Pid(), before);
+    EXPECT_TRUE(Alive(Pid()));
+  }
   // After a power loss the socket is there without a daemon.
-  static_cast<void>(mps->release());
+  LeaveOne();
   kill(Pid(), SIGKILL);
   EXPECT_TRUE(Ends(Pid()));
   EXPECT_THAT(Start(), IsOk());

@@ -26,7 +26,7 @@ struct Case {
   std::int64_t distances = 0;  // heads of the bias by distance: 0, 1 or all of them
   double dropout = 0;
   std::int64_t value_width = 0;  // 0: as the queries'
-  bool key_term = false;
+  bool key_distance = false;
   bool biases = false;
   std::int64_t turns = 0;   // heads of the turns: 0, 1 or all of them
   std::int64_t packed = 0;  // parts of a common product: 0, 2 (keys and values) or 3
@@ -52,7 +52,7 @@ std::map<std::string, at::Tensor> Leaves(const Case& c, at::ScalarType type) {
     add("value_bias", {c.heads * c.of_values()});
   }
   if (c.distances > 0) add("distances", {c.distances, 2 * c.keys - 1});
-  if (c.key_term) add("key_term", {c.rows, c.keys, c.width});
+  if (c.key_distance) add("key_distance", {2 * c.keys - 1, c.width});
   return leaves;
 }
 
@@ -85,7 +85,7 @@ AttentionInputs Inputs(const Case& c, const std::map<std::string, at::Tensor>& l
   inputs.key_bias = leaf("key_bias");
   inputs.value_bias = leaf("value_bias");
   inputs.distance_bias = leaf("distances");
-  inputs.key_term = leaf("key_term");
+  inputs.key_distance = leaf("key_distance");
   if (c.turns > 0) {
     inputs.query_turns = RandomTurns("query_turns", c, inputs.query.scalar_type());
     inputs.key_turns = RandomTurns("key_turns", c, inputs.query.scalar_type());
@@ -121,7 +121,7 @@ TEST_P(AttentionKernel, AgreesWithThePlainPath) {
     for (const auto& [name, leaf] : leaves) found[fused]["gradient of " + name] = leaf.grad();
   }
   for (const auto& [name, expected] : found[0]) {
-    if (name == "gradient of key_bias" && c.turns == 0 && !c.key_term) {
+    if (name == "gradient of key_bias" && c.turns == 0 && !c.key_distance) {
       // In truth 0, for a bias of the keys shifts a row's logits alike.
       EXPECT_LT(found[1][name].norm().item<double>(),
                 1e-5 * found[0]["gradient of query_bias"].norm().item<double>());
@@ -178,9 +178,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"turns_by_head", 2, 19, 19, 3, 16, true, false, 0, 0.2, 0, false, true, 3, 3},
         Case{"packed_biases", 3, 11, 11, 2, 8, false, true, 2, 0, 0, false, true, 0, 3},
         Case{"packed_key_value", 3, 5, 11, 2, 8, true, true, 1, 0.1, 0, false, true, 1, 2},
-        Case{"key_term", 3, 18, 18, 2, 8, true, true, 0, 0.2, 0, true},
-        Case{"key_term_and_biases", 2, 7, 7, 3, 6, false, false, 3, 0, 9, true, true},
-        Case{"key_term_one_row", 5, 1, 11, 2, 4, true, false, 0, 0, 0, true}),
+        Case{"key_distance", 3, 18, 18, 2, 8, true, true, 0, 0.2, 0, true},
+        Case{"key_distance_and_biases", 2, 7, 7, 3, 6, false, false, 3, 0, 9, true, true},
+        Case{"key_distance_one_row", 5, 1, 11, 2, 4, true, false, 0, 0, 0, true}),
     [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
 
 // One output by loops over the definition. `b`, `h` and `i` (a row) say which.
@@ -205,7 +205,7 @@ at::Tensor ByDefinition(const Case& c, const AttentionInputs& in, std::int64_t b
     if (c.causal && j > position) continue;
     if (in.lengths.defined() && j >= in.lengths[b].item<std::int64_t>()) continue;
     at::Tensor key = turned(in.key[b][j][h], in.key_bias, in.key_turns, j);
-    if (in.key_term.defined()) key = key + in.key_term[i][j];
+    if (in.key_distance.defined()) key = key + in.key_distance[j - position + c.keys - 1];
     at::Tensor logit = (query * key).sum() / std::sqrt(static_cast<double>(c.width));
     if (in.distance_bias.defined()) {
       logit = logit + in.distance_bias[c.distances > 1 ? h : 0][j - position + c.keys - 1];
@@ -215,7 +215,8 @@ at::Tensor ByDefinition(const Case& c, const AttentionInputs& in, std::int64_t b
     if (in.value_bias.defined()) {
       value = value + in.value_bias.narrow(0, h * c.of_values(), c.of_values());
     }
-    values.push_back(in.value_term.defined() ? value + in.value_term[i][j] : value);
+    values.push_back(
+        in.value_distance.defined() ? value + in.value_distance[j - position + c.keys - 1] : value);
   }
   return at::matmul(at::softmax(at::stack(logits), 0), at::stack(values));
 }
@@ -224,15 +225,15 @@ TEST(AttentionDefinition, IsWhatBothPathsCompute) {
   const at::NoGradGuard no_grad;
   for (const Case& c : {Case{"all", 2, 4, 6, 2, 6, true, true, 2, 0, 3, true, true, 2},
                         Case{"other", 3, 5, 5, 2, 4, false, true, 1, 0, 0, false, true, 1}}) {
-    for (const bool with_value_term : {false, true}) {
+    for (const bool with_value_distance : {false, true}) {
       AttentionInputs inputs = Inputs(c, Leaves(c, at::kDouble));
-      if (with_value_term) {
-        inputs.value_term = RandomTensor("w", {c.rows, c.keys, c.of_values()}).to(at::kDouble);
+      if (with_value_distance) {
+        inputs.value_distance = RandomTensor("w", {2 * c.keys - 1, c.of_values()}).to(at::kDouble);
       }
       const at::Tensor plain =
           AttendPlainly(inputs, 0, nullptr).view({c.batch, c.rows, c.heads, -1});
       AttentionInputs floats = Inputs(c, Leaves(c, at::kFloat));
-      if (with_value_term) floats.value_term = inputs.value_term.to(at::kFloat);
+      if (with_value_distance) floats.value_distance = inputs.value_distance.to(at::kFloat);
       const at::Tensor quick = Attend(floats, 0, nullptr).view({c.batch, c.rows, c.heads, -1});
       for (std::int64_t b = 0; b < c.batch; ++b) {
         for (std::int64_t i = 0; i < c.rows; ++i) {

@@ -126,12 +126,12 @@ inline at::Tensor PeLogits(PositionalEncoding* pe, std::int64_t layer, const at:
   const std::int64_t length = query.size(1);
   const at::Tensor q = Turned(pe, Side::kQuery, query).transpose(1, 2);  // (B, H, T, w)
   const at::Tensor k = Turned(pe, Side::kKey, key).transpose(1, 2);
-  const at::Tensor added = pe->PairTerm(Side::kKey, layer, length, length);
+  const at::Tensor added = pe->DistanceTerm(Side::kKey, layer, length);
   const double root = std::sqrt(static_cast<double>(query.size(3)));
   at::Tensor logits = at::empty({q.size(0), q.size(1), length, length}, q.options());
   for (std::int64_t i = 0; i < length; ++i) {
     for (std::int64_t j = 0; j < length; ++j) {
-      const at::Tensor of_pair = added.defined() ? k.select(2, j) + added[i][j] : k.select(2, j);
+      const at::Tensor of_pair = added.defined() ? k.select(2, j) + added[j - i + length - 1] : k.select(2, j);
       logits.select(3, j).select(2, i).copy_((q.select(2, i) * of_pair).sum(-1) / root);
     }
   }

@@ -74,6 +74,8 @@ struct FusedAttention {
   bool diagonal_by_head = false;    // H of them; else 1
   bool diagonal_by_member = false;  // M of those; else the same for all
   const float* slopes = nullptr;    // (H): -slope |i - j|
+  // scale (q_i R_i) a_(j-i) (Shaw et al. 2018, equation 4): a (M, 2T - 1, w), as above. On a CPU alone; null: nothing.
+  const float* key_distance = nullptr;
   AttentionTerm term;
 
   DropoutStream dropout;  // index: that of a member's (B/M, H, T', T), contiguous
@@ -97,7 +99,9 @@ struct FusedAttentionGradients {
   // From sequence to sequence of these three, so that they may be slices of one (B, 3, H, d); 0: contiguous.
   std::int64_t bias_batch_stride = 0;
   float* diagonal = nullptr;  // (B, H, 2T - 1), contiguous
-  float* term = nullptr;      // (B, H, T', T), contiguous: dl itself; null: not wanted
+  // (B, 2T - 1, w): each sequence's sums, of all its heads.
+  float* key_distance = nullptr;
+  float* term = nullptr;  // (B, H, T', T), contiguous: dl itself; null: not wanted
 };
 
 inline constexpr std::int64_t kMostAttentionWidth = 128;      // of w
@@ -113,7 +117,7 @@ bool AttentionFits(const FusedAttention<Element>& problem) {
   const bool dropped = p.dropout.threshold != 0;
   return p.batch > 0 && p.heads > 0 && p.rows > 0 && p.rows <= p.keys &&
          p.keys <= kMostAttentionKeys && p.width > 0 && p.width <= kMostAttentionWidth &&
-         p.value_width > 0 && p.batch % p.members.count == 0 &&
+         p.value_width > 0 && p.batch % p.members.count == 0 && p.key_distance == nullptr &&
          p.value_width <= kMostAttentionValueWidth && !(turned && p.width % 2 != 0) &&
          p.batch * p.heads < std::int64_t{1} << 31 &&
          (!dropped || p.batch * p.heads * p.rows * p.keys <= std::int64_t{1} << 32);

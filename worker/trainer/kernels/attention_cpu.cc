@@ -6,68 +6,11 @@
 #include <limits>
 #include <vector>
 
+#include "worker/trainer/kernels/attention_cpu_tiles.h"
 #include "worker/trainer/kernels/vectors.h"
 
 namespace pelab::trainer {
 namespace {
-
-// C (m, 16 n) = A (m, k) B (k, 16 n) for `kRows` rows and `kCols` vectors of columns, all sums in
-// registers.
-template <int kRows, int kCols>
-PELAB_INLINE void Tile(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_col,
-                       const float* b, std::int64_t b_row, float* c, std::int64_t c_row) {
-  Floats sum[kRows][kCols] = {};
-  for (std::int64_t p = 0; p < k; ++p) {
-    Floats right[kCols];
-    for (int j = 0; j < kCols; ++j) right[j] = Load(b + p * b_row + j * kLanes);
-    for (int i = 0; i < kRows; ++i) {
-      const float left = a[i * a_row + p * a_col];
-      for (int j = 0; j < kCols; ++j) sum[i][j] += left * right[j];
-    }
-  }
-  for (int i = 0; i < kRows; ++i) {
-    for (int j = 0; j < kCols; ++j) Store(sum[i][j], c + i * c_row + j * kLanes);
-  }
-}
-
-// Of a tile of a product's rows: the columns and the terms of the sums that matter.
-struct Extent {
-  std::int64_t columns = 0;
-  std::int64_t first_term = 0;
-  std::int64_t terms_end = 0;
-};
-
-// C (m, n) = A (m, k) B (k, n), n a multiple of 16. A's element (i, p) is a[i a_row + p a_col]. `extent_of(i, rows)` says
-// what of rows i … i + rows - 1 matters; the rest of C is left as it is.
-template <class ExtentOf>
-PELAB_INLINE void Product(std::int64_t m, std::int64_t n, const float* a, std::int64_t a_row,
-                          std::int64_t a_col, const float* b, std::int64_t b_row, float* c,
-                          std::int64_t c_row, const ExtentOf& extent_of) {
-  for (std::int64_t j = 0; j < n;) {
-    const bool two = n - j >= 2 * kLanes;
-    for (std::int64_t i = 0; i < m;) {
-      const std::int64_t rows = m - i >= 4 ? 4 : 1;
-      const Extent extent = extent_of(i, rows);
-      if (j < extent.columns) {
-        const std::int64_t first = extent.first_term, k = extent.terms_end - first;
-        const float* const left = a + i * a_row + first * a_col;
-        const float* const right = b + first * b_row + j;
-        float* const to = c + i * c_row + j;
-        if (rows == 4 && two) {
-          Tile<4, 2>(k, left, a_row, a_col, right, b_row, to, c_row);
-        } else if (rows == 4) {
-          Tile<4, 1>(k, left, a_row, a_col, right, b_row, to, c_row);
-        } else if (two) {
-          Tile<1, 2>(k, left, a_row, a_col, right, b_row, to, c_row);
-        } else {
-          Tile<1, 1>(k, left, a_row, a_col, right, b_row, to, c_row);
-        }
-      }
-      i += rows;
-    }
-    j += two ? 2 * kLanes : kLanes;
-  }
-}
 
 // Which keys the queries of one sequence see: those before End(row).
 struct Visible {
@@ -103,120 +46,43 @@ struct Buffers {
         value_columns(keys * value_width),
         weights(p.rows * keys),
         gradient(p.rows * keys),
-        product(std::max(p.rows, p.keys) * std::max(width, value_width)) {}
+        product(std::max(p.rows, p.keys) * std::max(width, value_width)) {
+    if (p.key_distance != nullptr) PackDistances(p);
+  }
+  // The vectors by distance that a query can see, and room for products with them.
+  void PackDistances(const FusedAttention<float>& p) {
+    reach = p.causal ? p.keys : p.keys + p.rows - 1;
+    distances = Padded(reach);
+    distance_rows.resize(distances * width);
+    distance_columns.resize(distances * width);
+    by_distance.resize(p.rows * distances);
+    distance_product.resize(std::max(p.rows, distances) * width);
+    for (std::int64_t r = 0; r < reach; ++r) {
+      std::copy_n(p.key_distance + r * p.width, p.width, distance_rows.data() + r * width);
+    }
+    Transpose(distance_rows.data(), distances, width, distance_columns.data());
+  }
+  // Where row i's part of by_distance begins: that of key 0.
+  float* ByDistance(const FusedAttention<float>& p, std::int64_t i) {
+    return distances == 0 ? nullptr : by_distance.data() + i * distances + p.rows - 1 - i;
+  }
   // Zeros beyond what is packed, for good.
-  std::int64_t keys;         // T, padded
-  std::int64_t width;        // w, padded
-  std::int64_t value_width;  // d, padded
+  std::int64_t keys;           // T, padded
+  std::int64_t width;          // w, padded
+  std::int64_t value_width;    // d, padded
+  std::int64_t reach = 0;      // entries of key_distance that a query can see
+  std::int64_t distances = 0;  // of them, padded; 0: there is no key_distance
   std::vector<float> query, rows_in, key, value, key_columns, value_columns, weights, gradient,
-      product;
+      product, distance_rows, distance_columns, by_distance, distance_product;
 };
-
-// 8 adjacent pairs times 8 complex numbers, or times their conjugates.
-PELAB_INLINE Floats TurnVector(Floats x, Floats turns, bool conjugate) {
-  const Ints swapped = {1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14};
-  const Ints reals = {0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14};
-  const Ints imaginaries = {1, 1, 3, 3, 5, 5, 7, 7, 9, 9, 11, 11, 13, 13, 15, 15};
-  const Floats signs = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
-  const Floats across =
-      __builtin_shuffle(x, swapped) * __builtin_shuffle(turns, imaginaries) * signs;
-  const Floats along = x * __builtin_shuffle(turns, reals);
-  return conjugate ? along - across : along + across;
-}
-
-// The complex numbers that turn the rows of one head; null: none.
-struct Turns {
-  const float* data = nullptr;  // of the first row
-  std::int64_t row_stride = 0;
-};
-
-PELAB_INLINE Turns TurnsOf(const FusedAttention<float>& p, const float* table, std::int64_t head,
-                           std::int64_t first_position) {
-  if (table == nullptr) return {};
-  const std::int64_t stride = (p.turns_by_head ? p.heads : 1) * p.width;
-  return {table + first_position * stride + (p.turns_by_head ? head * p.width : 0), stride};
-}
-
-// The first `count` channels from `from` on; zeros after them.
-PELAB_INLINE Floats LoadChannels(const float* from, std::int64_t count) {
-  if (count >= kLanes) return Load(from);
-  Floats x = {};
-  for (std::int64_t i = 0; i < count; ++i) x[i] = from[i];
-  return x;
-}
-
-PELAB_INLINE void StoreChannels(Floats x, std::int64_t count, float* to) {
-  if (count >= kLanes) return Store(x, to);
-  for (std::int64_t i = 0; i < count; ++i) to[i] = x[i];
-}
-
-template <class Element>
-PELAB_INLINE Element* HeadOf(const HeadRows<Element>& view, std::int64_t batch, std::int64_t head) {
-  return view.data + batch * view.batch_stride + head * view.head_stride;
-}
-
-// Rows of one head with bias (that of the head), turn and scale, each padded with zeros.
-PELAB_INLINE void Pack(const float* from, std::int64_t row_stride, std::int64_t rows,
-                       std::int64_t width, const float* bias, const Turns& turns, float scale,
-                       float* to, std::int64_t to_stride) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t c = 0; c < width; c += kLanes) {
-      const std::int64_t count = width - c;
-      Floats x = LoadChannels(from + i * row_stride + c, count);
-      if (bias != nullptr) x += LoadChannels(bias + c, count);
-      if (turns.data != nullptr) {
-        x = TurnVector(x, LoadChannels(turns.data + i * turns.row_stride + c, count), false);
-      }
-      Store(x * scale, to + i * to_stride + c);
-    }
-  }
-}
-
-// A gradient's rows back through scale and turn; their sum, if wanted, is that of the bias.
-PELAB_INLINE void Unpack(const float* from, std::int64_t from_stride, std::int64_t rows,
-                         std::int64_t width, const Turns& turns, float scale, float* bias_sum,
-                         float* to, std::int64_t row_stride) {
-  for (std::int64_t c = 0; c < width; c += kLanes) {
-    const std::int64_t count = width - c;
-    Floats sum = {};
-    for (std::int64_t i = 0; i < rows; ++i) {
-      Floats x = Load(from + i * from_stride + c) * scale;
-      if (turns.data != nullptr) {
-        x = TurnVector(x, LoadChannels(turns.data + i * turns.row_stride + c, count), true);
-      }
-      sum += x;
-      StoreChannels(x, count, to + i * row_stride + c);
-    }
-    if (bias_sum != nullptr) StoreChannels(sum, count, bias_sum + c);
-  }
-}
-
-// to (n, m) = from^T (m, n), both of whole vectors each way, 16 by 16 at a time: four rounds in which the rows are dealt
-// like two halves of a pack of cards.
-PELAB_INLINE void Transpose(const float* from, std::int64_t m, std::int64_t n, float* to) {
-  const Ints low = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
-  const Ints high = {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  for (std::int64_t i = 0; i < m; i += kLanes) {
-    for (std::int64_t j = 0; j < n; j += kLanes) {
-      Floats rows[kLanes], dealt[kLanes];
-      for (int r = 0; r < kLanes; ++r) rows[r] = Load(from + (i + r) * n + j);
-      for (int round = 0; round < 4; ++round) {
-        for (int r = 0; r < kLanes / 2; ++r) {
-          dealt[2 * r] = __builtin_shuffle(rows[r], rows[r + kLanes / 2], low);
-          dealt[2 * r + 1] = __builtin_shuffle(rows[r], rows[r + kLanes / 2], high);
-        }
-        for (int r = 0; r < kLanes; ++r) rows[r] = dealt[r];
-      }
-      for (int r = 0; r < kLanes; ++r) Store(rows[r], to + (j + r) * m + i);
-    }
-  }
-}
 
 // What is added to one row's scaled products, and where the row ends.
 struct RowTerms {
   RowTerms(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head, std::int64_t row,
-           std::int64_t keys_seen)
-      : end(keys_seen), position(static_cast<float>(row + p.keys - p.rows)) {
+           std::int64_t keys_seen, const float* of_distances)
+      : end(keys_seen),
+        position(static_cast<float>(row + p.keys - p.rows)),
+        by_distance(of_distances) {
     if (p.diagonal != nullptr) {
       diagonal = p.diagonal + (p.diagonal_by_head ? head * (2 * p.keys - 1) : 0) + p.rows - 1 - row;
     }
@@ -231,6 +97,7 @@ struct RowTerms {
   PELAB_INLINE Floats Logits(Floats products, std::int64_t j) const {
     const std::int64_t count = end - j;
     Floats x = products;
+    if (by_distance != nullptr) x += LoadChannels(by_distance + j, count);
     if (diagonal != nullptr) x += LoadChannels(diagonal + j, count);
     if (slope != 0) {
       const Floats distance = Lanes() + (static_cast<float>(j) - position);
@@ -253,6 +120,7 @@ struct RowTerms {
 
   std::int64_t end;
   float position;
+  const float* by_distance;  // null: none
   float slope = 0;
   const float* diagonal = nullptr;
   const float* term = nullptr;
@@ -333,6 +201,17 @@ PELAB_INLINE void OverQueries(const FusedAttention<float>& p, const Visible& vis
           });
 }
 
+// The queries' products with the vectors by distance: (T', distances), those of row i with keys 0, 1, … from column T' - 1 - i
+// on.
+PELAB_INLINE void DistanceProduct(const FusedAttention<float>& p, Buffers* b) {
+  if (b->distances == 0) return;
+  Product(p.rows, b->distances, b->query.data(), b->width, 1, b->distance_columns.data(),
+          b->distances, b->by_distance.data(), b->distances,
+          [&](std::int64_t, std::int64_t) PELAB_INLINE_LAMBDA {
+            return Extent{b->distances, 0, b->width};
+          });
+}
+
 PELAB_INLINE void ForwardHead(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head,
                               Buffers* b) {
   const Visible visible = VisibleTo(p, batch);
@@ -340,9 +219,10 @@ PELAB_INLINE void ForwardHead(const FusedAttention<float>& p, std::int64_t batch
   PackHead(p, batch, head, b);
   VisibleProduct(p, visible, p.width, b->query.data(), b->width, b->key_columns.data(), b->keys,
                  b->weights.data());
+  DistanceProduct(p, b);
   for (std::int64_t i = 0; i < p.rows; ++i) {
     float* const row = b->weights.data() + i * b->keys;
-    const RowTerms terms(p, batch, head, i, visible.End(i));
+    const RowTerms terms(p, batch, head, i, visible.End(i), b->ByDistance(p, i));
     // As far as a tile of rows reaches.
     const std::int64_t padded = Padded(visible.End(std::min(p.rows - 1, i | 3)));
     const float log_sum = Softmax(terms, padded, row);
@@ -363,8 +243,8 @@ PELAB_INLINE void ForwardHead(const FusedAttention<float>& p, std::int64_t batch
 // A row's softmax from its logits, and with it the gradients: `weights` becomes m P, `gradient` (dO v^T so far) dS.
 PELAB_INLINE void BackwardRow(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head,
                               std::int64_t row, std::int64_t end, std::int64_t padded,
-                              float* weights, float* gradient) {
-  const RowTerms terms(p, batch, head, row, end);
+                              const float* by_distance, float* weights, float* gradient) {
+  const RowTerms terms(p, batch, head, row, end, by_distance);
   const float log_sum = p.log_sum_exp[(batch * p.heads + head) * p.rows + row];
   const std::uint32_t first = DropoutIndex(p, batch, head, row);
   const bool drops = p.dropout.threshold != 0;
@@ -400,6 +280,40 @@ PELAB_INLINE void KeepLogitGradients(const FusedAttention<float>& p,
   std::fill(term + end, term + p.keys, 0.0f);
 }
 
+// What dS means for the vectors by distance, added to the sequence's sums, and through them for the queries, added to
+// `product`. The logits' gradients are moved to the columns of DistanceProduct.
+PELAB_INLINE void BackwardDistances(const FusedAttention<float>& p,
+                                    const FusedAttentionGradients<float>& to,
+                                    const Visible& visible, std::int64_t batch, std::int64_t head,
+                                    Buffers* b) {
+  if (b->distances == 0) return;
+  std::fill(b->by_distance.begin(), b->by_distance.end(), 0.0f);
+  for (std::int64_t i = 0; i < p.rows; ++i) {
+    std::copy_n(b->gradient.data() + i * b->keys, visible.End(i), b->ByDistance(p, i));
+  }
+  // Row i has nothing before column T' - 1 - i.
+  const auto first = [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
+    return std::max<std::int64_t>(0, p.rows - i - count);
+  };
+  float* const made = b->distance_product.data();
+  Product(p.rows, b->width, b->by_distance.data(), b->distances, 1, b->distance_rows.data(),
+          b->width, made, b->width, [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
+            return Extent{b->width, first(i, count), b->reach};
+          });
+  for (std::int64_t i = 0; i < p.rows * b->width; ++i) b->product[i] += made[i];
+  if (to.key_distance == nullptr) return;
+  const std::int64_t entries = 2 * p.keys - 1;
+  float* const sums = to.key_distance + batch * entries * p.width;
+  if (head == 0) std::fill_n(sums, entries * p.width, 0.0f);
+  Product(b->reach, b->width, b->by_distance.data(), 1, b->distances, b->query.data(), b->width,
+          made, b->width, [&](std::int64_t r, std::int64_t count) PELAB_INLINE_LAMBDA {
+            return Extent{b->width, first(r, count), p.rows};
+          });
+  for (std::int64_t r = 0; r < b->reach; ++r) {
+    for (std::int64_t c = 0; c < p.width; ++c) sums[r * p.width + c] += made[r * b->width + c];
+  }
+}
+
 // With P the softmax, m the dropout mask, O = (m P) V:  dV = (m P)^T dO,  dP = m dO V^T,  dS = P (dP - rowsum(P dP)),
 // dQ = scale dS K,  dK = scale dS^T Q.
 PELAB_INLINE void BackwardHead(const FusedAttention<float>& p,
@@ -415,14 +329,15 @@ PELAB_INLINE void BackwardHead(const FusedAttention<float>& p,
                  b->weights.data());
   VisibleProduct(p, visible, p.value_width, b->rows_in.data(), b->value_width,
                  b->value_columns.data(), b->keys, b->gradient.data());
+  DistanceProduct(p, b);
   if (to.diagonal != nullptr) {
     std::fill_n(to.diagonal + at * (2 * p.keys - 1), 2 * p.keys - 1, 0.0f);
   }
   for (std::int64_t i = 0; i < p.rows; ++i) {
     float* const gradient = b->gradient.data() + i * b->keys;
     const std::int64_t padded = Padded(visible.End(std::min(p.rows - 1, i | 3)));
-    BackwardRow(p, batch, head, i, visible.End(i), padded, b->weights.data() + i * b->keys,
-                gradient);
+    BackwardRow(p, batch, head, i, visible.End(i), padded, b->ByDistance(p, i),
+                b->weights.data() + i * b->keys, gradient);
     KeepLogitGradients(p, to, at, i, visible.End(i), gradient);
   }
   const auto sums = [&](float* partial, std::int64_t width) PELAB_INLINE_LAMBDA {
@@ -430,6 +345,7 @@ PELAB_INLINE void BackwardHead(const FusedAttention<float>& p,
   };
   float* const product = b->product.data();
   OverKeys(p, visible, b->width, b->gradient.data(), b->keys, b->key.data(), product);
+  BackwardDistances(p, to, visible, batch, head, b);
   Unpack(product, b->width, p.rows, p.width, TurnsOf(p, p.query_turns, head, p.keys - p.rows),
          p.scale, sums(to.query_bias, p.width), HeadOf(to.query, batch, head), to.query.row_stride);
   OverQueries(p, visible, b->width, b->gradient.data(), b->keys, b->query.data(), product);
@@ -460,6 +376,7 @@ FusedAttention<float> MemberOf(FusedAttention<float> p, std::int64_t member) {
   if (p.diagonal_by_member) {
     Advance(p.diagonal, member * (p.diagonal_by_head ? p.heads : 1) * (2 * p.keys - 1));
   }
+  Advance(p.key_distance, member * (2 * p.keys - 1) * p.width);
   Advance(p.term.data, before * p.term.batch_stride);
   Advance(p.log_sum_exp, before * p.heads * p.rows);
   p.dropout = WithKeys(pelab::trainer::MemberOf(p.dropout, member));
@@ -478,6 +395,7 @@ FusedAttentionGradients<float> MemberOf(FusedAttentionGradients<float> g,
   Advance(g.key_bias, before * of.heads * of.width);
   Advance(g.value_bias, before * of.heads * of.value_width);
   Advance(g.diagonal, before * of.heads * (2 * of.keys - 1));
+  Advance(g.key_distance, before * (2 * of.keys - 1) * of.width);
   Advance(g.term, before * of.heads * of.rows * of.keys);
   return g;
 }

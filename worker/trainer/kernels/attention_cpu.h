@@ -20,7 +20,7 @@ inline constexpr std::int64_t kMostCpuAttentionKeys = 512;
 
 // Heads [begin, end) of the B * H heads, batch by batch. Thread-safe for disjoint ranges. Widths and T may be any.
 void AttentionForward(const FusedAttention<float>& problem, std::int64_t begin, std::int64_t end);
-// Does not read `problem.out`.
+// Does not read `problem.out`. Where the gradient of key_distance is wanted, ranges hold whole sequences.
 void AttentionBackward(const FusedAttention<float>& problem,
                        const FusedAttentionGradients<float>& gradients, std::int64_t begin,
                        std::int64_t end);

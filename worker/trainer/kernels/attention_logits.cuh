@@ -52,8 +52,8 @@ struct HeadLogits {
     }
     if (p.diagonal == nullptr) return;
     const std::int64_t heads = p.diagonal_by_head ? p.heads : 1;
-    const std::int64_t row = (p.diagonal_by_member ? place.member * heads : 0) +
-                             (p.diagonal_by_head ? place.head : 0);
+    const std::int64_t row =
+        (p.diagonal_by_member ? place.member * heads : 0) + (p.diagonal_by_head ? place.head : 0);
     const float* const from = p.diagonal + row * (2 * p.keys - 1);
 #pragma unroll 1
     for (int i = place.thread; i < 2 * keys - 1; i += plan.threads) table[i] = from[i] * kLog2E;

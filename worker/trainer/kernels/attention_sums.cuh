@@ -10,7 +10,8 @@ namespace pelab::trainer {
 inline constexpr int kSumColumns = 32;  // of a block
 inline constexpr int kSumLanes = 32;    // threads a column
 
-// sums (M, columns) of partial (M, rows, columns); grid: (blocks of columns, 1, M). Thread y of a column takes the rows y, y + kSumLanes, …, eight sums at a time.
+// sums (M, columns) of partial (M, rows, columns); grid: (blocks of columns, 1, M). Thread y of a column takes the rows y,
+// y + kSumLanes, …, eight sums at a time.
 template <class Element>
 __global__ void __launch_bounds__(kSumColumns* kSumLanes)
     SumRowsKernel(const Element* partial, std::int64_t rows, std::int64_t columns, float* sums) {

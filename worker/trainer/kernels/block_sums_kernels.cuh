@@ -17,8 +17,8 @@ struct BlockSums {
   float* to[kParts] = {};  // null: not wanted
 };
 
-// Blocks of (32, kSumSlices) threads; grid: (ceil(width / 32), kParts, members). Slice s adds up blocks s, s + kSumSlices, …, then the
-// slices are added in their order.
+// Blocks of (32, kSumSlices) threads; grid: (ceil(width / 32), kParts, members). Slice s adds up blocks s, s +
+// kSumSlices, …, then the slices are added in their order.
 template <int kParts>
 __global__ void __launch_bounds__(kWarpLanes* kSumSlices) BlockSumsKernel(BlockSums<kParts> p) {
   PELAB_SHARED(float, slices, kSumSlices* kWarpLanes);

@@ -6,9 +6,9 @@
 // A row is right where the largest logit is its class's; of equal ones the first counts, and one that is not a number counts
 // as largest, both as at::argmax has it. Rows of the ignored class are not scored: loss 0, not right, gradient 0.
 //
-// Letters: M members (members.h), B rows of each, C classes. Every pointer is to the device's memory; Element is float or Bf16, sums are made in 32 bits,
-// those over rows in 64. Calls only queue work on `stream` and may come from any thread; no atomics, every sum in a fixed
-// order, so results depend on the shape alone.
+// Letters: M members (members.h), B rows of each, C classes. Every pointer is to the device's memory; Element is float
+// or Bf16, sums are made in 32 bits, those over rows in 64. Calls only queue work on `stream` and may come from any
+// thread; no atomics, every sum in a fixed order, so results depend on the shape alone.
 #pragma once
 
 #include <cstdint>

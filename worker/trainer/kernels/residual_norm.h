@@ -8,8 +8,9 @@
 //   g  = dn gamma,   dx = dy + (g - mean(g) - h mean(g h)) / sqrt(var + eps),   dz = s m dx,   db = sum of dz over rows
 //   dgamma = sum of dn h,   dbeta = sum of dn
 //
-// Letters: M members (members.h), R rows (batch times positions), D width. Tensors are (M, R, D), contiguous. Sums over rows are taken in blocks of
-// kNormBlockRows rows, and the blocks' sums in their order, so that results depend on the shape alone.
+// Letters: M members (members.h), R rows (batch times positions), D width. Tensors are (M, R, D), contiguous. Sums over
+// rows are taken in blocks of kNormBlockRows rows, and the blocks' sums in their order, so that results depend on the
+// shape alone.
 #pragma once
 
 #include <cstdint>

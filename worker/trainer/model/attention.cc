@@ -49,6 +49,13 @@ at::Tensor ByPair(const at::Tensor& distance_bias, std::int64_t rows, std::int64
   return distance_bias.unfold(-1, keys, 1).flip(-2).narrow(-2, keys - rows, rows);
 }
 
+// A term by distance (2T-1, n), or of members, as one by pair of rows and keys: (T', T, n).
+at::Tensor OfPairs(const at::Tensor& by_distance, std::int64_t rows, std::int64_t keys) {
+  const at::TensorOptions longs = by_distance.options().dtype(at::kLong).requires_grad(false);
+  const at::Tensor last = at::arange(rows - 1, -1, -1, longs).unsqueeze(1);
+  return LookUp(by_distance, at::arange(keys, longs) + last);
+}
+
 // True where a key is not seen: (T', T) or (B, 1, T', T); undefined where all are seen.
 at::Tensor Unseen(const AttentionInputs& inputs) {
   const std::int64_t rows = inputs.query.size(1), keys = inputs.key.size(1);
@@ -64,10 +71,11 @@ at::Tensor Unseen(const AttentionInputs& inputs) {
 
 }  // namespace
 
-at::Tensor KeyTermLogits(const AttentionInputs& inputs) {
-  if (!inputs.key_term.defined()) return {};
+at::Tensor KeyDistanceLogits(const AttentionInputs& inputs) {
+  if (!inputs.key_distance.defined()) return {};
   const at::Tensor query = PreparedQuery(inputs).transpose(1, 2) * LogitScale(inputs.query);
-  return ProductByRow(query, inputs.key_term.transpose(-2, -1).to(query.scalar_type()));
+  const at::Tensor pairs = OfPairs(inputs.key_distance, query.size(2), inputs.key.size(1));
+  return ProductByRow(query, pairs.transpose(-2, -1).to(query.scalar_type()));
 }
 
 at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer,
@@ -77,7 +85,7 @@ at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer,
   const at::Tensor key = Prepared(inputs.key, inputs.key_bias, inputs.key_turns, keys);
   const at::Tensor value = Prepared(inputs.value, inputs.value_bias, {}, keys);
   at::Tensor logits = at::matmul(query, key.transpose(1, 2).transpose(-2, -1));  // (B, H, T', T)
-  if (const at::Tensor term = KeyTermLogits(inputs); term.defined()) logits = logits + term;
+  if (const at::Tensor term = KeyDistanceLogits(inputs); term.defined()) logits = logits + term;
   if (inputs.distance_bias.defined()) {
     const at::Tensor bias = ByPair(inputs.distance_bias, rows, keys);
     logits = AddByMember(logits, bias.to(logits.scalar_type()));
@@ -88,8 +96,9 @@ at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer,
   at::Tensor weights = at::softmax(logits, -1);
   if (dropout != nullptr) weights = dropout->Apply(weights, layer, DropoutSite::kAttention);
   at::Tensor out = at::matmul(weights, value.transpose(1, 2));
-  if (inputs.value_term.defined()) {
-    out = out + ProductByRow(weights, inputs.value_term.to(weights.scalar_type()));
+  if (inputs.value_distance.defined()) {
+    const at::Tensor pairs = OfPairs(inputs.value_distance, rows, keys);
+    out = out + ProductByRow(weights, pairs.to(weights.scalar_type()));
   }
   return out.transpose(1, 2).flatten(2);
 }

@@ -29,9 +29,9 @@ struct AttentionInputs {
   at::Tensor key_turns = {};
   // Added to the logits after the scale 1/sqrt(w): (1 or H, 2T-1), entry j - i + T - 1 for query i and key j.
   at::Tensor distance_bias = {};
-  // What query i adds to key and value j, the same for every sequence and head: (T', T, w) and (T', T, d).
-  at::Tensor key_term = {};
-  at::Tensor value_term = {};
+  // What a query adds to the keys and values that it sees, by the distance, the same for every head: (2T-1, w) and (2T-1, d).
+  at::Tensor key_distance = {};
+  at::Tensor value_distance = {};
   // What a query sees: the keys up to its own position, and of those before the padding, (B) of them, at least one.
   bool causal = false;
   at::Tensor lengths = {};
@@ -48,7 +48,7 @@ at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer, cons
 bool FusedAttentionFits(const AttentionInputs& inputs);
 at::Tensor AttendFused(const AttentionInputs& inputs, std::int64_t layer, const Dropout* dropout);
 
-// (T', T, …) or (B, H, T', T): what query i adds to the logit of key j by key_term, scaled; undefined for nothing.
-at::Tensor KeyTermLogits(const AttentionInputs& inputs);
+// (B, H, T', T): what key_distance adds to the logits, scaled; undefined for nothing.
+at::Tensor KeyDistanceLogits(const AttentionInputs& inputs);
 
 }  // namespace pelab::trainer

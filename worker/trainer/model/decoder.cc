@@ -186,10 +186,8 @@ at::Tensor Decoder::Heads(std::int64_t layer, const KeysValues& projected, const
   inputs.query_turns = pe_->Turns(Side::kQuery);
   inputs.key_turns = pe_->Turns(Side::kKey);
   inputs.distance_bias = pe_->DistanceBias(layer, length);
-  inputs.key_term = pe_->PairTerm(Side::kKey, layer, rows, length);
-  inputs.value_term = pe_->PairTerm(Side::kValue, layer, rows, length);
-  // The query is used a second time there, and its gradient would be spread over the whole product.
-  if (inputs.key_term.defined()) inputs.packed = at::Tensor();
+  inputs.key_distance = pe_->DistanceTerm(Side::kKey, layer, length);
+  inputs.value_distance = pe_->DistanceTerm(Side::kValue, layer, length);
   inputs.causal = config_.causal && rows > 1;
   if (config_.mask_padding) inputs.lengths = batch.lengths;
   return Attend(inputs, layer, dropout);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "worker/trainer/model/attention.h"
 #include "worker/trainer/model/kernel_calls.h"
@@ -26,8 +27,18 @@ struct Fixed {
 };
 
 // The places of what has a gradient, among the inputs of the autograd function and what it keeps.
-enum Differentiable { kQuery, kKey, kValue, kQueryBias, kKeyBias, kValueBias, kDistance, kTerm };
-constexpr int kDifferentiable = 8;
+enum Differentiable {
+  kQuery,
+  kKey,
+  kValue,
+  kQueryBias,
+  kKeyBias,
+  kValueBias,
+  kDistance,
+  kKeyDistance,
+  kTerm
+};
+constexpr int kDifferentiable = 9;
 
 // Query, key and value: the inputs of their names, or the parts of a packed product (B, T, 3, H, d) in the place of the
 // query, or of one (B, T, 2, H, d) in the place of the key.
@@ -100,6 +111,7 @@ FusedAttention<Element> ProblemOf(const Parts& parts, const variable_list& input
     problem.diagonal_by_head = distance.size(-2) > 1;
     problem.diagonal_by_member = distance.dim() > 2;
   }
+  problem.key_distance = DataOf<float>(inputs[kKeyDistance]);
   if (const at::Tensor& term = inputs[kTerm]; term.defined()) {
     const at::Tensor wide = term.expand({problem.batch, problem.heads, problem.rows, problem.keys});
     problem.term = {wide.data_ptr<float>(), wide.stride(0), wide.stride(1), wide.stride(2),
@@ -109,13 +121,15 @@ FusedAttention<Element> ProblemOf(const Parts& parts, const variable_list& input
   return problem;
 }
 
-// A gradient that comes as a sum for each sequence and head, (B, H, n).
+// A gradient that comes as a sum for each sequence and head, (B, H, n), or for each sequence (`heads` 1).
 struct Partial {
   template <class Element>
-  Partial(const at::Tensor& of, const FusedAttention<Element>& problem, std::int64_t columns)
+  Partial(const at::Tensor& of, const FusedAttention<Element>& problem, std::int64_t columns,
+          std::optional<std::int64_t> heads = std::nullopt)
       : like(of), members(problem.members.count) {
     if (!of.defined() || !of.requires_grad()) return;
-    partial = at::empty({problem.batch, problem.heads, columns}, of.options().requires_grad(false));
+    partial = at::empty({problem.batch, heads.value_or(problem.heads), columns},
+                        of.options().requires_grad(false));
   }
   // In the shape of what it belongs to, which holds, of each member, a row for each head or one for all.
   at::Tensor Sum() const {
@@ -139,10 +153,11 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
                             const at::Tensor& key, const at::Tensor& value,
                             const at::Tensor& query_bias, const at::Tensor& key_bias,
                             const at::Tensor& value_bias, const at::Tensor& distance,
-                            const at::Tensor& term, const Fixed& fixed, bool keep) {
+                            const at::Tensor& key_distance, const at::Tensor& term,
+                            const Fixed& fixed, bool keep) {
     variable_list inputs;
     for (const at::Tensor* x :
-         {&query, &key, &value, &query_bias, &key_bias, &value_bias, &distance}) {
+         {&query, &key, &value, &query_bias, &key_bias, &value_bias, &distance, &key_distance}) {
       inputs.push_back(WithContiguousRows(OrNothing(*x)));
     }
     inputs.push_back(OrNothing(term));
@@ -189,17 +204,21 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
     const Partial key_bias(saved[kKeyBias], problem, problem.width);
     const Partial value_bias(saved[kValueBias], problem, problem.value_width);
     const Partial distance(saved[kDistance], problem, 2 * problem.keys - 1);
+    const Partial key_distance(saved[kKeyDistance], problem, (2 * problem.keys - 1) * problem.width,
+                               /*heads=*/1);
     const Partial term(saved[kTerm], problem, problem.rows * problem.keys);
     into.query_bias = DataOf<float>(query_bias.partial);
     into.key_bias = DataOf<float>(key_bias.partial);
     into.value_bias = DataOf<float>(value_bias.partial);
     into.diagonal = DataOf<float>(distance.partial);
+    into.key_distance = DataOf<float>(key_distance.partial);
     into.term = DataOf<float>(term.partial);
     Backward(to_out.device(), problem, into);
     to[kQueryBias] = query_bias.Sum();
     to[kKeyBias] = key_bias.Sum();
     to[kValueBias] = value_bias.Sum();
     to[kDistance] = distance.Sum();
+    to[kKeyDistance] = key_distance.Sum();
     if (term.partial.defined()) {
       to[kTerm] =
           at::sum_to(term.partial.view({problem.batch, problem.heads, problem.rows, problem.keys}),
@@ -212,7 +231,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
 }  // namespace
 
 bool FusedAttentionFits(const AttentionInputs& inputs) {
-  if (!KernelsTake(inputs.query) || inputs.value_term.defined()) return false;
+  if (!KernelsTake(inputs.query) || inputs.value_distance.defined()) return false;
   const Parts parts(inputs.query, inputs.key, inputs.value);
   const Fixed fixed{inputs.query_turns, inputs.key_turns};
   return InTypeOf(inputs.query, [&](auto element) {
@@ -233,10 +252,17 @@ at::Tensor AttendFused(const AttentionInputs& inputs, std::int64_t layer, const 
   if (inputs.distance_bias.defined()) {
     fixed.members = std::max(fixed.members, MembersOf(inputs.distance_bias, 2));
   }
-  at::Tensor term = KeyTermLogits(inputs);
-  if (term.defined()) term = term.to(at::kFloat);
+  // The kernel of a CPU makes these logits itself.
+  at::Tensor term, key_distance = inputs.key_distance;
+  if (!inputs.query.device().is_cpu() && key_distance.defined()) {
+    term = KeyDistanceLogits(inputs).to(at::kFloat);
+    key_distance = at::Tensor();
+  }
+  if (key_distance.defined()) fixed.members = MembersOf(key_distance, 2);
   at::Tensor query = inputs.query, key = inputs.key, value = inputs.value;
-  if (inputs.packed.defined()) {
+  if (term.defined()) {
+    // The query has a gradient from there too.
+  } else if (inputs.packed.defined()) {
     query = inputs.packed;
     key = value = at::Tensor();
   } else if (inputs.packed_key_value.defined()) {
@@ -247,8 +273,8 @@ at::Tensor AttendFused(const AttentionInputs& inputs, std::int64_t layer, const 
     return AttentionFunction<decltype(element)>::apply(
                query, OrEmpty(key), OrEmpty(value), OrEmpty(inputs.query_bias),
                OrEmpty(inputs.key_bias), OrEmpty(inputs.value_bias),
-               OrEmpty(Contiguous(inputs.distance_bias)), OrEmpty(term), fixed,
-               at::GradMode::is_enabled())
+               OrEmpty(Contiguous(inputs.distance_bias)), OrEmpty(Contiguous(key_distance)),
+               OrEmpty(term), fixed, at::GradMode::is_enabled())
         .flatten(2);
   });
 }

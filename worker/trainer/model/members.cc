@@ -49,9 +49,8 @@ class LinearByMember : public torch::autograd::Function<LinearByMember> {
 
 // x (M B, …) as (M, B, …).
 at::Tensor Apart(const at::Tensor& x, std::int64_t members) {
-  std::vector<std::int64_t> sizes = x.sizes().vec();
-  sizes[0] /= members;
-  sizes.insert(sizes.begin(), members);
+  std::vector<std::int64_t> sizes = {members, x.size(0) / members};
+  sizes.insert(sizes.end(), x.sizes().begin() + 1, x.sizes().end());
   return x.reshape(sizes);
 }
 

@@ -64,14 +64,20 @@ ParameterSet::Shape ParameterSet::ShapeOf(const Entry& entry) const {
   return shape;
 }
 
+ParameterSet::Shape ParameterSet::StoredShapeOf(const Entry& entry) const {
+  const Shape own = ShapeOf(entry);
+  if (members() == 1) return own;
+  Shape shape = {members()};
+  shape.insert(shape.end(), own.begin(), own.end());
+  return shape;
+}
+
 // A view into flat tensors, as a leaf of autograd.
 at::Tensor ParameterSet::Leaf(const at::Tensor& flat, const at::Tensor& gradient,
                               const Entry& entry) const {
-  Shape shape = ShapeOf(entry);
-  const std::int64_t count = Product(shape);
-  if (members() > 1) shape.insert(shape.begin(), members());
+  const Shape shape = StoredShapeOf(entry);
   const auto view = [&](const at::Tensor& of) {
-    return of.narrow(0, members() * entry.offset, members() * count).view(shape);
+    return of.narrow(0, members() * entry.offset, Product(shape)).view(shape);
   };
   at::Tensor leaf = view(flat).detach();
   leaf.set_requires_grad(true);
@@ -106,9 +112,9 @@ void ParameterSet::PutMember(const at::Tensor& values, std::int64_t member,
 }
 
 at::Tensor ParameterSet::Drawn(const Entry& entry) const {
-  Shape shape = ShapeOf(entry);
+  const Shape shape = StoredShapeOf(entry);
   const std::int64_t part = Product(entry.part_shape);
-  const at::Tensor values = at::empty({members() * Product(shape)}, at::kDouble);
+  const at::Tensor values = at::empty({Product(shape)}, at::kDouble);
   auto* to = values.data_ptr<double>();
   for (const std::int64_t seed : seeds_) {
     for (const std::string& name : entry.names) {
@@ -116,7 +122,6 @@ at::Tensor ParameterSet::Drawn(const Entry& entry) const {
       to += part;
     }
   }
-  if (members() > 1) shape.insert(shape.begin(), members());
   return values.view(shape);
 }
 

@@ -104,7 +104,8 @@ class ParameterSet {
                   const Pairs& pairs) const;
   // The values that the entry starts from, shaped as its tensor, on the CPU.
   at::Tensor Drawn(const Entry& entry) const;
-  Shape ShapeOf(const Entry& entry) const;  // without members
+  Shape ShapeOf(const Entry& entry) const;        // of a member
+  Shape StoredShapeOf(const Entry& entry) const;  // of the tensor
 
   std::vector<Entry> entries_;
   std::vector<std::int64_t> seeds_;

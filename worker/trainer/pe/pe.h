@@ -41,10 +41,9 @@ class PositionalEncoding {
   // 3. What is added to the logits for the distance between key and query: (1 or H, 2T-1), entry j - i + T - 1, or
   // undefined for nothing.
   virtual at::Tensor DistanceBias(std::int64_t /*layer*/, std::int64_t /*length*/) { return {}; }
-  // … and to the keys or values (kKey, kValue) that query i sees at j, the same for every head: (T', T, d) for the last
-  // `rows` = T' queries, or undefined for nothing.
-  virtual at::Tensor PairTerm(Side /*side*/, std::int64_t /*layer*/, std::int64_t /*rows*/,
-                              std::int64_t /*length*/) {
+  // … and to the keys or values (kKey, kValue) that a query sees at that distance, the same for every head: (2T-1, d), entry
+  // j - i + T - 1, or undefined for nothing.
+  virtual at::Tensor DistanceTerm(Side /*side*/, std::int64_t /*layer*/, std::int64_t /*length*/) {
     return {};
   }
 

@@ -25,11 +25,9 @@ class Shaw : public PositionalEncoding {
     }
   }
 
-  at::Tensor PairTerm(Side side, std::int64_t layer, std::int64_t rows,
-                      std::int64_t length) override {
+  at::Tensor DistanceTerm(Side side, std::int64_t layer, std::int64_t length) override {
     const auto& tables = side == Side::kKey ? keys_ : values_;
-    if (tables.empty()) return {};
-    return LookUp(parameters_[tables[layer]], Rows(length).narrow(0, length - rows, rows));
+    return tables.empty() ? at::Tensor() : LookUp(parameters_[tables[layer]], Rows(length));
   }
 
  private:
@@ -40,15 +38,13 @@ class Shaw : public PositionalEncoding {
                                    Init::Normal(context.job.Real("pe.init_std")));
   }
 
-  // The table's row for every query and key: (T, T).
+  // The table's row for every distance: (2T-1).
   const at::Tensor& Rows(std::int64_t length) {
-    if (rows_.defined() && rows_.size(0) == length) return rows_;
-    const at::Tensor rows = at::empty({length, length}, at::TensorOptions().dtype(at::kLong));
-    auto* out = rows.data_ptr<std::int64_t>();
-    for (std::int64_t i = 0; i < length; ++i) {
-      for (std::int64_t j = 0; j < length; ++j) {
-        out[i * length + j] = std::clamp(j - i, -max_distance_, max_distance_) + max_distance_;
-      }
+    if (rows_.defined() && rows_.size(0) == 2 * length - 1) return rows_;
+    const at::Tensor rows = at::empty({2 * length - 1}, at::TensorOptions().dtype(at::kLong));
+    for (std::int64_t distance = 1 - length; distance < length; ++distance) {
+      rows.data_ptr<std::int64_t>()[distance + length - 1] =
+          std::clamp(distance, -max_distance_, max_distance_) + max_distance_;
     }
     rows_ = rows.to(parameters_.device());
     return rows_;
