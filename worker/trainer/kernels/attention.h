@@ -82,6 +82,9 @@ struct FusedAttention {
 
   HeadRows<Element>
       out;  // (B, T', H, d): written forward, read backward, though not by tensor cores
+  // What rounding to bfloat16 took from out, likewise: D is made of both, since what cancels in dl is as large as it. Null:
+  // D is made of out alone.
+  HeadRows<Element> out_rest;
   float* log_sum_exp = nullptr;  // (B, H, T') of the logits, likewise; forward: null in evaluation
 };
 

@@ -156,7 +156,7 @@ struct BackwardHead {
   const AttentionPlan& plan;
   const HeadPlace& place;
   const HeadLogits& logits;
-  HeadView<const Element> query, key, value, out, out_gradient;
+  HeadView<const Element> query, key, value, out, out_rest, out_gradient;
   RowChange query_change, key_change, value_change, no_change;
   float* wide;        // the tile's rows of kWidth
   float* narrow;      // and of kValueWidth
@@ -180,6 +180,9 @@ struct BackwardHead {
         value(p.value, at, p.value_width, with.vectors),
         out({p.out.data, p.out.batch_stride, p.out.row_stride, p.out.head_stride}, at,
             p.value_width, with.vectors),
+        out_rest({p.out_rest.data, p.out_rest.batch_stride, p.out_rest.row_stride,
+                  p.out_rest.head_stride},
+                 at, p.value_width, with.vectors),
         out_gradient(g.out, at, p.value_width, with.vectors),
         query_change(MemberBiases(p, at, p.query_bias), p.query_turns, p.turns_by_head, at,
                      static_cast<int>(p.heads), p.width, of.first_position, p.scale * kLog2E),
@@ -230,6 +233,8 @@ struct BackwardQuery {
     for (int c = 0; c < Shape::kValueQuads; ++c) {
       out_gradient[c] = head.out_gradient.Load(from, head.Column(c));
       mean = Dot4(out_gradient[c], head.out.Load(from, head.Column(c)), mean);
+      if (head.out_rest.rows == nullptr) continue;
+      mean = Dot4(out_gradient[c], head.out_rest.Load(from, head.Column(c)), mean);
     }
     mean = LanesSum<Shape::kLanes>(mean);
     log_sum_exp = head.p.log_sum_exp[head.place.index * head.p.rows + from] * kLog2E;

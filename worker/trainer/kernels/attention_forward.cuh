@@ -134,6 +134,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const HeadView<const Element> key(p.key, place, p.width, plan.vectors);
   const HeadView<const Element> value(p.value, place, p.value_width, plan.vectors);
   const HeadView<Element> out(p.out, place, p.value_width, plan.vectors);
+  const HeadView<Element> rest(p.out_rest, place, p.value_width, plan.vectors);
   const RowChange query_change(MemberBiases(p, place, p.query_bias), p.query_turns, p.turns_by_head,
                                place, heads, p.width, logits.first_position, p.scale * kLog2E);
   const RowChange key_change(MemberBiases(p, place, p.key_bias), p.key_turns, p.turns_by_head,
@@ -182,7 +183,10 @@ __global__ void __launch_bounds__(kAttentionThreads)
       const float inverse = 1 / rows[r].sum;
 #pragma unroll
       for (int c = 0; c < Shape::kValueQuads; ++c) {
-        out.Store(row, 4 * (c * Shape::kLanes + part), Scaled4(rows[r].out[c], inverse));
+        const int column = 4 * (c * Shape::kLanes + part);
+        const float4 exact = Scaled4(rows[r].out[c], inverse);
+        out.Store(row, column, exact);
+        if (rest.rows != nullptr) rest.Store(row, column, Less4(exact, out.Load(row, column)));
       }
       if (p.log_sum_exp != nullptr && part == 0) {
         p.log_sum_exp[place.index * p.rows + row] = (rows[r].most + Log2(rows[r].sum)) * kLn2;

@@ -38,7 +38,8 @@ bool InVectors(const HeadRows<Element>& rows, std::int64_t width) {
 template <class Element>
 bool InVectors(const FusedAttention<Element>& p) {
   return InVectors(p.query, p.width) && InVectors(p.key, p.width) &&
-         InVectors(p.value, p.value_width) && InVectors(p.out, p.value_width);
+         InVectors(p.value, p.value_width) && InVectors(p.out, p.value_width) &&
+         InVectors(p.out_rest, p.value_width);
 }
 
 template <class Element>

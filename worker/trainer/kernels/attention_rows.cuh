@@ -59,6 +59,9 @@ __device__ __forceinline__ void Add4(float4* to, float factor, float4 x) {
   to->z = fmaf(factor, x.z, to->z);
   to->w = fmaf(factor, x.w, to->w);
 }
+__device__ __forceinline__ float4 Less4(float4 x, float4 y) {
+  return make_float4(x.x - y.x, x.y - y.y, x.z - y.z, x.w - y.w);
+}
 __device__ __forceinline__ float4 Scaled4(float4 x, float factor) {
   return make_float4(x.x * factor, x.y * factor, x.z * factor, x.w * factor);
 }
@@ -100,7 +103,7 @@ __device__ __forceinline__ void StoreRow4(Element* row, int column, int width, b
   if (column + 3 < width) SetElement(row + column + 3, x.w);
 }
 
-// One head's rows of queries, keys or values. Element may be const.
+// One head's rows of queries, keys or values; none where there are none. Element may be const.
 template <class Element>
 struct HeadView {
   Element* rows;
@@ -110,7 +113,9 @@ struct HeadView {
 
   __device__ __forceinline__ HeadView(const HeadRows<Element>& all, const HeadPlace& place,
                                       std::int64_t columns, bool in_vectors)
-      : rows(all.data + place.batch * all.batch_stride + place.head * all.head_stride),
+      : rows(all.data == nullptr
+                 ? nullptr
+                 : all.data + place.batch * all.batch_stride + place.head * all.head_stride),
         stride(static_cast<int>(all.row_stride)),
         width(static_cast<int>(columns)),
         vectors(in_vectors) {}

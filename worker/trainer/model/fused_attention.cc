@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <type_traits>
 
 #include "worker/trainer/model/attention.h"
 #include "worker/trainer/model/kernel_calls.h"
@@ -167,12 +168,16 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
         at::empty({problem.batch, problem.rows, problem.heads, problem.value_width},
                   parts.query.options().requires_grad(false));
     problem.out = ViewHeads<Element>(out);
-    at::Tensor log_sums;
+    at::Tensor log_sums, rest;
     if (keep) log_sums = FreshFloats({problem.batch, problem.heads, problem.rows}, out);
+    if (keep && std::is_same_v<Element, Bf16> && !AttentionUsesTensorCores(problem)) {
+      rest = FreshLike(out);
+      problem.out_rest = ViewHeads<Element>(rest);
+    }
     problem.log_sum_exp = DataOf<float>(log_sums);
     Forward(out.device(), problem);
     inputs.insert(inputs.end(), {log_sums, fixed.query_turns, fixed.key_turns, fixed.lengths,
-                                 out.device().is_cpu() ? at::Tensor() : out});
+                                 out.device().is_cpu() ? at::Tensor() : out, rest});
     context->save_for_backward(std::move(inputs));
     context->saved_data["causal"] = fixed.causal;
     context->saved_data["members"] = fixed.members;
@@ -188,7 +193,9 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
     FusedAttention<Element> problem =
         ProblemOf<Element>(Parts(saved[kQuery], saved[kKey], saved[kValue]), saved, fixed);
     problem.log_sum_exp = DataOf<float>(saved[kDifferentiable]);
-    if (saved.back().defined()) problem.out = ViewHeads<Element>(saved.back());
+    const at::Tensor &out = saved[kDifferentiable + 4], &rest = saved[kDifferentiable + 5];
+    if (out.defined()) problem.out = ViewHeads<Element>(out);
+    if (rest.defined()) problem.out_rest = ViewHeads<Element>(rest);
     variable_list to(kDifferentiable + 2);
     for (const int part : {kQuery, kKey, kValue}) {
       if (saved[part].defined()) to[part] = FreshLike(saved[part]);

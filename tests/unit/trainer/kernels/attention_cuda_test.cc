@@ -41,37 +41,28 @@ void ExpectClose(const Doubles& got, const Doubles& expected, double tolerance,
                                     << " instead of " << expected[worst] << ", of at most " << size;
 }
 
-struct Tolerance {
-  double results;
-  double
-      differences;  // of what goes through the softmax: in bfloat16 D comes from an output that is rounded already
-};
-constexpr Tolerance kFloatTolerance{1e-5, 1e-5};
-constexpr Tolerance kBf16Tolerance{1e-2, 3e-2};
-constexpr Tolerance kTensorTolerance{1e-2, 1e-2};
+constexpr double kFloatTolerance = 1e-5, kBf16Tolerance = 1e-2;
 
-void ExpectClose(const AttentionResults& got, const AttentionResults& expected,
-                 const Tolerance& tolerance) {
-  ExpectClose(got.out, expected.out, tolerance.results, "out");
-  ExpectClose(got.log_sum_exp, expected.log_sum_exp, tolerance.results, "log-sum-exp");
-  ExpectClose(got.value, expected.value, tolerance.results, "dv");
-  ExpectClose(got.value_bias, expected.value_bias, tolerance.results, "value bias");
+void ExpectClose(const AttentionResults& got, const AttentionResults& expected, double tolerance) {
+  ExpectClose(got.out, expected.out, tolerance, "out");
+  ExpectClose(got.log_sum_exp, expected.log_sum_exp, tolerance, "log-sum-exp");
+  ExpectClose(got.value, expected.value, tolerance, "dv");
+  ExpectClose(got.value_bias, expected.value_bias, tolerance, "value bias");
   // Zero where a query sees one key: the error is that of what cancels, D, a sum of d products.
   const auto products = static_cast<double>(expected.out.size() / expected.log_sum_exp.size());
   const double size = Largest(expected.value) * std::max(1.0, std::sqrt(products / 8));
-  const double most = tolerance.differences;
-  ExpectClose(got.query, expected.query, most, "dq", size);
-  ExpectClose(got.key, expected.key, most, "dk", size);
-  ExpectClose(got.term, expected.term, most, "term", size);
+  ExpectClose(got.query, expected.query, tolerance, "dq", size);
+  ExpectClose(got.key, expected.key, tolerance, "dk", size);
+  ExpectClose(got.term, expected.term, tolerance, "term", size);
   const auto sum_size = [&](const Doubles& summed, const Doubles& sums) {
     return size * std::sqrt(static_cast<double>(summed.size()) / (sums.size() + 1e-9));
   };
-  ExpectClose(got.diagonal, expected.diagonal, most, "diagonal",
+  ExpectClose(got.diagonal, expected.diagonal, tolerance, "diagonal",
               sum_size(expected.log_sum_exp, {0}));
-  ExpectClose(got.query_bias, expected.query_bias, most, "query bias",
+  ExpectClose(got.query_bias, expected.query_bias, tolerance, "query bias",
               sum_size(expected.query, expected.query_bias));
   // Zero without turns: the softmax does not see it.
-  ExpectClose(got.key_bias, expected.key_bias, most, "key bias",
+  ExpectClose(got.key_bias, expected.key_bias, tolerance, "key bias",
               sum_size(expected.key, expected.key_bias));
 }
 
@@ -187,7 +178,7 @@ void ExpectTensorRight(const Options& options, unsigned seed) {
   SCOPED_TRACE(options.Text() + ", seed " + std::to_string(seed));
   AttentionCase<Bf16> attention(options, seed);
   ASSERT_TRUE(AttentionUsesTensorCores(attention.problem(), attention.gradients()));
-  ExpectClose(EmulatedTensor(&attention), attention.Reference(), kTensorTolerance);
+  ExpectClose(EmulatedTensor(&attention), attention.Reference(), kBf16Tolerance);
 }
 
 TEST(AttentionOnTensorCores, GivesTheFormula) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -180,7 +181,7 @@ class AttentionCase {
     query_ = to_query_ = rows(o.rows, o.width);
     key_ = to_key_ = rows(o.keys, o.width);
     value_ = to_value_ = rows(o.keys, o.value_width);
-    out_ = out_gradient_ = rows(o.rows, o.value_width);
+    out_ = out_rest_ = out_gradient_ = rows(o.rows, o.value_width);
     if (o.one_projection) {
       for (HeadTensor<Element>* x : {&query_, &key_, &value_, &to_query_, &to_key_, &to_value_}) {
         x->row_stride = 3 * o.heads * o.width;
@@ -197,7 +198,7 @@ class AttentionCase {
         x->data.resize(x->data.size() + x->offset);
       }
     }
-    for (HeadTensor<Element>* x : {&out_, &to_query_, &to_key_, &to_value_}) {
+    for (HeadTensor<Element>* x : {&out_, &out_rest_, &to_query_, &to_key_, &to_value_}) {
       for (Element& y : x->data) y = Made<Element>(std::nan(""));
     }
   }
@@ -209,7 +210,8 @@ class AttentionCase {
 
   AttentionOptions o;
   std::mt19937 random_;
-  HeadTensor<Element> query_, key_, value_, out_, out_gradient_, to_query_, to_key_, to_value_;
+  HeadTensor<Element> query_, key_, value_, out_, out_rest_, out_gradient_, to_query_, to_key_,
+      to_value_;
   std::vector<float> query_bias_, key_bias_, value_bias_, query_turns_, key_turns_, diagonal_,
       slopes_, term_, log_sum_exp_;
   std::vector<float> query_bias_partial_, key_bias_partial_, value_bias_partial_, diagonal_partial_,
@@ -265,6 +267,7 @@ void AttentionCase<Element>::FillProblem() {
     }
   }
   p.out = out_.View();
+  if (std::is_same_v<Element, Bf16>) p.out_rest = out_rest_.View();
   log_sum_exp_.assign(o.batch * o.heads * o.rows, nan);
   p.log_sum_exp = log_sum_exp_.data();
 
