@@ -393,7 +393,7 @@ class SeveralJobs(TrainerCase):
         for model in ({}, {"kv_source": "input", "attention_bias": False, "final_norm": False}):
             jobs = [self.job(seed, **model) for seed in self.SEEDS]
             alone = sum((self.run_job(job, f"alone-{job['job']}") for job in jobs), [])
-            for way, members in (("on", 3), ("off", None), (5, 5), ("auto", None)):
+            for way, members in (("on", 3), ("off", None), (5, 3), ("auto", None)):
                 with self.subTest(way=way, model=model):
                     events = self.run_jobs(jobs, f"way-{way}", "--packing", way)
                     self.expect_as_alone(events, jobs, alone)
@@ -410,10 +410,17 @@ class SeveralJobs(TrainerCase):
                         self.assertEqual(sha256(kept), weights["sha256"])
 
     def test_a_job_alone_may_be_computed_as_one_of_several(self):
-        job = self.job(3)
-        events = self.run_jobs([job], "one", "--packing", 4)
-        self.assertEqual(events[0]["members"], 4)
-        self.expect_as_alone(events, [job], self.run_job(job))
+        # In bfloat16, where the number of members may change the rounding.
+        jobs = [self.job(seed) for seed in self.SEEDS]
+        for job in jobs:
+            job["spec"]["train"]["precision"] = "bf16"
+        together = self.run_jobs(jobs, "all", "--packing", "on")
+        one = self.run_jobs(jobs[1:2], "one", "--packing", 3)
+        self.assertEqual([(event["packing"], event["members"]) for event in (together[0], one[0])], [(3, 3), (3, 3)])
+        self.expect_as_alone(one, jobs[1:2], together)
+        # With another number nothing is taken up.
+        again = self.run_jobs(jobs[1:2], "one", "--packing", "off", "--resume", "--checkpoint-epochs", 1)
+        self.assertEqual((again[0]["packing"], again[0]["start_epoch"]), (1, 0))
 
     def test_what_fails_of_one_leaves_the_others(self):
         jobs = [self.job(seed) for seed in self.SEEDS]

@@ -10,12 +10,10 @@
 namespace pelab::trainer {
 namespace {
 
-// Members whose number a result depends on: on a CPU a member in 32-bit floats has the bits that it has alone.
+// Members whose number a result depends on.
 std::int64_t CountingWidth(const Arguments& arguments, const Packing& packing,
                            const spec::Job& job) {
-  const bool same =
-      at::Device(arguments.device).is_cpu() && job.Choice("train.precision") == "float32";
-  return same ? 1 : packing.width;
+  return IsTheSameAlone(arguments, job) ? 1 : packing.width;
 }
 
 nlohmann::ordered_json Seconds(double seconds) {

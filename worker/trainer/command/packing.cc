@@ -118,12 +118,18 @@ Workbench PackedBench(const std::vector<JobRun*>& jobs, std::int64_t width, at::
   return Workbench(members, data, device);
 }
 
+bool IsTheSameAlone(const Arguments& arguments, const spec::Job& job) {
+  return at::Device(arguments.device).is_cpu() && job.Choice("train.precision") == "float32";
+}
+
 Packing ChoosePacking(const Arguments& arguments, const std::vector<JobRun*>& jobs) {
   RequireOneConfiguration(jobs);
   const auto count = static_cast<std::int64_t>(jobs.size());
   if (arguments.packing.way == PackingWay::kOff) return {};
   if (arguments.packing.way == PackingWay::kOn) {
-    return {std::max(count, arguments.packing.width), std::nullopt};
+    // Nobody stands in for the others where nothing depends on them.
+    const bool alone = IsTheSameAlone(arguments, jobs.front()->job());
+    return {alone ? count : std::max(count, arguments.packing.width), std::nullopt};
   }
   if (count == 1 || !HasRoom(arguments, jobs.front(), count)) return {};
   const StepSeconds seconds = Measure(arguments, jobs, count);

@@ -24,7 +24,7 @@ run trains each job, evaluates it after every epoch, runs its analyses and keeps
   --spec FILE             a canonical spec, or {"job": ID, "spec": {...}, "analyses": [...]}; each begins a job
   --workdir DIR           where that job's weights and checkpoints go; made when missing
   --packing auto|off|on|K several jobs as one batch (on), one after another (off), or as a measurement at the start
-                          finds quicker (auto, default); K: as they are computed in a batch of K jobs
+                          finds quicker (auto, default); K: with the results of a batch of K jobs
   --device DEVICE         cpu (default) or cuda:N
   --threads N             CPU threads (default 1)
   --resume                go on from the newest checkpoint of this job in --workdir, if any
