@@ -61,6 +61,7 @@ struct Options {
   bool tf32 = false;
   bool no_attention_dropout = false;
   std::string cuda_graphs = "on";
+  bool all_positions = false;
   std::optional<std::int64_t> micro_batch;
   std::string dump;
   bool print_job = false;
@@ -121,12 +122,10 @@ std::vector<double> TimeSteps(Workbench& bench, const Options& options) {
   const at::Device device = bench.data.device();
   const std::int64_t micro_batch = options.micro_batch.value_or(
       ChooseMicroBatch(bench.decoder.config(), bench.data.length(), options.batch, device));
-  Trainer trainer(bench.job, &bench.decoder, &bench.parameters, &bench.data, micro_batch,
-                  options.cuda_graphs == "on");
-  const at::Tensor order = bench.data.Order(bench.parameters.seeds(), 0);
-  const auto run = [&](std::int64_t step) {
-    trainer.RunStep(order.narrow(1, step * options.batch, options.batch), step);
-  };
+  Trainer trainer(bench.job, &bench.decoder, &bench.parameters, &bench.data,
+                  {micro_batch, options.cuda_graphs == "on", !options.all_positions});
+  const EpochBatches batches = trainer.BatchesOf(0);
+  const auto run = [&](std::int64_t step) { trainer.RunStep(batches, step, step); };
   for (std::int64_t step = 0; step < options.warm_up; ++step) run(step);
   (void)trainer.TakeFigures();
   std::vector<double> seconds;
@@ -169,6 +168,7 @@ int main(int argc, char** argv) {
   app.add_flag("--tf32", options.tf32, "products of float32 in TF32");
   app.add_flag("--no-attention-dropout", options.no_attention_dropout);
   app.add_option("--cuda-graphs", options.cuda_graphs)->check(CLI::IsMember({"on", "off"}));
+  app.add_flag("--all-positions", options.all_positions, "padding that nobody reads too");
   app.add_option("--threads", options.threads)->check(CLI::Range(1, 1024));
   app.add_option("--micro-batch", options.micro_batch, "0: the whole batch [default: as a trainer]")
       ->check(CLI::Range(0, 4096));

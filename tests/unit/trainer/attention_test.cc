@@ -28,8 +28,9 @@ struct Case {
   std::int64_t value_width = 0;  // 0: as the queries'
   bool key_distance = false;
   bool biases = false;
-  std::int64_t turns = 0;   // heads of the turns: 0, 1 or all of them
-  std::int64_t packed = 0;  // parts of a common product: 0, 2 (keys and values) or 3
+  std::int64_t turns = 0;    // heads of the turns: 0, 1 or all of them
+  std::int64_t packed = 0;   // parts of a common product: 0, 2 (keys and values) or 3
+  std::int64_t skipped = 0;  // positions of padding that are left out
 
   std::int64_t of_values() const { return value_width == 0 ? width : value_width; }
 };
@@ -106,7 +107,7 @@ TEST_P(AttentionKernel, AgreesWithThePlainPath) {
   config.dropout = c.dropout;
   config.dropout_at[static_cast<int>(DropoutSite::kAttention)] = true;
   const Dropout step(config, 3, 11);
-  const Dropout dropout = step.From(2);
+  const Dropout dropout = step.From(2).Trimmed(c.keys, c.keys + c.skipped);
   const at::Tensor direction =
       RandomTensor("direction", {c.batch, c.rows, c.heads * c.of_values()});
   std::map<std::string, at::Tensor> found[2];
@@ -180,7 +181,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"packed_key_value", 3, 5, 11, 2, 8, true, true, 1, 0.1, 0, false, true, 1, 2},
         Case{"key_distance", 3, 18, 18, 2, 8, true, true, 0, 0.2, 0, true},
         Case{"key_distance_and_biases", 2, 7, 7, 3, 6, false, false, 3, 0, 9, true, true},
-        Case{"key_distance_one_row", 5, 1, 11, 2, 4, true, false, 0, 0, 0, true}),
+        Case{"key_distance_one_row", 5, 1, 11, 2, 4, true, false, 0, 0, 0, true},
+        Case{"without_padding", 5, 14, 14, 3, 8, false, true, 1, 0.2, 0, true, true, 1, 0, 5},
+        Case{"without_padding_causal", 3, 21, 21, 2, 16, true, true, 0, 0.2, 0, false, true, 0, 3,
+             11}),
     [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
 
 // One output by loops over the definition. `b`, `h` and `i` (a row) say which.

@@ -66,7 +66,8 @@ TEST(FusedLayers, ResidualAndNormAgreeWithThePlainWay) {
     const bool with_bias = random.Below(4) != 0, with_norm = random.Below(4) != 0;
     const ModelConfig config = DropoutEverywhere(random.Below(3) == 0 ? 0 : 0.3);
     const Dropout step(config, 3, trial);
-    const Dropout part = step.From(random.Below(3));
+    const std::int64_t skipped = random.Below(2) == 0 ? 0 : random.Below(9);
+    const Dropout part = step.From(random.Below(3)).Trimmed(length, length + skipped);
     const DropoutPlace place{random.Below(4) == 0 ? nullptr : &part, 2, DropoutSite::kFfn};
     std::vector<at::Tensor> values = {RandomTensor("x", {examples, length, width}) * 3 + 1,
                                       RandomTensor("product", {examples, length, width})};
@@ -157,7 +158,8 @@ TEST(FusedLayers, ActivationsAgreeWithThePlainWay) {
     const Activation activation = random.Below(2) == 0 ? Activation::kRelu : Activation::kGelu;
     const ModelConfig config = DropoutEverywhere(random.Below(3) == 0 ? 0 : 0.2);
     const Dropout step(config, 4, trial);
-    const DropoutPlace place{random.Below(4) == 0 ? nullptr : &step, 1, DropoutSite::kFfnInner};
+    const Dropout part = step.Trimmed(length, length + random.Below(5));
+    const DropoutPlace place{random.Below(4) == 0 ? nullptr : &part, 1, DropoutSite::kFfnInner};
     const std::vector<at::Tensor> values = {RandomTensor("product", {examples, length, width}) * 2,
                                             RandomTensor("bias", {width})};
     const auto by = [&](const auto& function) {

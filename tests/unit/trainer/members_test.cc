@@ -151,13 +151,13 @@ TEST(Members, TrainForEpochsAsAlone) {
   };
   const auto [parameters, decoder] = model(kSeeds);
   const DeviceData all(sets, labels, at::kCPU);
-  Trainer together(jobs[0], decoder.get(), parameters.get(), &all, /*micro_batch=*/20);
+  Trainer together(jobs[0], decoder.get(), parameters.get(), &all, {/*micro_batch=*/20});
   std::vector<std::vector<EpochResult>> epochs = {together.RunEpoch(0), together.RunEpoch(1)};
   for (std::size_t m = 0; m < kSeeds.size(); ++m) {
     SCOPED_TRACE("member " + std::to_string(m));
     const auto [own, own_decoder] = model({kSeeds[m]});
     const DeviceData own_data(data[m], labels, at::kCPU);
-    Trainer alone(jobs[m], own_decoder.get(), own.get(), &own_data, 20);
+    Trainer alone(jobs[m], own_decoder.get(), own.get(), &own_data, {20});
     for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
       const EpochResult expected = alone.RunEpoch(epoch)[0], got = epochs[epoch][m];
       EXPECT_EQ(got.train_loss, expected.train_loss);
@@ -185,8 +185,8 @@ TEST(Members, TrainForEpochsAsAlone) {
   const auto [later, later_decoder] = model({kSeeds[2], kSeeds[1]});
   const std::vector<const Dataset*> turned = {sets[2], sets[1]};
   const DeviceData turned_data(turned, labels, at::kCPU);
-  Trainer resumed(jobs[0], later_decoder.get(), later.get(), &turned_data, 20);
-  Trainer first(jobs[0], decoder.get(), parameters.get(), &all, 20);
+  Trainer resumed(jobs[0], later_decoder.get(), later.get(), &turned_data, {20});
+  Trainer first(jobs[0], decoder.get(), parameters.get(), &all, {20});
   resumed.Restore(together.Snapshot(1, 2), 0);
   EXPECT_TRUE(resumed.Snapshot(1, 0).parameters.equal(together.Snapshot(1, 2).parameters));
   EXPECT_FALSE(resumed.Snapshot(1, 1).parameters.equal(together.Snapshot(1, 1).parameters));

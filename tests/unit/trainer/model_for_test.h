@@ -131,7 +131,8 @@ inline at::Tensor PeLogits(PositionalEncoding* pe, std::int64_t layer, const at:
   at::Tensor logits = at::empty({q.size(0), q.size(1), length, length}, q.options());
   for (std::int64_t i = 0; i < length; ++i) {
     for (std::int64_t j = 0; j < length; ++j) {
-      const at::Tensor of_pair = added.defined() ? k.select(2, j) + added[j - i + length - 1] : k.select(2, j);
+      const at::Tensor of_pair =
+          added.defined() ? k.select(2, j) + added[j - i + length - 1] : k.select(2, j);
       logits.select(3, j).select(2, i).copy_((q.select(2, i) * of_pair).sum(-1) / root);
     }
   }

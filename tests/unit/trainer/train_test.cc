@@ -163,7 +163,7 @@ TEST(Training, PartsOfABatchAddUpToTheWhole) {
     const spec::Job job = SmallJob(protocol, "rope", "counting", {{"model.dropout", 0.2}});
     Bench whole(job), parts(job);
     Trainer in_parts(parts.model.job, &parts.model.decoder, &parts.model.parameters, &parts.data,
-                     /*micro_batch=*/7);
+                     {/*micro_batch=*/7});
     const EpochResult expected = whole.trainer.RunEpoch(0)[0], got = in_parts.RunEpoch(0)[0];
     EXPECT_NEAR(got.train_loss, expected.train_loss, 1e-5 * expected.train_loss) << protocol;
     EXPECT_EQ(got.train_total, expected.train_total) << protocol;

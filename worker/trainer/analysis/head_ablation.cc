@@ -126,6 +126,22 @@ class AblationSource {
     if (method_ == Method::kMean) TakeMeans();
   }
 
+  // Calls `visit` for the examples of the range, batch by batch. Zeros need no order, and go with chunks without padding; what
+  // takes a head's place otherwise is of every position and, with kResample, of each example its own.
+  void ForBatches(const ExampleRange& range,
+                  const std::function<void(const LabelledBatch&, const Ablation&)>& visit) const {
+    if (method_ == Method::kZero) {
+      return ForChunks(decoder_, data_, range.begin, range.end,
+                       [&](const LabelledBatch& batch) { visit(batch, ablation_); });
+    }
+    const std::int64_t chunk = ChunkExamples(decoder_.config(), data_.length(), 1, data_.device());
+    for (std::int64_t at = range.begin; at < range.end; at += chunk) {
+      const std::int64_t to = std::min(range.end, at + chunk);
+      visit(data_.Range(at, to), For(at, to));
+    }
+  }
+
+ private:
   // Of examples [begin, end) of the data set.
   Ablation For(std::int64_t begin, std::int64_t end) const {
     if (method_ != Method::kResample) return ablation_;
@@ -139,7 +155,6 @@ class AblationSource {
     return ablation;
   }
 
- private:
   void TakeMeans() {
     const std::int64_t examples = MeanExamples(data_, max_examples_);
     if (ablation_.target == Target::kHead) {
@@ -210,13 +225,9 @@ HeadAblationResult AblateHeads(const Decoder& decoder, const DeviceData& data,
   const at::NoGradGuard no_grad;
   const ExampleRange range = ChooseExamples(data, options.all_data, options.max_examples);
   const AblationSource source(decoder, data, data_seed, options);
-  const std::int64_t chunk = ChunkExamples(decoder.config(), data.length(), 1, data.device());
   IntactTally intact;
   std::vector<PairedTally> tallies(decoder.config().layers);
-  for (std::int64_t at = range.begin; at < range.end; at += chunk) {
-    const std::int64_t to = std::min(range.end, at + chunk);
-    const LabelledBatch batch = data.Range(at, to);
-    const Ablation ablation = source.For(at, to);
+  const auto add = [&](const LabelledBatch& batch, const Ablation& ablation) {
     const Trace base = RunBase(decoder, batch.inputs, ablation);
     const at::Tensor logits =
         StaysAblated(decoder, ablation) ? decoder.Logits(batch.inputs, nullptr) : base.logits;
@@ -225,7 +236,8 @@ HeadAblationResult AblateHeads(const Decoder& decoder, const DeviceData& data,
     FanOut(decoder, base, ablation, [&](std::int64_t layer, const at::Tensor& ablated) {
       tallies[layer].Add(whole, Predict(ablated, batch.classes, data.ignored_class()));
     });
-  }
+  };
+  source.ForBatches(range, add);
   HeadAblationResult result{intact.Finish(), {}};
   for (const PairedTally& tally : tallies) {
     const std::vector<PairedScore> scores = tally.Finish(result.intact.total);

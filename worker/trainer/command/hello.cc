@@ -11,8 +11,7 @@ namespace pelab::trainer {
 namespace {
 
 // Members whose number a result depends on.
-std::int64_t CountingWidth(const Arguments& arguments, const Packing& packing,
-                           const spec::Job& job) {
+std::int64_t CountingWidth(const Arguments& arguments, const Packing& packing, JobRun* job) {
   return IsTheSameAlone(arguments, job) ? 1 : packing.width;
 }
 
@@ -22,8 +21,7 @@ nlohmann::ordered_json Seconds(double seconds) {
 
 }  // namespace
 
-std::string ExecutionText(const Arguments& arguments, const Packing& packing,
-                          const spec::Job& job) {
+std::string ExecutionText(const Arguments& arguments, const Packing& packing, JobRun* job) {
   return "threads " + std::to_string(arguments.threads) + ", micro-batch " +
          std::to_string(arguments.micro_batch.value_or(0)) + ", packing " +
          std::to_string(CountingWidth(arguments, packing, job)) +
@@ -40,7 +38,7 @@ void EmitHello(const Arguments& arguments, const Packing& packing, const Workben
                                   {"device_name", DeviceName(arguments.device)},
                                   {"threads", arguments.threads},
                                   {"micro_batch", arguments.micro_batch.value_or(0)},
-                                  {"packing", CountingWidth(arguments, packing, job->job())},
+                                  {"packing", CountingWidth(arguments, packing, job)},
                                   {"start_epoch", start_epoch},
                                   {"epochs", bench.job.Int("train.epochs")},
                                   {"parameters", bench.parameters.count()},

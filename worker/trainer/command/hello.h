@@ -12,7 +12,7 @@
 namespace pelab::trainer {
 
 // What of the arguments changes the last bits of the job's results, as text.
-std::string ExecutionText(const Arguments& arguments, const Packing& packing, const spec::Job& job);
+std::string ExecutionText(const Arguments& arguments, const Packing& packing, JobRun* job);
 
 void EmitHello(const Arguments& arguments, const Packing& packing, const Workbench& bench,
                std::int64_t start_epoch, JobRun* job);

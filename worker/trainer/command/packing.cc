@@ -52,11 +52,8 @@ class StepClock {
   StepClock(const Arguments& arguments, const std::vector<JobRun*>& jobs, std::int64_t width)
       : bench_(PackedBench(jobs, width, at::Device(arguments.device))),
         trainer_(bench_.job, &bench_.decoder, &bench_.parameters, &bench_.data,
-                 arguments.micro_batch.value_or(0), arguments.cuda_graphs),
-        batch_(bench_.data.Order(bench_.parameters.seeds(), 0)
-                   .narrow(1, 0,
-                           std::min(bench_.job.Int("train.batch_size"),
-                                    bench_.data.train_examples()))) {
+                 {arguments.micro_batch.value_or(0), arguments.cuda_graphs}),
+        batches_(trainer_.BatchesOf(0)) {
     Run(LooksOn(bench_.data.device()).warm_up);
   }
   void Round() {
@@ -71,7 +68,7 @@ class StepClock {
     const auto began = std::chrono::steady_clock::now();
     for (std::int64_t i = 0; i < steps; ++i) {
       ThrowIfStopped();
-      trainer_.RunStep(batch_, step_++ % trainer_.steps());
+      trainer_.RunStep(batches_, 0, step_++ % trainer_.steps());
     }
     trainer_.TakeFigures();  // waits for the device
     return SecondsSince(began);
@@ -79,7 +76,7 @@ class StepClock {
 
   Workbench bench_;
   Trainer trainer_;
-  at::Tensor batch_;
+  EpochBatches batches_;
   std::int64_t step_ = 0;
   double least_ = std::numeric_limits<double>::infinity();
 };
@@ -118,8 +115,12 @@ Workbench PackedBench(const std::vector<JobRun*>& jobs, std::int64_t width, at::
   return Workbench(members, data, device);
 }
 
-bool IsTheSameAlone(const Arguments& arguments, const spec::Job& job) {
-  return at::Device(arguments.device).is_cpu() && job.Choice("train.precision") == "float32";
+bool IsTheSameAlone(const Arguments& arguments, JobRun* job) {
+  const ModelConfig config =
+      ModelConfigFrom(job->job(), LabelSpaceOf(job->job(), job->dataset()).classes);
+  return at::Device(arguments.device).is_cpu() &&
+         job->job().Choice("train.precision") == "float32" &&
+         (config.reads_padding() || !job->dataset().HasPadding());
 }
 
 Packing ChoosePacking(const Arguments& arguments, const std::vector<JobRun*>& jobs) {
@@ -128,7 +129,7 @@ Packing ChoosePacking(const Arguments& arguments, const std::vector<JobRun*>& jo
   if (arguments.packing.way == PackingWay::kOff) return {};
   if (arguments.packing.way == PackingWay::kOn) {
     // Nobody stands in for the others where nothing depends on them.
-    const bool alone = IsTheSameAlone(arguments, jobs.front()->job());
+    const bool alone = IsTheSameAlone(arguments, jobs.front());
     return {alone ? count : std::max(count, arguments.packing.width), std::nullopt};
   }
   if (count == 1 || !HasRoom(arguments, jobs.front(), count)) return {};

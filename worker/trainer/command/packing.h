@@ -26,8 +26,9 @@ struct Packing {
   std::optional<StepSeconds> measured;  // where that decided
 };
 
-// Whether a job's results have the same bits however many it is computed with: on a CPU in 32-bit floats.
-bool IsTheSameAlone(const Arguments& arguments, const spec::Job& job);
+// Whether a job's results have the same bits however many it is computed with: on a CPU in 32-bit floats, where alone it leaves no
+// padding out (train/sections.h).
+bool IsTheSameAlone(const Arguments& arguments, JobRun* job);
 
 // How the jobs, at least one, are to be trained: as the arguments say, or, for `auto`, as is quicker here now. Measures on
 // models and data like theirs, which are thrown away. Throws TrainerError(kBadSpec) where they are not of one configuration.

@@ -57,10 +57,10 @@ class JointTraining {
         jobs_(std::move(jobs)),
         bench_(PackedBench(jobs_, packing.width, at::Device(arguments.device))),
         trainer_(bench_.job, &bench_.decoder, &bench_.parameters, &bench_.data,
-                 *arguments.micro_batch, arguments.cuda_graphs),
+                 {*arguments.micro_batch, arguments.cuda_graphs}),
         start_(start) {
     for (JobRun* job : jobs_) {
-      checkpoints_.emplace_back(arguments, ExecutionText(arguments, packing, job->job()), job);
+      checkpoints_.emplace_back(arguments, ExecutionText(arguments, packing, job), job);
       EmitHello(arguments, packing, bench_, start, job);
     }
   }
@@ -139,8 +139,8 @@ void TrainTogether(const Arguments& arguments, const Packing& packing,
   const std::int64_t parameters = CountParameters(jobs.front()->job(), jobs.front()->dataset());
   std::map<std::int64_t, Starting, std::greater<>> by_epoch;
   for (JobRun* job : jobs) {
-    std::optional<Checkpoint> from = CheckpointToTakeUp(
-        arguments, *job, ExecutionText(arguments, packing, job->job()), parameters);
+    std::optional<Checkpoint> from =
+        CheckpointToTakeUp(arguments, *job, ExecutionText(arguments, packing, job), parameters);
     Starting& group = by_epoch[from ? from->epoch : 0];
     group.jobs.push_back(job);
     group.from.push_back(std::move(from));

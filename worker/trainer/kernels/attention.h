@@ -78,7 +78,8 @@ struct FusedAttention {
   const float* key_distance = nullptr;
   AttentionTerm term;
 
-  DropoutStream dropout;  // index: that of a member's (B/M, H, T', T), contiguous
+  // Index: that of a member's (B/M, H, T', T), contiguous; where it skips positions, both T' and T are without them.
+  DropoutStream dropout;
 
   HeadRows<Element>
       out;  // (B, T', H, d): written forward, read backward, though not by tensor cores
@@ -123,7 +124,9 @@ bool AttentionFits(const FusedAttention<Element>& problem) {
          p.value_width > 0 && p.batch % p.members.count == 0 && p.key_distance == nullptr &&
          p.value_width <= kMostAttentionValueWidth && !(turned && p.width % 2 != 0) &&
          p.batch * p.heads < std::int64_t{1} << 31 &&
-         (!dropped || p.batch * p.heads * p.rows * p.keys <= std::int64_t{1} << 32);
+         (!dropped ||
+          p.batch * p.heads * (p.rows + p.dropout.skipped) * (p.keys + p.dropout.skipped) <=
+              std::int64_t{1} << 32);
 }
 
 // Whether tensor cores do it (bfloat16 products, float32 sums): Bf16, T at most kMostTensorKeys, w and d two of 16, 32 and

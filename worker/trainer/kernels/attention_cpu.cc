@@ -151,7 +151,8 @@ PELAB_INLINE float Softmax(const RowTerms& terms, std::int64_t padded, float* ro
 // The index of a row's first weight in the dropout stream.
 PELAB_INLINE std::uint32_t DropoutIndex(const FusedAttention<float>& p, std::int64_t batch,
                                         std::int64_t head, std::int64_t row) {
-  return static_cast<std::uint32_t>(((batch * p.heads + head) * p.rows + row) * p.keys);
+  const std::int64_t rows = p.rows + p.dropout.skipped, keys = p.keys + p.dropout.skipped;
+  return static_cast<std::uint32_t>(((batch * p.heads + head) * rows + row) * keys);
 }
 
 // The part of a (H, n) bias that belongs to a head.

@@ -24,7 +24,9 @@ struct HeadLogits {
   int term_row_stride;
   int term_key_stride;
   DropoutStream dropout;
-  std::uint32_t first_logit;  // index of the head's first in the member's (B/M, H, T', T)
+  // Of the dropout's indices, those of the member's (B/M, H, T', T) with the positions that are skipped.
+  std::uint32_t logits_a_row;
+  std::uint32_t first_logit;  // of the head
 
   // `table`: 2T - 1 floats of shared memory for the head, filled here; a barrier must follow.
   template <class Element>
@@ -42,7 +44,9 @@ struct HeadLogits {
         term_row_stride(static_cast<int>(p.term.row_stride)),
         term_key_stride(static_cast<int>(p.term.key_stride)),
         dropout(WithKeys(MemberOf(p.dropout, place.member))),
-        first_logit(static_cast<std::uint32_t>(place.in_member * p.rows * p.keys)) {
+        logits_a_row(static_cast<std::uint32_t>(p.keys + p.dropout.skipped)),
+        first_logit(static_cast<std::uint32_t>(place.in_member * (p.rows + p.dropout.skipped)) *
+                    logits_a_row) {
     if (p.lengths != nullptr && p.lengths[place.batch] < keys) {
       length = static_cast<int>(p.lengths[place.batch]);
     }
@@ -99,7 +103,8 @@ struct HeadLogits {
     return DropoutFactor(stream, Index(row, key)) != 0;
   }
   __device__ __forceinline__ std::uint32_t Index(int row, int key) const {
-    return first_logit + static_cast<std::uint32_t>(row * keys + key);
+    return first_logit + static_cast<std::uint32_t>(row) * logits_a_row +
+           static_cast<std::uint32_t>(key);
   }
 };
 

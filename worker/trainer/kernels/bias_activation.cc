@@ -48,7 +48,9 @@ PELAB_INLINE Floats InputAt(const BiasActivation<float>& p, std::int64_t row, st
 PELAB_INLINE Floats FactorsAt(const BiasActivation<float>& p, std::int64_t row,
                               std::int64_t column) {
   if (p.dropout.threshold == 0) return Floats{} + 1.0f;
-  return DropoutFactors(p.dropout, static_cast<std::uint32_t>(row * p.width + column));
+  const auto width = static_cast<std::uint32_t>(p.width);
+  return DropoutFactors(p.dropout,
+                        DropoutRow(p.dropout, row) * width + static_cast<std::uint32_t>(column));
 }
 
 }  // namespace

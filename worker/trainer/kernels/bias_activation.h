@@ -20,7 +20,7 @@ struct BiasActivation {
   const Element* product = nullptr;  // h (M, R, F)
   const float* bias = nullptr;       // b (F)
   bool gelu = false;                 // else the rectifier
-  DropoutStream dropout;             // index: r F + column
+  DropoutStream dropout;             // index: DropoutRow(r) F + column
   Element* out = nullptr;            // a (M, R, F): forward
 };
 

@@ -43,9 +43,12 @@ __device__ __forceinline__ ActivationPlace ActivationPlaceOf(std::int64_t rows) 
 }
 
 template <int kVector>
-__device__ __forceinline__ void TimesFactors(const DropoutStream& dropout, std::uint32_t first,
+__device__ __forceinline__ void TimesFactors(const DropoutStream& dropout, std::int64_t row,
+                                             std::int64_t width, std::int64_t column,
                                              float (&x)[kVector]) {
   if (dropout.threshold == 0) return;
+  const std::uint32_t first = DropoutRow(dropout, row) * static_cast<std::uint32_t>(width) +
+                              static_cast<std::uint32_t>(column);
 #pragma unroll
   for (int v = 0; v < kVector; ++v) x[v] *= DropoutFactor(dropout, first + v);
 }
@@ -65,7 +68,7 @@ __global__ void __launch_bounds__(kActivationThreads)
     LoadVector(p.product + at, x);
 #pragma unroll
     for (int v = 0; v < kVector; ++v) x[v] = Activated(p.gelu, x[v] + bias[v]);
-    TimesFactors(dropout, static_cast<std::uint32_t>(at), x);
+    TimesFactors(dropout, row, p.width, place.column, x);
     StoreVector(p.out + at, x);
   }
 }
@@ -87,7 +90,7 @@ __global__ void __launch_bounds__(kActivationThreads)
       float x[kVector], to_out[kVector];
       LoadVector(p.product + at, x);
       LoadVector(g.out + at, to_out);
-      TimesFactors(dropout, static_cast<std::uint32_t>(at), to_out);
+      TimesFactors(dropout, row, p.width, place.column, to_out);
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
         to_out[v] *= ActivationSlope(p.gelu, x[v] + bias[v]);

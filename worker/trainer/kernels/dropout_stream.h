@@ -19,7 +19,17 @@ struct DropoutStream {
   // whose arguments are frozen while the keys change.
   const std::uint32_t* keys = nullptr;
   std::int64_t member_keys = 0;  // words from one member's keys to the next's (members.h)
+  // Where of each sequence only the first `positions` are computed, without `skipped` more at its end: indices count these too, so
+  // that the others drop what they would if all were computed.
+  std::uint32_t positions = 0;
+  std::uint32_t skipped = 0;
 };
+
+// Where row `row` of (sequences, positions, …) lies among the rows of all positions.
+PELAB_HOST_DEVICE std::uint32_t DropoutRow(const DropoutStream& stream, std::int64_t row) {
+  const auto at = static_cast<std::uint32_t>(row);
+  return stream.skipped == 0 ? at : at + at / stream.positions * stream.skipped;
+}
 
 // The stream with its keys at hand, wherever they lie.
 PELAB_HOST_DEVICE DropoutStream WithKeys(DropoutStream stream) {

@@ -50,7 +50,7 @@ PELAB_INLINE void ForwardRow(const ResidualNorm<float>& p, std::int64_t row) {
   const float* const product = p.product != nullptr ? p.product + row * p.width : nullptr;
   // Where nobody reads y it lives where n will be.
   float* const y = (p.sum != nullptr ? p.sum : p.normed) + row * p.width;
-  const auto first = static_cast<std::uint32_t>(row * p.width);
+  const std::uint32_t first = DropoutRow(p.dropout, row) * static_cast<std::uint32_t>(p.width);
   Floats sums = {};
   for (std::int64_t c = 0; c < p.width; c += kLanes) {
     const Floats x = SumAt(p, residual, product, first, c);
@@ -88,6 +88,7 @@ PELAB_INLINE void BackwardRow(const ResidualNorm<float>& p, const ResidualNormGr
   const float* const y = p.sum + at;
   const float* const to_normed = p.gamma != nullptr ? g.normed + at : nullptr;
   const RowTerms terms = p.gamma != nullptr ? TermsOf(p, to_normed, row) : RowTerms{};
+  const std::uint32_t first = DropoutRow(p.dropout, row) * static_cast<std::uint32_t>(p.width);
   for (std::int64_t c = 0; c < p.width; c += kLanes) {
     Floats to_sum = g.sum != nullptr ? Load(g.sum + at + c) : Floats{};
     if (p.gamma != nullptr) {
@@ -99,7 +100,7 @@ PELAB_INLINE void BackwardRow(const ResidualNorm<float>& p, const ResidualNormGr
     }
     Floats to_product = to_sum * p.sign;
     if (p.dropout.threshold != 0) {
-      to_product *= DropoutFactors(p.dropout, static_cast<std::uint32_t>(at + c));
+      to_product *= DropoutFactors(p.dropout, first + static_cast<std::uint32_t>(c));
     }
     if (p.bias != nullptr) Add(to_product, partial + kBias * p.width + c);
     if (g.product != nullptr) Store(to_product, g.product + at + c);

@@ -42,7 +42,7 @@ struct ResidualNorm {
   const Element* product = nullptr;  // z; null: y = x
   const float* bias = nullptr;       // b (D); null: none
   float sign = 1;                    // s; -1 takes a contribution away
-  DropoutStream dropout;             // index: r D + column
+  DropoutStream dropout;             // index: DropoutRow(r) D + column
   const float* gamma = nullptr;      // (D); null: no norm, n is not written
   const float* beta = nullptr;       // (D)
   float epsilon = 1e-5f;

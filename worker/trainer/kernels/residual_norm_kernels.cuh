@@ -58,6 +58,12 @@ __device__ __forceinline__ void ForEach(std::int64_t width, const Function& func
   }
 }
 
+// The index of a row's first element.
+__device__ __forceinline__ std::uint32_t FirstOfRow(const DropoutStream& dropout, std::int64_t row,
+                                                    std::int64_t width) {
+  return DropoutRow(dropout, row) * static_cast<std::uint32_t>(width);
+}
+
 // The dropout factor times the sign, of the element `v` after `first`.
 __device__ __forceinline__ float SignedFactor(const DropoutStream& dropout, float sign,
                                               std::uint32_t first, int v) {
@@ -84,8 +90,9 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kVector, kChunks, 
     if (p.product != nullptr) {
       Piece z;
       z.Load(p.product + row * width, width);
+      const std::uint32_t row_first = FirstOfRow(dropout, row, width);
       ForEach<kVector, kChunks>(width, [&](int c, int v) {
-        const auto first = static_cast<std::uint32_t>(row * width + Piece::Column(c));
+        const std::uint32_t first = row_first + static_cast<std::uint32_t>(Piece::Column(c));
         y.at[c][v] += SignedFactor(dropout, p.sign, first, v) * (z.at[c][v] + bias.at[c][v]);
       });
     }
@@ -172,8 +179,9 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kVector, kChunks, 
     }
     if (g.residual != nullptr) to_sum.Store(g.residual + row * width, width);
     if (g.product == nullptr && p.bias == nullptr) continue;
+    const std::uint32_t row_first = FirstOfRow(dropout, row, width);
     ForEach<kVector, kChunks>(width, [&](int c, int v) {
-      const auto first = static_cast<std::uint32_t>(row * width + Piece::Column(c));
+      const std::uint32_t first = row_first + static_cast<std::uint32_t>(Piece::Column(c));
       to_sum.at[c][v] *= SignedFactor(dropout, p.sign, first, v);
       to_bias.at[c][v] += to_sum.at[c][v];
     });

@@ -42,6 +42,8 @@ struct ModelConfig {
   bool final_norm = true;
 
   std::int64_t head_dim() const { return d_model / heads; }
+  // Whether anything depends on what is computed at the positions of padding.
+  bool reads_padding() const { return !mask_padding || readout == Readout::kMean; }
 };
 
 ModelConfig ModelConfigFrom(const spec::Job& job, std::int64_t classes);

@@ -48,12 +48,29 @@ Dropout Dropout::From(std::int64_t first_example) const {
   return part;
 }
 
+Dropout Dropout::Trimmed(std::int64_t positions, std::int64_t all) const {
+  Dropout part = *this;
+  part.positions_ = positions;
+  part.skipped_ = all - positions;
+  return part;
+}
+
+std::int64_t Dropout::WithSkipped(std::int64_t computed, DropoutSite site) const {
+  if (skipped_ == 0) return computed;
+  const std::int64_t all = positions_ + skipped_;
+  const std::int64_t by_position = computed / positions_ * all;
+  return site == DropoutSite::kAttention ? by_position / positions_ * all : by_position;
+}
+
 DropoutStream Dropout::Stream(std::int64_t layer, DropoutSite site,
                               std::int64_t per_example) const {
   if (!ActsAt(site)) return {};
   const std::int64_t place = layer * kDropoutSites + static_cast<int>(site);
   const std::uint64_t key = keys_ == nullptr ? KeyOf(seeds_.front(), step_, place) : 0;
-  DropoutStream stream = MakeDropoutStream(key, config_.dropout, first_example_ * per_example);
+  DropoutStream stream =
+      MakeDropoutStream(key, config_.dropout, first_example_ * WithSkipped(per_example, site));
+  stream.positions = static_cast<std::uint32_t>(positions_);
+  stream.skipped = static_cast<std::uint32_t>(skipped_);
   if (keys_ == nullptr) return stream;
   stream.keys = keys_ + 2 * place;
   stream.member_keys = 2 * Places(config_);
@@ -63,8 +80,19 @@ DropoutStream Dropout::Stream(std::int64_t layer, DropoutSite site,
 at::Tensor Dropout::Apply(const at::Tensor& x, std::int64_t layer, DropoutSite site) const {
   if (!ActsAt(site)) return x;
   const DropoutStream stream = Stream(layer, site, x.numel() / x.size(0));
+  std::vector<std::int64_t> sizes = x.sizes().vec();
+  if (site == DropoutSite::kAttention) {  // (B, H, T', T)
+    sizes[2] += skipped_;
+    sizes[3] += skipped_;
+  } else {  // (B, T', n)
+    sizes[1] += skipped_;
+  }
+  at::Tensor mask = DropoutMaskOn(x.device(), stream, members(), sizes);
+  for (std::int64_t dimension = 1; dimension < x.dim(); ++dimension) {
+    mask = mask.narrow(dimension, 0, x.size(dimension));
+  }
   // In 32 bits at least: 1/(1-p) has no exact form in 16.
-  return (x * DropoutMaskOn(x.device(), stream, members(), x.sizes())).to(x.scalar_type());
+  return (x * mask).to(x.scalar_type());
 }
 
 }  // namespace pelab::trainer

@@ -32,10 +32,14 @@ class Dropout {
   // batch, so that the parts together drop what the whole would.
   Dropout From(std::int64_t first_example) const;
 
+  // … and for sequences of which only the first `positions` of `all` positions are computed: what is computed is dropped as if all
+  // were.
+  Dropout Trimmed(std::int64_t positions, std::int64_t all) const;
+
   // x times a fresh mask, or x itself where the configuration has no dropout at `site`.
   at::Tensor Apply(const at::Tensor& x, std::int64_t layer, DropoutSite site) const;
   // The mask as a stream for kernels, which need not be held in memory: none where there is no dropout at `site`.
-  // `per_example`: elements of an example.
+  // `per_example`: elements of an example that are computed.
   // Its keys lie in memory that lives as long as this.
   DropoutStream Stream(std::int64_t layer, DropoutSite site, std::int64_t per_example) const;
   bool ActsAt(DropoutSite site) const {
@@ -43,10 +47,15 @@ class Dropout {
   }
 
  private:
+  // How many elements there are of `computed` and what goes with it at the positions that are skipped.
+  std::int64_t WithSkipped(std::int64_t computed, DropoutSite site) const;
+
   const ModelConfig& config_;
   std::vector<std::int64_t> seeds_;
   std::int64_t step_;
   std::int64_t first_example_ = 0;
+  std::int64_t positions_ = 0;  // computed ones of a sequence; 0: all
+  std::int64_t skipped_ = 0;    // … and others
   std::shared_ptr<const std::vector<std::uint32_t>> own_keys_;
   // (members, places, 2), on the device that computes; null: of one member, made where they are asked for.
   const std::uint32_t* keys_;

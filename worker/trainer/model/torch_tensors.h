@@ -38,17 +38,21 @@ inline at::Tensor Contiguous(const at::Tensor& x) { return x.defined() ? x.conti
 inline void SaveStream(const DropoutStream& stream, torch::autograd::AutogradContext* context) {
   context->saved_data["dropout"] = c10::List<std::int64_t>(
       {stream.key0, stream.key1, stream.threshold, stream.first,
-       static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(stream.keys)),
-       stream.member_keys});
+       static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(stream.keys)), stream.member_keys,
+       stream.positions, stream.skipped});
   context->saved_data["kept"] = static_cast<double>(stream.kept);
 }
 inline DropoutStream SavedStream(torch::autograd::AutogradContext* context) {
   const auto words = context->saved_data["dropout"].toIntVector();
   const auto word = [&](int i) { return static_cast<std::uint32_t>(words[i]); };
-  return {word(0), word(1),
-          word(2), static_cast<float>(context->saved_data["kept"].toDouble()),
-          word(3), reinterpret_cast<const std::uint32_t*>(static_cast<std::intptr_t>(words[4])),
-          words[5]};
+  DropoutStream stream{word(0), word(1), word(2)};
+  stream.kept = static_cast<float>(context->saved_data["kept"].toDouble());
+  stream.first = word(3);
+  stream.keys = reinterpret_cast<const std::uint32_t*>(static_cast<std::intptr_t>(words[4]));
+  stream.member_keys = words[5];
+  stream.positions = word(6);
+  stream.skipped = word(7);
+  return stream;
 }
 
 }  // namespace pelab::trainer

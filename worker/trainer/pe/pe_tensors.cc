@@ -29,6 +29,20 @@ std::vector<double> NegativeDistances(std::int64_t length) {
   return distances;
 }
 
+at::Tensor RowsByDistance(std::int64_t length, const ParameterSet& parameters,
+                          const std::function<std::int64_t(std::int64_t distance)>& row) {
+  const at::Tensor rows = at::empty({2 * length - 1}, at::TensorOptions().dtype(at::kLong));
+  for (std::int64_t distance = 1 - length; distance < length; ++distance) {
+    rows.data_ptr<std::int64_t>()[distance + length - 1] = row(distance);
+  }
+  return rows.to(parameters.device());
+}
+
+at::Tensor WithinLength(const at::Tensor& by_distance, std::int64_t length) {
+  const std::int64_t distances = 2 * length - 1;
+  return by_distance.narrow(-1, (by_distance.size(-1) - distances) / 2, distances);
+}
+
 InputSinusoid::InputSinusoid(const PeContext& context, SinusoidLayout layout)
     : config_(context.config), parameters_(*context.parameters), layout_(layout) {}
 

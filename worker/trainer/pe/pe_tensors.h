@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "worker/trainer/model/parameters.h"
@@ -18,6 +19,13 @@ at::Tensor ToTensor(const std::vector<double>& values, const std::vector<std::in
 
 // -|j-i| for the distances j - i = -(T-1) … T-1: (2T-1).
 std::vector<double> NegativeDistances(std::int64_t length);
+
+// row(distance) for the distances j - i = -(length-1) … length-1: (2 length - 1), 64-bit, on the parameters' device.
+at::Tensor RowsByDistance(std::int64_t length, const ParameterSet& parameters,
+                          const std::function<std::int64_t(std::int64_t distance)>& row);
+
+// Of entries by distance (…, 2 max_len - 1) those for sequences of `length`: (…, 2T-1).
+at::Tensor WithinLength(const at::Tensor& by_distance, std::int64_t length);
 
 // A sinusoid of base 10000 for the token embeddings. Made at its first use.
 class InputSinusoid {

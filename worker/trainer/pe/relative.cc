@@ -9,6 +9,7 @@
 
 #include "worker/trainer/model/members.h"
 #include "worker/trainer/pe/pe.h"
+#include "worker/trainer/pe/pe_tensors.h"
 #include "worker/trainer/pe/tables.h"
 
 namespace pelab::trainer {
@@ -39,17 +40,15 @@ class Relative : public PositionalEncoding {
   }
 
  private:
-  // The table's row for every distance.
-  const at::Tensor& Rows(std::int64_t length) {
-    if (rows_.defined() && rows_.size(0) == 2 * length - 1) return rows_;
-    const at::Tensor rows = at::empty({2 * length - 1}, at::TensorOptions().dtype(at::kLong));
-    for (std::int64_t distance = 1 - length; distance < length; ++distance) {
-      rows.data_ptr<std::int64_t>()[distance + length - 1] =
-          shared_ ? T5Bucket(distance, config_.causal, buckets_, max_distance_)
-                  : distance + config_.max_len - 1;
+  // The table's row for every distance: (2T-1).
+  at::Tensor Rows(std::int64_t length) {
+    if (!rows_.defined()) {
+      rows_ = RowsByDistance(config_.max_len, parameters_, [&](std::int64_t distance) {
+        return shared_ ? T5Bucket(distance, config_.causal, buckets_, max_distance_)
+                       : distance + config_.max_len - 1;
+      });
     }
-    rows_ = rows.to(parameters_.device());
-    return rows_;
+    return WithinLength(rows_, length);
   }
 
   const ModelConfig& config_;
@@ -58,7 +57,7 @@ class Relative : public PositionalEncoding {
   std::int64_t buckets_ = 0;
   std::int64_t max_distance_ = 0;
   std::vector<ParameterSet::Handle> tables_;
-  at::Tensor rows_;
+  at::Tensor rows_;  // (2 max_len - 1)
 };
 
 }  // namespace

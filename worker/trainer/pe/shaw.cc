@@ -10,6 +10,7 @@
 
 #include "worker/trainer/model/members.h"
 #include "worker/trainer/pe/pe.h"
+#include "worker/trainer/pe/pe_tensors.h"
 
 namespace pelab::trainer {
 namespace {
@@ -17,7 +18,9 @@ namespace {
 class Shaw : public PositionalEncoding {
  public:
   explicit Shaw(const PeContext& context)
-      : parameters_(*context.parameters), max_distance_(context.job.Int("pe.max_distance")) {
+      : parameters_(*context.parameters),
+        max_len_(context.config.max_len),
+        max_distance_(context.job.Int("pe.max_distance")) {
     const bool values = context.job.Bool("pe.values");
     for (std::int64_t layer = 0; layer < context.config.layers; ++layer) {
       keys_.push_back(AddTable(context, layer, "pe.key"));
@@ -39,21 +42,20 @@ class Shaw : public PositionalEncoding {
   }
 
   // The table's row for every distance: (2T-1).
-  const at::Tensor& Rows(std::int64_t length) {
-    if (rows_.defined() && rows_.size(0) == 2 * length - 1) return rows_;
-    const at::Tensor rows = at::empty({2 * length - 1}, at::TensorOptions().dtype(at::kLong));
-    for (std::int64_t distance = 1 - length; distance < length; ++distance) {
-      rows.data_ptr<std::int64_t>()[distance + length - 1] =
-          std::clamp(distance, -max_distance_, max_distance_) + max_distance_;
+  at::Tensor Rows(std::int64_t length) {
+    if (!rows_.defined()) {
+      rows_ = RowsByDistance(max_len_, parameters_, [&](std::int64_t distance) {
+        return std::clamp(distance, -max_distance_, max_distance_) + max_distance_;
+      });
     }
-    rows_ = rows.to(parameters_.device());
-    return rows_;
+    return WithinLength(rows_, length);
   }
 
   const ParameterSet& parameters_;
+  std::int64_t max_len_;
   std::int64_t max_distance_;
   std::vector<ParameterSet::Handle> keys_, values_;  // by layer
-  at::Tensor rows_;
+  at::Tensor rows_;                                  // (2 max_len - 1)
 };
 
 }  // namespace

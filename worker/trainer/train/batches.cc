@@ -50,6 +50,9 @@ DeviceData::DeviceData(const std::vector<const Dataset*>& data, const LabelSpace
     lengths_ = Upload(
                    data, [](const Dataset& d) -> const auto& { return d.lengths; }, device)
                    .to(at::kLong);
+    for (const Dataset* of : data) {
+      host_lengths_.insert(host_lengths_.end(), of->lengths.begin(), of->lengths.end());
+    }
   }
 }
 
@@ -64,9 +67,9 @@ LabelledBatch DeviceData::Range(std::int64_t begin, std::int64_t end) const {
   return {{range(tokens_), range(lengths_)}, range(classes_)};
 }
 
-LabelledBatch DeviceData::At(const at::Tensor& indices) const {
+LabelledBatch DeviceData::At(const at::Tensor& indices, std::int64_t positions) const {
   const at::Tensor flat = indices.flatten();
-  return {{tokens_.index_select(0, flat),
+  return {{tokens_.narrow(1, 0, positions).index_select(0, flat),
            lengths_.defined() ? lengths_.index_select(0, flat) : at::Tensor()},
           classes_.index_select(0, flat)};
 }
@@ -87,7 +90,7 @@ at::Tensor DeviceData::Order(const std::vector<std::int64_t>& seeds, std::int64_
       std::swap(at[i - 1], at[random.Below(static_cast<std::uint32_t>(i))]);
     }
   }
-  return order.to(classes_.device());
+  return order;
 }
 
 }  // namespace pelab::trainer

@@ -35,13 +35,18 @@ class DeviceData {
   std::int64_t length() const;  // T
   at::Device device() const;
   std::int64_t ignored_class() const { return ignored_class_; }
+  bool padded() const { return lengths_.defined(); }
+  // Tokens before the padding of each example, numbered as in At; empty where nothing is padded.
+  const std::vector<std::int32_t>& lengths() const { return host_lengths_; }
 
   // Examples [begin, end) of each member.
   LabelledBatch Range(std::int64_t begin, std::int64_t end) const;
-  // The examples at `indices` (any shape, 64-bit, on the device): the examples of member m count from m size().
-  LabelledBatch At(const at::Tensor& indices) const;
+  // The examples at `indices` (any shape, 64-bit, on the device): the examples of member m count from m size(). Their first
+  // `positions` alone, where so many are asked for (none of them may have more tokens).
+  LabelledBatch At(const at::Tensor& indices) const { return At(indices, length()); }
+  LabelledBatch At(const at::Tensor& indices, std::int64_t positions) const;
   at::Tensor ClassesAt(const at::Tensor& indices) const;
-  // Indices of the training examples in their order in `epoch`, (members, train_examples()), on the device: a member's is a
+  // Indices of the training examples in their order in `epoch`, (members, train_examples()), on the CPU: a member's is a
   // permutation from the counter-based generator at (its seed, "train/order", epoch).
   at::Tensor Order(const std::vector<std::int64_t>& seeds, std::int64_t epoch) const;
 
@@ -52,6 +57,7 @@ class DeviceData {
   std::int64_t ignored_class_;
   at::Tensor tokens_;   // (M N, T), 32-bit
   at::Tensor lengths_;  // (M N), 64-bit; undefined where nothing is padded
+  std::vector<std::int32_t> host_lengths_;
   at::Tensor classes_;  // (M N), 64-bit
 };
 

@@ -15,28 +15,30 @@ DeviceSteps::DeviceSteps(DeviceStep at, std::int64_t members, std::int64_t batch
       at::zeros({members, batch_size}, at::TensorOptions().dtype(at::kLong).device(at_.device()));
 }
 
-void DeviceSteps::Run(const at::Tensor& indices, std::int64_t step) {
+void DeviceSteps::Run(const at::Tensor& indices, const Sections& sections, std::int64_t step) {
   if (step != next_) at_.StandBefore(step);
   next_ = step + 1;
-  if (graph_ == nullptr || indices.size(1) != graph_indices_.size(1)) return Call(indices);
+  if (graph_ == nullptr || indices.size(1) != graph_indices_.size(1)) {
+    return Call(indices, sections);
+  }
   graph_indices_.copy_(indices);
-  RunByGraph();
+  RunByGraph(sections);
 }
 
-void DeviceSteps::Call(const at::Tensor& indices) {
+void DeviceSteps::Call(const at::Tensor& indices, const Sections& sections) {
   at_.Begin();
-  body_(indices, at_);
+  body_(indices, sections, at_);
 }
 
-void DeviceSteps::RunByGraph() {
-  const auto call = [this] { Call(graph_indices_); };
+void DeviceSteps::RunByGraph(const Sections& sections) {
+  const auto call = [&] { Call(graph_indices_, sections); };
   if (before_capture_ > 0) {
     --before_capture_;
     return graph_->RunPlainly(call);
   }
   if (!captured_ && !graph_->Capture(call)) {
     graph_.reset();
-    return Call(graph_indices_);
+    return call();
   }
   captured_ = true;
   graph_->Launch();

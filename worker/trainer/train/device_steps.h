@@ -9,25 +9,27 @@
 #include <memory>
 
 #include "worker/trainer/train/device_step.h"
+#include "worker/trainer/train/sections.h"
 #include "worker/trainer/train/step_graph.h"
 
 namespace pelab::trainer {
 
 class DeviceSteps {
  public:
-  // What a step does with the examples at `indices` (members, examples of each) after it has begun: queues work that finds all that differs between
-  // steps in `indices` and through `at`.
-  using Body = std::function<void(const at::Tensor& indices, const DeviceStep& at)>;
+  // What a step does with the examples at `indices` (members, examples of each) after it has begun: queues work that finds all that
+  // differs between steps in `indices` and through `at`.
+  using Body = std::function<void(const at::Tensor& indices, const Sections& sections,
+                                  const DeviceStep& at)>;
 
   // `graphs` false: every step by its calls. Steps of other than `batch_size` examples a member always are.
   DeviceSteps(DeviceStep at, std::int64_t members, std::int64_t batch_size, bool graphs, Body body);
 
-  // Step number `step`. Does not synchronise but in the first steps.
-  void Run(const at::Tensor& indices, std::int64_t step);
+  // Step number `step`. Steps of as many examples have the same sections, always. Does not synchronise but in the first steps.
+  void Run(const at::Tensor& indices, const Sections& sections, std::int64_t step);
 
  private:
-  void Call(const at::Tensor& indices);
-  void RunByGraph();
+  void Call(const at::Tensor& indices, const Sections& sections);
+  void RunByGraph(const Sections& sections);
 
   DeviceStep at_;
   Body body_;

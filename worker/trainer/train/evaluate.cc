@@ -7,6 +7,7 @@
 
 #include "worker/trainer/protocol/stop.h"
 #include "worker/trainer/train/classified_sums.h"
+#include "worker/trainer/train/sections.h"
 
 namespace pelab::trainer {
 namespace {
@@ -14,6 +15,21 @@ namespace {
 constexpr std::int64_t kCpuChunkBytes = std::int64_t{16} << 20;
 constexpr std::int64_t kGpuChunkBytes = std::int64_t{512} << 20;
 constexpr std::int64_t kMostChunkExamples = 1024;
+
+void ForChunksByLength(const Decoder& decoder, const DeviceData& data, std::int64_t begin,
+                       std::int64_t end, const std::function<void(const LabelledBatch&)>& visit) {
+  const at::Tensor order = at::arange(begin, end, at::TensorOptions().dtype(at::kLong));
+  OrderByLength(data, end - begin, order.unsqueeze(0));
+  const at::Tensor on_device = order.to(data.device());
+  for (std::int64_t left = end - begin; left > 0;) {
+    ThrowIfStopped();
+    const std::int64_t positions = PositionsOf(data, order.data_ptr<std::int64_t>()[left - 1]);
+    const std::int64_t count =
+        std::min(left, ChunkExamples(decoder.config(), positions, 1, data.device()));
+    left -= count;
+    visit(data.At(on_device.narrow(0, left, count), positions));
+  }
+}
 
 }  // namespace
 
@@ -34,18 +50,27 @@ std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::
                                   kMostChunkExamples);
 }
 
-std::vector<Score> EvaluateMembers(const Decoder& decoder, const DeviceData& data,
-                                   std::int64_t begin, std::int64_t end) {
-  const at::NoGradGuard no_grad;
-  ClassifiedSums sums(data.device(), data.members());
+void ForChunks(const Decoder& decoder, const DeviceData& data, std::int64_t begin, std::int64_t end,
+               const std::function<void(const LabelledBatch&)>& visit) {
+  if (LeavesPaddingOut(decoder.config(), data)) {
+    return ForChunksByLength(decoder, data, begin, end, visit);
+  }
   const std::int64_t chunk =
       ChunkExamples(decoder.config(), data.length(), data.members(), data.device());
   for (std::int64_t at = begin; at < end; at += chunk) {
     ThrowIfStopped();
-    const LabelledBatch batch = data.Range(at, std::min(end, at + chunk));
+    visit(data.Range(at, std::min(end, at + chunk)));
+  }
+}
+
+std::vector<Score> EvaluateMembers(const Decoder& decoder, const DeviceData& data,
+                                   std::int64_t begin, std::int64_t end) {
+  const at::NoGradGuard no_grad;
+  ClassifiedSums sums(data.device(), data.members());
+  ForChunks(decoder, data, begin, end, [&](const LabelledBatch& batch) {
     sums.Add(decoder.Logits(batch.inputs, nullptr), batch.classes, data.ignored_class(),
              sums.CountScored(batch.classes, data.ignored_class()));
-  }
+  });
   std::vector<Score> scores;
   for (const ClassifiedFigures& figures : sums.Take()) {
     const auto scored = static_cast<double>(std::max<std::int64_t>(1, figures.scored));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "worker/trainer/model/decoder.h"
@@ -25,6 +26,11 @@ at::Tensor CountCorrect(const at::Tensor& logits, const at::Tensor& classes,
 // to keep it busy. A function of the configuration and the kind of device alone: results do not depend on the host.
 std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::int64_t variants,
                            at::Device device);
+
+// Calls `visit` for examples [begin, end) of each member in chunks (ChunkExamples): in their order, or, where padding is left
+// out (sections.h), longest first. Throws Stopped between chunks when a stop was asked for.
+void ForChunks(const Decoder& decoder, const DeviceData& data, std::int64_t begin, std::int64_t end,
+               const std::function<void(const LabelledBatch&)>& visit);
 
 // Examples [begin, end) of each member. Throws Stopped between chunks when a stop was asked for.
 std::vector<Score> EvaluateMembers(const Decoder& decoder, const DeviceData& data,

@@ -26,6 +26,10 @@ void RequireFinite(double loss, const char* which, std::int64_t epoch) {
                          " is " + (std::isnan(loss) ? "not a number" : "infinite"));
 }
 
+bool HasDeviceSteps(const ParameterSet& parameters) {
+  return !parameters.device().is_cpu() && HasCudaKernels();
+}
+
 }  // namespace
 
 void RequireFinite(const EpochResult& result) {
@@ -34,38 +38,37 @@ void RequireFinite(const EpochResult& result) {
 }
 
 Trainer::Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameters,
-                 const DeviceData* data, std::int64_t micro_batch, bool graphs)
+                 const DeviceData* data, const StepWays& ways)
     : decoder_(*decoder),
       parameters_(*parameters),
       data_(*data),
-      batch_size_(job.Int("train.batch_size")),
-      micro_batch_(micro_batch),
-      steps_per_epoch_((data->train_examples() + batch_size_ - 1) / batch_size_),
+      micro_batch_(ways.micro_batch),
+      batching_(decoder->config(), data, parameters->seeds(), job.Int("train.batch_size"),
+                !ways.leave_padding_out, HasDeviceSteps(*parameters) ? job.Int("train.epochs") : 0),
       epochs_(job.Int("train.epochs")),
       schedule_(job, steps()),
       optimizer_(job, parameters),
       sums_(parameters->device(), parameters->members()) {
-  const at::Device device = parameters->device();
-  if (device.is_cpu() || !HasCudaKernels()) return;
+  if (!HasDeviceSteps(*parameters)) return;
   DeviceStep at(parameters->seeds(), decoder->config(), schedule_, optimizer_.settings(), steps(),
-                device);
+                parameters->device());
   device_steps_.emplace(
-      std::move(at), parameters->members(), batch_size_, graphs,
-      [this](const at::Tensor& indices, const DeviceStep& now) {
+      std::move(at), parameters->members(), job.Int("train.batch_size"), ways.graphs,
+      [this](const at::Tensor& indices, const Sections& sections, const DeviceStep& now) {
         // The step's number is of no use here: its keys come from the device.
-        Differentiate(indices, Dropout(decoder_.config(), parameters_.seeds(), 0, now.keys()));
+        Differentiate(indices, sections,
+                      Dropout(decoder_.config(), parameters_.seeds(), 0, now.keys()));
         optimizer_.Step(now);
       });
 }
 
 std::vector<EpochResult> Trainer::RunEpoch(std::int64_t epoch) {
   const double began = Seconds();
-  const at::Tensor order = data_.Order(parameters_.seeds(), epoch);
-  for (std::int64_t i = 0; i < steps_per_epoch_; ++i) {
+  const EpochBatches batches = BatchesOf(epoch);
+  const std::int64_t steps = steps_per_epoch();
+  for (std::int64_t i = 0; i < steps; ++i) {
     ThrowIfStopped();
-    const std::int64_t begin = i * batch_size_;
-    const std::int64_t count = std::min(batch_size_, data_.train_examples() - begin);
-    RunStep(order.narrow(1, begin, count), epoch * steps_per_epoch_ + i);
+    RunStep(batches, i, epoch * steps + i);
   }
   const std::vector<ClassifiedFigures> figures = TakeFigures();
   const std::vector<Score> scores =
@@ -74,8 +77,8 @@ std::vector<EpochResult> Trainer::RunEpoch(std::int64_t epoch) {
   for (std::size_t m = 0; m < figures.size(); ++m) {
     EpochResult& result = results.emplace_back();
     result.epoch = epoch;
-    result.learning_rate = schedule_.RateAt((epoch + 1) * steps_per_epoch_ - 1);
-    result.train_loss = figures[m].mean_loss / static_cast<double>(steps_per_epoch_);
+    result.learning_rate = schedule_.RateAt((epoch + 1) * steps - 1);
+    result.train_loss = figures[m].mean_loss / static_cast<double>(steps);
     result.train_correct = figures[m].correct;
     result.train_total = figures[m].scored;
     result.test = scores[m];
@@ -84,24 +87,24 @@ std::vector<EpochResult> Trainer::RunEpoch(std::int64_t epoch) {
   return results;
 }
 
-void Trainer::RunStep(const at::Tensor& indices, std::int64_t step) {
-  if (device_steps_) return device_steps_->Run(indices, step);
-  Differentiate(indices, Dropout(decoder_.config(), parameters_.seeds(), step));
+void Trainer::RunStep(const EpochBatches& batches, std::int64_t batch, std::int64_t step) {
+  const at::Tensor indices = batches.Batch(batch);
+  const Sections& sections = batches.sections[batch];
+  if (device_steps_) return device_steps_->Run(indices, sections, step);
+  Differentiate(indices, sections, Dropout(decoder_.config(), parameters_.seeds(), step));
   optimizer_.Step(step, schedule_.RateAt(step));
 }
 
-void Trainer::Differentiate(const at::Tensor& indices, const Dropout& dropout) {
-  const std::int64_t examples = indices.size(1);
-  const std::int64_t most = micro_batch_ > 0 ? std::min(micro_batch_, examples) : examples;
+void Trainer::Differentiate(const at::Tensor& indices, const Sections& sections,
+                            const Dropout& dropout) {
   // The parts' losses are divided by the whole batch's scored examples: parts may differ in theirs.
   const at::Tensor scored = sums_.CountScored(data_.ClassesAt(indices), data_.ignored_class());
-  for (std::int64_t begin = 0; begin < examples; begin += most) {
-    const std::int64_t count = std::min(most, examples - begin);
-    const LabelledBatch part = data_.At(indices.narrow(1, begin, count));
-    const Dropout part_dropout = dropout.From(begin);
-    const at::Tensor logits = decoder_.Logits(part.inputs, &part_dropout);
+  for (const Section& part : InParts(sections, micro_batch_, data_.length())) {
+    const LabelledBatch batch = data_.At(indices.narrow(1, part.begin, part.count), part.positions);
+    const Dropout part_dropout = dropout.From(part.begin).Trimmed(part.positions, data_.length());
+    const at::Tensor logits = decoder_.Logits(batch.inputs, &part_dropout);
     logits.backward(
-        sums_.AddAndDifferentiate(logits.detach(), part.classes, data_.ignored_class(), scored));
+        sums_.AddAndDifferentiate(logits.detach(), batch.classes, data_.ignored_class(), scored));
   }
 }
 

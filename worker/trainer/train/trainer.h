@@ -1,5 +1,5 @@
-// The training loop, of one job or of several members (model/members.h) at once: epochs of shuffled batches, AdamW on a schedule, evaluation after each epoch, checkpoints at epoch
-// boundaries.
+// The training loop, of one job or of several members (model/members.h) at once: epochs of shuffled batches, AdamW on a schedule,
+// evaluation after each epoch, checkpoints at epoch boundaries.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include "worker/trainer/train/device_steps.h"
 #include "worker/trainer/train/evaluate.h"
 #include "worker/trainer/train/schedule.h"
+#include "worker/trainer/train/sections.h"
 
 namespace pelab::trainer {
 
@@ -33,24 +34,33 @@ struct EpochResult {
 // Throws TrainerError(kNonFiniteLoss) where a loss of it is no finite number.
 void RequireFinite(const EpochResult& result);
 
+// How steps are computed: none of it changes results by more than rounding.
+struct StepWays {
+  // Above 0: a batch goes through the model in parts of so many examples, or as many more as they are shorter than the data's
+  // length, whose gradients add up to the batch's, in less memory.
+  std::int64_t micro_batch = 0;
+  // On CUDA steps are launched as a graph, with the same bits.
+  bool graphs = true;
+  // Padding that nobody reads is left out (sections.h). False: for comparisons.
+  bool leave_padding_out = true;
+};
+
 class Trainer {
  public:
   // All of them outlive it; `parameters` is materialised with the members' seeds, `data` theirs and on the same device;
-  // `job` is one of theirs. With
-  // `micro_batch` above 0 a batch goes through the model in parts of so many examples whose
-  // gradients add up to the batch's: the same step within rounding, in less memory. `graphs`: on
-  // CUDA steps are launched as a graph, with the same results.
+  // `job` is one of theirs.
   Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameters, const DeviceData* data,
-          std::int64_t micro_batch = 0, bool graphs = true);
+          const StepWays& ways = {});
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
-  std::int64_t steps() const { return steps_per_epoch_ * epochs_; }
+  std::int64_t steps_per_epoch() const { return batching_.batches(); }
+  std::int64_t steps() const { return steps_per_epoch() * epochs_; }
 
-  // Step number `step` from the start of the training, with the examples at `indices` ((members, B), 64-bit, on the device):
-  // gradient and update. Does not synchronise.
-  void RunStep(const at::Tensor& indices, std::int64_t step);
+  EpochBatches BatchesOf(std::int64_t epoch) const { return batching_.Of(epoch); }
+  // Step number `step` from the start of the training, with batch `batch` of an epoch: gradient and update. Does not
+  // synchronise.
+  void RunStep(const EpochBatches& batches, std::int64_t batch, std::int64_t step);
   // What the steps since the last call have added up. Synchronises.
   std::vector<ClassifiedFigures> TakeFigures() { return sums_.Take(); }
 
@@ -63,14 +73,13 @@ class Trainer {
 
  private:
   // Adds the batch's gradient to the parameters', part by part.
-  void Differentiate(const at::Tensor& indices, const Dropout& dropout);
+  void Differentiate(const at::Tensor& indices, const Sections& sections, const Dropout& dropout);
 
   Decoder& decoder_;
   ParameterSet& parameters_;
   const DeviceData& data_;
-  std::int64_t batch_size_;
   std::int64_t micro_batch_;
-  std::int64_t steps_per_epoch_;
+  Batching batching_;
   std::int64_t epochs_;
   Schedule schedule_;
   AdamW optimizer_;

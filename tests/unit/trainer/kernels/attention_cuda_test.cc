@@ -147,6 +147,7 @@ TEST(AttentionCuda, HasEveryOption) {
       {"dropout", [](Options* o) { o->dropout = 0.3; }},
       {"keys_in_memory",
        [](Options* o) { o->dropout = 0.2, o->keys_in_memory = true, o->first = 77; }},
+      {"skipped", [](Options* o) { o->dropout = 0.3, o->first = 77, o->skipped = 5; }},
   };
   for (const auto& [name, change] : changes) {
     Options options;

@@ -259,6 +259,8 @@ void AttentionCase<Element>::FillProblem() {
     p.dropout.threshold = static_cast<std::uint32_t>(o.dropout * 4294967296.0);
     p.dropout.kept = static_cast<float>(1 / (1 - o.dropout));
     p.dropout.first = o.first;
+    p.dropout.positions = static_cast<std::uint32_t>(o.keys);
+    p.dropout.skipped = static_cast<std::uint32_t>(o.skipped);
     if (o.keys_in_memory) {
       p.dropout.keys = keys_;
     } else {
@@ -395,8 +397,8 @@ AttentionResults AttentionCase<Element>::Reference() const {
           DropoutStream stream = problem_.dropout;
           stream.key0 = keys_[0];
           stream.key1 = keys_[1];
-          factors[j] =
-              DropoutFactor(stream, static_cast<std::uint32_t>(((b * H + h) * R + i) * T + j));
+          const std::int64_t row = (b * H + h) * (R + o.skipped) + i;
+          factors[j] = DropoutFactor(stream, static_cast<std::uint32_t>(row * (T + o.skipped) + j));
         }
         Doubles slopes(T);  // of the loss by the dropped-out weights
         double mean = 0;

@@ -59,6 +59,7 @@ TEST(AttentionMembersCuda, HaveEveryOption) {
       [](Options* o) { o->diagonal = Options::kByHead; },
       [](Options* o) { o->slopes = true; },
       [](Options* o) { o->dropout = 0.3, o->first = 77; },
+      [](Options* o) { o->dropout = 0.3, o->skipped = 6; },
       [](Options* o) { o->dropout = 0.2, o->keys_in_memory = true; },
   };
   for (const auto change : changes) {

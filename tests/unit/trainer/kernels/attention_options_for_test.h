@@ -22,6 +22,8 @@ struct AttentionOptions {
   double dropout = 0;
   bool keys_in_memory = false;
   std::uint32_t first = 0;
+  std::int64_t skipped =
+      0;  // positions of each sequence that are not there but count in the dropout's index
 
   std::string Text() const {
     std::string text = "B" + std::to_string(batch) + " H" + std::to_string(heads) + " T'" +
@@ -45,6 +47,7 @@ struct AttentionOptions {
     add(term == kRepeated, "repeated_term");
     add(dropout > 0, "dropout");
     add(keys_in_memory, "keys_in_memory");
+    add(skipped > 0, "skipped");
     return text;
   }
 };
@@ -74,6 +77,7 @@ inline AttentionOptions RandomAttentionOptions(std::mt19937* random) {
   o.term = one_in(3) ? static_cast<AttentionOptions::Term>(below(3)) : AttentionOptions::kNoTerm;
   o.dropout = one_in(2) ? 0.1 : 0;
   o.keys_in_memory = one_in(2);
+  o.skipped = one_in(3) ? 1 + below(20) : 0;
   return o;
 }
 

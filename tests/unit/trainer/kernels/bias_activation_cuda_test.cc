@@ -56,7 +56,9 @@ void ExpectBothWays(const Options& o) {
   std::vector<double> a, dh, db(o.width);
   for (std::int64_t i = 0; i < o.rows * o.width; ++i) {
     const double u = ToFloat(made.product[i]) + double{made.bias[i % o.width]};
-    const double factor = DropoutFactor(made.p.dropout, static_cast<std::uint32_t>(i));
+    const std::int64_t row = i / o.width;
+    const std::int64_t index = i + row / o.positions * o.skipped * o.width;
+    const double factor = DropoutFactor(made.p.dropout, static_cast<std::uint32_t>(index));
     a.push_back(factor * Activation(o.gelu, u));
     dh.push_back(factor * Slope(o.gelu, u) * ToFloat(made.to_out[i]));
     db[i % o.width] += dh.back();
@@ -90,6 +92,8 @@ TYPED_TEST(BiasActivationCuda, EveryOptionOnAndOff) {
 
 TYPED_TEST(BiasActivationCuda, ManyRows) {
   ExpectBothWays<TypeParam>({.rows = 2 * kNormBlockRows + 3, .width = 24});
+  ExpectBothWays<TypeParam>(
+      {.rows = 2 * kNormBlockRows + 3, .width = 24, .positions = 7, .skipped = 3});
 }
 
 // Each member's part has the bits of the same kernels on it alone. `beyond`: MemberParameters.

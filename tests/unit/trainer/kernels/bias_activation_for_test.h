@@ -16,6 +16,8 @@ struct BiasActivationOptions {
   std::int64_t width = 40;
   bool gelu = false;
   bool dropout = true;
+  // Of sequences of so many rows, so many more are not there but count in the dropout's index.
+  std::int64_t positions = 4, skipped = 0;
   bool in_place = false;
 };
 
@@ -33,6 +35,8 @@ struct BiasActivationCase {
     p.product = product.data(), p.bias = bias.data(), p.out = out.data();
     if (o.dropout) {
       p.dropout = {0x1234567 + 99 * seed, 0x89abcdef + 77 * seed, 1U << 30, 4.0f / 3, 55};
+      p.dropout.positions = static_cast<std::uint32_t>(o.positions);
+      p.dropout.skipped = static_cast<std::uint32_t>(o.skipped);
     }
     g = {to_out.data(), o.in_place ? to_out.data() : to_product.data(), partial.data()};
   }

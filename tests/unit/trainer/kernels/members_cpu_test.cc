@@ -71,6 +71,7 @@ TEST(AttentionMembersCpu, HaveEveryOption) {
       [](AttentionOptions* o) { o->term = AttentionOptions::kWhole; },
       [](AttentionOptions* o) { o->term = AttentionOptions::kRepeated; },
       [](AttentionOptions* o) { o->dropout = 0.3, o->first = 77; },
+      [](AttentionOptions* o) { o->dropout = 0.3, o->skipped = 6; },
       [](AttentionOptions* o) { o->dropout = 0.2, o->keys_in_memory = true; },
   };
   for (const auto change : changes) {

@@ -164,6 +164,7 @@ TYPED_TEST(ResidualNormCuda, EveryOptionOnAndOff) {
   for (int bits = 0; bits < 128; ++bits) {
     Options options;
     options.width = bits % 3 == 0 ? 19 : 24;
+    options.skipped = bits % 7 < 3 ? bits % 7 : 0;
     options.residual = bits & 1, options.bias = bits & 2, options.norm = bits & 4,
     options.dropout = bits & 8;
     options.to_sum = bits & 16, options.in_place = bits & 32 && options.to_sum,

@@ -23,6 +23,8 @@ struct ResidualNormOptions {
   bool norm = true;
   bool dropout = true;
   bool keys_in_memory = false;
+  // Of sequences of so many rows, so many more are not there but count in the dropout's index.
+  std::int64_t positions = 2, skipped = 0;
   bool to_sum = true;  // dy is given
   bool in_place = false;
   float sign = 1;
@@ -58,6 +60,8 @@ class ResidualNormCase {
     if (o.bias) p.bias = bias.data();
     p.sign = o.sign;
     if (o.dropout) p.dropout = {keys[0], keys[1], 1U << 30, 4.0f / 3, 77};
+    p.dropout.positions = static_cast<std::uint32_t>(o.positions);
+    p.dropout.skipped = static_cast<std::uint32_t>(o.skipped);
     if (o.dropout && o.keys_in_memory) {
       p.dropout.keys = keys;
       p.dropout.key0 = p.dropout.key1 = 0;
@@ -76,7 +80,8 @@ class ResidualNormCase {
     if (!o.dropout) return 1;
     DropoutStream stream = p.dropout;
     stream.key0 = keys[0], stream.key1 = keys[1];
-    return DropoutFactor(stream, static_cast<std::uint32_t>(row * o.width + column));
+    const std::int64_t of_all = row + row / o.positions * o.skipped;
+    return DropoutFactor(stream, static_cast<std::uint32_t>(of_all * o.width + column));
   }
   // y of a row.
   std::vector<double> Sum(std::int64_t row) const {
