@@ -74,7 +74,8 @@ void Scheduler::PlanFor(std::size_t index, Round& round) {
   std::optional<store::ReadyJob> job = ready_.Pick(fits, running);
   if (!job) return;
   std::vector<store::ReadyJob> alike;
-  if (free.slot->pack > 1 && job->configuration_id != 0) {
+  if (free.slot->pack > 1 && job->configuration_id != 0 &&
+      free.worker->better_alone.count(job->configuration_id) == 0) {
     alike = ready_.PickAlike(*job, Share(index, job->requirement, fits, round) - 1);
   }
   const std::size_t group = round.plans.size();

@@ -155,6 +155,7 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
   worker.info = std::move(info);
   worker.link = std::move(link);
   worker.taken = worker.planned;
+  worker.better_alone.clear();
   worker.leaving = false;
   worker.silent = false;
   worker.seen_written = clock_.Monotonic();
@@ -254,6 +255,9 @@ void Scheduler::Stored(const store::EventStored& event) {
   Renew(found->second);
   Heard(workers_[found->second.worker_id]);
   found->second.started = true;
+  if (event.better_alone) {
+    workers_[found->second.worker_id].better_alone.insert(found->second.job.configuration_id);
+  }
   if (event.change) {
     OnEnded(event.attempt_id, *event.change);
   } else if (found->second.ended && event.status == store::EventStored::kSuperseded) {

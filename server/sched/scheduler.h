@@ -159,6 +159,8 @@ class Scheduler {
     std::set<std::int64_t> attempts;   // its entries of attempts_
     std::vector<DeviceLoad> loads;
     absl::Duration seen_written;
+    // Configurations of which it has found that their seeds are trained quicker one after another.
+    std::set<std::int64_t> better_alone;
     // Jobs since the last that went well; of those that one trainer took together the first.
     std::set<std::int64_t> fast_failures;
     absl::Duration quarantined_until = -absl::InfiniteDuration();

@@ -57,7 +57,11 @@ state::ErrorKind ToErrorKind(v1::ErrorKind kind) {
 }
 
 store::Started ToStarted(const v1::Started& started) {
-  store::Started out{started.start_epoch(), started.epochs(), started.environment_json(), {}};
+  store::Started out;
+  out.start_epoch = started.start_epoch();
+  out.epochs = started.epochs();
+  out.environment_json = started.environment_json();
+  out.better_alone = started.better_alone();
   if (started.has_execution()) {
     out.execution = store::Execution{.threads = started.execution().threads(),
                                      .micro_batch = started.execution().micro_batch(),

@@ -79,6 +79,7 @@ class Handler {
           .now = event_.now,
           .attempt_id = row_.attempt_id});
     result_.started = true;
+    result_.better_alone = started.better_alone;
     return std::nullopt;
   }
 

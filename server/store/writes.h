@@ -325,6 +325,7 @@ struct Started {
   int epochs = 0;
   std::string environment_json;
   std::optional<Execution> execution;
+  bool better_alone = false;  // than as one batch with others, as its trainer has measured
 };
 struct Epoch {
   int epoch = 0;
@@ -413,6 +414,7 @@ struct EventStored {
   std::int64_t attempt_id = 0;
   std::uint64_t acknowledged = 0;
   bool started = false;             // the trainer said hello
+  bool better_alone = false;        // and that: than as one batch with others
   std::optional<JobChange> change;  // the attempt ended by this event
 };
 

@@ -142,6 +142,7 @@ v1::Started SimWorker::Hello(const v1::Assignment& assignment, Entry& entry) {
   started.set_epochs(entry.epochs);
   started.set_environment_json("{}");
   *started.mutable_execution() = std::move(execution);
+  started.set_better_alone(entry.better_alone);
   return started;
 }
 

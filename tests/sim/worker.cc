@@ -273,6 +273,7 @@ void SimWorker::Take(const std::vector<v1::Assignment>& assignments, StopReason 
       entry.slot = assignment.slot();
       entry.run = runs_;
       entry.packing = batch ? static_cast<int>(together.size()) : 1;
+      entry.better_alone = !batch && together.size() > 1;
       if (world_.Chance(settings_.failures)) {
         entry.steps_to_failure = static_cast<int>(world_.Draw(6));
         entry.failure = world_.OneOf(Failures());

@@ -88,6 +88,7 @@ class SimWorker final : private agent::AttemptHost {
     int slot = -1;
     std::uint64_t run = 0;  // those of one trainer have the same
     int packing = 1;        // of its trainer, where it is not told
+    bool better_alone = false;
     // The trainer.
     Phase phase = Phase::kEnded;
     bool said_hello = false;

@@ -100,6 +100,7 @@ FactLine ReadHello(const Members& members, const Json& object) {
   execution->set_threads(members.Int32("threads", 1));
   execution->set_micro_batch(members.Int32("micro_batch"));
   execution->set_packing(members.Int32("packing", 1));
+  started->set_better_alone(object.contains("step_seconds") && !object.contains("members"));
   Json environment = object;
   environment.erase("event");
   environment.erase("job");

@@ -44,6 +44,7 @@ TEST(TrainerEvents, Hello) {
   EXPECT_THAT(started.environment_json(), HasSubstr("\"micro_batch\":64"));
   EXPECT_THAT(started.environment_json(), HasSubstr("\"parameters\":4711"));
   EXPECT_THAT(started.environment_json(), Not(HasSubstr("\"job\"")));
+  EXPECT_FALSE(started.better_alone());
   EXPECT_THAT(Complaint(R"({"event":"hello","job":"12","protocol":2,"start_epoch":0,"epochs":9})"),
               HasSubstr("speaks protocol 2; this worker speaks 1"));
   const std::string start =
@@ -54,6 +55,18 @@ TEST(TrainerEvents, Hello) {
   EXPECT_THAT(Complaint(start + R"("threads":1,"micro_batch":-1,"packing":1})"),
               HasSubstr("\"micro_batch\" is -1"));
   EXPECT_THAT(Complaint(start + R"("threads":1,"micro_batch":0})"), HasSubstr("no \"packing\""));
+}
+
+TEST(TrainerEvents, AHelloSaysWhatWasFoundQuicker) {
+  const std::string start =
+      R"({"event":"hello","job":"12","protocol":1,"start_epoch":0,"epochs":9,"threads":1,"micro_batch":0,)"
+      R"("packing":1)";
+  const auto alone = [&](const std::string& rest) {
+    return std::get<FactLine>(Parse(start + rest)).event.started().better_alone();
+  };
+  EXPECT_TRUE(alone(R"(,"step_seconds":{"alone":0.1,"packed":0.2}})"));
+  EXPECT_FALSE(alone(R"(,"members":4,"step_seconds":{"alone":0.2,"packed":0.1}})"));
+  EXPECT_FALSE(alone(R"(,"members":4})")) << "it was told to";
 }
 
 TEST(TrainerEvents, OfSeveralJobsEachLineIsOfOne) {

@@ -79,6 +79,28 @@ TEST_F(PacksTest, ASlotTakesNoMoreThanItSays) {
   EXPECT_EQ(link->sizes, Jobs({4, 4}));
 }
 
+TEST_F(PacksTest, WhatAWorkerFoundBetterAloneComesToItSingly) {
+  SubmitSeeds("s", 2, 6);
+  const auto link = ConnectPacking("w", 1, 3);
+  ASSERT_EQ(link->sizes, Jobs({3}));
+  store::Started hello{0, 1, "{}", store::Execution{1, 0, 1}};
+  hello.better_alone = true;
+  Say(link->assignments[0], 1, hello);
+  Say(link->assignments[0], 2,
+      store::Finished{state::Outcome::kFailed, state::ErrorKind::kNonFiniteLoss, "it broke"});
+  // Its first pack is its own affair; the next ones of this configuration are plain.
+  Succeed(link->assignments[1]);
+  Succeed(link->assignments[2]);
+  EXPECT_EQ(link->sizes, Jobs({3, 1}));
+  EXPECT_EQ(ConfigurationOf(link->assignments[3]), ConfigurationOf(link->assignments[0]));
+  for (int i = 3; i < 6; ++i) Succeed(link->assignments[i]);
+  EXPECT_EQ(link->sizes, Jobs({3, 1, 1, 1, 3})) << "another configuration is another matter";
+  // As it is to others.
+  SubmitSeeds("t", 1, 6);
+  const auto other = ConnectPacking("other", 1, 3);
+  EXPECT_EQ(other->sizes, Jobs({3}));
+}
+
 TEST_F(PacksTest, AWorkerThatTakesOneGetsPlainAssignments) {
   SubmitSeeds("s", 1, 6);
   const auto link = ConnectPacking("w", 2, 1);
