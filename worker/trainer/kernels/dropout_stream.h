@@ -19,16 +19,26 @@ struct DropoutStream {
   // whose arguments are frozen while the keys change.
   const std::uint32_t* keys = nullptr;
   std::int64_t member_keys = 0;  // words from one member's keys to the next's (members.h)
-  // Where of each sequence only the first `positions` are computed, without `skipped` more at its end: indices count these too, so
-  // that the others drop what they would if all were computed.
-  std::uint32_t positions = 0;
+  // Of each sequence so many positions at its end are not computed, but indices count them (SkipPositions).
   std::uint32_t skipped = 0;
+  std::uint32_t inverse = 0;  // 2^32 over the positions that are computed, rounded up
 };
 
-// Where row `row` of (sequences, positions, …) lies among the rows of all positions.
+// Of each sequence only the first `positions` are computed, and `skipped` more are not: those that are drop what they would if
+// all were. Rows of (sequences, positions, …) may then be numbered below 2^32 / positions.
+inline void SkipPositions(std::int64_t positions, std::int64_t skipped, DropoutStream* stream) {
+  stream->skipped = static_cast<std::uint32_t>(skipped);
+  stream->inverse =
+      static_cast<std::uint32_t>(((std::int64_t{1} << 32) + positions - 1) / positions);
+}
+
+// Where row `row` of (sequences, positions, …) lies among the rows of all positions. A multiplication in place of a division,
+// and no branch, for it stands in the way of a kernel's loads: row * inverse / 2^32 is row / positions and less than
+// row / 2^32 more.
 PELAB_HOST_DEVICE std::uint32_t DropoutRow(const DropoutStream& stream, std::int64_t row) {
   const auto at = static_cast<std::uint32_t>(row);
-  return stream.skipped == 0 ? at : at + at / stream.positions * stream.skipped;
+  const auto sequence = static_cast<std::uint32_t>(std::uint64_t{at} * stream.inverse >> 32);
+  return at + sequence * stream.skipped;
 }
 
 // The stream with its keys at hand, wherever they lie.

@@ -69,8 +69,7 @@ DropoutStream Dropout::Stream(std::int64_t layer, DropoutSite site,
   const std::uint64_t key = keys_ == nullptr ? KeyOf(seeds_.front(), step_, place) : 0;
   DropoutStream stream =
       MakeDropoutStream(key, config_.dropout, first_example_ * WithSkipped(per_example, site));
-  stream.positions = static_cast<std::uint32_t>(positions_);
-  stream.skipped = static_cast<std::uint32_t>(skipped_);
+  if (skipped_ > 0) SkipPositions(positions_, skipped_, &stream);
   if (keys_ == nullptr) return stream;
   stream.keys = keys_ + 2 * place;
   stream.member_keys = 2 * Places(config_);

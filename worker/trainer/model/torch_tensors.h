@@ -39,7 +39,7 @@ inline void SaveStream(const DropoutStream& stream, torch::autograd::AutogradCon
   context->saved_data["dropout"] = c10::List<std::int64_t>(
       {stream.key0, stream.key1, stream.threshold, stream.first,
        static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(stream.keys)), stream.member_keys,
-       stream.positions, stream.skipped});
+       stream.skipped, stream.inverse});
   context->saved_data["kept"] = static_cast<double>(stream.kept);
 }
 inline DropoutStream SavedStream(torch::autograd::AutogradContext* context) {
@@ -50,8 +50,8 @@ inline DropoutStream SavedStream(torch::autograd::AutogradContext* context) {
   stream.first = word(3);
   stream.keys = reinterpret_cast<const std::uint32_t*>(static_cast<std::intptr_t>(words[4]));
   stream.member_keys = words[5];
-  stream.positions = word(6);
-  stream.skipped = word(7);
+  stream.skipped = word(6);
+  stream.inverse = word(7);
   return stream;
 }
 

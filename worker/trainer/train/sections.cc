@@ -9,6 +9,8 @@ constexpr std::int64_t kMostSections = 8;
 constexpr std::int64_t kLeastExamples = 32;  // of a section: fewer do not fill a device
 constexpr std::int64_t kPositions = 8;       // positions are a multiple: kernels take whole vectors
 
+constexpr std::int64_t kMostRows = std::int64_t{1} << 32;  // times positions: SkipPositions
+
 std::int64_t ExamplesOf(const Sections& batch) { return batch.back().begin + batch.back().count; }
 
 // Makes the sections `all` long enough for `more` too, which are as many of as many examples; or `more` where `all` is empty.
@@ -61,10 +63,12 @@ at::Tensor EpochBatches::Batch(std::int64_t batch) const {
 }
 
 Sections InParts(const Sections& sections, std::int64_t most_examples, std::int64_t length) {
-  if (most_examples == 0) return sections;
   Sections parts;
   for (const Section& section : sections) {
-    const std::int64_t most = most_examples * length / section.positions;
+    std::int64_t most = kMostRows / section.positions / section.positions;
+    if (most_examples > 0) {
+      most = std::min(most, most_examples * length / section.positions);
+    }
     for (std::int64_t at = 0; at < section.count; at += most) {
       parts.push_back({section.begin + at, std::min(most, section.count - at), section.positions});
     }

@@ -259,8 +259,7 @@ void AttentionCase<Element>::FillProblem() {
     p.dropout.threshold = static_cast<std::uint32_t>(o.dropout * 4294967296.0);
     p.dropout.kept = static_cast<float>(1 / (1 - o.dropout));
     p.dropout.first = o.first;
-    p.dropout.positions = static_cast<std::uint32_t>(o.keys);
-    p.dropout.skipped = static_cast<std::uint32_t>(o.skipped);
+    SkipPositions(o.keys, o.skipped, &p.dropout);
     if (o.keys_in_memory) {
       p.dropout.keys = keys_;
     } else {

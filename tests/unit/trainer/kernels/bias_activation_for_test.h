@@ -35,8 +35,7 @@ struct BiasActivationCase {
     p.product = product.data(), p.bias = bias.data(), p.out = out.data();
     if (o.dropout) {
       p.dropout = {0x1234567 + 99 * seed, 0x89abcdef + 77 * seed, 1U << 30, 4.0f / 3, 55};
-      p.dropout.positions = static_cast<std::uint32_t>(o.positions);
-      p.dropout.skipped = static_cast<std::uint32_t>(o.skipped);
+      SkipPositions(o.positions, o.skipped, &p.dropout);
     }
     g = {to_out.data(), o.in_place ? to_out.data() : to_product.data(), partial.data()};
   }

@@ -60,8 +60,7 @@ class ResidualNormCase {
     if (o.bias) p.bias = bias.data();
     p.sign = o.sign;
     if (o.dropout) p.dropout = {keys[0], keys[1], 1U << 30, 4.0f / 3, 77};
-    p.dropout.positions = static_cast<std::uint32_t>(o.positions);
-    p.dropout.skipped = static_cast<std::uint32_t>(o.skipped);
+    SkipPositions(o.positions, o.skipped, &p.dropout);
     if (o.dropout && o.keys_in_memory) {
       p.dropout.keys = keys;
       p.dropout.key0 = p.dropout.key1 = 0;
