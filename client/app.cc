@@ -82,6 +82,7 @@ std::string UnknownCommand(const CLI::App& app, int argc, const char* const* arg
   std::vector<std::string_view> known;
   const auto subcommands = app.get_subcommands([](const CLI::App*) { return true; });
   std::vector<std::string> names;
+  names.reserve(subcommands.size());
   for (const CLI::App* sub : subcommands) names.push_back(sub->get_name());
   known.assign(names.begin(), names.end());
   if (std::find(known.begin(), known.end(), argv[1]) != known.end()) return "";

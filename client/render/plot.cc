@@ -52,7 +52,10 @@ Range RangeOf(const std::vector<Series>& series, bool of_x) {
 class Canvas {
  public:
   Canvas(int width, int height)
-      : width_(width), height_(height), owner_(width * height, -1), band_(width * height, false) {}
+      : width_(width),
+        height_(height),
+        owner_(static_cast<std::size_t>(width) * height, -1),
+        band_(owner_.size(), false) {}
   int width() const { return width_; }
   int height() const { return height_; }
   int At(int column, int row) const { return owner_[row * width_ + column]; }
@@ -156,7 +159,8 @@ std::string XLabels(const Range& x, int width, const std::string& name) {
 
 std::string LinePlot(const std::vector<Series>& all, const PlotOptions& options,
                      const Style& style) {
-  std::vector<Series> series(all.begin(), all.begin() + std::min(all.size(), kMaxSeries));
+  std::vector<Series> series(all);
+  series.resize(std::min(all.size(), kMaxSeries));
   const Range x = RangeOf(series, true), y = RangeOf(series, false);
   Canvas canvas(std::max(20, style.width - kAxisWidth - 2), std::max(3, options.height));
   const bool bands = series.size() <= kMostBands;

@@ -23,7 +23,8 @@ struct Ablation {
   std::string hygiene;
   std::string split;
   std::string target;
-  auto operator<=>(const Ablation&) const = default;
+  auto operator<=>(const Ablation&) const =
+      default;  // NOLINT(modernize-use-nullptr): there is no pointer
 };
 
 // A job's deposit indices under one ablation. `defined` is false where accuracy is within 5 standard

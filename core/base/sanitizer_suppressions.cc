@@ -2,6 +2,8 @@
 // and httplib without instrumentation, so ThreadSanitizer cannot see how they order their accesses, and takes memory that is
 // handed from one thread to another inside them for a race. Nothing of this project is named here, but a test's listener:
 // httplib's Client::stop() ends in a jump to the unlock of what it locked, which then seems to be the listener's.
+// The sanitizers look for these very names.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions();
 
@@ -39,3 +41,4 @@ mutex:pelab::Listener::Leave
 deadlock:libgrpc
 )";
 }
+// NOLINTEND(bugprone-reserved-identifier)

@@ -71,7 +71,7 @@ absl::Status ShutdownSignal::WatchParent(int fd) {
   return absl::OkStatus();
 }
 
-void ShutdownSignal::OnRequest(Callback callback) {
+void ShutdownSignal::OnRequest(const Callback& callback) {
   MutexLock calling(&calling_);
   std::string reason;
   int count = 0;

@@ -37,7 +37,7 @@ class ShutdownSignal {
   // Called at every request from now on; at once (on the caller's thread) where one has been made
   // already. Replaces the callback before, which no longer runs once this returns; null for none.
   // Not to be called from within a callback.
-  void OnRequest(Callback callback);
+  void OnRequest(const Callback& callback);
 
   // Asks to end from within the program.
   void Request(absl::string_view reason);

@@ -85,7 +85,8 @@ Fields Common(const Fields& all, const std::vector<std::string>& compared,
 struct Place {
   std::string identity;
   std::int64_t seed = 0;
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const Place&) const =
+      default;  // NOLINT(modernize-use-nullptr): there is no pointer
 };
 
 class Pairing {

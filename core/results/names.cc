@@ -7,7 +7,7 @@
 namespace pelab::results {
 namespace {
 
-std::string LowerAfter(std::string_view prefix, std::string name) {
+std::string LowerAfter(std::string_view prefix, const std::string& name) {
   return name.size() > prefix.size() ? absl::AsciiStrToLower(name.substr(prefix.size()))
                                      : "unknown";
 }

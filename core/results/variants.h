@@ -64,6 +64,7 @@ absl::Status Choose(const AblationChoice& choice, std::vector<Row>& rows) {
   for (const Column& column : columns) {
     if (column.wanted.empty()) continue;
     std::vector<std::string> stored;
+    stored.reserve(rows.size());
     for (const Row& row : rows) stored.push_back((row.*column.of)());
     absl::Status status = CheckChosen(column.flag, column.wanted, stored);
     if (!status.ok()) return status;

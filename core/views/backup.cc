@@ -207,7 +207,7 @@ absl::Status BackupWriter::Publish() {
     PELAB_RETURN_IF_ERROR(FsyncDirectory(artifacts));
     PELAB_RETURN_IF_ERROR(Rename(artifacts, ArtifactsOf(target_)));
   }
-  const absl::Status renamed = Rename(partial_, target_);
+  absl::Status renamed = Rename(partial_, target_);
   if (!renamed.ok()) fs::remove_all(ArtifactsOf(target_), ignored);
   return renamed;
 }

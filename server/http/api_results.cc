@@ -66,7 +66,7 @@ Json DropsJson(const results::MeanAblation& mean) {
     Json drop_row = Json::array();
     Json count_row = Json::array();
     for (int head = 0; head < mean.heads; ++head) {
-      const auto at = static_cast<std::size_t>(layer * mean.heads + head);
+      const auto at = static_cast<std::size_t>(layer) * mean.heads + head;
       drop_row.push_back(OrNull(mean.drops[at]));
       count_row.push_back(static_cast<bool>(mean.counts[at]));
     }

@@ -157,7 +157,8 @@ struct HttpServer::Parts {
   // Whether the request is to be answered; otherwise it has been told why not.
   bool Check(const httplib::Request& request, httplib::Response& response) const;
   void Answer(const httplib::Request& request, httplib::Response& response);
-  void AnswerApi(Request asked, const httplib::Request& request, httplib::Response& response);
+  void AnswerApi(const Request& asked, const httplib::Request& request,
+                 httplib::Response& response);
   absl::Status OpenStream(const Request& asked, const httplib::Request& request,
                           httplib::Response& response);
 
@@ -239,7 +240,7 @@ void HttpServer::Parts::Answer(const httplib::Request& request, httplib::Respons
   if (asked.path.size() >= 2 && asked.path[0] == "api" && asked.path[1] == "v1") {
     asked.path.erase(asked.path.begin(), asked.path.begin() + 2);
     asked.parameters.insert(request.params.begin(), request.params.end());
-    return AnswerApi(std::move(asked), request, response);
+    return AnswerApi(asked, request, response);
   }
   const Page* page = FindPage(asked.path);
   if (page == nullptr) {
@@ -254,7 +255,7 @@ void HttpServer::Parts::Answer(const httplib::Request& request, httplib::Respons
   AnswerStatic(page->bytes, page->gzip, page->content_type, request, response);
 }
 
-void HttpServer::Parts::AnswerApi(Request asked, const httplib::Request& request,
+void HttpServer::Parts::AnswerApi(const Request& asked, const httplib::Request& request,
                                   httplib::Response& response) {
   if (IsStream(asked.path)) {
     const absl::Status status = OpenStream(asked, request, response);

@@ -124,7 +124,7 @@ absl::Status SweepsService::DoSteer(const std::string& name, store::SteerSweep w
   write.sweep_id = sweep.sweep_id();
   PELAB_ASSIGN_OR_RETURN(
       const store::WriteResult result,
-      AppendAndWait(parts_.writer, std::move(write), [this](const store::WriteResult& stored) {
+      AppendAndWait(parts_.writer, write, [this](const store::WriteResult& stored) {
         const auto& steered = std::get<store::SweepSteered>(stored);
         if (!steered.live) return;
         parts_.executor.Post(
