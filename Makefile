@@ -12,6 +12,7 @@
 #   make bench-queries  how long `pelab results` and others take on 10,000 jobs of 150 epochs
 #   make bench-pages    the coordinator's pages in a browser: first paint, and ten minutes of 60 live jobs
 #   make bench-train    a training step at paper size and a sweep of small jobs, each against PyTorch (15 minutes)
+#   make bench-cells    evaluation, head ablation, epochs and whole jobs at paper size, against PyTorch (half an hour)
 #   make bench-load     thousands of fake workers against a coordinator, then others at the same work (half an hour)
 #   make lint           clang-format and clang-tidy, warnings are errors
 #   make cuda-check     on a GPU host: build the trainer against its LibTorch and train at paper size (no network)
@@ -91,6 +92,12 @@ bench-train: build
 	tests/bench/train/steps.py $(BUILD)
 	tests/bench/train/jobs.py $(BUILD)
 	tests/bench/train/packing.py $(BUILD)
+
+.PHONY: bench-cells
+bench-cells: build
+	@deploy/install-deps.sh --bench
+	cmake --build $(BUILD) -j $(JOBS) --target train_bench
+	tests/bench/train/cells.py $(BUILD)
 
 bench-load: build
 	tests/bench/load/run.sh $(BUILD) build/load

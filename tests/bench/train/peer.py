@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """The other side of the training bench: the same decoder as people write it in PyTorch.
 
-    peer.py FOLDER --steps 3 --threads 2    some steps; eager, float32, on the CPU
-    peer.py FOLDER --job --threads 1        the whole job: every epoch and its evaluation
+    peer.py FOLDER --steps 3 --threads 2         some steps; eager, float32, on the CPU
+    peer.py FOLDER --evaluate 128 --ablate 16    evaluates test examples, too, and ablates each head over some
+    peer.py FOLDER --job --threads 1             the whole job: every epoch and its evaluation
     peer.py FOLDER --device cuda:0 --how compile --precision bf16 --steps 20 --warm-up 5
     peer.py --ceilings --device cuda:0      what that device reaches: products and copies
 
 FOLDER has what `train_bench --dump` wrote: starting weights with their spec, examples, and the first batch's logits without
 dropout. Writes one line of JSON. With --steps it first computes those logits anew and exits 1 where they differ by more than
 their precision explains; then seconds of each step (dropout on, AdamW) after those that warm up, how many parameters are
-trained, the largest difference, the most memory it had, and how many FLOP/s its matrix products reach. With --job the test
-accuracy of each epoch.
+trained, the largest difference, the most memory it had, and how many FLOP/s its matrix products reach. With --evaluate and
+--ablate, before the steps, seconds of evaluating so many test examples and of ablating each head over so many (a whole pass
+with its output zeroed before the output projection), and beside them what train_bench writes of them too: how many are scored,
+the losses and how many are right, of the intact model and then, layer by layer, without each head. Always eager. With --job
+the test accuracy of each epoch.
 
 --how eager calls one operation after the other; compile is torch.compile(mode="max-autotune") of model and loss; flex is that
 with FlexAttention, which has no dropout of attention weights. Eager float32 writes the scores out; every other way takes
@@ -33,6 +37,7 @@ import ways  # noqa: E402
 from model import Decoder  # noqa: E402
 from recount.stored import read_safetensors  # noqa: E402
 
+EVALUATED = 256  # examples at a time
 MOST_DIFFERENCE = {"float32": 1e-3, "tf32": 2e-2, "bf16": 1e-1}  # of logits, against ours in float32
 
 
@@ -140,17 +145,44 @@ class Job:
             self.step(slice(begin, begin + batch))
         return devices.time_each(self.device, run, warm_up, steps)
 
-    def evaluate(self):
+    def score(self, begin, end):
+        """(scored examples, mean loss, correct predictions) of examples [begin, end)."""
         self.model.eval()
-        right = total = 0
+        right = total = loss = 0
         with torch.no_grad():
-            for begin in range(self.train_examples, len(self.tokens), 256):
-                chosen = slice(begin, begin + 256)
-                classes = self.classes[chosen]
+            for at in range(begin, end, EVALUATED):
+                chosen = slice(at, min(end, at + EVALUATED))
+                classes, logits = self.classes[chosen], self.logits(chosen)
                 scored = classes != self.ignored
-                right += ((self.logits(chosen).argmax(1) == classes) & scored).sum().item()
+                losses = functional.cross_entropy(logits.float(), classes, ignore_index=self.ignored, reduction="sum")
+                loss += losses.item()
+                right += ((logits.argmax(1) == classes) & scored).sum().item()
                 total += scored.sum().item()
+        return total, loss / max(1, total), right
+
+    def evaluate(self):
+        total, _, right = self.score(self.train_examples, len(self.tokens))
         return right / total
+
+    def score_test(self, examples):
+        """score() of the first test examples."""
+        return self.score(self.train_examples, self.train_examples + examples)
+
+    def ablate(self, examples):
+        """The scores of the intact model, then with each head of each layer in turn zeroed before the output projection."""
+        scores = [self.score_test(examples)]
+        for attention in self.model.attention:
+            for head in range(attention.heads):
+                hook = attention.output.register_forward_pre_hook(without_head(head, attention.width))
+                scores.append(self.score_test(examples))
+                hook.remove()
+        return scores
+
+    def time_once(self, run, examples):
+        """([seconds], what it gave), after a few of the examples to warm up; a GPU needs all for that."""
+        run(examples if self.device.type == "cuda" else max(1, examples // 16))
+        found = []
+        return devices.time_each(self.device, lambda _: found.append(run(examples)), 0, 1), found[0]
 
     def train(self):
         """The test accuracy after each epoch."""
@@ -174,6 +206,31 @@ class Job:
         return accuracies
 
 
+def without_head(head, width):
+    """A hook on the output projection, which takes the heads side by side."""
+    def zero(_, inputs):
+        heads = inputs[0].clone()
+        heads[..., head * width:(head + 1) * width] = 0
+        return heads
+    return zero
+
+
+def gathered(scores):
+    return {"scored": scores[0][0], "loss": [loss for _, loss, _ in scores], "correct": [right for _, _, right in scores]}
+
+
+def time_passes(job, options):
+    """Of --evaluate and --ablate, with the starting weights."""
+    found = {}
+    if options.evaluate:
+        found["evaluation_seconds"], score = job.time_once(job.score_test, options.evaluate)
+        found["evaluation"] = gathered([score])
+    if options.ablate:
+        found["ablation_seconds"], scores = job.time_once(job.ablate, options.ablate)
+        found["ablation"] = gathered(scores)
+    return found
+
+
 def measure(job, options):
     """What --steps writes; None where this is not the same model."""
     differs = job.difference()
@@ -181,7 +238,12 @@ def measure(job, options):
         print(f"the logits differ by {differs:.2g}: this is not the same model", file=sys.stderr)
         return None
     length, sizes = job.tokens.shape[1], job.spec["model"]
-    return {"parameters": sum(p.numel() for p in job.model.parameters() if p.requires_grad), "difference": differs,
+    most = len(job.tokens) - job.train_examples
+    if max(options.evaluate, options.ablate) > most:
+        print(f"there are only {most} test examples: --dump must be given --evaluate and --ablate too", file=sys.stderr)
+        return None
+    passes = time_passes(job, options)  # first: a step changes the weights
+    return {**passes, "parameters": sum(p.numel() for p in job.model.parameters() if p.requires_grad), "difference": differs,
             "spec": job.spec, "length": length, "torch": torch.__version__, "device": devices.name(job.device),
             "how": options.how, "precision": options.precision, "tf32": options.tf32, "attention": attend_of(options).__name__,
             "attention_dropout": "attention" in job.spec["model"]["dropout_sites"],
@@ -194,6 +256,8 @@ def parse():
     parser.add_argument("folder", type=pathlib.Path, nargs="?")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--warm-up", type=int, default=1, help="steps before those that are timed [default: 1]")
+    parser.add_argument("--evaluate", type=int, default=0, help="so many test examples")
+    parser.add_argument("--ablate", type=int, default=0, help="each head, over so many test examples")
     parser.add_argument("--job", action="store_true")
     parser.add_argument("--ceilings", action="store_true")
     parser.add_argument("--threads", type=int, default=2)

@@ -1,22 +1,30 @@
-// Our side of the training bench (steps.py, jobs.py, gpu.py): steps of one model.
+// Our side of the training bench (steps.py, jobs.py, cells.py, gpu.py): steps of one model, its evaluation and head ablation.
 //
 //   train_bench [--protocol P] [--pe NAME] [--task NAME] [--batch N] [--steps N] [--warm-up N] [--threads N]
 //               [--small] [--seed N] [--seeds K] [--device cpu|cuda:N] [--precision float32|bf16] [--tf32] [--no-attention-dropout] [--cuda-graphs on|off]
+//               [--evaluate N] [--ablate N] [--all-positions]
 //   train_bench … --dump DIR
 //   train_bench … [--epochs N] --print-job
+//   train_bench … --whole --print-job
 //   train_bench --spec JOB.json --dump DIR
 //
 // Writes one line of JSON: seconds of each step (of K seeds as one batch, where there are several) after the warm-up, how many parameters are trained, and the most memory that
 // the process, on CUDA its tensors, has had. On CUDA the device is synchronised before and after all steps alone, and each
-// step's seconds are their mean. With --dump it computes no step: it writes the model's starting weights
+// step's seconds are their mean. With --evaluate and --ablate also the seconds of evaluating so many test examples, and of
+// ablating each head over so many, both with the starting weights: beside them (evaluation, ablation) how many of the examples
+// are scored and, so that the other side can be checked, the losses and how many are right, of the intact model and then,
+// layer by layer, without each head. With --dump it computes no step: it writes the model's starting weights
 // (weights.safetensors, its spec among the metadata), the examples (data.safetensors: tokens, lengths,
 // classes; those to train with first) and the first batch's logits without dropout (logits), from
-// which the other side starts and with which it must agree. --print-job writes the job's document. --small is two layers of
+// which the other side starts and with which it must agree. --print-job writes the job's document, with --whole the
+// protocol's own job: all of its examples and epochs. The data depend on --batch, --steps, --warm-up, --evaluate and --ablate:
+// a dump must be given those of what it is compared with. --small is two layers of
 // width 64 over 32 words in place of the paper's size.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <iostream>
@@ -27,12 +35,14 @@
 #include <variant>
 #include <vector>
 
+#include "worker/trainer/analysis/head_ablation.h"
 #include "worker/trainer/command/command.h"
 #include "worker/trainer/command/weights.h"
 #include "worker/trainer/command/workbench.h"
 #include "worker/trainer/model/blas_kernels.h"
 #include "worker/trainer/model/torch_compat.h"
 #include "worker/trainer/protocol/safetensors.h"
+#include "worker/trainer/train/evaluate.h"
 #include "worker/trainer/train/micro_batch.h"
 #include "worker/trainer/train/trainer.h"
 
@@ -42,7 +52,7 @@ namespace spec = pelab::spec;
 using namespace pelab::trainer;  // NOLINT(google-build-using-namespace): a program of one file
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kTestExamples = 64;  // nothing evaluates them here
+constexpr std::int64_t kTestExamples = 64;  // at least; more where more are evaluated
 
 struct Options {
   std::string protocol = "clean";
@@ -54,6 +64,8 @@ struct Options {
   std::int64_t seeds = 1;
   std::int64_t steps = 3;
   std::int64_t warm_up = 1;
+  std::int64_t evaluate = 0;
+  std::int64_t ablate = 0;
   std::int64_t epochs = 1;
   int threads = 2;
   std::string device = "cpu";
@@ -65,6 +77,7 @@ struct Options {
   std::optional<std::int64_t> micro_batch;
   std::string dump;
   bool print_job = false;
+  bool whole = false;
   std::string spec;  // a job's document, instead of the names
 };
 
@@ -77,12 +90,13 @@ const pelab::catalog::Values kSmall = {
 spec::Job JobOf(const Options& options, std::int64_t seed) {
   if (!options.spec.empty()) return ReadJobDocument(options.spec).job;
   const spec::Job plain = spec::MakeJob(options.protocol, options.pe, options.task, seed);
+  if (options.whole) return plain;
   std::vector<std::string> sites =
       std::get<std::vector<std::string>>(plain.values.at("model.dropout_sites"));
   if (options.no_attention_dropout) std::erase(sites, "attention");
   pelab::catalog::Values values = options.small ? kSmall : pelab::catalog::Values();
   values["task.train_examples"] = options.batch * (options.steps + options.warm_up);
-  values["task.test_examples"] = kTestExamples;
+  values["task.test_examples"] = std::max({kTestExamples, options.evaluate, options.ablate});
   values["model.dropout_sites"] = sites;
   values["train.precision"] = options.precision;
   values["train.batch_size"] = options.batch;
@@ -146,19 +160,72 @@ std::vector<double> TimeSteps(Workbench& bench, const Options& options) {
   return seconds;
 }
 
-}  // namespace
+// Of the first `examples` test examples, after a few of them to warm up; a GPU needs all for that.
+template <typename Run>
+auto TimeOnce(const Workbench& bench, std::int64_t examples, double* seconds, const Run& run) {
+  const std::int64_t few = std::max<std::int64_t>(1, examples / 16);
+  (void)run(bench.data.device().is_cpu() ? few : examples);
+  const auto began = Clock::now();
+  auto found = run(examples);
+  *seconds = SecondsSince(began);  // what was found lies on the host: no device computes any more
+  return found;
+}
 
-int main(int argc, char** argv) {
-  Options options;
-  CLI::App app("steps of a model at paper size");
+void AddEvaluation(const Workbench& bench, std::int64_t examples, nlohmann::json* into) {
+  const std::int64_t begin = bench.data.train_examples();
+  double seconds = 0;
+  const Score score = TimeOnce(bench, examples, &seconds, [&](std::int64_t count) {
+    return Evaluate(bench.decoder, bench.data, begin, begin + count);
+  });
+  (*into)["evaluation_seconds"] = {seconds};
+  (*into)["evaluation"] = {
+      {"scored", score.total}, {"loss", {score.loss}}, {"correct", {score.correct}}};
+}
+
+void AddAblation(const Workbench& bench, std::int64_t examples, nlohmann::json* into) {
+  HeadAblationOptions options;  // zeros for each head alone, over test examples
+  double seconds = 0;
+  const HeadAblationResult found = TimeOnce(bench, examples, &seconds, [&](std::int64_t count) {
+    options.max_examples = count;
+    return AblateHeads(bench.decoder, bench.data, bench.job.seed, options);
+  });
+  std::vector<double> loss = {found.intact.nll};
+  std::vector<std::int64_t> correct = {found.intact.correct};
+  for (const auto& layer : found.entries) {
+    for (const std::optional<PairedScore>& head : layer) {
+      loss.push_back(head.value().nll);
+      correct.push_back(head.value().correct);
+    }
+  }
+  (*into)["ablation_seconds"] = {seconds};
+  (*into)["ablation"] = {{"scored", found.intact.total}, {"loss", loss}, {"correct", correct}};
+}
+
+// The passes without gradients come first: with the weights that the other side has too.
+nlohmann::json Measure(Workbench& bench, const Options& options) {
+  nlohmann::json found = {{"parameters", bench.parameters.count()}};
+  if (options.evaluate > 0) AddEvaluation(bench, options.evaluate, &found);
+  if (options.ablate > 0) AddAblation(bench, options.ablate, &found);
+  found["seconds"] = TimeSteps(bench, options);
+  found["peak_bytes"] = PeakBytes(options.device);
+  return found;
+}
+
+void AddOptions(CLI::App& app, Options& options) {
   app.add_option("--protocol", options.protocol)->check(CLI::IsMember({"clean", "published"}));
   app.add_option("--pe", options.pe);
   app.add_option("--task", options.task);
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 4096));
   app.add_flag("--small", options.small);
-  app.add_flag("--print-job", options.print_job);
+  CLI::Option* const print_job = app.add_flag("--print-job", options.print_job);
+  app.add_flag("--whole", options.whole, "the protocol's own examples, batch and epochs")
+      ->needs(print_job);
   app.add_option("--seed", options.seed)->check(CLI::NonNegativeNumber);
-  app.add_option("--seeds", options.seeds)->check(CLI::Range(1, 64));
+  CLI::Option* const seeds = app.add_option("--seeds", options.seeds)->check(CLI::Range(1, 64));
+  for (const auto& [name, examples] :
+       {std::pair("--evaluate", &options.evaluate), std::pair("--ablate", &options.ablate)}) {
+    app.add_option(name, *examples, "test examples")->check(CLI::Range(1, 100000))->excludes(seeds);
+  }
   app.add_option("--steps", options.steps)->check(CLI::Range(1, 1000));
   app.add_option("--epochs", options.epochs, "of the job that --print-job writes")
       ->check(CLI::Range(1, 1000));
@@ -174,6 +241,14 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 4096));
   app.add_option("--dump", options.dump)->check(CLI::ExistingDirectory);
   app.add_option("--spec", options.spec)->check(CLI::ExistingFile)->needs("--dump");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("steps of a model at paper size");
+  AddOptions(app, options);
   CLI11_PARSE(app, argc, argv);
   RestartWithBestBlasKernels(argv);
   Arguments arguments;
@@ -202,9 +277,6 @@ int main(int argc, char** argv) {
     Dump(bench, options);
     return 0;
   }
-  std::cout << nlohmann::json{{"parameters", bench.parameters.count()},
-                              {"seconds", TimeSteps(bench, options)},
-                              {"peak_bytes", PeakBytes(options.device)}}
-            << "\n";
+  std::cout << Measure(bench, options) << "\n";
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tests/unit/trainer/ablation_for_test.h"
+#include "tests/unit/trainer/random_tensor_for_test.h"
 #include "worker/trainer/analysis/cumulative_ablation.h"
 #include "worker/trainer/analysis/example_correctness.h"
 #include "worker/trainer/analysis/layer_ablation.h"
@@ -71,6 +72,16 @@ TEST(Paired, EqualLogitsPredictTheLowestClass) {
       Predict(at::zeros({2, 3}), at::tensor({0, 2}, at::kLong), kNoIgnoredClass);
   EXPECT_TRUE(equal.right[0].item<bool>());
   EXPECT_FALSE(equal.right[1].item<bool>());
+}
+
+// A head's removal changes losses by less than the last digit that bfloat16 has of them.
+TEST(Paired, LossesOfRoundedLogitsAreNotRoundedThemselves) {
+  const at::Tensor logits = RandomTensor("logits", {5, 9, 70}).to(at::kBFloat16);
+  const at::Tensor classes = at::arange(9, at::kLong) * 3;
+  const Predictions rounded = Predict(logits, classes, kNoIgnoredClass);
+  const Predictions exact = Predict(logits.to(at::kDouble), classes, kNoIgnoredClass);
+  EXPECT_LT((rounded.nll - exact.nll).abs().max().item<double>(), 1e-5);
+  EXPECT_TRUE(rounded.right.equal(exact.right));
 }
 
 TEST(Paired, AnInfiniteLossIsAnError) {

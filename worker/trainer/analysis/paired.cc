@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "worker/trainer/analysis/sums.h"
+#include "worker/trainer/model/torch_tensors.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
@@ -30,8 +31,9 @@ Predictions Predict(const at::Tensor& logits, const at::Tensor& classes,
   const at::Tensor wide = classes.expand(sizes);
   at::Tensor right = logits.argmax(-1).eq(wide);
   if (ignored_class != kNoIgnoredClass) right = right.logical_and(wide.ne(ignored_class));
-  const at::Tensor nll = at::cross_entropy_loss(logits.reshape({-1, width}), wide.reshape({-1}), {},
-                                                at::Reduction::None, ignored_class);
+  const at::Tensor nll =
+      at::cross_entropy_loss(Widened(logits).reshape({-1, width}), wide.reshape({-1}), {},
+                             at::Reduction::None, ignored_class);
   return {right, nll.view(sizes).to(at::kDouble)};
 }
 

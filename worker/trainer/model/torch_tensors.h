@@ -26,6 +26,11 @@ inline at::Tensor FreshFloats(at::IntArrayRef sizes, const at::Tensor& beside) {
   return at::empty(sizes, at::TensorOptions().dtype(at::kFloat).device(beside.device()));
 }
 
+// In 32 bits at least, where sums and logarithms of 16 would lose what is looked for.
+inline at::Tensor Widened(const at::Tensor& x) {
+  return x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x;
+}
+
 // call(float()) or call(Bf16()): the element of x.
 template <typename Call>
 auto InTypeOf(const at::Tensor& x, const Call& call) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "worker/trainer/model/members.h"
+#include "worker/trainer/model/torch_tensors.h"
 #include "worker/trainer/pe/pe.h"
 #include "worker/trainer/pe/pe_tensors.h"
 
@@ -133,7 +134,7 @@ class Mla : public PositionalEncoding {
 
   at::Tensor Normed(const std::optional<ParameterSet::Handle>& norm, const at::Tensor& x) const {
     if (!norm) return x;
-    const at::Tensor wide = x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x;
+    const at::Tensor wide = Widened(x);
     const at::Tensor size = wide.square().mean(-1, /*keepdim=*/true);
     return TimesByMember(wide * at::rsqrt(size + kNormEps), ForRows(parameters_[*norm]))
         .to(x.scalar_type());

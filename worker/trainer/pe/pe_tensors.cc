@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "worker/trainer/model/torch_tensors.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
@@ -62,7 +63,7 @@ at::Tensor ToTurns(const std::vector<double>& values, std::int64_t length,
 
 at::Tensor TurnPairs(const at::Tensor& x, const at::Tensor& turns) {
   // Complex numbers have 32-bit parts at least.
-  const at::Tensor wide = x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x;
+  const at::Tensor wide = Widened(x);
   const at::Tensor pairs =
       at::view_as_complex(wide.reshape({x.size(0), x.size(1), x.size(2), x.size(3) / 2, 2}));
   return at::view_as_real(pairs * turns).flatten(3).to(x.scalar_type());

@@ -56,7 +56,7 @@ at::Tensor ClassifiedSums::AddWith(const at::Tensor& logits, const at::Tensor& c
 at::Tensor ClassifiedSums::AddPlainly(const at::Tensor& logits, const at::Tensor& classes,
                                       std::int64_t ignored_class, const at::Tensor& scored,
                                       bool differentiate) {
-  const at::Tensor wide = logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
+  const at::Tensor wide = Widened(logits);
   const at::Tensor counts = classes.ne(ignored_class);
   const at::Tensor by_class = classes.clamp_min(0).unsqueeze(1);
   const at::Tensor logarithms = at::log_softmax(wide, 1);
