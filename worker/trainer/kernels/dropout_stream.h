@@ -24,7 +24,7 @@ struct DropoutStream {
   std::uint32_t inverse = 0;  // 2^32 over the positions that are computed, rounded up
 };
 
-// Of each sequence only the first `positions` are computed, and `skipped` more are not: those that are drop what they would if
+// Of each sequence only the first `positions`, more than one, are computed, and `skipped` more are not: those that are drop what they would if
 // all were. Rows of (sequences, positions, …) may then be numbered below 2^32 / positions.
 inline void SkipPositions(std::int64_t positions, std::int64_t skipped, DropoutStream* stream) {
   stream->skipped = static_cast<std::uint32_t>(skipped);

@@ -65,7 +65,8 @@ at::Tensor EpochBatches::Batch(std::int64_t batch) const {
 Sections InParts(const Sections& sections, std::int64_t most_examples, std::int64_t length) {
   Sections parts;
   for (const Section& section : sections) {
-    std::int64_t most = kMostRows / section.positions / section.positions;
+    std::int64_t most =
+        std::max<std::int64_t>(1, kMostRows / section.positions / section.positions);
     if (most_examples > 0) {
       most = std::min(most, most_examples * length / section.positions);
     }

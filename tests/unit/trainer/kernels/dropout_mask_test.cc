@@ -81,7 +81,7 @@ TEST(DropoutMask, IsUncorrelatedBetweenElementsAndKeys) {
 TEST(DropoutMask, RowsCountThePositionsThatAreSkipped) {
   DropoutStream stream;
   EXPECT_EQ(DropoutRow(stream, 4'000'000'000), 4'000'000'000U) << "nothing is skipped";
-  for (const std::uint32_t positions : {1U, 2U, 3U, 7U, 8U, 24U, 61U, 104U, 1000U, 1024U}) {
+  for (const std::uint32_t positions : {2U, 3U, 7U, 8U, 24U, 61U, 104U, 1000U, 1024U}) {
     SkipPositions(positions, 5, &stream);
     const std::uint64_t end = (std::uint64_t{1} << 32) / positions;
     for (const std::uint64_t from : {std::uint64_t{0}, end / 2, end - 3000}) {
