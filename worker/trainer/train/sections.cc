@@ -109,7 +109,7 @@ EpochBatches Batching::Of(std::int64_t epoch) const {
 }
 
 at::Tensor Batching::OrderOf(std::int64_t epoch) const {
-  const at::Tensor order = data_.Order(seeds_, epoch);
+  at::Tensor order = data_.Order(seeds_, epoch);
   if (by_length_) OrderByLength(data_, batch_size_, order);
   return order;
 }
