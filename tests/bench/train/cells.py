@@ -25,9 +25,8 @@ import subprocess
 import sys
 import tempfile
 
-from steps import HERE, PES, PYTHON, kernels, said
+from steps import HERE, PES, PROTOCOLS, PYTHON, TASKS, kernels, said
 
-TASKS = ("distance", "counting")
 MOST_APART = {"float32": 1e-4, "bf16": 1e-3}  # of losses, relative
 NEAR_TIES = {"float32": 2, "bf16": 8}         # predictions that may differ
 KINDS = {"step": "seconds", "evaluation": "evaluation_seconds", "ablation": "ablation_seconds"}
@@ -134,9 +133,9 @@ def print_row(row):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--pe", nargs="+", default=PES)
+    parser.add_argument("--pe", nargs="+", choices=PES, default=PES)
     parser.add_argument("--task", nargs="+", choices=TASKS, default=TASKS)
-    parser.add_argument("--protocol", default="clean")
+    parser.add_argument("--protocol", choices=PROTOCOLS, default="clean")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", choices=("float32", "bf16"), default="float32")
     parser.add_argument("--batch", type=int, default=64)

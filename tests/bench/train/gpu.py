@@ -24,7 +24,7 @@ import tempfile
 
 import floor
 import whole_jobs
-from steps import HERE, PES
+from steps import HERE, PES, PROTOCOLS, TASKS
 
 PYTHON = os.environ.get("PELAB_TORCH_PYTHON", sys.executable)
 EPOCH_EXAMPLES, JOB_EPOCHS = 70000, 100  # of the distance task
@@ -213,9 +213,9 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--pe", nargs="+", default=PES)
-    parser.add_argument("--task", default="distance")
-    parser.add_argument("--protocol", default="clean")
+    parser.add_argument("--pe", nargs="+", choices=PES, default=PES)
+    parser.add_argument("--task", choices=TASKS, default="distance")
+    parser.add_argument("--protocol", choices=PROTOCOLS, default="clean")
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warm-up", type=int, default=5)

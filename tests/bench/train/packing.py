@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from steps import kernels, said
+from steps import PES, kernels, said
 
 ASKED = {"cpu": {"alone": 1.0}, "gpu": {"alone, no graphs": 3.0, "alone": 1.5}}
 SMALL = ["--small"]
@@ -65,7 +65,7 @@ def chosen(arguments, environment):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--pe", default="rope")
+    parser.add_argument("--pe", choices=PES, default="rope")
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--device", default="cpu")

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from steps import kernels
+from steps import PES, kernels
 
 STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}  # 97.5 %, by seeds
 
@@ -40,7 +40,7 @@ def accuracy(arguments, pe, precision, seed, way, environment):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--pe", nargs="+", default=["rope", "relative", "alibi", "mla"])
+    parser.add_argument("--pe", nargs="+", choices=PES, default=["rope", "relative", "alibi", "mla"])
     parser.add_argument("--precision", nargs="+", default=["float32"], choices=("float32", "bf16"))
     parser.add_argument("--seeds", type=int, default=5, choices=sorted(STUDENT))
     parser.add_argument("--epochs", type=int, default=6)

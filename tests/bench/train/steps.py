@@ -24,6 +24,8 @@ from floor import arithmetic
 
 HERE = pathlib.Path(__file__).resolve().parent
 PES = ("nope", "absolute", "random", "relative", "shaw", "alibi", "rope", "partial_rope", "rope_abs", "xpos", "mla")
+TASKS = ("distance", "counting")
+PROTOCOLS = ("clean", "published")
 ASKED = {"mla": 1.5}  # times as fast; 2 for every other
 PYTHON = os.environ.get("PELAB_TORCH_PYTHON", "/usr/bin/python3")
 
@@ -36,7 +38,10 @@ def said(command, environment):
 
 
 def kernels(build):
-    """The environment in which the matrix library takes the same kernels for both sides."""
+    """The environment in which the matrix library takes the same kernels for both sides. Ends where the build lacks our side."""
+    for program in ("bin/pelab-trainer", "bench/train_bench"):
+        if not (build / program).exists():
+            sys.exit(f"{build} has no {program}; cmake --build {build} --target pelab-trainer train_bench makes it")
     answer = json.loads(subprocess.run([build / "bin/pelab-trainer", "capabilities"], check=True, capture_output=True, text=True).stdout)
     return {**os.environ, **answer.get("environment", {})}
 
@@ -67,9 +72,9 @@ def measure(build, arguments, pe, environment):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--pe", nargs="+", default=PES)
-    parser.add_argument("--task", default="distance")
-    parser.add_argument("--protocol", default="clean")
+    parser.add_argument("--pe", nargs="+", choices=PES, default=PES)
+    parser.add_argument("--task", choices=TASKS, default="distance")
+    parser.add_argument("--protocol", choices=PROTOCOLS, default="clean")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=2)

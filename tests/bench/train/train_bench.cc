@@ -1,15 +1,16 @@
 // Our side of the training bench (steps.py, jobs.py, cells.py, gpu.py): steps of one model, its evaluation and head ablation.
 //
 //   train_bench [--protocol P] [--pe NAME] [--task NAME] [--batch N] [--steps N] [--warm-up N] [--threads N]
-//               [--small] [--seed N] [--seeds K] [--device cpu|cuda:N] [--precision float32|bf16] [--tf32] [--no-attention-dropout] [--cuda-graphs on|off]
+//               [--small] [--seed N] [--seeds K] [--device cpu|cuda:N] [--precision float32|bf16] [--tf32]
+//               [--no-attention-dropout] [--cuda-graphs on|off]
 //               [--evaluate N] [--ablate N] [--all-positions]
 //   train_bench … --dump DIR
 //   train_bench … [--epochs N] --print-job
 //   train_bench … --whole --print-job
 //   train_bench --spec JOB.json --dump DIR
 //
-// Writes one line of JSON: seconds of each step (of K seeds as one batch, where there are several) after the warm-up, how many parameters are trained, and the most memory that
-// the process, on CUDA its tensors, has had. On CUDA the device is synchronised before and after all steps alone, and each
+// Writes one line of JSON: seconds of each step (of K seeds as one batch, where there are several) after the warm-up, how many
+// parameters are trained, and the most memory that the process, on CUDA its tensors, has had. On CUDA the device is synchronised before and after all steps alone, and each
 // step's seconds are their mean. With --evaluate and --ablate also the seconds of evaluating so many test examples, and of
 // ablating each head over so many, both with the starting weights: beside them (evaluation, ablation) how many of the examples
 // are scored and, so that the other side can be checked, the losses and how many are right, of the intact model and then,
@@ -27,6 +28,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -243,14 +245,7 @@ void AddOptions(CLI::App& app, Options& options) {
   app.add_option("--spec", options.spec)->check(CLI::ExistingFile)->needs("--dump");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  Options options;
-  CLI::App app("steps of a model at paper size");
-  AddOptions(app, options);
-  CLI11_PARSE(app, argc, argv);
-  RestartWithBestBlasKernels(argv);
+void Run(const Options& options) {
   Arguments arguments;
   arguments.jobs = {{options.spec, "."}};
   arguments.device = options.device;
@@ -261,7 +256,7 @@ int main(int argc, char** argv) {
   if (options.print_job) {
     std::cout << "{\"job\": \"" << options.seed
               << "\", \"spec\": " << spec::ToCanonicalJson(jobs[0]) << ", \"analyses\": []}\n";
-    return 0;
+    return;
   }
   std::vector<Dataset> data;
   for (const spec::Job& job : jobs) data.push_back(MakeDataset(job));
@@ -275,8 +270,24 @@ int main(int argc, char** argv) {
   Workbench bench(members, sets, at::Device(options.device));
   if (!options.dump.empty()) {
     Dump(bench, options);
-    return 0;
+    return;
   }
   std::cout << Measure(bench, options) << "\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("steps of a model at paper size");
+  AddOptions(app, options);
+  CLI11_PARSE(app, argc, argv);
+  RestartWithBestBlasKernels(argv);
+  try {
+    Run(options);
+  } catch (const std::exception& error) {
+    std::cerr << "train_bench: " << error.what() << "\n";
+    return 1;
+  }
   return 0;
 }

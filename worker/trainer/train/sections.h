@@ -47,7 +47,8 @@ struct EpochBatches {
   at::Tensor Batch(std::int64_t batch) const;  // (members, its examples)
 };
 
-// The sections in parts of at most so many positions as `most_examples` of `length` have, each of one section; 0: no limit.
+// The sections in parts of at most so many positions as `most_examples` of `length` have (0: no limit but that of SkipPositions),
+// each of one section.
 Sections InParts(const Sections& sections, std::int64_t most_examples, std::int64_t length);
 
 // How a training's examples fall into batches.
