@@ -1,0 +1,1 @@
+-- What readers of results had to work out for themselves.

@@ -1,0 +1,1 @@
+-- Sweeps as people handle them.

@@ -1,0 +1,1 @@
+-- Workers as people name them.
