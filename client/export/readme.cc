@@ -72,7 +72,7 @@ std::string MissingSection(const ExportFacts& facts) {
   out += Concat("**", facts.jobs() - facts.trained, " of ", facts.jobs(),
                 " jobs are not trained** (", States(facts),
                 "). Their rows in `jobs.csv` and `curves.csv` hold what there is of them; "
-                "`summary.csv` counts them as\nmissing or failed and leaves them out of its "
+                "`summary.csv` counts them as\nmissing, failed or cancelled and leaves them out of its "
                 "means.\n\n");
   for (const std::string& line : facts.unfinished) out += Concat("- ", Code(line), "\n");
   const std::uint64_t more = facts.jobs() - facts.trained - facts.unfinished.size();

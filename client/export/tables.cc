@@ -60,13 +60,14 @@ ExportTable SummaryTable(const std::vector<std::string>& cells) {
            {"metric", "what the mean is of: test_accuracy, of the last epoch"},
            {"n", "trained jobs, over which the mean goes"},
            {"missing", "jobs that have not ended"},
-           {"failed", "jobs that failed or were cancelled"},
-           {"complete", "true where nothing is missing or failed"},
+           {"failed", "jobs that failed"},
+           {"complete", "true where nothing is missing, failed or cancelled"},
            {"mean", "mean over the n jobs"},
            {"sd", "standard deviation of the sample (n - 1); empty for n below 2"},
            {"half_width",
             "of the 95 % interval: Student's t with n - 1 degrees of freedom; empty for n below 2"},
-           {"seeds", "seeds of all jobs of the cell, as a JSON array"}}) {
+           {"seeds", "seeds of all jobs of the cell, as a JSON array"},
+           {"cancelled", "jobs that were cancelled"}}) {
     table.columns.push_back(column);
   }
   return table;

@@ -27,7 +27,7 @@ std::string ValueIn(const results::CellTable& cells, const results::Cell& cell,
   return "";
 }
 
-// {"mean", "half_width", "n", "of", "missing", "failed"} over a cell's seeds that are done.
+// {"mean", "half_width", "n", "of", "missing", "failed", "cancelled"} over a cell's seeds that are done.
 Json Summary(const results::Cell& cell,
              const std::function<std::optional<double>(const v1::JobRow&)>& of) {
   std::vector<stats::SeedResult> results;
@@ -43,7 +43,8 @@ Json Summary(const results::Cell& cell,
           {"n", summary.n},
           {"of", cell.jobs.size()},
           {"missing", cell.summary.missing},
-          {"failed", cell.summary.failed}};
+          {"failed", cell.summary.failed},
+          {"cancelled", cell.summary.cancelled}};
 }
 
 std::optional<double> If(bool has, double value) {

@@ -61,8 +61,8 @@ bool CellTable::complete() const {
 stats::SeedResult ResultOf(const v1::JobRow& row, const Metric& metric,
                            const MetricValues* values) {
   using State = stats::SeedResult::State;
-  if (row.state() == v1::JOB_STATE_FAILED || row.state() == v1::JOB_STATE_CANCELLED)
-    return {State::kFailed, 0};
+  if (row.state() == v1::JOB_STATE_FAILED) return {State::kFailed, 0};
+  if (row.state() == v1::JOB_STATE_CANCELLED) return {State::kCancelled, 0};
   // A job that is queued again for an analysis keeps what its training gave.
   const bool ended = row.state() == v1::JOB_STATE_SUCCEEDED || row.trained();
   if (!ended) return {State::kMissing, 0};
@@ -145,6 +145,7 @@ std::string MissingText(const stats::SeedSummary& summary) {
   std::vector<std::string> parts;
   if (summary.missing > 0) parts.push_back(Concat(summary.missing, " missing"));
   if (summary.failed > 0) parts.push_back(Concat(summary.failed, " failed"));
+  if (summary.cancelled > 0) parts.push_back(Concat(summary.cancelled, " cancelled"));
   return Join(parts, ", ");
 }
 
@@ -172,13 +173,14 @@ render::Json ToJson(const CellTable& table, const Cell& cell) {
   json["interval"] = IntervalName(table.interval);
   json["low"] = or_null(cell.summary.low);
   json["high"] = or_null(cell.summary.high);
+  json["cancelled"] = cell.summary.cancelled;
   return json;
 }
 
 std::vector<std::string> CellColumns(const CellTable& table) {
   std::vector<std::string> columns = table.columns;
   for (const char* name : {"metric", "n", "missing", "failed", "complete", "mean", "sd",
-                           "half_width", "seeds", "interval", "low", "high"}) {
+                           "half_width", "seeds", "interval", "low", "high", "cancelled"}) {
     columns.emplace_back(name);
   }
   return columns;

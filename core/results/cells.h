@@ -59,11 +59,11 @@ void OneSeedEach(CellTable& table);
 std::string IntervalName(stats::IntervalKind kind);
 // "mean of 3 seeds", "mean of 2 of 3 seeds"; empty for a cell of one.
 std::string SeedsLabel(std::size_t with, std::size_t of);
-// "complete", or "1 missing, 2 failed".
+// "complete", or "1 missing, 2 failed, 1 cancelled".
 std::string MissingText(const stats::SeedSummary& summary);
 
 // {"pe": …, "task": …, "metric", "n", "missing", "failed", "complete", "mean", "sd", "half_width",
-// "seeds", "job_ids", "interval", "low", "high"}
+// "seeds", "job_ids", "interval", "low", "high", "cancelled"}
 render::Json ToJson(const CellTable& table, const Cell& cell);
 std::vector<std::string> CellColumns(const CellTable& table);  // of the CSV
 

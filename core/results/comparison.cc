@@ -139,6 +139,7 @@ class Pairing {
 
 stats::SeedResult ResultOf(const stats::SeedResult& a, const stats::SeedResult& b) {
   if (a.state == State::kFailed || b.state == State::kFailed) return {State::kFailed, 0};
+  if (a.state == State::kCancelled || b.state == State::kCancelled) return {State::kCancelled, 0};
   if (a.state != State::kDone || b.state != State::kDone) return {State::kMissing, 0};
   return {State::kDone, a.value - b.value};
 }
@@ -316,6 +317,7 @@ render::Json ToJson(const Comparison& comparison, const PairGroup& group) {
   json["t"] = group.test ? Json(group.test->t) : Json(nullptr);
   json["p"] = group.test ? Json(group.test->p) : Json(nullptr);
   json["mcnemar"] = ExamplesJson(group.examples);
+  json["cancelled"] = group.difference.cancelled;
   json["pairs"] = Json::array();
   for (const Pair& pair : group.pairs) {
     json["pairs"].push_back({{"seed", pair.a.seed()},
@@ -330,7 +332,7 @@ render::Json ToJson(const Comparison& comparison, const PairGroup& group) {
 std::vector<std::string> ComparisonColumns(const Comparison& comparison) {
   std::vector<std::string> columns = comparison.columns;
   for (const char* name : {"metric", "n", "missing", "failed", "complete", "mean_a", "mean_b",
-                           "difference", "sd", "interval", "low", "high", "t", "p", "mcnemar"}) {
+                           "difference", "sd", "interval", "low", "high", "t", "p", "mcnemar", "cancelled"}) {
     columns.emplace_back(name);
   }
   return columns;

@@ -70,11 +70,15 @@ class Rows {
 stats::SeedSummary SeedsOf(const Cell& cell, const std::vector<const v1::DepositRow*>& rows) {
   std::vector<stats::SeedResult> results;
   for (std::size_t i = 0; i < cell.jobs.size(); ++i) {
+    if (rows[i] != nullptr) {
+      results.push_back({State::kDone, rows[i]->max_drop()});
+      continue;
+    }
     const v1::JobState state = cell.jobs[i].state();
-    const bool failed = state == v1::JOB_STATE_FAILED || state == v1::JOB_STATE_CANCELLED;
-    results.push_back(rows[i] != nullptr
-                          ? stats::SeedResult{State::kDone, rows[i]->max_drop()}
-                          : stats::SeedResult{failed ? State::kFailed : State::kMissing, 0});
+    results.push_back({state == v1::JOB_STATE_FAILED      ? State::kFailed
+                       : state == v1::JOB_STATE_CANCELLED ? State::kCancelled
+                                                          : State::kMissing,
+                       0});
   }
   return stats::Summarise(results);
 }
@@ -186,6 +190,7 @@ render::Json ToJson(const CellTable& cells, const DepositGroup& group) {
   json[group.layer ? "top_head" : "top_layer"] = group.top ? Json(*group.top) : Json(nullptr);
   json["top_seeds"] = group.top_seeds;
   json["placed"] = group.placed;
+  json["cancelled"] = group.seeds.cancelled;
   json["job_ids"] = Json::array();
   for (const v1::JobRow& job : group.cell->jobs) json["job_ids"].push_back(job.job_id());
   return json;
@@ -200,7 +205,7 @@ std::vector<std::string> DepositGroupColumns(const CellTable& cells) {
     columns.push_back(Concat(index.name, "_half_width"));
   }
   for (const char* name :
-       {"deposit_seeds", "judged", "top_layer", "top_head", "top_seeds", "placed"})
+       {"deposit_seeds", "judged", "top_layer", "top_head", "top_seeds", "placed", "cancelled"})
     columns.emplace_back(name);
   return columns;
 }

@@ -51,6 +51,7 @@ SeedSummary Summarise(std::span<const SeedResult> seeds, double confidence) {
   for (const SeedResult& seed : seeds) {
     summary.missing += seed.state == SeedResult::State::kMissing ? 1 : 0;
     summary.failed += seed.state == SeedResult::State::kFailed ? 1 : 0;
+    summary.cancelled += seed.state == SeedResult::State::kCancelled ? 1 : 0;
   }
   const std::vector<double> values = DoneValues(seeds);
   summary.n = static_cast<int>(values.size());

@@ -22,9 +22,10 @@ std::optional<double> IntervalHalfWidth(std::span<const double> values, double c
 // One seed's outcome.
 struct SeedResult {
   enum class State {
-    kDone,     // has its final value
-    kMissing,  // not ended yet, or ended without this value
-    kFailed,   // failed or was cancelled: will not come by itself
+    kDone,       // has its final value
+    kMissing,    // not ended yet, or ended without this value
+    kFailed,     // failed: will not come by itself
+    kCancelled,  // people stopped it: will not come by itself either
   };
   State state = State::kMissing;
   double value = 0;  // of kDone
@@ -39,6 +40,7 @@ struct SeedSummary {
   int n = 0;  // seeds that are done
   int missing = 0;
   int failed = 0;
+  int cancelled = 0;
   std::optional<double> mean;        // over the n; nullopt for none
   std::optional<double> sd;          // from 2 on
   std::optional<double> half_width;  // of the interval by Student's t, from 2 on
@@ -47,7 +49,7 @@ struct SeedSummary {
   std::optional<double> high;
 
   // Anything less must not be shown as a result without saying so.
-  bool complete() const { return n > 0 && missing == 0 && failed == 0; }
+  bool complete() const { return n > 0 && missing + failed + cancelled == 0; }
 };
 
 // The interval by Student's t.

@@ -97,7 +97,7 @@ class Package(TrainedCase):
         cells = file.summary("tiny").to_dict("records")
         self.assertEqual(len(cells), len(results["groups"]))
         for row, group in zip(cells, results["groups"]):
-            for name in ("pe", "task", "metric", "n", "missing", "failed", "complete", "mean", "sd"):
+            for name in ("pe", "task", "metric", "n", "missing", "failed", "cancelled", "complete", "mean", "sd"):
                 self.assertEqual(row[name], group[name], name)
             self.assertAlmostEqual(row["half_width"], group["half_width"], delta=1e-12)
             self.assertEqual((list(row["seeds"]), list(row["job_ids"])), (group["seeds"], group["job_ids"]))

@@ -183,11 +183,13 @@ def summary(jobs: JobRows, metric: str, by: Sequence[str]) -> pd.DataFrame:
     rows: list[list[object]] = []
     for cell in _cells(fields, columns, whole=not by):
         values: list[float] = []
-        missing = failed = 0
+        missing = failed = cancelled = 0
         for index in cell.indices:
             state, value = jobs.value(index, "state"), metric_of(index)
-            if state in ("failed", "cancelled"):
+            if state == "failed":
                 failed += 1
+            elif state == "cancelled":
+                cancelled += 1
             elif value is None or not (state == "succeeded" or jobs.value(index, "trained")):
                 missing += 1
             else:
@@ -196,11 +198,12 @@ def summary(jobs: JobRows, metric: str, by: Sequence[str]) -> pd.DataFrame:
         half = _statistics.half_width(values)
         low = None if centre is None or half is None else centre - half
         high = None if centre is None or half is None else centre + half
-        rows.append([*cell.values, metric, len(values), missing, failed, bool(values) and missing + failed == 0, centre,
+        rows.append([*cell.values, metric, len(values), missing, failed,
+                     bool(values) and missing + failed + cancelled == 0, centre,
                      _statistics.sample_sd(values), half, low, high,
                      tuple(jobs.value(index, "seed") for index in cell.indices),
-                     tuple(jobs.value(index, "job_id") for index in cell.indices)])
+                     tuple(jobs.value(index, "job_id") for index in cell.indices), cancelled])
     kinds = {**{name: "text" for name in columns}, "metric": "text", "n": "int", "missing": "int", "failed": "int",
              "complete": "bool", "mean": "float", "sd": "float", "half_width": "float", "low": "float",
-             "high": "float", "seeds": "text", "job_ids": "text"}
+             "high": "float", "seeds": "text", "job_ids": "text", "cancelled": "int"}
     return _columns.frame(rows, kinds)

@@ -10,7 +10,7 @@ const VERDICTS = {
 
 function intervalCell(value) {
   const made = make('span', 'interval', interval(value?.mean, value?.half_width, 1));
-  const lacking = (value?.missing ?? 0) + (value?.failed ?? 0);
+  const lacking = (value?.missing ?? 0) + (value?.failed ?? 0) + (value?.cancelled ?? 0);
   if (lacking > 0 || value?.n < value?.of) made.classList.add('incomplete');
   return made;
 }
@@ -49,7 +49,7 @@ function compare(a, b) {
 }
 
 // data: {columns: [{key, label, kind, title?}], rows: [{…}]}. kind: text, code, number, count, percent, points, interval
-// ({mean, half_width, n, of, missing, failed}), points_interval and mean (the same of differences and of plain numbers), verdict ("holds", "fails", "undecided" …), note ({text, warning}).
+// ({mean, half_width, n, of, missing, failed, cancelled}), points_interval and mean (the same of differences and of plain numbers), verdict ("holds", "fails", "undecided" …), note ({text, warning}).
 // options: title, label (said in its place where the page has a heading), description, sortable (true), onRow (called with a row that is chosen).
 export function drawTable(element, data, options = {}) {
   const { sortable = true, onRow } = options;

@@ -111,7 +111,7 @@ export class Grid {
   summarise(cell, summary) {
     setText(summary, cell.n > 0 ? interval(cell.mean, cell.half_width) : '');
     summary.classList.toggle('incomplete', cell.n > 0 && !cell.complete);
-    summary.title = cell.n > 0 ? `final test accuracy, mean of ${cell.n} of ${cell.n + cell.missing + cell.failed} seeds` : '';
+    summary.title = cell.n > 0 ? `final test accuracy, mean of ${cell.n} of ${cell.n + cell.missing + cell.failed + cell.cancelled} seeds` : '';
   }
 
   // New summaries of the same cells; false where they are others, and build is called for.

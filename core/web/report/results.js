@@ -4,10 +4,11 @@ import { cellOf, data, details, empty, paragraph, section, table } from './page.
 const { make, text } = globalThis.pelabCharts;
 
 function seedsNote(cell) {
-  const { n, of, missing, failed } = cell.test;
+  const { n, of, missing, failed, cancelled } = cell.test;
   const parts = [`${n} of ${of}`];
   if (missing) parts.push(`${missing} missing`);
   if (failed) parts.push(`${failed} failed`);
+  if (cancelled) parts.push(`${cancelled} cancelled`);
   return { text: parts.join(', '), warning: n < of };
 }
 

@@ -50,7 +50,8 @@ class Statistics(unittest.TestCase):
                 done = np.array([value for state, value in values if state == "succeeded"])
                 row = frame.loc[pe]
                 self.assertEqual(row["n"], len(done), trial)
-                self.assertEqual(row["failed"], sum(state in ("failed", "cancelled") for state, _ in values))
+                self.assertEqual(row["failed"], sum(state == "failed" for state, _ in values))
+                self.assertEqual(row["cancelled"], sum(state == "cancelled" for state, _ in values))
                 self.assertEqual(row["missing"], sum(state in ("running", "queued") for state, _ in values))
                 self.assertEqual(row["complete"], len(done) == len(values))
                 self.assertEqual(len(row["seeds"]), len(values))

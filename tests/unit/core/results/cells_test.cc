@@ -101,11 +101,15 @@ TEST(CellsTest, OnlySucceededJobsCount) {
   const stats::SeedSummary& s = table.cells[0].summary;
   EXPECT_EQ(s.n, 1);
   EXPECT_EQ(s.missing, 2);
-  EXPECT_EQ(s.failed, 2);
+  EXPECT_EQ(s.failed, 1);
+  EXPECT_EQ(s.cancelled, 1);
+  EXPECT_EQ(MissingText(s), "2 missing, 1 failed, 1 cancelled");
   EXPECT_EQ(s.mean, 0.6);
   EXPECT_FALSE(table.complete());
   const render::Json json = ToJson(table, table.cells[0]);
   EXPECT_EQ(json["complete"], false);
+  EXPECT_EQ(json["failed"], 1);
+  EXPECT_EQ(json["cancelled"], 1);
   EXPECT_EQ(json["seeds"], render::Json::parse("[0,1,2,3,4]"));
   EXPECT_TRUE(json["half_width"].is_null());
 }

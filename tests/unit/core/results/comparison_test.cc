@@ -43,13 +43,15 @@ TEST(CompareTest, PairsBySeed) {
 TEST(CompareTest, PairsWithoutAValueAreCounted) {
   const auto comparison =
       Of({MakeJob(1, "rope", 0, kDone, 900), MakeJob(2, "rope", 1, kDone, 950),
-          MakeJob(3, "rope", 2, kDone, 950)},
+          MakeJob(3, "rope", 2, kDone, 950), MakeJob(7, "rope", 3, kDone, 950)},
          {MakeJob(4, "mla", 0, v1::JOB_STATE_FAILED, 900),
-          MakeJob(5, "mla", 1, v1::JOB_STATE_RUNNING, 1), MakeJob(6, "mla", 2, kDone, 900)});
+          MakeJob(5, "mla", 1, v1::JOB_STATE_RUNNING, 1), MakeJob(6, "mla", 2, kDone, 900),
+          MakeJob(8, "mla", 3, v1::JOB_STATE_CANCELLED, 900)});
   ASSERT_TRUE(comparison.ok()) << comparison.status();
   const PairGroup& group = comparison->groups[0];
   EXPECT_EQ(group.difference.n, 1);
   EXPECT_EQ(group.difference.failed, 1);
+  EXPECT_EQ(group.difference.cancelled, 1);
   EXPECT_EQ(group.difference.missing, 1);
   EXPECT_FALSE(group.test.has_value());
 }

@@ -45,11 +45,13 @@ TEST(SeedsTest, SummaryCountsWhatIsNotThere) {
                                          {State::kMissing, 0},
                                          {State::kDone, 0.8},
                                          {State::kFailed, 0},
-                                         {State::kFailed, 0}};
+                                         {State::kFailed, 0},
+                                         {State::kCancelled, 0}};
   const SeedSummary summary = Summarise(seeds);
   EXPECT_EQ(summary.n, 2);
   EXPECT_EQ(summary.missing, 1);
   EXPECT_EQ(summary.failed, 2);
+  EXPECT_EQ(summary.cancelled, 1);
   EXPECT_DOUBLE_EQ(*summary.mean, 0.7);
   EXPECT_NEAR(*summary.half_width, 12.706204736174698 * std::sqrt(0.02) / std::sqrt(2.0), 1e-9);
   EXPECT_FALSE(summary.complete());
