@@ -6,6 +6,7 @@
 #include "client/command/commands.h"
 #include "client/command/show.h"
 #include "client/render/table.h"
+#include "core/catalog/protocol_values.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -129,7 +130,36 @@ absl::StatusOr<int> ShowFields(const Context& context, const std::string& name) 
   return kExitOk;
 }
 
-// An entry with the fields that are its own.
+// "model.mask", "pe.slopes of alibi"; an analysis's fields have its name already.
+std::string OwnedName(const catalog::ProtocolValue& row) {
+  const bool of_pe = catalog::FindPe(row.owner) != nullptr;
+  return of_pe ? Concat(row.field, " of ", row.owner) : std::string(row.field);
+}
+
+Json ProtocolValuesJson(std::string_view protocol) {
+  Json rows = Json::array();
+  for (const catalog::ProtocolValue& row : catalog::ProtocolValues(protocol)) {
+    rows.push_back({{"field", row.field},
+                    {"owner", row.owner.empty() ? Json(nullptr) : Json(row.owner)},
+                    {"value", row.value},
+                    {"reason", row.reason}});
+  }
+  return rows;
+}
+
+std::string ProtocolValuesText(std::string_view protocol, const render::Style& style) {
+  render::Table table({{"field"},
+                       {"value", render::Column::Align::kLeft, true},
+                       {"reason", render::Column::Align::kLeft, true}},
+                      render::Table::kAllLines);
+  for (const catalog::ProtocolValue& row : catalog::ProtocolValues(protocol)) {
+    table.AddRow({OwnedName(row), row.value, std::string(row.reason)});
+  }
+  return Concat("\n", table.Render(style),
+                "Every other field has one default under all protocols: pelab catalog field\n");
+}
+
+// An entry with the fields that are its own; a protocol with what it sets.
 void ShowEntry(const Context& context, const Kind& kind, const catalog::Entry& entry) {
   std::vector<const catalog::Field*> fields;
   for (const catalog::Field& field : catalog::Fields()) {
@@ -138,8 +168,11 @@ void ShowEntry(const Context& context, const Kind& kind, const catalog::Entry& e
   Json json = EntryJson(kind.name, entry);
   json["fields"] = Json::array();
   for (const catalog::Field* field : fields) json["fields"].push_back(FieldJson(*field));
+  const bool is_protocol = catalog::FindProtocol(entry.name) == &entry;
+  if (is_protocol) json["values"] = ProtocolValuesJson(entry.name);
   if (context.output() == Output::kJson) return PutJson(context, json);
   if (context.output() == Output::kCsv) {
+    if (is_protocol) return PutCsv(context, {"field", "owner", "value", "reason"}, json["values"]);
     return PutCsv(context, {"kind", "name", "version", "help", "source", "fields"},
                   Json::array({json}));
   }
@@ -149,6 +182,7 @@ void ShowEntry(const Context& context, const Kind& kind, const catalog::Entry& e
   if (!entry.source.empty()) text += Concat("  source: ", entry.source, "\n");
   context.out(text);
   if (!fields.empty()) context.out("\n" + FieldTable(fields, context.style));
+  if (is_protocol) context.out(ProtocolValuesText(entry.name, context.style));
 }
 
 void ShowEntries(const Context& context, const std::vector<const Kind*>& kinds) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "client/command/notes.h"
 #include "client/command/show.h"
 #include "client/connect.h"
 #include "client/filter.h"
@@ -12,6 +13,7 @@
 #include "core/base/status.h"
 #include "core/results/rows.h"
 #include "core/rpc/sweep_document.h"
+#include "core/spec/sweep_notes.h"
 #include "core/views/job_counts.h"
 #include "core/views/reader.h"
 #include "core/views/text.h"
@@ -120,12 +122,14 @@ render::Json CellsJson(const std::vector<spec::Cell>& cells) {
 absl::StatusOr<int> DryRun(const Context& context, const Document& document, bool fresh) {
   const std::vector<spec::Cell> cells = Expand(document.sweep);
   PELAB_ASSIGN_OR_RETURN(const Answer answer, Ask(context, document, fresh, cells));
+  PutNotes(context, document.sweep);
   switch (context.output()) {
     case Output::kJson:
       PutJson(context, {{"dry_run", true},
                         {"name", document.sweep.name()},
                         {"counts", results::ToJson(answer.counts)},
                         {"asked", answer.asked},
+                        {"notes", spec::NotesOn(document.sweep)},
                         {"jobs", CellsJson(cells)}});
       break;
     case Output::kCsv:

@@ -2,6 +2,7 @@
 
 #include "client/command/commands.h"
 #include "client/command/dry_run.h"
+#include "client/command/notes.h"
 #include "client/connect.h"
 #include "client/embedded/runner.h"
 #include "core/base/status.h"
@@ -28,6 +29,7 @@ absl::StatusOr<int> Run(Commands& commands, Options& options) {
   PELAB_ASSIGN_OR_RETURN(const Document document, LoadDocument(options.file, options.set));
   if (options.dry_run) return DryRun(context, document, options.run.fresh);
   PELAB_RETURN_IF_ERROR(CheckDatabaseFile(context.options.database));
+  PutNotes(context, document.sweep);
   return RunEmbedded(context, document, options.run);
 }
 

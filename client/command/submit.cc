@@ -2,6 +2,7 @@
 
 #include "client/command/commands.h"
 #include "client/command/dry_run.h"
+#include "client/command/notes.h"
 #include "client/command/show.h"
 #include "client/command/watch.h"
 #include "client/connect.h"
@@ -50,6 +51,7 @@ absl::StatusOr<int> Run(Commands& commands, const Options& options) {
   commands.document_name = options.file;
   PELAB_ASSIGN_OR_RETURN(const Document document, LoadDocument(options.file, options.set));
   if (options.dry_run) return DryRun(context, document, options.fresh);
+  PutNotes(context, document.sweep);
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   PELAB_ASSIGN_OR_RETURN(const auto response,
                          coordinator->Submit(SubmitRequestOf(document, RandomUuid(),

@@ -131,7 +131,7 @@ std::string CheckValue(const Field& field, const Value& value) {
 std::string ProtocolLabel(std::string_view pe, std::string_view task, const Values& resolved) {
   for (const Entry& protocol : Protocols()) {
     const bool all = std::all_of(Fields().begin(), Fields().end(), [&](const Field& field) {
-      if (!field.is_switch) return true;
+      if (!DecidesLabel(field, protocol.name)) return true;
       const auto value = resolved.find(field.name);
       return value == resolved.end() || !Applies(field, pe, task, resolved) ||
              value->second == DefaultOf(field, protocol.name, pe, task, resolved);

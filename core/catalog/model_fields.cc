@@ -49,7 +49,10 @@ std::vector<Field> ModelFields() {
                          "in every layer")),
       Switch(
           ChoiceField("model.readout", "", {"masked_mean", "mean", "last"},
-                      PublishedOr(Text("masked_mean"), Text("mean"), Text("masked_mean")),
+                      {{"published", "mla", "", Text("masked_mean")},
+                       {"published", "", "", Text("mean")},
+                       {"matched", "", "", Text("last")},
+                       {"", "", "", Text("masked_mean")}},
                       "what the classifier reads: mean without padding, mean with it, or the last "
                       "token that is not padding")),
       Switch(BoolField("model.final_norm", "", PublishedOr(true, false, true),
@@ -70,9 +73,9 @@ std::vector<Field> TrainFields() {
                "examples in an optimiser step; the last one of an epoch may be smaller"),
       RealField("train.lr", "", {0, 1000, true, false}, Always(1e-4), "",
                 "peak learning rate of AdamW"),
-      RealField("train.beta1", "", {0, 1, false, true}, Always(0.98), "",
+      RealField("train.beta1", "", {0, 1, false, true}, MatchedOr(0.9, 0.98), "",
                 "AdamW's decay of the first moment"),
-      RealField("train.beta2", "", {0, 1, false, true}, Always(0.9), "",
+      RealField("train.beta2", "", {0, 1, false, true}, MatchedOr(0.999, 0.9), "",
                 "AdamW's decay of the second moment"),
       RealField("train.epsilon", "", {0, 1, true, false}, Always(1e-8), "",
                 "AdamW's addend to the root of the second moment"),

@@ -38,6 +38,12 @@ inline Rules PublishedOr(Value mla, Value published, Value otherwise) {
 inline Rules PublishedOr(Value published, Value otherwise) {
   return {{"published", "", "", std::move(published)}, {"", "", "", std::move(otherwise)}};
 }
+inline Rules MatchedOr(Value matched, Value otherwise) {
+  return {{"matched", "", "", std::move(matched)}, {"", "", "", std::move(otherwise)}};
+}
+
+// Whether a job must have the protocol's value of this field to carry the protocol's name.
+bool DecidesLabel(const Field& field, std::string_view protocol);
 
 struct Range {
   double min;

@@ -1,10 +1,13 @@
 #include "core/spec/sweep.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/base/sha256.h"
+#include "core/catalog/protocol_values.h"
 #include "core/spec/sweep_checker.h"
+#include "core/spec/sweep_notes.h"
 #include "core/spec/sweep_reader.h"
 
 namespace pelab::spec {
@@ -109,6 +112,31 @@ Extension Extend(const Sweep& sweep, std::string_view seeds) {
   }
   extension.sweep = SweepParser::Build(std::move(plan));
   return extension;
+}
+
+std::vector<std::string> NotesOn(const Sweep& sweep) {
+  const SweepPlan& plan = SweepParser::PlanOf(sweep);
+  const auto other_pe = [&](const Item& item) { return item.name != plan.pes.front().name; };
+  if (std::none_of(plan.pes.begin(), plan.pes.end(), other_pe)) return {};
+  std::set<std::string> labels;
+  std::vector<catalog::ComparedJob> compared;
+  for (std::uint64_t i = 0; i < plan.CountCombinations(); ++i) {
+    const Combination combination = plan.CombinationAt(i);
+    const Job job = plan.MakeJobOf(combination, 0);
+    const bool excluded =
+        std::any_of(plan.rules.begin(), plan.rules.end(), [&](const ExcludeRule& rule) {
+          return !rule.seeds && rule.MatchesButSeed(job, combination.protocol->name);
+        });
+    if (excluded) continue;
+    const auto label = labels.insert(catalog::ProtocolLabel(job.pe, job.task, job.values)).first;
+    const catalog::ComparedJob one = {*label, combination.pe->name, job.Real("train.beta1"),
+                                      job.Real("train.beta2")};
+    if (std::find(compared.begin(), compared.end(), one) != compared.end()) continue;
+    compared.push_back(one);
+    const std::string note = catalog::NoteOnComparison(compared);
+    if (!note.empty()) return {note};
+  }
+  return {};
 }
 
 SweepResult ParseSweep(std::string_view document, const std::vector<Override>& overrides) {

@@ -2,6 +2,10 @@
 """Computes a job's key without any of pelab's code (Python's standard library only).
 
     canonical_key.py --check canonical_keys.json    recompute every committed key; exit 1 where one differs
+    canonical_key.py --write canonical_keys.json --pelab build/release/bin/pelab
+                                                    add the default jobs that the catalogue has and the file lacks: every
+                                                    protocol, encoding and task. What stands in the file is never changed:
+                                                    where the program gives another spec for it, exit 1
     canonical_key.py SPEC.json                      print the key of a spec, however it is laid out
 
 The key is the lower-case hexadecimal SHA-256 of the spec in RFC 8785 form: members sorted by name, no white space,
@@ -10,7 +14,10 @@ numbers as ECMAScript writes them.
 import hashlib
 import json
 import math
+import os
+import subprocess
 import sys
+import tempfile
 
 
 def number(value):
@@ -78,9 +85,60 @@ def check(path):
     return 1 if wrong or not cases else 0
 
 
+def asked(pelab, *arguments):
+    """The JSON value that a pelab command prints; None where it refuses."""
+    found = subprocess.run([pelab, *arguments, "--output", "json"], capture_output=True, text=True)
+    return json.loads(found.stdout) if found.returncode == 0 else None
+
+
+def resolved(pelab, document):
+    """The spec of a document's only job; None where the document is refused (xpos without a causal mask)."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "golden.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(document)
+        answer = asked(pelab, "submit", path, "--dry-run", "--db", os.path.join(folder, "none.db"))
+    return answer and answer["jobs"][0]["spec"]
+
+
+def default_documents(pelab):
+    names = {kind: [entry["name"] for entry in asked(pelab, "catalog", kind)["entries"]] for kind in ("protocol", "pe", "task")}
+    for protocol in names["protocol"]:
+        for pe in names["pe"]:
+            for task in names["task"]:
+                yield (f"{protocol} {pe} {task}",
+                       f"{{name: golden, protocol: {protocol}, pe: {pe}, task: {task}, seed: 0}}")
+
+
+def dump(cases):
+    return "[\n" + ",\n".join("{" + ",\n ".join(f"{json.dumps(name)}: {json.dumps(case[name])}" for name in
+                                                ("name", "document", "key", "spec")) + "}" for case in cases) + "\n]\n"
+
+
+def write(path, pelab):
+    with open(path, encoding="utf-8") as file:
+        cases = json.load(file)
+    changed = [case["name"] for case in cases if resolved(pelab, case["document"]) != case["spec"]]
+    for name in changed:
+        print(f"{name}: the program gives another spec than the committed one; stored jobs would lose their keys")
+    if changed:
+        return 1
+    known = {case["name"] for case in cases}
+    for name, document in default_documents(pelab):
+        spec = None if name in known else resolved(pelab, document)
+        if spec is not None:
+            cases.append({"name": name, "document": document, "key": key(spec), "spec": spec})
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(dump(cases))
+    print(f"{len(cases) - len(known)} keys added to {len(known)}")
+    return 0
+
+
 def main():
     if len(sys.argv) == 3 and sys.argv[1] == "--check":
         return check(sys.argv[2])
+    if len(sys.argv) == 5 and sys.argv[1] == "--write" and sys.argv[3] == "--pelab":
+        return write(sys.argv[2], sys.argv[4])
     if len(sys.argv) == 2 and not sys.argv[1].startswith("-"):
         with open(sys.argv[1], encoding="utf-8") as file:
             print(key(json.load(file)))

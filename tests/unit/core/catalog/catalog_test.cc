@@ -21,12 +21,18 @@ using spec::Job;
 using spec::MakeJob;
 using testing::ElementsAre;
 
-std::vector<Job> EveryDefaultJob() {
-  std::vector<Job> jobs;
+struct DefaultJob {
+  std::string protocol;
+  Job job;
+};
+
+std::vector<DefaultJob> EveryDefaultJob() {
+  std::vector<DefaultJob> jobs;
   for (const Entry& protocol : Protocols()) {
     for (const Entry& pe : Pes()) {
-      for (const Entry& task : Tasks())
-        jobs.push_back(MakeJob(protocol.name, pe.name, task.name, 3));
+      for (const Entry& task : Tasks()) {
+        jobs.push_back({std::string(protocol.name), MakeJob(protocol.name, pe.name, task.name, 3)});
+      }
     }
   }
   return jobs;
@@ -44,12 +50,11 @@ TEST(Entries, NamesAreUniqueAcrossKindsAndDescribed) {
   }
 }
 
-TEST(Entries, AreTheOnesOfThePaper) {
-  std::vector<std::string_view> pes;
-  for (const Entry& pe : Pes()) pes.push_back(pe.name);
-  EXPECT_THAT(pes, ElementsAre("nope", "absolute", "random", "relative", "shaw", "alibi", "rope",
-                               "xpos", "partial_rope", "rope_abs", "mla"));
-  for (const Entry& pe : Pes()) EXPECT_EQ(pe.version, 1) << pe.name;
+TEST(Entries, HoldThoseOfThePaper) {
+  for (const char* pe : {"nope", "absolute", "random", "relative", "alibi", "rope", "mla"}) {
+    ASSERT_NE(FindPe(pe), nullptr) << pe;
+    EXPECT_EQ(FindPe(pe)->version, 1) << pe << ": another version is another key of every job";
+  }
   EXPECT_NE(FindTask("distance"), nullptr);
   EXPECT_NE(FindTask("counting"), nullptr);
   EXPECT_EQ(FindAnalysis("head_ablation")->version, 2);
@@ -105,20 +110,19 @@ TEST(Fields, ConditionsNameAnEarlierChoice) {
 }
 
 TEST(Fields, EveryDefaultJobIsValidAndCarriesItsProtocolsName) {
-  for (const Job& job : EveryDefaultJob()) {
-    SCOPED_TRACE(job.pe + " x " + job.task + " " + job.Choice("task.definition"));
+  for (const auto& [protocol, job] : EveryDefaultJob()) {
+    SCOPED_TRACE(job.pe + " x " + job.task + " " + protocol);
     std::vector<std::string> messages;
     for (const spec::Violation& violation : spec::CheckJob(job)) {
       messages.push_back(violation.message);
     }
     // The published set has no mask, so it has no place for what needs one.
-    if (job.pe == "xpos" && job.Choice("task.definition") == "published") {
+    if (job.pe == "xpos" && protocol == "published") {
       EXPECT_THAT(messages, ElementsAre(testing::HasSubstr("(constraint causal-only)")));
     } else {
       EXPECT_THAT(messages, testing::IsEmpty());
     }
-    // The definition is a switch, so it tells the protocol apart.
-    EXPECT_EQ(ProtocolLabel(job.pe, job.task, job.values), job.Choice("task.definition"));
+    EXPECT_EQ(ProtocolLabel(job.pe, job.task, job.values), protocol);
   }
 }
 
@@ -245,8 +249,26 @@ TEST(ProtocolLabel, OneSwitchMakesItCustomAndSizesDoNot) {
   EXPECT_EQ(ProtocolLabel(job.pe, job.task, job.values), "custom");
 }
 
+// `clean` with the betas of `matched` has been `clean` from the start; `matched` means its betas.
+TEST(ProtocolLabel, BetasTellMatchedApartAndLeaveTheOthersTheirNames) {
+  const auto label = [](const char* protocol, const Values& set) {
+    const Job job = MakeJob(protocol, "rope", "distance", 0, set);
+    return ProtocolLabel(job.pe, job.task, job.values);
+  };
+  const Values usual = {{"train.beta1", 0.9}, {"train.beta2", 0.999}};
+  const Values authors = {{"train.beta1", 0.98}, {"train.beta2", 0.9}};
+  EXPECT_EQ(label("clean", usual), "clean");
+  EXPECT_EQ(label("published", usual), "published");
+  EXPECT_EQ(label("matched", authors), "custom");
+  EXPECT_EQ(label("matched", {{"train.beta2", 0.98}}), "custom");
+  Values both = usual;
+  both["model.readout"] = std::string("last");
+  EXPECT_EQ(label("clean", both), "matched") << "the same job under another name";
+  EXPECT_EQ(label("clean", {{"model.readout", std::string("last")}}), "custom");
+}
+
 TEST(ProtocolLabel, EverySwitchDecides) {
-  for (const Job& job : EveryDefaultJob()) {
+  for (const auto& [protocol, job] : EveryDefaultJob()) {
     for (const Field& field : Fields()) {
       if (!field.is_switch || !job.HasField(field.name) ||
           !Applies(field, job.pe, job.task, WithCoordinates(job))) {
@@ -257,12 +279,15 @@ TEST(ProtocolLabel, EverySwitchDecides) {
       if (field.type == FieldType::kBool) {
         set[std::string(field.name)] = !std::get<bool>(now);
       } else if (field.type == FieldType::kChoice) {
-        set[std::string(field.name)] = std::string(
-            field.choices[0] == std::get<std::string>(now) ? field.choices[1] : field.choices[0]);
+        // With masked_mean and the usual betas it would be a job of `clean`.
+        const bool mean = protocol == "matched" && field.name == "model.readout";
+        set[std::string(field.name)] =
+            std::string(mean || field.choices[0] == std::get<std::string>(now) ? field.choices[1]
+                                                                               : field.choices[0]);
       } else {
         set[std::string(field.name)] = std::vector<std::string>{};
       }
-      const Job changed = MakeJob(job.Choice("task.definition"), job.pe, job.task, 0, set);
+      const Job changed = MakeJob(protocol, job.pe, job.task, 0, set);
       EXPECT_EQ(ProtocolLabel(job.pe, job.task, changed.values), "custom")
           << field.name << " of " << job.pe;
     }

@@ -20,7 +20,8 @@ struct Row {
   const char* published;
   const char* published_mla;  // of fields that every PE has
   const char* clean;
-  bool is_switch = true;  // sizes do not decide the label
+  bool is_switch = true;     // sizes do not decide the label
+  const char* matched = "";  // where it is not that of the clean set
 };
 
 void PrintTo(const Row& row, std::ostream* out) { *out << row.field; }
@@ -30,7 +31,7 @@ const Row kRows[] = {
     {"Mask", "model.mask", "", "none", "none", "causal"},
     {"Pads", "model.key_padding", "", "attended", "masked", "masked"},
     {"KeysAndValues", "model.kv_source", "", "input", "self", "self"},
-    {"Readout", "model.readout", "", "mean", "masked_mean", "masked_mean"},
+    {"Readout", "model.readout", "", "mean", "masked_mean", "masked_mean", true, "last"},
     {"FinalNorm", "model.final_norm", "", "false", "true", "true"},
     {"Classes", "task.label_space", "", "vocabulary", "vocabulary", "exact"},
     {"ScoredClasses", "task.scored_classes", "", "nonzero", "all", "all"},
@@ -41,6 +42,8 @@ const Row kRows[] = {
     {"AttentionBiases", "model.attention_bias", "", "true", "false", "true"},
     {"Epochs", "train.epochs", "", "100", "150", "100", false},
     {"Batch", "train.batch_size", "", "512", "1024", "512", false},
+    {"Beta1", "train.beta1", "", "0.98", "0.98", "0.98", false, "0.9"},
+    {"Beta2", "train.beta2", "", "0.9", "0.9", "0.9", false, "0.999"},
     {"Rope", "pe.input_sinusoid", "rope", "true", "", "false"},
     {"Random", "pe.trainable", "random", "true", "", "false"},
     {"Relative", "pe.form", "relative", "table", "", "t5"},
@@ -117,6 +120,9 @@ TEST_P(ProtocolRowTest, HasTheValueOfEachSet) {
               as_mla ? row.published_mla : row.published)
         << pe;
     EXPECT_EQ(TextOf(MakeJob("clean", pe, "distance", 0), row.field), row.clean) << pe;
+    EXPECT_EQ(TextOf(MakeJob("matched", pe, "distance", 0), row.field),
+              row.matched[0] == '\0' ? row.clean : row.matched)
+        << pe;
   }
 }
 
@@ -124,7 +130,8 @@ TEST_P(ProtocolRowTest, CanBeSetAlone) {
   const Row& row = GetParam();
   std::set<std::string> values = {row.published, row.clean};
   if (row.published_mla[0] != '\0') values.insert(row.published_mla);
-  ASSERT_EQ(values.size(), 2u);
+  if (row.matched[0] != '\0') values.insert(row.matched);
+  ASSERT_GE(values.size(), 2u);
   for (const std::string protocol : {"clean", "published"}) {
     for (const std::string& pe : PesOf(row)) {
       const std::string plain =

@@ -394,10 +394,13 @@ TEST(Sweep, AnchorsAndAliases) {
 
 TEST(Sweep, KeysDifferForDifferentJobsOnly) {
   std::set<std::string> keys;
-  const Sweep sweep = Parsed(
-      "{name: a, pe: [nope, absolute, random, relative, shaw, alibi, rope, xpos, partial_rope, "
-      "rope_abs, mla], task: [distance, counting], "
-      "seed: 0..9, axes: {train.lr: [1e-4, 2e-4]}}");
+  std::string pes;
+  for (const catalog::Entry& pe : catalog::Pes()) {
+    pes += (pes.empty() ? "" : ", ") + std::string(pe.name);
+  }
+  const Sweep sweep = Parsed("{name: a, pe: [" + pes +
+                             "], task: [distance, counting], seed: 0..9, "
+                             "axes: {train.lr: [1e-4, 2e-4]}}");
   for (const Cell& cell : Cells(sweep)) keys.insert(cell.key);
   EXPECT_EQ(keys.size(), sweep.cells());
   const Sweep renamed = Parsed(
