@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from pelab import _columns, _statistics
+from pelab import _catalog, _columns, _statistics
 from pelab._jobs import INDICES, SEED_MARK, JobRows
 from pelab.errors import InvalidInput
 
 METRICS = ("test_accuracy", "best_test_accuracy", "train_accuracy", "wall_seconds", "generalisation_gap", *INDICES)
 _NOT_COLUMNS = {"pe", "pe_label", "task", "pe.name", "task.name"}
-_CUSTOM = "custom"
-Fields = Mapping[str, str]
+Fields = Mapping[str, Any]  # "train.lr": 0.0001
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+def value_of(fields: Fields, name: str) -> Any:
+    """None for a field that is not there."""
+    return fields.get("pe" if name == "pe_label" else name)
 
 
-def _value_of(fields: Fields, name: str) -> str:
-    return fields.get("pe" if name == "pe_label" else name, "-")
-
-
-def _identity(fields: Fields) -> str:
+def identity_of(fields: Fields) -> str:
+    """What makes two jobs replicates of each other: everything but the seed, where it ran and the protocol's name."""
     return "".join(f"{name}={fields[name]}\n" for name in sorted(fields) if name != "protocol")
 
 
@@ -34,17 +31,17 @@ class _Kind:
     """Jobs that differ in seed, device and results alone."""
 
     def __init__(self, jobs: JobRows, index: int) -> None:
-        self.stored: dict[str, str] = {name: _text(value) for name, value in jobs.fields(index).items()}
+        self.stored: dict[str, Any] = dict(jobs.fields(index))
         self.stored["pe"] = jobs.value(index, "pe_label")
         self.stored["task"] = jobs.value(index, "task")
         self.stored["protocol"] = jobs.value(index, "protocol")
         self.stored.pop("seed", None)
-        self.rest = _identity({name: value for name, value in self.stored.items() if not name.endswith("_seed")})
+        self.rest = identity_of({name: value for name, value in self.stored.items() if not name.endswith("_seed")})
         self.some_fixed = False
 
 
 class FieldTable:
-    """The fields of each job as text; seeds of parts of a job that follow its own read "seed"."""
+    """The fields of each job; seeds of parts of a job that follow its own read "seed"."""
 
     def __init__(self, jobs: JobRows) -> None:
         self.jobs = jobs
@@ -56,11 +53,11 @@ class FieldTable:
                 known[key] = _Kind(jobs, index)
             self.kind.append(known[key])
         self._find_fixed_seeds(known.values())
-        made: dict[tuple[int, str], Fields] = {}
+        made: dict[tuple[int, int | None], Fields] = {}
         self.fields: list[Fields] = []
         self.distinct: list[Fields] = []
         for index, kind in enumerate(self.kind):
-            seed = str(jobs.value(index, "seed")) if kind.some_fixed else ""
+            seed = jobs.value(index, "seed") if kind.some_fixed else None
             key2 = (id(kind), seed)
             if key2 not in made:
                 made[key2] = self._fields_of(kind, seed)
@@ -70,7 +67,7 @@ class FieldTable:
     # A job's part seed is taken to follow the job's own where its value is its own seed and no replicate with another
     # seed has that value.
     def _find_fixed_seeds(self, kinds: Iterable[_Kind]) -> None:
-        self.fixed: dict[tuple[str, str], set[str]] = {}
+        self.fixed: dict[tuple[str, str], set[Any]] = {}
         for kind in kinds:
             for name, value in kind.stored.items():
                 if name.endswith("_seed") and value != SEED_MARK:
@@ -80,26 +77,24 @@ class FieldTable:
                 value == SEED_MARK and (not name.endswith("_seed") or (kind.rest, name) in self.fixed)
                 for name, value in kind.stored.items())
 
-    def _fields_of(self, kind: _Kind, seed: str) -> Fields:
-        def read(name: str, value: str) -> str:
+    def _fields_of(self, kind: _Kind, seed: int | None) -> Fields:
+        def read(name: str, value: Any) -> Any:
             if value != SEED_MARK:
                 return value
             fixed = not name.endswith("_seed") or seed in self.fixed.get((kind.rest, name), ())
             return seed if kind.some_fixed and fixed else "seed"
         return {name: read(name, value) for name, value in kind.stored.items()}
 
-    def stored_value(self, index: int, name: str) -> str:
-        if name == "seed":
-            return str(self.jobs.value(index, "seed"))
-        if name == "device":
-            return self.jobs.value(index, "device") or ""
-        value = _value_of(self.kind[index].stored, name)
-        return str(self.jobs.value(index, "seed")) if value == SEED_MARK else value
+    def stored_value(self, index: int, name: str) -> Any:
+        if name in ("seed", "device"):
+            return self.jobs.value(index, name)
+        value = value_of(self.kind[index].stored, name)
+        return self.jobs.value(index, "seed") if value == SEED_MARK else value
 
 
 def _differing(rows: Sequence[Fields], ignored: set[str]) -> set[str]:
     names = {name for row in rows for name in row} - ignored
-    return {name for name in names if any(_value_of(row, name) != _value_of(rows[0], name) for row in rows)}
+    return {name for name in names if any(value_of(row, name) != value_of(rows[0], name) for row in rows)}
 
 
 def _telling_fields(rows: Sequence[Fields], ignored: set[str]) -> set[str]:
@@ -108,14 +103,14 @@ def _telling_fields(rows: Sequence[Fields], ignored: set[str]) -> set[str]:
         return differing
     by_protocol: dict[str, list[Fields]] = {}
     for row in rows:
-        by_protocol.setdefault(row.get("protocol", "-"), []).append(row)
+        by_protocol.setdefault(row["protocol"], []).append(row)
     telling = {"protocol"}
     named: list[Fields] = []
     for protocol in sorted(by_protocol):
-        if protocol != _CUSTOM:
+        if protocol != _catalog.CUSTOM:
             telling |= _differing(by_protocol[protocol], ignored)
             named.append(by_protocol[protocol][0])
-    for custom in by_protocol.get(_CUSTOM, []):  # how it departs from the named one that is next to it
+    for custom in by_protocol.get(_catalog.CUSTOM, []):  # how it departs from the named one that is next to it
         departures = [_differing([base, custom], ignored) for base in named]
         telling |= min(departures, key=len, default=set())
     return telling
@@ -123,9 +118,9 @@ def _telling_fields(rows: Sequence[Fields], ignored: set[str]) -> set[str]:
 
 def telling_columns(distinct: Sequence[Fields]) -> list[str]:
     """What tells cells apart: "pe", "task", then what differs between jobs that agree in these."""
-    by_name: dict[tuple[str, str], list[Fields]] = {}
+    by_name: dict[tuple[Any, Any], list[Fields]] = {}
     for fields in distinct:
-        by_name.setdefault((fields["pe"], fields["task"]), []).append(fields)
+        by_name.setdefault((value_of(fields, "pe"), value_of(fields, "task")), []).append(fields)
     extra: set[str] = set()
     for rows in by_name.values():
         extra |= _telling_fields(rows, _NOT_COLUMNS)
@@ -133,77 +128,136 @@ def telling_columns(distinct: Sequence[Fields]) -> list[str]:
     return first + sorted(extra - {"protocol"})
 
 
+def mixed_fields(rows: Sequence[Fields]) -> set[str]:
+    """The fields that differ within one group of rows, by the same rule."""
+    return _telling_fields(rows, {"pe.name", "task.name"})
+
+
 class _Cell:
-    def __init__(self, values: list[str]) -> None:
+    def __init__(self, values: list[Any]) -> None:
         self.values = values
         self.indices: list[int] = []
 
 
 def _cells(fields: FieldTable, columns: Sequence[str], whole: bool) -> list[_Cell]:
-    places: dict[str, _Cell] = {}
+    places: dict[object, _Cell] = {}
     for index, its in enumerate(fields.fields):
+        identity: object
         if whole:
-            values = [_value_of(its, name) for name in columns]
-            identity = _identity(its)
+            values = [value_of(its, name) for name in columns]
+            identity = identity_of(its)
         else:
             values = [fields.stored_value(index, name) for name in columns]
-            identity = "\n".join(values)
+            identity = tuple(values)
         if identity not in places:
             places[identity] = _Cell(values)
         places[identity].indices.append(index)
     return list(places.values())
 
 
-def _metric_of(jobs: JobRows, metric: str) -> Callable[[int], float | None]:
+def metric_of(jobs: JobRows, metric: str) -> Callable[[int], float | None]:
     """The value of the job at a place."""
     reached = re.fullmatch(r"epochs_to\(\s*([0-9.eE+-]+)\s*\)", metric)
     if not reached and metric not in METRICS:
-        raise InvalidInput(f'unknown metric "{metric}"; known: {", ".join(METRICS)}, epochs_to(x)')
+        raise _catalog.unknown("metric", metric, [*METRICS, "epochs_to(x)"])
     accuracy = float(reached.group(1)) if reached else None
+    if metric in INDICES:
+        check_one_kind(metric, jobs.ablation_kinds())
 
-    def value_of(index: int) -> float | None:
+    def value(index: int) -> float | None:
         values = jobs.indices(index, metric) if metric in INDICES else [
             jobs.value(index, "epochs_to" if reached else metric, accuracy)]
         if len(values) > 1:
             raise InvalidInput(f"job {jobs.value(index, 'job_id')} has {len(values)} head ablations: choose one in `deposits`")
-        value: float | None = values[0] if values else None
-        return value
-    return value_of
+        found: float | None = values[0] if values else None
+        return found
+    return value
 
 
-def summary(jobs: JobRows, metric: str, by: Sequence[str]) -> pd.DataFrame:
-    """A row a cell. Only a trained job counts with its value."""
-    metric_of = _metric_of(jobs, metric)
+def check_one_kind(metric: str, kinds: set[str]) -> None:
+    """Indices of ablations of several kinds do not belong together."""
+    if len(kinds) > 1:
+        raise InvalidInput(f"metric {metric}: these jobs have head ablations of several kinds ({'; '.join(sorted(kinds))}); "
+                           "choose one of them in the frame of `deposits`")
+
+
+class Outcome(NamedTuple):
+    """What a job gives for a metric: a value only where it is done."""
+
+    state: str  # done, missing, failed or cancelled
+    value: float = 0.0
+
+
+def outcome_of(jobs: JobRows, index: int, metric: Callable[[int], float | None]) -> Outcome:
+    """Only a trained job counts with its value."""
+    state, value = jobs.value(index, "state"), metric(index)
+    if state in ("failed", "cancelled"):
+        return Outcome(state)
+    if value is None or not (state == "succeeded" or jobs.value(index, "trained")):
+        return Outcome("missing")
+    return Outcome("done", value)
+
+
+class Interval(NamedTuple):
+    """Of the mean of values, by Student's t; None where there are too few values."""
+
+    mean: float | None
+    sd: float | None
+    half_width: float | None
+    low: float | None
+    high: float | None
+
+
+def interval_of(values: Sequence[float]) -> Interval:
+    centre = _statistics.mean(values) if values else None
+    half = _statistics.half_width(values)
+    if centre is None or half is None:
+        return Interval(centre, None, None, None, None)
+    return Interval(centre, _statistics.sample_sd(values), half, centre - half, centre + half)
+
+
+def known_fields(jobs: JobRows) -> set[str]:
+    """What jobs can be grouped by."""
+    return {"pe", "pe_label", "task", "protocol", "seed", "device"} | _catalog.field_names() | jobs.field_names()
+
+
+def typed(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, str]:
+    """The types of the first columns of rows, which are fields."""
+    return {name: _columns.kind_of(name, [row[place] for row in rows]) for place, name in enumerate(columns)}
+
+
+def _shared(fields: FieldTable, cell: _Cell, name: str) -> Any:
+    """The one value that a cell's jobs have; None where they differ."""
+    values = {fields.stored_value(index, name) if name in ("seed", "device") else value_of(fields.fields[index], name)
+              for index in cell.indices}
+    return values.pop() if len(values) == 1 else None
+
+
+def check_fields(jobs: JobRows, names: Iterable[str]) -> None:
+    known = known_fields(jobs)
+    for name in names:
+        if name not in known:
+            raise _catalog.unknown("field", name, sorted(known))
+
+
+def summary(jobs: JobRows, metric: str, by: Sequence[str], more: Sequence[str] = ()) -> pd.DataFrame:
+    """A row a cell; `more` are fields for further columns."""
+    metric_value = metric_of(jobs, metric)
+    check_fields(jobs, [*by, *more])
     fields = FieldTable(jobs)
-    known = {"pe", "pe_label", "task", "protocol", "seed", "device"} | jobs.field_names()
-    for name in by:
-        if name not in known and jobs.rows:
-            raise InvalidInput(f'unknown field "{name}" to group by; known: {", ".join(sorted(known))}')
     columns = list(by) if by else telling_columns(fields.distinct)
     rows: list[list[object]] = []
     for cell in _cells(fields, columns, whole=not by):
-        values: list[float] = []
-        missing = failed = cancelled = 0
-        for index in cell.indices:
-            state, value = jobs.value(index, "state"), metric_of(index)
-            if state == "failed":
-                failed += 1
-            elif state == "cancelled":
-                cancelled += 1
-            elif value is None or not (state == "succeeded" or jobs.value(index, "trained")):
-                missing += 1
-            else:
-                values.append(value)
-        centre = _statistics.mean(values) if values else None
-        half = _statistics.half_width(values)
-        low = None if centre is None or half is None else centre - half
-        high = None if centre is None or half is None else centre + half
-        rows.append([*cell.values, metric, len(values), missing, failed,
-                     bool(values) and missing + failed + cancelled == 0, centre,
-                     _statistics.sample_sd(values), half, low, high,
-                     tuple(jobs.value(index, "seed") for index in cell.indices),
+        outcomes = [outcome_of(jobs, index, metric_value) for index in cell.indices]
+        values = [one.value for one in outcomes if one.state == "done"]
+        missing, failed, cancelled = (sum(one.state == state for one in outcomes) for state in ("missing", "failed", "cancelled"))
+        rows.append([*cell.values, metric, len(values), missing, failed, bool(values) and len(values) == len(outcomes),
+                     *interval_of(values), tuple(jobs.value(index, "seed") for index in cell.indices),
                      tuple(jobs.value(index, "job_id") for index in cell.indices), cancelled])
-    kinds = {**{name: "text" for name in columns}, "metric": "text", "n": "int", "missing": "int", "failed": "int",
-             "complete": "bool", "mean": "float", "sd": "float", "half_width": "float", "low": "float",
-             "high": "float", "seeds": "text", "job_ids": "text", "cancelled": "int"}
+        rows[-1] += [_shared(fields, cell, name) for name in more if name not in columns]
+    kinds = {**typed(columns, rows), "metric": "text", "n": "int", "missing": "int", "failed": "int", "complete": "bool",
+             "mean": "float", "sd": "float", "half_width": "float", "low": "float", "high": "float", "seeds": "text",
+             "job_ids": "text", "cancelled": "int"}
+    added = [name for name in more if name not in columns]
+    kinds.update({name: _columns.kind_of(name, [row[len(kinds) + place] for row in rows]) for place, name in enumerate(added)})
     return _columns.frame(rows, kinds)

@@ -6,11 +6,14 @@ is NaN, a missing "text" None. "time" is a point in time in UTC, stored as Unix 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from pelab import _catalog
 
 Columns = Mapping[str, str]
 
@@ -181,3 +184,37 @@ def frame(rows: Sequence[Sequence[Any]], columns: Columns) -> pd.DataFrame:
     """Rows, each with the columns in order, as a frame."""
     by_column = list(zip(*rows)) if rows else [()] * len(columns)
     return pd.DataFrame({name: column(values, kind) for (name, kind), values in zip(columns.items(), by_column)})
+
+
+_KINDS = {"bool": "bool", "int": "int", "real": "float"}  # of the catalog's types; the others are "text": as they are
+
+
+def kind_of(name: str, values: Sequence[Any]) -> str:
+    """The type of a column of jobs or of a field of their specs, which has these values (None: there is none)."""
+    known = _catalog.field(name)
+    there = [value for value in values if value is not None]
+    if name in JOBS:
+        kind = JOBS[name]
+    else:
+        kind = _KINDS.get(known.type, "text") if known else _kind_of_unknown(there)
+    wanted = {"int": int, "bool": bool, "float": (int, float)}.get(kind)
+    if wanted is not None and not all(isinstance(value, wanted) for value in there):
+        return "text"  # a part's seed that follows the job's own reads "seed"
+    return kind.capitalize() if len(there) < len(values) and kind in ("int", "bool") else kind
+
+
+def _kind_of_unknown(values: Sequence[Any]) -> str:
+    """Of a field that a newer pelab has written."""
+    kinds = {type(value) for value in values}
+    if kinds == {bool}:
+        return "bool"
+    if kinds == {int}:
+        return "int"
+    return "float" if kinds and kinds <= {int, float} else "text"
+
+
+def text_of(value: object) -> str:
+    """A field's value as documents and the command line write it."""
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from pelab import _columns
+from pelab import _catalog, _columns
 from pelab._build import APPLICATION_ID, SCHEMA_VERSION
 from pelab._source import Row, Source
 from pelab.errors import InvalidInput, NotFound, PelabError, Refused
@@ -146,7 +146,8 @@ class File(Source):
                 return int(by_number[0])
         by_name = db.execute("SELECT max(sweep_id) FROM v_sweeps WHERE name = ?", (sweep,)).fetchone()[0]
         if by_name is None:
-            raise NotFound(f'no sweep "{sweep}"')
+            names = db.execute("SELECT name FROM v_sweeps ORDER BY sweep_id DESC").fetchall()
+            raise _catalog.no_sweep(sweep, [name for name, in names])
         return int(by_name)
 
     @staticmethod

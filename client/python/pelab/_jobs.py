@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pelab import _columns
+from pelab import _catalog, _columns
 
 INDICES = ("max_drop", "top_share", "top_ratio", "gini", "effective_heads", "deposits")  # of deposits, over all layers
 DERIVED = ("generalisation_gap", "epochs_to", *INDICES)  # what conditions and metrics may name besides columns and fields
+
+STATES = ("queued", "assigned", "running", "succeeded", "failed", "cancelled")
 
 SEED_MARK = "\x1f"  # in a template, wherever a seed has the value of the job's own
 _PLACES = {name: place for place, name in enumerate(_columns.JOBS)}
@@ -20,7 +22,7 @@ def flatten(value: Any, prefix: str = "", out: dict[str, Any] | None = None) -> 
     """{"train": {"lr": 1e-4}} as {"train.lr": 1e-4}."""
     fields: dict[str, Any] = {} if out is None else out
     if not isinstance(value, dict):
-        fields[prefix] = value
+        fields[prefix] = _catalog.frozen(value)
         return fields
     for name, member in value.items():
         flatten(member, f"{prefix}.{name}" if prefix else name, fields)
@@ -38,12 +40,16 @@ def template_of(spec_json: str, seed: int) -> str:
 
 
 def fields_of_template(template: str) -> dict[str, Any]:
-    """Every field by its full name, with SEED_MARK (as text) for seeds that follow the job's."""
+    """Every field by its full name, also those at their legacy value, which a spec leaves out; with SEED_MARK (as text) for
+    seeds that follow the job's."""
     try:
         spec = json.loads(template.replace(SEED_MARK, '"\\u001f"'))
     except ValueError:
         return {}
-    return flatten(spec) if isinstance(spec, dict) else {}
+    if not isinstance(spec, dict):
+        return {}
+    fields = flatten(spec)
+    return _catalog.legacy_values(str(fields.get("pe.name", "")), str(fields.get("task.name", ""))) | fields
 
 
 @dataclass
@@ -84,14 +90,25 @@ class JobRows:
 
     def indices(self, index: int, name: str) -> list[Any]:
         """A deposit index over all layers, of each of the job's head ablations."""
+        place = list(_columns.DEPOSITS).index(name)
+        return [row[place] for row in self._whole_models().get(self.rows[index][0], ())]
+
+    def ablation_kinds(self) -> set[str]:
+        """Method, hygiene, split and target of the jobs' head ablations."""
+        first = list(_columns.DEPOSITS).index("method")
+        of_jobs = self._whole_models()
+        return {" ".join(str(part) for part in row[first:first + 4])
+                for job in self.rows for row in of_jobs.get(job[0], ())}
+
+    def _whole_models(self) -> dict[int, list[tuple[Any, ...]]]:
+        """The rows of deposits over all layers, by job."""
         if self._deposits is None:
             self._deposits = {}
             layer = list(_columns.DEPOSITS).index("layer")
-            for row in self._rows_of("deposits"):
+            for row in self.rows_of("deposits"):
                 if row[layer] is None:
                     self._deposits.setdefault(row[0], []).append(row)
-        place = list(_columns.DEPOSITS).index(name)
-        return [row[place] for row in self._deposits.get(self.rows[index][0], ())]
+        return self._deposits
 
     def _reached(self, accuracy: float) -> dict[int, int]:
         """How many epochs each job took to this test accuracy."""
@@ -100,12 +117,13 @@ class JobRows:
             known = self._epochs_to[accuracy] = {}
             places = list(_columns.CURVES)
             epoch, reached = places.index("epoch"), places.index("test_accuracy")
-            for row in self._rows_of("curves"):  # by epoch: the first counts
+            for row in self.rows_of("curves"):  # by epoch: the first counts
                 if row[reached] is not None and row[reached] >= accuracy:
                     known.setdefault(row[0], row[epoch] + 1)
         return known
 
-    def _rows_of(self, what: str) -> Sequence[tuple[Any, ...]]:
+    def rows_of(self, what: str) -> Sequence[tuple[Any, ...]]:
+        """Rows of "curves", "deposits" or "analyses" of these jobs."""
         return self.fetch(what, [row[0] for row in self.rows]) if self.fetch is not None else ()
 
     def field(self, index: int, name: str) -> Any:
@@ -120,5 +138,6 @@ class JobRows:
 
     def select(self, keep: Sequence[bool]) -> "JobRows":
         chosen = JobRows([row for row, wanted in zip(self.rows, keep) if wanted], self.fetch)
-        chosen._fields, chosen._epochs_to, chosen._deposits = self._fields, self._epochs_to, self._deposits
+        chosen._fields, chosen._deposits = self._fields, self._deposits
+        chosen._epochs_to = dict(self._epochs_to)  # what is read from here on is read of fewer jobs
         return chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any, TextIO
 
 import grpc
 
-from pelab import _channel, _columns
+from pelab import _catalog, _channel, _columns
 from pelab._jobs import SEED_MARK
 from pelab._source import Row, Source
 from pelab.errors import InvalidInput, NoCoordinator, NotFound, PelabError, Refused, Unauthenticated, Violation
@@ -267,11 +268,15 @@ class Coordinator(Source):
 
     def _pages(self, method: Callable[..., Any], request: Any, limit: int) -> Iterator[Any]:
         request.page.limit = limit
+        seen: set[str] = set()
         while True:
             page = self._call(method, request)
             yield page
             if not page.next:
                 return
+            if page.next in seen:
+                raise PelabError(f"the coordinator at {self.address} repeats the pages of its answer")
+            seen.add(page.next)
             request.page.after = page.next
 
     def _call(self, method: Callable[..., Any], request: Any, file_name: str = "") -> Any:
@@ -302,6 +307,9 @@ class Coordinator(Source):
         if code == grpc.StatusCode.INVALID_ARGUMENT:
             violations = _violations(error, file_name)
             return InvalidInput("\n".join(map(str, violations)) if violations else message, violations)
+        no_sweep = re.match(r'no sweep "(.*?)"', message, re.DOTALL)
+        if code == grpc.StatusCode.NOT_FOUND and no_sweep:
+            return _catalog.no_sweep(no_sweep.group(1), [row[1] for row in self._sweep_rows()])
         return _STATUS_ERRORS.get(code, PelabError)(message)
 
 

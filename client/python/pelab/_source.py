@@ -6,14 +6,12 @@ import abc
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from pelab import _cells, _columns, _where
-from pelab._jobs import JobRows
+from pelab import _catalog, _cells, _columns, _compare, _where
+from pelab._jobs import STATES, JobRows
 from pelab.errors import InvalidInput
 
-STATES = ("queued", "assigned", "running", "succeeded", "failed", "cancelled")
 Row = tuple[Any, ...]
 
 
@@ -26,70 +24,81 @@ class Source(abc.ABC):
     where    text such as "pe = rope and train.lr >= 1e-4" (README.md, "Choosing jobs")
     state    one state or several; "open" is queued, assigned and running
     jobs     job numbers, or keys' prefixes of 6 digits or more
+    fields   further columns: fields of the jobs' specs ("train.lr") or columns of results ("pe_label")
     FIELD=…  a field that has this value, or one of these: task="distance", seed=range(5), model__layers=2
     """
 
-    # One row a job ---------------------------------------------------------------------------------------------------
+    # One row a job, or one a group of jobs ---------------------------------------------------------------------------
 
     def results(self, sweep: str | int | None = None, *, where: str | None = None,
                 state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                 fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
-        """A row a job, by job_id; `fields` of the specs ("model.layers") as further columns."""
+        """A row a job, by job_id."""
         chosen = self._choose(sweep, where, state, jobs, equals)
         frame = _columns.frame(chosen.rows, _columns.JOBS)
-        known = chosen.field_names() if fields else set()
-        for name in fields:
-            if chosen.rows and name not in known:
-                raise InvalidInput(f'unknown field "{name}"; known: {", ".join(sorted(known))}')
-            frame[name] = _column_of([chosen.field(index, name) for index in range(len(chosen.rows))])
-        return frame
+        return _with_fields(frame, chosen, range(len(chosen.rows)), [name for name in fields if name not in _columns.JOBS])
 
     def summary(self, sweep: str | int | None = None, *, metric: str = "test_accuracy", by: Sequence[str] = (),
                 where: str | None = None, state: str | Sequence[str] | None = None,
-                jobs: Iterable[int | str] | None = None, **equals: object) -> pd.DataFrame:
+                jobs: Iterable[int | str] | None = None, fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """Seeds collapsed: mean, sample sd and 95 % t interval over the n jobs that are trained, how many are missing
         or failed. `by` names what makes a cell; empty: everything but the seed. `metric` is a column of results,
-        generalisation_gap, epochs_to(0.9) or a deposit index over all layers."""
-        return _cells.summary(self._choose(sweep, where, state, jobs, equals), metric, by)
+        generalisation_gap, epochs_to(0.9) or a deposit index over all layers. A field of `fields` is missing in cells
+        whose jobs differ in it."""
+        return _cells.summary(self._choose(sweep, where, state, jobs, equals), metric, by, fields)
+
+    def compare(self, sweep: str | int | None, a: str, b: str, *, metric: str = "test_accuracy", where: str | None = None,
+                state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
+                **equals: object) -> pd.DataFrame:
+        """The jobs of condition `a` against those of condition `b` ("pe = rope", "pe = mla"), paired by seed: partners
+        differ in nothing but what the conditions name. A row a group of pairs that differ in nothing but the seed:
+        the mean difference (a minus b), its sample sd and 95 % t interval, the paired t test, and, where both jobs have the
+        analysis example_correctness, McNemar's test. `also_different` names other fields in which the sides differ
+        throughout; frame.attrs has it too, and unpaired_a and unpaired_b: jobs without a partner."""
+        chosen = self._choose(sweep, where, state, jobs, equals)
+        compared = [name for side in (a, b) for name in _where.fields_of(chosen, side)]
+        if not compared:
+            raise InvalidInput('compare needs a condition for each side, such as "pe = rope" and "pe = mla"')
+        return _compare.compare(_where.select(chosen, a, {}), _where.select(chosen, b, {}), compared, metric)
 
     # Rows that belong to jobs ----------------------------------------------------------------------------------------
 
     def curves(self, sweep: str | int | None = None, *, where: str | None = None,
                state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-               **equals: object) -> pd.DataFrame:
+               fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """A row an epoch of each job's accepted line, by job_id and epoch."""
-        return self._of_jobs("curves", _columns.CURVES, sweep, where, state, jobs, equals)
+        return self._of_jobs("curves", _columns.CURVES, sweep, where, state, jobs, fields, equals)
 
     def ablations(self, sweep: str | int | None = None, *, where: str | None = None,
                   state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-                  **equals: object) -> pd.DataFrame:
+                  fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """A row a head of each head-ablation matrix."""
-        return self._of_jobs("ablations", _columns.ABLATIONS, sweep, where, state, jobs, equals)
+        return self._of_jobs("ablations", _columns.ABLATIONS, sweep, where, state, jobs, fields, equals)
 
     def deposits(self, sweep: str | int | None = None, *, where: str | None = None,
                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-                 **equals: object) -> pd.DataFrame:
+                 fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """Deposit indices of each matrix: a row over all layers (layer missing), then one a layer."""
-        return self._of_jobs("deposits", _columns.DEPOSITS, sweep, where, state, jobs, equals)
+        return self._of_jobs("deposits", _columns.DEPOSITS, sweep, where, state, jobs, fields, equals)
 
     def analyses(self, sweep: str | int | None = None, *, name: str | None = None, where: str | None = None,
                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-                 **equals: object) -> pd.DataFrame:
+                 fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """A row an analysis, its result as JSON (missing for head_ablation, whose rows `ablations` has)."""
-        frame = self._of_jobs("analyses", _columns.ANALYSES, sweep, where, state, jobs, equals)
+        frame = self._of_jobs("analyses", _columns.ANALYSES, sweep, where, state, jobs, fields, equals)
         return frame if name is None else frame[frame["name"] == name].reset_index(drop=True)
 
     def attempts(self, sweep: str | int | None = None, *, where: str | None = None,
                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-                 **equals: object) -> pd.DataFrame:
+                 fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """A row an attempt, by job_id and number: where it ran, from when to when, with which versions."""
-        return self._of_jobs("attempts", _columns.ATTEMPTS, sweep, where, state, jobs, equals)
+        return self._of_jobs("attempts", _columns.ATTEMPTS, sweep, where, state, jobs, fields, equals)
 
     def artifacts(self, sweep: str | int | None = None, *, where: str | None = None,
                   state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-                  **equals: object) -> pd.DataFrame:
+                  fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """A row a kept file (weights), by job_id and name."""
-        return self._of_jobs("artifacts", _columns.ARTIFACTS, sweep, where, state, jobs, equals)
+        return self._of_jobs("artifacts", _columns.ARTIFACTS, sweep, where, state, jobs, fields, equals)
 
     # Of the whole database -------------------------------------------------------------------------------------------
 
@@ -142,12 +151,27 @@ class Source(abc.ABC):
         return _where.select(chosen, where, equals)
 
     def _of_jobs(self, what: str, columns: _columns.Columns, sweep: str | int | None, where: str | None,
-                 state: str | Sequence[str] | None, jobs: Iterable[int | str] | None,
+                 state: str | Sequence[str] | None, jobs: Iterable[int | str] | None, fields: Sequence[str],
                  equals: dict[str, object]) -> pd.DataFrame:
-        job_ids: Sequence[int] | None = None
-        if where or state or jobs is not None or equals:
-            job_ids = [row[0] for row in self._choose(sweep, where, state, jobs, equals).rows]
-        return _columns.frame(list(self._rows_of_jobs(what, _name(sweep), job_ids)), columns)
+        if not (where or state or jobs is not None or equals or fields):
+            return _columns.frame(list(self._rows_of_jobs(what, _name(sweep), None)), columns)
+        chosen = self._choose(sweep, where, state, jobs, equals)
+        rows = list(self._rows_of_jobs(what, None, [row[0] for row in chosen.rows]))
+        for name in fields:
+            if name in columns and name != "job_id" and name in _columns.JOBS:
+                raise InvalidInput(f'{what} have a column "{name}" of their own; that of the job is in `results`')
+        places = {row[0]: index for index, row in enumerate(chosen.rows)}
+        job_id = list(columns).index("job_id")
+        return _with_fields(_columns.frame(rows, columns), chosen, [places[row[job_id]] for row in rows], fields)
+
+
+def _with_fields(frame: pd.DataFrame, jobs: JobRows, places: Sequence[int], fields: Sequence[str]) -> pd.DataFrame:
+    """Fields of jobs as further columns; `places`: the job of each row."""
+    _cells.check_fields(jobs, [name for name in fields if name not in _columns.JOBS])
+    for name in fields:
+        of_jobs = [jobs.value(index, name) for index in range(len(jobs.rows))]
+        frame[name] = _columns.column([of_jobs[place] for place in places], _columns.kind_of(name, of_jobs))
+    return frame
 
 
 def _name(sweep: str | int | None) -> str | None:
@@ -164,7 +188,7 @@ def _states(state: str | Sequence[str] | None) -> list[str]:
         elif one in STATES:
             states.append(one)
         else:
-            raise InvalidInput(f'unknown state "{one}"; known: {", ".join(STATES)}, open')
+            raise _catalog.unknown("state", one, [*STATES, "open"])
     return states
 
 
@@ -175,15 +199,3 @@ def _job_names(jobs: Iterable[int | str] | None) -> list[str]:
     if not names:
         raise InvalidInput("jobs is empty; leave it out for every job")
     return names
-
-
-def _column_of(values: list[Any]) -> Any:
-    """Numbers as numbers, everything else as it is."""
-    if values and all(isinstance(value, bool) for value in values):
-        return np.array(values, dtype=bool)
-    if values and all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        return np.array(values, dtype=np.int64)
-    numbers = [value for value in values if value is not None]
-    if numbers and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in numbers):
-        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    return pd.Series(values, dtype=object)

@@ -38,6 +38,22 @@ def half_width(values: Sequence[float], confidence: float = 0.95) -> float | Non
     return t_quantile((1 + confidence) / 2, len(values) - 1) * sd / math.sqrt(len(values))
 
 
+def paired_t(differences: Sequence[float]) -> tuple[float, float] | None:
+    """Student's paired t test that the mean is 0: t and the two-sided p. None where nothing is known of how they vary."""
+    sd = sample_sd(differences)
+    if not sd:
+        return None
+    n = len(differences)
+    t = mean(differences) / (sd / math.sqrt(n))
+    return t, min(1.0, 2 * t_cdf(-abs(t), n - 1))
+
+
+def mcnemar_p(only_a: int, only_b: int) -> float:
+    """McNemar's exact test that two models are right equally often, from the examples that only one has right: two-sided."""
+    fewer, n = min(only_a, only_b), only_a + only_b
+    return min(1.0, 2 * _incomplete_beta(n - fewer, fewer + 1, 0.5, 0.5)) if n else 1.0
+
+
 def _away_from_zero(value: float) -> float:
     return _TINY if abs(value) < _TINY else value
 

@@ -7,13 +7,12 @@ The coordinator compiles it to SQL (core/views/where.h); the same texts choose t
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 
-from pelab import _columns
-from pelab._jobs import DERIVED, INDICES, JobRows
+from pelab import _catalog, _columns
+from pelab._jobs import DERIVED, INDICES, STATES, JobRows
 from pelab.errors import InvalidInput
 
 Predicate = Callable[[JobRows, int], bool]
@@ -74,11 +73,56 @@ def _holds(field: str, operator: str, wanted: str) -> Callable[[object], bool]:
     return compares
 
 
+def _values_of(jobs: JobRows, name: str) -> set[str]:
+    """The texts that jobs have there."""
+    return {value for value in (jobs.value(index, name) for index in range(len(jobs.rows))) if isinstance(value, str)}
+
+
+def _known_values(name: str) -> list[str]:
+    """What a job may have there; empty where that may be any text, or is no text."""
+    if name in ("pe", "pe.name"):
+        return _catalog.pes()
+    if name in ("task", "task.name"):
+        return _catalog.tasks()
+    if name in ("protocol", "state"):
+        return _catalog.protocols() if name == "protocol" else list(STATES)
+    known = _catalog.field(name)
+    return list(_catalog.choices(name)) if known and known.type == "choice" else []
+
+
+def check_value(jobs: JobRows, name: str, text: str) -> None:
+    """InvalidInput for a value that no job can have there: jobs would be looked for in vain."""
+    known = _known_values(name)
+    if known and text not in known and text not in (there := _values_of(jobs, name)):
+        raise _catalog.unknown(name, text, [*known, *sorted(there - set(known))])
+    wrong = _wrong_for(name, text)
+    if wrong:
+        raise InvalidInput(f'condition on {name}: "{text}" is not {wrong}')
+
+
+def _wrong_for(name: str, text: str) -> str:
+    """What a value there has to be, where this text is not; else an empty text."""
+    known = _catalog.field(name)
+    kind = known.type if known else {"int": "int", "Int": "int", "float": "real", "bool": "bool"}.get(
+        _columns.JOBS.get(name, ""), "real" if name in DERIVED else "")
+    if kind == "bool" and text not in ("true", "false"):
+        return "true or false"
+    if kind in ("int", "real") and _number(text) is None:
+        return "a number"
+    if kind == "set" and not set(_as_list(text)) <= set(_catalog.choices(name)):
+        return f"a list out of {'+'.join(_catalog.choices(name))}"
+    if kind == "int set" and not all(re.fullmatch(r"[+-]?\d+", one) for one in _as_list(text)):
+        return "a list of different integers, such as 0+5"
+    return ""
+
+
 class _Parser:
-    def __init__(self, text: str, known: set[str]) -> None:
+    def __init__(self, text: str, known: set[str], jobs: JobRows) -> None:
         self.text = text
         self.at = 0
         self.known = known
+        self.jobs = jobs
+        self.fields: list[str] = []  # that the conditions name, each once, in their order
 
     def parse(self) -> Predicate:
         predicate = self._any(0)
@@ -153,9 +197,11 @@ class _Parser:
         self.at += len(field)
         argument = self._argument(field, begin)
         if field not in self.known:
-            near = difflib.get_close_matches(field, sorted(self.known), 1)
-            hint = f"; did you mean {near[0]}" if near else ""
+            near = _catalog.hint(field, self.known)
+            hint = f"; did you mean {near}" if near else ""
             raise self._error(begin, f'unknown field "{field}" in a condition{hint}; known: {", ".join(sorted(self.known))}')
+        if field not in self.fields:
+            self.fields.append(field)
         self._skip()
         for operator in _OPERATORS:
             if self.text.startswith(operator, self.at):
@@ -205,6 +251,8 @@ class _Parser:
 
     def _on(self, field: str, argument: float | None, begin: int, operator: str, value: str) -> Predicate:
         try:
+            if operator in ("=", "!="):
+                check_value(self.jobs, field, value)
             holds = _holds(field, operator, value)
         except InvalidInput as error:
             raise self._error(begin, str(error)) from None
@@ -237,25 +285,57 @@ class _Parser:
         return found.group(1).replace(quote * 2, quote)
 
 
+def _parse(jobs: JobRows, where: str) -> tuple[Predicate, list[str]]:
+    if len(where) > _MAX_LENGTH:
+        raise InvalidInput(f"a condition of {len(where)} characters; at most {_MAX_LENGTH} are allowed")
+    parser = _Parser(where, known_fields(jobs) | set(DERIVED), jobs)
+    return parser.parse(), parser.fields
+
+
+def known_fields(jobs: JobRows) -> set[str]:
+    """The columns of jobs, and the fields that their specs may have."""
+    return set(_columns.JOBS) | {"pe.name", "task.name"} | _catalog.field_names() | jobs.field_names()
+
+
+def fields_of(jobs: JobRows, where: str) -> list[str]:
+    """The fields that its conditions name, each once, in their order."""
+    return _parse(jobs, where)[1]
+
+
 def select(jobs: JobRows, where: str | None, equals: Mapping[str, object]) -> JobRows:
     """The jobs of which all of it holds. A keyword's `__` stands for a dot, and a list for any of its values."""
-    if not jobs.rows or (not (where and where.strip()) and not equals):
-        return jobs
-    known = set(_columns.JOBS) | jobs.field_names()
     predicates: list[Predicate] = []
     if where and where.strip():
-        if len(where) > _MAX_LENGTH:
-            raise InvalidInput(f"a condition of {len(where)} characters; at most {_MAX_LENGTH} are allowed")
-        predicates.append(_Parser(where, known | set(DERIVED)).parse())
+        predicates.append(_parse(jobs, where)[0])
     for keyword, wanted in equals.items():
         name = keyword.replace("__", ".")
+        known = known_fields(jobs)
         if name not in known:
-            raise InvalidInput(f'unknown field "{name}"; known: {", ".join(sorted(known))}')
-        predicates.append(_any_of(name, wanted))
+            raise _catalog.unknown("field", name, sorted(known))
+        predicates.append(_any_of(jobs, name, wanted))
+    if not predicates:
+        return jobs
     return jobs.select([all(predicate(jobs, index) for predicate in predicates) for index in range(len(jobs.rows))])
 
 
-def _any_of(name: str, wanted: object) -> Predicate:
-    several: Iterable[object] = wanted if isinstance(wanted, (list, tuple, set, frozenset, range)) else [wanted]
-    texts = [("true" if one else "false") if isinstance(one, bool) else str(one) for one in several]
+def _any_of(jobs: JobRows, name: str, wanted: object) -> Predicate:
+    texts = _texts(name, wanted)
+    for text in texts:
+        check_value(jobs, name, text)
     return lambda jobs, index: any(_equals(jobs.value(index, name), text) for text in texts)
+
+
+def _texts(name: str, wanted: object) -> list[str]:
+    """One value or several. Of a field whose values are lists a tuple is one, as frames have it."""
+    known = _catalog.field(name)
+    if known is not None and known.type in ("set", "int set") and isinstance(wanted, (tuple, set, frozenset)):
+        return [_text(wanted)]
+    if isinstance(wanted, (list, tuple, set, frozenset, range)):
+        return [_text(one) for one in wanted]
+    return [_text(wanted)]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "+".join(map(str, value)) if isinstance(value, (list, tuple, set, frozenset)) else str(value)

@@ -28,7 +28,7 @@ class PelabError(Exception):
     """What went wrong, in words."""
 
 
-class NotFound(PelabError):
+class NotFound(PelabError, ValueError):
     """There is no such sweep, job or file."""
 
 

@@ -4,13 +4,16 @@ import json
 import random
 import unittest
 
+import grpc
 import numpy as np
 import pandas as pd
 import scipy.stats
 
-from pelab import _cells, _columns, _statistics, _where
+from pelab import _cells, _columns, _compare, _statistics, _where
 from pelab._jobs import JobRows, template_of
-from pelab.errors import InvalidInput
+from pelab._remote import Coordinator
+from pelab.errors import InvalidInput, PelabError
+from pelab.v1 import results_pb2
 
 
 def job(job_id, seed, accuracy=0.5, pe="rope", task="distance", state="succeeded", trained=None, lr=0.001, protocol="clean",
@@ -31,6 +34,20 @@ class Statistics(unittest.TestCase):
         for degrees in [1, 2, 3, 4, 5, 9, 30, 99, 1000]:
             for p in [0.975, 0.95, 0.5, 0.025, 0.005, 0.995]:
                 self.assertAlmostEqual(scipy.stats.t.cdf(_statistics.t_quantile(p, degrees), degrees), p, delta=1e-12)
+
+    def test_paired_tests(self):
+        draw = random.Random(11)
+        for n in [2, 3, 5, 12]:
+            a, b = ([draw.random() for _ in range(n)] for _ in range(2))
+            expected = scipy.stats.ttest_rel(a, b)
+            t, p = _statistics.paired_t([x - y for x, y in zip(a, b)])
+            self.assertAlmostEqual(t, expected.statistic, delta=1e-9 * abs(expected.statistic))
+            self.assertAlmostEqual(p, expected.pvalue, delta=1e-12)
+        self.assertIsNone(_statistics.paired_t([0.5]))
+        self.assertIsNone(_statistics.paired_t([0.5, 0.5]))
+        for only_a, only_b in [(3, 9), (9, 3), (0, 5), (7, 7), (120, 90)]:
+            self.assertAlmostEqual(_statistics.mcnemar_p(only_a, only_b), scipy.stats.binomtest(only_a, only_a + only_b).pvalue, delta=1e-12)
+        self.assertEqual(_statistics.mcnemar_p(0, 0), 1)
 
     def test_random_seeds_with_ties_gaps_and_one_seed(self):
         draw = random.Random(7)
@@ -73,7 +90,7 @@ class Cells(unittest.TestCase):
         jobs = [job(1, 0), job(2, 1), job(3, 0, lr=0.01), job(4, 0, pe="nope")]
         frame = _cells.summary(JobRows(jobs), "test_accuracy", [])
         self.assertEqual(list(frame.columns[:3]), ["pe", "task", "train.lr"])
-        self.assertEqual(list(frame["train.lr"]), ["0.001", "0.01", "0.001"])
+        self.assertEqual(list(frame["train.lr"]), [0.001, 0.01, 0.001])
         self.assertEqual([list(ids) for ids in frame["job_ids"]], [[1, 2], [3], [4]])
 
     def test_a_trained_job_that_adds_analyses_counts(self):
@@ -83,7 +100,7 @@ class Cells(unittest.TestCase):
     def test_group_by(self):
         jobs = [job(1, 0), job(2, 1), job(3, 0, lr=0.01, pe="nope")]
         frame = _cells.summary(JobRows(jobs), "wall_seconds", ["seed", "train.lr"])
-        self.assertEqual([list(row[:2]) for row in frame.values], [["0", "0.001"], ["1", "0.001"], ["0", "0.01"]])
+        self.assertEqual([list(row[:2]) for row in frame.values], [[0, 0.001], [1, 0.001], [0, 0.01]])
         for bad in [{"metric": "speed", "by": []}, {"metric": "test_accuracy", "by": ["trian.lr"]}]:
             with self.assertRaises(InvalidInput):
                 _cells.summary(JobRows(jobs), **bad)
@@ -118,6 +135,37 @@ def fetch_for_where(what, job_ids):
             for job, layer, gini in [(1, None, 0.5), (1, 0, 0.1), (2, None, 0.5), (2, None, 0.1), (2, 0, 0.9)]]
 
 
+class Comparing(unittest.TestCase):
+    def test_a_metric_that_is_read_once_a_side(self):
+        """What one side has read of its own jobs is not taken for all there is."""
+        jobs = JobRows([job(1, 0), job(2, 0, pe="nope")], fetch=lambda what, ids: [
+            row for row in fetch_for_where(what, ids) if row[0] in ids])
+        a, b = (_where.select(jobs, None, {"pe": pe}) for pe in ("rope", "nope"))
+        row = _compare.compare(a, b, ["pe"], "epochs_to(0.6)").iloc[0]
+        self.assertEqual((row["n"], row["difference"], row["jobs_a"], row["jobs_b"]), (1, 0, (1,), (2,)))
+        self.assertTrue(np.isnan(row["p"]) and np.isnan(row["low"]))
+
+    def test_what_else_differs_is_said(self):
+        jobs = JobRows([job(1, 0), job(2, 1), job(3, 0, pe="nope", lr=0.01), job(4, 7, pe="nope", lr=0.01)])
+        a, b = (_where.select(jobs, None, {"pe": pe}) for pe in ("rope", "nope"))
+        frame = _compare.compare(a, b, ["pe"], "test_accuracy")
+        self.assertEqual(frame["also_different"][0], ("train.lr: 0.001 against 0.01",))
+        self.assertEqual(frame.attrs, {"also_different": ("train.lr: 0.001 against 0.01",), "unpaired_a": 1, "unpaired_b": 1})
+        none = _compare.compare(a, b.select([False, False]), ["pe"], "test_accuracy")
+        self.assertEqual((len(none), none.attrs["unpaired_a"]), (0, 2))
+
+
+class Pages(unittest.TestCase):
+    def test_pages_that_repeat_are_an_end(self):
+        with Coordinator("unix:/nobody", grpc.insecure_channel("unix:/nobody")) as coordinator:
+            answers = iter(["a", "b", "a", "b", "a"])
+            pages = coordinator._pages(lambda request, timeout: results_pb2.ListCurvesResponse(next=next(answers)),
+                                       results_pb2.ListCurvesRequest(), 10)
+            with self.assertRaises(PelabError) as raised:
+                list(pages)
+        self.assertIn("repeats the pages of its answer", str(raised.exception))
+
+
 class Where(unittest.TestCase):
     jobs = JobRows([job(1, 0, 0.25), job(2, 1, 0.5, pe="nope"), job(3, 2, None, pe="partial_rope", label="partial_rope(heads=1,2)",
                                                                    state="failed", error='<b>\' OR 1=1 --')], fetch=fetch_for_where)
@@ -130,7 +178,7 @@ class Where(unittest.TestCase):
             "pe=rope": [1], "pe!=rope": [2, 3], "pe=rope,seed=0": [1], "pe=rope or pe=nope": [1, 2], "not pe=rope": [2, 3],
             "seed in (0, 2)": [1, 3], "seed not in (0, 2)": [2], "pe in (rope,nope) and not seed=0": [2], "seed in (1..9)": [2, 3],
             "seed>=1 and (pe=nope or state=failed)": [2, 3], "pe ~ *rope": [1, 3], "pe~r?pe": [1], "pe ~ [n-r]ope": [1, 2],
-            "pe ~ [^r]ope": [2], "pe !~ *rope": [2], "pe='*rope'": [], "device != cpu": [1, 2, 3], "device !~ c*": [1, 2, 3],
+            "pe ~ [^r]ope": [2], "pe !~ *rope": [2], "pe_label='*rope'": [], "device != cpu": [1, 2, 3], "device !~ c*": [1, 2, 3],
             "device ~ *": [], "test_accuracy<0.5": [1], "test_accuracy>=0.25": [1, 2], "test_accuracy!=0.25": [2, 3],
             "not test_accuracy<0.5": [2, 3], "train.lr=1e-3": [1, 2, 3], "train.lr > 0.001": [],
             "model.dropout_sites=ffn+attention": [1, 2, 3], "model.dropout_sites=[ffn]": [], "model.dropout_sites=[ffn, attention]": [1, 2, 3],
@@ -145,7 +193,10 @@ class Where(unittest.TestCase):
     def test_keywords(self):
         self.assertEqual(self.ids(None, pe=["rope", "nope"], seed=range(1, 5)), [2])
         self.assertEqual(self.ids("seed<2", train__lr=0.001), [1, 2])
-        self.assertEqual(self.ids(None, pe="*"), [])
+        self.assertEqual(self.ids(None, pe_label="*"), [])
+        self.assertEqual(self.ids(None, model__dropout_sites=("attention", "ffn")), [1, 2, 3])
+        self.assertEqual(self.ids(None, model__dropout_sites=["ffn", "ffn+attention"], trained=True), [1, 2])
+        self.assertEqual(self.ids(None, model__dropout_sites=[("ffn",)]), [])
 
     def test_mistakes_are_said(self):
         for where, words in {
