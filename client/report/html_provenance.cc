@@ -41,7 +41,7 @@ Json Commands(const ReportInput& input, const ReportOptions& options) {
   for (const v1::Sweep& sweep : input.sweeps) {
     commands.push_back(SubmitCommand(sweep));
     for (const std::string& seeds : sweep.extensions()) {
-      commands.push_back(Concat("pelab extend ", Quoted(sweep.name()), " --seeds ", Quoted(seeds)));
+      commands.push_back(Concat("pelab extend ", Quoted(sweep.name()), " --seed ", Quoted(seeds)));
     }
   }
   commands.push_back(options.command);

@@ -1,0 +1,184 @@
+"""Command lines of pelab's programs as documents, helps and sources print them, and what the programs' --help allows."""
+
+import re
+import shlex
+import subprocess
+
+PROGRAMS = ("pelab", "pelab-server", "pelab-worker", "pelab-trainer")
+_NAME = re.compile(r"(?<![\w/.-])(?:(?:\./)?(?:[\w.-]+/)*bin/)?(pelab(?:-server|-worker|-trainer)?)(?= |$)")
+_ELLIPSIS = {"…", "...", "[options]"}
+
+
+class Mistake(Exception):
+    """A command line that its program refuses."""
+
+
+class Help:
+    """What `PROGRAM [COMMAND…] --help` says."""
+
+    def __init__(self, binaries, path):
+        self.path = path
+        self.text = subprocess.run([binaries / path[0], *path[1:], "--help"], capture_output=True, text=True, check=True).stdout
+        self.options = {}  # whether it takes a value
+        self.positionals = []
+        self.subcommands = []
+        section = ""
+        for line in self.text.splitlines():
+            if line and not line.startswith(" "):
+                section = line.split(":")[0].split(" ")[0]
+            if line.startswith("Usage: "):
+                words = line.split()[1 + len(path):]
+                self.positionals = [word for word in words if word.strip("[]") not in ("OPTIONS", "SUBCOMMAND")]
+            if section == "Subcommands" and (found := re.match(r"  (\w+)(?:  |$)", line)):
+                self.subcommands.append(found.group(1))
+            if section != "Examples" and (found := re.match(r"  (-[^ ].*?)(?:   *|$)", line)):
+                self._add(found.group(1))
+        if path == ["pelab-trainer"]:
+            self.subcommands = re.findall(r"^  pelab-trainer (\w+)", self.text, re.MULTILINE)
+            for name in re.findall(r"--[a-z][\w-]*", self.text):
+                self.options.setdefault(name, True)
+
+    def _add(self, column):
+        names, _, value = column.partition(" ")
+        while re.match(r"--?\w", value):  # "--device, --threads, --parent-fd as above"
+            more, _, value = value.partition(" ")
+            names += more
+        for name in filter(None, names.split(",")):
+            self.options.setdefault(name.split("=")[0].split(":")[0], bool(value) or "=" in column)
+
+    def examples(self):
+        """The lines below "Examples:" (or "example:") that begin with a program."""
+        _, _, below = self.text.partition("\nExamples:\n")
+        return [line.strip() for line in below.splitlines() if line.startswith("  pelab")]
+
+
+class Commands:
+    """Every program and command."""
+
+    def __init__(self, binaries):
+        self._binaries = binaries
+        self._known = {}
+        for program in PROGRAMS:
+            for name in self.help([program]).subcommands:
+                if program == "pelab":
+                    for inner in self.help([program, name]).subcommands:
+                        self.help([program, name, inner])
+
+    def help(self, path):
+        key = tuple(path)
+        if key not in self._known:
+            self._known[key] = Help(self._binaries, list(path))
+        return self._known[key]
+
+    def all(self):
+        return list(self._known.values())
+
+    def check(self, words, mentioned=False):
+        """Raises Mistake where the words are no command line. `mentioned`: in prose, where what is needed may be left out."""
+        at = self.help([words[0]])
+        options = dict(at.options)
+        given, rest, partial = [], list(words[1:]), mentioned
+        while rest:
+            word = rest.pop(0)
+            if word in _ELLIPSIS:
+                partial = True
+            elif word == "--":
+                given += rest
+                break
+            elif word.startswith("-") and len(word) > 1:
+                name, equals, _ = word.partition("=")
+                if name not in options:
+                    raise Mistake(f"{' '.join(at.path)} has no option {name}")
+                if options[name] and not equals:
+                    if not rest and not mentioned:
+                        raise Mistake(f"{name} needs a value")
+                    rest = rest[1:]
+            elif word in at.subcommands and not given:
+                at = self.help([*at.path, word]) if at.path == ["pelab"] or at.path[0] == "pelab" else at
+                options.update(at.options)
+                if at.path[0] == "pelab-trainer":
+                    at.positionals = []
+            else:
+                given.append(word)
+        self._check_positionals(at, given, partial)
+
+    @staticmethod
+    def _check_positionals(at, given, partial):
+        least = sum(not word.startswith("[") for word in at.positionals)
+        most = 10**6 if any("..." in word for word in at.positionals) else len(at.positionals)
+        if len(given) > most:
+            raise Mistake(f"{' '.join(at.path)} takes {most} arguments, not {given}")
+        if at.path[0] == "pelab" and not given and at.subcommands and len(at.path) == 1 and not partial:
+            raise Mistake("there is no command")
+        if len(given) < least and not partial:
+            raise Mistake(f"{' '.join(at.path)} needs {' '.join(at.positionals)}")
+
+
+def split(line):
+    """The words of the first command of pelab's in a line of a shell, and its environment; None where there is none."""
+    line = re.sub(r"^\s*(?:\w+)?\$\s+", "", line)  # a prompt
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;()<>")
+    lexer.whitespace_split = True
+    lexer.commenters = "#"
+    try:
+        words = list(lexer)
+    except ValueError as error:
+        raise Mistake(f"not a command line: {error}") from None
+    environment = {}
+    for start, word in enumerate(words):
+        program = word.rsplit("/", 1)[-1]
+        if program in PROGRAMS and (start == 0 or re.fullmatch(r"[|&;(<]+", words[start - 1]) or all("=" in one for one in words[:start])):
+            environment = dict(one.split("=", 1) for one in words[:start] if "=" in one)
+            end = next((place for place in range(start, len(words)) if re.fullmatch(r"[|&;()<>]+", words[place])), len(words))
+            return [program, *words[start + 1:end]], environment
+    return None
+
+
+def of_markdown(text):
+    """(line, the command line, whether prose only mentions it) of fenced blocks and of code within lines."""
+    found, fenced = [], False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif fenced and "──" not in line:  # which is a drawing
+            found += [(number, part, False) for part in re.split(r"(?<=\S)\.   (?=pelab )", line)]
+        elif not fenced:
+            found += [(number, span, True) for span in re.findall(r"`([^`\n]+)`", line)]
+    return [(number, line, mentioned) for number, line, mentioned in found if _NAME.search(line)]
+
+
+_LITERAL = r'"((?:[^"\\\n]|\\.)*)"|\'((?:[^\'\\\n]|\\.)*)\'|`((?:[^`\\]|\\.)*)`'
+
+
+def of_source(text):
+    """(line, text) of each string that names a program, joined to what is put behind it, with X for every value."""
+    text = re.sub(r"^\s*(?://|#include).*$", "", text, flags=re.MULTILINE)
+    found = []
+    for literal in re.finditer(_LITERAL, text):
+        inside = next(group for group in literal.groups() if group is not None)
+        for name in re.finditer(_NAME.pattern.replace("(?= |$)", "(?= )"), inside):
+            found.append((text.count("\n", 0, literal.start()) + 1, inside[name.start():] + _behind(text, literal.end())))
+    return found
+
+
+def _behind(text, at):
+    """The strings of the rest of the statement; whatever is between two of them that is no space is a value."""
+    end = min((place for place in (text.find(";", at), text.find("}", at)) if place >= 0), default=len(text))
+    joined, last = "", at
+    for literal in re.finditer(_LITERAL, text[at:end]):
+        between = text[last:at + literal.start()]
+        if re.match(r"\s*[)\]?:]", between):  # the call or the choice has ended
+            break
+        joined += ("" if not between.strip() else "X" if re.search(r"\w", between) else "")
+        joined += next(group for group in literal.groups() if group is not None)
+        last = at + literal.end()
+    return joined
+
+
+def of_prose(text):
+    """A command in a message, up to where the sentence goes on: (program, command, the options that follow)."""
+    text = re.sub(r"\$\{[^}]*\}", "X", text)
+    text = re.split(r"\\n|\n|[;`]|\. |, |\)| \(| –", text)[0]
+    words = text.replace("\\u2026", "…").split()
+    command = re.match(r"[\w-]*", words[1]).group() if len(words) > 1 else ""
+    return words[0].rsplit("/", 1)[-1], command, [word.strip(":.'\"").split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
