@@ -10,11 +10,32 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/ids.h"
+#include "core/base/regular_file.h"
 #include "core/base/status.h"
 
 namespace pelab {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+absl::StatusOr<std::string> ReadAll(int fd, const std::string& path, std::size_t max_bytes) {
+  std::string data;
+  char buffer[64 << 10];
+  while (true) {
+    const ssize_t got = read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
+    if (got == 0) return data;
+    data.append(buffer, static_cast<std::size_t>(got));
+    if (data.size() > max_bytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(path, " is longer than ", max_bytes, " bytes, the most allowed"));
+    }
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -25,19 +46,27 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_by
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read ", path, ": it is a directory; a file is expected"));
   }
-  std::string data;
-  char buffer[64 << 10];
-  while (true) {
-    const ssize_t got = read(fd.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
-    if (got == 0) return data;
-    data.append(buffer, static_cast<std::size_t>(got));
-    if (data.size() > max_bytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(path, " is longer than ", max_bytes, " bytes, the most allowed"));
-    }
-  }
+  return ReadAll(fd.get(), path, max_bytes);
+}
+
+absl::StatusOr<UniqueFd> OpenRegularFile(const std::string& path) {
+  // Opening a FIFO would wait for a writer, without O_NONBLOCK.
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  const auto other = [&path] {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot read ", path, ": it is not a regular file"));
+  };
+  if (!fd && (errno == ELOOP || errno == ENXIO)) return other();  // a link; a socket
+  if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
+  if (!S_ISREG(info.st_mode)) return other();
+  return fd;
+}
+
+absl::StatusOr<std::string> ReadRegularFile(const std::string& path, std::size_t max_bytes) {
+  PELAB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path));
+  return ReadAll(fd.get(), path, max_bytes);
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view data, unsigned mode) {

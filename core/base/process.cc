@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -22,11 +23,9 @@
 #include "absl/strings/str_split.h"
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/mutex.h"
+#include "core/base/orphans.h"
 #include "core/base/status.h"
-
-#ifndef P_PIDFD
-#define P_PIDFD 3
-#endif
 
 extern char** environ;
 
@@ -121,6 +120,29 @@ class SpawnAttributes {
   posix_spawnattr_t attributes_;
 };
 
+// The children that Process objects wait for, from before they can have ended.
+struct Children {
+  Mutex mutex;
+  std::set<pid_t> pids ABSL_GUARDED_BY(mutex);
+};
+Children& Known() {
+  static auto& known = *new Children;
+  return known;
+}
+// Waits for the end of the child `pid` and reaps it; its number means nothing from then on.
+siginfo_t Reap(pid_t pid) {
+  const auto wait = [pid](int options) {
+    siginfo_t info{};
+    while (waitid(P_PID, static_cast<id_t>(pid), &info, options) < 0 && errno == EINTR) {
+    }
+    return info;
+  };
+  wait(WEXITED | WNOWAIT);
+  MutexLock lock(&Known().mutex);
+  Known().pids.erase(pid);
+  return wait(WEXITED);
+}
+
 bool IsExecutableFile(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
@@ -151,8 +173,13 @@ absl::StatusOr<Process> Process::Spawn(const SpawnOptions& options) {
   std::vector<std::string> arguments = options.argv;
   std::vector<std::string> environment = Environment(options);
   pid_t pid = -1;
-  const int error = posix_spawn(&pid, options.argv[0].c_str(), actions.get(), attributes.get(),
-                                Pointers(arguments).data(), Pointers(environment).data());
+  int error = 0;
+  {
+    MutexLock lock(&Known().mutex);
+    error = posix_spawn(&pid, options.argv[0].c_str(), actions.get(), attributes.get(),
+                        Pointers(arguments).data(), Pointers(environment).data());
+    if (error == 0) Known().pids.insert(pid);
+  }
   if (error != 0) return ErrnoStatus(error, absl::StrCat("cannot start ", options.argv[0]));
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));  // close-on-exec by definition
   if (!pidfd) {
@@ -183,10 +210,7 @@ Process::~Process() { KillAndReap(); }
 void Process::KillAndReap() {
   if (pid_ <= 0 || status_.has_value()) return;
   kill(-pid_, SIGKILL);
-  siginfo_t info{};
-  while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {
-  }
-  status_ = FromSiginfo(info);
+  status_ = FromSiginfo(Reap(pid_));
 }
 
 void Process::Signal(int signal) const {
@@ -212,12 +236,7 @@ std::optional<ExitStatus> Process::WaitFor(absl::Duration timeout) {
   // The leader stays a zombie until its group is killed: its number cannot have been given to
   // another process.
   kill(-pid_, SIGKILL);
-  siginfo_t info{};
-  while (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info, WEXITED) <
-             0 &&
-         errno == EINTR) {
-  }
-  status_ = FromSiginfo(info);
+  status_ = FromSiginfo(Reap(pid_));
   return status_;
 }
 
@@ -228,6 +247,11 @@ ExitStatus Process::Stop(absl::Duration grace) {
   if (const auto status = WaitFor(grace)) return *status;
   Signal(SIGKILL);
   return Wait();
+}
+
+void ReapOrphan(pid_t pid) {
+  MutexLock lock(&Known().mutex);
+  if (Known().pids.count(pid) == 0) waitpid(pid, nullptr, WNOHANG);
 }
 
 absl::StatusOr<Pipe> MakePipe() {

@@ -15,6 +15,7 @@
 #include "core/base/file.h"
 #include "core/base/status.h"
 #include "core/rpc/channel.h"
+#include "core/rpc/token_variable.h"
 
 namespace pelab::rpc {
 namespace {
@@ -66,9 +67,9 @@ absl::StatusOr<std::string> CheckToken(std::string token, absl::string_view sour
 // The client's token: from its file, else the environment; "" is none.
 absl::StatusOr<std::string> ClientToken(const ClientSecurity& security) {
   if (!security.token_file.empty()) return ReadTokenFile(security.token_file);
-  const char* token = std::getenv("PELAB_TOKEN");
+  const char* token = std::getenv(kTokenVariable);
   if (token == nullptr || *token == '\0') return std::string();
-  return CheckToken(token, "PELAB_TOKEN");
+  return CheckToken(token, kTokenVariable);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ SimWorker::~SimWorker() {
 void SimWorker::Start() {
   if (daemon_) return;
   agent::WorkerIdentity identity{
-      absl::StrCat(settings_.id, ".", hosts_), settings_.id, "1", "", {}};
+      absl::StrCat(settings_.id, ".", hosts_), settings_.id, settings_.id, "1", "", {}};
   for (int i = 0; i < settings_.slots; ++i) {
     v1::Slot& slot = identity.slots.emplace_back();
     slot.set_slot(i);

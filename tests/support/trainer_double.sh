@@ -45,6 +45,10 @@ done_event() {
   size=$(wc -c < "$workdir/weights.safetensors")
   echo "{\"event\":\"done\",\"job\":\"$job\",\"weights\":{\"file\":\"weights.safetensors\",\"sha256\":\"$sum\",\"bytes\":$size},\"wall_seconds\":1.5}"
 }
+# Done with weights that are not what is said of them.
+without_weights() {
+  echo "{\"event\":\"done\",\"job\":\"$job\",\"weights\":{\"file\":\"${1##*/}\",\"sha256\":\"$(printf '%064d' 7)\",\"bytes\":6},\"wall_seconds\":1.5}"
+}
 ablation() {
   echo "{\"event\":\"head_ablation\",\"job\":\"$job\",\"version\":2,\"parameters\":{\"method\":\"zero\"},\"total\":2000,\"intact_correct\":900,\"intact_nll\":0.5,\"chance\":0.01,\"correct\":[[1,2],[3,null]],\"lost\":[[899,898],[897,null]],\"gained\":[[0,0],[0,null]],\"nll\":[[1,2],[3,null]],\"nll_standard_error\":[[0.1,0.2],[0.3,null]],\"seconds\":0.5}"
 }
@@ -121,6 +125,26 @@ run_job() {
     stranger) hello 0; job=nobody; epoch 0; sleep 60 ;;
     skips) hello 0; epoch 0; epoch 2; sleep 60 ;;
     too_late) hello 5; sleep 60 ;;
+    hangs_at_once) sleep 600 ;;
+    hangs_after_epoch) hello 0; epoch 0; sleep 600 ;;
+    closes_stdout) hello 0; epoch 0; exec >&-; sleep 600 ;;
+    leaves_child)  # in a session of its own, where no signal to the process group reaches it
+      hello 0; train 0 0
+      setsid sleep 600 & echo $! > "$workdir/child"
+      setsid sh -c 'sleep 600 & wait' >/dev/null 2>&1 & echo $! > "$workdir/grandparent"
+      while [ ! -e "$workdir/go_on" ]; do sleep 0.02; done
+      done_event ;;
+    weights_missing) hello 0; train 0 0; without_weights "$workdir/nothing.here" ;;
+    weights_fifo) hello 0; train 0 0; mkfifo "$workdir/pipe"; without_weights "$workdir/pipe" ;;
+    weights_wrong) hello 0; train 0 0; echo other > "$workdir/other"; without_weights "$workdir/other" ;;
+    analysis_fifo)
+      hello 0; train 0 0; mkfifo "$workdir/pipe"
+      echo "{\"event\":\"analysis\",\"job\":\"$job\",\"name\":\"latents\",\"version\":1,\"parameters\":{},\"file\":\"pipe\"}"
+      sleep 600 ;;
+    chatters)
+      hello 0; train 0 0
+      at=0; while [ "$at" -lt 500 ]; do at=$((at + 1)); echo "{\"event\":\"weather_$at\",\"job\":\"$job\"}"; done
+      done_event ;;
     *) echo "trainer_double: unknown mode '$mode'" >&2; exit 2 ;;
   esac
 }
@@ -137,6 +161,7 @@ job() {
 }
 
 echo "$options" >&2
+echo "token [${PELAB_TOKEN-unset}]" >&2
 echo "memory [${PELAB_DEVICE_MEMORY_BYTES-unset}], MPS [${CUDA_MPS_PIPE_DIRECTORY-unset}]" >&2
 if [ "$jobs" = 1 ]; then
   job 1

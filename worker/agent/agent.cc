@@ -24,6 +24,7 @@
 #include "worker/agent/nvml.h"
 #include "worker/agent/session_runner.h"
 #include "worker/agent/store_transfer.h"
+#include "worker/agent/strays.h"
 #include "worker/agent/supervisor.h"
 #include "worker/agent/work_dir.h"
 
@@ -93,10 +94,15 @@ std::vector<GpuInfo> FindGpus(Nvml* nvml, const Capabilities& capabilities) {
   return *std::move(gpus);
 }
 
-WorkerIdentity MakeIdentity(const WorkDir& work_dir, const Capabilities& capabilities,
-                            const std::vector<SlotPlan>& plans) {
-  WorkerIdentity identity = {
-      work_dir.worker_id(), HostName(), PELAB_VERSION, capabilities.json, {}};
+WorkerIdentity MakeIdentity(const AgentOptions& options, const WorkDir& work_dir,
+                            const Capabilities& capabilities, const std::vector<SlotPlan>& plans) {
+  WorkerIdentity identity = {.worker_id = work_dir.worker_id(),
+                             .name = options.name,
+                             .host = HostName(),
+                             .version = PELAB_VERSION,
+                             .capabilities_json = capabilities.json,
+                             .slots = {}};
+  if (identity.name.empty()) identity.name = identity.host;
   for (const SlotPlan& plan : plans) identity.slots.push_back(plan.slot);
   return identity;
 }
@@ -121,8 +127,8 @@ std::unique_ptr<Mps> StartMps(const AgentOptions& options, const WorkDir& work_d
 }
 
 void LogStart(const AgentOptions& options, const WorkerIdentity& identity) {
-  spdlog::info("worker {} on {}: {} slots ({}), coordinator {}, work directory {}",
-               identity.worker_id, identity.host, identity.slots.size(),
+  spdlog::info("worker {} ({}) on {}: {} slots ({}), coordinator {}, work directory {}",
+               identity.name, identity.worker_id, identity.host, identity.slots.size(),
                identity.slots[0].device_kind(), options.server.ToString(), options.work_dir);
 }
 
@@ -141,8 +147,11 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   std::unique_ptr<Nvml> nvml = FindNvml();
   const std::vector<SlotPlan> plans = PlanSlots(FindGpus(nvml.get(), capabilities), options.slots,
                                                 UsableCores(), HostMemoryBytes());
+  if (const absl::Status status = AdoptOrphans(); !status.ok()) {
+    spdlog::warn("{}", std::string(status.message()));
+  }
   const SystemClock& clock = SystemClock::Instance();
-  const WorkerIdentity identity = MakeIdentity(work_dir, capabilities, plans);
+  const WorkerIdentity identity = MakeIdentity(options, work_dir, capabilities, plans);
   LogStart(options, identity);
 
   const std::unique_ptr<Mps> mps = StartMps(options, work_dir, plans);  // longer than any trainer
@@ -160,6 +169,7 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   context.checkpoint_every = options.checkpoint_every;
   context.checkpoint_upload = options.checkpoint_upload;
   context.farewell_upload = farewell_upload;
+  context.attempt_timeout = options.attempt_timeout;
   context.clock = &clock;
   context.trainer = trainer;
   context.environment = capabilities.environment;

@@ -141,7 +141,7 @@ void Attempt::WrapUp(v1::Finished finished) {
   uploader_.reset();
   const bool upload = finished.outcome() == v1::ATTEMPT_OUTCOME_SUCCEEDED &&
                       trace_.done().has_value() && !trace_.done()->weights_file.empty();
-  if (!upload || Upload(*trace_.done())) Finish(std::move(finished));
+  if (!upload || Upload(*trace_.done(), finished.mutable_warning())) Finish(std::move(finished));
 }
 
 double Attempt::SecondsOfTrainer() {
@@ -251,8 +251,8 @@ absl::Status Attempt::AppendWhenThereIsRoom(const v1::Event& event) {
 }
 
 void Attempt::RunUpload(const DoneLine& done) {
-  if (!Upload(done)) return;
   v1::Finished finished;
+  if (!Upload(done, finished.mutable_warning())) return;
   finished.set_outcome(v1::ATTEMPT_OUTCOME_SUCCEEDED);
   finished.set_wall_seconds(done.wall_seconds);
   Finish(std::move(finished));
@@ -276,7 +276,7 @@ absl::Status Attempt::FetchWeights() {
   }
 }
 
-bool Attempt::Upload(const DoneLine& done) {
+bool Attempt::Upload(const DoneLine& done, std::string* warning) {
   const absl::StatusOr<std::string> job_dir = context_->work_dir->JobDir(assignment_);
   const ArtifactFile file = {absl::StrCat(job_dir.value_or("."), "/", done.weights_file),
                              done.sha256, done.bytes, assignment_.attempt_id(),
@@ -295,12 +295,12 @@ bool Attempt::Upload(const DoneLine& done) {
       event.mutable_artifact()->set_sha256(done.sha256);
       event.mutable_artifact()->set_bytes(done.bytes);
       if (const absl::Status spooled = Spooled(std::move(event)); !spooled.ok())
-        GiveUpUpload(done, spooled);
+        *warning = GiveUpUpload(done, spooled);
       return true;
     }
     if (give_up()) break;
     if (!IsWorthRetrying(status)) {
-      GiveUpUpload(done, status);
+      *warning = GiveUpUpload(done, status);
       return true;
     }
     spdlog::debug("attempt {}: cannot upload weights yet: {}", assignment_.attempt_id(),
@@ -316,11 +316,13 @@ bool Attempt::Upload(const DoneLine& done) {
   return stop_reason() != StopReason::kShutdown;
 }
 
-void Attempt::GiveUpUpload(const DoneLine& done, const absl::Status& status) {
+std::string Attempt::GiveUpUpload(const DoneLine& done, const absl::Status& status) {
   const absl::StatusOr<std::string> kept = context_->work_dir->Keep(assignment_, done.weights_file);
-  Note(absl::StrCat("the weights could not be uploaded: ", status.message(), "; ",
-                    kept.ok() ? absl::StrCat("they are kept on this host in ", *kept)
-                              : std::string(kept.status().message())));
+  std::string text = absl::StrCat("the weights could not be uploaded: ", status.message(), "; ",
+                                  kept.ok() ? absl::StrCat("they are kept on its host in ", *kept)
+                                            : std::string(kept.status().message()));
+  Note(text);
+  return text;
 }
 
 void Attempt::Finish(v1::Finished finished) {

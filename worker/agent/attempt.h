@@ -64,6 +64,8 @@ struct AttemptContext {
       notify;  // there is something to send, or the attempt has ended; from any thread
   RetryCap retry_cap{absl::Seconds(5)};  // between tries to send or fetch a file
   CheckpointCadence checkpoint_every;
+  // How long a trainer may say nothing; nullopt: by its own pace (StallWatch); infinite: for ever.
+  std::optional<absl::Duration> attempt_timeout;
   // Between two uploads of a job's newest checkpoint; zero: never, also not at the end.
   absl::Duration checkpoint_upload = absl::Minutes(5);
   // How long one last upload may take when the daemon ends.
@@ -136,10 +138,11 @@ class Attempt {
   // Brings the kept weights into the attempt's directory; an error is for good, or the attempt is
   // stopped.
   absl::Status FetchWeights();
-  // False: the daemon ends before the upload has; the next one goes on with it.
-  bool Upload(const DoneLine& done);
+  // False: the daemon ends before the upload has; the next one goes on with it. `warning` says where
+  // the weights cannot be kept with the coordinator.
+  bool Upload(const DoneLine& done, std::string* warning);
   void RunUpload(const DoneLine& done);
-  void GiveUpUpload(const DoneLine& done, const absl::Status& status);
+  std::string GiveUpUpload(const DoneLine& done, const absl::Status& status);
   void Finish(v1::Finished finished);
   absl::Status Spooled(v1::Event event);
   absl::Status AppendWhenThereIsRoom(const v1::Event& event);

@@ -14,6 +14,7 @@
 #include "core/base/mutex.h"
 #include "core/base/process.h"
 #include "core/base/status.h"
+#include "core/rpc/token_variable.h"
 #include "worker/agent/trainer_process.h"
 
 namespace pelab::agent {
@@ -102,6 +103,7 @@ absl::StatusOr<std::string> FindTrainer(const std::string& given) {
 absl::StatusOr<Capabilities> ReadCapabilities(const std::string& trainer, absl::Duration timeout) {
   SpawnOptions options;
   options.argv = {trainer, "capabilities"};
+  options.unset_env = {rpc::kTokenVariable};
   const std::string what = absl::StrCat("\"", trainer, " capabilities\"");
   PELAB_ASSIGN_OR_RETURN(const Output output, RunToEnd(std::move(options), timeout));
   if (output.timed_out) {

@@ -1,6 +1,5 @@
 #include "worker/agent/checkpoint_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/base/unique_fd.h"
 
@@ -35,8 +35,7 @@ bool ReadExactly(int fd, std::uint64_t offset, std::size_t size, std::string* da
 }  // namespace
 
 absl::StatusOr<CheckpointFile> ReadCheckpointFile(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
+  PELAB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path));
   const absl::Status damaged = absl::DataLossError(absl::StrCat(path, " is not a checkpoint"));
   std::string length;
   if (!ReadExactly(fd.get(), 0, kLengthBytes, &length)) return damaged;

@@ -1,6 +1,5 @@
 #include "worker/agent/checkpoint_transfer.h"
 
-#include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
+#include "core/base/regular_file.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/base/unique_fd.h"
@@ -40,8 +40,7 @@ bool IsUsable(const absl::StatusOr<CheckpointFile>& file, const v1::Assignment& 
 }
 
 absl::Status Hash(const std::string& path, ArtifactFile* file) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
+  PELAB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path));
   Sha256 hash;
   std::string buffer(kReadBytes, '\0');
   file->bytes = 0;

@@ -1,6 +1,5 @@
 #include "worker/agent/fleet_client.h"
 
-#include <fcntl.h>
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/base/unique_fd.h"
 #include "core/rpc/channel.h"
@@ -91,17 +91,15 @@ class GrpcFleetClient final : public FleetClient {
   }
 
   absl::Status Put(const ArtifactFile& file, const std::function<bool()>& give_up) override {
-    UniqueFd fd(open(file.path.c_str(), O_RDONLY | O_CLOEXEC));
+    const absl::StatusOr<UniqueFd> fd = OpenRegularFile(file.path);
     // FAILED_PRECONDITION: trying again would not bring it back.
-    if (!fd)
-      return absl::FailedPreconditionError(
-          ErrnoStatus(errno, absl::StrCat("cannot open ", file.path)).message());
+    if (!fd.ok()) return absl::FailedPreconditionError(fd.status().message());
     grpc::ClientContext context;
     context.set_deadline(DeadlineFor(file));
     v1::PutArtifactResponse response;
     const auto writer = stub_->PutArtifact(&context, &response);
     absl::StatusOr<bool> sent = writer->Write(HeaderOf(file));
-    if (*sent) sent = SendChunks(fd.get(), file.path, give_up, writer.get());
+    if (*sent) sent = SendChunks(fd->get(), file.path, give_up, writer.get());
     if (!sent.ok()) context.TryCancel();
     writer->WritesDone();
     const absl::Status status = rpc::FromGrpc(writer->Finish());

@@ -13,6 +13,7 @@
 #include "core/base/file.h"
 #include "core/base/process.h"
 #include "core/base/status.h"
+#include "core/rpc/token_variable.h"
 
 namespace pelab::agent {
 namespace {
@@ -106,6 +107,7 @@ absl::Status Mps::Run(const char* flag, int input, absl::Duration patience) cons
   options.argv = {program_};
   if (flag != nullptr) options.argv.emplace_back(flag);
   options.env = {{kPipeVariable, PipeDirectory()}, {kLogVariable, directory_ + "/log"}};
+  options.unset_env = {rpc::kTokenVariable};
   options.fds = {{nowhere.get(), 1}};
   if (input >= 0) options.fds.emplace_back(input, 0);
   PELAB_ASSIGN_OR_RETURN(Process process, Process::Spawn(options));

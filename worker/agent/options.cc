@@ -1,8 +1,11 @@
 #include "worker/agent/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -38,7 +41,19 @@ struct Raw {
   std::string checkpoint_every = "30s";
   std::string checkpoint_upload = "5m";
   std::string mps = "auto";
+  std::string attempt_timeout = "auto";
 };
+
+absl::Status CheckName(const std::string& name) {
+  constexpr std::size_t kMostBytes = 100;
+  const auto plain = [](unsigned char c) { return absl::ascii_isprint(c) && c != ' '; };
+  if (name.size() <= kMostBytes && std::all_of(name.begin(), name.end(), plain)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("invalid --name \"", absl::CHexEscape(name),
+                                                 "\"; allowed: at most ", kMostBytes,
+                                                 " printable ASCII characters without spaces"));
+}
 
 // "3epochs", "1epoch", or a time.
 absl::StatusOr<CheckpointCadence> ParseCadence(const std::string& text) {
@@ -58,6 +73,16 @@ absl::StatusOr<CheckpointCadence> ParseCadence(const std::string& text) {
 absl::StatusOr<absl::Duration> ParseInterval(const std::string& text) {
   if (text == "0") return absl::ZeroDuration();
   return ParseDuration(text, "--checkpoint-upload");
+}
+
+absl::StatusOr<std::optional<absl::Duration>> ParseTimeout(const std::string& text) {
+  if (text == "auto") return std::optional<absl::Duration>();
+  if (text == "0" || text == "off") return std::optional(absl::InfiniteDuration());
+  const auto time = ParseDuration(text, "--attempt-timeout");
+  if (time.ok()) return std::optional(*time);
+  return absl::InvalidArgumentError(
+      absl::StrCat("invalid --attempt-timeout \"", text,
+                   "\"; allowed: auto, a time such as 30m or 2h, or off (no limit)"));
 }
 
 void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
@@ -113,6 +138,15 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
                  "worker drains or ends (0: never)")
       ->type_name("TIME")
       ->capture_default_str();
+  app.add_option("--attempt-timeout", raw->attempt_timeout,
+                 "Stop a trainer that has said nothing for so long; its job is tried again. auto: "
+                 "10 minutes, or 20 times its longest epoch where that is longer; off: never")
+      ->type_name("TIME|auto|off")
+      ->capture_default_str();
+  app.add_option("--name", options->name,
+                 "What people call this worker, in `pelab workers` and in messages (default: this "
+                 "host's name)")
+      ->type_name("NAME");
   app.add_option("--artifact-store", options->artifact_store,
                  "Put files into the coordinator's --artifact-store DIR, on a disk that both see, "
                  "instead of sending them")
@@ -150,8 +184,10 @@ CommandLine ParseCommandLine(int argc, char** argv) {
   absl::StatusOr<std::uint64_t> quota = ParseByteSize(raw.spool_quota, "--spool-quota");
   const auto every = ParseCadence(raw.checkpoint_every);
   const auto upload = ParseInterval(raw.checkpoint_upload);
+  const auto timeout = ParseTimeout(raw.attempt_timeout);
   for (const absl::Status& status :
-       {server.status(), quota.status(), every.status(), upload.status()}) {
+       {server.status(), quota.status(), every.status(), upload.status(), timeout.status(),
+        CheckName(line.options.name)}) {
     if (!status.ok()) {
       line.exit_code = Complain(status);
       return line;
@@ -160,6 +196,7 @@ CommandLine ParseCommandLine(int argc, char** argv) {
   line.options.server = *std::move(server);
   line.options.spool_quota_bytes = *quota;
   line.options.checkpoint_every = *every;
+  line.options.attempt_timeout = *timeout;
   line.options.mps = raw.mps == "auto";
   line.options.checkpoint_upload = *upload;
   line.go_on = true;

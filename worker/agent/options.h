@@ -25,6 +25,8 @@ struct AgentOptions {
   std::uint64_t spool_quota_bytes = std::uint64_t{1} << 30;
   CheckpointCadence checkpoint_every;
   absl::Duration checkpoint_upload = absl::Minutes(5);  // zero: never
+  std::optional<absl::Duration> attempt_timeout;        // as in AttemptContext
+  std::string name;                                     // what people call it; "": the host's
   std::string artifact_store;                           // a directory; "": none
   int parent_fd = -1;
   LogOptions logging;

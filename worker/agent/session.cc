@@ -36,6 +36,7 @@ v1::WorkerMessage Session::MakeHello() {
   hello->set_protocol(kFleetProtocol);
   hello->set_worker_id(identity_.worker_id);
   hello->set_host(identity_.host);
+  hello->set_name(identity_.name);
   hello->set_version(identity_.version);
   hello->set_capabilities_json(identity_.capabilities_json);
   for (const v1::Slot& slot : identity_.slots) *hello->add_slots() = slot;

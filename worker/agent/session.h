@@ -20,6 +20,7 @@ inline constexpr int kFleetProtocol = 1;
 
 struct WorkerIdentity {
   std::string worker_id;
+  std::string name;  // what people call it
   std::string host;
   std::string version;
   std::string capabilities_json;

@@ -111,7 +111,7 @@ Spool::Spool(std::string path, UniqueFd fd, SpoolQuota* quota)
 Spool::~Spool() { quota_->Subtract(charged_); }
 
 absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(const std::string& path, SpoolQuota* quota) {
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
   std::unique_ptr<Spool> spool(new Spool(path, std::move(fd), quota));
   MutexLock lock(&spool->mutex_);
@@ -232,7 +232,7 @@ absl::Status Spool::Compact() {
   PELAB_ASSIGN_OR_RETURN(const bool whole, ReadAt(fd_.get(), start, bytes_ - start, &rest));
   if (!whole) return absl::DataLossError(absl::StrCat(path_, " is shorter than what was written"));
   data += rest;
-  PELAB_RETURN_IF_ERROR(WriteFileAtomically(path_, data));
+  PELAB_RETURN_IF_ERROR(WriteFileAtomically(path_, data, 0600));
   UniqueFd fd(open(path_.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot open ", path_));
   fd_ = std::move(fd);

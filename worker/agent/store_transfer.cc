@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
+#include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/base/unique_fd.h"
 #include "worker/agent/incoming_file.h"
@@ -22,8 +23,7 @@ constexpr std::size_t kPieceBytes = 1 << 20;
 
 absl::Status Copy(const std::string& from, const std::function<bool()>& give_up,
                   IncomingFile* incoming) {
-  const UniqueFd fd(open(from.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot open ", from));
+  PELAB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(from));
   PELAB_RETURN_IF_ERROR(incoming->Open());
   std::string buffer(kPieceBytes, '\0');
   while (true) {

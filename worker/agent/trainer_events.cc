@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/file.h"
+#include "core/base/regular_file.h"
 #include "core/base/status.h"
 
 namespace pelab::agent {
@@ -241,7 +241,7 @@ FactLine ReadHeadAblation(const Members& members) {
 FactLine ReadAnalysis(const Members& members, const std::string& directory) {
   const std::string file = members.File("file");
   const absl::StatusOr<std::string> text =
-      ReadFile(absl::StrCat(directory, "/", file), kMaxAnalysisBytes);
+      ReadRegularFile(absl::StrCat(directory, "/", file), kMaxAnalysisBytes);
   if (!text.ok()) throw BadLine(absl::StrCat("event analysis: ", text.status().message()));
   if (!Json::accept(*text)) throw BadLine(absl::StrCat("event analysis: ", file, " is not JSON"));
   FactLine line;

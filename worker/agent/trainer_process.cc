@@ -23,6 +23,10 @@ namespace {
 
 // How often a trainer that is held back is looked at again.
 constexpr absl::Duration kHeldBackPause = absl::Milliseconds(50);
+// Giving a GPU's memory back may take a while after standard output is closed.
+constexpr absl::Duration kClosedGrace = absl::Seconds(5);
+// For a trainer that hangs: whatever can be kept still is.
+constexpr absl::Duration kStalledGrace = absl::Seconds(5);
 
 enum class ReadResult { kSome, kNothingNow, kEnd };
 
@@ -114,6 +118,32 @@ absl::Duration TrainerProcess::ObeyStop() {
   return absl::InfiniteDuration();
 }
 
+// Ends a program that nothing comes of any more; answers how long until it is to be looked at again.
+absl::Duration TrainerProcess::WatchOver(const OutputHandler& handler, bool listening,
+                                         bool out_open, absl::Status* stalled) {
+  if (term_sent_ || !stalled->ok()) return absl::InfiniteDuration();
+  absl::Duration left = absl::InfiniteDuration();
+  if (!out_open) {
+    const absl::Duration now = SystemClock::Instance().Monotonic();
+    closed_at_ = std::min(closed_at_, now);
+    left = closed_at_ + kClosedGrace - now;
+    if (left <= absl::ZeroDuration()) {
+      *stalled = absl::DeadlineExceededError(
+          absl::StrCat("the trainer closed its standard output and went on for ",
+                       absl::FormatDuration(kClosedGrace), "; it was stopped"));
+    }
+  } else if (handler.watch) {
+    const absl::StatusOr<absl::Duration> next = handler.watch(listening);
+    if (next.ok()) {
+      left = *next;
+    } else {
+      *stalled = next.status();
+    }
+  }
+  if (!stalled->ok()) Stop(kStalledGrace);
+  return left;
+}
+
 ExitStatus TrainerProcess::Run(const OutputHandler& handler, absl::Status* output_error) {
   Lines lines(handler, output_error);
   const auto on_out = [&](absl::string_view bytes) { lines.Feed(bytes); };
@@ -122,11 +152,14 @@ ExitStatus TrainerProcess::Run(const OutputHandler& handler, absl::Status* outpu
   };
   bool out_open = true;
   bool err_open = true;
+  bool listen = true;
+  absl::Status stalled;
   while (true) {
     if (lines.broken()) Stop(absl::ZeroDuration());
-    absl::Duration wait = ObeyStop();
+    const absl::Duration look_again = WatchOver(handler, listen, out_open, &stalled);
+    absl::Duration wait = std::min(ObeyStop(), look_again);
     // After a stop there is little left to come, and the end must not wait for room.
-    const bool listen = term_sent_ || !handler.wants_output || handler.wants_output();
+    listen = term_sent_ || !handler.wants_output || handler.wants_output();
     if (!listen) wait = std::min(wait, kHeldBackPause);
     pollfd fds[] = {{out_open && listen ? out_.get() : -1, POLLIN, 0},
                     {err_open ? err_.get() : -1, POLLIN, 0},
@@ -152,6 +185,7 @@ ExitStatus TrainerProcess::Run(const OutputHandler& handler, absl::Status* outpu
   while (err_open && ReadSome(err_.get(), on_err) == ReadResult::kSome) {
   }
   if (!status.signaled) lines.Feed("\n");
+  if (output_error->ok()) *output_error = stalled;
   return status;
 }
 

@@ -25,6 +25,9 @@ struct OutputHandler {
   // False: standard output is not read for now, so that the program waits once the pipe is full.
   // Null: always true.
   std::function<bool()> wants_output;
+  // Called now and then, at most as far apart as it last answered; `listening`: standard output is
+  // being read. An error ends the program (SIGTERM, then SIGKILL) and is its output's. Null: none.
+  std::function<absl::StatusOr<absl::Duration>(bool listening)> watch;
 };
 
 // Thread-safe: Run is called once, Stop at any time from any thread.
@@ -35,7 +38,8 @@ class TrainerProcess {
 
   // Until the program has ended and its output is read. Lines are at most kMaxLineBytes; a longer
   // one is an error. What follows the last newline counts as a line unless a signal ended the
-  // program. The first error of lines goes to `output_error`.
+  // program. The first error goes to `output_error`. A program that closes its
+  // standard output and lives on is ended after a moment.
   ExitStatus Run(const OutputHandler& handler, absl::Status* output_error);
 
   // SIGTERM now, SIGKILL after `grace`; a later call may shorten the grace, never lengthen it.
@@ -46,12 +50,15 @@ class TrainerProcess {
  private:
   TrainerProcess(Process process, UniqueFd out, UniqueFd err, UniqueFd wake);
   absl::Duration ObeyStop();
+  absl::Duration WatchOver(const OutputHandler& handler, bool listening, bool out_open,
+                           absl::Status* stalled);
   void Wake();
 
   Process process_;  // used by Run's thread only
   UniqueFd out_;
   UniqueFd err_;
   UniqueFd wake_;
+  absl::Duration closed_at_ = absl::InfiniteDuration();  // its standard output; monotonic
   bool term_sent_ = false;
   bool kill_sent_ = false;
   Mutex mutex_;

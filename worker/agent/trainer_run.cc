@@ -10,12 +10,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/file.h"
+#include "core/base/ids.h"
 #include "core/base/status.h"
+#include "core/rpc/token_variable.h"
+#include "worker/agent/strays.h"
 
 namespace pelab::agent {
 namespace {
 
 constexpr int kTrainerParentFd = 3;
+constexpr absl::Duration kStraysPatience = absl::Seconds(2);
 // For a checkpoint to come while the coordinator is away: hours of training may be in it.
 constexpr absl::Duration kFetchPatience = absl::Minutes(10);
 
@@ -74,7 +78,10 @@ void AddTraining(const AttemptContext& context, const v1::Assignment& first, std
 }  // namespace
 
 TrainerRun::TrainerRun(const AttemptContext* context, std::optional<SlotPlan> plan, Members members)
-    : context_(context), plan_(std::move(plan)), members_(std::move(members)) {}
+    : context_(context),
+      plan_(std::move(plan)),
+      members_(std::move(members)),
+      trainer_id_(RandomUuid()) {}
 
 TrainerRun::~TrainerRun() {
   if (thread_.joinable()) thread_.join();
@@ -214,7 +221,10 @@ absl::StatusOr<std::unique_ptr<TrainerProcess>> TrainerRun::StartTrainer(const J
                        "--parent-fd", absl::StrCat(kTrainerParentFd)});
   if (!first.has_weights()) AddTraining(*context_, first, jobs.size(), &options.argv);
   options.env = {{"CUDA_VISIBLE_DEVICES", plan_->cuda_visible_devices},
-                 {"OMP_NUM_THREADS", absl::StrCat(threads)}};
+                 {"OMP_NUM_THREADS", absl::StrCat(threads)},
+                 {kTrainerIdVariable, trainer_id_}};
+  // The coordinator's token is the worker's alone: what a trainer has, its crash reports have too.
+  options.unset_env = {rpc::kTokenVariable};
   if (plan_->device_memory_bytes > 0) {
     options.env.emplace_back(kDeviceMemoryVariable, absl::StrCat(plan_->device_memory_bytes));
   }
@@ -229,8 +239,12 @@ void TrainerRun::Watch(TrainerProcess& process, const Jobs& jobs) {
   for (Attempt* job : jobs) {
     job->TrainerStarted(directories_.at(JobName(job->assignment())), any_packing);
   }
+  StallWatch watch(context_->attempt_timeout, context_->clock->Monotonic());
   OutputHandler handler;
-  handler.on_line = [&](absl::string_view line) { return OnLine(line, jobs); };
+  handler.on_line = [&](absl::string_view line) { return OnLine(line, jobs, watch); };
+  handler.watch = [&](bool listening) {
+    return watch.Look(context_->clock->Monotonic(), listening);
+  };
   handler.on_stderr = [&](absl::string_view bytes) {
     for (Attempt* job : jobs) {
       if (!job->settled()) job->OnStderr(bytes);
@@ -243,11 +257,17 @@ void TrainerRun::Watch(TrainerProcess& process, const Jobs& jobs) {
     MutexLock lock(&mutex_);
     process_ = nullptr;
   }
+  // The slot is free only when nothing of this trainer holds memory any more.
+  if (const std::size_t strays = KillStrays(trainer_id_, kStraysPatience); strays > 0) {
+    spdlog::warn("ended {} processes that the trainer of {} had left behind", strays,
+                 jobs.front()->assignment().label());
+  }
   for (Attempt* job : jobs) job->SettleByTrainer(exit, output);
 }
 
-absl::Status TrainerRun::OnLine(absl::string_view line, const Jobs& jobs) {
+absl::Status TrainerRun::OnLine(absl::string_view line, const Jobs& jobs, StallWatch& watch) {
   PELAB_ASSIGN_OR_RETURN(JobLine parsed, ParseTrainerLine(line, directories_));
+  watch.OnEvent(parsed.line, context_->clock->Monotonic());
   const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const Attempt* candidate) {
     return JobName(candidate->assignment()) == parsed.job;
   });

@@ -17,6 +17,7 @@
 #include "core/base/mutex.h"
 #include "worker/agent/attempt.h"
 #include "worker/agent/devices.h"
+#include "worker/agent/stall_watch.h"
 #include "worker/agent/trainer_process.h"
 
 namespace pelab::agent {
@@ -51,12 +52,13 @@ class TrainerRun {
   void FetchAll();
   absl::StatusOr<std::unique_ptr<TrainerProcess>> StartTrainer(const Jobs& jobs);
   void Watch(TrainerProcess& process, const Jobs& jobs);
-  absl::Status OnLine(absl::string_view line, const Jobs& jobs);
+  absl::Status OnLine(absl::string_view line, const Jobs& jobs, StallWatch& watch);
   void Obey();
 
   const AttemptContext* const context_;
   const std::optional<SlotPlan> plan_;
   const Members members_;
+  const std::string trainer_id_;                    // kTrainerIdVariable
   std::map<std::string, std::string> directories_;  // by job name; of those that the trainer has
   Mutex mutex_;
   TrainerProcess* process_ ABSL_GUARDED_BY(mutex_) = nullptr;

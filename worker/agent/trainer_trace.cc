@@ -5,12 +5,21 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
 
 namespace pelab::agent {
 namespace {
+
+constexpr int kUnknownLogged = 3;
+constexpr std::size_t kUnknownBytes = 100;
+
+// A kind besides the outcome tells the coordinator that this worker did not ask for it.
+constexpr char kStoppedByOthers[] =
+    "the trainer stopped with its checkpoint kept (status 75), which its worker had not asked for: "
+    "it got a SIGTERM from elsewhere";
 
 v1::Finished Ended(v1::AttemptOutcome outcome, absl::string_view message, double wall_seconds) {
   v1::Finished finished;
@@ -149,10 +158,16 @@ absl::StatusOr<std::optional<v1::Event>> TrainerTrace::Accept(TrainerLine line) 
   } else if (auto* error = std::get_if<ErrorLine>(&line)) {
     error_ = std::move(*error);
   } else if (const auto* unknown = std::get_if<UnknownLine>(&line)) {
-    spdlog::warn("ignoring a trainer's event \"{}\", which this version does not know",
-                 unknown->name);
+    OnUnknown(unknown->name);
   }
   return std::nullopt;
+}
+
+void TrainerTrace::OnUnknown(const std::string& name) {
+  if (++unknown_ > kUnknownLogged) return;
+  spdlog::warn("ignoring a trainer's event \"{}\", which this version does not know{}",
+               absl::CHexEscape(name.substr(0, kUnknownBytes)),
+               unknown_ < kUnknownLogged ? "" : "; further ones of this attempt are not logged");
 }
 
 v1::Finished TrainerTrace::Conclude(const ExitStatus& exit, StopReason reason,
@@ -161,25 +176,32 @@ v1::Finished TrainerTrace::Conclude(const ExitStatus& exit, StopReason reason,
   if (reason == StopReason::kCancel || reason == StopReason::kSupersede) {
     return Ended(v1::ATTEMPT_OUTCOME_CANCELLED, "", wall_seconds);
   }
-  if (!output.ok()) {
-    const auto kind = absl::IsInvalidArgument(output) ? v1::ERROR_KIND_INTERNAL : v1::ERROR_KIND_IO;
+  const bool succeeded = done_.has_value() && exit.ok();
+  // One that hung on its way out has said how it ended.
+  const bool stalled = absl::IsDeadlineExceeded(output) && !succeeded && !error_.has_value();
+  if (stalled || (!output.ok() && !absl::IsDeadlineExceeded(output))) {
+    const auto kind = absl::IsInvalidArgument(output)    ? v1::ERROR_KIND_INTERNAL
+                      : absl::IsDeadlineExceeded(output) ? v1::ERROR_KIND_STALLED
+                                                         : v1::ERROR_KIND_IO;
     v1::Finished finished = Failed(kind, {output.message().data(), output.message().size()});
     finished.set_wall_seconds(wall_seconds);
     return finished;
   }
-  if (done_.has_value() && exit.ok())
-    return Ended(v1::ATTEMPT_OUTCOME_SUCCEEDED, "", done_->wall_seconds);
+  if (succeeded) return Ended(v1::ATTEMPT_OUTCOME_SUCCEEDED, "", done_->wall_seconds);
   if (error_.has_value()) {
     v1::Finished finished = Failed(error_->kind, error_->message);
     finished.set_wall_seconds(wall_seconds);
     return finished;
   }
   const bool stopped = reason == StopReason::kShutdown || reason == StopReason::kPreempt;
-  if ((!exit.signaled && exit.code == kExitStopped) || stopped) {
-    return Ended(v1::ATTEMPT_OUTCOME_PREEMPTED,
-                 stopped ? "stopped because its worker ends or drains"
-                         : "stopped by SIGTERM, with its checkpoint kept",
+  if (stopped) {
+    return Ended(v1::ATTEMPT_OUTCOME_PREEMPTED, "stopped because its worker ends or drains",
                  wall_seconds);
+  }
+  if (!exit.signaled && exit.code == kExitStopped) {
+    v1::Finished finished = Ended(v1::ATTEMPT_OUTCOME_PREEMPTED, kStoppedByOthers, wall_seconds);
+    finished.set_error_kind(v1::ERROR_KIND_TRAINER_DIED);
+    return finished;
   }
   const std::string words = LastLine(last_words);
   v1::Finished finished = Failed(

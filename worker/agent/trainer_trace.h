@@ -51,6 +51,7 @@ class TrainerTrace {
   absl::Status AcceptDone() const;
   absl::Status AcceptCheckpoint(const CheckpointLine& line);
 
+  void OnUnknown(const std::string& name);
   absl::Status CheckStart(const v1::Started& started) const;
 
   const int max_start_epoch_;
@@ -61,6 +62,7 @@ class TrainerTrace {
   int next_epoch_ = 0;
   int epochs_ = 0;
   int checkpoint_ = 0;
+  int unknown_ = 0;  // events
   std::optional<DoneLine> done_;
   std::optional<ErrorLine> error_;
 };

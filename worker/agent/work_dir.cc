@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -28,9 +29,18 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxRecordBytes = 4 << 20;
 constexpr auto kJobAge = std::chrono::hours(7 * 24);
 
+// Fencing tokens and the worker's identity are nobody else's: whoever has them can speak for it.
+constexpr unsigned kPrivateFile = 0600;
+constexpr unsigned kPrivateDirectory = 0700;
+
+absl::Status MakePrivate(const std::string& path, unsigned mode) {
+  if (chmod(path.c_str(), mode) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, absl::StrCat("cannot set the permissions of ", path));
+}
+
 absl::StatusOr<UniqueFd> Lock(const std::string& directory) {
   const std::string path = absl::StrCat(directory, "/lock");
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kPrivateFile));
   if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   if (errno != EWOULDBLOCK) return ErrnoStatus(errno, absl::StrCat("cannot lock ", path));
@@ -44,14 +54,17 @@ absl::StatusOr<std::string> ReadOrMakeWorkerId(const std::string& directory) {
   const absl::StatusOr<std::string> text = ReadFile(path, 256);
   if (text.ok()) {
     std::string id(absl::StripAsciiWhitespace(*text));
-    if (IsUuid(id)) return id;
+    if (IsUuid(id)) {
+      PELAB_RETURN_IF_ERROR(MakePrivate(path, kPrivateFile));  // of an earlier version
+      return id;
+    }
     return absl::InvalidArgumentError(
         absl::StrCat(path, " holds \"", id,
                      "\"; allowed: a UUID in lower case (remove the file to get a new one)"));
   }
   if (!absl::IsNotFound(text.status())) return text.status();
   std::string id = RandomUuid();
-  PELAB_RETURN_IF_ERROR(WriteFileAtomically(path, absl::StrCat(id, "\n")));
+  PELAB_RETURN_IF_ERROR(WriteFileAtomically(path, absl::StrCat(id, "\n"), kPrivateFile));
   return id;
 }
 
@@ -66,13 +79,19 @@ std::string JobDirName(const v1::Assignment& assignment) {
 }  // namespace
 
 absl::StatusOr<WorkDir> WorkDir::Open(const std::string& path) {
+  // One that was there may hold other things too: its own permissions are its owner's business.
+  std::error_code unknown;
+  const bool was_there = fs::exists(path, unknown);
   PELAB_RETURN_IF_ERROR(CreateDirectories(path));
+  if (!was_there) PELAB_RETURN_IF_ERROR(MakePrivate(path, kPrivateDirectory));
   std::error_code error;
   const std::string absolute = fs::canonical(path, error).string();
   if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot use work directory ", path));
   PELAB_ASSIGN_OR_RETURN(UniqueFd lock, Lock(absolute));
   PELAB_ASSIGN_OR_RETURN(std::string worker_id, ReadOrMakeWorkerId(absolute));
-  PELAB_RETURN_IF_ERROR(CreateDirectories(absl::StrCat(absolute, "/attempts")));
+  const std::string attempts = absl::StrCat(absolute, "/attempts");
+  PELAB_RETURN_IF_ERROR(CreateDirectories(attempts));
+  PELAB_RETURN_IF_ERROR(MakePrivate(attempts, kPrivateDirectory));
   PELAB_RETURN_IF_ERROR(CreateDirectories(absl::StrCat(absolute, "/jobs")));
   return WorkDir(absolute, std::move(lock), std::move(worker_id));
 }
@@ -102,9 +121,10 @@ absl::Status WorkDir::SaveAssignment(const v1::Assignment& assignment) const {
                        {"label", assignment.label()},
                        {"analyses", std::move(analyses)},
                        {"max_start_epoch", assignment.max_start_epoch()}};
-  PELAB_RETURN_IF_ERROR(
-      WriteFileAtomically(absl::StrCat(directory, "/job.json"), JobDocument(assignment)));
-  return WriteFileAtomically(absl::StrCat(directory, "/attempt.json"), record.dump(2));
+  PELAB_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(directory, "/job.json"),
+                                            JobDocument(assignment), kPrivateFile));
+  return WriteFileAtomically(absl::StrCat(directory, "/attempt.json"), record.dump(2),
+                             kPrivateFile);
 }
 
 absl::StatusOr<v1::Assignment> WorkDir::LoadAssignment(std::int64_t attempt_id) const {

@@ -66,7 +66,7 @@ class SessionTest : public testing::Test {
   static WorkerIdentity Identity() {
     v1::Slot slot;
     slot.set_device("cpu");
-    return {"id", "host", "0.1", "{}", {slot}};
+    return {"id", "name", "host", "0.1", "{}", {slot}};
   }
   static v1::CoordinatorMessage Welcome(int heartbeat_ms = 5000, int lease_ms = 20000) {
     v1::CoordinatorMessage message;

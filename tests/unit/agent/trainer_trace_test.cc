@@ -142,7 +142,11 @@ TEST(TrainerTrace, EndsByWhatWasSaidAndHowItEnded) {
   EXPECT_EQ(error.error(), "it broke");
   EXPECT_EQ(error.wall_seconds(), 7);
 
-  EXPECT_EQ(Conclude({Hello(0, 1)}, kExit75).outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
+  // Nobody here had asked it to stop.
+  const v1::Finished by_itself = Conclude({Hello(0, 1)}, kExit75);
+  EXPECT_EQ(by_itself.outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
+  EXPECT_EQ(by_itself.error_kind(), v1::ERROR_KIND_TRAINER_DIED);
+  EXPECT_THAT(by_itself.error(), HasSubstr("SIGTERM from elsewhere"));
   EXPECT_EQ(Conclude({Hello(0, 1)}, kSigkill).error(),
             "the trainer ended by signal 9 (killed); its last words: last ?words");
   EXPECT_EQ(Conclude({}, kExit0).error(),
@@ -158,6 +162,23 @@ TEST(TrainerTrace, EndsByWhatWasSaidAndHowItEnded) {
             v1::ERROR_KIND_IO);
 }
 
+TEST(TrainerTrace, AStallIsAFailureOfItsOwnKindUnlessItHadSaidHowItEnded) {
+  const absl::Status stall = absl::DeadlineExceededError("it said nothing for 12 min");
+  const auto conclude = [&](std::vector<TrainerLine> lines, ExitStatus exit) {
+    return Conclude(std::move(lines), exit, StopReason::kNone, stall);
+  };
+  const v1::Finished stalled = conclude({Hello(0, 2), Epoch(0)}, kExit75);
+  EXPECT_EQ(stalled.outcome(), v1::ATTEMPT_OUTCOME_FAILED);
+  EXPECT_EQ(stalled.error_kind(), v1::ERROR_KIND_STALLED);
+  EXPECT_EQ(stalled.error(), "it said nothing for 12 min");
+  EXPECT_EQ(conclude({Hello(0, 1), Epoch(0), Done()}, kExit0).outcome(),
+            v1::ATTEMPT_OUTCOME_SUCCEEDED);
+  EXPECT_EQ(conclude({Hello(0, 1), Epoch(0), Done()}, kSigkill).error_kind(),
+            v1::ERROR_KIND_STALLED);
+  EXPECT_EQ(conclude({Error(v1::ERROR_KIND_OUT_OF_MEMORY)}, kSigkill).error_kind(),
+            v1::ERROR_KIND_OUT_OF_MEMORY);
+}
+
 TEST(TrainerTrace, AStopDecides) {
   const std::vector<TrainerLine> whole = {Hello(0, 1), Epoch(0), Done()};
   EXPECT_EQ(Conclude({Hello(0, 1)}, kSigkill, StopReason::kCancel).outcome(),
@@ -165,8 +186,9 @@ TEST(TrainerTrace, AStopDecides) {
   EXPECT_EQ(Conclude(whole, kExit0, StopReason::kCancel).outcome(), v1::ATTEMPT_OUTCOME_CANCELLED);
   EXPECT_EQ(Conclude({Hello(0, 1)}, kSigkill, StopReason::kShutdown).outcome(),
             v1::ATTEMPT_OUTCOME_PREEMPTED);
-  EXPECT_EQ(Conclude({Hello(0, 1)}, kExit75, StopReason::kPreempt).outcome(),
-            v1::ATTEMPT_OUTCOME_PREEMPTED);
+  const v1::Finished asked = Conclude({Hello(0, 1)}, kExit75, StopReason::kPreempt);
+  EXPECT_EQ(asked.outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
+  EXPECT_EQ(asked.error_kind(), v1::ERROR_KIND_UNSPECIFIED) << "its worker had asked for it";
   // It was done before it heard of it, or failed by itself.
   EXPECT_EQ(Conclude(whole, kExit0, StopReason::kPreempt).outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
   EXPECT_EQ(Conclude({Error(v1::ERROR_KIND_IO)}, kExit1, StopReason::kShutdown).outcome(),
