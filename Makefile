@@ -8,6 +8,7 @@
 #   make sim            100,000 simulated histories under faults (SEEDS=0..99999); `make test` runs 2,000
 #   make build          build everything into build/release
 #   make wheel          the Python package `pelab` as build/release/wheel/pelab-*.whl
+#   make python-install the same package into a virtual environment: VENV=DIR, which is made where it is missing [build/python-env]
 #   make bench          the benchmarks of tests/bench
 #   make bench-queries  how long `pelab results` and others take on 10,000 jobs of 150 epochs
 #   make bench-pages    the coordinator's pages in a browser: first paint, and ten minutes of 60 live jobs
@@ -24,7 +25,7 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 DB ?= build/demo/pelab.db
 
-.PHONY: demo test fault test-sanitize sim build wheel deps bench bench-load lint cuda-check gpu-bench clean
+.PHONY: demo test fault test-sanitize sim build wheel python-install deps bench bench-load lint cuda-check gpu-bench clean
 .DEFAULT_GOAL := build
 
 deps:
@@ -66,6 +67,14 @@ test-sanitize: build
 
 wheel: deps $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS) --target wheel
+
+# With the python3 that the build found, which has gRPC, pandas and Protobuf: nothing comes from a network.
+VENV ?= build/python-env
+python-install: wheel
+	@python=$$(sed -n 's/^PELAB_PANDAS_PYTHON:[A-Z]*=//p' $(BUILD)/CMakeCache.txt); \
+	[ -x "$(VENV)/bin/python3" ] || "$$python" -m venv --system-site-packages "$(VENV)"
+	@"$(VENV)/bin/python3" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps --no-index $(BUILD)/wheel/pelab-*.whl
+	@"$(VENV)/bin/python3" -c 'import pelab; print("pelab", pelab.__version__, "is installed for $(VENV)/bin/python3")'
 
 SEEDS ?= 0..99999
 sim: deps $(BUILD)/build.ninja

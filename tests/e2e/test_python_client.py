@@ -18,7 +18,7 @@ import pandas as pd
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from notebook_runner import run as run_notebook  # noqa: E402
-from pelab_harness import SOURCE, tiny_sweep, wait_until  # noqa: E402
+from pelab_harness import BIN, SOURCE, tiny_sweep, wait_until  # noqa: E402
 from trained_case import TrainedCase  # noqa: E402
 
 import pelab  # noqa: E402
@@ -254,6 +254,25 @@ class Package(TrainedCase):
         version = self.ok(self.pelab_db("--version")).stdout.split()[1]
         self.assertEqual(shown.stdout.split(), ["5", version])
 
+    def test_the_documented_installation(self):
+        """The command of client/python/README.md, with a home folder of its own."""
+        if BIN.parent.parent != SOURCE / "build":
+            self.skipTest("the Makefile builds in build/, and these binaries are elsewhere")
+        section = (SOURCE / "client" / "python" / "README.md").read_text().split("## Installing")[1]
+        command = section.split("```\n")[1]
+        outside = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "VIRTUAL_ENV")}
+        outside |= {"HOME": str(self.folder), "PRESET": BIN.parent.name, "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+        shown = subprocess.run(["bash", "-ec", command], env=outside, cwd=SOURCE, capture_output=True, text=True)
+        self.assertEqual(shown.returncode, 0, shown.stdout + shown.stderr)
+        version = self.ok(self.pelab_db("--version")).stdout.split()[1]
+        self.assertIn(f"pelab {version} is installed", shown.stdout)
+        script = "import pelab, sys; print(pelab.__file__); print(len(pelab.open(sys.argv[1]).results()), len(pelab.open(sys.argv[1]).summary()))"
+        shown = subprocess.run([self.folder / "pelab-env" / "bin" / "python3", "-c", script, self.db], env=outside, cwd=self.folder,
+                               check=True, capture_output=True, text=True)
+        where, *counts = shown.stdout.split()
+        self.assertTrue(where.startswith(str(self.folder / "pelab-env")), where)
+        self.assertEqual(counts, ["5", "3"])
+
     def test_examples_on_both_sources(self):
         file, coordinator = self.sources()
         spec = importlib.util.spec_from_file_location("first_look", EXAMPLES / "first_look.py")
@@ -284,6 +303,42 @@ class Package(TrainedCase):
         self.assertEqual(done["cells"][-1]["outputs"], again["cells"][-1]["outputs"])
         for name in ("cells", "jobs", "curves", "heads"):
             same(names[name], other[name])
+
+
+class Documented(TrainedCase):
+    """The examples of client/python/README.md, which speak of a sweep table1, one after another in one namespace."""
+
+    SWEEP = tiny_sweep(name="table1") + "analyses: [head_ablation]\n"
+
+    def blocks(self):
+        return (SOURCE / "client" / "python" / "README.md").read_text().split("```python\n")[1:]
+
+    def run_blocks(self, blocks):
+        texts = [block.split("```")[0].replace("gpu01:7470", self.socket) for block in blocks]
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, SOURCE)
+        cells = [{"cell_type": "code", "source": [text]} for text in texts]
+        notebook, names = run_notebook({"cells": cells})
+        return ["".join("".join(output.get("text", "")) for output in cell["outputs"]) for cell in notebook["cells"]], names
+
+    def test_reading(self):
+        self.server()
+        printed, names = self.run_blocks([block for block in self.blocks() if " as lab:" not in block])
+        self.assertIn("distance: ", "".join(printed))
+        self.assertIn("2 pairs", "".join(printed))
+        self.assertEqual((list(names["learning"].columns), len(names["learning"])), ([1e-3], 3))
+        self.assertEqual(set(names["heads"]["pe_label"]), {"nope", "rope"})
+        names["source"].close()
+
+    def test_asking(self):
+        self.db, self.socket = self.folder / "other.db", f"unix:{self.folder}/other"
+        self.server()
+        self.worker()
+        self.write("table1.yaml", tiny_sweep(name="table1", epochs=1, seeds="[0]"))
+        printed, names = self.run_blocks(["import pelab\n```", *(block for block in self.blocks() if " as lab:" in block)])
+        self.assertTrue(printed[1].startswith("2 new, 0 already stored, 0 in flight, 0 failed earlier\n"), printed)
+        self.assertIn("table1: 2/2 jobs succeeded", printed[1])
+        self.assertEqual(names["snapshot"].succeeded, 2)
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ class Made(Case):
             (lambda source: source.results(pe="rop"), 'unknown pe "rop"; did you mean rope? known: nope, absolute'),
             (lambda source: source.summary(where="task=distanse"), 'unknown task "distanse"; did you mean distance? known: distance, counting'),
             (lambda source: source.curves(where="not pe in (rope, nop)"), 'unknown pe "nop"; did you mean nope?'),
-            (lambda source: source.deposits(protocol="publshed"), 'unknown protocol "publshed"; did you mean published? known: clean, published, custom'),
+            (lambda source: source.deposits(protocol="publshed"), 'unknown protocol "publshed"; did you mean published? known: clean, published'),
             (lambda source: source.analyses(where="state != suceeded"), 'unknown state "suceeded"; did you mean succeeded?'),
             (lambda source: source.results(state="fail"), 'unknown state "fail"; did you mean failed? known: queued'),
             (lambda source: source.results(model__mask="casual"), 'unknown model.mask "casual"; did you mean causal? known: causal, none'),
