@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/catalog/catalog.h"
 #include "core/results/cells.h"
 #include "core/stats/deposit.h"
 #include "core/stats/seeds.h"
@@ -118,7 +119,7 @@ std::vector<ClaimCell> ClaimCells(const ReportInput& input) {
   std::map<std::tuple<std::string, std::string, std::string>, int> labels;
   for (const results::Cell& its : input.cells.cells) {
     const v1::JobRow& first = its.jobs.front();
-    if (first.protocol() != "published" && first.protocol() != "clean") continue;
+    if (catalog::FindProtocol(first.protocol()) == nullptr) continue;
     ClaimCell cell{.protocol = first.protocol(),
                    .task = first.task(),
                    .pe_label = first.pe_label(),

@@ -275,7 +275,7 @@ Json Paper(const ReportInput& input) {
   const std::vector<ClaimCell> cells = ClaimCells(input);
   Json claims = Json::array();
   for (const Json& claim : File()["claims"]) {
-    for (const std::string protocol : {"published", "clean"}) {
+    for (const std::string protocol : {"published", "clean", "matched"}) {
       const auto outcome = Judge(cells, protocol, claim["task"], claim["rule"]);
       if (!outcome) continue;
       claims.push_back({{"figure", claim["figure"]},

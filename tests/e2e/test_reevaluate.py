@@ -17,6 +17,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the products are tiny
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
 from pelab_harness import BIN, Case, SOURCE, trainer_environment  # noqa: E402
+import catalogue  # noqa: E402
 import numpy  # noqa: E402
 import reevaluate  # noqa: E402
 from recount import stored  # noqa: E402
@@ -25,19 +26,11 @@ from recount.special import erf  # noqa: E402
 SCRIPT = SOURCE / "tests" / "golden" / "reevaluate.py"
 TRAINER = BIN / "pelab-trainer"
 
-# With each protocol's own switches.
-PES = """
-  - nope
-  - absolute
-  - random
-  - relative
-  - {name: shaw, max_distance: 5, values: true}
-  - alibi
-  - rope
-  - partial_rope
-  - rope_abs
-  - mla
-"""
+# With each protocol's own switches: every encoding of the catalogue, but those for causal masks alone.
+CAUSAL_ONLY = [name for name in catalogue.encodings() if ("published", name, "distance") not in catalogue.default_specs()]
+FORMS = {"shaw": "{name: shaw, max_distance: 5, values: true}"}
+NAMES = [name for name in catalogue.encodings() if name not in CAUSAL_ONLY]
+PES = "\n" + "".join(f"  - {FORMS.get(name, name)}\n" for name in NAMES)
 SIZE = """
 model: {d_model: 16, d_ff: 24, heads: 4, layers: 2, max_len: 24, dropout: 0.1}
 train: {epochs: 2, batch_size: 32, lr: 1e-2}
@@ -50,13 +43,13 @@ seed: 0
 """
 PRODUCT = "name: product\nprotocol: [clean, published]\npe:" + PES + TASKS + SIZE
 
-# xpos is for causal masks alone: under published with that one switch away.
-CAUSAL = """
+# Under published with that one switch away.
+CAUSAL = f"""
 name: causal
 protocol: [clean, published]
-pe: xpos
-axes: {model.mask: [causal]}
-analyses: [{name: head_ablation, method: mean, hygiene: authors}]
+pe: [{", ".join(CAUSAL_ONLY)}]
+axes: {{model.mask: [causal]}}
+analyses: [{{name: head_ablation, method: mean, hygiene: authors}}]
 """ + TASKS + SIZE
 
 # How heads and slices are replaced, where padding is attended (rope) and where it is not (mla).
@@ -135,9 +128,9 @@ class Agreement(Case):
         return checked
 
     def test_every_encoding_task_and_protocol(self):
-        checked = self.check(PRODUCT, 10 * 2 * 2)
+        checked = self.check(PRODUCT, len(NAMES) * 2 * 2)
         cells = {(job["pe"], job["task"], job["protocol"]) for job, _ in checked}
-        self.assertEqual(len(cells), 10 * 2 * 2)
+        self.assertEqual(len(cells), len(NAMES) * 2 * 2)
         for job, rows in checked:
             # Each job is ablated as both protocols do it: the test set's heads one by one; and of both sets the authors'
             # entries, of which a latent of 8 has 2 and each layer 4.
@@ -156,7 +149,7 @@ class Agreement(Case):
                         "the predictions are too close for this to say anything")
 
     def test_causal_only(self):
-        self.check(CAUSAL, 4)
+        self.check(CAUSAL, len(CAUSAL_ONLY) * 2 * 2)
 
     def test_methods(self):
         checked = self.check(METHODS, 2)

@@ -15,6 +15,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import catalogue  # noqa: E402
 from trainer_case import (  # noqa: E402
     MEMBERS, RESULTS, SOMETIMES, SOURCE, TRAINER, TrainerCase, cumulative_ablation, document, facts, layer_ablation,
     long_document, safetensors, sha256)
@@ -324,8 +325,7 @@ class Others(TrainerCase):
         told = {name: value for name, value in os.environ.items() if name == "OPENBLAS_CORETYPE"}
         self.assertEqual(capabilities["environment"], told, "what it was told, it says again")
         self.assertEqual({entry["name"]: entry["version"] for entry in capabilities["pes"]},
-                         dict.fromkeys(["nope", "absolute", "random", "relative", "shaw", "alibi", "rope", "xpos",
-                                        "partial_rope", "rope_abs", "mla"], 1))
+                         catalogue.versions())
         self.assertEqual({entry["name"] for entry in capabilities["tasks"]}, {"distance", "counting"})
         self.assertEqual({entry["name"]: entry["version"] for entry in capabilities["analyses"]},
                          {"head_ablation": 2, "layer_ablation": 1, "cumulative_ablation": 1, "example_correctness": 1})

@@ -6,7 +6,7 @@ const DASHES = ['solid', 'dash', 'dot', 'dashdot', 'longdash'];
 const SYMBOLS = ['circle', 'square', 'diamond', 'triangle-up', 'x', 'cross', 'triangle-down', 'star', 'pentagon', 'hexagon'];
 
 // Encodings have their own colour on every page; everything else takes the next free one by its name.
-const KNOWN = ['rope', 'nope', 'absolute', 'random', 'relative', 'alibi', 'mla', 'rope_abs', 'partial_rope'];
+const KNOWN = ['rope', 'nope', 'absolute', 'random', 'relative', 'alibi', 'mla', 'rope_abs', 'partial_rope', 'shaw', 'xpos'];
 
 const taken = new Map();  // slot (colour and dash) -> key
 const slots = new Map();  // key -> slot

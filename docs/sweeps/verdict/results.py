@@ -12,7 +12,7 @@ import sqlite3
 from typing import NamedTuple
 
 APPLICATION_ID = 0x50454C42
-NAMED = ("published", "clean")
+NAMED = ("published", "clean", "matched")
 # Two jobs of the same encoding and task with the same sizes differ in nothing but the protocol.
 SIZES = ("model.layers", "model.heads", "model.d_model", "model.d_ff", "model.dropout", "model.max_len", "task.length",
          "task.vocabulary", "task.train_examples", "task.test_examples", "train.lr", "train.beta1", "train.beta2")

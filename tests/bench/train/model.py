@@ -8,6 +8,9 @@ from torch.nn import functional
 
 import ways
 
+# Those that this model has; any other would be measured as if it were nope.
+KNOWN = ("nope", "absolute", "random", "relative", "shaw", "alibi", "rope", "partial_rope", "rope_abs", "xpos", "mla")
+
 
 def sinusoid(length, width, half_split=False):
     angles = torch.arange(length, dtype=torch.float64)[:, None] * 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
@@ -169,6 +172,8 @@ class Decoder(nn.Module):
         model, pe, d, length = self.model, self.pe, spec["model"]["d_model"], spec["model"]["max_len"]
         self.embedding = nn.Embedding(vocabulary, d)
         name = pe["name"]
+        if name not in KNOWN:
+            raise SystemExit(f"tests/bench/train/model.py has no encoding {name}; known: {', '.join(KNOWN)}")
         self.table = None
         if name == "random" or (name == "absolute" and pe["form"] == "learned") or (name == "mla" and pe["input_table"]):
             self.table = nn.Parameter(torch.empty(length, d), requires_grad=name != "random" or pe["trainable"])

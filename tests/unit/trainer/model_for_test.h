@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -68,42 +69,42 @@ inline std::ostream& operator<<(std::ostream& out, const Variant& variant) {
   return out << variant.name;
 }
 
+// The catalogue's encodings with their defaults, and some with fields set.
 inline std::vector<Variant> Variants() {
   const auto word = [](const char* value) { return catalog::Value(std::string(value)); };
-  return {{"nope", "nope", {}},
-          {"absolute", "absolute", {}},
-          {"absolute_learned", "absolute", {{"pe.form", word("learned")}}},
-          {"random", "random", {}},
-          {"relative", "relative", {}},
-          {"shaw", "shaw", {}},
-          {"shaw_values",
-           "shaw",
-           {{"pe.values", true}, {"pe.max_distance", std::int64_t{5}}, {"pe.init_std", 0.5}}},
-          {"alibi", "alibi", {}},
-          {"rope", "rope", {}},
-          {"xpos", "xpos", {{"pe.scale_base", 20.0}}},
-          {"partial_rope", "partial_rope", {}},
-          {"partial_rope_list",
-           "partial_rope",
-           {{"pe.select", word("list")}, {"pe.head_list", std::vector<std::int64_t>{1}}}},
-          {"rope_abs", "rope_abs", {}},
-          {"mla", "mla", {}},
-          {"mla_deepseek",
-           "mla",
-           {{"pe.rotary_query", word("per_head")},
-            {"pe.rotation", word("rope")},
-            {"pe.latent_norm", true},
-            {"pe.input_table", false},
-            {"pe.latent", std::int64_t{12}},
-            {"pe.rotary", std::int64_t{4}}}},
-          {"mla_authors",
-           "mla",
-           {{"pe.rotary_query", word("shared")},
-            {"pe.rotation", word("sliced")},
-            {"pe.latent_norm", false},
-            {"pe.input_table", true},
-            {"pe.latent", std::int64_t{10}},
-            {"pe.rotary", std::int64_t{6}}}}};
+  std::vector<Variant> variants = {
+      {"absolute_learned", "absolute", {{"pe.form", word("learned")}}},
+      {"shaw_values",
+       "shaw",
+       {{"pe.values", true}, {"pe.max_distance", std::int64_t{5}}, {"pe.init_std", 0.5}}},
+      {"xpos", "xpos", {{"pe.scale_base", 20.0}}},
+      {"partial_rope_list",
+       "partial_rope",
+       {{"pe.select", word("list")}, {"pe.head_list", std::vector<std::int64_t>{1}}}},
+      {"mla_deepseek",
+       "mla",
+       {{"pe.rotary_query", word("per_head")},
+        {"pe.rotation", word("rope")},
+        {"pe.latent_norm", true},
+        {"pe.input_table", false},
+        {"pe.latent", std::int64_t{12}},
+        {"pe.rotary", std::int64_t{4}}}},
+      {"mla_authors",
+       "mla",
+       {{"pe.rotary_query", word("shared")},
+        {"pe.rotation", word("sliced")},
+        {"pe.latent_norm", false},
+        {"pe.input_table", true},
+        {"pe.latent", std::int64_t{10}},
+        {"pe.rotary", std::int64_t{6}}}}};
+  const auto is_there = [&](std::string_view name) {
+    return std::any_of(variants.begin(), variants.end(),
+                       [&](const Variant& variant) { return variant.name == name; });
+  };
+  for (const catalog::Entry& pe : catalog::Pes()) {
+    if (!is_there(pe.name)) variants.push_back({std::string(pe.name), std::string(pe.name), {}});
+  }
+  return variants;
 }
 
 inline spec::Job VariantJob(std::string_view protocol, const Variant& variant,

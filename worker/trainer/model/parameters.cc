@@ -5,8 +5,6 @@
 
 #include <utility>
 
-#include "core/base/random.h"
-
 namespace pelab::trainer {
 namespace {
 
@@ -14,23 +12,6 @@ std::int64_t Product(const std::vector<std::int64_t>& shape) {
   std::int64_t product = 1;
   for (const std::int64_t size : shape) product *= size;
   return product;
-}
-
-void Draw(std::int64_t seed, const std::string& name, Init init, std::int64_t count, double* out) {
-  CounterRandom random(static_cast<std::uint64_t>(seed), "init/" + name);
-  for (std::int64_t i = 0; i < count; ++i) {
-    switch (init.kind) {
-      case Init::Kind::kConstant:
-        out[i] = init.scale;
-        break;
-      case Init::Kind::kUniform:
-        out[i] = (2 * random.Uniform() - 1) * init.scale;
-        break;
-      case Init::Kind::kNormal:
-        out[i] = random.Normal() * init.scale;
-        break;
-    }
-  }
 }
 
 }  // namespace
@@ -44,17 +25,18 @@ ParameterSet::Handle ParameterSet::Push(Entry entry) {
   return static_cast<Handle>(entries_.size()) - 1;
 }
 
-ParameterSet::Handle ParameterSet::Add(const std::string& name, const Shape& shape, Init init) {
+ParameterSet::Handle ParameterSet::Add(const std::string& name, const Shape& shape,
+                                       const Init& init) {
   return Push({{name}, shape, init, true, 0, {}, {}});
 }
 
 ParameterSet::Handle ParameterSet::AddStack(const std::vector<std::string>& names,
-                                            const Shape& shape, Init init) {
+                                            const Shape& shape, const Init& init) {
   return Push({names, shape, init, true, 0, {}, {}});
 }
 
 ParameterSet::Handle ParameterSet::AddFrozen(const std::string& name, const Shape& shape,
-                                             Init init) {
+                                             const Init& init) {
   return Push({{name}, shape, init, false, 0, {}, {}});
 }
 
@@ -118,7 +100,7 @@ at::Tensor ParameterSet::Drawn(const Entry& entry) const {
   auto* to = values.data_ptr<double>();
   for (const std::int64_t seed : seeds_) {
     for (const std::string& name : entry.names) {
-      Draw(seed, name, entry.init, part, to);
+      DrawInitialValues(seed, name, entry.init, part, to);
       to += part;
     }
   }

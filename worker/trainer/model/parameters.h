@@ -1,8 +1,7 @@
 // A model's parameters, kept in one flat tensor so that the optimiser, snapshots and checkpoints are a few operations on
 // one block of memory. Every parameter is a leaf of autograd whose data and gradient are views into the flat tensors.
 //
-// Names and shapes here are those of the kept weights (docs/formats.md). Values at the start come from the counter-based
-// generator at (seed, "init/" + name, index), so they are the same on every device and LibTorch version.
+// Names and shapes here are those of the kept weights (docs/formats.md). Values at the start: initial_values.h.
 //
 // Several members, models that differ in their seed alone, may be kept side by side: every tensor then has a first dimension
 // for them, and so have the gradients (model/members.h). A set of one member has no such dimension.
@@ -16,18 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "worker/trainer/model/initial_values.h"
+
 namespace pelab::trainer {
-
-// The distribution that a parameter starts from.
-struct Init {
-  enum class Kind { kConstant, kUniform, kNormal };
-  Kind kind = Kind::kConstant;
-  double scale = 0;  // the constant, the bound of U(-scale, scale), or the standard deviation
-
-  static Init Constant(double value) { return {Kind::kConstant, value}; }
-  static Init Uniform(double bound) { return {Kind::kUniform, bound}; }
-  static Init Normal(double deviation) { return {Kind::kNormal, deviation}; }
-};
 
 class ParameterSet {
  public:
@@ -35,12 +25,12 @@ class ParameterSet {
   using Shape = std::vector<std::int64_t>;
 
   // A trained parameter.
-  Handle Add(const std::string& name, const Shape& shape, Init init);
+  Handle Add(const std::string& name, const Shape& shape, const Init& init);
   // Several trained parameters of one shape that are used as one tensor, stacked along the first dimension, and kept
   // under their own names.
-  Handle AddStack(const std::vector<std::string>& names, const Shape& shape, Init init);
+  Handle AddStack(const std::vector<std::string>& names, const Shape& shape, const Init& init);
   // A random tensor that is kept with the weights but not trained.
-  Handle AddFrozen(const std::string& name, const Shape& shape, Init init);
+  Handle AddFrozen(const std::string& name, const Shape& shape, const Init& init);
 
   // Allocates on `device` in `dtype` and draws the starting values, of one member for each seed. With `rounded` there is a copy
   // in bfloat16 beside.
