@@ -141,7 +141,7 @@ def of_markdown(text):
         if line.startswith("```"):
             fenced = not fenced
         elif fenced and "──" not in line:  # which is a drawing
-            found += [(number, part, False) for part in re.split(r"(?<=\S)\.   (?=pelab )", line)]
+            found.append((number, line, False))
         elif not fenced:
             found += [(number, span, True) for span in re.findall(r"`([^`\n]+)`", line)]
     return [(number, line, mentioned) for number, line, mentioned in found if _NAME.search(line)]

@@ -1,5 +1,6 @@
 // Prints what the Python package knows of the catalog, as JSON: the names of PEs, tasks and
-// protocols, and each field of a job with its owner, type, choices and legacy value. Runs at build time.
+// protocols, and each field of a job with its owner, type, choices and legacy value. Runs at build
+// time.
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <vector>
