@@ -1,1 +1,32 @@
--- Workers as people name them.
+-- Workers as people name them, and what a success lacks.
+ALTER TABLE workers ADD COLUMN name TEXT NOT NULL DEFAULT '';  -- empty: its host
+ALTER TABLE jobs ADD COLUMN warning TEXT;  -- of its training's success: weights that were not kept
+
+-- Public views ------------------------------------------------------------------------------------------------------
+
+DROP VIEW v_workers;
+CREATE VIEW v_workers AS
+SELECT worker_id, host, slots_json AS devices, slots,
+       CASE WHEN state = 'offline' OR drain IS NULL THEN state
+            WHEN EXISTS (SELECT 1 FROM attempts AS a WHERE a.worker_id = w.worker_id AND a.outcome IS NULL)
+            THEN 'draining' ELSE 'drained' END AS state,
+       last_seen_at, version,
+       (SELECT count(DISTINCT a.slot) FROM attempts AS a WHERE a.worker_id = w.worker_id AND a.outcome IS NULL) AS busy_slots,
+       drain, CASE name WHEN '' THEN host ELSE name END AS name
+FROM workers AS w;
+
+DROP VIEW v_jobs;
+CREATE VIEW v_jobs AS
+SELECT j.job_id, j.key, j.generation, j.pe, j.pe_label, j.task, j.protocol, j.seed, j.state, j.attempts, j.device,
+       j.epochs, j.epochs_done,
+       CAST(j.train_correct AS REAL) / j.train_total AS train_accuracy,
+       CAST(j.test_correct AS REAL) / j.test_total AS test_accuracy,
+       CAST(j.best_test_correct AS REAL) / j.best_test_total AS best_test_accuracy,
+       j.wall_seconds, j.error, replace(c.template, char(31), j.seed) AS spec_json,
+       j.train_correct, j.train_total, j.test_correct, j.test_total,
+       j.trained, j.configuration_id, j.warning
+FROM jobs AS j LEFT JOIN configurations AS c ON c.configuration_id = j.configuration_id
+WHERE NOT EXISTS (
+  SELECT 1 FROM jobs AS other
+  WHERE other.key = j.key AND other.generation <> j.generation
+    AND (other.trained > j.trained OR (other.trained = j.trained AND other.generation > j.generation)));

@@ -54,7 +54,7 @@ struct Coordinator::Parts {
         expander(*options.clock, writer, strand, scheduler),
         readers(options.database),
         sweeps({*options.clock, writer, strand, scheduler, expander, readers}),
-        results(readers, *artifacts),
+        results(readers, *artifacts, [this] { return AskWorkers(); }),
         fleet({*options.clock, strand, scheduler, writer, options.heartbeat, options.lease,
                [] { return RandomUnit(); }},
               *artifacts, collector),
@@ -63,6 +63,7 @@ struct Coordinator::Parts {
 
   absl::Status Recover();
   http::Sources MakeSources(const Clock& clock);
+  std::vector<sched::WorkerStanding> AskWorkers();
 
   rpc::LockFile lock;
   std::unique_ptr<store::ArtifactFiles> artifacts;
@@ -94,11 +95,12 @@ http::Sources Coordinator::Parts::MakeSources(const Clock& clock) {
                 return service::AskOn<std::string>(
                     strand, [this, sweep_id] { return scheduler.WaitingReason(sweep_id); }, "");
               },
-          .workers =
-              [this] {
-                return service::AskOn<std::vector<sched::WorkerStanding>>(
-                    strand, [this] { return scheduler.Workers(); }, {});
-              }};
+          .workers = [this] { return AskWorkers(); }};
+}
+
+std::vector<sched::WorkerStanding> Coordinator::Parts::AskWorkers() {
+  return service::AskOn<std::vector<sched::WorkerStanding>>(
+      strand, [this] { return scheduler.Workers(); }, {});
 }
 
 // On the strand, to which the scheduler belongs. Nothing writes yet: the store is read in peace,

@@ -19,6 +19,12 @@ struct Options {
   std::string where;
 };
 
+// What went wrong, or what a success lacks.
+std::string ErrorText(const v1::JobRow& job) {
+  if (job.has_error() || !job.has_warning()) return job.error();
+  return Concat("warning: ", job.warning());
+}
+
 std::string JobTable(const results::JobList& jobs, const render::Style& style) {
   render::Table table({{"job", Align::kRight},
                        {"key"},
@@ -33,7 +39,7 @@ std::string JobTable(const results::JobList& jobs, const render::Style& style) {
     const bool failed = job.state() == v1::JOB_STATE_FAILED;
     table.AddRow({Concat(job.job_id()), job.key().substr(0, 8), job.pe_label(), job.task(),
                   Concat(job.seed()), StateText(job), Concat(job.epochs_done(), "/", job.epochs()),
-                  Concat(job.attempts()), job.error()},
+                  Concat(job.attempts()), ErrorText(job)},
                  failed ? "31" : "");
   }
   return table.Render(style);

@@ -5,6 +5,7 @@
 #include "client/command/commands.h"
 #include "client/command/show.h"
 #include "client/command/watch.h"
+#include "client/command/worker_names.h"
 #include "client/connect.h"
 #include "client/document.h"
 #include "client/filter.h"
@@ -63,6 +64,16 @@ std::string RunningTable(const results::JobList& jobs, const render::Style& styl
   return table.Render(style);
 }
 
+// What cannot wait for the next look: workers that hold jobs and are silent. Without a coordinator
+// nobody knows.
+void PutSilentWorkers(const Context& context, DataSource& source) {
+  const auto workers = source.Workers();
+  if (!workers.ok()) return;
+  for (const std::string& line : SilentWorkers(*workers)) {
+    context.out(render::Escape(line) + "\n");
+  }
+}
+
 absl::StatusOr<int> ShowAll(const Context& context, DataSource& source) {
   PELAB_ASSIGN_OR_RETURN(const auto sweeps, source.Sweeps());
   switch (context.output()) {
@@ -75,6 +86,7 @@ absl::StatusOr<int> ShowAll(const Context& context, DataSource& source) {
       break;
     case Output::kTable:
       context.out(sweeps.empty() ? "no sweeps\n" : SweepTable(sweeps, context.style));
+      PutSilentWorkers(context, source);
       context.out(Concat("from ", render::Escape(source.Description()), "\n"));
       break;
   }
@@ -117,6 +129,7 @@ absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const st
   if (!sweep.waiting_reason().empty()) {
     context.out(Concat("waiting: ", render::Escape(sweep.waiting_reason()), "\n"));
   }
+  PutSilentWorkers(context, source);
   PELAB_RETURN_IF_ERROR(PutGrid(context, source, sweep));
   if (!running.empty()) context.out("\n" + RunningTable(running, context.style));
   context.out(Concat("from ", render::Escape(source.Description()), "\n"));

@@ -62,7 +62,7 @@ class WatchedGrid {
 
 }  // namespace
 
-render::ProgressState ProgressOf(const v1::SweepUpdate& update) {
+render::ProgressState ProgressOf(const v1::SweepUpdate& update, WorkerNames& workers) {
   const v1::Sweep& sweep = update.sweep();
   render::ProgressState state;
   state.name = sweep.name();
@@ -76,7 +76,8 @@ render::ProgressState ProgressOf(const v1::SweepUpdate& update) {
   for (const v1::RunningJob& job : update.running()) {
     state.running_jobs.push_back({Concat(job.pe_label(), " ", job.task(), " seed ", job.seed()),
                                   job.epochs(), job.epochs_done(), job.test_accuracy(),
-                                  Concat(job.worker(), " ", job.device()), job.analysing()});
+                                  Concat(workers.Of(job.worker()), " ", job.device()),
+                                  job.analysing()});
   }
   return state;
 }
@@ -89,6 +90,7 @@ absl::StatusOr<v1::Sweep> WatchToEnd(const Context& context, Coordinator& coordi
   style.color = redraw;
   render::ProgressView view(style, redraw, [&](const std::string& text) { context.err(text); });
   WatchedGrid grid(coordinator);
+  WorkerNames workers(coordinator);
   v1::Sweep last;
   const absl::Status status = coordinator.Watch(
       sweep,
@@ -97,7 +99,7 @@ absl::StatusOr<v1::Sweep> WatchToEnd(const Context& context, Coordinator& coordi
         if (json_lines) {
           context.out(render::ToJson(UpdateJson(update), /*one_line=*/true));
         } else {
-          render::ProgressState state = ProgressOf(update);
+          render::ProgressState state = ProgressOf(update, workers);
           if (redraw) state.grid = grid.At(Now(), update.sweep());
           view.Update(Now(), state);
         }

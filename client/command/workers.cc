@@ -2,6 +2,7 @@
 
 #include "client/command/commands.h"
 #include "client/command/show.h"
+#include "client/command/worker_names.h"
 #include "client/connect.h"
 #include "client/render/table.h"
 #include "core/base/status.h"
@@ -16,13 +17,14 @@ using Align = render::Column::Align;
 
 std::string WorkerTable(const std::vector<v1::WorkerRow>& workers, const render::Style& style) {
   render::Table table({{"worker", Align::kLeft, true},
+                       {"id"},
                        {"host", Align::kLeft, true},
                        {"state"},
                        {"busy", Align::kRight},
                        {"last seen"},
                        {"version"}});
   for (const v1::WorkerRow& worker : workers) {
-    table.AddRow({worker.worker_id(), worker.host(), worker.state(),
+    table.AddRow({worker.name(), ShortId(worker, workers), worker.host(), worker.state(),
                   Concat(worker.busy_slots(), "/", worker.slots()),
                   render::FormatTime(worker.last_seen_at_ms()), worker.version()},
                  worker.state() == "online" ? "" : "2");
@@ -44,6 +46,9 @@ absl::StatusOr<int> List(const Context& context) {
       break;
     case Output::kTable:
       context.out(workers->empty() ? "no workers\n" : WorkerTable(*workers, context.style));
+      for (const std::string& line : SilentWorkers(*workers)) {
+        context.out(render::Escape(line) + "\n");
+      }
       break;
   }
   return kExitOk;
@@ -60,8 +65,9 @@ v1::Drain::Mode ModeOf(const std::string& name) {
 }
 
 std::string DrainText(const v1::DrainWorkerResponse& response) {
-  const std::string worker =
-      Concat("worker ", response.worker_id(), " on ", render::Escape(response.host()), ": ");
+  const std::string worker = Concat(
+      "worker ", render::Escape(response.name().empty() ? response.worker_id() : response.name()),
+      " on ", render::Escape(response.host()), ": ");
   if (response.drain().empty()) {
     return worker + (response.changed() ? "takes jobs again\n" : "was not draining\n");
   }
@@ -79,6 +85,7 @@ absl::StatusOr<int> Drain(const Context& context, const std::string& worker, v1:
   PELAB_ASSIGN_OR_RETURN(const auto response, coordinator->DrainWorker(request));
   const render::Json json = {
       {"worker_id", response.worker_id()},
+      {"name", response.name()},
       {"host", response.host()},
       {"drain", response.drain().empty() ? render::Json(nullptr) : render::Json(response.drain())},
       {"busy_slots", response.busy_slots()},
@@ -89,7 +96,7 @@ absl::StatusOr<int> Drain(const Context& context, const std::string& worker, v1:
       PutJson(context, json);
       break;
     case Output::kCsv:
-      PutCsv(context, {"worker_id", "host", "drain", "busy_slots", "changed", "attempts"},
+      PutCsv(context, {"worker_id", "host", "drain", "busy_slots", "changed", "attempts", "name"},
              render::Json::array({json}));
       break;
     case Output::kTable:
@@ -100,7 +107,7 @@ absl::StatusOr<int> Drain(const Context& context, const std::string& worker, v1:
 }
 
 constexpr char kWorkerHelp[] =
-    "its id or the first 6 characters of it or more, or its host where one worker alone has that";
+    "its name, its id or the first 6 characters of that or more, or its host; one worker alone";
 
 }  // namespace
 

@@ -67,7 +67,8 @@ Json ToJson(const v1::JobRow& r, const std::string& spec_json) {
           {"test_total", OrNull(r.has_test_total(), r.test_total())},
           {"trained", r.trained()},
           {"spec", Embedded(spec_json)},
-          {"configuration_id", OrNull(r.configuration_id() > 0, r.configuration_id())}};
+          {"configuration_id", OrNull(r.configuration_id() > 0, r.configuration_id())},
+          {"warning", OrNull(r.has_warning(), r.warning())}};
 }
 
 Json ToJsonArray(const JobList& jobs) {
@@ -177,7 +178,8 @@ Json ToJson(const v1::WorkerRow& r) {
           {"state", r.state()},
           {"last_seen_at_ms", r.last_seen_at_ms()},
           {"version", r.version()},
-          {"drain", OrNull(r.has_drain(), r.drain())}};
+          {"drain", OrNull(r.has_drain(), r.drain())},
+          {"name", r.name()}};
 }
 
 Json ToJson(const v1::JobCounts& c) {
@@ -213,19 +215,32 @@ Json ToJson(const v1::Sweep& s) {
           {"extensions", std::vector<std::string>(s.extensions().begin(), s.extensions().end())}};
 }
 
-const std::vector<std::string> kJobColumns = {"job_id",          "key",
-                                              "generation",      "pe",
-                                              "pe_label",        "task",
-                                              "protocol",        "seed",
-                                              "state",           "attempts",
-                                              "device",          "epochs",
-                                              "epochs_done",     "train_accuracy",
-                                              "test_accuracy",   "best_test_accuracy",
-                                              "wall_seconds",    "error",
-                                              "train_correct",   "train_total",
-                                              "test_correct",    "test_total",
-                                              "trained",         "spec",
-                                              "configuration_id"};
+const std::vector<std::string> kJobColumns = {"job_id",
+                                              "key",
+                                              "generation",
+                                              "pe",
+                                              "pe_label",
+                                              "task",
+                                              "protocol",
+                                              "seed",
+                                              "state",
+                                              "attempts",
+                                              "device",
+                                              "epochs",
+                                              "epochs_done",
+                                              "train_accuracy",
+                                              "test_accuracy",
+                                              "best_test_accuracy",
+                                              "wall_seconds",
+                                              "error",
+                                              "train_correct",
+                                              "train_total",
+                                              "test_correct",
+                                              "test_total",
+                                              "trained",
+                                              "spec",
+                                              "configuration_id",
+                                              "warning"};
 const std::vector<std::string> kCurveColumns = {
     "job_id",        "epoch",   "train_loss",    "train_accuracy", "test_loss",    "test_accuracy",
     "learning_rate", "seconds", "train_correct", "train_total",    "test_correct", "test_total"};
@@ -260,7 +275,8 @@ const std::vector<std::string> kAnalysisColumns = {
 const std::vector<std::string> kArtifactColumns = {"job_id", "name", "sha256", "bytes"};
 const std::vector<std::string> kWorkerColumns = {"worker_id",       "host",       "devices",
                                                  "slots",           "busy_slots", "state",
-                                                 "last_seen_at_ms", "version",    "drain"};
+                                                 "last_seen_at_ms", "version",    "drain",
+                                                 "name"};
 const std::vector<std::string> kSweepColumns = {
     "sweep_id",      "name",      "protocol",     "state",       "priority",       "file_name",
     "created_at_ms", "cells",     "queued",       "assigned",    "running",        "succeeded",

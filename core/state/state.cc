@@ -11,8 +11,9 @@ constexpr std::array<std::string_view, 6> kJobStates = {"queued",    "assigned",
                                                         "succeeded", "failed",   "cancelled"};
 constexpr std::array<std::string_view, 6> kOutcomes = {"succeeded", "failed",    "lost",
                                                        "preempted", "cancelled", "superseded"};
-constexpr std::array<std::string_view, 7> kErrorKinds = {
-    "none", "bad_spec", "out_of_memory", "non_finite_loss", "io", "internal", "trainer_died"};
+constexpr std::array<std::string_view, 8> kErrorKinds = {
+    "none", "bad_spec", "out_of_memory", "non_finite_loss",
+    "io",   "internal", "trainer_died",  "stalled"};
 
 template <typename Enum, std::size_t N>
 std::optional<Enum> Parse(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -34,18 +35,13 @@ JobState GivenUp(const Facts& facts, JobState otherwise) {
 }
 
 // The attempt is gone through no fault of the job: again at once, until the budget for losses is
-// spent.
+// spent. An attempt that advanced the job gives it a fresh budget.
 Transition Lose(Outcome outcome, const Facts& facts) {
   Transition next = Keep(JobState::kQueued, outcome, facts);
+  if (facts.progress == Progress::kAdvanced) next.lost_attempts = 0;
   next.lost_attempts += 1;
   if (next.lost_attempts >= facts.budgets.lost) next.to = GivenUp(facts, JobState::kFailed);
   return next;
-}
-
-// A worker that was drained gave the job back in order. The budget is for jobs that get nowhere.
-Transition Preempt(const Facts& facts) {
-  if (facts.progressed) return Keep(JobState::kQueued, Outcome::kPreempted, facts);
-  return Lose(Outcome::kPreempted, facts);
 }
 
 Transition Fail(const Facts& facts) {
@@ -57,6 +53,21 @@ Transition Fail(const Facts& facts) {
     next.back_off = false;
   }
   return next;
+}
+
+// Its worker asked for it (a drain, its end): a loss only where it came to nothing.
+Transition PreemptInOrder(const Facts& facts) {
+  if (facts.progress == Progress::kNone) return Lose(Outcome::kPreempted, facts);
+  Transition next = Keep(JobState::kQueued, Outcome::kPreempted, facts);
+  if (facts.progress == Progress::kAdvanced) next.lost_attempts = 0;
+  return next;
+}
+
+Transition Preempt(const Facts& facts) {
+  if (facts.error == ErrorKind::kNone) return PreemptInOrder(facts);
+  // A trainer that stops by itself and got nowhere would do so for ever.
+  const bool nowhere = facts.progress == Progress::kNone || facts.progress == Progress::kRepeated;
+  return nowhere ? Fail(facts) : Lose(Outcome::kPreempted, facts);
 }
 
 // Another try, asked for, has fresh budgets.

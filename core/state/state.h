@@ -18,7 +18,15 @@ enum class ErrorKind {
   kNonFiniteLoss,
   kIo,
   kInternal,
-  kTrainerDied
+  kTrainerDied,
+  kStalled
+};
+// How far the open attempt has brought its job.
+enum class Progress {
+  kNone,      // nothing of it is stored
+  kWaited,    // nothing of it is stored: its trainer was at other jobs, which came with it
+  kRepeated,  // only epochs that earlier attempts had reached too
+  kAdvanced,  // an epoch beyond those of all earlier attempts, or an analysis
 };
 
 // The names that the database and the JSON use: "queued", "succeeded", "out_of_memory".
@@ -45,14 +53,15 @@ enum class Event {
   kSucceed,     // the attempt finished with everything stored
   kFail,        // the attempt failed
   kLose,        // its lease ran out
-  kPreempt,     // its worker was drained
+  kPreempt,     // its trainer stopped with its checkpoint kept
   kStopped,     // its worker confirms a cancel
   kClaimsGone,  // no live sweep claims the job any more
   kRetry,       // a person asks for another try, or a live sweep claims a cancelled job again
   kAnalyse,     // analyses are added to a job whose training succeeded
 };
 
-// How many attempts a job may lose to its workers and to itself.
+// How many attempts a job may lose to its workers and to itself. Losses are counted since an attempt
+// last advanced the job: the budget is for jobs that get nowhere.
 struct Budgets {
   int lost = 5;
   int failed = 3;
@@ -60,12 +69,13 @@ struct Budgets {
 
 // What decides a transition besides the state.
 struct Facts {
-  ErrorKind error = ErrorKind::kNone;  // of kFail
+  // Of kFail. Of kPreempt: kNone where its worker asked for that (it drains or ends); anything else
+  // where the trainer stopped and nobody had asked it to.
+  ErrorKind error = ErrorKind::kNone;
   // Training succeeded before: attempts only add analyses, and however they end, the job goes back
   // to succeeded in place of failing or being cancelled.
   bool trained = false;
-  // Something of the open attempt is stored: an epoch, or an analysis.
-  bool progressed = false;
+  Progress progress = Progress::kNone;
   int lost_attempts = 0;  // before this event
   int failed_attempts = 0;
   Budgets budgets;

@@ -172,7 +172,7 @@ v1::ListWorkersResponse QueryWorkers(SQLite::Database& db) {
   v1::ListWorkersResponse response;
   SQLite::Statement query(db,
                           "SELECT worker_id, host, devices, slots, state, last_seen_at, version, "
-                          "busy_slots, drain FROM v_workers ORDER BY host, worker_id");
+                          "busy_slots, drain, name FROM v_workers ORDER BY name, worker_id");
   while (query.executeStep()) {
     v1::WorkerRow& row = *response.add_workers();
     int i = 0;
@@ -184,7 +184,8 @@ v1::ListWorkersResponse QueryWorkers(SQLite::Database& db) {
     row.set_last_seen_at_ms(query.getColumn(i++).getInt64());
     row.set_version(query.getColumn(i++).getString());
     row.set_busy_slots(query.getColumn(i++).getInt());
-    if (const auto drain = query.getColumn(i); !drain.isNull()) row.set_drain(drain.getString());
+    if (const auto drain = query.getColumn(i++); !drain.isNull()) row.set_drain(drain.getString());
+    row.set_name(query.getColumn(i++).getString());
   }
   return response;
 }

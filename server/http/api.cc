@@ -9,6 +9,7 @@
 #include "core/views/text.h"
 #include "server/http/lists.h"
 #include "server/http/progress.h"
+#include "server/sched/worker_rows.h"
 
 namespace pelab::http {
 namespace {
@@ -236,21 +237,36 @@ absl::StatusOr<Json> Api::Job(const std::string& id, const Query&) {
   request.mutable_filter()->add_jobs(id);
   PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse page, reader_.ListJobs(request));
   if (page.jobs_size() == 0) return absl::NotFoundError(Concat("no job ", id));
+  PELAB_ASSIGN_OR_RETURN(Json attempts, AttemptRows(page.jobs(0).job_id()));
+  return Json{{"job", results::ToJson(page.jobs(0), page.jobs(0).spec_json())},
+              {"attempts", std::move(attempts)}};
+}
+
+absl::StatusOr<Json> Api::AttemptRows(std::int64_t job_id) {
   v1::JobFilter filter;
-  filter.add_jobs(Concat(page.jobs(0).job_id()));
+  filter.add_jobs(Concat(job_id));
   PELAB_ASSIGN_OR_RETURN(const auto attempts,
                          AllRows<v1::AttemptRow>(reader_, &views::Reader::ListAttempts, filter));
-  return Json{{"job", results::ToJson(page.jobs(0), page.jobs(0).spec_json())},
-              {"attempts", results::ToJsonArray(attempts)}};
+  PELAB_ASSIGN_OR_RETURN(const v1::ListWorkersResponse workers, reader_.ListWorkers());
+  std::map<std::string, std::string> names;
+  for (const v1::WorkerRow& worker : workers.workers()) names[worker.worker_id()] = worker.name();
+  Json rows = Json::array();
+  for (const v1::AttemptRow& attempt : attempts) {
+    Json row = results::ToJson(attempt);
+    const auto name = names.find(attempt.worker());
+    row["worker_name"] = name == names.end() ? Json(nullptr) : Json(name->second);
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 absl::StatusOr<Json> Api::WorkerRows() {
-  PELAB_ASSIGN_OR_RETURN(const v1::ListWorkersResponse rows, reader_.ListWorkers());
+  PELAB_ASSIGN_OR_RETURN(v1::ListWorkersResponse rows, reader_.ListWorkers());
   const std::int64_t now = absl::ToUnixMillis(sources_.clock.Wall());
+  const std::vector<sched::WorkerStanding> all = sources_.workers();
+  sched::AddStandings(all, sources_.clock.Wall(), rows);
   std::map<std::string, sched::WorkerStanding> standings;
-  for (sched::WorkerStanding& standing : sources_.workers()) {
-    standings[standing.worker_id] = std::move(standing);
-  }
+  for (const sched::WorkerStanding& standing : all) standings[standing.worker_id] = standing;
   Json workers = Json::array();
   for (const v1::WorkerRow& row : rows.workers()) {
     const auto found = standings.find(row.worker_id());

@@ -38,6 +38,8 @@ class Api {
   // What the streams of events tell too (topics.h).
   absl::StatusOr<render::Json> SweepRow(v1::Sweep sweep);
   absl::StatusOr<render::Json> WorkerRows();
+  // With the names of their workers.
+  absl::StatusOr<render::Json> AttemptRows(std::int64_t job_id);
 
  private:
   using Json = render::Json;

@@ -82,7 +82,7 @@ absl::Status AddLogEnd(const std::string& id, views::Reader& reader, Snapshot& s
   return absl::OkStatus();
 }
 
-absl::StatusOr<Snapshot> ObserveJob(const std::string& id, views::Reader& reader) {
+absl::StatusOr<Snapshot> ObserveJob(const std::string& id, views::Reader& reader, Api& api) {
   Snapshot snapshot;
   v1::ListJobsRequest request;
   request.mutable_filter()->add_jobs(id);
@@ -98,11 +98,12 @@ absl::StatusOr<Snapshot> ObserveJob(const std::string& id, views::Reader& reader
           Add("epochs", Concat(row.epoch()), results::ToJson(row), snapshot);
         }
       }));
-  PELAB_ASSIGN_OR_RETURN(const auto attempts,
-                         AllRows<v1::AttemptRow>(reader, &views::Reader::ListAttempts, filter));
   AddEvent("attempts", snapshot);
-  for (const v1::AttemptRow& row : attempts) {
-    Add("attempts", Concat(row.number()), results::ToJson(row), snapshot);
+  for (const v1::JobRow& job : jobs.jobs()) {
+    PELAB_ASSIGN_OR_RETURN(const Json attempts, api.AttemptRows(job.job_id()));
+    for (const Json& row : attempts) {
+      Add("attempts", Concat(row["number"].get<int>()), row, snapshot);
+    }
   }
   PELAB_RETURN_IF_ERROR(AddLogEnd(id, reader, snapshot));
   return snapshot;
@@ -160,7 +161,7 @@ absl::StatusOr<Snapshot> Observe(const Topic& topic, views::Reader& reader,
     case Topic::Kind::kSweep:
       return ObserveSweep(Concat(topic.id), reader, api);
     case Topic::Kind::kJob:
-      return ObserveJob(Concat(topic.id), reader);
+      return ObserveJob(Concat(topic.id), reader, api);
   }
   return absl::InternalError("no such topic");
 }

@@ -126,8 +126,10 @@ void Scheduler::RecoverOpen(const store::OpenAttempt& open) {
                    .started = open.started,
                    .cancelled = open.cancelled,
                    .first_of_pack = open.job.job_id};
-  Add(workers_[open.worker_id].taken, open.assignment.slot);
-  workers_[open.worker_id].attempts.insert(id);
+  Worker& worker = workers_[open.worker_id];
+  Add(worker.taken, open.assignment.slot);
+  worker.attempts.insert(id);
+  worker.heard = now;
   running_[open.job.sweep_id] += 1;
 }
 
@@ -137,6 +139,7 @@ void Scheduler::Renew(Attempt& attempt) {
 }
 
 void Scheduler::Heard(Worker& worker) {
+  worker.heard = clock_.Monotonic();
   if (!std::exchange(worker.silent, false)) return;
   WantDispatch();
 }
@@ -158,7 +161,8 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
   worker.better_alone.clear();
   worker.leaving = false;
   worker.silent = false;
-  worker.seen_written = clock_.Monotonic();
+  worker.heard = clock_.Monotonic();
+  worker.seen_written = worker.heard;
   if (!worker.info.drain.empty()) Drain(worker_id, worker.info.drain);
   std::set<std::int64_t> held_ids;
   std::set<std::int64_t> left_over;
@@ -359,7 +363,9 @@ void Scheduler::OnEnded(std::int64_t attempt_id, const store::JobChange& change)
   const Attempt& attempt = found->second;
   if (const auto worker = workers_.find(attempt.worker_id); worker != workers_.end()) {
     CountFailure(worker->second, attempt, change);
-    if (change.outcome == state::Outcome::kPreempted && !attempt.left_over && !attempt.drained) {
+    // Given back by a worker that ends. A trainer that stopped by itself (`error`) says nothing of it.
+    if (change.outcome == state::Outcome::kPreempted && change.error == state::ErrorKind::kNone &&
+        !attempt.left_over && !attempt.drained) {
       worker->second.leaving = true;
     }
     if (change.outcome == state::Outcome::kLost) {

@@ -69,9 +69,11 @@ struct WorkerStanding {
   };
   std::string worker_id;
   bool connected = false;
-  absl::Duration quarantine_left;  // 0: it gets jobs
-  std::vector<Lease> leases;       // by attempt
-  std::vector<DeviceLoad> loads;   // of its last heartbeat; of none that is not connected
+  absl::Duration silent;                       // since it was last heard of
+  std::optional<absl::Duration> give_up_left;  // until the first of its attempts is lost
+  absl::Duration quarantine_left;              // 0: it gets jobs
+  std::vector<Lease> leases;                   // by attempt
+  std::vector<DeviceLoad> loads;  // of its last heartbeat; of none that is not connected
 };
 
 struct SchedulerOptions {
@@ -158,6 +160,7 @@ class Scheduler {
     Slots planned;                     // of these, the ones that are being stored
     std::set<std::int64_t> attempts;   // its entries of attempts_
     std::vector<DeviceLoad> loads;
+    absl::Duration heard;  // the last time, by this process
     absl::Duration seen_written;
     // Configurations of which it has found that their seeds are trained quicker one after another.
     std::set<std::int64_t> better_alone;

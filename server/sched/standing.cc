@@ -12,12 +12,14 @@ std::vector<WorkerStanding> Scheduler::Workers() const {
     WorkerStanding& standing = standings.emplace_back();
     standing.worker_id = id;
     standing.connected = worker.link != nullptr;
+    standing.silent = std::max(now - worker.heard, absl::ZeroDuration());
     standing.quarantine_left = std::max(worker.quarantined_until - now, absl::ZeroDuration());
     if (standing.connected) standing.loads = worker.loads;
     for (const std::int64_t attempt_id : worker.attempts) {
       const Attempt& attempt = attempts_.at(attempt_id);
       if (attempt.ended) continue;
       const absl::Duration left = std::max(attempt.lease_end - now, absl::ZeroDuration());
+      standing.give_up_left = std::min(standing.give_up_left.value_or(left), left);
       standing.leases.push_back({.attempt_id = attempt_id,
                                  .job_id = attempt.assignment.job_id,
                                  .slot = attempt.assignment.slot,

@@ -51,6 +51,8 @@ state::ErrorKind ToErrorKind(v1::ErrorKind kind) {
       return state::ErrorKind::kInternal;
     case v1::ERROR_KIND_TRAINER_DIED:
       return state::ErrorKind::kTrainerDied;
+    case v1::ERROR_KIND_STALLED:
+      return state::ErrorKind::kStalled;
     default:
       return state::ErrorKind::kNone;
   }
@@ -228,7 +230,8 @@ absl::StatusOr<store::AttemptEvent> ToEvent(const v1::Event& event, std::int64_t
       if (!outcome.ok()) return outcome.status();
       store::Finished finished{*outcome, ToErrorKind(event.finished().error_kind()),
                                event.finished().error().substr(0, kMaxText),
-                               event.finished().wall_seconds()};
+                               event.finished().wall_seconds(),
+                               event.finished().warning().substr(0, kMaxText)};
       if (*outcome == state::Outcome::kFailed) {
         if (finished.error_kind == state::ErrorKind::kNone) {
           finished.error_kind = state::ErrorKind::kInternal;
@@ -250,6 +253,7 @@ absl::StatusOr<HelloParts> ToHello(const v1::Hello& hello, std::int64_t now) {
   if (!capabilities.ok()) return capabilities.status();
   HelloParts parts;
   parts.write = {.worker_id = hello.worker_id(),
+                 .name = hello.name().empty() ? hello.host() : hello.name(),
                  .host = hello.host(),
                  .version = hello.version(),
                  .slots_json = SlotsJson(hello),

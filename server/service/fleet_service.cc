@@ -102,7 +102,7 @@ absl::Status FleetService::Put(grpc::ServerReader<v1::PutArtifactRequest>& reade
 absl::Status FleetService::DoDrain(const v1::DrainWorkerRequest& request,
                                    v1::DrainWorkerResponse& response) {
   if (request.worker().empty()) {
-    return absl::InvalidArgumentError("a worker must be named: its id, or its host");
+    return absl::InvalidArgumentError("a worker must be named: its name, its id or its host");
   }
   PELAB_ASSIGN_OR_RETURN(const std::string drain, FromDrainMode(request.mode()));
   PELAB_ASSIGN_OR_RETURN(
@@ -118,6 +118,7 @@ absl::Status FleetService::DoDrain(const v1::DrainWorkerRequest& request,
   const auto& drained = std::get<store::WorkerDrained>(result);
   if (!drained.refused.empty()) return absl::NotFoundError(drained.refused);
   response.set_worker_id(drained.worker_id);
+  response.set_name(drained.name);
   response.set_host(drained.host);
   response.set_drain(drain);
   response.set_busy_slots(drained.busy_slots);

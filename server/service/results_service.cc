@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"
+#include "server/sched/worker_rows.h"
 #include "server/service/seat.h"
 
 namespace pelab::service {
@@ -96,8 +97,10 @@ grpc::Status ResultsService::ListAttempts(grpc::ServerContext*,
 }
 grpc::Status ResultsService::ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
                                          v1::ListWorkersResponse* response) {
-  return Read(
+  grpc::Status status = Read(
       readers_, [&](auto& reader) { return reader.ListWorkers(); }, response);
+  if (status.ok()) sched::AddStandings(workers_(), absl::Now(), *response);
+  return status;
 }
 
 grpc::Status ResultsService::ReadLog(grpc::ServerContext* context,

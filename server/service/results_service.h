@@ -3,17 +3,25 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "core/views/reader_pool.h"
 #include "pelab/v1/results.grpc.pb.h"
+#include "server/sched/scheduler.h"
 #include "server/store/artifact_files.h"
 
 namespace pelab::service {
 
 class ResultsService final : public v1::Results::Service {
  public:
-  ResultsService(views::ReaderPool& readers, const store::ArtifactFiles& artifacts)
-      : readers_(readers), artifacts_(artifacts) {}
+  using WorkerStandings = std::function<std::vector<sched::WorkerStanding>()>;
+
+  // `workers`: how they stand now; called by any thread.
+  ResultsService(views::ReaderPool& readers, const store::ArtifactFiles& artifacts,
+                 WorkerStandings workers)
+      : readers_(readers), artifacts_(artifacts), workers_(std::move(workers)) {}
 
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override;
@@ -50,6 +58,7 @@ class ResultsService final : public v1::Results::Service {
 
   views::ReaderPool& readers_;
   const store::ArtifactFiles& artifacts_;
+  const WorkerStandings workers_;
   std::atomic<bool> stopping_{false};
   std::atomic<int> followers_{0};
   std::atomic<int> downloads_{0};

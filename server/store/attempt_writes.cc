@@ -1,7 +1,12 @@
 // Workers, attempts and their logs.
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 
@@ -21,17 +26,79 @@ bool IsHeldBack(Database& db, std::int64_t job_id) {
   return claims.Step() && claims.Int(0) != 0 && claims.Int(1) == 0;
 }
 
+constexpr std::size_t kLeastIdPrefix = 6;
+
+struct NamedWorker {
+  std::string worker_id;
+  std::string name;
+  std::string host;
+  std::string drain;
+};
+
+// A whole id means that worker, whatever others are called; then a name that one worker alone has.
+std::vector<NamedWorker> FindWorkers(Database& db, const std::string& text) {
+  std::vector<NamedWorker> found;
+  Query rows = db.Run(
+      "SELECT worker_id, name, host, coalesce(drain, '') FROM v_workers WHERE worker_id = ?1 OR "
+      "name = ?1 OR host = ?1 OR (length(?1) >= ?2 AND substr(worker_id, 1, length(?1)) = ?1) "
+      "ORDER BY worker_id = ?1 DESC, worker_id",
+      text, static_cast<std::int64_t>(kLeastIdPrefix));
+  while (rows.Step()) {
+    found.push_back({rows.Text(0), rows.Text(1), rows.Text(2), rows.Text(3)});
+    if (found[0].worker_id == text) return found;
+  }
+  const auto is_named = [&text](const NamedWorker& worker) { return worker.name == text; };
+  if (std::count_if(found.begin(), found.end(), is_named) == 1) {
+    return {*std::find_if(found.begin(), found.end(), is_named)};
+  }
+  return found;
+}
+
+// How many first characters tell sorted ids apart.
+std::size_t CharactersThatDiffer(const std::vector<NamedWorker>& workers) {
+  std::size_t most = kLeastIdPrefix;
+  for (std::size_t i = 1; i < workers.size(); ++i) {
+    const std::string& a = workers[i - 1].worker_id;
+    const std::string& b = workers[i].worker_id;
+    const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+    most = std::max<std::size_t>(most, differ.first - a.begin() + 1);
+  }
+  return most;
+}
+
+// Why `text` does not name exactly one worker, and what would.
+std::string WhyNotOne(Database& db, const std::string& text,
+                      const std::vector<NamedWorker>& named) {
+  if (named.size() > 1) {
+    const std::size_t characters = CharactersThatDiffer(named);
+    std::vector<std::string> ids;
+    for (const NamedWorker& worker : named) ids.push_back(worker.worker_id.substr(0, characters));
+    return absl::StrCat("\"", text, "\" names ", named.size(), " workers; give the first ",
+                        characters, " characters of an id: ", absl::StrJoin(ids, ", "));
+  }
+  Query begins = db.Run(
+      "SELECT 1 FROM workers WHERE substr(worker_id, 1, length(?1)) = ?1 AND ?1 <> '' LIMIT 1",
+      text);
+  if (begins.Step()) {
+    return absl::StrCat("\"", text, "\" is too short for an id; give its first ", kLeastIdPrefix,
+                        " characters or more, or the worker's name");
+  }
+  return absl::StrCat("no worker \"", text,
+                      "\" is known; `pelab workers` lists their names and ids");
+}
+
 }  // namespace
 
 WriteResult Do(Batch& batch, const WorkerHello& write) {
   batch.db.Execute(
-      "INSERT INTO workers (worker_id, host, version, slots_json, slots, capabilities_json, "
-      "state, last_seen_at) VALUES (?, ?, ?, ?, ?, ?, 'online', ?) "
-      "ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, version = excluded.version, "
+      "INSERT INTO workers (worker_id, name, host, version, slots_json, slots, "
+      "capabilities_json, state, last_seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'online', ?) "
+      "ON CONFLICT (worker_id) DO UPDATE SET name = excluded.name, host = excluded.host, "
+      "version = excluded.version, "
       "slots_json = excluded.slots_json, slots = excluded.slots, "
       "capabilities_json = excluded.capabilities_json, state = 'online', "
       "last_seen_at = excluded.last_seen_at",
-      write.worker_id, write.host, write.version, write.slots_json, write.slots,
+      write.worker_id, write.name, write.host, write.version, write.slots_json, write.slots,
       write.capabilities_json, write.now);
   WorkerStored result;
   for (const Held& held : write.held) {
@@ -55,32 +122,23 @@ WriteResult Do(Batch& batch, const WorkerHello& write) {
 
 WriteResult Do(Batch& batch, const DrainWorker& write) {
   WorkerDrained result;
-  std::string before;
+  const std::vector<NamedWorker> named = FindWorkers(batch.db, write.worker);
+  if (named.size() != 1) {
+    result.refused = WhyNotOne(batch.db, write.worker, named);
+    return result;
+  }
+  const std::string before = named[0].drain;
+  result.worker_id = named[0].worker_id;
+  result.name = named[0].name;
+  result.host = named[0].host;
   {
-    Query rows = batch.db.Run(
-        "SELECT worker_id, host, coalesce(drain, ''), (SELECT count(DISTINCT a.slot) "
-        "FROM attempts AS a WHERE a.worker_id = w.worker_id AND a.outcome IS NULL), "
-        "(SELECT count(*) FROM attempts AS a WHERE a.worker_id = w.worker_id "
-        "AND a.outcome IS NULL) FROM workers AS w WHERE worker_id = ?1 OR host = ?1 "
-        "OR (length(?1) >= 6 AND substr(worker_id, 1, length(?1)) = ?1) "
-        "ORDER BY worker_id = ?1 DESC",
-        write.worker);
-    if (!rows.Step()) {
-      result.refused = absl::StrCat("no worker \"", write.worker,
-                                    "\" is known; `pelab workers` lists their ids and hosts");
-      return result;
-    }
-    result = {.refused = "",
-              .worker_id = rows.Text(0),
-              .host = rows.Text(1),
-              .busy_slots = static_cast<int>(rows.Int(3)),
-              .attempts = static_cast<int>(rows.Int(4))};
-    before = rows.Text(2);
-    if (result.worker_id != write.worker && rows.Step()) {
-      return WorkerDrained{
-          .refused = absl::StrCat("\"", write.worker,
-                                  "\" names several workers; name one by (more of) its id")};
-    }
+    Query open = batch.db.Run(
+        "SELECT count(DISTINCT slot), count(*) FROM attempts "
+        "WHERE worker_id = ? AND outcome IS NULL",
+        result.worker_id);
+    open.Step();
+    result.busy_slots = static_cast<int>(open.Int(0));
+    result.attempts = static_cast<int>(open.Int(1));
   }
   result.changed = before != write.drain;
   std::optional<std::string> drain;
@@ -128,12 +186,22 @@ WriteResult Do(Batch& batch, const EndAttempt& write) {
 WriteResult Do(Batch& batch, const AppendLog& write) {
   AttemptRow* row = batch.Load(write.attempt_id);
   if (row == nullptr || row->token != write.token || write.data.empty()) return Nothing{};
-  batch.db.Execute("INSERT OR IGNORE INTO logs (attempt_id, byte_offset, data) VALUES (?, ?, ?)",
-                   write.attempt_id, write.offset, Blob{write.data});
-  batch.db.Execute(
-      "DELETE FROM logs WHERE attempt_id = ?1 AND byte_offset + length(data) <= "
-      "(SELECT max(byte_offset + length(data)) FROM logs WHERE attempt_id = ?1) - ?2",
-      write.attempt_id, kKeptLogBytes);
+  // What is there already is not stored again: pieces that overlap would be kept without bound.
+  std::uint64_t end = 0;
+  {
+    Query stored = batch.db.Run(
+        "SELECT coalesce(max(byte_offset + length(data)), 0) FROM logs WHERE attempt_id = ?",
+        write.attempt_id);
+    if (stored.Step()) end = static_cast<std::uint64_t>(stored.Int(0));
+  }
+  const std::uint64_t known = end > write.offset ? end - write.offset : 0;
+  if (known >= write.data.size()) return Nothing{};
+  const std::string more = write.data.substr(known);
+  batch.db.Execute("INSERT INTO logs (attempt_id, byte_offset, data) VALUES (?, ?, ?)",
+                   write.attempt_id, write.offset + known, Blob{more});
+  batch.db.Execute("DELETE FROM logs WHERE attempt_id = ?1 AND byte_offset + length(data) <= ?2",
+                   write.attempt_id,
+                   static_cast<std::int64_t>(write.offset + write.data.size()) - kKeptLogBytes);
   return Nothing{};
 }
 

@@ -220,6 +220,9 @@ class Handler {
     const std::int64_t job_id = row_.job_id;
     if (what == state::Event::kSucceed && !row_.trained) {
       row_.wall_seconds = finished.wall_seconds + SecondsBefore(row_.start_epoch.value_or(0));
+      std::optional<std::string> warning;
+      if (!finished.warning.empty()) warning = finished.warning;
+      batch_.db.Execute("UPDATE jobs SET warning = ? WHERE job_id = ?", warning, job_id);
     }
     row_.last_sequence = event_.sequence;
     row_.sequence_dirty = true;

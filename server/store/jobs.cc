@@ -9,6 +9,7 @@ namespace pelab::store {
 namespace {
 
 using state::JobState;
+using state::Outcome;
 
 // Every live claim's sweep has one job fewer to wait for, or one more.
 void CountForClaims(Batch& batch, std::int64_t job_id, int delta) {
@@ -47,20 +48,6 @@ std::optional<std::string> ErrorOfJob(const state::Transition& next, const Happe
   return before;
 }
 
-// Whether anything of the job's open attempt is stored.
-bool Progressed(Batch& batch, std::int64_t job_id) {
-  const std::optional<std::int64_t> attempt_id = OpenAttemptOf(batch.db, job_id);
-  if (!attempt_id) return false;
-  if (batch.staging.Holds(*attempt_id)) return true;
-  return batch.db
-      .Run(
-          "SELECT EXISTS (SELECT 1 FROM curves WHERE attempt_id = ?1) OR "
-          "EXISTS (SELECT 1 FROM analyses WHERE job_id = ?2 AND attempt_id = ?1) AS progressed "
-          "WHERE progressed",
-          *attempt_id, job_id)
-      .Step();
-}
-
 // Whether the open attempt has waited for its turn, in a trainer that took others first: one that
 // came with it, to the same slot at the same moment, has begun.
 bool WaitedForOthers(Batch& batch, std::int64_t job_id) {
@@ -79,6 +66,28 @@ bool WaitedForOthers(Batch& batch, std::int64_t job_id) {
           "WHERE a.attempt_id = ?1 AND a.start_epoch IS NULL AND o.start_epoch IS NOT NULL",
           *attempt_id, from, to)
       .Step();
+}
+
+// How far the job's open attempt has brought it.
+state::Progress ProgressOf(Batch& batch, std::int64_t job_id, state::Event event) {
+  const std::optional<std::int64_t> attempt_id = OpenAttemptOf(batch.db, job_id);
+  if (!attempt_id) return state::Progress::kNone;
+  batch.staging.MoveJob(job_id);  // nothing waits: epochs are read by their attempts
+  Query row = batch.db.Run(
+      "SELECT (SELECT max(epoch) FROM curves WHERE attempt_id = ?1), "
+      "(SELECT max((SELECT max(epoch) FROM curves AS c WHERE c.attempt_id = a.attempt_id)) "
+      "FROM attempts AS a WHERE a.job_id = ?2 AND a.attempt_id <> ?1), "
+      "EXISTS (SELECT 1 FROM analyses WHERE job_id = ?2 AND attempt_id = ?1)",
+      *attempt_id, job_id);
+  row.Step();
+  const bool analysed = row.Int(2) != 0;
+  const bool further = !row.IsNull(0) && (row.IsNull(1) || row.Int(0) > row.Int(1));
+  if (analysed || further) return state::Progress::kAdvanced;
+  if (!row.IsNull(0)) return state::Progress::kRepeated;
+  if (event == state::Event::kPreempt && WaitedForOthers(batch, job_id)) {
+    return state::Progress::kWaited;
+  }
+  return state::Progress::kNone;
 }
 
 // Where a job stands before something happens to it.
@@ -101,8 +110,9 @@ std::optional<Standing> Load(Batch& batch, std::int64_t job_id, const Happening&
                               .budgets = batch.options.budgets},
                     .error = std::nullopt};
   if (!job.IsNull(3)) standing.error = job.Text(3);
-  if (happening.event == state::Event::kPreempt) {
-    standing.facts.progressed = Progressed(batch, job_id) || WaitedForOthers(batch, job_id);
+  if (happening.event == state::Event::kPreempt || happening.event == state::Event::kLose ||
+      happening.event == state::Event::kStopped) {
+    standing.facts.progress = ProgressOf(batch, job_id, happening.event);
   }
   return standing;
 }
@@ -181,13 +191,17 @@ void Batch::StoreCounts() {
   }
 }
 
-std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening& happening) {
-  std::optional<Standing> before = Load(batch, job_id, happening);
+std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening& given) {
+  std::optional<Standing> before = Load(batch, job_id, given);
   if (!before) return std::nullopt;
   const std::optional<state::Transition> next =
-      state::Next(before->state, happening.event, before->facts);
+      state::Next(before->state, given.event, before->facts);
   if (!next) return std::nullopt;
 
+  Happening happening = given;
+  if (happening.event == state::Event::kPreempt && next->attempt_outcome == Outcome::kFailed) {
+    happening.error += "; it had stored no new epoch";
+  }
   JobChange change{.job_id = job_id, .state = next->to, .error = happening.error_kind};
   if (next->attempt_outcome) {
     change.outcome = *next->attempt_outcome;

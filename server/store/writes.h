@@ -268,6 +268,7 @@ struct Held {
 // A worker says hello: its row, and what the database says of the attempts that it holds.
 struct WorkerHello {
   std::string worker_id;
+  std::string name;  // what people call it; empty: its host
   std::string host;
   std::string version;
   std::string slots_json;
@@ -287,12 +288,14 @@ struct WorkerStored {
 };
 // A worker takes no more jobs (`drain` is finish, checkpoint or kill), or takes them again (empty).
 struct DrainWorker {
-  std::string worker;  // its id, 6 first characters of it or more, or its host; one worker alone
+  // Its id, 6 first characters of it or more, or its name or host; one worker alone.
+  std::string worker;
   std::string drain;
 };
 struct WorkerDrained {
   std::string refused;  // why not, for people; nothing else is set then
   std::string worker_id;
+  std::string name;
   std::string host;
   int busy_slots = 0;
   int attempts = 0;  // open on them
@@ -376,6 +379,7 @@ struct Finished {
   state::ErrorKind error_kind = state::ErrorKind::kNone;
   std::string error;
   double wall_seconds = 0;
+  std::string warning = {};  // what a success lacks, for people
 };
 // One fact of an attempt, checked against (attempt_id, token, sequence) in the transaction that
 // stores it. `sequence` must be one more than the last stored.

@@ -133,6 +133,7 @@ WORKERS: Columns = {
     "last_seen_at": "time",
     "version": "text",
     "drain": "text",
+    "name": "text",
 }
 ARTIFACTS: Columns = {"job_id": "int", "name": "text", "sha256": "text", "bytes": "int"}
 SWEEPS: Columns = {

@@ -181,7 +181,7 @@ class File(Source):
         state = "state" if self._is_served() else "'offline' AS state"
         columns = ", ".join(state if name == "state" else name for name in _columns.WORKERS)
         with self._snapshot() as db:
-            return db.execute(f"SELECT {columns} FROM v_workers ORDER BY host, worker_id").fetchall()
+            return db.execute(f"SELECT {columns} FROM v_workers ORDER BY name, worker_id").fetchall()
 
     def _is_served(self) -> bool:
         """Whether a coordinator holds FILE.lock; where none does, no worker is connected, whatever the file says."""

@@ -34,8 +34,8 @@ function facts(main) {
     set('Attempts', job.attempts);
     set('Key', job.key.slice(0, 12));
     values.get('Key').title = job.key;
-    setText(error, job.error ?? '');
-    error.hidden = !job.error;
+    setText(error, job.error ?? job.warning ?? '');
+    error.hidden = !job.error && !job.warning;
     error.className = job.state === 'failed' ? 'notice bad' : 'notice';
   };
 }
@@ -76,7 +76,7 @@ function attemptsTable(main) {
     scroll.hidden = rows.length === 0;
     fill(rows.map((row) => {
       const took = row.ended_at_ms === null ? 'runs' : duration((row.ended_at_ms - row.started_at_ms) / 1000);
-      return [row.number, row.worker, row.device, row.start_epoch ?? '–', row.outcome ?? 'open', clock(row.started_at_ms), took, row.error ?? ''];
+      return [row.number, row.worker_name ?? row.worker, row.device, row.start_epoch ?? '–', row.outcome ?? 'open', clock(row.started_at_ms), took, row.error ?? ''];
     }));
   };
 }

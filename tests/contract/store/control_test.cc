@@ -350,7 +350,27 @@ TEST_P(ControlTest, AWorkerDrainsUntilItResumes) {
   EXPECT_EQ(Text("SELECT state FROM v_workers"), "online");
   EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"x", ""}).refused, HasSubstr("no worker \"x\""));
   AddWorker("w2");
-  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"h", "kill"}).refused, HasSubstr("several workers"));
+  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"h", "kill"}).refused,
+              HasSubstr("\"h\" names 2 workers; give the first 6"));
+}
+
+TEST_P(ControlTest, AWorkerIsNamedByItsName) {
+  const auto add = [&](const std::string& id, const std::string& name) {
+    Do<WorkerStored>(WorkerHello{.worker_id = id, .name = name, .host = "box", .slots_json = "[]"});
+  };
+  add("0f3a77c2-1", "left");
+  add("9b1c20d4-2", "right");
+  add("9b1c20d4-3", "");
+  EXPECT_EQ(Text("SELECT name FROM v_workers ORDER BY worker_id"), "left right box");
+  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"left", "kill"}).worker_id, "0f3a77c2-1");
+  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"box", "kill"}).worker_id, "9b1c20d4-3")
+      << "its name, which goes before the host of others";
+  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"0f3a", "kill"}).refused,
+            "\"0f3a\" is too short for an id; give its first 6 characters or more, or the worker's "
+            "name");
+  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"9b1c20", "kill"}).refused,
+            "\"9b1c20\" names 2 workers; give the first 10 characters of an id: 9b1c20d4-2, "
+            "9b1c20d4-3");
 }
 
 TEST_P(ControlTest, AWorkerIsNamedByTheStartOfItsId) {
@@ -358,11 +378,10 @@ TEST_P(ControlTest, AWorkerIsNamedByTheStartOfItsId) {
   AddWorker("edb70b0f-2");
   EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"edb70b0f-2", "kill"}).worker_id, "edb70b0f-2");
   EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"edb70b0f", "kill"}).refused,
-              HasSubstr("several workers"));
+              HasSubstr("names 2 workers"));
   AddWorker("ff96c2bf-1");
   EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"ff96c2", "finish"}).worker_id, "ff96c2bf-1");
-  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"ff96c", "kill"}).refused, HasSubstr("no worker"))
-      << "too short";
+  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"ff96c", "kill"}).refused, HasSubstr("too short"));
 }
 
 }  // namespace

@@ -48,6 +48,44 @@ TEST_P(ExecutionTest, PreemptionAfterProgressSpendsNoBudget) {
   EXPECT_EQ(Text("SELECT state, lost_attempts FROM jobs"), "failed 5");
 }
 
+// On hosts that come and go: each attempt gets further than all before it.
+TEST_P(ExecutionTest, ALossAfterProgressGivesAFreshBudget) {
+  Submit("a", {Cell(0, "k0", /*epochs=*/20)});
+  const auto lose = [&](int from, int to, std::uint64_t token) {
+    Attempt attempt = Assign(1, token);
+    Event(attempt.Next(Started{from, 20, "{}"}));
+    for (int epoch = from; epoch < to; ++epoch) Event(attempt.Next(MakeEpoch(epoch)));
+    Do<EventStored>(EndAttempt{attempt.id, state::Event::kLose, "", 3000});
+  };
+  for (int i = 0; i < 8; ++i) lose(i, i + 1, 100 + i);
+  EXPECT_EQ(Text("SELECT state, lost_attempts FROM jobs"), "queued 1");
+  // The same epochs again are no progress.
+  for (int i = 0; i < 4; ++i) lose(6, 8, 200 + i);
+  EXPECT_EQ(Text("SELECT state, lost_attempts FROM jobs"), "failed 5");
+}
+
+TEST_P(ExecutionTest, ATrainerThatStopsByItselfFailsUnlessItGotFurther) {
+  Submit("a", {Cell(0, "k0", /*epochs=*/20)});
+  const auto stop = [&](int from, int to, std::uint64_t token) {
+    Attempt attempt = Assign(1, token);
+    Event(attempt.Next(Started{from, 20, "{}"}));
+    for (int epoch = from; epoch < to; ++epoch) Event(attempt.Next(MakeEpoch(epoch)));
+    Event(attempt.Next(
+        Finished{Outcome::kPreempted, state::ErrorKind::kTrainerDied, "SIGTERM from elsewhere"}));
+  };
+  for (int i = 0; i < 8; ++i) stop(i, i + 1, 100 + i);
+  EXPECT_EQ(Text("SELECT state, lost_attempts, failed_attempts FROM jobs"), "queued 1 0");
+  EXPECT_EQ(Text("SELECT not_before FROM jobs"), "0") << "at once";
+  stop(0, 1, 200);
+  EXPECT_EQ(Text("SELECT state, lost_attempts, failed_attempts FROM jobs"), "queued 1 1");
+  EXPECT_NE(Text("SELECT not_before FROM jobs"), "0") << "after a pause";
+  stop(0, 1, 201);
+  stop(0, 1, 202);
+  EXPECT_EQ(Text("SELECT state, failed_attempts FROM jobs"), "failed 3");
+  EXPECT_EQ(Text("SELECT outcome, error FROM attempts ORDER BY number DESC LIMIT 1"),
+            "failed SIGTERM from elsewhere; it had stored no new epoch");
+}
+
 // A trainer that takes its jobs one after another is preempted again and again.
 TEST_P(ExecutionTest, WaitingForItsTurnSpendsNoBudget) {
   Submit("a", {Cell(0, "k0", 20), Cell(1, "k1", 20), Cell(2, "k2", 20)});

@@ -207,6 +207,31 @@ TEST_P(FencingTest, LogsKeepTheirLast256KiB) {
             "4 262144 262144");
 }
 
+TEST_P(FencingTest, PiecesOfALogThatOverlapAreKeptOnce) {
+  Submit("a", {Cell(0, "k0")});
+  Attempt attempt = Assign(1);
+  const std::string chunk(64 * 1024, 'x');
+  for (std::uint64_t offset = 0; offset < 600; ++offset) {
+    Do<Nothing>(AppendLog{attempt.id, attempt.token, offset, chunk});
+  }
+  Do<Nothing>(AppendLog{attempt.id, attempt.token, 0, chunk});
+  EXPECT_EQ(Text("SELECT sum(length(data)), max(byte_offset + length(data)) FROM logs"),
+            "66135 66135");  // 64 KiB and 599 bytes
+}
+
+TEST_P(FencingTest, ASuccessSaysWhatItLacks) {
+  Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
+  Attempt without = Assign(1);
+  Train(without, 0, 3);
+  Event(without.Next(Finished{.warning = "the weights could not be uploaded: no room"}));
+  EXPECT_EQ(Text("SELECT state, warning FROM v_jobs WHERE job_id = 1"),
+            "succeeded the weights could not be uploaded: no room");
+  Attempt with = Assign(2);
+  Train(with, 0, 3);
+  Event(with.Next(Finished{}));
+  EXPECT_EQ(Text("SELECT warning IS NULL FROM v_jobs WHERE job_id = 2"), "1");
+}
+
 TEST_P(FencingTest, AWriteThatTheSchemaRefusesSpoilsNoOther) {
   Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
   Attempt attempt = Assign(1);

@@ -16,12 +16,14 @@ constexpr Event kEvents[] = {Event::kAssign, Event::kStart,   Event::kSucceed, E
                              Event::kRetry,  Event::kAnalyse};
 constexpr ErrorKind kKinds[] = {
     ErrorKind::kNone, ErrorKind::kBadSpec,  ErrorKind::kOutOfMemory, ErrorKind::kNonFiniteLoss,
-    ErrorKind::kIo,   ErrorKind::kInternal, ErrorKind::kTrainerDied};
+    ErrorKind::kIo,   ErrorKind::kInternal, ErrorKind::kTrainerDied, ErrorKind::kStalled};
+constexpr Progress kAllProgress[] = {Progress::kNone, Progress::kWaited, Progress::kRepeated,
+                                     Progress::kAdvanced};
 
 struct Want {
   JobState to;
   std::optional<Outcome> outcome;
-  enum Count { kSame, kLost, kFailed, kReset, kLostWithoutProgress } count = kSame;
+  enum Count { kSame, kLost, kFailed, kReset, kPreempted } count = kSame;
 };
 
 using S = JobState;
@@ -37,13 +39,13 @@ const std::map<std::pair<S, E>, Want>& Table() {
       {{S::kAssigned, E::kStart}, {S::kRunning, {}}},
       {{S::kAssigned, E::kFail}, {S::kQueued, O::kFailed, Want::kFailed}},
       {{S::kAssigned, E::kLose}, {S::kQueued, O::kLost, Want::kLost}},
-      {{S::kAssigned, E::kPreempt}, {S::kQueued, O::kPreempted, Want::kLostWithoutProgress}},
+      {{S::kAssigned, E::kPreempt}, {S::kQueued, O::kPreempted, Want::kPreempted}},
       {{S::kAssigned, E::kStopped}, {S::kQueued, O::kLost, Want::kLost}},
       {{S::kAssigned, E::kClaimsGone}, {S::kCancelled, {}}},
       {{S::kRunning, E::kSucceed}, {S::kSucceeded, O::kSucceeded}},
       {{S::kRunning, E::kFail}, {S::kQueued, O::kFailed, Want::kFailed}},
       {{S::kRunning, E::kLose}, {S::kQueued, O::kLost, Want::kLost}},
-      {{S::kRunning, E::kPreempt}, {S::kQueued, O::kPreempted, Want::kLostWithoutProgress}},
+      {{S::kRunning, E::kPreempt}, {S::kQueued, O::kPreempted, Want::kPreempted}},
       {{S::kRunning, E::kStopped}, {S::kQueued, O::kLost, Want::kLost}},
       {{S::kRunning, E::kClaimsGone}, {S::kCancelled, {}}},
       {{S::kFailed, E::kRetry}, {S::kQueued, {}, Want::kReset}},
@@ -70,7 +72,7 @@ void ExpectCell(S from, E event, const Facts& facts) {
   SCOPED_TRACE(testing::Message() << Name(from) << " event " << static_cast<int>(event) << " lost "
                                   << facts.lost_attempts << " failed " << facts.failed_attempts
                                   << " " << Name(facts.error) << " trained " << facts.trained
-                                  << " progressed " << facts.progressed);
+                                  << " progress " << static_cast<int>(facts.progress));
   const auto got = Next(from, event, facts);
   const auto want = Table().find({from, event});
   ASSERT_EQ(got.has_value(), want != Table().end());
@@ -81,14 +83,27 @@ void ExpectCell(S from, E event, const Facts& facts) {
   bool back_off = false;
   int want_lost = facts.lost_attempts;
   int want_failed = facts.failed_attempts;
-  switch (want->second.count) {
+  auto want_outcome = want->second.outcome;
+  auto count = want->second.count;
+  if (count == Want::kPreempted) {
+    const bool advanced = facts.progress == Progress::kAdvanced;
+    const bool asked_for = facts.error == ErrorKind::kNone;
+    if (asked_for && facts.progress != Progress::kNone) {
+      count = Want::kSame;
+      if (advanced) want_lost = 0;
+    } else if (asked_for || advanced || facts.progress == Progress::kWaited) {
+      count = Want::kLost;
+    } else {
+      count = Want::kFailed;
+      want_outcome = O::kFailed;
+    }
+  }
+  switch (count) {
+    case Want::kPreempted:
     case Want::kSame:
       break;
-    case Want::kLostWithoutProgress:
-      if (facts.progressed) break;
-      [[fallthrough]];
     case Want::kLost:
-      want_lost += 1;
+      want_lost = facts.progress == Progress::kAdvanced ? 1 : want_lost + 1;
       if (want_lost >= 5) to = given_up;
       break;
     case Want::kFailed:
@@ -102,7 +117,7 @@ void ExpectCell(S from, E event, const Facts& facts) {
       break;
   }
   EXPECT_EQ(got->to, to);
-  EXPECT_EQ(got->attempt_outcome, want->second.outcome);
+  EXPECT_EQ(got->attempt_outcome, want_outcome);
   EXPECT_EQ(got->lost_attempts, want_lost);
   EXPECT_EQ(got->failed_attempts, want_failed);
   EXPECT_EQ(got->back_off, back_off);
@@ -115,11 +130,11 @@ TEST(Next, IsTheTableInEveryCell) {
         for (int failed = 0; failed <= 4; ++failed) {
           for (const ErrorKind kind : kKinds) {
             for (const bool trained : {false, true}) {
-              for (const bool progressed : {false, true}) {
+              for (const Progress progress : kAllProgress) {
                 ExpectCell(from, event,
                            {.error = kind,
                             .trained = trained,
-                            .progressed = progressed,
+                            .progress = progress,
                             .lost_attempts = lost,
                             .failed_attempts = failed,
                             .budgets = {}});
@@ -164,6 +179,27 @@ TEST(Next, BudgetsAreTheCallers) {
   EXPECT_EQ(Next(S::kRunning, E::kLose, {.budgets = once})->to, S::kFailed);
   EXPECT_EQ(Next(S::kRunning, E::kFail, {.error = ErrorKind::kIo, .budgets = once})->to,
             S::kFailed);
+}
+
+// A job on hosts that come and go is not failed for it while it gets on.
+TEST(Next, AnAttemptThatAdvancedTheJobGivesItAFreshBudget) {
+  const auto lost = [](int before, Progress progress) {
+    return Next(S::kRunning, E::kLose, {.progress = progress, .lost_attempts = before});
+  };
+  EXPECT_EQ(lost(4, Progress::kAdvanced)->to, S::kQueued);
+  EXPECT_EQ(lost(4, Progress::kAdvanced)->lost_attempts, 1);
+  EXPECT_EQ(lost(4, Progress::kRepeated)->to, S::kFailed);
+}
+
+// A trainer that always ends with 75 and never gets anywhere.
+TEST(Next, ATrainerThatStopsByItselfAndGotNowhereHasFailed) {
+  const Facts facts{.error = ErrorKind::kTrainerDied, .progress = Progress::kRepeated};
+  const auto first = Next(S::kRunning, E::kPreempt, facts);
+  EXPECT_EQ(first->attempt_outcome, O::kFailed);
+  EXPECT_TRUE(first->back_off);
+  EXPECT_EQ(first->failed_attempts, 1);
+  const Facts third{.error = ErrorKind::kTrainerDied, .failed_attempts = 2};
+  EXPECT_EQ(Next(S::kRunning, E::kPreempt, third)->to, S::kFailed);
 }
 
 TEST(Names, RoundTrip) {

@@ -1,4 +1,5 @@
 // Leases, budgets, quarantine, restarts: the scheduler's promises.
+#include "server/sched/worker_rows.h"
 #include "tests/unit/server/sched/scheduler_fixture.h"
 
 namespace pelab::sched {
@@ -266,6 +267,62 @@ TEST_F(SchedulerTest, AWorkerThatGivesAJobBackGetsNoMoreUntilItsNextHello) {
       << "it is ending: the job would come back again and again";
   EXPECT_EQ(scheduler_->WaitingReason(sweep), "no worker is connected");
   EXPECT_EQ(Connect("w", 1)->assignments.size(), 1u);
+}
+
+// SIGTERM by hand, or by the kernel, to a trainer alone.
+TEST_F(SchedulerTest, ATrainerThatStopsByItselfDoesNotRetireItsWorker) {
+  const std::int64_t sweep = Submit("s", 1);
+  const auto link = Connect("w", 1);
+  ASSERT_EQ(link->assignments.size(), 1u);
+  Say(link->assignments[0], 1, store::Started{0, 1, "{}"});
+  Say(link->assignments[0], 2, store::Epoch{.train_total = 1, .test_total = 1});
+  Say(link->assignments[0], 3,
+      store::Finished{state::Outcome::kPreempted, state::ErrorKind::kTrainerDied, "SIGTERM"});
+  world_.Advance(absl::Seconds(1));
+  EXPECT_EQ(link->assignments.size(), 2u) << "at once, on the same worker";
+  EXPECT_EQ(scheduler_->WaitingReason(sweep), "");
+  EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 1"), "preempted");
+}
+
+TEST_F(SchedulerTest, ATrainerThatAlwaysStopsByItselfSpendsTheBudgetOfItsJob) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(link->assignments.size(), i + 1);
+    Say(link->assignments[i], 1, store::Started{0, 1, "{}"});
+    // The same epoch each time.
+    Say(link->assignments[i], 2, store::Epoch{.train_total = 1, .test_total = 1});
+    Say(link->assignments[i], 3,
+        store::Finished{state::Outcome::kPreempted, state::ErrorKind::kTrainerDied, "it stopped"});
+    world_.Advance(absl::Seconds(10));  // longer than each back-off
+  }
+  ASSERT_EQ(link->assignments.size(), 4u) << "the first attempt had advanced the job";
+  Say(link->assignments[3], 1,
+      store::Finished{state::Outcome::kPreempted, state::ErrorKind::kTrainerDied, "it stopped"});
+  world_.Advance(absl::Minutes(2));
+  EXPECT_EQ(link->assignments.size(), 4u);
+  EXPECT_EQ(Text("SELECT state FROM jobs"), "failed");
+  EXPECT_EQ(Text("SELECT error FROM jobs"), "it stopped; it had stored no new epoch");
+}
+
+TEST_F(SchedulerTest, TellsHowLongAWorkerIsSilentAndWhenItsJobsAreGivenAway) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  world_.Advance(absl::Seconds(5));
+  scheduler_->Heartbeat("w", link.get(), {Holding(link->assignments.at(0))});
+  world_.Advance(absl::Seconds(8));
+  const std::vector<WorkerStanding> standings = scheduler_->Workers();
+  ASSERT_EQ(standings.size(), 1u);
+  EXPECT_EQ(standings[0].silent, absl::Seconds(8));
+  EXPECT_EQ(standings[0].give_up_left, absl::Seconds(12));
+  v1::ListWorkersResponse rows;
+  rows.add_workers()->set_worker_id("w");
+  rows.add_workers()->set_worker_id("other");
+  AddStandings(standings, absl::FromUnixMillis(1'000'000), rows);
+  EXPECT_EQ(rows.workers(0).last_seen_at_ms(), 992'000);
+  EXPECT_EQ(rows.workers(0).silent_ms(), 8000u);
+  EXPECT_EQ(rows.workers(0).lease_left_ms(), 12'000u);
+  EXPECT_FALSE(rows.workers(1).has_silent_ms());
 }
 
 TEST_F(SchedulerTest, AnAttemptLeftOverByADeadDaemonDoesNotKeepItsSuccessorIdle) {
