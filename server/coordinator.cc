@@ -106,6 +106,7 @@ http::Sources Coordinator::Parts::MakeSources(const Clock& clock) {
 absl::Status Coordinator::Parts::Recover() {
   std::vector<store::ExpandingSweep> expanding;
   std::vector<std::int64_t> dropping;
+  std::vector<std::int64_t> deleting;
   int jobs = 0;
   int open_attempts = 0;
   absl::Status status;
@@ -113,9 +114,10 @@ absl::Status Coordinator::Parts::Recover() {
   strand.Post([&] {
     status = store->Recover(
         [&](const store::RecoveredSweep& sweep) {
+          if (sweep.deleting) deleting.push_back(sweep.standing.sweep_id);
           if (sweep.dropping) {
             dropping.push_back(sweep.standing.sweep_id);
-          } else {
+          } else if (!sweep.deleting) {
             scheduler.SetStanding(sweep.standing);
           }
         },
@@ -148,6 +150,7 @@ absl::Status Coordinator::Parts::Recover() {
     }
   }
   for (const std::int64_t sweep_id : dropping) expander.Drop(sweep_id);
+  for (const std::int64_t sweep_id : deleting) expander.Delete(sweep_id);
   return absl::OkStatus();
 }
 
