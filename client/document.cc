@@ -60,8 +60,8 @@ absl::StatusOr<Document> LoadDocument(const DocumentOptions& options) {
 }
 
 std::string WentOnText(const v1::SubmitResponse& response, const v1::Sweep& now) {
-  std::string text = Concat("going on with sweep ", now.sweep_id(), " ",
-                            render::Escape(now.name()), ": ", JobsText(now.jobs()));
+  std::string text = Concat("going on with sweep ", now.sweep_id(), " ", render::Escape(now.name()),
+                            ": ", JobsText(now.jobs()));
   if (response.reopened()) text += "; what had been cancelled is queued again";
   if (now.state() == v1::SWEEP_STATE_FINISHED) text += "; it has finished (--new makes another)";
   if (now.paused()) text += Concat("; it is paused (pelab resume ", now.sweep_id(), ")");

@@ -33,9 +33,8 @@ render::Json SubmittedJson(const v1::SubmitResponse& r) {
 
 std::string Text(const v1::SubmitResponse& response) {
   return Concat("sweep ", response.sweep_id(), " ", response.name(), ": ",
-                response.expanded()
-                    ? CountsText(response.counts())
-                    : Concat(response.cells(), " cells accepted, being expanded"),
+                response.expanded() ? CountsText(response.counts())
+                                    : Concat(response.cells(), " cells accepted, being expanded"),
                 "\n");
 }
 
@@ -53,12 +52,13 @@ void PutSubmitted(const Context& context, const v1::SubmitResponse& response,
 
 absl::StatusOr<int> Run(Commands& commands, const Options& options) {
   const Context& context = *commands.context;
+  commands.document_name = options.document.file;
+  PELAB_ASSIGN_OR_RETURN(const Document document, LoadDocument(options.document));
   if (options.dry_run) return DryRun(context, document, options.submit.fresh);
   PutNotes(context, document.sweep);
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
-  PELAB_ASSIGN_OR_RETURN(const auto response,
-                         coordinator->Submit(
-                             SubmitRequestOf(document, RandomUuid(), options.submit)));
+  PELAB_ASSIGN_OR_RETURN(const auto response, coordinator->Submit(SubmitRequestOf(
+                                                  document, RandomUuid(), options.submit)));
   std::string text = Text(response);
   if (response.went_on()) {
     PELAB_ASSIGN_OR_RETURN(const v1::Sweep now, coordinator->Sweep(Concat(response.sweep_id())));

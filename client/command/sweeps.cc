@@ -49,7 +49,8 @@ absl::StatusOr<int> List(const Context& context) {
   PELAB_ASSIGN_OR_RETURN(const auto sweeps, source->Sweeps());
   switch (context.output()) {
     case Output::kJson:
-      PutJson(context, {{"source", source->Description()}, {"sweeps", results::ToJsonArray(sweeps)}},
+      PutJson(context,
+              {{"source", source->Description()}, {"sweeps", results::ToJsonArray(sweeps)}},
               "sweeps");
       break;
     case Output::kCsv:
@@ -63,9 +64,8 @@ absl::StatusOr<int> List(const Context& context) {
 }
 
 int PutLabelled(const Context& context, const v1::SweepControl& control, const std::string& text) {
-  const render::Json json = {{"sweep_id", control.sweep_id()},
-                             {"name", control.name()},
-                             {"changed", control.changed()}};
+  const render::Json json = {
+      {"sweep_id", control.sweep_id()}, {"name", control.name()}, {"changed", control.changed()}};
   switch (context.output()) {
     case Output::kJson:
       PutJson(context, json);

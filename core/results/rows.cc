@@ -263,10 +263,10 @@ const std::vector<std::string> kWorkerColumns = {"worker_id",       "host",     
                                                  "slots",           "busy_slots", "state",
                                                  "last_seen_at_ms", "version",    "drain"};
 const std::vector<std::string> kSweepColumns = {
-    "sweep_id",      "name",      "protocol",     "state",       "priority",       "file_name",
-    "created_at_ms", "cells",     "queued",       "assigned",    "running",        "succeeded",
-    "failed",        "cancelled", "epochs_total", "epochs_done", "waiting_reason", "paused",
-    "note"};
+    "sweep_id",    "name",           "protocol", "state",     "priority",
+    "file_name",   "created_at_ms",  "cells",    "queued",    "assigned",
+    "running",     "succeeded",      "failed",   "cancelled", "epochs_total",
+    "epochs_done", "waiting_reason", "paused",   "note"};
 
 void AppendCsv(const v1::CurveRow& row, std::string& out) {
   const auto put = [&out](auto value) {

@@ -62,7 +62,7 @@ absl::StatusOr<spec::Sweep> ParseNewSweepDocument(
   violation.set_path("name");
   violation.set_value(sweep->name());
   violation.set_allowed(std::string(spec::kNumberNameRule));
-  violation.set_message(absl::StrCat("name must have a letter in it, not \"", sweep->name(),
+  violation.set_message(absl::StrCat("name must not be a number, as \"", sweep->name(),
                                      "\": sweeps have numbers, too, and `pelab cancel ",
                                      sweep->name(), "` would mean another one"));
   const bool overridden = std::any_of(overrides.begin(), overrides.end(),

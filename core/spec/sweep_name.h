@@ -8,7 +8,7 @@ namespace pelab::spec {
 
 inline constexpr std::string_view kSweepNameRule =
     "1 to 100 letters, digits, \".\", \"_\" or \"-\"";
-inline constexpr std::string_view kNumberNameRule = "a name with a letter in it";
+inline constexpr std::string_view kNumberNameRule = "a name that is not digits alone";
 
 inline bool IsSweepName(std::string_view name) {
   const auto allowed = [](char c) {

@@ -96,7 +96,8 @@ struct JobVisit {
 absl::StatusOr<std::int64_t> FindSweep(SQLite::Database& db, const std::string& sweep) {
   std::int64_t number = 0;
   if (ParseNumber(sweep, &number)) {
-    SQLite::Statement by_number(db, "SELECT sweep_id FROM sweeps WHERE sweep_id = ? AND deleted = 0");
+    SQLite::Statement by_number(db,
+                                "SELECT sweep_id FROM sweeps WHERE sweep_id = ? AND deleted = 0");
     by_number.bind(1, number);
     if (by_number.executeStep()) return number;
   }

@@ -140,10 +140,12 @@ const std::vector<Invariant> kStates = {
      "sum(j.state = 'failed') || ' ' || sum(j.state = 'cancelled' OR (NOT c.claimed AND "
      "NOT j.trained AND j.state IN ('queued', 'assigned', 'running'))) || ', epochs ' || "
      "sum(CASE WHEN c.claimed THEN j.epochs_done WHEN j.trained THEN j.epochs "
-     "ELSE c.withdrawn_epochs END) || ' of ' || sum(j.epochs) || ', open ' || sum(c.claimed = 1 AND o.state IN ('expanding', 'active') "
+     "ELSE c.withdrawn_epochs END) || ' of ' || sum(j.epochs) || ', open ' || sum(c.claimed = 1 "
+     "AND o.state IN ('expanding', 'active') "
      "AND j.state IN ('queued', 'assigned', 'running')) AS counts FROM sweep_jobs AS c "
      "JOIN jobs AS j USING (job_id) JOIN sweeps AS o USING (sweep_id) GROUP BY c.sweep_id) "
-     "AS there USING (sweep_id) WHERE s.deleted = 0 AND problem NOT LIKE '%: ' || there.counts || ' are counted%'"},
+     "AS there USING (sweep_id) WHERE s.deleted = 0 AND problem NOT LIKE '%: ' || there.counts || "
+     "' are counted%'"},
     {"finished sweeps wait for no job",
      "SELECT printf('sweep %d (%s): job %d is %s', s.sweep_id, s.name, j.job_id, j.state) "
      "FROM sweeps AS s JOIN sweep_jobs AS c USING (sweep_id) JOIN jobs AS j USING (job_id) "

@@ -14,7 +14,7 @@
 namespace pelab::service {
 namespace {
 
-constexpr absl::Duration kCallTime = absl::Seconds(10);  // within the 30 s that a client waits
+constexpr absl::Duration kCallTime = absl::Seconds(10);   // within the 30 s that a client waits
 constexpr absl::Duration kPoll = absl::Milliseconds(50);  // while a worker stops a job
 
 void Add(const store::SweepDeleted& part, v1::DeleteResponse& response) {
@@ -24,9 +24,9 @@ void Add(const store::SweepDeleted& part, v1::DeleteResponse& response) {
 }
 
 absl::Status StillLive(const v1::Sweep& sweep) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "sweep ", sweep.sweep_id(), " (", sweep.name(),
-      ") has not ended; cancel it first: pelab cancel ", sweep.sweep_id()));
+  return absl::FailedPreconditionError(
+      absl::StrCat("sweep ", sweep.sweep_id(), " (", sweep.name(),
+                   ") has not ended; cancel it first: pelab cancel ", sweep.sweep_id()));
 }
 
 }  // namespace
@@ -40,10 +40,9 @@ absl::StatusOr<store::SweepDeleted> SweepsService::Delete(store::Write write) {
   PELAB_ASSIGN_OR_RETURN(
       store::WriteResult result,
       AppendAndWait(parts_.writer, std::move(write), [this](const store::WriteResult& stored) {
-        parts_.executor.Post(
-            [this, cancelled = std::get<store::SweepDeleted>(stored).cancelled] {
-              parts_.scheduler.Cancelled(cancelled);
-            });
+        parts_.executor.Post([this, cancelled = std::get<store::SweepDeleted>(stored).cancelled] {
+          parts_.scheduler.Cancelled(cancelled);
+        });
       }));
   return std::get<store::SweepDeleted>(std::move(result));
 }

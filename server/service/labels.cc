@@ -20,7 +20,7 @@ absl::Status CheckName(const std::string& name) {
   }
   if (spec::IsNumberName(name)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("name \"", name, "\" must have a letter in it: sweeps have numbers, too, and ",
+        absl::StrCat("name \"", name, "\" must not be a number: sweeps have numbers, too, and ",
                      "`pelab cancel ", name, "` would mean another one"));
   }
   return absl::OkStatus();

@@ -46,8 +46,7 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
 // What a token that is used again must repeat.
 std::string RequestHash(const v1::SubmitRequest& request) {
   return Sha256Hex(nlohmann::json::array({request.document(), OverridesToJson(request.overrides()),
-                                          request.priority(), request.fresh(),
-                                          request.new_sweep()})
+                                          request.priority(), request.fresh(), request.new_sweep()})
                        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

@@ -67,8 +67,8 @@ using SweepPlace = std::pair<std::int64_t, std::int64_t>;  // a sweep and an ord
 
 std::vector<SweepPlace> ClaimsOn(Database& db, std::int64_t job_id) {
   std::vector<SweepPlace> places;
-  Query rows = db.Run(
-      "SELECT sweep_id, ordinal FROM sweep_jobs WHERE job_id = ? AND claimed = 1", job_id);
+  Query rows =
+      db.Run("SELECT sweep_id, ordinal FROM sweep_jobs WHERE job_id = ? AND claimed = 1", job_id);
   while (rows.Step()) places.emplace_back(rows.Int(0), rows.Int(1));
   return places;
 }

@@ -120,7 +120,8 @@ void DeleteSome(Batch& batch, std::int64_t sweep_id, const SweepRow& sweep, std:
     result.jobs_deleted += 1;
     ++deleted;
   }
-  result.more = batch.db.Run("SELECT 1 FROM sweep_jobs WHERE sweep_id = ? LIMIT 1", sweep_id).Step();
+  result.more =
+      batch.db.Run("SELECT 1 FROM sweep_jobs WHERE sweep_id = ? LIMIT 1", sweep_id).Step();
   result.waits = result.more && result.jobs_deleted + result.jobs_kept == 0;
   if (!result.more) DeleteRows(batch, sweep_id);
 }

@@ -169,8 +169,7 @@ void Batch::CountMove(std::int64_t job_id, JobState from, JobState to, bool trai
 
 void Batch::CountEpochs(std::int64_t job_id, std::int64_t more) {
   if (more == 0) return;
-  Query sweeps =
-      db.Run("SELECT sweep_id FROM sweep_jobs WHERE job_id = ? AND claimed = 1", job_id);
+  Query sweeps = db.Run("SELECT sweep_id FROM sweep_jobs WHERE job_id = ? AND claimed = 1", job_id);
   while (sweeps.Step()) counts[sweeps.Int(0)].epochs_done += more;
 }
 

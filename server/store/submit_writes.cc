@@ -36,9 +36,9 @@ std::optional<SweepStored> Repeated(Database& db, const SubmitSweep& write) {
     return stored;
   };
   {
-    Query row = db.Run(
-        "SELECT sweep_id, request_sha256, went_on FROM submissions WHERE client_token = ?",
-        write.client_token);
+    Query row =
+        db.Run("SELECT sweep_id, request_sha256, went_on FROM submissions WHERE client_token = ?",
+               write.client_token);
     if (row.Step()) return answer(row.Int(0), row.Text(1) == write.request_sha256, row.Int(2) != 0);
   }
   // Of a sweep that was imported, or submitted before schema 12.

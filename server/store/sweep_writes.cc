@@ -282,9 +282,9 @@ SliceStored Expand(Batch& batch, std::int64_t sweep_id, const ExpandSlice& write
   // It may have been extended since the slice was made.
   const bool whole = write.last && write.next >= sweep->cells;
   if (sweep->expands_again) {
-    slice.TakeBack(static_cast<std::int64_t>(write.from),
-                   whole ? std::numeric_limits<std::int64_t>::max()
-                         : static_cast<std::int64_t>(write.next));
+    slice.TakeBack(
+        static_cast<std::int64_t>(write.from),
+        whole ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(write.next));
   }
   for (const NewCell& cell : write.cells) slice.Add(cell);
   const Counts& counts = slice.counts();
@@ -295,8 +295,8 @@ SliceStored Expand(Batch& batch, std::int64_t sweep_id, const ExpandSlice& write
       "analysis_impossible_jobs = analysis_impossible_jobs + ?, state = ?, expands_again = ?, "
       "protocol = ? WHERE sweep_id = ?",
       write.next, counts.fresh, counts.stored, counts.in_flight, counts.failed, counts.analysis,
-      counts.analysis_impossible, whole ? "active" : "expanding",
-      sweep->expands_again && !whole, ProtocolsOf(*sweep, has_jobs, slice.protocols()), sweep_id);
+      counts.analysis_impossible, whole ? "active" : "expanding", sweep->expands_again && !whole,
+      ProtocolsOf(*sweep, has_jobs, slice.protocols()), sweep_id);
   // Touched, so that a sweep without an open job is finished at once.
   batch.open_delta[sweep_id] += 0;
   slice.result().applied = true;

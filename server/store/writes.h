@@ -591,11 +591,11 @@ struct SweepImported {
 
 struct Nothing {};  // the result of writes that have none
 
-using Write =
-    std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, CancelJob, SteerSweep, LabelSweep,
-                 DeleteSweep, DeleteSlice, CountDeletion, RetrySlice, RetryJob, ExtendSweep, Analyse,
-                 WorkerHello, WorkerSeen, DrainWorker, CreateAttempt, AttemptEvent, EndAttempt,
-                 AppendLog, RecordUpload, FindUnused, DropCheckpoints, ImportJob, ImportSweep>;
+using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, CancelJob, SteerSweep,
+                           LabelSweep, DeleteSweep, DeleteSlice, CountDeletion, RetrySlice,
+                           RetryJob, ExtendSweep, Analyse, WorkerHello, WorkerSeen, DrainWorker,
+                           CreateAttempt, AttemptEvent, EndAttempt, AppendLog, RecordUpload,
+                           FindUnused, DropCheckpoints, ImportJob, ImportSweep>;
 using WriteResult =
     std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepSteered, SweepLabelled,
                  SweepDeleted, DeletionCounted, Retried, SweepExtended, Analysed, WorkerStored,

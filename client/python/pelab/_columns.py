@@ -158,6 +158,7 @@ SWEEPS: Columns = {
     "epochs_done": "int",
     "paused": "bool",
     "extensions_json": "text",
+    "note": "text",
 }
 
 

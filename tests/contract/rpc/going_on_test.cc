@@ -48,9 +48,7 @@ class GoingOnTest : public CoordinatorTest {
     EXPECT_TRUE(sweeps_->ListSweeps(Context().get(), {}, &sweeps).ok());
     return sweeps.sweeps_size();
   }
-  static bool Finished(const v1::Sweep& sweep) {
-    return sweep.state() == v1::SWEEP_STATE_FINISHED;
-  }
+  static bool Finished(const v1::Sweep& sweep) { return sweep.state() == v1::SWEEP_STATE_FINISHED; }
 };
 
 TEST_F(GoingOnTest, TheSameDocumentGoesOnAndAnotherIsRefusedWithWhatToDo) {
@@ -120,7 +118,7 @@ TEST_F(GoingOnTest, NamesThatAreNumbersAreRefused) {
   EXPECT_EQ(violations->violations(0).line(), 1);
   EXPECT_EQ(violations->violations(0).column(), 7);
   Submit(Document("s"), "b");
-  EXPECT_THAT(Rename("s", "2").error_message(), HasSubstr("letter"));
+  EXPECT_THAT(Rename("s", "2").error_message(), HasSubstr("must not be a number"));
   EXPECT_EQ(Rename("s", "a b").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 

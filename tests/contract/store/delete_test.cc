@@ -58,7 +58,8 @@ TEST_P(DeleteTest, EverythingOfItsOwnJobsGoesAndSharedOnesStay) {
   EXPECT_EQ(Text("SELECT group_concat(sweep_id) FROM sweeps"), absl::StrCat(other));
   EXPECT_EQ(Text("SELECT group_concat(job_id) FROM jobs"), "2");
   for (const char* table : {"analyses", "attempts"}) {
-    EXPECT_EQ(Text(absl::StrCat("SELECT group_concat(DISTINCT job_id) FROM ", table)), "2") << table;
+    EXPECT_EQ(Text(absl::StrCat("SELECT group_concat(DISTINCT job_id) FROM ", table)), "2")
+        << table;
   }
   EXPECT_EQ(Text("SELECT count(*) FROM stored_epochs"), "3");
   EXPECT_EQ(Text("SELECT count(*) FROM configurations"), "1");
@@ -101,10 +102,9 @@ TEST_P(DeleteTest, ItWaitsForTheWorkerThatHasYetToStop) {
   if (GetParam()) {
     Open();
     std::vector<RecoveredSweep> sweeps;
-    ASSERT_TRUE(store_
-                    ->Recover([&](auto s) { sweeps.push_back(s); }, [](auto) {}, [](auto) {},
-                              [](auto) {})
-                    .ok());
+    ASSERT_TRUE(
+        store_->Recover([&](auto s) { sweeps.push_back(s); }, [](auto) {}, [](auto) {}, [](auto) {})
+            .ok());
     ASSERT_THAT(sweeps, SizeIs(1));
     EXPECT_TRUE(sweeps[0].deleting);
     ExpectSound();

@@ -246,8 +246,8 @@ TEST_P(GoingOnTest, ASweepHasTheProtocolsThatItsJobsSay) {
   Slice(sweep, {custom});
   EXPECT_EQ(Text("SELECT protocol FROM v_sweeps"), "custom");
   Do<SweepExtended>(ExtendSweep{.sweep_id = sweep, .known = 0, .seeds = "7", .cells = 3});
-  Do<SliceStored>(ExpandSlice{
-      .sweep_id = sweep, .from = 1, .next = 3, .last = true, .cells = {Cell(1, "k1")}});
+  Do<SliceStored>(
+      ExpandSlice{.sweep_id = sweep, .from = 1, .next = 3, .last = true, .cells = {Cell(1, "k1")}});
   EXPECT_EQ(Text("SELECT protocol FROM v_sweeps"), "clean,custom");
 }
 
