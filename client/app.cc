@@ -104,6 +104,7 @@ void AddAll(Commands& commands) {
   AddRun(commands);
   AddSubmit(commands);
   AddStatus(commands);
+  AddSweeps(commands);
   AddJobs(commands);
   AddLogs(commands);
   AddCancel(commands);

@@ -108,6 +108,7 @@ std::vector<sched::WorkerStanding> Coordinator::Parts::AskWorkers() {
 absl::Status Coordinator::Parts::Recover() {
   std::vector<store::ExpandingSweep> expanding;
   std::vector<std::int64_t> dropping;
+  std::vector<std::int64_t> deleting;
   int jobs = 0;
   int open_attempts = 0;
   absl::Status status;
@@ -115,9 +116,10 @@ absl::Status Coordinator::Parts::Recover() {
   strand.Post([&] {
     status = store->Recover(
         [&](const store::RecoveredSweep& sweep) {
+          if (sweep.deleting) deleting.push_back(sweep.standing.sweep_id);
           if (sweep.dropping) {
             dropping.push_back(sweep.standing.sweep_id);
-          } else {
+          } else if (!sweep.deleting) {
             scheduler.SetStanding(sweep.standing);
           }
         },
@@ -150,6 +152,7 @@ absl::Status Coordinator::Parts::Recover() {
     }
   }
   for (const std::int64_t sweep_id : dropping) expander.Drop(sweep_id);
+  for (const std::int64_t sweep_id : deleting) expander.Delete(sweep_id);
   return absl::OkStatus();
 }
 

@@ -30,6 +30,7 @@ CLI::App* AddCommand(Commands& commands, const std::string& name, const std::str
 void AddRun(Commands& commands);
 void AddSubmit(Commands& commands);
 void AddStatus(Commands& commands);
+void AddSweeps(Commands& commands);
 void AddJobs(Commands& commands);
 void AddLogs(Commands& commands);
 void AddCancel(Commands& commands);

@@ -12,22 +12,21 @@ namespace pelab::client {
 namespace {
 
 struct Options {
-  std::string file;
-  std::vector<std::string> set;
+  DocumentOptions document;
   bool dry_run = false;
   RunOptions run;
 };
 
 absl::StatusOr<int> Run(Commands& commands, Options& options) {
   const Context& context = *commands.context;
-  commands.document_name = options.file;
+  commands.document_name = options.document.file;
   if (!context.options.server.empty() && !options.dry_run) {
     return absl::InvalidArgumentError(
         "pelab run brings its own coordinator and takes no --server (nor PELAB_SERVER); use pelab "
         "submit --watch");
   }
-  PELAB_ASSIGN_OR_RETURN(const Document document, LoadDocument(options.file, options.set));
-  if (options.dry_run) return DryRun(context, document, options.run.fresh);
+  PELAB_ASSIGN_OR_RETURN(const Document document, LoadDocument(options.document));
+  if (options.dry_run) return DryRun(context, document, options.run.submit.fresh);
   PELAB_RETURN_IF_ERROR(CheckDatabaseFile(context.options.database));
   PutNotes(context, document.sweep);
   return RunEmbedded(context, document, options.run);
@@ -46,16 +45,8 @@ void AddRun(Commands& commands) {
       "FILE.worker.log, "
       "FILE.worker/ (checkpoints and spool). Jobs that are stored already are not trained again; "
       "what is "
-      "interrupted goes on with the next run.");
-  app->add_option("SWEEP.yaml", options->file, "the sweep file")->required();
-  app->add_option("--set", options->set,
-                  "override a field: model.layers=4; repeatable [default: none]")
-      ->type_name("FIELD=VALUE")
-      ->expected(1)
-      ->take_all();
-  app->add_option("--priority", options->run.priority, "higher first, -1000 to 1000 [default: 0]")
-      ->check(CLI::Range(-1000, 1000));
-  app->add_flag("--fresh", options->run.fresh, "train every job again, as a new generation");
+      "interrupted or cancelled goes on with the next run of the same file.");
+  AddDocumentFlags(app, options->document, options->run.submit);
   app->add_flag("--dry-run", options->dry_run, "check and count; store nothing");
   AddWorkerFlags(app, options->run.worker);
   app->callback([&commands, options] {

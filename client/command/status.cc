@@ -126,6 +126,10 @@ absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const st
       sweep.extensions().empty() ? ""
                                  : Concat("; extended by seeds ", Join(sweep.extensions(), ",")));
   context.out(render::Wrap(submitted, context.style.width) + "\n");
+  if (!sweep.note().empty()) {
+    context.out(render::Wrap(Concat("note: ", render::Escape(sweep.note())), context.style.width) +
+                "\n");
+  }
   if (!sweep.waiting_reason().empty()) {
     context.out(Concat("waiting: ", render::Escape(sweep.waiting_reason()), "\n"));
   }

@@ -15,10 +15,8 @@ namespace pelab::client {
 namespace {
 
 struct Options {
-  std::string file;
-  std::vector<std::string> set;
-  int priority = 0;
-  bool fresh = false;
+  DocumentOptions document;
+  SubmitOptions submit;
   bool dry_run = false;
   bool watch = false;
 };
@@ -28,35 +26,45 @@ render::Json SubmittedJson(const v1::SubmitResponse& r) {
           {"name", r.name()},
           {"cells", r.cells()},
           {"expanded", r.expanded()},
-          {"counts", r.expanded() ? results::ToJson(r.counts()) : render::Json(nullptr)}};
+          {"counts", r.expanded() ? results::ToJson(r.counts()) : render::Json(nullptr)},
+          {"went_on", r.went_on()},
+          {"reopened", r.reopened()}};
 }
 
-void PutSubmitted(const Context& context, const v1::SubmitResponse& response, bool watch) {
+std::string Text(const v1::SubmitResponse& response) {
+  return Concat("sweep ", response.sweep_id(), " ", response.name(), ": ",
+                response.expanded() ? CountsText(response.counts())
+                                    : Concat(response.cells(), " cells accepted, being expanded"),
+                "\n");
+}
+
+void PutSubmitted(const Context& context, const v1::SubmitResponse& response,
+                  const std::string& text, bool watch) {
   if (context.output() == Output::kJson) {
     return context.out(render::ToJson(SubmittedJson(response), /*one_line=*/watch));
   }
   if (context.output() == Output::kCsv) {
-    return PutCsv(context, {"sweep_id", "name", "cells", "expanded"},
+    return PutCsv(context, {"sweep_id", "name", "cells", "expanded", "went_on", "reopened"},
                   render::Json::array({SubmittedJson(response)}));
   }
-  context.out(Concat("sweep ", response.sweep_id(), " ", response.name(), ": ",
-                     response.expanded()
-                         ? CountsText(response.counts())
-                         : Concat(response.cells(), " cells accepted, being expanded"),
-                     "\n"));
+  context.out(text);
 }
 
 absl::StatusOr<int> Run(Commands& commands, const Options& options) {
   const Context& context = *commands.context;
-  commands.document_name = options.file;
-  PELAB_ASSIGN_OR_RETURN(const Document document, LoadDocument(options.file, options.set));
-  if (options.dry_run) return DryRun(context, document, options.fresh);
+  commands.document_name = options.document.file;
+  PELAB_ASSIGN_OR_RETURN(const Document document, LoadDocument(options.document));
+  if (options.dry_run) return DryRun(context, document, options.submit.fresh);
   PutNotes(context, document.sweep);
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
-  PELAB_ASSIGN_OR_RETURN(const auto response,
-                         coordinator->Submit(SubmitRequestOf(document, RandomUuid(),
-                                                             options.priority, options.fresh)));
-  PutSubmitted(context, response, options.watch);
+  PELAB_ASSIGN_OR_RETURN(const auto response, coordinator->Submit(SubmitRequestOf(
+                                                  document, RandomUuid(), options.submit)));
+  std::string text = Text(response);
+  if (response.went_on()) {
+    PELAB_ASSIGN_OR_RETURN(const v1::Sweep now, coordinator->Sweep(Concat(response.sweep_id())));
+    text = WentOnText(response, now);
+  }
+  PutSubmitted(context, response, text, options.watch);
   if (!options.watch) return kExitOk;
   PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep,
                          WatchToEnd(context, *coordinator, Concat(response.sweep_id()), nullptr,
@@ -72,16 +80,12 @@ void AddSubmit(Commands& commands) {
   CLI::App* app = AddCommand(commands, "submit", "hand a sweep file to a coordinator",
                              "  pelab submit table1.yaml --server gpu01:7470\n"
                              "  pelab submit quick.yaml --set train.epochs=3 --watch\n"
-                             "  pelab submit table1.yaml --dry-run");
-  app->add_option("SWEEP.yaml", options->file, "the sweep file")->required();
-  app->add_option("--set", options->set,
-                  "override a field: model.layers=4; repeatable [default: none]")
-      ->type_name("FIELD=VALUE")
-      ->expected(1)
-      ->take_all();
-  app->add_option("--priority", options->priority, "higher first, -1000 to 1000 [default: 0]")
-      ->check(CLI::Range(-1000, 1000));
-  app->add_flag("--fresh", options->fresh, "train every job again, as a new generation");
+                             "  pelab submit table1.yaml --dry-run\n"
+                             "  pelab submit table1.yaml --set train.lr=3e-4 --name table1-lr\n"
+                             "The same file goes on with the sweep that is there, also with one "
+                             "that was cancelled. A changed one needs "
+                             "a name of its own, or --new.");
+  AddDocumentFlags(app, options->document, options->submit);
   app->add_flag("--dry-run", options->dry_run,
                 "check and count; store nothing; needs no coordinator");
   app->add_flag("--watch", options->watch, "stay and show progress until every job has ended");

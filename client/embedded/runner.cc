@@ -54,16 +54,16 @@ class Runner final : public EmbeddedSession {
   // Submits and waits until the sweep is expanded, so that its counts are known. The same client
   // token makes submitting again harmless.
   absl::StatusOr<v1::Sweep> Submit(Coordinator& coordinator) {
-    PELAB_ASSIGN_OR_RETURN(
-        const auto response,
-        coordinator.Submit(SubmitRequestOf(document_, token_, options_.priority, options_.fresh)));
+    PELAB_ASSIGN_OR_RETURN(const auto response,
+                           coordinator.Submit(SubmitRequestOf(document_, token_, options_.submit)));
     for (;;) {
       PELAB_ASSIGN_OR_RETURN(v1::Sweep sweep, coordinator.Sweep(Concat(response.sweep_id())));
       if (sweep.state() != v1::SWEEP_STATE_EXPANDING || interrupted()) {
         sweep_ = sweep;
         if (!announced_ && context().output() == Output::kTable) {
-          context().out(Concat("sweep ", sweep.sweep_id(), " ", sweep.name(), ": ",
-                               CountsText(sweep.counts()), "\n"));
+          context().out(response.went_on() ? WentOnText(response, sweep)
+                                           : Concat("sweep ", sweep.sweep_id(), " ", sweep.name(),
+                                                    ": ", CountsText(sweep.counts()), "\n"));
         }
         announced_ = true;
         return sweep;

@@ -10,8 +10,7 @@
 namespace pelab::client {
 
 struct RunOptions {
-  int priority = 0;
-  bool fresh = false;
+  SubmitOptions submit;
   WorkerOptions worker;
 };
 

@@ -87,6 +87,9 @@ class Coordinator : public DataSource {
   virtual absl::StatusOr<v1::SweepControl> Pause(const v1::PauseRequest& request) = 0;
   virtual absl::StatusOr<v1::SweepControl> Resume(const v1::ResumeRequest& request) = 0;
   virtual absl::StatusOr<v1::SweepControl> SetPriority(const v1::SetPriorityRequest& request) = 0;
+  virtual absl::StatusOr<v1::SweepControl> Rename(const v1::RenameRequest& request) = 0;
+  virtual absl::StatusOr<v1::SweepControl> SetNote(const v1::SetNoteRequest& request) = 0;
+  virtual absl::StatusOr<v1::DeleteResponse> Delete(const v1::DeleteRequest& request) = 0;
   // In as many calls as it takes; the answers added up.
   virtual absl::StatusOr<v1::RetryResponse> Retry(v1::RetryRequest request) = 0;
   virtual absl::StatusOr<v1::ExtendResponse> Extend(const v1::ExtendRequest& request) = 0;

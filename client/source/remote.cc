@@ -147,6 +147,15 @@ class RemoteCoordinator final : public Coordinator {
   absl::StatusOr<v1::SweepControl> SetPriority(const v1::SetPriorityRequest& request) override {
     return Answer<v1::SweepControl>(*sweeps_, &v1::Sweeps::Stub::SetPriority, request);
   }
+  absl::StatusOr<v1::SweepControl> Rename(const v1::RenameRequest& request) override {
+    return Answer<v1::SweepControl>(*sweeps_, &v1::Sweeps::Stub::Rename, request);
+  }
+  absl::StatusOr<v1::SweepControl> SetNote(const v1::SetNoteRequest& request) override {
+    return Answer<v1::SweepControl>(*sweeps_, &v1::Sweeps::Stub::SetNote, request);
+  }
+  absl::StatusOr<v1::DeleteResponse> Delete(const v1::DeleteRequest& request) override {
+    return Answer<v1::DeleteResponse>(*sweeps_, &v1::Sweeps::Stub::Delete, request);
+  }
   absl::StatusOr<v1::RetryResponse> Retry(v1::RetryRequest request) override {
     v1::RetryResponse all;
     for (;;) {

@@ -212,7 +212,8 @@ Json ToJson(const v1::Sweep& s) {
           {"epochs_done", s.epochs_done()},
           {"waiting_reason", s.waiting_reason().empty() ? Json(nullptr) : Json(s.waiting_reason())},
           {"paused", s.paused()},
-          {"extensions", std::vector<std::string>(s.extensions().begin(), s.extensions().end())}};
+          {"extensions", std::vector<std::string>(s.extensions().begin(), s.extensions().end())},
+          {"note", s.note()}};
 }
 
 const std::vector<std::string> kJobColumns = {"job_id",
@@ -278,9 +279,10 @@ const std::vector<std::string> kWorkerColumns = {"worker_id",       "host",     
                                                  "last_seen_at_ms", "version",    "drain",
                                                  "name"};
 const std::vector<std::string> kSweepColumns = {
-    "sweep_id",      "name",      "protocol",     "state",       "priority",       "file_name",
-    "created_at_ms", "cells",     "queued",       "assigned",    "running",        "succeeded",
-    "failed",        "cancelled", "epochs_total", "epochs_done", "waiting_reason", "paused"};
+    "sweep_id",    "name",           "protocol", "state",     "priority",
+    "file_name",   "created_at_ms",  "cells",    "queued",    "assigned",
+    "running",     "succeeded",      "failed",   "cancelled", "epochs_total",
+    "epochs_done", "waiting_reason", "paused",   "note"};
 
 void AppendCsv(const v1::CurveRow& row, std::string& out) {
   const auto put = [&out](auto value) {

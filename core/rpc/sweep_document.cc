@@ -1,10 +1,13 @@
 #include "core/rpc/sweep_document.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/rpc/status.h"
+#include "core/spec/sweep_name.h"
+#include "core/spec/yaml_tree.h"
 
 namespace pelab::rpc {
 namespace {
@@ -45,6 +48,35 @@ absl::StatusOr<spec::Sweep> ParseSweepDocument(
   for (const spec::Violation& violation : result.violations) {
     if (violations.violations_size() == kMaxViolations) break;
     *violations.add_violations() = ToProto(violation);
+  }
+  return ViolationsError(violations);
+}
+
+absl::StatusOr<spec::Sweep> ParseNewSweepDocument(
+    const std::string& document,
+    const google::protobuf::RepeatedPtrField<v1::Override>& overrides) {
+  absl::StatusOr<spec::Sweep> sweep = ParseSweepDocument(document, overrides);
+  if (!sweep.ok() || !spec::IsNumberName(sweep->name())) return sweep;
+  v1::Violations violations;
+  v1::Violation& violation = *violations.add_violations();
+  violation.set_path("name");
+  violation.set_value(sweep->name());
+  violation.set_allowed(std::string(spec::kNumberNameRule));
+  violation.set_message(absl::StrCat("name must not be a number, as \"", sweep->name(),
+                                     "\": sweeps have numbers, too, and `pelab cancel ",
+                                     sweep->name(), "` would mean another one"));
+  const bool overridden = std::any_of(overrides.begin(), overrides.end(),
+                                      [](const auto& o) { return o.field() == "name"; });
+  if (overridden) {
+    violation.set_path("--set name");
+    return ViolationsError(violations);
+  }
+  const spec::YamlResult tree = spec::ParseYaml(document, "document");
+  if (tree.root == nullptr) return ViolationsError(violations);
+  for (const spec::YamlMember& member : tree.root->members) {
+    if (member.key->text != "name") continue;
+    violation.set_line(member.value->line);
+    violation.set_column(member.value->column);
   }
   return ViolationsError(violations);
 }

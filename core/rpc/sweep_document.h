@@ -17,6 +17,11 @@ namespace pelab::rpc {
 absl::StatusOr<spec::Sweep> ParseSweepDocument(
     const std::string& document, const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
 
+// Of a document that is new: also where its name is a number, which only sweeps of earlier versions
+// have.
+absl::StatusOr<spec::Sweep> ParseNewSweepDocument(
+    const std::string& document, const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
+
 // Its analyses with their parameters resolved.
 std::vector<v1::Analysis> AnalysesOf(const spec::Sweep& sweep);
 

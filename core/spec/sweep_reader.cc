@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/spec/sweep_name.h"
+
 namespace pelab::spec {
 namespace {
 
@@ -15,7 +17,6 @@ using Kind = YamlNode::Kind;
 constexpr std::string_view kTopLevel[] = {"name",    "protocol", "pe",       "task",
                                           "seed",    "model",    "train",    "axes",
                                           "exclude", "analyses", "resources"};
-constexpr std::string_view kNameRule = "1 to 100 letters, digits, \".\", \"_\" or \"-\"";
 constexpr std::string_view kSeedRule =
     "an integer from 0 to 9007199254740991, an inclusive range such as 0..4, or a list of them";
 
@@ -38,14 +39,6 @@ YamlPointer WithoutPlaces(const YamlNode& node) {
     member = {WithoutPlaces(*member.key), WithoutPlaces(*member.value)};
   }
   return copy;
-}
-
-bool IsSweepName(std::string_view name) {
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  };
-  return !name.empty() && name.size() <= 100 && std::all_of(name.begin(), name.end(), allowed);
 }
 
 }  // namespace
@@ -146,7 +139,7 @@ SweepReader::Source SweepReader::Find(std::string_view key) const {
 
 void SweepReader::ReadName() {
   const Source source = Find("name");
-  const std::string rule(kNameRule);
+  const std::string rule(kSweepNameRule);
   if (source.node == nullptr) {
     Say({root_, "name"}, rule, "name is missing; it must be " + rule);
   } else if (source.node->kind != Kind::kScalar || !IsSweepName(source.node->text)) {

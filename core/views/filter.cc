@@ -96,11 +96,12 @@ struct JobVisit {
 absl::StatusOr<std::int64_t> FindSweep(SQLite::Database& db, const std::string& sweep) {
   std::int64_t number = 0;
   if (ParseNumber(sweep, &number)) {
-    SQLite::Statement by_number(db, "SELECT sweep_id FROM sweeps WHERE sweep_id = ?");
+    SQLite::Statement by_number(db,
+                                "SELECT sweep_id FROM sweeps WHERE sweep_id = ? AND deleted = 0");
     by_number.bind(1, number);
     if (by_number.executeStep()) return number;
   }
-  SQLite::Statement by_name(db, "SELECT max(sweep_id) FROM sweeps WHERE name = ?");
+  SQLite::Statement by_name(db, "SELECT max(sweep_id) FROM sweeps WHERE name = ? AND deleted = 0");
   by_name.bind(1, sweep);
   by_name.executeStep();
   if (!by_name.getColumn(0).isNull()) return by_name.getColumn(0).getInt64();

@@ -134,14 +134,18 @@ const std::vector<Invariant> kStates = {
      "|| ' ' || n.failed || ' ' || n.cancelled || ', epochs ' || n.epochs_done || ' of ' || "
      "n.epochs || ', open ' || n.open_claims FROM sweep_counts AS n "
      "WHERE n.sweep_id = s.sweep_id), 'none'), there.counts) AS problem "
-     "FROM sweeps AS s JOIN (SELECT c.sweep_id, sum(j.state = 'queued') || ' ' || "
-     "sum(j.state = 'assigned') || ' ' || sum(j.state = 'running') || ' ' || "
-     "sum(j.state = 'succeeded') || ' ' || sum(j.state = 'failed') || ' ' || "
-     "sum(j.state = 'cancelled') || ', epochs ' || sum(j.epochs_done) || ' of ' || "
-     "sum(j.epochs) || ', open ' || sum(c.claimed = 1 AND o.state IN ('expanding', 'active') "
+     "FROM sweeps AS s JOIN (SELECT c.sweep_id, sum(c.claimed AND j.state = 'queued') || ' ' || "
+     "sum(c.claimed AND j.state = 'assigned') || ' ' || sum(c.claimed AND j.state = 'running') "
+     "|| ' ' || sum(j.state = 'succeeded' OR (NOT c.claimed AND j.trained)) || ' ' || "
+     "sum(j.state = 'failed') || ' ' || sum(j.state = 'cancelled' OR (NOT c.claimed AND "
+     "NOT j.trained AND j.state IN ('queued', 'assigned', 'running'))) || ', epochs ' || "
+     "sum(CASE WHEN c.claimed THEN j.epochs_done WHEN j.trained THEN j.epochs "
+     "ELSE c.withdrawn_epochs END) || ' of ' || sum(j.epochs) || ', open ' || sum(c.claimed = 1 "
+     "AND o.state IN ('expanding', 'active') "
      "AND j.state IN ('queued', 'assigned', 'running')) AS counts FROM sweep_jobs AS c "
      "JOIN jobs AS j USING (job_id) JOIN sweeps AS o USING (sweep_id) GROUP BY c.sweep_id) "
-     "AS there USING (sweep_id) WHERE problem NOT LIKE '%: ' || there.counts || ' are counted%'"},
+     "AS there USING (sweep_id) WHERE s.deleted = 0 AND problem NOT LIKE '%: ' || there.counts || "
+     "' are counted%'"},
     {"finished sweeps wait for no job",
      "SELECT printf('sweep %d (%s): job %d is %s', s.sweep_id, s.name, j.job_id, j.state) "
      "FROM sweeps AS s JOIN sweep_jobs AS c USING (sweep_id) JOIN jobs AS j USING (job_id) "
@@ -156,7 +160,8 @@ const std::vector<Invariant> kStates = {
      "SELECT printf('sweep %d (%s, %s): %d of %d cells, up to ordinal %d', s.sweep_id, s.name, "
      "s.state, s.expanded_cells, s.cells, max(coalesce(c.ordinal, -1))) FROM sweeps AS s "
      "LEFT JOIN sweep_jobs AS c USING (sweep_id) GROUP BY s.sweep_id "
-     "HAVING max(coalesce(c.ordinal, -1)) >= s.expanded_cells OR s.expanded_cells > s.cells "
+     "HAVING (max(coalesce(c.ordinal, -1)) >= s.expanded_cells AND NOT s.expands_again) "
+     "OR s.expanded_cells > s.cells "
      "OR (s.state IN ('active', 'finished') AND s.expanded_cells <> s.cells)"},
 };
 

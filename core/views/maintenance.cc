@@ -126,7 +126,7 @@ absl::StatusOr<DatabaseInfo> ReadInfo(const std::string& path) {
     info.path = path;
     info.schema_version = static_cast<int>(number("PRAGMA user_version"));
     info.bytes = FileBytes(path) + FileBytes(path + "-wal");
-    info.sweeps = number("SELECT count(*) FROM sweeps");
+    info.sweeps = number("SELECT count(*) FROM sweeps WHERE deleted = 0");
     info.jobs = number("SELECT count(*) FROM jobs");
     info.jobs_succeeded = number("SELECT count(*) FROM jobs WHERE state = 'succeeded'");
     info.attempts = number("SELECT count(*) FROM attempts");

@@ -12,7 +12,7 @@ namespace {
 constexpr char kSelectSweeps[] =
     "SELECT sweep_id, name, protocol, state, priority, file_name, created_at, cells, new_jobs, "
     "stored_jobs, in_flight_jobs, failed_earlier_jobs, analysis_jobs, analysis_impossible_jobs, "
-    "document, paused, extensions_json, overrides_json FROM sweeps WHERE ";
+    "document, paused, extensions_json, overrides_json, note FROM sweeps WHERE deleted = 0 AND ";
 
 void AddOverrides(const std::string& json, v1::Sweep& sweep) {
   const auto overrides = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
@@ -53,7 +53,9 @@ v1::Sweep ReadSweep(SQLite::Statement& query, bool with_document) {
   for (const auto& seeds : extensions) {
     if (seeds.is_string()) sweep.add_extensions(seeds.get<std::string>());
   }
-  if (with_document) AddOverrides(query.getColumn(++i).getString(), sweep);
+  ++i;
+  if (with_document) AddOverrides(query.getColumn(i).getString(), sweep);
+  sweep.set_note(query.getColumn(++i).getString());
   return sweep;
 }
 

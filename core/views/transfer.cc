@@ -242,7 +242,8 @@ class SqliteTransferReader final : public TransferReader {
           db,
           "SELECT sweep_id, client_token, name, protocol, document, file_name, overrides_json, "
           "analyses_json, resources_json, extensions_json, priority, cells, created_at, state "
-          "FROM sweeps WHERE state <> 'expanding' AND expanded_cells = cells ORDER BY sweep_id");
+          "FROM sweeps WHERE state <> 'expanding' AND deleted = 0 AND expanded_cells = cells ORDER "
+          "BY sweep_id");
       std::vector<TransferSweep> sweeps;
       while (query.executeStep()) sweeps.push_back(ReadSweep(query));
       return sweeps;

@@ -88,7 +88,12 @@ void Expander::MakeWay() {
 
 void Expander::Drop(std::int64_t sweep_id) {
   MutexLock lock(&mutex_);
-  tasks_.push_back({.sweep_id = sweep_id, .drop = true});
+  tasks_.push_back({.sweep_id = sweep_id, .kind = Task::kDrop});
+}
+
+void Expander::Delete(std::int64_t sweep_id) {
+  MutexLock lock(&mutex_);
+  tasks_.push_back({.sweep_id = sweep_id, .kind = Task::kDelete});
 }
 
 bool Expander::WaitFor(std::int64_t sweep_id, absl::Duration timeout) {
@@ -152,6 +157,31 @@ Expander::Progress Expander::DropSome(std::int64_t sweep_id) {
   return std::get<store::Cancelled>(*dropped).more ? Progress::kMore : Progress::kDone;
 }
 
+Expander::Progress Expander::DeleteSome(std::int64_t sweep_id) {
+  const store::DeleteSlice slice{sweep_id, absl::ToUnixMillis(clock_.Wall())};
+  auto deleted = AppendAndWait(journal_, slice, [this](const store::WriteResult& result) {
+    executor_.Post([this, cancelled = std::get<store::SweepDeleted>(result).cancelled] {
+      scheduler_.Cancelled(cancelled);
+    });
+  });
+  if (!deleted.ok()) return Progress::kRetry;
+  const auto& result = std::get<store::SweepDeleted>(*deleted);
+  if (result.waits) return Progress::kRetry;
+  return result.more ? Progress::kMore : Progress::kDone;
+}
+
+Expander::Progress Expander::Go(const Task& task) {
+  switch (task.kind) {
+    case Task::kExpand:
+      return Expand(task.sweep_id);
+    case Task::kDrop:
+      return DropSome(task.sweep_id);
+    case Task::kDelete:
+      return DeleteSome(task.sweep_id);
+  }
+  return Progress::kDone;
+}
+
 void Expander::Run() {
   pthread_setname_np(pthread_self(), "expander");  // for top, perf and gdb
   for (;;) {
@@ -171,7 +201,7 @@ void Expander::Run() {
       task = tasks_.front();
       tasks_.pop_front();
     }
-    const Progress progress = task.drop ? DropSome(task.sweep_id) : Expand(task.sweep_id);
+    const Progress progress = Go(task);
     if (progress == Progress::kDone) continue;
     MutexLock lock(&mutex_);
     tasks_.push_back(task);

@@ -1,6 +1,7 @@
 // Turns submitted sweeps into jobs on a thread of its own, in slices of at most 10 ms each, so that
 // a large sweep holds up nobody: sweeps take turns, and jobs are dispatched while others are still
-// to come. It also drops the jobs of very large sweeps that were cancelled.
+// to come. It also drops the jobs of very large sweeps that were cancelled, and deletes those of
+// sweeps that were deleted.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,8 @@ class Expander {
   void MakeWay();
   // Drops what is left of a cancelled sweep (store::DropSlice). Thread-safe.
   void Drop(std::int64_t sweep_id);
+  // Deletes what is left of a deleted sweep (store::DeleteSlice). Thread-safe.
+  void Delete(std::int64_t sweep_id);
   // Whether the sweep was expanded, or given up, within `timeout`. Thread-safe.
   bool WaitFor(std::int64_t sweep_id, absl::Duration timeout);
   // Ends after the slice that is under way; the rest goes on at the next start.
@@ -49,7 +52,8 @@ class Expander {
   };
   struct Task {
     std::int64_t sweep_id = 0;
-    bool drop = false;
+    enum Kind { kExpand, kDrop, kDelete };
+    Kind kind = kExpand;
     bool small = false;  // done in a slice or two: does not wait for its turn
   };
   enum class Progress { kMore, kDone, kRetry };
@@ -57,6 +61,8 @@ class Expander {
   void Run();
   Progress Expand(std::int64_t sweep_id);
   Progress DropSome(std::int64_t sweep_id);
+  Progress DeleteSome(std::int64_t sweep_id);
+  Progress Go(const Task& task);
 
   const Clock& clock_;
   store::Journal& journal_;

@@ -17,34 +17,18 @@ constexpr int kTries = 10;  // where others extend the same sweep at the same ti
 constexpr std::size_t kMaxSeedsText = 64 << 10;
 constexpr int kMaxExtensions = 1000;
 
-// The stored sweep as it stands, its extensions included.
-absl::StatusOr<spec::Sweep> Rebuild(const v1::Sweep& row) {
-  auto sweep = rpc::ParseSweepDocument(row.document(), row.overrides());
-  if (!sweep.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("sweep ", row.sweep_id(), " cannot be extended: this version refuses its ",
-                     "document; submit it again with the further seeds"));
-  }
-  for (const std::string& seeds : row.extensions()) {
-    spec::Extension extension = spec::Extend(*sweep, seeds);
-    if (!extension.sweep) return absl::DataLossError(extension.problem);
-    sweep = *std::move(extension.sweep);
-  }
-  return sweep;
-}
-
 absl::StatusOr<spec::Extension> Extended(const v1::Sweep& row, const spec::Sweep& sweep,
                                          const std::string& seeds) {
   if (row.state() == v1::SWEEP_STATE_CANCELLED) {
     return absl::FailedPreconditionError(
         absl::StrCat("sweep ", row.sweep_id(), " (", row.name(),
-                     ") is cancelled; submit its document again with the seeds that you want: what "
-                     "is stored is not trained again"));
+                     ") is cancelled; submit its document again, which reopens it, and then extend "
+                     "it: what is stored is not trained again"));
   }
   if (row.extensions_size() >= kMaxExtensions) {
     return absl::FailedPreconditionError(absl::StrCat(
         "sweep ", row.sweep_id(), " was extended ", row.extensions_size(), " times; allowed: ",
-        kMaxExtensions, "; submit its document again with the seeds that you want"));
+        kMaxExtensions, "; submit its document under another name with the seeds that you want"));
   }
   spec::Extension extension = spec::Extend(sweep, seeds);
   if (!extension.sweep) return absl::InvalidArgumentError(extension.problem);
@@ -63,6 +47,21 @@ void SetDifference(const v1::JobCounts& before, v1::JobCounts& counts) {
 }
 
 }  // namespace
+
+absl::StatusOr<spec::Sweep> Rebuild(const v1::Sweep& row) {
+  auto sweep = rpc::ParseSweepDocument(row.document(), row.overrides());
+  if (!sweep.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("sweep ", row.sweep_id(), " cannot be extended: this version refuses its ",
+                     "document; submit it under another name with the further seeds"));
+  }
+  for (const std::string& seeds : row.extensions()) {
+    spec::Extension extension = spec::Extend(*sweep, seeds);
+    if (!extension.sweep) return absl::DataLossError(extension.problem);
+    sweep = *std::move(extension.sweep);
+  }
+  return sweep;
+}
 
 grpc::Status SweepsService::Extend(grpc::ServerContext* context, const v1::ExtendRequest* request,
                                    v1::ExtendResponse* response) {

@@ -3,9 +3,12 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"
 #include "core/rpc/sweep_document.h"
@@ -38,6 +41,27 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
     return absl::InvalidArgumentError("client_token must have 1 to 64 characters");
   }
   return CheckPriority(request.priority());
+}
+
+// What a token that is used again must repeat.
+std::string RequestHash(const v1::SubmitRequest& request) {
+  return Sha256Hex(nlohmann::json::array({request.document(), OverridesToJson(request.overrides()),
+                                          request.priority(), request.fresh(), request.new_sweep()})
+                       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+// Whether the documents differ in the line of their seeds alone.
+bool OnlySeedsDiffer(const std::string& a, const std::string& b) {
+  const std::vector<std::string> old_lines = absl::StrSplit(a, '\n');
+  const std::vector<std::string> new_lines = absl::StrSplit(b, '\n');
+  if (old_lines.size() != new_lines.size()) return false;
+  bool differ = false;
+  for (std::size_t i = 0; i < old_lines.size(); ++i) {
+    if (old_lines[i] == new_lines[i]) continue;
+    if (!old_lines[i].starts_with("seed:") || !new_lines[i].starts_with("seed:")) return false;
+    differ = true;
+  }
+  return differ;
 }
 
 void AddRunning(const v1::ListJobsResponse& jobs, const v1::ListAttemptsResponse& attempts,
@@ -82,7 +106,7 @@ absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
                                       const v1::PreviewRequest& request,
                                       v1::PreviewResponse& response) {
   PELAB_ASSIGN_OR_RETURN(const spec::Sweep sweep,
-                         rpc::ParseSweepDocument(request.document(), request.overrides()));
+                         rpc::ParseNewSweepDocument(request.document(), request.overrides()));
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   response.set_name(sweep.name());
   return PreviewCells(context, *reader, sweep, 0, request.fresh(),
@@ -93,7 +117,7 @@ absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
                                      v1::SubmitResponse& response) {
   PELAB_RETURN_IF_ERROR(CheckSubmit(request));
   PELAB_ASSIGN_OR_RETURN(spec::Sweep sweep,
-                         rpc::ParseSweepDocument(request.document(), request.overrides()));
+                         rpc::ParseNewSweepDocument(request.document(), request.overrides()));
   parts_.expander.MakeWay();
   store::SubmitSweep write{.name = sweep.name(),
                            .protocol = sweep.protocol(),
@@ -103,8 +127,10 @@ absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
                            .client_token = request.client_token(),
                            .analyses_json = AnalysesJson(sweep.analyses()),
                            .resources_json = ResourcesJson(sweep.resources()),
+                           .request_sha256 = RequestHash(request),
                            .priority = request.priority(),
                            .fresh = request.fresh(),
+                           .go_on = !request.fresh() && !request.new_sweep(),
                            .cells = sweep.cells(),
                            .first = BuildSlice(0, sweep, 0, kFirstCells, parts_.clock),
                            .now = absl::ToUnixMillis(parts_.clock.Wall())};
@@ -117,8 +143,11 @@ absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
         });
       }));
   const auto& stored = std::get<store::SweepStored>(result);
+  if (stored.refusal != store::SweepStored::kNone) return Refused(request, stored);
   const bool small = sweep.cells() <= kSmallSweep;
-  if (!stored.repeated_token && next < sweep.cells()) {
+  if (stored.expands_again) {
+    PELAB_RETURN_IF_ERROR(ExpandAgain(stored.sweep_id));
+  } else if (!stored.repeated_token && !stored.went_on && next < sweep.cells()) {
     parts_.expander.Add(stored.sweep_id, std::move(sweep), next);
   }
   if (small) parts_.expander.WaitFor(stored.sweep_id, kSmallSweepTime);
@@ -130,7 +159,39 @@ absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
   response.set_expanded(row.state() != v1::SWEEP_STATE_EXPANDING);
   *response.mutable_counts() = row.counts();
   response.set_repeated_token(stored.repeated_token);
+  response.set_went_on(stored.went_on);
+  response.set_reopened(stored.reopened);
   return absl::OkStatus();
+}
+
+// With the seeds that were added to it since.
+absl::Status SweepsService::ExpandAgain(std::int64_t sweep_id) {
+  PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+  PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweepRow(absl::StrCat(sweep_id)));
+  PELAB_ASSIGN_OR_RETURN(spec::Sweep sweep, Rebuild(row));
+  parts_.expander.Add(sweep_id, std::move(sweep), 0);
+  return absl::OkStatus();
+}
+
+absl::Status SweepsService::Refused(const v1::SubmitRequest& request,
+                                    const store::SweepStored& stored) {
+  PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+  PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweepRow(absl::StrCat(stored.sweep_id)));
+  const std::string sweep = absl::StrCat("sweep ", row.sweep_id(), " (", row.name(), ")");
+  if (stored.refusal == store::SweepStored::kTokenUsed) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("client_token \"", request.client_token(),
+                     "\" was used before, for another request, which is ", sweep,
+                     "; nothing was stored: a new request needs a new token"));
+  }
+  std::string hint;
+  if (OnlySeedsDiffer(row.document(), request.document())) {
+    hint = absl::StrCat("; seeds are added to it by `pelab extend ", row.sweep_id(), " --seed …`");
+  }
+  return absl::AlreadyExistsError(absl::StrCat(
+      sweep, " was submitted with another document or other overrides", hint,
+      "; nothing was stored: give this one a name of its own (--name NAME), or make it another "
+      "sweep of that name (--new)"));
 }
 
 grpc::Status SweepsService::ListSweeps(grpc::ServerContext*, const v1::ListSweepsRequest* request,

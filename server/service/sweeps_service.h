@@ -45,6 +45,12 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
                       v1::SweepControl* response) override;
   grpc::Status SetPriority(grpc::ServerContext* context, const v1::SetPriorityRequest* request,
                            v1::SweepControl* response) override;
+  grpc::Status Rename(grpc::ServerContext* context, const v1::RenameRequest* request,
+                      v1::SweepControl* response) override;
+  grpc::Status SetNote(grpc::ServerContext* context, const v1::SetNoteRequest* request,
+                       v1::SweepControl* response) override;
+  grpc::Status Delete(grpc::ServerContext* context, const v1::DeleteRequest* request,
+                      v1::DeleteResponse* response) override;
   grpc::Status Retry(grpc::ServerContext* context, const v1::RetryRequest* request,
                      v1::RetryResponse* response) override;
   grpc::Status Extend(grpc::ServerContext* context, const v1::ExtendRequest* request,
@@ -61,6 +67,8 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
   absl::Status DoPreview(grpc::ServerContext& context, const v1::PreviewRequest& request,
                          v1::PreviewResponse& response);
   absl::Status DoSubmit(const v1::SubmitRequest& request, v1::SubmitResponse& response);
+  absl::Status Refused(const v1::SubmitRequest& request, const store::SweepStored& stored);
+  absl::Status ExpandAgain(std::int64_t sweep_id);
   // analyze.cc
   absl::Status DoAnalyze(grpc::ServerContext& context, const v1::AnalyzeRequest& request,
                          v1::AnalyzeResponse& response);
@@ -75,6 +83,15 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
   absl::StatusOr<std::int64_t> FindJob(const std::string& job);
   absl::StatusOr<store::Cancelled> Cancel(store::Write write);
   absl::StatusOr<store::Retried> Retry(store::Write write);
+  // labels.cc
+  absl::Status DoLabel(const std::string& sweep, store::LabelSweep write,
+                       v1::SweepControl& response);
+  // delete.cc
+  absl::Status DoDelete(const grpc::ServerContext& context, const v1::DeleteRequest& request,
+                        v1::DeleteResponse& response);
+  absl::Status CountDeletion(const grpc::ServerContext& context, std::int64_t sweep_id,
+                             v1::DeleteResponse& response);
+  absl::StatusOr<store::SweepDeleted> Delete(store::Write write);
   // extend.cc
   absl::Status DoExtend(const grpc::ServerContext& context, const v1::ExtendRequest& request,
                         v1::ExtendResponse& response);
@@ -84,6 +101,10 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
   Parts parts_;
   WatchHub hub_;
 };
+
+// The stored sweep as it stands, its extensions included; FAILED_PRECONDITION where this version
+// refuses its document.
+absl::StatusOr<spec::Sweep> Rebuild(const v1::Sweep& row);
 
 // INVALID_ARGUMENT where it is not from -1000 to 1000.
 absl::Status CheckPriority(int priority);

@@ -59,9 +59,10 @@ struct Batch {
   void Flush(AttemptRow& row);
   void FlushAll();  // and forgets the rows: other writes change them with SQL
 
-  // Every sweep that has the job counts it, whether it claims it or not.
-  void CountMove(std::int64_t job_id, state::JobState from, state::JobState to);
-  void CountEpochs(std::int64_t job_id, std::int64_t more);
+  // Every sweep that has the job counts it; one whose claim is withdrawn as WithoutClaim says.
+  // `trained`: before the move.
+  void CountMove(std::int64_t job_id, state::JobState from, state::JobState to, bool trained);
+  void CountEpochs(std::int64_t job_id, std::int64_t more);  // for the sweeps that claim it
   void StoreCounts();  // `counts` and `open_delta`; once, at the end
 
   Database& db;
@@ -72,6 +73,7 @@ struct Batch {
   OpenJobs open_delta;
   std::map<std::int64_t, CountDelta> counts;  // by sweep
   std::set<std::int64_t> uncounted;           // sweeps that start from 0 before open_delta counts
+  std::set<std::int64_t> gone;                // sweeps whose rows were deleted
   std::vector<std::string> dropped_files;     // that lost a reference
 };
 
@@ -120,6 +122,10 @@ WriteResult Do(Batch& batch, const CancelSweep& write);
 WriteResult Do(Batch& batch, const DropSlice& write);
 WriteResult Do(Batch& batch, const CancelJob& write);
 WriteResult Do(Batch& batch, const SteerSweep& write);
+WriteResult Do(Batch& batch, const LabelSweep& write);
+WriteResult Do(Batch& batch, const DeleteSweep& write);
+WriteResult Do(Batch& batch, const DeleteSlice& write);
+WriteResult Do(Batch& batch, const CountDeletion& write);
 WriteResult Do(Batch& batch, const RetrySlice& write);
 WriteResult Do(Batch& batch, const RetryJob& write);
 WriteResult Do(Batch& batch, const ExtendSweep& write);

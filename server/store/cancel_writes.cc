@@ -1,6 +1,8 @@
 // Cancelling, by claim: at once for the scheduler, in slices for the database.
 #include <cstdint>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "server/store/batch.h"
 #include "server/store/sweeps.h"
@@ -52,14 +54,23 @@ void DropFrom(Batch& batch, const DropSlice& write, std::int64_t from, bool keep
     ++dropped;
   }
   if (!keep_claims) {
-    result.claims_withdrawn += batch.db.Execute(
-        "UPDATE sweep_jobs SET claimed = 0 "
-        "WHERE sweep_id = ? AND ordinal >= ? AND ordinal < ? AND claimed = 1",
-        write.sweep_id, from, result.more ? next : std::numeric_limits<std::int64_t>::max());
+    result.claims_withdrawn +=
+        SetClaimed(batch, write.sweep_id, from,
+                   result.more ? next : std::numeric_limits<std::int64_t>::max(), false);
   }
   std::optional<std::int64_t> drop_from;
   if (result.more) drop_from = next;
   batch.db.Execute("UPDATE sweeps SET drop_from = ? WHERE sweep_id = ?", drop_from, write.sweep_id);
+}
+
+using SweepPlace = std::pair<std::int64_t, std::int64_t>;  // a sweep and an ordinal in it
+
+std::vector<SweepPlace> ClaimsOn(Database& db, std::int64_t job_id) {
+  std::vector<SweepPlace> places;
+  Query rows =
+      db.Run("SELECT sweep_id, ordinal FROM sweep_jobs WHERE job_id = ? AND claimed = 1", job_id);
+  while (rows.Step()) places.emplace_back(rows.Int(0), rows.Int(1));
+  return places;
 }
 
 }  // namespace
@@ -116,7 +127,9 @@ WriteResult Do(Batch& batch, const CancelJob& write) {
       result.claims_withdrawn += 1;
     }
   }
-  batch.db.Execute("UPDATE sweep_jobs SET claimed = 0 WHERE job_id = ?", write.job_id);
+  for (const auto& [sweep_id, ordinal] : ClaimsOn(batch.db, write.job_id)) {
+    SetClaimed(batch, sweep_id, ordinal, ordinal + 1, false);
+  }
   Drop(batch, write.job_id, write.now, result);
   return result;
 }

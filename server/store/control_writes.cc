@@ -30,10 +30,16 @@ void ReopenAll(Batch& batch, std::int64_t job_id, SliceStored& jobs) {
 // The job is wanted by this sweep again, with fresh budgets.
 void TryAgain(Batch& batch, std::int64_t sweep_id, std::int64_t job_id, std::int64_t now,
               Retried& result) {
-  batch.db.Execute(
-      "UPDATE sweep_jobs INDEXED BY sweep_jobs_by_job SET claimed = 1 "
-      "WHERE job_id = ? AND sweep_id = ? AND claimed = 0",
-      job_id, sweep_id);
+  {
+    Query withdrawn = batch.db.Run(
+        "SELECT ordinal FROM sweep_jobs INDEXED BY sweep_jobs_by_job "
+        "WHERE job_id = ? AND sweep_id = ? AND claimed = 0",
+        job_id, sweep_id);
+    if (withdrawn.Step()) {
+      const std::int64_t ordinal = withdrawn.Int(0);
+      SetClaimed(batch, sweep_id, ordinal, ordinal + 1, true);
+    }
+  }
   ReopenAll(batch, job_id, result.jobs);
   // Also one that is active only for analyses.
   Reopen(batch, sweep_id, /*for_analyses=*/false, result.jobs);
@@ -55,7 +61,39 @@ std::int64_t SweepToServe(Database& db, std::int64_t job_id) {
   return row.Step() ? row.Int(0) : 0;
 }
 
+// Another sweep that has the name; 0: none.
+std::int64_t OtherWithName(Database& db, std::int64_t sweep_id, const std::string& name) {
+  Query other = db.Run(
+      "SELECT sweep_id FROM sweeps WHERE name = ? AND sweep_id <> ? AND deleted = 0 "
+      "ORDER BY sweep_id DESC LIMIT 1",
+      name, sweep_id);
+  return other.Step() ? other.Int(0) : 0;
+}
+
 }  // namespace
+
+WriteResult Do(Batch& batch, const LabelSweep& write) {
+  std::string name;
+  std::string note;
+  {
+    Query row = batch.db.Run("SELECT name, note FROM sweeps WHERE sweep_id = ? AND deleted = 0",
+                             write.sweep_id);
+    if (!row.Step()) return SweepLabelled{};
+    name = row.Text(0);
+    note = row.Text(1);
+  }
+  SweepLabelled result{.found = true};
+  if (write.name && *write.name != name) {
+    result.has_name = OtherWithName(batch.db, write.sweep_id, *write.name);
+    if (result.has_name != 0) return result;
+  }
+  result.changed = write.name.value_or(name) != name || write.note.value_or(note) != note;
+  if (result.changed) {
+    batch.db.Execute("UPDATE sweeps SET name = ?, note = ? WHERE sweep_id = ?",
+                     write.name.value_or(name), write.note.value_or(note), write.sweep_id);
+  }
+  return result;
+}
 
 WriteResult Do(Batch& batch, const SteerSweep& write) {
   const std::optional<SweepRow> before = LoadSweep(batch.db, write.sweep_id);

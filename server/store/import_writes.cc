@@ -1,6 +1,7 @@
 // Jobs and sweeps that come from another database.
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -249,7 +250,7 @@ class Importer {
 // Counts a job that is there for a sweep that is not live: nobody waits for it.
 void CountJob(Batch& batch, std::int64_t sweep_id, const Here& job) {
   CountDelta& delta = batch.counts[sweep_id];
-  delta.jobs[static_cast<std::size_t>(job.state)] += 1;
+  delta.jobs[static_cast<std::size_t>(WithoutClaim(job.state, job.trained))] += 1;
   delta.epochs += job.epochs;
   delta.epochs_done += job.epochs_done;
 }
@@ -312,9 +313,9 @@ WriteResult Do(Batch& batch, const ImportSweep& write) {
       result.changed = true;
     }
     const int added = batch.db.Execute(
-        "INSERT OR IGNORE INTO sweep_jobs (sweep_id, ordinal, job_id, claimed) "
-        "VALUES (?, ?, ?, 0)",
-        result.sweep_id, ordinal, here->job_id);
+        "INSERT OR IGNORE INTO sweep_jobs (sweep_id, ordinal, job_id, claimed, withdrawn_epochs) "
+        "VALUES (?, ?, ?, 0, ?)",
+        result.sweep_id, ordinal, here->job_id, here->epochs_done);
     if (added == 0) continue;
     CountJob(batch, result.sweep_id, *here);
     result.changed = true;
@@ -325,7 +326,7 @@ WriteResult Do(Batch& batch, const ImportSweep& write) {
         "(SELECT count(*) FROM sweep_jobs AS c WHERE c.sweep_id = sweeps.sweep_id) "
         "WHERE sweep_id = ?",
         result.sweep_id);
-    batch.db.Execute("UPDATE sweep_jobs SET claimed = 1 WHERE sweep_id = ?", result.sweep_id);
+    SetClaimed(batch, result.sweep_id, 0, std::numeric_limits<std::int64_t>::max(), true);
     result.changed = true;
     state = "finished";
   }

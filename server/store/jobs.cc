@@ -154,19 +154,32 @@ std::optional<std::int64_t> OpenAttemptOf(Database& db, std::int64_t job_id) {
   return open.Int(0);
 }
 
-void Batch::CountMove(std::int64_t job_id, JobState from, JobState to) {
+JobState WithoutClaim(JobState state, bool trained) {
+  if (state::IsTerminal(state)) return state;
+  return trained ? JobState::kSucceeded : JobState::kCancelled;
+}
+
+void Batch::CountMove(std::int64_t job_id, JobState from, JobState to, bool trained) {
   if (from == to) return;
-  Query sweeps = db.Run("SELECT sweep_id FROM sweep_jobs WHERE job_id = ?", job_id);
+  const bool now_trained = trained || to == JobState::kSucceeded;
+  Query sweeps = db.Run(
+      "SELECT c.sweep_id, c.claimed, j.epochs - coalesce(c.withdrawn_epochs, 0) "
+      "FROM sweep_jobs AS c JOIN jobs AS j USING (job_id) WHERE c.job_id = ?",
+      job_id);
   while (sweeps.Step()) {
     CountDelta& delta = counts[sweeps.Int(0)];
-    delta.jobs[static_cast<std::size_t>(from)] -= 1;
-    delta.jobs[static_cast<std::size_t>(to)] += 1;
+    const bool claimed = sweeps.Int(1) != 0;
+    const JobState before = claimed ? from : WithoutClaim(from, trained);
+    const JobState after = claimed ? to : WithoutClaim(to, now_trained);
+    delta.jobs[static_cast<std::size_t>(before)] -= 1;
+    delta.jobs[static_cast<std::size_t>(after)] += 1;
+    if (!claimed && now_trained && !trained) delta.epochs_done += sweeps.Int(2);
   }
 }
 
 void Batch::CountEpochs(std::int64_t job_id, std::int64_t more) {
   if (more == 0) return;
-  Query sweeps = db.Run("SELECT sweep_id FROM sweep_jobs WHERE job_id = ?", job_id);
+  Query sweeps = db.Run("SELECT sweep_id FROM sweep_jobs WHERE job_id = ? AND claimed = 1", job_id);
   while (sweeps.Step()) counts[sweeps.Int(0)].epochs_done += more;
 }
 
@@ -174,6 +187,7 @@ void Batch::StoreCounts() {
   for (const auto& [sweep_id, open] : open_delta) counts[sweep_id];
   for (const std::int64_t sweep_id : uncounted) counts[sweep_id];
   for (const auto& [sweep_id, delta] : counts) {
+    if (gone.count(sweep_id) != 0) continue;
     const auto before = open_before.find(sweep_id);
     const auto more = open_delta.find(sweep_id);
     std::int64_t open = more == open_delta.end() ? 0 : more->second;
@@ -212,7 +226,7 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening
     }
   }
   StoreJob(batch.db, job_id, *next, happening, std::move(before->error));
-  batch.CountMove(job_id, before->state, next->to);
+  batch.CountMove(job_id, before->state, next->to, before->facts.trained);
   const bool was_open = !state::IsTerminal(before->state);
   const bool is_open = !state::IsTerminal(next->to);
   if (was_open != is_open) CountForClaims(batch, job_id, is_open ? 1 : -1);

@@ -146,16 +146,18 @@ void RecoverExpanding(Database& db, const std::function<void(ExpandingSweep)>& e
   }
 }
 
-// Live sweeps, and those that are being dropped.
+// Live sweeps, and those that are being dropped or deleted.
 void RecoverSweeps(Database& db, const std::function<void(RecoveredSweep)>& sweep) {
   Query rows = db.Run(
-      "SELECT sweep_id, priority, paused, drop_from IS NOT NULL FROM sweeps "
-      "WHERE state IN ('expanding', 'active') OR drop_from IS NOT NULL ORDER BY sweep_id");
+      "SELECT sweep_id, priority, paused, drop_from IS NOT NULL, deleted FROM sweeps "
+      "WHERE state IN ('expanding', 'active') OR drop_from IS NOT NULL OR deleted = 1 "
+      "ORDER BY sweep_id");
   while (rows.Step()) {
     sweep({.standing = {.sweep_id = rows.Int(0),
                         .priority = static_cast<int>(rows.Int(1)),
                         .paused = rows.Int(2) != 0},
-           .dropping = rows.Int(3) != 0});
+           .dropping = rows.Int(3) != 0,
+           .deleting = rows.Int(4) != 0});
   }
 }
 

@@ -44,10 +44,11 @@ struct ExpandingSweep {
   std::uint64_t expanded_cells = 0;
 };
 
-// A sweep that is live, or cancelled with jobs left to drop.
+// A sweep that is live, or cancelled with jobs left to drop, or deleted with jobs left to delete.
 struct RecoveredSweep {
   SweepStanding standing;
   bool dropping = false;
+  bool deleting = false;
 };
 
 // Live sweeps' claimed jobs that have not ended, by sweep: kept in memory so that the end of a

@@ -1,7 +1,11 @@
-// Sweeps: submission, and expansion in slices.
+// Sweeps: expansion in slices.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <set>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "core/spec/configuration.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
@@ -68,7 +72,36 @@ class Slice {
         sweep_(sweep),
         versions_(VersionsOf(sweep.analyses)) {}
 
+  // The sweep's jobs at the ordinals [from, to), which it has from an earlier expansion.
+  void TakeBack(std::int64_t from, std::int64_t to) {
+    struct Row {
+      std::int64_t ordinal = 0;
+      bool claimed = false;
+      Existing job;
+    };
+    std::vector<Row> rows;
+    {
+      Query query = batch_.db.Run(
+          "SELECT c.ordinal, c.claimed, j.job_id, j.generation, j.state FROM sweep_jobs AS c "
+          "JOIN jobs AS j USING (job_id) WHERE c.sweep_id = ? AND c.ordinal >= ? "
+          "AND c.ordinal < ? ORDER BY c.ordinal",
+          sweep_id_, from, to);
+      while (query.Step()) {
+        rows.push_back({query.Int(0), query.Int(1) != 0,
+                        Existing{query.Int(2), static_cast<int>(query.Int(3)),
+                                 *state::ParseJobState(query.Text(4))}});
+      }
+    }
+    for (const Row& row : rows) {
+      taken_back_.insert(row.ordinal);
+      if (!row.claimed) SetClaimed(batch_, sweep_id_, row.ordinal, row.ordinal + 1, true);
+      TakeBack(row.job, row.claimed);
+    }
+  }
+
   void Add(const NewCell& cell) {
+    protocols_.insert(cell.protocol_label);
+    if (taken_back_.count(static_cast<std::int64_t>(cell.ordinal)) != 0) return;
     if (sweep_.fresh) {
       if (!ClaimsKey(batch_.db, sweep_id_, cell.key)) {
         Create(cell, LatestGeneration(batch_.db, cell.key) + 1);
@@ -82,9 +115,29 @@ class Slice {
   }
 
   const Counts& counts() const { return counts_; }
+  const std::set<std::string>& protocols() const { return protocols_; }
   SliceStored& result() { return result_; }
 
  private:
+  // A claim on a job that waits or runs for others is open from now on.
+  void TakeBack(const Existing& job, bool was_claimed) {
+    switch (job.state) {
+      case JobState::kSucceeded:
+        counts_.stored += 1;
+        if (AddAnalyses(job.job_id)) result_.ready.push_back(LoadReady(batch_.db, job.job_id));
+        return;
+      case JobState::kFailed:
+        counts_.failed += 1;
+        return;
+      case JobState::kCancelled:
+        return Wake(job);
+      default:
+        counts_.in_flight += 1;
+        if (!was_claimed) batch_.open_delta[sweep_id_] += 1;
+        return Share(job);
+    }
+  }
+
   void Claim(const NewCell& cell, std::int64_t job_id, bool open) {
     batch_.db.Execute("INSERT INTO sweep_jobs (sweep_id, ordinal, job_id) VALUES (?, ?, ?)",
                       sweep_id_, cell.ordinal, job_id);
@@ -156,26 +209,37 @@ class Slice {
   // A trained job that lacks some of the sweep's analyses is queued again to get them.
   void JoinTrained(const NewCell& cell, const Existing& existing) {
     counts_.stored += 1;
-    const std::int64_t job_id = existing.job_id;
-    const bool lacks = !MissingAnalyses(batch_.db, job_id, sweep_.analyses).empty();
-    const bool possible = lacks && FindWeights(batch_, job_id);
-    if (lacks && !possible) counts_.analysis_impossible += 1;
-    if (!possible || !QueueForAnalyses(batch_, job_id, now_, result_.superseded)) {
-      return Claim(cell, job_id, false);
+    const bool open = AddAnalyses(existing.job_id);
+    Claim(cell, existing.job_id, open);
+    if (open) result_.ready.push_back(LoadReady(batch_.db, existing.job_id));
+  }
+  // Whether it is queued for them.
+  bool AddAnalyses(std::int64_t job_id) {
+    if (MissingAnalyses(batch_.db, job_id, sweep_.analyses).empty()) return false;
+    if (!FindWeights(batch_, job_id)) {
+      counts_.analysis_impossible += 1;
+      return false;
     }
+    if (!QueueForAnalyses(batch_, job_id, now_, result_.superseded)) return false;
     counts_.analysis += 1;
-    Claim(cell, job_id, true);
-    result_.ready.push_back(LoadReady(batch_.db, job_id));
+    return true;
   }
 
   void Revive(const NewCell& cell, const Existing& existing) {
+    Requeue(existing);
+    Claim(cell, existing.job_id, /*open=*/true);
+    result_.ready.push_back(LoadReady(batch_.db, existing.job_id));
+  }
+  void Wake(const Existing& existing) {
+    Requeue(existing);  // counts for this sweep's claim, too
+    result_.ready.push_back(LoadReady(batch_.db, existing.job_id));
+  }
+  void Requeue(const Existing& existing) {
     if (const auto open = OpenAttemptOf(batch_.db, existing.job_id)) {
       result_.superseded.push_back(*open);
     }
     Move(batch_, existing.job_id, {.event = state::Event::kRetry, .error = "", .now = now_});
-    Claim(cell, existing.job_id, /*open=*/true);
     counts_.fresh += 1;
-    result_.ready.push_back(LoadReady(batch_.db, existing.job_id));
   }
 
   Batch& batch_;
@@ -185,34 +249,60 @@ class Slice {
   const std::vector<std::pair<std::string, int>> versions_;
   std::string template_;               // of the last new job
   std::int64_t configuration_id_ = 0;  // which has that template; 0: there was none yet
+  std::set<std::int64_t> taken_back_;  // ordinals
+  std::set<std::string> protocols_;
   Counts counts_;
   SliceStored result_;
 };
+
+bool HasJobs(Database& db, std::int64_t sweep_id) {
+  return db.Run("SELECT 1 FROM sweep_jobs WHERE sweep_id = ? LIMIT 1", sweep_id).Step();
+}
+
+// What is known of the sweep's jobs with those of a slice; of a sweep that had none the slice's
+// alone, for what stands there is its document's.
+std::string ProtocolsOf(const SweepRow& sweep, bool has_jobs, std::set<std::string> protocols) {
+  if (protocols.empty()) return sweep.protocol;
+  if (has_jobs) {
+    for (const auto part : absl::StrSplit(sweep.protocol, ',', absl::SkipEmpty())) {
+      protocols.emplace(part);
+    }
+  }
+  return absl::StrJoin(protocols, ",");
+}
+
+}  // namespace
 
 SliceStored Expand(Batch& batch, std::int64_t sweep_id, const ExpandSlice& write) {
   const std::optional<SweepRow> sweep = LoadSweep(batch.db, sweep_id);
   if (!sweep || sweep->state != "expanding") return {};
   if (sweep->expanded != write.from) return {.resume_at = sweep->expanded};
+  const bool has_jobs = HasJobs(batch.db, sweep_id);
   Slice slice(batch, sweep_id, write.now, *sweep);
-  for (const NewCell& cell : write.cells) slice.Add(cell);
-  const Counts& counts = slice.counts();
   // It may have been extended since the slice was made.
   const bool whole = write.last && write.next >= sweep->cells;
+  if (sweep->expands_again) {
+    slice.TakeBack(
+        static_cast<std::int64_t>(write.from),
+        whole ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(write.next));
+  }
+  for (const NewCell& cell : write.cells) slice.Add(cell);
+  const Counts& counts = slice.counts();
   batch.db.Execute(
       "UPDATE sweeps SET expanded_cells = ?, new_jobs = new_jobs + ?, "
       "stored_jobs = stored_jobs + ?, in_flight_jobs = in_flight_jobs + ?, "
       "failed_earlier_jobs = failed_earlier_jobs + ?, analysis_jobs = analysis_jobs + ?, "
-      "analysis_impossible_jobs = analysis_impossible_jobs + ?, state = ? WHERE sweep_id = ?",
+      "analysis_impossible_jobs = analysis_impossible_jobs + ?, state = ?, expands_again = ?, "
+      "protocol = ? WHERE sweep_id = ?",
       write.next, counts.fresh, counts.stored, counts.in_flight, counts.failed, counts.analysis,
-      counts.analysis_impossible, whole ? "active" : "expanding", sweep_id);
+      counts.analysis_impossible, whole ? "active" : "expanding", sweep->expands_again && !whole,
+      ProtocolsOf(*sweep, has_jobs, slice.protocols()), sweep_id);
   // Touched, so that a sweep without an open job is finished at once.
   batch.open_delta[sweep_id] += 0;
   slice.result().applied = true;
   slice.result().standings = {StandingOf(sweep_id, *sweep)};
   return std::move(slice.result());
 }
-
-}  // namespace
 
 std::int64_t ConfigurationWith(Database& db, const std::string& spec_template) {
   {
@@ -222,24 +312,6 @@ std::int64_t ConfigurationWith(Database& db, const std::string& spec_template) {
   }
   db.Execute("INSERT INTO configurations (template) VALUES (?)", spec_template);
   return db.LastId();
-}
-
-WriteResult Do(Batch& batch, const SubmitSweep& write) {
-  {
-    Query same =
-        batch.db.Run("SELECT sweep_id FROM sweeps WHERE client_token = ?", write.client_token);
-    if (same.Step()) return SweepStored{.sweep_id = same.Int(0), .repeated_token = true};
-  }
-  batch.db.Execute(
-      "INSERT INTO sweeps (name, protocol, document, file_name, overrides_json, client_token, "
-      "analyses_json, resources_json, priority, fresh, state, cells, created_at) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'expanding', ?, ?)",
-      write.name, write.protocol, write.document, write.file_name, write.overrides_json,
-      write.client_token, write.analyses_json, write.resources_json, write.priority, write.fresh,
-      write.cells, write.now);
-  SweepStored stored{.sweep_id = batch.db.LastId()};
-  if (write.first) stored.first = Expand(batch, stored.sweep_id, *write.first);
-  return stored;
 }
 
 WriteResult Do(Batch& batch, const ExpandSlice& write) {

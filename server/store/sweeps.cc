@@ -7,7 +7,7 @@ namespace pelab::store {
 std::optional<SweepRow> LoadSweep(Database& db, std::int64_t sweep_id) {
   Query row = db.Run(
       "SELECT state, expanded_cells, priority, fresh, analyses_json, reopened, paused, drop_from, "
-      "cells FROM sweeps WHERE sweep_id = ?",
+      "cells, expands_again, deleted, protocol FROM sweeps WHERE sweep_id = ?",
       sweep_id);
   if (!row.Step()) return std::nullopt;
   SweepRow sweep{.state = row.Text(0),
@@ -18,7 +18,10 @@ std::optional<SweepRow> LoadSweep(Database& db, std::int64_t sweep_id) {
                  .fresh = row.Int(3) != 0,
                  .analyses = AnalysesFromJson(row.Text(4)),
                  .reopened = row.Int(5) != 0,
-                 .drop_from = std::nullopt};
+                 .drop_from = std::nullopt,
+                 .expands_again = row.Int(9) != 0,
+                 .deleted = row.Int(10) != 0,
+                 .protocol = row.Text(11)};
   if (!row.IsNull(7)) sweep.drop_from = row.Int(7);
   return sweep;
 }
@@ -89,6 +92,32 @@ void CountOpenJobs(Batch& batch, std::int64_t sweep_id) {
 void StopCounting(Batch& batch, std::int64_t sweep_id) {
   batch.open_delta.erase(sweep_id);
   batch.uncounted.insert(sweep_id);
+}
+
+int SetClaimed(Batch& batch, std::int64_t sweep_id, std::int64_t from, std::int64_t to,
+               bool claimed) {
+  {
+    Query rows = batch.db.Run(
+        "SELECT j.state, j.trained, count(*), sum(j.epochs_done), sum(CASE WHEN j.trained "
+        "THEN j.epochs ELSE coalesce(c.withdrawn_epochs, 0) END) FROM sweep_jobs AS c "
+        "CROSS JOIN jobs AS j USING (job_id) WHERE c.sweep_id = ? AND c.ordinal >= ? "
+        "AND c.ordinal < ? AND c.claimed <> ? GROUP BY j.state, j.trained",
+        sweep_id, from, to, claimed);
+    while (rows.Step()) {
+      const state::JobState state = *state::ParseJobState(rows.Text(0));
+      const state::JobState without = WithoutClaim(state, rows.Int(1) != 0);
+      CountDelta& delta = batch.counts[sweep_id];
+      delta.jobs[static_cast<std::size_t>(claimed ? without : state)] -= rows.Int(2);
+      delta.jobs[static_cast<std::size_t>(claimed ? state : without)] += rows.Int(2);
+      // A withdrawn claim keeps what was done until then.
+      if (claimed) delta.epochs_done += rows.Int(3) - rows.Int(4);
+    }
+  }
+  return batch.db.Execute(
+      "UPDATE sweep_jobs SET claimed = ?4, withdrawn_epochs = CASE WHEN ?4 THEN NULL ELSE "
+      "(SELECT j.epochs_done FROM jobs AS j WHERE j.job_id = sweep_jobs.job_id) END "
+      "WHERE sweep_id = ?1 AND ordinal >= ?2 AND ordinal < ?3 AND claimed <> ?4",
+      sweep_id, from, to, claimed);
 }
 
 bool IsClaimed(Database& db, std::int64_t job_id) {

@@ -21,9 +21,13 @@ struct SweepRow {
   std::vector<Analysis> analyses;
   bool reopened = false;                  // it is active only for analyses of its jobs
   std::optional<std::int64_t> drop_from;  // cancelled, with jobs left to drop
+  bool expands_again = false;             // its cells are looked at once more, from the first on
+  bool deleted = false;                   // with jobs left to delete
+  std::string protocol;                   // what its jobs say: "clean,custom"
 
   bool live() const { return state == "expanding" || state == "active"; }
 };
+// Also one that is deleted.
 std::optional<SweepRow> LoadSweep(Database& db, std::int64_t sweep_id);
 SweepStanding StandingOf(std::int64_t sweep_id, const SweepRow& sweep);
 // Where it lives.
@@ -38,6 +42,17 @@ void AddWaiting(Batch& batch, std::int64_t sweep_id, SliceStored& slice);
 void CountOpenJobs(Batch& batch, std::int64_t sweep_id);
 // The sweep ends in this batch by other means than its last job.
 void StopCounting(Batch& batch, std::int64_t sweep_id);
+
+// Applied once: where the sweep is no longer expanding at write.from, nothing happens.
+SliceStored Expand(Batch& batch, std::int64_t sweep_id, const ExpandSlice& write);
+
+// How a sweep counts a job on which it has no claim any more: whether it waits or runs for others is
+// none of its own.
+state::JobState WithoutClaim(state::JobState state, bool trained);
+// Withdraws the sweep's claims on its jobs at the ordinals [from, to), or takes them back, and counts
+// accordingly; of open jobs a live sweep's open claims are left to the caller. Returns how many.
+int SetClaimed(Batch& batch, std::int64_t sweep_id, std::int64_t from, std::int64_t to,
+               bool claimed);
 
 // Whether a live sweep claims the job.
 bool IsClaimed(Database& db, std::int64_t job_id);

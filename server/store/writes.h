@@ -145,7 +145,9 @@ struct SliceStored {
   std::vector<std::int64_t> superseded;
 };
 
-// Stores the document in state `expanding`.
+// Stores the document in state `expanding`; or, with `go_on`, goes on with the sweep of this name and
+// document that is there. A sweep that had ended is then expanded again: what was cancelled of it is
+// queued, what is stored stays as it is.
 struct SubmitSweep {
   std::string name;
   std::string protocol;
@@ -155,17 +157,51 @@ struct SubmitSweep {
   std::string client_token;
   std::string analyses_json;   // [{"name":…,"version":…,"parameters":{…}}]
   std::string resources_json;  // {"device":…,"memory_bytes":…}
-  int priority = 0;
+  std::string request_sha256;  // of all that was asked: a token that is used again must repeat it
+  int priority = 0;            // of a sweep that goes on: kept where this is 0
   bool fresh = false;
+  bool go_on = false;
   std::uint64_t cells = 0;
   // The first of them, for the sweep that is made: a small one is whole with its first write.
   std::optional<ExpandSlice> first;
   std::int64_t now = 0;
 };
 struct SweepStored {
+  enum Refusal {
+    kNone,
+    kNameTaken,  // with `go_on`: `sweep_id` has the name and another document
+    kTokenUsed,  // for another request, which `sweep_id` answers
+  };
   std::int64_t sweep_id = 0;
+  Refusal refusal = kNone;      // nothing is stored
   bool repeated_token = false;  // the sweep of the first submission
+  bool went_on = false;         // with a sweep that was there
+  bool reopened = false;        // it had been cancelled, or jobs of it had
+  bool expands_again = false;   // from its first cell on
   SliceStored first;            // applied where a sweep was made and `first` was there
+};
+
+// Gives a sweep another name, or another note (empty: none).
+struct LabelSweep {
+  std::int64_t sweep_id = 0;
+  std::optional<std::string> name;
+  std::optional<std::string> note;
+};
+struct SweepLabelled {
+  bool found = false;
+  bool changed = false;
+  std::int64_t has_name = 0;  // another sweep that has the name: nothing is changed; 0: none
+};
+
+// Deletes a sweep that has ended: nobody sees it from then on. Its jobs that no other sweep has go
+// with all of their results, in the DeleteSlices that follow.
+struct DeleteSweep {
+  std::int64_t sweep_id = 0;
+  std::int64_t now = 0;
+};
+struct DeleteSlice {
+  std::int64_t sweep_id = 0;
+  std::int64_t now = 0;
 };
 
 // From then on no job starts for the sweep, and what runs for it alone is stopped. Its queued jobs
@@ -191,6 +227,26 @@ struct Cancelled {
   std::int64_t claims_withdrawn = 0;
   std::vector<std::int64_t> jobs;      // that were open and are cancelled now
   std::vector<std::int64_t> attempts;  // that are still open and have to be stopped
+};
+
+struct SweepDeleted {
+  bool found = false;
+  bool live = false;   // nothing is changed
+  bool more = false;   // a DeleteSlice has something left to do
+  bool waits = false;  // for workers that have yet to stop a job of it
+  std::int64_t jobs_deleted = 0;
+  std::int64_t jobs_kept = 0;  // that another sweep has
+  Cancelled cancelled;         // jobs that were queued or ran for nobody's sweep
+};
+// Counts what deleting a sweep would delete and keep, from ordinal `from` on, a part at a time.
+struct CountDeletion {
+  std::int64_t sweep_id = 0;
+  std::int64_t from = 0;
+};
+struct DeletionCounted {
+  std::int64_t jobs_deleted = 0;
+  std::int64_t jobs_kept = 0;
+  std::optional<std::int64_t> next;  // where the next part begins
 };
 
 // Changes how a sweep that lives stands to the others; where it has ended, nothing but its priority.
@@ -540,13 +596,15 @@ struct SweepImported {
 struct Nothing {};  // the result of writes that have none
 
 using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, CancelJob, SteerSweep,
-                           RetrySlice, RetryJob, ExtendSweep, Analyse, WorkerHello, WorkerSeen,
-                           DrainWorker, CreateAttempt, AttemptEvent, EndAttempt, AppendLog,
-                           RecordUpload, FindUnused, DropCheckpoints, ImportJob, ImportSweep>;
+                           LabelSweep, DeleteSweep, DeleteSlice, CountDeletion, RetrySlice,
+                           RetryJob, ExtendSweep, Analyse, WorkerHello, WorkerSeen, DrainWorker,
+                           CreateAttempt, AttemptEvent, EndAttempt, AppendLog, RecordUpload,
+                           FindUnused, DropCheckpoints, ImportJob, ImportSweep>;
 using WriteResult =
-    std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepSteered, Retried, SweepExtended,
-                 Analysed, WorkerStored, WorkerDrained, AttemptCreated, EventStored, UploadRecorded,
-                 Unused, JobImported, SweepImported>;
+    std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepSteered, SweepLabelled,
+                 SweepDeleted, DeletionCounted, Retried, SweepExtended, Analysed, WorkerStored,
+                 WorkerDrained, AttemptCreated, EventStored, UploadRecorded, Unused, JobImported,
+                 SweepImported>;
 
 // Roughly what a write holds in memory; what bounded queues count.
 std::size_t ByteSize(const Write& write);

@@ -23,11 +23,16 @@ class Run(Case):
 
         began = time.monotonic()
         again = self.ok(self.run_sweep(sweep))
-        self.assertIn("0 new", again.stdout)
-        self.assertIn("4 already stored", again.stdout)
+        self.assertIn("going on with sweep 1 tiny: 4 succeeded; it has finished", again.stdout)
         self.assertLess(time.monotonic() - began, 10)
 
-        more = self.ok(self.run_sweep(self.write("tiny.yaml", tiny_sweep(epochs=3, seeds="0..2"))))
+        changed = self.write("tiny.yaml", tiny_sweep(epochs=3, seeds="0..2"))
+        refused = self.run_sweep(changed)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        for part in ("sweep 1 (tiny)", "pelab extend 1", "--name NAME", "--new"):
+            self.assertIn(part, refused.stderr)
+        self.assertEqual(self.query("SELECT count(*) FROM v_sweeps"), [(1,)])
+        more = self.ok(self.run_sweep(changed, "--name", "tiny-more"))
         self.assertIn("2 new", more.stdout)
         self.assert_complete(jobs=6, epochs=3)
 
@@ -59,8 +64,10 @@ class Run(Case):
         self.assertTrue(before)
 
         again = self.ok(self.run_sweep(sweep))
-        self.assertIn("0 new", again.stdout)
+        self.assertIn("going on with sweep 1 tiny: ", again.stdout)
         self.assert_complete(jobs=4, epochs=30)
+        self.assertEqual(self.query("SELECT count(*) FROM v_sweeps"), [(1,)])
+        self.assertEqual(self.query("SELECT count(*) FROM v_sweep_jobs WHERE sweep = 'tiny'"), [(4,)])
         after = self.curves()
         self.assertEqual(before, {at: after[at] for at in before}, "an epoch that was stored has changed")
 

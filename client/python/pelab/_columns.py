@@ -159,6 +159,7 @@ SWEEPS: Columns = {
     "epochs_done": "int",
     "paused": "bool",
     "extensions_json": "text",
+    "note": "text",
 }
 
 

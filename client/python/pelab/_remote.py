@@ -149,15 +149,17 @@ class Coordinator(Source):
     # Asking it to do something ---------------------------------------------------------------------------------------
 
     def submit(self, sweep: str | os.PathLike[str] | Mapping[str, Any], *, overrides: Mapping[str, object] | None = None,
-               priority: int = 0, fresh: bool = False) -> Submission:
+               priority: int = 0, fresh: bool = False, new: bool = False) -> Submission:
         """Stores a sweep, whose jobs workers then train.
 
         `sweep` is a path, the text of a document (anything with a line break), or a document as a mapping. `overrides`
-        sets fields as --set does: {"model.layers": 4}. InvalidInput has `violations` with file, line and column.
+        sets fields as --set does: {"model.layers": 4}. The same document under the same name goes on with the sweep that is
+        there; a changed one needs another name, or `new` for another sweep of that name. InvalidInput has `violations` with
+        file, line and column.
         """
         text, file_name = _document(sweep)
         request = sweeps_pb2.SubmitRequest(document=text, file_name=file_name, client_token=str(uuid.uuid4()),
-                                           priority=priority, fresh=fresh)
+                                           priority=priority, fresh=fresh, new_sweep=new)
         for field, value in (overrides or {}).items():
             request.overrides.add(field=field, value=value if isinstance(value, str) else json.dumps(value))
         answer = self._call(self._sweeps.Submit, request, file_name)
@@ -396,7 +398,7 @@ def _sweep_row(sweep: Any) -> Row:
             sweep.priority, sweep.file_name, sweep.created_at_ms, sweep.cells, counts.new_jobs, counts.stored,
             counts.in_flight, counts.failed_earlier, jobs.queued, jobs.assigned, jobs.running, jobs.succeeded,
             jobs.failed, jobs.cancelled, sweep.epochs_total, sweep.epochs_done, sweep.paused,
-            json.dumps(list(sweep.extensions), separators=(",", ":")))
+            json.dumps(list(sweep.extensions), separators=(",", ":")), sweep.note)
 
 
 def _snapshot(sweep: Any, running: Iterable[Any]) -> Snapshot:

@@ -188,7 +188,7 @@ TEST_F(ControlTest, ARetryOfACancelledSweepSaysWhatToDo) {
   EXPECT_THAT(Retry("", "1", &response).error_message(), HasSubstr("submit one of them again"));
   v1::ExtendResponse extended;
   EXPECT_THAT(Extend("s", "5", &extended).error_message(),
-              HasSubstr("submit its document again with the seeds"));
+              HasSubstr("submit its document again, which reopens it"));
   // Doing so takes the jobs back, and then a single one can be cancelled and retried.
   Submit(Document("s", kOneSeed), "b");
   v1::CancelRequest one;

@@ -41,7 +41,7 @@ class SchemaTest : public testing::TestWithParam<int> {
     for (const char* sql :
          {"SELECT job_id, key, generation, state, seed, epochs, attempts, spec_json FROM v_jobs",
           "SELECT * FROM v_curves", "SELECT sweep_id, name, state, document, cells FROM sweeps",
-          "SELECT * FROM sweep_jobs",
+          "SELECT sweep_id, ordinal, job_id, claimed FROM sweep_jobs",
           "SELECT attempt_id, outcome, token, last_sequence FROM attempts",
           "SELECT job_id, method, layer, head, correct, total FROM v_head_ablation",
           "SELECT attempt_id, name, sha256, bytes FROM artifacts", "SELECT host FROM workers"}) {

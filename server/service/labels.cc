@@ -1,0 +1,76 @@
+// SweepsService: names and notes of sweeps.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/rpc/status.h"
+#include "core/spec/sweep_name.h"
+#include "server/service/blocking.h"
+#include "server/service/sweeps_service.h"
+
+namespace pelab::service {
+namespace {
+
+constexpr std::size_t kMaxNote = 4096;  // bytes
+
+absl::Status CheckName(const std::string& name) {
+  if (!spec::IsSweepName(name)) {
+    return absl::InvalidArgumentError(absl::StrCat("name \"", name.substr(0, 100), "\" must be ",
+                                                   std::string(spec::kSweepNameRule)));
+  }
+  if (spec::IsNumberName(name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("name \"", name, "\" must not be a number: sweeps have numbers, too, and ",
+                     "`pelab cancel ", name, "` would mean another one"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+grpc::Status SweepsService::Rename(grpc::ServerContext*, const v1::RenameRequest* request,
+                                   v1::SweepControl* response) {
+  if (absl::Status status = CheckName(request->name()); !status.ok()) return rpc::ToGrpc(status);
+  return rpc::ToGrpc(
+      DoLabel(request->sweep().sweep(), {.name = request->name(), .note = {}}, *response));
+}
+
+grpc::Status SweepsService::SetNote(grpc::ServerContext*, const v1::SetNoteRequest* request,
+                                    v1::SweepControl* response) {
+  if (request->note().size() > kMaxNote) {
+    return rpc::ToGrpc(absl::InvalidArgumentError(
+        absl::StrCat("the note has ", request->note().size(), " bytes; allowed: ", kMaxNote)));
+  }
+  return rpc::ToGrpc(
+      DoLabel(request->sweep().sweep(), {.name = {}, .note = request->note()}, *response));
+}
+
+absl::Status SweepsService::DoLabel(const std::string& name, store::LabelSweep write,
+                                    v1::SweepControl& response) {
+  v1::Sweep sweep;
+  {
+    PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+    PELAB_ASSIGN_OR_RETURN(sweep, reader->GetSweepRow(name));
+  }
+  write.sweep_id = sweep.sweep_id();
+  const std::string new_name = write.name.value_or("");
+  PELAB_ASSIGN_OR_RETURN(const store::WriteResult result,
+                         AppendAndWait(parts_.writer, std::move(write)));
+  const auto& labelled = std::get<store::SweepLabelled>(result);
+  if (!labelled.found) return absl::NotFoundError(absl::StrCat("no sweep \"", name, "\""));
+  if (labelled.has_name != 0) {
+    return absl::AlreadyExistsError(absl::StrCat("sweep ", labelled.has_name, " is named \"",
+                                                 new_name, "\" already; choose another name"));
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+  PELAB_ASSIGN_OR_RETURN(sweep, reader->GetSweepRow(absl::StrCat(sweep.sweep_id())));
+  response.set_sweep_id(sweep.sweep_id());
+  response.set_name(sweep.name());
+  response.set_state(sweep.state());
+  response.set_paused(sweep.paused());
+  response.set_priority(sweep.priority());
+  response.set_changed(labelled.changed);
+  return absl::OkStatus();
+}
+
+}  // namespace pelab::service

@@ -1,0 +1,142 @@
+// Submitting: a new sweep, or going on with one that is there.
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "server/store/batch.h"
+#include "server/store/sweeps.h"
+
+namespace pelab::store {
+namespace {
+
+// Of two for one field the later counts; the name is compared by itself.
+std::map<std::string, std::string> OverridesOf(const std::string& json) {
+  std::map<std::string, std::string> overrides;
+  const auto array = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!array.is_array()) return overrides;
+  for (const auto& item : array) {
+    overrides[item.value("field", "")] = item.value("value", "");
+  }
+  overrides.erase("name");
+  return overrides;
+}
+
+// The answer to a token that was used before.
+std::optional<SweepStored> Repeated(Database& db, const SubmitSweep& write) {
+  const auto answer = [](std::int64_t sweep_id, bool same, bool went_on) {
+    SweepStored stored{.sweep_id = sweep_id};
+    if (!same) {
+      stored.refusal = SweepStored::kTokenUsed;
+    } else {
+      stored.repeated_token = true;
+      stored.went_on = went_on;
+    }
+    return stored;
+  };
+  {
+    Query row =
+        db.Run("SELECT sweep_id, request_sha256, went_on FROM submissions WHERE client_token = ?",
+               write.client_token);
+    if (row.Step()) return answer(row.Int(0), row.Text(1) == write.request_sha256, row.Int(2) != 0);
+  }
+  // Of a sweep that was imported, or submitted before schema 12.
+  Query row = db.Run(
+      "SELECT sweep_id, document = ? AND fresh = ?, overrides_json FROM sweeps "
+      "WHERE client_token = ? AND deleted = 0",
+      write.document, write.fresh, write.client_token);
+  if (!row.Step()) return std::nullopt;
+  const bool same =
+      row.Int(1) != 0 && OverridesOf(row.Text(2)) == OverridesOf(write.overrides_json);
+  return answer(row.Int(0), same, false);
+}
+
+// Of the sweeps with this name the newest that was submitted with the same document, and the newest
+// of all; 0: none.
+struct Namesakes {
+  std::int64_t same = 0;
+  std::int64_t newest = 0;
+};
+Namesakes FindNamesakes(Database& db, const SubmitSweep& write) {
+  Namesakes found;
+  const auto overrides = OverridesOf(write.overrides_json);
+  Query rows = db.Run(
+      "SELECT sweep_id, document = ?, overrides_json FROM sweeps WHERE name = ? AND deleted = 0 "
+      "ORDER BY sweep_id DESC",
+      write.document, write.name);
+  while (found.same == 0 && rows.Step()) {
+    if (found.newest == 0) found.newest = rows.Int(0);
+    if (rows.Int(1) != 0 && OverridesOf(rows.Text(2)) == overrides) found.same = rows.Int(0);
+  }
+  return found;
+}
+
+std::int64_t CancelledJobs(Batch& batch, std::int64_t sweep_id) {
+  std::int64_t cancelled = 0;
+  Query row = batch.db.Run("SELECT cancelled FROM sweep_counts WHERE sweep_id = ?", sweep_id);
+  if (row.Step()) cancelled = row.Int(0);
+  const auto delta = batch.counts.find(sweep_id);  // of this batch
+  if (delta == batch.counts.end()) return cancelled;
+  return cancelled + delta->second.jobs[static_cast<std::size_t>(state::JobState::kCancelled)];
+}
+
+// Its cells are looked at once more: what was cancelled is queued, what never came to be is made,
+// and analyses that came with a later version are added.
+void ExpandAgain(Batch& batch, std::int64_t sweep_id, const SweepRow& sweep,
+                 const SubmitSweep& write, SliceStored& jobs) {
+  batch.db.Execute(
+      "UPDATE sweeps SET state = 'expanding', expanded_cells = 0, expands_again = 1, "
+      "reopened = 0, drop_from = NULL, analyses_json = ?, new_jobs = 0, stored_jobs = 0, "
+      "in_flight_jobs = 0, failed_earlier_jobs = 0, analysis_jobs = 0, "
+      "analysis_impossible_jobs = 0 WHERE sweep_id = ?",
+      write.analyses_json, sweep_id);
+  if (!sweep.live()) {
+    CountOpenJobs(batch, sweep_id);
+    AddWaiting(batch, sweep_id, jobs);
+  }
+}
+
+SweepStored GoOn(Batch& batch, std::int64_t sweep_id, const SubmitSweep& write) {
+  SweepStored stored{.sweep_id = sweep_id, .went_on = true};
+  const SweepRow sweep = LoadSweep(batch.db, sweep_id).value_or(SweepRow{});
+  stored.reopened = sweep.state == "cancelled" || CancelledJobs(batch, sweep_id) > 0;
+  stored.expands_again = stored.reopened || !sweep.live();
+  if (write.priority != 0) {
+    batch.db.Execute("UPDATE sweeps SET priority = ? WHERE sweep_id = ?", write.priority, sweep_id);
+  }
+  if (stored.expands_again) ExpandAgain(batch, sweep_id, sweep, write, stored.first);
+  AddStanding(batch.db, sweep_id, stored.first);
+  return stored;
+}
+
+SweepStored Insert(Batch& batch, const SubmitSweep& write) {
+  batch.db.Execute(
+      "INSERT INTO sweeps (name, protocol, document, file_name, overrides_json, client_token, "
+      "analyses_json, resources_json, priority, fresh, state, cells, created_at) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'expanding', ?, ?)",
+      write.name, write.protocol, write.document, write.file_name, write.overrides_json,
+      write.client_token, write.analyses_json, write.resources_json, write.priority, write.fresh,
+      write.cells, write.now);
+  SweepStored stored{.sweep_id = batch.db.LastId()};
+  if (write.first) stored.first = Expand(batch, stored.sweep_id, *write.first);
+  return stored;
+}
+
+}  // namespace
+
+WriteResult Do(Batch& batch, const SubmitSweep& write) {
+  if (auto repeated = Repeated(batch.db, write)) return *std::move(repeated);
+  const Namesakes found = write.go_on ? FindNamesakes(batch.db, write) : Namesakes{};
+  if (found.same == 0 && found.newest != 0) {
+    return SweepStored{.sweep_id = found.newest, .refusal = SweepStored::kNameTaken};
+  }
+  SweepStored stored = found.same != 0 ? GoOn(batch, found.same, write) : Insert(batch, write);
+  batch.db.Execute(
+      "INSERT INTO submissions (client_token, sweep_id, request_sha256, went_on) "
+      "VALUES (?, ?, ?, ?)",
+      write.client_token, stored.sweep_id, write.request_sha256, stored.went_on);
+  return stored;
+}
+
+}  // namespace pelab::store
