@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "client/report/html_data.h"
+#include "core/base/json_text.h"
 #include "core/results/rows.h"
 #include "core/views/text.h"
 
@@ -58,7 +59,7 @@ Json Environments(const ReportInput& input) {
   }
   std::map<std::string, std::pair<Json, int>> kinds;
   for (const auto& [job, attempt] : last) {
-    const Json said = Json::parse(attempt->environment_json(), nullptr, /*allow_exceptions=*/false);
+    const Json said = ParseJson<Json>(attempt->environment_json());
     if (!said.is_object()) continue;
     Json kind = Json::object();
     for (const char* name :

@@ -49,7 +49,7 @@ class Worker {
   constructor(row) {
     this.element = make('section', 'card worker');
     const head = make('div', 'title-line');
-    this.title = make('h2', '', row.name);
+    this.title = make('h2');
     this.state = make('span', 'chip');
     head.append(this.title, this.state);
     this.facts = make('p', 'muted');
@@ -64,6 +64,7 @@ class Worker {
 
   update(row, now) {
     this.row = row;
+    setText(this.title, row.name || row.host);
     const state = row.quarantined ? 'quarantined' : row.drain ? `draining (${row.drain})` : row.state;
     setText(this.state, state);
     this.state.className = `chip worker-${row.quarantined ? 'quarantined' : row.state}`;
