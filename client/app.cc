@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <sstream>
 
 #include "client/command/commands.h"
 #include "client/errors.h"
@@ -153,7 +154,10 @@ int RunPelab(int argc, const char* const* argv, Context& context) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success);
+    std::ostringstream text;
+    const int code = app.exit(success, text, text);
+    context.out(text.str());
+    return code;
   } catch (const CLI::ParseError& error) {
     return UsageError(app, error, argc, argv, context);
   }

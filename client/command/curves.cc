@@ -43,8 +43,7 @@ absl::StatusOr<int> PutRows(const Context& context, DataSource& source,
     for (const v1::CurveRow& row : page) {
       if (!json || known.contains(row.job_id())) stream.Add(row, append);
     }
-    stream.EndPage();
-    return absl::OkStatus();
+    return stream.EndPage();
   }));
 }
 

@@ -91,8 +91,7 @@ absl::StatusOr<int> PutJobs(const Context& context, DataSource& source,
     results::JobList jobs;
     jobs.Add(std::move(page));
     for (const v1::JobRow& job : jobs) stream.Add(results::ToJson(job, jobs.SpecOf(job)));
-    stream.EndPage();
-    return absl::OkStatus();
+    return stream.EndPage();
   }));
 }
 
