@@ -7,6 +7,7 @@
 #include "client/command/commands.h"
 #include "client/command/row_stream.h"
 #include "client/command/show.h"
+#include "client/command/where_option.h"
 #include "client/connect.h"
 #include "client/report/pictures.h"
 #include "core/base/status.h"
@@ -19,6 +20,7 @@ namespace {
 struct Options {
   std::string target;
   std::string sweep;
+  std::string where;
   std::string metric = "test_accuracy";
 };
 
@@ -73,9 +75,10 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
     return absl::InvalidArgumentError(
         Concat("--metric: unknown metric \"", options.metric, "\"; known: ", Join(metrics, ", ")));
   }
-  PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
+  PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
-  PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
+  PELAB_ASSIGN_OR_RETURN(const Target target,
+                         FindTarget(*source, options.target, options.sweep, options.where));
   switch (context.output()) {
     case Output::kCsv:
     case Output::kJson:
@@ -94,10 +97,12 @@ void AddCurves(Commands& commands) {
       AddCommand(commands, "curves", "accuracy and loss over epochs, seeds as their mean",
                  "  pelab curves quick\n"
                  "  pelab curves 12 --metric train_loss\n"
+                 "  pelab curves quick --where 'pe in (rope, mla) and seed=0'\n"
                  "  pelab curves --sweep 3 --output csv > curves.csv");
   app->add_option("JOB|SWEEP", options->target, "a job's number or key prefix, or a sweep's name");
   app->add_option("--sweep", options->sweep,
                   "a sweep by its number or name, in place of JOB|SWEEP");
+  AddWhere(app, options->where);
   app->add_option(
       "--metric", options->metric,
       "what to plot: test_accuracy, train_accuracy, test_loss, train_loss or learning_rate "

@@ -74,9 +74,7 @@ std::string_view Symbol(Operator op) {
 
 bool IsEquality(Operator op) { return op == Operator::kEqual || op == Operator::kNotEqual; }
 bool IsPattern(Operator op) { return op == Operator::kMatches || op == Operator::kMatchesNot; }
-bool IsOrdering(Operator op) {
-  return !IsEquality(op) && !IsPattern(op) && op != Operator::kIn;
-}
+bool IsOrdering(Operator op) { return !IsEquality(op) && !IsPattern(op) && op != Operator::kIn; }
 
 // The condition for each of its values alone: for the members of a list, equality.
 std::vector<Condition> Singles(const Condition& c) {
@@ -316,7 +314,8 @@ absl::StatusOr<Expression> CompareField(const std::vector<const catalog::Field*>
     wanted.emplace_back(*std::move(json));
   }
   if (!IsOrdering(c.op)) {
-    append(ComparisonSql(text.sql, c.op, wanted.size()), std::move(wanted));
+    const std::string comparison = ComparisonSql(text.sql, c.op, wanted.size());
+    append(comparison, std::move(wanted));
     return out;
   }
   // Equal by text, else by number: SQLite's own decimal conversion may be off by a bit.

@@ -17,9 +17,8 @@ constexpr std::string_view kNegation = "NOT ";
 
 Expression Joined(std::vector<Expression> parts, std::string_view word) {
   if (parts.size() == 1) return std::move(parts.front());
-  std::stable_sort(
-      parts.begin(), parts.end(),
-      [](const Expression& a, const Expression& b) { return a.nesting > b.nesting; });
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Expression& a, const Expression& b) { return a.nesting > b.nesting; });
   Expression out;
   out.sql = "(";
   for (Expression& part : parts) {
@@ -40,8 +39,7 @@ Expression Combined(std::vector<Expression> parts, std::string_view word) {
     for (std::size_t at = 0; at < parts.size(); at += kInARow) {
       const auto begin = parts.begin() + static_cast<std::ptrdiff_t>(at);
       const auto end = begin + static_cast<std::ptrdiff_t>(std::min(kInARow, parts.size() - at));
-      rows.push_back(
-          Joined({std::make_move_iterator(begin), std::make_move_iterator(end)}, word));
+      rows.push_back(Joined({std::make_move_iterator(begin), std::make_move_iterator(end)}, word));
     }
     parts = std::move(rows);
   }

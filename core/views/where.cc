@@ -54,9 +54,9 @@ class Parser {
     if (!expression.ok()) return expression;
     if (!AtEnd()) return Expected("\"and\", \"or\" or the end");
     if (terms_ > kMaxTerms) {
-      return absl::InvalidArgumentError(Concat(
-          "a condition of ", terms_, " comparisons and listed values; at most ", kMaxTerms,
-          " are allowed: a range, as in seed in (0..99), counts once"));
+      return absl::InvalidArgumentError(
+          Concat("a condition of ", terms_, " comparisons and listed values; at most ", kMaxTerms,
+                 " are allowed: a range, as in seed in (0..99), counts once"));
     }
     return expression;
   }

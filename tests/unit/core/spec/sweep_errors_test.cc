@@ -370,9 +370,9 @@ TEST(Complaints, SeveralValuesOfAnAnalysisAreAnalysesOfTheirOwn) {
       ElementsAre("s.yaml:4:42: head_ablation.method must be one of zero, mean, resample, not a "
                   "list; for several values, " +
                   how));
-  EXPECT_THAT(Complaints(good + "axes: {head_ablation.method: [zero, mean]}\n"),
-              ElementsAre("s.yaml:4:8: head_ablation.method is of an analysis, and no job has it; " +
-                          how));
+  EXPECT_THAT(
+      Complaints(good + "axes: {head_ablation.method: [zero, mean]}\n"),
+      ElementsAre("s.yaml:4:8: head_ablation.method is of an analysis, and no job has it; " + how));
   EXPECT_THAT(Complaints(good, {{"head_ablation.method", "[zero, mean]"}}),
               ElementsAre(testing::EndsWith(how)));
   EXPECT_THAT(Complaints(good + "axes: {head_ablation.method: all}\n"),

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "core/views/connection.h"
 #include "core/views/reader.h"
 #include "core/views/text.h"
 #include "tests/unit/core/views/database_for_test.h"
@@ -171,7 +172,9 @@ TEST_F(WhereTest, FiftyLevels) {
       return ((**reader).*list)(request).status();
     };
     EXPECT_TRUE(asked(&Reader::ListCurves, v1::ListCurvesRequest()).ok()) << where;
-    EXPECT_TRUE(asked(&Reader::ListEpochsTo, v1::ListEpochsToRequest()).ok()) << where;
+    v1::ListEpochsToRequest epochs_to;
+    epochs_to.set_test_accuracy(0.5);
+    EXPECT_TRUE(asked(&Reader::ListEpochsTo, epochs_to).ok()) << where;
     EXPECT_TRUE(asked(&Reader::ListHeadAblations, v1::ListHeadAblationsRequest()).ok()) << where;
     EXPECT_TRUE(asked(&Reader::ListDeposits, v1::ListDepositsRequest()).ok()) << where;
     EXPECT_TRUE(asked(&Reader::ListAnalyses, v1::ListAnalysesRequest()).ok()) << where;
@@ -188,8 +191,23 @@ TEST_F(WhereTest, MoreThanAThousandConditionsAreRefused) {
 }
 
 // What the bounds of a condition do not keep from SQLite is still an error of the condition.
-TEST_F(WhereTest, ATextThatIsTooLongForSqliteIsAnErrorOfTheCondition) {
-  EXPECT_THAT(Error(Repeated("model.layer_norm_eps>=", "or", 1000)), HasSubstr("too large for SQLite"));
+TEST_F(WhereTest, WhatSqliteRefusesToParseIsNoLostDatabase) {
+  auto connection = Connection::Open(file_.path());
+  ASSERT_TRUE(connection.ok()) << connection.status();
+  const auto asked = [&](const std::string& sql) {
+    return (*connection)->Read([&](SQLite::Database& db) {
+      SQLite::Statement query(db, sql);
+      return absl::OkStatus();
+    });
+  };
+  const absl::Status deep =
+      asked(Concat("SELECT ", std::string(200, '('), "1", std::string(200, ')')));
+  EXPECT_EQ(deep.code(), absl::StatusCode::kInvalidArgument) << deep;
+  EXPECT_THAT(std::string(deep.message()), HasSubstr("too large for SQLite"));
+  std::string chain = "SELECT 1";
+  for (int i = 0; i < 2000; ++i) chain += " OR 1";
+  EXPECT_EQ(asked(chain).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(asked("SELECT nosuch").code(), absl::StatusCode::kInternal);
 }
 
 }  // namespace
