@@ -104,7 +104,7 @@ TEST_F(WhereTest, ErrorsSayWhereAndWhatMayBeThere) {
   EXPECT_THAT(Error("seed=0 and per=rope"), HasSubstr("column 12: unknown field \"per\""));
   EXPECT_THAT(Error("epochs_to(many) < 3"), HasSubstr("column 11: expected a number"));
   EXPECT_THAT(Error(std::string(200, '(')), HasSubstr("more than 50 levels"));
-  EXPECT_THAT(Error(std::string(20000, ' ') + "pe=rope"), HasSubstr("at most 64000"));
+  EXPECT_THAT(Error(std::string(70000, ' ') + "pe=rope"), HasSubstr("at most 64000"));
 }
 
 // "seed=5 or seed=6 or …", of `count` numbers from 5 on.
@@ -142,7 +142,7 @@ TEST_F(WhereTest, AThousandConditions) {
 }
 
 // Whatever the shape, conditions within the bounds are answered, by every list.
-TEST_F(WhereTest, FiftyLevels) {
+TEST_F(WhereTest, AlmostFiftyLevels) {  // epochs_to adds one
   const auto nested = [](const std::string& before, const std::string& after, int levels,
                          const std::string& innermost) {
     std::string text = innermost;
@@ -152,10 +152,10 @@ TEST_F(WhereTest, FiftyLevels) {
   // All hold for seed 7 alone.
   const std::string many = Repeated("seed=", "or", 800);
   const std::vector<std::string> conditions = {
-      nested("(", ")", 49, "seed=7"),
+      nested("(", ")", 48, "seed=7"),
       nested("not ", "", 48, "seed=7"),
-      nested("seed=7 or (", ")", 49, "seed=7"),
-      nested("(", ") or seed=7", 49, "seed=7"),
+      nested("seed=7 or (", ")", 48, "seed=7"),
+      nested("(", ") or seed=7", 48, "seed=7"),
       nested("seed=7 or (seed=7 and (", "))", 24, "seed=7"),
       nested("seed=7 and not (seed!=7 or not (", "))", 12, many),
       nested("seed=7 or (pe=alibi and (", "))", 24, many),
@@ -207,7 +207,8 @@ TEST_F(WhereTest, WhatSqliteRefusesToParseIsNoLostDatabase) {
   std::string chain = "SELECT 1";
   for (int i = 0; i < 2000; ++i) chain += " OR 1";
   EXPECT_EQ(asked(chain).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(asked("SELECT nosuch").code(), absl::StatusCode::kInternal);
+  const absl::Status wrong = asked("SELECT nosuch");
+  EXPECT_EQ(wrong.code(), absl::StatusCode::kInternal) << wrong;
 }
 
 }  // namespace
