@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <sstream>
 
 #include "client/command/commands.h"
 #include "client/errors.h"
@@ -105,13 +106,64 @@ std::string UnknownCommand(const CLI::App& app, int argc, const char* const* arg
                 "; known: ", Join(known, ", "));
 }
 
+// The commands that were typed: pelab, then `workers`, then `drain`.
+std::vector<const CLI::App*> Typed(const CLI::App& app) {
+  std::vector<const CLI::App*> typed = {&app};
+  while (!typed.back()->get_subcommands().empty()) {
+    typed.push_back(typed.back()->get_subcommands().front());
+  }
+  return typed;
+}
+
+// "; did you mean --seed?" for "--sede=5" or "--sede", of the flags and commands there are.
+std::string Nearest(const std::vector<const CLI::App*>& typed, const std::string& argument) {
+  std::vector<std::string> names;
+  if (argument.starts_with("-")) {
+    for (const CLI::App* app : typed) {
+      for (const CLI::Option* option : app->get_options()) {
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+      }
+    }
+  } else {
+    for (const CLI::App* sub : typed.back()->get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(sub->get_name());
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string_view near = catalog::DidYouMean(argument.substr(0, argument.find('=')), known);
+  return near.empty() ? "" : Concat("; did you mean ", near, "?");
+}
+
+// What no option and no positional took, in the order in which it was typed.
+std::string Unexpected(const CLI::App& app) {
+  const std::vector<std::string> arguments = app.remaining(/*recurse=*/true);
+  if (arguments.empty()) return "";
+  const std::vector<const CLI::App*> typed = Typed(app);
+  std::string near;
+  for (const std::string& argument : arguments) {
+    if (near.empty()) near = Nearest(typed, argument);
+  }
+  return Concat("unexpected argument", arguments.size() > 1 ? "s" : "", ": ", Join(arguments, " "),
+                near);
+}
+
+// "pelab workers drain": whose --help to read.
+std::string NameOf(const CLI::App& app) {
+  std::string name;
+  for (const CLI::App* part : Typed(app)) name += (name.empty() ? "" : " ") + part->get_name();
+  return name;
+}
+
 int UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv,
                Context& context) {
   if (const char* format = JsonAskedFor(argc, argv)) context.options.output_name = format;
   std::string message = UnknownCommand(app, argc, argv);
+  // What is missing may be what was misspelt.
+  const bool extras = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  const bool missing = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+  if (message.empty() && (extras || missing)) message = Unexpected(app);
   if (message.empty()) message = OneLine(error.what());
-  return ReportError(context, absl::InvalidArgumentError(Concat(message, " (see pelab --help)")),
-                     "");
+  return ReportError(
+      context, absl::InvalidArgumentError(Concat(message, " (see ", NameOf(app), " --help)")), "");
 }
 
 void AddAll(Commands& commands) {
@@ -168,7 +220,10 @@ int RunPelab(int argc, const char* const* argv, Context& context) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success);
+    std::ostringstream text;
+    const int code = app.exit(success, text, text);
+    context.out(text.str());
+    return code;
   } catch (const CLI::ParseError& error) {
     return UsageError(app, error, argc, argv, context);
   }

@@ -5,25 +5,24 @@
 #include <cstdio>
 
 #include "client/app.h"
+#include "client/standard_output.h"
 #include "core/base/logging.h"
-
-namespace {
-
-void WriteTo(std::FILE* file, const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), file);
-  std::fflush(file);
-}
-
-}  // namespace
+#include "core/base/standard_descriptors.h"
 
 int main(int argc, char** argv) {
+  pelab::OpenClosedStandardDescriptors();
   std::signal(SIGPIPE, SIG_IGN);  // `pelab results | head` ends quietly
   if (absl::Status status = pelab::SetUpLogging("pelab", {.level = "error"}); !status.ok())
     return 1;
+  pelab::client::StandardOutput output;
   pelab::client::Context context;
   context.stdout_is_terminal = isatty(STDOUT_FILENO) != 0;
   context.style = pelab::render::StyleOfStdout();
-  context.out = [](const std::string& text) { WriteTo(stdout, text); };
-  context.err = [](const std::string& text) { WriteTo(stderr, text); };
-  return pelab::client::RunPelab(argc, argv, context);
+  context.out = [&output](const std::string& text) { output.Write(text); };
+  context.out_failed = [&output] { return output.failed(); };
+  context.err = [](const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+  };
+  return output.Finish(pelab::client::RunPelab(argc, argv, context));
 }

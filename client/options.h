@@ -43,6 +43,8 @@ struct Context {
   render::Style style;
   bool stdout_is_terminal = false;
   std::function<void(const std::string&)> out;  // standard output
+  // Whether writing to it has failed: what streams can stop then. May be empty: it never fails.
+  std::function<bool()> out_failed;
   std::function<void(const std::string&)> err;  // standard error, for people
 
   Output output() const { return options.output(); }

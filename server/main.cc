@@ -8,6 +8,7 @@
 #include "absl/synchronization/mutex.h"
 #include "core/base/logging.h"
 #include "core/base/shutdown.h"
+#include "core/base/standard_descriptors.h"
 #include "server/coordinator.h"
 #include "server/options.h"
 
@@ -41,6 +42,7 @@ int Serve(const pelab::ServerOptions& options, pelab::ShutdownSignal& shutdown) 
 }  // namespace
 
 int main(int argc, char** argv) {
+  pelab::OpenClosedStandardDescriptors();
   pelab::ServerOptions options;
   if (const std::optional<int> exit_status = pelab::ParseCommandLine(argc, argv, options)) {
     return *exit_status;

@@ -5,6 +5,7 @@
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
 #include "client/command/show.h"
+#include "client/command/where_option.h"
 #include "client/connect.h"
 #include "client/figure/paper.h"
 #include "client/outputs.h"
@@ -18,6 +19,7 @@ namespace {
 struct Options {
   std::string target;
   std::string sweep;
+  std::string where;
   results::AblationChoice choice;
   std::string metric = "accuracy_drop";
   bool strip = false;
@@ -45,12 +47,13 @@ absl::Status PutForPaper(const Context& context, const Options& options, const s
 }
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
-  PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
   PELAB_RETURN_IF_ERROR(CheckPaper(context, options.paper));
+  PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(const results::AblationMetric metric,
                          results::ParseAblationMetric(options.metric));
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
-  PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
+  PELAB_ASSIGN_OR_RETURN(const Target target,
+                         FindTarget(*source, options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(auto rows, source->HeadAblations(target.filter));
   PELAB_RETURN_IF_ERROR(results::Choose(options.choice, rows));
   render::Json heads = render::Json::array();
@@ -99,6 +102,7 @@ void AddAblation(Commands& commands) {
                              "  pelab ablation quick --output json\n"
                              "  pelab ablation quick --output svg --out heads.svg");
   AddTarget(app, options->target, options->sweep);
+  AddWhere(app, options->where);
   AddChoice(app, options->choice);
   app->add_option("--metric", options->metric,
                   "what to draw: accuracy_drop, nll_drop or normalised_drop [default: "

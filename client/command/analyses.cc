@@ -5,6 +5,7 @@
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
 #include "client/command/show.h"
+#include "client/command/where_option.h"
 #include "client/connect.h"
 #include "core/base/status.h"
 #include "core/catalog/catalog.h"
@@ -17,6 +18,7 @@ namespace {
 struct Options {
   std::string target;
   std::string sweep;
+  std::string where;
   std::string name;
 };
 
@@ -28,10 +30,11 @@ std::string TextOf(const Options& options, const results::CellTable& cells,
 }
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
-  PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
+  PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep, options.where));
   if (!options.name.empty()) PELAB_RETURN_IF_ERROR(CheckAnalysisName("--name", options.name));
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
-  PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
+  PELAB_ASSIGN_OR_RETURN(const Target target,
+                         FindTarget(*source, options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(const auto rows, source->Analyses(target.filter, options.name));
   if (context.output() == Output::kCsv) {
     PutCsv(context, results::kAnalysisColumns, results::ToJsonArray(rows));
@@ -67,6 +70,7 @@ void AddAnalyses(Commands& commands) {
                  "  pelab analyses quick --name layer_ablation\n"
                  "  pelab analyses 12 --name cumulative_ablation --output json");
   AddTarget(app, options->target, options->sweep);
+  AddWhere(app, options->where);
   app->add_option("--name", options->name,
                   "results of one: layer_ablation as a table by layer, cumulative_ablation as "
                   "greedy against random order [default: a list of all]");

@@ -7,6 +7,7 @@
 #include "client/command/show.h"
 #include "client/render/table.h"
 #include "core/catalog/protocol_values.h"
+#include "core/render/text.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -62,8 +63,41 @@ Json EntryJson(const char* kind, const catalog::Entry& entry) {
           {"source", entry.source}};
 }
 
+// Below this width five columns would be too narrow to read.
+constexpr int kLeastTableWidth = 120;
+
+// "  help: a long text
+//            goes on here"
+std::string Hanging(const std::string& before, const std::string& text, int width) {
+  const int indent = render::DisplayWidth(before);
+  std::string wrapped = render::Wrap(text, std::max(20, width - indent));
+  const std::string margin(static_cast<std::size_t>(indent), ' ');
+  for (std::size_t at = 0; (at = wrapped.find('\n', at)) != std::string::npos;) {
+    wrapped.insert(++at, margin);
+  }
+  return Concat(before, wrapped, "\n");
+}
+
+std::string FieldDetails(const catalog::Field& field, int width) {
+  std::string text = Concat(field.name, field.owner.empty() ? "" : " of ", field.owner, "\n") +
+                     Hanging("  ", std::string(field.help), width) +
+                     Hanging("  allowed:  ", catalog::Allowed(field), width) +
+                     Hanging("  default:  ", DefaultText(field), width);
+  if (!field.unit.empty()) text += Concat("  unit:     ", field.unit, "\n");
+  if (field.applies_when) {
+    text += Concat("  only where ", field.applies_when->field, " is ", field.applies_when->choice,
+                   "\n");
+  }
+  return text;
+}
+
 std::string FieldTable(const std::vector<const catalog::Field*>& fields,
                        const render::Style& style) {
+  if (style.width < kLeastTableWidth) {
+    std::string text;
+    for (const catalog::Field* field : fields) text += FieldDetails(*field, style.width);
+    return text;
+  }
   render::Table table({{"field"},
                        {"of"},
                        {"default", render::Column::Align::kLeft, true},
@@ -77,18 +111,13 @@ std::string FieldTable(const std::vector<const catalog::Field*>& fields,
   return table.Render(style);
 }
 
-std::string FieldDetails(const catalog::Field& field) {
+std::string AllDetails(const catalog::Field& field, int width) {
   std::string text =
-      Concat(field.name, field.owner.empty() ? "" : " of ", field.owner, "\n  ", field.help,
-             "\n  type:     ", catalog::FieldTypeName(field.type),
-             "\n  allowed:  ", catalog::Allowed(field), "\n  default:  ", DefaultText(field), "\n");
-  if (!field.unit.empty()) text += Concat("  unit:     ", field.unit, "\n");
-  if (field.applies_when) {
-    text += Concat("  only where ", field.applies_when->field, " is ", field.applies_when->choice,
-                   "\n");
+      FieldDetails(field, width) + Concat("  type:     ", catalog::FieldTypeName(field.type), "\n");
+  if (field.is_switch) {
+    text += Hanging(
+        "  ", "a switch: decides whether a job carries its protocol's name or \"custom\"", width);
   }
-  if (field.is_switch)
-    text += "  a switch: decides whether a job carries its protocol's name or \"custom\"\n";
   return text;
 }
 
@@ -123,7 +152,8 @@ absl::StatusOr<int> ShowFields(const Context& context, const std::string& name) 
       if (name.empty()) {
         context.out(FieldTable(fields, context.style));
       } else {
-        for (const catalog::Field* field : fields) context.out(FieldDetails(*field));
+        for (const catalog::Field* field : fields)
+          context.out(AllDetails(*field, context.style.width));
       }
       break;
   }
@@ -159,11 +189,23 @@ std::string ProtocolValuesText(std::string_view protocol, const render::Style& s
                 "Every other field has one default under all protocols: pelab catalog field\n");
 }
 
-// An entry with the fields that are its own; a protocol with what it sets.
+// A field that every job has but whose default this PE, task or protocol decides, or that describes
+// every task.
+bool Concerns(const catalog::Field& field, std::string_view kind, std::string_view name) {
+  if (!field.owner.empty()) return field.owner == name;
+  if (kind == "task" && field.name.starts_with("task.")) return true;
+  return std::any_of(
+      field.defaults.begin(), field.defaults.end(), [&](const catalog::DefaultRule& rule) {
+        return (kind == "task" && rule.task == name) || (kind == "pe" && rule.pe == name);
+      });
+}
+
+// An entry with the fields that are its own, and those of every job that depend on it; a protocol
+// with what it sets.
 void ShowEntry(const Context& context, const Kind& kind, const catalog::Entry& entry) {
   std::vector<const catalog::Field*> fields;
   for (const catalog::Field& field : catalog::Fields()) {
-    if (field.owner == entry.name) fields.push_back(&field);
+    if (Concerns(field, kind.name, entry.name)) fields.push_back(&field);
   }
   Json json = EntryJson(kind.name, entry);
   json["fields"] = Json::array();
@@ -178,8 +220,10 @@ void ShowEntry(const Context& context, const Kind& kind, const catalog::Entry& e
   }
   std::string text = Concat(kind.name, " ", entry.name);
   if (entry.version > 0) text += Concat(", version ", entry.version);
-  text += Concat("\n  ", entry.help, "\n");
-  if (!entry.source.empty()) text += Concat("  source: ", entry.source, "\n");
+  text += "\n" + Hanging("  ", std::string(entry.help), context.style.width);
+  if (!entry.source.empty()) {
+    text += Hanging("  source: ", std::string(entry.source), context.style.width);
+  }
   context.out(text);
   if (!fields.empty()) context.out("\n" + FieldTable(fields, context.style));
   if (is_protocol) context.out(ProtocolValuesText(entry.name, context.style));

@@ -7,6 +7,7 @@
 #include "client/command/commands.h"
 #include "client/command/row_stream.h"
 #include "client/command/show.h"
+#include "client/command/where_option.h"
 #include "client/connect.h"
 #include "client/figure/paper.h"
 #include "client/outputs.h"
@@ -21,6 +22,7 @@ namespace {
 struct Options {
   std::string target;
   std::string sweep;
+  std::string where;
   std::string metric = "test_accuracy";
   PaperOptions paper;
 };
@@ -46,8 +48,7 @@ absl::StatusOr<int> PutRows(const Context& context, DataSource& source,
     for (const v1::CurveRow& row : page) {
       if (!json || known.contains(row.job_id())) stream.Add(row, append);
     }
-    stream.EndPage();
-    return absl::OkStatus();
+    return stream.EndPage();
   }));
 }
 
@@ -98,10 +99,11 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
     return absl::InvalidArgumentError(
         Concat("--metric: unknown metric \"", options.metric, "\"; known: ", Join(metrics, ", ")));
   }
-  PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
   PELAB_RETURN_IF_ERROR(CheckPaper(context, options.paper));
+  PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
-  PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
+  PELAB_ASSIGN_OR_RETURN(const Target target,
+                         FindTarget(*source, options.target, options.sweep, options.where));
   switch (context.output()) {
     case Output::kCsv:
     case Output::kJson:
@@ -120,11 +122,13 @@ void AddCurves(Commands& commands) {
       AddCommand(commands, "curves", "accuracy and loss over epochs, seeds as their mean",
                  "  pelab curves quick\n"
                  "  pelab curves 12 --metric train_loss\n"
+                 "  pelab curves quick --where 'pe in (rope, mla) and seed=0'\n"
                  "  pelab curves --sweep 3 --output csv > curves.csv\n"
                  "  pelab curves quick --output pdf --out curves.pdf");
   app->add_option("JOB|SWEEP", options->target, "a job's number or key prefix, or a sweep's name");
   app->add_option("--sweep", options->sweep,
                   "a sweep by its number or name, in place of JOB|SWEEP");
+  AddWhere(app, options->where);
   app->add_option(
       "--metric", options->metric,
       "what to plot: test_accuracy, train_accuracy, test_loss, train_loss or learning_rate "

@@ -6,6 +6,7 @@
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
 #include "client/command/show.h"
+#include "client/command/where_option.h"
 #include "client/connect.h"
 #include "core/base/status.h"
 #include "core/results/rows.h"
@@ -17,15 +18,17 @@ namespace {
 struct Options {
   std::string target;
   std::string sweep;
+  std::string where;
   results::AblationChoice choice;
   bool by_layer = false;
   bool seeds = false;
 };
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
-  PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
+  PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
-  PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
+  PELAB_ASSIGN_OR_RETURN(const Target target,
+                         FindTarget(*source, options.target, options.sweep, options.where));
   const bool layers = options.by_layer || context.output() != Output::kTable;
   const auto read_rows = [&]() -> absl::StatusOr<std::vector<v1::DepositRow>> {
     PELAB_ASSIGN_OR_RETURN(auto rows, source->Deposits(target.filter, /*whole_models=*/!layers));
@@ -89,6 +92,7 @@ void AddDeposits(Commands& commands) {
       "deposit: a drop of "
       "at least 40 points, or half of what is above chance, 3 times the next in its layer.");
   AddTarget(app, options->target, options->sweep);
+  AddWhere(app, options->where);
   AddChoice(app, options->choice);
   app->add_flag("--by-layer", options->by_layer, "each layer too, below all layers together");
   app->add_flag("--seeds", options->seeds, "one line a job instead of a group");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "client/command/notes.h"
 #include "client/command/show.h"
@@ -11,6 +12,7 @@
 #include "client/filter.h"
 #include "client/render/table.h"
 #include "core/base/json_text.h"
+#include "client/report/varying_columns.h"
 #include "core/base/status.h"
 #include "core/results/rows.h"
 #include "core/rpc/sweep_document.h"
@@ -85,18 +87,36 @@ absl::StatusOr<Answer> Ask(const Context& context, const Document& document, boo
   return answer;
 }
 
+// What the cells would be as jobs, as far as it tells them apart.
+results::JobList JobsOf(const std::vector<spec::Cell>& cells) {
+  std::vector<v1::JobRow> jobs(cells.size());
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    jobs[i].set_pe(cells[i].job.pe);
+    jobs[i].set_pe_label(cells[i].pe_label);
+    jobs[i].set_task(cells[i].job.task);
+    jobs[i].set_protocol(cells[i].protocol_label);
+    jobs[i].set_seed(cells[i].job.seed);
+    jobs[i].set_spec_json(cells[i].canonical_json);
+  }
+  return results::JobList(std::move(jobs));
+}
+
 std::string CellsTable(const std::vector<spec::Cell>& cells, const render::Style& style) {
   using Align = render::Column::Align;
-  render::Table table({{"pe", Align::kLeft, true},
-                       {"task", Align::kLeft, true},
-                       {"protocol"},
-                       {"seed", Align::kRight},
-                       {"epochs", Align::kRight},
-                       {"key"}});
+  const results::JobList jobs = JobsOf(cells);
+  const VaryingColumns varying(jobs, /*shown=*/"protocol");
+  std::vector<render::Column> columns = {
+      {"pe", Align::kLeft, true}, {"task", Align::kLeft, true}, {"protocol"}};
+  varying.AddTo(columns);
+  columns.insert(columns.end(), {{"seed", Align::kRight}, {"epochs", Align::kRight}, {"key"}});
+  render::Table table(columns);
   for (std::size_t i = 0; i < std::min(cells.size(), kShownRows); ++i) {
     const spec::Cell& cell = cells[i];
-    table.AddRow({cell.pe_label, cell.job.task, cell.protocol_label, Concat(cell.job.seed),
-                  Concat(cell.job.Int("train.epochs")), cell.key.substr(0, 12)});
+    std::vector<std::string> row = {cell.pe_label, cell.job.task, cell.protocol_label};
+    varying.AddCells(i, row);
+    row.insert(row.end(), {Concat(cell.job.seed), Concat(cell.job.Int("train.epochs")),
+                           cell.key.substr(0, 12)});
+    table.AddRow(std::move(row));
   }
   std::string out = table.Render(style);
   if (cells.size() > kShownRows) out += Concat("and ", cells.size() - kShownRows, " more\n");

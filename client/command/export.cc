@@ -2,6 +2,7 @@
 
 #include "client/command/commands.h"
 #include "client/command/show.h"
+#include "client/command/where_option.h"
 #include "client/connect.h"
 #include "client/export/exporter.h"
 #include "core/base/status.h"
@@ -13,16 +14,17 @@ namespace {
 
 struct Options {
   std::string sweep;
+  std::string where;
   std::string out;
 };
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
-  PELAB_ASSIGN_OR_RETURN(
-      const ExportReport report,
-      ExportSweep(*source, options.sweep, options.out, [&context](const std::string& done) {
-        context.err(Concat("pelab: ", done, "\n"));
-      }));
+  PELAB_ASSIGN_OR_RETURN(const ExportReport report,
+                         ExportSweep(*source, options.sweep, options.where, options.out,
+                                     [&context](const std::string& done) {
+                                       context.err(Concat("pelab: ", done, "\n"));
+                                     }));
   render::Json files = render::Json::array();
   std::uint64_t bytes = 0;
   for (const WrittenFile& file : report.files) {
@@ -34,6 +36,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
     case Output::kJson:
       PutJson(context, {{"sweep_id", report.sweep.sweep_id()},
                         {"sweep", report.sweep.name()},
+                        {"where", options.where},
                         {"directory", options.out},
                         {"jobs", report.jobs},
                         {"trained", report.trained},
@@ -44,9 +47,10 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
       PutCsv(context, {"file", "rows", "bytes", "sha256"}, files);
       break;
     default:
-      context.out(Concat("exported sweep ", report.sweep.name(), " to ",
-                         render::Escape(options.out), ": ", report.jobs, " jobs, ", files.size(),
-                         " files, ", bytes, " bytes\nbegin with README.md\n"));
+      context.out(Concat("exported sweep ", report.sweep.name(),
+                         options.where.empty() ? "" : " where ", render::Escape(options.where),
+                         " to ", render::Escape(options.out), ": ", report.jobs, " jobs, ",
+                         files.size(), " files, ", bytes, " bytes\nbegin with README.md\n"));
       if (report.trained != report.jobs) {
         context.out(Concat(report.jobs - report.trained, " of its ", report.jobs,
                            " jobs are not trained; README.md says which\n"));
@@ -67,6 +71,7 @@ void AddExport(Commands& commands) {
                  "provenance, "
                  "checksums and a README.md with every column. DIR is there whole or not at all.");
   app->add_option("SWEEP", options->sweep, "number or name of a sweep")->required();
+  AddWhere(app, options->where);
   app->add_option("--out", options->out, "folder to make; must not be there, or be empty")
       ->type_name("DIR")
       ->required();

@@ -1,10 +1,14 @@
 #include <CLI/CLI.hpp>
+#include <utility>
+#include <vector>
 
 #include "client/command/commands.h"
 #include "client/command/show.h"
+#include "client/command/where_option.h"
 #include "client/connect.h"
 #include "client/filter.h"
 #include "client/render/table.h"
+#include "client/report/varying_columns.h"
 #include "core/render/text.h"
 #include "core/views/text.h"
 
@@ -26,21 +30,25 @@ std::string ErrorText(const v1::JobRow& job) {
 }
 
 std::string JobTable(const results::JobList& jobs, const render::Style& style) {
-  render::Table table({{"job", Align::kRight},
-                       {"key"},
-                       {"pe", Align::kLeft, true},
-                       {"task", Align::kLeft, true},
-                       {"seed", Align::kRight},
-                       {"state"},
-                       {"epochs", Align::kRight},
-                       {"attempts", Align::kRight},
-                       {"error", Align::kLeft, true}});
-  for (const v1::JobRow& job : jobs) {
-    const bool failed = job.state() == v1::JOB_STATE_FAILED;
-    table.AddRow({Concat(job.job_id()), job.key().substr(0, 8), job.pe_label(), job.task(),
-                  Concat(job.seed()), StateText(job), Concat(job.epochs_done(), "/", job.epochs()),
-                  Concat(job.attempts()), ErrorText(job)},
-                 failed ? "31" : "");
+  const VaryingColumns varying(jobs);
+  std::vector<render::Column> columns = {
+      {"job", Align::kRight}, {"key"}, {"pe", Align::kLeft, true}, {"task", Align::kLeft, true}};
+  varying.AddTo(columns);
+  columns.insert(columns.end(), {{"seed", Align::kRight},
+                                 {"state"},
+                                 {"epochs", Align::kRight},
+                                 {"attempts", Align::kRight},
+                                 {"error", Align::kLeft, true}});
+  render::Table table(columns);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const v1::JobRow& job = jobs.rows()[i];
+    std::vector<std::string> cells = {Concat(job.job_id()), job.key().substr(0, 8), job.pe_label(),
+                                      job.task()};
+    varying.AddCells(i, cells);
+    cells.insert(cells.end(),
+                 {Concat(job.seed()), StateText(job), Concat(job.epochs_done(), "/", job.epochs()),
+                  Concat(job.attempts()), ErrorText(job)});
+    table.AddRow(std::move(cells), job.state() == v1::JOB_STATE_FAILED ? "31" : "");
   }
   return table.Render(style);
 }
@@ -59,7 +67,10 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   if (context.output() != Output::kTable) return PutJobs(context, **source, filter);
   auto jobs = (*source)->Jobs(filter);
   if (!jobs.ok()) return jobs.status();
+  const auto computed_by = ComputedByLine(context, **source, filter, *jobs);
+  if (!computed_by.ok()) return computed_by.status();
   context.out(jobs->empty() ? "no jobs\n" : JobTable(*jobs, context.style));
+  context.out(*computed_by);
   return kExitOk;
 }
 
@@ -77,7 +88,7 @@ void AddJobs(Commands& commands) {
       "--state", options->state,
       "queued, assigned, running, succeeded, failed, cancelled or open; several apart by commas "
       "[default: all]");
-  app->add_option("--where", options->where, "conditions, as for pelab results [default: none]");
+  AddWhere(app, options->where);
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
   });

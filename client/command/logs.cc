@@ -6,6 +6,7 @@
 #include "client/connect.h"
 #include "core/base/status.h"
 #include "core/render/text.h"
+#include "core/results/varying.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -50,8 +51,45 @@ class LogPrinter {
   std::string pending_;
 };
 
+// The jobs of the newest sweep that has this one; the job alone where none of the newest few has it.
+absl::StatusOr<results::JobList> JobsBeside(DataSource& source, const std::string& job) {
+  constexpr int kNewestSweeps = 20;
+  constexpr std::uint64_t kMostJobs = 10'000;
+  v1::JobFilter filter;
+  filter.add_jobs(job);
+  PELAB_ASSIGN_OR_RETURN(const results::JobList alone, source.Jobs(filter));
+  PELAB_ASSIGN_OR_RETURN(const auto sweeps, source.Sweeps());
+  int asked = 0;
+  for (const v1::Sweep& sweep : sweeps) {
+    if (asked++ == kNewestSweeps) break;
+    filter.set_sweep(Concat(sweep.sweep_id()));
+    PELAB_ASSIGN_OR_RETURN(const results::JobList here, source.Jobs(filter));
+    if (here.empty() || TotalOf(sweep.jobs()) > kMostJobs) continue;
+    filter.clear_jobs();
+    return source.Jobs(filter);
+  }
+  return alone;
+}
+
+// "job 12: rope distance seed 0 train.lr=0.0003, running", for people, beside the log.
+absl::Status PutTitle(const Context& context, DataSource& source, const std::string& name) {
+  if (context.output() != Output::kTable) return absl::OkStatus();
+  PELAB_ASSIGN_OR_RETURN(const v1::JobRow job, FindJob(source, name));
+  PELAB_ASSIGN_OR_RETURN(const results::JobList jobs, JobsBeside(source, Concat(job.job_id())));
+  const results::Varying varying(jobs);
+  std::string label;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (jobs.rows()[i].job_id() == job.job_id()) label = varying.LabelOf(i);
+  }
+  context.err(render::Escape(
+                  Concat("job ", job.job_id(), ": ", JobLabel(job, label), ", ", StateText(job))) +
+              "\n");
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> Follow(const Context& context, const Options& options) {
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
+  PELAB_RETURN_IF_ERROR(PutTitle(context, *coordinator, options.job));
   LogPrinter printer(context);
   const absl::Status status = coordinator->FollowLog(
       options.job, options.attempt,
@@ -82,6 +120,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
     }
     return kExitOk;
   }
+  PELAB_RETURN_IF_ERROR(PutTitle(context, *source, options.job));
   LogPrinter printer(context);
   for (const v1::LogPart& part : parts) printer.Add(part);
   printer.Flush();

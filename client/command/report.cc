@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "client/command/commands.h"
 #include "client/command/show.h"
+#include "client/command/where_option.h"
 #include "client/connect.h"
 #include "client/report/html_data.h"
 #include "client/report/html_page.h"
@@ -20,6 +21,7 @@ constexpr char kOut[] = "report.html";
 
 struct Options {
   std::vector<std::string> sweeps;
+  std::string where;
   std::string out = kOut;
   bool force = false;
   bool all_seeds = false;
@@ -39,17 +41,24 @@ absl::Status CheckOut(const Options& options) {
 }
 
 // "quick", "table1 and figure02", "table1 and 6 more".
-std::string TitleOf(const ReportInput& input) {
+std::string TitleOf(const ReportInput& input, const Options& options) {
   const std::size_t count = input.sweeps.size();
   std::string title = input.sweeps.front().name();
   if (count == 2) title += Concat(" and ", input.sweeps.back().name());
   if (count > 2) title += Concat(" and ", count - 1, " more");
-  return title;
+  return options.where.empty() ? title : Concat(title, " where ", options.where);
+}
+
+std::string ShellWord(const std::string& text) {
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
 }
 
 std::string CommandLine(const ReportInput& input, const Options& options) {
   std::string command = "pelab report";
   for (const v1::Sweep& sweep : input.sweeps) command += Concat(" ", sweep.name());
+  if (!options.where.empty()) command += Concat(" --where ", ShellWord(options.where));
   return Concat(command, options.all_seeds ? " --all-seeds" : "", " --out report.html");
 }
 
@@ -105,13 +114,13 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_RETURN_IF_ERROR(CheckOut(options));
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   Progress progress(context);
-  PELAB_ASSIGN_OR_RETURN(const ReportInput input,
-                         ReadReportInput(*source, options.sweeps, [&](const char* what) {
-                           progress.Say(Concat("reading ", what));
-                         }));
+  PELAB_ASSIGN_OR_RETURN(
+      const ReportInput input,
+      ReadReportInput(*source, options.sweeps, options.where,
+                      [&](const char* what) { progress.Say(Concat("reading ", what)); }));
   progress.Say("writing");
   const std::string page =
-      ReportPage(Concat(TitleOf(input), " – pelab report"),
+      ReportPage(Concat(TitleOf(input, options), " – pelab report"),
                  ReportData(input, {.made_at_ms = absl::ToUnixMillis(absl::Now()),
                                     .command = CommandLine(input, options),
                                     .all_seeds = options.all_seeds}));
@@ -134,6 +143,7 @@ void AddReport(Commands& commands) {
       "  pelab report paper-table1 paper-figure05 --out paper.html\n"
       "The file opens in any browser, from disk, without a network: send it to a co-author.");
   app->add_option("SWEEP", options->sweeps, "numbers or names of sweeps")->required();
+  AddWhere(app, options->where);
   app->add_option("--out", options->out, "the file to write [default: report.html]")
       ->type_name("FILE");
   app->add_flag("--force", options->force, "replace the file where it is there already");

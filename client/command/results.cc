@@ -1,10 +1,13 @@
 #include <CLI/CLI.hpp>
 #include <future>
+#include <utility>
+#include <vector>
 
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
 #include "client/command/metric_values.h"
 #include "client/command/show.h"
+#include "client/command/where_option.h"
 #include "client/connect.h"
 #include "client/figure/paper.h"
 #include "client/filter.h"
@@ -12,10 +15,12 @@
 #include "client/render/table.h"
 #include "client/report/comparison.h"
 #include "client/report/pictures.h"
+#include "client/report/varying_columns.h"
 #include "core/base/status.h"
 #include "core/render/text.h"
 #include "core/results/fields.h"
 #include "core/results/rows.h"
+#include "core/results/top.h"
 #include "core/views/text.h"
 #include "core/views/where.h"
 
@@ -32,32 +37,38 @@ struct Options {
   std::string interval = "t";
   std::string compare;
   std::string with;
+  int top = 0;  // 0: all
   bool seeds = false;
   results::AblationChoice choice;
   PaperOptions paper;
 };
 
 std::string SeedTable(const results::JobList& jobs, const render::Style& style) {
-  render::Table table({{"job", Align::kRight},
-                       {"pe", Align::kLeft, true},
-                       {"task", Align::kLeft, true},
-                       {"seed", Align::kRight},
-                       {"state"},
-                       {"epochs", Align::kRight},
-                       {"test_accuracy", Align::kRight},
-                       {"correct", Align::kRight},
-                       {"train", Align::kRight}});
-  for (const v1::JobRow& job : jobs) {
+  const VaryingColumns varying(jobs);
+  std::vector<render::Column> columns = {
+      {"job", Align::kRight}, {"pe", Align::kLeft, true}, {"task", Align::kLeft, true}};
+  varying.AddTo(columns);
+  columns.insert(columns.end(), {{"seed", Align::kRight},
+                                 {"state"},
+                                 {"epochs", Align::kRight},
+                                 {"test_accuracy", Align::kRight},
+                                 {"correct", Align::kRight},
+                                 {"train", Align::kRight}});
+  render::Table table(columns);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const v1::JobRow& job = jobs.rows()[i];
     const bool done = job.state() == v1::JOB_STATE_SUCCEEDED || job.trained();
     const auto accuracy = [&](bool has, double value) {
       return has ? (done ? "" : "~") + render::Fixed(value, 4) : std::string("-");
     };
-    table.AddRow({Concat(job.job_id()), job.pe_label(), job.task(), Concat(job.seed()),
-                  StateText(job), Concat(job.epochs_done(), "/", job.epochs()),
+    std::vector<std::string> cells = {Concat(job.job_id()), job.pe_label(), job.task()};
+    varying.AddCells(i, cells);
+    cells.insert(cells.end(),
+                 {Concat(job.seed()), StateText(job), Concat(job.epochs_done(), "/", job.epochs()),
                   accuracy(job.has_test_accuracy(), job.test_accuracy()),
                   job.has_test_total() ? Concat(job.test_correct(), "/", job.test_total()) : "-",
-                  accuracy(job.has_train_accuracy(), job.train_accuracy())},
-                 done ? "" : "33");
+                  accuracy(job.has_train_accuracy(), job.train_accuracy())});
+    table.AddRow(std::move(cells), done ? "" : "33");
   }
   return table.Render(style);
 }
@@ -67,9 +78,23 @@ stats::IntervalKind IntervalOf(const Options& options) {
                                          : stats::IntervalKind::kStudentT;
 }
 
-// JobRow's JSON is what is stored; the cells are worked out from it.
+std::string TopText(const results::CellTable& table, const results::LeftOut& left_out) {
+  const std::size_t kept = table.cells.size();
+  std::string text =
+      Concat("the ", kept, " best of ", kept + left_out.cells, " by mean ", table.metric.name, ", ",
+             results::IsBetterWhenLow(table.metric) ? "lowest" : "highest", " first; ",
+             left_out.cells, " left out");
+  if (left_out.without_mean > 0) {
+    text += Concat(", of them ", left_out.without_mean, " without a mean");
+  }
+  return text + "\n";
+}
+
+// JobRow's JSON is what is stored; the cells are worked out from it. `left_out` has one for each
+// table, or none.
 void Put(const Context& context, const Options& options,
-         const std::vector<results::CellTable>& tables, const results::JobList& jobs) {
+         const std::vector<results::CellTable>& tables,
+         const std::vector<results::LeftOut>& left_out, const results::JobList& jobs) {
   render::Json groups = render::Json::array();
   render::Json metrics = render::Json::array();
   bool complete = true;
@@ -79,24 +104,29 @@ void Put(const Context& context, const Options& options,
     for (const results::Cell& cell : table.cells) groups.push_back(results::ToJson(table, cell));
   }
   switch (context.output()) {
-    case Output::kJson:
-      return PutJson(
-          context,
-          {{"sweep", options.sweep.empty() ? render::Json(nullptr) : render::Json(options.sweep)},
-           {"metric", tables.front().metric.name},
-           {"metrics", metrics},
-           {"complete", complete},
-           {"groups", groups},
-           {"jobs", results::ToJsonArray(jobs)}},
-          "groups");
+    case Output::kJson: {
+      render::Json value = {
+          {"sweep", options.sweep.empty() ? render::Json(nullptr) : render::Json(options.sweep)},
+          {"metric", tables.front().metric.name},
+          {"metrics", metrics},
+          {"complete", complete},
+          {"groups", groups},
+          {"jobs", results::ToJsonArray(jobs)}};
+      for (const results::LeftOut& of_table : left_out) {
+        value["groups_left_out"].push_back(of_table.cells);
+      }
+      return PutJson(context, value, "groups");
+    }
     case Output::kCsv:
       return PutCsv(context, results::CellColumns(tables.front()), groups);
     case Output::kTable:
       if (jobs.empty()) return context.out("no jobs\n");
       if (options.seeds) return context.out(SeedTable(jobs, context.style));
-      for (const results::CellTable& table : tables) {
-        context.out(
-            Concat(&table == &tables.front() ? "" : "\n", CellTableText(table, context.style)));
+      for (std::size_t t = 0; t < tables.size(); ++t) {
+        context.out(Concat(t == 0 ? "" : "\n", CellTableText(tables[t], context.style)));
+        if (!left_out.empty() && left_out[t].cells > 0) {
+          context.out(TopText(tables[t], left_out[t]));
+        }
       }
   }
 }
@@ -141,12 +171,23 @@ absl::StatusOr<int> Groups(const Context& context, const Options& options,
     PELAB_ASSIGN_OR_RETURN(auto table, results::BuildCells(jobs, cells));
     tables.push_back(std::move(table));
   }
+  std::vector<results::LeftOut> left_out;
+  if (options.top > 0) {
+    for (results::CellTable& table : tables) {
+      left_out.push_back(results::KeepTop(table, static_cast<std::size_t>(options.top)));
+    }
+  }
   if (const auto paper = PaperOf(context.options.output_name)) {
     std::vector<PaperTable> of_paper;
     for (const results::CellTable& table : tables) of_paper.push_back(ResultsTable(table));
     PELAB_RETURN_IF_ERROR(PutPaper(context, options.paper, TablesText(of_paper, *paper)));
   } else {
-    Put(context, options, tables, jobs);
+    Put(context, options, tables, left_out, jobs);
+  }
+  if (context.output() == Output::kTable && !PaperOf(context.options.output_name)) {
+    PELAB_ASSIGN_OR_RETURN(const std::string computed_by,
+                           ComputedByLine(context, *source, filter, jobs));
+    context.out(computed_by);
   }
   NoteExpansion(context, *source, options.sweep);
   return kExitOk;
@@ -234,6 +275,10 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
     return absl::InvalidArgumentError(
         "--compare and --with go together: --compare pe=rope --with pe=mla");
   }
+  if (options.top > 0 && (options.seeds || !options.compare.empty())) {
+    return absl::InvalidArgumentError(
+        Concat("--top is about groups: leave out ", options.seeds ? "--seeds" : "--compare"));
+  }
   return options.compare.empty() ? Groups(context, options, metrics)
                                  : Compare(context, options, metrics);
 }
@@ -249,14 +294,12 @@ void AddResults(Commands& commands) {
                  "  pelab results table1 --group-by pe,task --output json\n"
                  "  pelab results --where 'pe in (rope, mla) and not train.lr < 1e-4'\n"
                  "  pelab results table1 --metric 'best_test_accuracy,epochs_to(0.9),gini'\n"
+                 "  pelab results table1 --metric 'epochs_to(0.9)' --top 5\n"
                  "  pelab results table1 --compare pe=rope --with pe=mla\n"
                  "  pelab results table1 --output latex --out table1.tex");
   app->add_option("SWEEP", options->sweep,
                   "number or name of a sweep [default: all jobs of the database]");
-  app->add_option("--where", options->where,
-                  "conditions with and, or, not, in (...), = != < <= > >= and ~ for patterns, on "
-                  "columns of v_jobs, fields of the spec, generalisation_gap, epochs_to(x) and "
-                  "deposit indices: pe=rope and train.lr>=1e-4 [default: none]");
+  AddWhere(app, options->where);
   app->add_option("--group-by", options->group_by,
                   "what makes a group: pe,task,model.layers [default: everything but the seed]");
   app->add_option(
@@ -271,6 +314,11 @@ void AddResults(Commands& commands) {
                   "everything else equal");
   app->add_option("--with", options->with, "the other side of --compare");
   AddChoice(app, options->choice);
+  app->add_option("--top", options->top,
+                  "only this many groups: those with the best means of the metric, best first "
+                  "(lowest of losses, gaps, epochs and seconds) [default: all]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000000));
   app->add_flag("--seeds", options->seeds, "one line a job instead of a group");
   AddPaperOptions(app, options->paper);
   app->callback([&commands, options] {

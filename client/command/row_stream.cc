@@ -47,13 +47,18 @@ void RowStream::Add(const render::Json& row) {
   }
 }
 
-void RowStream::EndPage() {
-  if (form_ == Form::kJson && !some_) return;  // an error may still come instead of the value
+absl::Status RowStream::EndPage() {
+  // An error may still come instead of the value.
+  if (form_ == Form::kJson && !some_) return absl::OkStatus();
   context_.out(text_);
   text_.clear();
+  return OutputFailed() ? absl::AbortedError("standard output failed") : absl::OkStatus();
 }
 
+bool RowStream::OutputFailed() const { return context_.out_failed && context_.out_failed(); }
+
 absl::StatusOr<int> RowStream::Finish(const absl::Status& status) {
+  if (OutputFailed()) return kExitOk;  // main says why, if that is to be said
   if (form_ != Form::kJson || !some_) {
     if (!status.ok()) return status;
     context_.out(text_);

@@ -33,8 +33,8 @@ class RowStream {
   }
   // A row as an object.
   void Add(const render::Json& row);
-  // Puts out what was added.
-  void EndPage();
+  // Puts out what was added. ABORTED where nobody gets it any more: reading on is of no use.
+  absl::Status EndPage();
 
   // What reading ended with. An error that comes when JSON rows are out becomes a last member of the
   // value, "error", and the command's exit status.
@@ -42,6 +42,7 @@ class RowStream {
 
  private:
   void BeginRow();
+  bool OutputFailed() const;
 
   const Context& context_;
   const Form form_;

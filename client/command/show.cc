@@ -5,22 +5,34 @@
 
 #include "client/command/row_stream.h"
 #include "client/filter.h"
+#include "core/base/status.h"
 #include "core/catalog/catalog.h"
+#include "core/render/text.h"
+#include "core/results/computed_by.h"
 #include "core/results/names.h"
 #include "core/results/rows.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
 
-absl::Status CheckTargetNames(const std::string& name, const std::string& sweep) {
+absl::Status CheckTargetNames(const std::string& name, const std::string& sweep,
+                              const std::string& where) {
   if (name.empty() != sweep.empty()) return absl::OkStatus();
+  if (name.empty() && !where.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "name one job or one sweep: a job's number, a sweep's name, or --sweep");
 }
 
 absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
-                                  const std::string& sweep) {
+                                  const std::string& sweep, const std::string& where) {
   Target target;
+  target.filter.set_where(where);
+  const std::string condition = where.empty() ? "" : Concat(" where ", render::Escape(where));
+  if (name.empty() && sweep.empty()) {
+    target.is_sweep = true;
+    target.title = Concat("the selection", condition);
+    return target;
+  }
   const bool number = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
   if (!number) {  // a number is a job's; anything else is a sweep's name before it is the prefix of
                   // a key
@@ -28,7 +40,7 @@ absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
     if (found.ok()) {
       target.filter.set_sweep(Concat(found->sweep_id()));
       target.is_sweep = true;
-      target.title = Concat("sweep ", found->name());
+      target.title = Concat("sweep ", found->name(), condition);
       return target;
     }
     if (found.status().code() != absl::StatusCode::kNotFound || !sweep.empty())
@@ -40,7 +52,7 @@ absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
   }
   if (!job.ok()) return job.status();
   target.filter.add_jobs(Concat(job->job_id()));
-  target.title = Concat("job ", job->job_id());
+  target.title = Concat("job ", job->job_id(), condition);
   return target;
 }
 
@@ -63,8 +75,20 @@ absl::Status CheckAnalysisName(const std::string& flag, const std::string& name)
                                            "; known: ", Join(known, ", ")));
 }
 
-std::string JobLabel(const v1::JobRow& job) {
-  return Concat(job.pe_label(), " ", job.task(), " seed ", job.seed());
+std::string JobLabel(const v1::JobRow& job, const std::string& varying) {
+  return Concat(job.pe_label(), " ", job.task(), " seed ", job.seed(), varying.empty() ? "" : " ",
+                varying);
+}
+
+absl::StatusOr<std::string> ComputedByLine(const Context& context, DataSource& source,
+                                           const v1::JobFilter& filter,
+                                           const results::JobList& jobs) {
+  constexpr std::size_t kMostJobs = 10'000;
+  if (jobs.empty() || jobs.size() > kMostJobs) return "";
+  PELAB_ASSIGN_OR_RETURN(const auto attempts, source.Attempts(filter));
+  const std::string text = results::ComputedByText(jobs, attempts);
+  if (text.empty()) return "";
+  return Concat(render::Wrap(Concat("computed by ", text), context.style.width), "\n");
 }
 
 std::string StateText(const v1::JobRow& job) {
@@ -91,8 +115,7 @@ absl::StatusOr<int> PutJobs(const Context& context, DataSource& source,
     results::JobList jobs;
     jobs.Add(std::move(page));
     for (const v1::JobRow& job : jobs) stream.Add(results::ToJson(job, jobs.SpecOf(job)));
-    stream.EndPage();
-    return absl::OkStatus();
+    return stream.EndPage();
   }));
 }
 

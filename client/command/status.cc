@@ -14,6 +14,7 @@
 #include "core/render/text.h"
 #include "core/results/names.h"
 #include "core/results/rows.h"
+#include "core/results/varying.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -50,18 +51,22 @@ std::string SweepTable(const std::vector<v1::Sweep>& sweeps, const render::Style
   return table.Render(style);
 }
 
+// Of those of `jobs` that run.
 std::string RunningTable(const results::JobList& jobs, const render::Style& style) {
+  const results::Varying varying(jobs);
   render::Table table({{"job", Align::kRight},
                        {"running", Align::kLeft, true},
                        {"epoch", Align::kRight},
                        {"test_accuracy", Align::kRight}});
-  for (const v1::JobRow& job : jobs) {
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const v1::JobRow& job = jobs.rows()[i];
+    if (job.state() != v1::JOB_STATE_RUNNING) continue;
     const std::string mark = job.trained() ? "" : "~";
-    table.AddRow({Concat(job.job_id()), JobLabel(job),
+    table.AddRow({Concat(job.job_id()), JobLabel(job, varying.LabelOf(i)),
                   job.trained() ? "analysing" : Concat(job.epochs_done(), "/", job.epochs()),
                   job.has_test_accuracy() ? mark + render::Fixed(job.test_accuracy(), 4) : "-"});
   }
-  return table.Render(style);
+  return table.empty() ? "" : Concat("\n", table.Render(style));
 }
 
 // What cannot wait for the next look: workers that hold jobs and are silent. Without a coordinator
@@ -93,21 +98,36 @@ absl::StatusOr<int> ShowAll(const Context& context, DataSource& source) {
   return kExitOk;
 }
 
-absl::Status PutGrid(const Context& context, DataSource& source, const v1::Sweep& sweep) {
-  if (TotalOf(sweep.jobs()) > SweepGrid::kMostJobs) return absl::OkStatus();
-  PELAB_ASSIGN_OR_RETURN(const render::Grid grid,
-                         SweepGrid(source, Concat(sweep.sweep_id())).Look());
+v1::JobFilter RunningOf(const v1::Sweep& sweep) {
+  v1::JobFilter filter;
+  filter.set_sweep(Concat(sweep.sweep_id()));
+  filter.add_states(v1::JOB_STATE_RUNNING);
+  return filter;
+}
+
+// The grid of its jobs, what computed them, and those that run; of a large sweep these alone.
+absl::Status PutJobsOf(const Context& context, DataSource& source, const v1::Sweep& sweep) {
+  if (TotalOf(sweep.jobs()) > SweepGrid::kMostJobs) {
+    PELAB_ASSIGN_OR_RETURN(const auto running, source.Jobs(RunningOf(sweep)));
+    context.out(RunningTable(running, context.style));
+    return absl::OkStatus();
+  }
+  SweepGrid looking(source, Concat(sweep.sweep_id()));
+  PELAB_ASSIGN_OR_RETURN(const render::Grid grid, looking.Look());
+  v1::JobFilter filter;
+  filter.set_sweep(Concat(sweep.sweep_id()));
+  PELAB_ASSIGN_OR_RETURN(const std::string computed_by,
+                         ComputedByLine(context, source, filter, looking.jobs()));
+  context.out(computed_by);
   if (!grid.empty()) context.out("\n" + render::GridText(grid, context.style));
+  context.out(RunningTable(looking.jobs(), context.style));
   return absl::OkStatus();
 }
 
 absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const std::string& name) {
   PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, source.Sweep(name));
-  v1::JobFilter filter;
-  filter.set_sweep(Concat(sweep.sweep_id()));
-  filter.add_states(v1::JOB_STATE_RUNNING);
-  PELAB_ASSIGN_OR_RETURN(const auto running, source.Jobs(filter));
   if (context.output() == Output::kJson) {
+    PELAB_ASSIGN_OR_RETURN(const auto running, source.Jobs(RunningOf(sweep)));
     PutJson(context, {{"source", source.Description()},
                       {"sweep", results::ToJson(sweep)},
                       {"running", results::ToJsonArray(running)}});
@@ -134,8 +154,7 @@ absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const st
     context.out(Concat("waiting: ", render::Escape(sweep.waiting_reason()), "\n"));
   }
   PutSilentWorkers(context, source);
-  PELAB_RETURN_IF_ERROR(PutGrid(context, source, sweep));
-  if (!running.empty()) context.out("\n" + RunningTable(running, context.style));
+  PELAB_RETURN_IF_ERROR(PutJobsOf(context, source, sweep));
   context.out(Concat("from ", render::Escape(source.Description()), "\n"));
   return kExitOk;
 }

@@ -3,12 +3,16 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
+#include <unordered_map>
+#include <utility>
 
 #include "client/command/show.h"
 #include "client/report/sweep_grid.h"
 #include "core/render/json.h"
 #include "core/results/rows.h"
+#include "core/results/varying.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -31,7 +35,8 @@ render::Json UpdateJson(const v1::SweepUpdate& update) {
                         job.epochs_done() > 0 ? render::Json(job.test_accuracy()) : render::Json()},
                        {"worker", job.worker()},
                        {"device", job.device()},
-                       {"analysing", job.analysing()}});
+                       {"analysing", job.analysing()},
+                       {"varying", job.varying()}});
   }
   return {{"sweep", results::ToJson(update.sweep())}, {"running", running}};
 }
@@ -47,8 +52,18 @@ class WatchedGrid {
     if (!grid_) grid_.emplace(coordinator_, Concat(sweep.sweep_id()));
     looked_at_ = now;
     auto grid = grid_->Look();
-    if (grid.ok()) last_ = *std::move(grid);  // if not, the watch itself will say why
+    if (!grid.ok()) return last_;  // the watch itself will say why
+    last_ = *std::move(grid);
+    const results::Varying varying(grid_->jobs());
+    for (std::size_t i = 0; i < grid_->jobs().size(); ++i) {
+      varying_[grid_->jobs().rows()[i].job_id()] = varying.LabelOf(i);
+    }
     return last_;
+  }
+  // In what the job differs from the sweep's others, as of the last look; empty before.
+  std::string VaryingOf(std::int64_t job) const {
+    const auto found = varying_.find(job);
+    return found == varying_.end() ? "" : found->second;
   }
 
  private:
@@ -58,6 +73,7 @@ class WatchedGrid {
   std::optional<SweepGrid> grid_;  // once the sweep's number is known
   double looked_at_ = -kGridSeconds;
   render::Grid last_;
+  std::unordered_map<std::int64_t, std::string> varying_;  // by job
 };
 
 }  // namespace
@@ -74,7 +90,8 @@ render::ProgressState ProgressOf(const v1::SweepUpdate& update, WorkerNames& wor
   state.epochs_done = sweep.epochs_done();
   state.waiting_reason = sweep.waiting_reason();
   for (const v1::RunningJob& job : update.running()) {
-    state.running_jobs.push_back({Concat(job.pe_label(), " ", job.task(), " seed ", job.seed()),
+    state.running_jobs.push_back({Concat(job.pe_label(), " ", job.task(), " seed ", job.seed(),
+                                         job.varying().empty() ? "" : " ", job.varying()),
                                   job.epochs(), job.epochs_done(), job.test_accuracy(),
                                   Concat(workers.Of(job.worker()), " ", job.device()),
                                   job.analysing()});
@@ -99,8 +116,14 @@ absl::StatusOr<v1::Sweep> WatchToEnd(const Context& context, Coordinator& coordi
         if (json_lines) {
           context.out(render::ToJson(UpdateJson(update), /*one_line=*/true));
         } else {
-          render::ProgressState state = ProgressOf(update, workers);
-          if (redraw) state.grid = grid.At(Now(), update.sweep());
+          v1::SweepUpdate shown = update;
+          render::Grid drawn;
+          if (redraw) drawn = grid.At(Now(), update.sweep());
+          for (v1::RunningJob& job : *shown.mutable_running()) {
+            if (job.varying().empty()) job.set_varying(grid.VaryingOf(job.job_id()));
+          }
+          render::ProgressState state = ProgressOf(shown, workers);
+          state.grid = std::move(drawn);
           view.Update(Now(), state);
         }
       },

@@ -34,12 +34,17 @@ class Exporter {
            const std::function<void(const std::string&)>& progress)
       : source_(source), folder_(folder), progress_(progress) {}
 
-  absl::Status Write(const v1::Sweep& sweep) {
+  absl::Status Write(const v1::Sweep& sweep, const std::string& where) {
     facts_.sweep = sweep;
+    facts_.where = where;
     facts_.version = PELAB_VERSION;
     facts_.exported_at_ms = absl::ToUnixMillis(absl::Now());
     filter_.set_sweep(Concat(sweep.sweep_id()));
+    filter_.set_where(where);
     PELAB_ASSIGN_OR_RETURN(jobs_, source_.Jobs(filter_));
+    if (!where.empty() && jobs_.empty()) {
+      return absl::NotFoundError(Concat("--where: no job of the sweep meets \"", where, "\""));
+    }
     for (const v1::JobRow& job : jobs_) Note(job);
     PELAB_RETURN_IF_ERROR(folder_.Write("sweep.yaml", sweep.document()));
     PELAB_RETURN_IF_ERROR(WriteSpecs());
@@ -198,12 +203,12 @@ class Exporter {
 }  // namespace
 
 absl::StatusOr<ExportReport> ExportSweep(DataSource& source, const std::string& sweep,
-                                         const std::string& path,
+                                         const std::string& where, const std::string& path,
                                          const std::function<void(const std::string&)>& progress) {
   PELAB_ASSIGN_OR_RETURN(const v1::Sweep found, source.Sweep(sweep));
   PELAB_ASSIGN_OR_RETURN(const auto folder, ExportFolder::Create(path));
   Exporter exporter(source, *folder, progress);
-  PELAB_RETURN_IF_ERROR(exporter.Write(found));
+  PELAB_RETURN_IF_ERROR(exporter.Write(found, where));
   PELAB_RETURN_IF_ERROR(folder->Publish());
   return ExportReport{.sweep = found,
                       .jobs = exporter.facts().jobs(),

@@ -18,11 +18,12 @@ struct ExportReport {
   std::vector<WrittenFile> files;
 };
 
-// Writes everything of the sweep to the folder `path` (ExportFolder). Holds the sweep's jobs in
+// Writes everything of the sweep's jobs that meet the condition `where` (empty: of all of them) to
+// the folder `path` (ExportFolder). Holds the sweep's jobs in
 // memory, but of their epochs and matrices only some at a time. `progress` is told now and then
 // what is done, in words.
 absl::StatusOr<ExportReport> ExportSweep(DataSource& source, const std::string& sweep,
-                                         const std::string& path,
+                                         const std::string& where, const std::string& path,
                                          const std::function<void(const std::string&)>& progress);
 
 }  // namespace pelab::client

@@ -67,13 +67,16 @@ std::string States(const ExportFacts& facts) {
 std::string MissingSection(const ExportFacts& facts) {
   std::string out = "## What is missing\n\n";
   if (facts.trained == facts.jobs() && facts.jobs() > 0) {
-    return out + Concat("Nothing: all ", facts.jobs(), " jobs of the sweep are trained.\n\n");
+    return out + Concat("Nothing: all ", facts.jobs(), " jobs ",
+                        facts.where.empty() ? "of the sweep" : "that meet the condition",
+                        " are trained.\n\n");
   }
-  out += Concat("**", facts.jobs() - facts.trained, " of ", facts.jobs(),
-                " jobs are not trained** (", States(facts),
-                "). Their rows in `jobs.csv` and `curves.csv` hold what there is of them; "
-                "`summary.csv` counts them as\nmissing, failed or cancelled and leaves them out of its "
-                "means.\n\n");
+  out += Concat(
+      "**", facts.jobs() - facts.trained, " of ", facts.jobs(), " jobs are not trained** (",
+      States(facts),
+      "). Their rows in `jobs.csv` and `curves.csv` hold what there is of them; "
+      "`summary.csv` counts them as\nmissing, failed or cancelled and leaves them out of its "
+      "means.\n\n");
   for (const std::string& line : facts.unfinished) out += Concat("- ", Code(line), "\n");
   const std::uint64_t more = facts.jobs() - facts.trained - facts.unfinished.size();
   if (more > 0) out += Concat("- and ", more, " more: `state` in `jobs.csv`\n");
@@ -178,6 +181,7 @@ render::Json ProvenanceOf(const ExportFacts& facts) {
             {"overrides", overrides},
             {"extensions",
              std::vector<std::string>(sweep.extensions().begin(), sweep.extensions().end())}}},
+          {"where", facts.where.empty() ? Json(nullptr) : Json(facts.where)},
           {"jobs", facts.states},
           {"trained", facts.trained},
           {"first_started_at_ms",
@@ -195,8 +199,11 @@ std::string ReadmeOf(const ExportFacts& facts, const std::vector<ExportTable>& t
       "\n\nSmall decoder transformers were trained with different positional encodings on "
       "synthetic tasks, each with several seeds,\nand of each trained model attention heads were "
       "taken away one by one to see what they are worth. These files hold\nevery number that was "
-      "stored. They were written by pelab.\n\n",
-      FileList(tables, files), "\n", MissingSection(facts),
+      "stored",
+      facts.where.empty()
+          ? std::string()
+          : Concat(" of those jobs of the sweep that meet the condition\n", Code(facts.where)),
+      ". They were written by pelab.\n\n", FileList(tables, files), "\n", MissingSection(facts),
       "## How cells are put together\n\nA cell is all jobs that differ in nothing but their seed "
       "(`seed`, and seeds of parts that follow it). `summary.csv` has\nthe mean over the trained "
       "jobs of a cell with its 95 % interval: mean ± `half_width`, by Student's t with n - 1 "

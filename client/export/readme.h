@@ -18,6 +18,7 @@ namespace pelab::client {
 // What was seen while the tables were written.
 struct ExportFacts {
   v1::Sweep sweep;
+  std::string where;    // the condition that the jobs meet; empty: all of the sweep's
   std::string version;  // of the program that exports
   std::int64_t exported_at_ms = 0;
   std::map<std::string, std::uint64_t> states;  // jobs by state

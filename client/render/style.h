@@ -13,7 +13,8 @@ struct Style {
 };
 
 // The style of standard output: colour only on a terminal and neither with NO_COLOR nor with
-// TERM=dumb; the terminal's size, 80 x 24 where it is not known.
+// TERM=dumb; as wide as the environment variable COLUMNS asks for (40 to 400), else as the terminal
+// is, 80 x 24 where that is not known.
 Style StyleOfStdout();
 
 // `text` between an SGR sequence ("1" bold, "32" green, "2" dim) and its end; plain without colour.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_split.h"
 #include "core/render/text.h"
@@ -50,39 +51,47 @@ void Table::AddRow(std::vector<std::string> cells, std::string sgr) {
 
 Table::Room Table::Need(std::size_t column) const {
   const Column& c = columns_[column];
-  Room room{.least = LongestWord(c.title), .most = DisplayWidth(c.title)};
+  Room room{.words = LongestWord(c.title), .most = DisplayWidth(c.title)};
   for (const Row& row : rows_) {
     const std::string& cell = row.cells[column];
     room.most = std::max(room.most, DisplayWidth(cell));
-    room.least = std::max(room.least, c.shrinks ? LongestWord(cell) : DisplayWidth(cell));
+    room.words = std::max(room.words, c.shrinks ? LongestWord(cell) : DisplayWidth(cell));
   }
-  if (c.shrinks) room.least = std::min(room.least, kLongestWord);
+  room.least = c.shrinks ? std::min(room.words, kLongestWord) : room.words;
   return room;
+}
+
+std::optional<Table::Layout> Table::Fit(const std::vector<Room>& rooms, int limit, int gap,
+                                        bool least) {
+  Layout layout{.gap = gap};
+  int excess = gap * (static_cast<int>(rooms.size()) - 1) - limit;
+  for (const Room& room : rooms) {
+    layout.widths.push_back(room.most);
+    excess += room.most;
+  }
+  while (excess > 0) {  // one column off the widest that may have less
+    int widest = -1;
+    for (std::size_t i = 0; i < rooms.size(); ++i) {
+      if (layout.widths[i] <= (least ? rooms[i].least : rooms[i].words)) continue;
+      if (widest < 0 || layout.widths[i] > layout.widths[widest]) widest = static_cast<int>(i);
+    }
+    if (widest < 0) return std::nullopt;
+    --layout.widths[widest];
+    --excess;
+  }
+  return layout;
 }
 
 Table::Layout Table::LayOut(int limit) const {
   std::vector<Room> rooms;
   for (std::size_t i = 0; i < columns_.size(); ++i) rooms.push_back(Need(i));
-  Layout layout;
-  for (const int gap : {2, 1}) {
-    layout = {.gap = gap};
-    int excess = gap * (static_cast<int>(rooms.size()) - 1) - limit;
-    for (const Room& room : rooms) {
-      layout.widths.push_back(room.most);
-      excess += room.most;
+  for (const bool least : {false, true}) {
+    for (const int gap : {2, 1}) {
+      if (auto layout = Fit(rooms, limit, gap, least)) return *std::move(layout);
     }
-    while (excess > 0) {  // one column off the widest that may have less
-      int widest = -1;
-      for (std::size_t i = 0; i < rooms.size(); ++i) {
-        if (layout.widths[i] <= rooms[i].least) continue;
-        if (widest < 0 || layout.widths[i] > layout.widths[widest]) widest = static_cast<int>(i);
-      }
-      if (widest < 0) break;
-      --layout.widths[widest];
-      --excess;
-    }
-    if (excess <= 0) break;
   }
+  Layout layout{.gap = 1};
+  for (const Room& room : rooms) layout.widths.push_back(room.least);
   return layout;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ class Table {
   bool empty() const { return rows_.empty(); }
 
   // Lines that end with a newline and have no trailing spaces; "…" where a cell has more than it
-  // may. Wider than the style's width only where columns that do not shrink need it: a number is
+  // may. Words are broken only where the table would not fit otherwise. Wider than the style's width only where columns that do not shrink need it: a number is
   // never cut.
   std::string Render(const Style& style) const;
 
@@ -39,9 +40,11 @@ class Table {
     std::vector<std::string> cells;
     std::string sgr;
   };
-  // Columns of the terminal that a column takes at least, and where there is room.
+  // Columns of the terminal that a column takes: where its words are broken, where it goes on below
+  // but every word is whole, and where there is room.
   struct Room {
     int least = 0;
+    int words = 0;
     int most = 0;
   };
   struct Layout {
@@ -50,6 +53,9 @@ class Table {
   };
   Room Need(std::size_t column) const;
   Layout LayOut(int limit) const;
+  // How it fits into `limit` with its words whole, or broken where `least`; nullopt where it does
+  // not.
+  static std::optional<Layout> Fit(const std::vector<Room>& rooms, int limit, int gap, bool least);
   std::string RowLines(const std::vector<std::string>& cells, const Layout& layout) const;
 
   std::vector<Column> columns_;

@@ -13,7 +13,7 @@ namespace {
 
 class Input {
  public:
-  explicit Input(DataSource& source) : source_(source) {}
+  Input(DataSource& source, std::string where) : source_(source), where_(std::move(where)) {}
 
   absl::Status AddSweep(const std::string& name) {
     PELAB_ASSIGN_OR_RETURN(v1::Sweep sweep, source_.Sweep(name));
@@ -21,6 +21,7 @@ class Input {
     if (std::any_of(input_.sweeps.begin(), input_.sweeps.end(), same)) return absl::OkStatus();
     v1::JobFilter& filter = filters_.emplace_back();
     filter.set_sweep(Concat(sweep.sweep_id()));
+    filter.set_where(where_);
     input_.sweeps.push_back(std::move(sweep));
     PELAB_ASSIGN_OR_RETURN(const results::JobList jobs, source_.Jobs(filter));
     std::set<std::int64_t>& own = own_.emplace_back();
@@ -48,6 +49,8 @@ class Input {
     PELAB_ASSIGN_OR_RETURN(input_.cells, results::BuildCells(input_.jobs, "test_accuracy", {}));
     return absl::OkStatus();
   }
+
+  bool empty() const { return input_.jobs.empty(); }
 
   absl::Status ReadCurves() {
     for (std::size_t s = 0; s < filters_.size(); ++s) {
@@ -114,6 +117,7 @@ class Input {
   }
 
   DataSource& source_;
+  const std::string where_;
   ReportInput input_;
   std::vector<v1::JobFilter> filters_;       // by sweep
   std::vector<std::set<std::int64_t>> own_;  // by sweep: the jobs that are read with it
@@ -126,12 +130,16 @@ class Input {
 
 absl::StatusOr<ReportInput> ReadReportInput(DataSource& source,
                                             const std::vector<std::string>& sweeps,
+                                            const std::string& where,
                                             const std::function<void(const char*)>& progress) {
   if (sweeps.empty()) return absl::InvalidArgumentError("a report needs at least one sweep");
-  Input input(source);
+  Input input(source, where);
   progress("jobs");
   for (const std::string& sweep : sweeps) PELAB_RETURN_IF_ERROR(input.AddSweep(sweep));
   PELAB_RETURN_IF_ERROR(input.MakeCells());
+  if (!where.empty() && input.empty()) {
+    return absl::NotFoundError(Concat("--where: no job of these sweeps meets \"", where, "\""));
+  }
   progress("curves");
   PELAB_RETURN_IF_ERROR(input.ReadCurves());
   progress("head ablations");

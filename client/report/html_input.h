@@ -38,8 +38,10 @@ struct ReportInput {
 
 // `progress` is told what is being read: "curves". NOT_FOUND for a sweep that is not there;
 // INVALID_ARGUMENT for none.
+// `where`: only of jobs that meet this condition; empty: of all.
 absl::StatusOr<ReportInput> ReadReportInput(DataSource& source,
                                             const std::vector<std::string>& sweeps,
+                                            const std::string& where,
                                             const std::function<void(const char*)>& progress);
 
 }  // namespace pelab::client

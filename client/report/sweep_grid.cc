@@ -116,10 +116,10 @@ render::Grid::Cell SweepGrid::CellOf(std::vector<v1::JobRow> jobs) const {
 absl::StatusOr<render::Grid> SweepGrid::Look() {
   v1::JobFilter filter;
   filter.set_sweep(sweep_);
-  PELAB_ASSIGN_OR_RETURN(const results::JobList jobs, source_.Jobs(filter));
-  PELAB_RETURN_IF_ERROR(ReadCourses(jobs));
+  PELAB_ASSIGN_OR_RETURN(jobs_, source_.Jobs(filter));
+  PELAB_RETURN_IF_ERROR(ReadCourses(jobs_));
   PELAB_ASSIGN_OR_RETURN(const results::CellTable table,
-                         results::BuildCells(jobs, "test_accuracy", {}));
+                         results::BuildCells(jobs_, "test_accuracy", {}));
   render::Grid grid;
   std::vector<std::string> labels;
   const auto is_task = [](const std::string& column) { return column == "task"; };

@@ -23,6 +23,8 @@ class SweepGrid {
 
   // Asks for the jobs, and for the curves of those that came further since the last call.
   absl::StatusOr<render::Grid> Look();
+  // All jobs of the sweep, as they were at the last look.
+  const results::JobList& jobs() const { return jobs_; }
 
  private:
   static constexpr std::size_t kParts = 8;  // of the epochs
@@ -38,6 +40,7 @@ class SweepGrid {
 
   DataSource& source_;
   const std::string sweep_;
+  results::JobList jobs_;
   std::unordered_map<std::int64_t, Course> courses_;  // by job
 };
 

@@ -140,7 +140,7 @@ class Terminal(Case):
         """What a terminal is sent by the command, with both streams on it."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "PELAB_SERVER")}
+        env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "PELAB_SERVER")}
         env.update({"TERM": "xterm-256color"} if color else {"TERM": "xterm-256color", "NO_COLOR": "1"})
         process = subprocess.Popen([BIN / "pelab", *arguments], cwd=self.folder, env=env, stdin=subprocess.DEVNULL, stdout=slave,
                                    stderr=slave, start_new_session=True)
@@ -159,7 +159,7 @@ class Terminal(Case):
         return sent.decode(), process.wait(60)
 
     def piped(self, arguments):
-        env = {k: v for k, v in os.environ.items() if k != "PELAB_SERVER"}
+        env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "PELAB_SERVER")}
         result = subprocess.run([BIN / "pelab", *arguments], cwd=self.folder, env=env, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
         return result.stdout.decode(), result.returncode
@@ -209,7 +209,7 @@ class Live(Terminal):
         self.server()
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-        env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+        env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
         watch = subprocess.Popen([BIN / "pelab", "status", "heads", "--watch", "--db", self.db], cwd=self.folder, stdin=slave,
                                  stdout=slave, stderr=slave, start_new_session=True, env={**env, "TERM": "xterm-256color"})
         self.started.append(watch)

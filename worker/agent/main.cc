@@ -6,6 +6,7 @@
 
 #include "core/base/logging.h"
 #include "core/base/shutdown.h"
+#include "core/base/standard_descriptors.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/options.h"
 
@@ -19,6 +20,7 @@ int Complain(const absl::Status& status, int exit_code) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  pelab::OpenClosedStandardDescriptors();
   const pelab::agent::CommandLine line = pelab::agent::ParseCommandLine(argc, argv);
   if (!line.go_on) return line.exit_code;
   if (const absl::Status status = pelab::SetUpLogging("pelab-worker", line.options.logging);

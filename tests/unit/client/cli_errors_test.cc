@@ -47,6 +47,11 @@ constexpr char kSweep[] = "name: s\nprotocol: clean\npe: [nope]\ntask: distance\
 TEST_F(CliErrorsTest, Usage) {
   Expect({"resluts"}, 2, "unknown command \"resluts\"; did you mean results");
   Expect({"results", "--frob"}, 2, "--frob");
+  Expect({"results", "quick", "--seed"}, 2, "unexpected argument: --seed; did you mean --seeds?");
+  Expect({"results", "quick", "one", "two", "--frob=3"}, 2,
+         "unexpected arguments: one two --frob=3 (see pelab results --help)");
+  Expect({"extend", "quick", "--sead", "5"}, 2, "did you mean --seed?");
+  Expect({"workers", "drein", "gpu1"}, 2, "did you mean drain?");
   Expect({"run"}, 2, "SWEEP.yaml is required");
   Expect({"submit", "x.yaml", "--priority", "1001"}, 2, "--priority");
   Expect({"curves"}, 2, "name one job or one sweep");

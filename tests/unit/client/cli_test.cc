@@ -18,7 +18,9 @@ namespace pelab::client {
 namespace {
 
 using render::Json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CliTest : public ::testing::Test {
  protected:
@@ -37,6 +39,12 @@ class CliTest : public ::testing::Test {
     Json json = Json::parse(result.out, nullptr, false);  // exactly one value, or it is discarded
     EXPECT_FALSE(json.is_discarded()) << result.out;
     return json;
+  }
+
+  // Of commands that say on standard error what they do.
+  Json RunJsonIgnoringErrors(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--output", "json"});
+    return Json::parse(Run(std::move(arguments)).out, nullptr, false);
   }
 
   views::DatabaseForTest file_;
@@ -284,15 +292,104 @@ TEST_F(CliTest, DryRunAsksTheFile) {
   EXPECT_EQ(RunJson({"run", sweep, "--dry-run", "--fresh"})["counts"]["new"], 6);
 }
 
+// A third PE whose jobs differ in a field, and run.
+void AddAxis(views::DatabaseForTest& file) {
+  for (const int layers : {2, 4}) {
+    const auto job = file.AddJob(
+        {.key = "e" + std::to_string(layers),
+         .pe = "alibi",
+         .seed = 0,
+         .state = "running",
+         .spec_json = R"({"format":1,"model":{"layers":)" + std::to_string(layers) +
+                      R"(},"pe":{"name":"alibi"},"seed":0,"task":{"name":"distance"}})"});
+    file.AddToSweep(1, 10 + layers, job);
+    const auto attempt = file.AddAttempt(job, 1, 0, "");
+    file.Execute("INSERT INTO logs VALUES (" + std::to_string(attempt) + ", 0, 'epoch 0\n')");
+  }
+}
+
+TEST_F(CliTest, FieldsThatVaryAreShownWhereverJobsAre) {
+  EXPECT_THAT(Run({"jobs", "quick"}).out, Not(HasSubstr("model.layers")));
+  AddAxis(file_);
+  const std::string jobs = Run({"jobs", "quick", "--state", "running,succeeded"}).out;
+  EXPECT_THAT(jobs, ContainsRegex("job +key +pe +task +model.layers +seed"));
+  EXPECT_THAT(jobs, ContainsRegex("alibi +distance +4"));
+  EXPECT_THAT(Run({"results", "quick", "--seeds"}).out, ContainsRegex("alibi +distance +4"));
+  EXPECT_THAT(Run({"status", "quick"}).out, HasSubstr("alibi distance seed 0 model.layers=4"));
+  const CliResult log = Run({"logs", "6"});
+  EXPECT_EQ(log.out, "epoch 0\n");
+  EXPECT_EQ(log.err, "job 6: alibi distance seed 0 model.layers=4, running\n");
+}
+
+TEST_F(CliTest, WhatComputedJobsIsSaidWhereItIsMixed) {
+  const std::string cpu = R"('{"device":"cpu","libtorch":"1.13.0","threads":2}')";
+  file_.Execute("UPDATE attempts SET environment_json = " + cpu);
+  for (const char* command : {"status", "jobs", "results"}) {
+    EXPECT_THAT(Run({command, "quick"}).out,
+                HasSubstr("\ncomputed by all 3: cpu, LibTorch 1.13.0\n"));
+  }
+  file_.Execute(
+      "UPDATE attempts SET environment_json = replace(environment_json, '1.13.0', '2.1.0') "
+      "WHERE job_id = 2");
+  EXPECT_THAT(
+      Run({"results", "quick"}).out,
+      HasSubstr("\ncomputed by 2 of 3: cpu, LibTorch 1.13.0; job 2: cpu, LibTorch 2.1.0\n"));
+}
+
+TEST_F(CliTest, TopKeepsTheBestGroupsAndSaysHowManyItLeftOut) {
+  EXPECT_EQ(Run({"results", "quick", "--top", "1"}).out,
+            "pe    task      test_accuracy  95% interval    n  seeds\n"
+            "rope  distance        ~0.3833             -  1/2  1 failed\n"
+            "~ not every seed of this cell has a result: this mean will change\n"
+            "the 1 best of 2 by mean test_accuracy, highest first; 1 left out\n");
+  EXPECT_THAT(Run({"results", "quick", "--top", "2"}).out, Not(HasSubstr("left out")));
+  const Json json =
+      RunJson({"results", "quick", "--top", "1", "--metric", "test_accuracy,epochs_to(0.3)"});
+  ASSERT_EQ(json["groups"].size(), 2u) << "one for each metric";
+  EXPECT_EQ(json["groups"][0]["pe"], "rope");
+  EXPECT_EQ(json["groups_left_out"], Json::array({1, 1}));
+  EXPECT_FALSE(RunJson({"results", "quick"}).contains("groups_left_out"));
+  EXPECT_THAT(Run({"results", "quick", "--top", "1", "--seeds"}).err, HasSubstr("--seeds"));
+  EXPECT_EQ(Run({"results", "quick", "--top", "0"}).code, 2);
+}
+
+TEST_F(CliTest, WhereOfEveryCommandAboutResults) {
+  const std::vector<std::string> nope = {"--where", "pe=nope"};
+  const auto with = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), nope.begin(), nope.end());
+    return arguments;
+  };
+  for (const char* command : {"ablation", "curves", "deposits", "analyses"}) {
+    const std::string of_sweep = Run(with({command, "quick"})).out;
+    EXPECT_THAT(of_sweep, HasSubstr("nope")) << command;
+    EXPECT_THAT(of_sweep, Not(HasSubstr("rope"))) << command;
+    const CliResult of_all = Run(with({command}));
+    EXPECT_EQ(of_all.code, 0) << of_all.err;
+    EXPECT_THAT(of_all.out, Not(HasSubstr("rope"))) << command;
+    EXPECT_THAT(Run({command, "quick", "--where", "pee=nope"}).err, HasSubstr("did you mean pe"));
+  }
+  EXPECT_THAT(Run(with({"analyses", "3"})).out, HasSubstr("job 3 where pe=nope has no analysis"));
+  const std::string folder = file_.directory() + "/some";
+  const Json exported = RunJsonIgnoringErrors(with({"export", "quick", "--out", folder}));
+  EXPECT_EQ(exported["jobs"], 2);
+  std::ifstream readme(folder + "/README.md");
+  const std::string text{std::istreambuf_iterator<char>(readme), {}};
+  EXPECT_THAT(text, HasSubstr("`pe=nope`"));
+  EXPECT_THAT(text, HasSubstr("all 2 jobs that meet the condition are trained"));
+  const std::string page = file_.directory() + "/some.html";
+  EXPECT_EQ(RunJson(with({"report", "quick", "--out", page}))["jobs"], 2);
+  EXPECT_EQ(Run({"report", "quick", "--out", page, "--force", "--where", "pe=mla"}).code, 2);
+  EXPECT_EQ(Run({"export", "quick", "--out", folder + "2", "--where", "pe=mla"}).code, 2);
+}
+
 TEST(CliHelpTest, EveryCommandHasExamplesAndVersion) {
   for (const char* command :
        {"run",    "submit",   "status",   "jobs",     "logs",      "cancel",
         "pause",  "resume",   "priority", "retry",    "extend",    "results",
         "curves", "ablation", "deposits", "analyses", "analyze",   "artifacts",
         "report", "catalog",  "workers",  "db",       "completion"}) {
-    ::testing::internal::CaptureStdout();
     const CliResult result = RunCli({command, "--help"});
-    const std::string help = ::testing::internal::GetCapturedStdout();
+    const std::string& help = result.out;
     EXPECT_EQ(result.code, 0);
     const std::size_t examples = help.find("Examples:\n");
     ASSERT_NE(examples, std::string::npos) << command;
@@ -303,9 +400,8 @@ TEST(CliHelpTest, EveryCommandHasExamplesAndVersion) {
     EXPECT_GE(count, 2u) << help;
     EXPECT_THAT(help, HasSubstr("[default: pelab.db]"));
   }
-  ::testing::internal::CaptureStdout();
   EXPECT_EQ(RunCli({"--version"}).code, 0);
-  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "pelab " PELAB_VERSION "\n");
+  EXPECT_EQ(RunCli({"--version"}).out, "pelab " PELAB_VERSION "\n");
 }
 
 TEST(CliCompletionTest, BashScriptCompletesCommandsAndFlags) {
@@ -330,6 +426,13 @@ complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pelab; echo "${CO
 
 TEST(CliCatalogTest, EntriesAndFields) {
   EXPECT_THAT(RunCli({"catalog", "pe"}).out, HasSubstr("rope"));
+  const std::string distance = RunCli({"catalog", "task", "distance"}).out;
+  for (const char* field : {"task.length", "task.vocabulary", "task.train_examples",
+                            "task.test_examples", "task.max_distance"}) {
+    EXPECT_THAT(distance, HasSubstr(field));
+  }
+  EXPECT_THAT(distance, Not(HasSubstr("task.triggers"))) << "of counting";
+  EXPECT_THAT(RunCli({"catalog", "field"}).out, HasSubstr("feed-forward block")) << "whole words";
   const Json field = Json::parse(RunCli({"catalog", "field", "train.lr", "--output", "json"}).out);
   EXPECT_EQ(field["fields"][0]["default"], "0.0001");
   const CliResult unknown = RunCli({"catalog", "pe", "ropee"});

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 
 #include "client/render/plot.h"
@@ -88,6 +89,29 @@ TEST(TableTest, ShrinksTextNeverNumbers) {
             " 12  rope(base=    0.5000\n"
             "     500)\n");
   EXPECT_THAT(SampleTable().Render({.color = false, .width = 5}), HasSubstr("0.7012"));
+}
+
+TEST(TableTest, WordsStayWholeWhereTheyFit) {
+  Table table({{"what", Column::Align::kLeft, true}, {"why", Column::Align::kLeft, true}});
+  table.AddRow({"the feed-forward-block of a layer", "one two three four five six seven"});
+  EXPECT_EQ(table.Render({.color = false, .width = 24}),
+            "what               why\n"
+            "the                one\n"
+            "feed-forward-block two\n"
+            "of a layer         thre…\n");
+}
+
+TEST(StyleTest, ColumnsAsksForAWidth) {
+  const auto width = [](const char* columns) {
+    setenv("COLUMNS", columns, 1);
+    const int asked = StyleOfStdout().width;
+    unsetenv("COLUMNS");
+    return asked;
+  };
+  const int usual = StyleOfStdout().width;
+  EXPECT_EQ(width("132"), 132);
+  EXPECT_EQ(width("100000"), 400);
+  for (const char* wrong : {"", "0", "-5", "wide", "80x", "10"}) EXPECT_EQ(width(wrong), usual);
 }
 
 TEST(TableTest, TextGoesOnBelowForThreeLines) {

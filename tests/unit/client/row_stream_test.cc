@@ -26,9 +26,9 @@ class RowStreamTest : public testing::Test {
     RowStream stream(context_, {{"first", 1}, {"rows", Json::array()}}, kColumns);
     for (std::size_t i = 0; i < rows; ++i) {
       stream.Add(kRows[i]);
-      if (i == 1) stream.EndPage();
+      if (i == 1) EXPECT_TRUE(stream.EndPage().ok());
     }
-    stream.EndPage();
+    EXPECT_TRUE(stream.EndPage().ok());
     return stream.Finish(status);
   }
 
@@ -75,6 +75,18 @@ TEST_F(RowStreamTest, AnErrorAfterRowsKeepsTheValueWhole) {
   EXPECT_EQ(out_, render::ToCsv(kColumns, {kRows[0], kRows[1]}));
 }
 
+TEST_F(RowStreamTest, ReadingStopsWhenNobodyGetsTheRows) {
+  for (const char* output : {"json", "csv", "jsonl"}) {
+    context_.options.output_name = output;
+    context_.out_failed = [] { return true; };
+    RowStream stream(context_, {{"rows", Json::array()}}, kColumns);
+    stream.Add(kRows[0]);
+    const absl::Status stopped = stream.EndPage();
+    EXPECT_EQ(stopped.code(), absl::StatusCode::kAborted) << output;
+    EXPECT_EQ(*stream.Finish(stopped), kExitOk) << "main knows why, and says it";
+  }
+}
+
 TEST_F(RowStreamTest, ARowByItsOwnTextIsTheSame) {
   v1::CurveRow row;
   row.set_job_id(3);
@@ -85,7 +97,7 @@ TEST_F(RowStreamTest, ARowByItsOwnTextIsTheSame) {
       out_.clear();
       RowStream stream(context_, {{"curves", Json::array()}}, results::kCurveColumns);
       add(stream);
-      stream.EndPage();
+      EXPECT_TRUE(stream.EndPage().ok());
       EXPECT_TRUE(stream.Finish(absl::OkStatus()).ok());
       return out_;
     };

@@ -1,0 +1,14 @@
+// --where, which every command about jobs has.
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace pelab::client {
+
+void AddWhere(CLI::App* app, std::string& where);
+
+}  // namespace pelab::client

@@ -1,0 +1,12 @@
+// Descriptors 0, 1 and 2.
+#pragma once
+
+namespace pelab {
+
+// Opens /dev/null for those of descriptors 0, 1 and 2 that are closed: else the next file that the
+// program opens, its database maybe, would get the number, and what is meant for standard output or
+// standard error would be written into it. Reading from or writing to a descriptor that was closed
+// still fails (EBADF). Call it first in main, before anything opens a file.
+void OpenClosedStandardDescriptors();
+
+}  // namespace pelab

@@ -1,0 +1,80 @@
+"""Standard output on a full disk, closed, or left by its reader: what is cut off does not pass for whole."""
+
+import hashlib
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pelab_harness import BIN, Case, tiny_sweep, wait_until  # noqa: E402
+
+POPULATE = BIN.parent / "tests/pelab-populate"
+COMMANDS = [["--help"], ["--version"], ["results", "--help"], ["catalog"], ["catalog", "pe", "rope"], ["completion", "bash"],
+            ["status"], ["status", "tiny"], ["jobs"], ["jobs", "--output", "json"], ["jobs", "--output", "jsonl"], ["results"],
+            ["results", "--seeds"], ["curves", "tiny"], ["curves", "tiny", "--output", "csv"], ["ablation", "tiny"],
+            ["deposits", "tiny"], ["analyses", "tiny"], ["artifacts", "tiny"], ["logs", "1"], ["workers"], ["db", "check"],
+            ["db", "info"], ["diff", "1", "2"], ["report", "tiny", "--out", "new.html"], ["export", "tiny", "--out", "new"]]
+
+
+class Output(Case):
+    def setUp(self):
+        super().setUp()
+        sweep = self.write("tiny.yaml", tiny_sweep() + "analyses: [head_ablation]\n")
+        subprocess.run([POPULATE, sweep, "--db", self.db, "--log", "epoch 0\n"], cwd=self.folder, check=True, timeout=120)
+        self.environment = {name: value for name, value in os.environ.items() if name != "PELAB_SERVER"}
+
+    def shell(self, redirection, arguments):
+        """`pelab ARGUMENTS REDIRECTION`, of a shell, which is what can close a descriptor."""
+        return subprocess.run(["bash", "-c", f'exec "$@" {redirection}', "bash", BIN / "pelab", *arguments], cwd=self.folder,
+                              env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+
+    def test_a_full_disk_is_an_error_of_every_command(self):
+        for command in COMMANDS:
+            with self.subTest(command=command):
+                result = self.shell(">/dev/full", command)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertEqual(result.stderr.splitlines()[-1],
+                                 "pelab: cannot write to standard output: No space left on device")
+                self.assertEqual(result.stderr.count("cannot write"), 1)
+                for made in ("new.html", "new"):
+                    subprocess.run(["rm", "-rf", self.folder / made], check=True)
+
+    def test_an_error_keeps_its_exit_status(self):
+        result = self.shell(">/dev/full", ["results", "nosuch", "--output", "json"])
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("cannot write to standard output", result.stderr)
+
+    def test_a_closed_standard_output_is_an_error(self):
+        for command in COMMANDS[:10]:
+            with self.subTest(command=command):
+                result = self.shell(">&-", command)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertEqual(result.stderr, "pelab: cannot write to standard output: Bad file descriptor\n")
+        self.assertEqual(self.shell("<&- 2>&-", ["jobs"]).returncode, 0, "it needs neither of these")
+
+    def test_no_file_gets_the_number_of_a_closed_descriptor(self):
+        before = hashlib.sha256(self.db.read_bytes()).hexdigest()
+        self.assertEqual(self.shell("<&- >&- 2>&-", ["--db", str(self.db), "jobs"]).returncode, 1)
+        self.assertEqual(hashlib.sha256(self.db.read_bytes()).hexdigest(), before)
+        server = subprocess.Popen(["bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", BIN / "pelab-server", "--db", self.db, "--listen",
+                                   self.socket], cwd=self.folder, env=self.environment, start_new_session=True)
+        self.started.append(server)
+        wait_until(lambda: self.pelab("status").returncode == 0, 20, "the coordinator")
+        for descriptor in range(3):
+            self.assertEqual(os.readlink(f"/proc/{server.pid}/fd/{descriptor}"), "/dev/null")
+
+    def test_a_reader_that_goes_away_is_no_error(self):
+        for command in (["jobs"], ["jobs", "--output", "json"], ["curves", "tiny", "--output", "csv"], ["--help"], ["catalog"]):
+            with self.subTest(command=command):
+                read, write = os.pipe()
+                os.close(read)
+                result = subprocess.run([BIN / "pelab", *command], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+                                        stdout=write, stderr=subprocess.PIPE, text=True, timeout=120)
+                os.close(write)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
