@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "client/command/commands.h"
 #include "client/command/show.h"
@@ -34,9 +35,14 @@ std::string JobTable(const results::JobList& jobs, const render::Style& style) {
     table.AddRow({Concat(job.job_id()), job.key().substr(0, 8), job.pe_label(), job.task(),
                   Concat(job.seed()), StateText(job), Concat(job.epochs_done(), "/", job.epochs()),
                   Concat(job.attempts()), job.error()},
-                 failed ? "31" : "");
+                 failed           ? "31"
+                 : job.diverged() ? "33"
+                                  : "");
   }
-  return table.Render(style);
+  const bool diverged =
+      std::any_of(jobs.begin(), jobs.end(), [](const auto& job) { return job.diverged(); });
+  return table.Render(style) +
+         (diverged ? "diverged: succeeded, with final losses above that of guessing\n" : "");
 }
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/spec/chance.h"
 #include "core/spec/configuration.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
@@ -220,7 +221,8 @@ std::int64_t ConfigurationWith(Database& db, const std::string& spec_template) {
         db.Run("SELECT configuration_id FROM configurations WHERE template = ?", spec_template);
     if (row.Step()) return row.Int(0);
   }
-  db.Execute("INSERT INTO configurations (template) VALUES (?)", spec_template);
+  db.Execute("INSERT INTO configurations (template, divergence_loss) VALUES (?, ?)", spec_template,
+             spec::DivergenceLossOf(spec_template));
   return db.LastId();
 }
 
