@@ -52,12 +52,13 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
   if (!target.is_sweep) results::OneSeedEach(cells);
   if (context.output() == Output::kJson) {
-    PutJson(context,
-            {{"jobs", results::ToJsonArray(jobs)},
-             {"head_ablation", heads},
-             {"metric", options.metric},
-             {"means", results::ToJsonArray(results::MeanAblations(cells, rows, variants, metric))}},
-            "head_ablation");
+    PutJson(
+        context,
+        {{"jobs", results::ToJsonArray(jobs)},
+         {"head_ablation", heads},
+         {"metric", options.metric},
+         {"means", results::ToJsonArray(results::MeanAblations(cells, rows, variants, metric))}},
+        "head_ablation");
     return kExitOk;
   }
   std::string text;

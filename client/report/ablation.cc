@@ -79,9 +79,9 @@ AblationMap Draw(const results::MeanAblation& mean, results::AblationMetric metr
   out.map = MapOf(
       mean, words, [&](std::size_t at) { return drops.drops[at]; },
       [&](std::size_t at) { return drops.counts[at] > 0; });
-  out.map.title = Concat(mean.cell->Label(), ": ", words.title, " (",
-                         results::Describe(mean.variant), seeds.empty() ? "" : ", ", seeds,
-                         out.by_rank ? " by rank" : "", ")");
+  out.map.title =
+      Concat(mean.cell->Label(), ": ", words.title, " (", results::Describe(mean.variant),
+             seeds.empty() ? "" : ", ", seeds, out.by_rank ? " by rank" : "", ")");
   if (out.by_rank) {
     out.map.columns = "rank";
     out.map.first = 1;

@@ -22,10 +22,11 @@ struct AblationMap {
   std::vector<render::HeatMap> seeds;
   std::vector<std::string> leads;
 };
-std::vector<AblationMap> AblationMaps(
-    const results::CellTable& cells, const std::vector<v1::HeadAblationRow>& rows,
-    const results::Variants& variants, results::AblationMetric metric,
-    results::HeadOrder order = results::HeadOrder::kByEncoding);
+std::vector<AblationMap> AblationMaps(const results::CellTable& cells,
+                                      const std::vector<v1::HeadAblationRow>& rows,
+                                      const results::Variants& variants,
+                                      results::AblationMetric metric,
+                                      results::HeadOrder order = results::HeadOrder::kByEncoding);
 
 // The map; of several seeds also what leads, and below it the map of each seed.
 std::string AblationMapText(const AblationMap& map, const render::Style& style);

@@ -17,7 +17,7 @@ using Align = render::Column::Align;
 
 constexpr std::size_t kFewSeeds = 3;  // an interval of so few says less than they do
 
-// "0.2710 0.4032 >19": what each seed came to, where they are few.
+// "0.2710 0.4032 >19": what each seed came to, where they are several, but few.
 std::string ValuesText(const results::CellTable& table, const results::Cell& cell) {
   using State = stats::SeedResult::State;
   const bool epochs = table.metric.source == results::Metric::Source::kEpochs;
@@ -29,7 +29,7 @@ std::string ValuesText(const results::CellTable& table, const results::Cell& cel
       values.push_back(">" + render::Fixed(result.value, decimals));
     }
   }
-  return values.size() > kFewSeeds ? "" : Join(values, " ");
+  return values.size() < 2 || values.size() > kFewSeeds ? "" : Join(values, " ");
 }
 
 // What the seeds came to, and what is to be known of them.
@@ -74,8 +74,7 @@ std::vector<std::string> NotesOf(const results::CellTable& table) {
     notes.emplace_back("diverged: final losses in training and test are above that of guessing");
   }
   if (!table.mixed.empty()) {
-    notes.push_back(
-        Concat("note: means go over different values of ", Join(table.mixed, ", ")));
+    notes.push_back(Concat("note: means go over different values of ", Join(table.mixed, ", ")));
   }
   return notes;
 }

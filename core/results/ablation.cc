@@ -119,14 +119,15 @@ MeanAblation MeanOf(const Cell& cell, const Variant& variant, const Seeds& seeds
     }
   }
   for (const auto& [job, rows] : seeds) {
-    SeedDrops& seed = mean.seeds.emplace_back(SeedDrops{
-        .job_id = job->job_id(),
-        .seed = job->seed(),
-        .drops = std::vector<std::optional<EntryDrop>>(static_cast<std::size_t>(mean.layers) *
-                                                       mean.heads)});
+    SeedDrops& seed =
+        mean.seeds.emplace_back(SeedDrops{.job_id = job->job_id(),
+                                          .seed = job->seed(),
+                                          .drops = std::vector<std::optional<EntryDrop>>(
+                                              static_cast<std::size_t>(mean.layers) * mean.heads)});
     for (const v1::HeadAblationRow* row : *rows) {
       seed.drops[static_cast<std::size_t>(row->layer()) * mean.heads + row->head()] =
           DropOf(*row, metric);
+      seed.row = row;
     }
   }
   PutTogether(mean);

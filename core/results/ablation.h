@@ -44,6 +44,7 @@ struct SeedDrops {
   std::int64_t job_id = 0;
   std::int64_t seed = 0;
   std::vector<std::optional<EntryDrop>> drops;  // nullopt where there is no such entry
+  const v1::HeadAblationRow* row = nullptr;     // one of its rows, of those that it was built from
 };
 
 // Means over seeds of what is stored, row-major.

@@ -105,7 +105,8 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& opt
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const std::size_t c = places.Of(i);
     if (c == table.cells.size()) {
-      table.cells.push_back({.values = places.ValuesOf(i), .jobs = {}, .summary = {}, .results = {}});
+      table.cells.push_back(
+          {.values = places.ValuesOf(i), .jobs = {}, .summary = {}, .results = {}});
       members.emplace_back();
     }
     table.cells[c].jobs.push_back(jobs.rows()[i]);
@@ -170,9 +171,9 @@ int DivergedOf(const Cell& cell) {
 
 bool IsOpen(const Cell& cell) {
   return std::any_of(cell.jobs.begin(), cell.jobs.end(), [](const v1::JobRow& job) {
-    return !job.trained() && (job.state() == v1::JOB_STATE_QUEUED ||
-                              job.state() == v1::JOB_STATE_ASSIGNED ||
-                              job.state() == v1::JOB_STATE_RUNNING);
+    return !job.trained() &&
+           (job.state() == v1::JOB_STATE_QUEUED || job.state() == v1::JOB_STATE_ASSIGNED ||
+            job.state() == v1::JOB_STATE_RUNNING);
   });
 }
 

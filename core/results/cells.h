@@ -21,7 +21,7 @@ struct Cell {
   std::vector<v1::JobRow> jobs;     // by job number, without their specs
   stats::SeedSummary summary;       // of the metric; of an accuracy, low and high are within 0 to 1
   std::vector<stats::SeedResult> results;  // by job
-  std::string Label() const;        // "rope distance 0.0003"
+  std::string Label() const;               // "rope distance 0.0003"
 };
 
 struct CellTable {

@@ -337,9 +337,9 @@ render::Json ToJson(const Comparison& comparison, const PairGroup& group) {
 
 std::vector<std::string> ComparisonColumns(const Comparison& comparison) {
   std::vector<std::string> columns = comparison.columns;
-  for (const char* name : {"metric", "n", "missing", "failed", "complete", "mean_a", "mean_b",
-                           "difference", "sd", "interval", "low", "high", "t", "p", "cancelled",
-                           "not_reached"}) {
+  for (const char* name :
+       {"metric", "n", "missing", "failed", "complete", "mean_a", "mean_b", "difference", "sd",
+        "interval", "low", "high", "t", "p", "cancelled", "not_reached"}) {
     columns.emplace_back(name);
   }
   return columns;

@@ -218,18 +218,30 @@ Json ToJson(const v1::Sweep& s) {
           {"extensions", std::vector<std::string>(s.extensions().begin(), s.extensions().end())}};
 }
 
-const std::vector<std::string> kJobColumns = {"job_id",          "key",
-                                              "generation",      "pe",
-                                              "pe_label",        "task",
-                                              "protocol",        "seed",
-                                              "state",           "attempts",
-                                              "device",          "epochs",
-                                              "epochs_done",     "train_accuracy",
-                                              "test_accuracy",   "best_test_accuracy",
-                                              "wall_seconds",    "error",
-                                              "train_correct",   "train_total",
-                                              "test_correct",    "test_total",
-                                              "trained",         "spec",
+const std::vector<std::string> kJobColumns = {"job_id",
+                                              "key",
+                                              "generation",
+                                              "pe",
+                                              "pe_label",
+                                              "task",
+                                              "protocol",
+                                              "seed",
+                                              "state",
+                                              "attempts",
+                                              "device",
+                                              "epochs",
+                                              "epochs_done",
+                                              "train_accuracy",
+                                              "test_accuracy",
+                                              "best_test_accuracy",
+                                              "wall_seconds",
+                                              "error",
+                                              "train_correct",
+                                              "train_total",
+                                              "test_correct",
+                                              "test_total",
+                                              "trained",
+                                              "spec",
                                               "configuration_id",
                                               "train_loss",
                                               "test_loss",
@@ -271,10 +283,10 @@ const std::vector<std::string> kWorkerColumns = {"worker_id",       "host",     
                                                  "slots",           "busy_slots", "state",
                                                  "last_seen_at_ms", "version",    "drain"};
 const std::vector<std::string> kSweepColumns = {
-    "sweep_id",      "name",      "protocol",     "state",       "priority",       "file_name",
-    "created_at_ms", "cells",     "queued",       "assigned",    "running",        "succeeded",
-    "failed",        "cancelled", "epochs_total", "epochs_done", "waiting_reason", "paused",
-    "diverged"};
+    "sweep_id",    "name",           "protocol", "state",     "priority",
+    "file_name",   "created_at_ms",  "cells",    "queued",    "assigned",
+    "running",     "succeeded",      "failed",   "cancelled", "epochs_total",
+    "epochs_done", "waiting_reason", "paused",   "diverged"};
 
 void AppendCsv(const v1::CurveRow& row, std::string& out) {
   const auto put = [&out](auto value) {

@@ -133,8 +133,7 @@ std::int64_t ScoredClasses(const Job& job) {
   // The labels of the published distance start at 2.
   const bool from_two = job.task == "distance" && job.Choice("task.definition") != "clean";
   const bool has_class_zero = !from_two || job.Choice("task.label_space") == "exact";
-  const bool leaves_zero_out =
-      job.Choice("task.scored_classes") == "nonzero" && has_class_zero;
+  const bool leaves_zero_out = job.Choice("task.scored_classes") == "nonzero" && has_class_zero;
   return std::max<std::int64_t>(1, LabelCount(job) - (leaves_zero_out ? 1 : 0));
 }
 

@@ -13,9 +13,9 @@ namespace {
 // Of 70 classes: guessing has a loss of ln 70 = 4.248, and 4.673 is a tenth above it.
 NewCell RealCell(std::uint64_t ordinal) {
   NewCell cell = Cell(ordinal, absl::StrCat("k", ordinal));
-  cell.spec_json = ToCanonicalJson(spec::MakeJob(
-      "clean", "rope", "distance", cell.seed,
-      {{"task.max_distance", catalog::Value(std::int64_t{70})}}));
+  cell.spec_json =
+      ToCanonicalJson(spec::MakeJob("clean", "rope", "distance", cell.seed,
+                                    {{"task.max_distance", catalog::Value(std::int64_t{70})}}));
   return cell;
 }
 

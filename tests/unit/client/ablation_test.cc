@@ -91,12 +91,11 @@ TEST(DropTest, NothingIsNormalisedAtTheFloor) {
 }
 
 TEST(MeanAblationsTest, TheMeanOfWhatIsStoredWithAMarkWhereItMayBeChance) {
-  const auto maps =
-      AblationMaps(Cells(TwoSeeds()),
-                   {Head(1, 0, 0, 0.1), Head(1, 0, 1, 0.3), Head(1, 0, 2, 0.02),
-                    Head(2, 0, 0, 0.02), Head(2, 0, 1, 0.5), Head(2, 0, 2, -0.2)},
-                   SampleVariants(), results::AblationMetric::kAccuracyDrop,
-                   results::HeadOrder::kIndex);
+  const auto maps = AblationMaps(Cells(TwoSeeds()),
+                                 {Head(1, 0, 0, 0.1), Head(1, 0, 1, 0.3), Head(1, 0, 2, 0.02),
+                                  Head(2, 0, 0, 0.02), Head(2, 0, 1, 0.5), Head(2, 0, 2, -0.2)},
+                                 SampleVariants(), results::AblationMetric::kAccuracyDrop,
+                                 results::HeadOrder::kIndex);
   ASSERT_EQ(maps.size(), 1u);
   EXPECT_EQ(maps[0].map.layers, 1);
   EXPECT_EQ(maps[0].map.heads, 3);
@@ -149,8 +148,8 @@ TEST(AblationMapTextTest, SaysWhatItsSignsMean) {
 // Seed 0 has its largest drop in head 0, seed 1 in head 1: by number they average to two middling
 // heads, which neither has.
 std::vector<v1::HeadAblationRow> Exchanged() {
-  return {Head(1, 0, 0, 0.6), Head(1, 0, 1, 0.02), Head(1, 1, 0, 0.1), Head(1, 1, 1, 0.3),
-          Head(2, 0, 0, 0.01), Head(2, 0, 1, 0.4), Head(2, 1, 0, 0.0), Head(2, 1, 1, 0.2)};
+  return {Head(1, 0, 0, 0.6),  Head(1, 0, 1, 0.02), Head(1, 1, 0, 0.1), Head(1, 1, 1, 0.3),
+          Head(2, 0, 0, 0.01), Head(2, 0, 1, 0.4),  Head(2, 1, 0, 0.0), Head(2, 1, 1, 0.2)};
 }
 
 TEST(HeadOrderTest, HeadsThatAnEncodingTreatsAlikeAreAveragedByRank) {
@@ -177,10 +176,10 @@ TEST(HeadOrderTest, AnEncodingThatTellsHeadsApartKeepsTheirNumbers) {
   const auto maps = AblationMaps(Cells(seeds), Exchanged(), SampleVariants(), metric);
   EXPECT_FALSE(maps.at(0).by_rank);
   EXPECT_DOUBLE_EQ(maps[0].map.values[0], 0.305);
-  EXPECT_TRUE(AblationMaps(Cells(seeds), Exchanged(), SampleVariants(), metric,
-                           results::HeadOrder::kRank)
-                  .at(0)
-                  .by_rank);
+  EXPECT_TRUE(
+      AblationMaps(Cells(seeds), Exchanged(), SampleVariants(), metric, results::HeadOrder::kRank)
+          .at(0)
+          .by_rank);
   const auto one = AblationMaps(Cells({TwoSeeds()[0]}), Exchanged(), SampleVariants(), metric);
   EXPECT_FALSE(one.at(0).by_rank) << "one seed's heads have their numbers";
   EXPECT_TRUE(one[0].seeds.empty() && one[0].leads.empty());

@@ -15,8 +15,7 @@ catalog::Values With(const char* field, std::int64_t value) {
 
 // Logarithms by hand: ln 70, ln 10, ln 574.
 TEST(ChanceTest, TheLossOfGuessingIsTheLogarithmOfTheReadOutsWidth) {
-  const Job clean =
-      MakeJob("clean", "rope", "distance", 0, With("task.max_distance", 70));
+  const Job clean = MakeJob("clean", "rope", "distance", 0, With("task.max_distance", 70));
   EXPECT_EQ(ReadOutClasses(clean), 70);
   EXPECT_DOUBLE_EQ(ChanceLoss(clean), 4.248495242049359);
   const Job counting = MakeJob("clean", "nope", "counting", 3, With("task.max_count", 9));
