@@ -33,10 +33,10 @@ const MetricWords& WordsOf(results::AblationMetric metric) {
                        [&](const MetricWords& words) { return words.metric == metric; });
 }
 
-// `drops` and `counts` row-major.
-template <typename Drop, typename Counts>
+// Of functions of an entry, row-major: its drop, and whether that cannot well be chance.
+template <typename Drop, typename Significant>
 render::HeatMap MapOf(const results::MeanAblation& mean, const MetricWords& words, const Drop& drop,
-                      const Counts& counts) {
+                      const Significant& significant) {
   const std::size_t entries = static_cast<std::size_t>(mean.layers) * mean.heads;
   render::HeatMap map{
       .title = "",
@@ -50,7 +50,7 @@ render::HeatMap MapOf(const results::MeanAblation& mean, const MetricWords& word
     const std::optional<double> value = drop(at);
     if (!value) continue;
     map.values[at] = *value;
-    map.muted[at] = !counts(at);
+    map.muted[at] = !significant(at);
   }
   return map;
 }
@@ -62,7 +62,7 @@ render::HeatMap SeedMap(const results::MeanAblation& mean, const MetricWords& wo
       [&](std::size_t at) {
         return seed.drops[at] ? std::optional(seed.drops[at]->value) : std::nullopt;
       },
-      [&](std::size_t at) { return seed.drops[at]->counts; });
+      [&](std::size_t at) { return !seed.drops[at]->may_be_chance(); });
   map.title = Concat("seed ", seed.seed, " (job ", seed.job_id, ")");
   return map;
 }
@@ -78,7 +78,7 @@ AblationMap Draw(const results::MeanAblation& mean, results::AblationMetric metr
   out.strongest = -std::numeric_limits<double>::infinity();
   out.map = MapOf(
       mean, words, [&](std::size_t at) { return drops.drops[at]; },
-      [&](std::size_t at) { return drops.counts[at] > 0; });
+      [&](std::size_t at) { return drops.significant[at] > 0; });
   out.map.title =
       Concat(mean.cell->Label(), ": ", words.title, " (", results::Describe(mean.variant),
              seeds.empty() ? "" : ", ", seeds, out.by_rank ? " by rank" : "", ")");

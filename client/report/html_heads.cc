@@ -16,16 +16,16 @@ using render::Json;
 Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json SeedJson(const results::MeanAblation& mean, const results::SeedDrops& seed) {
-  Json drops = Json::array(), counts = Json::array();
+  Json drops = Json::array(), significant = Json::array();
   for (int layer = 0; layer < mean.layers; ++layer) {
-    Json row = Json::array(), row_counts = Json::array();
+    Json row = Json::array(), row_significant = Json::array();
     for (int head = 0; head < mean.heads; ++head) {
       const auto& drop = seed.drops[static_cast<std::size_t>(layer) * mean.heads + head];
       row.push_back(drop ? Json(drop->value) : Json(nullptr));
-      row_counts.push_back(drop && drop->counts ? 1 : 0);
+      row_significant.push_back(drop && !drop->may_be_chance() ? 1 : 0);
     }
     drops.push_back(std::move(row));
-    counts.push_back(std::move(row_counts));
+    significant.push_back(std::move(row_significant));
   }
   const v1::HeadAblationRow& any = *seed.row;
   return {{"job_id", seed.job_id},
@@ -36,7 +36,7 @@ Json SeedJson(const results::MeanAblation& mean, const results::SeedDrops& seed)
                                                                   any.chance()))
                                           : Json(nullptr)},
           {"drops", std::move(drops)},
-          {"counts", std::move(counts)}};
+          {"significant", std::move(significant)}};
 }
 
 // Means over the seeds, and in how many of them a head's drop exceeds its error.
@@ -53,6 +53,7 @@ Json MapJson(std::size_t cell, const results::MeanAblation& mean) {
   json["mean"] = by_index["drops"];
   json["n"] = by_index["n"];
   json["counts"] = by_index["counts"];
+  json["significant"] = by_index["significant"];
   json["seeds"] = std::move(seeds);
   Json leads = Json::array();
   for (const results::LayerLead& lead : mean.leads) leads.push_back(results::LeadText(lead));

@@ -1,6 +1,7 @@
 #include "core/results/ablation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -28,18 +29,21 @@ constexpr Named kMetrics[] = {{AblationMetric::kAccuracyDrop, "accuracy_drop"},
                               {AblationMetric::kNllDrop, "nll_drop"},
                               {AblationMetric::kNormalisedDrop, "normalised_drop"}};
 
-// A row-major matrix of this shape, of the means of `entries`.
+// A row-major matrix of this shape: means over what is added to an entry.
 class Means {
  public:
   Means(int layers, int heads)
-      : values_(static_cast<std::size_t>(layers) * heads), counts_(values_.size(), 0) {}
+      : values_(static_cast<std::size_t>(layers) * heads),
+        counts_(values_.size(), 0),
+        significant_(values_.size(), 0) {}
 
   void Add(std::size_t at, const EntryDrop& drop) {
     values_[at].push_back(drop.value);
     counts_[at] += drop.counts ? 1 : 0;
+    significant_[at] += drop.may_be_chance() ? 0 : 1;
   }
   MeanDrops Get() const {
-    MeanDrops out{.drops = {}, .n = {}, .counts = counts_};
+    MeanDrops out{.drops = {}, .n = {}, .counts = counts_, .significant = significant_};
     for (const std::vector<double>& values : values_) {
       out.drops.push_back(values.empty() ? std::nullopt : std::optional(stats::Mean(values)));
       out.n.push_back(static_cast<int>(values.size()));
@@ -50,6 +54,7 @@ class Means {
  private:
   std::vector<std::vector<double>> values_;
   std::vector<int> counts_;
+  std::vector<int> significant_;
 };
 
 // The entries that a seed has in a layer, by head.
@@ -155,7 +160,8 @@ Json Grid(const std::vector<T>& values, int layers, int heads) {
 Json MeansJson(const MeanDrops& means, int layers, int heads) {
   return {{"drops", Grid(means.drops, layers, heads)},
           {"n", Grid(means.n, layers, heads)},
-          {"counts", Grid(means.counts, layers, heads)}};
+          {"counts", Grid(means.counts, layers, heads)},
+          {"significant", Grid(means.significant, layers, heads)}};
 }
 
 Json Interval(const std::optional<EntryDrop>& drop) {
@@ -182,6 +188,10 @@ absl::StatusOr<AblationMetric> ParseAblationMetric(const std::string& name) {
 std::optional<double> EntryDrop::half_width() const {
   if (!standard_error) return std::nullopt;
   return kNormal95 * *standard_error;
+}
+
+bool EntryDrop::may_be_chance() const {
+  return standard_error && std::fabs(value) <= stats::kErrorsThatCount * *standard_error;
 }
 
 EntryDrop Judge(double value, const std::optional<double>& standard_error) {

@@ -27,9 +27,11 @@ absl::StatusOr<AblationMetric> ParseAblationMetric(const std::string& name);
 struct EntryDrop {
   double value = 0;                      // as it is stored
   std::optional<double> standard_error;  // of the paired change; not in ablations of version 1
-  // More than 3 standard errors, or nothing is known of them. Otherwise the drop may be chance.
+  // More than 3 standard errors above 0, or nothing is known of them: what deposit indices count.
   bool counts = true;
 
+  // Within 3 standard errors of 0. What is below them counts for no index, but is no chance either.
+  bool may_be_chance() const;
   // Value ± 1.96 standard errors.
   std::optional<double> half_width() const;
 };
@@ -51,7 +53,8 @@ struct SeedDrops {
 struct MeanDrops {
   std::vector<std::optional<double>> drops;  // nullopt where no seed has such an entry
   std::vector<int> n;                        // seeds that have it
-  std::vector<int> counts;                   // in how many of them it counts; 0: may be chance
+  std::vector<int> counts;                   // in how many of them it counts
+  std::vector<int> significant;              // in how many it cannot well be chance
 };
 
 // Which head has the largest drop of a layer, of those that count.

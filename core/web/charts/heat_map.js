@@ -10,7 +10,7 @@ const ROOM = 22;  // px: the narrowest cell that has room for its figure or its 
 const figureOf = (value, digits) => value.toFixed(digits).replace(/^-(?=0(\.0*)?$)/, '').replace('-', '\u2212');
 
 // data: {values: [layer][head] -> drop as a fraction or null, n?: the same of how many seeds, counts?: the same of in how
-// many of them the drop exceeds its error (no figure is written where it is 0), limit?: the scale's end, ranks?: the
+// many of them the value is clear of its error (no figure is written where it is 0), limit?: the scale's end, ranks?: the
 // columns are ranks within each seed, the largest drop first, in place of heads}.
 // options: title, description, name, height, percent (true: fractions shown in points), unit ("points").
 export function drawHeatMap(element, data, options = {}) {
@@ -47,7 +47,7 @@ export function drawHeatMap(element, data, options = {}) {
         customdata: z.map((row, layer) => row.map((_, head) => [now.n?.[layer]?.[head] ?? '', now.counts?.[layer]?.[head] ?? ''])), meta: { kind: 'values' },
         text: room ? z.map((row, layer) => row.map((value, head) => (Number.isFinite(value) && now.counts?.[layer]?.[head] !== 0 ? figureOf(value, digits) : ''))) : undefined,
         texttemplate: room ? '%{text}' : undefined, textfont: { size: cell < 30 ? 9 : 11 },
-        hovertemplate: `layer %{y}, ${column} %{x}: <b>%{z:.2f}</b> ${plotlyText(unit)}${now.n ? '<br>mean of %{customdata[0]} seeds' : ''}${now.counts ? '; exceeds its error in %{customdata[1]}' : ''}<extra></extra>`,
+        hovertemplate: `layer %{y}, ${column} %{x}: <b>%{z:.2f}</b> ${plotlyText(unit)}${now.n ? '<br>mean of %{customdata[0]} seeds' : ''}${now.counts ? '; clear of its error in %{customdata[1]}' : ''}<extra></extra>`,
         colorbar: { thickness: width < 520 ? 7 : 10, outlinewidth: 0, tickfont: { color: theme.muted }, ...(width < 520 ? {} : { title: { text: plotlyText(unit), side: 'right', font: { color: theme.muted } } }) },
       });
       return {

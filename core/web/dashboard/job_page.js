@@ -100,7 +100,7 @@ class Ablations {
     for (const row of ablations) {
       const known = this.matrices.get(row.analysis_id) ?? { row, values: [], counts: [], id: row.analysis_id };
       (known.values[row.layer] ??= [])[row.head] = row.accuracy_drop;
-      const mayBeChance = row.drop_standard_error !== null && !(row.accuracy_drop > 3 * row.drop_standard_error);
+      const mayBeChance = row.drop_standard_error !== null && Math.abs(row.accuracy_drop) <= 3 * row.drop_standard_error;
       (known.counts[row.layer] ??= [])[row.head] = mayBeChance ? 0 : 1;
       this.matrices.set(row.analysis_id, known);
     }

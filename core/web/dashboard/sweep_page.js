@@ -149,9 +149,9 @@ class Maps {
     const several = new Set(ablations.map((one) => one.analysis)).size > 1;
     const wanted = ablations.slice(0, this.shown).map((one) => {
       const ranks = one.seeds > 1 && !one.heads_differ;  // as `pelab ablation` has it
-      const { drops, n, counts } = ranks ? one.by_rank : one.by_index;
+      const { drops, n, significant } = ranks ? one.by_rank : one.by_index;
       return {
-        key: JSON.stringify([this.metric, one.job_ids[0], one.analysis, ranks]), data: { values: drops, n, counts, limit, ranks },
+        key: JSON.stringify([this.metric, one.job_ids[0], one.analysis, ranks]), data: { values: drops, n, counts: significant, limit, ranks },
         title: columns.map((name) => one[name]).join(' · '),
         description: `mean of ${count(one.seeds, 'seed')}${ranks ? ' by rank' : ''}${several ? `; ${one.analysis}` : ''}`, percent,
       };

@@ -24,10 +24,10 @@ const limit = Math.max(0.05, ...data.heads.flatMap((map) => [...map.mean.flat(),
 const ranksOf = (map) => map.seeds.length > 1 && !map.heads_differ;
 
 const heatOf = (map, ranks) => (ranks
-  ? { values: map.by_rank.drops, n: map.by_rank.n, counts: map.by_rank.counts, of: map.of, limit, ranks }
-  : { values: map.mean, n: map.n, counts: map.counts, of: map.of, limit });
+  ? { values: map.by_rank.drops, n: map.by_rank.n, counts: map.by_rank.significant, of: map.of, limit, ranks }
+  : { values: map.mean, n: map.n, counts: map.significant, of: map.of, limit });
 
-const seedHeatOf = (map, seed) => ({ values: seed.drops, counts: seed.counts, limit });
+const seedHeatOf = (map, seed) => ({ values: seed.drops, counts: seed.significant, limit });
 
 function violinsOf(map) {
   const layers = Array.from({ length: map.layers }, (_, layer) => ({
@@ -106,7 +106,7 @@ function cellBlock(maps) {
 
 export function headsSection() {
   const made = section('heads', 'What each head is worth', 'Accuracy lost without each head, in points: negative where the model does better without it. ' +
-    'Means are of the drops as stored. A figure stands in a map where the drop exceeds 3 paired standard errors in at least one seed, elsewhere it may be ' +
+    'Means are of the drops as stored. A figure stands in a map where the drop is more than 3 paired standard errors from 0 in at least one seed, elsewhere it may be ' +
     'chance; the scale is the same in all maps; \u00d7 is an entry that does not exist. Where the encoding treats heads alike, a head\u2019s number says ' +
     'nothing from one seed to the next: seeds are put together by rank, 1 being each seed\u2019s largest drop in the layer, which is above 0 also by chance. (Figures 4, 7 and 8 of the paper.)');
   if (!data.heads.length) {
