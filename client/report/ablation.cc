@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/render/text.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
