@@ -24,7 +24,8 @@ SELECT j.job_id, j.key, j.generation, j.pe, j.pe_label, j.task, j.protocol, j.se
        CAST(j.best_test_correct AS REAL) / j.best_test_total AS best_test_accuracy,
        j.wall_seconds, j.error, replace(c.template, char(31), j.seed) AS spec_json,
        j.train_correct, j.train_total, j.test_correct, j.test_total,
-       j.trained, j.configuration_id, j.warning
+       j.trained, j.configuration_id,
+       j.train_loss, j.test_loss, j.trained AND j.diverged AS diverged, j.warning
 FROM jobs AS j LEFT JOIN configurations AS c ON c.configuration_id = j.configuration_id
 WHERE NOT EXISTS (
   SELECT 1 FROM jobs AS other

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/spec/chance.h"
 #include "core/views/schema.h"
 #include "migrations/migrations.h"
 
@@ -51,6 +52,25 @@ auto OnFile(const std::string& path, int flags, Act act)
   }
 }
 
+// What version 11 needs of the specs, which SQL cannot work out.
+void FillDivergence(SQLite::Database& db) {
+  SQLite::Statement all(db, "SELECT configuration_id, template FROM configurations");
+  SQLite::Statement set(db,
+                        "UPDATE configurations SET divergence_loss = ? WHERE configuration_id = ?");
+  while (all.executeStep()) {
+    const auto loss = spec::DivergenceLossOf(all.getColumn(1).getString());
+    if (!loss) continue;
+    set.reset();
+    set.bind(1, *loss);
+    set.bind(2, all.getColumn(0).getInt64());
+    set.exec();
+  }
+  db.exec(
+      "UPDATE jobs SET diverged = 1 FROM configurations AS c WHERE "
+      "c.configuration_id = jobs.configuration_id AND epochs_done = epochs AND "
+      "min(train_loss, test_loss) > c.divergence_loss");
+}
+
 }  // namespace
 
 absl::StatusOr<int> SchemaOf(SQLite::Database& db, const std::string& path) {
@@ -83,6 +103,7 @@ absl::StatusOr<Migrated> Migrate(SQLite::Database& db, const std::string& path) 
   for (const Migration& step : All()) {
     if (step.version <= from) continue;
     db.exec(std::string(step.sql));
+    if (step.version == 11) FillDivergence(db);
     done.to = step.version;
   }
   db.exec(absl::StrCat("PRAGMA application_id = ", views::kApplicationId));

@@ -23,6 +23,8 @@ struct Options {
   results::AblationChoice choice;
   std::string metric = "accuracy_drop";
   bool strip = false;
+  bool by_index = false;
+  bool by_rank = false;
   PaperOptions paper;
 };
 
@@ -46,6 +48,11 @@ absl::Status PutForPaper(const Context& context, const Options& options, const s
   return PutPaper(context, options.paper, TablesText(tables, paper));
 }
 
+results::HeadOrder OrderOf(const Options& options) {
+  if (options.by_index) return results::HeadOrder::kIndex;
+  return options.by_rank ? results::HeadOrder::kRank : results::HeadOrder::kByEncoding;
+}
+
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_RETURN_IF_ERROR(CheckPaper(context, options.paper));
   PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep, options.where));
@@ -67,16 +74,21 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
     return kExitOk;
   }
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(target.filter));
-  if (context.output() == Output::kJson) {
-    PutJson(context, {{"jobs", results::ToJsonArray(jobs)}, {"head_ablation", heads}},
-            "head_ablation");
-    return kExitOk;
-  }
   PELAB_ASSIGN_OR_RETURN(const auto analyses, source->Analyses(target.filter, "head_ablation"));
+  const results::Variants variants = results::VariantsOf(analyses);
   PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
   if (!target.is_sweep) results::OneSeedEach(cells);
-  const std::vector<AblationMap> maps =
-      AblationMaps(cells, rows, results::VariantsOf(analyses), metric);
+  if (context.output() == Output::kJson) {
+    PutJson(
+        context,
+        {{"jobs", results::ToJsonArray(jobs)},
+         {"head_ablation", heads},
+         {"metric", options.metric},
+         {"means", results::ToJsonArray(results::MeanAblations(cells, rows, variants, metric))}},
+        "head_ablation");
+    return kExitOk;
+  }
+  const auto maps = AblationMaps(cells, rows, variants, metric, OrderOf(options));
   if (PaperOf(context.options.output_name)) {
     PELAB_RETURN_IF_ERROR(PutForPaper(context, options, target.title, maps));
     return kExitOk;
@@ -86,7 +98,8 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
     text += (text.empty() ? "" : "\n") + (options.strip ? AblationStripText(map, context.style)
                                                         : AblationMapText(map, context.style));
   }
-  context.out(text.empty() ? Concat(target.title, " has no head ablation yet\n") : text);
+  context.out(text.empty() ? Concat(target.title, " has no head ablation yet\n")
+                           : Concat(text, "\n", AblationNotes(maps, context.style)));
   return kExitOk;
 }
 
@@ -110,6 +123,14 @@ void AddAblation(Commands& commands) {
   app->add_flag("--strip", options->strip,
                 "a line a layer with its heads along the axis, in place of the map");
   AddPaperOptions(app, options->paper);
+  CLI::Option* by_index =
+      app->add_flag("--by-index", options->by_index,
+                    "put seeds together by the heads' numbers [default: only where the encoding "
+                    "tells heads apart, as alibi and partial_rope do]");
+  app->add_flag("--by-rank", options->by_rank,
+                "put seeds together by rank within each layer: 1 is each seed's largest drop "
+                "[default: where the encoding treats heads alike]")
+      ->excludes(by_index);
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
   });

@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -48,9 +49,14 @@ std::string JobTable(const results::JobList& jobs, const render::Style& style) {
     cells.insert(cells.end(),
                  {Concat(job.seed()), StateText(job), Concat(job.epochs_done(), "/", job.epochs()),
                   Concat(job.attempts()), ErrorText(job)});
-    table.AddRow(std::move(cells), job.state() == v1::JOB_STATE_FAILED ? "31" : "");
+    table.AddRow(std::move(cells), job.state() == v1::JOB_STATE_FAILED ? "31"
+                                   : job.diverged()                    ? "33"
+                                                                       : "");
   }
-  return table.Render(style);
+  const bool diverged =
+      std::any_of(jobs.begin(), jobs.end(), [](const auto& job) { return job.diverged(); });
+  return table.Render(style) +
+         (diverged ? "diverged: succeeded, with final losses above that of guessing\n" : "");
 }
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {

@@ -68,7 +68,7 @@ std::string SeedTable(const results::JobList& jobs, const render::Style& style) 
                   accuracy(job.has_test_accuracy(), job.test_accuracy()),
                   job.has_test_total() ? Concat(job.test_correct(), "/", job.test_total()) : "-",
                   accuracy(job.has_train_accuracy(), job.train_accuracy())});
-    table.AddRow(std::move(cells), done ? "" : "33");
+    table.AddRow(std::move(cells), done && !job.diverged() ? "" : "33");
   }
   return table.Render(style);
 }

@@ -92,6 +92,7 @@ absl::StatusOr<std::string> ComputedByLine(const Context& context, DataSource& s
 }
 
 std::string StateText(const v1::JobRow& job) {
+  if (job.diverged() && job.state() == v1::JOB_STATE_SUCCEEDED) return "diverged";
   const std::string state = results::StateName(job.state());
   return job.trained() && job.state() != v1::JOB_STATE_SUCCEEDED ? state + " (analysis)" : state;
 }

@@ -31,6 +31,11 @@ std::string StateText(const v1::Sweep& sweep) {
   return Concat(results::StateName(sweep.state()), sweep.paused() ? ", paused" : "");
 }
 
+std::string SucceededText(const v1::Sweep& sweep) {
+  return Concat(sweep.jobs().succeeded(),
+                sweep.diverged() == 0 ? "" : Concat(" (", sweep.diverged(), " diverged)"));
+}
+
 std::string SweepTable(const std::vector<v1::Sweep>& sweeps, const render::Style& style) {
   render::Table table({{"sweep", Align::kRight},
                        {"name", Align::kLeft, true},
@@ -43,7 +48,7 @@ std::string SweepTable(const std::vector<v1::Sweep>& sweeps, const render::Style
                        {"epochs", Align::kRight}});
   for (const v1::Sweep& s : sweeps) {
     table.AddRow({Concat(s.sweep_id()), s.name(), StateText(s), Concat(s.jobs().queued()),
-                  Concat(s.jobs().running() + s.jobs().assigned()), Concat(s.jobs().succeeded()),
+                  Concat(s.jobs().running() + s.jobs().assigned()), SucceededText(s),
                   Concat(s.jobs().failed()), Concat(s.jobs().cancelled()),
                   Concat(s.epochs_done(), "/", s.epochs_total())},
                  s.jobs().failed() > 0 ? "31" : "");

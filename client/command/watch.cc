@@ -141,6 +141,7 @@ std::string EndText(const v1::Sweep& sweep) {
   std::string text =
       Concat("sweep ", sweep.sweep_id(), " ", sweep.name(), ": ", sweep.jobs().succeeded(), " of ",
              TotalOf(sweep.jobs()), " jobs succeeded");
+  if (sweep.diverged() > 0) text += Concat(", ", sweep.diverged(), " of them diverged");
   if (sweep.jobs().failed() > 0) text += Concat(", ", sweep.jobs().failed(), " failed");
   if (sweep.jobs().cancelled() > 0) text += Concat(", ", sweep.jobs().cancelled(), " cancelled");
   return text;

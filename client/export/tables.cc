@@ -37,7 +37,10 @@ ExportTable JobsTable(const std::vector<std::string>& fields) {
        {"train_total", "examples behind train_accuracy"},
        {"test_correct", "examples behind test_accuracy that were right"},
        {"test_total", "examples behind test_accuracy"},
-       {"trained", "true once training is done: then its results stay"}}};
+       {"trained", "true once training is done: then its results stay"},
+       {"train_loss", "mean cross-entropy in nats, of the last epoch, in training mode"},
+       {"test_loss", "mean cross-entropy in nats, of the last epoch"},
+       {"diverged", "true where both of these losses are clearly above that of guessing"}}};
   for (const std::string& field : fields) {
     table.columns.push_back({field, "field of the spec in which jobs differ"});
   }
@@ -67,7 +70,8 @@ ExportTable SummaryTable(const std::vector<std::string>& cells) {
            {"half_width",
             "of the 95 % interval: Student's t with n - 1 degrees of freedom; empty for n below 2"},
            {"seeds", "seeds of all jobs of the cell, as a JSON array"},
-           {"cancelled", "jobs that were cancelled"}}) {
+           {"cancelled", "jobs that were cancelled"},
+           {"diverged", "jobs that diverged, as in jobs.csv"}}) {
     table.columns.push_back(column);
   }
   return table;
@@ -114,7 +118,8 @@ ExportTable HeadAblationsTable() {
            {"nll_drop", "what that is more than the intact model's; positive: worse without it"},
            {"nll_drop_standard_error", "of nll_drop, paired over examples"},
            {"chance", "accuracy of guessing, fraction 0 to 1"},
-           {"analysis_id", "row of analyses.csv: one a matrix"}}};
+           {"analysis_id", "row of analyses.csv: one a matrix"},
+           {"max_examples", "the analysis's parameter: how many examples it took; 0: all"}}};
 }
 
 ExportTable DepositsTable() {

@@ -218,15 +218,13 @@ std::string CellColor(double fraction) {
 std::string Cell(const HeatMap& map, std::size_t at, double scale, const Style& style) {
   const double value = map.values[at];
   if (std::isnan(value)) return PadLeft("- ", kCellWidth);
-  if (!map.muted.empty() && map.muted[at]) {  // the 0 stands where the others have their units
-    const std::string below_units(static_cast<std::size_t>(map.decimals) + 2, ' ');
-    return Paint(style, "2", PadLeft("0" + below_units, kCellWidth));
-  }
+  const bool muted = !map.muted.empty() && map.muted[at];
   // What rounds to no change is none: "-0.0" would look like a gain.
   const double size = value * map.factor;
   const bool rounds_to_zero = std::fabs(size) < 0.5 * std::pow(10.0, -map.decimals);
   const std::string text =
-      PadLeft(Fixed(rounds_to_zero ? 0 : size, map.decimals) + " ", kCellWidth);
+      PadLeft(Fixed(rounds_to_zero ? 0 : size, map.decimals) + (muted ? "?" : " "), kCellWidth);
+  if (muted) return Paint(style, "2", text);
   const double fraction = scale > 0 ? std::clamp(value / scale, -1.0, 1.0) : 0;
   return style.color ? Paint(style, CellColor(fraction), text) : text;
 }
@@ -243,8 +241,10 @@ std::string HeatMapText(const HeatMap& map, const Style& style, double scale) {
   const int per_block = std::max(1, (style.width - kLabelWidth) / kCellWidth);
   for (int first = 0; first < map.heads; first += per_block) {
     const int end = std::min(map.heads, first + per_block);
-    std::string header = PadRight("head", kLabelWidth);
-    for (int head = first; head < end; ++head) header += PadLeft(Concat(head, " "), kCellWidth);
+    std::string header = PadRight(map.columns, kLabelWidth);
+    for (int head = first; head < end; ++head) {
+      header += PadLeft(Concat(head + map.first, " "), kCellWidth);
+    }
     out += header.erase(header.find_last_not_of(' ') + 1) + "\n";
     for (int layer = 0; layer < map.layers; ++layer) {
       std::string line = PadRight(Concat("layer ", layer), kLabelWidth);

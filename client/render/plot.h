@@ -36,9 +36,11 @@ struct HeatMap {
   int layers = 0;
   int heads = 0;
   std::vector<double> values;  // layers x heads, row-major; NaN: not there
-  std::vector<bool> muted;     // the same shape, or empty: shown as a plain 0 without colour
+  std::vector<bool> muted;     // the same shape, or empty: marked with "?", without colour
   double factor = 100;         // from values to what is shown: points
   int decimals = 1;
+  std::string columns = "head";  // what the columns are
+  int first = 0;                 // number of the first one
 };
 
 // A line a layer and a column a head; on a terminal with

@@ -34,12 +34,35 @@ std::vector<std::string> RowText(const results::Comparison& comparison,
   return cells;
 }
 
-std::string ExamplesText(const results::PairGroup& group) {
-  if (!group.examples) return "";
-  return Concat(render::Escape(Join(group.values, " ")), group.values.empty() ? "" : ": ",
-                "examples that only the first has right: ", group.examples->only_a,
-                ", only the second: ", group.examples->only_b,
-                "; McNemar's exact test over the pairs: p ", ProbabilityText(group.examples->p()),
+// Of each pair of trained models that were judged on the same examples; empty where there is none.
+std::string ExamplesText(const results::Comparison& comparison, const std::string& name_a,
+                         const std::string& name_b, const render::Style& style) {
+  std::vector<render::Column> columns;
+  for (const std::string& name : comparison.columns) columns.push_back({name, Align::kLeft, true});
+  columns.push_back({"seed", Align::kRight});
+  columns.push_back({"only " + name_a, Align::kRight, true});
+  columns.push_back({"only " + name_b, Align::kRight, true});
+  columns.push_back({"p", Align::kRight});
+  render::Table table(columns);
+  bool any = false;
+  for (const results::PairGroup& group : comparison.groups) {
+    for (const results::Pair& pair : group.pairs) {
+      if (!pair.examples) continue;
+      any = true;
+      std::vector<std::string> cells = group.values;
+      cells.push_back(Concat(pair.a.seed()));
+      cells.push_back(Concat(pair.examples->only_a));
+      cells.push_back(Concat(pair.examples->only_b));
+      cells.push_back(ProbabilityText(pair.examples->p()));
+      table.AddRow(cells);
+    }
+  }
+  if (!any) return "";
+  return Concat("\n", table.Render(style),
+                render::Wrap("test examples that only one of the two trained models of a seed has "
+                             "right; p: McNemar's exact test, about these two models and not "
+                             "about others of their kind",
+                             style.width),
                 "\n");
 }
 
@@ -75,12 +98,20 @@ std::string ComparisonText(const results::Comparison& comparison, const std::str
                        : "percentile bootstrap of the mean",
                    "; p: paired t test, two-sided\n");
   }
-  for (const results::PairGroup& group : comparison.groups) text += ExamplesText(group);
   for (const std::string& other : comparison.confounders) {
     text += Concat("the sides also differ in ", render::Escape(other), "\n");
   }
+  int not_reached = 0;
+  for (const results::PairGroup& group : comparison.groups) {
+    not_reached += group.difference.censored;
+  }
+  if (not_reached > 0) {
+    text += Concat("not reached on one side or both of ", not_reached,
+                   " pairs: there is no mean difference\n");
+  }
   return text + Partnerless(comparison.unpaired_a, name_a) +
-         Partnerless(comparison.unpaired_b, name_b);
+         Partnerless(comparison.unpaired_b, name_b) +
+         ExamplesText(comparison, name_a, name_b, style);
 }
 
 }  // namespace pelab::client

@@ -73,6 +73,7 @@ Json CellJson(const results::CellTable& cells, const results::Cell& cell) {
           {"protocol", cell.jobs.front().protocol()},
           {"values", std::move(values)},
           {"complete", cell.summary.complete()},
+          {"diverged", results::DivergedOf(cell)},
           {"test", TestAccuracy(cell)},
           {"train", Summary(cell,
                             [](const auto& job) {

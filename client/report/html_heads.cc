@@ -1,8 +1,6 @@
 // The head ablations of a report: what each head is worth, over seeds, and the largest of each layer.
-#include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -16,90 +14,52 @@ namespace pelab::client::report {
 namespace {
 
 using render::Json;
-using Rows = std::vector<const v1::HeadAblationRow*>;
-
-// A job's matrices by variant. Of two matrices of one variant the later stays.
-using Matrices = std::map<std::int64_t, std::map<results::Variant, Rows>>;
-
-Matrices MatricesOf(const ReportInput& input) {
-  Matrices matrices;
-  for (const v1::HeadAblationRow& row : input.heads) {
-    const auto variant = input.variants.find(row.analysis_id());
-    if (variant == input.variants.end()) continue;
-    Rows& rows = matrices[row.job_id()][variant->second];
-    if (!rows.empty() && rows.front()->analysis_id() != row.analysis_id()) rows.clear();
-    rows.push_back(&row);
-  }
-  return matrices;
-}
-
 Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
-// One variant of one cell.
-struct Map {
-  int layers = 0;
-  int heads = 0;
-  std::vector<std::pair<const v1::JobRow*, const Rows*>> seeds;
-};
-
-template <typename Value>
-std::vector<std::vector<Value>> Grid(const Map& map, const Value& value) {
-  return {static_cast<std::size_t>(map.layers),
-          std::vector<Value>(static_cast<std::size_t>(map.heads), value)};
-}
-
-Json SeedJson(const Map& map, const v1::JobRow& job, const Rows& rows) {
-  auto drops = Grid(map, Json(nullptr));
-  for (const v1::HeadAblationRow* row : rows) {
-    if (row->has_accuracy_drop()) drops[row->layer()][row->head()] = row->accuracy_drop();
+Json SeedJson(const results::MeanAblation& mean, const results::SeedDrops& seed) {
+  Json drops = Json::array(), significant = Json::array();
+  for (int layer = 0; layer < mean.layers; ++layer) {
+    Json row = Json::array(), row_significant = Json::array();
+    for (int head = 0; head < mean.heads; ++head) {
+      const auto& drop = seed.drops[static_cast<std::size_t>(layer) * mean.heads + head];
+      row.push_back(drop ? Json(drop->value) : Json(nullptr));
+      row_significant.push_back(drop && !drop->may_be_chance() ? 1 : 0);
+    }
+    drops.push_back(std::move(row));
+    significant.push_back(std::move(row_significant));
   }
-  const v1::HeadAblationRow& any = *rows.front();
-  const bool known = any.has_chance();
-  return {
-      {"job_id", job.job_id()},
-      {"seed", job.seed()},
-      {"total", any.total()},
-      {"intact_correct", any.intact_correct()},
-      {"stands_out", known ? Json(stats::StandsOut(any.intact_correct(), any.total(), any.chance()))
-                           : Json(nullptr)},
-      {"drops", drops}};
+  const v1::HeadAblationRow& any = *seed.row;
+  return {{"job_id", seed.job_id},
+          {"seed", seed.seed},
+          {"total", any.total()},
+          {"intact_correct", any.intact_correct()},
+          {"stands_out", any.has_chance() ? Json(stats::StandsOut(any.intact_correct(), any.total(),
+                                                                  any.chance()))
+                                          : Json(nullptr)},
+          {"drops", std::move(drops)},
+          {"significant", std::move(significant)}};
 }
 
 // Means over the seeds, and in how many of them a head's drop exceeds its error.
-Json MapJson(std::size_t cell, const results::Cell& its, const results::Variant& variant,
-             const Map& map) {
-  auto values = Grid(map, std::vector<double>());
-  auto counts = Grid(map, 0);
+Json MapJson(std::size_t cell, const results::MeanAblation& mean) {
+  Json json = results::ToJson(mean);
+  const Json by_index = json["by_index"];
+  json.erase("by_index");
+  json.erase("job_ids");
   Json seeds = Json::array();
-  for (const auto& [job, rows] : map.seeds) {
-    for (const v1::HeadAblationRow* row : *rows) {
-      const auto drop = results::DropOf(*row, results::AblationMetric::kAccuracyDrop);
-      if (!drop) continue;
-      values[row->layer()][row->head()].push_back(drop->value);
-      if (drop->counts) ++counts[row->layer()][row->head()];
-    }
-    seeds.push_back(SeedJson(map, *job, *rows));
-  }
-  Json mean = Json::array(), n = Json::array();
-  for (const auto& layer : values) {
-    Json means = Json::array(), ns = Json::array();
-    for (const std::vector<double>& head : layer) {
-      means.push_back(head.empty() ? Json(nullptr) : Json(stats::Mean(head)));
-      ns.push_back(head.size());
-    }
-    mean.push_back(std::move(means));
-    n.push_back(std::move(ns));
-  }
-  return {{"cell", cell},
-          {"variant", results::Describe(variant)},
-          {"parameters", ParseJsonOrNull<Json>(variant.parameters_json)},
-          {"layers", map.layers},
-          {"heads", map.heads},
-          {"of", its.jobs.size()},
-          {"mean", std::move(mean)},
-          {"n", std::move(n)},
-          {"counts", counts},
-          {"seeds", std::move(seeds)}};
+  for (const results::SeedDrops& seed : mean.seeds) seeds.push_back(SeedJson(mean, seed));
+  json["cell"] = cell;
+  json["parameters"] = ParseJsonOrNull<Json>(mean.variant.parameters_json);
+  json["of"] = mean.cell->jobs.size();
+  json["mean"] = by_index["drops"];
+  json["n"] = by_index["n"];
+  json["counts"] = by_index["counts"];
+  json["significant"] = by_index["significant"];
+  json["seeds"] = std::move(seeds);
+  Json leads = Json::array();
+  for (const results::LayerLead& lead : mean.leads) leads.push_back(results::LeadText(lead));
+  json["lead_texts"] = std::move(leads);
+  return json;
 }
 
 // Whether a job's matrix says anything, by analysis.
@@ -116,24 +76,10 @@ std::map<std::int64_t, bool> StandingOut(const ReportInput& input) {
 }  // namespace
 
 Json Heads(const ReportInput& input) {
-  const Matrices matrices = MatricesOf(input);
   Json maps = Json::array();
-  for (std::size_t c = 0; c < input.cells.cells.size(); ++c) {
-    const results::Cell& cell = input.cells.cells[c];
-    std::map<results::Variant, Map> by_variant;
-    for (const v1::JobRow& job : cell.jobs) {
-      const auto found = matrices.find(job.job_id());
-      if (found == matrices.end()) continue;
-      for (const auto& [variant, rows] : found->second) {
-        Map& map = by_variant[variant];
-        map.seeds.emplace_back(&job, &rows);
-        for (const v1::HeadAblationRow* row : rows) {
-          map.layers = std::max(map.layers, row->layer() + 1);
-          map.heads = std::max(map.heads, row->head() + 1);
-        }
-      }
-    }
-    for (const auto& [variant, map] : by_variant) maps.push_back(MapJson(c, cell, variant, map));
+  for (const results::MeanAblation& mean : results::MeanAblations(
+           input.cells, input.heads, input.variants, results::AblationMetric::kAccuracyDrop)) {
+    maps.push_back(MapJson(static_cast<std::size_t>(mean.cell - input.cells.cells.data()), mean));
   }
   return maps;
 }

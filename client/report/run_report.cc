@@ -60,7 +60,10 @@ absl::Status ReportRun(const Context& context, DataSource& source, const v1::Swe
   const auto strongest = std::max_element(
       maps.begin(), maps.end(),
       [](const AblationMap& a, const AblationMap& b) { return a.strongest < b.strongest; });
-  if (strongest != maps.end()) context.out("\n" + AblationMapText(*strongest, context.style));
+  if (strongest != maps.end()) {
+    context.out(Concat("\n", AblationMapText(*strongest, context.style),
+                       AblationNotes({*strongest}, context.style)));
+  }
   context.out(Again(context, sweep));
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,12 +25,13 @@ absl::StatusOr<AblationMetric> ParseAblationMetric(const std::string& name);
 
 // What a head is worth, with what its examples say about the error.
 struct EntryDrop {
-  double value = 0;
+  double value = 0;                      // as it is stored
   std::optional<double> standard_error;  // of the paired change; not in ablations of version 1
-  // More than 3 standard errors, or nothing is known of them. Otherwise the drop is shown as 0.
+  // More than 3 standard errors above 0, or nothing is known of them: what deposit indices count.
   bool counts = true;
 
-  double shown() const { return counts ? value : 0; }
+  // Within 3 standard errors of 0. What is below them counts for no index, but is no chance either.
+  bool may_be_chance() const;
   // Value ± 1.96 standard errors.
   std::optional<double> half_width() const;
 };
@@ -39,20 +41,63 @@ EntryDrop Judge(double value, const std::optional<double>& standard_error);
 // of a model that does not stand out from chance).
 std::optional<EntryDrop> DropOf(const v1::HeadAblationRow& row, AblationMetric metric);
 
-// The seeds of one cell and variant of the ablation: the mean of what is shown of each.
+// One seed's matrix, row-major by layer and head.
+struct SeedDrops {
+  std::int64_t job_id = 0;
+  std::int64_t seed = 0;
+  std::vector<std::optional<EntryDrop>> drops;  // nullopt where there is no such entry
+  const v1::HeadAblationRow* row = nullptr;     // one of its rows, of those that it was built from
+};
+
+// Means over seeds of what is stored, row-major.
+struct MeanDrops {
+  std::vector<std::optional<double>> drops;  // nullopt where no seed has such an entry
+  std::vector<int> n;                        // seeds that have it
+  std::vector<int> counts;                   // in how many of them it counts
+  std::vector<int> significant;              // in how many it cannot well be chance
+};
+
+// Which head has the largest drop of a layer, of those that count.
+struct LayerLead {
+  int layer = 0;
+  int head = 0;   // that leads in most seeds, the first of equals
+  int seeds = 0;  // in which it leads
+  int of = 0;     // in which any drop of the layer counts; 0: none leads
+};
+
+// How seeds are put together: heads of one number with each other, or of one rank, the largest drop of
+// each layer with the largest of the other seeds.
+enum class HeadOrder {
+  kByEncoding,  // by rank, unless there is one seed or catalog::HeadsDiffer
+  kIndex,
+  kRank,
+};
+
+// The seeds of one cell and variant of the ablation.
 struct MeanAblation {
   const Cell* cell = nullptr;  // of the table that it was built from
   Variant variant;
-  std::size_t seeds = 0;  // that have one
   int layers = 0;
   int heads = 0;
-  std::vector<std::optional<double>> drops;  // row-major; nullopt where no seed has such an entry
-  std::vector<bool> counts;                  // in any of the seeds
+  std::vector<SeedDrops> seeds;  // that have one, by job number
+  MeanDrops by_index;
+  MeanDrops by_rank;             // in place of heads ranks, from 0
+  std::vector<LayerLead> leads;  // of each layer
+
+  bool ByRank(HeadOrder order) const;
+  const MeanDrops& Of(HeadOrder order) const { return ByRank(order) ? by_rank : by_index; }
 };
 // In the order of the cells; of a cell by variant.
 std::vector<MeanAblation> MeanAblations(const CellTable& cells,
                                         const std::vector<v1::HeadAblationRow>& rows,
                                         const Variants& variants, AblationMetric metric);
+
+// "layer 0: head 2 leads in 2 of 3 seeds"
+std::string LeadText(const LayerLead& lead);
+
+// {"job_ids", "variant", "layers", "heads", "heads_differ", "by_index", "by_rank", "leads"}: the
+// means as {"drops", "n", "counts"}, [layer][head] or [layer][rank].
+render::Json ToJson(const MeanAblation& mean);
 
 // The row of the view with "drop_counts", "drop_interval", "nll_drop_counts" and
 // "nll_drop_interval": [low, high] at 95 %, null where the errors are not known.

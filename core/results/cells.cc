@@ -49,6 +49,12 @@ class Places {
   std::map<const Fields*, std::size_t> by_fields_;
 };
 
+// No accuracy is below 0 or above 1, whatever its interval says.
+void Clip(stats::SeedSummary& summary) {
+  if (summary.low) summary.low = std::max(*summary.low, 0.0);
+  if (summary.high) summary.high = std::min(*summary.high, 1.0);
+}
+
 }  // namespace
 
 std::string Cell::Label() const { return Join(values, " "); }
@@ -72,7 +78,10 @@ stats::SeedResult ResultOf(const v1::JobRow& row, const Metric& metric,
   }
   if (values == nullptr) return {State::kMissing, 0};
   const auto found = values->find(row.job_id());
-  if (found == values->end()) return {State::kMissing, 0};
+  if (found == values->end()) {
+    if (metric.source != Metric::Source::kEpochs) return {State::kMissing, 0};
+    return {State::kCensored, static_cast<double>(row.epochs_done() - 1)};
+  }
   return {State::kDone, found->second};
 }
 
@@ -96,7 +105,8 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& opt
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const std::size_t c = places.Of(i);
     if (c == table.cells.size()) {
-      table.cells.push_back({places.ValuesOf(i), {}, {}});
+      table.cells.push_back(
+          {.values = places.ValuesOf(i), .jobs = {}, .summary = {}, .results = {}});
       members.emplace_back();
     }
     table.cells[c].jobs.push_back(jobs.rows()[i]);
@@ -111,8 +121,12 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& opt
     }
     if (!group_by.empty()) mixed.merge(MixedFields(members[c]));
   }
-  const auto summaries = stats::SummariseAll(results, options.interval);
-  for (std::size_t c = 0; c < summaries.size(); ++c) table.cells[c].summary = summaries[c];
+  auto summaries = stats::SummariseAll(results, options.interval);
+  for (std::size_t c = 0; c < summaries.size(); ++c) {
+    if (IsAccuracy(options.metric)) Clip(summaries[c]);
+    table.cells[c].summary = summaries[c];
+    table.cells[c].results = std::move(results[c]);
+  }
   table.mixed.assign(mixed.begin(), mixed.end());
   return table;
 }
@@ -121,7 +135,8 @@ void OneSeedEach(CellTable& table) {
   std::vector<Cell> cells;
   for (const Cell& cell : table.cells) {
     for (const v1::JobRow& job : cell.jobs) {
-      Cell one{cell.values, {job}, stats::Summarise(std::vector{ResultOf(job, table.metric)})};
+      const std::vector results = {ResultOf(job, table.metric)};
+      Cell one{cell.values, {job}, stats::Summarise(results), results};
       one.values.push_back(Concat("seed ", job.seed()));
       cells.push_back(std::move(one));
     }
@@ -149,6 +164,19 @@ std::string MissingText(const stats::SeedSummary& summary) {
   return Join(parts, ", ");
 }
 
+int DivergedOf(const Cell& cell) {
+  return static_cast<int>(std::count_if(cell.jobs.begin(), cell.jobs.end(),
+                                        [](const v1::JobRow& job) { return job.diverged(); }));
+}
+
+bool IsOpen(const Cell& cell) {
+  return std::any_of(cell.jobs.begin(), cell.jobs.end(), [](const v1::JobRow& job) {
+    return !job.trained() &&
+           (job.state() == v1::JOB_STATE_QUEUED || job.state() == v1::JOB_STATE_ASSIGNED ||
+            job.state() == v1::JOB_STATE_RUNNING);
+  });
+}
+
 render::Json ToJson(const CellTable& table, const Cell& cell) {
   const auto or_null = [](std::optional<double> value) {
     return value ? Json(*value) : Json(nullptr);
@@ -174,13 +202,19 @@ render::Json ToJson(const CellTable& table, const Cell& cell) {
   json["low"] = or_null(cell.summary.low);
   json["high"] = or_null(cell.summary.high);
   json["cancelled"] = cell.summary.cancelled;
+  const bool epochs = table.metric.source == Metric::Source::kEpochs;
+  json["not_reached"] = cell.summary.censored;
+  json["median"] = epochs ? or_null(cell.summary.median) : Json(nullptr);
+  json["median_above"] = epochs ? or_null(cell.summary.median_above) : Json(nullptr);
+  json["diverged"] = DivergedOf(cell);
   return json;
 }
 
 std::vector<std::string> CellColumns(const CellTable& table) {
   std::vector<std::string> columns = table.columns;
   for (const char* name : {"metric", "n", "missing", "failed", "complete", "mean", "sd",
-                           "half_width", "seeds", "interval", "low", "high", "cancelled"}) {
+                           "half_width", "seeds", "interval", "low", "high", "cancelled",
+                           "not_reached", "median", "median_above", "diverged"}) {
     columns.emplace_back(name);
   }
   return columns;

@@ -19,8 +19,9 @@ namespace pelab::results {
 struct Cell {
   std::vector<std::string> values;  // one for every CellTable::columns
   std::vector<v1::JobRow> jobs;     // by job number, without their specs
-  stats::SeedSummary summary;       // of the metric
-  std::string Label() const;        // "rope distance 0.0003"
+  stats::SeedSummary summary;       // of the metric; of an accuracy, low and high are within 0 to 1
+  std::vector<stats::SeedResult> results;  // by job
+  std::string Label() const;               // "rope distance 0.0003"
 };
 
 struct CellTable {
@@ -62,8 +63,14 @@ std::string SeedsLabel(std::size_t with, std::size_t of);
 // "complete", or "1 missing, 2 failed, 1 cancelled".
 std::string MissingText(const stats::SeedSummary& summary);
 
+// How many of its jobs diverged.
+int DivergedOf(const Cell& cell);
+// Whether a job of it has not ended: then its mean will change.
+bool IsOpen(const Cell& cell);
+
 // {"pe": …, "task": …, "metric", "n", "missing", "failed", "complete", "mean", "sd", "half_width",
-// "seeds", "job_ids", "interval", "low", "high", "cancelled"}
+// "seeds", "job_ids", "interval", "low", "high", "cancelled", "not_reached", "median",
+// "median_above", "diverged"}
 render::Json ToJson(const CellTable& table, const Cell& cell);
 std::vector<std::string> CellColumns(const CellTable& table);  // of the CSV
 

@@ -141,7 +141,8 @@ class Pairing {
 stats::SeedResult ResultOf(const stats::SeedResult& a, const stats::SeedResult& b) {
   if (a.state == State::kFailed || b.state == State::kFailed) return {State::kFailed, 0};
   if (a.state == State::kCancelled || b.state == State::kCancelled) return {State::kCancelled, 0};
-  if (a.state != State::kDone || b.state != State::kDone) return {State::kMissing, 0};
+  if (a.state == State::kMissing || b.state == State::kMissing) return {State::kMissing, 0};
+  if (a.state == State::kCensored || b.state == State::kCensored) return {State::kCensored, 0};
   return {State::kDone, a.value - b.value};
 }
 
@@ -157,13 +158,22 @@ PairResults ResultsOf(const Metric& metric, const MetricValues* values, PairGrou
     const stats::SeedResult a = results::ResultOf(pair.a, metric, values);
     const stats::SeedResult b = results::ResultOf(pair.b, metric, values);
     results.differences.push_back(ResultOf(a, b));
-    if (results.differences.back().state != State::kDone) continue;
+    const State both = results.differences.back().state;
+    if (both == State::kCensored) {
+      results.a.push_back(a);
+      results.b.push_back(b);
+    }
+    if (both != State::kDone) continue;
     pair.difference = results.differences.back().value;
     done.push_back(*pair.difference);
     results.a.push_back(a);
     results.b.push_back(b);
   }
-  group.test = stats::PairedT(done);
+  // A test of those alone that got there would be about the seeds that did well.
+  const bool some_censored =
+      std::any_of(results.differences.begin(), results.differences.end(),
+                  [](const auto& difference) { return difference.state == State::kCensored; });
+  if (!some_censored) group.test = stats::PairedT(done);
   return results;
 }
 
@@ -291,10 +301,6 @@ void CompareExamples(const std::vector<v1::AnalysisRow>& analyses, Comparison& c
       const auto a = jobs.find(pair.a.job_id()), b = jobs.find(pair.b.job_id());
       if (a == jobs.end() || b == jobs.end()) continue;
       pair.examples = CountOf(a->second, b->second);
-      if (!pair.examples) continue;
-      if (!group.examples) group.examples.emplace();
-      group.examples->only_a += pair.examples->only_a;
-      group.examples->only_b += pair.examples->only_b;
     }
   }
 }
@@ -317,8 +323,8 @@ render::Json ToJson(const Comparison& comparison, const PairGroup& group) {
   json["high"] = OrNull(group.difference.high);
   json["t"] = group.test ? Json(group.test->t) : Json(nullptr);
   json["p"] = group.test ? Json(group.test->p) : Json(nullptr);
-  json["mcnemar"] = ExamplesJson(group.examples);
   json["cancelled"] = group.difference.cancelled;
+  json["not_reached"] = group.difference.censored;
   json["pairs"] = Json::array();
   for (const Pair& pair : group.pairs) {
     json["pairs"].push_back({{"seed", pair.a.seed()},
@@ -332,8 +338,9 @@ render::Json ToJson(const Comparison& comparison, const PairGroup& group) {
 
 std::vector<std::string> ComparisonColumns(const Comparison& comparison) {
   std::vector<std::string> columns = comparison.columns;
-  for (const char* name : {"metric", "n", "missing", "failed", "complete", "mean_a", "mean_b",
-                           "difference", "sd", "interval", "low", "high", "t", "p", "mcnemar", "cancelled"}) {
+  for (const char* name :
+       {"metric", "n", "missing", "failed", "complete", "mean_a", "mean_b", "difference", "sd",
+        "interval", "low", "high", "t", "p", "cancelled", "not_reached"}) {
     columns.emplace_back(name);
   }
   return columns;

@@ -16,7 +16,8 @@
 
 namespace pelab::results {
 
-// Test examples that only one of two models has right, and McNemar's test of them.
+// Test examples that only one of two trained models has right, and McNemar's test of them: about these
+// two models. What holds for the methods is for a test over seeds to say.
 struct ExampleCounts {
   std::int64_t only_a = 0;
   std::int64_t only_b = 0;
@@ -38,9 +39,6 @@ struct PairGroup {
   stats::SeedSummary b;
   stats::SeedSummary difference;  // of the pairs; missing and failed count pairs
   std::optional<stats::PairedTest> test;
-  // Over the pairs that have both models' examples; nullopt where none has. The examples of
-  // different seeds are different ones, so that this asks about these models, not about others.
-  std::optional<ExampleCounts> examples;
 };
 
 struct Comparison {
@@ -64,7 +62,7 @@ absl::StatusOr<Comparison> Compare(const JobList& a, const JobList& b,
                                    const std::vector<std::string>& compared, const Metric& metric,
                                    const MetricValues* values, stats::IntervalKind interval);
 
-// Fills in `examples` from the results of the analysis example_correctness (rows of other analyses
+// Fills in the pairs' `examples` from the results of the analysis example_correctness (rows of other analyses
 // are left out), where both sides of a pair were judged on the same examples.
 void CompareExamples(const std::vector<v1::AnalysisRow>& analyses, Comparison& comparison);
 

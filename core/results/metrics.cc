@@ -114,9 +114,13 @@ std::optional<double> MetricOf(const v1::JobRow& row, const Metric& metric) {
   return figure == nullptr ? std::nullopt : figure->of(row);
 }
 
+bool IsAccuracy(const Metric& metric) {
+  return metric.source == Metric::Source::kJob && metric.name.ends_with("_accuracy");
+}
+
 MetricValues EpochsValues(const std::vector<v1::EpochsToRow>& rows) {
   MetricValues values;
-  for (const v1::EpochsToRow& row : rows) values[row.job_id()] = row.epochs();
+  for (const v1::EpochsToRow& row : rows) values[row.job_id()] = row.epochs() - 1;
   return values;
 }
 

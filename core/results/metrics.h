@@ -16,7 +16,7 @@ namespace pelab::results {
 struct Metric {
   enum class Source {
     kJob,      // a number of the job's row
-    kEpochs,   // of its curve: epochs until the test accuracy was `accuracy` or more
+    kEpochs,   // of its curve: the epoch, from 0, in which the test accuracy first was `accuracy`
     kDeposit,  // an index of v_deposits, of all layers together
   };
   std::string name = "test_accuracy";  // as it was asked for: "epochs_to(0.9)"
@@ -36,6 +36,10 @@ using MetricValues = std::unordered_map<std::int64_t, double>;
 // Of a metric of the job's row; nullopt where it is not there.
 std::optional<double> MetricOf(const v1::JobRow& row, const Metric& metric);
 
+// Whether the metric is a share of 1.
+bool IsAccuracy(const Metric& metric);
+
+// Epochs from 0, as curves have them.
 MetricValues EpochsValues(const std::vector<v1::EpochsToRow>& rows);
 
 // Of rows over all layers. INVALID_ARGUMENT, with the kinds that there are, where jobs have head

@@ -66,6 +66,9 @@ Json ToJson(const v1::JobRow& r, const std::string& spec_json) {
           {"trained", r.trained()},
           {"spec", Embedded(spec_json)},
           {"configuration_id", OrNull(r.configuration_id() > 0, r.configuration_id())},
+          {"train_loss", OrNull(r.has_train_loss(), r.train_loss())},
+          {"test_loss", OrNull(r.has_test_loss(), r.test_loss())},
+          {"diverged", r.diverged()},
           {"warning", OrNull(r.has_warning(), r.warning())}};
 }
 
@@ -112,7 +115,8 @@ Json ToJson(const v1::HeadAblationRow& r) {
           {"nll_drop_standard_error",
            OrNull(r.has_nll_drop_standard_error(), r.nll_drop_standard_error())},
           {"chance", OrNull(r.has_chance(), r.chance())},
-          {"analysis_id", r.analysis_id()}};
+          {"analysis_id", r.analysis_id()},
+          {"max_examples", OrNull(r.has_max_examples(), r.max_examples())}};
 }
 
 Json ToJson(const v1::DepositRow& r) {
@@ -210,6 +214,7 @@ Json ToJson(const v1::Sweep& s) {
           {"epochs_done", s.epochs_done()},
           {"waiting_reason", s.waiting_reason().empty() ? Json(nullptr) : Json(s.waiting_reason())},
           {"paused", s.paused()},
+          {"diverged", s.diverged()},
           {"extensions", std::vector<std::string>(s.extensions().begin(), s.extensions().end())},
           {"note", s.note()}};
 }
@@ -239,6 +244,9 @@ const std::vector<std::string> kJobColumns = {"job_id",
                                               "trained",
                                               "spec",
                                               "configuration_id",
+                                              "train_loss",
+                                              "test_loss",
+                                              "diverged",
                                               "warning"};
 const std::vector<std::string> kCurveColumns = {
     "job_id",        "epoch",   "train_loss",    "train_accuracy", "test_loss",    "test_accuracy",
@@ -263,7 +271,8 @@ const std::vector<std::string> kHeadAblationColumns = {"job_id",
                                                        "nll_drop",
                                                        "nll_drop_standard_error",
                                                        "chance",
-                                                       "analysis_id"};
+                                                       "analysis_id",
+                                                       "max_examples"};
 const std::vector<std::string> kDepositColumns = {
     "job_id",   "method",    "hygiene",   "split",      "target",          "layer",
     "max_drop", "top_share", "top_ratio", "gini",       "effective_heads", "top_layer",
@@ -280,7 +289,7 @@ const std::vector<std::string> kSweepColumns = {
     "sweep_id",    "name",           "protocol", "state",     "priority",
     "file_name",   "created_at_ms",  "cells",    "queued",    "assigned",
     "running",     "succeeded",      "failed",   "cancelled", "epochs_total",
-    "epochs_done", "waiting_reason", "paused",   "note"};
+    "epochs_done", "waiting_reason", "paused",   "diverged",  "note"};
 
 void AppendCsv(const v1::CurveRow& row, std::string& out) {
   const auto put = [&out](auto value) {

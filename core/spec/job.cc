@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/spec/canonical.h"
+#include "core/spec/chance.h"
 #include "core/spec/check.h"
 
 namespace pelab::spec {
@@ -129,19 +130,11 @@ std::vector<Violation> CheckJob(const Job& job) {
 }
 
 std::int64_t ScoredClasses(const Job& job) {
-  // The labels that the task can give: task/ of the trainer has the generators.
-  std::int64_t labels = 0;
-  bool from_zero = true;
-  if (job.task == "counting") {
-    labels = job.Int("task.max_count") + 1;
-  } else if (job.Choice("task.definition") == "clean") {
-    labels = job.Int("task.max_distance");
-  } else {
-    labels = job.Int("task.max_gap");
-    from_zero = job.Choice("task.label_space") == "exact";  // the labels themselves start at 2
-  }
-  const bool leaves_zero_out = job.Choice("task.scored_classes") == "nonzero" && from_zero;
-  return std::max<std::int64_t>(1, labels - (leaves_zero_out ? 1 : 0));
+  // The labels of the published distance start at 2.
+  const bool from_two = job.task == "distance" && job.Choice("task.definition") != "clean";
+  const bool has_class_zero = !from_two || job.Choice("task.label_space") == "exact";
+  const bool leaves_zero_out = job.Choice("task.scored_classes") == "nonzero" && has_class_zero;
+  return std::max<std::int64_t>(1, LabelCount(job) - (leaves_zero_out ? 1 : 0));
 }
 
 Analysis MakeAnalysis(std::string_view protocol, std::string_view name, const Values& set) {

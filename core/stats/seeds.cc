@@ -1,6 +1,8 @@
 #include "core/stats/seeds.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "core/stats/bootstrap.h"
@@ -9,12 +11,25 @@
 namespace pelab::stats {
 namespace {
 
-std::vector<double> DoneValues(std::span<const SeedResult> seeds) {
+std::vector<double> Values(std::span<const SeedResult> seeds, SeedResult::State state) {
   std::vector<double> values;
   for (const SeedResult& seed : seeds) {
-    if (seed.state == SeedResult::State::kDone) values.push_back(seed.value);
+    if (seed.state == state) values.push_back(seed.value);
   }
   return values;
+}
+
+void FindMedian(std::vector<double> done, std::vector<double> censored, SeedSummary& summary) {
+  const std::size_t all = done.size() + censored.size();
+  if (all == 0) return;
+  std::sort(done.begin(), done.end());
+  std::sort(censored.begin(), censored.end(), std::greater<>());
+  const std::size_t middle = (all - 1) / 2;  // of an even number the lower one
+  if (middle < done.size()) {
+    summary.median = done[middle];
+  } else {
+    summary.median_above = censored[all / 2];
+  }
 }
 
 }  // namespace
@@ -53,8 +68,12 @@ SeedSummary Summarise(std::span<const SeedResult> seeds, double confidence) {
     summary.failed += seed.state == SeedResult::State::kFailed ? 1 : 0;
     summary.cancelled += seed.state == SeedResult::State::kCancelled ? 1 : 0;
   }
-  const std::vector<double> values = DoneValues(seeds);
+  const std::vector<double> values = Values(seeds, SeedResult::State::kDone);
+  const std::vector<double> censored = Values(seeds, SeedResult::State::kCensored);
   summary.n = static_cast<int>(values.size());
+  summary.censored = static_cast<int>(censored.size());
+  FindMedian(values, censored, summary);
+  if (!censored.empty()) return summary;
   if (!values.empty()) summary.mean = Mean(values);
   summary.sd = SampleSd(values);
   summary.half_width = IntervalHalfWidth(values, confidence);
@@ -73,10 +92,12 @@ std::vector<SeedSummary> SummariseAll(std::span<const std::vector<SeedResult>> g
   }
   if (interval != IntervalKind::kBootstrap) return summaries;
   std::vector<std::vector<double>> samples;
-  for (const std::vector<SeedResult>& group : groups) samples.push_back(DoneValues(group));
+  for (const std::vector<SeedResult>& group : groups) {
+    samples.push_back(Values(group, SeedResult::State::kDone));
+  }
   const auto intervals = BootstrapIntervals(samples, confidence);
   for (std::size_t i = 0; i < summaries.size(); ++i) {
-    if (!intervals[i]) continue;
+    if (!intervals[i] || summaries[i].censored > 0) continue;
     summaries[i].low = intervals[i]->low;
     summaries[i].high = intervals[i]->high;
   }

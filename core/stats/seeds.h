@@ -26,9 +26,10 @@ struct SeedResult {
     kMissing,    // not ended yet, or ended without this value
     kFailed,     // failed: will not come by itself
     kCancelled,  // people stopped it: will not come by itself either
+    kCensored,   // ended before it got there: its value is above `value`
   };
   State state = State::kMissing;
-  double value = 0;  // of kDone
+  double value = 0;  // of kDone and kCensored
 };
 
 enum class IntervalKind {
@@ -41,15 +42,23 @@ struct SeedSummary {
   int missing = 0;
   int failed = 0;
   int cancelled = 0;
+  // Beside the n. Where there is one, neither the mean nor what goes with it is known: that of the n
+  // alone would be that of the seeds that did well.
+  int censored = 0;
   std::optional<double> mean;        // over the n; nullopt for none
   std::optional<double> sd;          // from 2 on
   std::optional<double> half_width;  // of the interval by Student's t, from 2 on
   // The interval that was asked for, from 2 on.
   std::optional<double> low;
   std::optional<double> high;
+  // The smallest value that at least half of the n and the censored have come to, a censored one
+  // counting as larger than all (the median of Kaplan and Meier); nullopt for none, and where more
+  // than half are censored. Then it is above `median_above`.
+  std::optional<double> median;
+  std::optional<double> median_above;
 
   // Anything less must not be shown as a result without saying so.
-  bool complete() const { return n > 0 && missing + failed + cancelled == 0; }
+  bool complete() const { return n + censored > 0 && missing + failed + cancelled == 0; }
 };
 
 // The interval by Student's t.

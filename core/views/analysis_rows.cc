@@ -58,6 +58,7 @@ v1::HeadAblationRow ReadHead(SQLite::Statement& query) {
   next.IfReal([&](double v) { row.set_nll_drop(v); });
   next.IfReal([&](double v) { row.set_nll_drop_standard_error(v); });
   next.IfReal([&](double v) { row.set_chance(v); });
+  next.IfInt([&](std::int64_t v) { row.set_max_examples(v); });
   return row;
 }
 
@@ -115,7 +116,8 @@ absl::StatusOr<v1::ListHeadAblationsResponse> QueryHeadAblations(
       "SELECT job_id, coalesce(method, ''), coalesce(hygiene, ''), coalesce(split, ''), target, "
       "analysis_id, layer, head, correct, total, accuracy, accuracy_drop, intact_correct, lost, "
       "gained, drop_standard_error, normalised_drop, nll, nll_drop, nll_drop_standard_error, "
-      "chance FROM v_head_ablation WHERE job_id = ?1 AND (?2 OR (coalesce(method, ''), "
+      "chance, max_examples FROM v_head_ablation WHERE job_id = ?1 AND (?2 OR (coalesce(method, "
+      "''), "
       "coalesce(hygiene, ''), coalesce(split, ''), target, analysis_id, layer, head) > "
       "(?3, ?4, ?5, ?6, ?7, ?8, ?9)) ORDER BY 2, 3, 4, 5, 6, 7, 8",
       "ttttnnn", ReadHead, [](const v1::HeadAblationRow& row) {

@@ -20,7 +20,7 @@ namespace {
 
 using catalog::FieldType;
 
-enum class Kind { kText, kInteger, kReal };
+enum class Kind { kText, kInteger, kReal, kBool };
 struct ColumnType {
   std::string_view name;
   Kind kind;
@@ -46,7 +46,10 @@ constexpr ColumnType kColumns[] = {{"job_id", Kind::kInteger},
                                    {"train_correct", Kind::kInteger},
                                    {"train_total", Kind::kInteger},
                                    {"test_correct", Kind::kInteger},
-                                   {"test_total", Kind::kInteger}};
+                                   {"test_total", Kind::kInteger},
+                                   {"train_loss", Kind::kReal},
+                                   {"test_loss", Kind::kReal},
+                                   {"diverged", Kind::kBool}};
 
 std::string_view Symbol(Operator op) {
   switch (op) {
@@ -145,8 +148,19 @@ absl::StatusOr<Expression> CompareNumber(std::string_view operand, const Conditi
   return out;
 }
 
+absl::StatusOr<Expression> CompareBool(std::string_view operand, const Condition& c) {
+  if (!IsEquality(c.op)) {
+    return absl::InvalidArgumentError(Concat("condition on ", c.field, ": ", Symbol(c.op),
+                                             " needs a number; use = or !=, with true or false"));
+  }
+  const bool is_true = c.value == "true" || c.value == "1";
+  if (!is_true && c.value != "false" && c.value != "0") return BadValue(c, "true or false");
+  return Expression{ComparisonSql(operand, c.op), {Bind(std::int64_t{is_true ? 1 : 0})}};
+}
+
 absl::StatusOr<Expression> CompileColumn(const ColumnType& column, const Condition& c) {
   const std::string operand = Concat("j.", column.name);
+  if (column.kind == Kind::kBool) return CompareBool(operand, c);
   return column.kind == Kind::kText ? CompareText(operand, c) : CompareNumber(operand, c);
 }
 
@@ -156,13 +170,12 @@ constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
 constexpr std::string_view kIndices[] = {"max_drop", "top_share",       "top_ratio",
                                          "gini",     "effective_heads", "deposits"};
 
-// Whether the job's accuracy was `accuracy` or more after at most, or after less than, so many
-// epochs. (Asked so, SQLite looks at the epochs of one job until it finds one. Asked for the least,
+// Whether the job's accuracy was `accuracy` or more in an epoch up to, or before, this one. (Asked so, SQLite looks at the epochs of one job until it finds one. Asked for the least,
 // it would first make an index of all epochs there are.)
-Expression ReachedWithin(std::string_view comparison, const Bind& epochs, double accuracy) {
+Expression ReachedWithin(std::string_view comparison, const Bind& epoch, double accuracy) {
   return {Concat("EXISTS (SELECT 1 FROM v_curves AS c WHERE c.job_id = j.job_id AND c.epoch ",
-                 comparison, " ? - 1 AND c.test_accuracy >= ?)"),
-          {epochs, Bind(accuracy)}};
+                 comparison, " ? AND c.test_accuracy >= ?)"),
+          {epoch, Bind(accuracy)}};
 }
 
 void Append(const Expression& more, Expression& out) {

@@ -30,6 +30,14 @@ const std::vector<Invariant> kCurves = {
      "FROM jobs AS j JOIN v_curves AS c ON c.job_id = j.job_id AND c.epoch = j.epochs_done - 1 "
      "WHERE (j.train_correct, j.train_total, j.test_correct, j.test_total) IS NOT "
      "(c.train_correct, c.train_total, c.test_correct, c.test_total)"},
+    {"final losses are those of the last epoch, and say which trainings diverged",
+     "SELECT printf('job %d: the summary says %s in training, %s in the test, diverged %d; its "
+     "last epoch %s and %s, and divergence is above %s', j.job_id, j.train_loss, j.test_loss, "
+     "j.diverged, c.train_loss, c.test_loss, f.divergence_loss) FROM jobs AS j JOIN v_curves AS c "
+     "ON c.job_id = j.job_id AND c.epoch = j.epochs_done - 1 LEFT JOIN configurations AS f "
+     "USING (configuration_id) WHERE (j.train_loss, j.test_loss) IS NOT (c.train_loss, "
+     "c.test_loss) OR (j.trained AND j.diverged <> "
+     "coalesce(min(c.train_loss, c.test_loss) > f.divergence_loss, 0))"},
     {"best accuracies are those of the best epoch",
      "SELECT printf('job %d: the summary says %s/%s, the curve %s/%s', job_id, correct, total, "
      "best_correct, best_total) FROM (SELECT job_id, max(c.test_accuracy), "

@@ -13,7 +13,8 @@ constexpr char kJobColumns[] =
     "j.job_id, j.key, j.generation, j.pe, j.pe_label, j.task, j.protocol, j.seed, j.state, "
     "j.attempts, j.device, j.epochs, j.epochs_done, j.train_accuracy, j.test_accuracy, "
     "j.best_test_accuracy, j.wall_seconds, j.error, j.train_correct, j.train_total, "
-    "j.test_correct, j.test_total, j.trained, j.configuration_id, j.warning";
+    "j.test_correct, j.test_total, j.trained, j.configuration_id, j.train_loss, j.test_loss, "
+    "j.diverged, j.warning";
 
 v1::JobRow ReadJob(SQLite::Statement& query) {
   v1::JobRow row;
@@ -45,6 +46,9 @@ v1::JobRow ReadJob(SQLite::Statement& query) {
   if (const auto c = next(); !c.isNull()) row.set_test_total(c.getInt64());
   row.set_trained(next().getInt() != 0);
   row.set_configuration_id(next().getInt64());
+  if (const auto c = next(); !c.isNull()) row.set_train_loss(c.getDouble());
+  if (const auto c = next(); !c.isNull()) row.set_test_loss(c.getDouble());
+  row.set_diverged(next().getInt() != 0);
   if (const auto c = next(); !c.isNull()) row.set_warning(c.getString());
   if (i < query.getColumnCount()) row.set_spec_json(next().getString());
   return row;

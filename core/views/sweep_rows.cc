@@ -1,6 +1,8 @@
 // Sweeps, attempts, workers and logs.
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/json_text.h"
 #include "core/views/job_pages.h"
@@ -98,6 +100,22 @@ v1::AttemptRow ReadAttempt(SQLite::Statement& query) {
   return row;
 }
 
+// Diverged jobs are few, and have an index: counted of all sweeps at once, or of `sweep` alone.
+std::map<std::int64_t, std::uint64_t> CountDiverged(SQLite::Database& db,
+                                                    std::optional<std::int64_t> sweep) {
+  SQLite::Statement query(db,
+                          "SELECT c.sweep_id, count(*) FROM jobs AS j INDEXED BY jobs_diverged "
+                          "CROSS JOIN sweep_jobs AS c USING (job_id) WHERE j.diverged = 1 AND "
+                          "j.trained AND (?1 IS NULL OR c.sweep_id = ?1) GROUP BY c.sweep_id");
+  if (sweep) query.bind(1, *sweep);
+  std::map<std::int64_t, std::uint64_t> counts;
+  while (query.executeStep()) {
+    counts[query.getColumn(0).getInt64()] =
+        static_cast<std::uint64_t>(query.getColumn(1).getInt64());
+  }
+  return counts;
+}
+
 struct AttemptId {
   std::int64_t id = 0;
   int number = 0;
@@ -137,7 +155,12 @@ absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(SQLite::Database& db,
     }
     *response.add_sweeps() = ReadSweep(query, /*with_document=*/false);
   }
-  for (v1::Sweep& sweep : *response.mutable_sweeps()) CountJobs(db, sweep);
+  const auto diverged = CountDiverged(db, std::nullopt);
+  for (v1::Sweep& sweep : *response.mutable_sweeps()) {
+    CountJobs(db, sweep);
+    const auto its = diverged.find(sweep.sweep_id());
+    if (its != diverged.end()) sweep.set_diverged(its->second);
+  }
   return response;
 }
 
@@ -149,7 +172,10 @@ absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sw
   query.bind(1, *id);
   query.executeStep();
   v1::Sweep found = ReadSweep(query, /*with_document=*/true);
-  if (with_jobs) CountJobs(db, found);
+  if (with_jobs) {
+    CountJobs(db, found);
+    for (const auto& [sweep_id, count] : CountDiverged(db, *id)) found.set_diverged(count);
+  }
   return found;
 }
 

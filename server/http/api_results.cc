@@ -59,21 +59,22 @@ Json PointsJson(const results::MeanCurve& curve) {
       {"epoch", std::move(epochs)}, {"mean", std::move(means)}, {"half_width", std::move(widths)}};
 }
 
+// "drops" and "counts" are those by head, whether a drop exceeds its error in any seed.
 Json DropsJson(const results::MeanAblation& mean) {
-  Json drops = Json::array();
-  Json counts = Json::array();
-  for (int layer = 0; layer < mean.layers; ++layer) {
-    Json drop_row = Json::array();
-    Json count_row = Json::array();
-    for (int head = 0; head < mean.heads; ++head) {
-      const auto at = static_cast<std::size_t>(layer) * mean.heads + head;
-      drop_row.push_back(OrNull(mean.drops[at]));
-      count_row.push_back(static_cast<bool>(mean.counts[at]));
-    }
-    drops.push_back(std::move(drop_row));
-    counts.push_back(std::move(count_row));
+  Json json = results::ToJson(mean);
+  json["drops"] = json["by_index"]["drops"];
+  json["counts"] = Json::array();
+  for (const Json& layer : json["by_index"]["counts"]) {
+    Json row = Json::array();
+    for (const Json& count : layer) row.push_back(count.get<int>() > 0);
+    json["counts"].push_back(std::move(row));
   }
-  return {{"drops", std::move(drops)}, {"counts", std::move(counts)}};
+  json["lead_texts"] = Json::array();
+  for (const results::LayerLead& lead : mean.leads) {
+    json["lead_texts"].push_back(results::LeadText(lead));
+  }
+  for (const char* name : {"job_ids", "variant"}) json.erase(name);
+  return json;
 }
 
 absl::StatusOr<results::Variants> AllVariants(views::Reader& reader, const v1::JobFilter& filter) {
@@ -159,9 +160,7 @@ absl::StatusOr<Json> Api::MeanAblations(const std::string& id, const Query& quer
     Json json = CellName(all.table, *mean.cell);
     json["analysis"] = results::Describe(mean.variant);
     json["version"] = mean.variant.version;
-    json["seeds"] = mean.seeds;
-    json["layers"] = mean.layers;
-    json["heads"] = mean.heads;
+    json["seeds"] = mean.seeds.size();
     json.update(DropsJson(mean));
     ablations.push_back(std::move(json));
   }

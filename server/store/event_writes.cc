@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
+#include "server/store/divergence.h"
 
 namespace pelab::store {
 namespace {
@@ -28,8 +29,9 @@ void ResetSummary(Batch& batch, std::int64_t job_id, int start) {
   batch.staging.MoveJob(job_id);  // nothing waits: the line is read by its key
   batch.db.Execute(
       "UPDATE jobs SET epochs_done = ?2, "
-      "(train_correct, train_total, test_correct, test_total) = (SELECT train_correct, "
-      "train_total, test_correct, test_total FROM accepted_epochs "
+      "diverged = 0, (train_loss, train_correct, train_total, test_loss, test_correct, "
+      "test_total) = (SELECT train_loss, train_correct, train_total, test_loss, test_correct, "
+      "test_total FROM accepted_epochs "
       "WHERE waits = 0 AND job_id = ?1 AND epoch = ?2 - 1), "
       "(best_test_correct, best_test_total) = (SELECT test_correct, test_total "
       "FROM accepted_epochs WHERE waits = 0 AND job_id = ?1 AND epoch < ?2 "
@@ -313,10 +315,12 @@ void Batch::Flush(AttemptRow& row) {
   if (row.last) {
     db.Execute(
         "UPDATE jobs SET epochs_done = ?, train_correct = ?, train_total = ?, test_correct = ?, "
-        "test_total = ?, best_test_correct = ?, best_test_total = ?, "
-        "wall_seconds = coalesce(?, wall_seconds) WHERE job_id = ?",
+        "test_total = ?, best_test_correct = ?, best_test_total = ?, train_loss = ?, "
+        "test_loss = ?, wall_seconds = coalesce(?, wall_seconds) WHERE job_id = ?",
         row.epochs_done, row.last->train_correct, row.last->train_total, row.last->test_correct,
-        row.last->test_total, row.best_correct, row.best_total, row.wall_seconds, row.job_id);
+        row.last->test_total, row.best_correct, row.best_total, row.last->train_loss,
+        row.last->test_loss, row.wall_seconds, row.job_id);
+    if (row.epochs_done == row.epochs) JudgeDivergence(db, row.job_id);
   } else if (row.wall_seconds) {
     db.Execute("UPDATE jobs SET wall_seconds = ? WHERE job_id = ?", *row.wall_seconds, row.job_id);
   }

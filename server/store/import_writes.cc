@@ -8,6 +8,7 @@
 #include "core/spec/configuration.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
+#include "server/store/divergence.h"
 #include "server/store/sweeps.h"
 
 namespace pelab::store {
@@ -177,8 +178,11 @@ class Importer {
     }
     std::optional<std::int64_t> train_correct, train_total, test_correct, test_total, best_correct,
         best_total;
+    std::optional<double> train_loss, test_loss;
     if (best != nullptr) {
       const Epoch& last = write_.epochs.back();
+      train_loss = last.train_loss;
+      test_loss = last.test_loss;
       train_correct = last.train_correct;
       train_total = last.train_total;
       test_correct = last.test_correct;
@@ -190,18 +194,19 @@ class Importer {
         "INSERT INTO jobs (key, generation, pe, pe_version, pe_label, task, task_version, "
         "protocol, seed, configuration_id, device_kind, memory_bytes, state, trained, epochs, "
         "epochs_done, attempts, train_correct, train_total, test_correct, test_total, "
-        "best_test_correct, best_test_total, wall_seconds, device, execution_json, created_at, "
-        "ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'succeeded', 1, ?, ?, ?, ?, ?, ?, "
-        "?, ?, ?, ?, ?, ?, ?, ?)",
+        "best_test_correct, best_test_total, train_loss, test_loss, wall_seconds, device, "
+        "execution_json, created_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+        "'succeeded', 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         cell.key, generation, cell.requirement.pe, cell.requirement.pe_version, cell.pe_label,
         cell.requirement.task, cell.requirement.task_version, cell.protocol_label, cell.seed,
         ConfigurationWith(batch_.db, spec::TemplateOf(cell.spec_json, cell.seed)),
         cell.requirement.device_kind, cell.requirement.memory_bytes, cell.epochs,
         static_cast<int>(write_.epochs.size()), static_cast<int>(write_.attempts.size()),
-        train_correct, train_total, test_correct, test_total, best_correct, best_total,
-        write_.wall_seconds, write_.device, write_.execution_json, write_.created_at,
+        train_correct, train_total, test_correct, test_total, best_correct, best_total, train_loss,
+        test_loss, write_.wall_seconds, write_.device, write_.execution_json, write_.created_at,
         write_.ended_at);
     job_id_ = batch_.db.LastId();
+    JudgeDivergence(batch_.db, job_id_);
   }
 
   static double Accuracy(const Epoch& epoch) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/spec/chance.h"
 #include "core/spec/configuration.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
@@ -310,7 +311,8 @@ std::int64_t ConfigurationWith(Database& db, const std::string& spec_template) {
         db.Run("SELECT configuration_id FROM configurations WHERE template = ?", spec_template);
     if (row.Step()) return row.Int(0);
   }
-  db.Execute("INSERT INTO configurations (template) VALUES (?)", spec_template);
+  db.Execute("INSERT INTO configurations (template, divergence_loss) VALUES (?, ?)", spec_template,
+             spec::DivergenceLossOf(spec_template));
   return db.LastId();
 }
 

@@ -145,6 +145,12 @@ class Data(Made):
                     self.close(found["mean"][layer][head], math.fsum(drops) / len(drops) if drops else None)
                     self.assertEqual(found["n"][layer][head], len(drops))
                     self.assertEqual(found["counts"][layer][head], sum(drop > 3 * error for drop, error in rows if drop is not None))
+            for layer in range(found["layers"]):
+                seeds = [sorted((drop for drop in seed["drops"][layer] if drop is not None), reverse=True) for seed in found["seeds"]]
+                for rank in range(found["heads"]):
+                    drops = [ordered[rank] for ordered in seeds if rank < len(ordered)]
+                    self.close(found["by_rank"]["drops"][layer][rank], math.fsum(drops) / len(drops) if drops else None)
+            self.assertEqual(found["heads_differ"], self.data["cells"][found["cell"]]["pe"] in ("alibi", "partial_rope"))
             stored = {(seed["seed"], layer, head): drop for seed in found["seeds"] for layer, row in enumerate(seed["drops"])
                       for head, drop in enumerate(row)}
             self.assertEqual(len(stored), len(found["seeds"]) * found["layers"] * found["heads"])
@@ -330,11 +336,14 @@ class Shown(Made):
                     self.assertEqual(trace["x"], list(range(len(wanted["mean"]))))
             elif chart["kind"] == "heat map":
                 (values,) = [trace for trace in chart["traces"] if trace["meta"]["kind"] == "values"]
-                wanted = [found for found in self.data["heads"] if found["mean"] == chart["data"]["values"] and
-                          chart["name"] == "{short} {group}".format(**self.data["cells"][found["cell"]])]
+                named = [found for found in self.data["heads"]
+                         if chart["name"] == "{short} {group}".format(**self.data["cells"][found["cell"]])]
+                ranks = [len(found["seeds"]) > 1 and not found["heads_differ"] for found in named]
+                shown = [found["by_rank"]["drops"] if by_rank else found["mean"] for found, by_rank in zip(named, ranks)]
+                wanted = [drops for drops in shown if drops == chart["data"]["values"]]
                 self.assertGreaterEqual(len(wanted), 1, chart["name"])
-                self.assertEqual(values["z"], [[None if drop is None else drop * 100 for drop in row] for row in wanted[0]["mean"]])
-                gaps = sum(drop is None for row in wanted[0]["mean"] for drop in row)
+                self.assertEqual(values["z"], [[None if drop is None else drop * 100 for drop in row] for row in wanted[0]])
+                gaps = sum(drop is None for row in wanted[0] for drop in row)
                 self.assertEqual(sum(z == 0 for trace in chart["traces"] if trace["meta"]["kind"] == "gaps" for row in trace["z"] for z in row), gaps)
             elif chart["kind"] == "violins":
                 for trace, layer in zip(chart["traces"], chart["data"]["layers"]):

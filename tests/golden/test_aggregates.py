@@ -146,7 +146,7 @@ class Aggregates(unittest.TestCase):
                    "AND j.state = 'succeeded'")
         else:
             x = float(metric[len("epochs_to("):-1])
-            sql = ("SELECT c.job_id, min(c.epoch) + 1 FROM v_curves AS c JOIN v_jobs AS j USING (job_id) WHERE "
+            sql = ("SELECT c.job_id, min(c.epoch) FROM v_curves AS c JOIN v_jobs AS j USING (job_id) WHERE "
                    f"j.state = 'succeeded' AND c.test_accuracy >= {x} GROUP BY c.job_id")
         return {job: value for job, value in self.query(name, sql) if value is not None}
 
@@ -165,10 +165,18 @@ class Aggregates(unittest.TestCase):
             mine = jobs[tuple(group[column] for column in columns)]
             done = numpy.array([values[job] for job, _ in mine if job in values])
             failed = sum(state in ("failed", "cancelled") for _, state in mine)
-            self.assertEqual((group["n"], group["failed"], group["missing"]), (len(done), failed, len(mine) - len(done) - failed), what)
+            lacking = len(mine) - len(done) - failed  # all of these jobs have ended
+            censored = lacking if metric.startswith("epochs_to") else 0
+            self.assertEqual((group["n"], group["failed"], group["missing"], group["not_reached"]),
+                             (len(done), failed, lacking - censored, censored), what)
+            if censored:
+                self.assertEqual([group[name] for name in ("mean", "sd", "half_width", "low", "high")], [None] * 5, what)
+                continue
             self.close(group["mean"], numpy.mean(done) if len(done) else None, what)
             self.close(group["sd"], numpy.std(done, ddof=1) if len(done) > 1 else None, what)
             low, high = (None, None) if len(done) < 2 else t_interval(done) if interval == "t" else bootstrap_interval(done)
+            if low is not None and metric.endswith("_accuracy"):
+                low, high = max(low, 0), min(high, 1)
             self.close(group["low"], low, what)
             self.close(group["high"], high, what)
 
@@ -199,7 +207,7 @@ class Aggregates(unittest.TestCase):
                 self.assertEqual([(p["job_a"], p["job_b"], p["seed"]) for p in group["pairs"]], rows)
                 both = [(values[a], values[b]) for a, b, _ in rows if a in values and b in values]
                 self.assertEqual(group["n"], len(both))
-                if not both:
+                if not both or group["not_reached"]:
                     self.assertIsNone(group["difference"])
                     continue
                 a, b = (numpy.array(side) for side in zip(*both))

@@ -184,17 +184,19 @@ def check_one_kind(metric: str, kinds: set[str]) -> None:
 class Outcome(NamedTuple):
     """What a job gives for a metric: a value only where it is done."""
 
-    state: str  # done, missing, failed or cancelled
+    state: str  # done, missing, failed, cancelled or not_reached
     value: float = 0.0
 
 
-def outcome_of(jobs: JobRows, index: int, metric: Callable[[int], float | None]) -> Outcome:
+def outcome_of(jobs: JobRows, index: int, metric: str, value_of: Callable[[int], float | None]) -> Outcome:
     """Only a trained job counts with its value."""
-    state, value = jobs.value(index, "state"), metric(index)
+    state, value = jobs.value(index, "state"), value_of(index)
     if state in ("failed", "cancelled"):
         return Outcome(state)
-    if value is None or not (state == "succeeded" or jobs.value(index, "trained")):
+    if not (state == "succeeded" or jobs.value(index, "trained")):
         return Outcome("missing")
+    if value is None:
+        return Outcome("not_reached" if metric.startswith("epochs_to") else "missing")
     return Outcome("done", value)
 
 
@@ -214,6 +216,13 @@ def interval_of(values: Sequence[float]) -> Interval:
     if centre is None or half is None:
         return Interval(centre, None, None, None, None)
     return Interval(centre, _statistics.sample_sd(values), half, centre - half, centre + half)
+
+
+def _within_bounds(metric: str, interval: Interval) -> Interval:
+    """No accuracy is below 0 or above 1, whatever its interval says."""
+    if interval.low is None or interval.high is None or not metric.endswith("_accuracy"):
+        return interval
+    return interval._replace(low=max(interval.low, 0.0), high=min(interval.high, 1.0))
 
 
 def known_fields(jobs: JobRows) -> set[str]:
@@ -248,16 +257,19 @@ def summary(jobs: JobRows, metric: str, by: Sequence[str], more: Sequence[str] =
     columns = list(by) if by else telling_columns(fields.distinct)
     rows: list[list[object]] = []
     for cell in _cells(fields, columns, whole=not by):
-        outcomes = [outcome_of(jobs, index, metric_value) for index in cell.indices]
+        outcomes = [outcome_of(jobs, index, metric, metric_value) for index in cell.indices]
         values = [one.value for one in outcomes if one.state == "done"]
-        missing, failed, cancelled = (sum(one.state == state for one in outcomes) for state in ("missing", "failed", "cancelled"))
-        rows.append([*cell.values, metric, len(values), missing, failed, bool(values) and len(values) == len(outcomes),
-                     *interval_of(values), tuple(jobs.value(index, "seed") for index in cell.indices),
-                     tuple(jobs.value(index, "job_id") for index in cell.indices), cancelled])
+        missing, failed, cancelled, not_reached = (
+            sum(one.state == state for one in outcomes) for state in ("missing", "failed", "cancelled", "not_reached"))
+        # The mean of those that got there would be that of the seeds that did well.
+        interval = _within_bounds(metric, interval_of([] if not_reached else values))
+        rows.append([*cell.values, metric, len(values), missing, failed,
+                     bool(outcomes) and len(values) + not_reached == len(outcomes), *interval, tuple(jobs.value(index, "seed") for index in cell.indices),
+                     tuple(jobs.value(index, "job_id") for index in cell.indices), cancelled, not_reached])
         rows[-1] += [_shared(fields, cell, name) for name in more if name not in columns]
     kinds = {**typed(columns, rows), "metric": "text", "n": "int", "missing": "int", "failed": "int", "complete": "bool",
              "mean": "float", "sd": "float", "half_width": "float", "low": "float", "high": "float", "seeds": "text",
-             "job_ids": "text", "cancelled": "int"}
+             "job_ids": "text", "cancelled": "int", "not_reached": "int"}
     added = [name for name in more if name not in columns]
     kinds.update({name: _columns.kind_of(name, [row[len(kinds) + place] for row in rows]) for place, name in enumerate(added)})
     return _columns.frame(rows, kinds)

@@ -42,6 +42,10 @@ JOBS: Columns = {
     "test_total": "Int",
     "trained": "bool",
     "spec_json": "text",
+    "train_loss": "float",
+    "test_loss": "float",
+    "diverged": "bool",
+    "warning": "text",
 }
 CURVES: Columns = {
     "job_id": "int",
@@ -79,6 +83,7 @@ ABLATIONS: Columns = {
     "nll_drop": "float",
     "nll_drop_standard_error": "float",
     "chance": "float",
+    "max_examples": "Int",
 }
 DEPOSITS: Columns = {
     "job_id": "int",

@@ -16,8 +16,8 @@ from pelab.errors import InvalidInput
 
 _COLUMNS = {"metric": "text", "n": "int", "missing": "int", "failed": "int", "cancelled": "int", "complete": "bool",
             "mean_a": "float", "mean_b": "float", "difference": "float", "sd": "float", "half_width": "float", "low": "float",
-            "high": "float", "t": "float", "p": "float", "only_a": "Int", "only_b": "Int", "mcnemar_p": "float", "seeds": "text",
-            "jobs_a": "text", "jobs_b": "text", "differences": "text", "also_different": "text"}
+            "high": "float", "t": "float", "p": "float", "only_a": "text", "only_b": "text", "mcnemar_p": "text", "seeds": "text",
+            "jobs_a": "text", "jobs_b": "text", "differences": "text", "not_reached": "int", "also_different": "text"}
 
 
 def compare(a: JobRows, b: JobRows, compared: Sequence[str], metric: str) -> pd.DataFrame:
@@ -52,10 +52,11 @@ class _Side:
     def __init__(self, jobs: JobRows, metric: str) -> None:
         self.jobs = jobs
         self.fields = FieldTable(jobs)
+        self._metric = metric
         self._value = _cells.metric_of(jobs, metric)
 
     def outcome(self, index: int) -> Outcome:
-        return _cells.outcome_of(self.jobs, index, self._value)
+        return _cells.outcome_of(self.jobs, index, self._metric, self._value)
 
     def values_by_task(self) -> dict[Any, dict[str, set[Any]]]:
         by_task: dict[Any, dict[str, set[Any]]] = {}
@@ -150,28 +151,32 @@ class _Pairing:
 
 
 def _difference(a: Outcome, b: Outcome) -> Outcome:
-    for state in ("failed", "cancelled", "missing"):
+    for state in ("failed", "cancelled", "missing", "not_reached"):
         if state in (a.state, b.state):
             return Outcome(state)
     return Outcome("done", a.value - b.value)
 
 
 def _row(group: _Group, pairing: _Pairing, examples: "_Examples | None") -> list[Any]:
-    """Of _COLUMNS from "n" to "differences"."""
+    """Of _COLUMNS from "n" to "not_reached"."""
     sides = [(pairing.a.outcome(i), pairing.b.outcome(j)) for i, j in group.pairs]
     differences = [_difference(a, b) for a, b in sides]
     done = [place for place, one in enumerate(differences) if one.state == "done"]
-    values = [differences[place].value for place in done]
+    not_reached = sum(one.state == "not_reached" for one in differences)
+    known = [] if not_reached else done  # those that got there would be the seeds that did well
+    values = [differences[place].value for place in known]
     others = [sum(one.state == state for one in differences) for state in ("missing", "failed", "cancelled")]
-    mean_a, mean_b = (_cells.interval_of([sides[place][side].value for place in done]).mean for side in (0, 1))
+    mean_a, mean_b = (_cells.interval_of([sides[place][side].value for place in known]).mean for side in (0, 1))
     ids_a, ids_b = _ids(pairing.a.jobs), _ids(pairing.b.jobs)
     jobs_a, jobs_b = tuple(ids_a[i] for i, _ in group.pairs), tuple(ids_b[j] for _, j in group.pairs)
     t, p = _statistics.paired_t(values) or (None, None)
-    counts = examples.count(zip(jobs_a, jobs_b)) if examples is not None else None
-    only_a, only_b, mcnemar = (*counts, _statistics.mcnemar_p(*counts)) if counts else (None, None, None)
-    return [len(done), *others, bool(done) and sum(others) == 0, mean_a, mean_b, *_cells.interval_of(values), t, p, only_a,
+    # Of each pair of trained models by itself: what holds for the methods is for the test over seeds to say.
+    counts = [examples.count(*pair) if examples is not None else None for pair in zip(jobs_a, jobs_b)]
+    only_a, only_b = (tuple(one[side] if one else None for one in counts) for side in (0, 1))
+    mcnemar = tuple(_statistics.mcnemar_p(*one) if one else None for one in counts)
+    return [len(done), *others, len(done) + not_reached > 0 and sum(others) == 0, mean_a, mean_b, *_cells.interval_of(values), t, p, only_a,
             only_b, mcnemar, tuple(pairing.a.jobs.value(i, "seed") for i, _ in group.pairs), jobs_a, jobs_b,
-            tuple(one.value if one.state == "done" else None for one in differences)]
+            tuple(one.value if one.state == "done" else None for one in differences), not_reached]
 
 
 class _Examples:
@@ -188,13 +193,8 @@ class _Examples:
                 kind = (row[places["version"]], row[places["parameters_json"]])
                 self._of_jobs.setdefault(row[0], {})[kind] = (row[places["total"]], right)
 
-    def count(self, pairs: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
-        """How many only the one has right, and how many only the other, over the pairs that were judged on the same examples;
-        None where none was."""
-        counts = [one for one in (self._count(a, b) for a, b in pairs) if one is not None]
-        return (sum(one[0] for one in counts), sum(one[1] for one in counts)) if counts else None
-
-    def _count(self, a: int, b: int) -> tuple[int, int] | None:
+    def count(self, a: int, b: int) -> tuple[int, int] | None:
+        """How many only the one job has right, and how many only the other; None unless both were judged on the same examples."""
         of_a, of_b = self._of_jobs.get(a, {}), self._of_jobs.get(b, {})
         for kind in sorted(of_a.keys() & of_b.keys()):
             (total_a, right_a), (total_b, right_b) = of_a[kind], of_b[kind]

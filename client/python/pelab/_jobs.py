@@ -80,7 +80,8 @@ class JobRows:
         """A column, something worked out of the results, or else a field of the spec; None where there is none of it."""
         place = _PLACES.get(name)
         if place is not None:
-            return self.rows[index][place]
+            value = self.rows[index][place]
+            return bool(value) if _columns.JOBS[name] == "bool" else value
         if name == "generalisation_gap":
             train, test = self.value(index, "train_accuracy"), self.value(index, "test_accuracy")
             return None if train is None or test is None else train - test
@@ -111,7 +112,7 @@ class JobRows:
         return self._deposits
 
     def _reached(self, accuracy: float) -> dict[int, int]:
-        """How many epochs each job took to this test accuracy."""
+        """The epoch, from 0, in which each job first came to this test accuracy."""
         known = self._epochs_to.get(accuracy)
         if known is None:
             known = self._epochs_to[accuracy] = {}
@@ -119,7 +120,7 @@ class JobRows:
             epoch, reached = places.index("epoch"), places.index("test_accuracy")
             for row in self.rows_of("curves"):  # by epoch: the first counts
                 if row[reached] is not None and row[reached] >= accuracy:
-                    known.setdefault(row[0], row[epoch] + 1)
+                    known.setdefault(row[0], row[epoch])
         return known
 
     def rows_of(self, what: str) -> Sequence[tuple[Any, ...]]:

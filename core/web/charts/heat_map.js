@@ -10,7 +10,8 @@ const ROOM = 22;  // px: the narrowest cell that has room for its figure or its 
 const figureOf = (value, digits) => value.toFixed(digits).replace(/^-(?=0(\.0*)?$)/, '').replace('-', '\u2212');
 
 // data: {values: [layer][head] -> drop as a fraction or null, n?: the same of how many seeds, counts?: the same of in how
-// many of them the drop exceeds its error (no figure is written where it is 0), limit?: the scale's end}.
+// many of them the value is clear of its error (no figure is written where it is 0), limit?: the scale's end, ranks?: the
+// columns are ranks within each seed, the largest drop first, in place of heads}.
 // options: title, description, name, height, percent (true: fractions shown in points), unit ("points").
 export function drawHeatMap(element, data, options = {}) {
   const { percent = true, unit = percent ? 'points' : '' } = options;
@@ -28,14 +29,16 @@ export function drawHeatMap(element, data, options = {}) {
       const room = cell >= ROOM;
       const step = Math.max(1, Math.ceil(ROOM / cell));
       const names = (count) => Array.from({ length: count }, (_, i) => String(i));
-      const grid = { x: names(heads), y: names(layers), xgap: 1, ygap: 1, type: 'heatmap' };
+      const column = now.ranks ? 'rank' : 'head';
+      const columns = now.ranks ? names(heads).map((head) => String(Number(head) + 1)) : names(heads);
+      const grid = { x: columns, y: names(layers), xgap: 1, ygap: 1, type: 'heatmap' };
       const traces = [];
       const missing = z.map((row) => names(heads).map((_, head) => (Number.isFinite(row[head]) ? null : 0)));
       if (missing.flat().some((value) => value === 0)) {
         traces.push({
           ...grid, z: missing, colorscale: [[0, theme.gap], [1, theme.gap]], showscale: false, meta: { kind: 'gaps' }, opacity: 0.7,
           text: missing.map((row) => row.map((value) => (value === 0 ? '×' : ''))), texttemplate: '%{text}', textfont: { color: theme.muted },
-          hovertemplate: 'layer %{y}, head %{x}: no value<extra></extra>',
+          hovertemplate: `layer %{y}, ${column} %{x}: no value<extra></extra>`,
         });
       }
       traces.push({
@@ -44,14 +47,14 @@ export function drawHeatMap(element, data, options = {}) {
         customdata: z.map((row, layer) => row.map((_, head) => [now.n?.[layer]?.[head] ?? '', now.counts?.[layer]?.[head] ?? ''])), meta: { kind: 'values' },
         text: room ? z.map((row, layer) => row.map((value, head) => (Number.isFinite(value) && now.counts?.[layer]?.[head] !== 0 ? figureOf(value, digits) : ''))) : undefined,
         texttemplate: room ? '%{text}' : undefined, textfont: { size: cell < 30 ? 9 : 11 },
-        hovertemplate: `layer %{y}, head %{x}: <b>%{z:.2f}</b> ${plotlyText(unit)}${now.n ? '<br>mean of %{customdata[0]} seeds' : ''}${now.counts ? '; exceeds its error in %{customdata[1]}' : ''}<extra></extra>`,
+        hovertemplate: `layer %{y}, ${column} %{x}: <b>%{z:.2f}</b> ${plotlyText(unit)}${now.n ? '<br>mean of %{customdata[0]} seeds' : ''}${now.counts ? '; clear of its error in %{customdata[1]}' : ''}<extra></extra>`,
         colorbar: { thickness: width < 520 ? 7 : 10, outlinewidth: 0, tickfont: { color: theme.muted }, ...(width < 520 ? {} : { title: { text: plotlyText(unit), side: 'right', font: { color: theme.muted } } }) },
       });
       return {
         traces,
         layout: {
           height: options.height ?? Math.min(640, Math.max(170, 80 + layers * Math.max(22, Math.min(40, cell)))),
-          xaxis: { type: 'category', title: { text: 'head', standoff: 6 }, showgrid: false, fixedrange: true, ticks: '', tickangle: 0, dtick: step },
+          xaxis: { type: 'category', title: { text: column, standoff: 6 }, showgrid: false, fixedrange: true, ticks: '', tickangle: 0, dtick: step },
           yaxis: { type: 'category', title: { text: 'layer', standoff: 6 }, showgrid: false, fixedrange: true, autorange: 'reversed', ticks: '' },
         },
       };

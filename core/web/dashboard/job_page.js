@@ -20,13 +20,14 @@ function facts(main) {
   }));
   const bar = make('div', 'bar-line'), done = make('span');
   bar.append(done);
-  const error = make('p', 'notice bad'), warning = make('p', 'notice'), diverged = make('p', 'notice bad', 'It diverged: its final loss is above that of guessing.');
+  const error = make('p', 'notice bad'), warning = make('p', 'notice'), diverged = make('p', 'notice bad', 'Diverged: the final losses in training and in the test are above that of guessing.');
   main.append(card(null, bar, list, error, warning, diverged));
   return (job) => {
     done.style.width = `${job.epochs ? (100 * job.epochs_done) / job.epochs : 100}%`;
     done.className = `state-${job.state}`;
     const set = (name, text) => setText(values.get(name), text);
     set('Epochs', `${job.epochs_done} of ${job.epochs}`);
+    diverged.hidden = !job.diverged;
     set('Test accuracy', percent(job.test_accuracy, 2));
     set('Best', percent(job.best_test_accuracy, 2));
     set('Training accuracy', percent(job.train_accuracy, 2));
@@ -100,8 +101,10 @@ class Ablations {
     const [{ ablations }, { deposits }] = await Promise.all([get(`/jobs/${this.id}/ablations`), get(`/jobs/${this.id}/deposits`)]);
     this.matrices = new Map();
     for (const row of ablations) {
-      const known = this.matrices.get(row.analysis_id) ?? { row, values: [], id: row.analysis_id };
+      const known = this.matrices.get(row.analysis_id) ?? { row, values: [], counts: [], id: row.analysis_id };
       (known.values[row.layer] ??= [])[row.head] = row.accuracy_drop;
+      const mayBeChance = row.drop_standard_error !== null && Math.abs(row.accuracy_drop) <= 3 * row.drop_standard_error;
+      (known.counts[row.layer] ??= [])[row.head] = mayBeChance ? 0 : 1;
       this.matrices.set(row.analysis_id, known);
     }
     this.deposits = deposits;
@@ -115,10 +118,10 @@ class Ablations {
   }
 
   show() {
-    const { values, row, id } = this.matrices.get(this.chosen);
+    const { values, counts, row, id } = this.matrices.get(this.chosen);
     const heads = Math.max(...values.map((one) => one?.length ?? 0));
-    const data = { values: values.map((one) => Array.from({ length: heads }, (_, head) => one?.[head] ?? null)) };
-    this.chart ??= liveChart(this.place, 'drawHeatMap', { title: 'Drop of accuracy without each head', description: `${row.method} ablation, ${row.hygiene} hygiene, ${row.split} data; red: worse without it`, name: `ablation-job-${this.id}` });
+    const data = { values: values.map((one) => Array.from({ length: heads }, (_, head) => one?.[head] ?? null)), counts };
+    this.chart ??= liveChart(this.place, 'drawHeatMap', { title: 'Drop of accuracy without each head', description: `${row.method} ablation, ${row.hygiene} hygiene, ${row.split} data; red: worse without it; no figure: it may be chance`, name: `ablation-job-${this.id}` });
     this.chart.update(data);
     const rows = this.deposits.filter((one) => one.analysis_id === id);
     const columns = ['Layer', 'Largest drop', 'Head', 'Gini', 'Effective heads', 'Deposit'];
@@ -159,7 +162,7 @@ export async function showJob(main, id) {
     document.title = `${row.pe_label} ${row.task}${differs} seed ${row.seed} · pelab`;
     setText(title, `${row.pe_label} · ${row.task}${differs} · seed ${row.seed}`);
     const text = row.trained && row.state === 'running' ? 'adding analyses' : STATES[row.state]?.text ?? row.state;
-    setText(state, `${STATES[row.state]?.glyph ?? ''} ${text}`);
+    setText(state, `${STATES[row.state]?.glyph ?? ''} ${text}${row.diverged ? ', diverged' : ''}`);
     state.className = `chip state-${row.state}`;
     setText(about, `job ${row.job_id} · ${row.protocol} protocol${row.generation > 1 ? ` · generation ${row.generation}` : ''}`);
     showFacts(row);

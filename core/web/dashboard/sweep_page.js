@@ -27,8 +27,8 @@ function header(main) {
     setText(title, sweep.name);
     setText(state, sweepState(sweep));
     state.className = `chip sweep-${sweepState(sweep)}`;
-    setText(facts, `sweep ${sweep.sweep_id} · ${sweep.protocol} protocol · priority ${sweep.priority} · submitted ${clock(sweep.created_at_ms)}${sweep.extensions.length ? ` · seeds added: ${sweep.extensions.join(', ')}` : ''}${sweep.diverged ? ` · ${count(sweep.diverged, 'job')} diverged` : ''}`);
-    setText(left, `${jobsText(sweep)} · ${count(sweep.epochs_done, 'epoch')} of ${sweep.epochs_total.toLocaleString('en-US')} · ${timeLeft(sweep)}`);
+    setText(facts, `sweep ${sweep.sweep_id} · ${sweep.protocol} protocol · priority ${sweep.priority} · submitted ${clock(sweep.created_at_ms)}${sweep.extensions.length ? ` · seeds added: ${sweep.extensions.join(', ')}` : ''}`);
+    setText(left, `${jobsText(sweep)}${sweep.diverged ? ` (${sweep.diverged} diverged)` : ''} · ${count(sweep.epochs_done, 'epoch')} of ${sweep.epochs_total.toLocaleString('en-US')} · ${timeLeft(sweep)}`);
     setText(basis, `Estimate: ${sweep.progress.based_on}.`);
     bar.update(sweep);
     counts.update(sweep);
@@ -151,13 +151,17 @@ class Maps {
     const largest = (one) => Math.max(0, ...one.drops.flat().filter(Number.isFinite));
     const ablations = this.answer.ablations.map((one) => ({ one, drop: largest(one) })).sort((a, b) => b.drop - a.drop).map(({ one }) => one);
     const percent = this.metric !== 'nll_drop';
-    const limit = Math.max(0, ...ablations.flatMap((one) => one.drops.flat()).filter(Number.isFinite).map(Math.abs)) || undefined;
+    const limit = Math.max(0, ...ablations.flatMap((one) => [...one.drops.flat(), ...one.by_rank.drops.flat()]).filter(Number.isFinite).map(Math.abs)) || undefined;
     const several = new Set(ablations.map((one) => one.analysis)).size > 1;
-    const wanted = ablations.slice(0, this.shown).map((one) => ({
-      key: JSON.stringify([this.metric, one.job_ids[0], one.analysis]), data: { values: one.drops, limit },
-      title: columns.map((name) => one[name]).join(' · '),
-      description: `mean of ${count(one.seeds, 'seed')}${several ? `; ${one.analysis}` : ''}`, percent,
-    }));
+    const wanted = ablations.slice(0, this.shown).map((one) => {
+      const ranks = one.seeds > 1 && !one.heads_differ;  // as `pelab ablation` has it
+      const { drops, n, significant } = ranks ? one.by_rank : one.by_index;
+      return {
+        key: JSON.stringify([this.metric, one.job_ids[0], one.analysis, ranks]), data: { values: drops, n, counts: significant, limit, ranks },
+        title: columns.map((name) => one[name]).join(' · '),
+        description: `mean of ${count(one.seeds, 'seed')}${ranks ? ' by rank' : ''}${several ? `; ${one.analysis}` : ''}`, percent,
+      };
+    });
     const kept = new Map(this.charts.map((chart) => [chart.key, chart]));
     this.charts = wanted.map((want) => {
       const chart = kept.get(want.key) ?? this.make(want);
@@ -206,7 +210,7 @@ export async function showSweep(main, id) {
   await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 
   const curveCard = section(main, 'Convergence', 'Click or press an entry of the legend to hide it.', 'No epoch is stored yet.');
-  const mapCard = section(main, 'Head ablation', 'What each head is worth: how much worse the model gets without it. Drops that may be chance count as 0. The largest come first.', 'No head ablation is stored yet.');
+  const mapCard = section(main, 'Head ablation', 'What each head is worth: how much worse the model gets without it. Means are of the drops as stored; where no figure stands, the drop may be chance in every seed. Where the encoding treats heads alike, seeds are put together by rank: 1 is each seed’s largest drop in the layer. The largest come first.', 'No head ablation is stored yet.');
   mapCard.place.chart.className = 'maps';
   const curves = new Curves(sweep.sweep_id, curveCard.place, curveCard.tools);
   const maps = new Maps(sweep.sweep_id, mapCard.place, mapCard.tools);

@@ -18,9 +18,16 @@ function byInterest(a, b) {
 }
 
 // One scale for all maps, so that they can be compared.
-const limit = Math.max(0.05, ...data.heads.flatMap((map) => map.mean.flat()).filter(Number.isFinite).map(Math.abs));
+const limit = Math.max(0.05, ...data.heads.flatMap((map) => [...map.mean.flat(), ...map.by_rank.drops.flat()]).filter(Number.isFinite).map(Math.abs));
 
-const heatOf = (map) => ({ values: map.mean, n: map.n, counts: map.counts, of: map.of, limit });
+// Between seeds a head's number says something only where the encoding tells heads apart.
+const ranksOf = (map) => map.seeds.length > 1 && !map.heads_differ;
+
+const heatOf = (map, ranks) => (ranks
+  ? { values: map.by_rank.drops, n: map.by_rank.n, counts: map.by_rank.significant, of: map.of, limit, ranks }
+  : { values: map.mean, n: map.n, counts: map.significant, of: map.of, limit });
+
+const seedHeatOf = (map, seed) => ({ values: seed.drops, counts: seed.significant, limit });
 
 const layersOf = (map) => Array.from({ length: map.layers }, (_, layer) => ({
   layer,
@@ -51,36 +58,61 @@ function cellBlock(maps) {
   head.append(make('h3', '', `${cell.short}, ${cell.group}`));
   const notes = make('div', 'cell-notes');
   const show = (map) => {
-    notes.replaceChildren(...warnings(map).map((text) => paragraph(text, 'warning')));
-    heat?.update(heatOf(map));
+    const leads = map.seeds.length > 1 ? [paragraph(`${map.lead_texts.join('; ')}.`, 'muted small')] : [];
+    notes.replaceChildren(...warnings(map).map((text) => paragraph(text, 'warning')), ...leads);
+    order.value = ranks ? 'rank' : 'head';
+    orderLabel.hidden = map.seeds.length < 2;
+    heat?.update(heatOf(map, ranks));
     violins?.update(violinsOf(map));
+    bySeed.hidden = map.seeds.length < 2;
+    if (bySeed.open) showSeeds();
   };
-  let heat = null, violins = null, chosen = maps[0];
+  const showSeeds = () => {
+    seedCharts.splice(0).forEach((one) => one.destroy?.());
+    seedPlaces.replaceChildren(...chosen.seeds.map((seed) => place('heat map', `${name} seed ${seed.seed}`, (element) => {
+      const drawn = drawHeatMap(element, seedHeatOf(chosen, seed), { title: `Seed ${seed.seed}`, name: `heads ${name} seed ${seed.seed}`, description: 'drop in points', height: heightOf(chosen) });
+      seedCharts.push(drawn);
+      return drawn;
+    })));
+  };
+  const heightOf = (map) => Math.min(420, Math.max(220, 90 + 35 * map.layers));
+  const name = `${cell.short} ${cell.group}`;
+  const seedCharts = [];
+  const seedPlaces = make('div', 'grid');
+  const bySeed = make('details', 'seeds');
+  bySeed.append(make('summary', '', 'Each seed, by head'), seedPlaces);
+  bySeed.addEventListener('toggle', () => { if (bySeed.open && !seedPlaces.childElementCount) showSeeds(); });
+  let heat = null, violins = null, chosen = maps[0], ranks = ranksOf(maps[0]);
+  const orderLabel = make('label', 'choice-label', 'seeds put together by ');
+  const order = make('select');
+  order.append(make('option', '', 'rank within each seed', { value: 'rank' }), make('option', '', 'number of the head', { value: 'head' }));
+  order.addEventListener('change', () => { ranks = order.value === 'rank'; show(chosen); });
+  orderLabel.append(order);
   if (maps.length > 1) {
     const label = make('label', 'choice-label', 'ablation ');
     const select = make('select');
     maps.forEach((map, i) => select.append(make('option', '', map.variant, { value: i })));
-    select.addEventListener('change', () => { chosen = maps[Number(select.value)]; show(chosen); });
+    select.addEventListener('change', () => { chosen = maps[Number(select.value)]; ranks = ranksOf(chosen); show(chosen); });
     label.append(select);
     head.append(label);
   } else {
     head.append(make('span', 'muted', maps[0].variant));
   }
+  head.append(orderLabel);
   const grid = make('div', 'grid');
-  const name = `${cell.short} ${cell.group}`;
-  const height = Math.min(420, Math.max(220, 90 + 35 * chosen.layers));
   grid.append(
-    place('heat map', name, (element) => (heat = drawHeatMap(element, heatOf(chosen), { title: 'Each head', name: `heads ${name}`, description: 'mean drop over seeds, in points', height }))),
-    place('violins', name, (element) => (violins = drawViolins(element, violinsOf(chosen), { title: 'Each layer', name: `layers ${name}`, description: 'every head of every seed', height, together }))));
-  made.append(head, notes, grid);
+    place('heat map', name, (element) => (heat = drawHeatMap(element, heatOf(chosen, ranks), { title: 'Each head', name: `heads ${name}`, description: 'mean drop over seeds, in points', height: heightOf(chosen) }))),
+    place('violins', name, (element) => (violins = drawViolins(element, violinsOf(chosen), { title: 'Each layer', name: `layers ${name}`, description: 'every head of every seed', height: heightOf(chosen), together }))));
+  made.append(head, notes, grid, bySeed);
   show(chosen);
   return made;
 }
 
 export function headsSection() {
   const made = section('heads', 'What each head is worth', 'Accuracy lost without each head, in points: negative where the model does better without it. ' +
-    'A figure stands in a map where the drop exceeds 3 paired standard errors in at least one seed; the scale is the same in all maps; \u00d7 is an entry ' +
-    'that does not exist.' + ofPaper(4, 7, 8));
+    'Means are of the drops as stored. A figure stands in a map where the drop is more than 3 paired standard errors from 0 in at least one seed, elsewhere it may be ' +
+    'chance; the scale is the same in all maps; \u00d7 is an entry that does not exist. Where the encoding treats heads alike, a head\u2019s number says ' +
+    'nothing from one seed to the next: seeds are put together by rank, 1 being each seed\u2019s largest drop in the layer, which is above 0 also by chance.' + ofPaper(4, 7, 8));
   if (!data.heads.length) {
     made.append(empty(...NO_ABLATION));
     return made;

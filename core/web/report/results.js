@@ -9,7 +9,8 @@ function seedsNote(cell) {
   if (missing) parts.push(`${missing} missing`);
   if (failed) parts.push(`${failed} failed`);
   if (cancelled) parts.push(`${cancelled} cancelled`);
-  return { text: parts.join(', '), warning: n < of };
+  if (cell.diverged) parts.push(`${cell.diverged} diverged`);
+  return { text: parts.join(', '), warning: n < of || cell.diverged > 0 };
 }
 
 export function resultsSection() {
@@ -26,6 +27,7 @@ export function resultsSection() {
     { key: 'wall', label: 'seconds', kind: 'mean', title: 'Of a job, wall time' }, { key: 'seeds', label: 'seeds', kind: 'note' }];
   made.append(table({ columns, rows: data.cells.map((cell) => ({ ...cell.values, test: cell.test, best: cell.best, train: cell.train, gap: cell.gap, wall: cell.wall, seeds: seedsNote(cell) })) },
     { label: 'Results' }));
+  if (data.cells.some((cell) => cell.diverged)) made.append(paragraph('diverged: succeeded with final losses, in training and in the test, above that of guessing.', 'warning'));
   if (data.cells.some((cell) => !cell.complete)) made.append(paragraph('* not every seed of this cell has a result: this mean will change.', 'warning'));
   return made;
 }

@@ -10,6 +10,7 @@
 namespace pelab::client {
 namespace {
 
+using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -89,16 +90,18 @@ TEST(DropTest, NothingIsNormalisedAtTheFloor) {
   EXPECT_FALSE(results::DropOf(row, results::AblationMetric::kNormalisedDrop).has_value());
 }
 
-TEST(MeanAblationsTest, MeanOverSeedsOfWhatCounts) {
+TEST(MeanAblationsTest, TheMeanOfWhatIsStoredWithAMarkWhereItMayBeChance) {
   const auto maps = AblationMaps(Cells(TwoSeeds()),
                                  {Head(1, 0, 0, 0.1), Head(1, 0, 1, 0.3), Head(1, 0, 2, 0.02),
                                   Head(2, 0, 0, 0.02), Head(2, 0, 1, 0.5), Head(2, 0, 2, -0.2)},
-                                 SampleVariants(), results::AblationMetric::kAccuracyDrop);
+                                 SampleVariants(), results::AblationMetric::kAccuracyDrop,
+                                 results::HeadOrder::kIndex);
   ASSERT_EQ(maps.size(), 1u);
   EXPECT_EQ(maps[0].map.layers, 1);
   EXPECT_EQ(maps[0].map.heads, 3);
-  EXPECT_THAT(maps[0].map.values, ElementsAre(0.05, 0.4, 0.0)) << "uncounted drops are 0";
-  EXPECT_THAT(maps[0].map.muted, ElementsAre(false, false, true));
+  EXPECT_THAT(maps[0].map.values, ElementsAre(DoubleEq(0.06), DoubleEq(0.4), DoubleEq(-0.09)));
+  EXPECT_THAT(maps[0].map.muted, ElementsAre(false, false, false))
+      << "of the last, what seed 1 gained is no chance";
   EXPECT_DOUBLE_EQ(maps[0].strongest, 0.4);
   EXPECT_THAT(maps[0].map.title,
               HasSubstr("rope distance: accuracy lost without each head, in points (zero ablation, "
@@ -130,14 +133,72 @@ TEST(AblationMapTextTest, SaysWhatItsSignsMean) {
             "rope distance: accuracy lost without each head, in points (zero ablation, test data, "
             "clean hygiene)\n"
             "head          0      1      2\n"
-            "layer 0    25.0      -    0\n"
-            "0: at most 3 standard errors of the paired change, taken for no drop\n"
-            "-: no such entry\n");
+            "layer 0    25.0      -    1.0?\n");
+  EXPECT_EQ(AblationNotes(maps, {.width = 120}),
+            "Figures are the drops as stored, of several seeds their mean. ?: within 3 standard "
+            "errors of the paired change in\n"
+            "every seed, so it may be chance. -: no such entry.\n");
   const auto plain =
       AblationMaps(Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1)}),
                    {Head(1, 0, 0, 0.25)}, SampleVariants(), results::AblationMetric::kNllDrop);
   EXPECT_THAT(AblationMapText(plain.at(0), {}), HasSubstr("layer 0   0.500\n"));
-  EXPECT_THAT(AblationMapText(plain.at(0), {}), Not(HasSubstr("no such entry")));
+  EXPECT_THAT(AblationNotes(plain, {}), Not(HasSubstr("no such entry")));
+  EXPECT_THAT(AblationNotes(plain, {}), HasSubstr("?: within 3 standard errors"));
+}
+
+// Seed 0 has its largest drop in head 0, seed 1 in head 1: by number they average to two middling
+// heads, which neither has.
+std::vector<v1::HeadAblationRow> Exchanged() {
+  return {Head(1, 0, 0, 0.6),  Head(1, 0, 1, 0.02), Head(1, 1, 0, 0.1), Head(1, 1, 1, 0.3),
+          Head(2, 0, 0, 0.01), Head(2, 0, 1, 0.4),  Head(2, 1, 0, 0.0), Head(2, 1, 1, 0.2)};
+}
+
+TEST(HeadOrderTest, HeadsThatAnEncodingTreatsAlikeAreAveragedByRank) {
+  const auto maps = AblationMaps(Cells(TwoSeeds()), Exchanged(), SampleVariants(),
+                                 results::AblationMetric::kAccuracyDrop);
+  ASSERT_EQ(maps.size(), 1u);
+  EXPECT_TRUE(maps[0].by_rank);
+  EXPECT_THAT(maps[0].map.values,
+              ElementsAre(DoubleEq(0.5), DoubleEq(0.015), DoubleEq(0.25), DoubleEq(0.05)));
+  EXPECT_THAT(maps[0].map.muted, ElementsAre(false, true, false, false));
+  EXPECT_THAT(maps[0].leads, ElementsAre("layer 0: another head leads in each of 2 seeds",
+                                         "layer 1: head 1 leads in 2 of 2 seeds"));
+  const std::string text = AblationMapText(maps[0], {.width = 120});
+  EXPECT_THAT(text, HasSubstr("mean of 2 seeds by rank)\nrank          1      2\n"
+                              "layer 0    50.0    1.5?\n"));
+  EXPECT_THAT(text, HasSubstr("seed 1 (job 2)\nhead          0      1\n"
+                              "layer 0     1.0?  40.0\n"));
+}
+
+TEST(HeadOrderTest, AnEncodingThatTellsHeadsApartKeepsTheirNumbers) {
+  const std::vector<v1::JobRow> seeds = {MakeJob(1, "alibi", 0, v1::JOB_STATE_SUCCEEDED, 1),
+                                         MakeJob(2, "alibi", 1, v1::JOB_STATE_SUCCEEDED, 1)};
+  const auto metric = results::AblationMetric::kAccuracyDrop;
+  const auto maps = AblationMaps(Cells(seeds), Exchanged(), SampleVariants(), metric);
+  EXPECT_FALSE(maps.at(0).by_rank);
+  EXPECT_DOUBLE_EQ(maps[0].map.values[0], 0.305);
+  EXPECT_TRUE(
+      AblationMaps(Cells(seeds), Exchanged(), SampleVariants(), metric, results::HeadOrder::kRank)
+          .at(0)
+          .by_rank);
+  const auto one = AblationMaps(Cells({TwoSeeds()[0]}), Exchanged(), SampleVariants(), metric);
+  EXPECT_FALSE(one.at(0).by_rank) << "one seed's heads have their numbers";
+  EXPECT_TRUE(one[0].seeds.empty() && one[0].leads.empty());
+}
+
+TEST(HeadOrderTest, ALayerInWhichNothingCountsHasNoLead) {
+  const results::CellTable cells = Cells(TwoSeeds());
+  const auto means =
+      results::MeanAblations(cells, {Head(1, 0, 0, 0.02), Head(2, 0, 0, 0.01)}, SampleVariants(),
+                             results::AblationMetric::kAccuracyDrop);
+  ASSERT_EQ(means.size(), 1u);
+  EXPECT_EQ(results::LeadText(means[0].leads.at(0)), "layer 0: no head leads");
+  const render::Json json = results::ToJson(means[0]);
+  EXPECT_EQ(json["heads_differ"], false);
+  EXPECT_EQ(json["by_rank"]["counts"], render::Json::parse("[[0]]"));
+  EXPECT_EQ(json["by_rank"]["significant"], render::Json::parse("[[0]]"));
+  EXPECT_EQ(json["by_index"]["n"], render::Json::parse("[[2]]"));
+  EXPECT_TRUE(json["leads"][0]["head"].is_null());
 }
 
 TEST(AblationJsonTest, RowsCarryTheirIntervals) {

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Pair;
 
 results::CellTable Cells(const std::vector<v1::JobRow>& jobs) {
@@ -36,11 +37,39 @@ TEST(CellTableTextTest, GoldenWithAnIncompleteCell) {
                                           MakeJob(5, "alibi", 0, v1::JOB_STATE_QUEUED, 0)});
   // t(0.975, 1) * 0.0707106781 / sqrt(2) = 0.63531
   EXPECT_EQ(CellTableText(table, {.color = false, .width = 80}),
-            "pe     task      test_accuracy  95% interval    n  seeds\n"
-            "nope   distance         0.3500       ±0.6353  2/2  complete\n"
-            "rope   distance        ~0.7000             -  1/2  1 failed\n"
-            "alibi  distance              -             -  0/1  1 missing\n"
+            "pe     task      test_accuracy    95% interval    n  seeds\n"
+            "nope   distance         0.3500  0.0000..0.9853  2/2  0.3000 0.4000\n"
+            "rope   distance        ~0.7000               -  1/2  1 failed\n"
+            "alibi  distance              -               -  0/1  1 missing\n"
             "~ not every seed of this cell has a result: this mean will change\n");
+}
+
+TEST(CellTableTextTest, EpochsThatSomeSeedsNeverReached) {
+  std::vector<v1::JobRow> jobs;
+  for (int i = 0; i < 5; ++i) {
+    jobs.push_back(MakeJob(i + 1, i < 3 ? "rope" : "nope", i, v1::JOB_STATE_SUCCEEDED, 900));
+    jobs.back().set_epochs_done(20);
+  }
+  const results::MetricValues values = {{1, 12.0}, {2, 5.0}};
+  const auto table =
+      results::BuildCells(results::JobList(jobs),
+                          {.metric = *results::ParseMetric("epochs_to(0.9)"), .values = &values});
+  ASSERT_TRUE(table.ok());
+  const std::string text = CellTableText(*table, {.color = false, .width = 100});
+  EXPECT_THAT(text, HasSubstr("  12  2/3  12 5 >19, not reached by 1 of 3\n"));
+  EXPECT_THAT(text, HasSubstr("> 19  0/2  >19 >19, not reached by 2 of 2\n"));
+  EXPECT_THAT(text, Not(HasSubstr("will change"))) << "nothing more will come";
+}
+
+TEST(CellTableTextTest, SaysWhatDiverged) {
+  std::vector<v1::JobRow> jobs;
+  for (int i = 0; i < 4; ++i) {
+    jobs.push_back(MakeJob(i + 1, "rope", i, v1::JOB_STATE_SUCCEEDED, 900));
+  }
+  jobs[2].set_diverged(true);
+  const std::string text = CellTableText(Cells(jobs), {.color = false, .width = 100});
+  EXPECT_THAT(text, HasSubstr("4/4  1 of 4 diverged\n"));
+  EXPECT_THAT(text, HasSubstr("diverged: final losses"));
 }
 
 TEST(CurveSeriesTest, GoesAsFarAsEverySeedThatHasBegun) {

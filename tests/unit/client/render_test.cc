@@ -260,15 +260,18 @@ TEST(HeatMapTest, MutedEntriesAndOtherUnits) {
   HeatMap map{.title = "loss",
               .layers = 1,
               .heads = 3,
-              .values = {0.25, 0.0, 1.5},
+              .values = {0.25, 0.004, 1.5},
               .muted = {false, true, false},
               .factor = 1,
               .decimals = 3};
   EXPECT_EQ(HeatMapText(map, kPlain),
             "loss\n"
             "head          0      1      2\n"
-            "layer 0   0.250  0      1.500\n");
-  EXPECT_THAT(HeatMapText(map, kColor), HasSubstr("\x1b[2m 0     \x1b[0m"));
+            "layer 0   0.250  0.004?  1.500\n");
+  EXPECT_THAT(HeatMapText(map, kColor), HasSubstr("\x1b[2m 0.004?\x1b[0m"));
+  map.columns = "rank";
+  map.first = 1;
+  EXPECT_THAT(HeatMapText(map, kPlain), HasSubstr("rank          1      2      3\n"));
 }
 
 TEST(HeatMapTest, HeadsThatDoNotFitGoOnBelow) {

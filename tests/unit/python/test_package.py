@@ -82,7 +82,8 @@ class Statistics(unittest.TestCase):
                 self.assertAlmostEqual(row["sd"], np.std(done, ddof=1), delta=1e-12)
                 half = scipy.stats.t.ppf(0.975, len(done) - 1) * scipy.stats.sem(done)
                 self.assertAlmostEqual(row["half_width"], half, delta=1e-9)
-                self.assertAlmostEqual(row["low"], np.mean(done) - half, delta=1e-9)
+                self.assertAlmostEqual(row["low"], max(np.mean(done) - half, 0), delta=1e-9)
+                self.assertAlmostEqual(row["high"], min(np.mean(done) + half, 1), delta=1e-9)
 
 
 class Cells(unittest.TestCase):
@@ -108,7 +109,9 @@ class Cells(unittest.TestCase):
     def test_metrics_that_are_worked_out(self):
         jobs = JobRows([job(1, 0), job(2, 1), job(3, 2)], fetch=fetch_for_where)
         frame = _cells.summary(jobs, "epochs_to(0.5)", [])
-        self.assertEqual((frame["mean"][0], frame["n"][0], frame["missing"][0]), (1, 2, 1))
+        self.assertEqual((frame["n"][0], frame["missing"][0], frame["not_reached"][0]), (2, 0, 1))
+        self.assertTrue(np.isnan(frame["mean"][0]), "a mean of the seeds that did well says nothing")
+        self.assertEqual(_cells.summary(jobs.select([True, True, False]), "epochs_to(0.5)", [])["mean"][0], 0)
         self.assertEqual(_cells.summary(jobs, "generalisation_gap", [])["mean"][0], 0)
         with self.assertRaises(InvalidInput):
             _cells.summary(jobs, "gini", [])  # job 2 has two
@@ -185,7 +188,7 @@ class Where(unittest.TestCase):
             "task.data_seed=1": [2], "pe_label=partial_rope(heads=1,2)": [3], "PE.NAME=rope or seed=9".lower(): [1],
             "trained=true": [1, 2], "error=\"<b>' OR 1=1 --\"": [3], "error='<b>'' OR 1=1 --'": [3], "pe.form = 'a b'": [1, 2, 3],
             "  ": [1, 2, 3], "seed=0 or seed=1 and pe=rope": [1], "SEED = 0".lower() + " AND NOT pe = nope": [1],
-            "generalisation_gap = 0": [1, 2], "epochs_to(0.9) <= 2": [1], "epochs_to(0.5)=1": [1, 2], "not epochs_to(0.9)<5": [2, 3],
+            "generalisation_gap = 0": [1, 2], "epochs_to(0.9) <= 1": [1], "epochs_to(0.9) <= 0": [], "epochs_to(0.5)=0": [1, 2], "not epochs_to(0.9)<5": [2, 3],
             "gini > 0.4": [1, 2], "gini<0.2": [2], "gini != 7": [1, 2],
         }.items():
             self.assertEqual(self.ids(where), expected, where)

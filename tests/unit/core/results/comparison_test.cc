@@ -107,17 +107,33 @@ TEST(CompareExamplesTest, CountsWhatOnlyOneHasRight) {
   EXPECT_EQ(group.pairs[0].examples->only_a, 2);
   EXPECT_EQ(group.pairs[0].examples->only_b, 1);
   EXPECT_FALSE(group.pairs[1].examples.has_value());
-  EXPECT_EQ(group.examples->only_a, 2);
-  EXPECT_EQ(group.examples->p(), 1);
+  const render::Json json = ToJson(*comparison, group);
+  EXPECT_FALSE(json.contains("mcnemar")) << "it is about one pair of models";
+  EXPECT_EQ(json["pairs"][0]["mcnemar"]["only_a"], 2);
+  EXPECT_EQ(json["pairs"][0]["mcnemar"]["p"], 1);
+  EXPECT_TRUE(json["pairs"][1]["mcnemar"].is_null());
+}
+
+TEST(CompareTest, APairInWhichASideNeverGotThereHasNoMeanDifference) {
+  const MetricValues values = {{1, 5.0}, {2, 6.0}, {3, 9.0}};  // job 4 never
+  const JobList a({MakeJob(1, "rope", 0, kDone, 900), MakeJob(2, "rope", 1, kDone, 950)});
+  const JobList b({MakeJob(3, "mla", 0, kDone, 900), MakeJob(4, "mla", 1, kDone, 880)});
+  const auto comparison = Compare(a, b, {"pe"}, *ParseMetric("epochs_to(0.9)"), &values,
+                                  stats::IntervalKind::kStudentT);
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  const PairGroup& group = comparison->groups.at(0);
+  EXPECT_FALSE(group.difference.mean || group.test);
+  EXPECT_EQ(group.difference.censored, 1);
+  EXPECT_EQ(ToJson(*comparison, group)["not_reached"], 1);
 }
 
 TEST(CompareExamplesTest, OtherExamplesAreNotCompared) {
   auto comparison = Of({MakeJob(1, "rope", 0, kDone, 900)}, {MakeJob(3, "mla", 0, kDone, 900)});
   ASSERT_TRUE(comparison.ok());
   CompareExamples({Judged(1, "f4"), Judged(3, "6c", 7)}, *comparison);
-  EXPECT_FALSE(comparison->groups[0].examples.has_value()) << "another number is scored";
+  EXPECT_FALSE(comparison->groups[0].pairs[0].examples.has_value()) << "another number is scored";
   CompareExamples({Judged(1, "f4"), Judged(3, "6c4")}, *comparison);
-  EXPECT_FALSE(comparison->groups[0].examples.has_value()) << "another test set";
+  EXPECT_FALSE(comparison->groups[0].pairs[0].examples.has_value()) << "another test set";
 }
 
 TEST(CompareTest, NothingToPair) {

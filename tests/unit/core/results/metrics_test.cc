@@ -67,10 +67,48 @@ TEST(MetricsTest, CellsOfValuesThatAreNotInTheRows) {
       BuildCells(jobs, {.metric = *ParseMetric("epochs_to(0.9)"), .values = &values});
   ASSERT_TRUE(table.ok());
   const stats::SeedSummary& summary = table->cells[0].summary;
-  EXPECT_EQ(*summary.mean, 13);
+  EXPECT_FALSE(summary.mean.has_value()) << "one seed was never there";
+  EXPECT_EQ(summary.median, 14);
   EXPECT_EQ(summary.n, 2);
-  EXPECT_EQ(summary.missing, 1);
+  EXPECT_EQ(summary.missing, 0);
+  EXPECT_EQ(summary.censored, 1);
   EXPECT_EQ(summary.failed, 1);
+  const render::Json json = ToJson(*table, table->cells[0]);
+  EXPECT_EQ(json["not_reached"], 1);
+  EXPECT_EQ(json["median"], 14);
+  EXPECT_TRUE(json["mean"].is_null() && json["median_above"].is_null());
+}
+
+TEST(MetricsTest, EpochsCountFromZeroAsThoseOfCurves) {
+  v1::EpochsToRow row;
+  row.set_job_id(7);
+  row.set_epochs(1);  // the wire counts from 1
+  EXPECT_EQ(EpochsValues({row}).at(7), 0);
+}
+
+TEST(MetricsTest, AnIntervalOfAnAccuracyIsWithinZeroAndOne) {
+  const JobList jobs({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 900),
+                      MakeJob(2, "rope", 1, v1::JOB_STATE_SUCCEEDED, 980),
+                      MakeJob(3, "nope", 0, v1::JOB_STATE_SUCCEEDED, 20),
+                      MakeJob(4, "nope", 1, v1::JOB_STATE_SUCCEEDED, 100)});
+  const auto table = BuildCells(jobs, "test_accuracy", {});
+  ASSERT_TRUE(table.ok());
+  // t(0.975, 1) * 0.0565685 / sqrt(2) = 0.508248
+  const stats::SeedSummary& high = table->cells[0].summary;
+  EXPECT_NEAR(*high.half_width, 0.508248, 1e-6);
+  EXPECT_NEAR(*high.low, 0.94 - 0.508248, 1e-6);
+  EXPECT_EQ(high.high, 1);
+  EXPECT_EQ(table->cells[1].summary.low, 0);
+}
+
+TEST(MetricsTest, DivergedJobsAreCounted) {
+  v1::JobRow diverged = MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 20);
+  diverged.set_diverged(true);
+  const auto table =
+      BuildCells(JobList({diverged, MakeJob(2, "rope", 1, v1::JOB_STATE_SUCCEEDED, 900)}),
+                 "test_accuracy", {});
+  ASSERT_TRUE(table.ok());
+  EXPECT_EQ(ToJson(*table, table->cells[0])["diverged"], 1);
 }
 
 }  // namespace

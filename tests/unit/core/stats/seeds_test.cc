@@ -41,12 +41,9 @@ TEST(SeedsTest, OneValueHasNoInterval) {
 }
 
 TEST(SeedsTest, SummaryCountsWhatIsNotThere) {
-  const std::vector<SeedResult> seeds = {{State::kDone, 0.6},
-                                         {State::kMissing, 0},
-                                         {State::kDone, 0.8},
-                                         {State::kFailed, 0},
-                                         {State::kFailed, 0},
-                                         {State::kCancelled, 0}};
+  const std::vector<SeedResult> seeds = {{State::kDone, 0.6}, {State::kMissing, 0},
+                                         {State::kDone, 0.8}, {State::kFailed, 0},
+                                         {State::kFailed, 0}, {State::kCancelled, 0}};
   const SeedSummary summary = Summarise(seeds);
   EXPECT_EQ(summary.n, 2);
   EXPECT_EQ(summary.missing, 1);
@@ -55,6 +52,26 @@ TEST(SeedsTest, SummaryCountsWhatIsNotThere) {
   EXPECT_DOUBLE_EQ(*summary.mean, 0.7);
   EXPECT_NEAR(*summary.half_width, 12.706204736174698 * std::sqrt(0.02) / std::sqrt(2.0), 1e-9);
   EXPECT_FALSE(summary.complete());
+}
+
+TEST(SeedsTest, AMedianKnowsOfSeedsThatNeverGotThere) {
+  const auto of = [](std::vector<SeedResult> seeds) { return Summarise(seeds); };
+  const SeedSummary most = of({{State::kDone, 12}, {State::kCensored, 19}, {State::kDone, 5}});
+  EXPECT_EQ(most.median, 12) << "5, 12, more than 19";
+  EXPECT_EQ(most.censored, 1);
+  EXPECT_EQ(most.n, 2);
+  EXPECT_FALSE(most.mean || most.sd || most.half_width || most.low)
+      << "8.5 would be that of the seeds that did well";
+  EXPECT_TRUE(most.complete()) << "nothing more will come";
+  const SeedSummary few =
+      of({{State::kCensored, 19}, {State::kDone, 3}, {State::kCensored, 19}, {State::kMissing, 0}});
+  EXPECT_FALSE(few.median.has_value());
+  EXPECT_EQ(few.median_above, 19);
+  EXPECT_FALSE(few.complete());
+  EXPECT_EQ(of({{State::kDone, 3}, {State::kCensored, 19}}).median, 3) << "half were there by 3";
+  EXPECT_EQ(of({{State::kDone, 3}, {State::kDone, 8}}).median, 3);
+  EXPECT_EQ(of({{State::kCensored, 4}}).median_above, 4);
+  EXPECT_FALSE(of({}).median || of({}).median_above);
 }
 
 TEST(SeedsTest, CompletenessNeedsEverySeed) {

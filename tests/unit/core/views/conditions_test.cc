@@ -129,6 +129,16 @@ TEST_F(ConditionsTest, Patterns) {
   EXPECT_THAT(Found("error", Operator::kMatches, "*"), IsEmpty()) << "no text matches nothing";
 }
 
+TEST_F(ConditionsTest, WhetherItDiverged) {
+  EXPECT_THAT(Found("diverged", Operator::kEqual, "true"), IsEmpty());
+  file_.Execute("UPDATE jobs SET diverged = 1, trained = 1 WHERE pe = 'rope'");
+  EXPECT_THAT(Found("diverged", Operator::kEqual, "true"), ElementsAre(rope_));
+  EXPECT_THAT(Found("diverged", Operator::kNotEqual, "true"), ElementsAre(nope_));
+  EXPECT_THAT(Found("diverged", Operator::kEqual, "0"), ElementsAre(nope_));
+  EXPECT_THAT(Error("diverged", Operator::kEqual, "yes"), HasSubstr("is not true or false"));
+  EXPECT_THAT(Error("diverged", Operator::kLess, "1"), HasSubstr("use = or !="));
+}
+
 TEST_F(ConditionsTest, WhatIsWorkedOutOfTheResults) {
   EXPECT_THAT(Found("generalisation_gap", Operator::kLess, "10"), ElementsAre(rope_));
   EXPECT_THAT(Found("epochs_to(0.8)", Operator::kLessOrEqual, "2"), IsEmpty()) << "no curve";

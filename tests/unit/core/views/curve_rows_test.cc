@@ -175,11 +175,11 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
     }
   }
 
-  // The least epoch + 1 of each job that got to `accuracy`, by the view.
+  // The least epoch of each job that got to `accuracy`, by the view.
   std::map<std::int64_t, std::int64_t> EpochsTo(double accuracy) {
     std::map<std::int64_t, std::int64_t> epochs;
     SQLite::Statement query(file_.db(),
-                            "SELECT job_id, min(epoch) + 1 FROM v_curves JOIN v_jobs USING "
+                            "SELECT job_id, min(epoch) FROM v_curves JOIN v_jobs USING "
                             "(job_id) WHERE v_curves.test_accuracy >= ? GROUP BY job_id");
     query.bind(1, accuracy);
     while (query.executeStep()) {

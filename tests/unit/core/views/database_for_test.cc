@@ -139,12 +139,14 @@ void DatabaseForTest::Summarise(std::int64_t job, int epochs_done, int correct, 
       *db_,
       "UPDATE jobs SET epochs_done = ?2, train_correct = ?3, train_total = ?5, "
       "test_correct = ?3, test_total = ?5, best_test_correct = ?4, best_test_total = ?5, "
-      "wall_seconds = 1.5, device = 'cpu' WHERE job_id = ?1");
+      "wall_seconds = 1.5, device = 'cpu', train_loss = ?6, test_loss = ?7 WHERE job_id = ?1");
   update.bind(1, job);
   update.bind(2, epochs_done);
   update.bind(3, correct);
   update.bind(4, best_correct);
   update.bind(5, total);
+  update.bind(6, 1.0 / (epochs_done + 2));  // as AddEpoch has them of the last epoch
+  update.bind(7, 2.0 / (epochs_done + 2));
   update.exec();
 }
 
