@@ -66,13 +66,26 @@ std::string_view Symbol(Operator op) {
       return "~";
     case Operator::kMatchesNot:
       return "!~";
+    case Operator::kIn:
+      return "in";
   }
   return "";
 }
 
 bool IsEquality(Operator op) { return op == Operator::kEqual || op == Operator::kNotEqual; }
 bool IsPattern(Operator op) { return op == Operator::kMatches || op == Operator::kMatchesNot; }
-bool IsOrdering(Operator op) { return !IsEquality(op) && !IsPattern(op); }
+bool IsOrdering(Operator op) { return !IsEquality(op) && !IsPattern(op) && op != Operator::kIn; }
+
+// The condition for each of its values alone: for the members of a list, equality.
+std::vector<Condition> Singles(const Condition& c) {
+  if (c.op != Operator::kIn) return {c};
+  std::vector<Condition> singles;
+  for (const std::string& value : c.values) {
+    singles.push_back(
+        {.field = c.field, .argument = c.argument, .op = Operator::kEqual, .value = value});
+  }
+  return singles;
+}
 
 absl::Status BadValue(const Condition& c, std::string_view wanted) {
   return absl::InvalidArgumentError(
@@ -95,8 +108,13 @@ std::optional<double> ParseReal(const std::string& text) {
   return value;
 }
 
-// What is NULL satisfies != and nothing else: it is not that value.
-std::string ComparisonSql(std::string_view operand, Operator op) {
+// What is NULL satisfies != and nothing else: it is not that value. `values`: how many a list has.
+std::string ComparisonSql(std::string_view operand, Operator op, std::size_t values = 1) {
+  if (op == Operator::kIn) {
+    std::string marks = "?";
+    for (std::size_t i = 1; i < values; ++i) marks += ", ?";
+    return Concat("coalesce(", operand, " IN (", marks, "), 0)");
+  }
   if (op == Operator::kEqual) return Concat(operand, " IS ?");
   if (op == Operator::kNotEqual) return Concat(operand, " IS NOT ?");
   if (!IsPattern(op)) return Concat("coalesce(", operand, " ", Symbol(op), " ?, 0)");
@@ -105,7 +123,9 @@ std::string ComparisonSql(std::string_view operand, Operator op) {
 
 absl::StatusOr<Expression> CompareText(std::string_view operand, const Condition& c) {
   if (IsOrdering(c.op)) return NoOrder(c);
-  return Expression{ComparisonSql(operand, c.op), {Bind(c.value)}};
+  Expression out{ComparisonSql(operand, c.op, c.values.size()), {}};
+  for (const Condition& single : Singles(c)) out.binds.emplace_back(single.value);
+  return out;
 }
 
 absl::StatusOr<Bind> NumberOf(const Condition& c) {
@@ -116,9 +136,13 @@ absl::StatusOr<Bind> NumberOf(const Condition& c) {
 }
 
 absl::StatusOr<Expression> CompareNumber(std::string_view operand, const Condition& c) {
-  absl::StatusOr<Bind> number = NumberOf(c);
-  if (!number.ok()) return number.status();
-  return Expression{ComparisonSql(operand, c.op), {*std::move(number)}};
+  Expression out{ComparisonSql(operand, c.op, c.values.size()), {}};
+  for (const Condition& single : Singles(c)) {
+    absl::StatusOr<Bind> number = NumberOf(single);
+    if (!number.ok()) return number.status();
+    out.binds.push_back(*std::move(number));
+  }
+  return out;
 }
 
 absl::StatusOr<Expression> CompileColumn(const ColumnType& column, const Condition& c) {
@@ -147,6 +171,16 @@ void Append(const Expression& more, Expression& out) {
 }
 
 absl::StatusOr<Expression> CompileEpochsTo(const Condition& c) {
+  if (c.op == Operator::kIn) {
+    std::vector<Expression> members;
+    for (const Condition& single : Singles(c)) {
+      absl::StatusOr<Expression> member = CompileEpochsTo(single);
+      if (!member.ok()) return member;
+      member->sql = Concat("(", member->sql, ")");
+      members.push_back(*std::move(member));
+    }
+    return AnyOf(std::move(members));
+  }
   if (!c.argument) {
     return absl::InvalidArgumentError(
         "condition on epochs_to: name the test accuracy, as in epochs_to(0.9) <= 20");
@@ -262,29 +296,34 @@ absl::StatusOr<Expression> CompareField(const std::vector<const catalog::Field*>
   const bool numeric = field.type == FieldType::kInt || field.type == FieldType::kReal;
   const Expression text = FieldText(fields, source);
   Expression out;
-  const auto append = [&](std::string_view sql, Bind value) {
+  const auto append = [&](std::string_view sql, std::vector<Bind> values) {
     out.sql += sql;
     out.binds.insert(out.binds.end(), text.binds.begin(), text.binds.end());
-    out.binds.push_back(std::move(value));
+    std::move(values.begin(), values.end(), std::back_inserter(out.binds));
   };
   if (IsPattern(c.op)) {
     if (field.type != FieldType::kChoice) return NoPattern(c);
-    append(ComparisonSql(text.sql, c.op), Concat("\"", c.value, "\""));
+    append(ComparisonSql(text.sql, c.op), {Concat("\"", c.value, "\"")});
     return out;
   }
   if (IsOrdering(c.op) && !numeric) return NoOrder(c);
-  absl::StatusOr<std::string> wanted = JsonText(field, c);
-  if (!wanted.ok()) return wanted.status();
-  if (IsEquality(c.op)) {
-    append(ComparisonSql(text.sql, c.op), *wanted);
+  std::vector<Bind> wanted;
+  for (const Condition& single : Singles(c)) {
+    absl::StatusOr<std::string> json = JsonText(field, single);
+    if (!json.ok()) return json.status();
+    wanted.emplace_back(*std::move(json));
+  }
+  if (!IsOrdering(c.op)) {
+    const std::string comparison = ComparisonSql(text.sql, c.op, wanted.size());
+    append(comparison, std::move(wanted));
     return out;
   }
   // Equal by text, else by number: SQLite's own decimal conversion may be off by a bit.
   const bool strict = c.op == Operator::kLess || c.op == Operator::kGreater;
   const bool less = c.op == Operator::kLess || c.op == Operator::kLessOrEqual;
-  append(Concat(text.sql, strict ? " IS NOT ? AND " : " IS ? OR "), *wanted);
+  append(Concat(text.sql, strict ? " IS NOT ? AND " : " IS ? OR "), std::move(wanted));
   append(Concat("coalesce(CAST(", text.sql, " AS REAL) ", less ? "<" : ">", " ?, 0)"),
-         *ParseReal(c.value));
+         {*ParseReal(c.value)});
   return out;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/views/connection.h"
+#include "core/views/expression.h"
 
 namespace pelab::views {
 
@@ -19,6 +19,7 @@ enum class Operator {
   kGreaterOrEqual,
   kMatches,     // a pattern with * ? [a-z], of texts
   kMatchesNot,  // the opposite
+  kIn,          // one of Condition::values
 };
 
 struct Condition {
@@ -26,12 +27,7 @@ struct Condition {
   std::optional<double> argument;  // 0.9 of `epochs_to(0.9)`
   Operator op = Operator::kEqual;
   std::string value;
-};
-
-// A boolean SQL expression that is never NULL, with `?` for every bind, in order.
-struct Expression {
-  std::string sql;
-  std::vector<Bind> binds;
+  std::vector<std::string> values;  // of kIn; at least one
 };
 
 // A field is a column of v_jobs, a field of the canonical spec, `generalisation_gap` (train minus

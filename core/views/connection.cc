@@ -62,6 +62,17 @@ absl::Status Damaged(const std::string& path, const SQLite::Exception& error) {
                                     "): pelab db check says where; restore a backup"));
 }
 
+// Whether SQLite refuses a query for its size: as a condition of a user makes it.
+bool IsTooLarge(const SQLite::Exception& error) {
+  if (error.getErrorCode() == SQLITE_TOOBIG) return true;
+  const std::string_view what = error.what();
+  for (const std::string_view text : {"parser stack overflow", "Expression tree is too large",
+                                      "too many SQL variables", "too many terms"}) {
+    if (what.find(text) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void BindAll(SQLite::Statement& statement, const std::vector<Bind>& values, int first) {
@@ -130,6 +141,17 @@ absl::Status Connection::CheckFile() {
 
 absl::Status Connection::Failed(const SQLite::Exception& error) const {
   if (error.getErrorCode() == SQLITE_CORRUPT) return Damaged(path_, error);
+  if (IsTooLarge(error)) {
+    return absl::InvalidArgumentError(
+        Concat("the condition is too large for SQLite (", error.what(),
+               "): use fewer conditions, lists with in (...), or fewer brackets in each other"));
+  }
+  // Of a query, not of the file: no other try helps. (SQLite says SQLITE_SCHEMA where it looked at
+  // the schema again before it gave up.)
+  const int code = error.getErrorCode();
+  if (code == SQLITE_ERROR || code == SQLITE_SCHEMA) {
+    return absl::InternalError(Concat("cannot ask ", path_, ": ", error.what()));
+  }
   return absl::UnavailableError(Concat("cannot read ", path_, ": ", error.what()));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -13,7 +14,8 @@
 namespace pelab::views {
 namespace {
 
-constexpr std::size_t kMaxLength = 10000;  // bytes
+constexpr std::size_t kMaxLength = 64000;  // bytes
+constexpr int kMaxTerms = 1000;            // conditions, and values of lists
 constexpr int kMaxDepth = 50;              // brackets and nots within each other
 
 struct OperatorText {
@@ -42,12 +44,6 @@ bool IsWord(std::string_view name) {
   return false;
 }
 
-Expression Combine(Expression left, std::string_view word, const Expression& right) {
-  left.sql = Concat("(", left.sql, " ", word, " ", right.sql, ")");
-  left.binds.insert(left.binds.end(), right.binds.begin(), right.binds.end());
-  return left;
-}
-
 // Recursive descent, one function a rule of where.h.
 class Parser {
  public:
@@ -57,6 +53,11 @@ class Parser {
     absl::StatusOr<Expression> expression = Any(0);
     if (!expression.ok()) return expression;
     if (!AtEnd()) return Expected("\"and\", \"or\" or the end");
+    if (terms_ > kMaxTerms) {
+      return absl::InvalidArgumentError(
+          Concat("a condition of ", terms_, " comparisons and listed values; at most ", kMaxTerms,
+                 " are allowed: a range, as in seed in (0..99), counts once"));
+    }
     return expression;
   }
   // The fields of the conditions that have been read.
@@ -105,31 +106,31 @@ class Parser {
   }
 
   absl::StatusOr<Expression> Any(int depth) {
-    absl::StatusOr<Expression> left = All(depth);
-    while (left.ok() && TakeWord("or")) {
-      absl::StatusOr<Expression> right = All(depth);
-      if (!right.ok()) return right;
-      left = Combine(*std::move(left), "OR", *right);
-    }
-    return left;
+    std::vector<Expression> parts;
+    do {
+      absl::StatusOr<Expression> part = All(depth);
+      if (!part.ok()) return part;
+      parts.push_back(*std::move(part));
+    } while (TakeWord("or"));
+    return AnyOf(std::move(parts));
   }
 
   absl::StatusOr<Expression> All(int depth) {
-    absl::StatusOr<Expression> left = One(depth);
-    while (left.ok() && (Take(',') || TakeWord("and"))) {
-      absl::StatusOr<Expression> right = One(depth);
-      if (!right.ok()) return right;
-      left = Combine(*std::move(left), "AND", *right);
-    }
-    return left;
+    std::vector<Expression> parts;
+    do {
+      absl::StatusOr<Expression> part = One(depth);
+      if (!part.ok()) return part;
+      parts.push_back(*std::move(part));
+    } while (Take(',') || TakeWord("and"));
+    return AllOf(std::move(parts));
   }
 
   absl::StatusOr<Expression> One(int depth) {
     if (depth == kMaxDepth) return Error(at_, Concat("more than ", kMaxDepth, " levels"));
     if (TakeWord("not")) {
       absl::StatusOr<Expression> negated = One(depth + 1);
-      if (negated.ok()) negated->sql = Concat("NOT ", negated->sql);
-      return negated;
+      if (!negated.ok()) return negated;
+      return Not(*std::move(negated));
     }
     if (Take('(')) {
       absl::StatusOr<Expression> inner = Any(depth + 1);
@@ -159,6 +160,7 @@ class Parser {
       at_ += known.text.size();
       condition.op = known.op;
       if (absl::Status value = TakeValue(condition.value); !value.ok()) return value;
+      if (++terms_ > kMaxTerms) return Expression{"1", {}};  // it is refused in the end
       return Compiled(condition, begin);
     }
     const bool negated = TakeWord("not");
@@ -183,36 +185,53 @@ class Parser {
 
   absl::StatusOr<Expression> Members(Condition condition, std::size_t begin, bool negated) {
     if (!Take('(')) return Expected("\"(\" and a list of values");
-    Expression out{"0", {}};
+    std::vector<Expression> parts;
     do {
       if (absl::Status value = TakeValue(condition.value); !value.ok()) return value;
-      absl::StatusOr<Expression> member = Member(condition, begin);
-      if (!member.ok()) return member;
-      out = Combine(std::move(out), "OR", *member);
+      if (++terms_ > kMaxTerms) continue;
+      if (const auto range = RangeOf(condition.value)) {
+        absl::StatusOr<Expression> within = Within(condition, *range, begin);
+        if (!within.ok()) return within;
+        parts.push_back(*std::move(within));
+      } else {
+        condition.values.push_back(condition.value);
+      }
     } while (Take(','));
     if (!Take(')')) return Expected("\",\" or \")\"");
-    if (negated) out.sql = Concat("NOT ", out.sql);
-    return out;
+    if (!condition.values.empty()) {
+      condition.op = Operator::kIn;
+      absl::StatusOr<Expression> listed = Compiled(condition, begin);
+      if (!listed.ok()) return listed;
+      parts.push_back(*std::move(listed));
+    }
+    if (parts.empty()) return Expression{"1", {}};  // it is refused in the end
+    Expression out = AnyOf(std::move(parts));
+    return negated ? Not(std::move(out)) : out;
   }
 
-  // A value, or a range of integers.
-  absl::StatusOr<Expression> Member(const Condition& condition, std::size_t begin) {
-    const std::size_t dots = condition.value.find("..");
-    std::int64_t first = 0, last = 0;
-    if (dots == std::string::npos || !absl::SimpleAtoi(condition.value.substr(0, dots), &first) ||
-        !absl::SimpleAtoi(condition.value.substr(dots + 2), &last)) {
-      return Compiled(condition, begin);
+  using Range = std::pair<std::int64_t, std::int64_t>;
+  // Of "0..4", a range of integers.
+  static std::optional<Range> RangeOf(const std::string& value) {
+    const std::size_t dots = value.find("..");
+    Range range;
+    if (dots == std::string::npos || !absl::SimpleAtoi(value.substr(0, dots), &range.first) ||
+        !absl::SimpleAtoi(value.substr(dots + 2), &range.second)) {
+      return std::nullopt;
     }
-    Condition bound = condition;
+    return range;
+  }
+  absl::StatusOr<Expression> Within(const Condition& condition, const Range& range,
+                                    std::size_t begin) const {
+    Condition bound{.field = condition.field, .argument = condition.argument};
     bound.op = Operator::kGreaterOrEqual;
-    bound.value = Concat(first);
+    bound.value = Concat(range.first);
     absl::StatusOr<Expression> low = Compiled(bound, begin);
     if (!low.ok()) return low;
     bound.op = Operator::kLessOrEqual;
-    bound.value = Concat(last);
+    bound.value = Concat(range.second);
     absl::StatusOr<Expression> high = Compiled(bound, begin);
     if (!high.ok()) return high;
-    return Combine(*std::move(low), "AND", *high);
+    return AllOf({*std::move(low), *std::move(high)});
   }
 
   absl::StatusOr<Expression> Compiled(const Condition& condition, std::size_t begin) const {
@@ -258,6 +277,7 @@ class Parser {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  int terms_ = 0;
   std::vector<std::string> fields_;
 };
 

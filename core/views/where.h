@@ -7,6 +7,8 @@
 //   field      = name ["(" number ")"]
 //   value      = text in quotes (' or ", doubled within), or up to a space, comma or closing bracket;
 //                brackets within it belong to it: rope(base=500,scale=2), [attention, output]
+//
+// At most 64,000 bytes, 1,000 conditions and listed values, and 50 levels of brackets and nots.
 #pragma once
 
 #include <string>

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "core/views/connection.h"
 #include "core/views/reader.h"
 #include "core/views/text.h"
 #include "tests/unit/core/views/database_for_test.h"
@@ -103,7 +104,111 @@ TEST_F(WhereTest, ErrorsSayWhereAndWhatMayBeThere) {
   EXPECT_THAT(Error("seed=0 and per=rope"), HasSubstr("column 12: unknown field \"per\""));
   EXPECT_THAT(Error("epochs_to(many) < 3"), HasSubstr("column 11: expected a number"));
   EXPECT_THAT(Error(std::string(200, '(')), HasSubstr("more than 50 levels"));
-  EXPECT_THAT(Error(std::string(20000, ' ') + "pe=rope"), HasSubstr("at most 10000"));
+  EXPECT_THAT(Error(std::string(70000, ' ') + "pe=rope"), HasSubstr("at most 64000"));
+}
+
+// "seed=5 or seed=6 or …", of `count` numbers from 5 on.
+std::string Repeated(const std::string& condition, const std::string& word, int count) {
+  std::string text;
+  for (int i = 5; i < 5 + count; ++i) {
+    text += Concat(text.empty() ? "" : Concat(" ", word, " "), condition, i);
+  }
+  return text;
+}
+
+TEST_F(WhereTest, ListsOfAThousand) {
+  std::string seeds = "5";
+  for (int seed = 6; seed < 1005; ++seed) seeds += Concat(", ", seed);
+  EXPECT_THAT(Found(Concat("seed in (", seeds, ")")), ElementsAre(4));
+  EXPECT_THAT(Found(Concat("seed not in (", seeds, ")")), ElementsAre(1, 2, 3));
+  std::string rates = "3e-4", names = "alibi", epochs = "1";
+  for (int i = 1; i < 1000; ++i) rates += Concat(", ", i), names += Concat(", pe", i);
+  for (int i = 2; i < 200; ++i) epochs += Concat(", ", i);
+  EXPECT_THAT(Found(Concat("train.lr in (", rates, ")")), ElementsAre(2));
+  EXPECT_THAT(Found(Concat("pe in (", names, ")")), ElementsAre(4));
+  EXPECT_THAT(Found(Concat("epochs_to(0.5) in (", epochs, ")")), IsEmpty());
+}
+
+TEST_F(WhereTest, AThousandConditions) {
+  for (const int count : {88, 1000}) {
+    EXPECT_THAT(Found(Repeated("seed=", "or", count)), ElementsAre(4)) << count;
+    EXPECT_THAT(Found(Repeated("seed!=", "and", count)), ElementsAre(1, 2, 3)) << count;
+    EXPECT_THAT(Found(Repeated("epochs_to(0.5)<=", "or", count)), IsEmpty()) << count;
+    EXPECT_THAT(Found(Repeated("model.layers=", "or", count)), IsEmpty()) << count;
+    EXPECT_THAT(Found(Repeated("gini>", "or", count)), IsEmpty()) << count;
+    EXPECT_THAT(Found(Concat("not (", Repeated("seed=", "or", count), ")")), ElementsAre(1, 2, 3))
+        << count;
+  }
+}
+
+// Whatever the shape, conditions within the bounds are answered, by every list.
+TEST_F(WhereTest, AlmostFiftyLevels) {  // epochs_to adds one
+  const auto nested = [](const std::string& before, const std::string& after, int levels,
+                         const std::string& innermost) {
+    std::string text = innermost;
+    for (int i = 0; i < levels; ++i) text = Concat(before, text, after);
+    return text;
+  };
+  // All hold for seed 7 alone.
+  const std::string many = Repeated("seed=", "or", 800);
+  const std::vector<std::string> conditions = {
+      nested("(", ")", 48, "seed=7"),
+      nested("not ", "", 48, "seed=7"),
+      nested("seed=7 or (", ")", 48, "seed=7"),
+      nested("(", ") or seed=7", 48, "seed=7"),
+      nested("seed=7 or (seed=7 and (", "))", 24, "seed=7"),
+      nested("seed=7 and not (seed!=7 or not (", "))", 12, many),
+      nested("seed=7 or (pe=alibi and (", "))", 24, many),
+      nested("train.lr=0.001 or (train.lr=0.001 and (", "))", 24, "train.lr=0.001"),
+  };
+  for (const std::string& where : conditions) {
+    EXPECT_THAT(Found(where), ElementsAre(4)) << where;
+    auto reader = Reader::Open(file_.path());
+    ASSERT_TRUE(reader.ok());
+    v1::JobFilter filter;
+    filter.set_where(where);
+    const auto asked = [&](auto list, auto request) {
+      *request.mutable_filter() = filter;
+      return ((**reader).*list)(request).status();
+    };
+    EXPECT_TRUE(asked(&Reader::ListCurves, v1::ListCurvesRequest()).ok()) << where;
+    v1::ListEpochsToRequest epochs_to;
+    epochs_to.set_test_accuracy(0.5);
+    EXPECT_TRUE(asked(&Reader::ListEpochsTo, epochs_to).ok()) << where;
+    EXPECT_TRUE(asked(&Reader::ListHeadAblations, v1::ListHeadAblationsRequest()).ok()) << where;
+    EXPECT_TRUE(asked(&Reader::ListDeposits, v1::ListDepositsRequest()).ok()) << where;
+    EXPECT_TRUE(asked(&Reader::ListAnalyses, v1::ListAnalysesRequest()).ok()) << where;
+    EXPECT_TRUE(asked(&Reader::ListAttempts, v1::ListAttemptsRequest()).ok()) << where;
+  }
+}
+
+TEST_F(WhereTest, MoreThanAThousandConditionsAreRefused) {
+  EXPECT_THAT(Error(Repeated("seed=", "or", 1001)),
+              HasSubstr("a condition of 1001 comparisons and listed values; at most 1000"));
+  std::string seeds = "0";
+  for (int seed = 1; seed < 3000; ++seed) seeds += Concat(",", seed);
+  EXPECT_THAT(Error(Concat("pe=rope and seed in (", seeds, ")")), HasSubstr("of 3001"));
+}
+
+// What the bounds of a condition do not keep from SQLite is still an error of the condition.
+TEST_F(WhereTest, WhatSqliteRefusesToParseIsNoLostDatabase) {
+  auto connection = Connection::Open(file_.path());
+  ASSERT_TRUE(connection.ok()) << connection.status();
+  const auto asked = [&](const std::string& sql) {
+    return (*connection)->Read([&](SQLite::Database& db) {
+      SQLite::Statement query(db, sql);
+      return absl::OkStatus();
+    });
+  };
+  const absl::Status deep =
+      asked(Concat("SELECT ", std::string(200, '('), "1", std::string(200, ')')));
+  EXPECT_EQ(deep.code(), absl::StatusCode::kInvalidArgument) << deep;
+  EXPECT_THAT(std::string(deep.message()), HasSubstr("too large for SQLite"));
+  std::string chain = "SELECT 1";
+  for (int i = 0; i < 2000; ++i) chain += " OR 1";
+  EXPECT_EQ(asked(chain).code(), absl::StatusCode::kInvalidArgument);
+  const absl::Status wrong = asked("SELECT nosuch");
+  EXPECT_EQ(wrong.code(), absl::StatusCode::kInternal) << wrong;
 }
 
 }  // namespace
