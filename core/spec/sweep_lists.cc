@@ -42,7 +42,7 @@ void SweepReader::ReadAxes() {
 void SweepReader::ReadAxis(const YamlMember& member) {
   const std::string& field = member.key->text;
   const std::string path = "axes." + field;
-  const FieldRows rows = RowsOf(*member.key, path);
+  const FieldRows rows = RowsOf(member, path);
   if (rows.empty()) return;
   const auto is_field = [&](const Setting& setting) { return setting.field == field; };
   if (std::any_of(plan_.overrides.begin(), plan_.overrides.end(), is_field)) return;
@@ -127,7 +127,7 @@ void SweepReader::ReadRuleNames(const std::string& kind, const std::vector<Entry
 }
 
 void SweepReader::ReadRuleField(const YamlMember& member, const Source& source, ExcludeRule* rule) {
-  const FieldRows rows = RowsOf(*member.key, source.path);
+  const FieldRows rows = RowsOf(member, source.path);
   if (rows.empty()) return;
   for (const Source& element : ValuesIn(*rows[0], source)) {
     auto setting = ReadSetting(rows, element);
@@ -227,12 +227,20 @@ std::vector<SweepReader::Source> SweepReader::ValuesIn(const Field& field, const
   return IsOneValue(field, *source.node) ? std::vector<Source>{source} : Elements(source);
 }
 
-SweepReader::FieldRows SweepReader::RowsOf(const YamlNode& key, const std::string& path) {
+SweepReader::FieldRows SweepReader::RowsOf(const YamlMember& member, const std::string& path) {
   FieldRows rows;
+  std::string complaint;
   for (const Field& field : catalog::Fields()) {
-    if (field.name == key.text && !IsAnalysisField(field)) rows.push_back(&field);
+    if (field.name != member.key->text) continue;
+    if (IsAnalysisField(field)) {
+      complaint = std::string(field.name) + " is of an analysis, and no job has it; " +
+                  OncePerValue(field, *member.value);
+    } else {
+      rows.push_back(&field);
+    }
   }
-  if (rows.empty()) Say({&key, path}, "", UnknownField(key));
+  if (rows.empty() && complaint.empty()) complaint = UnknownField(*member.key);
+  if (rows.empty()) Say({member.key.get(), path}, "", complaint);
   return rows;
 }
 

@@ -70,7 +70,7 @@ class SweepReader {
   // The values that are given for a field: one, or those of a list.
   std::vector<Source> ValuesIn(const catalog::Field& field, const Source& source);
   // The catalog's rows for a job field that the document names in full, empty after a violation.
-  FieldRows RowsOf(const YamlNode& key, const std::string& path);
+  FieldRows RowsOf(const YamlMember& member, const std::string& path);
   // The value under the first row that takes it; a violation where none does.
   std::optional<Setting> ReadSetting(const FieldRows& rows, const Source& source);
   std::string UnknownField(const YamlNode& key) const;

@@ -116,11 +116,31 @@ bool IsOneValue(const Field& field, const YamlNode& node) {
   return IsSet(field) && (node.items.empty() || node.items[0]->kind != Kind::kList);
 }
 
+std::string OncePerValue(const Field& field, const YamlNode& node) {
+  constexpr std::size_t kMostShown = 8;
+  const std::string owner(field.owner);
+  const std::string parameter(field.name.substr(owner.size() + 1));
+  std::string list;
+  std::size_t shown = 0;
+  for (const YamlPointer& item : node.items) {
+    const std::optional<Value> value = ReadYamlValue(field, *item);
+    if (!value || shown == kMostShown) continue;
+    list += (list.empty() ? "{name: " : ", {name: ") + owner + ", " + parameter + ": " +
+            catalog::ToText(*value) + "}";
+    ++shown;
+  }
+  return "list " + owner + " once for each value" +
+         (list.empty() ? " under analyses" : ": analyses: [" + list + "]");
+}
+
 std::string MustBe(const Field& field, const YamlNode& node) {
   std::string message =
       std::string(field.name) + " must be " + catalog::Allowed(field) + ", not " + InWords(node);
   if (node.kind == Kind::kList && !IsSet(field)) {
-    message += "; to sweep over values, put " + std::string(field.name) + " under axes";
+    const bool of_analysis = catalog::FindAnalysis(field.owner) != nullptr;
+    message += of_analysis
+                   ? "; for several values, " + OncePerValue(field, node)
+                   : "; to sweep over values, put " + std::string(field.name) + " under axes";
   }
   if (node.kind == Kind::kScalar && field.type == FieldType::kChoice) {
     const std::string near(catalog::DidYouMean(node.text, field.choices));

@@ -44,6 +44,10 @@ std::optional<catalog::Value> ReadYamlValue(const catalog::Field& field, const Y
 // own value is a list: only a list of lists is several of them.
 bool IsOneValue(const catalog::Field& field, const YamlNode& node);
 
+// How to ask for an analysis with each of the values that `node` lists for its field: 'list
+// head_ablation once for each value: analyses: [{name: head_ablation, method: zero}, …]'.
+std::string OncePerValue(const catalog::Field& field, const YamlNode& node);
+
 // 'model.mask must be one of causal, none, not "causl"; did you mean causal?'
 std::string MustBe(const catalog::Field& field, const YamlNode& node);
 

@@ -359,6 +359,38 @@ TEST(Complaints, Overrides) {
               ElementsAre(HasSubstr("belongs to an analysis that this sweep does not ask for")));
 }
 
+// What a complaint advises is taken when it is done.
+TEST(Complaints, SeveralValuesOfAnAnalysisAreAnalysesOfTheirOwn) {
+  const std::string good = "name: a\npe: rope\ntask: distance\n";
+  const std::string advice =
+      "analyses: [{name: head_ablation, method: zero}, {name: head_ablation, method: mean}]";
+  const std::string how = "list head_ablation once for each value: " + advice;
+  EXPECT_THAT(
+      Complaints(good + "analyses: [{name: head_ablation, method: [zero, mean]}]\n"),
+      ElementsAre("s.yaml:4:42: head_ablation.method must be one of zero, mean, resample, not a "
+                  "list; for several values, " +
+                  how));
+  EXPECT_THAT(
+      Complaints(good + "axes: {head_ablation.method: [zero, mean]}\n"),
+      ElementsAre("s.yaml:4:8: head_ablation.method is of an analysis, and no job has it; " + how));
+  EXPECT_THAT(Complaints(good, {{"head_ablation.method", "[zero, mean]"}}),
+              ElementsAre(testing::EndsWith(how)));
+  EXPECT_THAT(Complaints(good + "axes: {head_ablation.method: all}\n"),
+              ElementsAre(testing::EndsWith("once for each value under analyses")));
+  const SweepResult followed = ParseSweep(good + advice + "\n");
+  ASSERT_TRUE(followed.sweep.has_value());
+  EXPECT_EQ(followed.sweep->analyses().size(), 2u);
+}
+
+TEST(Complaints, AFieldOfJobsWithSeveralValuesIsAnAxis) {
+  const std::string good = "name: a\npe: rope\ntask: distance\n";
+  EXPECT_THAT(Complaints(good + "model: {layers: [2, 4]}\n"),
+              ElementsAre(testing::EndsWith("to sweep over values, put model.layers under axes")));
+  const SweepResult followed = ParseSweep(good + "axes: {model.layers: [2, 4]}\n");
+  ASSERT_TRUE(followed.sweep.has_value());
+  EXPECT_EQ(followed.sweep->cells(), 2u);
+}
+
 TEST(Complaints, ViolationsCarryTheirParts) {
   const SweepResult result = ParseSweep("name: a\npe: [nope, alibbi]\ntask: distance\n");
   ASSERT_EQ(result.violations.size(), 1u);
