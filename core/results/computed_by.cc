@@ -1,0 +1,141 @@
+#include "core/results/computed_by.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "core/render/json.h"
+#include "core/render/text.h"
+#include "core/views/text.h"
+
+namespace pelab::results {
+namespace {
+
+using render::Json;
+
+constexpr std::size_t kNamedJobs = 5;
+
+// What is said of an environment, in this order; `always` also where all jobs agree in it.
+struct Member {
+  std::string_view name;
+  std::string_view before;
+  std::string_view after;
+  bool always;
+};
+constexpr Member kMembers[] = {{"device", "", "", true},
+                               {"libtorch", "LibTorch ", "", true},
+                               {"threads", "", " threads", false},
+                               {"kernels", "", " kernels", false},
+                               {"trainer", "pelab ", "", false}};
+
+using Environment = std::map<std::string_view, std::string>;  // by Member::name
+
+// "cpu"; of a GPU its name, as its number says nothing.
+std::string DeviceOf(const Json& said) {
+  const std::string device = said.value("device", "");
+  const std::string name = said.value("device_name", "");
+  return device == "cpu" || name.empty() ? device : name;
+}
+
+Environment EnvironmentOf(const v1::AttemptRow& attempt) {
+  Environment environment;
+  const Json said = Json::parse(attempt.environment_json(), nullptr, /*allow_exceptions=*/false);
+  if (!said.is_object()) return environment;
+  for (const Member& member : kMembers) {
+    const auto found = said.find(std::string(member.name));
+    if (found == said.end()) continue;
+    environment[member.name] = found->is_string() ? found->get<std::string>() : found->dump();
+  }
+  if (said.contains("device") && said["device"].is_string() &&
+      (!said.contains("device_name") || said["device_name"].is_string())) {
+    environment["device"] = DeviceOf(said);
+  }
+  if (environment.empty()) return environment;
+  if (!environment.contains("kernels")) environment["kernels"] = "our";  // only others are named
+  return environment;
+}
+
+// By job, the last of its attempts that says something.
+std::map<std::int64_t, Environment> Environments(const JobList& jobs,
+                                                 const std::vector<v1::AttemptRow>& attempts) {
+  std::set<std::int64_t> begun;
+  for (const v1::JobRow& job : jobs) {
+    if (job.epochs_done() > 0) begun.insert(job.job_id());
+  }
+  std::map<std::int64_t, const v1::AttemptRow*> last;
+  for (const v1::AttemptRow& attempt : attempts) {
+    if (!attempt.has_environment_json() || !begun.contains(attempt.job_id())) continue;
+    const v1::AttemptRow*& known = last[attempt.job_id()];
+    if (known == nullptr || known->number() < attempt.number()) known = &attempt;
+  }
+  std::map<std::int64_t, Environment> environments;
+  for (const auto& [job, attempt] : last) {
+    Environment environment = EnvironmentOf(*attempt);
+    if (!environment.empty()) environments.emplace(job, std::move(environment));
+  }
+  return environments;
+}
+
+// The members that differ between `environments`.
+std::set<std::string_view> Mixed(const std::map<std::int64_t, Environment>& environments) {
+  std::map<std::string_view, std::set<std::string>> values;
+  for (const auto& [job, environment] : environments) {
+    for (const Member& member : kMembers) {
+      const auto found = environment.find(member.name);
+      values[member.name].insert(found == environment.end() ? "" : found->second);
+    }
+  }
+  std::set<std::string_view> mixed;
+  for (const auto& [name, different] : values) {
+    if (different.size() > 1) mixed.insert(name);
+  }
+  return mixed;
+}
+
+std::string Describe(const Environment& environment, const std::set<std::string_view>& mixed) {
+  std::string text;
+  for (const Member& member : kMembers) {
+    const auto found = environment.find(member.name);
+    if (found == environment.end() || (!member.always && !mixed.contains(member.name))) continue;
+    text += Concat(text.empty() ? "" : ", ", member.before, render::Escape(found->second),
+                   member.after);
+  }
+  return text;
+}
+
+std::string JobsText(const std::vector<std::int64_t>& jobs) {
+  std::string text = jobs.size() == 1 ? "job " : "jobs ";
+  for (std::size_t i = 0; i < std::min(jobs.size(), kNamedJobs); ++i) {
+    text += Concat(i == 0 ? "" : ", ", jobs[i]);
+  }
+  if (jobs.size() > kNamedJobs) text += Concat(" and ", jobs.size() - kNamedJobs, " more");
+  return text;
+}
+
+}  // namespace
+
+std::string ComputedByText(const JobList& jobs, const std::vector<v1::AttemptRow>& attempts) {
+  const std::map<std::int64_t, Environment> environments = Environments(jobs, attempts);
+  if (environments.empty()) return "";
+  const std::set<std::string_view> mixed = Mixed(environments);
+  std::map<std::string, std::vector<std::int64_t>> by_text;
+  for (const auto& [job, environment] : environments) {
+    by_text[Describe(environment, mixed)].push_back(job);
+  }
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> groups(by_text.begin(),
+                                                                        by_text.end());
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  if (groups.size() == 1) return Concat("all ", environments.size(), ": ", groups[0].first);
+  std::string text =
+      Concat(groups[0].second.size(), " of ", environments.size(), ": ", groups[0].first);
+  for (std::size_t i = 1; i < groups.size(); ++i) {
+    text += Concat("; ", JobsText(groups[i].second), ": ", groups[i].first);
+  }
+  return text;
+}
+
+}  // namespace pelab::results

@@ -1,0 +1,26 @@
+#include "core/results/varying.h"
+
+#include "core/views/text.h"
+
+namespace pelab::results {
+
+Varying::Varying(const JobList& jobs) : table_(jobs) {
+  for (const std::string& column : TellingColumns(table_.distinct())) {
+    if (column != "pe" && column != "task") fields_.push_back(column);
+  }
+}
+
+std::string Varying::ValueOf(std::size_t job, const std::string& field) const {
+  return table_.StoredValue(job, field);
+}
+
+std::string Varying::LabelOf(std::size_t job) const {
+  std::string label;
+  for (const std::string& field : fields_) {
+    const std::string value = ValueOf(job, field);
+    if (value != "-") label += Concat(label.empty() ? "" : " ", field, "=", value);
+  }
+  return label;
+}
+
+}  // namespace pelab::results
