@@ -10,6 +10,7 @@
 #include "client/command/commands.h"
 #include "client/errors.h"
 #include "client/help_format.h"
+#include "client/outputs.h"
 #include "core/catalog/catalog.h"
 #include "core/rpc/cli_options.h"
 #include "core/views/text.h"
@@ -29,7 +30,9 @@ constexpr char kFooter[] =
     "Exit status: 0 all well, 1 failed, 2 usage or invalid input, 3 finished but not every job "
     "succeeded, 4 no coordinator.";
 
-void AddGlobalFlags(CLI::App& app, GlobalOptions& options) {
+// `outputs`: what --output takes, in the help.
+void AddGlobalFlags(CLI::App& app, GlobalOptions& options,
+                    const std::vector<std::string>& outputs) {
   const char* group = "Where and how";
   app.add_option(
          "--server", options.server,
@@ -45,9 +48,8 @@ void AddGlobalFlags(CLI::App& app, GlobalOptions& options) {
          "database file [default: pelab.db]")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--output", options.output_name,
-                 "table, json, jsonl (a row a line) or csv [default: table]")
-      ->check(CLI::IsMember({"table", "json", "jsonl", "csv"}))
+  app.add_option("--output", options.output_name, OutputHelp(outputs))
+      ->check(CLI::IsMember(AllOutputs()))
       ->type_name("FORMAT")
       ->group(group);
   app.add_flag("--no-color", options.no_color, "no colours on a terminal (nor with NO_COLOR set)")
@@ -135,7 +137,7 @@ CLI::App* AddCommand(Commands& commands, const std::string& name, const std::str
                      const std::string& examples) {
   CLI::App* command = commands.app->add_subcommand(name, help);
   command->footer("Examples:\n" + examples);
-  AddGlobalFlags(*command, commands.context->options);
+  AddGlobalFlags(*command, commands.context->options, OutputsOf(name));
   return command;
 }
 
@@ -147,7 +149,7 @@ int RunPelab(int argc, const char* const* argv, Context& context) {
   app.set_version_flag("--version", "pelab " PELAB_VERSION);
   app.set_help_all_flag("--help-all", "help of every command");
   app.require_subcommand(1);
-  AddGlobalFlags(app, context.options);
+  AddGlobalFlags(app, context.options, AllOutputs());
   Commands commands{.app = &app, .context = &context};
   AddAll(commands);
   try {
@@ -158,6 +160,10 @@ int RunPelab(int argc, const char* const* argv, Context& context) {
     return UsageError(app, error, argc, argv, context);
   }
   if (context.options.no_color) context.style.color = false;
+  for (const CLI::App* command : app.get_subcommands()) {
+    const absl::Status status = CheckOutput(command->get_name(), context.options.output_name);
+    if (!status.ok()) return ReportError(context, status, "");
+  }
   absl::StatusOr<int> code = absl::InternalError("no command was chosen");
   try {
     code = commands.chosen();

@@ -12,6 +12,7 @@ set -euo pipefail
 packages=(
   g++ make cmake ninja-build ccache mold python3
   libcpp-httplib-dev pkg-config zlib1g-dev  # the coordinator's pages
+  libcairo2-dev  # figures as SVG and PDF
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libabsl-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
   libsqlite3-dev libsqlitecpp-dev libssl-dev openssl
@@ -42,7 +43,7 @@ packages+=("${torch[@]}")
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   cat >&2 <<'END'
 install-deps.sh: this is not Debian. Please install:
-  GCC 12 or newer (C++20), CMake 3.25, Ninja, Python 3.9, pkg-config, cpp-httplib 0.11, zlib; optionally ccache and mold
+  GCC 12 or newer (C++20), CMake 3.25, Ninja, Python 3.9, pkg-config, cpp-httplib 0.11, zlib, cairo 1.16 with a font (DejaVu); optionally ccache and mold
   gRPC 1.51 with its C++ plug-in, Protobuf 3.21, Abseil 20220623, OpenSSL 3
   SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11, CLI11 2.1
   Node.js 18 with npm (for the charts of reports and pages)

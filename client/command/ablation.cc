@@ -6,6 +6,8 @@
 #include "client/command/commands.h"
 #include "client/command/show.h"
 #include "client/connect.h"
+#include "client/figure/paper.h"
+#include "client/outputs.h"
 #include "core/base/status.h"
 #include "core/results/rows.h"
 #include "core/views/text.h"
@@ -19,10 +21,32 @@ struct Options {
   results::AblationChoice choice;
   std::string metric = "accuracy_drop";
   bool strip = false;
+  PaperOptions paper;
 };
+
+absl::Status PutForPaper(const Context& context, const Options& options, const std::string& title,
+                         const std::vector<AblationMap>& maps) {
+  const Paper paper = *PaperOf(context.options.output_name);
+  if (options.strip) {
+    return absl::InvalidArgumentError(Concat("--strip is drawn on a terminal alone; --output ",
+                                             context.options.output_name, " gives the maps"));
+  }
+  if (maps.empty()) {
+    return absl::FailedPreconditionError(Concat(title, " has no head ablation yet"));
+  }
+  if (paper == Paper::kSvg || paper == Paper::kPdf) {
+    return PutPaper(context, options.paper,
+                    DrawHeatMaps(AblationFigure(maps, title),
+                                 paper == Paper::kSvg ? Vector::kSvg : Vector::kPdf));
+  }
+  std::vector<PaperTable> tables;
+  for (const AblationMap& map : maps) tables.push_back(AblationTable(map));
+  return PutPaper(context, options.paper, TablesText(tables, paper));
+}
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
+  PELAB_RETURN_IF_ERROR(CheckPaper(context, options.paper));
   PELAB_ASSIGN_OR_RETURN(const results::AblationMetric metric,
                          results::ParseAblationMetric(options.metric));
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
@@ -48,8 +72,14 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_ASSIGN_OR_RETURN(const auto analyses, source->Analyses(target.filter, "head_ablation"));
   PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
   if (!target.is_sweep) results::OneSeedEach(cells);
+  const std::vector<AblationMap> maps =
+      AblationMaps(cells, rows, results::VariantsOf(analyses), metric);
+  if (PaperOf(context.options.output_name)) {
+    PELAB_RETURN_IF_ERROR(PutForPaper(context, options, target.title, maps));
+    return kExitOk;
+  }
   std::string text;
-  for (const AblationMap& map : AblationMaps(cells, rows, results::VariantsOf(analyses), metric)) {
+  for (const AblationMap& map : maps) {
     text += (text.empty() ? "" : "\n") + (options.strip ? AblationStripText(map, context.style)
                                                         : AblationMapText(map, context.style));
   }
@@ -66,7 +96,8 @@ void AddAblation(Commands& commands) {
                              "  pelab ablation 12\n"
                              "  pelab ablation quick --strip\n"
                              "  pelab ablation quick --method mean --metric nll_drop\n"
-                             "  pelab ablation quick --output json");
+                             "  pelab ablation quick --output json\n"
+                             "  pelab ablation quick --output svg --out heads.svg");
   AddTarget(app, options->target, options->sweep);
   AddChoice(app, options->choice);
   app->add_option("--metric", options->metric,
@@ -74,6 +105,7 @@ void AddAblation(Commands& commands) {
                   "accuracy_drop]; json and csv carry all, with intervals");
   app->add_flag("--strip", options->strip,
                 "a line a layer with its heads along the axis, in place of the map");
+  AddPaperOptions(app, options->paper);
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
   });

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/outputs.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
@@ -73,7 +74,9 @@ std::string ZshOptions(const CLI::App& app) {
     for (const std::string& name : Names(*option)) {
       out += Concat("'", name, "[", ZshQuote(option->get_description()), "]");
       if (option->get_items_expected_max() > 0 && name != "--help" && name != "-h") {
-        out += Concat(":value:", name == "--output" ? "(table json csv)" : "_files");
+        out += Concat(":value:", name == "--output"
+                                     ? Concat("(", Join(OutputsOf(app.get_name()), " "), ")")
+                                     : "_files");
       }
       out += "' ";
     }
@@ -122,7 +125,16 @@ std::string BashCompletion(const CLI::App& app) {
       "    esac\n"
       "  done\n"
       "  if [ \"$prev\" = --output ]; then\n"
-      "    COMPREPLY=($(compgen -W \"table json csv\" -- \"$cur\"))\n"
+      "    local outputs\n"
+      "    case \"$path\" in\n";
+  for (const CLI::App* sub : Subcommands(app)) {
+    const std::vector<std::string> outputs = OutputsOf(sub->get_name());
+    if (outputs == OutputsOf("")) continue;
+    out += Concat("      ", sub->get_name(), ") outputs=\"", Join(outputs, " "), "\" ;;\n");
+  }
+  out += Concat("      *) outputs=\"", Join(OutputsOf(""), " "), "\" ;;\n    esac\n");
+  out +=
+      "    COMPREPLY=($(compgen -W \"$outputs\" -- \"$cur\"))\n"
       "    return\n"
       "  fi\n"
       "  case \"$path\" in\n";

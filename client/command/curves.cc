@@ -8,6 +8,8 @@
 #include "client/command/row_stream.h"
 #include "client/command/show.h"
 #include "client/connect.h"
+#include "client/figure/paper.h"
+#include "client/outputs.h"
 #include "client/report/pictures.h"
 #include "core/base/status.h"
 #include "core/results/rows.h"
@@ -20,6 +22,7 @@ struct Options {
   std::string target;
   std::string sweep;
   std::string metric = "test_accuracy";
+  PaperOptions paper;
 };
 
 // Of the jobs that a JSON value names alone: others may have come since they were read.
@@ -48,22 +51,43 @@ absl::StatusOr<int> PutRows(const Context& context, DataSource& source,
   }));
 }
 
+absl::Status PutForPaper(const Context& context, const Options& options, const Target& target,
+                         const results::CellTable& cells, const results::MeanCurves& means) {
+  const std::vector<results::MeanCurve> curves = means.Curves();
+  const Paper paper = *PaperOf(context.options.output_name);
+  if (paper == Paper::kMarkdown) {
+    const PaperTable table = CurvesTable(cells, curves, target.title, options.metric);
+    return PutPaper(context, options.paper, ToMarkdown(table));
+  }
+  const LineFigure figure = CurvesFigure(cells, curves, target.title, options.metric);
+  if (figure.panels.empty()) {
+    return absl::FailedPreconditionError(Concat(target.title, " has no finished epoch yet"));
+  }
+  if (paper == Paper::kLatex) return PutPaper(context, options.paper, LinesAsPgfplots(figure));
+  return PutPaper(context, options.paper,
+                  DrawLines(figure, paper == Paper::kSvg ? Vector::kSvg : Vector::kPdf));
+}
+
 absl::StatusOr<int> Plot(const Context& context, DataSource& source, const Target& target,
-                         const std::string& metric) {
+                         const Options& options) {
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source.Jobs(target.filter));
   PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
   if (!target.is_sweep) results::OneSeedEach(cells);
-  results::MeanCurves means(cells, metric);
+  results::MeanCurves means(cells, options.metric);
   PELAB_RETURN_IF_ERROR(source.ReadCurves(target.filter, [&](const auto& page) {
     means.Add(page);
     return absl::OkStatus();
   }));
+  if (PaperOf(context.options.output_name)) {
+    PELAB_RETURN_IF_ERROR(PutForPaper(context, options, target, cells, means));
+    return kExitOk;
+  }
   const std::vector<render::Series> series = CurveSeries(cells, means.Curves());
   if (series.empty()) {
     context.out(Concat(target.title, " has no finished epoch yet\n"));
   } else {
-    context.out(
-        render::LinePlot(series, {Concat(target.title, ": ", metric), "epoch"}, context.style));
+    context.out(render::LinePlot(series, {Concat(target.title, ": ", options.metric), "epoch"},
+                                 context.style));
   }
   return kExitOk;
 }
@@ -75,6 +99,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
         Concat("--metric: unknown metric \"", options.metric, "\"; known: ", Join(metrics, ", ")));
   }
   PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
+  PELAB_RETURN_IF_ERROR(CheckPaper(context, options.paper));
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const Target target, FindTarget(*source, options.target, options.sweep));
   switch (context.output()) {
@@ -82,7 +107,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
     case Output::kJson:
       return PutRows(context, *source, target.filter);
     case Output::kTable:
-      return Plot(context, *source, target, options.metric);
+      return Plot(context, *source, target, options);
   }
   return absl::InternalError("no such output");
 }
@@ -95,7 +120,8 @@ void AddCurves(Commands& commands) {
       AddCommand(commands, "curves", "accuracy and loss over epochs, seeds as their mean",
                  "  pelab curves quick\n"
                  "  pelab curves 12 --metric train_loss\n"
-                 "  pelab curves --sweep 3 --output csv > curves.csv");
+                 "  pelab curves --sweep 3 --output csv > curves.csv\n"
+                 "  pelab curves quick --output pdf --out curves.pdf");
   app->add_option("JOB|SWEEP", options->target, "a job's number or key prefix, or a sweep's name");
   app->add_option("--sweep", options->sweep,
                   "a sweep by its number or name, in place of JOB|SWEEP");
@@ -103,6 +129,7 @@ void AddCurves(Commands& commands) {
       "--metric", options->metric,
       "what to plot: test_accuracy, train_accuracy, test_loss, train_loss or learning_rate "
       "[default: test_accuracy]; json and csv carry all");
+  AddPaperOptions(app, options->paper);
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
   });

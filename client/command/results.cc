@@ -6,7 +6,9 @@
 #include "client/command/metric_values.h"
 #include "client/command/show.h"
 #include "client/connect.h"
+#include "client/figure/paper.h"
 #include "client/filter.h"
+#include "client/outputs.h"
 #include "client/render/table.h"
 #include "client/report/comparison.h"
 #include "client/report/pictures.h"
@@ -32,6 +34,7 @@ struct Options {
   std::string with;
   bool seeds = false;
   results::AblationChoice choice;
+  PaperOptions paper;
 };
 
 std::string SeedTable(const results::JobList& jobs, const render::Style& style) {
@@ -138,7 +141,13 @@ absl::StatusOr<int> Groups(const Context& context, const Options& options,
     PELAB_ASSIGN_OR_RETURN(auto table, results::BuildCells(jobs, cells));
     tables.push_back(std::move(table));
   }
-  Put(context, options, tables, jobs);
+  if (const auto paper = PaperOf(context.options.output_name)) {
+    std::vector<PaperTable> of_paper;
+    for (const results::CellTable& table : tables) of_paper.push_back(ResultsTable(table));
+    PELAB_RETURN_IF_ERROR(PutPaper(context, options.paper, TablesText(of_paper, *paper)));
+  } else {
+    Put(context, options, tables, jobs);
+  }
   NoteExpansion(context, *source, options.sweep);
   return kExitOk;
 }
@@ -173,6 +182,7 @@ absl::StatusOr<int> Compare(const Context& context, const Options& options,
   render::Json groups = render::Json::array();
   std::vector<std::string> columns;
   std::string text;
+  std::vector<PaperTable> of_paper;
   render::Json confounders = render::Json::array();
   for (std::size_t m = 0; m < metrics.size(); ++m) {
     PELAB_ASSIGN_OR_RETURN(const auto values, values_to_come[m].get());
@@ -185,8 +195,13 @@ absl::StatusOr<int> Compare(const Context& context, const Options& options,
     }
     columns = results::ComparisonColumns(comparison);
     confounders = comparison.confounders;
+    of_paper.push_back(ComparisonTable(comparison, options.compare, options.with));
     text += Concat(text.empty() ? "" : "\n",
                    ComparisonText(comparison, options.compare, options.with, context.style));
+  }
+  if (const auto paper = PaperOf(context.options.output_name)) {
+    PELAB_RETURN_IF_ERROR(PutPaper(context, options.paper, TablesText(of_paper, *paper)));
+    return kExitOk;
   }
   switch (context.output()) {
     case Output::kJson:
@@ -209,6 +224,12 @@ absl::StatusOr<int> Compare(const Context& context, const Options& options,
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
   PELAB_ASSIGN_OR_RETURN(const auto metrics, ParseMetrics(options.metric));
+  PELAB_RETURN_IF_ERROR(CheckPaper(context, options.paper));
+  if (options.seeds && PaperOf(context.options.output_name)) {
+    return absl::InvalidArgumentError(
+        Concat("--seeds is for --output table, json, jsonl and csv; --output ",
+               context.options.output_name, " gives the groups"));
+  }
   if (options.compare.empty() != options.with.empty()) {
     return absl::InvalidArgumentError(
         "--compare and --with go together: --compare pe=rope --with pe=mla");
@@ -228,7 +249,8 @@ void AddResults(Commands& commands) {
                  "  pelab results table1 --group-by pe,task --output json\n"
                  "  pelab results --where 'pe in (rope, mla) and not train.lr < 1e-4'\n"
                  "  pelab results table1 --metric 'best_test_accuracy,epochs_to(0.9),gini'\n"
-                 "  pelab results table1 --compare pe=rope --with pe=mla");
+                 "  pelab results table1 --compare pe=rope --with pe=mla\n"
+                 "  pelab results table1 --output latex --out table1.tex");
   app->add_option("SWEEP", options->sweep,
                   "number or name of a sweep [default: all jobs of the database]");
   app->add_option("--where", options->where,
@@ -250,6 +272,7 @@ void AddResults(Commands& commands) {
   app->add_option("--with", options->with, "the other side of --compare");
   AddChoice(app, options->choice);
   app->add_flag("--seeds", options->seeds, "one line a job instead of a group");
+  AddPaperOptions(app, options->paper);
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
   });

@@ -67,6 +67,8 @@ Json CellJson(const results::CellTable& cells, const results::Cell& cell) {
           {"group", name.group},
           {"pe", cell.jobs.front().pe()},
           {"pe_label", cell.jobs.front().pe_label()},
+          {"own", name.own},
+          {"axis", name.axis},
           {"task", name.task},
           {"protocol", cell.jobs.front().protocol()},
           {"values", std::move(values)},
@@ -103,13 +105,19 @@ CellName NameOf(const results::CellTable& cells, const results::Cell& cell) {
   name.task = cell.jobs.front().task();
   name.protocol = ValueIn(cells, cell, "protocol");
   name.group = name.protocol.empty() ? name.task : Concat(name.task, ", ", name.protocol);
-  std::vector<std::string> words;
+  std::vector<std::string> words, own, axis;
   for (std::size_t i = 0; i < cells.columns.size(); ++i) {
     const std::string& column = cells.columns[i];
     if (column == "task" || column == "protocol" || cell.values[i] == "-") continue;
     words.push_back(column == "pe" ? cell.values[i] : Concat(column, "=", cell.values[i]));
+    if (column != "pe") (column.starts_with("pe.") ? own : axis).push_back(words.back());
   }
+  const v1::JobRow& job = cell.jobs.front();
+  name.encoding = job.pe();
+  if (job.pe_label() != job.pe()) own.insert(own.begin(), job.pe_label());
   name.label = Join(words, " ");
+  name.own = Join(own, " ");
+  name.axis = Join(axis, " ");
   return name;
 }
 
@@ -170,6 +178,9 @@ render::Json ReportData(const ReportInput& input, const ReportOptions& options) 
           {"columns", input.cells.columns},
           {"cells", std::move(cells)},
           {"lacking", report::Lacking(input)},
+          {"set_up", report::SetUp(input)},
+          {"comparisons", report::Comparisons(input)},
+          {"epochs_to_half", report::EpochsToHalf(input)},
           {"paper", report::Paper(input)},
           {"curves", report::Curves(input, options.all_seeds)},
           {"head_counts", report::HeadCounts(input)},

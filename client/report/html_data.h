@@ -32,6 +32,9 @@ struct CellName {
   std::string task;
   std::string protocol;  // empty where all cells have one
   std::string label;
+  std::string encoding;  // "rope"
+  std::string own;       // what it is set to: "partial_rope(heads=2)"; empty as it is by default
+  std::string axis;      // what else varies: "train.lr=0.0003"
 };
 CellName NameOf(const results::CellTable& cells, const results::Cell& cell);
 
@@ -57,6 +60,14 @@ render::Json Deposits(const ReportInput& input);
 render::Json HeadCounts(const ReportInput& input);
 // Jobs that have no result, and why.
 render::Json Lacking(const ReportInput& input);
+// What was trained: {"model", "train", "varies", "tasks", "encodings", "protocols"}.
+render::Json SetUp(const ReportInput& input);
+// {"baseline", "rows", "without"}: each encoding's test accuracy less the baseline's (rope, else the
+// first), paired by seed and everything else equal.
+render::Json Comparisons(const ReportInput& input);
+// [{"cell", "median", "reached", "of"}]: the number of epochs to a test accuracy of one half; a seed
+// that never has it counts as slower than all others, and the median is null where it is one of them.
+render::Json EpochsToHalf(const ReportInput& input);
 // What it was made with and how to make it again.
 render::Json Provenance(const ReportInput& input, const ReportOptions& options);
 

@@ -30,8 +30,8 @@ Json Point(const results::Cell& cell) {
   return point;
 }
 
-// By what sets the cell apart, but for its heads.
-std::string SeriesLabel(const results::CellTable& cells, const results::Cell& cell) {
+// What sets the cell apart from others of its encoding and task, but for its heads.
+std::vector<std::string> Varied(const results::CellTable& cells, const results::Cell& cell) {
   std::vector<std::string> words;
   for (std::size_t i = 0; i < cells.columns.size(); ++i) {
     const std::string& column = cells.columns[i];
@@ -40,7 +40,7 @@ std::string SeriesLabel(const results::CellTable& cells, const results::Cell& ce
     }
     words.push_back(column == "protocol" ? cell.values[i] : Concat(column, "=", cell.values[i]));
   }
-  return words.empty() ? "RoPE in the first k heads" : Concat("first k heads, ", Join(words, " "));
+  return words;
 }
 
 Json LevelOf(const results::CellTable& cells, const results::Cell& cell) {
@@ -48,6 +48,8 @@ Json LevelOf(const results::CellTable& cells, const results::Cell& cell) {
   Json level = Point(cell);
   level["label"] = name.protocol.empty() ? name.label : Concat(name.label, ", ", name.protocol);
   level["key"] = cell.jobs.front().pe_label();
+  level["encoding"] = name.encoding;
+  level["variant"] = Join(Varied(cells, cell), " ");
   return level;
 }
 
@@ -71,9 +73,15 @@ Json HeadCounts(const ReportInput& input) {
     if (job.pe() == "rope" || job.pe() == "nope") {
       chart.levels.push_back(LevelOf(input.cells, cell));
     } else if (const std::optional<int> heads = FirstHeads(input, job)) {
-      const std::string label = SeriesLabel(input.cells, cell);
+      const std::string variant = Join(Varied(input.cells, cell), " ");
+      const std::string label =
+          variant.empty() ? "RoPE in the first k heads" : Concat("first k heads, ", variant);
       Json& series = chart.series[label];
-      if (series.is_null()) series = {{"label", label}, {"points", Json::array()}};
+      if (series.is_null())
+        series = {{"label", label},
+                  {"encoding", job.pe()},
+                  {"variant", variant},
+                  {"points", Json::array()}};
       Json point = Point(cell);
       point["x"] = *heads;
       series["points"].push_back(std::move(point));

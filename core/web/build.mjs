@@ -34,7 +34,14 @@ const { version } = JSON.parse(readFileSync(join(plotlyDir, 'package.json'), 'ut
 const licence = readFileSync(join(plotlyDir, 'LICENSE'), 'utf8').trim();
 write('plotly.js', readFileSync(join(plotlyDir, 'plotly-cartesian.min.js'), 'utf8'));
 write('licences.txt', `This page contains plotly.js ${version} (${PLOTLY}).\n\n${licence}\n`);
-for (const style of ['base.css', 'report.css']) write(style, readFileSync(join(here, 'style', style), 'utf8'));
+// --series-0 …, the colours of looks.json, where base.css has the page's other colours.
+const looks = readFileSync(join(here, 'style/looks.json'), 'utf8');
+const colours = (theme) => JSON.parse(looks)[theme].map((colour, slot) => `--series-${slot}:${colour};`).join('');
+const seriesColours = `:root{${colours('light')}}\n:root[data-theme="dark"]{${colours('dark')}}\n` +
+  `@media (prefers-color-scheme: dark){:root:not([data-theme="light"]){${colours('dark')}}}\n`;
+write('looks.json', looks);
+write('base.css', seriesColours + readFileSync(join(here, 'style/base.css'), 'utf8'));
+write('report.css', readFileSync(join(here, 'style/report.css'), 'utf8'));
 for (const name of ['dashboard.css', 'icon.svg']) write(name, readFileSync(join(here, 'dashboard', name), 'utf8'));
 writeFileSync(join(dist, 'dashboard.html'), readFileSync(join(here, 'dashboard/dashboard.html')));
 write('claims.json', readFileSync(join(here, '../../docs/sweeps/verdict/claims.json'), 'utf8'));

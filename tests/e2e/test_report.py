@@ -6,6 +6,7 @@ import json
 import math
 import pathlib
 import re
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -179,6 +180,53 @@ class Data(Made):
                 self.check_band(point, values, f"{protocol} {point['x']}")
         self.assertEqual({level["key"] for level in distance["levels"]}, {"rope", "nope"})
 
+    def test_comparisons_are_paired_by_seed(self):
+        comparisons = self.data["comparisons"]
+        self.assertEqual((comparisons["baseline"], comparisons["without"]), ("rope", []))
+        accuracy = {(label, task, protocol, seed): value for label, task, protocol, seed, value in self.query(
+            "SELECT pe_label, task, protocol, seed, test_accuracy FROM v_jobs WHERE state = 'succeeded'")}
+        seen = set()
+        for row in comparisons["rows"]:
+            group = (row["task"], row["protocol"])
+            differences = [accuracy[row["encoding"], *group, seed] - accuracy["rope", *group, seed] for seed in range(3)
+                           if (row["encoding"], *group, seed) in accuracy and ("rope", *group, seed) in accuracy]
+            self.assertEqual((row["n"], row["of"]), (len(differences), 3))
+            self.check_band({"mean": row["difference"], "low": row["low"], "high": row["high"]}, differences, str(row))
+            if len(differences) > 1:
+                wanted = statistics.interval(differences)
+                t = wanted.mean / (wanted.half / statistics.t_quantile(0.975, len(differences) - 1))
+                self.assertAlmostEqual(row["p"], 2 * (1 - statistics.t_cdf(abs(t), len(differences) - 1)), 9)
+            seen.add((row["encoding"], *group))
+        self.assertEqual(seen, {key[:3] for key in accuracy if key[0] != "rope"})
+
+    def test_epochs_to_half(self):
+        self.assertEqual({entry["cell"] for entry in self.data["epochs_to_half"]}, {index for index in range(len(self.data["cells"])) if self.done(index)})
+        some = 0
+        for entry in self.data["epochs_to_half"]:
+            firsts = [self.query("SELECT min(epoch) + 1 FROM v_curves WHERE job_id = ? AND test_accuracy >= 0.5", job)[0][0] for job in self.done(entry["cell"])]
+            reached = sorted(first for first in firsts if first is not None)
+            self.assertEqual((entry["reached"], entry["of"]), (len(reached), len(firsts)))
+            ranked = reached + [math.inf] * (len(firsts) - len(reached))
+            middle = (ranked[(len(ranked) - 1) // 2] + ranked[len(ranked) // 2]) / 2
+            self.assertEqual(entry["median"], None if middle == math.inf else middle)
+            some += 0 < len(reached)
+        self.assertGreater(some, 3)
+
+    def test_set_up(self):
+        set_up = self.data["set_up"]
+        shared = {field["name"]: (field["value"], field["default"]) for field in set_up["model"] + set_up["train"]}
+        self.assertEqual(shared["model.d_model"], ("32", "256"))
+        self.assertEqual(shared["train.epochs"][0], "12")
+        self.assertEqual([task["name"] for task in set_up["tasks"]], ["distance", "counting"])
+        self.assertEqual([protocol["name"] for protocol in set_up["protocols"]], ["published", "clean"])
+        self.assertEqual(sum(protocol["cells"] for protocol in set_up["protocols"]), len(self.data["cells"]))
+        self.assertEqual({encoding["label"] for encoding in set_up["encodings"]}, {row[0] for row in self.query("SELECT DISTINCT pe_label FROM v_jobs")})
+        self.assertEqual({tuple(encoding["parameters"]) for encoding in set_up["encodings"]}, {(12345,)})
+        varying = {field["name"] for field in set_up["varies"]}
+        for name in ("model.mask", "train.lr", "model.d_model"):
+            values = {row[0] for row in self.query("SELECT DISTINCT json_extract(spec_json, ?) FROM v_jobs", "$." + name)}
+            self.assertEqual(len(values) > 1, name in varying, name)
+
     def test_what_is_missing_is_listed(self):
         wanted = self.query("SELECT job_id, state, error FROM v_jobs WHERE state <> 'succeeded' ORDER BY job_id")
         self.assertGreater(len(wanted), 4)
@@ -209,9 +257,32 @@ class Data(Made):
             self.assertEqual(spec, keys[cell["jobs"][0]["job_id"]])
 
 
+def check_looks(self, page, data):
+    """Whether in all charts one encoding has one colour, no two have the same, and variants differ in dash and marker."""
+    drawn = page.evaluate("""pelabReport.charts.filter((entry) => ['curves', 'layers'].includes(entry.kind)).flatMap((entry) =>
+        entry.element.querySelector('.chart-plot').data.filter((trace) => ['mean', 'points'].includes(trace.meta.kind)).map((trace) => (
+        {label: trace.meta.label, colour: trace.line.color, dash: trace.line.dash, symbol: trace.marker.symbol}))).concat(
+        pelabReport.charts.filter((entry) => entry.kind === 'violins').flatMap((entry) => entry.element.querySelector('.chart-plot').data.map((trace) => (
+        {label: entry.chart.data.label, colour: trace.marker.color}))))""")
+    pes = {cell["short"]: cell["pe"] for cell in data["cells"]}
+    colours, looks = collections.defaultdict(set), collections.defaultdict(set)
+    for trace in drawn:
+        colours[pes[trace["label"]]].add(trace["colour"])
+        if "dash" in trace:
+            looks[trace["label"]].add((trace["colour"], trace["dash"], trace["symbol"]))
+    self.assertEqual(set(colours), set(pes.values()))
+    self.assertEqual({len(found) for found in colours.values()}, {1}, colours)
+    self.assertEqual(len({next(iter(found)) for found in colours.values()}), len(colours), colours)
+    self.assertEqual({len(found) for found in looks.values()}, {1}, looks)
+    self.assertEqual(len({next(iter(found)) for found in looks.values()}), len(looks), looks)
+    return {label: next(iter(found)) for label, found in looks.items()}
+
+
 @unittest.skipUnless(browser.CHROMIUM, browser.MISSING)
 class Shown(Made):
     """The page in a browser."""
+
+    check_looks = check_looks
 
     @classmethod
     def setUpClass(cls):
@@ -275,6 +346,23 @@ class Shown(Made):
         self.assertGreater(seen["heat map"], 8)
         self.assertEqual(seen["heat map"], seen["violins"])
 
+    def test_an_encoding_has_one_colour_in_every_chart(self):
+        page = self.open()
+        self.check_looks(page, self.data)
+
+    def test_charts_of_layers_are_alike(self):
+        page = self.open()
+        for kind in ("violins", "layers"):
+            ends = page.evaluate(f"pelabReport.charts.filter((entry) => entry.kind === '{kind}').map((entry) => entry.element.querySelector('.chart-plot')._fullLayout.yaxis.range)")
+            self.assertGreater(len(ends), 1)
+            self.assertEqual(ends, [ends[0]] * len(ends), kind)
+        forms = page.evaluate("pelabReport.charts.filter((entry) => entry.kind === 'violins').map((entry) => [...new Set(entry.chart.figure.plot.data.map((trace) => trace.meta.kind))].join())")
+        self.assertEqual(set(forms), {forms[0]})
+        drops = [drop for found in self.data["heads"] for seed in found["seeds"] for row in seed["drops"] for drop in row if drop is not None]
+        low, high = page.evaluate("pelabReport.charts.find((entry) => entry.kind === 'violins').chart.figure.plot._fullLayout.yaxis.range")
+        self.assertLess(low, 100 * min(drops))
+        self.assertGreater(high, 100 * max(drops))
+
     def test_tables_say_what_is_there_and_what_is_not(self):
         page = self.open()
         rows = page.evaluate("[...document.querySelectorAll('#results tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
@@ -331,6 +419,70 @@ class Shown(Made):
         light = page.evaluate(colour)
         page.colours(dark=True)
         page.wait(f"({colour}) !== {json.dumps(light)}")
+
+
+OWN = """\
+name: own
+protocol: clean
+pe: [nope, rope, alibi, {name: partial_rope, heads: 2}]
+task: {name: distance, length: 40, vocabulary: 64, max_distance: 36}
+seed: [0, 1]
+axes: {train.lr: [1e-3, 3e-3]}
+model: {d_model: 32, d_ff: 64, heads: 4, layers: 2, max_len: 40, readout: last}
+train: {epochs: 6}
+analyses: [head_ablation]
+"""
+
+
+class OwnSweep(Case):
+    """A sweep of one's own, with an axis."""
+
+    check_looks = check_looks
+
+    def shown_commands(self, page):
+        texts = page.evaluate("[...document.querySelectorAll('main code, main pre')].map((element) => element.textContent)")
+        return [line for text in texts for line in text.splitlines() if line.startswith("pelab ")]
+
+    @unittest.skipUnless(browser.CHROMIUM, browser.MISSING)
+    def test_shows_the_axis_by_dashes_and_nothing_of_the_paper(self):
+        make_database(self.db, OWN)
+        self.ok(self.pelab_db("report", "own"))
+        data = data_of(self.folder / "report.html")
+        self.assertEqual(data["set_up"]["protocols"], [{**data["set_up"]["protocols"][0], "name": "custom", "near": "clean", "cells": 8, "departures": [
+            {"field": "model.readout", "value": "last", "protocol_value": "masked_mean"}]}])
+        with browser.Page() as page:
+            page.open(self.folder / "report.html")
+            page.wait("typeof pelabReport !== 'undefined'")
+            page.evaluate("pelabReport.drawAll()")
+            self.assertEqual(page.complaints(), [])
+            looks = self.check_looks(page, data)
+            slow, fast = ({looks[label][1] for label in looks if label.endswith(rate)} for rate in ("train.lr=0.001", "train.lr=0.003"))
+            self.assertEqual((len(slow), len(fast)), (1, 1))
+            self.assertNotEqual(slow, fast)
+            shown = page.evaluate("document.querySelector('main').textContent")
+            self.assertIsNone(page.evaluate("document.querySelector('#paper')"))
+            self.assertNotIn("of the paper", shown)
+            self.assertIn("model.readout: last (clean: masked_mean)", shown)
+
+    def test_every_command_that_it_prints_is_one(self):
+        make_database(self.db, OWN.replace("[head_ablation]", "[]"), "--fail-every", "5", "--set", "train.epochs=3")
+        self.server()
+        self.ok(self.pelab("extend", "own", "--seed", "7..8"))
+        self.ok(self.pelab("report", "own"))
+        commands = list(data_of(self.folder / "report.html")["provenance"]["commands"])
+        self.assertEqual(commands, [f"pelab run {self.db.with_suffix('.yaml')} --set train.epochs=3", "pelab extend own --seed 7..8",
+                                    "pelab report own --out report.html"])
+        if browser.CHROMIUM:
+            with browser.Page() as page:
+                page.open(self.folder / "report.html")
+                page.wait("typeof pelabReport !== 'undefined'")
+                commands = sorted(set(commands + self.shown_commands(page)))
+                self.assertIn("pelab retry own", commands)
+                self.assertIn("pelab analyze own --analysis head_ablation", commands)
+        for command in commands:
+            words = shlex.split(command)[1:]
+            more = {"run": ["--dry-run"], "extend": ["--dry-run"], "report": ["--force"]}.get(words[0], [])
+            self.ok(self.pelab(*words, *more))
 
 
 class Hostile(Case):

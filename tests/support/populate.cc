@@ -176,7 +176,8 @@ class Populator {
     const MadeUpJob job(assignment->spec_json, options_.seed);
     add(store::Started{0, job.epochs(),
                        R"({"device":"cpu","device_name":"Example CPU","libtorch":"1.13.1",)"
-                       R"("protocol":1,"threads":1,"trainer":")" PELAB_VERSION R"("})"});
+                       R"("parameters":12345,"protocol":1,"threads":1,"trainer":")" PELAB_VERSION
+                       R"("})"});
     const int until = end == End::kSucceeded ? job.epochs() : (job.epochs() + 1) / 2;
     for (int epoch = 0; epoch < until; ++epoch) add(job.EpochAt(epoch));
     if (!options_.log.empty()) {

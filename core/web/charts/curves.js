@@ -39,10 +39,10 @@ function seedTraces(series, look) {
 }
 
 function meanTrace(series, look, percent) {
-  const markers = series.epochs.length < 2;
+  const mode = series.epochs.length < 2 ? 'markers' : look.varied ? 'lines+markers' : 'lines';
   return {
-    x: series.epochs, y: series.mean, type: 'scatter', mode: markers ? 'markers' : 'lines', name: plotlyText(series.label),
-    line: { color: look.colour, width: 2, dash: look.dash }, marker: { color: look.colour, symbol: look.symbol, size: 8 },
+    x: series.epochs, y: series.mean, type: 'scatter', mode, name: plotlyText(series.label),
+    line: { color: look.colour, width: 2, dash: look.dash }, marker: { color: look.colour, symbol: look.symbol, size: 8, maxdisplayed: 8 },
     connectgaps: false,
     customdata: series.epochs.map((_, i) => [halfText(series, i, percent), Array.isArray(series.n) ? series.n[i] : series.n]),
     meta: { kind: 'mean', key: keyOf(series), label: plotlyText(series.label), of: series.of },

@@ -1,7 +1,7 @@
 // What every chart that Plotly draws has around it: a heading, a legend whose entries are buttons, zoom and
 // download by mouse, touch and keyboard, colours of the page's theme, its element's width.
 import { fileName, plotlyText, visible } from './text.js';
-import { onThemeChange, themeOf } from './theme.js';
+import { onThemeChange, styleOf, themeOf } from './theme.js';
 
 const CONFIG = { displayModeBar: false, responsive: false, doubleClick: 'reset', showTips: false, scrollZoom: false };
 
@@ -20,6 +20,35 @@ function save(text, name) {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+// Within 8 x 8, as Plotly's symbols of these names.
+const MARKERS = {
+  circle: 'M0 4a4 4 0 1 0 8 0a4 4 0 1 0 -8 0', square: 'M.5 .5h7v7h-7z', diamond: 'M4 -.8L8.8 4L4 8.8L-.8 4z',
+  'triangle-up': 'M4 -.5L8.6 7.5H-.6z', 'triangle-down': 'M4 8.5L8.6 .5H-.6z', cross: 'M2.7 0h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z',
+  x: 'M0 1.9L1.9 0L4 2.1L6.1 0L8 1.9L5.9 4L8 6.1L6.1 8L4 5.9L1.9 8L0 6.1L2.1 4z',
+};
+
+// A piece of the series' line, with its marker where the encoding has several variants.
+function swatch(look) {
+  const svg = document.createElementNS(SVG, 'svg');
+  const parts = { class: 'legend-swatch', width: look.varied ? 34 : 20, height: 10, 'aria-hidden': 'true' };
+  for (const [name, value] of Object.entries(parts)) svg.setAttribute(name, value);
+  const line = document.createElementNS(SVG, 'path');
+  line.setAttribute('d', `M0 5H${parts.width}`);
+  line.setAttribute('stroke-dasharray', look.dash.join(' '));
+  line.style.stroke = `var(${look.variable})`;
+  svg.append(line);
+  if (look.varied) {
+    const marker = document.createElementNS(SVG, 'path');
+    marker.setAttribute('d', MARKERS[look.symbol]);
+    marker.setAttribute('transform', 'translate(13 1)');
+    marker.style.fill = `var(${look.variable})`;
+    svg.append(marker);
+  }
+  return svg;
 }
 
 let nextId = 0;
@@ -93,11 +122,7 @@ export class Figure {
   legendButton(item) {
     const made = make('button', 'legend-item', undefined, { type: 'button', 'aria-pressed': String(!this.hidden.has(item.key)) });
     made.dataset.key = item.key;
-    const swatch = make('span', 'legend-swatch', undefined, { 'aria-hidden': 'true' });
-    const look = themeOf(this.element).series(item.colour_key ?? item.key);
-    swatch.style.borderTopColor = `var(${look.variable})`;
-    swatch.style.borderTopStyle = look.dash === 'solid' ? 'solid' : look.dash === 'dot' ? 'dotted' : 'dashed';
-    made.append(swatch, make('bdi', 'legend-label', item.label));
+    made.append(swatch(styleOf(item.key)), make('bdi', 'legend-label', item.label));
     if (item.note) made.append(make('span', item.warning ? 'legend-note warning' : 'legend-note', item.note));
     made.addEventListener('click', () => this.toggle(item.key));
     return made;

@@ -31,7 +31,7 @@ function levelTraces(level, look, scale, range) {
   }
   traces.push({
     type: 'scatter', mode: 'lines', x: range, y: [level.mean * scale, level.mean * scale], name: plotlyText(level.label),
-    line: { color: look.colour, width: 1.5, dash: 'dash' }, meta: { kind: 'level', key: keyOf(level), label: plotlyText(level.label) },
+    line: { color: look.colour, width: 1.5, dash: look.dash }, meta: { kind: 'level', key: keyOf(level), label: plotlyText(level.label) },
     hovertemplate: '<b>%{meta.label}</b>: %{y:.2f}<extra></extra>',
   });
   return traces;
@@ -64,7 +64,7 @@ function drawPoints(element, data, options, { xLabel, yLabel, unit, spread }) {
         traces,
         layout: {
           xaxis: { title: { text: plotlyText(xLabel), standoff: 8 }, tickmode: 'array', tickvals: xs, zeroline: false },
-          yaxis: { title: { text: plotlyText(yLabel), standoff: 8 }, ticksuffix: unit === '%' ? ' %' : '', ...(unit === '%' ? { rangemode: 'tozero', autorangeoptions: { clipmin: 0, clipmax: 102 } } : { rangemode: 'tozero' }), zeroline: true, zerolinecolor: theme.muted },
+          yaxis: { title: { text: plotlyText(yLabel), standoff: 8 }, ticksuffix: unit === '%' ? ' %' : '', rangemode: 'tozero', ...(unit === '%' ? { autorangeoptions: { clipmin: 0, clipmax: 102 } } : options.range ? { autorangeoptions: { minallowed: options.range[0] * scale, maxallowed: options.range[1] * scale } } : {}), zeroline: true, zerolinecolor: theme.muted },
         },
       };
     },
@@ -78,6 +78,7 @@ export function drawHeadCounts(element, data, options = {}) {
 }
 
 // data: {series: [{label, key?, points: [{x, mean, low, high, n, of}]}]}; x is a layer, means are drops as fractions.
+// options.range: the ends of the axis as fractions, for charts that are to be compared.
 export function drawLayers(element, data, options = {}) {
   return drawPoints(element, data, options, { xLabel: 'layer', yLabel: options.yLabel ?? 'largest drop of a head, in points', unit: 'points', spread: 0.06 });
 }

@@ -1,52 +1,58 @@
-// Colours and lines. What is drawn takes its colours from the custom properties of style/base.css, so that it
-// is dark where the page is.
+// Colours and lines. An encoding has one colour in every chart of the page; its variants differ in dash and marker
+// (style/looks.json). Other colours come from the custom properties of style/base.css, so that what is drawn is dark
+// where the page is.
+import LOOKS from '../style/looks.json';
 
-const SLOTS = 10;  // --series-0 … --series-9
-const DASHES = ['solid', 'dash', 'dot', 'dashdot', 'longdash'];
-const SYMBOLS = ['circle', 'square', 'diamond', 'triangle-up', 'x', 'cross', 'triangle-down', 'star', 'pentagon', 'hexagon'];
+const colourSlots = new Map();  // encoding -> slot of LOOKS.light
+const looks = new Map();        // key of a series -> {encoding, axis, own, variant}
+let axes = [''];                // what varies beside the encoding, in the order of the page's cells: it decides on the dash
+const owns = new Map();         // encoding -> its parameters that vary: they decide on the marker
 
-// Encodings have their own colour on every page; everything else takes the next free one by its name.
-const KNOWN = ['rope', 'nope', 'absolute', 'random', 'relative', 'alibi', 'mla', 'rope_abs', 'partial_rope', 'shaw', 'xpos'];
-
-const taken = new Map();  // slot (colour and dash) -> key
-const slots = new Map();  // key -> slot
-
-function hash(text) {
-  let value = 2166136261;
-  for (let i = 0; i < text.length; ++i) value = Math.imul(value ^ text.charCodeAt(i), 16777619) >>> 0;
-  return value;
-}
-
-function slotOf(key) {
-  if (slots.has(key)) return slots.get(key);
-  const known = KNOWN.indexOf(key);
-  let slot = known >= 0 ? known : hash(key) % SLOTS;
-  const rows = SLOTS * DASHES.length;
-  // A colour nobody has, then the same colours dashed; after all of them, shared ones.
-  const free = (candidate) => !taken.has(candidate) && (candidate >= KNOWN.length || known === candidate);
-  for (let step = 0; known < 0 && step < rows; ++step) {
-    const row = Math.floor(step / SLOTS);
-    const candidate = row * SLOTS + ((slot % SLOTS) + step) % SLOTS;
-    if (free(candidate)) { slot = candidate; break; }
-  }
-  taken.set(slot, key);
-  slots.set(key, slot);
+// The slot of the catalog's encodings never changes; others take the first that no encoding of the page has. Past the
+// last colour they begin again with other dashes and markers.
+function colourSlot(encoding) {
+  if (colourSlots.has(encoding)) return colourSlots.get(encoding);
+  const known = LOOKS.encodings.indexOf(encoding);
+  const taken = new Set(colourSlots.values());
+  const count = LOOKS.light.length;
+  const candidates = [...Array(count + taken.size + 1).keys()];
+  const unused = [...candidates.slice(LOOKS.encodings.length, count), ...candidates.slice(0, LOOKS.encodings.length), ...candidates.slice(count)];
+  const slot = known >= 0 ? known : unused.find((one) => !taken.has(one));
+  colourSlots.set(encoding, slot);
   return slot;
 }
 
-// Gives labels their colours in sorted order: call it once with all that a page may show, so that they do not
-// depend on which chart is drawn first.
-export function registerLabels(keys) {
-  for (const key of [...new Set(keys.map(String))].sort()) slotOf(key);
+// Says how series look: call it once with all that a page may show, so that looks do not depend on which chart is drawn
+// first. items: [{key, encoding, axis, own}]; axis is what varies beside the encoding ("train.lr=0.001"), own the
+// encoding's parameters that vary ("heads=2"); either may be ''. Of a series that is told apart otherwise, `variant` is
+// the number of its dash and marker.
+export function registerLooks(items) {
+  for (const { key, encoding, axis = '', own = '', variant } of items) looks.set(String(key), { encoding: String(encoding), axis, own, variant });
+  const known = (encoding) => LOOKS.encodings.includes(encoding);
+  const encodings = [...new Set(items.map((item) => String(item.encoding)))];
+  for (const encoding of [...encodings.filter(known), ...encodings.filter((one) => !known(one))]) colourSlot(encoding);
+  const cells = [...looks.values()].filter((look) => look.variant === undefined);
+  axes = [...new Set(cells.map((look) => look.axis))];
+  owns.clear();
+  for (const { encoding, own } of cells) owns.set(encoding, [...new Set([...(owns.get(encoding) ?? []), own])]);
 }
 
-// The same key looks the same in every chart of the page.
+// Series that are told apart by one label each: a colour for each.
+export function registerLabels(keys) {
+  registerLooks([...new Set(keys.map(String))].map((key) => ({ key, encoding: key })));
+}
+
+// The same key looks the same in every chart of the page: {variable (the colour's custom property), dash (lengths in px,
+// none: solid), symbol, varied (whether its encoding has other variants on the page)}.
 export function styleOf(key) {
-  const slot = slotOf(String(key));
+  const { encoding, axis, own, variant } = looks.get(String(key)) ?? { encoding: String(key), axis: axes[0], own: '' };
+  const mine = owns.get(encoding) ?? [own];
+  const at = Math.max(0, axes.indexOf(axis)), ownAt = Math.max(0, mine.indexOf(own));
+  const slot = colourSlot(encoding), again = Math.floor(slot / LOOKS.light.length);
+  const dash = again + (variant ?? (axes.length > 1 ? at : ownAt)), symbol = again + (variant ?? (mine.length > 1 ? ownAt : at));
   return {
-    variable: `--series-${slot % SLOTS}`,
-    dash: DASHES[Math.floor(slot / SLOTS) % DASHES.length],
-    symbol: SYMBOLS[slot % SYMBOLS.length],
+    variable: `--series-${slot % LOOKS.light.length}`, dash: LOOKS.dashes[dash % LOOKS.dashes.length],
+    symbol: LOOKS.markers[symbol % LOOKS.markers.length], varied: variant > 0 || axes.length > 1 || mine.length > 1,
   };
 }
 
@@ -58,9 +64,10 @@ export function themeOf(element) {
     text: read('--text', '#1c2430'), muted: read('--muted', '#5b6675'), grid: read('--grid', '#e3e7ec'),
     surface: read('--surface', '#ffffff'), gap: read('--gap', '#d8dde3'), font: read('--font', 'sans-serif'),
     low: read('--diverging-low', '#2166ac'), middle: read('--diverging-middle', '#f7f7f7'), high: read('--diverging-high', '#b2182b'),
+    // As Plotly takes it.
     series: (key) => {
       const look = styleOf(key);
-      return { ...look, colour: read(look.variable, '#1f6fb2') };
+      return { ...look, colour: read(look.variable, '#1f6fb2'), dash: look.dash.length ? look.dash.map((length) => `${length}px`).join(',') : 'solid' };
     },
   };
 }

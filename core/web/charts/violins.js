@@ -5,17 +5,32 @@ import { faded } from './theme.js';
 
 const FEWEST = 12;  // points of a layer below which a density says nothing: the points alone
 
+// What the violins of a page have in common, so that they can be compared: whether densities are drawn, and the ends of
+// the axis as fractions. sets: the `layers` of each.
+export function violinsTogether(sets) {
+  const layers = sets.flat();
+  const values = layers.flatMap(({ points }) => points.map((point) => point.value)).filter(Number.isFinite);
+  const step = 0.05, room = 0.02;
+  const low = Math.min(0, ...values), high = Math.max(0, ...values);
+  return {
+    density: layers.length > 0 && layers.every(({ points }) => points.length >= FEWEST),
+    range: [Math.floor((low - room) / step) * step, Math.ceil((high + room) / step) * step],
+  };
+}
+
 // data: {layers: [{layer, points: [{value, head, seed}]}], label?, key?}; value is a drop as a fraction.
-// options: title, description, name, height, percent (true: shown in points), yLabel.
+// options: title, description, name, height, percent (true: shown in points), yLabel,
+// together (violinsTogether's; default: of this chart alone).
 export function drawViolins(element, data, options = {}) {
   const { percent = true, yLabel = percent ? 'drop in points' : 'drop' } = options;
   const scale = percent ? 100 : 1;
   return chart(element, options, data, {
     paint: (now, theme) => {
       const look = theme.series(now.key ?? now.label ?? 'drops');
+      const { density, range } = options.together ?? violinsTogether([now.layers]);
+      const few = !density;
       const traces = now.layers.map(({ layer, points }) => {
         const values = points.map((point) => point.value * scale);
-        const few = new Set(values).size < FEWEST;
         return {
           type: 'violin', x0: String(layer), y: values, name: String(layer), points: 'all', pointpos: 0, jitter: few ? 0.35 : 0.6,
           spanmode: 'hard', scalemode: 'width', width: 0.85, meanline: { visible: !few, color: look.colour, width: 1 },
@@ -29,7 +44,7 @@ export function drawViolins(element, data, options = {}) {
         traces,
         layout: {
           xaxis: { type: 'category', title: { text: 'layer', standoff: 6 }, fixedrange: true },
-          yaxis: { title: { text: plotlyText(yLabel), standoff: 8 }, zeroline: true, zerolinecolor: theme.muted },
+          yaxis: { title: { text: plotlyText(yLabel), standoff: 8 }, autorangeoptions: { minallowed: range[0] * scale, maxallowed: range[1] * scale }, zeroline: true, zerolinecolor: theme.muted },
         },
       };
     },

@@ -1,7 +1,7 @@
 // What single heads are worth: heat maps, violins, the largest of each layer, and accuracy against heads with RoPE.
-import { cellOf, data, details, empty, grouped, keyOf, paragraph, place, section, sweepName, table } from './page.js';
+import { cellOf, data, details, empty, grouped, keyOf, ofPaper, paragraph, place, section, sweepName, table } from './page.js';
 
-const { drawHeadCounts, drawHeatMap, drawLayers, drawViolins, make } = globalThis.pelabCharts;
+const { drawHeadCounts, drawHeatMap, drawLayers, drawViolins, make, violinsTogether } = globalThis.pelabCharts;
 
 const NO_ABLATION = ['No head ablation is stored for these sweeps. It runs on the kept weights, without training again:',
   `pelab analyze ${sweepName} --analysis head_ablation`];
@@ -22,12 +22,16 @@ const limit = Math.max(0.05, ...data.heads.flatMap((map) => map.mean.flat()).fil
 
 const heatOf = (map) => ({ values: map.mean, n: map.n, counts: map.counts, of: map.of, limit });
 
+const layersOf = (map) => Array.from({ length: map.layers }, (_, layer) => ({
+  layer,
+  points: map.seeds.flatMap((seed) => seed.drops[layer].map((value, head) => ({ value, head, seed: seed.seed })).filter((point) => point.value !== null)),
+}));
+
+// One form and one axis for all of them.
+const together = violinsTogether(data.heads.map(layersOf));
+
 function violinsOf(map) {
-  const layers = Array.from({ length: map.layers }, (_, layer) => ({
-    layer,
-    points: map.seeds.flatMap((seed) => seed.drops[layer].map((value, head) => ({ value, head, seed: seed.seed })).filter((point) => point.value !== null)),
-  }));
-  return { layers, key: keyOf(cellOf(map)), label: cellOf(map).short };
+  return { layers: layersOf(map), key: keyOf(cellOf(map)), label: cellOf(map).short };
 }
 
 function warnings(map) {
@@ -64,9 +68,10 @@ function cellBlock(maps) {
   }
   const grid = make('div', 'grid');
   const name = `${cell.short} ${cell.group}`;
+  const height = Math.min(420, Math.max(220, 90 + 35 * chosen.layers));
   grid.append(
-    place('heat map', name, (element) => (heat = drawHeatMap(element, heatOf(chosen), { title: 'Each head', name: `heads ${name}`, description: 'mean drop over seeds, in points', height: Math.min(420, Math.max(170, 90 + 35 * chosen.layers)) }))),
-    place('violins', name, (element) => (violins = drawViolins(element, violinsOf(chosen), { title: 'Each layer', name: `layers ${name}`, description: 'every head of every seed', height: 300 }))));
+    place('heat map', name, (element) => (heat = drawHeatMap(element, heatOf(chosen), { title: 'Each head', name: `heads ${name}`, description: 'mean drop over seeds, in points', height }))),
+    place('violins', name, (element) => (violins = drawViolins(element, violinsOf(chosen), { title: 'Each layer', name: `layers ${name}`, description: 'every head of every seed', height, together }))));
   made.append(head, notes, grid);
   show(chosen);
   return made;
@@ -75,7 +80,7 @@ function cellBlock(maps) {
 export function headsSection() {
   const made = section('heads', 'What each head is worth', 'Accuracy lost without each head, in points: negative where the model does better without it. ' +
     'A figure stands in a map where the drop exceeds 3 paired standard errors in at least one seed; the scale is the same in all maps; \u00d7 is an entry ' +
-    'that does not exist. (Figures 4, 7 and 8 of the paper.)');
+    'that does not exist.' + ofPaper(4, 7, 8));
   if (!data.heads.length) {
     made.append(empty(...NO_ABLATION));
     return made;
@@ -90,40 +95,52 @@ export function headsSection() {
   return made;
 }
 
-// The encodings of the paper's Figure 6, where RoPE with an absolute encoding is there.
-const FIGURE_6 = (cell) => ['rope', 'rope_abs', 'absolute'].includes(cell.pe);
+// One axis for all of them, in steps of 5 points.
+function layersRange() {
+  const ends = data.layers.flatMap((entry) => entry.points.flatMap((point) => [point.low ?? point.mean, point.mean, point.high ?? point.mean]));
+  const low = Math.max(-1, Math.min(0, ...ends)), high = Math.min(1, Math.max(0.05, ...ends));
+  return [Math.floor(low * 20) / 20, Math.ceil((high + 0.01) * 20) / 20];
+}
 
 export function layersSection() {
   const made = section('layers', 'Layer by layer', 'The largest drop of a head in each layer, as a mean over seeds with its 95 % interval; drops within ' +
-    '3 paired standard errors are taken for 0, and seeds that do not stand out from chance are left out. With an absolute encoding at the input the first ' +
-    'layer has nothing to find out about positions. (Figure 6 of the paper.)');
+    '3 paired standard errors are taken for 0, and seeds that do not stand out from chance are left out. The axis is the same in all charts.' +
+    (ofPaper(6) && ` With an absolute encoding at the input the first layer has nothing to find out about positions.${ofPaper(6)}`));
   if (!data.layers.length) {
     made.append(empty(...NO_ABLATION));
     return made;
   }
+  const range = layersRange();
   for (const [group, series] of grouped(data.layers, (entry) => cellOf(entry).group)) {
-    const hasFigure6 = series.some((entry) => cellOf(entry).pe === 'rope_abs');
     const grid = make('div', 'grid');
     for (const [variant, entries] of grouped(series, (entry) => entry.variant)) {
       const content = { series: entries.map((entry) => ({ label: cellOf(entry).short, key: keyOf(cellOf(entry)), points: entry.points, cell: entry.cell })) };
-      const hidden = hasFigure6 ? entries.filter((entry) => !FIGURE_6(cellOf(entry))).map((entry) => keyOf(cellOf(entry))) : [];
-      grid.append(place('layers', `${group}: ${variant}`, (element) => drawLayers(element, content, { title: group, description: variant, name: `by layer ${group} ${variant}`, hidden })));
+      grid.append(place('layers', `${group}: ${variant}`, (element) => drawLayers(element, content, { title: group, description: variant, name: `by layer ${group} ${variant}`, range })));
     }
     made.append(grid);
   }
   return made;
 }
 
+// Here protocols share a chart, so that they differ in dash and marker as other variants do.
+const variants = [...new Set(data.head_counts.flatMap((chart) => [...chart.levels, ...chart.series]).map((one) => one.variant))];
+const lookKey = (one) => `${one.encoding}\u0000${one.variant}`;
+
+export const headCountLooks = data.head_counts.flatMap((chart) => [...chart.levels, ...chart.series]).map((one) => (
+  { key: lookKey(one), encoding: one.encoding, variant: variants.indexOf(one.variant) }));
+
+const withLooks = (chart) => ({
+  levels: chart.levels.map((level) => ({ ...level, key: lookKey(level) })), series: chart.series.map((series) => ({ ...series, key: lookKey(series) })),
+});
+
+// Null where no cell rotates some heads only.
 export function headCountsSection() {
+  if (!data.head_counts.length) return null;
   const made = section('head-counts', 'How many heads need RoPE', 'Test accuracy with RoPE in the first k heads and none in the others; means over seeds ' +
-    'with 95 % intervals. (Figure 5 of the paper.)');
-  if (!data.head_counts.length) {
-    made.append(empty('No cell of these sweeps rotates some heads only (partial_rope). A sweep with such cells:', 'pelab run docs/sweeps/paper/figure05.yaml'));
-    return made;
-  }
+    'with 95 % intervals.' + ofPaper(5));
   const grid = make('div', 'grid');
   for (const chart of data.head_counts) {
-    grid.append(place('head counts', chart.task, (element) => drawHeadCounts(element, chart, { title: chart.task, name: `heads with rope ${chart.task}` })));
+    grid.append(place('head counts', chart.task, (element) => drawHeadCounts(element, withLooks(chart), { title: chart.task, name: `heads with rope ${chart.task}` })));
   }
   made.append(grid);
   return made;

@@ -1,11 +1,13 @@
 // The report: reads its data from the page and builds the sections.
-import { charts, data, drawAll, paragraph } from './page.js';
+import { charts, data, drawAll, keyOf, paragraph } from './page.js';
+import { comparisonsSection } from './comparisons.js';
 import { curvesSection } from './curves.js';
-import { depositsSection, headCountsSection, headsSection, layersSection } from './heads.js';
+import { depositsSection, headCountLooks, headCountsSection, headsSection, layersSection } from './heads.js';
 import { lackingSection, paperSection, resultsSection } from './results.js';
 import { methodsSection, provenanceSection, time } from './provenance.js';
+import { setUpSection } from './set_up.js';
 
-const { make, registerLabels } = globalThis.pelabCharts;
+const { make, registerLooks } = globalThis.pelabCharts;
 
 function header() {
   const made = make('header', 'report-head');
@@ -41,9 +43,9 @@ function navigation(sections) {
 }
 
 const root = document.getElementById('report');
-registerLabels(data.cells.map((cell) => cell.short));
-const sections = [resultsSection(), paperSection(), curvesSection(), headCountsSection(), headsSection(), layersSection(), depositsSection(),
-  lackingSection(), provenanceSection(), methodsSection()];
+registerLooks([...data.cells.map((cell) => ({ key: keyOf(cell), encoding: cell.pe, axis: cell.axis, own: cell.own })), ...headCountLooks]);
+const sections = [resultsSection(), comparisonsSection(), setUpSection(), paperSection(), curvesSection(), headCountsSection(), headsSection(), layersSection(),
+  depositsSection(), lackingSection(), provenanceSection(), methodsSection()].filter((made) => made !== null);
 root.replaceChildren(header(), navigation(sections), ...sections);
 addEventListener('beforeprint', drawAll);
 

@@ -80,5 +80,26 @@ export function grouped(items, keyOf) {
 export const sweepName = data.sweeps[0]?.name ?? 'SWEEP';
 export const cellOf = (item) => data.cells[item.cell];
 
-// What a series is called: its colour goes with the encoding where that alone tells it apart.
+// By what a series is known: colour, dash and marker go with it.
 export const keyOf = (cell) => cell.short;
+
+// The numbers of the paper's figures that claims of this report are about, of those given: " (Figures 2 and 3 of the
+// paper.)". Empty for sweeps that have other cells than the paper.
+export function ofPaper(...numbers) {
+  const there = numbers.filter((number) => (data.paper?.claims ?? []).some((claim) => claim.figure === `Fig. ${number}`));
+  if (!there.length) return '';
+  const list = there.length > 1 ? `${there.slice(0, -1).join(', ')} and ${there[there.length - 1]}` : there[0];
+  return ` (${there.length > 1 ? 'Figures' : 'Figure'} ${list} of the paper.)`;
+}
+
+// [0, 1, 2, 5] as "0..2, 5".
+export function ranges(numbers) {
+  const sorted = [...new Set(numbers)].sort((a, b) => a - b);
+  const parts = [];
+  for (const number of sorted) {
+    const last = parts[parts.length - 1];
+    if (last && last[1] + 1 === number) last[1] = number;
+    else parts.push([number, number]);
+  }
+  return parts.map(([from, to]) => (from === to ? String(from) : to === from + 1 ? `${from}, ${to}` : `${from}..${to}`)).join(', ');
+}

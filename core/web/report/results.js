@@ -32,14 +32,11 @@ export function resultsSection() {
 
 const VERDICT_WORDS = { holds: 'hold', fails: 'fail', undecided: 'undecided' };
 
+// Null for sweeps that no claim is about.
 export function paperSection() {
-  const made = section('paper', 'What the paper says, and what came out', 'arXiv 2505.13027, claim by claim, each judged under its protocol by itself.');
   const { claims = [], rules = [], source } = data.paper ?? {};
-  if (!claims.length) {
-    made.append(empty('None of the paper\u2019s claims is about the cells of these sweeps: each needs its encodings on its task under a named protocol (published or clean). A sweep that has them:',
-      'pelab run docs/sweeps/paper/table1.yaml'));
-    return made;
-  }
+  if (!claims.length) return null;
+  const made = section('paper', 'What the paper says, and what came out', 'arXiv 2505.13027, claim by claim, each judged under its protocol by itself.');
   const counts = new Map(Object.keys(VERDICT_WORDS).map((verdict) => [verdict, 0]));
   for (const claim of claims) counts.set(claim.verdict, (counts.get(claim.verdict) ?? 0) + 1);
   const summary = [...counts].filter(([, count]) => count > 0).map(([verdict, count]) => `${count} ${VERDICT_WORDS[verdict] ?? verdict}`).join(', ');

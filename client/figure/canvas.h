@@ -1,0 +1,72 @@
+// A page to draw on that ends up as SVG or PDF: the same calls give both. Lengths are points (1/72
+// inch), y grows downwards. Not thread-safe.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+// NOLINTNEXTLINE(readability-identifier-naming): cairo's own names
+typedef struct _cairo cairo_t;
+
+namespace pelab::client {
+
+enum class Align { kLeft, kMiddle, kRight };
+
+struct Stroke {
+  std::string colour = "#000000";
+  double width = 1;
+  std::vector<double> dash;  // lengths of strokes and gaps; empty: solid
+};
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+class Canvas {
+ public:
+  explicit Canvas(cairo_t* cairo) : cairo_(cairo) {}
+
+  // "#rrggbb"; `alpha` from 0 to 1.
+  void FillRectangle(double x, double y, double width, double height, const std::string& colour);
+  void FillPolygon(const std::vector<Point>& corners, const std::string& colour, double alpha = 1);
+  void Line(const std::vector<Point>& points, const Stroke& stroke);
+  // One of the markers of core/web/style/looks.json, around its middle.
+  void Marker(const Point& middle, double size, const std::string& name, const std::string& colour);
+
+  // `y` is the baseline. What is not UTF-8 or would act instead of showing is escaped.
+  void Text(double x, double y, const std::string& text, double size, Align align,
+            const std::string& colour = "#1a2230", bool bold = false);
+  // Upwards, its middle at (x, y).
+  void VerticalText(double x, double y, const std::string& text, double size,
+                    const std::string& colour);
+  double TextWidth(const std::string& text, double size, bool bold = false);
+  // Cut off with "…" where it is wider than `width`.
+  std::string Fitted(const std::string& text, double size, double width, bool bold = false);
+
+  // What is drawn by `draw` shows inside of this rectangle only.
+  void Clipped(double x, double y, double width, double height, const std::function<void()>& draw);
+
+ private:
+  void SetColour(const std::string& colour, double alpha = 1);
+  void SetFont(double size, bool bold);
+  void Path(const std::vector<Point>& points);
+
+  cairo_t* cairo_;
+};
+
+enum class Vector { kSvg, kPdf };
+
+struct PageSize {
+  double width = 0;
+  double height = 0;
+};
+
+// The bytes of a file with one page. INTERNAL where cairo fails.
+absl::StatusOr<std::string> DrawPage(Vector form, const PageSize& size, const std::string& title,
+                                     const std::function<void(Canvas&)>& draw);
+
+}  // namespace pelab::client

@@ -1,0 +1,306 @@
+#include "client/figure/paper.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "client/figure/looks.h"
+#include "client/report/figures.h"
+#include "client/report/html_data.h"
+#include "core/base/file.h"
+#include "core/render/text.h"
+#include "core/views/text.h"
+
+namespace pelab::client {
+namespace {
+
+constexpr std::size_t kEpochsInTable = 6;
+
+bool IsAccuracy(const std::string& metric) { return metric.ends_with("accuracy"); }
+
+// "test_accuracy" as "test accuracy".
+std::string Words(std::string metric) {
+  std::replace(metric.begin(), metric.end(), '_', ' ');
+  return metric;
+}
+
+// How a metric is written: accuracies and gaps in percent.
+struct Form {
+  std::string title;
+  double factor = 1;
+  int decimals = 4;
+  std::string Text(const std::optional<double>& value) const {
+    return render::Fixed(value ? std::optional(factor * *value) : std::nullopt, decimals);
+  }
+};
+Form FormOf(const results::Metric& metric) {
+  const std::string words = Words(metric.name);
+  if (metric.source == results::Metric::Source::kJob && IsAccuracy(metric.name)) {
+    return {words + " (%)", 100, 2};
+  }
+  if (metric.name == "generalisation_gap") return {words + " (points)", 100, 2};
+  return {words, 1, DecimalsOf(metric)};
+}
+
+std::string IntervalOf(const stats::SeedSummary& summary, const Form& form) {
+  if (!summary.low || !summary.high) return "-";
+  const bool even = summary.half_width && *summary.low == *summary.mean - *summary.half_width;
+  if (even) return Concat("±", form.Text(summary.half_width));
+  return Concat(form.Text(summary.low), " to ", form.Text(summary.high));
+}
+
+std::vector<PaperTable::Column> NamingColumns(const std::vector<std::string>& names) {
+  std::vector<PaperTable::Column> columns;
+  for (const std::string& name : names) columns.push_back({name == "pe" ? "encoding" : name});
+  return columns;
+}
+
+std::string IntervalNote(stats::IntervalKind kind) {
+  return kind == stats::IntervalKind::kStudentT
+             ? "Interval: 95 %, of the mean over seeds, by Student's t."
+             : "Interval: 95 %, percentile bootstrap of the mean over seeds; too narrow for few "
+               "seeds.";
+}
+
+std::string ProbabilityText(double p) {
+  char text[32];
+  std::snprintf(text, sizeof(text), p < 0.001 ? "%.1e" : "%.3f", p);
+  return text;
+}
+
+// The epochs of a table's columns: evenly spread, the last among them.
+std::vector<int> EpochsOf(int last) {
+  std::vector<int> epochs;
+  const int count = std::min(static_cast<int>(kEpochsInTable), last + 1);
+  for (int i = 0; i < count; ++i) {
+    epochs.push_back(count == 1 ? last
+                                : static_cast<int>(std::lround(1.0 * last * i / (count - 1))));
+  }
+  return epochs;
+}
+
+}  // namespace
+
+LineFigure CurvesFigure(const results::CellTable& cells,
+                        const std::vector<results::MeanCurve>& curves, const std::string& title,
+                        const std::string& metric) {
+  const Looks looks(cells);
+  LineFigure figure{
+      .title = title, .x_label = "epoch", .y_label = Words(metric), .percent = IsAccuracy(metric)};
+  for (std::size_t c = 0; c < curves.size(); ++c) {
+    if (curves[c].points.empty()) continue;
+    const results::Cell& cell = cells.cells[c];
+    const report::CellName name = report::NameOf(cells, cell);
+    auto panel = std::find_if(figure.panels.begin(), figure.panels.end(),
+                              [&](const LinePanel& known) { return known.title == name.group; });
+    if (panel == figure.panels.end()) {
+      panel = figure.panels.insert(figure.panels.end(), {name.group, {}});
+    }
+    LineSeries series{.label = name.label, .look = looks.Of(cell)};
+    for (const results::CurvePoint& point : curves[c].points) {
+      series.x.push_back(point.epoch);
+      series.mean.push_back(point.mean);
+      series.half_widths.push_back(
+          point.half_width.value_or(std::numeric_limits<double>::quiet_NaN()));
+    }
+    panel->series.push_back(std::move(series));
+  }
+  return figure;
+}
+
+PaperTable CurvesTable(const results::CellTable& cells,
+                       const std::vector<results::MeanCurve>& curves, const std::string& title,
+                       const std::string& metric) {
+  const bool percent = IsAccuracy(metric);
+  const Form form{Words(metric) + (percent ? " (%)" : ""), percent ? 100.0 : 1.0, percent ? 2 : 4};
+  int last = 0;
+  for (const results::MeanCurve& curve : curves) {
+    if (!curve.points.empty()) last = std::max(last, curve.points.back().epoch);
+  }
+  PaperTable table{.caption = Concat(title, ": ", form.title, " by epoch"),
+                   .columns = NamingColumns(cells.columns)};
+  const std::vector<int> epochs = EpochsOf(last);
+  for (const int epoch : epochs) table.columns.push_back({Concat("epoch ", epoch), true});
+  table.columns.push_back({"interval", true});
+  table.columns.push_back({"n", true});
+  for (std::size_t c = 0; c < curves.size(); ++c) {
+    const auto& points = curves[c].points;
+    if (points.empty()) continue;
+    std::vector<std::string> row = cells.cells[c].values;
+    for (const int epoch : epochs) {
+      const auto point = std::find_if(points.begin(), points.end(),
+                                      [&](const auto& one) { return one.epoch == epoch; });
+      row.push_back(form.Text(point == points.end() ? std::nullopt : std::optional(point->mean)));
+    }
+    const auto& half = points.back().half_width;
+    row.push_back(half ? Concat("±", form.Text(half)) : "-");
+    row.push_back(Concat(curves[c].seeds, "/", cells.cells[c].jobs.size()));
+    table.rows.push_back(std::move(row));
+  }
+  table.notes = {
+      "Means over seeds; interval: 95 % by Student's t, after a cell's last epoch. n: "
+      "seeds in the mean, of all."};
+  return table;
+}
+
+HeatFigure AblationFigure(const std::vector<AblationMap>& maps, const std::string& title) {
+  HeatFigure figure{.title = title};
+  for (const AblationMap& map : maps) figure.maps.push_back(map.map);
+  if (maps.empty()) return figure;
+  switch (maps.front().metric) {
+    case results::AblationMetric::kAccuracyDrop:
+      figure.unit = "accuracy lost, in points";
+      break;
+    case results::AblationMetric::kNllDrop:
+      figure.unit = "loss added, in nats";
+      break;
+    case results::AblationMetric::kNormalisedDrop:
+      figure.unit = "accuracy lost, in percent of what is above chance";
+      break;
+  }
+  return figure;
+}
+
+PaperTable AblationTable(const AblationMap& map) {
+  const render::HeatMap& values = map.map;
+  PaperTable table{.caption = values.title, .columns = {{"layer", true}}};
+  for (int head = 0; head < values.heads; ++head) {
+    table.columns.push_back({Concat("head ", head), true});
+  }
+  bool missing = false, muted = false;
+  for (int layer = 0; layer < values.layers; ++layer) {
+    std::vector<std::string> row = {Concat(layer)};
+    for (int head = 0; head < values.heads; ++head) {
+      const std::size_t at = static_cast<std::size_t>(layer) * values.heads + head;
+      const bool is_muted = at < values.muted.size() && values.muted[at];
+      const bool is_missing = std::isnan(values.values[at]);
+      missing = missing || is_missing;
+      muted = muted || (is_muted && !is_missing);
+      row.push_back(is_missing ? "-"
+                    : is_muted ? "0"
+                               : render::Fixed(values.values[at] * values.factor, values.decimals));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  if (muted) {
+    table.notes.emplace_back(
+        "0: at most 3 standard errors of the paired change, taken for no drop.");
+  }
+  if (missing) table.notes.emplace_back("-: there is no such entry.");
+  return table;
+}
+
+PaperTable ResultsTable(const results::CellTable& cells) {
+  const Form form = FormOf(cells.metric);
+  PaperTable table{.caption = Words(cells.metric.name) + ", means over seeds",
+                   .columns = NamingColumns(cells.columns)};
+  table.columns.push_back({form.title, true});
+  table.columns.push_back({"interval", true});
+  table.columns.push_back({"n", true});
+  bool incomplete = false;
+  for (const results::Cell& cell : cells.cells) {
+    const stats::SeedSummary& summary = cell.summary;
+    std::vector<std::string> row = cell.values;
+    const bool marked = !summary.complete() && summary.mean.has_value();
+    incomplete = incomplete || !summary.complete();
+    row.push_back(form.Text(summary.mean) + (marked ? "*" : ""));
+    row.push_back(IntervalOf(summary, form));
+    row.push_back(Concat(summary.n, "/", cell.jobs.size()));
+    table.rows.push_back(std::move(row));
+  }
+  table.notes.push_back(IntervalNote(cells.interval) + " n: seeds in the mean, of all.");
+  if (incomplete) {
+    table.notes.emplace_back("*: not every seed of this cell has a result; this mean will change.");
+  }
+  if (!cells.mixed.empty()) {
+    table.notes.push_back(
+        Concat("Means go over different values of ", Join(cells.mixed, ", "), "."));
+  }
+  return table;
+}
+
+PaperTable ComparisonTable(const results::Comparison& comparison, const std::string& name_a,
+                           const std::string& name_b) {
+  Form form = FormOf(comparison.metric);
+  PaperTable table{.caption = Concat(Words(comparison.metric.name), ": ", name_a, " against ",
+                                     name_b, ", paired by seed"),
+                   .columns = NamingColumns(comparison.columns)};
+  for (const std::string& title :
+       {name_a, name_b, std::string("difference"), std::string("interval"), std::string("p"),
+        std::string("pairs")}) {
+    table.columns.push_back({title, true});
+  }
+  for (const results::PairGroup& group : comparison.groups) {
+    std::vector<std::string> row = group.values;
+    row.push_back(form.Text(group.a.mean));
+    row.push_back(form.Text(group.b.mean));
+    const auto& mean = group.difference.mean;
+    row.push_back(mean && *mean >= 0 ? "+" + form.Text(mean) : form.Text(mean));
+    row.push_back(IntervalOf(group.difference, form));
+    row.push_back(group.test ? ProbabilityText(group.test->p) : "-");
+    row.push_back(Concat(group.difference.n, "/", group.pairs.size()));
+    table.rows.push_back(std::move(row));
+  }
+  table.notes.push_back(IntervalNote(comparison.interval) + " p: paired t test, two-sided.");
+  for (const std::string& other : comparison.confounders) {
+    table.notes.push_back(Concat("The sides also differ in ", other, "."));
+  }
+  return table;
+}
+
+std::string TablesText(const std::vector<PaperTable>& tables, Paper paper) {
+  std::string text;
+  for (const PaperTable& table : tables) {
+    text += Concat(text.empty() ? "" : "\n",
+                   paper == Paper::kLatex ? ToLatex(table) : ToMarkdown(table));
+  }
+  return text;
+}
+
+void AddPaperOptions(CLI::App* app, PaperOptions& options) {
+  app->add_option("--out", options.out,
+                  "write svg, pdf, latex or markdown to this file [default: standard output]")
+      ->type_name("FILE");
+  app->add_flag("--force", options.force, "replace the file where it is there already");
+}
+
+absl::Status CheckPaper(const Context& context, const PaperOptions& options) {
+  const std::string& output = context.options.output_name;
+  const std::optional<Paper> paper = PaperOf(output);
+  if (options.out.empty()) {
+    if (paper != Paper::kPdf || !context.stdout_is_terminal) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "--output pdf is not for a terminal: say `> figure.pdf`, or --out figure.pdf");
+  }
+  if (!paper) {
+    return absl::InvalidArgumentError(Concat("--out is for --output svg, pdf, latex and markdown; ",
+                                             output, " goes to standard output: say `> ",
+                                             options.out, "`"));
+  }
+  std::error_code ignored;
+  if (std::filesystem::is_directory(options.out, ignored)) {
+    return absl::InvalidArgumentError(
+        Concat("--out: ", options.out, " is a directory; name a file in it"));
+  }
+  if (!options.force && std::filesystem::exists(options.out, ignored)) {
+    return absl::AlreadyExistsError(
+        Concat("--out: ", options.out, " is there already; --force replaces it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PutPaper(const Context& context, const PaperOptions& options,
+                      const absl::StatusOr<std::string>& bytes) {
+  if (!bytes.ok()) return bytes.status();
+  if (!options.out.empty()) return WriteFileAtomically(options.out, *bytes);
+  context.out(*bytes);
+  return absl::OkStatus();
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,140 @@
+// The encodings of a report against one of them, paired by seed; and how fast each learns.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/report/html_data.h"
+#include "core/results/comparison.h"
+#include "core/views/text.h"
+
+namespace pelab::client::report {
+namespace {
+
+using render::Json;
+
+constexpr double kHalf = 0.5;
+
+// An encoding with what it is set to: "partial_rope(heads=2)".
+struct Encoding {
+  std::string name;
+  std::vector<v1::JobRow> jobs;
+};
+
+std::string EncodingName(const CellName& name) {
+  if (name.own.empty()) return name.encoding;
+  return name.own.starts_with(name.encoding) ? name.own : Concat(name.encoding, " ", name.own);
+}
+
+std::vector<Encoding> EncodingsOf(const ReportInput& input) {
+  std::vector<Encoding> encodings;
+  for (const results::Cell& cell : input.cells.cells) {
+    const std::string name = EncodingName(NameOf(input.cells, cell));
+    auto found = std::find_if(encodings.begin(), encodings.end(),
+                              [&](const Encoding& known) { return known.name == name; });
+    if (found == encodings.end()) found = encodings.insert(encodings.end(), {name, {}});
+    found->jobs.insert(found->jobs.end(), cell.jobs.begin(), cell.jobs.end());
+  }
+  return encodings;
+}
+
+// With their specs, which rows of a list lack.
+results::JobList ListOf(const ReportInput& input, const std::vector<v1::JobRow>& rows) {
+  std::vector<v1::JobRow> whole = rows;
+  for (v1::JobRow& row : whole) row.set_spec_json(input.jobs.SpecOf(row));
+  return results::JobList(std::move(whole));
+}
+
+Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json RowOf(const Encoding& encoding, const results::Comparison& comparison,
+           const results::PairGroup& group) {
+  const v1::JobRow& job = group.pairs.front().a;
+  Json values = Json::object();
+  for (std::size_t i = 0; i < comparison.columns.size(); ++i) {
+    values[comparison.columns[i]] = group.values[i];
+  }
+  return {{"encoding", encoding.name},
+          {"task", job.task()},
+          {"protocol", job.protocol()},
+          {"values", std::move(values)},
+          {"mean", OrNull(group.a.mean)},
+          {"baseline_mean", OrNull(group.b.mean)},
+          {"difference", OrNull(group.difference.mean)},
+          {"low", OrNull(group.difference.low)},
+          {"high", OrNull(group.difference.high)},
+          {"p", group.test ? Json(group.test->p) : Json(nullptr)},
+          {"n", group.difference.n},
+          {"of", group.pairs.size()},
+          {"confounders", comparison.confounders}};
+}
+
+// The number of epochs until the test accuracy was `kHalf` or more; nullopt where it never was.
+std::optional<int> EpochsToHalf(const JobCurve& curve) {
+  const auto found = std::find_if(curve.test.begin(), curve.test.end(),
+                                  [](double accuracy) { return accuracy >= kHalf; });
+  if (found == curve.test.end()) return std::nullopt;
+  return static_cast<int>(found - curve.test.begin()) + 1;
+}
+
+// The median where those that never reach it come after all others; nullopt where one of them is
+// in the middle.
+std::optional<double> CensoredMedian(std::vector<int> reached, std::size_t of) {
+  std::sort(reached.begin(), reached.end());
+  if (of == 0 || reached.size() <= of / 2) return std::nullopt;
+  if (of % 2 == 1) return reached[of / 2];
+  return (reached[of / 2 - 1] + reached[of / 2]) / 2.0;
+}
+
+}  // namespace
+
+Json Comparisons(const ReportInput& input) {
+  const std::vector<Encoding> encodings = EncodingsOf(input);
+  if (encodings.size() < 2) return {{"baseline", nullptr}, {"rows", Json::array()}};
+  auto baseline = std::find_if(encodings.begin(), encodings.end(),
+                               [](const Encoding& known) { return known.name == "rope"; });
+  if (baseline == encodings.end()) baseline = encodings.begin();
+  const results::JobList theirs = ListOf(input, baseline->jobs);
+  Json rows = Json::array(), without = Json::array();
+  for (const Encoding& encoding : encodings) {
+    if (&encoding == &*baseline) continue;
+    const auto comparison =
+        results::Compare(ListOf(input, encoding.jobs), theirs, {"pe"}, input.cells.metric, nullptr,
+                         stats::IntervalKind::kStudentT);
+    if (!comparison.ok() || comparison->groups.empty()) {
+      const std::string why = comparison.ok()
+                                  ? "no two jobs differ in nothing else and have the same seed"
+                                  : std::string(comparison.status().message());
+      without.push_back({{"encoding", encoding.name}, {"why", why}});
+      continue;
+    }
+    for (const results::PairGroup& group : comparison->groups) {
+      rows.push_back(RowOf(encoding, *comparison, group));
+    }
+  }
+  return {{"baseline", baseline->name}, {"rows", std::move(rows)}, {"without", std::move(without)}};
+}
+
+Json EpochsToHalf(const ReportInput& input) {
+  Json rows = Json::array();
+  for (std::size_t c = 0; c < input.cells.cells.size(); ++c) {
+    std::vector<int> reached;
+    std::size_t done = 0;
+    for (const v1::JobRow& job : input.cells.cells[c].jobs) {
+      const auto curve = input.curves.find(job.job_id());
+      if (!IsDone(job) || curve == input.curves.end()) continue;
+      ++done;
+      if (const auto epochs = EpochsToHalf(curve->second)) reached.push_back(*epochs);
+    }
+    if (done == 0) continue;
+    rows.push_back({{"cell", c},
+                    {"median", OrNull(CensoredMedian(reached, done))},
+                    {"reached", reached.size()},
+                    {"of", done}});
+  }
+  return rows;
+}
+
+}  // namespace pelab::client::report

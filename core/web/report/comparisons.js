@@ -1,0 +1,61 @@
+// Each encoding against one of them, paired by seed; and how many epochs each took to learn half.
+import { cellOf, data, paragraph, section, table } from './page.js';
+
+const { text } = globalThis.pelabCharts;
+
+function pText(p) {
+  if (p === null) return '\u2013';
+  return p < 0.001 ? p.toExponential(1) : p.toFixed(3);
+}
+
+// What tells a row's cells apart, beside the encoding.
+const settingOf = (row) => Object.entries(row.values).filter(([name]) => !['task', 'protocol'].includes(name)).map(([name, value]) => `${name}=${value}`).join(' ');
+
+function pairedTable({ baseline, rows }) {
+  const protocols = new Set(rows.map((row) => row.protocol)).size > 1;
+  const settings = rows.some((row) => settingOf(row));
+  return table({
+    columns: [{ key: 'encoding', label: 'encoding', kind: 'text' }, { key: 'task', label: 'task', kind: 'text' },
+      ...(protocols ? [{ key: 'protocol', label: 'protocol', kind: 'text' }] : []), ...(settings ? [{ key: 'setting', label: 'setting', kind: 'text' }] : []),
+      { key: 'mean', label: 'its accuracy', kind: 'percent' }, { key: 'baseline_mean', label: `of ${baseline}`, kind: 'percent' },
+      { key: 'difference', label: 'difference, points', kind: 'points' }, { key: 'interval', label: '95 % interval', kind: 'text' },
+      { key: 'p', label: 'p', kind: 'text', title: 'Paired t test, two-sided' }, { key: 'pairs', label: 'pairs', kind: 'note' }],
+    rows: rows.map((row) => ({
+      ...row, setting: settingOf(row),
+      interval: row.low === null ? '\u2013' : `${text.points(row.low)} to ${text.points(row.high)}`, p: pText(row.p),
+      pairs: { text: row.n === row.of ? String(row.n) : `${row.n} of ${row.of}`, warning: row.n < row.of },
+    })),
+  }, { label: `Differences from ${baseline}` });
+}
+
+// How many epochs a cell's seeds took to half of the accuracy, in words.
+function halfText({ median, reached, of }) {
+  const never = of - reached;
+  if (never === of) return of === 1 ? 'not reached' : `not reached by any of ${of}`;
+  return [median === null ? null : String(median), never > 0 ? `not reached by ${never} of ${of}` : null].filter((part) => part !== null).join('; ');
+}
+
+function speedTable() {
+  return table({
+    columns: [...data.columns.map((name) => ({ key: name, label: name === 'pe' ? 'encoding' : name, kind: 'text' })),
+      { key: 'half', label: 'epochs to 50 % (median over seeds)', kind: 'text' }],
+    rows: data.epochs_to_half.map((entry) => ({ ...cellOf(entry).values, half: halfText(entry) })),
+  }, { label: 'Epochs to half of the accuracy' });
+}
+
+// Null where there is nothing to compare.
+export function comparisonsSection() {
+  const { baseline, rows = [], without = [] } = data.comparisons ?? {};
+  if (!baseline) return null;
+  const made = section('comparisons', `Compared with ${baseline}`, 'Test accuracy after the last epoch, less that of the same seed with ' +
+    `${baseline} and everything else equal: the mean of these differences, its 95 % interval (Student\u2019s t) and the paired t test. One pair has no interval. ` +
+    'p is of each comparison by itself, not corrected for their number.');
+  if (rows.length) made.append(pairedTable({ baseline, rows }));
+  for (const { encoding, why } of without) made.append(paragraph(`${encoding} is not compared: ${why}.`, 'warning'));
+  const confounders = [...new Set(rows.flatMap((row) => row.confounders.map((other) => `${row.encoding} and ${baseline} also differ in ${other}.`)))];
+  for (const other of confounders) made.append(paragraph(other, 'warning'));
+  if (data.epochs_to_half.length) {
+    made.append(paragraph('How many epochs a seed took until its test accuracy was 50 % or more; a seed that never had it counts as slower than all others.'), speedTable());
+  }
+  return made;
+}
