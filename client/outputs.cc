@@ -29,7 +29,8 @@ const std::vector<Takes>& Commands() {
 
 std::string List(const std::vector<std::string>& words, const char* last) {
   if (words.size() < 2) return Join(words, "");
-  return Concat(Join({words.begin(), words.end() - 1}, ", "), last, words.back());
+  const std::vector<std::string> first(words.begin(), words.end() - 1);
+  return Concat(Join(first, ", "), last, words.back());
 }
 
 }  // namespace

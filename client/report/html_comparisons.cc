@@ -1,6 +1,7 @@
 // The encodings of a report against one of them, paired by seed; and how fast each learns.
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -38,6 +39,29 @@ std::vector<Encoding> EncodingsOf(const ReportInput& input) {
     found->jobs.insert(found->jobs.end(), cell.jobs.begin(), cell.jobs.end());
   }
   return encodings;
+}
+
+// The jobs of both by task and protocol: what a protocol sets by encoding is no reason not to
+// compare, but differs from one protocol to another.
+using Rows = std::vector<v1::JobRow>;
+std::vector<std::pair<Rows, Rows>> Sides(const Encoding& encoding, const Encoding& baseline) {
+  std::map<std::pair<std::string, std::string>, std::pair<Rows, Rows>> sides;
+  for (const v1::JobRow& job : encoding.jobs) {
+    sides[{job.task(), job.protocol()}].first.push_back(job);
+  }
+  for (auto& [group, pair] : sides) {
+    const auto& [task, protocol] = group;
+    for (const bool any_protocol : {false, true}) {
+      if (!pair.second.empty()) break;
+      for (const v1::JobRow& job : baseline.jobs) {
+        const bool same = any_protocol || job.protocol() == protocol;
+        if (job.task() == task && same) pair.second.push_back(job);
+      }
+    }
+  }
+  std::vector<std::pair<Rows, Rows>> all;
+  for (auto& [group, pair] : sides) all.push_back(std::move(pair));
+  return all;
 }
 
 // With their specs, which rows of a list lack.
@@ -96,23 +120,23 @@ Json Comparisons(const ReportInput& input) {
   auto baseline = std::find_if(encodings.begin(), encodings.end(),
                                [](const Encoding& known) { return known.name == "rope"; });
   if (baseline == encodings.end()) baseline = encodings.begin();
-  const results::JobList theirs = ListOf(input, baseline->jobs);
   Json rows = Json::array(), without = Json::array();
   for (const Encoding& encoding : encodings) {
     if (&encoding == &*baseline) continue;
-    const auto comparison =
-        results::Compare(ListOf(input, encoding.jobs), theirs, {"pe"}, input.cells.metric, nullptr,
-                         stats::IntervalKind::kStudentT);
-    if (!comparison.ok() || comparison->groups.empty()) {
-      const std::string why = comparison.ok()
-                                  ? "no two jobs differ in nothing else and have the same seed"
-                                  : std::string(comparison.status().message());
-      without.push_back({{"encoding", encoding.name}, {"why", why}});
-      continue;
+    std::string why = "no two jobs differ in nothing else and have the same seed";
+    bool found = false;
+    for (const auto& [own, theirs] : Sides(encoding, *baseline)) {
+      const auto comparison =
+          results::Compare(ListOf(input, own), ListOf(input, theirs), {"pe"}, input.cells.metric,
+                           nullptr, stats::IntervalKind::kStudentT);
+      if (!comparison.ok()) why = std::string(comparison.status().message());
+      if (!comparison.ok() || comparison->groups.empty()) continue;
+      found = true;
+      for (const results::PairGroup& group : comparison->groups) {
+        rows.push_back(RowOf(encoding, *comparison, group));
+      }
     }
-    for (const results::PairGroup& group : comparison->groups) {
-      rows.push_back(RowOf(encoding, *comparison, group));
-    }
+    if (!found) without.push_back({{"encoding", encoding.name}, {"why", why}});
   }
   return {{"baseline", baseline->name}, {"rows", std::move(rows)}, {"without", std::move(without)}};
 }
