@@ -30,6 +30,18 @@ constexpr char kFooter[] =
     "Exit status: 0 all well, 1 failed, 2 usage or invalid input, 3 finished but not every job "
     "succeeded, 4 no coordinator.";
 
+// Any output that some command takes: whether this one does is checked once the command is known.
+CLI::Validator KnownOutput(const std::vector<std::string>& outputs) {
+  const auto check = [](const std::string& output) {
+    const std::vector<std::string> all = AllOutputs();
+    const bool known = std::find(all.begin(), all.end(), output) != all.end();
+    return known ? std::string() : Concat(output, " not in {", Join(all, ","), "}");
+  };
+  CLI::Validator validator(Concat("{", Join(outputs, ","), "}"));
+  validator.operation([check](std::string& output) { return check(output); });
+  return validator;
+}
+
 // `outputs`: what --output takes, in the help.
 void AddGlobalFlags(CLI::App& app, GlobalOptions& options,
                     const std::vector<std::string>& outputs) {
@@ -49,7 +61,7 @@ void AddGlobalFlags(CLI::App& app, GlobalOptions& options,
       ->type_name("FILE")
       ->group(group);
   app.add_option("--output", options.output_name, OutputHelp(outputs))
-      ->check(CLI::IsMember(AllOutputs()))
+      ->check(KnownOutput(outputs))
       ->type_name("FORMAT")
       ->group(group);
   app.add_flag("--no-color", options.no_color, "no colours on a terminal (nor with NO_COLOR set)")

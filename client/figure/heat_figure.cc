@@ -98,15 +98,21 @@ std::vector<std::string> TitleLines(Canvas& canvas, const std::string& title, do
   return lines;
 }
 
+// Where a map is: a column of the page.
+struct Column {
+  double x = kMargin;
+  double width = kPageWidth - 2 * kMargin;
+};
+
 // One map at `y`; returns where it ends. Only measures without `draw`.
-double LayMap(Canvas& canvas, const render::HeatMap& map, double y, double limit, bool draw) {
-  const double width = kPageWidth - 2 * kMargin;
-  for (const std::string& line : TitleLines(canvas, map.title, width)) {
+double LayMap(Canvas& canvas, const render::HeatMap& map, const Column& column, double y,
+              double limit, bool draw) {
+  for (const std::string& line : TitleLines(canvas, map.title, column.width)) {
     y += kLine;
-    if (draw) canvas.Text(kMargin, y, line, kInk, Align::kLeft, kText);
+    if (draw) canvas.Text(column.x, y, line, kInk, Align::kLeft, kText);
   }
   y += 6;
-  const double cell = CellWidth(map, width), left = kMargin + kAxis;
+  const double cell = CellWidth(map, column.width), left = column.x + kAxis;
   for (int layer = 0; draw && layer < map.layers; ++layer) {
     const double top = y + layer * kRow;
     canvas.Text(left - 5, top + kRow / 2 + 2.6, Concat(layer), kInk - 0.5, Align::kRight, kMuted);
@@ -123,9 +129,31 @@ double LayMap(Canvas& canvas, const render::HeatMap& map, double y, double limit
     }
     canvas.Text(left + map.heads * cell / 2, y + map.layers * kRow + 18, "head", kInk,
                 Align::kMiddle, kText);
-    canvas.VerticalText(kMargin + 8, y + map.layers * kRow / 2, "layer", kInk, kText);
+    canvas.VerticalText(column.x + 8, y + map.layers * kRow / 2, "layer", kInk, kText);
   }
   return y + map.layers * kRow + kMapGap;
+}
+
+// Small maps stand in pairs. Returns where the last ends.
+double LayMaps(Canvas& canvas, const HeatFigure& figure, double limit, bool draw) {
+  constexpr double kHalf = kPageWidth / 2 - 2 * kMargin;
+  const bool small = std::all_of(figure.maps.begin(), figure.maps.end(), [](const auto& map) {
+    return kAxis + map.heads * kWidestCell <= kHalf;
+  });
+  const std::size_t columns = small && figure.maps.size() > 1 ? 2 : 1;
+  double y = 0;
+  for (std::size_t first = 0; first < figure.maps.size(); first += columns) {
+    double end = y;
+    for (std::size_t i = first; i < std::min(first + columns, figure.maps.size()); ++i) {
+      Column column;
+      if (columns == 2) {
+        column = {kMargin + static_cast<double>(i - first) * kPageWidth / 2, kHalf};
+      }
+      end = std::max(end, LayMap(canvas, figure.maps[i], column, y, limit, draw));
+    }
+    y = end + kMargin;
+  }
+  return y;
 }
 
 void DrawBar(Canvas& canvas, const HeatFigure& figure, double y, double limit) {
@@ -149,17 +177,12 @@ absl::StatusOr<std::string> DrawHeatMaps(const HeatFigure& figure, Vector form) 
   const double limit = LimitOf(figure);
   double end = 0;
   const auto measured = DrawPage(form, {kPageWidth, 10}, figure.title, [&](Canvas& canvas) {
-    for (const render::HeatMap& map : figure.maps) {
-      end = LayMap(canvas, map, end, limit, /*draw=*/false) + kMargin;
-    }
+    end = LayMaps(canvas, figure, limit, /*draw=*/false);
   });
   if (!measured.ok()) return measured.status();
   return DrawPage(form, {kPageWidth, end + 28}, figure.title, [&](Canvas& canvas) {
-    double y = 0;
-    for (const render::HeatMap& map : figure.maps) {
-      y = LayMap(canvas, map, y, limit, /*draw=*/true) + kMargin;
-    }
-    DrawBar(canvas, figure, y + 4, limit);
+    LayMaps(canvas, figure, limit, /*draw=*/true);
+    DrawBar(canvas, figure, end + 4, limit);
   });
 }
 

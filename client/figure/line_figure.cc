@@ -15,7 +15,7 @@ constexpr double kInk = 8;  // size of text
 constexpr char kText[] = "#1a2230";
 constexpr char kMuted[] = "#56616f";
 constexpr char kGrid[] = "#e6eaef";
-constexpr double kPanelWidth = 250, kPanelHeight = 190;
+constexpr double kOnePanelWidth = 330, kPanelWidth = 250, kPanelHeight = 190;
 constexpr double kLeft = 46, kRight = 10, kTop = 20, kBottom = 34;  // of a panel's axes
 constexpr double kLegendLine = 13, kSwatch = 26, kMargin = 6;
 constexpr std::size_t kMarkers = 8;  // of a series at most
@@ -172,7 +172,8 @@ absl::StatusOr<std::string> DrawLines(const LineFigure& figure, Vector form) {
   const std::size_t columns =
       std::min<std::size_t>(2, std::max<std::size_t>(1, figure.panels.size()));
   const std::size_t rows = (figure.panels.size() + columns - 1) / columns;
-  const double width = static_cast<double>(columns) * kPanelWidth;
+  const double panel_width = columns == 1 ? kOnePanelWidth : kPanelWidth;
+  const double width = static_cast<double>(columns) * panel_width;
   const std::vector<const LineSeries*> legend = LegendOf(figure);
   double legend_height = 0;  // is known once texts can be measured
   const auto measured = DrawPage(form, {width, 10}, figure.title, [&](Canvas& canvas) {
@@ -185,9 +186,9 @@ absl::StatusOr<std::string> DrawLines(const LineFigure& figure, Vector form) {
     const Scales scales = ScalesOf(figure);
     for (std::size_t i = 0; i < figure.panels.size(); ++i) {
       const LinePanel& panel = figure.panels[i];
-      const Frame frame{.x = static_cast<double>(i % columns) * kPanelWidth + kLeft,
+      const Frame frame{.x = static_cast<double>(i % columns) * panel_width + kLeft,
                         .y = static_cast<double>(i / columns) * kPanelHeight + kTop,
-                        .width = kPanelWidth - kLeft - kRight,
+                        .width = panel_width - kLeft - kRight,
                         .height = kPanelHeight - kTop - kBottom,
                         .scales = scales};
       canvas.Text(frame.x, frame.y - 7, canvas.Fitted(panel.title, kInk + 1, frame.width, true),

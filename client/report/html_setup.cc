@@ -12,6 +12,7 @@
 
 #include "client/report/html_data.h"
 #include "core/catalog/catalog.h"
+#include "core/catalog/protocol_values.h"
 #include "core/results/fields.h"
 #include "core/spec/canonical.h"
 #include "core/views/text.h"
@@ -173,13 +174,13 @@ Json Encodings(const ReportInput& input, const std::vector<Configured>& cells) {
   return rows;
 }
 
-// The switches of a job that are not as this protocol has them.
+// What keeps a job from carrying this protocol's name.
 Json Departures(const spec::Job& job, std::string_view protocol) {
   const catalog::Values resolved = spec::WithCoordinates(job);
   Json rows = Json::array();
   for (const catalog::Field& field : catalog::Fields()) {
     const auto value = job.values.find(field.name);
-    if (!field.is_switch || value == job.values.end()) continue;
+    if (!catalog::DecidesLabel(field, protocol) || value == job.values.end()) continue;
     if (!catalog::Applies(field, job.pe, job.task, resolved)) continue;
     const catalog::Value usual = catalog::DefaultOf(field, protocol, job.pe, job.task, resolved);
     if (usual == value->second) continue;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "core/catalog/protocol_values.h"
 #include "core/catalog/tables.h"
 
 namespace pelab::catalog {

@@ -19,6 +19,9 @@ struct ProtocolValue {
   std::string_view reason;  // one line
 };
 
+// Whether a job must have the protocol's value of this field to carry the protocol's name.
+bool DecidesLabel(const Field& field, std::string_view protocol);
+
 // The fields whose default depends on the protocol, in the order of Fields(). Every other field has
 // one default under all protocols.
 std::vector<ProtocolValue> ProtocolValues(std::string_view protocol);

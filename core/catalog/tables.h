@@ -42,8 +42,6 @@ inline Rules MatchedOr(Value matched, Value otherwise) {
   return {{"matched", "", "", std::move(matched)}, {"", "", "", std::move(otherwise)}};
 }
 
-// Whether a job must have the protocol's value of this field to carry the protocol's name.
-bool DecidesLabel(const Field& field, std::string_view protocol);
 
 struct Range {
   double min;

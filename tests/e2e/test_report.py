@@ -482,7 +482,9 @@ class OwnSweep(Case):
         for command in commands:
             words = shlex.split(command)[1:]
             more = {"run": ["--dry-run"], "extend": ["--dry-run"], "report": ["--force"]}.get(words[0], [])
-            self.ok(self.pelab(*words, *more))
+            ended = self.pelab(*words, *more)
+            # 3: taken, but not every job can be analysed.
+            self.ok(ended, 3 if words[0] == "analyze" and ended.returncode == 3 else 0)
 
 
 class Hostile(Case):

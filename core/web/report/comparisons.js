@@ -52,7 +52,8 @@ export function comparisonsSection() {
     'p is of each comparison by itself, not corrected for their number.');
   if (rows.length) made.append(pairedTable({ baseline, rows }));
   for (const { encoding, why } of without) made.append(paragraph(`${encoding} is not compared: ${why}.`, 'warning'));
-  const confounders = [...new Set(rows.flatMap((row) => row.confounders.map((other) => `${row.encoding} and ${baseline} also differ in ${other}.`)))];
+  const confounders = new Set(rows.filter((row) => row.confounders.length).map((row) => (
+    `${row.encoding} and ${baseline} also differ under ${row.protocol}: ${row.confounders.join('; ')}.`)));
   for (const other of confounders) made.append(paragraph(other, 'warning'));
   if (data.epochs_to_half.length) {
     made.append(paragraph('How many epochs a seed took until its test accuracy was 50 % or more; a seed that never had it counts as slower than all others.'), speedTable());

@@ -101,10 +101,5 @@ TEST_F(CliPaperTest, APdfIsNotForATerminal) {
   EXPECT_THAT(result.err, HasSubstr("say `> figure.pdf`, or --out figure.pdf"));
 }
 
-TEST_F(CliPaperTest, HelpSaysWhatACommandGives) {
-  EXPECT_THAT(Run({"results", "--help"}).out, HasSubstr("latex or markdown"));
-  EXPECT_THAT(Run({"jobs", "--help"}).out, ::testing::Not(HasSubstr("latex")));
-}
-
 }  // namespace
 }  // namespace pelab::client

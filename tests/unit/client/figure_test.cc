@@ -230,6 +230,10 @@ TEST(Outputs, AreDecidedByCommand) {
             "--output svg: pelab jobs gives table, json, jsonl or csv; svg is for pelab curves and "
             "pelab ablation");
   EXPECT_FALSE(CheckOutput("results", "pdf").ok());
+  EXPECT_EQ(OutputHelp(OutputsOf("results")),
+            "table, json, jsonl (a row a line), csv, latex or markdown [default: table]");
+  EXPECT_EQ(OutputHelp(OutputsOf("jobs")),
+            "table, json, jsonl (a row a line) or csv [default: table]");
 }
 
 }  // namespace
