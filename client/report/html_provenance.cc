@@ -5,9 +5,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "client/report/html_data.h"
 #include "core/base/json_text.h"
+#include "core/catalog/protocol_values.h"
 #include "core/results/rows.h"
 #include "core/views/text.h"
 
@@ -107,13 +109,28 @@ Json Specs(const ReportInput& input) {
   return specs;
 }
 
+// What whoever compares these cells has to know.
+Json Notes(const ReportInput& input) {
+  std::vector<catalog::ComparedJob> compared;
+  for (const results::Cell& cell : input.cells.cells) {
+    const v1::JobRow& job = cell.jobs.front();
+    const Json spec = Json::parse(input.jobs.SpecOf(job), nullptr, /*allow_exceptions=*/false);
+    if (!spec.is_object() || !spec.contains("train")) continue;
+    compared.push_back({job.protocol(), job.pe(), spec["train"].value("beta1", 0.0),
+                        spec["train"].value("beta2", 0.0)});
+  }
+  const std::string note = catalog::NoteOnComparison(compared);
+  return note.empty() ? Json::array() : Json::array({note});
+}
+
 }  // namespace
 
 Json Provenance(const ReportInput& input, const ReportOptions& options) {
   return {{"commands", Commands(input, options)},
           {"environments", Environments(input)},
           {"jobs", Keys(input)},
-          {"specs", Specs(input)}};
+          {"specs", Specs(input)},
+          {"notes", Notes(input)}};
 }
 
 }  // namespace pelab::client::report

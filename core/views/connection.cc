@@ -146,7 +146,10 @@ absl::Status Connection::Failed(const SQLite::Exception& error) const {
         Concat("the condition is too large for SQLite (", error.what(),
                "): use fewer conditions, lists with in (...), or fewer brackets in each other"));
   }
-  if (error.getErrorCode() == SQLITE_ERROR) {  // of a query, not of the file: no other try helps
+  // Of a query, not of the file: no other try helps. (SQLite says SQLITE_SCHEMA where it looked at
+  // the schema again before it gave up.)
+  const int code = error.getErrorCode();
+  if (code == SQLITE_ERROR || code == SQLITE_SCHEMA) {
     return absl::InternalError(Concat("cannot ask ", path_, ": ", error.what()));
   }
   return absl::UnavailableError(Concat("cannot read ", path_, ": ", error.what()));

@@ -251,6 +251,8 @@ class Data(Made):
 
     def test_provenance(self):
         provenance = self.data["provenance"]
+        note, = provenance["notes"]  # encodings are compared under clean
+        self.assertIn("AdamW betas (0.98, 0.9)", note)
         self.assertEqual({job["job_id"]: job["key"] for job in provenance["jobs"]}, dict(self.query("SELECT job_id, key FROM v_jobs")))
         self.assertEqual(provenance["commands"][0], f"pelab run {self.db.with_suffix('.yaml')}")
         self.assertEqual(provenance["commands"][-1], "pelab report made-up --out report.html")

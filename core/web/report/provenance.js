@@ -52,6 +52,7 @@ export function methodsSection() {
   const made = section('methods', 'How to read this');
   const list = make('ul', 'rules');
   for (const line of [
+    ...data.provenance.notes.map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`),
     'A cell is what differs in nothing but the seed. Its figures are means over seeds: one trained model is one observation, never one test example.',
     'Intervals hold the mean with 95 % confidence: mean \u00b1 t(97.5 %, n \u2212 1) \u00b7 sd / \u221an, with sd over n \u2212 1. They need two seeds.',
     'Accuracies are of the last epoch; training accuracy is the running mean over the epoch in training mode. Layers, heads and epochs count from 0.',
