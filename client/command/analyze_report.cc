@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "client/command/show.h"
 #include "client/render/progress.h"
+#include "core/base/json_text.h"
 #include "core/base/status.h"
 #include "core/render/text.h"
 #include "core/results/variants.h"
@@ -33,7 +34,7 @@ Json AnswerJson(const AnalysisPlan& plan, const v1::AnalyzeResponse& answer) {
       analyses.push_back({{"protocol", protocol},
                           {"name", analysis.name()},
                           {"version", analysis.version()},
-                          {"parameters", Json::parse(analysis.parameters_json())}});
+                          {"parameters", ParseJsonOrNull<Json>(analysis.parameters_json())}});
     }
   }
   return {{"analyses", analyses},

@@ -10,6 +10,7 @@
 #include "client/connect.h"
 #include "client/filter.h"
 #include "client/render/table.h"
+#include "core/base/json_text.h"
 #include "core/base/status.h"
 #include "core/results/rows.h"
 #include "core/rpc/sweep_document.h"
@@ -112,7 +113,7 @@ render::Json CellsJson(const std::vector<spec::Cell>& cells) {
                     {"task", cell.job.task},
                     {"protocol", cell.protocol_label},
                     {"seed", cell.job.seed},
-                    {"spec", render::Json::parse(cell.canonical_json)}});
+                    {"spec", ParseJson<render::Json>(cell.canonical_json)}});
   }
   return rows;
 }

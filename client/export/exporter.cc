@@ -10,6 +10,7 @@
 #include "client/command/show.h"
 #include "client/export/readme.h"
 #include "client/export/tables.h"
+#include "core/base/json_text.h"
 #include "core/base/status.h"
 #include "core/results/cells.h"
 #include "core/results/fields.h"
@@ -80,8 +81,7 @@ class Exporter {
       std::int64_t& first = facts_.first_started_at_ms;
       if (first == 0 || attempt.started_at_ms() < first) first = attempt.started_at_ms();
       facts_.last_ended_at_ms = std::max(facts_.last_ended_at_ms, attempt.ended_at_ms());
-      const Json said =
-          Json::parse(attempt.environment_json(), nullptr, /*allow_exceptions=*/false);
+      const Json said = ParseJson<Json>(attempt.environment_json());
       if (!said.is_object()) return;
       for (const std::string& member : EnvironmentMembers()) {
         const auto found = said.find(member);

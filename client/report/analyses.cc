@@ -11,6 +11,7 @@
 #include "client/render/table.h"
 #include "client/report/ablation.h"
 #include "client/report/columns.h"
+#include "core/base/json_text.h"
 #include "core/render/json.h"
 #include "core/render/text.h"
 #include "core/results/variants.h"
@@ -104,7 +105,8 @@ void AddLayers(const Json& result, std::vector<LayerFigures>& layers) {
 
 std::string LayerTable(const Group& group, const render::Style& style) {
   std::vector<LayerFigures> layers;
-  for (const v1::AnalysisRow* row : group.rows) AddLayers(Json::parse(row->result_json()), layers);
+  for (const v1::AnalysisRow* row : group.rows)
+    AddLayers(ParseJson<Json>(row->result_json()), layers);
   render::Table table({{"layer", Align::kRight},
                        {"accuracy lost, points", Align::kRight},
                        {"% of above chance", Align::kRight},
@@ -206,7 +208,8 @@ render::Series SeriesOf(const std::string& label, const std::vector<std::vector<
 
 std::string RemovalText(const Group& group, const render::Style& style) {
   Curves curves;
-  for (const v1::AnalysisRow* row : group.rows) AddCurves(Json::parse(row->result_json()), curves);
+  for (const v1::AnalysisRow* row : group.rows)
+    AddCurves(ParseJson<Json>(row->result_json()), curves);
   const bool one_seed = group.rows.size() == 1;
   return render::LinePlot({SeriesOf("greedy", curves.greedy), SeriesOf("random", curves.random)},
                           {TitleOf(group, "accuracy as heads are removed"), "heads removed"},

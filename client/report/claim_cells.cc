@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/catalog/catalog.h"
 #include "core/results/cells.h"
 #include "core/stats/deposit.h"
@@ -123,7 +124,7 @@ std::vector<ClaimCell> ClaimCells(const ReportInput& input) {
     ClaimCell cell{.protocol = first.protocol(),
                    .task = first.task(),
                    .pe_label = first.pe_label(),
-                   .spec = Json::parse(input.jobs.SpecOf(first), nullptr, false)};
+                   .spec = ParseJson<Json>(input.jobs.SpecOf(first))};
     for (const v1::JobRow& job : its.jobs) AddJob(input, indices, job, cell);
     ++labels[{cell.protocol, cell.task, cell.pe_label}];
     cells.push_back(std::move(cell));

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/render/text.h"
 #include "core/stats/distributions.h"
 #include "core/stats/seeds.h"
@@ -22,8 +23,7 @@ constexpr char kUndecided[] = "undecided";
 constexpr double kTail = 0.025;
 
 const Json& File() {
-  static const Json& file = *new Json(
-      Json::parse(web::FindAsset("claims.json")->bytes, nullptr, /*allow_exceptions=*/false));
+  static const Json& file = *new Json(ParseJson<Json>(web::FindAsset("claims.json")->bytes));
   return file;
 }
 

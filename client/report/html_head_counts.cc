@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/report/html_data.h"
+#include "core/base/json_text.h"
 #include "core/views/text.h"
 
 namespace pelab::client::report {
@@ -56,7 +57,7 @@ Json LevelOf(const results::CellTable& cells, const results::Cell& cell) {
 // How many of the first heads have RoPE; nullopt where these are not what the cell chooses.
 std::optional<int> FirstHeads(const ReportInput& input, const v1::JobRow& job) {
   if (job.pe() != "partial_rope") return std::nullopt;
-  const Json spec = Json::parse(input.jobs.SpecOf(job), nullptr, /*allow_exceptions=*/false);
+  const Json spec = ParseJson<Json>(input.jobs.SpecOf(job));
   if (!spec.is_object() || !spec.contains("pe")) return std::nullopt;
   const Json& pe = spec["pe"];
   if (pe.value("select", "first") != "first") return std::nullopt;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/report/html_data.h"
+#include "core/base/json_text.h"
 #include "core/results/ablation.h"
 #include "core/stats/deposit.h"
 #include "core/stats/seeds.h"
@@ -91,7 +92,7 @@ Json MapJson(std::size_t cell, const results::Cell& its, const results::Variant&
   }
   return {{"cell", cell},
           {"variant", results::Describe(variant)},
-          {"parameters", Json::parse(variant.parameters_json, nullptr, false)},
+          {"parameters", ParseJsonOrNull<Json>(variant.parameters_json)},
           {"layers", map.layers},
           {"heads", map.heads},
           {"of", its.jobs.size()},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/report/html_data.h"
+#include "core/base/json_text.h"
 #include "core/catalog/protocol_values.h"
 #include "core/results/rows.h"
 #include "core/views/text.h"
@@ -60,7 +61,7 @@ Json Environments(const ReportInput& input) {
   }
   std::map<std::string, std::pair<Json, int>> kinds;
   for (const auto& [job, attempt] : last) {
-    const Json said = Json::parse(attempt->environment_json(), nullptr, /*allow_exceptions=*/false);
+    const Json said = ParseJson<Json>(attempt->environment_json());
     if (!said.is_object()) continue;
     Json kind = Json::object();
     for (const char* name :
@@ -113,7 +114,7 @@ Json Notes(const ReportInput& input) {
   std::vector<catalog::ComparedJob> compared;
   for (const results::Cell& cell : input.cells.cells) {
     const v1::JobRow& job = cell.jobs.front();
-    const Json spec = Json::parse(input.jobs.SpecOf(job), nullptr, /*allow_exceptions=*/false);
+    const Json spec = ParseJson<Json>(input.jobs.SpecOf(job));
     if (!spec.is_object() || !spec.contains("train")) continue;
     compared.push_back({job.protocol(), job.pe(), spec["train"].value("beta1", 0.0),
                         spec["train"].value("beta2", 0.0)});

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/render/table.h"
+#include "core/base/json_text.h"
 #include "core/render/text.h"
 #include "core/results/rows.h"
 #include "core/views/text.h"
@@ -27,7 +28,7 @@ void Flatten(const Json& value, const std::string& prefix, Flat& out) {
 }
 
 Flat FlatOf(const std::string& json) {
-  const Json value = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json value = ParseJson<Json>(json);
   Flat flat;
   if (value.is_object()) Flatten(value, "", flat);
   return flat;

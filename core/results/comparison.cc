@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/results/fields.h"
 #include "core/views/text.h"
 
@@ -196,7 +197,7 @@ std::map<std::int64_t, JudgedByKind> JudgedByJob(const std::vector<v1::AnalysisR
   std::map<std::int64_t, JudgedByKind> jobs;
   for (const v1::AnalysisRow& row : analyses) {
     if (row.name() != "example_correctness") continue;
-    const Json result = Json::parse(row.result_json(), nullptr, /*allow_exceptions=*/false);
+    const Json result = ParseJson<Json>(row.result_json());
     if (!result.is_object() || !result.contains("right") || !result["right"].is_string()) continue;
     jobs[row.job_id()][{row.version(), row.parameters_json()}] = {row.total(), result["right"]};
   }

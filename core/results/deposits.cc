@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/json_text.h"
 #include "core/views/text.h"
 
 namespace pelab::results {
@@ -145,7 +146,7 @@ Json SummaryJson(const stats::SeedSummary& summary) {
 Json AnalysisJson(const DepositGroup& group) {
   if (!group.variant) return nullptr;
   return {{"version", group.variant->version},
-          {"parameters", Json::parse(group.variant->parameters_json, nullptr, false)}};
+          {"parameters", ParseJsonOrNull<Json>(group.variant->parameters_json)}};
 }
 
 }  // namespace

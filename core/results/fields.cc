@@ -4,6 +4,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "core/base/json_text.h"
 #include "core/catalog/catalog.h"
 #include "core/render/json.h"
 #include "core/spec/configuration.h"
@@ -39,7 +40,7 @@ Fields FieldsOfTemplate(const std::string& spec_template) {
     }
   }
   Fields fields;
-  const Json spec = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json spec = ParseJson<Json>(json);
   if (!spec.is_object()) return fields;
   Flatten(spec, "", fields);
   // A field at its legacy value is not written.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/base/json_text.h"
 #include "core/render/text.h"
 #include "core/results/names.h"
 #include "core/views/text.h"
@@ -34,11 +35,8 @@ void VisitCurve(const v1::CurveRow& r, Integer integer, Real real) {
   integer(r.test_total());
 }
 
-// A column that holds JSON, as JSON; as text where it cannot be read.
-Json Embedded(const std::string& text) {
-  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return value.is_discarded() ? Json(text) : value;
-}
+// A column that holds JSON, as JSON.
+Json Embedded(const std::string& text) { return ParseJsonOrNull<Json>(text); }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/json_text.h"
 #include "core/catalog/catalog.h"
 #include "core/render/json.h"
 
@@ -39,7 +40,7 @@ Variants VariantsOf(const std::vector<v1::AnalysisRow>& analyses) {
 }
 
 std::string Describe(const Variant& variant) {
-  const Json parameters = Json::parse(variant.parameters_json, nullptr, /*allow_exceptions=*/false);
+  const Json parameters = ParseJson<Json>(variant.parameters_json);
   if (!parameters.is_object()) return variant.parameters_json;
   std::vector<std::string> parts;
   if (parameters.contains("method")) parts.push_back(ParameterText("method", parameters["method"]));

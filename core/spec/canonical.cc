@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/spec/check.h"
 
 namespace pelab::spec {
@@ -93,6 +94,11 @@ class Reader {
           "at most " + std::to_string(kMaxSpecBytes) + " bytes",
           "the spec has " + std::to_string(text.size()) + " bytes; at most " +
               std::to_string(kMaxSpecBytes) + " are allowed");
+      return std::nullopt;
+    }
+    if (const std::string why = WhyNotBounded(text); !why.empty()) {
+      Say("", "", "JSON of at most " + std::to_string(kMaxJsonDepth) + " levels",
+          "the spec " + why);
       return std::nullopt;
     }
     try {

@@ -56,12 +56,14 @@ class TreeBuilder : public YAML::EventHandler {
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value /*style*/) override {
     RefuseTag(mark, tag);
+    RefuseDepth(mark);
     open_.push_back({Make(Kind::kList, mark, anchor), nullptr, {}});
   }
   void OnSequenceEnd() override { Close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value /*style*/) override {
     RefuseTag(mark, tag);
+    RefuseDepth(mark);
     open_.push_back({Make(Kind::kMap, mark, anchor), nullptr, {}});
   }
   void OnMapEnd() override { Close(); }
@@ -103,6 +105,12 @@ class TreeBuilder : public YAML::EventHandler {
   void RefuseTag(const YAML::Mark& mark, const std::string& tag) {
     if (tag.empty() || tag == "?" || tag == "!") return;
     throw Stop{mark, "the tag " + tag.substr(0, 60) + " is not supported; leave it out"};
+  }
+
+  void RefuseDepth(const YAML::Mark& mark) {
+    if (open_.size() < kMaxYamlDepth) return;
+    throw Stop{mark, "lists and maps are more than " + std::to_string(kMaxYamlDepth) +
+                         " deep in each other here"};
   }
 
   void Close() {

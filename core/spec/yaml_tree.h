@@ -33,6 +33,7 @@ struct YamlNode {
 };
 
 inline constexpr std::size_t kMaxYamlNodes = 50'000;
+inline constexpr std::size_t kMaxYamlDepth = 64;
 
 struct YamlResult {
   YamlPointer root;  // null if and only if the text could not be read as one document

@@ -273,7 +273,8 @@ struct SpecSource {
   std::string_view spec;
   std::string_view owners;
 };
-constexpr SpecSource kOfJob = {"j.spec_json", "j.pe, j.task"};
+// A stored spec that SQLite cannot read has no fields: it must not end everybody's query.
+constexpr SpecSource kOfJob = {"iif(json_valid(j.spec_json), j.spec_json, '{}')", "j.pe, j.task"};
 constexpr SpecSource kOfConfiguration = {"s.spec",
                                          "s.spec ->> '$.pe.name', s.spec ->> '$.task.name'"};
 
@@ -335,7 +336,8 @@ absl::StatusOr<Expression> CompileField(const std::vector<const catalog::Field*>
   if (!out.ok()) return out;
   out->sql = Concat(
       "j.configuration_id IN (SELECT s.configuration_id FROM (SELECT configuration_id, "
-      "replace(template, char(31), '0') AS spec FROM configurations) AS s WHERE ",
+      "iif(json_valid(replace(template, char(31), '0')), replace(template, char(31), '0'), '{}') "
+      "AS spec FROM configurations) AS s WHERE ",
       out->sql, ")");
   return out;
 }

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "core/views/job_pages.h"
 #include "core/views/queries.h"
 #include "core/views/text.h"
@@ -15,9 +16,10 @@ constexpr char kSelectSweeps[] =
     "document, paused, extensions_json, overrides_json FROM sweeps WHERE ";
 
 void AddOverrides(const std::string& json, v1::Sweep& sweep) {
-  const auto overrides = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto overrides = ParseJson(json);
   if (!overrides.is_array()) return;
   for (const auto& item : overrides) {
+    if (!item.is_object()) continue;
     v1::Override& override = *sweep.add_overrides();
     override.set_field(item.value("field", ""));
     override.set_value(item.value("value", ""));
@@ -48,8 +50,7 @@ v1::Sweep ReadSweep(SQLite::Statement& query, bool with_document) {
   counts.set_analysis_impossible(query.getColumn(i++).getInt64());
   if (with_document) sweep.set_document(query.getColumn(i).getString());
   sweep.set_paused(query.getColumn(++i).getInt() != 0);
-  const auto extensions =
-      nlohmann::json::parse(query.getColumn(++i).getString(), nullptr, /*allow_exceptions=*/false);
+  const auto extensions = ParseJson(query.getColumn(++i).getString());
   for (const auto& seeds : extensions) {
     if (seeds.is_string()) sweep.add_extensions(seeds.get<std::string>());
   }

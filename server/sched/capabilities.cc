@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/json_text.h"
 
 namespace pelab::sched {
 namespace {
@@ -39,7 +40,7 @@ std::string Lacks(const std::optional<Versions>& has, const char* what, const st
 absl::StatusOr<Capabilities> Capabilities::Parse(const std::string& json) {
   Capabilities capabilities;
   if (json.empty()) return capabilities;
-  const auto object = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto object = ParseJson(json);
   if (!object.is_object()) {
     return absl::InvalidArgumentError("the trainer's capabilities are not a JSON object");
   }

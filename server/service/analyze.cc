@@ -6,8 +6,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/json_text.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"
+#include "core/spec/yaml_tree.h"
 #include "server/service/blocking.h"
 #include "server/service/sweeps_service.h"
 
@@ -24,12 +26,12 @@ constexpr int kMaxReasons = 20;
 absl::StatusOr<std::string> AsJobDocument(const v1::AnalyzeRequest& request) {
   std::string analyses;
   for (const v1::Analysis& analysis : request.analyses()) {
-    const auto parameters =
-        nlohmann::json::parse(analysis.parameters_json(), nullptr, /*allow_exceptions=*/false);
+    const auto parameters = ParseJson(analysis.parameters_json());
     if (!parameters.is_object()) {
+      const std::string why = WhyNotBounded(analysis.parameters_json());
       return absl::InvalidArgumentError(absl::StrCat("parameters_json of analysis \"",
-                                                     analysis.name().substr(0, 80),
-                                                     "\" is not a JSON object"));
+                                                     spec::Shorten(analysis.name(), 80), "\" ",
+                                                     why.empty() ? "is not a JSON object" : why));
     }
     absl::StrAppend(&analyses, analyses.empty() ? "" : ",", "{\"name\":",
                     nlohmann::json(analysis.name())

@@ -1,11 +1,14 @@
 #include "server/service/convert.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/json_text.h"
 #include "server/store/artifact_files.h"
 
 namespace pelab::service {
@@ -60,7 +63,12 @@ store::Started ToStarted(const v1::Started& started) {
   store::Started out;
   out.start_epoch = started.start_epoch();
   out.epochs = started.epochs();
-  out.environment_json = started.environment_json();
+  // For people: what cannot be read is no reason to refuse the attempt.
+  if (IsJsonObject(started.environment_json())) {
+    out.environment_json = started.environment_json();
+  } else if (!started.environment_json().empty()) {
+    spdlog::warn("an attempt's environment is not kept: it is not a JSON object, or too deep");
+  }
   out.better_alone = started.better_alone();
   if (started.has_execution()) {
     out.execution = store::Execution{.threads = started.execution().threads(),
@@ -68,10 +76,6 @@ store::Started ToStarted(const v1::Started& started) {
                                      .packing = started.execution().packing()};
   }
   return out;
-}
-
-bool IsJsonObject(const std::string& text) {
-  return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false).is_object();
 }
 
 // Of a slot: the most jobs that its trainer takes at a time.

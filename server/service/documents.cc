@@ -1,6 +1,7 @@
 // Overrides on their way into the database and back.
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "server/service/sweeps_service.h"
 
 namespace pelab::service {
@@ -20,9 +21,10 @@ std::string OverridesToJson(const Overrides& overrides) {
 
 std::vector<spec::Override> OverridesFromJson(const std::string& json) {
   std::vector<spec::Override> overrides;
-  const auto array = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto array = ParseJson(json);
   if (!array.is_array()) return overrides;
   for (const auto& item : array) {
+    if (!item.is_object()) continue;
     overrides.push_back({item.value("field", ""), item.value("value", "")});
   }
   return overrides;

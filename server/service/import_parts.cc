@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/json_text.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "server/service/convert.h"
@@ -44,8 +45,12 @@ std::string TextAt(const json& spec, const char* part, const char* name) {
 
 absl::StatusOr<store::NewCell> ToCell(const v1::ImportedJob& job) {
   if (Sha256Hex(job.spec_json()) != job.key()) return Bad(job, "has a spec of another key");
-  const json spec = json::parse(job.spec_json(), nullptr, /*allow_exceptions=*/false);
-  if (!spec.is_object()) return Bad(job, "has a spec that is not a JSON object");
+  const json spec = ParseJson<json>(job.spec_json());
+  if (!spec.is_object()) {
+    const std::string why = WhyNotBounded(job.spec_json());
+    return Bad(job, why.empty() ? "has a spec that is not a JSON object"
+                                : absl::StrCat("has a spec that ", why));
+  }
   const auto seed = spec.find("seed");
   const auto epochs = IntegerAt(spec, "train", "epochs");
   store::NewCell cell{
@@ -94,15 +99,13 @@ std::optional<state::Outcome> ToOutcome(v1::AttemptOutcome outcome) {
   }
 }
 
-// The database's views look into these: what is not JSON must not get there.
-bool IsJson(const std::string& text) { return json::accept(text); }
-
 }  // namespace
 
 absl::StatusOr<store::ImportJob> ToImportJob(const v1::ImportedJob& job) {
   PELAB_ASSIGN_OR_RETURN(store::NewCell cell, ToCell(job));
-  if (job.has_execution_json() && !IsJson(job.execution_json())) {
-    return Bad(job, "has an execution that is not JSON");
+  // SQL looks into these: what is not JSON must not get there.
+  if (job.has_execution_json() && !IsJsonObject(job.execution_json())) {
+    return Bad(job, "has an execution that is not a JSON object");
   }
   store::ImportJob out{.cell = std::move(cell),
                        .device = If(job.has_device(), job.device()),
@@ -114,8 +117,8 @@ absl::StatusOr<store::ImportJob> ToImportJob(const v1::ImportedJob& job) {
     const auto outcome = ToOutcome(attempt.outcome());
     if (!outcome) return Bad(job, "has an attempt that has not ended");
     if (!IsJson(attempt.analyses_json()) ||
-        (attempt.has_environment_json() && !IsJson(attempt.environment_json()))) {
-      return Bad(job, "has an attempt with an environment or analyses that are not JSON");
+        (attempt.has_environment_json() && !IsJsonObject(attempt.environment_json()))) {
+      return Bad(job, "has an attempt with analyses or an environment that are not JSON");
     }
     out.attempts.push_back(
         {.worker_id = attempt.worker_id(),

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/json_text.h"
 #include "core/stats/deposit.h"
 
 namespace pelab::store {
@@ -19,11 +20,6 @@ void AddMissing(const std::vector<Analysis>& from, std::vector<Analysis>& to) {
 }
 
 bool IsShare(std::int64_t part, std::int64_t whole) { return part >= 0 && part <= whole; }
-
-bool IsJson(Database& db, const std::string& text) {
-  Query valid = db.Run("SELECT json_valid(?)", text);
-  return valid.Step() && valid.Int(0) != 0;
-}
 
 bool IsLoss(double nll) { return std::isfinite(nll) && nll >= 0; }
 
@@ -90,7 +86,7 @@ std::string AnalysesToJson(const std::vector<Analysis>& analyses) {
 std::vector<Analysis> AnalysesFromJson(const std::string& json) {
   std::vector<Analysis> analyses;
   if (json == "[]") return analyses;
-  const auto array = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto array = ParseJson(json);
   if (!array.is_array()) return analyses;
   for (const auto& item : array) {
     if (!item.is_object()) continue;
@@ -167,17 +163,17 @@ std::optional<ReadyJob> QueueForAnalyses(Batch& batch, std::int64_t job_id, std:
   return change->ready;
 }
 
-std::string WhatIsWrong(const Batch& batch, const AnalysisResult& result) {
+std::string WhatIsWrong(const Batch& /*batch*/, const AnalysisResult& result) {
   if (result.name.empty()) return "its analysis has no name";
-  if (!IsJson(batch.db, result.parameters_json) || !IsJson(batch.db, result.result_json)) {
+  if (!IsJson(result.parameters_json) || !IsJson(result.result_json)) {
     return absl::StrCat("its analysis ", result.name.substr(0, 80),
                         " has parameters or a result that are not JSON");
   }
   return "";
 }
 
-std::string WhatIsWrong(const Batch& batch, const HeadAblation& matrix) {
-  if (!IsJson(batch.db, matrix.parameters_json)) {
+std::string WhatIsWrong(const Batch& /*batch*/, const HeadAblation& matrix) {
+  if (!IsJson(matrix.parameters_json)) {
     return "its head ablation has parameters that are not JSON";
   }
   if (matrix.layers < 1 || matrix.heads < 1 || matrix.layers > kMaxLayersOrHeads ||

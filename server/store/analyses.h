@@ -34,8 +34,7 @@ std::optional<KeptWeights> FindWeights(const Batch& batch, std::int64_t job_id);
 std::optional<ReadyJob> QueueForAnalyses(Batch& batch, std::int64_t job_id, std::int64_t now,
                                          std::vector<std::int64_t>& superseded);
 
-// Empty, or what no honest trainer sends. JSON is judged by the database itself: views look into
-// it.
+// Empty, or what no honest trainer sends. Views look into its JSON.
 std::string WhatIsWrong(const Batch& batch, const HeadAblation& matrix);
 std::string WhatIsWrong(const Batch& batch, const AnalysisResult& result);
 

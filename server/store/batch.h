@@ -109,7 +109,7 @@ ReadyJob ReadReady(const Query& query);
 extern const char kReadyColumns[];
 inline constexpr int kReadyAttempts = 12;  // the last of them: how often the job was tried
 
-// From three columns of a job's execution_json: threads, micro_batch, packing.
+// From a job's execution_json; nullopt where there is none, or none that can be read.
 std::optional<Execution> ReadExecution(const Query& query, int column);
 // The assignment of an attempt, from its row.
 Assignment LoadAssignment(Database& db, std::int64_t attempt_id);

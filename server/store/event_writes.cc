@@ -61,7 +61,7 @@ class Handler {
     }
     if (Check problem = Freeze(started); problem) return problem;
     batch_.db.Execute(
-        "UPDATE attempts SET start_epoch = ?, environment_json = ?, last_sequence = ? "
+        "UPDATE attempts SET start_epoch = ?, environment_json = nullif(?, ''), last_sequence = ? "
         "WHERE attempt_id = ?",
         started.start_epoch, started.environment_json, event_.sequence, row_.attempt_id);
     // An analysis leaves the summary of the training as it is; where no epoch is stored there is
@@ -278,8 +278,7 @@ AttemptRow* Batch::Load(std::int64_t attempt_id) {
   Query query = db.Run(
       "SELECT a.token, a.last_sequence, a.job_id, a.device, a.analyses_json, a.start_epoch, "
       "a.outcome IS NULL, j.epochs, j.epochs_done, j.best_test_correct, j.best_test_total, "
-      "j.trained, j.execution_json ->> '$.threads', j.execution_json ->> '$.micro_batch', "
-      "j.execution_json ->> '$.packing' "
+      "j.trained, j.execution_json "
       "FROM attempts AS a JOIN jobs AS j USING (job_id) WHERE a.attempt_id = ?",
       attempt_id);
   if (!query.Step()) return nullptr;

@@ -1,6 +1,7 @@
 // Jobs: their transitions, and what of them the scheduler and the workers see.
 #include <cstdint>
 
+#include "core/base/json_text.h"
 #include "core/spec/configuration.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
@@ -221,7 +222,8 @@ const char kReadyColumns[] =
     "j.job_id, coalesce(c.sweep_id, 0), coalesce(c.ordinal, 0), j.not_before, j.pe, "
     "j.pe_version, j.task, j.task_version, j.device_kind, j.memory_bytes, "
     "CASE WHEN j.trained OR j.failed_attempts > 0 OR j.lost_attempts > 2 OR "
-    "j.execution_json ->> '$.packing' = 1 THEN 0 ELSE coalesce(j.configuration_id, 0) END, "
+    "iif(json_valid(j.execution_json), j.execution_json ->> '$.packing' = 1, 0) THEN 0 ELSE "
+    "coalesce(j.configuration_id, 0) END, "
     "coalesce(j.execution_json, ''), j.attempts";
 
 ReadyJob ReadReady(const Query& query) {
@@ -268,16 +270,24 @@ ReadyJob LoadReady(Database& db, std::int64_t job_id) {
 
 std::optional<Execution> ReadExecution(const Query& query, int column) {
   if (query.IsNull(column)) return std::nullopt;
-  return Execution{.threads = static_cast<int>(query.Int(column)),
-                   .micro_batch = static_cast<int>(query.Int(column + 1)),
-                   .packing = static_cast<int>(query.Int(column + 2))};
+  const auto json = ParseJson(query.Text(column));
+  const auto number = [&json](const char* name) -> std::optional<int> {
+    const auto member = json.find(name);
+    if (member == json.end() || !member->is_number_integer()) return std::nullopt;
+    return member->get<int>();
+  };
+  if (!json.is_object()) return std::nullopt;
+  const auto threads = number("threads");
+  const auto micro_batch = number("micro_batch");
+  const auto packing = number("packing");
+  if (!threads || !micro_batch || !packing) return std::nullopt;
+  return Execution{.threads = *threads, .micro_batch = *micro_batch, .packing = *packing};
 }
 
 Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
   Query row = db.Run(
       "SELECT a.token, j.job_id, j.key, a.slot, j.pe, j.pe_label, j.task, j.seed, s.template, "
-      "a.analyses_json, j.epochs_done, j.trained, j.execution_json ->> '$.threads', "
-      "j.execution_json ->> '$.micro_batch', j.execution_json ->> '$.packing', "
+      "a.analyses_json, j.epochs_done, j.trained, j.execution_json, "
       "c.epoch, c.sha256, c.bytes FROM attempts AS a JOIN jobs AS j USING (job_id) "
       "JOIN configurations AS s USING (configuration_id) "
       "LEFT JOIN checkpoints AS c ON c.job_id = j.job_id AND "
@@ -301,9 +311,9 @@ Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
   // Where they have gone meanwhile the worker finds none of that name, and says so.
   if (row.Int(11) != 0) {
     assignment.weights = StoredWeights(db, assignment.job_id).value_or(KeptWeights{});
-  } else if (!row.IsNull(15)) {
-    assignment.checkpoint = Checkpoint{static_cast<int>(row.Int(15)), row.Text(16),
-                                       static_cast<std::uint64_t>(row.Int(17))};
+  } else if (!row.IsNull(13)) {
+    assignment.checkpoint = Checkpoint{static_cast<int>(row.Int(13)), row.Text(14),
+                                       static_cast<std::uint64_t>(row.Int(15))};
   }
   return assignment;
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/base/json_text.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 
@@ -125,7 +126,7 @@ void RecoverOpen(Database& db, const std::function<void(OpenAttempt)>& open) {
 
 std::vector<std::string> ExtensionsFromJson(const std::string& json) {
   std::vector<std::string> extensions;
-  const auto array = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto array = ParseJson(json);
   if (!array.is_array()) return extensions;
   for (const auto& item : array) {
     if (item.is_string()) extensions.push_back(item.get<std::string>());

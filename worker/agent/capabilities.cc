@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/json_text.h"
 #include "core/base/mutex.h"
 #include "core/base/process.h"
 #include "core/base/status.h"
@@ -116,10 +117,10 @@ absl::StatusOr<Capabilities> ReadCapabilities(const std::string& trainer, absl::
     return absl::FailedPreconditionError(
         absl::StrCat(what, " ", output.status.ToString(), err.empty() ? "" : ": ", err));
   }
-  const Json object = Json::parse(output.out, nullptr, /*allow_exceptions=*/false);
+  const Json object = ParseJson<Json>(output.out);
   if (!object.is_object()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        what, " printed no JSON object but \"",
+        what, " printed no JSON object of at most ", kMaxJsonDepth, " levels but \"",
         absl::StripAsciiWhitespace(output.out.substr(0, 200)), "\"; is it a pelab-trainer?"));
   }
   return Capabilities{object.dump(), SeesCuda(object), EnvironmentOf(object)};

@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/json_text.h"
 #include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/base/unique_fd.h"
@@ -45,7 +46,7 @@ absl::StatusOr<CheckpointFile> ReadCheckpointFile(const std::string& path) {
   }
   std::string header;
   if (size > kMaxHeaderBytes || !ReadExactly(fd.get(), kLengthBytes, size, &header)) return damaged;
-  const auto json = nlohmann::json::parse(header, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(header);
   try {
     const auto& metadata = json.at("__metadata__");
     CheckpointFile file;

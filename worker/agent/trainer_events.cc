@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/json_text.h"
 #include "core/base/regular_file.h"
 #include "core/base/status.h"
 
@@ -243,7 +244,7 @@ FactLine ReadAnalysis(const Members& members, const std::string& directory) {
   const absl::StatusOr<std::string> text =
       ReadRegularFile(absl::StrCat(directory, "/", file), kMaxAnalysisBytes);
   if (!text.ok()) throw BadLine(absl::StrCat("event analysis: ", text.status().message()));
-  if (!Json::accept(*text)) throw BadLine(absl::StrCat("event analysis: ", file, " is not JSON"));
+  if (!IsJson(*text)) throw BadLine(absl::StrCat("event analysis: ", file, " is not JSON"));
   FactLine line;
   v1::AnalysisResult* result = line.event.mutable_analysis();
   result->set_name(members.Text("name"));
@@ -328,10 +329,13 @@ absl::StatusOr<TrainerLine> ParseTrainerLine(absl::string_view line, absl::strin
 }
 
 absl::StatusOr<JobLine> ParseTrainerLine(absl::string_view line, const Directories& directories) {
-  const Json object = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+  const std::string_view text(line.data(), line.size());
+  const Json object = ParseJson<Json>(text);
   if (!object.is_object()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the trainer printed a line that is not a JSON object: ", Excerpt(line)));
+    const std::string why = WhyNotBounded(text);
+    return absl::InvalidArgumentError(absl::StrCat("the trainer printed a line that ",
+                                                   why.empty() ? "is not a JSON object" : why, ": ",
+                                                   Excerpt(line)));
   }
   try {
     return ReadLine(object, directories);

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
+#include "core/base/json_text.h"
 #include "core/base/status.h"
 
 namespace pelab::agent {
@@ -130,7 +131,7 @@ absl::Status WorkDir::SaveAssignment(const v1::Assignment& assignment) const {
 absl::StatusOr<v1::Assignment> WorkDir::LoadAssignment(std::int64_t attempt_id) const {
   const std::string path = absl::StrCat(AttemptDir(attempt_id), "/attempt.json");
   PELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxRecordBytes));
-  const Json record = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json record = ParseJson<Json>(text);
   v1::Assignment assignment;
   std::uint64_t token = 0;
   try {
@@ -180,7 +181,7 @@ absl::Status WorkDir::SaveUpload(std::int64_t attempt_id, const DoneLine& done) 
 std::optional<DoneLine> WorkDir::LoadUpload(std::int64_t attempt_id) const {
   const auto text = ReadFile(absl::StrCat(AttemptDir(attempt_id), "/upload.json"), kMaxRecordBytes);
   if (!text.ok()) return std::nullopt;
-  const Json record = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const Json record = ParseJson<Json>(*text);
   try {
     return DoneLine{record.at("file").get<std::string>(), record.at("sha256").get<std::string>(),
                     record.at("bytes").get<std::uint64_t>(),

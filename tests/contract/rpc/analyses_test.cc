@@ -368,6 +368,18 @@ TEST_F(CoordinatorTest, LaterAttemptsAreToldHowTheFirstComputed) {
   }
 }
 
+TEST_F(AnalyzeTest, NestedParametersAreRefused) {
+  v1::AnalyzeRequest request = OfSweep({MeanAblation()});
+  const int deep = 200'000;
+  std::string nested = "{\"method\":" + std::string(deep, '[') + std::string(deep, ']') + "}";
+  request.mutable_analyses(0)->set_parameters_json(std::move(nested));
+  v1::AnalyzeResponse response;
+  const grpc::Status status = sweeps_->Analyze(Context().get(), request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(),
+            "parameters_json of analysis \"head_ablation\" is nested more than 64 deep");
+}
+
 TEST_F(CoordinatorTest, AMatrixWithoutItsLossesFailsItsAttemptOnly) {
   Submit(Document("one", "[0]"), "a");
   FakeWorker worker(channel_, "w1", 1);

@@ -18,6 +18,12 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Parts = std::vector<v1::ImportJobPart>;
 
+std::string Nested(int depth) {
+  std::string text;
+  for (int i = 0; i < depth; ++i) text += "{\"a\":";
+  return text + "1" + std::string(depth, '}');
+}
+
 // A job is trained in one database, which `there_` reads; then another one is served.
 class ImportTest : public CoordinatorTest {
  protected:
@@ -213,8 +219,19 @@ TEST_F(ImportTest, WhatNoSoundDatabaseHoldsIsRefusedWithItsReason) {
       {"2 attempts trained it",
        [&](Parts& p) { *job(p)->add_attempts() = p[0].job().attempts(0); }},
       {"worker is not named", [&](Parts& p) { job(p)->clear_workers(); }},
+      {"a spec that is nested more than 64 deep",
+       [&](Parts& p) {
+         job(p)->set_spec_json(Nested(500'000));
+         job(p)->set_key(Sha256Hex(job(p)->spec_json()));
+       }},
       {"not JSON", [&](Parts& p) { job(p)->mutable_attempts(0)->set_environment_json("{"); }},
-      {"not JSON", [&](Parts& p) { job(p)->set_execution_json("';--"); }},
+      {"not JSON", [&](Parts& p) { job(p)->mutable_attempts(0)->set_environment_json("[]"); }},
+      {"not JSON",
+       [&](Parts& p) { job(p)->mutable_attempts(0)->set_environment_json(Nested(65)); }},
+      {"not JSON", [&](Parts& p) { job(p)->mutable_attempts(0)->set_analyses_json(Nested(2000)); }},
+      {"not a JSON object", [&](Parts& p) { job(p)->set_execution_json("';--"); }},
+      {"not a JSON object", [&](Parts& p) { job(p)->set_execution_json("[1]"); }},
+      {"not a JSON object", [&](Parts& p) { job(p)->set_execution_json(Nested(2001)); }},
       {"attempt 9 of 1", [&](Parts& p) { p[2].mutable_analysis()->set_attempt(9); }},
       {"cannot be", [&](Parts& p) { matrix(p)->set_lost(1, 90); }},
       {"parameters that are not JSON", [&](Parts& p) { matrix(p)->set_parameters_json("{"); }},

@@ -31,6 +31,21 @@ TEST_P(ExecutionTest, LaterAttemptsComputeAsTheFirst) {
             R"({"threads":2,"micro_batch":64,"packing":1})");
 }
 
+// SQLite refuses a whole query for one text that it cannot read: nothing would be assigned.
+TEST_P(ExecutionTest, SettingsThatCannotBeReadAreNoSettings) {
+  const std::string nested = std::string(3000, '[') + std::string(3000, ']');
+  std::int64_t job_id = 0;
+  for (const std::string& bad :
+       {std::string("{"), std::string("[1]"), std::string(R"({"threads":"many"})"), nested}) {
+    Submit(absl::StrCat("a", ++job_id), {Cell(job_id, absl::StrCat("k", job_id))});
+    Text(absl::StrCat("UPDATE jobs SET execution_json = '", bad, "' WHERE job_id = ", job_id));
+    Attempt attempt = Assign(job_id, 100 + job_id);
+    EXPECT_FALSE(assignment_.execution.has_value());
+    EXPECT_EQ(Event(attempt.Next(Started{0, 3, "{}"})).status, EventStored::kStored);
+    EXPECT_EQ(Event(attempt.Next(MakeEpoch(0))).status, EventStored::kStored);
+  }
+}
+
 TEST_P(ExecutionTest, PreemptionAfterProgressSpendsNoBudget) {
   Submit("a", {Cell(0, "k0", /*epochs=*/20)});
   for (int i = 0; i < 8; ++i) {

@@ -57,6 +57,24 @@ TEST(TrainerEvents, Hello) {
   EXPECT_THAT(Complaint(start + R"("threads":1,"micro_batch":0})"), HasSubstr("no \"packing\""));
 }
 
+TEST(TrainerEvents, NestedLinesAreRefused) {
+  const int deep = 300'000;
+  const std::string nested = std::string(deep, '[') + std::string(deep, ']');
+  const std::string hello =
+      R"({"event":"hello","job":"12","protocol":1,"start_epoch":0,"epochs":9,"threads":1,"micro_batch":0,"packing":1)";
+  for (const std::string& line : {nested, hello + ",\"more\":" + nested + "}",
+                                  R"({"event":"epoch","job":"12","epoch":)" + nested + "}"}) {
+    EXPECT_THAT(Complaint(line), HasSubstr("printed a line that is nested more than 64 deep: "));
+  }
+  const TempDir dir;
+  std::ofstream(dir / "r.json") << nested;
+  EXPECT_THAT(
+      Complaint(
+          R"({"event":"analysis","job":"12","name":"x","version":1,"parameters":{},"file":"r.json"})",
+          dir.path()),
+      HasSubstr("r.json is not JSON"));
+}
+
 TEST(TrainerEvents, AHelloSaysWhatWasFoundQuicker) {
   const std::string start =
       R"({"event":"hello","job":"12","protocol":1,"start_epoch":0,"epochs":9,"threads":1,"micro_batch":0,)"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "worker/trainer/command/command.h"
 #include "worker/trainer/command/workbench.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 // Also of a document that is no job's.
 std::string JobIdOf(const std::string& text) {
-  const auto document = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto document = ParseJson(text);
   if (!document.is_object() || !document.contains("job")) return "job";
   return document["job"].is_string() ? document["job"].get<std::string>() : "job";
 }

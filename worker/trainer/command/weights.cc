@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "core/base/json_text.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/safetensors.h"
 
@@ -43,12 +44,12 @@ void RequireSpec(const std::filesystem::path& path, const SafetensorsFile& file,
     ThrowOther(path, "no kept weights: its metadata has no \"spec\"");
   }
   if (spec->second == spec_json) return;
-  const nlohmann::json there = nlohmann::json::parse(spec->second, nullptr, false);
+  const nlohmann::json there = ParseJson(spec->second);
   if (!there.is_object()) {
     throw TrainerError(ErrorKind::kIo,
                        path.string() + ": the \"spec\" of its metadata is not a JSON object");
   }
-  const nlohmann::json here = nlohmann::json::parse(spec_json);
+  const nlohmann::json here = ParseJson(spec_json);
   if (there != here) {
     ThrowOther(path, "the weights of another job: " + FirstDifference(there, here));
   }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "worker/trainer/analysis/registry.h"
 #include "worker/trainer/model/kernel_calls.h"
 #include "worker/trainer/model/torch_compat.h"
@@ -38,7 +39,7 @@ void RunAnalysis(const spec::Analysis& analysis, const std::string& result_name,
   nlohmann::ordered_json members;
   if (!entry.own_event) members["name"] = entry.name;
   members["version"] = entry.version;
-  members["parameters"] = nlohmann::ordered_json::parse(spec::CanonicalParameters(analysis));
+  members["parameters"] = ParseJson<nlohmann::ordered_json>(spec::CanonicalParameters(analysis));
   if (entry.own_event) {
     members.update(result);
   } else {

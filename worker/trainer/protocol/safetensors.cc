@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
@@ -93,7 +94,7 @@ SafetensorsFile ReadSafetensors(std::string_view text) {
   std::uint64_t size = 0;
   for (int b = 0; b < 8; ++b) size |= std::uint64_t{static_cast<unsigned char>(text[b])} << (8 * b);
   if (size > kMaxHeaderBytes || size > text.size() - 8) ThrowMalformed("shorter than its header");
-  const Json header = Json::parse(text.substr(8, size), nullptr, false);
+  const Json header = ParseJson<Json>(text.substr(8, size));
   if (!header.is_object()) ThrowMalformed("the header is no JSON object");
   const std::string_view data = text.substr(8 + size);
   SafetensorsFile file;

@@ -112,9 +112,19 @@ TEST(Limits, DeepNesting) {
     std::string document;
     while (document.size() < 200000) document += open;
     const Timed timed = Parse(document);
-    EXPECT_FALSE(timed.complaints.empty()) << open;
+    EXPECT_THAT(timed.complaints,
+                ElementsAre("lists and maps are more than 64 deep in each other here"))
+        << open;
     EXPECT_LT(timed.milliseconds, 2000 * kSlowdown) << open;
   }
+}
+
+TEST(Limits, DeepNestingHasAPlace) {
+  const std::string nested = std::string(100, '[') + std::string(100, ']');
+  const SweepResult result = ParseSweep("name: a\npe: " + nested);
+  ASSERT_EQ(result.violations.size(), 1u);
+  EXPECT_EQ(result.violations[0].line, 2);
+  EXPECT_EQ(result.violations[0].column, 4 + 1 + 63) << "the map of the document is one of the 64";
 }
 
 TEST(Limits, AtMostAHundredViolations) {

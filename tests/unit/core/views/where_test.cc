@@ -59,6 +59,18 @@ class WhereTest : public ::testing::Test {
   DatabaseForTest file_;
 };
 
+// SQLite reads JSON up to 2,000 deep and refuses the whole query beyond.
+TEST_F(WhereTest, ASpecThatCannotBeReadHasNoFields) {
+  file_.AddJob(
+      {.key = "e1",
+       .pe = "rope",
+       .seed = 2,
+       .spec_json = R"({"seed":2,"x":)" + std::string(3000, '[') + std::string(3000, ']') + "}"});
+  EXPECT_THAT(Found("train.lr = 0.0003"), ElementsAre(2));
+  EXPECT_THAT(Found("pe = rope and seed = 2"), ElementsAre(5));
+  EXPECT_THAT(Found("task.data_seed = 7 or (pe = rope and seed = 1)"), ElementsAre(2));
+}
+
 TEST_F(WhereTest, AndBindsTighterThanOr) {
   EXPECT_THAT(Found("pe=nope or pe=rope and seed=1"), ElementsAre(2, 3));
   EXPECT_THAT(Found("(pe=nope or pe=rope) and seed=1"), ElementsAre(2));

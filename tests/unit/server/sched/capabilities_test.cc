@@ -51,6 +51,9 @@ TEST(Capabilities, DevicesAndMemoryMustFit) {
 TEST(Capabilities, WhatIsNotJsonIsRefused) {
   EXPECT_FALSE(Capabilities::Parse("[]").ok());
   EXPECT_FALSE(Capabilities::Parse("{").ok());
+  const int deep = 500'000;
+  const std::string nested = std::string(deep, '[') + std::string(deep, ']');
+  EXPECT_FALSE(Capabilities::Parse("{\"pes\":" + nested + "}").ok());
   EXPECT_TRUE(Capabilities::Parse("").ok());
 }
 

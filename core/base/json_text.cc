@@ -1,0 +1,49 @@
+#include "core/base/json_text.h"
+
+#include <algorithm>
+
+namespace pelab {
+namespace {
+
+// How deep lists and objects are in each other at most, up to the first mistake: brackets outside
+// of strings, which is what a parser opens.
+int DepthOf(std::string_view text) {
+  int depth = 0;
+  int deepest = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+}  // namespace
+
+std::string WhyNotBounded(std::string_view text) {
+  if (text.size() > kMaxJsonBytes) {
+    return "has " + std::to_string(text.size()) + " bytes; at most " +
+           std::to_string(kMaxJsonBytes) + " are allowed";
+  }
+  if (DepthOf(text) > kMaxJsonDepth) {
+    return "is nested more than " + std::to_string(kMaxJsonDepth) + " deep";
+  }
+  return "";
+}
+
+bool IsJsonObject(std::string_view text) { return ParseJson(text).is_object(); }
+
+bool IsJson(std::string_view text) {
+  return WhyNotBounded(text).empty() && nlohmann::json::accept(text.begin(), text.end());
+}
+
+}  // namespace pelab
