@@ -33,6 +33,19 @@ namespace {
 
 constexpr absl::Duration kGrace = absl::Seconds(1);  // for calls that are under way
 
+// What changes by way of the pages need; empty where there are none.
+absl::StatusOr<std::string> WriteToken(const CoordinatorOptions& options) {
+  if (!options.http_write) return std::string();
+  const std::string& file =
+      options.http_token_file.empty() ? options.security.token_file : options.http_token_file;
+  if (file.empty()) {
+    return absl::InvalidArgumentError(
+        "--http-write needs a token, so that not everybody who may look may change: give "
+        "--http-token-file FILE, or --token-file");
+  }
+  return rpc::ReadTokenFile(file);
+}
+
 }  // namespace
 
 // In the order in which they are built; destroyed the other way round.
@@ -80,7 +93,8 @@ struct Coordinator::Parts {
   service::TransferService transfer;
   std::unique_ptr<grpc::Server> server;
   std::optional<SteadyPoller> poller;
-  std::optional<http::Sources> sources;  // of the pages
+  std::optional<http::Sources> sources;          // of the pages
+  std::unique_ptr<v1::Sweeps::Stub> own_sweeps;  // the pages call what everybody calls
   std::unique_ptr<http::HttpServer> http;
   std::vector<std::string> sockets;  // files to remove
   bool stopped = false;
@@ -165,6 +179,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   if (options.http) {
     PELAB_RETURN_IF_ERROR(http::CheckHttpAddress(*options.http, options.security.insecure));
   }
+  PELAB_ASSIGN_OR_RETURN(const std::string write_token, WriteToken(options));
   PELAB_ASSIGN_OR_RETURN(rpc::LockFile lock, rpc::LockFile::Acquire(options.database));
   for (const rpc::Address& address : options.listen) PELAB_RETURN_IF_ERROR(CheckFree(address));
   if (options.http) PELAB_RETURN_IF_ERROR(CheckFree(*options.http));
@@ -182,7 +197,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
       std::move(lock), std::move(artifacts), dropped, std::move(store), options)));
   PELAB_RETURN_IF_ERROR(coordinator->parts_->Recover());
   PELAB_RETURN_IF_ERROR(coordinator->Listen(options, credentials));
-  if (options.http) PELAB_RETURN_IF_ERROR(coordinator->ListenHttp(options));
+  if (options.http) PELAB_RETURN_IF_ERROR(coordinator->ListenHttp(options, write_token));
   return coordinator;
 }
 
@@ -223,11 +238,15 @@ absl::Status Coordinator::Listen(
   return parts_->lock.WriteAddress(addresses_.front());
 }
 
-absl::Status Coordinator::ListenHttp(const CoordinatorOptions& options) {
+absl::Status Coordinator::ListenHttp(const CoordinatorOptions& options,
+                                     const std::string& write_token) {
   parts_->sources.emplace(parts_->MakeSources(*options.clock));
+  parts_->own_sweeps = v1::Sweeps::NewStub(parts_->server->InProcessChannel({}));
   PELAB_ASSIGN_OR_RETURN(parts_->http, http::HttpServer::Start({.listen = *options.http,
                                                                 .hosts = options.http_hosts,
-                                                                .database = options.database},
+                                                                .database = options.database,
+                                                                .write_token = write_token,
+                                                                .sweeps = parts_->own_sweeps.get()},
                                                                *parts_->sources));
   http_address_ = parts_->http->address();
   spdlog::info("pages on {}/", http_address_);
@@ -238,6 +257,7 @@ void Coordinator::Stop() {
   if (parts_->stopped) return;
   parts_->stopped = true;
   parts_->http.reset();
+  parts_->own_sweeps.reset();
   if (parts_->server) {
     parts_->server->GetHealthCheckService()->Shutdown();
     parts_->fleet.CloseAll();

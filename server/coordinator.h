@@ -26,6 +26,8 @@ struct CoordinatorOptions {
   // Where pages and the JSON API are served (server/http/http_server.h); none: nowhere.
   std::optional<rpc::Address> http;
   std::vector<std::string> http_hosts;  // further names under which they are asked for
+  bool http_write = false;              // who has the token may change sweeps there
+  std::string http_token_file;          // its file; empty: that of `security`
   absl::Duration heartbeat = absl::Seconds(5);
   absl::Duration lease = absl::Seconds(20);
   std::uint64_t artifact_quota = std::uint64_t{20} << 30;
@@ -57,7 +59,7 @@ class Coordinator {
   explicit Coordinator(std::unique_ptr<Parts> parts);
   absl::Status Listen(const CoordinatorOptions& options,
                       const std::vector<std::shared_ptr<grpc::ServerCredentials>>& credentials);
-  absl::Status ListenHttp(const CoordinatorOptions& options);
+  absl::Status ListenHttp(const CoordinatorOptions& options, const std::string& write_token);
 
   std::unique_ptr<Parts> parts_;
   std::vector<std::string> addresses_;

@@ -53,6 +53,11 @@ absl::Status Read(const Words& words, CoordinatorOptions& options) {
     PELAB_ASSIGN_OR_RETURN(options.http, rpc::ParseAddress(words.http, rpc::PortZero::kAllowed));
   } else if (!options.http_hosts.empty()) {
     return absl::InvalidArgumentError("--http-host is only allowed with --http");
+  } else if (options.http_write) {
+    return absl::InvalidArgumentError("--http-write is only allowed with --http");
+  }
+  if (!options.http_token_file.empty() && !options.http_write) {
+    return absl::InvalidArgumentError("--http-token-file is only allowed with --http-write");
   }
   PELAB_ASSIGN_OR_RETURN(options.heartbeat, ParseDuration(words.heartbeat, "--heartbeat"));
   PELAB_ASSIGN_OR_RETURN(options.lease, ParseDuration(words.lease, "--lease"));
@@ -84,8 +89,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
       ->type_name("ADDR")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--http", words.http,
-                 "also serve pages and a JSON API, for reading, on HOST:PORT; port 0: any")
+  app.add_option("--http", words.http, "also serve pages and a JSON API on HOST:PORT; port 0: any")
       ->type_name("ADDR");
   app.add_option("--http-host", options.coordinator.http_hosts,
                  "a further name of this machine under which browsers ask, as a proxy's; may be "
@@ -93,6 +97,13 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
       ->type_name("NAME")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag(
+      "--http-write", options.coordinator.http_write,
+      "let the pages change sweeps (pause, resume, cancel, retry, extend, priority, note), "
+      "for those who have the token");
+  app.add_option("--http-token-file", options.coordinator.http_token_file,
+                 "file with the token for --http-write (default: that of --token-file)")
+      ->type_name("FILE");
   app.add_option("--heartbeat", words.heartbeat, "how often workers say that they are there")
       ->capture_default_str()
       ->type_name("TIME");

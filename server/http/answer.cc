@@ -46,7 +46,12 @@ int HttpStatus(const absl::Status& status) {
     case absl::StatusCode::kNotFound:
       return 404;
     case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kAborted:
       return 409;
+    case absl::StatusCode::kUnimplemented:
+      return 501;
+    case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kUnavailable:
       return 503;

@@ -7,6 +7,7 @@
 #include "core/results/names.h"
 #include "core/results/rows.h"
 #include "core/views/text.h"
+#include "server/http/job_sweep.h"
 #include "server/http/lists.h"
 #include "server/http/progress.h"
 
@@ -136,7 +137,7 @@ const std::vector<Api::Route>& Api::Routes() {
         {"/sweeps/{sweep}/curves", with({"metric", "group_by"}), &Api::MeanCurves},
         {"/sweeps/{sweep}/ablations", with({"metric", "group_by"}), &Api::MeanAblations},
         {"/sweeps/{sweep}/deposits", with({"group_by", "by_layer"}), &Api::Deposits},
-        {"/jobs/{job}", {}, &Api::Job},
+        {"/jobs/{job}", {"sweep"}, &Api::Job},
         {"/jobs/{job}/curve", page, &Api::Curve},
         {"/jobs/{job}/ablations", page, &Api::Ablations},
         {"/jobs/{job}/deposits", page, &Api::JobDeposits},
@@ -172,8 +173,9 @@ absl::StatusOr<Json> Api::Index(const std::string&, const Query&) {
   for (const Route& route : Routes()) {
     paths.push_back({{"path", Concat("/api/v1", route.pattern)}, {"parameters", route.parameters}});
   }
-  for (const char* stream : {"/events", "/sweeps/{sweep}/events", "/jobs/{job}/events"}) {
-    paths.push_back({{"path", Concat("/api/v1", stream)}, {"parameters", Json::array()}});
+  for (const char* other :
+       {"/events", "/sweeps/{sweep}/events", "/jobs/{job}/events", "/session"}) {
+    paths.push_back({{"path", Concat("/api/v1", other)}, {"parameters", Json::array()}});
   }
   return Json{{"pelab", PELAB_VERSION}, {"api", 1}, {"paths", std::move(paths)}};
 }
@@ -231,7 +233,7 @@ absl::StatusOr<Json> Api::Jobs(const std::string& id, const Query& query) {
   return Json{{"jobs", std::move(jobs)}, {"next", OrNull(page.next())}};
 }
 
-absl::StatusOr<Json> Api::Job(const std::string& id, const Query&) {
+absl::StatusOr<Json> Api::Job(const std::string& id, const Query& query) {
   v1::ListJobsRequest request;
   request.mutable_filter()->add_jobs(id);
   PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse page, reader_.ListJobs(request));
@@ -240,8 +242,18 @@ absl::StatusOr<Json> Api::Job(const std::string& id, const Query&) {
   filter.add_jobs(Concat(page.jobs(0).job_id()));
   PELAB_ASSIGN_OR_RETURN(const auto attempts,
                          AllRows<v1::AttemptRow>(reader_, &views::Reader::ListAttempts, filter));
+  const std::int64_t job_id = page.jobs(0).job_id();
+  PELAB_ASSIGN_OR_RETURN(const std::optional<v1::Sweep> sweep,
+                         SweepOfJob(reader_, job_id, query.Text("sweep")));
+  Json varying = Json::object();
+  if (sweep) {
+    PELAB_ASSIGN_OR_RETURN(varying, VaryingFields(reader_, sweep->sweep_id(), job_id));
+  }
   return Json{{"job", results::ToJson(page.jobs(0), page.jobs(0).spec_json())},
-              {"attempts", results::ToJsonArray(attempts)}};
+              {"attempts", results::ToJsonArray(attempts)},
+              {"sweep", sweep ? Json{{"sweep_id", sweep->sweep_id()}, {"name", sweep->name()}}
+                              : Json(nullptr)},
+              {"varying", std::move(varying)}};
 }
 
 absl::StatusOr<Json> Api::WorkerRows() {

@@ -25,6 +25,11 @@ void ConnectionPool::shutdown() {
   threads_.clear();
 }
 
+bool ConnectionPool::others_wait() {
+  MutexLock lock(&mutex_);
+  return queue_.size() > idle_;
+}
+
 void ConnectionPool::Run() {
   for (;;) {
     std::function<void()> serve;

@@ -28,6 +28,8 @@ class ConnectionPool final : public httplib::TaskQueue {
   using Taken = decltype(std::declval<httplib::TaskQueue&>().enqueue(nullptr));
   Taken enqueue(std::function<void()> serve) override;
   void shutdown() override;
+  // Whether connections wait for a thread.
+  bool others_wait();
 
  private:
   void Run();

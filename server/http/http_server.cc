@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <thread>
@@ -17,10 +18,12 @@
 #include "core/views/reader_pool.h"
 #include "core/views/text.h"
 #include "server/http/answer.h"
+#include "server/http/connection.h"
 #include "server/http/connection_pool.h"
 #include "server/http/events.h"
 #include "server/http/hosts.h"
 #include "server/http/pages.h"
+#include "server/http/writing.h"
 #include "server/listen.h"
 
 namespace pelab::http {
@@ -29,10 +32,7 @@ namespace {
 constexpr std::size_t kRequestThreads = 24;  // beside those of the streams
 constexpr std::size_t kWaitingConnections = 64;
 constexpr int kBacklog = 128;
-constexpr int kKeepAliveSeconds = 2;  // a connection holds its thread meanwhile
 constexpr int kKeepAliveRequests = 100;
-constexpr int kReadSeconds = 2;  // for the next bytes of a request
-constexpr int kWriteSeconds = 10;
 constexpr absl::Duration kStreamTime = absl::Hours(1);  // then the page comes again
 constexpr absl::Duration kBeat = absl::Seconds(15);     // finds out who has gone
 constexpr absl::Duration kLook = absl::Seconds(1);      // at whether the other side is there
@@ -47,6 +47,23 @@ constexpr char kPolicy[] =
 class Server final : public httplib::Server {
  public:
   void Widen() { ::listen(svr_sock_, kBacklog); }
+  std::atomic<ConnectionPool*> pool{nullptr};  // httplib's; there while connections are served
+
+ private:
+  // As httplib's own, over a connection that has bounds.
+  bool process_and_close_socket(socket_t fd) override {
+    Connection connection(
+        fd, {}, [this] { return pool.load()->others_wait(); },
+        [this] { return svr_sock_ == INVALID_SOCKET; });
+    bool ok = true;
+    bool closed = false;
+    for (int left = kKeepAliveRequests; ok && !closed && connection.AwaitRequest(); --left) {
+      const bool last = left == 1 || !connection.HasNoBody();
+      ok = process_request(connection, last, closed, nullptr);
+      closed = closed || last || connection.broken();
+    }
+    return ok;
+  }
 };
 
 int PortOf(int fd, bool* listening) {
@@ -81,6 +98,14 @@ absl::StatusOr<std::int64_t> JobId(views::Reader& reader, const std::string& id)
   PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse jobs, reader.ListJobs(request));
   if (jobs.jobs_size() == 0) return absl::NotFoundError(Concat("no job ", id));
   return jobs.jobs(0).job_id();
+}
+
+// What follows /api/v1; empty for another path.
+std::vector<std::string> ApiPath(const httplib::Request& request) {
+  std::vector<std::string> path = SplitPath(request.path);
+  if (path.size() < 2 || path[0] != "api" || path[1] != "v1") return {};
+  path.erase(path.begin(), path.begin() + 2);
+  return path;
 }
 
 bool IsStream(const std::vector<std::string>& path) {
@@ -147,8 +172,9 @@ void LogThrown(const std::string& path, const std::exception_ptr& thrown) {
 }  // namespace
 
 struct HttpServer::Parts {
-  Parts(const HttpOptions& options, const Sources& from)
-      : sources(from),
+  Parts(const HttpOptions& given, const Sources& from)
+      : options(given),
+        sources(from),
         hosts(options.listen.host, options.hosts),
         readers(options.database),
         hub(readers, sources, {.most_streams = kMostStreams}) {}
@@ -162,10 +188,12 @@ struct HttpServer::Parts {
   absl::Status OpenStream(const Request& asked, const httplib::Request& request,
                           httplib::Response& response);
 
+  const HttpOptions options;
   const Sources& sources;
   const Hosts hosts;
   views::ReaderPool readers;
   EventHub hub;
+  std::optional<Writing> writing;
   Server server;
   Notification serving;
   Notification ended;
@@ -180,11 +208,7 @@ void HttpServer::Parts::SetUp() {
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   });
   server.set_tcp_nodelay(true);
-  server.set_keep_alive_timeout(kKeepAliveSeconds);
-  server.set_keep_alive_max_count(kKeepAliveRequests);
-  server.set_read_timeout(kReadSeconds);
-  server.set_write_timeout(kWriteSeconds);
-  server.set_payload_max_length(0);
+  server.set_payload_max_length(options.write_token.empty() ? 0 : kMaxBody);
   server.set_default_headers({{"Content-Security-Policy", kPolicy},
                               {"X-Content-Type-Options", "nosniff"},
                               {"X-Frame-Options", "DENY"},
@@ -193,12 +217,19 @@ void HttpServer::Parts::SetUp() {
                               {"Cross-Origin-Resource-Policy", "same-origin"}});
   server.new_task_queue = [this] {
     serving.Notify();
-    return new ConnectionPool(kMostStreams + kRequestThreads, kWaitingConnections);
+    server.pool = new ConnectionPool(kMostStreams + kRequestThreads, kWaitingConnections);
+    return server.pool.load();
   };
   // Before httplib's routes, which are regular expressions.
   server.set_pre_routing_handler([this](const auto& request, auto& response) {
-    if (Check(request, response)) Answer(request, response);
+    if (!Check(request, response)) return httplib::Server::HandlerResponse::Handled;
+    if (request.method == "POST") return httplib::Server::HandlerResponse::Unhandled;
+    Answer(request, response);
     return httplib::Server::HandlerResponse::Handled;
+  });
+  // Of a path that Check knows: short, and read to its body's end.
+  server.Post(".*", [this](const auto& request, auto& response) {
+    if (writing) writing->Answer(ApiPath(request), request, response);
   });
   server.set_exception_handler([](const auto& request, auto& response, std::exception_ptr thrown) {
     LogThrown(request.path, thrown);
@@ -206,16 +237,22 @@ void HttpServer::Parts::SetUp() {
   });
   server.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
     if (response.body.empty() && response.get_header_value("Cache-Control").empty()) {
-      AnswerError(response.status, "this is not a request that pelab understands", request,
+      AnswerError(response.status,
+                  "this is not a request that pelab understands, or it is too long", request,
                   response);
     }
   });
 }
 
 bool HttpServer::Parts::Check(const httplib::Request& request, httplib::Response& response) const {
-  if (request.method != "GET" && request.method != "HEAD") {
-    response.set_header("Allow", "GET, HEAD");
-    AnswerError(405, Concat(request.method, " is not allowed: these pages only read (GET, HEAD)"),
+  const bool posts = request.method == "POST" && writing.has_value();
+  if (request.method != "GET" && request.method != "HEAD" && !posts) {
+    response.set_header("Allow", writing ? "GET, HEAD, POST" : "GET, HEAD");
+    AnswerError(405,
+                writing ? Concat(request.method, " is not allowed: GET, HEAD and POST are")
+                        : Concat(request.method,
+                                 " is not allowed: these pages only read "
+                                 "(pelab-server --http-write lets them change sweeps)"),
                 request, response);
     return false;
   }
@@ -232,7 +269,7 @@ bool HttpServer::Parts::Check(const httplib::Request& request, httplib::Response
                 response);
     return false;
   }
-  return true;
+  return !posts || writing->CheckHead(ApiPath(request), request, response);
 }
 
 void HttpServer::Parts::Answer(const httplib::Request& request, httplib::Response& response) {
@@ -261,6 +298,13 @@ void HttpServer::Parts::AnswerApi(const Request& asked, const httplib::Request& 
     const absl::Status status = OpenStream(asked, request, response);
     if (!status.ok()) AnswerError(status, request, response);
     return;
+  }
+  if (asked.path == std::vector<std::string>{"session"}) {
+    const render::Json off = {{"writing", false}};
+    response.set_header("Cache-Control", "no-store");
+    return AnswerBody(
+        render::ToJson(writing ? writing->SessionJson(request) : off, /*one_line=*/true),
+        "application/json", request, response);
   }
   auto reader = readers.Take();
   if (!reader.ok()) return AnswerError(reader.status(), request, response);
@@ -318,6 +362,13 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions&
   }
   parts.server.Widen();
   parts.port = address.port;
+  if (!options.write_token.empty()) {
+    parts.writing.emplace(Writing::Parts{.token = options.write_token,
+                                         .port = address.port,
+                                         .names = options.hosts,
+                                         .clock = sources.clock,
+                                         .sweeps = *options.sweeps});
+  }
   http->address_ = Concat("http://", address.ToString());
   parts.thread = std::thread([&parts] {
     parts.server.listen_after_bind();

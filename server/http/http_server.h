@@ -1,5 +1,5 @@
-// The coordinator's own pages and JSON API over HTTP: reads only, and never through the writer. It
-// listens plainly, without a password: on loopback, or where its owner says that anybody may look.
+// The coordinator's own pages and JSON API over HTTP. Reads go past the writer, and anybody may read:
+// on loopback, or where its owner says so. Changes need a token, where they are allowed at all.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/rpc/address.h"
+#include "pelab/v1/sweeps.grpc.pb.h"
 #include "server/http/api.h"
 
 namespace pelab::http {
@@ -17,6 +18,8 @@ struct HttpOptions {
   rpc::Address listen;             // HOST:PORT; port 0: any
   std::vector<std::string> hosts;  // further names under which the pages are asked for
   std::string database;
+  std::string write_token;                      // who has it may change sweeps; empty: nobody may
+  v1::Sweeps::StubInterface* sweeps = nullptr;  // where the changes go; needed with a token
 };
 
 // INVALID_ARGUMENT where other machines can reach the address and `insecure` does not say that they

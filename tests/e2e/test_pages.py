@@ -62,10 +62,10 @@ class PagesTest(Case):
         result = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=limit)
         self.assertEqual(result.returncode, 0, result.stderr)
 
-    def serve(self, address="127.0.0.1:0"):
+    def serve(self, address="127.0.0.1:0", *more):
         log = f"server.{len(self.started)}.log"
         process = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, "--heartbeat", "1s", "--lease", "20s",
-                             "--http", address, log=log)
+                             "--http", address, *more, log=log)
         found = wait_until(lambda: process.poll() is not None or re.search(r"pages on (http://\S+)/", (self.folder / log).read_text()),
                            20, "the pages")
         self.assertIsNone(process.poll(), self.logs())
@@ -102,7 +102,19 @@ class PagesTest(Case):
         self.open("/")
         self.page.wait("document.querySelectorAll('.sweep').length === 1")
         self.assertIn("24 of 24 jobs ended", self.page.evaluate("document.querySelector('.facts').textContent"))
+        # Every job has ended: the bar is full, from end to end.
+        self.assertEqual(self.page.evaluate(
+            "(() => { const box = document.querySelector('.states').getBoundingClientRect();"
+            " const parts = [...document.querySelectorAll('.states .part')].map((part) => part.getBoundingClientRect()).filter((part) => part.width);"
+            " return [parts[0].left - box.left, box.right - parts[parts.length - 1].right]; })()"), [0, 0])
+        self.assertEqual(self.page.evaluate("[...document.querySelectorAll('button')].map((button) => button.id).filter(Boolean).join()"), "session,theme")
+        self.assertTrue(self.page.evaluate("document.getElementById('session').hidden"), "nothing can be written")
         self.assert_clean()
+
+        self.open("/sweeps/99")
+        self.await_element(".notice.bad")
+        self.assertEqual(self.page.evaluate("document.querySelector('.notice.bad').textContent"), 'no sweep "99"')
+        self.assertFalse(self.page.evaluate("!!document.querySelector('main h1, main .states, main .counts')"))
 
         self.open("/sweeps/stored")
         self.await_charts(7)
@@ -238,6 +250,71 @@ class PagesTest(Case):
         self.assertEqual(self.page.evaluate("[...document.querySelectorAll('.gpus li')].map((gpu) => gpu.textContent)"),
                          ["cuda:0 · load unknown · 100 B of 1000 B", "cuda:1 · 87 % busy"])
         self.assert_clean()
+
+    def test_who_has_the_token_changes_sweeps(self):
+        token = "a-token-of-this-test-" + "x" * 20
+        self.serve("127.0.0.1:0", "--http-write", "--http-token-file", self.write("token", token))
+        self.submit(LIVE)
+        self.open("/sweeps/live")
+        self.await_element(".square")
+        self.assertEqual(self.page.evaluate("document.querySelectorAll('.controls').length"), 0, "before one has logged in")
+        self.press("#session")
+        self.answer("token", "wrong-token-of-this-test", "Log in")
+        self.page.wait("document.querySelector('dialog .notice:not([hidden])')?.textContent === \"the token is not this coordinator's\"")
+        self.answer("token", token, "Log in")
+        self.page.wait("document.querySelector('.controls') && document.querySelector('#session')?.textContent === 'Log out'")
+        self.assertEqual(self.page.evaluate("document.cookie"), "", "no script sees the session")
+        self.page.complaints()
+        self.page._complaints.clear()  # the refused token
+
+        state = "document.querySelector('h1 + .chip').textContent"
+        self.press_text("Pause")
+        self.page.wait(f"{state} === 'paused'")
+        self.assertEqual(self.query("SELECT paused FROM sweeps"), [(1,)])
+        self.page.wait("document.querySelector('[role=status].notice').textContent.startsWith('Paused')")
+        self.press_text("Priority…")
+        self.answer("priority", "12", "Set")
+        self.page.wait("document.querySelector('h1').parentElement.nextSibling.textContent.includes('priority 12')")
+        self.press_text("Add seeds…")
+        self.answer("seeds", "x", "Add")
+        self.page.wait("!!document.querySelector('dialog .notice:not([hidden])')", "an error in words")
+        self.page._complaints.clear()
+        self.answer("seeds", "2", "Add")
+        self.page.wait("document.querySelectorAll('.square').length === 6")
+
+        self.press_text("Cancel…")
+        self.page.wait("document.querySelector('dialog h2').textContent === 'Cancel live?'")
+        self.press_text("Back")
+        self.page.wait("!document.querySelector('dialog')")
+        self.assertEqual(self.query("SELECT state FROM sweeps"), [("active",)])
+        self.press_text("Cancel…")
+        self.press_text("Cancel the sweep")
+        self.page.wait(f"{state} === 'cancelled'")
+        self.assertEqual(self.query("SELECT DISTINCT state FROM v_jobs"), [("cancelled",)])
+        self.page.wait("document.querySelectorAll('.square.state-cancelled').length === 6")
+
+        self.open("/jobs/1")
+        self.press_text("Log out")
+        self.page.wait("document.querySelector('#session')?.textContent === 'Log in' && !!document.querySelector('h1')")
+        self.assertEqual(self.page.evaluate("document.querySelectorAll('.controls').length"), 0)
+        self.assert_clean()
+
+    def press(self, selector):
+        self.page.wait(f"document.querySelector({selector!r}) && !document.querySelector({selector!r}).hidden", selector)
+        self.page.evaluate(f"document.querySelector({selector!r}).click()")
+
+    def press_text(self, text):
+        button = f"[...document.querySelectorAll('button')].find((one) => one.textContent === {text!r} && !one.hidden && !one.disabled)"
+        self.page.wait(button, text)
+        self.page.evaluate(f"{button}.click()")
+
+    def answer(self, name, value, confirm):
+        """Fills the one field of the open question and confirms it."""
+        self.await_element("dialog input, dialog textarea")
+        self.page.evaluate(f"document.querySelector('dialog input, dialog textarea').value = {value!r}")
+        button = f"[...document.querySelectorAll('dialog button')].find((one) => one.textContent === {confirm!r})"
+        self.page.wait(f"{button} && !{button}.disabled", confirm)
+        self.page.evaluate(f"{button}.click()")
 
     def test_by_keyboard_and_on_a_phone(self):
         self.populate()

@@ -9,7 +9,9 @@ const describe = (job) => {
   if (job.trained && job.state === 'running') text += ', adding analyses';
   else if (job.state === 'running' || (job.epochs_done > 0 && job.epochs_done < job.epochs)) text += `, epoch ${job.epochs_done} of ${job.epochs}`;
   if (job.test_accuracy !== null) text += `, test accuracy ${percent(job.test_accuracy)}`;
+  if (job.diverged) text += ', diverged';
   if (job.error) text += `. ${job.error}`;
+  if (job.warning) text += `. ${job.warning}`;
   return text;
 };
 
@@ -24,10 +26,10 @@ class Square {
     // How full it is, in tenths and by a class: an element that ever had a style attribute has a style of its own in the
     // browser from then on, two kilobytes.
     const tenths = job.state === 'running' && job.epochs > 0 ? ` done-${Math.floor((10 * job.epochs_done) / job.epochs)}` : '';
-    const className = `square state-${job.state}${tenths}`;
+    const className = `square state-${job.state}${tenths}${job.diverged ? ' diverged' : ''}${job.warning ? ' warned' : ''}`;
     if (this.element.className !== className) {
       this.element.className = className;
-      setText(this.element, STATES[job.state]?.glyph ?? '?');
+      setText(this.element, job.diverged ? '!' : STATES[job.state]?.glyph ?? '?');
     }
     const text = visible(describe(job));
     if (this.text !== text) {

@@ -1,6 +1,7 @@
 // A job: how far it is, its curve as it grows, its log, its attempts, its ablation.
 import { card, empty, link, make, select, setText, textTable, throttled } from './dom.js';
 import { liveChart } from './charts.js';
+import { jobControls, mayWrite } from './control.js';
 import { STATES, clock, duration } from './format.js';
 import { get, listen } from './live.js';
 import { LogView } from './log_view.js';
@@ -19,10 +20,10 @@ function facts(main) {
   }));
   const bar = make('div', 'bar-line'), done = make('span');
   bar.append(done);
-  const error = make('p', 'notice bad');
-  main.append(card(null, bar, list, error));
+  const error = make('p', 'notice bad'), warning = make('p', 'notice'), diverged = make('p', 'notice bad', 'It diverged: its final loss is above that of guessing.');
+  main.append(card(null, bar, list, error, warning, diverged));
   return (job) => {
-    done.style.width = `${job.epochs ? (100 * job.epochs_done) / job.epochs : 0}%`;
+    done.style.width = `${job.epochs ? (100 * job.epochs_done) / job.epochs : 100}%`;
     done.className = `state-${job.state}`;
     const set = (name, text) => setText(values.get(name), text);
     set('Epochs', `${job.epochs_done} of ${job.epochs}`);
@@ -37,6 +38,9 @@ function facts(main) {
     setText(error, job.error ?? '');
     error.hidden = !job.error;
     error.className = job.state === 'failed' ? 'notice bad' : 'notice';
+    setText(warning, job.warning ?? '');
+    warning.hidden = !job.warning;
+    diverged.hidden = !job.diverged;
   };
 }
 
@@ -129,16 +133,19 @@ class Ablations {
 
 export async function showJob(main, id) {
   const path = encodeURIComponent(id);
-  const { job, attempts } = await get(`/jobs/${path}`);
-  const sweep = new URLSearchParams(location.search).get('sweep');
+  const asked = new URLSearchParams(location.search).get('sweep');
+  const { job, attempts, sweep, varying } = await get(`/jobs/${path}${asked ? `?sweep=${encodeURIComponent(asked)}` : ''}`);
   if (sweep) {
     const back = make('p', 'back');
-    back.append(link(`/sweeps/${encodeURIComponent(sweep)}`, '‹ back to the sweep'));
+    back.append(link(`/sweeps/${sweep.sweep_id}`, `‹ ${sweep.name}`));
     main.append(back);
   }
+  // In what it differs from the sweep's other jobs, beside encoding, task and seed.
+  const differs = Object.entries(varying).map(([name, value]) => ` · ${name} ${value}`).join('');
   const title = make('h1'), state = make('span', 'chip'), line_ = make('div', 'title-line'), about = make('p', 'muted');
   line_.append(title, state);
-  main.append(line_, about);
+  const controls = mayWrite() ? jobControls() : null;
+  main.append(line_, about, ...(controls ? [controls.element, controls.said] : []));
   const showFacts = facts(main);
   const showCurves = curves(main);
   const log = new LogView(job.job_id);
@@ -149,13 +156,14 @@ export async function showJob(main, id) {
   spec.append(make('summary', '', 'Specification'), pre);
   main.append(spec);
   const show = (row) => {
-    document.title = `${row.pe_label} ${row.task} seed ${row.seed} · pelab`;
-    setText(title, `${row.pe_label} · ${row.task} · seed ${row.seed}`);
+    document.title = `${row.pe_label} ${row.task}${differs} seed ${row.seed} · pelab`;
+    setText(title, `${row.pe_label} · ${row.task}${differs} · seed ${row.seed}`);
     const text = row.trained && row.state === 'running' ? 'adding analyses' : STATES[row.state]?.text ?? row.state;
     setText(state, `${STATES[row.state]?.glyph ?? ''} ${text}`);
     state.className = `chip state-${row.state}`;
     setText(about, `job ${row.job_id} · ${row.protocol} protocol${row.generation > 1 ? ` · generation ${row.generation}` : ''}`);
     showFacts(row);
+    controls?.update(row);
   };
   show(job);
   showAttempts(attempts);

@@ -1,4 +1,5 @@
 // The coordinator's pages. One document, which shows what its address names; a link loads it anew.
+import { loadSession } from './control.js';
 import { make, setText } from './dom.js';
 import { showJob } from './job_page.js';
 import { showSweep } from './sweep_page.js';
@@ -39,6 +40,7 @@ async function start() {
   const nav = document.querySelector(`[data-page="${page === 'workers' ? 'workers' : 'sweeps'}"]`);
   nav.setAttribute('aria-current', 'page');
   try {
+    await loadSession();
     if (page === 'sweeps') await showSweep(main, id);
     else if (page === 'jobs') await showJob(main, id);
     else if (page === 'workers') await showWorkers(main);

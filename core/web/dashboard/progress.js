@@ -12,7 +12,10 @@ export function stateBar() {
   return {
     element: bar,
     update(sweep) {
-      for (const [state, part] of parts) part.style.flexGrow = sweep[state];
+      for (const [state, part] of parts) {
+        part.style.flexGrow = sweep[state];
+        part.hidden = !sweep[state];  // gaps stand between what is there alone
+      }
       bar.setAttribute('aria-label', countsText(sweep));
     },
   };

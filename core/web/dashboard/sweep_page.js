@@ -1,6 +1,7 @@
 // A sweep: progress, the grid of its jobs, convergence curves with the seeds' band, head ablations.
 import { card, empty, make, select, setText, throttled } from './dom.js';
 import { liveChart, loadCharts } from './charts.js';
+import { mayWrite, sweepControls } from './control.js';
 import { clock, count } from './format.js';
 import { Grid } from './grid.js';
 import { get, listen } from './live.js';
@@ -16,21 +17,26 @@ function header(main) {
   const title = make('h1'), state = make('span', 'chip'), facts = make('p', 'muted');
   const bar = stateBar(), counts = stateCounts();
   const left = make('p', 'left'), basis = make('p', 'muted small'), note = make('p', 'notice');
+  const remark = make('p', 'remark');
   const line = make('div', 'title-line');
   line.append(title, state);
-  main.append(line, facts, card(null, left, bar.element, counts.element, basis, note));
+  const controls = mayWrite() ? sweepControls() : null;
+  main.append(line, facts, remark, ...(controls ? [controls.element, controls.said] : []), card(null, left, bar.element, counts.element, basis, note));
   return (sweep) => {
     document.title = `${sweep.name} · pelab`;
     setText(title, sweep.name);
     setText(state, sweepState(sweep));
     state.className = `chip sweep-${sweepState(sweep)}`;
-    setText(facts, `sweep ${sweep.sweep_id} · ${sweep.protocol} protocol · priority ${sweep.priority} · submitted ${clock(sweep.created_at_ms)}${sweep.extensions.length ? ` · seeds added: ${sweep.extensions.join(', ')}` : ''}`);
+    setText(facts, `sweep ${sweep.sweep_id} · ${sweep.protocol} protocol · priority ${sweep.priority} · submitted ${clock(sweep.created_at_ms)}${sweep.extensions.length ? ` · seeds added: ${sweep.extensions.join(', ')}` : ''}${sweep.diverged ? ` · ${count(sweep.diverged, 'job')} diverged` : ''}`);
     setText(left, `${jobsText(sweep)} · ${count(sweep.epochs_done, 'epoch')} of ${sweep.epochs_total.toLocaleString('en-US')} · ${timeLeft(sweep)}`);
     setText(basis, `Estimate: ${sweep.progress.based_on}.`);
     bar.update(sweep);
     counts.update(sweep);
     setText(note, sweep.waiting_reason ?? '');
     note.hidden = !sweep.waiting_reason;
+    setText(remark, sweep.note ?? '');
+    remark.hidden = !sweep.note;
+    controls?.update(sweep);
   };
 }
 
@@ -185,15 +191,14 @@ export async function showSweep(main, id) {
   const path = encodeURIComponent(id);
   const loading = Promise.all([get(`/sweeps/${path}/cells`), allJobs(path)]);
   loading.catch(() => {});  // said where it is awaited
-  const loadingHead = get(`/sweeps/${path}`);
+  const sweep = await get(`/sweeps/${path}`);  // before anything is shown of what may not be there
   const showHead = header(main);
+  showHead(sweep);
   const gridCard = card('Jobs', make('p', 'muted small', 'A square is a job, one for each seed. Arrow keys move, Enter opens. The figure is the mean final test accuracy with its 95 % interval; * marks cells with seeds missing or failed.'));
   const place = make('div', 'grid', undefined, { role: 'group', 'aria-label': 'Jobs by encoding, task and seed' });
   place.className = 'job-grid';
   gridCard.append(place);
   main.append(gridCard);
-  const sweep = await loadingHead;
-  showHead(sweep);
   const [cells, jobs] = await loading;
   const grid = new Grid(place, sweep.sweep_id);
   grid.build(cells, jobs);

@@ -49,7 +49,7 @@ class Worker {
   constructor(row) {
     this.element = make('section', 'card worker');
     const head = make('div', 'title-line');
-    this.title = make('h2', '', row.host);
+    this.title = make('h2');
     this.state = make('span', 'chip');
     head.append(this.title, this.state);
     this.facts = make('p', 'muted');
@@ -64,10 +64,11 @@ class Worker {
 
   update(row, now) {
     this.row = row;
+    setText(this.title, row.name || row.host);
     const state = row.quarantined ? 'quarantined' : row.drain ? `draining (${row.drain})` : row.state;
     setText(this.state, state);
     this.state.className = `chip worker-${row.quarantined ? 'quarantined' : row.state}`;
-    setText(this.facts, `${row.worker_id} · version ${row.version} · ${row.busy_slots} of ${row.slots} slots busy (${percent(row.utilisation, 0)})${row.connected ? '' : ` · last seen ${clock(row.last_seen_at_ms)}`}`);
+    setText(this.facts, `${row.name && row.name !== row.host ? `on ${row.host} · ` : ''}${row.worker_id} · version ${row.version} · ${row.busy_slots} of ${row.slots} slots busy (${percent(row.utilisation, 0)})${row.connected ? '' : ` · last seen ${clock(row.last_seen_at_ms)}`}`);
     this.used.style.width = `${100 * (row.utilisation ?? 0)}%`;
     this.meter.setAttribute('aria-label', `${row.busy_slots} of ${row.slots} slots busy`);
     while (this.gpus.length > row.loads.length) this.gpus.pop().element.remove();

@@ -1,4 +1,5 @@
 // The JSON API over a real socket: the shape of each answer, its values, errors, and who is refused.
+#include <SQLiteCpp/SQLiteCpp.h>
 #include <gmock/gmock.h>
 
 #include "core/results/rows.h"
@@ -71,7 +72,7 @@ TEST_F(ApiTest, EveryAnswerHasItsShape) {
   EXPECT_THAT(Names(Get("/sweeps/api/ablations")), ElementsAre("metric", "columns", "ablations"));
   EXPECT_THAT(Names(Get("/sweeps/api/deposits")), ElementsAre("columns", "deposits"));
   const Json one = Get("/jobs/" + job);
-  EXPECT_THAT(Names(one), ElementsAre("job", "attempts"));
+  EXPECT_THAT(Names(one), ElementsAre("job", "attempts", "sweep", "varying"));
   EXPECT_THAT(Names(one["job"]), UnorderedElementsAreArray(results::kJobColumns));
   EXPECT_EQ(one["job"]["spec"]["seed"], one["job"]["seed"]);
   const Json curve = Get("/jobs/" + job + "/curve");
@@ -88,6 +89,27 @@ TEST_F(ApiTest, EveryAnswerHasItsShape) {
   for (const std::string& column : results::kWorkerColumns) {
     EXPECT_TRUE(workers["workers"][0].contains(column)) << column;
   }
+}
+
+TEST_F(ApiTest, AJobSaysInWhatItDiffersFromTheOthersOfItsSweep) {
+  const std::string job = JobOf(*done_);
+  EXPECT_EQ(Get("/jobs/" + job)["varying"], Json::object()) << "in nothing but pe and seed";
+  Submit(Document("axes") + "axes: {train.lr: [0.0001, 0.0003], model.dropout: [0.0, 0.25]}\n",
+         "u");
+  AwaitSweep("axes", [](const v1::Sweep& sweep) { return sweep.cells() == 16; });
+  const Json jobs = Get("/sweeps/axes/jobs")["jobs"];
+  for (const Json& row : jobs) {
+    const Json one = Get("/jobs/" + row["job_id"].dump() + "?sweep=axes");
+    const Json& spec = one["job"]["spec"];
+    EXPECT_EQ(one["sweep"], (Json{{"sweep_id", 2}, {"name", "axes"}}));
+    EXPECT_EQ(one["varying"].size(), 2U);
+    EXPECT_EQ(one["varying"]["train.lr"], spec["train"]["lr"].dump());
+    EXPECT_EQ(std::stod(one["varying"]["model.dropout"].get<std::string>()),
+              spec["model"]["dropout"].get<double>());
+  }
+  // Without a name it is the newest that has it.
+  EXPECT_EQ(Get("/jobs/" + jobs[0]["job_id"].dump())["sweep"]["name"], "axes");
+  EXPECT_EQ(Get("/jobs/" + job)["sweep"]["name"], "api");
 }
 
 TEST_F(ApiTest, ValuesAreTheStoredOnes) {
@@ -116,6 +138,28 @@ TEST_F(ApiTest, ValuesAreTheStoredOnes) {
   const Json drops = Get("/sweeps/api/ablations")["ablations"][0];
   EXPECT_EQ(drops["layers"], 2);
   EXPECT_NEAR(drops["drops"][0][0], 32.0 / 97, 1e-12);
+}
+
+// What a worker says of itself must not end the coordinator, nor who asks for its job.
+TEST_F(ApiTest, WhatIsNestedIsNotShown) {
+  const int deep = 1'000'000;
+  const std::string nested = "{\"a\":" + std::string(deep, '[') + std::string(deep, ']') + "}";
+  Script next(worker_->AwaitAssignment());
+  v1::Event started = next.Started(0, 3);
+  started.mutable_started()->set_environment_json(nested);
+  worker_->Send({started});
+  EXPECT_FALSE(worker_->AwaitAck(next.assignment().attempt_id(), 1).superseded());
+  const Json asked = Get("/jobs/" + JobOf(next));
+  EXPECT_TRUE(asked["attempts"][0]["environment"].is_null());
+
+  // Of an earlier version that stored it.
+  SQLite::Database db(options_.database, SQLite::OPEN_READWRITE);
+  db.setBusyTimeout(10'000);
+  SQLite::Statement store(db, "UPDATE attempts SET environment_json = ? WHERE attempt_id = ?");
+  store.bind(1, nested);
+  store.bind(2, next.assignment().attempt_id());
+  store.exec();
+  EXPECT_TRUE(Get("/jobs/" + JobOf(next))["attempts"][0]["environment"].is_null());
 }
 
 TEST_F(ApiTest, WorkersHaveLeasesAndUtilisation) {

@@ -1,0 +1,171 @@
+#include "server/http/connection.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace pelab::http {
+namespace {
+
+constexpr std::size_t kBufferBytes = 4 << 10;
+constexpr std::size_t kFarewellBytes = 256 << 10;
+constexpr absl::Duration kLook = absl::Milliseconds(100);  // at who waits
+
+// Whether `events` came within the time.
+bool Poll(int fd, short events, absl::Duration limit) {
+  const absl::Time end = absl::Now() + limit;
+  for (;;) {
+    pollfd one{.fd = fd, .events = events, .revents = 0};
+    const absl::Duration left = std::max(end - absl::Now(), absl::ZeroDuration());
+    const int ready = poll(&one, 1, static_cast<int>(absl::ToInt64Milliseconds(left)));
+    if (ready >= 0 || errno != EINTR) return ready > 0;
+  }
+}
+
+void Name(const sockaddr_storage& name, std::string& ip, int& port) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (name.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(name);
+    inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+    port = ntohs(v4.sin_port);
+  } else if (name.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(name);
+    inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+    port = ntohs(v6.sin6_port);
+  }
+  ip = text.data();
+}
+
+}  // namespace
+
+Connection::Connection(int fd, const ConnectionLimits& limits, std::function<bool()> others_wait,
+                       std::function<bool()> ends)
+    : fd_(fd),
+      limits_(limits),
+      others_wait_(std::move(others_wait)),
+      ends_(std::move(ends)),
+      began_(absl::Now()) {}
+
+// What is closed while bytes wait to be read is reset, and the answer may be lost with it.
+Connection::~Connection() {
+  shutdown(fd_, SHUT_WR);
+  const absl::Time end = absl::Now() + limits_.farewell;
+  std::array<char, kBufferBytes> ignored{};
+  for (std::size_t most = kFarewellBytes / kBufferBytes; most > 0; --most) {
+    if (absl::Now() >= end || others_wait_() || ends_() || !Poll(fd_, POLLIN, kLook)) break;
+    if (recv(fd_, ignored.data(), ignored.size(), MSG_DONTWAIT) <= 0) break;
+  }
+  close(fd_);
+}
+
+bool Connection::AwaitBytes(absl::Time since, absl::Duration limit) {
+  while (!Poll(fd_, POLLIN, kLook)) {
+    const absl::Duration most = others_wait_() ? std::min(limit, limits_.hurried) : limit;
+    if (ends_() || absl::Now() - since >= most) return false;
+  }
+  return true;
+}
+
+bool Connection::AwaitRequest() {
+  in_head_ = true;
+  head_bytes_ = 0;
+  head_lines_ = 0;
+  line_bytes_ = 0;
+  began_ = absl::Now();
+  if (taken_ < buffer_.size()) return true;
+  if (!AwaitBytes(began_, limits_.idle)) return false;
+  began_ = absl::Now();
+  return Fill();
+}
+
+bool Connection::HasNoBody() const {
+  const std::string_view text = std::string_view(buffer_).substr(taken_);
+  return text.substr(0, 4) == "GET " || text.substr(0, 5) == "HEAD ";
+}
+
+bool Connection::Fill() {
+  buffer_.resize(kBufferBytes);
+  taken_ = 0;
+  ssize_t got = -1;
+  do {
+    got = recv(fd_, buffer_.data(), buffer_.size(), 0);
+  } while (got < 0 && errno == EINTR);
+  buffer_.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  broken_ = broken_ || got <= 0;
+  return got > 0;
+}
+
+bool Connection::CountHead(std::string_view bytes) {
+  for (const char c : bytes) {
+    if (!in_head_) return true;
+    if (c == '\n') {
+      in_head_ = line_bytes_ > 0;  // an empty line ends it
+      line_bytes_ = 0;
+      ++head_lines_;
+    } else if (c != '\r') {
+      ++line_bytes_;
+    }
+    ++head_bytes_;
+  }
+  return head_bytes_ <= limits_.head_bytes && head_lines_ <= limits_.head_lines;
+}
+
+ssize_t Connection::read(char* data, std::size_t size) {
+  if (broken_ || size == 0) return broken_ ? -1 : 0;
+  if (taken_ == buffer_.size() && !(AwaitBytes(began_, limits_.request) && Fill())) {
+    broken_ = true;
+    return -1;
+  }
+  const bool late = absl::Now() - began_ >= limits_.request;  // of one who never stops sending
+  const std::size_t n = std::min(size, buffer_.size() - taken_);
+  if (late || (in_head_ && !CountHead(std::string_view(buffer_).substr(taken_, n)))) {
+    broken_ = true;
+    return -1;
+  }
+  std::memcpy(data, buffer_.data() + taken_, n);
+  taken_ += n;
+  return static_cast<ssize_t>(n);
+}
+
+ssize_t Connection::write(const char* data, std::size_t size) {
+  if (!Poll(fd_, POLLOUT, limits_.write)) return -1;
+  ssize_t sent = -1;
+  do {
+    sent = send(fd_, data, size, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent;
+}
+
+bool Connection::is_readable() const {
+  return taken_ < buffer_.size() || Poll(fd_, POLLIN, absl::ZeroDuration());
+}
+
+bool Connection::is_writable() const {
+  if (!Poll(fd_, POLLOUT, limits_.write)) return false;
+  if (!Poll(fd_, POLLIN, absl::ZeroDuration())) return true;
+  char one = 0;
+  return recv(fd_, &one, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+void Connection::get_remote_ip_and_port(std::string& ip, int& port) const {
+  sockaddr_storage name{};
+  socklen_t length = sizeof(name);
+  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&name), &length) == 0) Name(name, ip, port);
+}
+
+void Connection::get_local_ip_and_port(std::string& ip, int& port) const {
+  sockaddr_storage name{};
+  socklen_t length = sizeof(name);
+  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&name), &length) == 0) Name(name, ip, port);
+}
+
+}  // namespace pelab::http
