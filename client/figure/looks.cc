@@ -4,6 +4,7 @@
 #include <set>
 
 #include "client/report/html_data.h"
+#include "core/base/json_text.h"
 #include "core/render/json.h"
 #include "core/web/assets.h"
 
@@ -21,7 +22,7 @@ struct Palette {
 
 const Palette& File() {
   static const auto& palette = *new Palette([] {
-    const Json file = Json::parse(web::FindAsset("looks.json")->bytes);
+    const Json file = ParseJson<Json>(web::FindAsset("looks.json")->bytes);
     return Palette{.encodings = file["encodings"],
                    .colours = file["light"],
                    .dashes = file["dashes"],

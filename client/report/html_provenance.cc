@@ -114,7 +114,7 @@ Json Notes(const ReportInput& input) {
   std::vector<catalog::ComparedJob> compared;
   for (const results::Cell& cell : input.cells.cells) {
     const v1::JobRow& job = cell.jobs.front();
-    const Json spec = Json::parse(input.jobs.SpecOf(job), nullptr, /*allow_exceptions=*/false);
+    const Json spec = ParseJson<Json>(input.jobs.SpecOf(job));
     if (!spec.is_object() || !spec.contains("train")) continue;
     compared.push_back({job.protocol(), job.pe(), spec["train"].value("beta1", 0.0),
                         spec["train"].value("beta2", 0.0)});

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/report/html_data.h"
+#include "core/base/json_text.h"
 #include "core/catalog/catalog.h"
 #include "core/catalog/protocol_values.h"
 #include "core/results/fields.h"
@@ -144,7 +145,7 @@ std::map<std::int64_t, std::int64_t> Parameters(const ReportInput& input) {
   std::map<std::int64_t, std::int64_t> counts;
   for (const v1::AttemptRow& attempt : input.attempts) {
     if (!attempt.has_environment_json()) continue;
-    const Json said = Json::parse(attempt.environment_json(), nullptr, /*allow_exceptions=*/false);
+    const Json said = ParseJson<Json>(attempt.environment_json());
     if (!said.is_object() || !said.contains("parameters")) continue;
     const Json& count = said["parameters"];
     if (count.is_number_integer()) counts[attempt.job_id()] = count.get<std::int64_t>();

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/render/json.h"
 #include "core/render/text.h"
 #include "core/views/text.h"
@@ -42,7 +43,7 @@ std::string DeviceOf(const Json& said) {
 
 Environment EnvironmentOf(const v1::AttemptRow& attempt) {
   Environment environment;
-  const Json said = Json::parse(attempt.environment_json(), nullptr, /*allow_exceptions=*/false);
+  const Json said = ParseJson<Json>(attempt.environment_json());
   if (!said.is_object()) return environment;
   for (const Member& member : kMembers) {
     const auto found = said.find(std::string(member.name));
