@@ -41,7 +41,7 @@ spec::Job JobOf(const nlohmann::json& golden) {
 // attention, single the kernel.
 TEST(Decoder, MatchesTheGoldenForwardPasses) {
   const nlohmann::json cases = Golden("decoder.json")["forward"];
-  ASSERT_EQ(cases.size(), 92u);
+  ASSERT_GE(cases.size(), 92u);
   for (const auto& golden : cases) {
     SCOPED_TRACE(golden["pe"].dump() + " " + golden["config"].dump());
     Batch batch{Ints(golden["tokens"]), {}};
@@ -58,7 +58,7 @@ TEST(Decoder, MatchesTheGoldenForwardPasses) {
 
 TEST(Pe, MatchesTheGoldenInputTermsAndLogits) {
   const nlohmann::json cases = Golden("decoder.json")["pe"];
-  ASSERT_EQ(cases.size(), 36u);
+  ASSERT_GE(cases.size(), 36u);
   for (const auto& golden : cases) {
     SCOPED_TRACE(golden["pe"].dump());
     const spec::Job job = JobOf(golden);
