@@ -1,10 +1,10 @@
 // Submitting: a new sweep, or going on with one that is there.
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "core/base/json_text.h"
 #include "server/store/batch.h"
 #include "server/store/sweeps.h"
 
@@ -14,9 +14,10 @@ namespace {
 // Of two for one field the later counts; the name is compared by itself.
 std::map<std::string, std::string> OverridesOf(const std::string& json) {
   std::map<std::string, std::string> overrides;
-  const auto array = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto array = ParseJson(json);
   if (!array.is_array()) return overrides;
   for (const auto& item : array) {
+    if (!item.is_object()) continue;
     overrides[item.value("field", "")] = item.value("value", "");
   }
   overrides.erase("name");

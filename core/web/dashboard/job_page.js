@@ -36,8 +36,8 @@ function facts(main) {
     set('Attempts', job.attempts);
     set('Key', job.key.slice(0, 12));
     values.get('Key').title = job.key;
-    setText(error, job.error ?? job.warning ?? '');
-    error.hidden = !job.error && !job.warning;
+    setText(error, job.error ?? '');
+    error.hidden = !job.error;
     error.className = job.state === 'failed' ? 'notice bad' : 'notice';
     setText(warning, job.warning ?? '');
     warning.hidden = !job.warning;
