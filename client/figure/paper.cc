@@ -171,7 +171,7 @@ PaperTable AblationTable(const AblationMap& map) {
   const render::HeatMap& values = map.map;
   PaperTable table{.caption = values.title, .columns = {{"layer", true}}};
   for (int head = 0; head < values.heads; ++head) {
-    table.columns.push_back({Concat("head ", head), true});
+    table.columns.push_back({Concat(values.columns, " ", head + values.first), true});
   }
   bool missing = false, muted = false;
   for (int layer = 0; layer < values.layers; ++layer) {
@@ -183,14 +183,14 @@ PaperTable AblationTable(const AblationMap& map) {
       missing = missing || is_missing;
       muted = muted || (is_muted && !is_missing);
       row.push_back(is_missing ? "-"
-                    : is_muted ? "0"
-                               : render::Fixed(values.values[at] * values.factor, values.decimals));
+                               : render::Fixed(values.values[at] * values.factor, values.decimals) +
+                                     (is_muted ? "?" : ""));
     }
     table.rows.push_back(std::move(row));
   }
   if (muted) {
     table.notes.emplace_back(
-        "0: at most 3 standard errors of the paired change, taken for no drop.");
+        "?: within 3 standard errors of the paired change in every seed, so it may be chance.");
   }
   if (missing) table.notes.emplace_back("-: there is no such entry.");
   return table;

@@ -58,19 +58,20 @@ std::string TitleOf(const Group& group, const std::string& what) {
 
 // A figure over seeds: of one seed with the error that its examples give.
 struct Figure {
-  std::vector<double> shown;  // 0 where a change does not exceed its error
-  double half_width = 0;      // of the one seed
+  std::vector<double> values;  // as stored
+  double half_width = 0;       // of the one seed
+  bool may_be_chance = true;   // in every seed
   std::string Text(double factor, int decimals) const {
-    if (shown.empty()) return "-";
-    const std::optional<double> over_seeds = stats::IntervalHalfWidth(shown);
+    if (values.empty()) return "-";
+    const std::optional<double> over_seeds = stats::IntervalHalfWidth(values);
     const double half = over_seeds ? *over_seeds : half_width;
-    const double mean = stats::Mean(shown);
-    return Concat(mean == 0 ? "0" : render::Fixed(mean * factor, decimals), "±",
-                  render::Fixed(half * factor, decimals));
+    return Concat(render::Fixed(stats::Mean(values) * factor, decimals), "±",
+                  render::Fixed(half * factor, decimals), may_be_chance ? "?" : "");
   }
   void Add(const results::EntryDrop& drop) {
-    shown.push_back(drop.shown());
+    values.push_back(drop.value);
     half_width = drop.half_width().value_or(0);
+    may_be_chance = may_be_chance && drop.may_be_chance();
   }
 };
 
@@ -289,7 +290,7 @@ std::string LayerAblationText(const results::CellTable& cells,
   if (text.empty()) return text;
   return text +
          "± the 95% interval over seeds (of one seed: over its examples)\n"
-         "0: at most 3 standard errors\n";
+         "?: within 3 standard errors in every seed, so it may be chance\n";
 }
 
 std::string CumulativeAblationText(const results::CellTable& cells,

@@ -149,13 +149,18 @@ absl::StatusOr<Expression> CompareNumber(std::string_view operand, const Conditi
 }
 
 absl::StatusOr<Expression> CompareBool(std::string_view operand, const Condition& c) {
-  if (!IsEquality(c.op)) {
+  if (!IsEquality(c.op) && c.op != Operator::kIn) {
     return absl::InvalidArgumentError(Concat("condition on ", c.field, ": ", Symbol(c.op),
                                              " needs a number; use = or !=, with true or false"));
   }
-  const bool is_true = c.value == "true" || c.value == "1";
-  if (!is_true && c.value != "false" && c.value != "0") return BadValue(c, "true or false");
-  return Expression{ComparisonSql(operand, c.op), {Bind(std::int64_t{is_true ? 1 : 0})}};
+  Expression out{ComparisonSql(operand, c.op, c.values.size()), {}};
+  for (const Condition& single : Singles(c)) {
+    const bool is_true = single.value == "true" || single.value == "1";
+    const bool is_false = single.value == "false" || single.value == "0";
+    if (!is_true && !is_false) return BadValue(single, "true or false");
+    out.binds.emplace_back(std::int64_t{is_true ? 1 : 0});
+  }
+  return out;
 }
 
 absl::StatusOr<Expression> CompileColumn(const ColumnType& column, const Condition& c) {
@@ -170,8 +175,9 @@ constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
 constexpr std::string_view kIndices[] = {"max_drop", "top_share",       "top_ratio",
                                          "gini",     "effective_heads", "deposits"};
 
-// Whether the job's accuracy was `accuracy` or more in an epoch up to, or before, this one. (Asked so, SQLite looks at the epochs of one job until it finds one. Asked for the least,
-// it would first make an index of all epochs there are.)
+// Whether the job's accuracy was `accuracy` or more in an epoch up to, or before, this one. (Asked
+// so, SQLite looks at the epochs of one job until it finds one. Asked for the least, it would first
+// make an index of all epochs there are.)
 Expression ReachedWithin(std::string_view comparison, const Bind& epoch, double accuracy) {
   return {Concat("EXISTS (SELECT 1 FROM v_curves AS c WHERE c.job_id = j.job_id AND c.epoch ",
                  comparison, " ? AND c.test_accuracy >= ?)"),

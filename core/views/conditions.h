@@ -31,8 +31,9 @@ struct Condition {
 };
 
 // A field is a column of v_jobs, a field of the canonical spec, `generalisation_gap` (train minus
-// test accuracy), `epochs_to(x)` (how many epochs until the test accuracy was x or more) or an index
-// of v_deposits over all layers, which holds where it does for one of the job's head ablations.
+// test accuracy), `epochs_to(x)` (the epoch, from 0, in which the test accuracy first was x or
+// more) or an index of v_deposits over all layers, which holds where it does for one of the job's
+// head ablations.
 // What is not there is not equal to anything, and neither less nor greater.
 // InvalidArgument: no such field, the operator does not fit its type, or the value cannot be read.
 absl::StatusOr<Expression> Compile(const Condition& condition);

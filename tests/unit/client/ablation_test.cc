@@ -136,14 +136,14 @@ TEST(AblationMapTextTest, SaysWhatItsSignsMean) {
             "layer 0    25.0      -    1.0?\n");
   EXPECT_EQ(AblationNotes(maps, {.width = 120}),
             "Figures are the drops as stored, of several seeds their mean. ?: within 3 standard "
-            "errors of the paired change in\n"
-            "every seed, so it may be chance. -: no such entry.\n");
+            "errors of the paired change in every\n"
+            "seed, so it may be chance. -: no such entry.\n");
   const auto plain =
       AblationMaps(Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1)}),
                    {Head(1, 0, 0, 0.25)}, SampleVariants(), results::AblationMetric::kNllDrop);
   EXPECT_THAT(AblationMapText(plain.at(0), {}), HasSubstr("layer 0   0.500\n"));
   EXPECT_THAT(AblationNotes(plain, {}), Not(HasSubstr("no such entry")));
-  EXPECT_THAT(AblationNotes(plain, {}), HasSubstr("?: within 3 standard errors"));
+  EXPECT_THAT(AblationNotes(plain, {.width = 120}), HasSubstr("?: within 3 standard errors"));
 }
 
 // Seed 0 has its largest drop in head 0, seed 1 in head 1: by number they average to two middling
@@ -163,7 +163,7 @@ TEST(HeadOrderTest, HeadsThatAnEncodingTreatsAlikeAreAveragedByRank) {
   EXPECT_THAT(maps[0].map.muted, ElementsAre(false, true, false, false));
   EXPECT_THAT(maps[0].leads, ElementsAre("layer 0: another head leads in each of 2 seeds",
                                          "layer 1: head 1 leads in 2 of 2 seeds"));
-  const std::string text = AblationMapText(maps[0], {.width = 120});
+  const std::string text = AblationMapText(maps[0], {.width = 160});
   EXPECT_THAT(text, HasSubstr("mean of 2 seeds by rank)\nrank          1      2\n"
                               "layer 0    50.0    1.5?\n"));
   EXPECT_THAT(text, HasSubstr("seed 1 (job 2)\nhead          0      1\n"

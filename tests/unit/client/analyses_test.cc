@@ -70,8 +70,8 @@ TEST(LayerAblationTest, OneSeedHasTheErrorsOfItsExamples) {
   EXPECT_THAT(text, HasSubstr("rope distance: without all heads of a layer (zero ablation, test "
                               "data)\n"));
   EXPECT_THAT(text, HasSubstr("50.0±3.1           71.4±4.4       2.000±0.196\n"));
-  // Layer 1: shown as 0; s.e. sqrt((0.025 - 0.000025) / 1000) = 0.5 points.
-  EXPECT_THAT(text, HasSubstr("0±1.0              0±1.4           0±0.020\n"));
+  // Layer 1: marked; s.e. sqrt((0.025 - 0.000025) / 1000) = 0.5 points.
+  EXPECT_THAT(text, HasSubstr("0.5±1.0?           0.7±1.4?      0.001±0.020?\n"));
 }
 
 TEST(LayerAblationTest, SeveralSeedsHaveTheIntervalOfTheirMean) {

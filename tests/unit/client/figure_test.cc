@@ -185,7 +185,7 @@ TEST(AblationTable, SaysWhatItsSignsMean) {
   const PaperTable table =
       AblationTable(MapOf({0.5, 0.01, -0.1, none}, {false, true, false, false}));
   ASSERT_EQ(table.rows.size(), 2U);
-  EXPECT_THAT(table.rows[0], ::testing::ElementsAre("0", "50.0", "0"));
+  EXPECT_THAT(table.rows[0], ::testing::ElementsAre("0", "50.0", "1.0?"));
   EXPECT_THAT(table.rows[1], ::testing::ElementsAre("1", "-10.0", "-"));
   EXPECT_EQ(table.notes.size(), 2U);
 }

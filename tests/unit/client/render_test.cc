@@ -267,7 +267,7 @@ TEST(HeatMapTest, MutedEntriesAndOtherUnits) {
   EXPECT_EQ(HeatMapText(map, kPlain),
             "loss\n"
             "head          0      1      2\n"
-            "layer 0   0.250  0.004?  1.500\n");
+            "layer 0   0.250  0.004? 1.500\n");
   EXPECT_THAT(HeatMapText(map, kColor), HasSubstr("\x1b[2m 0.004?\x1b[0m"));
   map.columns = "rank";
   map.first = 1;
