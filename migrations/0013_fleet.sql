@@ -15,6 +15,7 @@ SELECT worker_id, host, slots_json AS devices, slots,
        drain, CASE name WHEN '' THEN host ELSE name END AS name
 FROM workers AS w;
 
+-- As 0011_results.sql has it, and `warning`: what is appended there must be here too.
 DROP VIEW v_jobs;
 CREATE VIEW v_jobs AS
 SELECT j.job_id, j.key, j.generation, j.pe, j.pe_label, j.task, j.protocol, j.seed, j.state, j.attempts, j.device,

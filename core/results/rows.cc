@@ -281,10 +281,9 @@ const std::vector<std::string> kAnalysisColumns = {
     "job_id",         "name",    "version",       "parameters",  "total",
     "intact_correct", "seconds", "created_at_ms", "analysis_id", "result"};
 const std::vector<std::string> kArtifactColumns = {"job_id", "name", "sha256", "bytes"};
-const std::vector<std::string> kWorkerColumns = {"worker_id",       "host",       "devices",
-                                                 "slots",           "busy_slots", "state",
-                                                 "last_seen_at_ms", "version",    "drain",
-                                                 "name"};
+const std::vector<std::string> kWorkerColumns = {
+    "worker_id",       "host",    "devices", "slots", "busy_slots", "state",
+    "last_seen_at_ms", "version", "drain",   "name"};
 const std::vector<std::string> kSweepColumns = {
     "sweep_id",    "name",           "protocol", "state",     "priority",
     "file_name",   "created_at_ms",  "cells",    "queued",    "assigned",

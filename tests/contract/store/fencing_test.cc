@@ -223,11 +223,13 @@ TEST_P(FencingTest, ASuccessSaysWhatItLacks) {
   Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
   Attempt without = Assign(1);
   Train(without, 0, 3);
+  Event(without.Next(Matrix()));
   Event(without.Next(Finished{.warning = "the weights could not be uploaded: no room"}));
   EXPECT_EQ(Text("SELECT state, warning FROM v_jobs WHERE job_id = 1"),
             "succeeded the weights could not be uploaded: no room");
   Attempt with = Assign(2);
   Train(with, 0, 3);
+  Event(with.Next(Matrix()));
   Event(with.Next(Finished{}));
   EXPECT_EQ(Text("SELECT warning IS NULL FROM v_jobs WHERE job_id = 2"), "1");
 }

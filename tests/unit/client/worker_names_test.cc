@@ -17,9 +17,8 @@ v1::WorkerRow Worker(const std::string& id, const std::string& name) {
 }
 
 TEST(WorkerNames, AreNamesAndTheBeginningOfAnIdWhereTwoHaveOne) {
-  const std::vector<v1::WorkerRow> workers = {Worker("0f3a77c2-1", "left"),
-                                              Worker("9b1c20d4-2", "box"),
-                                              Worker("9b1c20d4-3", "box")};
+  const std::vector<v1::WorkerRow> workers = {
+      Worker("0f3a77c2-1", "left"), Worker("9b1c20d4-2", "box"), Worker("9b1c20d4-3", "box")};
   const auto labels = WorkerLabels(workers);
   EXPECT_EQ(labels.at("0f3a77c2-1"), "left");
   EXPECT_EQ(labels.at("9b1c20d4-2"), "box (9b1c20d4-2)");
