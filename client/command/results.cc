@@ -181,6 +181,9 @@ absl::StatusOr<int> Groups(const Context& context, const Options& options,
     std::vector<PaperTable> of_paper;
     for (const results::CellTable& table : tables) of_paper.push_back(ResultsTable(table));
     PELAB_RETURN_IF_ERROR(PutPaper(context, options.paper, TablesText(of_paper, *paper)));
+    for (std::size_t t = 0; t < left_out.size(); ++t) {
+      if (left_out[t].cells > 0) context.err(Concat("note: ", TopText(tables[t], left_out[t])));
+    }
   } else {
     Put(context, options, tables, left_out, jobs);
   }

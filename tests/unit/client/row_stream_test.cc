@@ -26,7 +26,9 @@ class RowStreamTest : public testing::Test {
     RowStream stream(context_, {{"first", 1}, {"rows", Json::array()}}, kColumns);
     for (std::size_t i = 0; i < rows; ++i) {
       stream.Add(kRows[i]);
-      if (i == 1) EXPECT_TRUE(stream.EndPage().ok());
+      if (i == 1) {
+        EXPECT_TRUE(stream.EndPage().ok());
+      }
     }
     EXPECT_TRUE(stream.EndPage().ok());
     return stream.Finish(status);
