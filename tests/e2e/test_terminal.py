@@ -40,6 +40,31 @@ analyses: [head_ablation, layer_ablation, cumulative_ablation]
 """
 OTHER = SWEEP.replace("name: heads", "name: other").replace("seed: [0, 1, 2]", "seed: [5]").replace("[nope, rope, alibi]", "[relative]")
 
+# Its jobs differ in more than encoding, task and seed.
+AXIS = """\
+name: axis
+protocol: clean
+pe: [nope, alibi, {name: partial_rope, heads: [1, 2]}]
+task: {name: distance, length: 40, vocabulary: 64, max_distance: 36, train_examples: 5000, test_examples: 1000}
+seed: [0, 1]
+model: {layers: 2, heads: 4, d_model: 64, d_ff: 128, dropout: 0, max_len: 40, readout: last}
+train: {epochs: 20, batch_size: 64}
+axes: {train.lr: [1e-3, 3e-3]}
+analyses: [head_ablation]
+"""
+AXIS_READING = """
+submit axis.yaml --dry-run
+status axis
+jobs axis
+results axis
+results axis --seeds
+results axis --top 2
+curves axis
+ablation axis
+ablation axis --where 'pe=nope and train.lr=0.003'
+deposits axis
+""".strip().splitlines()
+
 # Of the file, which nobody serves.
 READING = """
 status
@@ -130,6 +155,7 @@ class Terminal(Case):
             self.skipTest(f"there are no pseudo-terminals here: {error}")
         self.write("heads.yaml", SWEEP)
         self.write("other.yaml", OTHER)
+        self.write("axis.yaml", AXIS)
         self.write("tiny.yaml", tiny_sweep())
         self.write("wrong.yaml", SWEEP.replace("pe: [nope, rope, alibi]", "pe: [nope, rop]").replace("seed:", "seeds:"))
 
@@ -255,6 +281,13 @@ def reading(columns, color):
     return test
 
 
+def axis(columns, color):
+    def test(self):
+        self.populate("axis.yaml", "pelab.db", "--open-every", "5")
+        self.hold("axis", columns, color, self.transcript(AXIS_READING, columns, color))
+    return test
+
+
 def steering(columns, color):
     def test(self):
         self.populate("heads.yaml", "pelab.db", "--fail-every", "7")
@@ -280,7 +313,7 @@ class Training(Terminal):
 
 
 for columns, color in LOOKS:
-    for make in (reading, steering):
+    for make in (reading, axis, steering):
         setattr(Golden, f"test_{make.__name__}_{columns}{'_color' if color else ''}", make(columns, color))
 
 
