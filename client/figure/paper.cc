@@ -216,7 +216,7 @@ PaperTable ResultsTable(const results::CellTable& cells) {
   }
   table.notes.push_back(IntervalNote(cells.interval) + " n: seeds in the mean, of all.");
   if (incomplete) {
-    table.notes.emplace_back("*: not every seed of this cell has a result; this mean will change.");
+    table.notes.emplace_back("*: not every seed of this cell has a result.");
   }
   if (!cells.mixed.empty()) {
     table.notes.push_back(

@@ -85,7 +85,7 @@ std::string DepositTableText(const results::CellTable& cells,
   }
   text += "max drop in points; ± the 95% interval over seeds; deposit: seeds that have one\n";
   if (undefined) text += kMeansNothing;
-  if (incomplete) text += "~ not every seed of this cell has indices: this mean will change\n";
+  if (incomplete) text += "~ not every seed of this cell has indices\n";
   return text;
 }
 

@@ -9,6 +9,7 @@
 
 #include "client/report/html_data.h"
 #include "core/results/comparison.h"
+#include "core/stats/seeds.h"
 #include "core/views/text.h"
 
 namespace pelab::client::report {
@@ -95,21 +96,15 @@ Json RowOf(const Encoding& encoding, const results::Comparison& comparison,
           {"confounders", comparison.confounders}};
 }
 
-// The number of epochs until the test accuracy was `kHalf` or more; nullopt where it never was.
-std::optional<int> EpochsToHalf(const JobCurve& curve) {
+// The first epoch, from 0, at which the test accuracy was `kHalf` or more; censored at the last one
+// where it never was.
+stats::SeedResult EpochsToHalf(const JobCurve& curve) {
+  using State = stats::SeedResult::State;
   const auto found = std::find_if(curve.test.begin(), curve.test.end(),
                                   [](double accuracy) { return accuracy >= kHalf; });
-  if (found == curve.test.end()) return std::nullopt;
-  return static_cast<int>(found - curve.test.begin()) + 1;
-}
-
-// The median where those that never reach it come after all others; nullopt where one of them is
-// in the middle.
-std::optional<double> CensoredMedian(std::vector<int> reached, std::size_t of) {
-  std::sort(reached.begin(), reached.end());
-  if (of == 0 || reached.size() <= of / 2) return std::nullopt;
-  if (of % 2 == 1) return reached[of / 2];
-  return (reached[of / 2 - 1] + reached[of / 2]) / 2.0;
+  const auto epoch = static_cast<double>(found - curve.test.begin());
+  if (found == curve.test.end()) return {State::kCensored, epoch - 1};
+  return {State::kDone, epoch};
 }
 
 }  // namespace
@@ -144,19 +139,19 @@ Json Comparisons(const ReportInput& input) {
 Json EpochsToHalf(const ReportInput& input) {
   Json rows = Json::array();
   for (std::size_t c = 0; c < input.cells.cells.size(); ++c) {
-    std::vector<int> reached;
-    std::size_t done = 0;
+    std::vector<stats::SeedResult> seeds;
     for (const v1::JobRow& job : input.cells.cells[c].jobs) {
       const auto curve = input.curves.find(job.job_id());
-      if (!IsDone(job) || curve == input.curves.end()) continue;
-      ++done;
-      if (const auto epochs = EpochsToHalf(curve->second)) reached.push_back(*epochs);
+      if (IsDone(job) && curve != input.curves.end() && !curve->second.test.empty()) {
+        seeds.push_back(EpochsToHalf(curve->second));
+      }
     }
-    if (done == 0) continue;
+    if (seeds.empty()) continue;
+    const stats::SeedSummary summary = stats::Summarise(seeds);
     rows.push_back({{"cell", c},
-                    {"median", OrNull(CensoredMedian(reached, done))},
-                    {"reached", reached.size()},
-                    {"of", done}});
+                    {"median", OrNull(summary.median)},
+                    {"reached", summary.n},
+                    {"of", seeds.size()}});
   }
   return rows;
 }

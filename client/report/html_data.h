@@ -65,8 +65,9 @@ render::Json SetUp(const ReportInput& input);
 // {"baseline", "rows", "without"}: each encoding's test accuracy less the baseline's (rope, else the
 // first), paired by seed and everything else equal.
 render::Json Comparisons(const ReportInput& input);
-// [{"cell", "median", "reached", "of"}]: the number of epochs to a test accuracy of one half; a seed
-// that never has it counts as slower than all others, and the median is null where it is one of them.
+// [{"cell", "median", "reached", "of"}]: the epoch, from 0, by which at least half of the seeds had
+// a test accuracy of one half; a seed that never has it counts as slower than all others, and the
+// median is null where it is one of them.
 render::Json EpochsToHalf(const ReportInput& input);
 // What it was made with and how to make it again.
 render::Json Provenance(const ReportInput& input, const ReportOptions& options);

@@ -56,7 +56,7 @@ export function comparisonsSection() {
     `${row.encoding} and ${baseline} also differ under ${row.protocol}: ${row.confounders.join('; ')}.`)));
   for (const other of confounders) made.append(paragraph(other, 'warning'));
   if (data.epochs_to_half.length) {
-    made.append(paragraph('How many epochs a seed took until its test accuracy was 50 % or more; a seed that never had it counts as slower than all others.'), speedTable());
+    made.append(paragraph('The epoch, from 0, by which half of the seeds had a test accuracy of 50 % or more; a seed that never had it counts as slower than all others.'), speedTable());
   }
   return made;
 }

@@ -138,7 +138,7 @@ mla    distance     ~25.0       0.80       0.70         1.5      0/1  layer 0 he
 
 max drop in points; ± the 95% interval over seeds; deposit: seeds that have one
 -: the accuracy is not above chance, or no head's drop exceeds its error
-~ not every seed of this cell has indices: this mean will change
+~ not every seed of this cell has indices
 )"[1]);
 }
 

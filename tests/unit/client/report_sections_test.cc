@@ -126,8 +126,8 @@ TEST(ReportSpeed, SeedsThatNeverHaveItAreSlowerThanAllOthers) {
   input.curves[5] = {{0.1, 0.1}, {0, 0}};
   const Json found = report::EpochsToHalf(input);
   ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0], Json({{"cell", 0}, {"median", 2.0}, {"reached", 2}, {"of", 3}}));
-  EXPECT_EQ(found[1], Json({{"cell", 1}, {"median", nullptr}, {"reached", 1}, {"of", 2}}));
+  EXPECT_EQ(found[0], Json({{"cell", 0}, {"median", 1.0}, {"reached", 2}, {"of", 3}}));
+  EXPECT_EQ(found[1], Json({{"cell", 1}, {"median", 1.0}, {"reached", 1}, {"of", 2}}));
 }
 
 TEST(ReportNames, TellTheEncodingsFieldsFromTheAxis) {
