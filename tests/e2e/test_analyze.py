@@ -67,13 +67,16 @@ class Analyze(Case):
 
     def test_resubmitting_with_more_analyses_does_the_same(self):
         self.sweep.write_text(self.document(["layer_ablation", {"name": "cumulative_ablation", "steps": 3, "orders": 2}]))
-        result = self.ok(self.run_sweep(self.sweep))
+        refused = self.ok(self.run_sweep(self.sweep), 2)  # another document is not the sweep that is there
+        self.assertIn("--new", refused.stderr)
+        result = self.ok(self.run_sweep(self.sweep, "--new"))
         self.assertIn("0 new, 2 already stored", result.stdout)
         self.assertIn("2 of the stored get analyses that they lack", result.stdout)
         self.assertEqual(self.stored(), [(job, name, "zero") for job in (1, 2)
                                          for name in ("cumulative_ablation", "layer_ablation")])
         self.assert_not_trained_again(attempts=2)
         again = self.ok(self.run_sweep(self.sweep))
+        self.assertIn("going on with sweep 2", again.stdout)
         self.assertNotIn("get analyses", again.stdout)
         self.assert_not_trained_again(attempts=2)
 

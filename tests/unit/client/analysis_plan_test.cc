@@ -59,7 +59,7 @@ TEST(ResolveAnalysesTest, RefusesWithWhatIsAllowed) {
   EXPECT_THAT(message({.names = {"head_ablation"}, .set = {"head_ablation.method"}}),
               HasSubstr("FIELD=VALUE"));
   EXPECT_THAT(message({.names = {"head_ablation"}, .protocol = "publish"}),
-              HasSubstr("known: clean, matched, published"));
+              HasSubstr("known: clean, published, matched"));
   EXPECT_THAT(message({}), HasSubstr("--analysis"));
 }
 

@@ -198,16 +198,16 @@ TEST(ResultsTable, IsInPercentWithItsMarksExplained) {
   EXPECT_EQ(
       markdown,
       "test accuracy, means over seeds\n\n"
-      "| encoding | task     | test accuracy (%) | interval |   n |\n"
-      "| -------- | -------- | ----------------: | -------: | --: |\n"
-      "| nope     | distance |             35.00 |   ±63.53 | 2/2 |\n"
-      "| rope     | distance |           70.00\\* |        - | 1/2 |\n\n"
+      "| encoding | task     | test accuracy (%) |      interval |   n |\n"
+      "| -------- | -------- | ----------------: | ------------: | --: |\n"
+      "| nope     | distance |             35.00 | 0.00 to 98.53 | 2/2 |\n"
+      "| rope     | distance |           70.00\\* |             - | 1/2 |\n\n"
       "Interval: 95 %, of the mean over seeds, by Student's t. n: seeds in the mean, of all.\n\n"
       "\\*: not every seed of this cell has a result.\n");
   const std::string latex = ToLatex(table);
   EXPECT_THAT(latex, HasSubstr("\\begin{tabular}{llrrr}\n    \\toprule\n    encoding & task & test "
                                "accuracy (\\%) & interval & n \\\\\n    \\midrule\n"));
-  EXPECT_THAT(latex, HasSubstr("    nope & distance & 35.00 & $\\pm$63.53 & 2/2 \\\\\n"));
+  EXPECT_THAT(latex, HasSubstr("    nope & distance & 35.00 & 0.00 to 98.53 & 2/2 \\\\\n"));
   EXPECT_THAT(latex, HasSubstr("    \\bottomrule\n  \\end{tabular}\n"));
   EXPECT_THAT(latex, HasSubstr("*: not every seed"));
 }
