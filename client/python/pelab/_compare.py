@@ -157,6 +157,12 @@ def _difference(a: Outcome, b: Outcome) -> Outcome:
     return Outcome("done", a.value - b.value)
 
 
+def _mean(side: list[Outcome]) -> float:
+    """Of one side's seeds; not a number where one of them never got there."""
+    known = [] if any(one.state == "not_reached" for one in side) else side
+    return _cells.interval_of([one.value for one in known]).mean
+
+
 def _row(group: _Group, pairing: _Pairing, examples: "_Examples | None") -> list[Any]:
     """Of _COLUMNS from "n" to "not_reached"."""
     sides = [(pairing.a.outcome(i), pairing.b.outcome(j)) for i, j in group.pairs]
@@ -166,7 +172,8 @@ def _row(group: _Group, pairing: _Pairing, examples: "_Examples | None") -> list
     known = [] if not_reached else done  # those that got there would be the seeds that did well
     values = [differences[place].value for place in known]
     others = [sum(one.state == state for one in differences) for state in ("missing", "failed", "cancelled")]
-    mean_a, mean_b = (_cells.interval_of([sides[place][side].value for place in known]).mean for side in (0, 1))
+    mean_a, mean_b = (_mean([sides[place][side] for place, one in enumerate(differences) if one.state in ("done", "not_reached")])
+                      for side in (0, 1))
     ids_a, ids_b = _ids(pairing.a.jobs), _ids(pairing.b.jobs)
     jobs_a, jobs_b = tuple(ids_a[i] for i, _ in group.pairs), tuple(ids_b[j] for _, j in group.pairs)
     t, p = _statistics.paired_t(values) or (None, None)

@@ -119,7 +119,7 @@ TEST_F(CliTest, CurvesAndAblationsAreWhole) {
 TEST_F(CliTest, AblationMarksWhatMayBeChance) {
   const CliResult drops = Run({"ablation", "1"});
   EXPECT_THAT(drops.out, HasSubstr("layer 0     0.0?   0.3?   0.7?\n")) << "0, 1 and 2 of 300";
-  EXPECT_THAT(drops.out, HasSubstr("?: within 3 standard errors"));
+  EXPECT_THAT(drops.out, HasSubstr("?: within 3\nstandard errors"));
   EXPECT_THAT(Run({"ablation", "1", "--metric", "nll_drop"}).out,
               HasSubstr("layer 1   0.100  0.110  0.120\n"));
   EXPECT_THAT(Run({"ablation", "1", "--metric", "normalised_drop"}).out,
@@ -419,7 +419,7 @@ complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pelab; echo "${CO
 [ "$(complete_words pelab extend --se)" = "--server --seed" ] || exit 1
 [ "$(complete_words pelab db che)" = check ] || exit 2
 [ "$(complete_words pelab run --dry)" = --dry-run ] || exit 3
-[ "$(complete_words pelab results --output j)" = json ] || exit 4
+[ "$(complete_words pelab results --output j)" = "json jsonl" ] || exit 4
 )sh";
   EXPECT_EQ(WEXITSTATUS(std::system(("bash " + path.string()).c_str())), 0);
   std::filesystem::remove(path);
