@@ -42,7 +42,6 @@ inline Rules MatchedOr(Value matched, Value otherwise) {
   return {{"matched", "", "", std::move(matched)}, {"", "", "", std::move(otherwise)}};
 }
 
-
 struct Range {
   double min;
   double max;

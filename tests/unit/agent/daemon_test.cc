@@ -477,7 +477,8 @@ TEST_F(DaemonTest, SaysWhatIsWrongWithItsTrainer) {
               HasSubstr("cannot run --trainer /nowhere/pelab-trainer: no such file"));
   EXPECT_EQ(exit.code, 1);
   options.argv[8] = "/bin/echo";
-  EXPECT_THAT(ErrorsOf(options, &exit), HasSubstr("printed no JSON object of at most 64 levels but \"capabilities\""));
+  EXPECT_THAT(ErrorsOf(options, &exit),
+              HasSubstr("printed no JSON object of at most 64 levels but \"capabilities\""));
   EXPECT_EQ(exit.code, 1);
   options.argv[8] = "/bin/false";
   EXPECT_THAT(ErrorsOf(options, &exit), HasSubstr("exited with status 1"));
