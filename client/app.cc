@@ -133,7 +133,7 @@ std::string Nearest(const std::vector<const CLI::App*>& typed, const std::string
   return near.empty() ? "" : Concat("; did you mean ", near, "?");
 }
 
-// What no option and no positional took, in the order in which it was typed.
+// The arguments that no option and no positional took, in the order in which they were typed.
 std::string Unexpected(const CLI::App& app) {
   const std::vector<std::string> arguments = app.remaining(/*recurse=*/true);
   if (arguments.empty()) return "";
@@ -157,7 +157,7 @@ int UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, cons
                Context& context) {
   if (const char* format = JsonAskedFor(argc, argv)) context.options.output_name = format;
   std::string message = UnknownCommand(app, argc, argv);
-  // What is missing may be what was misspelt.
+  // A missing option may be the misspelt one.
   const bool extras = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
   const bool missing = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
   if (message.empty() && (extras || missing)) message = Unexpected(app);

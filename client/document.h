@@ -21,7 +21,7 @@ struct Document {
   spec::Sweep sweep;  // checked
 };
 
-// What `run` and `submit` take of a document.
+// The options that `run` and `submit` share.
 struct DocumentOptions {
   std::string file;
   std::vector<std::string> set;  // --set

@@ -87,7 +87,7 @@ absl::StatusOr<Answer> Ask(const Context& context, const Document& document, boo
   return answer;
 }
 
-// What the cells would be as jobs, as far as it tells them apart.
+// The cells as job rows, with the members that tell them apart.
 results::JobList JobsOf(const std::vector<spec::Cell>& cells) {
   std::vector<v1::JobRow> jobs(cells.size());
   for (std::size_t i = 0; i < cells.size(); ++i) {

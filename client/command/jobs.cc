@@ -24,7 +24,7 @@ struct Options {
   std::string where;
 };
 
-// What went wrong, or what a success lacks.
+// The job's error; for a success its warning, such as weights that were not kept.
 std::string ErrorText(const v1::JobRow& job) {
   if (job.has_error() || !job.has_warning()) return job.error();
   return Concat("warning: ", job.warning());

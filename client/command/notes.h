@@ -1,4 +1,4 @@
-// What a command that takes a sweep file says about it although nothing is wrong.
+// Notes about a sweep file that is valid: they are printed, and the command goes on.
 #pragma once
 
 #include "client/options.h"

@@ -56,7 +56,7 @@ std::string SweepTable(const std::vector<v1::Sweep>& sweeps, const render::Style
   return table.Render(style);
 }
 
-// Of those of `jobs` that run.
+// A table of the running jobs among `jobs`.
 std::string RunningTable(const results::JobList& jobs, const render::Style& style) {
   const results::Varying varying(jobs);
   render::Table table({{"job", Align::kRight},
@@ -74,8 +74,7 @@ std::string RunningTable(const results::JobList& jobs, const render::Style& styl
   return table.empty() ? "" : Concat("\n", table.Render(style));
 }
 
-// What cannot wait for the next look: workers that hold jobs and are silent. Without a coordinator
-// nobody knows.
+// Warns of workers that hold jobs and are silent. Without a coordinator nobody knows.
 void PutSilentWorkers(const Context& context, DataSource& source) {
   const auto workers = source.Workers();
   if (!workers.ok()) return;

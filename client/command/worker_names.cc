@@ -10,7 +10,7 @@ namespace pelab::client {
 namespace {
 
 constexpr std::size_t kLeastIdCharacters = 6;  // that the coordinator takes for an id
-// Of a lease: heartbeats come after a quarter of it.
+// In percent of a lease. Heartbeats come after 25, so at 35 one is late.
 constexpr std::uint64_t kSilentPercent = 35;
 
 }  // namespace

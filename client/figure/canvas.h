@@ -47,7 +47,7 @@ class Canvas {
   // Cut off with "…" where it is wider than `width`.
   std::string Fitted(const std::string& text, double size, double width, bool bold = false);
 
-  // What is drawn by `draw` shows inside of this rectangle only.
+  // Clips everything that `draw` draws to this rectangle.
   void Clipped(double x, double y, double width, double height, const std::function<void()>& draw);
 
  private:

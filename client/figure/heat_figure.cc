@@ -98,7 +98,7 @@ std::vector<std::string> TitleLines(Canvas& canvas, const std::string& title, do
   return lines;
 }
 
-// Where a map is: a column of the page.
+// The position of a map on the page.
 struct Column {
   double x = kMargin;
   double width = kPageWidth - 2 * kMargin;

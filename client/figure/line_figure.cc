@@ -51,7 +51,7 @@ std::string TickText(double value, double step, bool percent) {
   return render::Fixed(value, decimals);
 }
 
-// Where the axes of a panel are, and where a value is on them.
+// The axes of a panel, and the position of a value on them.
 struct Frame {
   double x, y, width, height;
   Scales scales;
