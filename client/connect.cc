@@ -5,6 +5,7 @@
 
 #include "client/source/local.h"
 #include "client/source/remote.h"
+#include "core/base/status.h"
 #include "core/rpc/lock_file.h"
 #include "core/views/schema.h"
 #include "core/views/text.h"
@@ -23,6 +24,12 @@ absl::StatusOr<std::optional<std::string>> LockedAddress(const GlobalOptions& op
 }
 
 }  // namespace
+
+absl::StatusOr<bool> IsServed(const GlobalOptions& options) {
+  if (!options.server.empty()) return true;
+  PELAB_ASSIGN_OR_RETURN(const auto address, LockedAddress(options));
+  return address.has_value();
+}
 
 absl::StatusOr<std::unique_ptr<Coordinator>> FindCoordinator(const GlobalOptions& options) {
   if (!options.server.empty()) return ConnectTo(options.server, options.security, kConnectTimeout);

@@ -11,6 +11,9 @@
 
 namespace pelab::client {
 
+// Whether a coordinator is named or holds --db: then what is done to the database is for it to do.
+absl::StatusOr<bool> IsServed(const GlobalOptions& options);
+
 // A coordinator. UNAVAILABLE where there is none.
 absl::StatusOr<std::unique_ptr<Coordinator>> FindCoordinator(const GlobalOptions& options);
 

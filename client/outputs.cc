@@ -19,7 +19,7 @@ struct Takes {
   const char* command;
   std::vector<std::string> more;  // beside kEverywhere
 };
-const std::vector<Takes>& Commands() {
+const std::vector<Takes>& CommandsWithMore() {
   static const auto& commands =
       *new std::vector<Takes>{{"curves", {"svg", "pdf", "latex", "markdown"}},
                               {"ablation", {"svg", "pdf", "latex", "markdown"}},
@@ -44,7 +44,7 @@ std::optional<Paper> PaperOf(const std::string& output) {
 
 std::vector<std::string> OutputsOf(const std::string& command) {
   std::vector<std::string> outputs(kEverywhere.begin(), kEverywhere.end());
-  for (const Takes& takes : Commands()) {
+  for (const Takes& takes : CommandsWithMore()) {
     if (takes.command == command) {
       outputs.insert(outputs.end(), takes.more.begin(), takes.more.end());
     }
@@ -69,7 +69,7 @@ absl::Status CheckOutput(const std::string& command, const std::string& output) 
   const std::vector<std::string> takes = OutputsOf(command);
   if (std::find(takes.begin(), takes.end(), output) != takes.end()) return absl::OkStatus();
   std::vector<std::string> others;
-  for (const Takes& other : Commands()) {
+  for (const Takes& other : CommandsWithMore()) {
     if (std::find(other.more.begin(), other.more.end(), output) != other.more.end()) {
       others.push_back(Concat("pelab ", other.command));
     }

@@ -16,7 +16,7 @@
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct AblationOptions {
   std::string target;
   std::string sweep;
   std::string where;
@@ -28,8 +28,8 @@ struct Options {
   PaperOptions paper;
 };
 
-absl::Status PutForPaper(const Context& context, const Options& options, const std::string& title,
-                         const std::vector<AblationMap>& maps) {
+absl::Status PutForPaper(const Context& context, const AblationOptions& options,
+                         const std::string& title, const std::vector<AblationMap>& maps) {
   const Paper paper = *PaperOf(context.options.output_name);
   if (options.strip) {
     return absl::InvalidArgumentError(Concat("--strip is drawn on a terminal alone; --output ",
@@ -48,12 +48,12 @@ absl::Status PutForPaper(const Context& context, const Options& options, const s
   return PutPaper(context, options.paper, TablesText(tables, paper));
 }
 
-results::HeadOrder OrderOf(const Options& options) {
+results::HeadOrder OrderOf(const AblationOptions& options) {
   if (options.by_index) return results::HeadOrder::kIndex;
   return options.by_rank ? results::HeadOrder::kRank : results::HeadOrder::kByEncoding;
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const AblationOptions& options) {
   PELAB_RETURN_IF_ERROR(CheckPaper(context, options.paper));
   PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(const results::AblationMetric metric,
@@ -106,7 +106,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddAblation(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AblationOptions>();
   CLI::App* app = AddCommand(commands, "ablation",
                              "what each attention head is worth: layers x heads, in points",
                              "  pelab ablation 12\n"

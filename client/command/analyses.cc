@@ -15,21 +15,21 @@
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct AnalysesOptions {
   std::string target;
   std::string sweep;
   std::string where;
   std::string name;
 };
 
-std::string TextOf(const Options& options, const results::CellTable& cells,
+std::string TextOf(const AnalysesOptions& options, const results::CellTable& cells,
                    const std::vector<v1::AnalysisRow>& rows, const render::Style& style) {
   if (options.name == "layer_ablation") return LayerAblationText(cells, rows, style);
   if (options.name == "cumulative_ablation") return CumulativeAblationText(cells, rows, style);
   return AnalysisTableText(cells, rows, style);
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const AnalysesOptions& options) {
   PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep, options.where));
   if (!options.name.empty()) PELAB_RETURN_IF_ERROR(CheckAnalysisName("--name", options.name));
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
@@ -63,7 +63,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddAnalyses(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AnalysesOptions>();
   CLI::App* app =
       AddCommand(commands, "analyses", "the analyses that are stored, and what they found",
                  "  pelab analyses quick\n"

@@ -9,13 +9,12 @@
 #include "client/connect.h"
 #include "client/embedded/analyzer.h"
 #include "core/base/status.h"
-#include "core/rpc/lock_file.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct AnalyzeOptions {
   std::string target;
   std::string sweep;
   AnalysisWords words;
@@ -23,7 +22,7 @@ struct Options {
   WorkerOptions worker;
 };
 
-absl::StatusOr<int> Ask(const Context& context, const Options& options) {
+absl::StatusOr<int> Ask(const Context& context, const AnalyzeOptions& options) {
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   PELAB_ASSIGN_OR_RETURN(const AnalysisPlan plan,
                          PlanAnalyses(*coordinator, options.target, options.sweep, options.words));
@@ -35,16 +34,7 @@ absl::StatusOr<int> Ask(const Context& context, const Options& options) {
   return ReportAnalyses(context, *coordinator, plan, answer);
 }
 
-// Whether somebody serves --db; then the analyses are that coordinator's to run.
-absl::StatusOr<bool> IsServed(const GlobalOptions& options) {
-  if (!options.server.empty()) return true;
-  std::error_code ignored;
-  if (!std::filesystem::exists(rpc::LockPath(options.database), ignored)) return false;
-  PELAB_ASSIGN_OR_RETURN(const auto address, rpc::ReadLiveAddress(options.database));
-  return address.has_value();
-}
-
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const AnalyzeOptions& options) {
   PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
   PELAB_RETURN_IF_ERROR(CheckAnalysisWords(options.words));
   PELAB_ASSIGN_OR_RETURN(const bool served, IsServed(context.options));
@@ -61,7 +51,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddAnalyze(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AnalyzeOptions>();
   CLI::App* app = AddCommand(
       commands, "analyze", "add analyses to finished jobs, from their kept weights",
       "  pelab analyze quick --analysis layer_ablation --analysis cumulative_ablation\n"

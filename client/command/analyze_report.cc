@@ -21,7 +21,7 @@ namespace {
 
 using render::Json;
 
-constexpr absl::Duration kPoll = absl::Milliseconds(200);
+constexpr absl::Duration kAnalysisPoll = absl::Milliseconds(200);
 constexpr std::size_t kShownErrors = 20;
 
 const std::vector<std::string> kColumns = {"queued",         "stored",      "not_possible",
@@ -132,7 +132,7 @@ absl::Status AwaitAnalyses(const Context& context, DataSource& source, const Ana
     }
     progress.Update(total - left, total, running, waiting);
     if (left == 0) return absl::OkStatus();
-    absl::SleepFor(kPoll);
+    absl::SleepFor(kAnalysisPoll);
   }
 }
 

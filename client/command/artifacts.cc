@@ -16,7 +16,7 @@ namespace {
 
 using Align = render::Column::Align;
 
-struct Options {
+struct ArtifactsOptions {
   std::string target;
   std::string sweep;
   std::string action;
@@ -61,7 +61,7 @@ absl::StatusOr<v1::ArtifactRow> FindArtifact(const std::vector<v1::ArtifactRow>&
 }
 
 absl::StatusOr<int> Get(const Context& context, DataSource& source, const Target& target,
-                        const Options& options) {
+                        const ArtifactsOptions& options) {
   if (target.is_sweep) {
     return absl::InvalidArgumentError(Concat(target.title, " is a sweep: get takes one job"));
   }
@@ -85,7 +85,7 @@ absl::StatusOr<int> Get(const Context& context, DataSource& source, const Target
   return kExitOk;
 }
 
-absl::Status CheckAction(const Options& options) {
+absl::Status CheckAction(const ArtifactsOptions& options) {
   if (options.action.empty()) {
     return options.out.empty() && !options.force
                ? absl::OkStatus()
@@ -101,7 +101,7 @@ absl::Status CheckAction(const Options& options) {
              : absl::OkStatus();
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const ArtifactsOptions& options) {
   PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep));
   PELAB_RETURN_IF_ERROR(CheckAction(options));
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
@@ -113,7 +113,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddArtifacts(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ArtifactsOptions>();
   CLI::App* app =
       AddCommand(commands, "artifacts", "the files that jobs left: list them, or get one",
                  "  pelab artifacts quick\n"

@@ -8,12 +8,12 @@
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct CancelOptions {
   std::string sweep;
   std::string job;
 };
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const CancelOptions& options) {
   if (options.sweep.empty() == options.job.empty()) {
     return absl::InvalidArgumentError("name what to cancel: either SWEEP or --job JOB");
   }
@@ -52,7 +52,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddCancel(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CancelOptions>();
   CLI::App* app = AddCommand(commands, "cancel",
                              "withdraw a sweep, or one job; nothing that is stored is deleted",
                              "  pelab cancel quick\n"

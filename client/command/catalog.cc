@@ -15,7 +15,7 @@ namespace {
 
 using render::Json;
 
-struct Options {
+struct CatalogOptions {
   std::string kind;
   std::string name;
 };
@@ -253,7 +253,7 @@ void ShowEntries(const Context& context, const std::vector<const Kind*>& kinds) 
   }
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const CatalogOptions& options) {
   if (options.kind == "field") return ShowFields(context, options.name);
   std::vector<const Kind*> kinds;
   for (const Kind& kind : kKinds) {
@@ -280,7 +280,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddCatalog(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CatalogOptions>();
   CLI::App* app = AddCommand(commands, "catalog",
                              "every PE, task, protocol, analysis and field that a sweep can name",
                              "  pelab catalog\n"

@@ -19,7 +19,7 @@
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct CurvesOptions {
   std::string target;
   std::string sweep;
   std::string where;
@@ -52,7 +52,7 @@ absl::StatusOr<int> PutRows(const Context& context, DataSource& source,
   }));
 }
 
-absl::Status PutForPaper(const Context& context, const Options& options, const Target& target,
+absl::Status PutForPaper(const Context& context, const CurvesOptions& options, const Target& target,
                          const results::CellTable& cells, const results::MeanCurves& means) {
   const std::vector<results::MeanCurve> curves = means.Curves();
   const Paper paper = *PaperOf(context.options.output_name);
@@ -70,7 +70,7 @@ absl::Status PutForPaper(const Context& context, const Options& options, const T
 }
 
 absl::StatusOr<int> Plot(const Context& context, DataSource& source, const Target& target,
-                         const Options& options) {
+                         const CurvesOptions& options) {
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source.Jobs(target.filter));
   PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
   if (!target.is_sweep) results::OneSeedEach(cells);
@@ -93,7 +93,7 @@ absl::StatusOr<int> Plot(const Context& context, DataSource& source, const Targe
   return kExitOk;
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const CurvesOptions& options) {
   const std::vector<std::string>& metrics = results::CurveMetrics();
   if (std::find(metrics.begin(), metrics.end(), options.metric) == metrics.end()) {
     return absl::InvalidArgumentError(
@@ -117,7 +117,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddCurves(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CurvesOptions>();
   CLI::App* app =
       AddCommand(commands, "curves", "accuracy and loss over epochs, seeds as their mean",
                  "  pelab curves quick\n"

@@ -15,7 +15,7 @@
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct DepositsOptions {
   std::string target;
   std::string sweep;
   std::string where;
@@ -24,7 +24,7 @@ struct Options {
   bool seeds = false;
 };
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const DepositsOptions& options) {
   PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const Target target,
@@ -80,7 +80,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddDeposits(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DepositsOptions>();
   CLI::App* app = AddCommand(
       commands, "deposits", "whether one head of a layer does its work: indices over seeds",
       "  pelab deposits quick\n"

@@ -12,7 +12,7 @@
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct DiffOptions {
   std::string a;
   std::string b;
 };
@@ -35,7 +35,7 @@ absl::StatusOr<DiffSide> Read(DataSource& source, const std::string& job) {
   return side;
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const DiffOptions& options) {
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const DiffSide a, Read(*source, options.a));
   PELAB_ASSIGN_OR_RETURN(const DiffSide b, Read(*source, options.b));
@@ -65,7 +65,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddDiff(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiffOptions>();
   CLI::App* app = AddCommand(commands, "diff",
                              "what differs between two jobs: spec, environment, result, curves",
                              "  pelab diff 12 13\n"

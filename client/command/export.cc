@@ -12,13 +12,13 @@
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct ExportOptions {
   std::string sweep;
   std::string where;
   std::string out;
 };
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const ExportOptions& options) {
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const ExportReport report,
                          ExportSweep(*source, options.sweep, options.where, options.out,
@@ -62,7 +62,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddExport(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExportOptions>();
   CLI::App* app =
       AddCommand(commands, "export", "a sweep's results as CSV files that a stranger understands",
                  "  pelab export quick --out quick-results\n"

@@ -12,7 +12,7 @@
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct ExtendOptions {
   std::string sweep;
   std::vector<std::string> seeds;
   bool dry_run = false;
@@ -28,7 +28,7 @@ std::string Text(const v1::ExtendResponse& response, bool dry_run) {
   return dry_run ? text + "nothing was stored\n" : text;
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const ExtendOptions& options) {
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::ExtendRequest request;
   request.mutable_sweep()->set_sweep(options.sweep);
@@ -61,7 +61,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddExtend(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExtendOptions>();
   CLI::App* app = AddCommand(
       commands, "extend", "add seeds to a sweep, also while it runs; nothing is trained again",
       "  pelab extend table1 --seed 5..9\n"

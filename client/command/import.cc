@@ -9,26 +9,18 @@
 #include "client/import/importer.h"
 #include "core/base/status.h"
 #include "core/render/text.h"
-#include "core/rpc/lock_file.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct ImportOptions {
   std::string other;
   bool dry_run = false;
   bool no_files = false;
 };
 
 constexpr std::uint64_t kJobsBetweenWords = 100;
-
-// Whether somebody serves --db, or a coordinator is named.
-absl::StatusOr<bool> IsServed(const GlobalOptions& options) {
-  if (!options.server.empty()) return true;
-  PELAB_ASSIGN_OR_RETURN(const auto address, rpc::ReadLiveAddress(options.database));
-  return address.has_value();
-}
 
 // How keys stand in a file that nobody serves; all are new where there is none.
 absl::StatusOr<ImportReport> PreviewFile(const std::string& database, Importer& importer) {
@@ -52,7 +44,7 @@ absl::StatusOr<ImportReport> PreviewFile(const std::string& database, Importer& 
       });
 }
 
-absl::StatusOr<ImportReport> Import(const Context& context, const Options& options,
+absl::StatusOr<ImportReport> Import(const Context& context, const ImportOptions& options,
                                     Importer& importer) {
   const auto progress = [&context](std::uint64_t done, std::uint64_t all) {
     if (done % kJobsBetweenWords == 0) {
@@ -74,7 +66,7 @@ absl::StatusOr<ImportReport> Import(const Context& context, const Options& optio
   return ImportEmbedded(context, importer, progress);
 }
 
-std::string Lines(const Options& options, const ImportReport& report) {
+std::string Lines(const ImportOptions& options, const ImportReport& report) {
   std::string text =
       Concat(options.dry_run ? "would import " : "imported ", report.imported, " new jobs, ",
              report.present, " already here, ", report.unfinished, " not finished there");
@@ -106,7 +98,7 @@ std::string Lines(const Options& options, const ImportReport& report) {
   return text;
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const ImportOptions& options) {
   PELAB_ASSIGN_OR_RETURN(const auto importer, Importer::Open(options.other, !options.no_files));
   auto report = Import(context, options, *importer);
   if (!report.ok()) {
@@ -148,7 +140,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddImport(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ImportOptions>();
   CLI::App* app = AddCommand(
       commands, "import", "merge another database's finished jobs into this one, by key",
       "  pelab import other.db --db all.db\n"

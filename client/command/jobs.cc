@@ -18,7 +18,7 @@ namespace {
 
 using Align = render::Column::Align;
 
-struct Options {
+struct JobsOptions {
   std::string sweep;
   std::string state;
   std::string where;
@@ -59,7 +59,7 @@ std::string JobTable(const results::JobList& jobs, const render::Style& style) {
          (diverged ? "diverged: succeeded, with final losses above that of guessing\n" : "");
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const JobsOptions& options) {
   v1::JobFilter filter;
   filter.set_sweep(options.sweep);
   filter.set_where(options.where);
@@ -83,7 +83,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddJobs(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<JobsOptions>();
   CLI::App* app = AddCommand(commands, "jobs", "the jobs of a sweep, their states and errors",
                              "  pelab jobs quick\n"
                              "  pelab jobs quick --state failed\n"

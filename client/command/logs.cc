@@ -12,7 +12,7 @@
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct LogsOptions {
   std::string job;
   int attempt = 0;
   bool follow = false;
@@ -87,7 +87,7 @@ absl::Status PutTitle(const Context& context, DataSource& source, const std::str
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> Follow(const Context& context, const Options& options) {
+absl::StatusOr<int> Follow(const Context& context, const LogsOptions& options) {
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   PELAB_RETURN_IF_ERROR(PutTitle(context, *coordinator, options.job));
   LogPrinter printer(context);
@@ -106,7 +106,7 @@ absl::StatusOr<int> Follow(const Context& context, const Options& options) {
   return kExitOk;
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const LogsOptions& options) {
   if (options.follow) return Follow(context, options);
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const auto parts, source->Log(options.job, options.attempt));
@@ -131,7 +131,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddLogs(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LogsOptions>();
   CLI::App* app =
       AddCommand(commands, "logs", "what a job's trainer wrote (the last 256 KiB of an attempt)",
                  "  pelab logs 12\n"

@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kOut[] = "report.html";
 
-struct Options {
+struct ReportCommandOptions {
   std::vector<std::string> sweeps;
   std::string where;
   std::string out = kOut;
@@ -27,7 +27,7 @@ struct Options {
   bool all_seeds = false;
 };
 
-absl::Status CheckOut(const Options& options) {
+absl::Status CheckOut(const ReportCommandOptions& options) {
   std::error_code ignored;
   if (std::filesystem::is_directory(options.out, ignored)) {
     return absl::InvalidArgumentError(
@@ -41,7 +41,7 @@ absl::Status CheckOut(const Options& options) {
 }
 
 // "quick", "table1 and figure02", "table1 and 6 more".
-std::string TitleOf(const ReportInput& input, const Options& options) {
+std::string TitleOf(const ReportInput& input, const ReportCommandOptions& options) {
   const std::size_t count = input.sweeps.size();
   std::string title = input.sweeps.front().name();
   if (count == 2) title += Concat(" and ", input.sweeps.back().name());
@@ -55,7 +55,7 @@ std::string ShellWord(const std::string& text) {
   return word + "'";
 }
 
-std::string CommandLine(const ReportInput& input, const Options& options) {
+std::string CommandLine(const ReportInput& input, const ReportCommandOptions& options) {
   std::string command = "pelab report";
   for (const v1::Sweep& sweep : input.sweeps) command += Concat(" ", sweep.name());
   if (!options.where.empty()) command += Concat(" --where ", ShellWord(options.where));
@@ -81,7 +81,7 @@ class Progress {
   bool shown_;
 };
 
-void Put(const Context& context, const Options& options, const ReportInput& input,
+void Put(const Context& context, const ReportCommandOptions& options, const ReportInput& input,
          std::size_t bytes) {
   std::size_t done = 0;
   for (const v1::JobRow& job : input.jobs) done += report::IsDone(job) ? 1 : 0;
@@ -110,7 +110,7 @@ void Put(const Context& context, const Options& options, const ReportInput& inpu
   }
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const ReportCommandOptions& options) {
   PELAB_RETURN_IF_ERROR(CheckOut(options));
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   Progress progress(context);
@@ -133,7 +133,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddReport(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportCommandOptions>();
   CLI::App* app = AddCommand(
       commands, "report",
       "one HTML file with everything about sweeps: curves, head ablations, tables, where it comes "

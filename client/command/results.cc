@@ -29,7 +29,7 @@ namespace {
 
 using Align = render::Column::Align;
 
-struct Options {
+struct ResultsOptions {
   std::string sweep;
   std::string where;
   std::string group_by;
@@ -73,7 +73,7 @@ std::string SeedTable(const results::JobList& jobs, const render::Style& style) 
   return table.Render(style);
 }
 
-stats::IntervalKind IntervalOf(const Options& options) {
+stats::IntervalKind IntervalOf(const ResultsOptions& options) {
   return options.interval == "bootstrap" ? stats::IntervalKind::kBootstrap
                                          : stats::IntervalKind::kStudentT;
 }
@@ -92,7 +92,7 @@ std::string TopText(const results::CellTable& table, const results::LeftOut& lef
 
 // JobRow's JSON is what is stored; the cells are worked out from it. `left_out` has one for each
 // table, or none.
-void Put(const Context& context, const Options& options,
+void Put(const Context& context, const ResultsOptions& options,
          const std::vector<results::CellTable>& tables,
          const std::vector<results::LeftOut>& left_out, const results::JobList& jobs) {
   render::Json groups = render::Json::array();
@@ -139,7 +139,7 @@ void NoteExpansion(const Context& context, DataSource& source, const std::string
   }
 }
 
-v1::JobFilter FilterOf(const Options& options, const std::string& more = "") {
+v1::JobFilter FilterOf(const ResultsOptions& options, const std::string& more = "") {
   v1::JobFilter filter;
   filter.set_sweep(options.sweep);
   filter.set_where(options.where.empty() || more.empty()
@@ -148,7 +148,7 @@ v1::JobFilter FilterOf(const Options& options, const std::string& more = "") {
   return filter;
 }
 
-absl::StatusOr<int> Groups(const Context& context, const Options& options,
+absl::StatusOr<int> Groups(const Context& context, const ResultsOptions& options,
                            const std::vector<results::Metric>& metrics) {
   results::CellOptions cells{.interval = IntervalOf(options)};
   if (!options.group_by.empty()) {
@@ -211,7 +211,7 @@ absl::StatusOr<std::vector<v1::AnalysisRow>> JudgedExamples(DataSource& source,
   return source.Analyses(filter, "example_correctness");
 }
 
-absl::StatusOr<int> Compare(const Context& context, const Options& options,
+absl::StatusOr<int> Compare(const Context& context, const ResultsOptions& options,
                             const std::vector<results::Metric>& metrics) {
   PELAB_ASSIGN_OR_RETURN(auto compared, views::FieldsOfWhere(options.compare));
   PELAB_ASSIGN_OR_RETURN(const auto others, views::FieldsOfWhere(options.with));
@@ -266,7 +266,7 @@ absl::StatusOr<int> Compare(const Context& context, const Options& options,
   return kExitOk;
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const ResultsOptions& options) {
   PELAB_ASSIGN_OR_RETURN(const auto metrics, ParseMetrics(options.metric));
   PELAB_RETURN_IF_ERROR(CheckPaper(context, options.paper));
   if (options.seeds && PaperOf(context.options.output_name)) {
@@ -289,7 +289,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddResults(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ResultsOptions>();
   CLI::App* app =
       AddCommand(commands, "results", "accuracies with seeds collapsed: mean, 95 % interval, n",
                  "  pelab results quick\n"

@@ -10,13 +10,13 @@
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct RetryOptions {
   std::string sweep;
   std::string job;
   bool failed = false;
 };
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const RetryOptions& options) {
   if (options.sweep.empty() == options.job.empty()) {
     return absl::InvalidArgumentError("name what to retry: either SWEEP or --job JOB");
   }
@@ -49,7 +49,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddRetry(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RetryOptions>();
   CLI::App* app = AddCommand(
       commands, "retry", "queue failed jobs again, with fresh budgets; nothing is deleted",
       "  pelab retry table1\n"

@@ -11,13 +11,13 @@
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct RunCommandOptions {
   DocumentOptions document;
   bool dry_run = false;
   RunOptions run;
 };
 
-absl::StatusOr<int> Run(Commands& commands, Options& options) {
+absl::StatusOr<int> Run(Commands& commands, RunCommandOptions& options) {
   const Context& context = *commands.context;
   commands.document_name = options.document.file;
   if (!context.options.server.empty() && !options.dry_run) {
@@ -35,7 +35,7 @@ absl::StatusOr<int> Run(Commands& commands, Options& options) {
 }  // namespace
 
 void AddRun(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunCommandOptions>();
   CLI::App* app = AddCommand(
       commands, "run", "run a sweep here: bring a coordinator and a worker, train, show results",
       "  pelab run docs/sweeps/quick.yaml\n"

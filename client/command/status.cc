@@ -22,12 +22,12 @@ namespace {
 
 using Align = render::Column::Align;
 
-struct Options {
+struct StatusOptions {
   std::string sweep;
   bool watch = false;
 };
 
-std::string StateText(const v1::Sweep& sweep) {
+std::string SweepStateText(const v1::Sweep& sweep) {
   return Concat(results::StateName(sweep.state()), sweep.paused() ? ", paused" : "");
 }
 
@@ -47,7 +47,7 @@ std::string SweepTable(const std::vector<v1::Sweep>& sweeps, const render::Style
                        {"cancelled", Align::kRight},
                        {"epochs", Align::kRight}});
   for (const v1::Sweep& s : sweeps) {
-    table.AddRow({Concat(s.sweep_id()), s.name(), StateText(s), Concat(s.jobs().queued()),
+    table.AddRow({Concat(s.sweep_id()), s.name(), SweepStateText(s), Concat(s.jobs().queued()),
                   Concat(s.jobs().running() + s.jobs().assigned()), SucceededText(s),
                   Concat(s.jobs().failed()), Concat(s.jobs().cancelled()),
                   Concat(s.epochs_done(), "/", s.epochs_total())},
@@ -72,6 +72,19 @@ std::string RunningTable(const results::JobList& jobs, const render::Style& styl
                   job.has_test_accuracy() ? mark + render::Fixed(job.test_accuracy(), 4) : "-"});
   }
   return table.empty() ? "" : Concat("\n", table.Render(style));
+}
+
+// What successes lack, such as weights that were not kept.
+std::string Warnings(const results::JobList& jobs) {
+  std::int64_t warned = 0;
+  std::string first;
+  for (const v1::JobRow& job : jobs.rows()) {
+    if (!job.has_warning()) continue;
+    if (warned++ == 0) first = Concat("job ", job.job_id(), ": ", render::Escape(job.warning()));
+  }
+  if (warned == 0) return "";
+  return Concat("warning: ", first, warned > 1 ? Concat(" (and ", warned - 1, " more)") : "",
+                "; pelab jobs shows every warning\n");
 }
 
 // Warns of workers that hold jobs and are silent. Without a coordinator nobody knows.
@@ -123,6 +136,7 @@ absl::Status PutJobsOf(const Context& context, DataSource& source, const v1::Swe
   PELAB_ASSIGN_OR_RETURN(const std::string computed_by,
                          ComputedByLine(context, source, filter, looking.jobs()));
   context.out(computed_by);
+  context.out(Warnings(looking.jobs()));
   if (!grid.empty()) context.out("\n" + render::GridText(grid, context.style));
   context.out(RunningTable(looking.jobs(), context.style));
   return absl::OkStatus();
@@ -172,7 +186,7 @@ absl::StatusOr<int> Watch(const Context& context, const std::string& sweep) {
   return ExitCodeOf(end);
 }
 
-absl::StatusOr<int> Run(const Context& context, const Options& options) {
+absl::StatusOr<int> Run(const Context& context, const StatusOptions& options) {
   if (options.watch) return Watch(context, options.sweep);
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
   return options.sweep.empty() ? ShowAll(context, *source)
@@ -182,7 +196,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 }  // namespace
 
 void AddStatus(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StatusOptions>();
   CLI::App* app = AddCommand(commands, "status", "the sweeps and how far they are; why jobs wait",
                              "  pelab status\n"
                              "  pelab status quick\n"

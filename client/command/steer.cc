@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "client/command/commands.h"
+#include "client/command/control_answer.h"
 #include "client/command/show.h"
 #include "client/connect.h"
 #include "client/filter.h"
@@ -13,7 +14,7 @@
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct SteerOptions {
   std::string sweep;
   int priority = 0;
 };
@@ -31,59 +32,38 @@ std::string PausedText(const v1::SweepControl& control) {
                 "; what runs goes on to its end");
 }
 
-int Put(const Context& context, const v1::SweepControl& control, const std::string& text) {
-  const render::Json json = {{"sweep_id", control.sweep_id()},
-                             {"name", control.name()},
-                             {"state", results::StateName(control.state())},
-                             {"paused", control.paused()},
-                             {"priority", control.priority()},
-                             {"changed", control.changed()}};
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, json);
-      break;
-    case Output::kCsv:
-      PutCsv(context, {"sweep_id", "name", "state", "paused", "priority", "changed"},
-             render::Json::array({json}));
-      break;
-    case Output::kTable:
-      context.out(Concat("sweep ", control.sweep_id(), " ", render::Escape(control.name()), ": ",
-                         text, "\n"));
-      break;
-  }
-  return kExitOk;
-}
-
-absl::StatusOr<int> Pause(const Context& context, const Options& options) {
+absl::StatusOr<int> Pause(const Context& context, const SteerOptions& options) {
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::PauseRequest request;
   request.mutable_sweep()->set_sweep(options.sweep);
   PELAB_ASSIGN_OR_RETURN(const auto control, coordinator->Pause(request));
-  return Put(context, control, PausedText(control));
+  return PutControl(context, control, PausedText(control));
 }
 
-absl::StatusOr<int> Resume(const Context& context, const Options& options) {
+absl::StatusOr<int> Resume(const Context& context, const SteerOptions& options) {
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::ResumeRequest request;
   request.mutable_sweep()->set_sweep(options.sweep);
   PELAB_ASSIGN_OR_RETURN(const auto control, coordinator->Resume(request));
-  return Put(context, control, PausedText(control));
+  return PutControl(context, control, PausedText(control));
 }
 
-absl::StatusOr<int> SetPriority(const Context& context, const Options& options) {
+absl::StatusOr<int> SetPriority(const Context& context, const SteerOptions& options) {
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::SetPriorityRequest request;
   request.mutable_sweep()->set_sweep(options.sweep);
   request.set_priority(options.priority);
   PELAB_ASSIGN_OR_RETURN(const auto control, coordinator->SetPriority(request));
-  return Put(context, control,
-             Concat("priority ", control.priority(), control.changed() ? "" : ", as before"));
+  return PutControl(
+      context, control,
+      Concat("priority ", control.priority(), control.changed() ? "" : ", as before"));
 }
 
-using Verb = absl::StatusOr<int> (*)(const Context&, const Options&);
+using SteerVerb = absl::StatusOr<int> (*)(const Context&, const SteerOptions&);
 
 CLI::App* Add(Commands& commands, const std::string& name, const std::string& help,
-              const std::string& examples, const std::shared_ptr<Options>& options, Verb verb) {
+              const std::string& examples, const std::shared_ptr<SteerOptions>& options,
+              SteerVerb verb) {
   CLI::App* app = AddCommand(commands, name, help, examples);
   app->add_option("SWEEP", options->sweep, "number or name of a sweep")->required();
   app->callback([&commands, options, verb] {
@@ -101,18 +81,18 @@ void AddPause(Commands& commands) {
       "What runs goes on to its end (pelab cancel stops it). A job that another sweep claims too "
       "still runs "
       "for that one. The sweep stays paused when the coordinator is restarted.",
-      std::make_shared<Options>(), Pause);
+      std::make_shared<SteerOptions>(), Pause);
 }
 
 void AddResume(Commands& commands) {
   Add(commands, "resume", "let a paused sweep go on",
       "  pelab resume table1\n"
       "  pelab resume 3 --server gpu01:7470",
-      std::make_shared<Options>(), Resume);
+      std::make_shared<SteerOptions>(), Resume);
 }
 
 void AddPriority(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SteerOptions>();
   Add(commands, "priority", "change how urgent a sweep is, also while it runs",
       "  pelab priority table1 10\n"
       "  pelab priority 3 -- -5\n"

@@ -14,7 +14,7 @@
 namespace pelab::client {
 namespace {
 
-struct Options {
+struct SubmitCommandOptions {
   DocumentOptions document;
   SubmitOptions submit;
   bool dry_run = false;
@@ -50,7 +50,7 @@ void PutSubmitted(const Context& context, const v1::SubmitResponse& response,
   context.out(text);
 }
 
-absl::StatusOr<int> Run(Commands& commands, const Options& options) {
+absl::StatusOr<int> Run(Commands& commands, const SubmitCommandOptions& options) {
   const Context& context = *commands.context;
   commands.document_name = options.document.file;
   PELAB_ASSIGN_OR_RETURN(const Document document, LoadDocument(options.document));
@@ -76,7 +76,7 @@ absl::StatusOr<int> Run(Commands& commands, const Options& options) {
 }  // namespace
 
 void AddSubmit(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SubmitCommandOptions>();
   CLI::App* app = AddCommand(commands, "submit", "hand a sweep file to a coordinator",
                              "  pelab submit table1.yaml --server gpu01:7470\n"
                              "  pelab submit quick.yaml --set train.epochs=3 --watch\n"

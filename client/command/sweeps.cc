@@ -7,6 +7,7 @@
 #include <string>
 
 #include "client/command/commands.h"
+#include "client/command/control_answer.h"
 #include "client/command/show.h"
 #include "client/connect.h"
 #include "client/render/table.h"
@@ -21,7 +22,7 @@ namespace {
 
 using Align = render::Column::Align;
 
-struct Options {
+struct SweepsOptions {
   std::string sweep;
   std::string text;  // a name, or a note
   bool yes = false;
@@ -44,7 +45,7 @@ std::string SweepsTable(const std::vector<v1::Sweep>& sweeps, const render::Styl
   return table.Render(style);
 }
 
-absl::StatusOr<int> List(const Context& context) {
+absl::StatusOr<int> ListSweeps(const Context& context) {
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const auto sweeps, source->Sweeps());
   switch (context.output()) {
@@ -63,40 +64,22 @@ absl::StatusOr<int> List(const Context& context) {
   return kExitOk;
 }
 
-int PutLabelled(const Context& context, const v1::SweepControl& control, const std::string& text) {
-  const render::Json json = {
-      {"sweep_id", control.sweep_id()}, {"name", control.name()}, {"changed", control.changed()}};
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, json);
-      break;
-    case Output::kCsv:
-      PutCsv(context, {"sweep_id", "name", "changed"}, render::Json::array({json}));
-      break;
-    case Output::kTable:
-      context.out(Concat("sweep ", control.sweep_id(), " ", render::Escape(control.name()), ": ",
-                         text, "\n"));
-      break;
-  }
-  return kExitOk;
-}
-
-absl::StatusOr<int> Rename(const Context& context, const Options& options) {
+absl::StatusOr<int> Rename(const Context& context, const SweepsOptions& options) {
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::RenameRequest request;
   request.mutable_sweep()->set_sweep(options.sweep);
   request.set_name(options.text);
   PELAB_ASSIGN_OR_RETURN(const auto control, coordinator->Rename(request));
-  return PutLabelled(context, control, control.changed() ? "renamed" : "was named so already");
+  return PutControl(context, control, control.changed() ? "renamed" : "was named so already");
 }
 
-absl::StatusOr<int> SetNote(const Context& context, const Options& options) {
+absl::StatusOr<int> SetNote(const Context& context, const SweepsOptions& options) {
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::SetNoteRequest request;
   request.mutable_sweep()->set_sweep(options.sweep);
   request.set_note(options.text);
   PELAB_ASSIGN_OR_RETURN(const auto control, coordinator->SetNote(request));
-  return PutLabelled(context, control, options.text.empty() ? "has no note" : "noted");
+  return PutControl(context, control, options.text.empty() ? "has no note" : "noted");
 }
 
 std::string JobsText(std::uint64_t jobs) { return Concat(jobs, jobs == 1 ? " job" : " jobs"); }
@@ -149,7 +132,7 @@ int PutDeleted(const Context& context, const v1::DeleteResponse& response, bool 
   return kExitOk;
 }
 
-absl::StatusOr<int> Delete(const Context& context, const Options& options) {
+absl::StatusOr<int> Delete(const Context& context, const SweepsOptions& options) {
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::DeleteRequest request;
   request.mutable_sweep()->set_sweep(options.sweep);
@@ -169,7 +152,7 @@ absl::StatusOr<int> Delete(const Context& context, const Options& options) {
   return PutDeleted(context, response, false);
 }
 
-using Verb = absl::StatusOr<int> (*)(const Context&, const Options&);
+using SweepsVerb = absl::StatusOr<int> (*)(const Context&, const SweepsOptions&);
 
 }  // namespace
 
@@ -186,14 +169,14 @@ void AddSweeps(Commands& commands) {
   app->fallthrough();
   app->callback([&commands, app] {
     if (app->get_subcommands().empty()) {
-      commands.chosen = [&commands] { return List(*commands.context); };
+      commands.chosen = [&commands] { return ListSweeps(*commands.context); };
     }
   });
   app->add_subcommand("list", "all sweeps, newest first")->callback([&commands] {
-    commands.chosen = [&commands] { return List(*commands.context); };
+    commands.chosen = [&commands] { return ListSweeps(*commands.context); };
   });
-  auto options = std::make_shared<Options>();
-  const auto add = [&](const char* name, const char* help, Verb verb) {
+  auto options = std::make_shared<SweepsOptions>();
+  const auto add = [&](const char* name, const char* help, SweepsVerb verb) {
     CLI::App* command = app->add_subcommand(name, help);
     command->add_option("SWEEP", options->sweep, "number or name of a sweep")->required();
     command->callback([&commands, options, verb] {

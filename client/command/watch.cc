@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "client/command/show.h"
+#include "client/command/worker_names.h"
+#include "client/render/progress.h"
 #include "client/report/sweep_grid.h"
 #include "core/render/json.h"
 #include "core/results/rows.h"
@@ -35,8 +37,7 @@ render::Json UpdateJson(const v1::SweepUpdate& update) {
                         job.epochs_done() > 0 ? render::Json(job.test_accuracy()) : render::Json()},
                        {"worker", job.worker()},
                        {"device", job.device()},
-                       {"analysing", job.analysing()},
-                       {"varying", job.varying()}});
+                       {"analysing", job.analysing()}});
   }
   return {{"sweep", results::ToJson(update.sweep())}, {"running", running}};
 }
@@ -76,9 +77,8 @@ class WatchedGrid {
   std::unordered_map<std::int64_t, std::string> varying_;  // by job
 };
 
-}  // namespace
-
-render::ProgressState ProgressOf(const v1::SweepUpdate& update, WorkerNames& workers) {
+render::ProgressState ProgressOf(const v1::SweepUpdate& update, WorkerNames& workers,
+                                 const WatchedGrid& grid) {
   const v1::Sweep& sweep = update.sweep();
   render::ProgressState state;
   state.name = sweep.name();
@@ -90,14 +90,17 @@ render::ProgressState ProgressOf(const v1::SweepUpdate& update, WorkerNames& wor
   state.epochs_done = sweep.epochs_done();
   state.waiting_reason = sweep.waiting_reason();
   for (const v1::RunningJob& job : update.running()) {
+    const std::string varying = grid.VaryingOf(job.job_id());
     state.running_jobs.push_back({Concat(job.pe_label(), " ", job.task(), " seed ", job.seed(),
-                                         job.varying().empty() ? "" : " ", job.varying()),
+                                         varying.empty() ? "" : " ", varying),
                                   job.epochs(), job.epochs_done(), job.test_accuracy(),
                                   Concat(workers.Of(job.worker()), " ", job.device()),
                                   job.analysing()});
   }
   return state;
 }
+
+}  // namespace
 
 absl::StatusOr<v1::Sweep> WatchToEnd(const Context& context, Coordinator& coordinator,
                                      const std::string& sweep, Canceller* canceller,
@@ -116,13 +119,9 @@ absl::StatusOr<v1::Sweep> WatchToEnd(const Context& context, Coordinator& coordi
         if (json_lines) {
           context.out(render::ToJson(UpdateJson(update), /*one_line=*/true));
         } else {
-          v1::SweepUpdate shown = update;
           render::Grid drawn;
           if (redraw) drawn = grid.At(Now(), update.sweep());
-          for (v1::RunningJob& job : *shown.mutable_running()) {
-            if (job.varying().empty()) job.set_varying(grid.VaryingOf(job.job_id()));
-          }
-          render::ProgressState state = ProgressOf(shown, workers);
+          render::ProgressState state = ProgressOf(update, workers, grid);
           state.grid = std::move(drawn);
           view.Update(Now(), state);
         }

@@ -4,14 +4,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "client/command/worker_names.h"
 #include "client/options.h"
-#include "client/render/progress.h"
 #include "client/source/data_source.h"
 
 namespace pelab::client {
-
-render::ProgressState ProgressOf(const v1::SweepUpdate& update, WorkerNames& workers);
 
 // Shows progress on standard error: a bar on a terminal, plain lines elsewhere (with `json_lines`
 // each snapshot on standard output instead). The sweep as it was last seen; CANCELLED after

@@ -32,7 +32,7 @@ std::string WorkerTable(const std::vector<v1::WorkerRow>& workers, const render:
   return table.Render(style);
 }
 
-absl::StatusOr<int> List(const Context& context) {
+absl::StatusOr<int> ListWorkers(const Context& context) {
   auto source = FindSource(context.options);
   if (!source.ok()) return source.status();
   auto workers = (*source)->Workers();
@@ -54,7 +54,7 @@ absl::StatusOr<int> List(const Context& context) {
   return kExitOk;
 }
 
-struct Options {
+struct WorkersOptions {
   std::string worker;
   std::string mode = "finish";
 };
@@ -121,7 +121,7 @@ void AddWorkers(Commands& commands) {
                              "daemon stays connected.");
   app->require_subcommand(0, 1);
   app->fallthrough();
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WorkersOptions>();
   CLI::App* drain = app->add_subcommand("drain", "let a worker take no more jobs");
   drain->add_option("WORKER", options->worker, kWorkerHelp)->required();
   drain
@@ -141,7 +141,7 @@ void AddWorkers(Commands& commands) {
       if (app->got_subcommand(resume)) {
         return Drain(*commands.context, options->worker, v1::Drain::RESUME);
       }
-      return List(*commands.context);
+      return ListWorkers(*commands.context);
     };
   });
 }

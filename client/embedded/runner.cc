@@ -12,7 +12,7 @@
 namespace pelab::client {
 namespace {
 
-constexpr absl::Duration kPoll = absl::Milliseconds(50);
+constexpr absl::Duration kRunPoll = absl::Milliseconds(50);
 
 std::uint64_t Pending(const v1::Sweep& sweep) {
   return sweep.jobs().queued() + sweep.jobs().assigned() + sweep.jobs().running();
@@ -68,7 +68,7 @@ class Runner final : public EmbeddedSession {
         announced_ = true;
         return sweep;
       }
-      absl::SleepFor(kPoll);
+      absl::SleepFor(kRunPoll);
     }
   }
 

@@ -112,14 +112,14 @@ std::string Canvas::Fitted(const std::string& text, double size, double width, b
   return fitted;
 }
 
-void Canvas::Text(double x, double y, const std::string& text, double size, Align align,
+void Canvas::Text(double x, double y, const std::string& text, double size, Anchor align,
                   const std::string& colour, bool bold) {
   const double width = TextWidth(text, size, bold);
   SetColour(colour);
   cairo_move_to(cairo_,
-                x - (align == Align::kLeft     ? 0
-                     : align == Align::kMiddle ? width / 2
-                                               : width),
+                x - (align == Anchor::kLeft     ? 0
+                     : align == Anchor::kMiddle ? width / 2
+                                                : width),
                 y);
   cairo_show_text(cairo_, render::Escape(text).c_str());
 }
@@ -129,7 +129,7 @@ void Canvas::VerticalText(double x, double y, const std::string& text, double si
   cairo_save(cairo_);
   cairo_translate(cairo_, x, y);
   cairo_rotate(cairo_, -std::numbers::pi / 2);
-  Text(0, 0, text, size, Align::kMiddle, colour);
+  Text(0, 0, text, size, Anchor::kMiddle, colour);
   cairo_restore(cairo_);
 }
 

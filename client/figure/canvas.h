@@ -13,7 +13,7 @@ typedef struct _cairo cairo_t;
 
 namespace pelab::client {
 
-enum class Align { kLeft, kMiddle, kRight };
+enum class Anchor { kLeft, kMiddle, kRight };
 
 struct Stroke {
   std::string colour = "#000000";
@@ -38,7 +38,7 @@ class Canvas {
   void Marker(const Point& middle, double size, const std::string& name, const std::string& colour);
 
   // `y` is the baseline. What is not UTF-8 or would act instead of showing is escaped.
-  void Text(double x, double y, const std::string& text, double size, Align align,
+  void Text(double x, double y, const std::string& text, double size, Anchor align,
             const std::string& colour = "#1a2230", bool bold = false);
   // Upwards, its middle at (x, y).
   void VerticalText(double x, double y, const std::string& text, double size,

@@ -6,21 +6,20 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "client/figure/ink.h"
 #include "core/render/text.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
 
-constexpr char kText[] = "#1a2230";
-constexpr char kMuted[] = "#56616f";
 constexpr char kGap[] = "#c9d0d8";
 // The diverging colours of core/web/style/base.css.
 constexpr char kLow[] = "#2166ac";
 constexpr char kMiddle[] = "#f7f7f7";
 constexpr char kHigh[] = "#b2182b";
-constexpr double kInk = 8, kLine = 10;
-constexpr double kPageWidth = 500, kMargin = 6, kAxis = 30, kMapGap = 20, kBarWidth = 120;
+constexpr double kLine = 10;
+constexpr double kPageWidth = 500, kAxis = 30, kMapGap = 20, kBarWidth = 120;
 constexpr double kRow = 17;                     // height of a layer
 constexpr double kWidestCell = 26, kRoom = 15;  // from kRoom on a cell has its figure in it
 
@@ -74,14 +73,14 @@ void DrawCell(Canvas& canvas, const render::HeatMap& map, std::size_t at, const 
   const Point middle{corner.x + width / 2, corner.y + kRow / 2 + 2.6};
   if (!std::isfinite(value)) {
     canvas.FillRectangle(corner.x, corner.y, width - 0.8, kRow - 0.8, kGap);
-    canvas.Text(middle.x, middle.y, "×", kInk - 0.5, Align::kMiddle, kMuted);
+    canvas.Text(middle.x, middle.y, "×", kInk - 0.5, Anchor::kMiddle, kMuted);
     return;
   }
   const double share = muted ? 0 : value / limit;
   canvas.FillRectangle(corner.x, corner.y, width - 0.8, kRow - 0.8, Diverging(share));
   if (width < kRoom || muted) return;
   const std::string text = FigureText(value, std::abs(value) >= 9.95 ? 0 : map.decimals);
-  canvas.Text(middle.x, middle.y, text, width < 20 ? kInk - 2 : kInk - 1, Align::kMiddle,
+  canvas.Text(middle.x, middle.y, text, width < 20 ? kInk - 2 : kInk - 1, Anchor::kMiddle,
               std::abs(share) > 0.6 ? "#ffffff" : kText);
 }
 
@@ -109,13 +108,13 @@ double LayMap(Canvas& canvas, const render::HeatMap& map, const Column& column, 
               double limit, bool draw) {
   for (const std::string& line : TitleLines(canvas, map.title, column.width)) {
     y += kLine;
-    if (draw) canvas.Text(column.x, y, line, kInk, Align::kLeft, kText);
+    if (draw) canvas.Text(column.x, y, line, kInk, Anchor::kLeft, kText);
   }
   y += 6;
   const double cell = CellWidth(map, column.width), left = column.x + kAxis;
   for (int layer = 0; draw && layer < map.layers; ++layer) {
     const double top = y + layer * kRow;
-    canvas.Text(left - 5, top + kRow / 2 + 2.6, Concat(layer), kInk - 0.5, Align::kRight, kMuted);
+    canvas.Text(left - 5, top + kRow / 2 + 2.6, Concat(layer), kInk - 0.5, Anchor::kRight, kMuted);
     for (int head = 0; head < map.heads; ++head) {
       DrawCell(canvas, map, static_cast<std::size_t>(layer) * map.heads + head,
                {left + head * cell, top}, cell, limit);
@@ -125,10 +124,10 @@ double LayMap(Canvas& canvas, const render::HeatMap& map, const Column& column, 
     const int step = std::max(1, static_cast<int>(std::ceil(12 / cell)));
     for (int head = 0; head < map.heads; head += step) {
       canvas.Text(left + (head + 0.5) * cell, y + map.layers * kRow + 8, Concat(head), kInk - 0.5,
-                  Align::kMiddle, kMuted);
+                  Anchor::kMiddle, kMuted);
     }
     canvas.Text(left + map.heads * cell / 2, y + map.layers * kRow + 18, "head", kInk,
-                Align::kMiddle, kText);
+                Anchor::kMiddle, kText);
     canvas.VerticalText(column.x + 8, y + map.layers * kRow / 2, "layer", kInk, kText);
   }
   return y + map.layers * kRow + kMapGap;
@@ -164,11 +163,11 @@ void DrawBar(Canvas& canvas, const HeatFigure& figure, double y, double limit) {
                          Diverging(2.0 * i / (kSteps - 1) - 1));
   }
   const int decimals = limit >= 10 ? 0 : limit >= 1 ? 1 : 3;
-  canvas.Text(left, y + 16, render::Fixed(-limit, decimals), kInk - 0.5, Align::kMiddle, kMuted);
-  canvas.Text(left + kBarWidth / 2, y + 16, "0", kInk - 0.5, Align::kMiddle, kMuted);
-  canvas.Text(left + kBarWidth, y + 16, render::Fixed(limit, decimals), kInk - 0.5, Align::kMiddle,
+  canvas.Text(left, y + 16, render::Fixed(-limit, decimals), kInk - 0.5, Anchor::kMiddle, kMuted);
+  canvas.Text(left + kBarWidth / 2, y + 16, "0", kInk - 0.5, Anchor::kMiddle, kMuted);
+  canvas.Text(left + kBarWidth, y + 16, render::Fixed(limit, decimals), kInk - 0.5, Anchor::kMiddle,
               kMuted);
-  canvas.Text(left + kBarWidth + 20, y + 7, figure.unit, kInk, Align::kLeft, kText);
+  canvas.Text(left + kBarWidth + 20, y + 7, figure.unit, kInk, Anchor::kLeft, kText);
 }
 
 }  // namespace

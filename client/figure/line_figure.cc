@@ -5,19 +5,17 @@
 #include <cstddef>
 #include <limits>
 
+#include "client/figure/ink.h"
 #include "core/render/text.h"
 #include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
 
-constexpr double kInk = 8;  // size of text
-constexpr char kText[] = "#1a2230";
-constexpr char kMuted[] = "#56616f";
 constexpr char kGrid[] = "#e6eaef";
 constexpr double kOnePanelWidth = 330, kPanelWidth = 250, kPanelHeight = 190;
 constexpr double kLeft = 46, kRight = 10, kTop = 20, kBottom = 34;  // of a panel's axes
-constexpr double kLegendLine = 13, kSwatch = 26, kMargin = 6;
+constexpr double kLegendLine = 13, kSwatch = 26;
 constexpr std::size_t kMarkers = 8;  // of a series at most
 
 struct Scales {
@@ -68,19 +66,20 @@ void DrawAxes(Canvas& canvas, const LineFigure& figure, const Frame& frame) {
     const double at = frame.At(0, tick).y;
     canvas.Line({{frame.x, at}, {frame.x + frame.width, at}}, {.colour = kGrid, .width = 0.6});
     canvas.Text(frame.x - 4, at + 2.7, TickText(tick, y.step, figure.percent), kInk - 0.5,
-                Align::kRight, kMuted);
+                Anchor::kRight, kMuted);
   }
   for (double tick = x.low; tick <= x.high + x.step / 1000; tick += x.step) {
     const double at = frame.At(tick, 0).x, bottom = frame.y + frame.height;
     canvas.Line({{at, bottom}, {at, bottom + 3}}, {.colour = kMuted, .width = 0.6});
-    canvas.Text(at, bottom + 11, TickText(tick, x.step, false), kInk - 0.5, Align::kMiddle, kMuted);
+    canvas.Text(at, bottom + 11, TickText(tick, x.step, false), kInk - 0.5, Anchor::kMiddle,
+                kMuted);
   }
   canvas.Line({{frame.x, frame.y},
                {frame.x, frame.y + frame.height},
                {frame.x + frame.width, frame.y + frame.height}},
               {.colour = kMuted, .width = 0.8});
   canvas.Text(frame.x + frame.width / 2, frame.y + frame.height + 23, figure.x_label, kInk,
-              Align::kMiddle, kText);
+              Anchor::kMiddle, kText);
   canvas.VerticalText(frame.x - 36, frame.y + frame.height / 2, figure.y_label, kInk, kText);
 }
 
@@ -149,7 +148,7 @@ double LayLegend(Canvas& canvas, const std::vector<const LineSeries*>& legend, d
         canvas.Marker({x + (kSwatch - 5) / 2, middle}, 4.5, series->look.marker,
                       series->look.colour);
       }
-      canvas.Text(x + kSwatch, middle + 2.8, label, kInk, Align::kLeft, kText);
+      canvas.Text(x + kSwatch, middle + 2.8, label, kInk, Anchor::kLeft, kText);
     }
     x += needs;
   }
@@ -192,7 +191,7 @@ absl::StatusOr<std::string> DrawLines(const LineFigure& figure, Vector form) {
                         .height = kPanelHeight - kTop - kBottom,
                         .scales = scales};
       canvas.Text(frame.x, frame.y - 7, canvas.Fitted(panel.title, kInk + 1, frame.width, true),
-                  kInk + 1, Align::kLeft, kText, true);
+                  kInk + 1, Anchor::kLeft, kText, true);
       DrawAxes(canvas, figure, frame);
       canvas.Clipped(frame.x, frame.y - 3, frame.width + 3, frame.height + 3, [&] {
         for (const LineSeries& series : panel.series) DrawBand(canvas, frame, series);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -66,12 +65,6 @@ std::string IntervalNote(stats::IntervalKind kind) {
              ? "Interval: 95 %, of the mean over seeds, by Student's t."
              : "Interval: 95 %, percentile bootstrap of the mean over seeds; too narrow for few "
                "seeds.";
-}
-
-std::string ProbabilityText(double p) {
-  char text[32];
-  std::snprintf(text, sizeof(text), p < 0.001 ? "%.1e" : "%.3f", p);
-  return text;
 }
 
 // The epochs of a table's columns: evenly spread, the last among them.
@@ -243,7 +236,7 @@ PaperTable ComparisonTable(const results::Comparison& comparison, const std::str
     const auto& mean = group.difference.mean;
     row.push_back(mean && *mean >= 0 ? "+" + form.Text(mean) : form.Text(mean));
     row.push_back(IntervalOf(group.difference, form));
-    row.push_back(group.test ? ProbabilityText(group.test->p) : "-");
+    row.push_back(group.test ? render::Probability(group.test->p) : "-");
     row.push_back(Concat(group.difference.n, "/", group.pairs.size()));
     table.rows.push_back(std::move(row));
   }

@@ -13,17 +13,17 @@
 namespace pelab::client {
 namespace {
 
-constexpr std::size_t kKeysAtOnce = 200;  // of a question
-constexpr int kEpochsAtOnce = 5000;       // of a message: at most 400 KB
+constexpr std::size_t kKeysInQuestion = 200;  // of a question
+constexpr int kEpochsAtOnce = 5000;           // of a message: at most 400 KB
 constexpr int kCellsAtOnce = 2000;
-constexpr std::size_t kPieceBytes = 256 << 10;
+constexpr std::size_t kFilePieceBytes = 256 << 10;
 
 // Calls `use(piece) -> Status` with all of a file.
 template <typename Use>
 absl::Status ReadPieces(const std::string& path, const Use& use) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return absl::NotFoundError(Concat("cannot read ", path));
-  std::string piece(kPieceBytes, '\0');
+  std::string piece(kFilePieceBytes, '\0');
   while (in) {
     in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     if (in.gcount() == 0) break;
@@ -64,8 +64,8 @@ absl::Status Importer::ForEachNew(const Check& check, ImportReport& report, cons
   PELAB_ASSIGN_OR_RETURN(const std::vector<views::FinishedJob> jobs, reader_->Finished(&others));
   report.unfinished = static_cast<std::uint64_t>(others);
   jobs_ = jobs.size();
-  for (std::size_t at = 0; at < jobs.size(); at += kKeysAtOnce) {
-    const std::size_t end = std::min(at + kKeysAtOnce, jobs.size());
+  for (std::size_t at = 0; at < jobs.size(); at += kKeysInQuestion) {
+    const std::size_t end = std::min(at + kKeysInQuestion, jobs.size());
     v1::CheckImportRequest request;
     for (std::size_t i = at; i < end; ++i) {
       v1::ImportKey& key = *request.add_keys();

@@ -22,7 +22,7 @@ struct MarkKind {
   const char* sgr;
   const char* name;
 };
-constexpr std::array<MarkKind, 5> kMarks = {{
+constexpr std::array<MarkKind, 5> kMarkKinds = {{
     {Grid::Mark::kSucceeded, "✓", "o", "32", "succeeded"},
     {Grid::Mark::kRunning, "▸", ">", "36", "running"},
     {Grid::Mark::kQueued, "·", ".", "2", "waiting"},
@@ -38,13 +38,13 @@ std::string Marks(const std::vector<Grid::Mark>& seeds, const Style& style) {
   std::string text;
   if (seeds.size() <= kMostMarks) {
     for (const Grid::Mark mark : seeds) {
-      for (const MarkKind& kind : kMarks) {
+      for (const MarkKind& kind : kMarkKinds) {
         if (kind.mark == mark) text += MarkText(kind, style);
       }
     }
     return text;
   }
-  for (const MarkKind& kind : kMarks) {
+  for (const MarkKind& kind : kMarkKinds) {
     const auto count = std::count(seeds.begin(), seeds.end(), kind.mark);
     if (count > 0) text += Concat(text.empty() ? "" : " ", count, MarkText(kind, style));
   }
@@ -160,7 +160,7 @@ std::vector<std::string> Explanation(const Grid& grid, Detail detail, std::size_
   std::vector<std::string> pieces;
   const std::size_t left_out = grid.rows.size() - rows;
   if (left_out > 0) pieces.push_back(Concat("and ", left_out, " more rows"));
-  for (const MarkKind& kind : kMarks) {
+  for (const MarkKind& kind : kMarkKinds) {
     if (IsThere(grid, kind.mark)) pieces.push_back(MarkText(kind, style) + " " + kind.name);
   }
   if (detail == Detail::kAll) pieces.emplace_back("test accuracy 0-1 by epoch");

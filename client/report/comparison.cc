@@ -1,6 +1,5 @@
 #include "client/report/comparison.h"
 
-#include <cstdio>
 #include <optional>
 #include <vector>
 
@@ -14,12 +13,6 @@ namespace {
 
 using Align = render::Column::Align;
 
-std::string ProbabilityText(double p) {
-  char text[32];
-  std::snprintf(text, sizeof(text), p < 0.001 ? "%.1e" : "%.3f", p);
-  return text;
-}
-
 std::vector<std::string> RowText(const results::Comparison& comparison,
                                  const results::PairGroup& group) {
   const int decimals = DecimalsOf(comparison.metric);
@@ -29,7 +22,7 @@ std::vector<std::string> RowText(const results::Comparison& comparison,
   const std::optional<double>& mean = group.difference.mean;
   cells.push_back(mean ? Concat(*mean >= 0 ? "+" : "", render::Fixed(mean, decimals)) : "-");
   cells.push_back(IntervalText(group.difference, decimals));
-  cells.push_back(group.test ? ProbabilityText(group.test->p) : "-");
+  cells.push_back(group.test ? render::Probability(group.test->p) : "-");
   cells.push_back(Concat(group.difference.n, "/", group.pairs.size()));
   return cells;
 }
@@ -53,7 +46,7 @@ std::string ExamplesText(const results::Comparison& comparison, const std::strin
       cells.push_back(Concat(pair.a.seed()));
       cells.push_back(Concat(pair.examples->only_a));
       cells.push_back(Concat(pair.examples->only_b));
-      cells.push_back(ProbabilityText(pair.examples->p()));
+      cells.push_back(render::Probability(pair.examples->p()));
       table.AddRow(cells);
     }
   }

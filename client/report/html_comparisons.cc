@@ -72,8 +72,6 @@ results::JobList ListOf(const ReportInput& input, const std::vector<v1::JobRow>&
   return results::JobList(std::move(whole));
 }
 
-Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
 Json RowOf(const Encoding& encoding, const results::Comparison& comparison,
            const results::PairGroup& group) {
   const v1::JobRow& job = group.pairs.front().a;
@@ -85,11 +83,11 @@ Json RowOf(const Encoding& encoding, const results::Comparison& comparison,
           {"task", job.task()},
           {"protocol", job.protocol()},
           {"values", std::move(values)},
-          {"mean", OrNull(group.a.mean)},
-          {"baseline_mean", OrNull(group.b.mean)},
-          {"difference", OrNull(group.difference.mean)},
-          {"low", OrNull(group.difference.low)},
-          {"high", OrNull(group.difference.high)},
+          {"mean", render::OrNull(group.a.mean)},
+          {"baseline_mean", render::OrNull(group.b.mean)},
+          {"difference", render::OrNull(group.difference.mean)},
+          {"low", render::OrNull(group.difference.low)},
+          {"high", render::OrNull(group.difference.high)},
           {"p", group.test ? Json(group.test->p) : Json(nullptr)},
           {"n", group.difference.n},
           {"of", group.pairs.size()},
@@ -149,7 +147,7 @@ Json EpochsToHalf(const ReportInput& input) {
     if (seeds.empty()) continue;
     const stats::SeedSummary summary = stats::Summarise(seeds);
     rows.push_back({{"cell", c},
-                    {"median", OrNull(summary.median)},
+                    {"median", render::OrNull(summary.median)},
                     {"reached", summary.n},
                     {"of", seeds.size()}});
   }

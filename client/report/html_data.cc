@@ -16,8 +16,6 @@ namespace {
 
 using render::Json;
 
-Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
 // The value of a column of the cells; empty where it is none of them.
 std::string ValueIn(const results::CellTable& cells, const results::Cell& cell,
                     const std::string& column) {
@@ -37,9 +35,9 @@ Json Summary(const results::Cell& cell,
                             : stats::SeedResult{});
   }
   const stats::SeedSummary summary = stats::Summarise(results);
-  return {{"mean", OrNull(summary.mean)},
-          {"sd", OrNull(summary.sd)},
-          {"half_width", OrNull(summary.half_width)},
+  return {{"mean", render::OrNull(summary.mean)},
+          {"sd", render::OrNull(summary.sd)},
+          {"half_width", render::OrNull(summary.half_width)},
           {"n", summary.n},
           {"of", cell.jobs.size()},
           {"missing", cell.summary.missing},
@@ -57,10 +55,11 @@ Json CellJson(const results::CellTable& cells, const results::Cell& cell) {
   for (std::size_t i = 0; i < cells.columns.size(); ++i) values[cells.columns[i]] = cell.values[i];
   Json jobs = Json::array();
   for (const v1::JobRow& job : cell.jobs) {
-    jobs.push_back({{"job_id", job.job_id()},
-                    {"seed", job.seed()},
-                    {"done", IsDone(job)},
-                    {"test_accuracy", OrNull(If(job.has_test_accuracy(), job.test_accuracy()))}});
+    jobs.push_back(
+        {{"job_id", job.job_id()},
+         {"seed", job.seed()},
+         {"done", IsDone(job)},
+         {"test_accuracy", render::OrNull(If(job.has_test_accuracy(), job.test_accuracy()))}});
   }
   return {{"label", cell.Label()},
           {"short", name.label},

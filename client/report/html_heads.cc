@@ -14,8 +14,6 @@ namespace pelab::client::report {
 namespace {
 
 using render::Json;
-Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
 Json SeedJson(const results::MeanAblation& mean, const results::SeedDrops& seed) {
   Json drops = Json::array(), significant = Json::array();
   for (int layer = 0; layer < mean.layers; ++layer) {
@@ -109,12 +107,13 @@ Json Layers(const ReportInput& input) {
       for (const auto& [layer, drops] : layers) {
         const double mean = stats::Mean(drops);
         const std::optional<double> half = stats::IntervalHalfWidth(drops);
-        points.push_back({{"x", layer},
-                          {"mean", mean},
-                          {"low", OrNull(half ? std::optional(mean - *half) : std::nullopt)},
-                          {"high", OrNull(half ? std::optional(mean + *half) : std::nullopt)},
-                          {"n", drops.size()},
-                          {"of", cell.jobs.size()}});
+        points.push_back(
+            {{"x", layer},
+             {"mean", mean},
+             {"low", render::OrNull(half ? std::optional(mean - *half) : std::nullopt)},
+             {"high", render::OrNull(half ? std::optional(mean + *half) : std::nullopt)},
+             {"n", drops.size()},
+             {"of", cell.jobs.size()}});
       }
       series.push_back(
           {{"cell", c}, {"variant", results::Describe(variant)}, {"points", std::move(points)}});

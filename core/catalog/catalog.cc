@@ -98,6 +98,7 @@ const Entry* FindPe(std::string_view name) { return Find(Pes(), name); }
 const Entry* FindTask(std::string_view name) { return Find(Tasks(), name); }
 const Entry* FindProtocol(std::string_view name) { return Find(Protocols(), name); }
 const Entry* FindAnalysis(std::string_view name) { return Find(Analyses(), name); }
+bool IsAnalysisField(const Field& field) { return FindAnalysis(field.owner) != nullptr; }
 
 const Field* FindField(std::string_view name, std::string_view owner) {
   for (const Field& field : Fields()) {

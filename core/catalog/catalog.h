@@ -123,6 +123,7 @@ const Entry* FindPe(std::string_view name);
 const Entry* FindTask(std::string_view name);
 const Entry* FindProtocol(std::string_view name);
 const Entry* FindAnalysis(std::string_view name);
+bool IsAnalysisField(const Field& field);  // a setting of an analysis, not of training
 // The field of that full name that belongs to `owner` (a PE's, task's or analysis's name) or to
 // every job; null if none.
 const Field* FindField(std::string_view name, std::string_view owner);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,12 @@
 namespace pelab::render {
 
 using Json = nlohmann::ordered_json;
+
+// null where there is no value.
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
 
 // One JSON value and a newline; indented for people, or on one line (JSON Lines). Bytes that are
 // not UTF-8 become U+FFFD; numbers that JSON lacks (NaN, infinities) become null.

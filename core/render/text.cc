@@ -164,6 +164,12 @@ std::string Fixed(std::optional<double> value, int decimals) {
   return buffer;
 }
 
+std::string Probability(double p) {
+  char text[32];
+  std::snprintf(text, sizeof(text), p < 0.001 ? "%.1e" : "%.3f", p);
+  return text;
+}
+
 std::string Shortest(double value) {
   std::string text;
   AppendShortest(value, text);

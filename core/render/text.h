@@ -29,6 +29,8 @@ std::string PadLeft(std::string_view text, int width);
 
 // "0.7012"; "-" for none.
 std::string Fixed(std::optional<double> value, int decimals);
+// "0.042", "3.1e-06".
+std::string Probability(double p);
 // The shortest digits that read back as the same double.
 std::string Shortest(double value);
 void AppendShortest(double value, std::string& out);

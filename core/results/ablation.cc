@@ -111,8 +111,8 @@ void PutTogether(MeanAblation& mean) {
   mean.by_rank = by_rank.Get();
 }
 
-using Rows = std::vector<const v1::HeadAblationRow*>;
-using Seeds = std::vector<std::pair<const v1::JobRow*, const Rows*>>;
+using AblationRows = std::vector<const v1::HeadAblationRow*>;
+using Seeds = std::vector<std::pair<const v1::JobRow*, const AblationRows*>>;
 
 MeanAblation MeanOf(const Cell& cell, const Variant& variant, const Seeds& seeds,
                     AblationMetric metric) {
@@ -233,7 +233,7 @@ bool MeanAblation::ByRank(HeadOrder order) const {
 std::vector<MeanAblation> MeanAblations(const CellTable& cells,
                                         const std::vector<v1::HeadAblationRow>& rows,
                                         const Variants& variants, AblationMetric metric) {
-  std::map<std::int64_t, std::map<Variant, Rows>> by_job;
+  std::map<std::int64_t, std::map<Variant, AblationRows>> by_job;
   for (const v1::HeadAblationRow& row : rows) {
     const auto variant = variants.find(row.analysis_id());
     if (variant != variants.end()) by_job[row.job_id()][variant->second].push_back(&row);

@@ -240,8 +240,6 @@ Json ExamplesJson(const std::optional<ExampleCounts>& examples) {
   return {{"only_a", examples->only_a}, {"only_b", examples->only_b}, {"p", examples->p()}};
 }
 
-Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
 }  // namespace
 
 absl::StatusOr<Comparison> Compare(const JobList& a, const JobList& b,
@@ -314,13 +312,13 @@ render::Json ToJson(const Comparison& comparison, const PairGroup& group) {
   json["missing"] = group.difference.missing;
   json["failed"] = group.difference.failed;
   json["complete"] = group.difference.complete();
-  json["mean_a"] = OrNull(group.a.mean);
-  json["mean_b"] = OrNull(group.b.mean);
-  json["difference"] = OrNull(group.difference.mean);
-  json["sd"] = OrNull(group.difference.sd);
+  json["mean_a"] = render::OrNull(group.a.mean);
+  json["mean_b"] = render::OrNull(group.b.mean);
+  json["difference"] = render::OrNull(group.difference.mean);
+  json["sd"] = render::OrNull(group.difference.sd);
   json["interval"] = IntervalName(comparison.interval);
-  json["low"] = OrNull(group.difference.low);
-  json["high"] = OrNull(group.difference.high);
+  json["low"] = render::OrNull(group.difference.low);
+  json["high"] = render::OrNull(group.difference.high);
   json["t"] = group.test ? Json(group.test->t) : Json(nullptr);
   json["p"] = group.test ? Json(group.test->p) : Json(nullptr);
   json["cancelled"] = group.difference.cancelled;
@@ -330,7 +328,7 @@ render::Json ToJson(const Comparison& comparison, const PairGroup& group) {
     json["pairs"].push_back({{"seed", pair.a.seed()},
                              {"job_a", pair.a.job_id()},
                              {"job_b", pair.b.job_id()},
-                             {"difference", OrNull(pair.difference)},
+                             {"difference", render::OrNull(pair.difference)},
                              {"mcnemar", ExamplesJson(pair.examples)}});
   }
   return json;

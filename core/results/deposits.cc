@@ -12,16 +12,16 @@ namespace pelab::results {
 namespace {
 
 using render::Json;
-using Layer = std::optional<int>;  // nullopt sorts first
+using LayerOrAll = std::optional<int>;  // nullopt sorts first
 using State = stats::SeedResult::State;
 
-struct Index {
+struct IndexColumn {
   const char* name;
   bool (v1::DepositRow::*has)() const;
   double (v1::DepositRow::*get)() const;
   stats::SeedSummary DepositGroup::*summary;
 };
-constexpr Index kIndices[] = {
+constexpr IndexColumn kIndexColumns[] = {
     {"max_drop", &v1::DepositRow::has_max_drop, &v1::DepositRow::max_drop, &DepositGroup::max_drop},
     {"top_share", &v1::DepositRow::has_top_share, &v1::DepositRow::top_share,
      &DepositGroup::top_share},
@@ -33,17 +33,17 @@ constexpr Index kIndices[] = {
 };
 
 // (job, variant, layer) -> its row.
-class Rows {
+class DepositRows {
  public:
-  Rows(const std::vector<v1::DepositRow>& rows, const Variants& variants) {
+  DepositRows(const std::vector<v1::DepositRow>& rows, const Variants& variants) {
     for (const v1::DepositRow& row : rows) {
       const auto variant = variants.find(row.analysis_id());
       if (variant == variants.end()) continue;
-      const Layer layer = row.has_layer() ? Layer(row.layer()) : std::nullopt;
+      const LayerOrAll layer = row.has_layer() ? LayerOrAll(row.layer()) : std::nullopt;
       by_job_[row.job_id()][variant->second][layer] = &row;
     }
   }
-  const v1::DepositRow* Find(std::int64_t job, const Variant& variant, Layer layer) const {
+  const v1::DepositRow* Find(std::int64_t job, const Variant& variant, LayerOrAll layer) const {
     const auto of_job = by_job_.find(job);
     if (of_job == by_job_.end()) return nullptr;
     const auto of_variant = of_job->second.find(variant);
@@ -52,8 +52,8 @@ class Rows {
     return row == of_variant->second.end() ? nullptr : row->second;
   }
   // What the seeds of a cell have.
-  std::map<Variant, std::set<Layer>> Of(const Cell& cell) const {
-    std::map<Variant, std::set<Layer>> found;
+  std::map<Variant, std::set<LayerOrAll>> Of(const Cell& cell) const {
+    std::map<Variant, std::set<LayerOrAll>> found;
     for (const v1::JobRow& job : cell.jobs) {
       const auto of_job = by_job_.find(job.job_id());
       if (of_job == by_job_.end()) continue;
@@ -65,7 +65,7 @@ class Rows {
   }
 
  private:
-  std::map<std::int64_t, std::map<Variant, std::map<Layer, const v1::DepositRow*>>> by_job_;
+  std::map<std::int64_t, std::map<Variant, std::map<LayerOrAll, const v1::DepositRow*>>> by_job_;
 };
 
 stats::SeedSummary SeedsOf(const Cell& cell, const std::vector<const v1::DepositRow*>& rows) {
@@ -100,7 +100,8 @@ void FindTop(const std::map<int, int>& places, DepositGroup& group) {
   }
 }
 
-DepositGroup Collect(const Cell& cell, const Variant& variant, Layer layer, const Rows& rows) {
+DepositGroup Collect(const Cell& cell, const Variant& variant, LayerOrAll layer,
+                     const DepositRows& rows) {
   DepositGroup group;
   group.cell = &cell;
   group.variant = variant;
@@ -123,7 +124,7 @@ DepositGroup Collect(const Cell& cell, const Variant& variant, Layer layer, cons
       if (row != nullptr && row->has_top_head()) group.top_head = row->top_head();
     }
   }
-  for (const Index& index : kIndices) {
+  for (const IndexColumn& index : kIndexColumns) {
     std::vector<stats::SeedResult> values;
     for (const v1::DepositRow* row : found) {
       if (row != nullptr && (row->*index.has)())
@@ -134,13 +135,11 @@ DepositGroup Collect(const Cell& cell, const Variant& variant, Layer layer, cons
   return group;
 }
 
-Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
 Json SummaryJson(const stats::SeedSummary& summary) {
   return {{"n", summary.n},
-          {"mean", OrNull(summary.mean)},
-          {"sd", OrNull(summary.sd)},
-          {"half_width", OrNull(summary.half_width)}};
+          {"mean", render::OrNull(summary.mean)},
+          {"sd", render::OrNull(summary.sd)},
+          {"half_width", render::OrNull(summary.half_width)}};
 }
 
 Json AnalysisJson(const DepositGroup& group) {
@@ -154,12 +153,12 @@ Json AnalysisJson(const DepositGroup& group) {
 std::vector<DepositGroup> DepositGroups(const CellTable& cells,
                                         const std::vector<v1::DepositRow>& rows,
                                         const Variants& variants, bool by_layer) {
-  const Rows found(rows, variants);
+  const DepositRows found(rows, variants);
   std::vector<DepositGroup> groups;
   for (const Cell& cell : cells.cells) {
     const auto of_cell = found.Of(cell);
     for (const auto& [variant, layers] : of_cell) {
-      for (const Layer& layer : layers) {
+      for (const LayerOrAll& layer : layers) {
         if (layer && !by_layer) continue;
         groups.push_back(Collect(cell, variant, layer, found));
       }
@@ -185,7 +184,8 @@ render::Json ToJson(const CellTable& cells, const DepositGroup& group) {
   json["missing"] = group.seeds.missing;
   json["failed"] = group.seeds.failed;
   json["complete"] = group.seeds.complete();
-  for (const Index& index : kIndices) json[index.name] = SummaryJson(group.*index.summary);
+  for (const IndexColumn& index : kIndexColumns)
+    json[index.name] = SummaryJson(group.*index.summary);
   json["deposit_seeds"] = group.deposit_seeds;
   json["judged"] = group.judged;
   json[group.layer ? "top_head" : "top_layer"] = group.top ? Json(*group.top) : Json(nullptr);
@@ -201,7 +201,7 @@ std::vector<std::string> DepositGroupColumns(const CellTable& cells) {
   std::vector<std::string> columns = cells.columns;
   for (const char* name : {"analysis", "layer", "n", "undefined", "missing", "failed", "complete"})
     columns.emplace_back(name);
-  for (const Index& index : kIndices) {
+  for (const IndexColumn& index : kIndexColumns) {
     columns.push_back(Concat(index.name, "_mean"));
     columns.push_back(Concat(index.name, "_half_width"));
   }
@@ -213,7 +213,7 @@ std::vector<std::string> DepositGroupColumns(const CellTable& cells) {
 
 render::Json FlatJson(const CellTable& cells, const DepositGroup& group) {
   Json json = ToJson(cells, group);
-  for (const Index& index : kIndices) {
+  for (const IndexColumn& index : kIndexColumns) {
     const Json summary = json[index.name];
     json[Concat(index.name, "_mean")] = summary["mean"];
     json[Concat(index.name, "_half_width")] = summary["half_width"];

@@ -14,7 +14,7 @@ namespace pelab::results {
 namespace {
 
 using render::Json;
-using Rows = std::vector<const Fields*>;
+using FieldRows = std::vector<const Fields*>;
 
 constexpr char kCustom[] = "custom";  // catalog::ProtocolLabel where no named set fits
 
@@ -56,7 +56,7 @@ bool IsMark(const std::string& value) { return value.size() == 1 && value[0] == 
 bool IsPartSeed(const std::string& name) { return name.ends_with("_seed"); }
 
 // Names of fields (beside `ignored`) that do not have one value over all of `rows`.
-std::set<std::string> Differing(const Rows& rows, const std::set<std::string>& ignored) {
+std::set<std::string> Differing(const FieldRows& rows, const std::set<std::string>& ignored) {
   std::set<std::string> names, differing;
   for (const Fields* row : rows) {
     for (const auto& [name, value] : *row) names.insert(name);
@@ -71,7 +71,7 @@ std::set<std::string> Differing(const Rows& rows, const std::set<std::string>& i
 }
 
 // How a job of a custom protocol departs from the one of a named protocol that is next to it.
-std::set<std::string> Departures(const Fields* custom, const Rows& named,
+std::set<std::string> Departures(const Fields* custom, const FieldRows& named,
                                  const std::set<std::string>& ignored) {
   std::set<std::string> fewest;
   bool first = true;
@@ -83,13 +83,13 @@ std::set<std::string> Departures(const Fields* custom, const Rows& named,
   return fewest;
 }
 
-std::set<std::string> TellingFields(const Rows& rows, const std::set<std::string>& ignored) {
+std::set<std::string> TellingFields(const FieldRows& rows, const std::set<std::string>& ignored) {
   std::set<std::string> differing = Differing(rows, ignored);
   if (differing.count("protocol") == 0) return differing;
-  std::map<std::string, Rows> by_protocol;
+  std::map<std::string, FieldRows> by_protocol;
   for (const Fields* row : rows) by_protocol[ValueOf(*row, "protocol")].push_back(row);
   std::set<std::string> telling = {"protocol"};
-  Rows named;  // one of each
+  FieldRows named;  // one of each
   for (const auto& [protocol, members] : by_protocol) {
     if (protocol == kCustom) continue;
     telling.merge(Differing(members, ignored));
@@ -203,10 +203,10 @@ std::string IdentityOf(Fields fields) {
   return identity;
 }
 
-std::vector<std::string> TellingColumns(const Rows& all) {
+std::vector<std::string> TellingColumns(const FieldRows& all) {
   static const auto& not_columns =
       *new std::set<std::string>{"pe", "pe_label", "task", "pe.name", "task.name"};
-  std::map<std::pair<std::string, std::string>, Rows> by_name;
+  std::map<std::pair<std::string, std::string>, FieldRows> by_name;
   for (const Fields* fields : all)
     by_name[{ValueOf(*fields, "pe"), ValueOf(*fields, "task")}].push_back(fields);
   std::set<std::string> extra;
@@ -217,7 +217,7 @@ std::vector<std::string> TellingColumns(const Rows& all) {
   return columns;
 }
 
-std::set<std::string> MixedFields(const Rows& rows) {
+std::set<std::string> MixedFields(const FieldRows& rows) {
   return TellingFields(rows, {"pe.name", "task.name"});
 }
 

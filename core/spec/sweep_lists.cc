@@ -13,13 +13,11 @@ using Kind = YamlNode::Kind;
 
 constexpr std::size_t kMaxRules = 200;
 
-bool IsAnalysisField(const Field& field) { return catalog::FindAnalysis(field.owner) != nullptr; }
-
 // The fields of jobs, each name once.
 std::vector<std::string_view> JobFieldNames() {
   std::vector<std::string_view> names;
   for (const Field& field : catalog::Fields()) {
-    if (IsAnalysisField(field)) continue;
+    if (catalog::IsAnalysisField(field)) continue;
     if (std::find(names.begin(), names.end(), field.name) == names.end())
       names.push_back(field.name);
   }
@@ -232,7 +230,7 @@ SweepReader::FieldRows SweepReader::RowsOf(const YamlMember& member, const std::
   std::string complaint;
   for (const Field& field : catalog::Fields()) {
     if (field.name != member.key->text) continue;
-    if (IsAnalysisField(field)) {
+    if (catalog::IsAnalysisField(field)) {
       complaint = std::string(field.name) + " is of an analysis, and no job has it; " +
                   OncePerValue(field, *member.value);
     } else {
@@ -251,7 +249,7 @@ std::string SweepReader::UnknownField(const YamlNode& key) const {
   }
   std::vector<std::string_view> names = JobFieldNames();
   for (const Field& field : catalog::Fields()) {
-    if (IsAnalysisField(field)) names.push_back(field.name);
+    if (catalog::IsAnalysisField(field)) names.push_back(field.name);
   }
   std::string near(catalog::DidYouMean(key.text, names));
   for (const std::string_view name : names) {  // "lr" for "train.lr"

@@ -27,8 +27,6 @@ std::vector<std::string_view> NamesOf(const std::vector<Entry>& entries) {
   return names;
 }
 
-bool IsAnalysisField(const Field& field) { return catalog::FindAnalysis(field.owner) != nullptr; }
-
 // The same tree standing nowhere: what the command line gives has no lines.
 YamlPointer WithoutPlaces(const YamlNode& node) {
   auto copy = std::make_shared<YamlNode>(node);
@@ -100,7 +98,7 @@ void SweepReader::ReadFieldOverride(const Override& override, const Source& sour
   for (const Field& field : catalog::Fields()) {
     if (field.name != override.field) continue;
     rows.push_back(&field);
-    of_analysis = IsAnalysisField(field);
+    of_analysis = catalog::IsAnalysisField(field);
   }
   if (rows.empty()) {
     YamlNode key;

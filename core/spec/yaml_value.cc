@@ -137,7 +137,7 @@ std::string MustBe(const Field& field, const YamlNode& node) {
   std::string message =
       std::string(field.name) + " must be " + catalog::Allowed(field) + ", not " + InWords(node);
   if (node.kind == Kind::kList && !IsSet(field)) {
-    const bool of_analysis = catalog::FindAnalysis(field.owner) != nullptr;
+    const bool of_analysis = catalog::IsAnalysisField(field);
     message += of_analysis
                    ? "; for several values, " + OncePerValue(field, node)
                    : "; to sweep over values, put " + std::string(field.name) + " under axes";

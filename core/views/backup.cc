@@ -24,7 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr int kPagesAStep = 1024;
 constexpr std::size_t kPieceBytes = 256 << 10;
-constexpr int kBusyMs = 5000;
 
 std::string ArtifactsOf(const std::string& database) { return database + ".artifacts"; }
 

@@ -25,31 +25,31 @@ struct ColumnType {
   std::string_view name;
   Kind kind;
 };
-constexpr ColumnType kColumns[] = {{"job_id", Kind::kInteger},
-                                   {"key", Kind::kText},
-                                   {"generation", Kind::kInteger},
-                                   {"pe", Kind::kText},
-                                   {"pe_label", Kind::kText},
-                                   {"task", Kind::kText},
-                                   {"protocol", Kind::kText},
-                                   {"seed", Kind::kInteger},
-                                   {"state", Kind::kText},
-                                   {"attempts", Kind::kInteger},
-                                   {"device", Kind::kText},
-                                   {"epochs", Kind::kInteger},
-                                   {"epochs_done", Kind::kInteger},
-                                   {"train_accuracy", Kind::kReal},
-                                   {"test_accuracy", Kind::kReal},
-                                   {"best_test_accuracy", Kind::kReal},
-                                   {"wall_seconds", Kind::kReal},
-                                   {"error", Kind::kText},
-                                   {"train_correct", Kind::kInteger},
-                                   {"train_total", Kind::kInteger},
-                                   {"test_correct", Kind::kInteger},
-                                   {"test_total", Kind::kInteger},
-                                   {"train_loss", Kind::kReal},
-                                   {"test_loss", Kind::kReal},
-                                   {"diverged", Kind::kBool}};
+constexpr ColumnType kTypedColumns[] = {{"job_id", Kind::kInteger},
+                                        {"key", Kind::kText},
+                                        {"generation", Kind::kInteger},
+                                        {"pe", Kind::kText},
+                                        {"pe_label", Kind::kText},
+                                        {"task", Kind::kText},
+                                        {"protocol", Kind::kText},
+                                        {"seed", Kind::kInteger},
+                                        {"state", Kind::kText},
+                                        {"attempts", Kind::kInteger},
+                                        {"device", Kind::kText},
+                                        {"epochs", Kind::kInteger},
+                                        {"epochs_done", Kind::kInteger},
+                                        {"train_accuracy", Kind::kReal},
+                                        {"test_accuracy", Kind::kReal},
+                                        {"best_test_accuracy", Kind::kReal},
+                                        {"wall_seconds", Kind::kReal},
+                                        {"error", Kind::kText},
+                                        {"train_correct", Kind::kInteger},
+                                        {"train_total", Kind::kInteger},
+                                        {"test_correct", Kind::kInteger},
+                                        {"test_total", Kind::kInteger},
+                                        {"train_loss", Kind::kReal},
+                                        {"test_loss", Kind::kReal},
+                                        {"diverged", Kind::kBool}};
 
 std::string_view Symbol(Operator op) {
   switch (op) {
@@ -363,11 +363,11 @@ absl::StatusOr<Expression> CompileField(const std::vector<const catalog::Field*>
 
 absl::Status UnknownField(const std::string& name) {
   std::vector<std::string_view> known;
-  for (const ColumnType& column : kColumns) known.push_back(column.name);
+  for (const ColumnType& column : kTypedColumns) known.push_back(column.name);
   known.insert(known.end(), {kGap, kEpochsTo});
   known.insert(known.end(), std::begin(kIndices), std::end(kIndices));
   for (const catalog::Field& field : catalog::Fields()) {
-    if (catalog::FindAnalysis(field.owner) != nullptr) continue;
+    if (catalog::IsAnalysisField(field)) continue;
     bool repeated = false;
     for (std::string_view k : known) repeated = repeated || k == field.name;
     if (!repeated) known.push_back(field.name);
@@ -385,7 +385,7 @@ absl::StatusOr<Expression> Compile(const Condition& condition) {
     return absl::InvalidArgumentError(
         Concat("only epochs_to(x) has a number in brackets, not \"", condition.field, "\""));
   }
-  for (const ColumnType& column : kColumns) {
+  for (const ColumnType& column : kTypedColumns) {
     if (column.name == condition.field) return CompileColumn(column, condition);
   }
   if (condition.field == kGap) {
@@ -397,7 +397,7 @@ absl::StatusOr<Expression> Compile(const Condition& condition) {
   }
   std::vector<const catalog::Field*> fields;  // of one name, by owner; one type
   for (const catalog::Field& field : catalog::Fields()) {
-    const bool of_analysis = catalog::FindAnalysis(field.owner) != nullptr;
+    const bool of_analysis = catalog::IsAnalysisField(field);
     if (field.name == condition.field && !of_analysis) fields.push_back(&field);
   }
   if (fields.empty()) return UnknownField(condition.field);

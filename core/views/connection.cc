@@ -14,7 +14,6 @@
 namespace pelab::views {
 namespace {
 
-constexpr int kBusyMs = 5000;
 // One thread at a time, so that SQLite need not lock for every value that is read.
 constexpr int kFlags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
 

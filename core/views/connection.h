@@ -17,6 +17,8 @@
 
 namespace pelab::views {
 
+inline constexpr int kBusyMs = 5000;  // how long SQLite waits for a lock
+
 // A value for a bound parameter.
 using Bind = std::variant<std::int64_t, double, std::string>;
 

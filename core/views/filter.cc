@@ -68,7 +68,7 @@ absl::StatusOr<std::int64_t> CellsOf(SQLite::Database& db, const std::string& sw
   return query.getColumn(0).getInt64();
 }
 
-constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kEveryJob = std::numeric_limits<std::int64_t>::max();
 
 struct JobVisit {
   SQLite::Database& db;
@@ -169,17 +169,17 @@ absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& fi
 absl::Status ForEachJob(SQLite::Database& db, const v1::JobFilter& filter, std::int64_t first,
                         const std::function<bool(std::int64_t)>& visit) {
   JobVisit jobs{.db = db, .filter = filter, .visit = visit};
-  if (filter.sweep().empty()) return jobs.Visit(first, kNoEnd, SweepTest::kInList);
+  if (filter.sweep().empty()) return jobs.Visit(first, kEveryJob, SweepTest::kInList);
   // A list of the sweep's jobs costs all of them for every page, so it waits until a look at as
   // many numbers has not filled this one: what a sweep expands stands closely together.
   const absl::StatusOr<std::int64_t> cells = CellsOf(db, filter.sweep());
   if (!cells.ok()) return cells.status();
-  const std::int64_t near = first > kNoEnd - *cells ? kNoEnd : first + *cells;
+  const std::int64_t near = first > kEveryJob - *cells ? kEveryJob : first + *cells;
   if (absl::Status status = jobs.Visit(first, near, SweepTest::kLookedUp);
       !status.ok() || jobs.ended) {
     return status;
   }
-  return jobs.Visit(near, kNoEnd, SweepTest::kInList);
+  return jobs.Visit(near, kEveryJob, SweepTest::kInList);
 }
 
 absl::StatusOr<int> PageLimit(const v1::Page& page) {

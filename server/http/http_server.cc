@@ -33,9 +33,9 @@ constexpr std::size_t kRequestThreads = 24;  // beside those of the streams
 constexpr std::size_t kWaitingConnections = 64;
 constexpr int kBacklog = 128;
 constexpr int kKeepAliveRequests = 100;
-constexpr absl::Duration kStreamTime = absl::Hours(1);  // then the page comes again
-constexpr absl::Duration kBeat = absl::Seconds(15);     // finds out who has gone
-constexpr absl::Duration kLook = absl::Seconds(1);      // at whether the other side is there
+constexpr absl::Duration kStreamTime = absl::Hours(1);    // then the page comes again
+constexpr absl::Duration kBeat = absl::Seconds(15);       // finds out who has gone
+constexpr absl::Duration kLookAtPeer = absl::Seconds(1);  // at whether the other side is there
 constexpr absl::Duration kStopTime = absl::Seconds(1);
 
 // Plotly sets styles on elements of its own; scripts are these alone.
@@ -143,7 +143,7 @@ void AnswerStream(const std::shared_ptr<EventStream>& stream, const Clock& clock
       const std::string hello = "retry: 2000\n: pelab\n\n";
       return sink.write(hello.data(), hello.size());
     }
-    const std::optional<std::string> text = stream->Next(kLook);
+    const std::optional<std::string> text = stream->Next(kLookAtPeer);
     const absl::Duration now = clock.Monotonic();
     if (!text || now >= sent->ends) {
       sink.done();

@@ -26,7 +26,7 @@ std::size_t UnfinishedBytes(const std::string& text) {
   return 0;
 }
 
-std::vector<Piece> Join(const std::vector<v1::LogPart>& parts, std::uint64_t from) {
+std::vector<Piece> Joined(const std::vector<v1::LogPart>& parts, std::uint64_t from) {
   std::vector<Piece> pieces;
   for (const v1::LogPart& part : parts) {
     const std::uint64_t skip = from > part.offset() ? from - part.offset() : 0;
@@ -45,7 +45,7 @@ render::Json LogJson(const std::vector<v1::LogPart>& parts, std::uint64_t offset
                      std::uint64_t tail) {
   std::uint64_t end = offset;
   for (const v1::LogPart& part : parts) end = std::max(end, part.offset() + part.data().size());
-  std::vector<Piece> pieces = Join(parts, std::max(offset, end > tail ? end - tail : 0));
+  std::vector<Piece> pieces = Joined(parts, std::max(offset, end > tail ? end - tail : 0));
   if (!pieces.empty()) {
     std::string& last = pieces.back().text;
     last.resize(last.size() - UnfinishedBytes(last));

@@ -13,9 +13,6 @@
 namespace pelab::service {
 namespace {
 
-// Within the 30 s that a client waits.
-constexpr absl::Duration kCallTime = absl::Seconds(10);
-
 void Add(const store::Cancelled& part, v1::CancelResponse& response) {
   response.set_claims_withdrawn(response.claims_withdrawn() + part.claims_withdrawn);
   response.set_jobs_cancelled(response.jobs_cancelled() + part.jobs.size());

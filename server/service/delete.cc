@@ -14,7 +14,6 @@
 namespace pelab::service {
 namespace {
 
-constexpr absl::Duration kCallTime = absl::Seconds(10);   // within the 30 s that a client waits
 constexpr absl::Duration kPoll = absl::Milliseconds(50);  // while a worker stops a job
 
 void Add(const store::SweepDeleted& part, v1::DeleteResponse& response) {

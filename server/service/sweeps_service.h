@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/spec/sweep.h"
 #include "core/views/reader_pool.h"
@@ -15,6 +16,9 @@
 #include "server/store/writer.h"
 
 namespace pelab::service {
+
+// How long a call works on its sweep before it says what is left: within the 30 s that a client waits.
+inline constexpr absl::Duration kCallTime = absl::Seconds(10);
 
 class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1::Sweeps::Service> {
  public:

@@ -22,7 +22,7 @@ constexpr int kMaxImports = 4;                   // each holds a thread and a jo
 constexpr std::size_t kMaxJobBytes = 64 << 20;   // of a job, its files aside
 constexpr std::size_t kMaxPieceBytes = 1 << 20;  // of a file
 constexpr int kMaxKeys = 1000;
-constexpr int kMaxCells = 10'000;  // of a message
+constexpr int kMaxCellsInMessage = 10'000;  // of a message
 
 // A job as its parts come. Its files are on the disk and held before the job is stored.
 class Incoming {
@@ -197,9 +197,9 @@ absl::Status TransferService::TakeSweep(grpc::ServerReader<v1::ImportSweepPart>&
     ended = part.has_end();
     if (ended) break;
     const v1::ImportedCells& cells = part.cells();
-    if (cells.ordinals_size() != cells.keys_size() || cells.keys_size() > kMaxCells) {
+    if (cells.ordinals_size() != cells.keys_size() || cells.keys_size() > kMaxCellsInMessage) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "cells have an ordinal and a key each, at most ", kMaxCells, " in a message"));
+          "cells have an ordinal and a key each, at most ", kMaxCellsInMessage, " in a message"));
     }
     sweep.jobs.clear();
     for (int i = 0; i < cells.keys_size(); ++i) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
 #include "core/stats/deposit.h"
+#include "server/store/shares.h"
 
 namespace pelab::store {
 namespace {
@@ -18,8 +19,6 @@ void AddMissing(const std::vector<Analysis>& from, std::vector<Analysis>& to) {
     if (std::find(to.begin(), to.end(), analysis) == to.end()) to.push_back(analysis);
   }
 }
-
-bool IsShare(std::int64_t part, std::int64_t whole) { return part >= 0 && part <= whole; }
 
 bool IsLoss(double nll) { return std::isfinite(nll) && nll >= 0; }
 

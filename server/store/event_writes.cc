@@ -7,6 +7,7 @@
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 #include "server/store/divergence.h"
+#include "server/store/shares.h"
 
 namespace pelab::store {
 namespace {
@@ -18,10 +19,6 @@ struct Problem {
   state::ErrorKind kind = state::ErrorKind::kInternal;
 };
 using Check = std::optional<Problem>;
-
-bool IsShare(std::int64_t correct, std::int64_t total) {
-  return total > 0 && correct >= 0 && correct <= total;
-}
 
 // The job's summary as of the epochs before `start`: an attempt that starts there hides what
 // earlier attempts did from it on.
@@ -95,8 +92,8 @@ class Handler {
       return Problem{absl::StrCat("the loss of epoch ", epoch.epoch, " is not a finite number"),
                      state::ErrorKind::kNonFiniteLoss};
     }
-    if (!IsShare(epoch.train_correct, epoch.train_total) ||
-        !IsShare(epoch.test_correct, epoch.test_total) || !std::isfinite(epoch.learning_rate) ||
+    if (!IsScore(epoch.train_correct, epoch.train_total) ||
+        !IsScore(epoch.test_correct, epoch.test_total) || !std::isfinite(epoch.learning_rate) ||
         !std::isfinite(epoch.seconds)) {
       return Problem{absl::StrCat("the numbers of epoch ", epoch.epoch,
                                   " cannot be: correct must be at most total, times finite")};

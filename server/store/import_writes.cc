@@ -9,6 +9,7 @@
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 #include "server/store/divergence.h"
+#include "server/store/shares.h"
 #include "server/store/sweeps.h"
 
 namespace pelab::store {
@@ -40,18 +41,14 @@ std::optional<Here> FindHere(Database& db, const std::string& key) {
               .epochs_done = row.Int(5)};
 }
 
-bool IsShare(std::int64_t correct, std::int64_t total) {
-  return total > 0 && correct >= 0 && correct <= total;
-}
-
 std::string WrongWithEpoch(const Epoch& epoch, int due) {
   if (epoch.epoch != due) {
     return absl::StrCat("epoch ", epoch.epoch, " comes where epoch ", due, " is due");
   }
   const bool finite = std::isfinite(epoch.train_loss) && std::isfinite(epoch.test_loss) &&
                       std::isfinite(epoch.learning_rate) && std::isfinite(epoch.seconds);
-  if (finite && IsShare(epoch.train_correct, epoch.train_total) &&
-      IsShare(epoch.test_correct, epoch.test_total)) {
+  if (finite && IsScore(epoch.train_correct, epoch.train_total) &&
+      IsScore(epoch.test_correct, epoch.test_total)) {
     return "";
   }
   return absl::StrCat("the numbers of epoch ", epoch.epoch,

@@ -32,7 +32,7 @@ Json FieldJson(const catalog::Field& field) {
 Json CatalogJson() {
   Json fields = Json::array();
   for (const catalog::Field& field : catalog::Fields()) {
-    if (catalog::FindAnalysis(field.owner) == nullptr) fields.push_back(FieldJson(field));
+    if (!catalog::IsAnalysisField(field)) fields.push_back(FieldJson(field));
   }
   return {{"pe", NamesOf(catalog::Pes())},
           {"task", NamesOf(catalog::Tasks())},

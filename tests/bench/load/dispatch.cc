@@ -6,14 +6,14 @@
 namespace pelab::load {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Minutes(10);
+constexpr absl::Duration kDispatchPatience = absl::Minutes(10);
 
-absl::Status Measure(const Options& options, Bench& bench, Report& report) {
+absl::Status MeasureDispatch(const Options& options, Bench& bench, Report& report) {
   // All are queued before the first worker comes, so that expansion is not what is measured.
   PELAB_ASSIGN_OR_RETURN(const v1::SubmitResponse sweep,
                          bench.Submit(Document("dispatch", 0, options.jobs, options.epochs)));
   const auto sweep_id = static_cast<std::int64_t>(sweep.sweep_id());
-  PELAB_RETURN_IF_ERROR(bench.AwaitExpanded(sweep_id, kPatience));
+  PELAB_RETURN_IF_ERROR(bench.AwaitExpanded(sweep_id, kDispatchPatience));
   Fleet fleet({.address = bench.server().address(),
                .workers = options.workers,
                .slots = options.slots,
@@ -23,13 +23,13 @@ absl::Status Measure(const Options& options, Bench& bench, Report& report) {
   const auto ended = [&fleet] { return fleet.counters().jobs_acknowledged.load(); };
   PELAB_RETURN_IF_ERROR(fleet.Start());
   // The first tenth is not counted: workers connect meanwhile.
-  Await(kPatience, [&] { return ended() >= jobs / 10; });
+  Await(kDispatchPatience, [&] { return ended() >= jobs / 10; });
   bench.BeginCpu();
   const std::int64_t counted_from = ended();
   const std::int64_t began = Now();
-  if (!Await(kPatience, [&] { return ended() >= jobs; })) {
+  if (!Await(kDispatchPatience, [&] { return ended() >= jobs; })) {
     report.Fail(absl::StrCat("only ", ended(), " of ", jobs, " jobs ended in ",
-                             absl::FormatDuration(kPatience)));
+                             absl::FormatDuration(kDispatchPatience)));
   }
   const double seconds = static_cast<double>(Now() - began) / 1e9;
   report.Add("jobs a second, assigned to ended, durable",
@@ -48,7 +48,7 @@ absl::Status RunDispatch(const Options& options, Report& report) {
   PELAB_ASSIGN_OR_RETURN(const auto bench, Bench::Start(options));
   report.Note(absl::StrCat(options.workers, " workers with ", options.slots, " slots, ",
                            options.jobs, " jobs of ", options.epochs, " epochs"));
-  return Measure(options, *bench, report);
+  return MeasureDispatch(options, *bench, report);
 }
 
 }  // namespace pelab::load

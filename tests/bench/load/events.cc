@@ -7,15 +7,15 @@
 namespace pelab::load {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Minutes(5);
+constexpr absl::Duration kEventsPatience = absl::Minutes(5);
 constexpr int kManyEpochs = 100'000;  // no job ends while it is measured
 
-absl::Status Measure(const Options& options, Bench& bench, Report& report) {
+absl::Status MeasureEvents(const Options& options, Bench& bench, Report& report) {
   const int slots = options.workers * options.slots;
   PELAB_ASSIGN_OR_RETURN(const v1::SubmitResponse sweep,
                          bench.Submit(Document("events", 0, slots, kManyEpochs)));
   PELAB_RETURN_IF_ERROR(
-      bench.AwaitExpanded(static_cast<std::int64_t>(sweep.sweep_id()), kPatience));
+      bench.AwaitExpanded(static_cast<std::int64_t>(sweep.sweep_id()), kEventsPatience));
   const absl::Duration interval = absl::Seconds(slots / options.rate);
   Fleet fleet({.address = bench.server().address(),
                .workers = options.workers,
@@ -24,7 +24,7 @@ absl::Status Measure(const Options& options, Bench& bench, Report& report) {
               [interval](int) { return interval; });
   PELAB_RETURN_IF_ERROR(fleet.Start());
   const WorkerHooks& counters = fleet.counters();
-  if (!Await(kPatience, [&] { return counters.assigned.load() >= slots; })) {
+  if (!Await(kEventsPatience, [&] { return counters.assigned.load() >= slots; })) {
     return absl::DeadlineExceededError(
         absl::StrCat("only ", counters.assigned.load(), " of ", slots, " jobs were assigned"));
   }
@@ -65,7 +65,7 @@ absl::Status RunEvents(const Options& options, Report& report) {
   report.Note(absl::StrCat(options.workers, " sessions with ", options.slots, " slots, ",
                            options.rate, " epochs/s in all, for ",
                            absl::FormatDuration(options.time)));
-  return Measure(options, *bench, report);
+  return MeasureEvents(options, *bench, report);
 }
 
 }  // namespace pelab::load

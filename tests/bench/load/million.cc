@@ -11,7 +11,7 @@
 namespace pelab::load {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Minutes(20);
+constexpr absl::Duration kMillionPatience = absl::Minutes(20);
 constexpr int kLongEpochs = 100'000;  // of the sweep that goes on all the time
 constexpr std::uint64_t kSmallSeeds = std::uint64_t{1}
                                       << 40;  // of the further small sweeps, from there
@@ -90,7 +90,7 @@ class Million {
     PELAB_RETURN_IF_ERROR(fleet_.Start());
     PELAB_RETURN_IF_ERROR(
         bench_.Submit(Document("long", 0, Long(options_), kLongEpochs), /*priority=*/20).status());
-    Await(kPatience, [this] {
+    Await(kMillionPatience, [this] {
       return static_cast<std::uint64_t>(fleet_.counters().assigned.load()) >= Long(options_);
     });
     PELAB_RETURN_IF_ERROR(Phase("before", [](double seconds) { return seconds > 10; }));
@@ -146,7 +146,8 @@ class Million {
         "SELECT count(*) FROM sweeps WHERE state = 'expanding' AND sweep_id = ", sweep.sweep_id());
     PELAB_RETURN_IF_ERROR(Phase("meanwhile", [&](double seconds) {
       const absl::StatusOr<std::int64_t> expanding = bench_.Ask(left);
-      return (expanding.ok() && *expanding == 0) || seconds > absl::ToDoubleSeconds(kPatience);
+      return (expanding.ok() && *expanding == 0) ||
+             seconds > absl::ToDoubleSeconds(kMillionPatience);
     }));
     report_.Add(absl::StrCat("until all ", options_.jobs, " are queued"),
                 static_cast<double>(Now() - began) / 1e9, "s", "<= 120");

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "tests/unit/core/results/cells_for_test.h"
 #include "tests/unit/core/results/jobs_for_test.h"
 
 namespace pelab::client {
@@ -21,14 +22,10 @@ constexpr char kMean[] =
     R"({"data":"test","hygiene":"clean","max_examples":0,"method":"mean","target":"authors"})";
 
 // Analyses 1 and 2 are of one kind, 3 of another.
-results::Variants SampleVariants() {
+results::Variants ZeroAndMean() {
   return {{1, {"head_ablation", 2, kZero}},
           {2, {"head_ablation", 2, kZero}},
           {3, {"head_ablation", 2, kMean}}};
-}
-
-results::CellTable Cells(const std::vector<v1::JobRow>& jobs) {
-  return *results::BuildCells(results::JobList(jobs), "test_accuracy", {});
 }
 
 v1::HeadAblationRow Head(std::int64_t job, int layer, int head, double drop, double error = 0.01) {
@@ -94,7 +91,7 @@ TEST(MeanAblationsTest, TheMeanOfWhatIsStoredWithAMarkWhereItMayBeChance) {
   const auto maps = AblationMaps(Cells(TwoSeeds()),
                                  {Head(1, 0, 0, 0.1), Head(1, 0, 1, 0.3), Head(1, 0, 2, 0.02),
                                   Head(2, 0, 0, 0.02), Head(2, 0, 1, 0.5), Head(2, 0, 2, -0.2)},
-                                 SampleVariants(), results::AblationMetric::kAccuracyDrop,
+                                 ZeroAndMean(), results::AblationMetric::kAccuracyDrop,
                                  results::HeadOrder::kIndex);
   ASSERT_EQ(maps.size(), 1u);
   EXPECT_EQ(maps[0].map.layers, 1);
@@ -106,16 +103,15 @@ TEST(MeanAblationsTest, TheMeanOfWhatIsStoredWithAMarkWhereItMayBeChance) {
   EXPECT_THAT(maps[0].map.title,
               HasSubstr("rope distance: accuracy lost without each head, in points (zero ablation, "
                         "test data, clean hygiene, mean of 2 seeds)"));
-  EXPECT_TRUE(
-      AblationMaps(Cells(TwoSeeds()), {}, SampleVariants(), results::AblationMetric::kNllDrop)
-          .empty());
+  EXPECT_TRUE(AblationMaps(Cells(TwoSeeds()), {}, ZeroAndMean(), results::AblationMetric::kNllDrop)
+                  .empty());
 }
 
 TEST(MeanAblationsTest, KindsAreNotMixed) {
   v1::HeadAblationRow other = Head(1, 0, 0, 0.7);
   other.set_analysis_id(3);
   const auto maps = AblationMaps(Cells(TwoSeeds()), {Head(1, 0, 0, 0.1), Head(2, 0, 0, 0.3), other},
-                                 SampleVariants(), results::AblationMetric::kAccuracyDrop);
+                                 ZeroAndMean(), results::AblationMetric::kAccuracyDrop);
   ASSERT_EQ(maps.size(), 2u);
   EXPECT_THAT(maps[0].map.title, HasSubstr("(mean ablation, test data, clean hygiene, target "
                                            "authors, mean of 1 of 2 seeds)"));
@@ -127,8 +123,8 @@ TEST(AblationMapTextTest, SaysWhatItsSignsMean) {
   v1::HeadAblationRow missing = Head(1, 0, 1, 0);
   missing.clear_accuracy_drop();
   const auto maps = AblationMaps(Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1)}),
-                                 {Head(1, 0, 0, 0.25), missing, Head(1, 0, 2, 0.01)},
-                                 SampleVariants(), results::AblationMetric::kAccuracyDrop);
+                                 {Head(1, 0, 0, 0.25), missing, Head(1, 0, 2, 0.01)}, ZeroAndMean(),
+                                 results::AblationMetric::kAccuracyDrop);
   EXPECT_EQ(AblationMapText(maps.at(0), {.width = 120}),
             "rope distance: accuracy lost without each head, in points (zero ablation, test data, "
             "clean hygiene)\n"
@@ -140,7 +136,7 @@ TEST(AblationMapTextTest, SaysWhatItsSignsMean) {
             "seed, so it may be chance. -: no such entry.\n");
   const auto plain =
       AblationMaps(Cells({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1)}),
-                   {Head(1, 0, 0, 0.25)}, SampleVariants(), results::AblationMetric::kNllDrop);
+                   {Head(1, 0, 0, 0.25)}, ZeroAndMean(), results::AblationMetric::kNllDrop);
   EXPECT_THAT(AblationMapText(plain.at(0), {}), HasSubstr("layer 0   0.500\n"));
   EXPECT_THAT(AblationNotes(plain, {}), Not(HasSubstr("no such entry")));
   EXPECT_THAT(AblationNotes(plain, {.width = 120}), HasSubstr("?: within 3 standard errors"));
@@ -154,7 +150,7 @@ std::vector<v1::HeadAblationRow> Exchanged() {
 }
 
 TEST(HeadOrderTest, HeadsThatAnEncodingTreatsAlikeAreAveragedByRank) {
-  const auto maps = AblationMaps(Cells(TwoSeeds()), Exchanged(), SampleVariants(),
+  const auto maps = AblationMaps(Cells(TwoSeeds()), Exchanged(), ZeroAndMean(),
                                  results::AblationMetric::kAccuracyDrop);
   ASSERT_EQ(maps.size(), 1u);
   EXPECT_TRUE(maps[0].by_rank);
@@ -174,23 +170,22 @@ TEST(HeadOrderTest, AnEncodingThatTellsHeadsApartKeepsTheirNumbers) {
   const std::vector<v1::JobRow> seeds = {MakeJob(1, "alibi", 0, v1::JOB_STATE_SUCCEEDED, 1),
                                          MakeJob(2, "alibi", 1, v1::JOB_STATE_SUCCEEDED, 1)};
   const auto metric = results::AblationMetric::kAccuracyDrop;
-  const auto maps = AblationMaps(Cells(seeds), Exchanged(), SampleVariants(), metric);
+  const auto maps = AblationMaps(Cells(seeds), Exchanged(), ZeroAndMean(), metric);
   EXPECT_FALSE(maps.at(0).by_rank);
   EXPECT_DOUBLE_EQ(maps[0].map.values[0], 0.305);
   EXPECT_TRUE(
-      AblationMaps(Cells(seeds), Exchanged(), SampleVariants(), metric, results::HeadOrder::kRank)
+      AblationMaps(Cells(seeds), Exchanged(), ZeroAndMean(), metric, results::HeadOrder::kRank)
           .at(0)
           .by_rank);
-  const auto one = AblationMaps(Cells({TwoSeeds()[0]}), Exchanged(), SampleVariants(), metric);
+  const auto one = AblationMaps(Cells({TwoSeeds()[0]}), Exchanged(), ZeroAndMean(), metric);
   EXPECT_FALSE(one.at(0).by_rank) << "one seed's heads have their numbers";
   EXPECT_TRUE(one[0].seeds.empty() && one[0].leads.empty());
 }
 
 TEST(HeadOrderTest, ALayerInWhichNothingCountsHasNoLead) {
   const results::CellTable cells = Cells(TwoSeeds());
-  const auto means =
-      results::MeanAblations(cells, {Head(1, 0, 0, 0.02), Head(2, 0, 0, 0.01)}, SampleVariants(),
-                             results::AblationMetric::kAccuracyDrop);
+  const auto means = results::MeanAblations(cells, {Head(1, 0, 0, 0.02), Head(2, 0, 0, 0.01)},
+                                            ZeroAndMean(), results::AblationMetric::kAccuracyDrop);
   ASSERT_EQ(means.size(), 1u);
   EXPECT_EQ(results::LeadText(means[0].leads.at(0)), "layer 0: no head leads");
   const render::Json json = results::ToJson(means[0]);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "tests/unit/core/results/cells_for_test.h"
 #include "tests/unit/core/results/jobs_for_test.h"
 
 namespace pelab::client {
@@ -12,8 +13,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr auto kDone = v1::JOB_STATE_SUCCEEDED;
 
 v1::AnalysisRow Row(std::int64_t job, const std::string& name, const std::string& result) {
   v1::AnalysisRow row;
@@ -37,10 +36,6 @@ constexpr char kCurves[] = R"({"total":1000,"intact_correct":800,"chance":0.1,)"
                            R"("greedy":{"heads":[[1,3],[0,2]],"correct":[300,100]},)"
                            R"("random":[{"heads":[[0,0],[0,1]],"correct":[790,600]},)"
                            R"({"heads":[[1,0],[1,3]],"correct":[810,200]}]})";
-
-results::CellTable Cells(const std::vector<v1::JobRow>& jobs) {
-  return *results::BuildCells(results::JobList(jobs), "test_accuracy", {});
-}
 
 TEST(AnalysisTableTest, Golden) {
   const results::CellTable cells =

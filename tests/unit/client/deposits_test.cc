@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "tests/unit/core/results/cells_for_test.h"
 #include "tests/unit/core/results/jobs_for_test.h"
 
 namespace pelab::client {
@@ -14,11 +15,10 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr auto kDone = v1::JOB_STATE_SUCCEEDED;
 constexpr char kParameters[] =
     R"({"data":"test","hygiene":"clean","max_examples":0,"method":"zero","target":"head"})";
 
-results::Variants SampleVariants() {
+results::Variants NineJobs() {
   results::Variants variants;
   for (int job = 1; job <= 9; ++job) variants[job] = {"head_ablation", 2, kParameters};
   return variants;
@@ -54,16 +54,12 @@ v1::DepositRow NullRow(std::int64_t job) {
   return row;
 }
 
-results::CellTable Cells(const std::vector<v1::JobRow>& jobs) {
-  return *results::BuildCells(results::JobList(jobs), "test_accuracy", {});
-}
-
 TEST(DepositGroupsTest, OverSeeds) {
   const results::CellTable cells =
       Cells({MakeJob(1, "rope", 0, kDone, 1), MakeJob(2, "rope", 1, kDone, 1),
              MakeJob(3, "rope", 2, kDone, 1)});
   const auto groups = results::DepositGroups(
-      cells, {Row(1, 0.5, 1, 1), Row(2, 0.7, 2, 0), Row(3, 0.6, 2, 2)}, SampleVariants(), false);
+      cells, {Row(1, 0.5, 1, 1), Row(2, 0.7, 2, 0), Row(3, 0.6, 2, 2)}, NineJobs(), false);
   ASSERT_EQ(groups.size(), 1u);
   const results::DepositGroup& group = groups[0];
   EXPECT_TRUE(group.seeds.complete());
@@ -83,7 +79,7 @@ TEST(DepositGroupsTest, MissingFailedAndMeaninglessAreToldApart) {
              MakeJob(3, "nope", 2, v1::JOB_STATE_FAILED, 1),
              MakeJob(4, "nope", 3, v1::JOB_STATE_RUNNING, 1), MakeJob(5, "nope", 4, kDone, 1)});
   const auto groups =
-      results::DepositGroups(cells, {Row(1, 0.5, 1, 0), NullRow(2)}, SampleVariants(), false);
+      results::DepositGroups(cells, {Row(1, 0.5, 1, 0), NullRow(2)}, NineJobs(), false);
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_EQ(groups[0].seeds.n, 2);
   EXPECT_EQ(groups[0].undefined, 1);
@@ -105,8 +101,8 @@ TEST(DepositGroupsTest, ByLayer) {
   const std::vector<v1::DepositRow> rows = {Row(1, 0.5, 1, 1),     LayerRow(1, 0, false),
                                             LayerRow(1, 1, true),  Row(2, 0.5, 1, 1),
                                             LayerRow(2, 0, false), LayerRow(2, 1, true)};
-  EXPECT_EQ(results::DepositGroups(cells, rows, SampleVariants(), false).size(), 1u);
-  const auto groups = results::DepositGroups(cells, rows, SampleVariants(), true);
+  EXPECT_EQ(results::DepositGroups(cells, rows, NineJobs(), false).size(), 1u);
+  const auto groups = results::DepositGroups(cells, rows, NineJobs(), true);
   ASSERT_EQ(groups.size(), 3u);
   EXPECT_FALSE(groups[0].layer.has_value());
   EXPECT_EQ(groups[1].layer, 0);
@@ -125,8 +121,8 @@ TEST(DepositTableTest, Golden) {
              MakeJob(5, "alibi", 1, v1::JOB_STATE_QUEUED, 1), MakeJob(6, "mla", 0, kDone, 1),
              MakeJob(7, "mla", 1, v1::JOB_STATE_RUNNING, 1)});
   const auto groups = results::DepositGroups(
-      cells, {Row(1, 0.60, 1, 1), Row(2, 0.61, 1, 0), NullRow(3), Row(6, 0.25, 0, 0)},
-      SampleVariants(), false);
+      cells, {Row(1, 0.60, 1, 1), Row(2, 0.61, 1, 0), NullRow(3), Row(6, 0.25, 0, 0)}, NineJobs(),
+      false);
   // 0.605 with an interval of t(0.975, 1) * 0.00707 / sqrt(2) = 0.0635.
   EXPECT_EQ(DepositTableText(cells, groups, {.color = false, .width = 120}), &R"(
 zero ablation, test data, clean hygiene:
@@ -144,7 +140,7 @@ max drop in points; ± the 95% interval over seeds; deposit: seeds that have one
 
 TEST(DepositTableTest, SeveralKindsAreNamed) {
   const results::CellTable cells = Cells({MakeJob(1, "rope", 0, kDone, 1)});
-  results::Variants variants = SampleVariants();
+  results::Variants variants = NineJobs();
   variants[2] = {"head_ablation", 2, R"({"data":"test","hygiene":"clean","method":"mean"})"};
   v1::DepositRow other = Row(1, 0.1, 0, 0);
   other.set_analysis_id(2);

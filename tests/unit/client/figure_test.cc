@@ -11,6 +11,7 @@
 
 #include "client/figure/paper.h"
 #include "core/catalog/catalog.h"
+#include "tests/unit/core/results/cells_for_test.h"
 #include "tests/unit/core/results/jobs_for_test.h"
 
 namespace pelab::client {
@@ -18,12 +19,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-constexpr auto kSucceeded = v1::JOB_STATE_SUCCEEDED;
-
-results::CellTable Cells(const std::vector<v1::JobRow>& jobs) {
-  return *results::BuildCells(results::JobList(jobs), "test_accuracy", {});
-}
 
 LineSeries Series(const std::string& label, const std::string& colour) {
   return {.label = label,
@@ -52,10 +47,9 @@ std::vector<Point> PathOf(const std::string& svg, const std::string& stroke) {
 }
 
 TEST(Looks, AnEncodingHasOneColourAndItsVariantsDashes) {
-  const results::CellTable cells = Cells({MakeJob(1, "nope", 0, kSucceeded, 1, "0.001"),
-                                          MakeJob(2, "rope", 0, kSucceeded, 1, "0.001"),
-                                          MakeJob(3, "rope", 0, kSucceeded, 1, "0.003"),
-                                          MakeJob(4, "own idea", 0, kSucceeded, 1, "0.001")});
+  const results::CellTable cells = Cells(
+      {MakeJob(1, "nope", 0, kDone, 1, "0.001"), MakeJob(2, "rope", 0, kDone, 1, "0.001"),
+       MakeJob(3, "rope", 0, kDone, 1, "0.003"), MakeJob(4, "own idea", 0, kDone, 1, "0.001")});
   const Looks looks(cells);
   const Look nope = looks.Of(cells.cells[0]), rope = looks.Of(cells.cells[1]),
              other = looks.Of(cells.cells[2]), own = looks.Of(cells.cells[3]);
@@ -68,7 +62,7 @@ TEST(Looks, AnEncodingHasOneColourAndItsVariantsDashes) {
   EXPECT_TRUE(rope.varied);
   EXPECT_EQ((std::set<std::string>{nope.colour, rope.colour, own.colour}).size(), 3U);
   // Alone, it looks the same.
-  const results::CellTable alone = Cells({MakeJob(2, "rope", 0, kSucceeded, 1, "0.001")});
+  const results::CellTable alone = Cells({MakeJob(2, "rope", 0, kDone, 1, "0.001")});
   EXPECT_EQ(Looks(alone).Of(alone.cells[0]).colour, rope.colour);
   EXPECT_FALSE(Looks(alone).Of(alone.cells[0]).varied);
 }
@@ -76,8 +70,8 @@ TEST(Looks, AnEncodingHasOneColourAndItsVariantsDashes) {
 TEST(Looks, EveryEncodingOfTheCatalogHasAColourOfItsOwn) {
   std::vector<v1::JobRow> jobs;
   for (const catalog::Entry& pe : catalog::Pes()) {
-    jobs.push_back(MakeJob(static_cast<std::int64_t>(jobs.size()) + 1, std::string(pe.name), 0,
-                           kSucceeded, 1));
+    jobs.push_back(
+        MakeJob(static_cast<std::int64_t>(jobs.size()) + 1, std::string(pe.name), 0, kDone, 1));
   }
   const results::CellTable cells = Cells(jobs);
   const Looks looks(cells);
@@ -191,9 +185,9 @@ TEST(AblationTable, SaysWhatItsSignsMean) {
 }
 
 TEST(ResultsTable, IsInPercentWithItsMarksExplained) {
-  const PaperTable table = ResultsTable(Cells(
-      {MakeJob(1, "nope", 0, kSucceeded, 300), MakeJob(2, "nope", 1, kSucceeded, 400),
-       MakeJob(3, "rope", 0, kSucceeded, 700), MakeJob(4, "rope", 1, v1::JOB_STATE_FAILED, 0)}));
+  const PaperTable table = ResultsTable(
+      Cells({MakeJob(1, "nope", 0, kDone, 300), MakeJob(2, "nope", 1, kDone, 400),
+             MakeJob(3, "rope", 0, kDone, 700), MakeJob(4, "rope", 1, v1::JOB_STATE_FAILED, 0)}));
   const std::string markdown = ToMarkdown(table);
   EXPECT_EQ(
       markdown,

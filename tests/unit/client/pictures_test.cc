@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "tests/unit/core/results/cells_for_test.h"
 #include "tests/unit/core/results/jobs_for_test.h"
 
 namespace pelab::client {
@@ -15,10 +16,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pair;
-
-results::CellTable Cells(const std::vector<v1::JobRow>& jobs) {
-  return *results::BuildCells(results::JobList(jobs), "test_accuracy", {});
-}
 
 v1::CurveRow Epoch(std::int64_t job, int epoch, double accuracy) {
   v1::CurveRow row;

@@ -11,8 +11,6 @@ namespace {
 
 using render::Json;
 
-constexpr auto kSucceeded = v1::JOB_STATE_SUCCEEDED;
-
 ReportInput InputOf(std::vector<v1::JobRow> rows) {
   ReportInput input;
   input.jobs = results::JobList(std::move(rows));
@@ -21,9 +19,8 @@ ReportInput InputOf(std::vector<v1::JobRow> rows) {
 }
 
 TEST(ReportCurves, AreMeansOverTheSeedsThatAreDone) {
-  ReportInput input =
-      InputOf({MakeJob(1, "rope", 0, kSucceeded, 900), MakeJob(2, "rope", 1, kSucceeded, 800),
-               MakeJob(3, "rope", 2, v1::JOB_STATE_FAILED, 100)});
+  ReportInput input = InputOf({MakeJob(1, "rope", 0, kDone, 900), MakeJob(2, "rope", 1, kDone, 800),
+                               MakeJob(3, "rope", 2, v1::JOB_STATE_FAILED, 100)});
   input.curves[1] = {{0.2, 0.9}, {0.3, 1.0}};
   input.curves[2] = {{0.4, 0.8}, {0.5, 0.9}};
   input.curves[3] = {{0.1}, {0.1}};
@@ -55,7 +52,7 @@ TEST(ReportCurves, OfSeedsThatHaveBegunEndWhereTheShortestEnds) {
 }
 
 TEST(ReportCurves, OfOneSeedHaveNoInterval) {
-  ReportInput input = InputOf({MakeJob(1, "rope", 0, kSucceeded, 900)});
+  ReportInput input = InputOf({MakeJob(1, "rope", 0, kDone, 900)});
   input.curves[1] = {{0.2}, {0.3}};
   const Json series = report::Curves(input, false)["series"][0];
   EXPECT_TRUE(series["test"]["low"][0].is_null());
@@ -63,7 +60,7 @@ TEST(ReportCurves, OfOneSeedHaveNoInterval) {
 }
 
 TEST(ReportCurves, LeaveManySeedsOutUnlessTheyAreAskedFor) {
-  ReportInput input = InputOf({MakeJob(1, "rope", 0, kSucceeded, 900)});
+  ReportInput input = InputOf({MakeJob(1, "rope", 0, kDone, 900)});
   input.curves[1] = {std::vector<double>(kMaxSeedPoints / 2 + 1, 0.5),
                      std::vector<double>(kMaxSeedPoints / 2 + 1, 0.5)};
   EXPECT_EQ(report::Curves(input, false)["with_seeds"], false);
@@ -74,8 +71,8 @@ TEST(ReportCurves, LeaveManySeedsOutUnlessTheyAreAskedFor) {
 TEST(ReportData, SaysWhatIsMissing) {
   v1::JobRow failed = MakeJob(2, "rope", 1, v1::JOB_STATE_FAILED, 100);
   failed.set_error("out of memory");
-  const ReportInput input = InputOf({MakeJob(1, "rope", 0, kSucceeded, 900), failed,
-                                     MakeJob(3, "nope", 0, v1::JOB_STATE_QUEUED, 0)});
+  const ReportInput input = InputOf(
+      {MakeJob(1, "rope", 0, kDone, 900), failed, MakeJob(3, "nope", 0, v1::JOB_STATE_QUEUED, 0)});
   const Json data = ReportData(input, {});
   ASSERT_EQ(data["lacking"].size(), 2U);
   EXPECT_EQ(data["lacking"][0]["error"], "out of memory");
@@ -88,8 +85,8 @@ TEST(ReportData, SaysWhatIsMissing) {
 }
 
 TEST(ReportData, NamesCellsWithinTheirGroup) {
-  const ReportInput input = InputOf({MakeJob(1, "rope", 0, kSucceeded, 900, "0.001"),
-                                     MakeJob(2, "rope", 0, kSucceeded, 900, "0.003")});
+  const ReportInput input = InputOf(
+      {MakeJob(1, "rope", 0, kDone, 900, "0.001"), MakeJob(2, "rope", 0, kDone, 900, "0.003")});
   const report::CellName name = report::NameOf(input.cells, input.cells.cells[1]);
   EXPECT_EQ(name.group, "distance");
   EXPECT_EQ(name.label, "rope train.lr=0.003");

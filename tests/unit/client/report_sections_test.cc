@@ -12,8 +12,6 @@ namespace {
 
 using render::Json;
 
-constexpr auto kSucceeded = v1::JOB_STATE_SUCCEEDED;
-
 ReportInput InputOf(std::vector<v1::JobRow> rows) {
   ReportInput input;
   input.jobs = results::JobList(std::move(rows));
@@ -23,7 +21,7 @@ ReportInput InputOf(std::vector<v1::JobRow> rows) {
 
 v1::JobRow WithSpec(std::int64_t id, const std::string& pe, const std::string& protocol,
                     const catalog::Values& set, const std::string& label) {
-  v1::JobRow job = MakeJob(id, pe, 0, kSucceeded, 900);
+  v1::JobRow job = MakeJob(id, pe, 0, kDone, 900);
   job.set_protocol(label);
   job.set_spec_json(spec::ToCanonicalJson(spec::MakeJob(protocol, pe, "distance", 0, set)));
   return job;
@@ -72,16 +70,16 @@ TEST(ReportSetUp, SaysWhatIsSharedWhatVariesAndWhatItDepartsFrom) {
 }
 
 TEST(ReportSetUp, OfSpecsThatNobodyKnowsSaysWhatItCan) {
-  const Json set_up = report::SetUp(InputOf({MakeJob(1, "rope", 0, kSucceeded, 900)}));
+  const Json set_up = report::SetUp(InputOf({MakeJob(1, "rope", 0, kDone, 900)}));
   EXPECT_EQ(Find(set_up["train"], "name", "train.lr")["value"], "0.001");
   EXPECT_EQ(set_up["protocols"][0]["name"], "clean");
 }
 
 TEST(ReportComparisons, ArePairedBySeedAgainstRope) {
   const ReportInput input =
-      InputOf({MakeJob(1, "nope", 0, kSucceeded, 500), MakeJob(2, "nope", 1, kSucceeded, 700),
-               MakeJob(3, "nope", 2, kSucceeded, 100), MakeJob(4, "rope", 0, kSucceeded, 600),
-               MakeJob(5, "rope", 1, kSucceeded, 900)});
+      InputOf({MakeJob(1, "nope", 0, kDone, 500), MakeJob(2, "nope", 1, kDone, 700),
+               MakeJob(3, "nope", 2, kDone, 100), MakeJob(4, "rope", 0, kDone, 600),
+               MakeJob(5, "rope", 1, kDone, 900)});
   const Json found = report::Comparisons(input);
   EXPECT_EQ(found["baseline"], "rope");
   ASSERT_EQ(found["rows"].size(), 1U);
@@ -96,10 +94,9 @@ TEST(ReportComparisons, ArePairedBySeedAgainstRope) {
 }
 
 TEST(ReportComparisons, StayWithinTheSameSetting) {
-  const ReportInput input = InputOf({MakeJob(1, "nope", 0, kSucceeded, 500, "0.001"),
-                                     MakeJob(2, "nope", 0, kSucceeded, 700, "0.003"),
-                                     MakeJob(3, "alibi", 0, kSucceeded, 600, "0.001"),
-                                     MakeJob(4, "alibi", 0, kSucceeded, 900, "0.003")});
+  const ReportInput input = InputOf(
+      {MakeJob(1, "nope", 0, kDone, 500, "0.001"), MakeJob(2, "nope", 0, kDone, 700, "0.003"),
+       MakeJob(3, "alibi", 0, kDone, 600, "0.001"), MakeJob(4, "alibi", 0, kDone, 900, "0.003")});
   const Json found = report::Comparisons(input);
   EXPECT_EQ(found["baseline"], "nope");  // the first, where there is no rope
   ASSERT_EQ(found["rows"].size(), 2U);
@@ -111,14 +108,13 @@ TEST(ReportComparisons, StayWithinTheSameSetting) {
 
 TEST(ReportComparisons, NeedTwoEncodings) {
   EXPECT_TRUE(
-      report::Comparisons(InputOf({MakeJob(1, "rope", 0, kSucceeded, 500)}))["baseline"].is_null());
+      report::Comparisons(InputOf({MakeJob(1, "rope", 0, kDone, 500)}))["baseline"].is_null());
 }
 
 TEST(ReportSpeed, SeedsThatNeverHaveItAreSlowerThanAllOthers) {
-  ReportInput input =
-      InputOf({MakeJob(1, "rope", 0, kSucceeded, 500), MakeJob(2, "rope", 1, kSucceeded, 700),
-               MakeJob(3, "rope", 2, kSucceeded, 100), MakeJob(4, "nope", 0, kSucceeded, 1),
-               MakeJob(5, "nope", 1, kSucceeded, 1)});
+  ReportInput input = InputOf({MakeJob(1, "rope", 0, kDone, 500), MakeJob(2, "rope", 1, kDone, 700),
+                               MakeJob(3, "rope", 2, kDone, 100), MakeJob(4, "nope", 0, kDone, 1),
+                               MakeJob(5, "nope", 1, kDone, 1)});
   input.curves[1] = {{0.2, 0.5}, {0, 0}};
   input.curves[2] = {{0.6, 0.9}, {0, 0}};
   input.curves[3] = {{0.1, 0.1}, {0, 0}};
@@ -135,7 +131,7 @@ TEST(ReportNames, TellTheEncodingsFieldsFromTheAxis) {
   std::int64_t id = 0;
   for (const char* heads : {"1", "2"}) {
     for (const char* lr : {"0.001", "0.003"}) {
-      v1::JobRow job = MakeJob(++id, "partial_rope", 0, kSucceeded, 900);
+      v1::JobRow job = MakeJob(++id, "partial_rope", 0, kDone, 900);
       job.set_spec_json(Concat(R"({"format":1,"pe":{"heads":)", heads,
                                R"(,"name":"partial_rope"},"seed":0,"task":{"name":"distance"},)",
                                R"("train":{"lr":)", lr, "}}"));

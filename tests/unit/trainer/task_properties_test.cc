@@ -15,13 +15,13 @@
 
 #include "tests/support/chi_square.h"
 #include "tests/unit/trainer/jobs_for_test.h"
+#include "tests/unit/trainer/rows_for_test.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/task/dataset.h"
 
 namespace pelab::trainer {
 namespace {
 
-using Row = std::vector<std::int32_t>;
 using Int = std::int64_t;
 using Cell = std::pair<Int, Int>;  // a label and a place of the first trigger
 
@@ -42,11 +42,6 @@ Dataset Make(const Case& value, catalog::Values set = {}) {
   set.emplace("task.vocabulary", Int{60});
   set.emplace("model.max_len", Int{32});
   return MakeDataset(SmallJob(value.definition, "nope", value.task, set));
-}
-
-Row RowOf(const Dataset& data, Int index) {
-  const auto begin = data.tokens.begin() + index * data.length;
-  return Row(begin, begin + data.lengths[index]);
 }
 
 // Where the first trigger stands, if the label fits one place alone: chance triggers may leave several.

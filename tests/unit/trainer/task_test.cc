@@ -11,6 +11,7 @@
 
 #include "tests/support/chi_square.h"
 #include "tests/unit/trainer/jobs_for_test.h"
+#include "tests/unit/trainer/rows_for_test.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/task/dataset.h"
 #include "worker/trainer/task/registry.h"
@@ -18,13 +19,7 @@
 namespace pelab::trainer {
 namespace {
 
-using Row = std::vector<std::int32_t>;
 using Int = std::int64_t;
-
-Row RowOf(const Dataset& data, Int index) {
-  const auto begin = data.tokens.begin() + index * data.length;
-  return Row(begin, begin + data.lengths[index]);
-}
 
 Dataset Make(std::string_view protocol, std::string_view task, const catalog::Values& set = {}) {
   return MakeDataset(SmallJob(protocol, "nope", task, set));

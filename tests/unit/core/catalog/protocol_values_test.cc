@@ -32,7 +32,9 @@ TEST(ProtocolValues, CoverWhatDiffersBetweenProtocols) {
   std::set<std::string_view> listed;
   for (const ProtocolValue& row : ProtocolValues("clean")) listed.insert(row.field);
   for (const Field& field : Fields()) {
-    if (field.is_switch) EXPECT_EQ(listed.count(field.name), 1u) << field.name;
+    if (field.is_switch) {
+      EXPECT_EQ(listed.count(field.name), 1u) << field.name;
+    }
   }
   for (const Entry& protocol : Protocols()) {
     for (const Entry& pe : Pes()) {

@@ -13,8 +13,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr auto kDone = v1::JOB_STATE_SUCCEEDED;
-
 CellTable Build(const std::vector<v1::JobRow>& jobs,
                 const std::vector<std::string>& group_by = {}) {
   auto table = BuildCells(JobList(jobs), "test_accuracy", group_by);

@@ -12,7 +12,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr auto kDone = v1::JOB_STATE_SUCCEEDED;
 constexpr auto kT = stats::IntervalKind::kStudentT;
 
 absl::StatusOr<Comparison> Of(const std::vector<v1::JobRow>& a, const std::vector<v1::JobRow>& b,

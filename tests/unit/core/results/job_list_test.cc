@@ -9,8 +9,6 @@
 namespace pelab::results {
 namespace {
 
-constexpr auto kDone = v1::JOB_STATE_SUCCEEDED;
-
 v1::ListJobsResponse Page(const std::vector<std::pair<std::int64_t, std::int64_t>>& jobs,
                           const std::map<std::int64_t, std::string>& templates) {
   v1::ListJobsResponse page;

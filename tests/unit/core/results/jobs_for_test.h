@@ -9,6 +9,8 @@
 
 namespace pelab {
 
+inline constexpr auto kDone = v1::JOB_STATE_SUCCEEDED;
+
 inline v1::JobRow MakeJob(std::int64_t id, const std::string& pe, std::int64_t seed,
                           v1::JobState state, int correct, const std::string& lr = "0.001",
                           std::int64_t data_seed = -1) {

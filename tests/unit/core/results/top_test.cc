@@ -10,8 +10,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr auto kDone = v1::JOB_STATE_SUCCEEDED;
-
 // Means of test accuracy: nope 0.2, alibi none, rope 0.7, shaw 0.2.
 CellTable Table() {
   const JobList jobs({MakeJob(1, "nope", 0, kDone, 100), MakeJob(2, "nope", 1, kDone, 300),

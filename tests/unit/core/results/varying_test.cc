@@ -11,8 +11,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr auto kDone = v1::JOB_STATE_SUCCEEDED;
-
 TEST(VaryingTest, NothingBesideTheSeed) {
   const JobList jobs({MakeJob(1, "nope", 0, kDone, 100), MakeJob(2, "nope", 1, kDone, 300),
                       MakeJob(3, "rope", 0, kDone, 700)});

@@ -7,7 +7,7 @@ namespace {
 
 constexpr char kSmall[] = "model: {d_model: 16, d_ff: 16, heads: 2, layers: 2}\n";
 
-Sweep Parsed(const std::string& document) {
+Sweep SweepOf(const std::string& document) {
   SweepResult result = ParseSweep(document);
   EXPECT_TRUE(result.sweep) << Format(result.violations.front(), document);
   return *std::move(result.sweep);
@@ -45,28 +45,28 @@ TEST(CellMakerTest, EveryPeTaskAndProtocol) {
   for (const catalog::Entry& pe : catalog::Pes()) {
     pes += (pes.empty() ? "" : ", ") + std::string(pe.name);
   }
-  const Sweep sweep = Parsed("name: a\nprotocol: [clean, published]\npe: [" + pes +
-                             "]\ntask: [distance, counting]\nseed: [0, 7, 9007199254740990, "
-                             "9007199254740991]\nexclude: [{pe: xpos, protocol: published}]\n" +
-                             std::string(kSmall));
+  const Sweep sweep = SweepOf("name: a\nprotocol: [clean, published]\npe: [" + pes +
+                              "]\ntask: [distance, counting]\nseed: [0, 7, 9007199254740990, "
+                              "9007199254740991]\nexclude: [{pe: xpos, protocol: published}]\n" +
+                              std::string(kSmall));
   EXPECT_GE(ExpectTheSame(sweep), 2 * 2 * 4 * 10);
 }
 
 TEST(CellMakerTest, PartSeedsThatAreSetAndThoseThatFollow) {
-  EXPECT_EQ(ExpectTheSame(Parsed("name: a\npe: rope\ntask: {name: distance, data_seed: 3}\n"
-                                 "seed: 0..5\n" +
-                                 std::string(kSmall))),
+  EXPECT_EQ(ExpectTheSame(SweepOf("name: a\npe: rope\ntask: {name: distance, data_seed: 3}\n"
+                                  "seed: 0..5\n" +
+                                  std::string(kSmall))),
             6);
   // The seeds that are compared, too.
   ExpectTheSame(
-      Parsed("name: a\npe: [rope, nope]\ntask: distance\n"
-             "seed: [0, 1, 9007199254740990, 9007199254740991]\n"
-             "axes: {task.data_seed: [0, 1, 5, 9007199254740990, 9007199254740991]}\n" +
-             std::string(kSmall)));
+      SweepOf("name: a\npe: [rope, nope]\ntask: distance\n"
+              "seed: [0, 1, 9007199254740990, 9007199254740991]\n"
+              "axes: {task.data_seed: [0, 1, 5, 9007199254740990, 9007199254740991]}\n" +
+              std::string(kSmall)));
 }
 
 TEST(CellMakerTest, ExclusionsAndAxesWithoutAMeaning) {
-  const Sweep sweep = Parsed(
+  const Sweep sweep = SweepOf(
       "name: a\nprotocol: [clean, published]\npe: [rope, nope]\n"
       "task: [distance, counting]\nseed: 0..4\n"
       "axes: {pe.base: [500, 10000], train.lr: [1e-4, 3e-4]}\n"
@@ -79,7 +79,7 @@ TEST(CellMakerTest, ExclusionsAndAxesWithoutAMeaning) {
 }
 
 TEST(CellMakerTest, ProtocolsThatGiveTheSameJobs) {
-  ExpectTheSame(Parsed(
+  ExpectTheSame(SweepOf(
       "name: a\nprotocol: [clean, published]\npe: nope\ntask: {name: distance, data_seed: 2, "
       "definition: clean, split: disjoint}\nseed: 0..3\n" +
       std::string(kSmall)));
@@ -87,7 +87,7 @@ TEST(CellMakerTest, ProtocolsThatGiveTheSameJobs) {
 
 TEST(CellMakerTest, SeedsThatWereAdded) {
   const Sweep sweep =
-      Parsed("name: a\npe: [rope, nope]\ntask: distance\nseed: 0..2\n" + std::string(kSmall));
+      SweepOf("name: a\npe: [rope, nope]\ntask: distance\nseed: 0..2\n" + std::string(kSmall));
   const Extension more = Extend(sweep, "5..9");
   ASSERT_TRUE(more.sweep) << more.problem;
   EXPECT_EQ(ExpectTheSame(*more.sweep), 16);
