@@ -9,8 +9,10 @@ extern "C" const char* __tsan_default_suppressions();
 
 // (A Status counts its references in libabsl_status, but its text is freed by whoever inlined the last Unref.)
 
-// gRPC's resolver keeps what it has parsed of /etc/resolv.conf.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libcares.so\n"; }
+// gRPC's resolver keeps what it has parsed of /etc/resolv.conf, fontconfig the fonts that it found.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libcares.so\nleak:libfontconfig.so\n";
+}
 
 extern "C" const char* __tsan_default_suppressions() {
   return R"(

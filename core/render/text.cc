@@ -116,6 +116,19 @@ std::string Truncate(std::string_view text, int width) {
   return out + "…";
 }
 
+namespace {
+
+// The bytes of a word up to where it is best broken: after "_", "," and "/", and before "(".
+std::size_t PartOf(std::string_view word) {
+  for (std::size_t i = 1; i < word.size(); ++i) {
+    const char before = word[i - 1];
+    if (before == '_' || before == ',' || before == '/' || word[i] == '(') return i;
+  }
+  return word.size();
+}
+
+}  // namespace
+
 std::string Wrap(std::string_view text, int width) {
   std::string out;
   int used = 0;  // columns of the last line
@@ -137,12 +150,17 @@ std::string Wrap(std::string_view text, int width) {
       used += gap;
     }
     for (std::string_view rest = word; !rest.empty();) {
-      const CodePoint c = Decode(rest);
-      const int columns = c.valid ? WidthOf(c.value) : 1;
-      if (used > 0 && used + columns > width) break_line();
-      out += rest.substr(0, c.bytes);
-      used += columns;
-      rest.remove_prefix(c.bytes);
+      std::string_view part = rest.substr(0, PartOf(rest));
+      rest.remove_prefix(part.size());
+      if (used > 0 && used + DisplayWidth(part) > width) break_line();
+      while (!part.empty()) {
+        const CodePoint c = Decode(part);
+        const int columns = c.valid ? WidthOf(c.value) : 1;
+        if (used > 0 && used + columns > width) break_line();
+        out += part.substr(0, c.bytes);
+        used += columns;
+        part.remove_prefix(c.bytes);
+      }
     }
     text.remove_prefix(end);
   }

@@ -9,16 +9,27 @@ shift 2
 tests=("$@")
 [[ ${#tests[@]} -gt 0 ]] || tests=(kill kill_loops silence full_disk damage clock checkpoints)
 ln -f "$plain/bin/pelab-trainer" "$build/bin/" || cp -f "$plain/bin/pelab-trainer" "$build/bin/"
-reports=$(mktemp -d)
-trap 'rm -rf "$reports"' EXIT
+work=$(mktemp -d)
+reports=$work/reports output=$work/output
+mkdir "$reports" "$output"
+trap 'rm -rf "$work"' EXIT
 export ASAN_OPTIONS="log_path=$reports/asan:${ASAN_OPTIONS:-}"
 export UBSAN_OPTIONS="log_path=$reports/ubsan:${UBSAN_OPTIONS:-}"
 export TSAN_OPTIONS="log_path=$reports/tsan:${TSAN_OPTIONS:-}"
+export PELAB_BIN=$build/bin PYTHONDONTWRITEBYTECODE=1
+
+# One test; its output in one piece, when it has ended.
+run_test() {
+  local status=0
+  python3 "$here/test_$1.py" >"$output/$1" 2>&1 || status=1
+  echo "$1, $(basename "$build")" | cat - "$output/$1"
+  return $status
+}
+
 status=0
-for test in "${tests[@]}"; do
-  echo "$test, $(basename "$build")"
-  PELAB_BIN=$build/bin PYTHONDONTWRITEBYTECODE=1 python3 "$here/test_$test.py" || status=1
-done
+export -f run_test
+export here build output
+printf '%s\n' "${tests[@]}" | xargs -P "$(nproc)" -I{} bash -c 'run_test {}' || status=1
 if compgen -G "$reports/*" >/dev/null; then
   cat "$reports"/*
   exit 1

@@ -86,8 +86,8 @@ TEST(TableTest, ShrinksTextNeverNumbers) {
   EXPECT_EQ(SampleTable().Render({.color = false, .width = 25}),
             "job  pe          accuracy\n"
             "  1  rope          0.7012\n"
-            " 12  rope(base=    0.5000\n"
-            "     500)\n");
+            " 12  rope          0.5000\n"
+            "     (base=500)\n");
   EXPECT_THAT(SampleTable().Render({.color = false, .width = 5}), HasSubstr("0.7012"));
 }
 
@@ -142,6 +142,10 @@ TEST(WrapTest, BreaksAtSpacesAndLongWordsAnywhere) {
   EXPECT_EQ(Wrap("one two three", 6), "one\ntwo\nthree");
   EXPECT_EQ(Wrap("  as it  was", 20), "  as it  was");
   EXPECT_EQ(Wrap("abcdefghij k", 4), "abcd\nefgh\nij k");
+  EXPECT_EQ(Wrap("partial_rope(heads=2)", 12), "partial_rope\n(heads=2)");
+  EXPECT_EQ(Wrap("a partial_rope(heads=2)", 10), "a\npartial_\nrope\n(heads=2)");
+  EXPECT_EQ(Wrap("one partial_rope", 12), "one\npartial_rope") << "a word that fits stays whole";
+  EXPECT_EQ(Wrap("abcdef_ghijkl", 4), "abcd\nef_\nghij\nkl");
   EXPECT_EQ(Wrap("数数数 数", 4), "数数\n数\n数") << "wide characters take two";
   EXPECT_EQ(Wrap("", 4), "");
   EXPECT_EQ(Wrap("abcd    ", 4), "abcd") << "no line of nothing";
