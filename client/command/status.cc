@@ -75,7 +75,7 @@ std::string RunningTable(const results::JobList& jobs, const render::Style& styl
 }
 
 // What successes lack, such as weights that were not kept.
-std::string Warnings(const results::JobList& jobs) {
+std::string Warnings(const results::JobList& jobs, int width) {
   std::int64_t warned = 0;
   std::string first;
   for (const v1::JobRow& job : jobs.rows()) {
@@ -83,8 +83,9 @@ std::string Warnings(const results::JobList& jobs) {
     if (warned++ == 0) first = Concat("job ", job.job_id(), ": ", render::Escape(job.warning()));
   }
   if (warned == 0) return "";
-  return Concat("warning: ", first, warned > 1 ? Concat(" (and ", warned - 1, " more)") : "",
-                "; pelab jobs shows every warning\n");
+  const std::string more = warned > 1 ? Concat(" (and ", warned - 1, " more)") : "";
+  return render::Wrap(Concat("warning: ", first, more, "; pelab jobs shows every warning"), width) +
+         "\n";
 }
 
 // Warns of workers that hold jobs and are silent. Without a coordinator nobody knows.
@@ -136,7 +137,7 @@ absl::Status PutJobsOf(const Context& context, DataSource& source, const v1::Swe
   PELAB_ASSIGN_OR_RETURN(const std::string computed_by,
                          ComputedByLine(context, source, filter, looking.jobs()));
   context.out(computed_by);
-  context.out(Warnings(looking.jobs()));
+  context.out(Warnings(looking.jobs(), context.style.width));
   if (!grid.empty()) context.out("\n" + render::GridText(grid, context.style));
   context.out(RunningTable(looking.jobs(), context.style));
   return absl::OkStatus();

@@ -201,6 +201,17 @@ TEST_F(CliTest, StatusWithoutACoordinator) {
   EXPECT_EQ(RunJson({"workers"})["workers"][0]["state"], "offline");
 }
 
+TEST_F(CliTest, StatusAndJobsTellWhatASuccessLacks) {
+  EXPECT_THAT(Run({"status", "quick"}).out, Not(HasSubstr("warning")));
+  file_.Execute(
+      "UPDATE jobs SET warning = 'the weights were not kept' || char(27) WHERE job_id = 1");
+  EXPECT_THAT(Run({"status", "quick"}).out,
+              HasSubstr("warning: job 1: the weights were not kept\\x1b; pelab jobs"));
+  EXPECT_THAT(Run({"jobs", "quick"}).out, HasSubstr("warning: "));
+  file_.Execute("UPDATE jobs SET warning = 'none were kept' WHERE job_id = 2");
+  EXPECT_THAT(Run({"status", "quick"}).out, HasSubstr("(and 1 more)"));
+}
+
 TEST_F(CliTest, CheckPassesAndThenNamesAGap) {
   const CliResult before = Run({"db", "check"});
   EXPECT_EQ(before.code, 0) << before.out;
