@@ -34,13 +34,19 @@ class Damage(FaultCase):
         wait_until(lambda: not self.trainers(), 10, "the trainers to end")
 
     def start_refused(self):
-        """What the server says when it does not start; None where it does."""
+        """What names the damage: the server, which does not start, or a command to one that does; None where all is well."""
         server = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, "--heartbeat", "200ms", "--lease", "2s",
                             log="try.log")
-        wait_until(lambda: server.poll() is not None or self.pelab("status").returncode == 0, 20, "an answer")
+        status = None
+
+        def answered():
+            nonlocal status
+            status = self.pelab("status")
+            return server.poll() is not None or status.returncode == 0 or "is damaged" in status.stderr
+        wait_until(answered, 20, "an answer")
         if server.poll() is None:
             self.stop(server)
-            return None
+            return status.stderr if status.returncode else None
         self.started.remove(server)
         self.assertEqual(server.returncode, 1, "it crashed: " + self.logs())
         return (self.folder / "try.log").read_text().splitlines()[-1]
