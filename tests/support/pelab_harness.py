@@ -4,6 +4,7 @@ Programs run in a temporary folder with Unix sockets or port 0, and every wait i
 PELAB_BIN names the folder with the four binaries (ctest sets it).
 """
 
+import atexit
 import contextlib
 import json
 import os
@@ -81,6 +82,7 @@ class Case(unittest.TestCase):
         self.socket = f"unix:{self.folder}/s"
         self.started = []
         self.addCleanup(self._clean_up)
+        atexit.register(self.doCleanups)  # an interrupt ends unittest before the clean-up
 
     def _clean_up(self):
         for process in reversed(self.started):
