@@ -1,4 +1,4 @@
-// The answer of commands that change one sweep: pause, resume, priority, and those of `pelab sweeps`.
+// The answer of commands that change one sweep: pause, resume, priority, sweeps rename and note.
 // As thread-safe as the context.
 #pragma once
 

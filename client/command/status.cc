@@ -74,7 +74,7 @@ std::string RunningTable(const results::JobList& jobs, const render::Style& styl
   return table.empty() ? "" : Concat("\n", table.Render(style));
 }
 
-// What successes lack, such as weights that were not kept.
+// One line about jobs that succeeded with a warning, such as weights that were not kept.
 std::string Warnings(const results::JobList& jobs, int width) {
   std::int64_t warned = 0;
   std::string first;

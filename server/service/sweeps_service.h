@@ -17,7 +17,7 @@
 
 namespace pelab::service {
 
-// How long a call works on its sweep before it says what is left: within the 30 s that a client waits.
+// A call works on its sweep for this long, then answers that more is left. A client waits for 30 s.
 inline constexpr absl::Duration kCallTime = absl::Seconds(10);
 
 class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1::Sweeps::Service> {

@@ -20,7 +20,7 @@ struct Analysis {
   bool operator==(const Analysis&) const = default;
 };
 
-// What of a machine's settings changes the last bits of a result.
+// The settings of a machine that change the last bits of a result.
 struct Execution {
   int threads = 0;
   int micro_batch = 0;  // 0: the whole batch
@@ -42,7 +42,7 @@ struct Checkpoint {
   std::uint64_t bytes = 0;
 };
 
-// What a job needs of the slot that runs it.
+// The requirements that a job has of the slot that runs it.
 struct Requirement {
   std::string pe;
   int pe_version = 0;
@@ -83,7 +83,7 @@ struct SweepStanding {
   bool operator==(const SweepStanding&) const = default;
 };
 
-// What is sent to a worker.
+// An assignment, as it is sent to a worker.
 struct Assignment {
   std::int64_t attempt_id = 0;
   std::uint64_t token = 0;

@@ -43,8 +43,8 @@ struct SliceStored {
   std::vector<std::int64_t> superseded;
 };
 
-// Stores the document in state `expanding`; or, with `go_on`, goes on with the sweep of this name and
-// document that is there. A sweep that had ended is then expanded again: what was cancelled of it is
+// Stores the document in state `expanding`. With `go_on`, continues a stored sweep of this name and
+// document instead. A sweep that had ended is then expanded again: what was cancelled of it is
 // queued, what is stored stays as it is.
 struct SubmitSweep {
   std::string name;
@@ -108,8 +108,8 @@ struct CancelSweep {
   std::int64_t sweep_id = 0;
   std::int64_t now = 0;
 };
-// Withdraws some more claims of a cancelled sweep and cancels the jobs that nobody else claims. Goes
-// on where the last one stopped, whoever asks.
+// Withdraws some more claims of a cancelled sweep and cancels the jobs that no other sweep claims.
+// Continues where the last slice stopped.
 struct DropSlice {
   std::int64_t sweep_id = 0;
   std::int64_t now = 0;
@@ -147,7 +147,7 @@ struct DeletionCounted {
   std::optional<std::int64_t> next;  // where the next part begins
 };
 
-// Changes how a sweep that lives stands to the others; where it has ended, nothing but its priority.
+// Changes a live sweep's pause and priority. Of a sweep that has ended only the priority changes.
 struct SteerSweep {
   std::int64_t sweep_id = 0;
   std::optional<bool> paused;
