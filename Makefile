@@ -3,8 +3,8 @@
 #   make demo           install what is missing, build, run docs/sweeps/quick.yaml (12 small jobs) through the real programs
 #   make test           install, build, run every test
 #   make fault          the fault tests with full counts: 200 kill -9 of the coordinator, 200 of workers, 50 SIGSTOPs, 50 partitions …
-#   make test-sanitize  all but LibTorch code under AddressSanitizer + UBSan, coordinator and agent under ThreadSanitizer; the fault
-#                       tests under both, with a coordinator, workers and a command line that were built so
+#   make test-sanitize  all but LibTorch code under AddressSanitizer + UBSan, coordinator and agent under
+#                       ThreadSanitizer; the fault tests under both, with programs that were built so
 #   make sim            100,000 simulated histories under faults (SEEDS=0..99999); `make test` runs 2,000
 #   make build          build everything into build/release
 #   make wheel          the Python package `pelab` as build/release/wheel/pelab-*.whl
@@ -57,14 +57,15 @@ fault: build
 TSAN_TESTS := core_base_test core_rpc_test sched_test writer_test artifact_files_test store_contract_test rpc_contract_test http_contract_test http_test agent_test agent_daemon_test
 # The store's files under faults have one thread, and would take three quarters of the time.
 ONE_THREAD := DiskFaultsTest
-TSAN := pelab pelab-server pelab-worker $(TSAN_TESTS)
+TSAN := pelab-server pelab-worker $(TSAN_TESTS)
 space := $(subst ,, )
 test-sanitize: build
 	cmake --preset asan && cmake --build build/asan -j $(JOBS)
 	ctest --test-dir build/asan --output-on-failure -j $$(( $(JOBS) + 1 ))
 	tests/fault/sanitized.sh build/asan $(BUILD)
 	cmake --preset tsan && cmake --build build/tsan -j $(JOBS) --target $(TSAN)
-	ctest --test-dir build/tsan --output-on-failure -j $$(( $(JOBS) + 1 )) -L '$(subst $(space),|,$(TSAN_TESTS))' -E '$(ONE_THREAD)'
+	ctest --test-dir build/tsan --output-on-failure -j $$(( $(JOBS) + 1 )) \
+	  -L '$(subst $(space),|,$(TSAN_TESTS))' -E '$(ONE_THREAD)'
 	tests/fault/sanitized.sh build/tsan $(BUILD)
 
 wheel: deps $(BUILD)/build.ninja

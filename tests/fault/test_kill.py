@@ -69,7 +69,8 @@ class Kill(Case):
         self.assertTrue(trainers)
         for trainer in trainers:
             os.kill(trainer, signal.SIGSTOP)
-        self.coordinator = self.server()
+        # Workers have the time of a lease to come back: here more than a slow program on a full machine takes.
+        self.coordinator = self.server(lease_ms=20_000)
         self.assertEqual(set(trainers), set(self.trainers()), "a trainer did not survive the coordinator's restart")
         for trainer in trainers:
             os.kill(trainer, signal.SIGCONT)

@@ -348,10 +348,18 @@ TEST_F(ControlTest, CancellingALargeSweepHoldsNobodyUp) {
   constexpr std::uint64_t kJobs = 10'000;
   Submit(Document("large", absl::StrCat("0..", kJobs / 2 - 1)), "a");
   AwaitSweep("large", [](const auto& s) { return s.state() == v1::SWEEP_STATE_ACTIVE; });
-  v1::CancelResponse response;
+  std::uint64_t cancelled = 0;
+  std::uint64_t withdrawn = 0;
   Notification done;
   std::thread canceller([&] {
-    EXPECT_TRUE(Cancel("large", &response).ok());
+    // A call ends after a while and says that there is more: on a slow machine another one follows.
+    v1::CancelResponse response;
+    do {
+      response.Clear();
+      EXPECT_TRUE(Cancel("large", &response).ok());
+      cancelled += response.jobs_cancelled();
+      withdrawn += response.claims_withdrawn();
+    } while (response.more() && !HasFailure());
     done.Notify();
   });
   absl::Duration longest;
@@ -362,8 +370,8 @@ TEST_F(ControlTest, CancellingALargeSweepHoldsNobodyUp) {
     longest = std::max(longest, absl::Now() - before);
   }
   canceller.join();
-  EXPECT_EQ(response.jobs_cancelled(), kJobs);
-  EXPECT_EQ(response.claims_withdrawn(), kJobs);
+  EXPECT_EQ(cancelled, kJobs);
+  EXPECT_EQ(withdrawn, kJobs);
   EXPECT_GE(asked, 2) << "others were answered meanwhile";
   EXPECT_LT(longest, kSlower * absl::Milliseconds(500));
 }
