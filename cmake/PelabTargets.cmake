@@ -34,12 +34,16 @@ endif()
 target_include_directories(pelab_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 target_compile_definitions(pelab_flags INTERFACE PELAB_VERSION="${PROJECT_VERSION}")
 
-# pelab_library(NAME SOURCES… DEPS…): a static library.
+# pelab_library(NAME SOURCES… DEPS…): a static library. One that moves data and computes little says so
+# by MOVES_DATA: under a sanitizer it is not optimised, which halves the time of its compilation.
 function(pelab_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "MOVES_DATA" "" "SOURCES;DEPS" ${ARGN})
   if(ARG_SOURCES)
     add_library(${name} STATIC ${ARG_SOURCES})
     target_link_libraries(${name} PUBLIC pelab_flags ${ARG_DEPS})
+    if(ARG_MOVES_DATA AND PELAB_SANITIZE)
+      target_compile_options(${name} PRIVATE -O0)
+    endif()
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE pelab_flags ${ARG_DEPS})

@@ -162,7 +162,7 @@ std::optional<ReadyJob> QueueForAnalyses(Batch& batch, std::int64_t job_id, std:
   return change->ready;
 }
 
-std::string WhatIsWrong(const Batch& /*batch*/, const AnalysisResult& result) {
+std::string WhatIsWrong(const AnalysisResult& result) {
   if (result.name.empty()) return "its analysis has no name";
   if (!IsJson(result.parameters_json) || !IsJson(result.result_json)) {
     return absl::StrCat("its analysis ", result.name.substr(0, 80),
@@ -171,7 +171,7 @@ std::string WhatIsWrong(const Batch& /*batch*/, const AnalysisResult& result) {
   return "";
 }
 
-std::string WhatIsWrong(const Batch& /*batch*/, const HeadAblation& matrix) {
+std::string WhatIsWrong(const HeadAblation& matrix) {
   if (!IsJson(matrix.parameters_json)) {
     return "its head ablation has parameters that are not JSON";
   }

@@ -35,8 +35,8 @@ std::optional<ReadyJob> QueueForAnalyses(Batch& batch, std::int64_t job_id, std:
                                          std::vector<std::int64_t>& superseded);
 
 // Empty, or what no honest trainer sends. Views look into its JSON.
-std::string WhatIsWrong(const Batch& batch, const HeadAblation& matrix);
-std::string WhatIsWrong(const Batch& batch, const AnalysisResult& result);
+std::string WhatIsWrong(const HeadAblation& matrix);
+std::string WhatIsWrong(const AnalysisResult& result);
 
 // The first of a kind stays: what was acknowledged is not replaced. A matrix brings its deposit
 // indices (core/stats/deposit.h).

@@ -103,7 +103,7 @@ class Handler {
   }
 
   Check operator()(const HeadAblation& matrix) {
-    if (std::string wrong = WhatIsWrong(batch_, matrix); !wrong.empty()) {
+    if (std::string wrong = WhatIsWrong(matrix); !wrong.empty()) {
       return Problem{std::move(wrong)};
     }
     StoreMatrix(batch_, row_, matrix, event_.now);
@@ -111,7 +111,7 @@ class Handler {
   }
 
   Check operator()(const AnalysisResult& result) {
-    if (std::string wrong = WhatIsWrong(batch_, result); !wrong.empty()) {
+    if (std::string wrong = WhatIsWrong(result); !wrong.empty()) {
       return Problem{std::move(wrong)};
     }
     StoreResult(batch_, row_, result, event_.now);

@@ -112,8 +112,8 @@ class Judge {
         return absl::StrCat("an analysis is of attempt ", analysis.attempt, " of ",
                             write_.attempts.size());
       }
-      std::string wrong = std::visit(
-          [this](const auto& body) { return store::WhatIsWrong(batch_, body); }, analysis.body);
+      std::string wrong =
+          std::visit([](const auto& body) { return store::WhatIsWrong(body); }, analysis.body);
       if (!wrong.empty()) return wrong;
     }
     return "";

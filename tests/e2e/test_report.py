@@ -2,6 +2,7 @@
 holds, it asks nothing of any network, works by keyboard, and shows hostile text as text."""
 
 import collections
+import contextlib
 import json
 import math
 import pathlib
@@ -55,6 +56,19 @@ def data_of(page):
     return json.loads(text)
 
 
+def accuracy_text(mean, half):
+    """As a table shows it: with ±, or with both ends where one of them is 0 or 100 %."""
+    if mean is None:
+        return "–"
+    alone = f"{100 * mean:.1f}\u2009%"
+    if half is None:
+        return alone
+    low, high = max(mean - half, 0), min(mean + half, 1)
+    if (low, high) == (mean - half, mean + half):
+        return f"{100 * mean:.1f}\u2009±\u2009{100 * half:.1f}\u2009%"
+    return f"{alone} ({100 * low:.1f} to {100 * high:.1f}\u2009%)"
+
+
 class Made(unittest.TestCase):
     """One database and its report for all tests of the class."""
 
@@ -64,6 +78,8 @@ class Made(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         cls.db = cls.folder / "pelab.db"
         make_database(cls.db, SWEEP, "--fail-every", "11", "--open-every", "13", "--error", "out of memory at <epoch 6>")
+        with contextlib.closing(sqlite3.connect(cls.db)) as connection, connection:  # an interval that would pass 100 %
+            connection.execute("UPDATE jobs SET best_test_correct = best_test_total * (20 - seed) / 20 WHERE pe = 'mla'")
         cls.page = cls.folder / "report.html"
         result = report(cls.db, cls.page)
         assert result.returncode == 0, result.stderr
@@ -377,11 +393,11 @@ class Shown(Made):
         rows = page.evaluate("[...document.querySelectorAll('#results tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
         self.assertEqual(len(rows), len(self.data["cells"]))
         for row, cell in zip(rows, self.data["cells"]):
-            mean, half = cell["test"]["mean"], cell["test"]["half_width"]
-            wanted = "–" if mean is None else f"{100 * mean:.1f}\u2009±\u2009{100 * half:.1f}\u2009%" if half is not None else f"{100 * mean:.1f}\u2009%"
-            self.assertIn(wanted, row)
+            for accuracy in (cell["test"], cell["best"]):
+                self.assertIn(accuracy_text(accuracy["mean"], accuracy["half_width"]), row)
             if not cell["complete"]:
                 self.assertRegex(row[-1], r"of 3, .*(missing|failed)")
+        self.assertIn("to 100.0\u2009%)", " ".join(map(" ".join, rows)))
         self.assertIn(f"{len(self.data['lacking'])} of {len(self.data['provenance']['jobs'])} jobs have no result",
                       page.evaluate("document.querySelector('.notice').textContent"))
         missing = page.evaluate("document.querySelector('#lacking').textContent")

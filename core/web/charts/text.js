@@ -34,11 +34,17 @@ export function points(fraction, digits = 1) {
   return rounded > 0 ? `+${text}` : rounded < 0 ? `\u2212${text.slice(1)}` : (0).toFixed(digits);
 }
 
-// "93.5 ± 1.2 %"; without an interval "93.5 %".
+// Of an accuracy: "93.5 ± 1.2 %"; "98.5 % (92.1 to 100.0 %)" where ± would pass 0 or 100 %; without an
+// interval "93.5 %".
 export function interval(mean, halfWidth, digits = 1) {
   if (!Number.isFinite(mean)) return '–';
   if (!Number.isFinite(halfWidth)) return percent(mean, digits);
-  return `${(100 * mean).toFixed(digits)}\u2009±\u2009${(100 * halfWidth).toFixed(digits)}\u2009%`;
+  const [low, high] = [mean - halfWidth, mean + halfWidth];
+  if (low >= 0 && high <= 1) {
+    return `${(100 * mean).toFixed(digits)}\u2009±\u2009${(100 * halfWidth).toFixed(digits)}\u2009%`;
+  }
+  const ends = [Math.max(low, 0), Math.min(high, 1)].map((end) => (100 * end).toFixed(digits));
+  return `${percent(mean, digits)} (${ends.join(' to ')}\u2009%)`;
 }
 
 export function number(value, digits = 3) {
