@@ -7,12 +7,12 @@
 #include <tuple>
 #include <utility>
 
-#include "client/command/show.h"
 #include "client/filter.h"
+#include "client/terminal/show.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/catalog/catalog.h"
 #include "core/rpc/sweep_document.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
@@ -113,7 +113,7 @@ absl::StatusOr<std::vector<v1::Analysis>> ResolveAnalyses(const AnalysisWords& w
     PELAB_ASSIGN_OR_RETURN(*overrides.Add(), ParseOverride(flag));
     PELAB_RETURN_IF_ERROR(CheckParameter(overrides.rbegin()->field(), names));
   }
-  PELAB_ASSIGN_OR_RETURN(const spec::Sweep sweep,
+  PELAB_ASSIGN_OR_RETURN(const experiment::Sweep sweep,
                          rpc::ParseSweepDocument(DocumentOf(names, protocol), overrides));
   return rpc::AnalysesOf(sweep);
 }

@@ -40,7 +40,7 @@ struct AnalysisPlan {
 
   const std::vector<v1::Analysis>& Of(std::int64_t job) const;
 };
-// `target` and `sweep` as in FindTarget (client/command/show.h). A job whose protocol is custom has
+// `target` and `sweep` as in FindTarget (client/terminal/show.h). A job whose protocol is custom has
 // the defaults of its sweep's protocol, or, where that is several, of clean.
 absl::StatusOr<AnalysisPlan> PlanAnalyses(DataSource& source, const std::string& target,
                                           const std::string& sweep, const AnalysisWords& words);

@@ -12,9 +12,9 @@
 #include "client/errors.h"
 #include "client/help_format.h"
 #include "client/outputs.h"
+#include "core/base/strings.h"
 #include "core/catalog/catalog.h"
 #include "core/rpc/cli_options.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

@@ -6,9 +6,9 @@
 #include "client/source/local.h"
 #include "client/source/remote.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/db/schema.h"
 #include "core/rpc/lock_file.h"
-#include "core/views/schema.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
@@ -77,7 +77,7 @@ absl::Status CheckDatabaseFile(const std::string& path) {
   }
   auto opened = OpenFile(path);
   // The coordinator that is about to open it migrates an older one.
-  if (opened.ok() || opened.status().GetPayload(views::kOlderSchemaPayload)) {
+  if (opened.ok() || opened.status().GetPayload(db::kOlderSchemaPayload)) {
     return absl::OkStatus();
   }
   return opened.status();

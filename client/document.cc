@@ -5,9 +5,9 @@
 #include "client/filter.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/rpc/sweep_document.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
@@ -53,7 +53,7 @@ absl::StatusOr<Document> LoadDocument(const DocumentOptions& options) {
     name.set_field("name");
     name.set_value(options.name);
   }
-  PELAB_ASSIGN_OR_RETURN(document.text, ReadFile(options.file, spec::kMaxDocumentBytes));
+  PELAB_ASSIGN_OR_RETURN(document.text, ReadFile(options.file, experiment::kMaxDocumentBytes));
   PELAB_ASSIGN_OR_RETURN(document.sweep,
                          rpc::ParseNewSweepDocument(document.text, document.overrides));
   return document;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/spec/sweep.h"
+#include "core/experiment/sweep.h"
 #include "pelab/v1/sweeps.pb.h"
 
 namespace CLI {
@@ -18,7 +18,7 @@ struct Document {
   std::string text;
   std::string file_name;
   google::protobuf::RepeatedPtrField<v1::Override> overrides;
-  spec::Sweep sweep;  // checked
+  experiment::Sweep sweep;  // checked
 };
 
 // The options that `run` and `submit` share.

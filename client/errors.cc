@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "absl/strings/ascii.h"
+#include "core/base/strings.h"
 #include "core/render/json.h"
 #include "core/render/text.h"
 #include "core/rpc/status.h"
-#include "core/views/text.h"
 #include "pelab/v1/common.pb.h"
 
 namespace pelab::client {

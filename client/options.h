@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "client/render/style.h"
+#include "client/terminal/style.h"
 #include "core/rpc/credentials.h"
 
 namespace pelab::client {

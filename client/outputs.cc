@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 namespace {

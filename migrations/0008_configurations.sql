@@ -7,7 +7,7 @@ CREATE TABLE configurations (
 -- Never NULL: a column that is added to a table cannot say so.
 ALTER TABLE jobs ADD COLUMN configuration_id INTEGER REFERENCES configurations;
 
--- As TemplateOf of core/spec/configuration.h. Canonical JSON has no raw char(31), so putting the seed back gives the same text.
+-- As TemplateOf of core/experiment/configuration.h. Canonical JSON has no raw char(31), so putting the seed back gives the same text.
 CREATE VIEW templates AS
 SELECT j.job_id, replace(replace(replace(replace(s.spec_json,
          '"seed":' || j.seed || ',', '"seed":' || char(31) || ','),

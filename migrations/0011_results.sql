@@ -1,7 +1,7 @@
 -- What readers of results had to work out for themselves: final losses, which trainings diverged, and how many examples an
 -- ablation took.
 
--- Above it a final loss is that of a training that diverged (core/spec/chance.h); NULL where the spec is not of this version.
+-- Above it a final loss is that of a training that diverged (core/experiment/chance.h); NULL where the spec is not of this version.
 ALTER TABLE configurations ADD COLUMN divergence_loss REAL;
 
 -- Of the last stored epoch, as the counts beside them.

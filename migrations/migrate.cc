@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "core/spec/chance.h"
-#include "core/views/schema.h"
+#include "core/db/schema.h"
+#include "core/experiment/chance.h"
 #include "migrations/migrations.h"
 
 namespace pelab::migrations {
@@ -58,7 +58,7 @@ void FillDivergence(SQLite::Database& db) {
   SQLite::Statement set(db,
                         "UPDATE configurations SET divergence_loss = ? WHERE configuration_id = ?");
   while (all.executeStep()) {
-    const auto loss = spec::DivergenceLossOf(all.getColumn(1).getString());
+    const auto loss = experiment::DivergenceLossOf(all.getColumn(1).getString());
     if (!loss) continue;
     set.reset();
     set.bind(1, *loss);
@@ -75,15 +75,15 @@ void FillDivergence(SQLite::Database& db) {
 
 absl::StatusOr<int> SchemaOf(SQLite::Database& db, const std::string& path) {
   if (IsEmpty(db)) return 0;
-  if (Pragma(db, "application_id") != views::kApplicationId) {
+  if (Pragma(db, "application_id") != db::kApplicationId) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, " is an SQLite database, but not one of pelab's"));
   }
   const std::int64_t version = Pragma(db, "user_version");
-  if (version > views::kSchemaVersion) {
+  if (version > db::kSchemaVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, " is from a newer version of pelab (schema ", version,
-                     "; this program knows up to ", views::kSchemaVersion, ")"));
+                     "; this program knows up to ", db::kSchemaVersion, ")"));
   }
   return static_cast<int>(version);
 }
@@ -98,7 +98,7 @@ void SetUpWriting(SQLite::Database& db) {
 absl::StatusOr<Migrated> Migrate(SQLite::Database& db, const std::string& path) {
   PELAB_ASSIGN_OR_RETURN(const int from, SchemaOf(db, path));
   Migrated done{.from = from, .to = from};
-  if (from == views::kSchemaVersion) return done;
+  if (from == db::kSchemaVersion) return done;
   SQLite::Transaction transaction(db, SQLite::TransactionBehavior::IMMEDIATE);
   for (const Migration& step : All()) {
     if (step.version <= from) continue;
@@ -106,7 +106,7 @@ absl::StatusOr<Migrated> Migrate(SQLite::Database& db, const std::string& path) 
     if (step.version == 11) FillDivergence(db);
     done.to = step.version;
   }
-  db.exec(absl::StrCat("PRAGMA application_id = ", views::kApplicationId));
+  db.exec(absl::StrCat("PRAGMA application_id = ", db::kApplicationId));
   db.exec(absl::StrCat("PRAGMA user_version = ", done.to));
   transaction.commit();
   return done;

@@ -86,7 +86,7 @@ struct Coordinator::Parts {
   service::ArtifactCollector collector;
   sched::Scheduler scheduler;
   service::Expander expander;
-  views::ReaderPool readers;
+  db::ReaderPool readers;
   service::SweepsService sweeps;
   service::ResultsService results;
   service::FleetService fleet;
@@ -153,10 +153,11 @@ absl::Status Coordinator::Parts::Recover() {
   PELAB_RETURN_IF_ERROR(status);
   spdlog::info("{} jobs are queued, {} attempts are open", jobs, open_attempts);
   for (const store::ExpandingSweep& sweep : expanding) {
-    std::optional<spec::Sweep> parsed =
-        spec::ParseSweep(sweep.document, service::OverridesFromJson(sweep.overrides_json)).sweep;
+    std::optional<experiment::Sweep> parsed =
+        experiment::ParseSweep(sweep.document, service::OverridesFromJson(sweep.overrides_json))
+            .sweep;
     for (const std::string& seeds : sweep.extensions) {
-      if (parsed) parsed = spec::Extend(*parsed, seeds).sweep;
+      if (parsed) parsed = experiment::Extend(*parsed, seeds).sweep;
     }
     if (parsed) {
       expander.Add(sweep.sweep_id, *std::move(parsed), sweep.expanded_cells);

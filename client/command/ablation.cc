@@ -1,17 +1,16 @@
-#include "client/report/ablation.h"
-
 #include <CLI/CLI.hpp>
 
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
-#include "client/command/show.h"
 #include "client/command/where_option.h"
 #include "client/connect.h"
 #include "client/figure/paper.h"
 #include "client/outputs.h"
+#include "client/terminal/ablation_maps.h"
+#include "client/terminal/show.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/results/rows.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

@@ -1,16 +1,15 @@
-#include "client/report/analyses.h"
-
 #include <CLI/CLI.hpp>
 
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
-#include "client/command/show.h"
 #include "client/command/where_option.h"
 #include "client/connect.h"
+#include "client/terminal/analysis_tables.h"
+#include "client/terminal/show.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/catalog/catalog.h"
 #include "core/results/rows.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

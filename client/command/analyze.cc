@@ -3,13 +3,13 @@
 
 #include "client/analysis_plan.h"
 #include "client/command/ablation_options.h"
-#include "client/command/analyze_report.h"
 #include "client/command/commands.h"
-#include "client/command/show.h"
 #include "client/connect.h"
 #include "client/embedded/analyzer.h"
+#include "client/terminal/analyze_report.h"
+#include "client/terminal/show.h"
 #include "core/base/status.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 namespace {

@@ -3,13 +3,13 @@
 
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
-#include "client/command/show.h"
 #include "client/connect.h"
-#include "client/render/table.h"
 #include "client/source/download.h"
+#include "client/terminal/show.h"
+#include "client/terminal/table.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/results/rows.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

@@ -1,9 +1,9 @@
 #include <CLI/CLI.hpp>
 
 #include "client/command/commands.h"
-#include "client/command/show.h"
 #include "client/connect.h"
-#include "core/views/text.h"
+#include "client/terminal/show.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 namespace {

@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "client/command/commands.h"
-#include "client/command/show.h"
-#include "client/render/table.h"
+#include "client/terminal/show.h"
+#include "client/terminal/table.h"
+#include "core/base/strings.h"
 #include "core/catalog/protocol_values.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "client/command/commands.h"
 #include "client/command/completion_script.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "client/outputs.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 namespace {

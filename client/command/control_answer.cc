@@ -1,9 +1,9 @@
 #include "client/command/control_answer.h"
 
-#include "client/command/show.h"
+#include "client/terminal/show.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/results/names.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 

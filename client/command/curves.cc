@@ -5,16 +5,16 @@
 #include <unordered_set>
 
 #include "client/command/commands.h"
-#include "client/command/row_stream.h"
-#include "client/command/show.h"
 #include "client/command/where_option.h"
 #include "client/connect.h"
 #include "client/figure/paper.h"
 #include "client/outputs.h"
-#include "client/report/pictures.h"
+#include "client/terminal/result_tables.h"
+#include "client/terminal/row_stream.h"
+#include "client/terminal/show.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/results/rows.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

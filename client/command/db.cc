@@ -2,16 +2,16 @@
 #include <filesystem>
 
 #include "client/command/commands.h"
-#include "client/command/show.h"
 #include "client/connect.h"
-#include "client/render/table.h"
+#include "client/terminal/show.h"
+#include "client/terminal/table.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/db/backup/backup.h"
+#include "core/db/check/check.h"
+#include "core/db/schema.h"
 #include "core/render/text.h"
 #include "core/rpc/lock_file.h"
-#include "core/views/backup.h"
-#include "core/views/maintenance.h"
-#include "core/views/schema.h"
-#include "core/views/text.h"
 #include "migrations/migrate.h"
 
 namespace pelab::client {
@@ -20,7 +20,7 @@ namespace {
 using render::Json;
 
 absl::StatusOr<int> Info(const Context& context) {
-  PELAB_ASSIGN_OR_RETURN(const views::DatabaseInfo info, views::ReadInfo(context.options.database));
+  PELAB_ASSIGN_OR_RETURN(const db::DatabaseInfo info, db::ReadInfo(context.options.database));
   const Json json = {{"path", info.path},
                      {"schema_version", info.schema_version},
                      {"bytes", info.bytes},
@@ -53,11 +53,11 @@ absl::StatusOr<int> Info(const Context& context) {
 }
 
 absl::StatusOr<int> CheckFile(const Context& context) {
-  PELAB_ASSIGN_OR_RETURN(const auto checks, views::CheckDatabase(context.options.database));
+  PELAB_ASSIGN_OR_RETURN(const auto checks, db::CheckDatabase(context.options.database));
   bool sound = true;
   Json rows = Json::array();
   std::string text;
-  for (const views::Check& check : checks) {
+  for (const db::Check& check : checks) {
     sound = sound && check.problems.empty();
     rows.push_back({{"check", check.name},
                     {"ok", check.problems.empty()},
@@ -103,7 +103,7 @@ void PutRow(const Context& context, const Json& row, const std::string& text) {
 }
 
 // What a coordinator sends, into a copy.
-absl::Status Receive(const v1::BackupPart& part, views::BackupWriter& writer) {
+absl::Status Receive(const v1::BackupPart& part, db::BackupWriter& writer) {
   switch (part.part_case()) {
     case v1::BackupPart::kDatabase:
       return writer.AppendDatabase(part.database());
@@ -119,17 +119,16 @@ absl::Status Receive(const v1::BackupPart& part, views::BackupWriter& writer) {
   }
 }
 
-absl::StatusOr<views::BackupReport> BackUpServed(Coordinator& coordinator,
-                                                 const std::string& target) {
-  PELAB_ASSIGN_OR_RETURN(const auto writer, views::BackupWriter::Create(target));
+absl::StatusOr<db::BackupReport> BackUpServed(Coordinator& coordinator, const std::string& target) {
+  PELAB_ASSIGN_OR_RETURN(const auto writer, db::BackupWriter::Create(target));
   PELAB_RETURN_IF_ERROR(
       coordinator.Backup([&](const v1::BackupPart& part) { return Receive(part, *writer); }));
   return writer->Finish();
 }
 
 // By the coordinator that serves the file, else by hand.
-absl::StatusOr<views::BackupReport> MakeBackup(const Context& context, const std::string& target,
-                                               std::string* from) {
+absl::StatusOr<db::BackupReport> MakeBackup(const Context& context, const std::string& target,
+                                            std::string* from) {
   const std::string& database = context.options.database;
   absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = FindCoordinator(context.options);
   if (coordinator.ok()) {
@@ -138,16 +137,16 @@ absl::StatusOr<views::BackupReport> MakeBackup(const Context& context, const std
   }
   if (!context.options.server.empty()) return coordinator.status();
   *from = database;
-  PELAB_RETURN_IF_ERROR(views::ReadInfo(database).status());  // is there anything to copy?
+  PELAB_RETURN_IF_ERROR(db::ReadInfo(database).status());  // is there anything to copy?
   // Holding the lock keeps a coordinator from starting on the file meanwhile.
   const absl::StatusOr<rpc::LockFile> lock = rpc::LockFile::Acquire(database);
   if (!lock.ok()) return Annotate(lock.status(), "cannot back up");
-  return views::Backup(database, target);
+  return db::Backup(database, target);
 }
 
 absl::StatusOr<int> BackUp(const Context& context, const std::string& target) {
   std::string from;
-  PELAB_ASSIGN_OR_RETURN(const views::BackupReport report, MakeBackup(context, target, &from));
+  PELAB_ASSIGN_OR_RETURN(const db::BackupReport report, MakeBackup(context, target, &from));
   const std::size_t missing = report.missing_artifacts.size();
   std::string text = Concat("copied ", from, " to ", target, ": ", report.database_bytes,
                             " bytes\nand ", report.artifacts, " artifacts of ",
@@ -181,29 +180,29 @@ absl::StatusOr<int> Migrate(const Context& context, bool keep_copy) {
   const std::string& database = context.options.database;
   PELAB_ASSIGN_OR_RETURN(int from, migrations::SchemaOfFile(database));
   std::string copy;
-  if (from != views::kSchemaVersion) {
+  if (from != db::kSchemaVersion) {
     const absl::StatusOr<rpc::LockFile> lock = rpc::LockFile::Acquire(database);
     if (!lock.ok()) return Annotate(lock.status(), "cannot migrate");
     if (keep_copy && from != 0) {
       copy = NameOfOldCopy(database, from);
-      PELAB_ASSIGN_OR_RETURN(const auto writer, views::BackupWriter::Create(copy));
-      PELAB_RETURN_IF_ERROR(views::CopyAnySchema(database, writer->database_file()));
+      PELAB_ASSIGN_OR_RETURN(const auto writer, db::BackupWriter::Create(copy));
+      PELAB_RETURN_IF_ERROR(db::CopyAnySchema(database, writer->database_file()));
       PELAB_RETURN_IF_ERROR(writer->Finish().status());
     }
     PELAB_ASSIGN_OR_RETURN(const migrations::Migrated done, migrations::MigrateFile(database));
     from = done.from;
   }
-  const bool done = from != views::kSchemaVersion;
-  std::string text = Concat(database, " has schema ", views::kSchemaVersion,
+  const bool done = from != db::kSchemaVersion;
+  std::string text = Concat(database, " has schema ", db::kSchemaVersion,
                             ", the newest: there is nothing to do\n");
   if (done) {
-    text = Concat("migrated ", database, " from schema ", from, " to ", views::kSchemaVersion,
+    text = Concat("migrated ", database, " from schema ", from, " to ", db::kSchemaVersion,
                   copy.empty() ? "" : "; the old one is kept as ", copy, "\n");
   }
   PutRow(context,
          {{"database", database},
           {"from", from},
-          {"to", views::kSchemaVersion},
+          {"to", db::kSchemaVersion},
           {"copy", copy.empty() ? Json() : Json(copy)}},
          text);
   return kExitOk;

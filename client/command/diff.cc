@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "client/command/commands.h"
-#include "client/command/show.h"
 #include "client/connect.h"
-#include "client/report/job_difference.h"
+#include "client/terminal/job_difference.h"
+#include "client/terminal/show.h"
 #include "core/base/status.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 namespace {

@@ -7,19 +7,19 @@
 #include <utility>
 
 #include "client/command/notes.h"
-#include "client/command/show.h"
 #include "client/connect.h"
 #include "client/filter.h"
-#include "client/render/table.h"
-#include "client/report/varying_columns.h"
+#include "client/terminal/show.h"
+#include "client/terminal/table.h"
+#include "client/terminal/varying_columns.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/db/read/job_counts.h"
+#include "core/db/read/reader.h"
+#include "core/experiment/sweep_notes.h"
 #include "core/results/rows.h"
 #include "core/rpc/sweep_document.h"
-#include "core/spec/sweep_notes.h"
-#include "core/views/job_counts.h"
-#include "core/views/reader.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
@@ -27,8 +27,8 @@ namespace {
 constexpr std::size_t kShownRows = 30;
 constexpr std::size_t kKeysAtOnce = 1000;
 
-std::vector<spec::Cell> Expand(const spec::Sweep& sweep) {
-  std::vector<spec::Cell> cells;
+std::vector<experiment::Cell> Expand(const experiment::Sweep& sweep) {
+  std::vector<experiment::Cell> cells;
   for (std::uint64_t i = 0; i < sweep.cells(); ++i) {
     if (auto cell = sweep.At(i)) cells.push_back(*std::move(cell));
   }
@@ -40,9 +40,9 @@ struct Answer {
   std::string asked;  // who said what is stored
 };
 
-absl::StatusOr<Answer> AskFile(const std::string& path, const std::vector<spec::Cell>& cells,
+absl::StatusOr<Answer> AskFile(const std::string& path, const std::vector<experiment::Cell>& cells,
                                const std::vector<v1::Analysis>& analyses) {
-  PELAB_ASSIGN_OR_RETURN(auto reader, views::Reader::Open(path));
+  PELAB_ASSIGN_OR_RETURN(auto reader, db::Reader::Open(path));
   Answer answer;
   answer.asked = path;
   for (std::size_t first = 0; first < cells.size(); first += kKeysAtOnce) {
@@ -52,15 +52,15 @@ absl::StatusOr<Answer> AskFile(const std::string& path, const std::vector<spec::
     PELAB_ASSIGN_OR_RETURN(const auto found, reader->FindKeys(keys, analyses));
     for (const std::string& key : keys) {
       const auto job = found.find(key);
-      views::CountJob(job == found.end() ? views::StoredJob{} : job->second, /*fresh=*/false,
-                      answer.counts);
+      db::CountJob(job == found.end() ? db::StoredJob{} : job->second, /*fresh=*/false,
+                   answer.counts);
     }
   }
   return answer;
 }
 
 absl::StatusOr<Answer> Ask(const Context& context, const Document& document, bool fresh,
-                           const std::vector<spec::Cell>& cells) {
+                           const std::vector<experiment::Cell>& cells) {
   Answer answer;
   answer.counts.set_new_jobs(cells.size());
   answer.asked = "nobody: there is no database yet";
@@ -88,7 +88,7 @@ absl::StatusOr<Answer> Ask(const Context& context, const Document& document, boo
 }
 
 // The cells as job rows, with the members that tell them apart.
-results::JobList JobsOf(const std::vector<spec::Cell>& cells) {
+results::JobList JobsOf(const std::vector<experiment::Cell>& cells) {
   std::vector<v1::JobRow> jobs(cells.size());
   for (std::size_t i = 0; i < cells.size(); ++i) {
     jobs[i].set_pe(cells[i].job.pe);
@@ -101,7 +101,7 @@ results::JobList JobsOf(const std::vector<spec::Cell>& cells) {
   return results::JobList(std::move(jobs));
 }
 
-std::string CellsTable(const std::vector<spec::Cell>& cells, const render::Style& style) {
+std::string CellsTable(const std::vector<experiment::Cell>& cells, const render::Style& style) {
   using Align = render::Column::Align;
   const results::JobList jobs = JobsOf(cells);
   const VaryingColumns varying(jobs, /*shown=*/"protocol");
@@ -111,7 +111,7 @@ std::string CellsTable(const std::vector<spec::Cell>& cells, const render::Style
   columns.insert(columns.end(), {{"seed", Align::kRight}, {"epochs", Align::kRight}, {"key"}});
   render::Table table(columns);
   for (std::size_t i = 0; i < std::min(cells.size(), kShownRows); ++i) {
-    const spec::Cell& cell = cells[i];
+    const experiment::Cell& cell = cells[i];
     std::vector<std::string> row = {cell.pe_label, cell.job.task, cell.protocol_label};
     varying.AddCells(i, row);
     row.insert(row.end(), {Concat(cell.job.seed), Concat(cell.job.Int("train.epochs")),
@@ -123,9 +123,9 @@ std::string CellsTable(const std::vector<spec::Cell>& cells, const render::Style
   return out;
 }
 
-render::Json CellsJson(const std::vector<spec::Cell>& cells) {
+render::Json CellsJson(const std::vector<experiment::Cell>& cells) {
   render::Json rows = render::Json::array();
-  for (const spec::Cell& cell : cells) {
+  for (const experiment::Cell& cell : cells) {
     rows.push_back({{"ordinal", cell.ordinal},
                     {"key", cell.key},
                     {"pe", cell.job.pe},
@@ -141,7 +141,7 @@ render::Json CellsJson(const std::vector<spec::Cell>& cells) {
 }  // namespace
 
 absl::StatusOr<int> DryRun(const Context& context, const Document& document, bool fresh) {
-  const std::vector<spec::Cell> cells = Expand(document.sweep);
+  const std::vector<experiment::Cell> cells = Expand(document.sweep);
   PELAB_ASSIGN_OR_RETURN(const Answer answer, Ask(context, document, fresh, cells));
   PutNotes(context, document.sweep);
   switch (context.output()) {
@@ -150,7 +150,7 @@ absl::StatusOr<int> DryRun(const Context& context, const Document& document, boo
                         {"name", document.sweep.name()},
                         {"counts", results::ToJson(answer.counts)},
                         {"asked", answer.asked},
-                        {"notes", spec::NotesOn(document.sweep)},
+                        {"notes", experiment::NotesOn(document.sweep)},
                         {"jobs", CellsJson(cells)}});
       break;
     case Output::kCsv:

@@ -1,13 +1,13 @@
 #include <CLI/CLI.hpp>
 
 #include "client/command/commands.h"
-#include "client/command/show.h"
 #include "client/command/where_option.h"
 #include "client/connect.h"
 #include "client/export/exporter.h"
+#include "client/terminal/show.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

@@ -3,13 +3,13 @@
 #include <optional>
 
 #include "client/command/commands.h"
-#include "client/command/show.h"
 #include "client/connect.h"
 #include "client/embedded/import_session.h"
 #include "client/import/importer.h"
+#include "client/terminal/show.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
@@ -34,7 +34,7 @@ absl::StatusOr<ImportReport> PreviewFile(const std::string& database, Importer& 
       return absl::StatusOr<v1::CheckImportResponse>(all_new);
     });
   }
-  PELAB_ASSIGN_OR_RETURN(const auto reader, views::TransferReader::Open(database));
+  PELAB_ASSIGN_OR_RETURN(const auto reader, db::TransferReader::Open(database));
   return importer.Preview(
       [&](const v1::CheckImportRequest& request) -> absl::StatusOr<v1::CheckImportResponse> {
         PELAB_ASSIGN_OR_RETURN(const auto verdicts, reader->Check(request));

@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "client/command/commands.h"
-#include "client/command/show.h"
 #include "client/command/where_option.h"
 #include "client/connect.h"
 #include "client/filter.h"
-#include "client/render/table.h"
-#include "client/report/varying_columns.h"
+#include "client/terminal/show.h"
+#include "client/terminal/table.h"
+#include "client/terminal/varying_columns.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

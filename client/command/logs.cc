@@ -2,12 +2,12 @@
 #include <cstdint>
 
 #include "client/command/commands.h"
-#include "client/command/show.h"
 #include "client/connect.h"
+#include "client/terminal/show.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/results/varying.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "client/filter.h"
 #include "core/base/status.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 namespace {

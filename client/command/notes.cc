@@ -1,12 +1,13 @@
 #include "client/command/notes.h"
 
-#include "core/spec/sweep_notes.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
+#include "core/experiment/sweep_notes.h"
 
 namespace pelab::client {
 
-void PutNotes(const Context& context, const spec::Sweep& sweep) {
-  for (const std::string& note : spec::NotesOn(sweep)) context.err(Concat("note: ", note, "\n"));
+void PutNotes(const Context& context, const experiment::Sweep& sweep) {
+  for (const std::string& note : experiment::NotesOn(sweep))
+    context.err(Concat("note: ", note, "\n"));
 }
 
 }  // namespace pelab::client

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "client/options.h"
-#include "core/spec/sweep.h"
+#include "core/experiment/sweep.h"
 
 namespace pelab::client {
 
 // "note: …" a line, on standard error, so that every output stays what it is.
-void PutNotes(const Context& context, const spec::Sweep& sweep);
+void PutNotes(const Context& context, const experiment::Sweep& sweep);
 
 }  // namespace pelab::client

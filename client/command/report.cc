@@ -4,15 +4,15 @@
 
 #include "absl/time/clock.h"
 #include "client/command/commands.h"
-#include "client/command/show.h"
 #include "client/command/where_option.h"
 #include "client/connect.h"
 #include "client/report/html_data.h"
 #include "client/report/html_page.h"
+#include "client/terminal/show.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

@@ -6,23 +6,23 @@
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
 #include "client/command/metric_values.h"
-#include "client/command/show.h"
 #include "client/command/where_option.h"
 #include "client/connect.h"
 #include "client/figure/paper.h"
 #include "client/filter.h"
 #include "client/outputs.h"
-#include "client/render/table.h"
-#include "client/report/comparison.h"
-#include "client/report/pictures.h"
-#include "client/report/varying_columns.h"
+#include "client/terminal/comparison_table.h"
+#include "client/terminal/result_tables.h"
+#include "client/terminal/show.h"
+#include "client/terminal/table.h"
+#include "client/terminal/varying_columns.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/db/read/where.h"
 #include "core/render/text.h"
 #include "core/results/fields.h"
 #include "core/results/rows.h"
 #include "core/results/top.h"
-#include "core/views/text.h"
-#include "core/views/where.h"
 
 namespace pelab::client {
 namespace {
@@ -213,8 +213,8 @@ absl::StatusOr<std::vector<v1::AnalysisRow>> JudgedExamples(DataSource& source,
 
 absl::StatusOr<int> Compare(const Context& context, const ResultsOptions& options,
                             const std::vector<results::Metric>& metrics) {
-  PELAB_ASSIGN_OR_RETURN(auto compared, views::FieldsOfWhere(options.compare));
-  PELAB_ASSIGN_OR_RETURN(const auto others, views::FieldsOfWhere(options.with));
+  PELAB_ASSIGN_OR_RETURN(auto compared, db::FieldsOfWhere(options.compare));
+  PELAB_ASSIGN_OR_RETURN(const auto others, db::FieldsOfWhere(options.with));
   compared.insert(compared.end(), others.begin(), others.end());
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   ValuesToCome values_to_come = LoadTogether(*source, FilterOf(options), metrics, options.choice);

@@ -6,7 +6,7 @@
 #include "client/connect.h"
 #include "client/embedded/runner.h"
 #include "core/base/status.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 namespace {

@@ -3,19 +3,19 @@
 #include <CLI/CLI.hpp>
 
 #include "client/command/commands.h"
-#include "client/command/show.h"
-#include "client/command/watch.h"
-#include "client/command/worker_names.h"
 #include "client/connect.h"
 #include "client/document.h"
 #include "client/filter.h"
-#include "client/render/table.h"
-#include "client/report/sweep_grid.h"
+#include "client/terminal/show.h"
+#include "client/terminal/sweep_grid.h"
+#include "client/terminal/table.h"
+#include "client/terminal/watch.h"
+#include "client/terminal/worker_names.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/results/names.h"
 #include "core/results/rows.h"
 #include "core/results/varying.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

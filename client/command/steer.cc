@@ -3,13 +3,13 @@
 
 #include "client/command/commands.h"
 #include "client/command/control_answer.h"
-#include "client/command/show.h"
 #include "client/connect.h"
 #include "client/filter.h"
+#include "client/terminal/show.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/results/names.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

@@ -3,13 +3,13 @@
 #include "client/command/commands.h"
 #include "client/command/dry_run.h"
 #include "client/command/notes.h"
-#include "client/command/show.h"
-#include "client/command/watch.h"
 #include "client/connect.h"
+#include "client/terminal/show.h"
+#include "client/terminal/watch.h"
 #include "core/base/ids.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/results/rows.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

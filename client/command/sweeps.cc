@@ -8,14 +8,14 @@
 
 #include "client/command/commands.h"
 #include "client/command/control_answer.h"
-#include "client/command/show.h"
 #include "client/connect.h"
-#include "client/render/table.h"
+#include "client/terminal/show.h"
+#include "client/terminal/table.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/results/names.h"
 #include "core/results/rows.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

@@ -1,14 +1,14 @@
 #include <CLI/CLI.hpp>
 
 #include "client/command/commands.h"
-#include "client/command/show.h"
-#include "client/command/worker_names.h"
 #include "client/connect.h"
-#include "client/render/table.h"
+#include "client/terminal/show.h"
+#include "client/terminal/table.h"
+#include "client/terminal/worker_names.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/results/rows.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

@@ -1,8 +1,8 @@
 #include "client/embedded/analyzer.h"
 
-#include "client/command/analyze_report.h"
+#include "client/terminal/analyze_report.h"
 #include "core/base/status.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 namespace {

@@ -3,11 +3,11 @@
 #include <cstdint>
 
 #include "absl/time/clock.h"
-#include "client/command/watch.h"
-#include "client/report/run_report.h"
+#include "client/terminal/run_report.h"
+#include "client/terminal/watch.h"
 #include "core/base/ids.h"
 #include "core/base/status.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 namespace {

@@ -11,8 +11,8 @@
 #include "absl/time/clock.h"
 #include "client/source/remote.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/rpc/lock_file.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

@@ -7,16 +7,16 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "client/command/show.h"
 #include "client/export/readme.h"
 #include "client/export/tables.h"
+#include "client/terminal/show.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/results/cells.h"
 #include "core/results/fields.h"
 #include "core/results/names.h"
 #include "core/results/rows.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "core/base/file.h"
 #include "core/base/status.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 namespace {

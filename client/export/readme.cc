@@ -4,9 +4,9 @@
 #include <cctype>
 #include <string_view>
 
+#include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/results/names.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

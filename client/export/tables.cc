@@ -1,6 +1,6 @@
 #include "client/export/tables.h"
 
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 

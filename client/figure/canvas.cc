@@ -9,8 +9,8 @@
 #include <memory>
 #include <numbers>
 
+#include "core/base/strings.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

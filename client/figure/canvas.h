@@ -34,7 +34,7 @@ class Canvas {
   void FillRectangle(double x, double y, double width, double height, const std::string& colour);
   void FillPolygon(const std::vector<Point>& corners, const std::string& colour, double alpha = 1);
   void Line(const std::vector<Point>& points, const Stroke& stroke);
-  // One of the markers of core/web/style/looks.json, around its middle.
+  // One of the markers of core/pages/style/looks.json, around its middle.
   void Marker(const Point& middle, double size, const std::string& name, const std::string& colour);
 
   // `y` is the baseline. What is not UTF-8 or would act instead of showing is escaped.

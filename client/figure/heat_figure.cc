@@ -7,14 +7,14 @@
 #include <cstdlib>
 
 #include "client/figure/ink.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
 
 constexpr char kGap[] = "#c9d0d8";
-// The diverging colours of core/web/style/base.css.
+// The diverging colours of core/pages/style/base.css.
 constexpr char kLow[] = "#2166ac";
 constexpr char kMiddle[] = "#f7f7f7";
 constexpr char kHigh[] = "#b2182b";

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/figure/canvas.h"
-#include "client/render/plot.h"
+#include "client/terminal/plot.h"
 
 namespace pelab::client {
 

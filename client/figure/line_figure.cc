@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "client/figure/ink.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "client/report/html_data.h"
 #include "core/base/json_text.h"
+#include "core/pages/assets.h"
 #include "core/render/json.h"
-#include "core/web/assets.h"
 
 namespace pelab::client {
 namespace {
@@ -22,7 +22,7 @@ struct Palette {
 
 const Palette& File() {
   static const auto& palette = *new Palette([] {
-    const Json file = ParseJson<Json>(web::FindAsset("looks.json")->bytes);
+    const Json file = ParseJson<Json>(pages::FindAsset("looks.json")->bytes);
     return Palette{.encodings = file["encodings"],
                    .colours = file["light"],
                    .dashes = file["dashes"],

@@ -1,5 +1,5 @@
 // How series look, as on the pages of pelab: an encoding has one colour, its variants differ in dash
-// and marker (core/web/style/looks.json). Pure functions over values: thread-safe.
+// and marker (core/pages/style/looks.json). Pure functions over values: thread-safe.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ struct Look {
   bool varied = false;       // its encoding has other variants: the marker is drawn
 };
 
-// Of the cells of one figure; core/web/charts/theme.js decides by the same rules.
+// Of the cells of one figure; core/pages/charts/theme.js decides by the same rules.
 class Looks {
  public:
   explicit Looks(const results::CellTable& cells);

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "client/figure/looks.h"
-#include "client/report/figures.h"
 #include "client/report/html_data.h"
+#include "client/terminal/metric_text.h"
 #include "core/base/file.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

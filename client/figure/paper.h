@@ -11,7 +11,7 @@
 #include "client/figure/paper_table.h"
 #include "client/options.h"
 #include "client/outputs.h"
-#include "client/report/ablation.h"
+#include "client/terminal/ablation_maps.h"
 #include "core/results/cells.h"
 #include "core/results/comparison.h"
 #include "core/results/curves.h"

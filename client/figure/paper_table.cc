@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/strings.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

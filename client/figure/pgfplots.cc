@@ -6,13 +6,13 @@
 
 #include "client/figure/line_figure.h"
 #include "client/figure/paper_table.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {
 
-// pgfplots' names of the markers of core/web/style/looks.json.
+// pgfplots' names of the markers of core/pages/style/looks.json.
 const std::map<std::string, std::string>& Marks() {
   static const auto& marks = *new std::map<std::string, std::string>{
       {"circle", "*"},

@@ -6,9 +6,9 @@
 
 #include "core/base/sha256.h"
 #include "core/base/status.h"
-#include "core/views/maintenance.h"
-#include "core/views/schema.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
+#include "core/db/check/check.h"
+#include "core/db/schema.h"
 
 namespace pelab::client {
 namespace {
@@ -47,11 +47,11 @@ bool IsWhole(const std::string& path, const v1::ImportedFile& file) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Importer>> Importer::Open(const std::string& path, bool with_files) {
-  auto reader = views::TransferReader::Open(path);
+  auto reader = db::TransferReader::Open(path);
   if (reader.ok()) {
     return std::unique_ptr<Importer>(new Importer(path, *std::move(reader), with_files));
   }
-  if (!reader.status().GetPayload(views::kOlderSchemaPayload)) return reader.status();
+  if (!reader.status().GetPayload(db::kOlderSchemaPayload)) return reader.status();
   return absl::FailedPreconditionError(
       Concat(std::string(reader.status().message()),
              "; to leave it as it is, migrate a copy: pelab db migrate "
@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Importer>> Importer::Open(const std::string& path
 template <typename Use>
 absl::Status Importer::ForEachNew(const Check& check, ImportReport& report, const Use& use) {
   std::int64_t others = 0;
-  PELAB_ASSIGN_OR_RETURN(const std::vector<views::FinishedJob> jobs, reader_->Finished(&others));
+  PELAB_ASSIGN_OR_RETURN(const std::vector<db::FinishedJob> jobs, reader_->Finished(&others));
   report.unfinished = static_cast<std::uint64_t>(others);
   jobs_ = jobs.size();
   for (std::size_t at = 0; at < jobs.size(); at += kKeysInQuestion) {
@@ -97,10 +97,10 @@ absl::Status Importer::ForEachNew(const Check& check, ImportReport& report, cons
 
 absl::StatusOr<ImportReport> Importer::Preview(const Check& check) {
   ImportReport report;
-  PELAB_RETURN_IF_ERROR(ForEachNew(check, report, [&](const views::FinishedJob& finished) {
+  PELAB_RETURN_IF_ERROR(ForEachNew(check, report, [&](const db::FinishedJob& finished) {
     report.imported += 1;
     if (!with_files_) return absl::OkStatus();
-    PELAB_ASSIGN_OR_RETURN(const views::TransferJob job, reader_->ReadJob(finished.job_id));
+    PELAB_ASSIGN_OR_RETURN(const db::TransferJob job, reader_->ReadJob(finished.job_id));
     for (const v1::ImportedFile& file : job.files) {
       report.files += 1;
       report.file_bytes += file.bytes();
@@ -113,7 +113,7 @@ absl::StatusOr<ImportReport> Importer::Preview(const Check& check) {
 absl::Status Importer::SendFile(const v1::ImportedFile& file,
                                 const std::function<absl::Status(const v1::ImportJobPart&)>& write,
                                 ImportReport& report) {
-  const std::string path = views::ArtifactPath(path_, file.sha256());
+  const std::string path = db::ArtifactPath(path_, file.sha256());
   if (!IsWhole(path, file)) {
     report.missing_files.push_back(path);
     return absl::OkStatus();
@@ -130,7 +130,7 @@ absl::Status Importer::SendFile(const v1::ImportedFile& file,
   return absl::OkStatus();
 }
 
-absl::Status Importer::SendJob(const views::TransferJob& job,
+absl::Status Importer::SendJob(const db::TransferJob& job,
                                const std::function<absl::Status(const v1::ImportJobPart&)>& write,
                                ImportReport& report) {
   v1::ImportJobPart part;
@@ -158,8 +158,8 @@ absl::Status Importer::SendJob(const views::TransferJob& job,
 
 absl::Status Importer::SendSweeps(Coordinator& coordinator, const std::function<bool()>& stopped,
                                   ImportReport& report) {
-  PELAB_ASSIGN_OR_RETURN(const std::vector<views::TransferSweep> sweeps, reader_->Sweeps());
-  for (const views::TransferSweep& sweep : sweeps) {
+  PELAB_ASSIGN_OR_RETURN(const std::vector<db::TransferSweep> sweeps, reader_->Sweeps());
+  for (const db::TransferSweep& sweep : sweeps) {
     if (stopped()) return absl::CancelledError("stopped");
     const auto send = [&](const std::function<absl::Status(const v1::ImportSweepPart&)>& write) {
       v1::ImportSweepPart part;
@@ -194,9 +194,9 @@ absl::StatusOr<ImportReport> Importer::Run(
   const auto check = [&](const v1::CheckImportRequest& request) {
     return coordinator.CheckImport(request);
   };
-  PELAB_RETURN_IF_ERROR(ForEachNew(check, report, [&](const views::FinishedJob& finished) {
+  PELAB_RETURN_IF_ERROR(ForEachNew(check, report, [&](const db::FinishedJob& finished) {
     if (stopped()) return absl::CancelledError("stopped");
-    PELAB_ASSIGN_OR_RETURN(const views::TransferJob job, reader_->ReadJob(finished.job_id));
+    PELAB_ASSIGN_OR_RETURN(const db::TransferJob job, reader_->ReadJob(finished.job_id));
     const auto answer =
         coordinator.ImportJob([&](const auto& write) { return SendJob(job, write, report); });
     PELAB_RETURN_IF_ERROR(answer.status());

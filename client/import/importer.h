@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/source/data_source.h"
-#include "core/views/transfer.h"
+#include "core/db/import/import_reader.h"
 
 namespace pelab::client {
 
@@ -50,13 +50,13 @@ class Importer {
       const std::function<void(std::uint64_t done, std::uint64_t all)>& progress);
 
  private:
-  Importer(std::string path, std::unique_ptr<views::TransferReader> reader, bool with_files)
+  Importer(std::string path, std::unique_ptr<db::TransferReader> reader, bool with_files)
       : path_(std::move(path)), reader_(std::move(reader)), with_files_(with_files) {}
 
   // Asks for all jobs, some at a time; `use(job) -> Status` gets those that are new.
   template <typename Use>
   absl::Status ForEachNew(const Check& check, ImportReport& report, const Use& use);
-  absl::Status SendJob(const views::TransferJob& job,
+  absl::Status SendJob(const db::TransferJob& job,
                        const std::function<absl::Status(const v1::ImportJobPart&)>& write,
                        ImportReport& report);
   absl::Status SendFile(const v1::ImportedFile& file,
@@ -66,7 +66,7 @@ class Importer {
                           ImportReport& report);
 
   const std::string path_;
-  const std::unique_ptr<views::TransferReader> reader_;
+  const std::unique_ptr<db::TransferReader> reader_;
   const bool with_files_;
   std::uint64_t jobs_ = 0;
 };

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "core/base/json_text.h"
+#include "core/base/strings.h"
+#include "core/pages/assets.h"
 #include "core/render/text.h"
 #include "core/stats/distributions.h"
 #include "core/stats/seeds.h"
-#include "core/views/text.h"
-#include "core/web/assets.h"
 
 namespace pelab::client::report {
 namespace {
@@ -23,7 +23,7 @@ constexpr char kUndecided[] = "undecided";
 constexpr double kTail = 0.025;
 
 const Json& File() {
-  static const Json& file = *new Json(ParseJson<Json>(web::FindAsset("claims.json")->bytes));
+  static const Json& file = *new Json(ParseJson<Json>(pages::FindAsset("claims.json")->bytes));
   return file;
 }
 

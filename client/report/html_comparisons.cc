@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "client/report/html_data.h"
+#include "core/base/strings.h"
 #include "core/results/comparison.h"
 #include "core/stats/seeds.h"
-#include "core/views/text.h"
 
 namespace pelab::client::report {
 namespace {

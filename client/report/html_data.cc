@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "client/report/claims.h"
+#include "core/base/strings.h"
 #include "core/results/deposits.h"
 #include "core/results/rows.h"
 #include "core/stats/seeds.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace report {

@@ -7,7 +7,7 @@
 
 #include "client/report/html_data.h"
 #include "core/base/json_text.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client::report {
 namespace {

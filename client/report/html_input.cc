@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/status.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::client {
 namespace {

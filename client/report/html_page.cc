@@ -2,14 +2,14 @@
 
 #include <string_view>
 
-#include "core/views/text.h"
-#include "core/web/assets.h"
+#include "core/base/strings.h"
+#include "core/pages/assets.h"
 
 namespace pelab::client {
 namespace {
 
 std::string_view Asset(std::string_view name) {
-  const web::Asset* asset = web::FindAsset(name);
+  const pages::Asset* asset = pages::FindAsset(name);
   return asset == nullptr ? "" : asset->bytes;
 }
 

@@ -9,9 +9,9 @@
 
 #include "client/report/html_data.h"
 #include "core/base/json_text.h"
+#include "core/base/strings.h"
 #include "core/catalog/protocol_values.h"
 #include "core/results/rows.h"
-#include "core/views/text.h"
 
 namespace pelab::client::report {
 namespace {

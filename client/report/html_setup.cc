@@ -12,11 +12,11 @@
 
 #include "client/report/html_data.h"
 #include "core/base/json_text.h"
+#include "core/base/strings.h"
 #include "core/catalog/catalog.h"
 #include "core/catalog/protocol_values.h"
+#include "core/experiment/canonical.h"
 #include "core/results/fields.h"
-#include "core/spec/canonical.h"
-#include "core/views/text.h"
 
 namespace pelab::client::report {
 namespace {
@@ -28,7 +28,7 @@ using results::Fields;
 struct Configured {
   const results::Cell* cell = nullptr;
   const Fields* fields = nullptr;
-  std::optional<spec::Job> job;  // nullopt where this catalog does not know the spec
+  std::optional<experiment::Job> job;  // nullopt where this catalog does not know the spec
 };
 
 std::vector<Configured> ConfiguredCells(const ReportInput& input, const results::FieldTable& all) {
@@ -39,7 +39,7 @@ std::vector<Configured> ConfiguredCells(const ReportInput& input, const results:
     const v1::JobRow& first = cell.jobs.front();
     cells.push_back({.cell = &cell,
                      .fields = &all.Of(index.at(first.job_id())),
-                     .job = spec::FromCanonicalJson(input.jobs.SpecOf(first)).job});
+                     .job = experiment::FromCanonicalJson(input.jobs.SpecOf(first)).job});
   }
   return cells;
 }
@@ -64,7 +64,7 @@ Json OtherDefault(const std::vector<Configured>& cells, const catalog::Field& fi
     if (!cell.job || !cell.job->HasField(name)) continue;
     const catalog::Value usual =
         catalog::DefaultOf(field, cell.cell->jobs.front().protocol(), cell.job->pe, cell.job->task,
-                           spec::WithCoordinates(*cell.job));
+                           experiment::WithCoordinates(*cell.job));
     return usual == cell.job->values.at(name) ? Json(nullptr) : Json(catalog::ToText(usual));
   }
   return nullptr;
@@ -176,8 +176,8 @@ Json Encodings(const ReportInput& input, const std::vector<Configured>& cells) {
 }
 
 // What keeps a job from carrying this protocol's name.
-Json Departures(const spec::Job& job, std::string_view protocol) {
-  const catalog::Values resolved = spec::WithCoordinates(job);
+Json Departures(const experiment::Job& job, std::string_view protocol) {
+  const catalog::Values resolved = experiment::WithCoordinates(job);
   Json rows = Json::array();
   for (const catalog::Field& field : catalog::Fields()) {
     const auto value = job.values.find(field.name);
@@ -193,7 +193,7 @@ Json Departures(const spec::Job& job, std::string_view protocol) {
 }
 
 // The protocol with the fewest departures, and these.
-std::pair<std::string, Json> Nearest(const spec::Job& job) {
+std::pair<std::string, Json> Nearest(const experiment::Job& job) {
   std::pair<std::string, Json> nearest;
   for (const catalog::Entry& protocol : catalog::Protocols()) {
     Json departures = Departures(job, protocol.name);

@@ -20,7 +20,7 @@
 
 namespace pelab::client {
 
-// Lists are whole, but for what is read in pages. Errors are those of views::Reader; UNAVAILABLE only
+// Lists are whole, but for what is read in pages. Errors are those of db::Reader; UNAVAILABLE only
 // where a coordinator does not answer. Several threads may read at once.
 class DataSource {
  public:

@@ -13,8 +13,8 @@
 #include "core/base/file.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/base/unique_fd.h"
-#include "core/views/text.h"
 
 namespace pelab::client {
 namespace {

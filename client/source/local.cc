@@ -5,9 +5,9 @@
 
 #include "client/source/pages.h"
 #include "core/base/status.h"
-#include "core/views/maintenance.h"
-#include "core/views/reader_pool.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
+#include "core/db/check/check.h"
+#include "core/db/read/reader_pool.h"
 
 namespace pelab::client {
 namespace {
@@ -33,44 +33,44 @@ class LocalSource final : public DataSource {
     v1::ListJobsRequest request;
     *request.mutable_filter() = filter;
     request.set_specs_apart(true);
-    return ForEachPage(&views::Reader::ListJobs, request, on_page);
+    return ForEachPage(&db::Reader::ListJobs, request, on_page);
   }
   absl::Status ReadCurves(const v1::JobFilter& filter,
                           const std::function<absl::Status(const CurvePage&)>& on_page) override {
     v1::ListCurvesRequest request;
     *request.mutable_filter() = filter;
-    return ForEachPage(&views::Reader::ListCurves, request,
+    return ForEachPage(&db::Reader::ListCurves, request,
                        [&](const auto& page) { return on_page(page.rows()); });
   }
   absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(
       const v1::JobFilter& filter) override {
-    return AllPages<v1::HeadAblationRow>(filter, &views::Reader::ListHeadAblations);
+    return AllPages<v1::HeadAblationRow>(filter, &db::Reader::ListHeadAblations);
   }
   absl::StatusOr<std::vector<v1::EpochsToRow>> EpochsTo(const v1::JobFilter& filter,
                                                         double test_accuracy) override {
     v1::ListEpochsToRequest request;
     request.set_test_accuracy(test_accuracy);
-    return AllPages<v1::EpochsToRow>(filter, &views::Reader::ListEpochsTo, std::move(request));
+    return AllPages<v1::EpochsToRow>(filter, &db::Reader::ListEpochsTo, std::move(request));
   }
   absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter,
                                                        bool whole_models) override {
     v1::ListDepositsRequest request;
     request.set_whole_models(whole_models);
-    return AllPages<v1::DepositRow>(filter, &views::Reader::ListDeposits, std::move(request));
+    return AllPages<v1::DepositRow>(filter, &db::Reader::ListDeposits, std::move(request));
   }
   absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter& filter,
                                                         const std::string& name) override {
     v1::ListAnalysesRequest request;
     request.set_name(name);
-    return AllPages<v1::AnalysisRow>(filter, &views::Reader::ListAnalyses, std::move(request));
+    return AllPages<v1::AnalysisRow>(filter, &db::Reader::ListAnalyses, std::move(request));
   }
   absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter& filter) override {
-    return AllPages<v1::ArtifactRow>(filter, &views::Reader::ListArtifacts);
+    return AllPages<v1::ArtifactRow>(filter, &db::Reader::ListArtifacts);
   }
   absl::Status ReadArtifact(
       const std::string& sha256,
       const std::function<absl::Status(const std::string& piece)>& on_piece) override {
-    const std::string file = views::ArtifactPath(path_, sha256);
+    const std::string file = db::ArtifactPath(path_, sha256);
     std::ifstream in(file, std::ios::binary);
     if (!in) return absl::NotFoundError(Concat("no stored file ", file));
     std::string piece(kPieceBytes, '\0');
@@ -84,11 +84,11 @@ class LocalSource final : public DataSource {
     return absl::OkStatus();
   }
   absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) override {
-    return AllPages<v1::AttemptRow>(filter, &views::Reader::ListAttempts);
+    return AllPages<v1::AttemptRow>(filter, &db::Reader::ListAttempts);
   }
   absl::StatusOr<std::vector<v1::WorkerRow>> Workers() override {
     PELAB_ASSIGN_OR_RETURN(const v1::ListWorkersResponse response,
-                           Ask([](views::Reader& reader) { return reader.ListWorkers(); }));
+                           Ask([](db::Reader& reader) { return reader.ListWorkers(); }));
     std::vector<v1::WorkerRow> rows(response.workers().begin(), response.workers().end());
     // Nobody serves the file: whatever it says, nobody is connected.
     for (v1::WorkerRow& row : rows) row.set_state("offline");
@@ -98,24 +98,24 @@ class LocalSource final : public DataSource {
     std::vector<v1::Sweep> all;
     v1::ListSweepsRequest request;
     PELAB_RETURN_IF_ERROR(
-        ForEachPage(&views::Reader::ListSweeps, request, [&](v1::ListSweepsResponse& page) {
+        ForEachPage(&db::Reader::ListSweeps, request, [&](v1::ListSweepsResponse& page) {
           for (auto& sweep : *page.mutable_sweeps()) all.push_back(std::move(sweep));
           return absl::OkStatus();
         }));
     return all;
   }
   absl::StatusOr<v1::Sweep> Sweep(const std::string& sweep) override {
-    return Ask([&](views::Reader& reader) { return reader.GetSweep(sweep); });
+    return Ask([&](db::Reader& reader) { return reader.GetSweep(sweep); });
   }
   absl::StatusOr<std::vector<v1::LogPart>> Log(const std::string& job, int attempt) override {
-    return Ask([&](views::Reader& reader) { return reader.ReadLog(job, attempt, 0); });
+    return Ask([&](db::Reader& reader) { return reader.ReadLog(job, attempt, 0); });
   }
   std::string Description() const override { return Concat(path_, " (nobody serves it)"); }
 
  private:
   // `ask(reader) -> StatusOr`, with a reader of its own.
   template <typename Question>
-  auto Ask(Question ask) -> decltype(ask(std::declval<views::Reader&>())) {
+  auto Ask(Question ask) -> decltype(ask(std::declval<db::Reader&>())) {
     auto reader = readers_.Take();
     if (!reader.ok()) return OfFile(reader.status());
     auto answer = ask(**reader);
@@ -125,12 +125,12 @@ class LocalSource final : public DataSource {
 
   // Every page of a list of `request`.
   template <typename Request, typename Response, typename OnPage>
-  absl::Status ForEachPage(absl::StatusOr<Response> (views::Reader::*list)(const Request&),
+  absl::Status ForEachPage(absl::StatusOr<Response> (db::Reader::*list)(const Request&),
                            Request& request, OnPage on_page) {
-    request.mutable_page()->set_limit(views::kMaxPage);
+    request.mutable_page()->set_limit(db::kMaxPage);
     const auto fetch = [&](const std::string& after) {
       request.mutable_page()->set_after(after);
-      return Ask([&](views::Reader& reader) { return (reader.*list)(request); });
+      return Ask([&](db::Reader& reader) { return (reader.*list)(request); });
     };
     return ReadPages(fetch, on_page);
   }
@@ -138,7 +138,7 @@ class LocalSource final : public DataSource {
   // The rows of all of them together.
   template <typename Row, typename Request, typename Response>
   absl::StatusOr<std::vector<Row>> AllPages(
-      const v1::JobFilter& filter, absl::StatusOr<Response> (views::Reader::*list)(const Request&),
+      const v1::JobFilter& filter, absl::StatusOr<Response> (db::Reader::*list)(const Request&),
       Request request = {}) {
     std::vector<Row> all;
     *request.mutable_filter() = filter;
@@ -151,7 +151,7 @@ class LocalSource final : public DataSource {
   }
 
   const std::string path_;
-  views::ReaderPool readers_;
+  db::ReaderPool readers_;
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace pelab::client {
 
-// The errors of views::Reader::Open.
+// The errors of db::Reader::Open.
 absl::StatusOr<std::unique_ptr<DataSource>> OpenFile(const std::string& path);
 
 }  // namespace pelab::client

@@ -7,10 +7,10 @@
 
 #include "client/source/pages.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/db/read/reader.h"
 #include "core/rpc/address.h"
 #include "core/rpc/status.h"
-#include "core/views/reader.h"
-#include "core/views/text.h"
 #include "pelab/v1/fleet.grpc.pb.h"
 #include "pelab/v1/maintenance.grpc.pb.h"
 #include "pelab/v1/results.grpc.pb.h"
@@ -46,7 +46,7 @@ class RemoteCoordinator final : public Coordinator {
                           const std::function<absl::Status(const CurvePage&)>& on_page) override {
     v1::ListCurvesRequest request;
     *request.mutable_filter() = filter;
-    constexpr int kRows = views::kMaxPage;  // a row has at most 150 bytes
+    constexpr int kRows = db::kMaxPage;  // a row has at most 150 bytes
     return ForEachPage<v1::ListCurvesResponse>(
         *results_, &v1::Results::Stub::ListCurves, request, kRows,
         [&](const auto& page) { return on_page(page.rows()); });

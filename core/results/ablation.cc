@@ -8,11 +8,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/base/strings.h"
 #include "core/catalog/heads.h"
 #include "core/results/rows.h"
 #include "core/stats/deposit.h"
 #include "core/stats/seeds.h"
-#include "core/views/text.h"
 
 namespace pelab::results {
 namespace {

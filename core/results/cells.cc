@@ -5,8 +5,8 @@
 #include <optional>
 #include <set>
 
+#include "core/base/strings.h"
 #include "core/results/fields.h"
-#include "core/views/text.h"
 
 namespace pelab::results {
 namespace {

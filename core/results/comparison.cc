@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/base/json_text.h"
+#include "core/base/strings.h"
 #include "core/results/fields.h"
-#include "core/views/text.h"
 
 namespace pelab::results {
 namespace {

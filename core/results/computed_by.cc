@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "core/base/json_text.h"
+#include "core/base/strings.h"
 #include "core/render/json.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 
 namespace pelab::results {
 namespace {

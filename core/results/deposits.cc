@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/base/json_text.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::results {
 namespace {

@@ -5,10 +5,10 @@
 #include <tuple>
 
 #include "core/base/json_text.h"
+#include "core/base/strings.h"
 #include "core/catalog/catalog.h"
+#include "core/experiment/configuration.h"
 #include "core/render/json.h"
-#include "core/spec/configuration.h"
-#include "core/views/text.h"
 
 namespace pelab::results {
 namespace {
@@ -33,7 +33,7 @@ void Flatten(const Json& value, const std::string& prefix, Fields& out) {
 Fields FieldsOfTemplate(const std::string& spec_template) {
   std::string json;
   for (const char c : spec_template) {
-    if (c == spec::kSeedMark) {
+    if (c == experiment::kSeedMark) {
       json += R"("\u001f")";
     } else {
       json += c;
@@ -52,7 +52,9 @@ Fields FieldsOfTemplate(const std::string& spec_template) {
   return fields;
 }
 
-bool IsMark(const std::string& value) { return value.size() == 1 && value[0] == spec::kSeedMark; }
+bool IsMark(const std::string& value) {
+  return value.size() == 1 && value[0] == experiment::kSeedMark;
+}
 bool IsPartSeed(const std::string& name) { return name.ends_with("_seed"); }
 
 // Names of fields (beside `ignored`) that do not have one value over all of `rows`.

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/spec/configuration.h"
+#include "core/experiment/configuration.h"
 
 namespace pelab::results {
 
@@ -23,7 +23,7 @@ void JobList::AddRow(v1::JobRow row) {
   if (!row.spec_json().empty()) {
     const std::int64_t next = -1 - static_cast<std::int64_t>(own_ids_.size());
     const auto [own, is_new] =
-        own_ids_.emplace(spec::TemplateOf(row.spec_json(), row.seed()), next);
+        own_ids_.emplace(experiment::TemplateOf(row.spec_json(), row.seed()), next);
     if (is_new) templates_[own->second] = own->first;
     row.set_configuration_id(own->second);
     row.clear_spec_json();
@@ -33,7 +33,7 @@ void JobList::AddRow(v1::JobRow row) {
 
 std::string JobList::SpecOf(const v1::JobRow& row) const {
   const auto found = templates_.find(row.configuration_id());
-  return found == templates_.end() ? "" : spec::FillTemplate(found->second, row.seed());
+  return found == templates_.end() ? "" : experiment::FillTemplate(found->second, row.seed());
 }
 
 }  // namespace pelab::results

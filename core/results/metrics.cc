@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "absl/strings/numbers.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::results {
 namespace {

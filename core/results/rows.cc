@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "core/base/json_text.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/results/names.h"
-#include "core/views/text.h"
 
 namespace pelab::results {
 namespace {

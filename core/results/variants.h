@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 #include "pelab/v1/results.pb.h"
 
 namespace pelab::results {

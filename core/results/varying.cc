@@ -1,6 +1,6 @@
 #include "core/results/varying.h"
 
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::results {
 

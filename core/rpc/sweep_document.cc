@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/experiment/sweep_name.h"
+#include "core/experiment/yaml_tree.h"
 #include "core/rpc/status.h"
-#include "core/spec/sweep_name.h"
-#include "core/spec/yaml_tree.h"
 
 namespace pelab::rpc {
 namespace {
 
 constexpr int kMaxViolations = 100;
 
-v1::Violation ToProto(const spec::Violation& violation) {
+v1::Violation ToProto(const experiment::Violation& violation) {
   v1::Violation out;
   out.set_line(violation.line);
   out.set_column(violation.column);
@@ -27,41 +27,42 @@ v1::Violation ToProto(const spec::Violation& violation) {
 
 }  // namespace
 
-absl::StatusOr<spec::Sweep> ParseSweepDocument(
+absl::StatusOr<experiment::Sweep> ParseSweepDocument(
     const std::string& document,
     const google::protobuf::RepeatedPtrField<v1::Override>& overrides) {
   v1::Violations violations;
-  if (document.size() > spec::kMaxDocumentBytes) {
+  if (document.size() > experiment::kMaxDocumentBytes) {
     v1::Violation* violation = violations.add_violations();
     violation->set_value(absl::StrCat(document.size(), " bytes"));
-    violation->set_allowed(absl::StrCat("at most ", spec::kMaxDocumentBytes, " bytes"));
+    violation->set_allowed(absl::StrCat("at most ", experiment::kMaxDocumentBytes, " bytes"));
     violation->set_message(absl::StrCat("the document has ", document.size(),
-                                        " bytes; allowed: at most ", spec::kMaxDocumentBytes));
+                                        " bytes; allowed: at most ",
+                                        experiment::kMaxDocumentBytes));
     return ViolationsError(violations);
   }
-  std::vector<spec::Override> applied;
+  std::vector<experiment::Override> applied;
   for (const v1::Override& override : overrides) {
     applied.push_back({override.field(), override.value()});
   }
-  spec::SweepResult result = spec::ParseSweep(document, applied);
+  experiment::SweepResult result = experiment::ParseSweep(document, applied);
   if (result.sweep) return *std::move(result.sweep);
-  for (const spec::Violation& violation : result.violations) {
+  for (const experiment::Violation& violation : result.violations) {
     if (violations.violations_size() == kMaxViolations) break;
     *violations.add_violations() = ToProto(violation);
   }
   return ViolationsError(violations);
 }
 
-absl::StatusOr<spec::Sweep> ParseNewSweepDocument(
+absl::StatusOr<experiment::Sweep> ParseNewSweepDocument(
     const std::string& document,
     const google::protobuf::RepeatedPtrField<v1::Override>& overrides) {
-  absl::StatusOr<spec::Sweep> sweep = ParseSweepDocument(document, overrides);
-  if (!sweep.ok() || !spec::IsNumberName(sweep->name())) return sweep;
+  absl::StatusOr<experiment::Sweep> sweep = ParseSweepDocument(document, overrides);
+  if (!sweep.ok() || !experiment::IsNumberName(sweep->name())) return sweep;
   v1::Violations violations;
   v1::Violation& violation = *violations.add_violations();
   violation.set_path("name");
   violation.set_value(sweep->name());
-  violation.set_allowed(std::string(spec::kNumberNameRule));
+  violation.set_allowed(std::string(experiment::kNumberNameRule));
   violation.set_message(absl::StrCat("name must not be a number, as \"", sweep->name(),
                                      "\": sweeps have numbers, too, and `pelab cancel ",
                                      sweep->name(), "` would mean another one"));
@@ -71,9 +72,9 @@ absl::StatusOr<spec::Sweep> ParseNewSweepDocument(
     violation.set_path("--set name");
     return ViolationsError(violations);
   }
-  const spec::YamlResult tree = spec::ParseYaml(document, "document");
+  const experiment::YamlResult tree = experiment::ParseYaml(document, "document");
   if (tree.root == nullptr) return ViolationsError(violations);
-  for (const spec::YamlMember& member : tree.root->members) {
+  for (const experiment::YamlMember& member : tree.root->members) {
     if (member.key->text != "name") continue;
     violation.set_line(member.value->line);
     violation.set_column(member.value->column);
@@ -81,13 +82,13 @@ absl::StatusOr<spec::Sweep> ParseNewSweepDocument(
   return ViolationsError(violations);
 }
 
-std::vector<v1::Analysis> AnalysesOf(const spec::Sweep& sweep) {
+std::vector<v1::Analysis> AnalysesOf(const experiment::Sweep& sweep) {
   std::vector<v1::Analysis> analyses;
-  for (const spec::Analysis& analysis : sweep.analyses()) {
+  for (const experiment::Analysis& analysis : sweep.analyses()) {
     v1::Analysis& added = analyses.emplace_back();
     added.set_name(analysis.name);
     added.set_version(analysis.version);
-    added.set_parameters_json(spec::CanonicalParameters(analysis));
+    added.set_parameters_json(experiment::CanonicalParameters(analysis));
   }
   return analyses;
 }

@@ -7,22 +7,22 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/spec/sweep.h"
+#include "core/experiment/sweep.h"
 #include "pelab/v1/common.pb.h"
 
 namespace pelab::rpc {
 
 // INVALID_ARGUMENT with v1::Violations (core/rpc/status.h) for a document that is wrong or larger
-// than spec::kMaxDocumentBytes.
-absl::StatusOr<spec::Sweep> ParseSweepDocument(
+// than experiment::kMaxDocumentBytes.
+absl::StatusOr<experiment::Sweep> ParseSweepDocument(
     const std::string& document, const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
 
 // Of a document that is new: also where its name is a number, which only sweeps of earlier versions
 // have.
-absl::StatusOr<spec::Sweep> ParseNewSweepDocument(
+absl::StatusOr<experiment::Sweep> ParseNewSweepDocument(
     const std::string& document, const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
 
 // Its analyses with their parameters resolved.
-std::vector<v1::Analysis> AnalysesOf(const spec::Sweep& sweep);
+std::vector<v1::Analysis> AnalysesOf(const experiment::Sweep& sweep);
 
 }  // namespace pelab::rpc

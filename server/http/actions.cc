@@ -12,9 +12,9 @@
 #include "absl/time/time.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/results/names.h"
 #include "core/rpc/status.h"
-#include "core/views/text.h"
 
 namespace pelab::http {
 namespace {

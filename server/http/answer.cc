@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/strings.h"
 #include "core/render/json.h"
-#include "core/views/text.h"
 
 namespace pelab::http {
 namespace {

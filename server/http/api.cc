@@ -4,9 +4,9 @@
 #include <map>
 #include <utility>
 
+#include "core/base/strings.h"
 #include "core/results/names.h"
 #include "core/results/rows.h"
-#include "core/views/text.h"
 #include "server/http/job_sweep.h"
 #include "server/http/lists.h"
 #include "server/http/progress.h"
@@ -24,13 +24,13 @@ bool Live(const v1::Sweep& sweep) {
 }
 
 // What the open attempts of a sweep's running jobs have done.
-absl::StatusOr<std::vector<Pace>> Paces(views::Reader& reader, std::int64_t sweep_id,
+absl::StatusOr<std::vector<Pace>> Paces(db::Reader& reader, std::int64_t sweep_id,
                                         std::int64_t now_ms) {
   v1::ListJobsRequest running;
   running.mutable_filter()->set_sweep(Concat(sweep_id));
   running.mutable_filter()->add_states(v1::JOB_STATE_RUNNING);
   running.set_specs_apart(true);
-  running.mutable_page()->set_limit(views::kMaxPage);
+  running.mutable_page()->set_limit(db::kMaxPage);
   PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse jobs, reader.ListJobs(running));
   std::map<std::int64_t, int> epochs_done;
   v1::JobFilter filter;
@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<Pace>> Paces(views::Reader& reader, std::int64_t swee
   std::vector<Pace> paces;
   if (epochs_done.empty()) return paces;
   PELAB_ASSIGN_OR_RETURN(const auto attempts,
-                         AllRows<v1::AttemptRow>(reader, &views::Reader::ListAttempts, filter));
+                         AllRows<v1::AttemptRow>(reader, &db::Reader::ListAttempts, filter));
   for (const v1::AttemptRow& attempt : attempts) {
     if (attempt.outcome() != v1::ATTEMPT_OUTCOME_UNSPECIFIED || !attempt.has_start_epoch())
       continue;
@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<Pace>> Paces(views::Reader& reader, std::int64_t swee
 
 // Epochs that will not come by themselves. Of very many such jobs they are not counted: the estimate
 // is too long then.
-absl::StatusOr<std::uint64_t> EpochsGivenUp(views::Reader& reader, const v1::Sweep& sweep) {
+absl::StatusOr<std::uint64_t> EpochsGivenUp(db::Reader& reader, const v1::Sweep& sweep) {
   const std::uint64_t given_up = sweep.jobs().failed() + sweep.jobs().cancelled();
   if (!Live(sweep) || given_up == 0 || given_up > kMostJobs / 2) return std::uint64_t{0};
   v1::JobFilter filter;
@@ -223,7 +223,7 @@ absl::StatusOr<Json> Api::Sweep(const std::string& id, const Query&) {
 
 absl::StatusOr<Json> Api::Jobs(const std::string& id, const Query& query) {
   PELAB_ASSIGN_OR_RETURN(const std::int64_t limit,
-                         query.Number("limit", views::kDefaultPage, 1, views::kMaxPage));
+                         query.Number("limit", db::kDefaultPage, 1, db::kMaxPage));
   v1::ListJobsRequest request;
   PELAB_ASSIGN_OR_RETURN(*request.mutable_filter(), ReadFilter(id, query));
   *request.mutable_page() = PageOf(query, limit);
@@ -258,7 +258,7 @@ absl::StatusOr<Json> Api::AttemptRows(std::int64_t job_id) {
   v1::JobFilter filter;
   filter.add_jobs(Concat(job_id));
   PELAB_ASSIGN_OR_RETURN(const auto attempts,
-                         AllRows<v1::AttemptRow>(reader_, &views::Reader::ListAttempts, filter));
+                         AllRows<v1::AttemptRow>(reader_, &db::Reader::ListAttempts, filter));
   PELAB_ASSIGN_OR_RETURN(const v1::ListWorkersResponse workers, reader_.ListWorkers());
   std::map<std::string, std::string> names;
   for (const v1::WorkerRow& worker : workers.workers()) names[worker.worker_id()] = worker.name();

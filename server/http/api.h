@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "core/base/clock.h"
+#include "core/db/read/reader.h"
 #include "core/render/json.h"
-#include "core/views/reader.h"
 #include "pelab/v1/sweeps.pb.h"
 #include "server/http/query.h"
 #include "server/sched/scheduler.h"
@@ -29,10 +29,10 @@ struct Sources {
 // Answers on the connection that it is given. One thread at a time; cheap to make.
 class Api {
  public:
-  Api(views::Reader& reader, const Sources& sources) : reader_(reader), sources_(sources) {}
+  Api(db::Reader& reader, const Sources& sources) : reader_(reader), sources_(sources) {}
 
   // `request.path` is what follows /api/v1. NOT_FOUND for an address that there is not, else the
-  // errors of Query and views::Reader.
+  // errors of Query and db::Reader.
   absl::StatusOr<render::Json> Get(const Request& request);
 
   // What the streams of events tell too (topics.h).
@@ -64,7 +64,7 @@ class Api {
   Answer Log(const std::string& id, const Query& query);
   Answer Workers(const std::string& id, const Query& query);
 
-  views::Reader& reader_;
+  db::Reader& reader_;
   const Sources& sources_;
 };
 

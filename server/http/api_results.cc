@@ -1,12 +1,12 @@
 // What jobs have left: cells, curves, ablations, logs.
 #include <algorithm>
 
+#include "core/base/strings.h"
 #include "core/results/ablation.h"
 #include "core/results/cells.h"
 #include "core/results/curves.h"
 #include "core/results/deposits.h"
 #include "core/results/rows.h"
-#include "core/views/text.h"
 #include "server/http/api.h"
 #include "server/http/lists.h"
 #include "server/http/log_text.h"
@@ -22,7 +22,7 @@ struct Together {
   results::CellTable table;
 };
 
-absl::StatusOr<Together> PutTogether(views::Reader& reader, const v1::JobFilter& filter,
+absl::StatusOr<Together> PutTogether(db::Reader& reader, const v1::JobFilter& filter,
                                      const Query& query, const std::string& metric) {
   PELAB_ASSIGN_OR_RETURN(const auto group_by, query.List("group_by"));
   Together together;
@@ -77,11 +77,11 @@ Json DropsJson(const results::MeanAblation& mean) {
   return json;
 }
 
-absl::StatusOr<results::Variants> AllVariants(views::Reader& reader, const v1::JobFilter& filter) {
+absl::StatusOr<results::Variants> AllVariants(db::Reader& reader, const v1::JobFilter& filter) {
   v1::ListAnalysesRequest request;
   *request.mutable_filter() = filter;
   request.set_name("head_ablation");
-  request.mutable_page()->set_limit(views::kMaxPage);
+  request.mutable_page()->set_limit(db::kMaxPage);
   std::vector<v1::AnalysisRow> rows;
   do {
     PELAB_ASSIGN_OR_RETURN(const v1::ListAnalysesResponse page, reader.ListAnalyses(request));
@@ -93,12 +93,12 @@ absl::StatusOr<results::Variants> AllVariants(views::Reader& reader, const v1::J
 
 // A page of one job's rows, as {"<name>": […], "next": …}.
 template <typename Request, typename Response>
-absl::StatusOr<Json> JobPage(views::Reader& reader,
-                             absl::StatusOr<Response> (views::Reader::*list)(const Request&),
+absl::StatusOr<Json> JobPage(db::Reader& reader,
+                             absl::StatusOr<Response> (db::Reader::*list)(const Request&),
                              Request request, const std::string& id, const Query& query,
                              const std::string& name) {
   PELAB_ASSIGN_OR_RETURN(const std::int64_t limit,
-                         query.Number("limit", views::kMaxPage, 1, views::kMaxPage));
+                         query.Number("limit", db::kMaxPage, 1, db::kMaxPage));
   request.mutable_filter()->add_jobs(id);
   request.mutable_page()->set_after(query.Text("after"));
   request.mutable_page()->set_limit(static_cast<int>(limit));
@@ -132,7 +132,7 @@ absl::StatusOr<Json> Api::MeanCurves(const std::string& id, const Query& query) 
   PELAB_ASSIGN_OR_RETURN(const std::string metric, query.OneOf("metric", metrics));
   PELAB_ASSIGN_OR_RETURN(const Together all, PutTogether(reader_, filter, query, "test_accuracy"));
   results::MeanCurves means(all.table, metric);
-  PELAB_RETURN_IF_ERROR(ForEachPage(reader_, &views::Reader::ListCurves, filter,
+  PELAB_RETURN_IF_ERROR(ForEachPage(reader_, &db::Reader::ListCurves, filter,
                                     [&means](const auto& page) { means.Add(page.rows()); }));
   const std::vector<results::MeanCurve> curves = means.Curves();
   Json cells = Json::array();
@@ -153,7 +153,7 @@ absl::StatusOr<Json> Api::MeanAblations(const std::string& id, const Query& quer
   PELAB_ASSIGN_OR_RETURN(const Together all, PutTogether(reader_, filter, query, "test_accuracy"));
   PELAB_ASSIGN_OR_RETURN(const results::Variants variants, AllVariants(reader_, filter));
   PELAB_ASSIGN_OR_RETURN(const auto rows, AllRows<v1::HeadAblationRow>(
-                                              reader_, &views::Reader::ListHeadAblations, filter));
+                                              reader_, &db::Reader::ListHeadAblations, filter));
   Json ablations = Json::array();
   for (const results::MeanAblation& mean :
        results::MeanAblations(all.table, rows, variants, metric)) {
@@ -174,7 +174,7 @@ absl::StatusOr<Json> Api::Deposits(const std::string& id, const Query& query) {
   PELAB_ASSIGN_OR_RETURN(const Together all, PutTogether(reader_, filter, query, "test_accuracy"));
   PELAB_ASSIGN_OR_RETURN(const results::Variants variants, AllVariants(reader_, filter));
   PELAB_ASSIGN_OR_RETURN(const auto rows,
-                         AllRows<v1::DepositRow>(reader_, &views::Reader::ListDeposits, filter));
+                         AllRows<v1::DepositRow>(reader_, &db::Reader::ListDeposits, filter));
   Json deposits = Json::array();
   for (const results::DepositGroup& group :
        results::DepositGroups(all.table, rows, variants, by_layer != 0)) {
@@ -184,23 +184,23 @@ absl::StatusOr<Json> Api::Deposits(const std::string& id, const Query& query) {
 }
 
 absl::StatusOr<Json> Api::Curve(const std::string& id, const Query& query) {
-  return JobPage(reader_, &views::Reader::ListCurves, v1::ListCurvesRequest(), id, query, "curve");
+  return JobPage(reader_, &db::Reader::ListCurves, v1::ListCurvesRequest(), id, query, "curve");
 }
 
 absl::StatusOr<Json> Api::Ablations(const std::string& id, const Query& query) {
-  return JobPage(reader_, &views::Reader::ListHeadAblations, v1::ListHeadAblationsRequest(), id,
-                 query, "ablations");
+  return JobPage(reader_, &db::Reader::ListHeadAblations, v1::ListHeadAblationsRequest(), id, query,
+                 "ablations");
 }
 
 absl::StatusOr<Json> Api::JobDeposits(const std::string& id, const Query& query) {
-  return JobPage(reader_, &views::Reader::ListDeposits, v1::ListDepositsRequest(), id, query,
+  return JobPage(reader_, &db::Reader::ListDeposits, v1::ListDepositsRequest(), id, query,
                  "deposits");
 }
 
 absl::StatusOr<Json> Api::Analyses(const std::string& id, const Query& query) {
   v1::ListAnalysesRequest request;
   request.set_name(query.Text("name"));
-  return JobPage(reader_, &views::Reader::ListAnalyses, std::move(request), id, query, "analyses");
+  return JobPage(reader_, &db::Reader::ListAnalyses, std::move(request), id, query, "analyses");
 }
 
 absl::StatusOr<Json> Api::Log(const std::string& id, const Query& query) {

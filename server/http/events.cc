@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/ids.h"
-#include "core/views/text.h"
+#include "core/base/strings.h"
 
 namespace pelab::http {
 namespace {
@@ -55,7 +55,7 @@ bool EventStream::closed() const {
   return closed_;
 }
 
-EventHub::EventHub(views::ReaderPool& readers, const Sources& sources, Options options)
+EventHub::EventHub(db::ReaderPool& readers, const Sources& sources, Options options)
     : readers_(readers),
       sources_(sources),
       options_(options),

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
-#include "core/views/reader_pool.h"
+#include "core/db/read/reader_pool.h"
 #include "server/http/topics.h"
 
 namespace pelab::http {
@@ -54,7 +54,7 @@ class EventHub {
     absl::Duration at_least = absl::Seconds(5);
   };
   // All outlive the hub.
-  EventHub(views::ReaderPool& readers, const Sources& sources, Options options);
+  EventHub(db::ReaderPool& readers, const Sources& sources, Options options);
   ~EventHub();  // as Stop
 
   // The first text is everything, unless `last_id` is the id of what there is. RESOURCE_EXHAUSTED
@@ -76,7 +76,7 @@ class EventHub {
   std::map<Topic, Streams> Listening();
   void Tell(const Topic& topic, const Streams& streams, bool changed);
 
-  views::ReaderPool& readers_;
+  db::ReaderPool& readers_;
   const Sources& sources_;
   const Options options_;
   const std::string boot_;  // tells this coordinator's ids from an earlier one's

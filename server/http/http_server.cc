@@ -14,9 +14,9 @@
 
 #include "core/base/mutex.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/db/read/reader_pool.h"
 #include "core/render/text.h"
-#include "core/views/reader_pool.h"
-#include "core/views/text.h"
 #include "server/http/answer.h"
 #include "server/http/connection.h"
 #include "server/http/connection_pool.h"
@@ -91,7 +91,7 @@ void BreakConnections(int port) {
   closedir(directory);
 }
 
-absl::StatusOr<std::int64_t> JobId(views::Reader& reader, const std::string& id) {
+absl::StatusOr<std::int64_t> JobId(db::Reader& reader, const std::string& id) {
   v1::ListJobsRequest request;
   request.mutable_filter()->add_jobs(id);
   request.set_specs_apart(true);
@@ -114,7 +114,7 @@ bool IsStream(const std::vector<std::string>& path) {
 }
 
 // {"events"}, {"sweeps", "3", "events"} or {"jobs", "17", "events"}.
-absl::StatusOr<Topic> TopicOf(views::Reader& reader, const std::vector<std::string>& path) {
+absl::StatusOr<Topic> TopicOf(db::Reader& reader, const std::vector<std::string>& path) {
   if (path.size() == 1) return Topic{};
   if (path[0] == "sweeps") {
     PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader.GetSweepRow(path[1]));
@@ -191,7 +191,7 @@ struct HttpServer::Parts {
   const HttpOptions options;
   const Sources& sources;
   const Hosts hosts;
-  views::ReaderPool readers;
+  db::ReaderPool readers;
   EventHub hub;
   std::optional<Writing> writing;
   Server server;

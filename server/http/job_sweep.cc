@@ -1,9 +1,9 @@
 #include "server/http/job_sweep.h"
 
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/results/fields.h"
 #include "core/results/job_list.h"
-#include "core/views/text.h"
 #include "server/http/lists.h"
 
 namespace pelab::http {
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kLookedAt = 100;  // sweeps
 
-absl::StatusOr<bool> Has(views::Reader& reader, std::int64_t sweep_id, std::int64_t job_id) {
+absl::StatusOr<bool> Has(db::Reader& reader, std::int64_t sweep_id, std::int64_t job_id) {
   v1::ListJobsRequest request;
   request.mutable_filter()->set_sweep(Concat(sweep_id));
   request.mutable_filter()->add_jobs(Concat(job_id));
@@ -22,7 +22,7 @@ absl::StatusOr<bool> Has(views::Reader& reader, std::int64_t sweep_id, std::int6
 
 }  // namespace
 
-absl::StatusOr<std::optional<v1::Sweep>> SweepOfJob(views::Reader& reader, std::int64_t job_id,
+absl::StatusOr<std::optional<v1::Sweep>> SweepOfJob(db::Reader& reader, std::int64_t job_id,
                                                     const std::string& named) {
   if (!named.empty()) {
     PELAB_ASSIGN_OR_RETURN(v1::Sweep sweep, reader.GetSweepRow(named));
@@ -38,7 +38,7 @@ absl::StatusOr<std::optional<v1::Sweep>> SweepOfJob(views::Reader& reader, std::
   return std::nullopt;
 }
 
-absl::StatusOr<render::Json> VaryingFields(views::Reader& reader, std::int64_t sweep_id,
+absl::StatusOr<render::Json> VaryingFields(db::Reader& reader, std::int64_t sweep_id,
                                            std::int64_t job_id) {
   render::Json varying = render::Json::object();
   v1::JobFilter filter;

@@ -1,7 +1,7 @@
 #include "server/http/lists.h"
 
+#include "core/db/read/where.h"
 #include "core/results/names.h"
-#include "core/views/where.h"
 
 namespace pelab::http {
 namespace {
@@ -22,7 +22,7 @@ absl::Status AddState(const std::string& name, v1::JobFilter& filter) {
       Concat("unknown state \"", name, "\"; known: ", Join(known, ", ")));
 }
 
-// As a value of a condition (core/views/where.h).
+// As a value of a condition (core/db/read/where.h).
 std::string Quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) {
@@ -50,7 +50,7 @@ absl::StatusOr<v1::JobFilter> ReadFilter(const std::string& sweep, const Query& 
   }
   if (query.has("where")) {
     const std::string where = query.Text("where");
-    const auto fields = views::FieldsOfWhere(where);  // by itself: errors name its columns
+    const auto fields = db::FieldsOfWhere(where);  // by itself: errors name its columns
     if (!fields.ok()) {
       return absl::InvalidArgumentError(Concat("where: ", std::string(fields.status().message())));
     }
@@ -60,12 +60,12 @@ absl::StatusOr<v1::JobFilter> ReadFilter(const std::string& sweep, const Query& 
   return filter;
 }
 
-absl::StatusOr<results::JobList> AllJobs(views::Reader& reader, const v1::JobFilter& filter) {
+absl::StatusOr<results::JobList> AllJobs(db::Reader& reader, const v1::JobFilter& filter) {
   results::JobList jobs;
   v1::ListJobsRequest request;
   *request.mutable_filter() = filter;
   request.set_specs_apart(true);
-  request.mutable_page()->set_limit(views::kMaxPage);
+  request.mutable_page()->set_limit(db::kMaxPage);
   do {
     PELAB_ASSIGN_OR_RETURN(v1::ListJobsResponse page, reader.ListJobs(request));
     request.mutable_page()->set_after(page.next());

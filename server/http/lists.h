@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/db/read/reader.h"
 #include "core/results/job_list.h"
-#include "core/views/reader.h"
-#include "core/views/text.h"
 #include "server/http/query.h"
 
 namespace pelab::http {
@@ -25,16 +25,16 @@ extern const std::vector<std::string> kJobFilters;
 absl::StatusOr<v1::JobFilter> ReadFilter(const std::string& sweep, const Query& query);
 
 // INVALID_ARGUMENT where there are more than kMostJobs.
-absl::StatusOr<results::JobList> AllJobs(views::Reader& reader, const v1::JobFilter& filter);
+absl::StatusOr<results::JobList> AllJobs(db::Reader& reader, const v1::JobFilter& filter);
 
 // Every page of `(reader.*list)(request)`, each given to `on_page`.
 template <typename Request, typename Response, typename OnPage>
-absl::Status ForEachPage(views::Reader& reader,
-                         absl::StatusOr<Response> (views::Reader::*list)(const Request&),
+absl::Status ForEachPage(db::Reader& reader,
+                         absl::StatusOr<Response> (db::Reader::*list)(const Request&),
                          const v1::JobFilter& filter, OnPage on_page) {
   Request request;
   *request.mutable_filter() = filter;
-  request.mutable_page()->set_limit(views::kMaxPage);
+  request.mutable_page()->set_limit(db::kMaxPage);
   do {
     PELAB_ASSIGN_OR_RETURN(Response page, (reader.*list)(request));
     request.mutable_page()->set_after(page.next());
@@ -46,7 +46,7 @@ absl::Status ForEachPage(views::Reader& reader,
 // All rows of such a list.
 template <typename Row, typename Request, typename Response>
 absl::StatusOr<std::vector<Row>> AllRows(
-    views::Reader& reader, absl::StatusOr<Response> (views::Reader::*list)(const Request&),
+    db::Reader& reader, absl::StatusOr<Response> (db::Reader::*list)(const Request&),
     const v1::JobFilter& filter) {
   std::vector<Row> rows;
   const absl::Status status = ForEachPage(reader, list, filter, [&rows](const Response& page) {

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "core/base/sha256.h"
-#include "core/views/text.h"
-#include "core/web/assets.h"
+#include "core/base/strings.h"
+#include "core/pages/assets.h"
 #include "server/http/answer.h"
 
 namespace pelab::http {
@@ -16,7 +16,7 @@ constexpr char kShell[] = "dashboard.html";  // the one page, which looks at its
 const std::map<std::string, Page>& Pages() {
   static const auto& pages = *new std::map<std::string, Page>([] {
     std::map<std::string, Page> all;
-    for (const web::Asset& asset : web::Assets()) {
+    for (const pages::Asset& asset : pages::Assets()) {
       const std::string bytes(asset.bytes);
       static auto& compressed = *new std::map<std::string, std::string>();
       const std::string name(asset.name);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/strings.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 
 namespace pelab::http {
 namespace {

@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/results/rows.h"
-#include "core/views/text.h"
 #include "server/http/lists.h"
 
 namespace pelab::http {
@@ -29,7 +29,7 @@ void Add(const std::string& event, const std::string& key, const Json& json, Sna
 // So that the first events say of this one that there is nothing.
 void AddEvent(const std::string& event, Snapshot& snapshot) { snapshot.push_back({event, "", ""}); }
 
-absl::StatusOr<Snapshot> ObserveAll(views::Reader& reader, Api& api) {
+absl::StatusOr<Snapshot> ObserveAll(db::Reader& reader, Api& api) {
   Snapshot snapshot;
   v1::ListSweepsRequest request;
   request.mutable_page()->set_limit(kMostSweeps);
@@ -47,7 +47,7 @@ absl::StatusOr<Snapshot> ObserveAll(views::Reader& reader, Api& api) {
   return snapshot;
 }
 
-absl::StatusOr<Snapshot> ObserveSweep(const std::string& id, views::Reader& reader, Api& api) {
+absl::StatusOr<Snapshot> ObserveSweep(const std::string& id, db::Reader& reader, Api& api) {
   Snapshot snapshot;
   PELAB_ASSIGN_OR_RETURN(v1::Sweep sweep, reader.GetSweep(id));
   sweep.clear_document();
@@ -55,7 +55,7 @@ absl::StatusOr<Snapshot> ObserveSweep(const std::string& id, views::Reader& read
   Add("sweep", "", row, snapshot);
   v1::ListJobsRequest request;
   request.mutable_filter()->set_sweep(id);
-  request.mutable_page()->set_limit(views::kMaxPage);
+  request.mutable_page()->set_limit(db::kMaxPage);
   request.set_specs_apart(true);
   AddEvent("jobs", snapshot);
   std::size_t jobs = 0;
@@ -70,7 +70,7 @@ absl::StatusOr<Snapshot> ObserveSweep(const std::string& id, views::Reader& read
   return snapshot;
 }
 
-absl::Status AddLogEnd(const std::string& id, views::Reader& reader, Snapshot& snapshot) {
+absl::Status AddLogEnd(const std::string& id, db::Reader& reader, Snapshot& snapshot) {
   const auto parts = reader.ReadLog(id, 0, 0);
   if (absl::IsNotFound(parts.status())) return absl::OkStatus();  // not tried yet
   if (!parts.ok()) return parts.status();
@@ -82,7 +82,7 @@ absl::Status AddLogEnd(const std::string& id, views::Reader& reader, Snapshot& s
   return absl::OkStatus();
 }
 
-absl::StatusOr<Snapshot> ObserveJob(const std::string& id, views::Reader& reader, Api& api) {
+absl::StatusOr<Snapshot> ObserveJob(const std::string& id, db::Reader& reader, Api& api) {
   Snapshot snapshot;
   v1::ListJobsRequest request;
   request.mutable_filter()->add_jobs(id);
@@ -92,12 +92,11 @@ absl::StatusOr<Snapshot> ObserveJob(const std::string& id, views::Reader& reader
   v1::JobFilter filter;
   filter.add_jobs(id);
   AddEvent("epochs", snapshot);
-  PELAB_RETURN_IF_ERROR(
-      ForEachPage(reader, &views::Reader::ListCurves, filter, [&](const auto& page) {
-        for (const v1::CurveRow& row : page.rows()) {
-          Add("epochs", Concat(row.epoch()), results::ToJson(row), snapshot);
-        }
-      }));
+  PELAB_RETURN_IF_ERROR(ForEachPage(reader, &db::Reader::ListCurves, filter, [&](const auto& page) {
+    for (const v1::CurveRow& row : page.rows()) {
+      Add("epochs", Concat(row.epoch()), results::ToJson(row), snapshot);
+    }
+  }));
   AddEvent("attempts", snapshot);
   for (const v1::JobRow& job : jobs.jobs()) {
     PELAB_ASSIGN_OR_RETURN(const Json attempts, api.AttemptRows(job.job_id()));
@@ -152,8 +151,7 @@ std::string DataBetween(const Event* before, const Event& now) {
 
 }  // namespace
 
-absl::StatusOr<Snapshot> Observe(const Topic& topic, views::Reader& reader,
-                                 const Sources& sources) {
+absl::StatusOr<Snapshot> Observe(const Topic& topic, db::Reader& reader, const Sources& sources) {
   Api api(reader, sources);
   switch (topic.kind) {
     case Topic::Kind::kAll:

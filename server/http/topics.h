@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/views/reader.h"
+#include "core/db/read/reader.h"
 #include "server/http/api.h"
 
 namespace pelab::http {
@@ -30,8 +30,8 @@ struct Item {
 // Items of one event stand together; an event without items has one with an empty key and `json`.
 using Snapshot = std::vector<Item>;
 
-// Everything that there is to tell now. Errors of views::Reader.
-absl::StatusOr<Snapshot> Observe(const Topic& topic, views::Reader& reader, const Sources& sources);
+// Everything that there is to tell now. Errors of db::Reader.
+absl::StatusOr<Snapshot> Observe(const Topic& topic, db::Reader& reader, const Sources& sources);
 
 // The server-sent events that lead from `before` to `now`; empty where nothing changed. An event's
 // data is {"all": …, "rows": […]}: rows that are new or different; with `all` these are all there

@@ -10,8 +10,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/json_text.h"
+#include "core/base/strings.h"
 #include "core/render/text.h"
-#include "core/views/text.h"
 #include "server/http/actions.h"
 #include "server/http/answer.h"
 

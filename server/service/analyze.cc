@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
+#include "core/experiment/yaml_tree.h"
 #include "core/rpc/status.h"
-#include "core/spec/yaml_tree.h"
 #include "server/service/blocking.h"
 #include "server/service/sweeps_service.h"
 
@@ -29,9 +29,9 @@ absl::StatusOr<std::string> AsJobDocument(const v1::AnalyzeRequest& request) {
     const auto parameters = ParseJson(analysis.parameters_json());
     if (!parameters.is_object()) {
       const std::string why = WhyNotBounded(analysis.parameters_json());
-      return absl::InvalidArgumentError(absl::StrCat("parameters_json of analysis \"",
-                                                     spec::Shorten(analysis.name(), 80), "\" ",
-                                                     why.empty() ? "is not a JSON object" : why));
+      return absl::InvalidArgumentError(
+          absl::StrCat("parameters_json of analysis \"", experiment::Shorten(analysis.name(), 80),
+                       "\" ", why.empty() ? "is not a JSON object" : why));
     }
     absl::StrAppend(&analyses, analyses.empty() ? "" : ",", "{\"name\":",
                     nlohmann::json(analysis.name())
@@ -39,10 +39,10 @@ absl::StatusOr<std::string> AsJobDocument(const v1::AnalyzeRequest& request) {
                     ",\"parameters\":", parameters.dump(), ",\"version\":", analysis.version(),
                     "}");
   }
-  const spec::Job job = spec::MakeJob("clean", catalog::Pes().front().name,
-                                      catalog::Tasks().front().name, /*seed=*/0);
+  const experiment::Job job = experiment::MakeJob("clean", catalog::Pes().front().name,
+                                                  catalog::Tasks().front().name, /*seed=*/0);
   return absl::StrCat("{\"analyses\":[", analyses,
-                      "],\"job\":\"analyze\",\"spec\":", spec::ToCanonicalJson(job), "}");
+                      "],\"job\":\"analyze\",\"spec\":", experiment::ToCanonicalJson(job), "}");
 }
 
 absl::StatusOr<std::vector<store::Analysis>> ReadAnalyses(const v1::AnalyzeRequest& request) {
@@ -51,9 +51,9 @@ absl::StatusOr<std::vector<store::Analysis>> ReadAnalyses(const v1::AnalyzeReque
         request.analyses_size(), " analyses are asked for; allowed: 1 to ", kMaxAnalyses));
   }
   PELAB_ASSIGN_OR_RETURN(const std::string document, AsJobDocument(request));
-  const spec::JobDocumentResult read = spec::FromJobDocument(document);
+  const experiment::JobDocumentResult read = experiment::FromJobDocument(document);
   v1::Violations violations;
-  for (const spec::Violation& violation : read.violations) {
+  for (const experiment::Violation& violation : read.violations) {
     v1::Violation* out = violations.add_violations();
     out->set_path(violation.path);
     out->set_value(violation.value);
@@ -62,8 +62,9 @@ absl::StatusOr<std::vector<store::Analysis>> ReadAnalyses(const v1::AnalyzeReque
   }
   if (!read.document) return rpc::ViolationsError(violations);
   std::vector<store::Analysis> analyses;
-  for (const spec::Analysis& analysis : read.document->analyses) {
-    store::Analysis resolved{analysis.name, analysis.version, spec::CanonicalParameters(analysis)};
+  for (const experiment::Analysis& analysis : read.document->analyses) {
+    store::Analysis resolved{analysis.name, analysis.version,
+                             experiment::CanonicalParameters(analysis)};
     if (std::find(analyses.begin(), analyses.end(), resolved) == analyses.end()) {
       analyses.push_back(std::move(resolved));
     }
@@ -71,7 +72,7 @@ absl::StatusOr<std::vector<store::Analysis>> ReadAnalyses(const v1::AnalyzeReque
   return analyses;
 }
 
-absl::Status SetTarget(const v1::AnalyzeRequest& request, views::Reader& reader,
+absl::Status SetTarget(const v1::AnalyzeRequest& request, db::Reader& reader,
                        v1::ListJobsRequest& jobs, std::int64_t& sweep_id) {
   switch (request.target_case()) {
     case v1::AnalyzeRequest::kSweep: {

@@ -19,8 +19,8 @@ std::string OverridesToJson(const Overrides& overrides) {
   return array.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::vector<spec::Override> OverridesFromJson(const std::string& json) {
-  std::vector<spec::Override> overrides;
+std::vector<experiment::Override> OverridesFromJson(const std::string& json) {
+  std::vector<experiment::Override> overrides;
   const auto array = ParseJson(json);
   if (!array.is_array()) return overrides;
   for (const auto& item : array) {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/mutex.h"
-#include "core/spec/cell_maker.h"
+#include "core/experiment/cell_maker.h"
 #include "server/service/blocking.h"
 
 namespace pelab::service {
@@ -18,7 +18,7 @@ constexpr std::size_t kMaxCells = 64;  // of a slice: what the writer stores in 
 constexpr absl::Duration kWay = absl::Milliseconds(15);
 constexpr absl::Duration kRetry = absl::Milliseconds(500);
 
-store::NewCell ToNewCell(const spec::Cell& cell, const spec::Resources& resources) {
+store::NewCell ToNewCell(const experiment::Cell& cell, const experiment::Resources& resources) {
   return {.ordinal = cell.ordinal,
           .key = cell.key,
           .pe_label = cell.pe_label,
@@ -36,12 +36,12 @@ store::NewCell ToNewCell(const spec::Cell& cell, const spec::Resources& resource
 
 }  // namespace
 
-store::ExpandSlice BuildSlice(std::int64_t sweep_id, const spec::Sweep& sweep, std::uint64_t from,
-                              std::size_t max_cells, const Clock& clock) {
+store::ExpandSlice BuildSlice(std::int64_t sweep_id, const experiment::Sweep& sweep,
+                              std::uint64_t from, std::size_t max_cells, const Clock& clock) {
   store::ExpandSlice slice{
       .sweep_id = sweep_id, .from = from, .next = from, .now = absl::ToUnixMillis(clock.Wall())};
   const absl::Duration end = clock.Monotonic() + kSlice;
-  spec::CellMaker cells(sweep);
+  experiment::CellMaker cells(sweep);
   while (slice.next < sweep.cells() && slice.cells.size() < max_cells) {
     if (const auto cell = cells.At(slice.next)) {
       slice.cells.push_back(ToNewCell(*cell, sweep.resources()));
@@ -69,7 +69,7 @@ void Expander::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Expander::Add(std::int64_t sweep_id, spec::Sweep sweep, std::uint64_t from) {
+void Expander::Add(std::int64_t sweep_id, experiment::Sweep sweep, std::uint64_t from) {
   MutexLock lock(&mutex_);
   const auto found = expansions_.find(sweep_id);
   if (found != expansions_.end()) {

@@ -13,15 +13,15 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
-#include "core/spec/sweep.h"
+#include "core/experiment/sweep.h"
 #include "server/sched/scheduler.h"
 #include "server/store/journal.h"
 
 namespace pelab::service {
 
 // The jobs of the next cells from `from` on, as many as can be made in 10 ms, at most `max_cells`.
-store::ExpandSlice BuildSlice(std::int64_t sweep_id, const spec::Sweep& sweep, std::uint64_t from,
-                              std::size_t max_cells, const Clock& clock);
+store::ExpandSlice BuildSlice(std::int64_t sweep_id, const experiment::Sweep& sweep,
+                              std::uint64_t from, std::size_t max_cells, const Clock& clock);
 
 class Expander {
  public:
@@ -31,7 +31,7 @@ class Expander {
 
   // Goes on with the sweep at cell `from`; where it is being expanded already, it is `sweep` from now
   // on, which has more cells. Thread-safe.
-  void Add(std::int64_t sweep_id, spec::Sweep sweep, std::uint64_t from);
+  void Add(std::int64_t sweep_id, experiment::Sweep sweep, std::uint64_t from);
   // Somebody is about to submit something: what is expanded or dropped at length lets others through
   // for a moment. Thread-safe.
   void MakeWay();
@@ -46,7 +46,7 @@ class Expander {
 
  private:
   struct Expansion {
-    spec::Sweep sweep;
+    experiment::Sweep sweep;
     std::uint64_t next = 0;
     std::optional<store::ExpandSlice> ahead;  // from `next` on, made while another was stored
   };

@@ -17,8 +17,8 @@ constexpr int kTries = 10;  // where others extend the same sweep at the same ti
 constexpr std::size_t kMaxSeedsText = 64 << 10;
 constexpr int kMaxExtensions = 1000;
 
-absl::StatusOr<spec::Extension> Extended(const v1::Sweep& row, const spec::Sweep& sweep,
-                                         const std::string& seeds) {
+absl::StatusOr<experiment::Extension> Extended(const v1::Sweep& row, const experiment::Sweep& sweep,
+                                               const std::string& seeds) {
   if (row.state() == v1::SWEEP_STATE_CANCELLED) {
     return absl::FailedPreconditionError(
         absl::StrCat("sweep ", row.sweep_id(), " (", row.name(),
@@ -30,7 +30,7 @@ absl::StatusOr<spec::Extension> Extended(const v1::Sweep& row, const spec::Sweep
         "sweep ", row.sweep_id(), " was extended ", row.extensions_size(), " times; allowed: ",
         kMaxExtensions, "; submit its document under another name with the seeds that you want"));
   }
-  spec::Extension extension = spec::Extend(sweep, seeds);
+  experiment::Extension extension = experiment::Extend(sweep, seeds);
   if (!extension.sweep) return absl::InvalidArgumentError(extension.problem);
   return extension;
 }
@@ -48,7 +48,7 @@ void SetDifference(const v1::JobCounts& before, v1::JobCounts& counts) {
 
 }  // namespace
 
-absl::StatusOr<spec::Sweep> Rebuild(const v1::Sweep& row) {
+absl::StatusOr<experiment::Sweep> Rebuild(const v1::Sweep& row) {
   auto sweep = rpc::ParseSweepDocument(row.document(), row.overrides());
   if (!sweep.ok()) {
     return absl::FailedPreconditionError(
@@ -56,7 +56,7 @@ absl::StatusOr<spec::Sweep> Rebuild(const v1::Sweep& row) {
                      "document; submit it under another name with the further seeds"));
   }
   for (const std::string& seeds : row.extensions()) {
-    spec::Extension extension = spec::Extend(*sweep, seeds);
+    experiment::Extension extension = experiment::Extend(*sweep, seeds);
     if (!extension.sweep) return absl::DataLossError(extension.problem);
     sweep = *std::move(extension.sweep);
   }
@@ -78,8 +78,8 @@ absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
   for (int i = 0; i < kTries; ++i) {
     PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
     PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweepRow(request.sweep().sweep()));
-    PELAB_ASSIGN_OR_RETURN(const spec::Sweep sweep, Rebuild(row));
-    PELAB_ASSIGN_OR_RETURN(spec::Extension extension, Extended(row, sweep, request.seeds()));
+    PELAB_ASSIGN_OR_RETURN(const experiment::Sweep sweep, Rebuild(row));
+    PELAB_ASSIGN_OR_RETURN(experiment::Extension extension, Extended(row, sweep, request.seeds()));
     response.set_sweep_id(row.sweep_id());
     response.set_name(row.name());
     response.set_new_seeds(extension.seeds);

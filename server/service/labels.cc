@@ -3,8 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/experiment/sweep_name.h"
 #include "core/rpc/status.h"
-#include "core/spec/sweep_name.h"
 #include "server/service/blocking.h"
 #include "server/service/sweeps_service.h"
 
@@ -14,11 +14,11 @@ namespace {
 constexpr std::size_t kMaxNote = 4096;  // bytes
 
 absl::Status CheckName(const std::string& name) {
-  if (!spec::IsSweepName(name)) {
+  if (!experiment::IsSweepName(name)) {
     return absl::InvalidArgumentError(absl::StrCat("name \"", name.substr(0, 100), "\" must be ",
-                                                   std::string(spec::kSweepNameRule)));
+                                                   std::string(experiment::kSweepNameRule)));
   }
-  if (spec::IsNumberName(name)) {
+  if (experiment::IsNumberName(name)) {
     return absl::InvalidArgumentError(
         absl::StrCat("name \"", name, "\" must not be a number: sweeps have numbers, too, and ",
                      "`pelab cancel ", name, "` would mean another one"));

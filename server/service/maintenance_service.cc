@@ -73,8 +73,8 @@ absl::StatusOr<MaintenanceService::Snapshot> MaintenanceService::Take(
   PELAB_RETURN_IF_ERROR(CheckRoom(database_));
   const std::string path = absl::StrCat(database_, kCopy, RandomToken());
   const auto stopped = [&] { return stopping_ || context.IsCancelled(); };
-  absl::StatusOr<std::vector<views::StoredFile>> artifacts =
-      views::CopyDatabase(database_, path, stopped);
+  absl::StatusOr<std::vector<db::StoredFile>> artifacts =
+      db::CopyDatabase(database_, path, stopped);
   Snapshot snapshot;
   snapshot.file.Reset(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const int opened = errno;
@@ -101,7 +101,7 @@ absl::Status MaintenanceService::Send(grpc::ServerContext& context,
   };
   part.mutable_header()->set_database_bytes(snapshot.bytes);
   part.mutable_header()->set_artifacts(snapshot.artifacts.size());
-  for (const views::StoredFile& file : snapshot.artifacts) {
+  for (const db::StoredFile& file : snapshot.artifacts) {
     part.mutable_header()->set_artifact_bytes(part.header().artifact_bytes() + file.bytes);
   }
   PELAB_RETURN_IF_ERROR(send());
@@ -109,7 +109,7 @@ absl::Status MaintenanceService::Send(grpc::ServerContext& context,
     part.set_database(std::move(piece));
     return send();
   }));
-  for (const views::StoredFile& file : snapshot.artifacts) {
+  for (const db::StoredFile& file : snapshot.artifacts) {
     const std::string path = artifacts_.PathOf(file.sha256);
     const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     part.mutable_file()->set_sha256(file.sha256);

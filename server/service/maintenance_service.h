@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
-#include "core/views/backup.h"
+#include "core/db/backup/backup.h"
 #include "pelab/v1/maintenance.grpc.pb.h"
 #include "server/store/artifact_files.h"
 
@@ -30,7 +30,7 @@ class MaintenanceService final : public v1::Maintenance::Service {
   struct Snapshot {
     UniqueFd file;  // without a name: it goes with the descriptor
     std::uint64_t bytes = 0;
-    std::vector<views::StoredFile> artifacts;
+    std::vector<db::StoredFile> artifacts;
   };
   absl::StatusOr<Snapshot> Take(grpc::ServerContext& context) const;
   absl::Status Send(grpc::ServerContext& context, grpc::ServerWriter<v1::BackupPart>& writer);

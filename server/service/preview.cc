@@ -5,15 +5,15 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/db/read/job_counts.h"
 #include "core/rpc/sweep_document.h"
-#include "core/views/job_counts.h"
 
 namespace pelab::service {
 namespace {
 
 constexpr std::size_t kKeysAtOnce = 500;
 
-v1::PreviewJob ToPreview(const spec::Cell& cell, v1::JobState stored) {
+v1::PreviewJob ToPreview(const experiment::Cell& cell, v1::JobState stored) {
   v1::PreviewJob job;
   job.set_ordinal(cell.ordinal);
   job.set_key(cell.key);
@@ -29,14 +29,14 @@ v1::PreviewJob ToPreview(const spec::Cell& cell, v1::JobState stored) {
 
 }  // namespace
 
-absl::Status PreviewCells(const grpc::ServerContext& context, views::Reader& reader,
-                          const spec::Sweep& sweep, std::uint64_t from, bool fresh, int max_jobs,
-                          v1::PreviewResponse& response) {
+absl::Status PreviewCells(const grpc::ServerContext& context, db::Reader& reader,
+                          const experiment::Sweep& sweep, std::uint64_t from, bool fresh,
+                          int max_jobs, v1::PreviewResponse& response) {
   const std::vector<v1::Analysis> analyses = rpc::AnalysesOf(sweep);
   std::set<std::string> seen;
   for (std::uint64_t next = from; next < sweep.cells();) {
     if (context.IsCancelled()) return absl::CancelledError("the client is gone");
-    std::vector<spec::Cell> cells;
+    std::vector<experiment::Cell> cells;
     std::vector<std::string> keys;
     for (; next < sweep.cells() && keys.size() < kKeysAtOnce; ++next) {
       auto cell = sweep.At(next);
@@ -45,10 +45,10 @@ absl::Status PreviewCells(const grpc::ServerContext& context, views::Reader& rea
       cells.push_back(*std::move(cell));
     }
     PELAB_ASSIGN_OR_RETURN(const auto found, reader.FindKeys(keys, analyses));
-    for (const spec::Cell& cell : cells) {
+    for (const experiment::Cell& cell : cells) {
       const auto job = found.find(cell.key);
-      const views::StoredJob stored = job == found.end() ? views::StoredJob{} : job->second;
-      views::CountJob(stored, fresh, *response.mutable_counts());
+      const db::StoredJob stored = job == found.end() ? db::StoredJob{} : job->second;
+      db::CountJob(stored, fresh, *response.mutable_counts());
       if (response.jobs_size() < max_jobs) *response.add_jobs() = ToPreview(cell, stored.state);
     }
   }

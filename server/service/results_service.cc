@@ -20,7 +20,7 @@ constexpr int kMaxDownloads = 64;  // and so does each of these
 constexpr std::size_t kChunk = 256 << 10;
 
 template <typename Call, typename Response>
-grpc::Status Read(views::ReaderPool& readers, const Call& call, Response* response) {
+grpc::Status Read(db::ReaderPool& readers, const Call& call, Response* response) {
   auto reader = readers.Take();
   if (!reader.ok()) return rpc::ToGrpc(reader.status());
   auto answer = call(**reader);
@@ -30,7 +30,7 @@ grpc::Status Read(views::ReaderPool& readers, const Call& call, Response* respon
 }
 
 // The attempt that is asked for, 0 standing for the latest; nullopt where there is none yet.
-absl::StatusOr<std::optional<v1::AttemptRow>> FindAttempt(views::Reader& reader,
+absl::StatusOr<std::optional<v1::AttemptRow>> FindAttempt(db::Reader& reader,
                                                           const v1::ReadLogRequest& request,
                                                           int number) {
   v1::ListAttemptsRequest attempts;

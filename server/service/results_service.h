@@ -1,4 +1,4 @@
-// pelab.v1.Results: reading what is stored. Rows are core/views; following a log and sending files
+// pelab.v1.Results: reading what is stored. Rows are core/db; following a log and sending files
 // is here.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/views/reader_pool.h"
+#include "core/db/read/reader_pool.h"
 #include "pelab/v1/results.grpc.pb.h"
 #include "server/sched/scheduler.h"
 #include "server/store/artifact_files.h"
@@ -19,7 +19,7 @@ class ResultsService final : public v1::Results::Service {
   using WorkerStandings = std::function<std::vector<sched::WorkerStanding>()>;
 
   // `workers`: how they stand now; called by any thread.
-  ResultsService(views::ReaderPool& readers, const store::ArtifactFiles& artifacts,
+  ResultsService(db::ReaderPool& readers, const store::ArtifactFiles& artifacts,
                  WorkerStandings workers)
       : readers_(readers), artifacts_(artifacts), workers_(std::move(workers)) {}
 
@@ -56,7 +56,7 @@ class ResultsService final : public v1::Results::Service {
   absl::Status SendArtifact(const std::string& sha256,
                             grpc::ServerWriter<v1::ArtifactChunk>& writer) const;
 
-  views::ReaderPool& readers_;
+  db::ReaderPool& readers_;
   const store::ArtifactFiles& artifacts_;
   const WorkerStandings workers_;
   std::atomic<bool> stopping_{false};

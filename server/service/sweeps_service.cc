@@ -21,17 +21,17 @@ namespace {
 constexpr int kMaxRunning = 64;  // of a SweepUpdate
 constexpr int kMaxPreviewJobs = 10'000;
 
-std::string AnalysesJson(const std::vector<spec::Analysis>& analyses) {
+std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
   nlohmann::json array = nlohmann::json::array();
-  for (const spec::Analysis& analysis : analyses) {
+  for (const experiment::Analysis& analysis : analyses) {
     array.push_back({{"name", analysis.name},
                      {"version", analysis.version},
-                     {"parameters_json", spec::CanonicalParameters(analysis)}});
+                     {"parameters_json", experiment::CanonicalParameters(analysis)}});
   }
   return array.dump();
 }
 
-std::string ResourcesJson(const spec::Resources& resources) {
+std::string ResourcesJson(const experiment::Resources& resources) {
   return nlohmann::json{{"device", resources.device}, {"memory_bytes", resources.memory_bytes}}
       .dump();
 }
@@ -105,7 +105,7 @@ grpc::Status SweepsService::Submit(grpc::ServerContext*, const v1::SubmitRequest
 absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
                                       const v1::PreviewRequest& request,
                                       v1::PreviewResponse& response) {
-  PELAB_ASSIGN_OR_RETURN(const spec::Sweep sweep,
+  PELAB_ASSIGN_OR_RETURN(const experiment::Sweep sweep,
                          rpc::ParseNewSweepDocument(request.document(), request.overrides()));
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   response.set_name(sweep.name());
@@ -116,7 +116,7 @@ absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
 absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
                                      v1::SubmitResponse& response) {
   PELAB_RETURN_IF_ERROR(CheckSubmit(request));
-  PELAB_ASSIGN_OR_RETURN(spec::Sweep sweep,
+  PELAB_ASSIGN_OR_RETURN(experiment::Sweep sweep,
                          rpc::ParseNewSweepDocument(request.document(), request.overrides()));
   parts_.expander.MakeWay();
   store::SubmitSweep write{.name = sweep.name(),
@@ -168,7 +168,7 @@ absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
 absl::Status SweepsService::ExpandAgain(std::int64_t sweep_id) {
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweepRow(absl::StrCat(sweep_id)));
-  PELAB_ASSIGN_OR_RETURN(spec::Sweep sweep, Rebuild(row));
+  PELAB_ASSIGN_OR_RETURN(experiment::Sweep sweep, Rebuild(row));
   parts_.expander.Add(sweep_id, std::move(sweep), 0);
   return absl::OkStatus();
 }

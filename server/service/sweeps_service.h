@@ -7,8 +7,8 @@
 
 #include "absl/time/time.h"
 #include "core/base/clock.h"
-#include "core/spec/sweep.h"
-#include "core/views/reader_pool.h"
+#include "core/db/read/reader_pool.h"
+#include "core/experiment/sweep.h"
 #include "pelab/v1/sweeps.grpc.pb.h"
 #include "server/sched/scheduler.h"
 #include "server/service/expander.h"
@@ -29,7 +29,7 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
     sched::Executor& executor;
     sched::Scheduler& scheduler;
     Expander& expander;
-    views::ReaderPool& readers;
+    db::ReaderPool& readers;
   };
   explicit SweepsService(const Parts& parts);
 
@@ -108,7 +108,7 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
 
 // The stored sweep as it stands, its extensions included; FAILED_PRECONDITION where this version
 // refuses its document.
-absl::StatusOr<spec::Sweep> Rebuild(const v1::Sweep& row);
+absl::StatusOr<experiment::Sweep> Rebuild(const v1::Sweep& row);
 
 // INVALID_ARGUMENT where it is not from -1000 to 1000.
 absl::Status CheckPriority(int priority);
@@ -121,6 +121,6 @@ inline constexpr absl::Duration kSmallSweepTime = absl::Seconds(10);
 
 // The form in which the database keeps overrides, and back.
 std::string OverridesToJson(const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
-std::vector<spec::Override> OverridesFromJson(const std::string& json);
+std::vector<experiment::Override> OverridesFromJson(const std::string& json);
 
 }  // namespace pelab::service

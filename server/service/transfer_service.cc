@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/db/import/import_reader.h"
 #include "core/rpc/status.h"
-#include "core/views/transfer.h"
 #include "server/service/blocking.h"
 #include "server/service/convert.h"
 #include "server/service/import_parts.h"
@@ -138,7 +138,7 @@ grpc::Status TransferService::CheckImport(grpc::ServerContext*,
     return rpc::ToGrpc(absl::InvalidArgumentError(
         absl::StrCat(request->keys_size(), " keys at once; at most ", kMaxKeys)));
   }
-  const auto reader = views::TransferReader::Open(database_);
+  const auto reader = db::TransferReader::Open(database_);
   if (!reader.ok()) return rpc::ToGrpc(reader.status());
   const auto verdicts = (*reader)->Check(*request);
   if (!verdicts.ok()) return rpc::ToGrpc(verdicts.status());

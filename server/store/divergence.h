@@ -1,4 +1,4 @@
-// Which trainings diverged (core/spec/chance.h). Inside a transaction of the writer.
+// Which trainings diverged (core/experiment/chance.h). Inside a transaction of the writer.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "core/spec/configuration.h"
+#include "core/experiment/configuration.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 #include "server/store/divergence.h"
@@ -196,7 +196,7 @@ class Importer {
         "'succeeded', 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         cell.key, generation, cell.requirement.pe, cell.requirement.pe_version, cell.pe_label,
         cell.requirement.task, cell.requirement.task_version, cell.protocol_label, cell.seed,
-        ConfigurationWith(batch_.db, spec::TemplateOf(cell.spec_json, cell.seed)),
+        ConfigurationWith(batch_.db, experiment::TemplateOf(cell.spec_json, cell.seed)),
         cell.requirement.device_kind, cell.requirement.memory_bytes, cell.epochs,
         static_cast<int>(write_.epochs.size()), static_cast<int>(write_.attempts.size()),
         train_correct, train_total, test_correct, test_total, best_correct, best_total, train_loss,

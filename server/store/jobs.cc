@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "core/base/json_text.h"
-#include "core/spec/configuration.h"
+#include "core/experiment/configuration.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 
@@ -332,7 +332,7 @@ Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
                         .pe_label = row.Text(5),
                         .task = row.Text(6),
                         .seed = row.Int(7),
-                        .spec_json = spec::FillTemplate(row.Text(8), row.Int(7)),
+                        .spec_json = experiment::FillTemplate(row.Text(8), row.Int(7)),
                         .analyses = AnalysesFromJson(row.Text(9)),
                         .max_start_epoch = static_cast<int>(row.Int(10))};
   assignment.execution = ReadExecution(row, 12);

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "core/spec/chance.h"
-#include "core/spec/configuration.h"
+#include "core/experiment/chance.h"
+#include "core/experiment/configuration.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 #include "server/store/sweeps.h"
@@ -174,7 +174,7 @@ class Slice {
 
   // Seeds vary fastest: most cells have the configuration of the one before.
   std::int64_t ConfigurationOf(const NewCell& cell) {
-    std::string its = spec::TemplateOf(cell.spec_json, cell.seed);
+    std::string its = experiment::TemplateOf(cell.spec_json, cell.seed);
     if (configuration_id_ == 0 || its != template_) {
       configuration_id_ = ConfigurationWith(batch_.db, its);
       template_ = std::move(its);
@@ -312,7 +312,7 @@ std::int64_t ConfigurationWith(Database& db, const std::string& spec_template) {
     if (row.Step()) return row.Int(0);
   }
   db.Execute("INSERT INTO configurations (template, divergence_loss) VALUES (?, ?)", spec_template,
-             spec::DivergenceLossOf(spec_template));
+             experiment::DivergenceLossOf(spec_template));
   return db.LastId();
 }
 

@@ -67,7 +67,7 @@ struct SweepJob {
 std::vector<SweepJob> JobsOfSweep(Database& db, std::int64_t sweep_id, std::int64_t from,
                                   int limit);
 
-// The configuration with this template (core/spec/configuration.h), new where there is none.
+// The configuration with this template (core/experiment/configuration.h), new where there is none.
 std::int64_t ConfigurationWith(Database& db, const std::string& spec_template);
 
 // Of a slice: what the writer looks at, and what it changes, in a few milliseconds.

@@ -16,8 +16,8 @@
 
 #include "worker/trainer/analysis/fan_out.h"
 #include "worker/trainer/analysis/head_ablation.h"
-#include "worker/trainer/model/blas_kernels.h"
-#include "worker/trainer/model/torch_compat.h"
+#include "worker/trainer/config/blas_kernels.h"
+#include "worker/trainer/parameters/torch_compat.h"
 #include "worker/trainer/train/evaluate.h"
 
 namespace {
@@ -32,7 +32,7 @@ constexpr double kTie = 1e-4;  // margin under which a prediction may differ
 // A model of paper size with random weights, and its data.
 struct Subject {
   explicit Subject(const std::string& protocol, std::int64_t sequences)
-      : job(spec::MakeJob(
+      : job(experiment::MakeJob(
             protocol, "rope", "distance", 0,
             {{"task.train_examples", std::int64_t{256}}, {"task.test_examples", sequences}})),
         dataset(MakeDataset(job)),
@@ -41,7 +41,7 @@ struct Subject {
         decoder(job, ModelConfigFrom(job, labels.classes), &parameters) {
     parameters.Materialize(0, at::kCPU, at::kFloat);
   }
-  spec::Job job;
+  experiment::Job job;
   Dataset dataset;
   LabelSpace labels;
   DeviceData data;

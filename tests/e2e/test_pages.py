@@ -245,7 +245,7 @@ class PagesTest(Case):
         # A worker with GPUs says how busy they are (tests/support/fake_nvml.cc).
         libraries = self.folder / "lib"
         libraries.mkdir()
-        (libraries / "libnvidia-ml.so.1").symlink_to(BIN.parent / "tests/unit/agent/libfake_nvml.so")
+        (libraries / "libnvidia-ml.so.1").symlink_to(BIN.parent / "tests/unit/worker/agent/libfake_nvml.so")
         self.worker("gpus", 1, "--trainer", TRAINER, env={"PELAB_STEADY_DEVICE": "cuda:0", "LD_LIBRARY_PATH": str(libraries)})
         self.page.wait("document.querySelectorAll('.gpus li').length === 2", "two GPUs")
         self.assertEqual(self.page.evaluate("[...document.querySelectorAll('.gpus li')].map((gpu) => gpu.textContent)"),

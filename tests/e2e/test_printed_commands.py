@@ -18,7 +18,7 @@ from printed_commands import Commands, Mistake, of_markdown, of_prose, of_source
 POPULATE = BIN.parent / "tests" / "pelab-populate"
 DOCUMENTS = [SOURCE / "README.md", SOURCE / "client" / "python" / "README.md",
              *(path for path in sorted((SOURCE / "docs").rglob("*.md")) if "adr" not in path.parts)]
-SOURCES = [path for folder in ("client", "core/web", "core/views", "core/results", "core/spec", "server", "worker/agent")
+SOURCES = [path for folder in ("client", "core/pages", "core/db", "core/results", "core/experiment", "server", "worker/agent")
            for path in sorted((SOURCE / folder).rglob("*")) if path.suffix in (".cc", ".h", ".js", ".html") and "node_modules" not in path.parts]
 PROSE = {"runs"}  # words of sentences after "pelab" that are nearly commands
 READING = {"status", "jobs", "results", "curves", "diff", "ablation", "deposits", "analyses", "artifacts", "report", "catalog", "export", "logs",

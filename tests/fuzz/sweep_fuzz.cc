@@ -6,11 +6,11 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/spec/sweep.h"
+#include "core/experiment/sweep.h"
 
 namespace {
 
-using namespace pelab::spec;
+using namespace pelab::experiment;
 
 void Require(bool holds, const char* what) {
   if (holds) return;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/base/status.h"
-#include "core/views/maintenance.h"
+#include "core/db/check/check.h"
 #include "server/service/expander.h"
 #include "server/store/database.h"
 #include "tests/sim/process.h"
@@ -32,12 +32,12 @@ const FaultyVfs::Image& NewDatabase() {
   return *image;
 }
 
-std::string AnalysesJson(const std::vector<spec::Analysis>& analyses) {
+std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
   nlohmann::json array = nlohmann::json::array();
-  for (const spec::Analysis& analysis : analyses) {
+  for (const experiment::Analysis& analysis : analyses) {
     array.push_back({{"name", analysis.name},
                      {"version", analysis.version},
-                     {"parameters_json", spec::CanonicalParameters(analysis)}});
+                     {"parameters_json", experiment::CanonicalParameters(analysis)}});
   }
   return array.dump();
 }
@@ -47,7 +47,8 @@ std::string AnalysesJson(const std::vector<spec::Analysis>& analyses) {
 SharedSweep Parsed(const std::string& document) {
   static auto* const known = new std::map<std::string, SharedSweep>;
   SharedSweep& sweep = (*known)[document];
-  if (!sweep) sweep = std::make_shared<const spec::Sweep>(*spec::ParseSweep(document).sweep);
+  if (!sweep)
+    sweep = std::make_shared<const experiment::Sweep>(*experiment::ParseSweep(document).sweep);
   return sweep;
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/sweep.h"
+#include "core/experiment/sweep.h"
 #include "server/sched/scheduler.h"
 #include "server/service/worker_session.h"
 #include "tests/sim/journal.h"
@@ -24,7 +24,7 @@ namespace pelab::sim {
 inline constexpr absl::Duration kLease = absl::Seconds(20);
 inline constexpr absl::Duration kHeartbeat = absl::Seconds(5);
 
-using SharedSweep = std::shared_ptr<const spec::Sweep>;
+using SharedSweep = std::shared_ptr<const experiment::Sweep>;
 // The document, parsed once a program.
 SharedSweep Parsed(const std::string& document);
 // With the seeds that were added to it.

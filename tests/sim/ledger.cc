@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "core/db/check/check.h"
 #include "core/state/state.h"
-#include "core/views/maintenance.h"
 #include "server/store/database.h"
 #include "tests/sim/truth.h"
 
@@ -439,7 +439,7 @@ void Ledger::CompareSweeps(store::Store& store) {
 
 void Ledger::CheckEnd(store::Store& store) {
   Compare(store);
-  for (const views::Check& check : views::CheckConnection(store.database().connection())) {
+  for (const db::Check& check : db::CheckConnection(store.database().connection())) {
     for (const std::string& problem : check.problems) Violate(check.name, ": ", problem);
   }
   CheckCurves(store);

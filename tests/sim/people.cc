@@ -32,10 +32,11 @@ const std::vector<std::string>& Documents() {
   return *documents;
 }
 
-std::vector<store::Analysis> SomeAnalyses(const spec::Sweep& sweep) {
+std::vector<store::Analysis> SomeAnalyses(const experiment::Sweep& sweep) {
   std::vector<store::Analysis> analyses;
-  for (const spec::Analysis& analysis : sweep.analyses()) {
-    analyses.push_back({analysis.name, analysis.version, spec::CanonicalParameters(analysis)});
+  for (const experiment::Analysis& analysis : sweep.analyses()) {
+    analyses.push_back(
+        {analysis.name, analysis.version, experiment::CanonicalParameters(analysis)});
   }
   return analyses;
 }

@@ -10,7 +10,7 @@ namespace pelab::sim {
 
 SharedSweep WithSeeds(SharedSweep sweep, const std::vector<std::string>& extensions) {
   for (const std::string& seeds : extensions) {
-    sweep = std::make_shared<const spec::Sweep>(*spec::Extend(*sweep, seeds).sweep);
+    sweep = std::make_shared<const experiment::Sweep>(*experiment::Extend(*sweep, seeds).sweep);
   }
   return sweep;
 }
@@ -59,10 +59,10 @@ void Coordinator::Extend(std::int64_t sweep_id, const std::string& seeds, Answer
   if (!row.executeStep()) return answer(store::WriteResult(store::SweepExtended{}));
   const auto known =
       nlohmann::json::parse(row.getColumn(1).getString()).get<std::vector<std::string>>();
-  const spec::Extension extension =
-      spec::Extend(*WithSeeds(Parsed(row.getColumn(0).getString()), known), seeds);
+  const experiment::Extension extension =
+      experiment::Extend(*WithSeeds(Parsed(row.getColumn(0).getString()), known), seeds);
   if (extension.seeds.empty()) return answer(store::WriteResult(store::SweepExtended{}));
-  const auto sweep = std::make_shared<const spec::Sweep>(*extension.sweep);
+  const auto sweep = std::make_shared<const experiment::Sweep>(*extension.sweep);
   Append(
       store::ExtendSweep{.sweep_id = sweep_id,
                          .known = known.size(),

@@ -2,7 +2,7 @@
 // fiber, the blocks one after the other. For tests of kernels where no GPU is.
 //
 //   #include "tests/support/cuda_emulation.h"                    before the device code
-//   #include "worker/trainer/kernels/residual_norm_kernels.cuh"
+//   #include "worker/trainer/kernels/norm/residual_norm_kernels.cuh"
 //   cuda_emulation::Launch({blocks}, {threads}, dynamic_bytes, ForwardKernel<float>, problem);
 //
 // What it finds beside wrong results: threads of a block that do not meet at the same barrier, and lanes of a warp that do

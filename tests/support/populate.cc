@@ -17,8 +17,8 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
-#include "core/spec/cell_maker.h"
-#include "core/spec/sweep.h"
+#include "core/experiment/cell_maker.h"
+#include "core/experiment/sweep.h"
 #include "server/service/expander.h"
 #include "server/store/store.h"
 #include "tests/support/made_up_results.h"
@@ -40,12 +40,12 @@ struct Options {
   std::string log;
 };
 
-std::string AnalysesJson(const std::vector<spec::Analysis>& analyses) {
+std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
   nlohmann::json array = nlohmann::json::array();
-  for (const spec::Analysis& analysis : analyses) {
+  for (const experiment::Analysis& analysis : analyses) {
     array.push_back({{"name", analysis.name},
                      {"version", analysis.version},
-                     {"parameters_json", spec::CanonicalParameters(analysis)}});
+                     {"parameters_json", experiment::CanonicalParameters(analysis)}});
   }
   return array.dump();
 }
@@ -61,7 +61,7 @@ class Populator {
     std::ifstream file(path);
     if (!file) return absl::NotFoundError(absl::StrCat(path, ": there is no such file"));
     const std::string document{std::istreambuf_iterator<char>(file), {}};
-    std::vector<spec::Override> overrides;
+    std::vector<experiment::Override> overrides;
     nlohmann::json overrides_json = nlohmann::json::array();
     for (const std::string& set : options_.set) {
       const std::size_t at = set.find('=');
@@ -69,11 +69,11 @@ class Populator {
       overrides_json.push_back(
           {{"field", overrides.back().field}, {"value", overrides.back().value}});
     }
-    const spec::SweepResult parsed = spec::ParseSweep(document, overrides);
+    const experiment::SweepResult parsed = experiment::ParseSweep(document, overrides);
     if (!parsed.sweep) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": ", parsed.violations[0].message));
     }
-    const spec::Sweep& sweep = *parsed.sweep;
+    const experiment::Sweep& sweep = *parsed.sweep;
     auto stored =
         Do(store::SubmitSweep{.name = sweep.name(),
                               .protocol = sweep.protocol(),

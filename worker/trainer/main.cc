@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "worker/trainer/command/command.h"
-#include "worker/trainer/model/blas_kernels.h"
+#include "worker/trainer/config/blas_kernels.h"
 
 int main(int argc, char** argv) {
   pelab::trainer::RestartWithBestBlasKernels(argv);

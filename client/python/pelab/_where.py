@@ -2,7 +2,7 @@
 
     pe = rope and (train.lr >= 1e-4 or not task in (distance, counting)) and seed in (0..4)
 
-The coordinator compiles it to SQL (core/views/where.h); the same texts choose the same jobs, which a test holds.
+The coordinator compiles it to SQL (core/db/read/where.h); the same texts choose the same jobs, which a test holds.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "core/spec/sweep.h"
-#include "core/views/reader.h"
+#include "core/db/read/reader.h"
+#include "core/experiment/sweep.h"
 #include "server/store/store.h"
 #include "tests/bench/load/scenario.h"
 
@@ -49,7 +49,7 @@ void AddEvents(const store::Assignment& assignment, int epochs, std::vector<stor
 }
 
 // Jobs of every PE and some seeds, as a sweep that has ended.
-absl::Status Fill(store::Store& store, const spec::Sweep& sweep, int epochs) {
+absl::Status Fill(store::Store& store, const experiment::Sweep& sweep, int epochs) {
   PELAB_RETURN_IF_ERROR(
       Do<store::WorkerStored>(store, store::WorkerHello{.worker_id = "w", .slots_json = "[]"})
           .status());
@@ -150,11 +150,11 @@ class Reading {
 
   // All of them from the file, in one process: what Optuna is compared with.
   absl::Status Direct() {
-    PELAB_ASSIGN_OR_RETURN(const auto reader, views::Reader::Open(bench_->server().database()));
+    PELAB_ASSIGN_OR_RETURN(const auto reader, db::Reader::Open(bench_->server().database()));
     const std::int64_t began = Now();
     v1::ListCurvesRequest request;
     request.mutable_filter()->set_sweep("results");
-    request.mutable_page()->set_limit(views::kMaxPage);
+    request.mutable_page()->set_limit(db::kMaxPage);
     std::uint64_t rows = 0;
     do {
       PELAB_ASSIGN_OR_RETURN(const v1::ListCurvesResponse page, reader->ListCurves(request));
@@ -185,7 +185,7 @@ absl::Status RunResults(const Options& options, Report& report) {
       options.jobs / 8 - 1,
       "\nmodel: {d_model: 16, d_ff: 16, heads: 2, layers: 2}\ntrain: {epochs: ", options.epochs,
       "}\nanalyses: []\n");
-  spec::SweepResult parsed = spec::ParseSweep(document, {});
+  experiment::SweepResult parsed = experiment::ParseSweep(document, {});
   if (!parsed.sweep) {
     return absl::InternalError(parsed.violations.front().message);
   }

@@ -41,8 +41,8 @@
 #include "worker/trainer/command/command.h"
 #include "worker/trainer/command/weights.h"
 #include "worker/trainer/command/workbench.h"
-#include "worker/trainer/model/blas_kernels.h"
-#include "worker/trainer/model/torch_compat.h"
+#include "worker/trainer/config/blas_kernels.h"
+#include "worker/trainer/parameters/torch_compat.h"
 #include "worker/trainer/protocol/safetensors.h"
 #include "worker/trainer/train/evaluate.h"
 #include "worker/trainer/train/micro_batch.h"
@@ -89,9 +89,10 @@ const pelab::catalog::Values kSmall = {
     {"model.heads", std::int64_t{4}},        {"model.d_model", std::int64_t{64}},
     {"model.d_ff", std::int64_t{128}},       {"model.max_len", std::int64_t{32}}};
 
-spec::Job JobOf(const Options& options, std::int64_t seed) {
+experiment::Job JobOf(const Options& options, std::int64_t seed) {
   if (!options.spec.empty()) return ReadJobDocument(options.spec).job;
-  const spec::Job plain = spec::MakeJob(options.protocol, options.pe, options.task, seed);
+  const experiment::Job plain =
+      experiment::MakeJob(options.protocol, options.pe, options.task, seed);
   if (options.whole) return plain;
   std::vector<std::string> sites =
       std::get<std::vector<std::string>>(plain.values.at("model.dropout_sites"));
@@ -103,7 +104,7 @@ spec::Job JobOf(const Options& options, std::int64_t seed) {
   values["train.precision"] = options.precision;
   values["train.batch_size"] = options.batch;
   values["train.epochs"] = options.epochs;
-  return spec::MakeJob(options.protocol, options.pe, options.task, seed, values);
+  return experiment::MakeJob(options.protocol, options.pe, options.task, seed, values);
 }
 
 TensorEntry Entry(const std::string& name, const at::Tensor& tensor) {
@@ -118,7 +119,7 @@ TensorEntry Entry(const std::string& name, const at::Tensor& tensor) {
 
 void Dump(const Workbench& bench, const Options& options) {
   const at::NoGradGuard no_grad;
-  WriteWeights(options.dump, spec::ToCanonicalJson(bench.job), bench.parameters);
+  WriteWeights(options.dump, experiment::ToCanonicalJson(bench.job), bench.parameters);
   const LabelledBatch all = bench.data.Range(0, bench.data.size());
   const LabelledBatch first = bench.data.Range(0, bench.job.Int("train.batch_size"));
   const at::Tensor logits =
@@ -251,16 +252,17 @@ void Run(const Options& options) {
   arguments.device = options.device;
   arguments.threads = options.threads;
   PrepareProcess(arguments);
-  std::vector<spec::Job> jobs;
+  std::vector<experiment::Job> jobs;
   for (std::int64_t i = 0; i < options.seeds; ++i) jobs.push_back(JobOf(options, options.seed + i));
   if (options.print_job) {
     std::cout << "{\"job\": \"" << options.seed
-              << "\", \"spec\": " << spec::ToCanonicalJson(jobs[0]) << ", \"analyses\": []}\n";
+              << "\", \"spec\": " << experiment::ToCanonicalJson(jobs[0])
+              << ", \"analyses\": []}\n";
     return;
   }
   std::vector<Dataset> data;
-  for (const spec::Job& job : jobs) data.push_back(MakeDataset(job));
-  std::vector<const spec::Job*> members;
+  for (const experiment::Job& job : jobs) data.push_back(MakeDataset(job));
+  std::vector<const experiment::Job*> members;
   std::vector<const Dataset*> sets;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     members.push_back(&jobs[i]);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/experiment/canonical.h"
 #include "core/rpc/status.h"
-#include "core/spec/canonical.h"
 #include "tests/contract/rpc/coordinator_fixture.h"
 
 namespace pelab {
@@ -19,18 +19,20 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-v1::Analysis ToProto(const spec::Analysis& analysis) {
+v1::Analysis ToProto(const experiment::Analysis& analysis) {
   v1::Analysis out;
   out.set_name(analysis.name);
   out.set_version(analysis.version);
-  out.set_parameters_json(spec::CanonicalParameters(analysis));
+  out.set_parameters_json(experiment::CanonicalParameters(analysis));
   return out;
 }
 v1::Analysis MeanAblation() {
-  return ToProto(spec::MakeAnalysis("clean", "head_ablation",
-                                    {{"head_ablation.method", std::string("mean")}}));
+  return ToProto(experiment::MakeAnalysis("clean", "head_ablation",
+                                          {{"head_ablation.method", std::string("mean")}}));
 }
-v1::Analysis LayerAblation() { return ToProto(spec::MakeAnalysis("clean", "layer_ablation")); }
+v1::Analysis LayerAblation() {
+  return ToProto(experiment::MakeAnalysis("clean", "layer_ablation"));
+}
 
 // Two jobs, both trained, with their weights kept.
 class AnalyzeTest : public CoordinatorTest {

@@ -1,5 +1,5 @@
 // A backup while epochs arrive: consistent, whole, and served like any other database.
-#include "core/views/backup.h"
+#include "core/db/backup/backup.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <fstream>
 
-#include "core/views/maintenance.h"
+#include "core/db/check/check.h"
 #include "pelab/v1/maintenance.grpc.pb.h"
 #include "tests/contract/rpc/coordinator_fixture.h"
 
@@ -19,8 +19,8 @@ using testing::IsEmpty;
 
 class BackupTest : public CoordinatorTest {
  protected:
-  absl::StatusOr<views::BackupReport> Backup(const std::string& target) {
-    auto writer = views::BackupWriter::Create(target);
+  absl::StatusOr<db::BackupReport> Backup(const std::string& target) {
+    auto writer = db::BackupWriter::Create(target);
     if (!writer.ok()) return writer.status();
     const auto context = Context();
     const auto stub = v1::Maintenance::NewStub(channel_);
@@ -33,16 +33,16 @@ class BackupTest : public CoordinatorTest {
     if (!status.ok()) return status;
     return (*writer)->Finish();
   }
-  static absl::Status Receive(const v1::BackupPart& part, views::BackupWriter& writer) {
+  static absl::Status Receive(const v1::BackupPart& part, db::BackupWriter& writer) {
     if (part.has_database()) return writer.AppendDatabase(part.database());
     if (part.has_data()) return writer.AppendArtifact(part.data());
     if (part.has_file()) return writer.BeginArtifact({part.file().sha256(), part.file().bytes()});
     return absl::OkStatus();
   }
   void ExpectSound(const std::string& database) {
-    const auto checks = views::CheckDatabase(database);
+    const auto checks = db::CheckDatabase(database);
     ASSERT_TRUE(checks.ok()) << checks.status();
-    for (const views::Check& check : *checks) {
+    for (const db::Check& check : *checks) {
       EXPECT_THAT(check.problems, IsEmpty()) << check.name;
     }
   }
@@ -104,7 +104,7 @@ TEST_F(BackupTest, UnderLoadItIsConsistentAndServedLikeTheOriginal) {
     ExpectSound(copy);
     // What was acknowledged before the backup was asked for is in it: all but two events of the
     // first attempt are epochs, and the second is as far.
-    const auto info = views::ReadInfo(copy);
+    const auto info = db::ReadInfo(copy);
     ASSERT_TRUE(info.ok()) << info.status();
     EXPECT_GE(info->epochs, static_cast<std::int64_t>(2 * (before - 2)));
     await_more(acknowledged);  // and epochs go on being stored

@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "core/views/maintenance.h"
+#include "core/db/check/check.h"
 #include "tests/contract/rpc/coordinator_fixture.h"
 
 namespace pelab {
@@ -63,9 +63,9 @@ class CheckpointTest : public CoordinatorTest {
   }
   void ExpectSound() {
     coordinator_.reset();
-    const auto checks = views::CheckDatabase(options_.database);
+    const auto checks = db::CheckDatabase(options_.database);
     ASSERT_TRUE(checks.ok()) << checks.status();
-    for (const views::Check& check : *checks) EXPECT_THAT(check.problems, IsEmpty()) << check.name;
+    for (const db::Check& check : *checks) EXPECT_THAT(check.problems, IsEmpty()) << check.name;
   }
 };
 

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
+#include "core/db/check/check.h"
 #include "core/rpc/status.h"
-#include "core/views/maintenance.h"
 #include "tests/contract/rpc/coordinator_fixture.h"
 
 namespace pelab {
@@ -171,9 +171,9 @@ TEST_F(GoingOnTest, ADeletedSweepIsGoneWithItsOwnJobsAlone) {
   EXPECT_EQ(Jobs("t").jobs_size(), 2);
   Restart();
   EXPECT_EQ(Sweeps(), 1);
-  const auto checks = views::CheckDatabase(options_.database);
+  const auto checks = db::CheckDatabase(options_.database);
   ASSERT_TRUE(checks.ok()) << checks.status();
-  for (const views::Check& check : *checks) {
+  for (const db::Check& check : *checks) {
     EXPECT_TRUE(check.problems.empty()) << check.name << ": " << check.problems.front();
   }
   // Its jobs are trained again where they are wanted again.

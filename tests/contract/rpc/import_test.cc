@@ -6,8 +6,8 @@
 #include <functional>
 #include <limits>
 
-#include "core/views/maintenance.h"
-#include "core/views/transfer.h"
+#include "core/db/check/check.h"
+#include "core/db/import/import_reader.h"
 #include "pelab/v1/transfer.grpc.pb.h"
 #include "tests/contract/rpc/coordinator_fixture.h"
 
@@ -44,7 +44,7 @@ class ImportTest : public CoordinatorTest {
     worker.Leave();
     there_path_ = options_.database;
     ServeAnother();
-    there_ = *views::TransferReader::Open(there_path_);
+    there_ = *db::TransferReader::Open(there_path_);
     std::int64_t others = 0;
     jobs_ = *there_->Finished(&others);
     ASSERT_EQ(jobs_.size(), 2);
@@ -59,7 +59,7 @@ class ImportTest : public CoordinatorTest {
   }
 
   Parts PartsOf(std::int64_t job_id) {
-    const views::TransferJob job = *there_->ReadJob(job_id);
+    const db::TransferJob job = *there_->ReadJob(job_id);
     Parts parts(2);
     *parts[0].mutable_job() = job.job;
     for (const v1::Epoch& epoch : job.epochs) *parts[1].mutable_epochs()->add_epochs() = epoch;
@@ -101,7 +101,7 @@ class ImportTest : public CoordinatorTest {
     return response.verdicts(0);
   }
   v1::ImportSweepResponse ImportSweep(bool end = true) {
-    const views::TransferSweep sweep = there_->Sweeps()->front();
+    const db::TransferSweep sweep = there_->Sweeps()->front();
     v1::ImportSweepResponse response;
     const auto context = Context();
     const auto writer = transfer_->ImportSweep(context.get(), &response);
@@ -121,17 +121,17 @@ class ImportTest : public CoordinatorTest {
 
   int JobsHere() { return Jobs("").jobs_size(); }
   void ExpectSound() {
-    const auto checks = views::CheckDatabase(options_.database);
+    const auto checks = db::CheckDatabase(options_.database);
     ASSERT_TRUE(checks.ok()) << checks.status();
-    for (const views::Check& check : *checks) {
+    for (const db::Check& check : *checks) {
       EXPECT_THAT(check.problems, IsEmpty()) << check.name;
     }
   }
 
   const std::string weights_ = std::string(300'000, 'w');
   std::string there_path_;
-  std::unique_ptr<views::TransferReader> there_;
-  std::vector<views::FinishedJob> jobs_;
+  std::unique_ptr<db::TransferReader> there_;
+  std::vector<db::FinishedJob> jobs_;
   std::unique_ptr<v1::Transfer::Stub> transfer_;
 };
 
@@ -149,9 +149,9 @@ TEST_F(ImportTest, EverythingComesAndASecondImportChangesNothing) {
   EXPECT_EQ(JobsHere(), 1);
   ExpectSound();
 
-  const auto here = *views::TransferReader::Open(options_.database);
-  const views::TransferJob copy = *here->ReadJob(first.job_id());
-  const views::TransferJob original = *there_->ReadJob(jobs_[0].job_id);
+  const auto here = *db::TransferReader::Open(options_.database);
+  const db::TransferJob copy = *here->ReadJob(first.job_id());
+  const db::TransferJob original = *there_->ReadJob(jobs_[0].job_id);
   EXPECT_EQ(copy.job.SerializeAsString(), original.job.SerializeAsString());
   ASSERT_EQ(copy.epochs.size(), kEpochs);
   for (int i = 0; i < kEpochs; ++i) {

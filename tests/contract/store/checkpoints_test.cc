@@ -1,5 +1,5 @@
 // A job's newest checkpoint: who may leave one, who gets it, when it goes; and which files are needed.
-#include "core/views/maintenance.h"
+#include "core/db/check/check.h"
 #include "tests/contract/store/store_fixture.h"
 
 namespace pelab::store {
@@ -28,9 +28,9 @@ class CheckpointsTest : public StoreTest {
   // Every promise that `pelab db check` knows, but for the files, which are not there.
   void ExpectSound() {
     if (!GetParam()) return;
-    const auto checks = views::CheckDatabase(path_);
+    const auto checks = db::CheckDatabase(path_);
     ASSERT_TRUE(checks.ok()) << checks.status();
-    for (const views::Check& check : *checks) {
+    for (const db::Check& check : *checks) {
       if (check.name == "artifacts are there at their size") continue;
       EXPECT_THAT(check.problems, IsEmpty()) << check.name;
     }

@@ -2,9 +2,9 @@
 // still there byte for byte.
 #include "core/base/sha256.h"
 #include "core/catalog/catalog.h"
-#include "core/spec/canonical.h"
-#include "core/spec/configuration.h"
-#include "core/views/maintenance.h"
+#include "core/db/check/check.h"
+#include "core/experiment/canonical.h"
+#include "core/experiment/configuration.h"
 #include "migrations/migrate.h"
 #include "tests/contract/store/old_databases.h"
 #include "tests/contract/store/store_fixture.h"
@@ -31,7 +31,8 @@ std::vector<Spec> EverySpec() {
         const auto add = [&](const catalog::Values& set) {
           const std::string pe_name(pe.name);
           const std::string task_name(task.name);
-          std::string json = ToCanonicalJson(spec::MakeJob("clean", pe_name, task_name, seed, set));
+          std::string json =
+              ToCanonicalJson(experiment::MakeJob("clean", pe_name, task_name, seed, set));
           for (const Spec& known : specs) {
             if (known.json == json) return;
           }
@@ -151,13 +152,13 @@ TEST_P(ConfigurationsTest, AFileOfSchema6KeepsEverySpecAndSharesItWithWhatComesL
   // The templates are those that this version makes, so the same jobs again find them.
   const std::string before = Text("SELECT * FROM configurations");
   for (const Spec& spec : specs) {
-    EXPECT_THAT(before, testing::HasSubstr(spec::TemplateOf(spec.json, spec.seed)));
+    EXPECT_THAT(before, testing::HasSubstr(experiment::TemplateOf(spec.json, spec.seed)));
   }
   Submit("again", CellsOf(specs), /*fresh=*/true);
   EXPECT_EQ(Text("SELECT * FROM configurations"), before);
-  const auto checks = views::CheckDatabase(path_);
+  const auto checks = db::CheckDatabase(path_);
   ASSERT_TRUE(checks.ok()) << checks.status();
-  for (const views::Check& check : *checks) {
+  for (const db::Check& check : *checks) {
     if (check.name == "artifacts are there at their size") continue;  // there are no files here
     EXPECT_THAT(check.problems, testing::IsEmpty()) << check.name;
   }

@@ -1,7 +1,7 @@
 // Deleting sweeps: everything of theirs goes, nothing of anybody else's.
 #include <gmock/gmock.h>
 
-#include "core/views/maintenance.h"
+#include "core/db/check/check.h"
 #include "tests/contract/store/store_fixture.h"
 
 namespace pelab::store {
@@ -22,9 +22,9 @@ class DeleteTest : public StoreTest {
   }
   void ExpectSound() {
     if (!GetParam()) return;  // there is a file to look at
-    const auto checks = views::CheckDatabase(path_);
+    const auto checks = db::CheckDatabase(path_);
     ASSERT_TRUE(checks.ok()) << checks.status();
-    for (const views::Check& check : *checks) {
+    for (const db::Check& check : *checks) {
       if (check.name == "artifacts are there at their size") continue;  // there are no files here
       EXPECT_THAT(check.problems, IsEmpty()) << check.name;
     }

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_split.h"
-#include "core/views/maintenance.h"
+#include "core/db/check/check.h"
 #include "tests/contract/store/store_fixture.h"
 #include "tests/support/faulty_vfs.h"
 #include "tests/support/status_matchers.h"
@@ -149,7 +149,7 @@ std::string FirstDifference(const std::string& found, const std::string& wanted)
 
 std::string Problems(Store& store) {
   std::string all;
-  for (const views::Check& check : views::CheckConnection(store.database().connection())) {
+  for (const db::Check& check : db::CheckConnection(store.database().connection())) {
     for (const std::string& problem : check.problems) {
       absl::StrAppend(&all, check.name, ": ", problem, "\n");
     }

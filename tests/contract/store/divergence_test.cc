@@ -1,9 +1,9 @@
 // Which trainings diverged: by the losses of their last epoch, for new jobs and for those of files
 // from before this was kept.
-#include "core/spec/canonical.h"
-#include "core/spec/configuration.h"
-#include "core/views/maintenance.h"
-#include "core/views/reader.h"
+#include "core/db/check/check.h"
+#include "core/db/read/reader.h"
+#include "core/experiment/canonical.h"
+#include "core/experiment/configuration.h"
 #include "tests/contract/store/old_databases.h"
 #include "tests/contract/store/store_fixture.h"
 
@@ -13,9 +13,9 @@ namespace {
 // Of 70 classes: guessing has a loss of ln 70 = 4.248, and 4.673 is a tenth above it.
 NewCell RealCell(std::uint64_t ordinal) {
   NewCell cell = Cell(ordinal, absl::StrCat("k", ordinal));
-  cell.spec_json =
-      ToCanonicalJson(spec::MakeJob("clean", "rope", "distance", cell.seed,
-                                    {{"task.max_distance", catalog::Value(std::int64_t{70})}}));
+  cell.spec_json = ToCanonicalJson(
+      experiment::MakeJob("clean", "rope", "distance", cell.seed,
+                          {{"task.max_distance", catalog::Value(std::int64_t{70})}}));
   return cell;
 }
 
@@ -35,9 +35,9 @@ class DivergenceTest : public StoreTest {
   }
 
   void ExpectSound() {
-    const auto checks = views::CheckDatabase(path_);
+    const auto checks = db::CheckDatabase(path_);
     ASSERT_TRUE(checks.ok()) << checks.status();
-    for (const views::Check& check : *checks) {
+    for (const db::Check& check : *checks) {
       EXPECT_THAT(check.problems, testing::IsEmpty()) << check.name;
     }
   }
@@ -54,7 +54,7 @@ TEST_P(DivergenceTest, BothFinalLossesAreAboveChance) {
   EXPECT_EQ(Text("SELECT diverged FROM v_jobs ORDER BY job_id"), "1 0 0 0 1");
   EXPECT_EQ(Text("SELECT train_loss, test_loss FROM v_jobs WHERE job_id = 3"), "0.1 9.0");
   ExpectSound();
-  const auto reader = views::Reader::Open(path_);
+  const auto reader = db::Reader::Open(path_);
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_EQ((*reader)->GetSweep("1")->diverged(), 2u);
   EXPECT_EQ((*reader)->ListSweeps({})->sweeps(0).diverged(), 2u);
@@ -70,7 +70,7 @@ TEST_P(DivergenceTest, ASpecThatCannotBeReadSaysNothing) {
 // What an older version stored, with the SQL of that version: two jobs, the last epoch of the second
 // not in its curve yet.
 void FillSchema10(SQLite::Database& db) {
-  const std::string shared = spec::TemplateOf(RealCell(0).spec_json, 0);
+  const std::string shared = experiment::TemplateOf(RealCell(0).spec_json, 0);
   SQLite::Statement configuration(
       db, "INSERT INTO configurations (configuration_id, template) VALUES (50, ?)");
   configuration.bind(1, shared);

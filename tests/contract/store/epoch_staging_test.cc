@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "core/views/maintenance.h"
+#include "core/db/check/check.h"
 #include "tests/contract/store/store_fixture.h"
 
 namespace pelab::store {
@@ -168,7 +168,7 @@ TEST_P(EpochStagingTest, AnyHistoryReadsAsAPlainList) {
       ASSERT_EQ(Text("SELECT job_id, epoch, test_correct FROM v_curves ORDER BY 1, 2"), wanted)
           << "step " << step;
     }
-    for (const views::Check& check : views::CheckConnection(store_->database().connection())) {
+    for (const db::Check& check : db::CheckConnection(store_->database().connection())) {
       EXPECT_THAT(check.problems, testing::IsEmpty()) << check.name;
     }
   }

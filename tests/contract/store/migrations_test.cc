@@ -2,8 +2,8 @@
 // and newer versions.
 #include "migrations/migrations.h"
 
-#include "core/views/maintenance.h"
-#include "core/views/reader.h"
+#include "core/db/check/check.h"
+#include "core/db/read/reader.h"
 #include "tests/contract/store/old_databases.h"
 #include "tests/contract/store/store_fixture.h"
 
@@ -76,8 +76,8 @@ TEST_P(DatabaseFileTest, ALargeLogThatAKillLeftIsReadAtTheNextStart) {
 }
 
 TEST_P(DatabaseFileTest, TheFileSaysWhatItIs) {
-  EXPECT_EQ(Text("PRAGMA application_id"), absl::StrCat(views::kApplicationId));
-  EXPECT_EQ(Text("PRAGMA user_version"), absl::StrCat(views::kSchemaVersion));
+  EXPECT_EQ(Text("PRAGMA application_id"), absl::StrCat(db::kApplicationId));
+  EXPECT_EQ(Text("PRAGMA user_version"), absl::StrCat(db::kSchemaVersion));
   EXPECT_EQ(Text("PRAGMA journal_mode"), "wal");
   EXPECT_EQ(Text("PRAGMA synchronous"), "2");
   EXPECT_EQ(Text("PRAGMA foreign_keys"), "1");
@@ -90,7 +90,7 @@ TEST_P(DatabaseFileTest, ADatabaseFromANewerVersionIsRefusedUnchanged) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("schema 4711"));
   EXPECT_THAT(std::string(refused.status().message()),
-              HasSubstr(absl::StrCat("up to ", views::kSchemaVersion)));
+              HasSubstr(absl::StrCat("up to ", db::kSchemaVersion)));
 }
 
 TEST_P(DatabaseFileTest, ForeignFilesAreRefusedUnchanged) {
@@ -136,10 +136,10 @@ TEST_P(DatabaseFileTest, AFileOfSchema1IsMigratedWithEverythingInIt) {
   store_.reset();
   path_ = directory_ + "/old.db";
   WriteOldDatabase(path_, 1);
-  EXPECT_EQ(views::Reader::Open(path_).status().code(), absl::StatusCode::kFailedPrecondition)
+  EXPECT_EQ(db::Reader::Open(path_).status().code(), absl::StatusCode::kFailedPrecondition)
       << "readers wait for a coordinator to migrate it";
   Open();
-  EXPECT_EQ(Text("PRAGMA user_version"), absl::StrCat(views::kSchemaVersion));
+  EXPECT_EQ(Text("PRAGMA user_version"), absl::StrCat(db::kSchemaVersion));
   EXPECT_EQ(Text("PRAGMA foreign_key_check"), "");
   EXPECT_EQ(Text("SELECT job_id, state, trained FROM v_jobs"),
             "1 succeeded 1 2 running 0 3 queued 0");
@@ -149,9 +149,9 @@ TEST_P(DatabaseFileTest, AFileOfSchema1IsMigratedWithEverythingInIt) {
             "0 10 1 head 1 1 1 42 1 head 1 1");
   EXPECT_EQ(Text("SELECT count(*) FROM v_deposits"), "0");
   EXPECT_EQ(Text("SELECT job_id, bytes FROM v_artifacts"), "1 12");
-  const auto checks = views::CheckDatabase(path_);
+  const auto checks = db::CheckDatabase(path_);
   ASSERT_TRUE(checks.ok()) << checks.status();
-  for (const views::Check& check : *checks) {
+  for (const db::Check& check : *checks) {
     if (check.name == "artifacts are there at their size") continue;  // there is no such file here
     EXPECT_THAT(check.problems, testing::IsEmpty()) << check.name;
   }

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/views/maintenance.h"
+#include "core/db/check/check.h"
 #include "migrations/migrate.h"
 #include "migrations/migrations.h"
 #include "tests/contract/store/old_databases.h"
@@ -50,9 +50,9 @@ class SchemaTest : public testing::TestWithParam<int> {
     return all;
   }
   static void ExpectSound(const std::string& path) {
-    const auto checks = views::CheckDatabase(path);
+    const auto checks = db::CheckDatabase(path);
     ASSERT_TRUE(checks.ok()) << checks.status();
-    for (const views::Check& check : *checks) {
+    for (const db::Check& check : *checks) {
       if (check.name == "artifacts are there at their size") continue;  // there are no files here
       EXPECT_THAT(check.problems, testing::IsEmpty()) << check.name;
     }
@@ -84,7 +84,7 @@ TEST_P(SchemaTest, OpeningMigratesWithEverythingInIt) {
     EXPECT_EQ(ready, 1);
     EXPECT_EQ(open, 1);
   }
-  EXPECT_EQ(Text(path_, "PRAGMA user_version"), absl::StrCat(views::kSchemaVersion, " "));
+  EXPECT_EQ(Text(path_, "PRAGMA user_version"), absl::StrCat(db::kSchemaVersion, " "));
   EXPECT_EQ(Contents(path_), before);
   ExpectSound(path_);
 }
@@ -93,9 +93,9 @@ TEST_P(SchemaTest, TheCommandSaysFromWhereToWhere) {
   const auto done = migrations::MigrateFile(path_);
   ASSERT_TRUE(done.ok()) << done.status();
   EXPECT_EQ(done->from, GetParam());
-  EXPECT_EQ(done->to, views::kSchemaVersion);
+  EXPECT_EQ(done->to, db::kSchemaVersion);
   EXPECT_FALSE(std::filesystem::exists(path_ + "-wal"));
-  EXPECT_EQ(*migrations::SchemaOfFile(path_), views::kSchemaVersion);
+  EXPECT_EQ(*migrations::SchemaOfFile(path_), db::kSchemaVersion);
   ExpectSound(path_);
 }
 
@@ -110,7 +110,7 @@ TEST_P(SchemaTest, KilledAtAnyPointItIsOldOrNew) {
   const std::string log = wal.str();
   constexpr std::size_t kHeader = 32;
   constexpr std::size_t kFrame = 24 + 4096;
-  if (GetParam() == views::kSchemaVersion) {
+  if (GetParam() == db::kSchemaVersion) {
     EXPECT_EQ(log, "") << "there was nothing to do";
     return;
   }
@@ -131,7 +131,7 @@ TEST_P(SchemaTest, KilledAtAnyPointItIsOldOrNew) {
     ASSERT_EQ(Text(copy, "PRAGMA integrity_check"), "ok ");
     ASSERT_EQ(Contents(copy), before) << "cut at " << end;
   }
-  EXPECT_THAT(seen, testing::ElementsAre(GetParam(), views::kSchemaVersion));
+  EXPECT_THAT(seen, testing::ElementsAre(GetParam(), db::kSchemaVersion));
 }
 
 TEST_P(SchemaTest, ANewerOneIsRefusedUnchanged) {

@@ -14,7 +14,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "core/views/schema.h"
+#include "core/db/schema.h"
 #include "server/store/database.h"
 #include "server/store/store.h"
 

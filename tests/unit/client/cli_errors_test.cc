@@ -6,9 +6,9 @@
 #include <fstream>
 
 #include "client/connect.h"
+#include "core/db/schema.h"
 #include "core/render/json.h"
 #include "core/rpc/lock_file.h"
-#include "core/views/schema.h"
 #include "tests/unit/client/cli_for_test.h"
 
 namespace pelab::client {
@@ -39,7 +39,7 @@ class CliErrorsTest : public ::testing::Test {
     EXPECT_EQ(value["error"]["exit_code"], code);
   }
 
-  views::DatabaseForTest file_;
+  db::DatabaseForTest file_;
 };
 
 constexpr char kSweep[] = "name: s\nprotocol: clean\npe: [nope]\ntask: distance\nseed: [0]\n";
@@ -109,7 +109,7 @@ TEST_F(CliErrorsTest, Databases) {
   const std::string text = Write("text.db", "this is no database, whatever its name says");
   Expect({"results", "--db", text}, 2, "is not a pelab database");
   Expect({"run", sweep, "--db", text}, 2, "is not a pelab database");
-  file_.Execute("PRAGMA user_version = " + std::to_string(views::kSchemaVersion + 1));
+  file_.Execute("PRAGMA user_version = " + std::to_string(db::kSchemaVersion + 1));
   Expect({"results", "--db", file_.path()}, 2, "from a newer pelab");
   Expect({"run", sweep, "--db", file_.path()}, 2, "from a newer pelab");
   Expect({"db", "check", "--db", file_.path()}, 2, "from a newer pelab");

@@ -9,8 +9,8 @@
 
 #include "client/app.h"
 #include "core/base/sha256.h"
-#include "core/views/maintenance.h"
-#include "tests/unit/core/views/database_for_test.h"
+#include "core/db/check/check.h"
+#include "tests/unit/core/db/database_for_test.h"
 
 namespace pelab::client {
 
@@ -43,7 +43,7 @@ inline std::string LayersForTest(int intact) {
 
 // Two PEs with two seeds each, curves of two epochs, ablations of 2 x 3 heads and of layers,
 // weights; one job of rope failed.
-inline void FillForTest(views::DatabaseForTest& file) {
+inline void FillForTest(db::DatabaseForTest& file) {
   file.Execute("BEGIN");  // one commit: each waits for the disk
   const auto sweep = file.AddSweep("quick", "finished");
   for (int i = 0; i < 4; ++i) {
@@ -74,7 +74,7 @@ inline void FillForTest(views::DatabaseForTest& file) {
     const std::string content = ArtifactForTest(job);
     file.AddArtifact(attempt, "weights.safetensors", Sha256Hex(content),
                      static_cast<std::int64_t>(content.size()));
-    const std::string path = views::ArtifactPath(file.path(), Sha256Hex(content));
+    const std::string path = db::ArtifactPath(file.path(), Sha256Hex(content));
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     std::ofstream(path) << content;
   }

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/db/schema.h"
 #include "core/render/json.h"
 #include "core/results/rows.h"
-#include "core/views/schema.h"
 #include "migrations/migrations.h"
 #include "tests/unit/client/cli_for_test.h"
 
@@ -47,7 +47,7 @@ class CliTest : public ::testing::Test {
     return Json::parse(Run(std::move(arguments)).out, nullptr, false);
   }
 
-  views::DatabaseForTest file_;
+  db::DatabaseForTest file_;
 };
 
 TEST_F(CliTest, ResultsTableMarksWhatIsIncomplete) {
@@ -238,8 +238,8 @@ TEST_F(CliTest, BackupIsAWholeCopy) {
 
 // What is not whole is not copied, and said.
 TEST_F(CliTest, BackupSaysWhatTheOriginalLacks) {
-  std::ofstream(views::ArtifactPath(file_.path(), Sha256Hex(ArtifactForTest(1)))) << "weighty 1";
-  std::filesystem::remove(views::ArtifactPath(file_.path(), Sha256Hex(ArtifactForTest(2))));
+  std::ofstream(db::ArtifactPath(file_.path(), Sha256Hex(ArtifactForTest(1)))) << "weighty 1";
+  std::filesystem::remove(db::ArtifactPath(file_.path(), Sha256Hex(ArtifactForTest(2))));
   const std::string copy = file_.directory() + "/copy.db";
   const CliResult result = Run({"db", "backup", copy, "--output", "json"});
   EXPECT_EQ(result.code, 1);
@@ -269,13 +269,13 @@ TEST_F(CliTest, MigrateSaysFromWhereToWhere) {
   {
     SQLite::Database db(old, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
     db.exec(std::string(migrations::All()[0].sql));
-    db.exec("PRAGMA application_id = " + std::to_string(views::kApplicationId));
+    db.exec("PRAGMA application_id = " + std::to_string(db::kApplicationId));
     db.exec("PRAGMA user_version = 1");
   }
   EXPECT_THAT(RunCli({"db", "check", "--db", old}).err, HasSubstr("pelab db migrate"));
   const CliResult result = RunCli({"db", "migrate", "--db", old});
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("from schema 1 to " + std::to_string(views::kSchemaVersion) +
+  EXPECT_THAT(result.out, HasSubstr("from schema 1 to " + std::to_string(db::kSchemaVersion) +
                                     "; the old one is kept as " + old + ".schema-1"));
   EXPECT_EQ(RunCli({"db", "check", "--db", old}).code, 0);
   EXPECT_THAT(RunCli({"db", "info", "--db", old + ".schema-1"}).err, HasSubstr("schema version 1"));
@@ -305,7 +305,7 @@ TEST_F(CliTest, DryRunAsksTheFile) {
 }
 
 // A third PE whose jobs differ in a field, and run.
-void AddAxis(views::DatabaseForTest& file) {
+void AddAxis(db::DatabaseForTest& file) {
   for (const int layers : {2, 4}) {
     const auto job = file.AddJob(
         {.key = "e" + std::to_string(layers),

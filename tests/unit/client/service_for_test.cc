@@ -6,9 +6,9 @@
 #include <mutex>
 #include <utility>
 
+#include "core/db/check/check.h"
+#include "core/db/read/reader.h"
 #include "core/rpc/status.h"
-#include "core/views/maintenance.h"
-#include "core/views/reader.h"
 #include "pelab/v1/results.grpc.pb.h"
 #include "pelab/v1/sweeps.grpc.pb.h"
 
@@ -34,7 +34,7 @@ grpc::Status Answer(const absl::StatusOr<Response>& answer, Response* response) 
 
 class ResultsForTest final : public v1::Results::Service {
  public:
-  ResultsForTest(std::string database, views::Reader& reader, std::mutex& mutex)
+  ResultsForTest(std::string database, db::Reader& reader, std::mutex& mutex)
       : database_(std::move(database)), reader_(reader), mutex_(mutex) {}
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* q,
                         v1::ListJobsResponse* r) override {
@@ -83,7 +83,7 @@ class ResultsForTest final : public v1::Results::Service {
   // Byte by byte, so that putting pieces together is tested too.
   grpc::Status GetArtifact(grpc::ServerContext*, const v1::GetArtifactRequest* q,
                            grpc::ServerWriter<v1::ArtifactChunk>* w) override {
-    std::ifstream file(views::ArtifactPath(database_, q->sha256()), std::ios::binary);
+    std::ifstream file(db::ArtifactPath(database_, q->sha256()), std::ios::binary);
     if (!file) return rpc::ToGrpc(absl::NotFoundError("no stored file " + q->sha256()));
     for (char byte = 0; file.get(byte);) {
       v1::ArtifactChunk chunk;
@@ -108,7 +108,7 @@ class ResultsForTest final : public v1::Results::Service {
 
  private:
   std::string database_;
-  views::Reader& reader_;
+  db::Reader& reader_;
   std::mutex& mutex_;
   std::function<absl::Status(int page)> on_curves_;
   int curve_pages_ = 0;
@@ -116,7 +116,7 @@ class ResultsForTest final : public v1::Results::Service {
 
 class SweepsForTest final : public v1::Sweeps::Service {
  public:
-  SweepsForTest(views::Reader& reader, std::mutex& mutex) : reader_(reader), mutex_(mutex) {}
+  SweepsForTest(db::Reader& reader, std::mutex& mutex) : reader_(reader), mutex_(mutex) {}
   grpc::Status GetSweep(grpc::ServerContext*, const v1::GetSweepRequest* q, v1::Sweep* r) override {
     const std::lock_guard lock(mutex_);
     return Answer(reader_.GetSweep(q->sweep().sweep()), r);
@@ -169,17 +169,17 @@ class SweepsForTest final : public v1::Sweeps::Service {
   }
 
  private:
-  views::Reader& reader_;
+  db::Reader& reader_;
   std::mutex& mutex_;
 };
 
 }  // namespace
 
 struct ServiceForTest::State {
-  State(const std::string& database, std::unique_ptr<views::Reader> opened)
+  State(const std::string& database, std::unique_ptr<db::Reader> opened)
       : reader(std::move(opened)), results(database, *reader, mutex), sweeps(*reader, mutex) {}
   std::mutex mutex;
-  std::unique_ptr<views::Reader> reader;
+  std::unique_ptr<db::Reader> reader;
   ResultsForTest results;
   SweepsForTest sweeps;
   std::unique_ptr<grpc::Server> server;
@@ -187,7 +187,7 @@ struct ServiceForTest::State {
 
 ServiceForTest::ServiceForTest(const std::string& database, const std::string& socket)
     : address_("unix:" + socket) {
-  state_ = std::make_unique<State>(database, views::Reader::Open(database).value());
+  state_ = std::make_unique<State>(database, db::Reader::Open(database).value());
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
   builder.RegisterService(&state_->results);

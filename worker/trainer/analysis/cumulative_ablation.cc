@@ -160,7 +160,7 @@ IntactScore ScoreIntact(const Decoder& decoder, const DeviceData& data, ExampleR
 
 }  // namespace
 
-CumulativeAblationOptions CumulativeAblationOptionsFrom(const spec::Analysis& analysis) {
+CumulativeAblationOptions CumulativeAblationOptionsFrom(const experiment::Analysis& analysis) {
   const auto number = [&](const char* name) {
     return std::get<std::int64_t>(analysis.parameters.at(name));
   };
@@ -173,7 +173,7 @@ CumulativeAblationOptions CumulativeAblationOptionsFrom(const spec::Analysis& an
   return options;
 }
 
-void CheckRemovals(const CumulativeAblationOptions& options, const spec::Job& job) {
+void CheckRemovals(const CumulativeAblationOptions& options, const experiment::Job& job) {
   const std::int64_t steps =
       std::min(options.steps, job.Int("model.layers") * job.Int("model.heads"));
   if (steps * (options.orders + 1) <= kMostRemovals) return;

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 #include "worker/trainer/analysis/paired.h"
 #include "worker/trainer/analysis/substitutes.h"
 #include "worker/trainer/model/decoder.h"
@@ -26,9 +26,9 @@ struct CumulativeAblationOptions {
       2000;  // the first so many of the training and of the test set; 0: all
 };
 // Throws TrainerError(kBadSpec) for a value that this trainer does not know.
-CumulativeAblationOptions CumulativeAblationOptionsFrom(const spec::Analysis& analysis);
+CumulativeAblationOptions CumulativeAblationOptionsFrom(const experiment::Analysis& analysis);
 // Throws TrainerError(kBadSpec) where the curves of this job would be more than a result may hold.
-void CheckRemovals(const CumulativeAblationOptions& options, const spec::Job& job);
+void CheckRemovals(const CumulativeAblationOptions& options, const experiment::Job& job);
 
 struct Head {
   std::int64_t layer = 0;

@@ -48,7 +48,7 @@ ExampleCorrectness JudgeExamples(const Decoder& decoder, const DeviceData& data,
   return {intact.Finish(), Hexadecimal(right)};
 }
 
-std::int64_t ExampleCorrectnessMaxExamples(const spec::Analysis& analysis) {
+std::int64_t ExampleCorrectnessMaxExamples(const experiment::Analysis& analysis) {
   return std::get<std::int64_t>(analysis.parameters.at("example_correctness.max_examples"));
 }
 

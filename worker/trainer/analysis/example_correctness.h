@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 #include "worker/trainer/analysis/paired.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/train/batches.h"
@@ -22,6 +22,6 @@ struct ExampleCorrectness {
 ExampleCorrectness JudgeExamples(const Decoder& decoder, const DeviceData& data,
                                  std::int64_t max_examples);
 
-std::int64_t ExampleCorrectnessMaxExamples(const spec::Analysis& analysis);
+std::int64_t ExampleCorrectnessMaxExamples(const experiment::Analysis& analysis);
 
 }  // namespace pelab::trainer

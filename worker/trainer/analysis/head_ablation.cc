@@ -172,7 +172,7 @@ class AblationSource {
   Ablation ablation_;
 };
 
-std::string Choice(const spec::Analysis& analysis, const char* name) {
+std::string Choice(const experiment::Analysis& analysis, const char* name) {
   return std::get<std::string>(analysis.parameters.at(name));
 }
 
@@ -208,7 +208,7 @@ at::Tensor AblatedLogitsNaive(const Decoder& decoder, const Batch& batch,
   return at::stack(layers);
 }
 
-HeadAblationOptions HeadAblationOptionsFrom(const spec::Analysis& analysis) {
+HeadAblationOptions HeadAblationOptionsFrom(const experiment::Analysis& analysis) {
   HeadAblationOptions options;
   options.method = MethodFrom(Choice(analysis, "head_ablation.method"));
   options.authors_target = Choice(analysis, "head_ablation.target") == "authors";

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 #include "worker/trainer/analysis/paired.h"
 #include "worker/trainer/analysis/passes.h"
 #include "worker/trainer/analysis/slices.h"
@@ -62,7 +62,7 @@ struct HeadAblationOptions {
   std::int64_t max_examples = 0;  // the first so many of them; 0: all
 };
 // Throws TrainerError(kBadSpec) for a value that this trainer does not know.
-HeadAblationOptions HeadAblationOptionsFrom(const spec::Analysis& analysis);
+HeadAblationOptions HeadAblationOptionsFrom(const experiment::Analysis& analysis);
 
 struct HeadAblationResult {
   IntactScore intact;

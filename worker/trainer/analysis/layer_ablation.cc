@@ -24,7 +24,7 @@ at::Tensor WithoutLayer(const Decoder& decoder, const Trace& trace, std::int64_t
 
 }  // namespace
 
-LayerAblationOptions LayerAblationOptionsFrom(const spec::Analysis& analysis) {
+LayerAblationOptions LayerAblationOptionsFrom(const experiment::Analysis& analysis) {
   LayerAblationOptions options;
   options.method =
       MethodFrom(std::get<std::string>(analysis.parameters.at("layer_ablation.method")));

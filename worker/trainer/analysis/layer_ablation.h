@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 #include "worker/trainer/analysis/paired.h"
 #include "worker/trainer/analysis/substitutes.h"
 #include "worker/trainer/model/decoder.h"
@@ -19,7 +19,7 @@ struct LayerAblationOptions {
   std::int64_t max_examples = 0;  // the first so many of them; 0: all
 };
 // Throws TrainerError(kBadSpec) for a value that this trainer does not know.
-LayerAblationOptions LayerAblationOptionsFrom(const spec::Analysis& analysis);
+LayerAblationOptions LayerAblationOptionsFrom(const experiment::Analysis& analysis);
 
 struct LayerAblationResult {
   IntactScore intact;

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "worker/trainer/analysis/sums.h"
-#include "worker/trainer/model/torch_tensors.h"
+#include "worker/trainer/parameters/torch_tensors.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {

@@ -23,7 +23,7 @@ Json IntactMembers(const IntactScore& intact, const AnalysisSubject& subject) {
   return {{"total", intact.total},
           {"intact_correct", intact.correct},
           {"intact_nll", intact.nll},
-          {"chance", 1 / static_cast<double>(spec::ScoredClasses(subject.job))}};
+          {"chance", 1 / static_cast<double>(experiment::ScoredClasses(subject.job))}};
 }
 
 // One member of every score, in the scores' shape; null where there is no score.
@@ -47,7 +47,7 @@ void AddScores(const Scores& scores, Json* members) {
   (*members)["nll_standard_error"] = Pick(scores, &PairedScore::nll_standard_error);
 }
 
-Json RunHeadAblation(const spec::Analysis& analysis, const AnalysisSubject& subject) {
+Json RunHeadAblation(const experiment::Analysis& analysis, const AnalysisSubject& subject) {
   const HeadAblationResult result = AblateHeads(subject.decoder, subject.data, DataSeed(subject),
                                                 HeadAblationOptionsFrom(analysis));
   Json members = IntactMembers(result.intact, subject);
@@ -55,7 +55,7 @@ Json RunHeadAblation(const spec::Analysis& analysis, const AnalysisSubject& subj
   return members;
 }
 
-Json RunLayerAblation(const spec::Analysis& analysis, const AnalysisSubject& subject) {
+Json RunLayerAblation(const experiment::Analysis& analysis, const AnalysisSubject& subject) {
   const LayerAblationResult result = AblateLayers(subject.decoder, subject.data, DataSeed(subject),
                                                   LayerAblationOptionsFrom(analysis));
   Json members = IntactMembers(result.intact, subject);
@@ -69,7 +69,7 @@ Json CurveJson(const RemovalCurve& curve) {
   return {{"heads", heads}, {"correct", curve.correct}};
 }
 
-Json RunCumulativeAblation(const spec::Analysis& analysis, const AnalysisSubject& subject) {
+Json RunCumulativeAblation(const experiment::Analysis& analysis, const AnalysisSubject& subject) {
   const CumulativeAblationResult result = AblateCumulatively(
       subject.decoder, subject.data, DataSeed(subject), CumulativeAblationOptionsFrom(analysis));
   Json members = IntactMembers(result.intact, subject);
@@ -79,7 +79,7 @@ Json RunCumulativeAblation(const spec::Analysis& analysis, const AnalysisSubject
   return members;
 }
 
-Json RunExampleCorrectness(const spec::Analysis& analysis, const AnalysisSubject& subject) {
+Json RunExampleCorrectness(const experiment::Analysis& analysis, const AnalysisSubject& subject) {
   const ExampleCorrectness result =
       JudgeExamples(subject.decoder, subject.data, ExampleCorrectnessMaxExamples(analysis));
   Json members = IntactMembers(result.intact, subject);
@@ -87,17 +87,17 @@ Json RunExampleCorrectness(const spec::Analysis& analysis, const AnalysisSubject
   return members;
 }
 
-void CheckNothing(const spec::Analysis&, const spec::Job&) {}
+void CheckNothing(const experiment::Analysis&, const experiment::Job&) {}
 
-void CheckHeadAblation(const spec::Analysis& analysis, const spec::Job& job) {
+void CheckHeadAblation(const experiment::Analysis& analysis, const experiment::Job& job) {
   CheckMethod(HeadAblationOptionsFrom(analysis).method, job);
 }
 
-void CheckLayerAblation(const spec::Analysis& analysis, const spec::Job& job) {
+void CheckLayerAblation(const experiment::Analysis& analysis, const experiment::Job& job) {
   CheckMethod(LayerAblationOptionsFrom(analysis).method, job);
 }
 
-void CheckCumulativeAblation(const spec::Analysis& analysis, const spec::Job& job) {
+void CheckCumulativeAblation(const experiment::Analysis& analysis, const experiment::Job& job) {
   const CumulativeAblationOptions options = CumulativeAblationOptionsFrom(analysis);
   CheckMethod(options.method, job);
   CheckRemovals(options, job);
@@ -115,7 +115,7 @@ const std::vector<AnalysisEntry>& AnalysisRegistry() {
   return *table;
 }
 
-const AnalysisEntry& FindAnalysis(const spec::Analysis& analysis) {
+const AnalysisEntry& FindAnalysis(const experiment::Analysis& analysis) {
   std::string known;
   for (const AnalysisEntry& entry : AnalysisRegistry()) {
     if (entry.name == analysis.name && entry.version == analysis.version) return entry;

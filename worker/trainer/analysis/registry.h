@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/train/batches.h"
 
@@ -13,7 +13,7 @@ namespace pelab::trainer {
 
 // What an analysis is run on.
 struct AnalysisSubject {
-  const spec::Job& job;
+  const experiment::Job& job;
   const Decoder& decoder;
   const DeviceData& data;
 };
@@ -26,14 +26,14 @@ struct AnalysisEntry {
   bool own_event;
   // Throws TrainerError(kBadSpec) for parameters that this trainer does not know or that do not suit the job; before
   // anything is trained.
-  void (*check)(const spec::Analysis&, const spec::Job&);
+  void (*check)(const experiment::Analysis&, const experiment::Job&);
   // The result's members, but for `version`, `parameters` and `seconds`. Throws Stopped.
-  nlohmann::ordered_json (*run)(const spec::Analysis&, const AnalysisSubject&);
+  nlohmann::ordered_json (*run)(const experiment::Analysis&, const AnalysisSubject&);
 };
 
 const std::vector<AnalysisEntry>& AnalysisRegistry();
 
 // Throws TrainerError(kBadSpec) for a name or version that is not in the table.
-const AnalysisEntry& FindAnalysis(const spec::Analysis& analysis);
+const AnalysisEntry& FindAnalysis(const experiment::Analysis& analysis);
 
 }  // namespace pelab::trainer

@@ -25,7 +25,7 @@ at::Tensor AsColumn(const at::Tensor& x, const at::Tensor& like) {
 
 }  // namespace
 
-void CheckMethod(Method method, const spec::Job& job) {
+void CheckMethod(Method method, const experiment::Job& job) {
   if (method == Method::kResample) RequireDonors(job.Int("task.test_examples"));
 }
 

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 #include "worker/trainer/analysis/fan_out.h"
 #include "worker/trainer/analysis/passes.h"
 #include "worker/trainer/model/decoder.h"
@@ -27,7 +27,7 @@ enum class Method { kZero, kMean, kResample };
 // Throws TrainerError(kBadSpec) for a name that is none of zero, mean, resample.
 Method MethodFrom(const std::string& name);
 // Throws TrainerError(kBadSpec) for a method that the job's data have too few examples for.
-void CheckMethod(Method method, const spec::Job& job);
+void CheckMethod(Method method, const experiment::Job& job);
 
 // The mean by position of what a model computes for each example: over the examples whose token there is no pad; where no
 // example has a token, over all.

@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 #include "worker/trainer/command/command.h"
 #include "worker/trainer/command/failure.h"
 #include "worker/trainer/command/job_run.h"
@@ -56,17 +56,17 @@ int GuardedRun(const Arguments& arguments) {
 
 }  // namespace
 
-spec::JobDocument ParseJobDocument(const std::string& json, const std::string& path) {
-  spec::JobDocumentResult result = spec::FromJobDocument(json);
+experiment::JobDocument ParseJobDocument(const std::string& json, const std::string& path) {
+  experiment::JobDocumentResult result = experiment::FromJobDocument(json);
   if (result.document) return *std::move(result.document);
   std::string text;
-  for (const spec::Violation& violation : result.violations) {
-    text += (text.empty() ? "" : "; ") + spec::Format(violation, path);
+  for (const experiment::Violation& violation : result.violations) {
+    text += (text.empty() ? "" : "; ") + experiment::Format(violation, path);
   }
   throw TrainerError(ErrorKind::kBadSpec, path + ": " + text);
 }
 
-spec::JobDocument ReadJobDocument(const std::string& path) {
+experiment::JobDocument ReadJobDocument(const std::string& path) {
   return ParseJobDocument(ReadFile(path), path);
 }
 

@@ -3,7 +3,7 @@
 
 #include "worker/trainer/analysis/registry.h"
 #include "worker/trainer/command/command.h"
-#include "worker/trainer/model/torch_compat.h"
+#include "worker/trainer/parameters/torch_compat.h"
 #include "worker/trainer/pe/registry.h"
 #include "worker/trainer/task/registry.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 #include "worker/trainer/protocol/arguments.h"
 
 namespace pelab::trainer {
@@ -13,8 +13,8 @@ namespace pelab::trainer {
 int Main(const std::vector<std::string>& words);
 
 // A job document. Throws TrainerError: kBadSpec with every violation in its text, and kIo for a file that cannot be read.
-spec::JobDocument ParseJobDocument(const std::string& json, const std::string& path);
-spec::JobDocument ReadJobDocument(const std::string& path);
+experiment::JobDocument ParseJobDocument(const std::string& json, const std::string& path);
+experiment::JobDocument ReadJobDocument(const std::string& path);
 
 struct JobLedger;
 

@@ -23,12 +23,12 @@ TensorEntry Entry(const char* name, std::vector<std::int64_t> shape,
 }  // namespace
 
 void WriteDataset(const Arguments& arguments) {
-  const spec::JobDocument document = ReadJobDocument(arguments.jobs.front().spec);
+  const experiment::JobDocument document = ReadJobDocument(arguments.jobs.front().spec);
   const Dataset data = MakeDataset(document.job);
   std::vector<std::int32_t> split(data.size(), 1);
   std::fill_n(split.begin(), data.train_examples, 0);
   SafetensorsFile file;
-  file.metadata = {{"spec", spec::ToCanonicalJson(document.job)},
+  file.metadata = {{"spec", experiment::ToCanonicalJson(document.job)},
                    {"data_sha256", DatasetSha256(data)}};
   file.tensors = {
       Entry("tokens", {data.size(), data.length}, data.tokens),

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <new>
 
-#include "worker/trainer/model/torch_compat.h"
+#include "worker/trainer/parameters/torch_compat.h"
 
 namespace pelab::trainer {
 namespace {

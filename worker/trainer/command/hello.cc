@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "worker/trainer/model/torch_compat.h"
+#include "worker/trainer/parameters/torch_compat.h"
 
 namespace pelab::trainer {
 namespace {

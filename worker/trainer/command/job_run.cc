@@ -20,7 +20,7 @@ std::string JobIdOf(const std::string& text) {
   return document["job"].is_string() ? document["job"].get<std::string>() : "job";
 }
 
-spec::JobDocument Read(const JobFiles& files, JobLedger* ledger) {
+experiment::JobDocument Read(const JobFiles& files, JobLedger* ledger) {
   ledger->newest = "job";
   const std::string text = ReadFile(files.spec);
   ledger->newest = JobIdOf(text);
@@ -49,7 +49,7 @@ JobRun::JobRun(JobFiles files, JobLedger* ledger)
     : files_(std::move(files)),
       ledger_(*ledger),
       document_(Read(files_, ledger)),
-      spec_json_(spec::ToCanonicalJson(document_.job)),
+      spec_json_(experiment::ToCanonicalJson(document_.job)),
       events_(ledger->events, document_.job_id) {
   CheckAnalyses(document_);
 }

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 #include "worker/trainer/command/failure.h"
 #include "worker/trainer/protocol/arguments.h"
 #include "worker/trainer/protocol/event_stream.h"
@@ -36,8 +36,8 @@ class JobRun {
   // then, under its id, or "job" where it has none that can be read. `ledger` outlives it.
   JobRun(JobFiles files, JobLedger* ledger);
 
-  const spec::JobDocument& document() const { return document_; }
-  const spec::Job& job() const { return document_.job; }
+  const experiment::JobDocument& document() const { return document_; }
+  const experiment::Job& job() const { return document_.job; }
   const std::string& spec_json() const { return spec_json_; }  // canonical
   const JobFiles& files() const { return files_; }
   const Dataset& dataset();  // made at the first call, and kept
@@ -51,7 +51,7 @@ class JobRun {
  private:
   JobFiles files_;
   JobLedger& ledger_;
-  spec::JobDocument document_;
+  experiment::JobDocument document_;
   std::string spec_json_;
   EventStream events_;
   std::optional<Dataset> dataset_;

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/spec/configuration.h"
+#include "core/experiment/configuration.h"
 #include "worker/trainer/protocol/stop.h"
 #include "worker/trainer/train/micro_batch.h"
 #include "worker/trainer/train/trainer.h"
@@ -27,9 +27,9 @@ constexpr double kWorthIt = 0.98;
 
 void RequireOneConfiguration(const std::vector<JobRun*>& jobs) {
   const JobRun& first = *jobs.front();
-  const std::string configuration = spec::TemplateOf(first.spec_json(), first.job().seed);
+  const std::string configuration = experiment::TemplateOf(first.spec_json(), first.job().seed);
   for (const JobRun* other : jobs) {
-    if (spec::TemplateOf(other->spec_json(), other->job().seed) == configuration) continue;
+    if (experiment::TemplateOf(other->spec_json(), other->job().seed) == configuration) continue;
     throw TrainerError(ErrorKind::kBadSpec,
                        other->files().spec + ": it differs from " + first.files().spec +
                            " in more than the seed; allowed together: jobs of one configuration");
@@ -105,7 +105,7 @@ StepSeconds Measure(const Arguments& arguments, const std::vector<JobRun*>& jobs
 }  // namespace
 
 Workbench PackedBench(const std::vector<JobRun*>& jobs, std::int64_t width, at::Device device) {
-  std::vector<const spec::Job*> members;
+  std::vector<const experiment::Job*> members;
   std::vector<const Dataset*> data;
   for (std::int64_t m = 0; m < width; ++m) {
     JobRun& job = *jobs[m < static_cast<std::int64_t>(jobs.size()) ? m : 0];

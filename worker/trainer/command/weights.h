@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "worker/trainer/model/parameters.h"
+#include "worker/trainer/parameters/parameters.h"
 #include "worker/trainer/protocol/files.h"
 
 namespace pelab::trainer {

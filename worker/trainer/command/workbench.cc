@@ -10,7 +10,7 @@
 #include "core/base/json_text.h"
 #include "worker/trainer/analysis/registry.h"
 #include "worker/trainer/model/kernel_calls.h"
-#include "worker/trainer/model/torch_compat.h"
+#include "worker/trainer/parameters/torch_compat.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
@@ -27,11 +27,11 @@ void KeepFreedMemory() {
 }
 
 // "analysis-2-layer_ablation.json": a job may have an analysis twice, with other parameters.
-std::string ResultName(std::size_t place, const spec::Analysis& analysis) {
+std::string ResultName(std::size_t place, const experiment::Analysis& analysis) {
   return "analysis-" + std::to_string(place) + "-" + analysis.name + ".json";
 }
 
-void RunAnalysis(const spec::Analysis& analysis, const std::string& result_name,
+void RunAnalysis(const experiment::Analysis& analysis, const std::string& result_name,
                  const std::string& workdir, const Workbench& bench, EventStream* events) {
   const auto began = std::chrono::steady_clock::now();
   const AnalysisEntry& entry = FindAnalysis(analysis);
@@ -39,7 +39,8 @@ void RunAnalysis(const spec::Analysis& analysis, const std::string& result_name,
   nlohmann::ordered_json members;
   if (!entry.own_event) members["name"] = entry.name;
   members["version"] = entry.version;
-  members["parameters"] = ParseJson<nlohmann::ordered_json>(spec::CanonicalParameters(analysis));
+  members["parameters"] =
+      ParseJson<nlohmann::ordered_json>(experiment::CanonicalParameters(analysis));
   if (entry.own_event) {
     members.update(result);
   } else {
@@ -73,30 +74,30 @@ void PrepareProcess(const Arguments& arguments) {
   LimitDeviceMemory(arguments.device);
 }
 
-Workbench::Workbench(const std::vector<const spec::Job*>& jobs,
+Workbench::Workbench(const std::vector<const experiment::Job*>& jobs,
                      const std::vector<const Dataset*>& datasets, at::Device device)
     : job(*jobs.front()),
       labels(LabelSpaceOf(job, *datasets.front())),
       data(datasets, labels, device),
       decoder(job, ModelConfigFrom(job, labels.classes), &parameters) {
   std::vector<std::int64_t> seeds;
-  for (const spec::Job* member : jobs) seeds.push_back(member->seed);
+  for (const experiment::Job* member : jobs) seeds.push_back(member->seed);
   parameters.Materialize(seeds, device, at::kFloat, job.Choice("train.precision") == "bf16");
 }
 
-std::int64_t CountParameters(const spec::Job& job, const Dataset& data) {
+std::int64_t CountParameters(const experiment::Job& job, const Dataset& data) {
   ParameterSet parameters;
   const Decoder decoder(job, ModelConfigFrom(job, LabelSpaceOf(job, data).classes), &parameters);
   return parameters.count();
 }
 
-void CheckAnalyses(const spec::JobDocument& document) {
-  for (const spec::Analysis& analysis : document.analyses) {
+void CheckAnalyses(const experiment::JobDocument& document) {
+  for (const experiment::Analysis& analysis : document.analyses) {
     FindAnalysis(analysis).check(analysis, document.job);
   }
 }
 
-void RunAnalyses(const std::vector<spec::Analysis>& analyses, const std::string& workdir,
+void RunAnalyses(const std::vector<experiment::Analysis>& analyses, const std::string& workdir,
                  const Workbench& bench, EventStream* events) {
   for (std::size_t i = 0; i < analyses.size(); ++i) {
     RunAnalysis(analyses[i], ResultName(i, analyses[i]), workdir, bench, events);

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 #include "worker/trainer/model/decoder.h"
-#include "worker/trainer/model/parameters.h"
+#include "worker/trainer/parameters/parameters.h"
 #include "worker/trainer/protocol/arguments.h"
 #include "worker/trainer/protocol/event_stream.h"
 #include "worker/trainer/protocol/files.h"
@@ -30,12 +30,12 @@ void PrepareProcess(const Arguments& arguments);
 // The data and model of a job, or of several members of one configuration (model/members.h), made in the order in which each
 // part needs the last. The jobs outlive it. Its parts refer to one another: it stays where it is.
 struct Workbench {
-  Workbench(const std::vector<const spec::Job*>& jobs, const std::vector<const Dataset*>& datasets,
-            at::Device device);
+  Workbench(const std::vector<const experiment::Job*>& jobs,
+            const std::vector<const Dataset*>& datasets, at::Device device);
   Workbench(const Workbench&) = delete;
   Workbench& operator=(const Workbench&) = delete;
 
-  const spec::Job& job;  // the first
+  const experiment::Job& job;  // the first
   LabelSpace labels;
   DeviceData data;
   ParameterSet parameters;
@@ -43,14 +43,14 @@ struct Workbench {
 };
 
 // Of the job's model.
-std::int64_t CountParameters(const spec::Job& job, const Dataset& data);
+std::int64_t CountParameters(const experiment::Job& job, const Dataset& data);
 
 // Throws TrainerError(kBadSpec) for an analysis that this trainer cannot run on the job; before anything is computed.
-void CheckAnalyses(const spec::JobDocument& document);
+void CheckAnalyses(const experiment::JobDocument& document);
 
 // Runs them one after another on a bench of one member and writes their events, and files into the work directory. Throws
 // Stopped.
-void RunAnalyses(const std::vector<spec::Analysis>& analyses, const std::string& workdir,
+void RunAnalyses(const std::vector<experiment::Analysis>& analyses, const std::string& workdir,
                  const Workbench& bench, EventStream* events);
 
 }  // namespace pelab::trainer

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "worker/trainer/model/members.h"
+#include "worker/trainer/parameters/members.h"
 #include "worker/trainer/pe/pe_tensors.h"
 
 namespace pelab::trainer {

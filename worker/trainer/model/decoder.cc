@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "worker/trainer/model/attention.h"
-#include "worker/trainer/model/members.h"
+#include "worker/trainer/parameters/members.h"
 #include "worker/trainer/pe/registry.h"
 
 namespace pelab::trainer {
@@ -33,7 +33,7 @@ Decoder::KeysValues Joined(const at::Tensor& query, const at::Tensor& key_value)
 
 }  // namespace
 
-Decoder::Decoder(const spec::Job& job, const ModelConfig& config, ParameterSet* parameters,
+Decoder::Decoder(const experiment::Job& job, const ModelConfig& config, ParameterSet* parameters,
                  std::unique_ptr<PositionalEncoding> pe)
     : config_(config), parameters_(*parameters), pe_(std::move(pe)) {
   embedding_ =

@@ -18,11 +18,11 @@
 #include <optional>
 #include <vector>
 
-#include "core/spec/canonical.h"
-#include "worker/trainer/model/config.h"
+#include "core/experiment/canonical.h"
+#include "worker/trainer/config/config.h"
 #include "worker/trainer/model/dropout.h"
 #include "worker/trainer/model/fused_layers.h"
-#include "worker/trainer/model/parameters.h"
+#include "worker/trainer/parameters/parameters.h"
 #include "worker/trainer/pe/pe.h"
 
 namespace pelab::trainer {
@@ -36,7 +36,7 @@ class Decoder {
  public:
   // Declares its parameters in `parameters`, which outlives it. `config` is copied. `pe` replaces the job's own PE, for
   // tests. Throws TrainerError(kBadSpec).
-  Decoder(const spec::Job& job, const ModelConfig& config, ParameterSet* parameters,
+  Decoder(const experiment::Job& job, const ModelConfig& config, ParameterSet* parameters,
           std::unique_ptr<PositionalEncoding> pe = nullptr);
 
   // (B, C). `dropout` null: evaluation.

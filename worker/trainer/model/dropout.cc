@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "core/base/random.h"
-#include "worker/trainer/kernels/dropout_mask.h"
+#include "worker/trainer/kernels/dropout/dropout_mask.h"
 #include "worker/trainer/model/kernel_calls.h"
 
 namespace pelab::trainer {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "worker/trainer/config/config.h"
 #include "worker/trainer/kernels/dropout_stream.h"
-#include "worker/trainer/model/config.h"
 
 namespace pelab::trainer {
 

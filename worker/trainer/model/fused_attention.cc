@@ -10,8 +10,8 @@
 
 #include "worker/trainer/model/attention.h"
 #include "worker/trainer/model/kernel_calls.h"
-#include "worker/trainer/model/members.h"
-#include "worker/trainer/model/torch_tensors.h"
+#include "worker/trainer/parameters/members.h"
+#include "worker/trainer/parameters/torch_tensors.h"
 
 namespace pelab::trainer {
 namespace {

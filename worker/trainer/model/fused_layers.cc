@@ -5,8 +5,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "worker/trainer/model/kernel_calls.h"
-#include "worker/trainer/model/members.h"
-#include "worker/trainer/model/torch_tensors.h"
+#include "worker/trainer/parameters/members.h"
+#include "worker/trainer/parameters/torch_tensors.h"
 
 namespace pelab::trainer {
 namespace {

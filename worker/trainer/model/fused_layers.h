@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "worker/trainer/model/config.h"
+#include "worker/trainer/config/config.h"
 #include "worker/trainer/model/dropout.h"
 
 namespace pelab::trainer {

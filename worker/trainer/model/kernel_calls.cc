@@ -7,15 +7,15 @@
 #include <stdexcept>
 #include <string>
 
-#include "worker/trainer/kernels/attention_cpu.h"
-#include "worker/trainer/kernels/dropout_mask.h"
-#include "worker/trainer/kernels/partial_sums.h"
+#include "worker/trainer/kernels/attention/attention_cpu.h"
+#include "worker/trainer/kernels/dropout/dropout_mask.h"
+#include "worker/trainer/kernels/norm/partial_sums.h"
 
 #ifdef PELAB_CUDA_KERNELS
 #include <c10/cuda/CUDAStream.h>
 
-#include "worker/trainer/kernels/bias_activation_cuda.h"
-#include "worker/trainer/kernels/residual_norm_cuda.h"
+#include "worker/trainer/kernels/activation/bias_activation_cuda.h"
+#include "worker/trainer/kernels/norm/residual_norm_cuda.h"
 #endif
 
 namespace pelab::trainer {

@@ -6,12 +6,12 @@
 
 #include <cstdint>
 
-#include "worker/trainer/kernels/adamw.h"
-#include "worker/trainer/kernels/attention.h"
-#include "worker/trainer/kernels/bias_activation.h"
-#include "worker/trainer/kernels/cross_entropy.h"
-#include "worker/trainer/kernels/dropout_step.h"
-#include "worker/trainer/kernels/residual_norm.h"
+#include "worker/trainer/kernels/activation/bias_activation.h"
+#include "worker/trainer/kernels/adamw/adamw.h"
+#include "worker/trainer/kernels/attention/attention.h"
+#include "worker/trainer/kernels/dropout/dropout_step.h"
+#include "worker/trainer/kernels/loss/cross_entropy.h"
+#include "worker/trainer/kernels/norm/residual_norm.h"
 
 namespace pelab::trainer {
 

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "worker/trainer/model/members.h"
-#include "worker/trainer/model/torch_tensors.h"
+#include "worker/trainer/parameters/members.h"
+#include "worker/trainer/parameters/torch_tensors.h"
 #include "worker/trainer/pe/pe.h"
 #include "worker/trainer/pe/pe_tensors.h"
 

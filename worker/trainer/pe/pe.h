@@ -11,9 +11,9 @@
 #include <memory>
 #include <optional>
 
-#include "core/spec/canonical.h"
-#include "worker/trainer/model/config.h"
-#include "worker/trainer/model/parameters.h"
+#include "core/experiment/canonical.h"
+#include "worker/trainer/config/config.h"
+#include "worker/trainer/parameters/parameters.h"
 
 namespace pelab::trainer {
 
@@ -65,7 +65,7 @@ class PositionalEncoding {
 // What a PE is made from. It declares its parameters in `parameters`, which outlives it, and reads them through the
 // handles only after they are materialised.
 struct PeContext {
-  const spec::Job& job;
+  const experiment::Job& job;
   const ModelConfig& config;
   ParameterSet* parameters;
 };

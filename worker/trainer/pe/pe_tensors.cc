@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "worker/trainer/model/torch_tensors.h"
+#include "worker/trainer/parameters/torch_tensors.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {

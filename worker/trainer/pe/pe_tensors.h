@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "worker/trainer/model/parameters.h"
+#include "worker/trainer/parameters/parameters.h"
 #include "worker/trainer/pe/pe.h"
 #include "worker/trainer/pe/tables.h"
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "worker/trainer/model/members.h"
+#include "worker/trainer/parameters/members.h"
 #include "worker/trainer/pe/pe.h"
 #include "worker/trainer/pe/pe_tensors.h"
 #include "worker/trainer/pe/tables.h"

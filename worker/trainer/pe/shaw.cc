@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/trainer/model/members.h"
+#include "worker/trainer/parameters/members.h"
 #include "worker/trainer/pe/pe.h"
 #include "worker/trainer/pe/pe_tensors.h"
 

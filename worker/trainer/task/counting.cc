@@ -14,7 +14,7 @@ namespace {
 
 class Counting : public Task {
  public:
-  explicit Counting(const spec::Job& job)
+  explicit Counting(const experiment::Job& job)
       : length_(job.Int("task.length")), max_count_(job.Int("task.max_count")) {
     content_ = job.Choice("task.definition") == "clean" ? length_ : job.Int("task.content_length");
     if (content_ > length_) {
@@ -67,7 +67,7 @@ class Counting : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> MakeCountingTask(const spec::Job& job) {
+std::unique_ptr<Task> MakeCountingTask(const experiment::Job& job) {
   return std::make_unique<Counting>(job);
 }
 

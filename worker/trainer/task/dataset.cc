@@ -112,7 +112,7 @@ bool Dataset::HasPadding() const {
   return std::any_of(lengths.begin(), lengths.end(), [&](std::int32_t n) { return n != length; });
 }
 
-Dataset MakeDataset(const spec::Job& job) {
+Dataset MakeDataset(const experiment::Job& job) {
   const auto task = MakeTask(job);
   Dataset data;
   data.length = task->padded_length();
@@ -151,7 +151,7 @@ Dataset MakeDataset(const spec::Job& job) {
   return data;
 }
 
-LabelSpace LabelSpaceOf(const spec::Job& job, const Dataset& data) {
+LabelSpace LabelSpaceOf(const experiment::Job& job, const Dataset& data) {
   LabelSpace space;
   space.score_zero = job.Choice("task.scored_classes") == "all";
   if (job.Choice("task.label_space") == "exact") {

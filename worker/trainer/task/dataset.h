@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 
 namespace pelab::trainer {
 
@@ -43,11 +43,11 @@ struct LabelSpace {
   bool score_zero = true;    // false: examples of class 0 enter neither loss nor accuracy
 };
 // Throws TrainerError(kBadSpec) when a label of the data has no class.
-LabelSpace LabelSpaceOf(const spec::Job& job, const Dataset& data);
+LabelSpace LabelSpaceOf(const experiment::Job& job, const Dataset& data);
 
 // Generates the job's data. Throws TrainerError(kBadSpec) when the fields contradict each other or when no test set can
 // be kept apart from the training set.
-Dataset MakeDataset(const spec::Job& job);
+Dataset MakeDataset(const experiment::Job& job);
 
 // SHA-256, lower-case hexadecimal, over T and the number of training examples (64-bit), tokens, lengths and labels
 // (32-bit), all little-endian, in this order.

@@ -25,7 +25,7 @@ namespace {
 
 class CleanDistance : public Task {
  public:
-  explicit CleanDistance(const spec::Job& job)
+  explicit CleanDistance(const experiment::Job& job)
       : length_(job.Int("task.length")), max_distance_(job.Int("task.max_distance")) {
     if (max_distance_ < 1 || max_distance_ > length_ - 1) {
       throw TrainerError(ErrorKind::kBadSpec,
@@ -67,7 +67,7 @@ class CleanDistance : public Task {
 
 class PublishedDistance : public Task {
  public:
-  explicit PublishedDistance(const spec::Job& job)
+  explicit PublishedDistance(const experiment::Job& job)
       : length_(job.Int("task.length")),
         max_segment_(job.Int("task.max_segment")),
         max_gap_(job.Int("task.max_gap")),
@@ -136,7 +136,7 @@ class PublishedDistance : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> MakeDistanceTask(const spec::Job& job) {
+std::unique_ptr<Task> MakeDistanceTask(const experiment::Job& job) {
   if (job.Choice("task.definition") == "clean") return std::make_unique<CleanDistance>(job);
   return std::make_unique<PublishedDistance>(job);
 }

@@ -14,7 +14,7 @@ const std::vector<TaskEntry>& TaskRegistry() {
   return *table;
 }
 
-std::unique_ptr<Task> MakeTask(const spec::Job& job) {
+std::unique_ptr<Task> MakeTask(const experiment::Job& job) {
   std::string known;
   for (const TaskEntry& entry : TaskRegistry()) {
     if (entry.name == job.task && entry.version == job.task_version) return entry.make(job);

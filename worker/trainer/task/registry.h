@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 #include "worker/trainer/task/task.h"
 
 namespace pelab::trainer {
@@ -13,12 +13,12 @@ namespace pelab::trainer {
 struct TaskEntry {
   std::string_view name;
   int version;
-  std::unique_ptr<Task> (*make)(const spec::Job&);
+  std::unique_ptr<Task> (*make)(const experiment::Job&);
 };
 
 const std::vector<TaskEntry>& TaskRegistry();
 
 // Throws TrainerError(kBadSpec) for a name or version that is not in the table.
-std::unique_ptr<Task> MakeTask(const spec::Job& job);
+std::unique_ptr<Task> MakeTask(const experiment::Job& job);
 
 }  // namespace pelab::trainer

@@ -11,7 +11,7 @@
 
 namespace pelab::trainer {
 
-StartPlaces::StartPlaces(const spec::Job& job, std::int64_t distances, std::int64_t first,
+StartPlaces::StartPlaces(const experiment::Job& job, std::int64_t distances, std::int64_t first,
                          std::int64_t count)
     : first_(static_cast<std::uint32_t>(first)), count_(static_cast<std::uint32_t>(count)) {
   if (job.Choice("task.split") != "held_out_cells") return;

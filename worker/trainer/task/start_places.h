@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/random.h"
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 #include "worker/trainer/task/task.h"
 
 namespace pelab::trainer {
@@ -21,7 +21,8 @@ class StartPlaces {
   StartPlaces() = default;
   // Places first … first+count-1 for each distance 1 … distances. Throws TrainerError(kBadSpec) where cells are to be held
   // out and there are fewer than 2 places.
-  StartPlaces(const spec::Job& job, std::int64_t distances, std::int64_t first, std::int64_t count);
+  StartPlaces(const experiment::Job& job, std::int64_t distances, std::int64_t first,
+              std::int64_t count);
 
   // A place for `part`, each equally likely; one draw. kAny: of all.
   std::uint32_t Draw(Part part, std::uint32_t distance, CounterRandom* random) const;

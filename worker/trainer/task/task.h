@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/random.h"
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 
 namespace pelab::trainer {
 
@@ -40,7 +40,7 @@ std::vector<std::int32_t> ChooseWords(std::int64_t data_seed, std::string_view p
 std::vector<std::int32_t> OtherWords(std::int64_t vocabulary,
                                      const std::vector<std::int32_t>& excluded);
 
-std::unique_ptr<Task> MakeDistanceTask(const spec::Job& job);
-std::unique_ptr<Task> MakeCountingTask(const spec::Job& job);
+std::unique_ptr<Task> MakeDistanceTask(const experiment::Job& job);
+std::unique_ptr<Task> MakeCountingTask(const experiment::Job& job);
 
 }  // namespace pelab::trainer

@@ -9,7 +9,7 @@
 
 namespace pelab::trainer {
 
-AdamW::AdamW(const spec::Job& job, ParameterSet* parameters)
+AdamW::AdamW(const experiment::Job& job, ParameterSet* parameters)
     : parameters_(*parameters),
       settings_{job.Real("train.beta1"), job.Real("train.beta2"), job.Real("train.epsilon"),
                 job.Real("train.weight_decay")},

@@ -9,9 +9,9 @@
 
 #include <cstdint>
 
-#include "core/spec/canonical.h"
-#include "worker/trainer/kernels/adamw.h"
-#include "worker/trainer/model/parameters.h"
+#include "core/experiment/canonical.h"
+#include "worker/trainer/kernels/adamw/adamw.h"
+#include "worker/trainer/parameters/parameters.h"
 #include "worker/trainer/train/device_step.h"
 
 namespace pelab::trainer {
@@ -19,7 +19,7 @@ namespace pelab::trainer {
 class AdamW {
  public:
   // `parameters` outlives it and is materialised.
-  AdamW(const spec::Job& job, ParameterSet* parameters);
+  AdamW(const experiment::Job& job, ParameterSet* parameters);
 
   // One step with the gradients in parameters->flat_gradient(), which it sets to zero afterwards. `step` counts from 0.
   void Step(std::int64_t step, double learning_rate);

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "worker/trainer/model/kernel_calls.h"
-#include "worker/trainer/model/torch_tensors.h"
+#include "worker/trainer/parameters/torch_tensors.h"
 #include "worker/trainer/train/batches.h"
 
 namespace pelab::trainer {

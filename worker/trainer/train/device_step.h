@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker/trainer/kernels/adamw.h"
-#include "worker/trainer/model/config.h"
+#include "worker/trainer/config/config.h"
+#include "worker/trainer/kernels/adamw/adamw.h"
 #include "worker/trainer/train/schedule.h"
 
 namespace pelab::trainer {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "worker/trainer/kernels/attention_cpu.h"
+#include "worker/trainer/kernels/attention/attention_cpu.h"
 
 namespace pelab::trainer {
 namespace {

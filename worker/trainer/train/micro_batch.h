@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "worker/trainer/model/config.h"
+#include "worker/trainer/config/config.h"
 
 namespace pelab::trainer {
 

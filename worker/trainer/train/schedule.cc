@@ -5,7 +5,7 @@
 
 namespace pelab::trainer {
 
-Schedule::Schedule(const spec::Job& job, std::int64_t steps)
+Schedule::Schedule(const experiment::Job& job, std::int64_t steps)
     : rate_(job.Real("train.lr")),
       steps_(steps),
       warmup_(static_cast<std::int64_t>(job.Real("train.warmup_fraction") *

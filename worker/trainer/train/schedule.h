@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 
 namespace pelab::trainer {
 
@@ -14,7 +14,7 @@ namespace pelab::trainer {
 //   else:   lr * (1 + cos(pi (s - W) / (S - W))) / 2       S = all steps
 class Schedule {
  public:
-  Schedule(const spec::Job& job, std::int64_t steps);
+  Schedule(const experiment::Job& job, std::int64_t steps);
   double RateAt(std::int64_t step) const;
 
  private:

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker/trainer/model/config.h"
+#include "worker/trainer/config/config.h"
 #include "worker/trainer/train/batches.h"
 
 namespace pelab::trainer {

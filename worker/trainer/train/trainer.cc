@@ -37,7 +37,7 @@ void RequireFinite(const EpochResult& result) {
   RequireFinite(result.test.loss, "test", result.epoch);
 }
 
-Trainer::Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameters,
+Trainer::Trainer(const experiment::Job& job, Decoder* decoder, ParameterSet* parameters,
                  const DeviceData* data, const StepWays& ways)
     : decoder_(*decoder),
       parameters_(*parameters),

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 #include "worker/trainer/model/decoder.h"
-#include "worker/trainer/model/parameters.h"
+#include "worker/trainer/parameters/parameters.h"
 #include "worker/trainer/train/adamw.h"
 #include "worker/trainer/train/batches.h"
 #include "worker/trainer/train/checkpoint.h"
@@ -49,8 +49,8 @@ class Trainer {
  public:
   // All of them outlive it; `parameters` is materialised with the members' seeds, `data` theirs and on the same device;
   // `job` is one of theirs.
-  Trainer(const spec::Job& job, Decoder* decoder, ParameterSet* parameters, const DeviceData* data,
-          const StepWays& ways = {});
+  Trainer(const experiment::Job& job, Decoder* decoder, ParameterSet* parameters,
+          const DeviceData* data, const StepWays& ways = {});
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 

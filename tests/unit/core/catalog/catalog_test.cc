@@ -12,13 +12,13 @@
 #include <map>
 #include <set>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 
 namespace pelab::catalog {
 namespace {
 
-using spec::Job;
-using spec::MakeJob;
+using experiment::Job;
+using experiment::MakeJob;
 using testing::ElementsAre;
 
 struct DefaultJob {
@@ -113,7 +113,7 @@ TEST(Fields, EveryDefaultJobIsValidAndCarriesItsProtocolsName) {
   for (const auto& [protocol, job] : EveryDefaultJob()) {
     SCOPED_TRACE(job.pe + " x " + job.task + " " + protocol);
     std::vector<std::string> messages;
-    for (const spec::Violation& violation : spec::CheckJob(job)) {
+    for (const experiment::Violation& violation : experiment::CheckJob(job)) {
       messages.push_back(violation.message);
     }
     // The published set has no mask, so it has no place for what needs one.

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <set>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 
 namespace pelab::catalog {
 namespace {
@@ -307,8 +307,8 @@ class ConstraintTest : public testing::TestWithParam<Case> {};
 
 std::vector<std::string> Messages(const Case& which, const Values& set) {
   std::vector<std::string> messages;
-  for (const spec::Violation& violation :
-       spec::CheckJob(spec::MakeJob(which.protocol, which.pe, which.task, 0, set))) {
+  for (const experiment::Violation& violation :
+       experiment::CheckJob(experiment::MakeJob(which.protocol, which.pe, which.task, 0, set))) {
     messages.push_back(violation.message);
   }
   return messages;
@@ -361,10 +361,10 @@ TEST(Constraints, SurviveTheEndsOfEveryRange) {
             if (field.type != FieldType::kInt) continue;
             const Value end = static_cast<std::int64_t>(high ? field.max : field.min);
             all[std::string(field.name)] = end;
-            spec::CheckJob(spec::MakeJob(protocol.name, pe.name, task.name, 0,
-                                         {{std::string(field.name), end}}));
+            experiment::CheckJob(experiment::MakeJob(protocol.name, pe.name, task.name, 0,
+                                                     {{std::string(field.name), end}}));
           }
-          spec::CheckJob(spec::MakeJob(protocol.name, pe.name, task.name, 0, all));
+          experiment::CheckJob(experiment::MakeJob(protocol.name, pe.name, task.name, 0, all));
         }
       }
     }
@@ -372,8 +372,8 @@ TEST(Constraints, SurviveTheEndsOfEveryRange) {
 }
 
 TEST(Constraints, TooShortForTheTask) {
-  const auto violations =
-      spec::CheckJob(spec::MakeJob("clean", "rope", "distance", 0, {{"task.length", I(2)}}));
+  const auto violations = experiment::CheckJob(
+      experiment::MakeJob("clean", "rope", "distance", 0, {{"task.length", I(2)}}));
   ASSERT_FALSE(violations.empty());
   EXPECT_THAT(violations[0].message,
               HasSubstr("task.length is 2; it must be at least 3: the sequence is too short"));

@@ -33,7 +33,7 @@ void PrintTo(const List& list, std::ostream* out) { *out << list.path; }
 const List kLists[] = {
     {"worker/trainer/pe/registry.cc", "{\"", "\", "},
     {"docs/formats.md", "| `", "`"},
-    {"core/web/style/looks.json", "\"", "\""},
+    {"core/pages/style/looks.json", "\"", "\""},
     {"tests/golden/decoder.py", "{\"name\": \"", "\""},
     {"tests/golden/decoder.json", "\"name\": \"", "\""},
     {"tests/golden/canonical_keys.json", "\"name\": \"", "\""},

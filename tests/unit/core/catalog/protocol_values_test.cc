@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "core/spec/canonical.h"
+#include "core/experiment/canonical.h"
 
 namespace pelab::catalog {
 namespace {
@@ -39,8 +39,8 @@ TEST(ProtocolValues, CoverWhatDiffersBetweenProtocols) {
   for (const Entry& protocol : Protocols()) {
     for (const Entry& pe : Pes()) {
       for (const Entry& task : Tasks()) {
-        const spec::Job one = spec::MakeJob("clean", pe.name, task.name, 0);
-        const spec::Job other = spec::MakeJob(protocol.name, pe.name, task.name, 0);
+        const experiment::Job one = experiment::MakeJob("clean", pe.name, task.name, 0);
+        const experiment::Job other = experiment::MakeJob(protocol.name, pe.name, task.name, 0);
         for (const auto& [name, value] : one.values) {
           const auto found = other.values.find(name);
           if (found == other.values.end() || found->second == value) continue;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/views/text.h"
+#include "core/base/strings.h"
 #include "pelab/v1/results.pb.h"
 
 namespace pelab {

@@ -1,0 +1,16 @@
+// Comparisons as text. A pure function: thread-safe.
+#pragma once
+
+#include <string>
+
+#include "client/terminal/style.h"
+#include "core/results/comparison.h"
+
+namespace pelab::client {
+
+// A line a group: the means of both sides, their difference with its interval, the paired test.
+// `name_a` and `name_b`: what the sides are called, such as "pe=rope".
+std::string ComparisonText(const results::Comparison& comparison, const std::string& name_a,
+                           const std::string& name_b, const render::Style& style);
+
+}  // namespace pelab::client

@@ -1,0 +1,81 @@
+// Progress of a sweep: a bar that redraws itself on a terminal, plain lines elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/terminal/grid.h"
+#include "client/terminal/style.h"
+
+namespace pelab::render {
+
+// "██████░░░░" (or "######----" without colour), `width` columns.
+std::string Bar(double fraction, int width, const Style& style);
+
+struct RunningLine {
+  std::string label;  // "rope distance seed 0"
+  int epochs = 0;
+  int epochs_done = 0;
+  double test_accuracy = 0;
+  std::string where;       // "host cpu"
+  bool analysing = false;  // its training is done
+};
+
+struct ProgressState {
+  std::string name;
+  std::uint64_t jobs = 0;
+  std::uint64_t succeeded = 0;
+  std::uint64_t failed = 0;  // failed or cancelled
+  std::uint64_t running = 0;
+  std::uint64_t epochs = 0;
+  std::uint64_t epochs_done = 0;
+  std::string waiting_reason;
+  std::vector<RunningLine> running_jobs;
+  Grid grid;  // drawn below where it is not empty and there is room
+};
+
+// Remaining seconds by the pace since the first state that was seen; nullopt before there is one.
+class Eta {
+ public:
+  std::optional<double> Update(double now_seconds, const ProgressState& state);
+
+ private:
+  bool started_ = false;
+  double start_seconds_ = 0;
+  std::uint64_t start_done_ = 0;
+};
+
+// Writes to `write`. Not thread-safe.
+class ProgressView {
+ public:
+  using Write = std::function<void(const std::string&)>;
+  // `redraw`: it is a terminal, the last drawing is overwritten; else one line whenever a job has
+  // ended, and at least every `kPlainSeconds` while epochs go on.
+  ProgressView(const Style& style, bool redraw, Write write)
+      : style_(style), redraw_(redraw), write_(std::move(write)) {}
+
+  void Update(double now_seconds, const ProgressState& state);
+  // Erases the drawing on a terminal, so that what follows takes its place.
+  void Finish();
+
+  static constexpr double kPlainSeconds = 10;
+
+ private:
+  void Draw(const ProgressState& state, std::optional<double> eta);
+  void Plain(double now_seconds, const ProgressState& state, std::optional<double> eta);
+
+  Style style_;
+  bool redraw_;
+  Write write_;
+  Eta eta_;
+  int lines_ = 0;
+  bool printed_ = false;
+  double printed_at_ = 0;
+  std::uint64_t printed_ended_ = 0;
+  std::uint64_t printed_epochs_ = 0;
+};
+
+}  // namespace pelab::render

@@ -1,0 +1,71 @@
+#include "client/terminal/run_report.h"
+
+#include <algorithm>
+
+#include "client/terminal/ablation_maps.h"
+#include "client/terminal/result_tables.h"
+#include "client/terminal/show.h"
+#include "client/terminal/watch.h"
+#include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/results/rows.h"
+
+namespace pelab::client {
+namespace {
+
+std::string Again(const Context& context, const v1::Sweep& sweep) {
+  const bool default_db = !context.options.database_given;
+  const std::string where = default_db ? "" : Concat(" --db ", context.options.database);
+  return Concat("\nask again with:\n", "  pelab results ", sweep.name(), where, "\n",
+                "  pelab curves ", sweep.name(), where, "\n", "  pelab ablation ", sweep.name(),
+                where, "\n", "  pelab deposits ", sweep.name(), where, "\n");
+}
+
+}  // namespace
+
+absl::Status ReportRun(const Context& context, DataSource& source, const v1::Sweep& sweep) {
+  v1::JobFilter filter;
+  filter.set_sweep(Concat(sweep.sweep_id()));
+  PELAB_ASSIGN_OR_RETURN(const auto jobs, source.Jobs(filter));
+  PELAB_ASSIGN_OR_RETURN(const results::CellTable cells,
+                         results::BuildCells(jobs, "test_accuracy", {}));
+  render::Json groups = render::Json::array();
+  for (const results::Cell& cell : cells.cells) groups.push_back(results::ToJson(cells, cell));
+  if (context.output() == Output::kJson) {
+    PutJson(context, {{"sweep", results::ToJson(sweep)},
+                      {"groups", groups},
+                      {"jobs", results::ToJsonArray(jobs)}});
+    return absl::OkStatus();
+  }
+  if (context.output() == Output::kCsv) {
+    PutCsv(context, results::CellColumns(cells), groups);
+    return absl::OkStatus();
+  }
+  context.out(EndText(sweep) + "\n");
+  if (jobs.empty()) return absl::OkStatus();
+  context.out("\n" + CellTableText(cells, context.style));
+  results::MeanCurves means(cells, "test_accuracy");
+  PELAB_RETURN_IF_ERROR(source.ReadCurves(filter, [&](const auto& page) {
+    means.Add(page);
+    return absl::OkStatus();
+  }));
+  const std::vector<render::Series> series = CurveSeries(cells, means.Curves());
+  if (!series.empty()) {
+    context.out("\n" + render::LinePlot(series, {"test accuracy", "epoch"}, context.style));
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto heads, source.HeadAblations(filter));
+  PELAB_ASSIGN_OR_RETURN(const auto analyses, source.Analyses(filter, "head_ablation"));
+  const std::vector<AblationMap> maps = AblationMaps(cells, heads, results::VariantsOf(analyses),
+                                                     results::AblationMetric::kAccuracyDrop);
+  const auto strongest = std::max_element(
+      maps.begin(), maps.end(),
+      [](const AblationMap& a, const AblationMap& b) { return a.strongest < b.strongest; });
+  if (strongest != maps.end()) {
+    context.out(Concat("\n", AblationMapText(*strongest, context.style),
+                       AblationNotes({*strongest}, context.style)));
+  }
+  context.out(Again(context, sweep));
+  return absl::OkStatus();
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,234 @@
+#include "core/db/backup/backup.h"
+
+#include <SQLiteCpp/Backup.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "core/base/file.h"
+#include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/db/check/check.h"
+#include "core/db/connection.h"
+
+namespace pelab::db {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kPagesAStep = 1024;
+constexpr std::size_t kPieceBytes = 256 << 10;
+
+std::string ArtifactsOf(const std::string& database) { return database + ".artifacts"; }
+
+absl::Status CannotCopy(const std::string& path, const std::string& target,
+                        const SQLite::Exception& error) {
+  if (error.getErrorCode() == SQLITE_FULL) {
+    return absl::ResourceExhaustedError(
+        Concat("cannot copy ", path, " to ", target, ": the disk there is full"));
+  }
+  return absl::InternalError(Concat("cannot copy ", path, " to ", target, ": ", error.what()));
+}
+
+// The transaction that `from` is in makes all steps see the same moment.
+absl::Status CopyPages(SQLite::Database& from, const std::string& target,
+                       const std::function<bool()>& stopped) {
+  SQLite::Database to(target, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, kBusyMs);
+  // Until it is whole the copy is worth nothing: no journal, and one sync at the end.
+  to.exec("PRAGMA journal_mode = OFF");
+  to.exec("PRAGMA synchronous = OFF");
+  SQLite::Backup backup(to, from);
+  while (backup.executeStep(kPagesAStep) == SQLITE_OK) {
+    if (stopped && stopped()) return absl::CancelledError("the copy was stopped");
+  }
+  return absl::OkStatus();
+}
+
+std::vector<StoredFile> ReadArtifacts(SQLite::Database& db) {
+  std::vector<StoredFile> files;
+  SQLite::Statement query(
+      db,
+      "SELECT sha256, bytes FROM artifacts UNION SELECT sha256, bytes FROM checkpoints "
+      "ORDER BY sha256");
+  while (query.executeStep()) {
+    files.push_back({query.getColumn(0).getString(),
+                     static_cast<std::uint64_t>(query.getColumn(1).getInt64())});
+  }
+  return files;
+}
+
+absl::Status CopyArtifact(const std::string& path, const StoredFile& file, BackupWriter& writer) {
+  const std::string source = ArtifactPath(path, file.sha256);
+  const UniqueFd fd(open(source.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) {
+    writer.ArtifactIsMissing(file.sha256);
+    return absl::OkStatus();
+  }
+  PELAB_RETURN_IF_ERROR(writer.BeginArtifact(file));
+  std::string piece(kPieceBytes, '\0');
+  for (;;) {
+    const ssize_t got = read(fd.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, Concat("cannot read ", source));
+    if (got == 0) return absl::OkStatus();
+    PELAB_RETURN_IF_ERROR(
+        writer.AppendArtifact(std::string_view(piece.data(), static_cast<std::size_t>(got))));
+  }
+}
+
+// Whether the open file still has that name: another writer may have finished with it.
+bool IsAt(int fd, const std::string& path) {
+  struct stat open_file {};
+  struct stat named {};
+  return fstat(fd, &open_file) == 0 && stat(path.c_str(), &named) == 0 &&
+         open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
+}
+
+absl::Status IsThere(const std::string& path) {
+  return absl::AlreadyExistsError(Concat(path, " is there already; name another file"));
+}
+
+absl::Status Rename(const std::string& from, const std::string& to) {
+  std::error_code error;
+  if (fs::exists(to, error)) return IsThere(to);
+  if (std::rename(from.c_str(), to.c_str()) != 0)
+    return ErrnoStatus(errno, Concat("cannot rename ", from, " to ", to));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<StoredFile>> CopyDatabase(const std::string& path,
+                                                     const std::string& target,
+                                                     const std::function<bool()>& stopped) {
+  auto connection = Connection::Open(path);
+  if (!connection.ok()) return connection.status();
+  return (*connection)->Read([&](SQLite::Database& db) -> absl::StatusOr<std::vector<StoredFile>> {
+    std::vector<StoredFile> files = ReadArtifacts(db);  // the snapshot begins here
+    try {
+      PELAB_RETURN_IF_ERROR(CopyPages(db, target, stopped));
+    } catch (const SQLite::Exception& error) {
+      return CannotCopy(path, target, error);
+    }
+    return files;
+  });
+}
+
+absl::Status CopyAnySchema(const std::string& path, const std::string& target) {
+  try {
+    SQLite::Database from(path, SQLite::OPEN_READONLY, kBusyMs);
+    return CopyPages(from, target, {});
+  } catch (const SQLite::Exception& error) {
+    return CannotCopy(path, target, error);
+  }
+}
+
+BackupWriter::BackupWriter(const std::string& target, UniqueFd lock)
+    : target_(target), partial_(target + ".partial"), fd_(std::move(lock)) {}
+
+absl::StatusOr<std::unique_ptr<BackupWriter>> BackupWriter::Create(const std::string& target) {
+  std::error_code ignored;
+  for (const std::string& taken : {target, ArtifactsOf(target)}) {
+    if (fs::exists(taken, ignored)) return IsThere(taken);
+  }
+  const std::string partial = target + ".partial";
+  UniqueFd fd(open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd) return ErrnoStatus(errno, Concat("cannot write ", partial));
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || !IsAt(fd.get(), partial)) {
+    return absl::AlreadyExistsError(Concat("another backup to ", target, " is under way"));
+  }
+  // What a killed one has left.
+  if (ftruncate(fd.get(), 0) != 0) return ErrnoStatus(errno, Concat("cannot write ", partial));
+  PELAB_RETURN_IF_ERROR(RemoveAll(ArtifactsOf(partial)));
+  return std::unique_ptr<BackupWriter>(new BackupWriter(target, std::move(fd)));
+}
+
+BackupWriter::~BackupWriter() {
+  if (finished_) return;
+  std::error_code ignored;
+  fs::remove(partial_, ignored);
+  fs::remove_all(ArtifactsOf(partial_), ignored);
+}
+
+absl::Status BackupWriter::AppendDatabase(std::string_view piece) {
+  return WriteAll(fd_.get(), absl::string_view(piece.data(), piece.size()), partial_);
+}
+
+absl::Status BackupWriter::BeginArtifact(const StoredFile& file) {
+  PELAB_RETURN_IF_ERROR(EndArtifact());
+  artifact_path_ = ArtifactPath(partial_, file.sha256);
+  PELAB_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(artifact_path_)));
+  artifact_.Reset(open(artifact_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!artifact_) return ErrnoStatus(errno, Concat("cannot write ", artifact_path_));
+  announced_ = file;
+  artifact_written_ = 0;
+  hash_ = std::make_unique<Sha256>();
+  return absl::OkStatus();
+}
+
+absl::Status BackupWriter::AppendArtifact(std::string_view piece) {
+  if (!artifact_) return absl::InternalError("a piece of an artifact came before its name");
+  hash_->Update(piece);
+  artifact_written_ += piece.size();
+  return WriteAll(artifact_.get(), absl::string_view(piece.data(), piece.size()), artifact_path_);
+}
+
+void BackupWriter::ArtifactIsMissing(const std::string& sha256) {
+  report_.missing_artifacts.push_back(sha256);
+}
+
+absl::Status BackupWriter::EndArtifact() {
+  if (!artifact_) return absl::OkStatus();
+  if (hash_->FinishHex() != announced_.sha256) {
+    artifact_.Reset();
+    ArtifactIsMissing(announced_.sha256);
+    return RemoveAll(artifact_path_);
+  }
+  if (fsync(artifact_.get()) != 0)
+    return ErrnoStatus(errno, Concat("cannot sync ", artifact_path_));
+  artifact_.Reset();
+  report_.artifacts += 1;
+  report_.artifact_bytes += artifact_written_;
+  return FsyncDirectory(DirectoryOf(artifact_path_));
+}
+
+// The database last: where it has its name everything is there.
+absl::Status BackupWriter::Publish() {
+  const std::string artifacts = ArtifactsOf(partial_);
+  std::error_code ignored;
+  if (fs::exists(artifacts, ignored)) {
+    PELAB_RETURN_IF_ERROR(FsyncDirectory(artifacts));
+    PELAB_RETURN_IF_ERROR(Rename(artifacts, ArtifactsOf(target_)));
+  }
+  absl::Status renamed = Rename(partial_, target_);
+  if (!renamed.ok()) fs::remove_all(ArtifactsOf(target_), ignored);
+  return renamed;
+}
+
+absl::StatusOr<BackupReport> BackupWriter::Finish() {
+  PELAB_RETURN_IF_ERROR(EndArtifact());
+  // Also of a file that another connection has written.
+  if (fsync(fd_.get()) != 0) return ErrnoStatus(errno, Concat("cannot sync ", partial_));
+  struct stat info {};
+  if (fstat(fd_.get(), &info) != 0) return ErrnoStatus(errno, Concat("cannot read ", partial_));
+  report_.database_bytes = static_cast<std::uint64_t>(info.st_size);
+  PELAB_RETURN_IF_ERROR(Publish());
+  finished_ = true;
+  PELAB_RETURN_IF_ERROR(FsyncDirectory(DirectoryOf(target_)));
+  return report_;
+}
+
+absl::StatusOr<BackupReport> Backup(const std::string& path, const std::string& target) {
+  PELAB_ASSIGN_OR_RETURN(const auto writer, BackupWriter::Create(target));
+  PELAB_ASSIGN_OR_RETURN(const auto files, CopyDatabase(path, writer->database_file()));
+  for (const StoredFile& file : files) PELAB_RETURN_IF_ERROR(CopyArtifact(path, file, *writer));
+  return writer->Finish();
+}
+
+}  // namespace pelab::db

@@ -1,0 +1,170 @@
+#include "core/db/check/check.h"
+
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "core/base/strings.h"
+#include "core/db/check/invariants.h"
+#include "core/db/connection.h"
+
+namespace pelab::db {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::int64_t FileBytes(const std::string& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  return error ? 0 : static_cast<std::int64_t>(size);
+}
+
+Check RunInvariant(SQLite::Database& db, const Invariant& invariant) {
+  Check check{invariant.name, {}};
+  SQLite::Statement query(db, invariant.sql);
+  while (check.problems.size() < kMaxProblems && query.executeStep()) {
+    check.problems.push_back(query.getColumn(0).getString());
+  }
+  return check;
+}
+
+// A page that cannot be read at all ends SQLite's own check, and with it this one.
+Check CheckIntegrity(SQLite::Database& db) {
+  Check check{"the file is a sound SQLite database", {}};
+  try {
+    SQLite::Statement query(db, Concat("PRAGMA integrity_check(", kMaxProblems, ")"));
+    while (query.executeStep()) {
+      if (const std::string line = query.getColumn(0).getString(); line != "ok")
+        check.problems.push_back(line);
+    }
+  } catch (const SQLite::Exception& error) {
+    check.problems.emplace_back(error.what());
+  }
+  return check;
+}
+
+Check CheckReferences(SQLite::Database& db) {
+  Check check{"references lead somewhere", {}};
+  SQLite::Statement query(db, "PRAGMA foreign_key_check");
+  while (check.problems.size() < kMaxProblems && query.executeStep()) {
+    check.problems.push_back(Concat(query.getColumn(0).getString(), " refers to a row of ",
+                                    query.getColumn(2).getString(), " that is not there"));
+  }
+  return check;
+}
+
+bool IsReferred(SQLite::Database& db, const std::string& sha256) {
+  SQLite::Statement query(
+      db,
+      "SELECT EXISTS (SELECT 1 FROM artifacts WHERE sha256 = ?1) OR EXISTS (SELECT 1 FROM "
+      "checkpoints WHERE sha256 = ?1) OR EXISTS (SELECT 1 FROM uploads WHERE sha256 = ?1)");
+  query.bind(1, sha256);
+  return query.executeStep() && query.getColumn(0).getInt() != 0;
+}
+
+// What is wrong with each file that a row names: hash -> problem.
+std::map<std::string, std::string> LookAtArtifacts(SQLite::Database& db, const std::string& path) {
+  std::map<std::string, std::string> wrong;
+  SQLite::Statement query(
+      db, "SELECT sha256, bytes FROM artifacts UNION SELECT sha256, bytes FROM checkpoints");
+  while (wrong.size() < kMaxProblems && query.executeStep()) {
+    const std::string sha256 = query.getColumn(0).getString();
+    const std::string file = ArtifactPath(path, sha256);
+    std::error_code error;
+    const auto size = fs::file_size(file, error);
+    const auto wanted = static_cast<std::uintmax_t>(query.getColumn(1).getInt64());
+    if (error) {
+      wrong.emplace(sha256, Concat(file, " is missing"));
+    } else if (size != wanted) {
+      wrong.emplace(sha256, Concat(file, " has ", size, " bytes, not ", wanted));
+    }
+  }
+  return wrong;
+}
+
+// Files that no row names: an upload whose event has not come yet, or one that was given up. They
+// cost space, nothing else.
+std::vector<std::string> UnnamedFiles(SQLite::Database& db, const std::string& path) {
+  std::vector<std::string> notes;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(path + ".artifacts", error), end;
+       !error && it != end && notes.size() < kMaxProblems; it.increment(error)) {
+    if (it->is_regular_file(error) && !IsReferred(db, it->path().filename().string())) {
+      notes.push_back(Concat(it->path().string(), " belongs to no attempt"));
+    }
+  }
+  return notes;
+}
+
+// Where a coordinator serves the file it may have removed an artifact, its row first, since the
+// snapshot was taken: what seems wrong is wrong if the row is still there in one that is newer.
+absl::Status CheckArtifacts(const std::string& path, std::map<std::string, std::string> wrong,
+                            Check& check) {
+  if (wrong.empty()) return absl::OkStatus();
+  auto connection = Connection::Open(path);
+  if (!connection.ok()) return connection.status();
+  return (*connection)->Read([&](SQLite::Database& db) -> absl::Status {
+    for (auto& [sha256, problem] : wrong) {
+      if (IsReferred(db, sha256)) check.problems.push_back(std::move(problem));
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+std::string ArtifactPath(const std::string& database, const std::string& sha256) {
+  return Concat(database, ".artifacts/", sha256.substr(0, 2), "/", sha256);
+}
+
+absl::StatusOr<DatabaseInfo> ReadInfo(const std::string& path) {
+  auto connection = Connection::Open(path);
+  if (!connection.ok()) return connection.status();
+  return (*connection)->Read([&](SQLite::Database& db) -> absl::StatusOr<DatabaseInfo> {
+    const auto number = [&](const char* sql) { return db.execAndGet(sql).getInt64(); };
+    DatabaseInfo info;
+    info.path = path;
+    info.schema_version = static_cast<int>(number("PRAGMA user_version"));
+    info.bytes = FileBytes(path) + FileBytes(path + "-wal");
+    info.sweeps = number("SELECT count(*) FROM sweeps WHERE deleted = 0");
+    info.jobs = number("SELECT count(*) FROM jobs");
+    info.jobs_succeeded = number("SELECT count(*) FROM jobs WHERE state = 'succeeded'");
+    info.attempts = number("SELECT count(*) FROM attempts");
+    info.epochs = number("SELECT count(*) FROM stored_epochs");
+    info.ablated_heads = number("SELECT count(*) FROM head_ablation");
+    info.artifacts = number(
+        "SELECT count(*) FROM (SELECT sha256 FROM artifacts UNION SELECT sha256 FROM checkpoints)");
+    info.artifact_bytes = number(
+        "SELECT coalesce(sum(bytes), 0) FROM (SELECT sha256, bytes FROM artifacts UNION "
+        "SELECT sha256, bytes FROM checkpoints)");
+    return info;
+  });
+}
+
+std::vector<Check> CheckConnection(SQLite::Database& db) {
+  std::vector<Check> checks = {CheckIntegrity(db)};
+  if (!checks.front().problems.empty()) return checks;  // what follows could only mislead
+  checks.push_back(CheckReferences(db));
+  for (const Invariant& invariant : Invariants()) checks.push_back(RunInvariant(db, invariant));
+  return checks;
+}
+
+absl::StatusOr<std::vector<Check>> CheckDatabase(const std::string& path) {
+  auto connection = Connection::Open(path);
+  if (!connection.ok()) return connection.status();
+  std::map<std::string, std::string> wrong_files;
+  auto checks =
+      (*connection)->Read([&](SQLite::Database& db) -> absl::StatusOr<std::vector<Check>> {
+        std::vector<Check> checks = CheckConnection(db);
+        if (!checks.front().problems.empty()) return checks;
+        wrong_files = LookAtArtifacts(db, path);
+        checks.push_back({"artifacts are there at their size", {}, UnnamedFiles(db, path)});
+        return checks;
+      });
+  if (!checks.ok()) return checks;
+  absl::Status status = CheckArtifacts(path, std::move(wrong_files), checks->back());
+  if (!status.ok()) return status;
+  return checks;
+}
+
+}  // namespace pelab::db

@@ -1,0 +1,157 @@
+#include "core/db/connection.h"
+
+#include <sqlite3.h>
+
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/cord.h"
+#include "core/base/strings.h"
+#include "core/db/schema.h"
+
+namespace pelab::db {
+namespace {
+
+// One thread at a time, so that SQLite need not lock for every value that is read.
+constexpr int kFlags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
+
+std::int64_t Pragma(SQLite::Database& db, const char* name) {
+  return db.execAndGet(Concat("PRAGMA ", name)).getInt64();
+}
+
+// `path` for a file: URI: what the URI syntax would read as its own is escaped.
+std::string UriPath(const std::string& path) {
+  std::string uri;
+  for (const char c : path) {
+    if (c == '%') {
+      uri += "%25";
+    } else if (c == '?') {
+      uri += "%3f";
+    } else if (c == '#') {
+      uri += "%23";
+    } else {
+      uri += c;
+    }
+  }
+  return uri;
+}
+
+// A read-only connection to a WAL database makes the -shm file where it is missing. In a directory
+// that cannot be written to it may not; with no -wal file nobody writes, and the file can be read
+// as it is.
+std::unique_ptr<SQLite::Database> OpenFile(const std::string& path) {
+  auto db = std::make_unique<SQLite::Database>(path, kFlags, kBusyMs);
+  try {
+    Pragma(*db, "schema_version");
+    return db;
+  } catch (const SQLite::Exception& error) {
+    std::error_code ignored;
+    const auto wal_bytes = std::filesystem::file_size(path + "-wal", ignored);
+    const bool has_wal = !ignored && wal_bytes > 0;
+    if (error.getErrorCode() != SQLITE_CANTOPEN || has_wal) throw;
+  }
+  return std::make_unique<SQLite::Database>("file:" + UriPath(path) + "?immutable=1",
+                                            kFlags | SQLite::OPEN_URI, kBusyMs);
+}
+
+absl::Status Damaged(const std::string& path, const SQLite::Exception& error) {
+  return absl::DataLossError(Concat(path, " is damaged (", error.what(),
+                                    "): pelab db check says where; restore a backup"));
+}
+
+// Whether SQLite refuses a query for its size: as a condition of a user makes it.
+bool IsTooLarge(const SQLite::Exception& error) {
+  if (error.getErrorCode() == SQLITE_TOOBIG) return true;
+  const std::string_view what = error.what();
+  for (const std::string_view text : {"parser stack overflow", "Expression tree is too large",
+                                      "too many SQL variables", "too many terms"}) {
+    if (what.find(text) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void BindAll(SQLite::Statement& statement, const std::vector<Bind>& values, int first) {
+  for (const Bind& value : values) {
+    std::visit([&](const auto& v) { statement.bind(first, v); }, value);
+    ++first;
+  }
+}
+
+std::string UpperName(std::string_view prefix, const SQLite::Column& column) {
+  if (column.isNull()) return Concat(prefix, "UNSPECIFIED");
+  return Concat(prefix, absl::AsciiStrToUpper(column.getString()));
+}
+
+bool ParseNumber(std::string_view text, std::int64_t* number) {
+  if (text.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(text.front()))) return false;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& path) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  if (type == std::filesystem::file_type::not_found) {
+    return absl::NotFoundError(Concat("no database at ", path));
+  }
+  if (type == std::filesystem::file_type::directory) {
+    return absl::FailedPreconditionError(Concat(path, " is a directory, not a pelab database"));
+  }
+  try {
+    std::unique_ptr<Connection> connection(new Connection(path, OpenFile(path)));
+    if (absl::Status status = connection->CheckFile(); !status.ok()) return status;
+    return connection;
+  } catch (const SQLite::Exception& exception) {
+    if (exception.getErrorCode() == SQLITE_NOTADB) {
+      return absl::FailedPreconditionError(
+          Concat(path, " is not a pelab database: it is not an SQLite file"));
+    }
+    if (exception.getErrorCode() == SQLITE_CORRUPT) return Damaged(path, exception);
+    return absl::UnavailableError(Concat("cannot read ", path, ": ", exception.what()));
+  }
+}
+
+absl::Status Connection::CheckFile() {
+  const std::int64_t application = Pragma(*db_, "application_id");
+  const std::int64_t version = Pragma(*db_, "user_version");
+  if (application != kApplicationId) {
+    return absl::FailedPreconditionError(
+        Concat(path_, " is not a pelab database: its application id is ", application,
+               ", that of pelab is ", kApplicationId));
+  }
+  if (version > kSchemaVersion) {
+    return absl::FailedPreconditionError(
+        Concat(path_, " is from a newer pelab: its schema is version ", version,
+               ", this program knows up to ", kSchemaVersion));
+  }
+  if (version < kSchemaVersion) {
+    absl::Status status = absl::FailedPreconditionError(
+        Concat(path_, " has schema version ", version, " and this program reads ", kSchemaVersion,
+               "; pelab db migrate migrates it, and so does a pelab-server that starts on it"));
+    status.SetPayload(kOlderSchemaPayload, absl::Cord());
+    return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Connection::Failed(const SQLite::Exception& error) const {
+  if (error.getErrorCode() == SQLITE_CORRUPT) return Damaged(path_, error);
+  if (IsTooLarge(error)) {
+    return absl::InvalidArgumentError(
+        Concat("the condition is too large for SQLite (", error.what(),
+               "): use fewer conditions, lists with in (...), or fewer brackets in each other"));
+  }
+  // Of a query, not of the file: no other try helps. (SQLite says SQLITE_SCHEMA where it looked at
+  // the schema again before it gave up.)
+  const int code = error.getErrorCode();
+  if (code == SQLITE_ERROR || code == SQLITE_SCHEMA) {
+    return absl::InternalError(Concat("cannot ask ", path_, ": ", error.what()));
+  }
+  return absl::UnavailableError(Concat("cannot read ", path_, ": ", error.what()));
+}
+
+}  // namespace pelab::db

@@ -1,0 +1,59 @@
+// A prepared statement without what SQLiteCpp does for every cell (an object that shares the
+// statement's ownership, and checks): for the one query that reads millions of rows. Internal to
+// core/db; call inside Connection::Read, where what it throws ends.
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace pelab::db {
+
+// Numbers only. Throws SQLite::Exception. Not thread-safe.
+class RawStatement {
+ public:
+  RawStatement(SQLite::Database& db, const std::string& sql) : db_(db.getHandle()) {
+    sqlite3_stmt* statement = nullptr;
+    Check(sqlite3_prepare_v2(db_, sql.c_str(), -1, &statement, nullptr));
+    statement_.reset(statement);
+  }
+
+  // Parameters count from 1; they stay bound over a reset.
+  void Bind(int parameter, std::int64_t value) {
+    Check(sqlite3_bind_int64(statement_.get(), parameter, value));
+  }
+  void BindReal(int parameter, double value) {
+    Check(sqlite3_bind_double(statement_.get(), parameter, value));
+  }
+  // Whether there is a row.
+  bool Step() {
+    const int result = sqlite3_step(statement_.get());
+    if (result == SQLITE_ROW) return true;
+    if (result == SQLITE_DONE) return false;
+    throw SQLite::Exception(db_, result);
+  }
+  void Reset() { sqlite3_reset(statement_.get()); }
+
+  // Columns of the row, from 0.
+  std::int64_t Integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+  double Real(int column) const { return sqlite3_column_double(statement_.get(), column); }
+  bool IsNull(int column) const {
+    return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
+  }
+
+ private:
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
+  void Check(int result) const {
+    if (result != SQLITE_OK) throw SQLite::Exception(db_, result);
+  }
+
+  sqlite3* db_;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+};
+
+}  // namespace pelab::db

@@ -1,0 +1,407 @@
+#include "core/db/read/conditions.h"
+
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "core/base/strings.h"
+#include "core/catalog/catalog.h"
+
+namespace pelab::db {
+namespace {
+
+using catalog::FieldType;
+
+enum class Kind { kText, kInteger, kReal, kBool };
+struct ColumnType {
+  std::string_view name;
+  Kind kind;
+};
+constexpr ColumnType kTypedColumns[] = {{"job_id", Kind::kInteger},
+                                        {"key", Kind::kText},
+                                        {"generation", Kind::kInteger},
+                                        {"pe", Kind::kText},
+                                        {"pe_label", Kind::kText},
+                                        {"task", Kind::kText},
+                                        {"protocol", Kind::kText},
+                                        {"seed", Kind::kInteger},
+                                        {"state", Kind::kText},
+                                        {"attempts", Kind::kInteger},
+                                        {"device", Kind::kText},
+                                        {"epochs", Kind::kInteger},
+                                        {"epochs_done", Kind::kInteger},
+                                        {"train_accuracy", Kind::kReal},
+                                        {"test_accuracy", Kind::kReal},
+                                        {"best_test_accuracy", Kind::kReal},
+                                        {"wall_seconds", Kind::kReal},
+                                        {"error", Kind::kText},
+                                        {"train_correct", Kind::kInteger},
+                                        {"train_total", Kind::kInteger},
+                                        {"test_correct", Kind::kInteger},
+                                        {"test_total", Kind::kInteger},
+                                        {"train_loss", Kind::kReal},
+                                        {"test_loss", Kind::kReal},
+                                        {"diverged", Kind::kBool}};
+
+std::string_view Symbol(Operator op) {
+  switch (op) {
+    case Operator::kEqual:
+      return "=";
+    case Operator::kNotEqual:
+      return "<>";
+    case Operator::kLess:
+      return "<";
+    case Operator::kLessOrEqual:
+      return "<=";
+    case Operator::kGreater:
+      return ">";
+    case Operator::kGreaterOrEqual:
+      return ">=";
+    case Operator::kMatches:
+      return "~";
+    case Operator::kMatchesNot:
+      return "!~";
+    case Operator::kIn:
+      return "in";
+  }
+  return "";
+}
+
+bool IsEquality(Operator op) { return op == Operator::kEqual || op == Operator::kNotEqual; }
+bool IsPattern(Operator op) { return op == Operator::kMatches || op == Operator::kMatchesNot; }
+bool IsOrdering(Operator op) { return !IsEquality(op) && !IsPattern(op) && op != Operator::kIn; }
+
+// The condition for each of its values alone: for the members of a list, equality.
+std::vector<Condition> Singles(const Condition& c) {
+  if (c.op != Operator::kIn) return {c};
+  std::vector<Condition> singles;
+  for (const std::string& value : c.values) {
+    singles.push_back(
+        {.field = c.field, .argument = c.argument, .op = Operator::kEqual, .value = value});
+  }
+  return singles;
+}
+
+absl::Status BadValue(const Condition& c, std::string_view wanted) {
+  return absl::InvalidArgumentError(
+      Concat("condition on ", c.field, ": \"", c.value, "\" is not ", wanted));
+}
+
+absl::Status NoOrder(const Condition& c) {
+  return absl::InvalidArgumentError(Concat("condition on ", c.field, ": ", Symbol(c.op),
+                                           " needs a number; use = or !=, or ~ with a pattern"));
+}
+
+absl::Status NoPattern(const Condition& c) {
+  return absl::InvalidArgumentError(
+      Concat("condition on ", c.field, ": ", Symbol(c.op), " needs a text; use = != < <= > or >="));
+}
+
+std::optional<double> ParseReal(const std::string& text) {
+  double value = 0;
+  if (!absl::SimpleAtod(text, &value) || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+// What is NULL satisfies != and nothing else: it is not that value. `values`: how many a list has.
+std::string ComparisonSql(std::string_view operand, Operator op, std::size_t values = 1) {
+  if (op == Operator::kIn) {
+    std::string marks = "?";
+    for (std::size_t i = 1; i < values; ++i) marks += ", ?";
+    return Concat("coalesce(", operand, " IN (", marks, "), 0)");
+  }
+  if (op == Operator::kEqual) return Concat(operand, " IS ?");
+  if (op == Operator::kNotEqual) return Concat(operand, " IS NOT ?");
+  if (!IsPattern(op)) return Concat("coalesce(", operand, " ", Symbol(op), " ?, 0)");
+  return Concat(op == Operator::kMatches ? "" : "NOT ", "coalesce(", operand, " GLOB ?, 0)");
+}
+
+absl::StatusOr<Expression> CompareText(std::string_view operand, const Condition& c) {
+  if (IsOrdering(c.op)) return NoOrder(c);
+  Expression out{ComparisonSql(operand, c.op, c.values.size()), {}};
+  for (const Condition& single : Singles(c)) out.binds.emplace_back(single.value);
+  return out;
+}
+
+absl::StatusOr<Bind> NumberOf(const Condition& c) {
+  if (IsPattern(c.op)) return NoPattern(c);
+  if (std::int64_t whole = 0; absl::SimpleAtoi(c.value, &whole)) return Bind(whole);
+  if (const auto real = ParseReal(c.value)) return Bind(*real);
+  return BadValue(c, "a number");
+}
+
+absl::StatusOr<Expression> CompareNumber(std::string_view operand, const Condition& c) {
+  Expression out{ComparisonSql(operand, c.op, c.values.size()), {}};
+  for (const Condition& single : Singles(c)) {
+    absl::StatusOr<Bind> number = NumberOf(single);
+    if (!number.ok()) return number.status();
+    out.binds.push_back(*std::move(number));
+  }
+  return out;
+}
+
+absl::StatusOr<Expression> CompareBool(std::string_view operand, const Condition& c) {
+  if (!IsEquality(c.op) && c.op != Operator::kIn) {
+    return absl::InvalidArgumentError(Concat("condition on ", c.field, ": ", Symbol(c.op),
+                                             " needs a number; use = or !=, with true or false"));
+  }
+  Expression out{ComparisonSql(operand, c.op, c.values.size()), {}};
+  for (const Condition& single : Singles(c)) {
+    const bool is_true = single.value == "true" || single.value == "1";
+    const bool is_false = single.value == "false" || single.value == "0";
+    if (!is_true && !is_false) return BadValue(single, "true or false");
+    out.binds.emplace_back(std::int64_t{is_true ? 1 : 0});
+  }
+  return out;
+}
+
+absl::StatusOr<Expression> CompileColumn(const ColumnType& column, const Condition& c) {
+  const std::string operand = Concat("j.", column.name);
+  if (column.kind == Kind::kBool) return CompareBool(operand, c);
+  return column.kind == Kind::kText ? CompareText(operand, c) : CompareNumber(operand, c);
+}
+
+constexpr std::string_view kGap = "generalisation_gap";
+constexpr std::string_view kEpochsTo = "epochs_to";
+constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
+constexpr std::string_view kIndices[] = {"max_drop", "top_share",       "top_ratio",
+                                         "gini",     "effective_heads", "deposits"};
+
+// Whether the job's accuracy was `accuracy` or more in an epoch up to, or before, this one. (Asked
+// so, SQLite looks at the epochs of one job until it finds one. Asked for the least, it would first
+// make an index of all epochs there are.)
+Expression ReachedWithin(std::string_view comparison, const Bind& epoch, double accuracy) {
+  return {Concat("EXISTS (SELECT 1 FROM v_curves AS c WHERE c.job_id = j.job_id AND c.epoch ",
+                 comparison, " ? AND c.test_accuracy >= ?)"),
+          {epoch, Bind(accuracy)}};
+}
+
+void Append(const Expression& more, Expression& out) {
+  out.sql += more.sql;
+  out.binds.insert(out.binds.end(), more.binds.begin(), more.binds.end());
+}
+
+absl::StatusOr<Expression> CompileEpochsTo(const Condition& c) {
+  if (c.op == Operator::kIn) {
+    std::vector<Expression> members;
+    for (const Condition& single : Singles(c)) {
+      absl::StatusOr<Expression> member = CompileEpochsTo(single);
+      if (!member.ok()) return member;
+      member->sql = Concat("(", member->sql, ")");
+      members.push_back(*std::move(member));
+    }
+    return AnyOf(std::move(members));
+  }
+  if (!c.argument) {
+    return absl::InvalidArgumentError(
+        "condition on epochs_to: name the test accuracy, as in epochs_to(0.9) <= 20");
+  }
+  const absl::StatusOr<Bind> number = NumberOf(c);
+  if (!number.ok()) return number.status();
+  const bool strict = c.op == Operator::kLess || c.op == Operator::kGreaterOrEqual;
+  const bool at_most = c.op == Operator::kLess || c.op == Operator::kLessOrEqual;
+  const bool equal = IsEquality(c.op);
+  // Most that never got there are known by their best accuracy.
+  Expression out{"coalesce(j.best_test_accuracy >= ?, 0) AND ", {Bind(*c.argument)}};
+  if (c.op == Operator::kNotEqual) out.sql = Concat("NOT (", out.sql);
+  Append(ReachedWithin(strict ? "<" : "<=", at_most || equal ? *number : Bind(kEver), *c.argument),
+         out);
+  if (!at_most) {
+    out.sql += " AND NOT ";
+    Append(ReachedWithin(strict || equal ? "<" : "<=", *number, *c.argument), out);
+  }
+  if (c.op == Operator::kNotEqual) out.sql += ")";
+  return out;
+}
+
+absl::StatusOr<Expression> CompileIndex(std::string_view index, const Condition& c) {
+  absl::StatusOr<Expression> out = CompareNumber(Concat("d.", index), c);
+  if (!out.ok()) return out;
+  out->sql = Concat(
+      "EXISTS (SELECT 1 FROM v_deposits AS d WHERE d.job_id = j.job_id AND d.layer IS NULL AND ",
+      out->sql, ")");
+  return out;
+}
+
+template <typename Integers>
+std::string IntegerList(const Integers& integers) {
+  return Concat("[", absl::StrJoin(integers, ","), "]");
+}
+
+// The JSON text of a field's value as the canonical form writes it. Comparing texts makes = exact
+// for doubles.
+absl::StatusOr<std::string> JsonText(const catalog::Field& field, const Condition& c) {
+  switch (field.type) {
+    case FieldType::kBool:
+      if (c.value == "true" || c.value == "false") return c.value;
+      return BadValue(c, "true or false");
+    case FieldType::kInt:
+    case FieldType::kReal:
+      if (const auto real = ParseReal(c.value)) return catalog::NumberToText(*real);
+      return BadValue(c, "a number");
+    case FieldType::kChoice:
+      return Concat("\"", c.value, "\"");
+    case FieldType::kChoiceSet: {
+      const std::vector<std::string> given =
+          absl::StrSplit(c.value, absl::ByAnyChar("[],+ "), absl::SkipEmpty());
+      std::vector<std::string> kept;  // in the catalog's order, as the canonical form has them
+      for (std::string_view choice : field.choices) {
+        for (const std::string& g : given) {
+          if (g == choice) kept.push_back(Concat("\"", choice, "\""));
+        }
+      }
+      if (kept.size() != given.size()) {
+        return BadValue(c, Concat("a list out of ", Join(field.choices, "+")));
+      }
+      return Concat("[", Join(kept, ","), "]");
+    }
+    case FieldType::kIntSet: {
+      std::set<std::int64_t> members;
+      for (const absl::string_view text :
+           absl::StrSplit(c.value, absl::ByAnyChar("[],+ "), absl::SkipEmpty())) {
+        std::int64_t member = 0;
+        if (!absl::SimpleAtoi(text, &member) || !members.insert(member).second) {
+          return BadValue(c, "a list of different integers, such as 0+5");
+        }
+      }
+      return IntegerList(members);
+    }
+  }
+  return BadValue(c, "a value");
+}
+
+std::string JsonOf(const catalog::Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return Concat("\"", *text, "\"");
+  if (const auto* list = std::get_if<std::vector<std::string>>(&value)) {
+    return list->empty() ? "[]" : Concat("[\"", Join(*list, "\",\""), "\"]");
+  }
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) return IntegerList(*list);
+  return catalog::ToText(value);
+}
+
+// A spec in SQL, and the names whose fields it may have.
+struct SpecSource {
+  std::string_view spec;
+  std::string_view owners;
+};
+// A stored spec that SQLite cannot read has no fields: it must not end everybody's query.
+constexpr SpecSource kOfJob = {"iif(json_valid(j.spec_json), j.spec_json, '{}')", "j.pe, j.task"};
+constexpr SpecSource kOfConfiguration = {"s.spec",
+                                         "s.spec ->> '$.pe.name', s.spec ->> '$.task.name'"};
+
+// The field's JSON text. A field at its legacy value is not written, so it is read as that.
+Expression FieldText(const std::vector<const catalog::Field*>& fields, const SpecSource& source) {
+  Expression out{Concat("(", source.spec, " -> '$.", fields.front()->name, "')"), {}};
+  for (const catalog::Field* f : fields) {
+    if (!f->legacy) continue;
+    const std::string owner_is = f->owner.empty() ? "? = ''" : Concat("? IN (", source.owners, ")");
+    out.sql = Concat("coalesce(", out.sql, ", CASE WHEN ", owner_is, " THEN ? END)");
+    out.binds.emplace_back(std::string(f->owner));
+    out.binds.emplace_back(JsonOf(*f->legacy));
+  }
+  return out;
+}
+
+absl::StatusOr<Expression> CompareField(const std::vector<const catalog::Field*>& fields,
+                                        const Condition& c, const SpecSource& source) {
+  const catalog::Field& field = *fields.front();
+  const bool numeric = field.type == FieldType::kInt || field.type == FieldType::kReal;
+  const Expression text = FieldText(fields, source);
+  Expression out;
+  const auto append = [&](std::string_view sql, std::vector<Bind> values) {
+    out.sql += sql;
+    out.binds.insert(out.binds.end(), text.binds.begin(), text.binds.end());
+    std::move(values.begin(), values.end(), std::back_inserter(out.binds));
+  };
+  if (IsPattern(c.op)) {
+    if (field.type != FieldType::kChoice) return NoPattern(c);
+    append(ComparisonSql(text.sql, c.op), {Concat("\"", c.value, "\"")});
+    return out;
+  }
+  if (IsOrdering(c.op) && !numeric) return NoOrder(c);
+  std::vector<Bind> wanted;
+  for (const Condition& single : Singles(c)) {
+    absl::StatusOr<std::string> json = JsonText(field, single);
+    if (!json.ok()) return json.status();
+    wanted.emplace_back(*std::move(json));
+  }
+  if (!IsOrdering(c.op)) {
+    const std::string comparison = ComparisonSql(text.sql, c.op, wanted.size());
+    append(comparison, std::move(wanted));
+    return out;
+  }
+  // Equal by text, else by number: SQLite's own decimal conversion may be off by a bit.
+  const bool strict = c.op == Operator::kLess || c.op == Operator::kGreater;
+  const bool less = c.op == Operator::kLess || c.op == Operator::kLessOrEqual;
+  append(Concat(text.sql, strict ? " IS NOT ? AND " : " IS ? OR "), std::move(wanted));
+  append(Concat("coalesce(CAST(", text.sql, " AS REAL) ", less ? "<" : ">", " ?, 0)"),
+         {*ParseReal(c.value)});
+  return out;
+}
+
+absl::StatusOr<Expression> CompileField(const std::vector<const catalog::Field*>& fields,
+                                        const Condition& c) {
+  // What follows a job's own seed is not in the configuration that its replicates share.
+  if (fields.front()->name.ends_with("_seed")) return CompareField(fields, c, kOfJob);
+  absl::StatusOr<Expression> out = CompareField(fields, c, kOfConfiguration);
+  if (!out.ok()) return out;
+  out->sql = Concat(
+      "j.configuration_id IN (SELECT s.configuration_id FROM (SELECT configuration_id, "
+      "iif(json_valid(replace(template, char(31), '0')), replace(template, char(31), '0'), '{}') "
+      "AS spec FROM configurations) AS s WHERE ",
+      out->sql, ")");
+  return out;
+}
+
+absl::Status UnknownField(const std::string& name) {
+  std::vector<std::string_view> known;
+  for (const ColumnType& column : kTypedColumns) known.push_back(column.name);
+  known.insert(known.end(), {kGap, kEpochsTo});
+  known.insert(known.end(), std::begin(kIndices), std::end(kIndices));
+  for (const catalog::Field& field : catalog::Fields()) {
+    if (catalog::IsAnalysisField(field)) continue;
+    bool repeated = false;
+    for (std::string_view k : known) repeated = repeated || k == field.name;
+    if (!repeated) known.push_back(field.name);
+  }
+  const std::string_view near = catalog::DidYouMean(name, known);
+  return absl::InvalidArgumentError(Concat("unknown field \"", name, "\" in a condition",
+                                           near.empty() ? "" : "; did you mean ", near,
+                                           "; known: ", Join(known, ", ")));
+}
+
+}  // namespace
+
+absl::StatusOr<Expression> Compile(const Condition& condition) {
+  if (condition.argument && condition.field != kEpochsTo) {
+    return absl::InvalidArgumentError(
+        Concat("only epochs_to(x) has a number in brackets, not \"", condition.field, "\""));
+  }
+  for (const ColumnType& column : kTypedColumns) {
+    if (column.name == condition.field) return CompileColumn(column, condition);
+  }
+  if (condition.field == kGap) {
+    return CompareNumber("(j.train_accuracy - j.test_accuracy)", condition);
+  }
+  if (condition.field == kEpochsTo) return CompileEpochsTo(condition);
+  for (const std::string_view index : kIndices) {
+    if (index == condition.field) return CompileIndex(index, condition);
+  }
+  std::vector<const catalog::Field*> fields;  // of one name, by owner; one type
+  for (const catalog::Field& field : catalog::Fields()) {
+    const bool of_analysis = catalog::IsAnalysisField(field);
+    if (field.name == condition.field && !of_analysis) fields.push_back(&field);
+  }
+  if (fields.empty()) return UnknownField(condition.field);
+  return CompileField(fields, condition);
+}
+
+}  // namespace pelab::db

@@ -1,0 +1,300 @@
+// Curves, without v_curves: its NOT EXISTS asks for every epoch what can be asked once a job, and a
+// sweep has millions of epochs. An attempt's accepted epochs are one range of `curves`, which is
+// read by its primary key, and what waits in `staged_epochs`, which is looked through once a page.
+// The only queries that know these tables; a test holds them to the view (docs/adr/0018).
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "core/base/strings.h"
+#include "core/db/raw_statement.h"
+#include "core/db/read/job_pages.h"
+#include "core/db/read/queries.h"
+
+namespace pelab::db {
+namespace {
+
+std::string Shortest(double value) {
+  char digits[32];
+  return std::string(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr);
+}
+
+constexpr std::int64_t kNoStart = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
+
+// What an attempt adds to its job's accepted line: its epochs before `end`.
+struct Stretch {
+  std::int64_t attempt = 0;
+  std::int64_t end = kNoEnd;
+};
+
+// As v_curves has it: NULL, which reads as 0, where nothing was counted.
+double Accuracy(std::int64_t correct, std::int64_t total) {
+  return total == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(total);
+}
+
+constexpr char kColumns[] =
+    "epoch, train_loss, train_correct, train_total, test_loss, test_correct, test_total, "
+    "learning_rate, seconds";
+
+// From a row that begins with kColumns.
+void ReadEpoch(const RawStatement& epoch, v1::CurveRow& row) {
+  row.set_epoch(static_cast<int>(epoch.Integer(0)));
+  row.set_train_loss(epoch.Real(1));
+  row.set_train_correct(epoch.Integer(2));
+  row.set_train_total(epoch.Integer(3));
+  row.set_train_accuracy(Accuracy(row.train_correct(), row.train_total()));
+  row.set_test_loss(epoch.Real(4));
+  row.set_test_correct(epoch.Integer(5));
+  row.set_test_total(epoch.Integer(6));
+  row.set_test_accuracy(Accuracy(row.test_correct(), row.test_total()));
+  row.set_learning_rate(epoch.Real(7));
+  row.set_seconds(epoch.Real(8));
+}
+
+// Epochs that have arrived and are not in their curve yet: none where nothing trains, else up to
+// some twenty thousand (server/store/epoch_staging.h).
+class WaitingEpochs {
+ public:
+  explicit WaitingEpochs(SQLite::Database& db)
+      : index_(db,
+               "SELECT attempt_id, staged_id FROM staged_epochs WHERE attempt_id BETWEEN ? AND ? "
+               "AND (staged_id > (SELECT until_id FROM epoch_move) "
+               "OR attempt_id > (SELECT through_attempt FROM epoch_move))"),
+        epoch_(db, Concat("SELECT ", kColumns,
+                          " FROM staged_epochs WHERE staged_id = ? AND epoch > ? AND epoch < ?")) {}
+
+  // Comes before ForEach of these. For the first job, often the only one, SQLite picks out its
+  // epochs; then all of them are noted, for every job of the page.
+  void Find(const std::vector<Stretch>& stretches) {
+    if (stretches.empty() || noted_ == Noted::kAll) return;
+    if (noted_ == Noted::kNone) {
+      const auto [first, last] = std::minmax_element(
+          stretches.begin(), stretches.end(),
+          [](const Stretch& a, const Stretch& b) { return a.attempt < b.attempt; });
+      Note(first->attempt, last->attempt);
+      noted_ = Noted::kFirstJob;
+    } else {
+      Note(kNoStart, kNoEnd);
+      noted_ = Noted::kAll;
+    }
+  }
+
+  // The stretch's epochs after `after`, in the order of their arrival: `add(epoch)` until it returns false.
+  template <typename Add>
+  void ForEach(const Stretch& stretch, std::int64_t after, Add add) {
+    auto place =
+        std::lower_bound(waiting_.begin(), waiting_.end(), std::pair(stretch.attempt, kNoStart));
+    for (; place != waiting_.end() && place->first == stretch.attempt; ++place) {
+      epoch_.Reset();
+      epoch_.Bind(1, place->second);
+      epoch_.Bind(2, after);
+      epoch_.Bind(3, stretch.end);
+      if (epoch_.Step() && !add(epoch_)) return;
+    }
+  }
+
+ private:
+  enum class Noted { kNone, kFirstJob, kAll };
+
+  void Note(std::int64_t first_attempt, std::int64_t last_attempt) {
+    waiting_.clear();
+    index_.Reset();
+    index_.Bind(1, first_attempt);
+    index_.Bind(2, last_attempt);
+    while (index_.Step()) waiting_.emplace_back(index_.Integer(0), index_.Integer(1));
+    std::sort(waiting_.begin(), waiting_.end());
+  }
+
+  RawStatement index_;
+  RawStatement epoch_;
+  Noted noted_ = Noted::kNone;
+  std::vector<std::pair<std::int64_t, std::int64_t>> waiting_;  // attempt, staged_id
+};
+
+// An attempt's epoch counts until a later attempt started at or before it.
+class JobStretches {
+ public:
+  explicit JobStretches(SQLite::Database& db)
+      : attempts_(
+            db, "SELECT attempt_id, start_epoch FROM v_attempts WHERE job_id = ? ORDER BY number") {
+  }
+
+  // Valid until the next call.
+  const std::vector<Stretch>& Of(std::int64_t job) {
+    stretches_.clear();
+    starts_.clear();
+    attempts_.Reset();
+    attempts_.Bind(1, job);
+    while (attempts_.Step()) {
+      stretches_.push_back({.attempt = attempts_.Integer(0)});
+      starts_.push_back(attempts_.IsNull(1) ? kNoEnd : attempts_.Integer(1));
+    }
+    std::int64_t end = kNoEnd;
+    for (std::size_t i = stretches_.size(); i-- > 0;) {
+      stretches_[i].end = end;
+      end = std::min(end, starts_[i]);
+    }
+    return stretches_;
+  }
+
+ private:
+  RawStatement attempts_;
+  std::vector<Stretch> stretches_;
+  std::vector<std::int64_t> starts_;
+};
+
+class CurvePage {
+ public:
+  CurvePage(SQLite::Database& db, int limit, v1::ListCurvesResponse& response)
+      : limit_(limit),
+        rows_(*response.mutable_rows()),
+        response_(response),
+        stretches_(db),
+        epochs_(db, Concat("SELECT ", kColumns,
+                           " FROM curves WHERE attempt_id = ? AND epoch > ? AND epoch < ? "
+                           "ORDER BY epoch LIMIT ?")),
+        waiting_(db) {}
+
+  // The job's accepted epochs after `after`. False, with the response's `next` set, where the page
+  // has no room for all of them.
+  bool Add(std::int64_t job, std::int64_t after) {
+    const int before = rows_.size();
+    const int room = limit_ - before + 1;  // one more than there is: whether more would come
+    const std::vector<Stretch>& stretches = stretches_.Of(job);
+    waiting_.Find(stretches);
+    for (const Stretch& stretch : stretches) AddStretch(job, stretch, after, room);
+    const auto by_epoch = [](const v1::CurveRow* a, const v1::CurveRow* b) {
+      return a->epoch() < b->epoch();
+    };
+    const auto first = rows_.pointer_begin() + before;
+    if (!std::is_sorted(first, rows_.pointer_end(), by_epoch)) {
+      std::stable_sort(first, rows_.pointer_end(), by_epoch);
+    }
+    if (rows_.size() <= limit_) return true;
+    rows_.DeleteSubrange(limit_, rows_.size() - limit_);
+    const v1::CurveRow& last = rows_.Get(limit_ - 1);
+    response_.set_next(Concat(last.job_id(), ":", last.epoch()));
+    return false;
+  }
+
+ private:
+  // Of those that are in their curve the first `room`, and of those that wait.
+  void AddStretch(std::int64_t job, const Stretch& stretch, std::int64_t after, int room) {
+    const auto add = [&](const RawStatement& epoch) {
+      v1::CurveRow& row = *rows_.Add();
+      row.set_job_id(job);
+      ReadEpoch(epoch, row);
+    };
+    epochs_.Reset();
+    epochs_.Bind(1, stretch.attempt);
+    epochs_.Bind(2, after);
+    epochs_.Bind(3, stretch.end);
+    epochs_.Bind(4, room);
+    while (epochs_.Step()) add(epochs_);
+    waiting_.ForEach(stretch, after, [&](const RawStatement& epoch) {
+      add(epoch);
+      return --room > 0;
+    });
+  }
+
+  const int limit_;
+  google::protobuf::RepeatedPtrField<v1::CurveRow>& rows_;
+  v1::ListCurvesResponse& response_;
+  JobStretches stretches_;
+  RawStatement epochs_;
+  WaitingEpochs waiting_;
+};
+
+// The first of a job's accepted epochs at which its test accuracy was `accuracy` or more.
+class FirstReached {
+ public:
+  FirstReached(SQLite::Database& db, double accuracy)
+      : accuracy_(accuracy),
+        stretches_(db),
+        first_(db,
+               "SELECT epoch FROM curves WHERE attempt_id = ? AND epoch < ? AND "
+               "CAST(test_correct AS REAL) / test_total >= ? ORDER BY epoch LIMIT 1"),
+        waiting_(db) {
+    first_.BindReal(3, accuracy);
+  }
+
+  std::int64_t Of(std::int64_t job) {  // kNoEnd: never
+    std::int64_t reached = kNoEnd;
+    const std::vector<Stretch>& stretches = stretches_.Of(job);
+    waiting_.Find(stretches);
+    for (const Stretch& stretch : stretches) {
+      first_.Reset();
+      first_.Bind(1, stretch.attempt);
+      first_.Bind(2, stretch.end);
+      if (first_.Step()) reached = std::min(reached, first_.Integer(0));
+      waiting_.ForEach(stretch, kNoStart, [&](const RawStatement& epoch) {
+        if (epoch.Integer(6) > 0 && Accuracy(epoch.Integer(5), epoch.Integer(6)) >= accuracy_) {
+          reached = std::min(reached, epoch.Integer(0));
+        }
+        return true;
+      });
+    }
+    return reached;
+  }
+
+ private:
+  const double accuracy_;
+  JobStretches stretches_;
+  RawStatement first_;
+  WaitingEpochs waiting_;
+};
+
+}  // namespace
+
+absl::StatusOr<v1::ListCurvesResponse> QueryCurves(SQLite::Database& db,
+                                                   const v1::ListCurvesRequest& request) {
+  const absl::StatusOr<int> limit = PageLimit(request.page());
+  if (!limit.ok()) return limit.status();
+  const absl::StatusOr<PagePlace> place = ParsePlace(request.page().after(), "n");
+  if (!place.ok()) return place.status();
+  v1::ListCurvesResponse response;
+  CurvePage page(db, *limit, response);
+  const std::int64_t after = std::get<std::int64_t>(place->after.front());
+  const absl::Status status = ForEachJob(db, request.filter(), place->job, [&](std::int64_t job) {
+    return page.Add(job, job == place->job ? after : kNoStart);
+  });
+  if (!status.ok()) return status;
+  return response;
+}
+
+absl::StatusOr<v1::ListEpochsToResponse> QueryEpochsTo(SQLite::Database& db,
+                                                       const v1::ListEpochsToRequest& request) {
+  const absl::StatusOr<int> limit = PageLimit(request.page());
+  if (!limit.ok()) return limit.status();
+  const absl::StatusOr<PagePlace> place = ParsePlace(request.page().after(), "");
+  if (!place.ok()) return place.status();
+  // Most that never got there are known by their best accuracy.
+  v1::JobFilter filter = request.filter();
+  if (!filter.where().empty()) filter.set_where(Concat("(", filter.where(), ") and "));
+  filter.set_where(
+      Concat(filter.where(), "best_test_accuracy >= ", Shortest(request.test_accuracy())));
+  v1::ListEpochsToResponse response;
+  FirstReached first(db, request.test_accuracy());
+  const absl::Status status = ForEachJob(db, filter, place->job + 1, [&](std::int64_t job) {
+    const std::int64_t epoch = first.Of(job);
+    if (epoch == kNoEnd) return true;
+    if (response.rows_size() == *limit) {
+      response.set_next(Concat(response.rows(*limit - 1).job_id()));
+      return false;
+    }
+    v1::EpochsToRow& row = *response.add_rows();
+    row.set_job_id(job);
+    row.set_epochs(static_cast<int>(epoch) + 1);
+    return true;
+  });
+  if (!status.ok()) return status;
+  return response;
+}
+
+}  // namespace pelab::db

@@ -1,0 +1,192 @@
+#include "core/db/read/filter.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "core/base/strings.h"
+#include "core/db/read/reader.h"
+#include "core/db/read/where.h"
+
+namespace pelab::db {
+namespace {
+
+constexpr std::size_t kMinPrefix = 6;
+constexpr std::size_t kKeyDigits = 64;
+
+// Whether a job is of a sweep: one of its jobs, or another generation of such a key, because where
+// one of those succeeded last, it stands for the sweep's job. A list of numbers (of two parameters)
+// gives the rows in order, so that a page ends early.
+constexpr char kInList[] =
+    "j.job_id IN (SELECT job_id FROM sweep_jobs WHERE sweep_id = ? UNION ALL "
+    "SELECT other.job_id FROM sweep_jobs AS c JOIN jobs AS mine USING (job_id) JOIN jobs AS other "
+    "ON other.key = mine.key AND other.generation <> mine.generation WHERE c.sweep_id = ?)";
+constexpr char kLookedUp[] =
+    "EXISTS (SELECT 1 FROM jobs AS mine CROSS JOIN sweep_jobs AS c USING (job_id) "  // in this order
+    "WHERE mine.key = j.key AND c.sweep_id = ?)";
+
+bool IsKeyPrefix(const std::string& text) {
+  return !text.empty() && text.size() <= kKeyDigits &&
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return absl::ascii_isxdigit(c); });
+}
+
+absl::StatusOr<std::int64_t> FindByPrefix(SQLite::Database& db, const std::string& job) {
+  SQLite::Statement query(
+      db,
+      "SELECT job_id, key FROM v_jobs WHERE key >= ?1 AND key < ?1 || 'g' ORDER BY key LIMIT 2");
+  query.bind(1, absl::AsciiStrToLower(job));
+  if (!query.executeStep()) return absl::NotFoundError(Concat("no job ", job));
+  const std::int64_t id = query.getColumn(0).getInt64();
+  if (query.executeStep()) {
+    return absl::InvalidArgumentError(
+        Concat("key prefix ", job, " fits more than one job; give more of its digits"));
+  }
+  return id;
+}
+
+// A job of an older generation is not in the views' lists: say which one is.
+absl::Status CheckShown(SQLite::Database& db, std::int64_t job) {
+  SQLite::Statement query(
+      db,
+      "SELECT v.job_id, v.generation FROM jobs AS j JOIN v_jobs AS v USING (key) "
+      "WHERE j.job_id = ?");
+  query.bind(1, job);
+  if (!query.executeStep() || query.getColumn(0).getInt64() == job) return absl::OkStatus();
+  return absl::NotFoundError(
+      Concat("job ", job, " is of an older generation; the one that counts is job ",
+             query.getColumn(0).getInt64(), " (generation ", query.getColumn(1).getInt64(), ")"));
+}
+
+// How many jobs a sweep has, seeds that were added aside.
+absl::StatusOr<std::int64_t> CellsOf(SQLite::Database& db, const std::string& sweep) {
+  const absl::StatusOr<std::int64_t> number = FindSweep(db, sweep);
+  if (!number.ok()) return number.status();
+  SQLite::Statement query(db, "SELECT cells FROM sweeps WHERE sweep_id = ?");
+  query.bind(1, *number);
+  query.executeStep();
+  return query.getColumn(0).getInt64();
+}
+
+constexpr std::int64_t kEveryJob = std::numeric_limits<std::int64_t>::max();
+
+struct JobVisit {
+  SQLite::Database& db;
+  const v1::JobFilter& filter;
+  const std::function<bool(std::int64_t)>& visit;
+  bool ended = false;  // `visit` wants no more
+
+  // The numbers from `first` on, before `end`.
+  absl::Status Visit(std::int64_t first, std::int64_t end, SweepTest sweep_test) {
+    const absl::StatusOr<Expression> where = Compile(db, filter, sweep_test);
+    if (!where.ok()) return where.status();
+    SQLite::Statement query(
+        db, Concat("SELECT j.job_id FROM v_jobs AS j WHERE j.job_id >= ? AND j.job_id < ? AND ",
+                   where->sql, " ORDER BY j.job_id"));
+    query.bind(1, first);
+    query.bind(2, end);
+    BindAll(query, where->binds, 3);
+    while (!ended && query.executeStep()) ended = !visit(query.getColumn(0).getInt64());
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<std::int64_t> FindSweep(SQLite::Database& db, const std::string& sweep) {
+  std::int64_t number = 0;
+  if (ParseNumber(sweep, &number)) {
+    SQLite::Statement by_number(db,
+                                "SELECT sweep_id FROM sweeps WHERE sweep_id = ? AND deleted = 0");
+    by_number.bind(1, number);
+    if (by_number.executeStep()) return number;
+  }
+  SQLite::Statement by_name(db, "SELECT max(sweep_id) FROM sweeps WHERE name = ? AND deleted = 0");
+  by_name.bind(1, sweep);
+  by_name.executeStep();
+  if (!by_name.getColumn(0).isNull()) return by_name.getColumn(0).getInt64();
+  return absl::NotFoundError(Concat("no sweep \"", sweep, "\""));
+}
+
+absl::StatusOr<std::int64_t> FindJob(SQLite::Database& db, const std::string& job) {
+  std::int64_t number = 0;
+  if (ParseNumber(job, &number)) {
+    SQLite::Statement by_number(db, "SELECT job_id FROM jobs WHERE job_id = ?");
+    by_number.bind(1, number);
+    if (by_number.executeStep()) return number;
+    if (job.size() < kMinPrefix) return absl::NotFoundError(Concat("no job ", job));
+  }
+  if (!IsKeyPrefix(job) || job.size() < kMinPrefix) {
+    return absl::InvalidArgumentError(Concat("\"", job, "\" names no job: give its number, or ",
+                                             kMinPrefix, " or more hexadecimal digits of its key"));
+  }
+  return FindByPrefix(db, job);
+}
+
+absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& filter,
+                                   SweepTest sweep_test) {
+  Expression out{"1", {}};
+  if (!filter.sweep().empty()) {
+    absl::StatusOr<std::int64_t> sweep = FindSweep(db, filter.sweep());
+    if (!sweep.ok()) return sweep.status();
+    const bool in_list = sweep_test == SweepTest::kInList;
+    out.sql += Concat(" AND ", in_list ? kInList : kLookedUp);
+    for (int i = in_list ? 2 : 1; i > 0; --i) out.binds.emplace_back(*sweep);
+  }
+  if (filter.states_size() > 0) {
+    std::string marks;
+    for (const int state : filter.states()) {
+      const std::string name = v1::JobState_Name(static_cast<v1::JobState>(state));
+      const std::string_view prefix = "JOB_STATE_";
+      if (state == v1::JOB_STATE_UNSPECIFIED || name.size() <= prefix.size()) {
+        return absl::InvalidArgumentError(Concat("unknown job state ", state));
+      }
+      marks += Concat(marks.empty() ? "?" : ", ?");
+      out.binds.emplace_back(absl::AsciiStrToLower(name.substr(prefix.size())));
+    }
+    out.sql += Concat(" AND j.state IN (", marks, ")");
+  }
+  if (filter.jobs_size() > 0) {
+    std::string marks;
+    for (const std::string& job : filter.jobs()) {
+      absl::StatusOr<std::int64_t> id = FindJob(db, job);
+      if (!id.ok()) return id.status();
+      if (absl::Status shown = CheckShown(db, *id); !shown.ok()) return shown;
+      marks += Concat(marks.empty() ? "?" : ", ?");
+      out.binds.emplace_back(*id);
+    }
+    out.sql += Concat(" AND j.job_id IN (", marks, ")");
+  }
+  if (!filter.where().empty()) {
+    absl::StatusOr<Expression> where = CompileWhere(filter.where());
+    if (!where.ok()) return where.status();
+    out.sql += Concat(" AND ", where->sql);
+    out.binds.insert(out.binds.end(), where->binds.begin(), where->binds.end());
+  }
+  return out;
+}
+
+absl::Status ForEachJob(SQLite::Database& db, const v1::JobFilter& filter, std::int64_t first,
+                        const std::function<bool(std::int64_t)>& visit) {
+  JobVisit jobs{.db = db, .filter = filter, .visit = visit};
+  if (filter.sweep().empty()) return jobs.Visit(first, kEveryJob, SweepTest::kInList);
+  // A list of the sweep's jobs costs all of them for every page, so it waits until a look at as
+  // many numbers has not filled this one: what a sweep expands stands closely together.
+  const absl::StatusOr<std::int64_t> cells = CellsOf(db, filter.sweep());
+  if (!cells.ok()) return cells.status();
+  const std::int64_t near = first > kEveryJob - *cells ? kEveryJob : first + *cells;
+  if (absl::Status status = jobs.Visit(first, near, SweepTest::kLookedUp);
+      !status.ok() || jobs.ended) {
+    return status;
+  }
+  return jobs.Visit(near, kEveryJob, SweepTest::kInList);
+}
+
+absl::StatusOr<int> PageLimit(const v1::Page& page) {
+  if (page.limit() == 0) return kDefaultPage;
+  if (page.limit() >= 1 && page.limit() <= kMaxPage) return page.limit();
+  return absl::InvalidArgumentError(
+      Concat("page limit ", page.limit(), " is not from 1 to ", kMaxPage));
+}
+
+}  // namespace pelab::db

@@ -1,0 +1,55 @@
+// The queries behind Reader, one function each. Internal to core/db; call inside
+// Connection::Read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/db/connection.h"
+#include "core/db/read/job_counts.h"
+#include "pelab/v1/results.pb.h"
+#include "pelab/v1/sweeps.pb.h"
+
+namespace pelab::db {
+
+// job_rows.cc
+absl::StatusOr<v1::ListJobsResponse> QueryJobs(SQLite::Database& db,
+                                               const v1::ListJobsRequest& request);
+std::map<std::string, StoredJob> QueryKeys(SQLite::Database& db,
+                                           const std::vector<std::string>& keys,
+                                           const std::vector<v1::Analysis>& analyses);
+
+// curve_rows.cc
+absl::StatusOr<v1::ListCurvesResponse> QueryCurves(SQLite::Database& db,
+                                                   const v1::ListCurvesRequest& request);
+
+absl::StatusOr<v1::ListEpochsToResponse> QueryEpochsTo(SQLite::Database& db,
+                                                       const v1::ListEpochsToRequest& request);
+
+// artifact_rows.cc
+absl::StatusOr<v1::ListArtifactsResponse> QueryArtifacts(SQLite::Database& db,
+                                                         const v1::ListArtifactsRequest& request);
+
+// analysis_rows.cc
+absl::StatusOr<v1::ListHeadAblationsResponse> QueryHeadAblations(
+    SQLite::Database& db, const v1::ListHeadAblationsRequest& request);
+absl::StatusOr<v1::ListDepositsResponse> QueryDeposits(SQLite::Database& db,
+                                                       const v1::ListDepositsRequest& request);
+absl::StatusOr<v1::ListAnalysesResponse> QueryAnalyses(SQLite::Database& db,
+                                                       const v1::ListAnalysesRequest& request);
+
+// sweep_rows.cc
+absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(SQLite::Database& db,
+                                                   const v1::ListSweepsRequest& request);
+absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sweep,
+                                     bool with_jobs);
+absl::StatusOr<v1::ListAttemptsResponse> QueryAttempts(SQLite::Database& db,
+                                                       const v1::ListAttemptsRequest& request);
+v1::ListWorkersResponse QueryWorkers(SQLite::Database& db);
+absl::StatusOr<std::vector<v1::LogPart>> QueryLog(SQLite::Database& db, const std::string& job,
+                                                  int attempt, std::uint64_t offset);
+
+}  // namespace pelab::db

@@ -1,0 +1,78 @@
+#include "core/experiment/cell_maker.h"
+
+#include <algorithm>
+
+#include "core/base/sha256.h"
+#include "core/experiment/configuration.h"
+#include "core/experiment/sweep_plan.h"
+
+namespace pelab::experiment {
+namespace {
+
+// Two seeds whose jobs are compared.
+constexpr std::int64_t kOne = kMaxSeed;
+constexpr std::int64_t kOther = kMaxSeed - 1;
+
+// The fields in which the two jobs differ; nullopt where one of them does not simply have the seed's
+// value, or says more of a job than where its randomness comes from.
+std::optional<std::vector<std::string>> Following(const Job& one, const Job& other) {
+  if (one.values.size() != other.values.size()) return std::nullopt;
+  std::vector<std::string> fields;
+  auto theirs = other.values.begin();
+  for (const auto& [name, value] : one.values) {
+    const auto& [their_name, their_value] = *theirs++;
+    if (name != their_name) return std::nullopt;
+    if (value == their_value) {
+      // It would be taken for one that follows, in the template.
+      if (value == catalog::Value(kOne)) return std::nullopt;
+      continue;
+    }
+    const catalog::Field* field = catalog::FindField(name, "");
+    const bool plain = field != nullptr && !field->is_switch && !field->legacy;
+    if (!plain || value != catalog::Value(kOne) || their_value != catalog::Value(kOther)) {
+      return std::nullopt;
+    }
+    fields.push_back(name);
+  }
+  return fields;
+}
+
+}  // namespace
+
+CellMaker::Shared CellMaker::Share(std::uint64_t index) const {
+  const SweepPlan& plan = *sweep_.plan_;
+  const Combination combination = plan.CombinationAt(index);
+  Shared shared;
+  shared.combination = index;
+  const Job job = plan.MakeJobOf(combination, kOne);
+  auto following = Following(job, plan.MakeJobOf(combination, kOther));
+  if (!following) return shared;
+  shared.following = *std::move(following);
+  shared.cell = sweep_.CellOf(combination, job);
+  shared.spec_template = TemplateOf(shared.cell.canonical_json, kOne);
+  shared.known = true;
+  return shared;
+}
+
+std::optional<Cell> CellMaker::At(std::uint64_t ordinal) {
+  if (ordinal >= sweep_.cells()) return std::nullopt;
+  const SweepPlan& plan = *sweep_.plan_;
+  const SweepPlan::Position position = plan.PositionOf(ordinal);
+  if (!shared_ || shared_->combination != position.combination) {
+    shared_ = Share(position.combination);
+  }
+  if (!shared_->known) return sweep_.At(ordinal);
+  Cell cell = shared_->cell;
+  cell.ordinal = ordinal;
+  cell.job.seed = position.seed;
+  for (const std::string& field : shared_->following) cell.job.values[field] = position.seed;
+  const Combination combination = plan.CombinationAt(position.combination);
+  if (plan.IsRepeat(combination, cell.job) || plan.IsExcluded(combination, cell.job)) {
+    return std::nullopt;
+  }
+  cell.canonical_json = FillTemplate(shared_->spec_template, position.seed);
+  cell.key = Sha256Hex(cell.canonical_json);
+  return cell;
+}
+
+}  // namespace pelab::experiment

@@ -1,0 +1,27 @@
+// What the files of this folder share about resolved jobs. Private to core/experiment.
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/experiment/canonical.h"
+
+namespace pelab::experiment {
+
+// "model.d_model" -> "model" and "d_model".
+inline std::pair<std::string_view, std::string_view> SplitName(std::string_view field) {
+  const std::size_t dot = field.find('.');
+  return {field.substr(0, dot), field.substr(dot + 1)};
+}
+
+// What is wrong with a job, with enough to say where in a document it comes from.
+struct Failure {
+  Violation violation;  // without a place
+  // What decides it: the field that the violation names, then the others.
+  std::vector<std::string_view> fields;
+};
+// CheckJob with the fields behind each violation.
+std::vector<Failure> FindFailures(const Job& job);
+
+}  // namespace pelab::experiment

@@ -1,0 +1,155 @@
+#include "core/experiment/sweep.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/base/sha256.h"
+#include "core/catalog/protocol_values.h"
+#include "core/experiment/sweep_checker.h"
+#include "core/experiment/sweep_notes.h"
+#include "core/experiment/sweep_reader.h"
+
+namespace pelab::experiment {
+namespace {
+
+using catalog::Field;
+
+// "rope(base=500)": what of the PE differs from its default under this protocol.
+std::string PeLabel(const Job& job, std::string_view protocol) {
+  catalog::Values resolved = WithCoordinates(job);
+  std::string parameters;
+  for (const Field& field : catalog::Fields()) {
+    const auto value = job.values.find(field.name);
+    if (field.owner != job.pe || value == job.values.end()) continue;
+    if (value->second == catalog::DefaultOf(field, protocol, job.pe, job.task, resolved)) continue;
+    parameters += (parameters.empty() ? "" : ",") +
+                  std::string(field.name.substr(field.name.find('.') + 1)) + "=" +
+                  catalog::ToText(value->second);
+  }
+  return parameters.empty() ? job.pe : job.pe + "(" + parameters + ")";
+}
+
+}  // namespace
+
+// Builds the Sweep of a plan that has no violations.
+class SweepParser {
+ public:
+  static Sweep Build(SweepPlan plan) {
+    Sweep sweep;
+    sweep.name_ = plan.name;
+    for (const ProtocolChoice& protocol : plan.protocols) {
+      sweep.protocol_ += (sweep.protocol_.empty() ? "" : ",") + protocol.name;
+    }
+    sweep.analyses_ = plan.analyses;
+    sweep.resources_ = plan.resources;
+    sweep.cells_ = plan.CountCells();
+    sweep.plan_ = std::make_shared<const SweepPlan>(std::move(plan));
+    return sweep;
+  }
+  static const SweepPlan& PlanOf(const Sweep& sweep) { return *sweep.plan_; }
+};
+
+std::optional<Cell> Sweep::At(std::uint64_t ordinal) const {
+  if (ordinal >= cells_) return std::nullopt;
+  const SweepPlan::Position position = plan_->PositionOf(ordinal);
+  const Combination combination = plan_->CombinationAt(position.combination);
+  Job job = plan_->MakeJobOf(combination, position.seed);
+  if (plan_->IsRepeat(combination, job) || plan_->IsExcluded(combination, job)) {
+    return std::nullopt;
+  }
+  Cell cell = CellOf(combination, std::move(job));
+  cell.ordinal = ordinal;
+  return cell;
+}
+
+Cell Sweep::CellOf(const Combination& combination, Job job) {
+  Cell cell;
+  cell.pe_label = PeLabel(job, combination.protocol->name);
+  cell.protocol_label = catalog::ProtocolLabel(job.pe, job.task, job.values);
+  cell.canonical_json = ToCanonicalJson(job);
+  cell.key = Sha256Hex(cell.canonical_json);
+  cell.job = std::move(job);
+  return cell;
+}
+
+Extension Extend(const Sweep& sweep, std::string_view seeds) {
+  SweepPlan plan = SweepParser::PlanOf(sweep);
+  SeedSet known = plan.seeds;
+  for (const SeedSet& earlier : plan.extensions) {
+    for (const SeedSet::Range& range : earlier.ranges()) known.Add(range);
+  }
+  Extension extension;
+  SeedSet added;
+  for (std::size_t at = 0; at <= seeds.size();) {
+    const std::size_t comma = std::min(seeds.find(',', at), seeds.size());
+    const SeedText text = ParseSeeds(seeds.substr(at, comma - at));
+    if (!text.range) {
+      extension.problem = "seeds \"" + std::string(seeds.substr(at, comma - at)) +
+                          "\": " + text.problem +
+                          "; allowed: numbers and ranges from 0 to 2^53-1, 5..9,12";
+      return extension;
+    }
+    for (const SeedSet::Range& range : known.Missing(*text.range)) {
+      known.Add(range);
+      added.Add(range);
+      extension.seeds += extension.seeds.empty() ? "" : ",";
+      extension.seeds += std::to_string(range.first);
+      if (range.last != range.first) extension.seeds += ".." + std::to_string(range.last);
+    }
+    at = comma + 1;
+  }
+  if (added.count() == 0) {
+    extension.sweep = sweep;
+    return extension;
+  }
+  plan.extensions.push_back(std::move(added));
+  if (plan.CountCells() > kMaxJobs) {
+    extension.problem = "with seeds " + extension.seeds + " the sweep has " +
+                        std::to_string(plan.CountCells()) + " cells; allowed: at most " +
+                        std::to_string(kMaxJobs);
+    return extension;
+  }
+  extension.sweep = SweepParser::Build(std::move(plan));
+  return extension;
+}
+
+std::vector<std::string> NotesOn(const Sweep& sweep) {
+  const SweepPlan& plan = SweepParser::PlanOf(sweep);
+  const auto other_pe = [&](const Item& item) { return item.name != plan.pes.front().name; };
+  if (std::none_of(plan.pes.begin(), plan.pes.end(), other_pe)) return {};
+  std::set<std::string> labels;
+  std::vector<catalog::ComparedJob> compared;
+  for (std::uint64_t i = 0; i < plan.CountCombinations(); ++i) {
+    const Combination combination = plan.CombinationAt(i);
+    const Job job = plan.MakeJobOf(combination, 0);
+    const bool excluded =
+        std::any_of(plan.rules.begin(), plan.rules.end(), [&](const ExcludeRule& rule) {
+          return !rule.seeds && rule.MatchesButSeed(job, combination.protocol->name);
+        });
+    if (excluded) continue;
+    const auto label = labels.insert(catalog::ProtocolLabel(job.pe, job.task, job.values)).first;
+    const catalog::ComparedJob one = {*label, combination.pe->name, job.Real("train.beta1"),
+                                      job.Real("train.beta2")};
+    if (std::find(compared.begin(), compared.end(), one) != compared.end()) continue;
+    compared.push_back(one);
+    const std::string note = catalog::NoteOnComparison(compared);
+    if (!note.empty()) return {note};
+  }
+  return {};
+}
+
+SweepResult ParseSweep(std::string_view document, const std::vector<Override>& overrides) {
+  Violations violations;
+  YamlResult yaml = ParseYaml(document, "document");
+  for (Violation& violation : yaml.violations) violations.Add(std::move(violation));
+  SweepReader reader(yaml.root.get(), overrides, &violations);
+  SweepPlan plan = reader.Read();
+  SweepChecker(plan, reader.unread_fields(), &violations).Check();
+  SweepResult result;
+  if (violations.empty()) result.sweep = SweepParser::Build(std::move(plan));
+  result.violations = violations.TakeSorted();
+  return result;
+}
+
+}  // namespace pelab::experiment

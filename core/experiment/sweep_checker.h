@@ -1,0 +1,46 @@
+// Whether what a plan describes can run: its size first, then every combination once. Private to
+// core/experiment.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/experiment/sweep_plan.h"
+
+namespace pelab::experiment {
+
+class SweepChecker {
+ public:
+  // `unread_fields`: fields whose value in the document could not be read; what depends on them is
+  // not judged.
+  SweepChecker(const SweepPlan& plan, const std::set<std::string, std::less<>>& unread_fields,
+               Violations* violations);
+
+  void Check();
+
+ private:
+  bool IsSmallEnough();
+  void CheckCombination(std::uint64_t index);
+  // Whether rules take out every seed of this combination; marks the rules that match something.
+  bool IsExcluded(const Combination& combination, const Job& job);
+  void CheckApplies(const Combination& combination, const Job& job);
+  void CheckValid(const Combination& combination, const Job& job);
+  void CheckNew(std::uint64_t index, const Combination& combination, const Job& job);
+  void ReportUnused();
+  // "; …" where one of the sweep's PEs has a reason to lack the field.
+  std::string WhyNoField(std::string_view field) const;
+  Place PlaceOf(const Combination& combination, const std::vector<std::string_view>& fields) const;
+
+  const SweepPlan& plan_;
+  const std::set<std::string, std::less<>>& unread_fields_;
+  Violations& violations_;
+  std::unordered_map<std::string, std::uint64_t> known_;  // key of a job -> its combination
+  std::set<const ExcludeRule*> used_rules_;
+  std::set<std::string, std::less<>> used_fields_;  // axes and overrides that some job has
+  std::uint64_t kept_ = 0;                          // combinations with at least one job
+};
+
+}  // namespace pelab::experiment

@@ -1,0 +1,100 @@
+// What a sweep document says, resolved to types but not to jobs: the axes of the product and how a
+// cell is made from its ordinal. Private to core/experiment.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/experiment/seed_set.h"
+#include "core/experiment/sweep.h"
+#include "core/experiment/yaml_value.h"
+
+namespace pelab::experiment {
+
+// One field set to one value, by the document or the command line.
+struct Setting {
+  std::string field;
+  catalog::Value value;
+  Place place;
+};
+
+// A PE or task with the fields that its item sets.
+struct Item {
+  std::string name;
+  Place place;
+  std::vector<Setting> settings;
+};
+
+struct ProtocolChoice {
+  std::string name;
+  Place place;
+};
+
+struct Axis {
+  std::string field;
+  Place place;
+  std::vector<Setting> values;
+};
+
+// A job is taken out when it matches every part that the rule has.
+struct ExcludeRule {
+  Place place;
+  std::set<std::string, std::less<>> protocols;  // empty: any; so of the next two
+  std::set<std::string, std::less<>> pes;
+  std::set<std::string, std::less<>> tasks;
+  std::optional<SeedSet> seeds;
+  std::map<std::string, std::set<catalog::Value>, std::less<>> fields;
+
+  bool MatchesButSeed(const Job& job, std::string_view protocol) const;
+  bool Matches(const Job& job, std::string_view protocol) const;
+};
+
+// One choice of protocol, PE, task and a value of every axis.
+struct Combination {
+  const ProtocolChoice* protocol = nullptr;
+  const Item* pe = nullptr;
+  const Item* task = nullptr;
+  std::vector<const Setting*> axes;
+  std::vector<bool> at_first;  // whether each axis stands at its first value
+};
+
+struct SweepPlan {
+  std::string name;
+  std::vector<ProtocolChoice> protocols;  // never empty
+  std::vector<Item> pes;
+  std::vector<Item> tasks;
+  SeedSet seeds;
+  std::vector<SeedSet> extensions;  // seeds that were added; their cells follow those before them
+  std::vector<Axis> axes;
+  std::vector<Setting> fixed;      // model.* and train.*
+  std::vector<Setting> overrides;  // from the command line: each wins over all of the above
+  std::vector<ExcludeRule> rules;
+  std::vector<Analysis> analyses;
+  Resources resources;
+
+  // Combinations and cells; the largest uint64 where the number does not fit.
+  std::uint64_t CountCombinations() const;
+  std::uint64_t CountCells() const;
+
+  // Where a cell stands.
+  struct Position {
+    std::uint64_t combination = 0;
+    std::int64_t seed = 0;
+  };
+  Position PositionOf(std::uint64_t ordinal) const;  // ordinal < CountCells()
+
+  Combination CombinationAt(std::uint64_t index) const;
+  // The setting of `field` that counts in this combination, null where nothing sets it.
+  const Setting* Find(const Combination& combination, std::string_view field) const;
+  Job MakeJobOf(const Combination& combination, std::int64_t seed) const;
+  bool IsExcluded(const Combination& combination, const Job& job) const;
+  // Whether the job already stands elsewhere: an axis beyond its first value has no meaning for it,
+  // or an earlier protocol gives the same job because all that they differ in is set.
+  bool IsRepeat(const Combination& combination, const Job& job) const;
+};
+
+}  // namespace pelab::experiment

@@ -1,0 +1,87 @@
+// From a document's tree and the command line's overrides to a SweepPlan. Reads everything that it
+// can and reports all that it cannot; whether the jobs are valid is the checker's business. Private
+// to core/experiment.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/experiment/sweep_plan.h"
+#include "core/experiment/yaml_value.h"
+
+namespace pelab::experiment {
+
+class SweepReader {
+ public:
+  // `root` may be null when the document is not even YAML; the overrides are read nevertheless.
+  SweepReader(const YamlNode* root, const std::vector<Override>& overrides, Violations* violations);
+
+  SweepPlan Read();
+  // Fields whose value could not be read: what depends on them cannot be judged.
+  const std::set<std::string, std::less<>>& unread_fields() const { return unread_fields_; }
+
+ private:
+  // A node and the path under which messages name it.
+  struct Source {
+    const YamlNode* node = nullptr;
+    std::string path;
+  };
+  using FieldRows = std::vector<const catalog::Field*>;
+
+  // sweep_reader.cc: the document's top level.
+  void ReadOverride(const Override& override);
+  void ReadFieldOverride(const Override& override, const Source& source);
+  void CheckKeys();
+  Source Find(std::string_view key) const;  // the override's node where there is one
+  void ReadName();
+  void ReadProtocols();
+  void ReadProtocol(const Source& source);
+  void ReadSeeds(const Source& source, SeedSet* seeds);
+  void ReadItems(const std::string& kind, const std::vector<catalog::Entry>& entries,
+                 std::vector<Item>* items);
+  void ReadItem(const std::string& kind, const std::vector<catalog::Entry>& entries,
+                const Source& source, std::vector<Item>* items);
+  void ReadItemFields(const std::string& kind, const Source& source, Item item,
+                      std::vector<Item>* items);
+  void ReadSection(const std::string& section);
+  void ReadResources();
+  void ReadMemory(const Source& source);
+
+  // sweep_lists.cc: axes, exclude rules and analyses.
+  void ReadAxes();
+  void ReadAxis(const YamlMember& member);
+  void RefuseSetAndSwept(const Axis& axis);
+  void ReadExclude();
+  void ReadRule(const Source& source);
+  void ReadRuleNames(const std::string& kind, const std::vector<catalog::Entry>& entries,
+                     const Source& source, std::set<std::string, std::less<>>* names);
+  void ReadRuleField(const YamlMember& member, const Source& source, ExcludeRule* rule);
+  void ReadAnalyses();
+  void ReadAnalysis(const Source& source);
+  void AddAnalysis(const std::string& name, const catalog::Values& set, const Source& source);
+
+  // Shared.
+  // A list's items, or the node itself where it is none; violations where it is empty or missing.
+  std::vector<Source> Elements(const Source& source);
+  // The values that are given for a field: one, or those of a list.
+  std::vector<Source> ValuesIn(const catalog::Field& field, const Source& source);
+  // The catalog's rows for a job field that the document names in full, empty after a violation.
+  FieldRows RowsOf(const YamlMember& member, const std::string& path);
+  // The value under the first row that takes it; a violation where none does.
+  std::optional<Setting> ReadSetting(const FieldRows& rows, const Source& source);
+  std::string UnknownField(const YamlNode& key) const;
+  void Say(const Source& source, std::string allowed, std::string message);
+
+  const YamlNode* root_;
+  Violations& violations_;
+  SweepPlan plan_;
+  std::set<std::string, std::less<>> unread_fields_;
+  std::map<std::string, YamlPointer, std::less<>> top_overrides_;  // name, protocol, seed
+  std::vector<Setting> analysis_overrides_;
+};
+
+}  // namespace pelab::experiment

@@ -1,0 +1,50 @@
+// node build.mjs NPM_DIR DIST: writes into DIST what core/pages/CMakeLists.txt embeds. NPM_DIR has the packages.
+import { readFileSync, writeFileSync, mkdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const [npmDir, dist] = process.argv.slice(2);
+const fromNpm = createRequire(join(npmDir, 'package.json'));
+const esbuild = fromNpm('esbuild');
+
+const PLOTLY = 'plotly.js-cartesian-dist-min';
+const plotlyDir = join(npmDir, 'node_modules', PLOTLY);
+
+// An asset may stand in a <script> element, which these would end or change.
+function write(name, text) {
+  for (const forbidden of ['</script', '<!--']) {
+    if (text.toLowerCase().includes(forbidden)) throw new Error(`${name} has "${forbidden}" in it`);
+  }
+  writeFileSync(join(dist, name), text);
+}
+
+// `globalName` is what the page calls the modules' exports.
+async function bundle(name, entry, globalName) {
+  const made = await esbuild.build({
+    entryPoints: [join(here, entry)], bundle: true, format: 'iife', globalName, write: false, target: 'es2020',
+    charset: 'ascii', logLevel: 'warning',
+  });
+  write(name, made.outputFiles[0].text);
+}
+
+mkdirSync(dist, { recursive: true });
+const { version } = JSON.parse(readFileSync(join(plotlyDir, 'package.json'), 'utf8'));
+const licence = readFileSync(join(plotlyDir, 'LICENSE'), 'utf8').trim();
+write('plotly.js', readFileSync(join(plotlyDir, 'plotly-cartesian.min.js'), 'utf8'));
+write('licences.txt', `This page contains plotly.js ${version} (${PLOTLY}).\n\n${licence}\n`);
+// --series-0 …, the colours of looks.json, where base.css has the page's other colours.
+const looks = readFileSync(join(here, 'style/looks.json'), 'utf8');
+const colours = (theme) => JSON.parse(looks)[theme].map((colour, slot) => `--series-${slot}:${colour};`).join('');
+const seriesColours = `:root{${colours('light')}}\n:root[data-theme="dark"]{${colours('dark')}}\n` +
+  `@media (prefers-color-scheme: dark){:root:not([data-theme="light"]){${colours('dark')}}}\n`;
+write('looks.json', looks);
+write('base.css', seriesColours + readFileSync(join(here, 'style/base.css'), 'utf8'));
+write('report.css', readFileSync(join(here, 'style/report.css'), 'utf8'));
+for (const name of ['dashboard.css', 'icon.svg']) write(name, readFileSync(join(here, 'dashboard', name), 'utf8'));
+writeFileSync(join(dist, 'dashboard.html'), readFileSync(join(here, 'dashboard/dashboard.html')));
+write('claims.json', readFileSync(join(here, '../../docs/sweeps/verdict/claims.json'), 'utf8'));
+await bundle('charts.js', 'charts/index.js', 'pelabCharts');
+await bundle('report.js', 'report/main.js', 'pelabReport');
+await bundle('dashboard.js', 'dashboard/main.js', 'pelabDashboard');

@@ -1,0 +1,244 @@
+// `pelab db check`: every promise can be broken, and is named when it is.
+#include "core/db/check/invariants.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/db/check/check.h"
+#include "tests/unit/core/db/database_for_test.h"
+
+namespace pelab::db {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kWhole[] = "the file is a sound SQLite database";
+constexpr char kReferences[] = "references lead somewhere";
+constexpr char kArtifacts[] = "artifacts are there at their size";
+
+// Two sweeps: one finished, with a job that succeeded at its second attempt; one active, with that
+// job, one that runs and has an epoch, and one that waits.
+class Populated {
+ public:
+  Populated() {
+    const auto done = file_.AddJob({.key = "a1", .epochs = 2});
+    file_.AddEpoch(file_.AddAttempt(done, 1, 0, "lost"), 0, 240);
+    const auto trained = file_.AddAttempt(done, 2, 1, "succeeded");
+    file_.AddEpoch(trained, 1, 250);
+    file_.Summarise(done, 2, 250, 250, 300);
+    file_.Execute("UPDATE jobs SET train_correct = 250");
+    file_.AddHeadAblation(done, trained, 2, 3, 250, 300);
+    file_.AddArtifact(trained, "weights.safetensors", kHash, 7);
+    WriteArtifact("weights");
+    const auto runs = file_.AddJob({.key = "b2", .seed = 1, .state = "running", .epochs = 2});
+    file_.AddEpoch(file_.AddAttempt(runs, 1, 0, ""), 0, 240);
+    file_.Summarise(runs, 1, 240, 240, 300);
+    const auto waits = file_.AddJob({.key = "c3", .seed = 2, .state = "queued", .epochs = 2});
+    file_.Execute("UPDATE jobs SET attempts = 0 WHERE state = 'queued'");
+    file_.AddToSweep(file_.AddSweep("finished", "finished"), 0, done);
+    const auto active = file_.AddSweep("active");
+    for (const auto job : {done, runs, waits}) {
+      file_.AddToSweep(active, static_cast<int>(job), job);
+    }
+  }
+
+  std::vector<Check> Checks() {
+    const auto checks = CheckDatabase(file_.path());
+    EXPECT_TRUE(checks.ok()) << checks.status();
+    return checks.value_or(std::vector<Check>());
+  }
+  std::vector<std::string> Broken() {
+    std::vector<std::string> broken;
+    for (const Check& check : Checks()) {
+      if (!check.problems.empty()) broken.push_back(check.name);
+    }
+    return broken;
+  }
+  std::string ArtifactFile() const { return ArtifactPath(file_.path(), kHash); }
+  void WriteArtifact(const std::string& data) {
+    std::filesystem::create_directories(std::filesystem::path(ArtifactFile()).parent_path());
+    std::ofstream(ArtifactFile()) << data;
+  }
+  DatabaseForTest& file() { return file_; }
+
+  inline static const std::string kHash = std::string(64, 'd');
+
+ private:
+  DatabaseForTest file_;
+};
+
+TEST(InvariantsTest, APopulatedFileIsSound) {
+  Populated populated;
+  for (const Check& check : populated.Checks()) {
+    EXPECT_THAT(check.problems, IsEmpty()) << check.name;
+    EXPECT_THAT(check.notes, IsEmpty()) << check.name;
+  }
+}
+
+struct Damage {
+  const char* sql;
+  std::vector<std::string> breaks;  // the first is what the damage is about
+};
+
+// Job 1 succeeded, 2 runs (attempt 3), 3 waits; sweep 1 is finished, 2 active.
+const std::vector<Damage> kDamages = {
+    {"DELETE FROM curves WHERE attempt_id = 1",
+     {"epochs have no gap and none is there twice", "trained jobs have every epoch",
+      "summaries agree with the curves"}},
+    {"INSERT INTO curves SELECT attempt_id, 0, train_loss, train_correct, train_total, test_loss, "
+     "test_correct, test_total, learning_rate, seconds FROM curves WHERE attempt_id = 2",
+     {"epochs have no gap and none is there twice", "trained jobs have every epoch",
+      "summaries agree with the curves"}},
+    {"UPDATE jobs SET epochs = 3 WHERE job_id = 1", {"trained jobs have every epoch"}},
+    {"DROP VIEW sweep_counts; CREATE TABLE sweep_counts AS SELECT sweep_id, 0 AS queued, 0 AS "
+     "assigned, 0 AS running, 1 AS succeeded, 0 AS failed, 0 AS cancelled, 2 AS epochs, 2 AS "
+     "epochs_done, 0 AS open_claims FROM sweeps",  // right for the finished one alone
+     {"the counts of a sweep are those of its jobs"}},
+    {"UPDATE jobs SET epochs_done = 0 WHERE job_id = 2", {"summaries agree with the curves"}},
+    {"UPDATE jobs SET test_correct = 1 WHERE job_id = 2",
+     {"final accuracies are those of the last epoch"}},
+    {"UPDATE jobs SET train_total = NULL WHERE job_id = 1",
+     {"final accuracies are those of the last epoch"}},
+    {"UPDATE jobs SET test_loss = NULL WHERE job_id = 2",
+     {"final losses are those of the last epoch, and say which trainings diverged"}},
+    {"UPDATE jobs SET diverged = 1 WHERE job_id = 1",
+     {"final losses are those of the last epoch, and say which trainings diverged"}},
+    {"UPDATE configurations SET divergence_loss = 0.01",
+     {"final losses are those of the last epoch, and say which trainings diverged"}},
+    {"UPDATE jobs SET best_test_correct = 240 WHERE job_id = 1",
+     {"best accuracies are those of the best epoch"}},
+    {"UPDATE jobs SET best_test_correct = 299 WHERE job_id = 1",
+     {"best accuracies are those of the best epoch"}},
+    {"UPDATE jobs SET best_test_correct = NULL WHERE job_id = 2",
+     {"best accuracies are those of the best epoch"}},
+    {"DELETE FROM head_ablation WHERE layer = 1 AND head = 1", {"ablation matrices are whole"}},
+    {"UPDATE head_ablation SET lost = lost + 1 WHERE layer = 1 AND head = 1",
+     {"ablated counts follow from each other"}},
+    {"UPDATE head_ablation SET nll = NULL WHERE layer = 0 AND head = 1",
+     {"entries of an ablation matrix exist whole or not at all"}},
+    {"DELETE FROM deposit_indices WHERE layer = -1",
+     {"ablation matrices have their deposit indices"}},
+    {"PRAGMA writable_schema = ON; "
+     "UPDATE sqlite_master SET sql = replace(sql, 'UNIQUE (key, generation)', 'UNIQUE (job_id)') "
+     "WHERE name = 'jobs'; "
+     "PRAGMA writable_schema = RESET; REINDEX; "
+     "UPDATE jobs SET key = (SELECT key FROM jobs WHERE job_id = 1) WHERE job_id = 3",
+     {"a key and generation is one job"}},
+    {"UPDATE attempts SET outcome = 'succeeded' WHERE attempt_id = 1",
+     {"a job was trained by one attempt"}},
+    {"UPDATE jobs SET state = 'failed' WHERE job_id = 1",
+     {"succeeded jobs are trained, and trained ones neither failed nor cancelled"}},
+    {"UPDATE jobs SET state = 'cancelled' WHERE job_id = 1",
+     {"succeeded jobs are trained, and trained ones neither failed nor cancelled"}},
+    {"UPDATE attempts SET outcome = 'failed' WHERE attempt_id = 2",
+     {"trained jobs have an attempt that succeeded"}},
+    {"UPDATE attempts SET number = 4 WHERE attempt_id = 3",
+     {"attempts are numbered from 1 and counted"}},
+    {"UPDATE jobs SET attempts = 1 WHERE job_id = 3", {"attempts are numbered from 1 and counted"}},
+    {"DROP INDEX attempts_open; UPDATE attempts SET outcome = NULL, ended_at = NULL "
+     "WHERE attempt_id < 3",
+     {"a job has at most one open attempt", "trained jobs have an attempt that succeeded"}},
+    {"UPDATE attempts SET outcome = 'lost', ended_at = 7000 WHERE attempt_id = 3",
+     {"jobs that are assigned or running have an open attempt"}},
+    {"UPDATE jobs SET state = 'queued' WHERE job_id = 2",
+     {"jobs that wait or have failed hold no open attempt"}},
+    {"UPDATE jobs SET configuration_id = NULL WHERE job_id = 3", {"every job has its spec"}},
+    {"DELETE FROM configurations", {"every job has its spec", kReferences}},
+    {"INSERT INTO configurations (template) VALUES ('{}{}')",
+     {"every configuration is that of a job"}},
+    {"INSERT INTO checkpoints SELECT 2, 3, 99, sha256, bytes, 0 FROM artifacts",
+     {"checkpoints are of jobs that still train, and not ahead of their curves"}},
+    {"INSERT INTO checkpoints SELECT 1, 2, 1, sha256, bytes, 0 FROM artifacts",
+     {"checkpoints are of jobs that still train, and not ahead of their curves"}},
+    {"UPDATE attempts SET ended_at = NULL WHERE attempt_id = 1",
+     {"ended attempts say when they ended, open ones do not"}},
+    {"UPDATE sweeps SET state = 'active' WHERE sweep_id = 1", {"active sweeps wait for a job"}},
+    {"UPDATE sweeps SET state = 'finished' WHERE sweep_id = 2",
+     {"finished sweeps wait for no job"}},
+    {"UPDATE sweeps SET state = 'cancelled' WHERE sweep_id = 2",
+     {"cancelled sweeps claim nothing"}},
+    {"UPDATE sweeps SET expanded_cells = 1 WHERE sweep_id = 2",
+     {"sweeps hold the cells that were expanded; active ones hold all"}},
+    {"DELETE FROM jobs WHERE job_id = 3", {kReferences}},
+    {"UPDATE attempts SET worker_id = 'nobody' WHERE attempt_id = 3", {kReferences}},
+    {"UPDATE artifacts SET attempt_id = 99", {kReferences}},
+    {"UPDATE curves SET attempt_id = 99 WHERE attempt_id = 3",
+     {kReferences, "summaries agree with the curves"}},
+    {"UPDATE artifacts SET bytes = 8", {kArtifacts}},
+    {"INSERT INTO staged_epochs SELECT 1, 3, 0, train_loss, train_correct, train_total, test_loss, "
+     "test_correct, test_total, learning_rate, seconds FROM curves WHERE attempt_id = 3",
+     {"epochs that wait for their curve are of an attempt, and not in it yet",
+      "epochs have no gap and none is there twice", "summaries agree with the curves"}},
+    {"INSERT INTO staged_epochs SELECT 1, 99, 0, train_loss, train_correct, train_total, "
+     "test_loss, test_correct, test_total, learning_rate, seconds FROM curves LIMIT 1",
+     {"epochs that wait for their curve are of an attempt, and not in it yet"}},
+};
+
+TEST(InvariantsTest, EachPromiseIsNamedWhereItIsBroken) {
+  std::set<std::string> named;
+  for (const Damage& damage : kDamages) {
+    Populated populated;
+    populated.file().Execute("PRAGMA foreign_keys = OFF");
+    populated.file().Execute(damage.sql);
+    EXPECT_THAT(populated.Broken(), ::testing::UnorderedElementsAreArray(damage.breaks))
+        << damage.sql;
+    named.insert(damage.breaks.front());
+  }
+  Populated sound;
+  for (const Check& check : sound.Checks()) {
+    if (check.name == kWhole) continue;
+    EXPECT_THAT(named, Contains(check.name)) << "nothing here breaks it";
+  }
+}
+
+TEST(InvariantsTest, AMissingFileIsAProblemAndOneTooManyIsANote) {
+  Populated populated;
+  const std::string file = populated.ArtifactFile();
+  std::filesystem::rename(file, file.substr(0, file.size() - 1) + "e");
+  const std::vector<Check> checks = populated.Checks();
+  EXPECT_EQ(checks.back().name, kArtifacts);
+  EXPECT_THAT(checks.back().problems, ElementsAre(HasSubstr("is missing")));
+  EXPECT_THAT(checks.back().notes, ElementsAre(HasSubstr("belongs to no attempt")));
+}
+
+// Overwrites pages from the second on with something else, until SQLite notices.
+TEST(InvariantsTest, ADamagedPageIsNamedOrTheFileRefused) {
+  Populated populated;
+  populated.file().Execute("PRAGMA wal_checkpoint(TRUNCATE)");
+  populated.file().Close();
+  const auto bytes = std::filesystem::file_size(populated.file().path());
+  int found = 0;
+  for (std::uintmax_t page = 4096; page < bytes; page += 4096) {
+    const std::string copy = populated.file().directory() + "/copy.db";
+    std::filesystem::copy_file(populated.file().path(), copy,
+                               std::filesystem::copy_options::overwrite_existing);
+    std::fstream file(copy, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(page));
+    file << std::string(512, '\xa5');
+    file.close();
+    const auto checks = CheckDatabase(copy);
+    if (!checks.ok()) {
+      EXPECT_EQ(checks.status().code(), absl::StatusCode::kDataLoss) << checks.status();
+      EXPECT_THAT(std::string(checks.status().message()), HasSubstr("is damaged"));
+      ++found;
+      continue;
+    }
+    // A page that is free or empty may hold anything.
+    if (checks->front().problems.empty()) continue;
+    EXPECT_EQ(checks->size(), 1u) << "what is read from a damaged file misleads";
+    ++found;
+  }
+  EXPECT_GT(found, 20) << "of " << bytes / 4096 << " pages";
+}
+
+}  // namespace
+}  // namespace pelab::db

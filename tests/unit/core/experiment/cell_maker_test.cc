@@ -1,0 +1,97 @@
+#include "core/experiment/cell_maker.h"
+
+#include <gtest/gtest.h>
+
+namespace pelab::experiment {
+namespace {
+
+constexpr char kSmall[] = "model: {d_model: 16, d_ff: 16, heads: 2, layers: 2}\n";
+
+Sweep SweepOf(const std::string& document) {
+  SweepResult result = ParseSweep(document);
+  EXPECT_TRUE(result.sweep) << Format(result.violations.front(), document);
+  return *std::move(result.sweep);
+}
+
+std::string Text(const std::optional<Cell>& cell) {
+  if (!cell) return "none";
+  std::string text = std::to_string(cell->ordinal) + " " + cell->pe_label + " " +
+                     cell->protocol_label + " " + std::to_string(cell->job.seed) + " " + cell->key +
+                     " " + cell->canonical_json + " " + ToCanonicalJson(cell->job);
+  for (const auto& [name, value] : cell->job.values) {
+    text += " " + name + "=" + catalog::ToText(value);
+  }
+  return text;
+}
+
+// Every cell, in order, backwards and each by itself, is the one that the sweep gives. How many
+// there are.
+int ExpectTheSame(const Sweep& sweep) {
+  CellMaker forwards(sweep), backwards(sweep);
+  int cells = 0;
+  for (std::uint64_t i = 0; i <= sweep.cells(); ++i) {
+    const std::optional<Cell> expected = sweep.At(i);
+    cells += expected ? 1 : 0;
+    EXPECT_EQ(Text(forwards.At(i)), Text(expected)) << "cell " << i;
+    const std::uint64_t other = sweep.cells() - i;
+    EXPECT_EQ(Text(backwards.At(other)), Text(sweep.At(other))) << "cell " << other;
+    EXPECT_EQ(Text(CellMaker(sweep).At(i)), Text(expected)) << "cell " << i;
+  }
+  return cells;
+}
+
+TEST(CellMakerTest, EveryPeTaskAndProtocol) {
+  std::string pes;
+  for (const catalog::Entry& pe : catalog::Pes()) {
+    pes += (pes.empty() ? "" : ", ") + std::string(pe.name);
+  }
+  const Sweep sweep = SweepOf("name: a\nprotocol: [clean, published]\npe: [" + pes +
+                              "]\ntask: [distance, counting]\nseed: [0, 7, 9007199254740990, "
+                              "9007199254740991]\nexclude: [{pe: xpos, protocol: published}]\n" +
+                              std::string(kSmall));
+  EXPECT_GE(ExpectTheSame(sweep), 2 * 2 * 4 * 10);
+}
+
+TEST(CellMakerTest, PartSeedsThatAreSetAndThoseThatFollow) {
+  EXPECT_EQ(ExpectTheSame(SweepOf("name: a\npe: rope\ntask: {name: distance, data_seed: 3}\n"
+                                  "seed: 0..5\n" +
+                                  std::string(kSmall))),
+            6);
+  // The seeds that are compared, too.
+  ExpectTheSame(
+      SweepOf("name: a\npe: [rope, nope]\ntask: distance\n"
+              "seed: [0, 1, 9007199254740990, 9007199254740991]\n"
+              "axes: {task.data_seed: [0, 1, 5, 9007199254740990, 9007199254740991]}\n" +
+              std::string(kSmall)));
+}
+
+TEST(CellMakerTest, ExclusionsAndAxesWithoutAMeaning) {
+  const Sweep sweep = SweepOf(
+      "name: a\nprotocol: [clean, published]\npe: [rope, nope]\n"
+      "task: [distance, counting]\nseed: 0..4\n"
+      "axes: {pe.base: [500, 10000], train.lr: [1e-4, 3e-4]}\n"
+      "exclude: [{pe: rope, seed: 2}, {seed: 3, protocol: clean}, {train.lr: 3e-4, "
+      "task: counting}]\n" +
+      std::string(kSmall));
+  const int cells = ExpectTheSame(sweep);
+  EXPECT_GT(cells, 0);
+  EXPECT_LT(cells, static_cast<int>(sweep.cells()));
+}
+
+TEST(CellMakerTest, ProtocolsThatGiveTheSameJobs) {
+  ExpectTheSame(SweepOf(
+      "name: a\nprotocol: [clean, published]\npe: nope\ntask: {name: distance, data_seed: 2, "
+      "definition: clean, split: disjoint}\nseed: 0..3\n" +
+      std::string(kSmall)));
+}
+
+TEST(CellMakerTest, SeedsThatWereAdded) {
+  const Sweep sweep =
+      SweepOf("name: a\npe: [rope, nope]\ntask: distance\nseed: 0..2\n" + std::string(kSmall));
+  const Extension more = Extend(sweep, "5..9");
+  ASSERT_TRUE(more.sweep) << more.problem;
+  EXPECT_EQ(ExpectTheSame(*more.sweep), 16);
+}
+
+}  // namespace
+}  // namespace pelab::experiment

@@ -1,0 +1,51 @@
+#include "worker/trainer/config/blas_kernels.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace pelab::trainer {
+namespace {
+
+// The kernels that OpenBLAS has for x86-64 processors without AVX2, as openblas_get_corename names
+// them.
+constexpr const char* kOldCores[] = {
+    "Generic", "Katmai",       "Coppermine", "Northwood", "Prescott",   "Banias",
+    "Core2",   "Penryn",       "Dunnington", "Atom",      "Nehalem",    "Athlon",
+    "Opteron", "Opteron_SSE3", "Barcelona",  "Nano",      "Sandybridge"};
+
+bool HasOldCore() {
+  using CoreName = const char* (*)();
+  const auto core_name = reinterpret_cast<CoreName>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  if (core_name == nullptr) return false;
+  for (const char* const old : kOldCores) {
+    if (strcasecmp(core_name(), old) == 0) return true;
+  }
+  return false;
+}
+
+const char* BestCore() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    return "SkylakeX";
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+#endif
+  return nullptr;
+}
+
+}  // namespace
+
+void RestartWithBestBlasKernels(char** argv) {
+  constexpr const char* kVariable = "OPENBLAS_CORETYPE";
+  if (std::getenv(kVariable) != nullptr || !HasOldCore()) return;
+  const char* const core = BestCore();
+  if (core == nullptr || setenv(kVariable, core, 1) != 0) return;
+  execv("/proc/self/exe", argv);  // on failure the slow kernels are right too
+}
+
+}  // namespace pelab::trainer

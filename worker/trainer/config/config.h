@@ -1,0 +1,51 @@
+// The decoder's configuration: every difference between protocols is a field of its own. No LibTorch.
+#pragma once
+
+#include <cstdint>
+
+#include "core/experiment/canonical.h"
+
+namespace pelab::trainer {
+
+enum class Activation { kRelu, kGelu };
+enum class KvSource {
+  kSelf,   // keys and values from the layer's own normed input
+  kInput,  // from the embedding with its positional term, un-normed, in every layer
+};
+enum class Readout {
+  kMaskedMean,  // mean over the tokens before the padding
+  kMean,        // mean over all T positions
+  kLast,        // the last token before the padding
+};
+
+// Where dropout acts; the numbers enter the random stream's address and never change.
+enum class DropoutSite { kAttention = 0, kOutput = 1, kFfnInner = 2, kFfn = 3 };
+inline constexpr int kDropoutSites = 4;
+
+struct ModelConfig {
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t d_model = 0;
+  std::int64_t d_ff = 0;
+  std::int64_t max_len = 0;
+  std::int64_t vocabulary = 0;
+  std::int64_t classes = 0;
+  double dropout = 0;
+  bool dropout_at[kDropoutSites] = {};
+  Activation activation = Activation::kRelu;
+  bool attention_bias = true;
+  double layer_norm_eps = 1e-5;
+  bool causal = true;
+  bool mask_padding = true;
+  KvSource kv_source = KvSource::kSelf;
+  Readout readout = Readout::kMaskedMean;
+  bool final_norm = true;
+
+  std::int64_t head_dim() const { return d_model / heads; }
+  // Whether anything depends on what is computed at the positions of padding.
+  bool reads_padding() const { return !mask_padding || readout == Readout::kMean; }
+};
+
+ModelConfig ModelConfigFrom(const experiment::Job& job, std::int64_t classes);
+
+}  // namespace pelab::trainer

@@ -1,0 +1,92 @@
+#include "worker/trainer/kernels/activation/bias_activation.h"
+
+#include <algorithm>
+
+#include "worker/trainer/kernels/vectors.h"
+
+namespace pelab::trainer {
+namespace {
+
+constexpr float kInverseSqrtTwoPi = 0.3989422804014327f;
+
+// Phi(u) and phi(u) of the standard normal distribution. The tail is Abramowitz and Stegun 7.1.26, to 8e-8; a rational
+// function in 1 / (1 + p |u| / sqrt(2)) times the density.
+struct Normal {
+  Floats cumulative;
+  Floats density;
+};
+PELAB_INLINE Normal NormalAt(Floats u) {
+  const Floats size = u < 0.0f ? -u : u;
+  const Floats bell = Exp(size * size * -0.5f);
+  const Floats t = 1.0f / (size * (0.3275911f * 0.7071067811865476f) + 1.0f);
+  Floats tail = t * 1.061405429f - 1.453152027f;
+  tail = tail * t + 1.421413741f;
+  tail = tail * t - 0.284496736f;
+  tail = tail * t + 0.254829592f;
+  tail *= t * bell * 0.5f;  // Phi(-|u|)
+  return {u < 0.0f ? tail : 1.0f - tail, bell * kInverseSqrtTwoPi};
+}
+
+PELAB_INLINE Floats Activate(bool gelu, Floats u) {
+  if (gelu) return u * NormalAt(u).cumulative;
+  return u > 0.0f ? u : Floats{};
+}
+
+PELAB_INLINE Floats Slope(bool gelu, Floats u) {
+  if (gelu) {
+    const Normal normal = NormalAt(u);
+    return normal.cumulative + u * normal.density;
+  }
+  return u > 0.0f ? Floats{} + 1.0f : Floats{};
+}
+
+// u = h + b at 16 elements.
+PELAB_INLINE Floats InputAt(const BiasActivation<float>& p, std::int64_t row, std::int64_t column) {
+  return Load(p.product + row * p.width + column) + Load(p.bias + column);
+}
+
+PELAB_INLINE Floats FactorsAt(const BiasActivation<float>& p, std::int64_t row,
+                              std::int64_t column) {
+  if (p.dropout.threshold == 0) return Floats{} + 1.0f;
+  const auto width = static_cast<std::uint32_t>(p.width);
+  return DropoutFactors(p.dropout,
+                        DropoutRow(p.dropout, row) * width + static_cast<std::uint32_t>(column));
+}
+
+}  // namespace
+
+void BiasActivationForward(const BiasActivation<float>& problem, std::int64_t begin,
+                           std::int64_t end) {
+  RunWidest([&]() PELAB_INLINE_LAMBDA {
+    const std::int64_t last = std::min(problem.rows, end * kNormBlockRows);
+    for (std::int64_t row = begin * kNormBlockRows; row < last; ++row) {
+      for (std::int64_t c = 0; c < problem.width; c += kLanes) {
+        Store(Activate(problem.gelu, InputAt(problem, row, c)) * FactorsAt(problem, row, c),
+              problem.out + row * problem.width + c);
+      }
+    }
+  });
+}
+
+void BiasActivationBackward(const BiasActivation<float>& problem,
+                            const BiasActivationGradients<float>& gradients, std::int64_t begin,
+                            std::int64_t end) {
+  RunWidest([&]() PELAB_INLINE_LAMBDA {
+    for (std::int64_t block = begin; block < end; ++block) {
+      float* const partial = gradients.partial + block * problem.width;
+      std::fill_n(partial, problem.width, 0.0f);
+      const std::int64_t last = std::min(problem.rows, (block + 1) * kNormBlockRows);
+      for (std::int64_t row = block * kNormBlockRows; row < last; ++row) {
+        for (std::int64_t c = 0; c < problem.width; c += kLanes) {
+          const std::int64_t at = row * problem.width + c;
+          const Floats change = Load(gradients.out + at) * FactorsAt(problem, row, c) *
+                                Slope(problem.gelu, InputAt(problem, row, c));
+          Store(change, gradients.product + at);
+          Store(Load(partial + c) + change, partial + c);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace pelab::trainer

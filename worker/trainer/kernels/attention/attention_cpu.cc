@@ -1,0 +1,446 @@
+#include "worker/trainer/kernels/attention/attention_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "worker/trainer/kernels/attention/attention_cpu_tiles.h"
+#include "worker/trainer/kernels/vectors.h"
+
+namespace pelab::trainer {
+namespace {
+
+// Which keys the queries of one sequence see: those before End(row).
+struct Visible {
+  std::int64_t offset;  // the position of row 0, where attention is causal
+  std::int64_t keys;    // before the padding
+  bool causal;
+
+  PELAB_INLINE std::int64_t End(std::int64_t row) const {
+    return causal ? std::min(keys, row + offset + 1) : keys;
+  }
+  // The first row that sees `key`; a row that there is not, if none does.
+  PELAB_INLINE std::int64_t FirstRow(std::int64_t key, std::int64_t rows) const {
+    if (key >= keys) return rows;
+    return causal ? std::clamp<std::int64_t>(key - offset, 0, rows) : 0;
+  }
+};
+
+PELAB_INLINE Visible VisibleTo(const FusedAttention<float>& p, std::int64_t batch) {
+  return {p.keys - p.rows, p.lengths != nullptr ? p.lengths[batch] : p.keys, p.causal};
+}
+
+// What one head's pass needs; made once a call.
+struct Buffers {
+  explicit Buffers(const FusedAttention<float>& p)
+      : keys(Padded(p.keys)),
+        width(Padded(p.width)),
+        value_width(Padded(p.value_width)),
+        query(p.rows * width),
+        rows_in(p.rows * value_width),
+        key(keys * width),
+        value(keys * value_width),
+        key_columns(keys * width),
+        value_columns(keys * value_width),
+        weights(p.rows * keys),
+        gradient(p.rows * keys),
+        product(std::max(p.rows, p.keys) * std::max(width, value_width)) {
+    if (p.key_distance != nullptr) PackDistances(p);
+  }
+  // The vectors by distance that a query can see, and room for products with them.
+  void PackDistances(const FusedAttention<float>& p) {
+    reach = p.causal ? p.keys : p.keys + p.rows - 1;
+    distances = Padded(reach);
+    distance_rows.resize(distances * width);
+    distance_columns.resize(distances * width);
+    by_distance.resize(p.rows * distances);
+    distance_product.resize(std::max(p.rows, distances) * width);
+    for (std::int64_t r = 0; r < reach; ++r) {
+      std::copy_n(p.key_distance + r * p.width, p.width, distance_rows.data() + r * width);
+    }
+    Transpose(distance_rows.data(), distances, width, distance_columns.data());
+  }
+  // Where row i's part of by_distance begins: that of key 0.
+  float* ByDistance(const FusedAttention<float>& p, std::int64_t i) {
+    return distances == 0 ? nullptr : by_distance.data() + i * distances + p.rows - 1 - i;
+  }
+  // Zeros beyond what is packed, for good.
+  std::int64_t keys;           // T, padded
+  std::int64_t width;          // w, padded
+  std::int64_t value_width;    // d, padded
+  std::int64_t reach = 0;      // entries of key_distance that a query can see
+  std::int64_t distances = 0;  // of them, padded; 0: there is no key_distance
+  std::vector<float> query, rows_in, key, value, key_columns, value_columns, weights, gradient,
+      product, distance_rows, distance_columns, by_distance, distance_product;
+};
+
+// What is added to one row's scaled products, and where the row ends.
+struct RowTerms {
+  RowTerms(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head, std::int64_t row,
+           std::int64_t keys_seen, const float* of_distances)
+      : end(keys_seen),
+        position(static_cast<float>(row + p.keys - p.rows)),
+        by_distance(of_distances) {
+    if (p.diagonal != nullptr) {
+      diagonal = p.diagonal + (p.diagonal_by_head ? head * (2 * p.keys - 1) : 0) + p.rows - 1 - row;
+    }
+    if (p.slopes != nullptr) slope = p.slopes[head];
+    if (p.term.data == nullptr) return;
+    term = p.term.data + batch * p.term.batch_stride + head * p.term.head_stride +
+           row * p.term.row_stride;
+    term_stride = p.term.key_stride;
+  }
+
+  // The logits of keys j … j + 15 from their products: -inf from `end` on.
+  PELAB_INLINE Floats Logits(Floats products, std::int64_t j) const {
+    const std::int64_t count = end - j;
+    Floats x = products;
+    if (by_distance != nullptr) x += LoadChannels(by_distance + j, count);
+    if (diagonal != nullptr) x += LoadChannels(diagonal + j, count);
+    if (slope != 0) {
+      const Floats distance = Lanes() + (static_cast<float>(j) - position);
+      x -= slope * (distance < 0.0f ? -distance : distance);
+    }
+    if (term != nullptr && term_stride == 1) x += LoadChannels(term + j, count);
+    if (term != nullptr && term_stride != 1) {
+      for (std::int64_t i = 0; i < std::min(count, kLanes); ++i)
+        x[i] += term[(j + i) * term_stride];
+    }
+    return Masked(x, count);
+  }
+
+  // x, -inf from lane `count` on.
+  PELAB_INLINE static Floats Masked(Floats x, std::int64_t count) {
+    if (count >= kLanes) return x;
+    const Ints seen = Lanes() < static_cast<float>(count);
+    return seen ? x : Floats{} - std::numeric_limits<float>::infinity();
+  }
+
+  std::int64_t end;
+  float position;
+  const float* by_distance;  // null: none
+  float slope = 0;
+  const float* diagonal = nullptr;
+  const float* term = nullptr;
+  std::int64_t term_stride = 0;
+};
+
+// In place over `padded` products. Gives ln of the denominator.
+PELAB_INLINE float Softmax(const RowTerms& terms, std::int64_t padded, float* row) {
+  Floats most = Floats{} - std::numeric_limits<float>::infinity();
+  for (std::int64_t j = 0; j < padded; j += kLanes) {
+    const Floats x = terms.Logits(Load(row + j), j);
+    Store(x, row + j);
+    most = Larger(most, x);
+  }
+  const float largest = Largest(most);
+  Floats sums = {};
+  for (std::int64_t j = 0; j < padded; j += kLanes) {
+    const Floats x = Exp(Load(row + j) - largest);
+    Store(x, row + j);
+    sums += x;
+  }
+  const float sum = Sum(sums);
+  const float inverse = 1 / sum;
+  for (std::int64_t j = 0; j < padded; j += kLanes) Store(Load(row + j) * inverse, row + j);
+  return largest + std::log(sum);
+}
+
+// The index of a row's first weight in the dropout stream.
+PELAB_INLINE std::uint32_t DropoutIndex(const FusedAttention<float>& p, std::int64_t batch,
+                                        std::int64_t head, std::int64_t row) {
+  const std::int64_t rows = p.rows + p.dropout.skipped, keys = p.keys + p.dropout.skipped;
+  return static_cast<std::uint32_t>(((batch * p.heads + head) * rows + row) * keys);
+}
+
+// The part of a (H, n) bias that belongs to a head.
+PELAB_INLINE const float* BiasOf(const float* bias, std::int64_t head, std::int64_t width) {
+  return bias != nullptr ? bias + head * width : nullptr;
+}
+
+PELAB_INLINE void PackHead(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head,
+                           Buffers* b) {
+  Pack(HeadOf(p.query, batch, head), p.query.row_stride, p.rows, p.width,
+       BiasOf(p.query_bias, head, p.width), TurnsOf(p, p.query_turns, head, p.keys - p.rows),
+       p.scale, b->query.data(), b->width);
+  Pack(HeadOf(p.key, batch, head), p.key.row_stride, p.keys, p.width,
+       BiasOf(p.key_bias, head, p.width), TurnsOf(p, p.key_turns, head, 0), 1, b->key.data(),
+       b->width);
+  Pack(HeadOf(p.value, batch, head), p.value.row_stride, p.keys, p.value_width,
+       BiasOf(p.value_bias, head, p.value_width), {}, 1, b->value.data(), b->value_width);
+  Transpose(b->key.data(), b->keys, b->width, b->key_columns.data());
+}
+
+// (R, T) = rows (R, width) times columns (width, T), for the keys that are visible.
+PELAB_INLINE void VisibleProduct(const FusedAttention<float>& p, const Visible& visible,
+                                 std::int64_t width, const float* rows, std::int64_t row_stride,
+                                 const float* columns, std::int64_t keys, float* to) {
+  Product(p.rows, keys, rows, row_stride, 1, columns, keys, to, keys,
+          [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
+            return Extent{visible.End(i + count - 1), 0, width};
+          });
+}
+
+// (R, n) = weights (R, T) times rows (T, n) over the keys that are visible.
+PELAB_INLINE void OverKeys(const FusedAttention<float>& p, const Visible& visible, std::int64_t n,
+                           const float* weights, std::int64_t keys, const float* rows, float* to) {
+  Product(p.rows, n, weights, keys, 1, rows, n, to, n,
+          [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
+            return Extent{n, 0, visible.End(i + count - 1)};
+          });
+}
+
+// (T, n) = weights^T (T, R) times rows (R, n) over the queries that see a key.
+PELAB_INLINE void OverQueries(const FusedAttention<float>& p, const Visible& visible,
+                              std::int64_t n, const float* weights, std::int64_t keys,
+                              const float* rows, float* to) {
+  Product(p.keys, n, weights, 1, keys, rows, n, to, n,
+          [&](std::int64_t j, std::int64_t) PELAB_INLINE_LAMBDA {
+            return Extent{n, visible.FirstRow(j, p.rows), p.rows};
+          });
+}
+
+// The queries' products with the vectors by distance: (T', distances), those of row i with keys 0, 1, … from column T' - 1 - i
+// on.
+PELAB_INLINE void DistanceProduct(const FusedAttention<float>& p, Buffers* b) {
+  if (b->distances == 0) return;
+  Product(p.rows, b->distances, b->query.data(), b->width, 1, b->distance_columns.data(),
+          b->distances, b->by_distance.data(), b->distances,
+          [&](std::int64_t, std::int64_t) PELAB_INLINE_LAMBDA {
+            return Extent{b->distances, 0, b->width};
+          });
+}
+
+PELAB_INLINE void ForwardHead(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head,
+                              Buffers* b) {
+  const Visible visible = VisibleTo(p, batch);
+  const std::int64_t at = batch * p.heads + head;
+  PackHead(p, batch, head, b);
+  VisibleProduct(p, visible, p.width, b->query.data(), b->width, b->key_columns.data(), b->keys,
+                 b->weights.data());
+  DistanceProduct(p, b);
+  for (std::int64_t i = 0; i < p.rows; ++i) {
+    float* const row = b->weights.data() + i * b->keys;
+    const RowTerms terms(p, batch, head, i, visible.End(i), b->ByDistance(p, i));
+    // As far as a tile of rows reaches.
+    const std::int64_t padded = Padded(visible.End(std::min(p.rows - 1, i | 3)));
+    const float log_sum = Softmax(terms, padded, row);
+    if (p.log_sum_exp != nullptr) p.log_sum_exp[at * p.rows + i] = log_sum;
+    if (p.dropout.threshold == 0) continue;
+    const std::uint32_t first = DropoutIndex(p, batch, head, i);
+    for (std::int64_t j = 0; j < padded; j += kLanes) {
+      Store(Load(row + j) * DropoutFactors(p.dropout, first + static_cast<std::uint32_t>(j)),
+            row + j);
+    }
+  }
+  OverKeys(p, visible, b->value_width, b->weights.data(), b->keys, b->value.data(),
+           b->product.data());
+  Unpack(b->product.data(), b->value_width, p.rows, p.value_width, {}, 1, nullptr,
+         HeadOf(p.out, batch, head), p.out.row_stride);
+}
+
+// A row's softmax from its logits, and with it the gradients: `weights` becomes m P, `gradient` (dO v^T so far) dS.
+PELAB_INLINE void BackwardRow(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head,
+                              std::int64_t row, std::int64_t end, std::int64_t padded,
+                              const float* by_distance, float* weights, float* gradient) {
+  const RowTerms terms(p, batch, head, row, end, by_distance);
+  const float log_sum = p.log_sum_exp[(batch * p.heads + head) * p.rows + row];
+  const std::uint32_t first = DropoutIndex(p, batch, head, row);
+  const bool drops = p.dropout.threshold != 0;
+  Floats totals = {};
+  for (std::int64_t j = 0; j < padded; j += kLanes) {
+    const Floats softmax = Exp(terms.Logits(Load(weights + j), j) - log_sum);
+    Floats change = Load(gradient + j);
+    if (drops) change *= DropoutFactors(p.dropout, first + static_cast<std::uint32_t>(j));
+    Store(softmax, weights + j);
+    Store(change, gradient + j);
+    totals += softmax * change;
+  }
+  const float total = Sum(totals);
+  for (std::int64_t j = 0; j < padded; j += kLanes) {
+    const Floats softmax = Load(weights + j);
+    Store(softmax * (Load(gradient + j) - total), gradient + j);
+    if (!drops) continue;
+    Store(softmax * DropoutFactors(p.dropout, first + static_cast<std::uint32_t>(j)), weights + j);
+  }
+}
+
+// The logits' own gradients, of the general term and of the distances.
+PELAB_INLINE void KeepLogitGradients(const FusedAttention<float>& p,
+                                     const FusedAttentionGradients<float>& to, std::int64_t at,
+                                     std::int64_t row, std::int64_t end, const float* gradient) {
+  if (to.diagonal != nullptr) {
+    float* const bins = to.diagonal + at * (2 * p.keys - 1) + p.rows - 1 - row;
+    for (std::int64_t j = 0; j < end; ++j) bins[j] += gradient[j];
+  }
+  if (to.term == nullptr) return;
+  float* const term = to.term + (at * p.rows + row) * p.keys;
+  std::memcpy(term, gradient, static_cast<std::size_t>(end) * sizeof(float));
+  std::fill(term + end, term + p.keys, 0.0f);
+}
+
+// What dS means for the vectors by distance, added to the sequence's sums, and through them for the queries, added to
+// `product`. The logits' gradients are moved to the columns of DistanceProduct.
+PELAB_INLINE void BackwardDistances(const FusedAttention<float>& p,
+                                    const FusedAttentionGradients<float>& to,
+                                    const Visible& visible, std::int64_t batch, std::int64_t head,
+                                    Buffers* b) {
+  if (b->distances == 0) return;
+  std::fill(b->by_distance.begin(), b->by_distance.end(), 0.0f);
+  for (std::int64_t i = 0; i < p.rows; ++i) {
+    std::copy_n(b->gradient.data() + i * b->keys, visible.End(i), b->ByDistance(p, i));
+  }
+  // Row i has nothing before column T' - 1 - i.
+  const auto first = [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
+    return std::max<std::int64_t>(0, p.rows - i - count);
+  };
+  float* const made = b->distance_product.data();
+  Product(p.rows, b->width, b->by_distance.data(), b->distances, 1, b->distance_rows.data(),
+          b->width, made, b->width, [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
+            return Extent{b->width, first(i, count), b->reach};
+          });
+  for (std::int64_t i = 0; i < p.rows * b->width; ++i) b->product[i] += made[i];
+  if (to.key_distance == nullptr) return;
+  const std::int64_t entries = 2 * p.keys - 1;
+  float* const sums = to.key_distance + batch * entries * p.width;
+  if (head == 0) std::fill_n(sums, entries * p.width, 0.0f);
+  Product(b->reach, b->width, b->by_distance.data(), 1, b->distances, b->query.data(), b->width,
+          made, b->width, [&](std::int64_t r, std::int64_t count) PELAB_INLINE_LAMBDA {
+            return Extent{b->width, first(r, count), p.rows};
+          });
+  for (std::int64_t r = 0; r < b->reach; ++r) {
+    for (std::int64_t c = 0; c < p.width; ++c) sums[r * p.width + c] += made[r * b->width + c];
+  }
+}
+
+// With P the softmax, m the dropout mask, O = (m P) V:  dV = (m P)^T dO,  dP = m dO V^T,  dS = P (dP - rowsum(P dP)),
+// dQ = scale dS K,  dK = scale dS^T Q.
+PELAB_INLINE void BackwardHead(const FusedAttention<float>& p,
+                               const FusedAttentionGradients<float>& to, std::int64_t batch,
+                               std::int64_t head, Buffers* b) {
+  const Visible visible = VisibleTo(p, batch);
+  const std::int64_t at = batch * p.heads + head;
+  PackHead(p, batch, head, b);
+  Pack(HeadOf(to.out, batch, head), to.out.row_stride, p.rows, p.value_width, nullptr, {}, 1,
+       b->rows_in.data(), b->value_width);
+  Transpose(b->value.data(), b->keys, b->value_width, b->value_columns.data());
+  VisibleProduct(p, visible, p.width, b->query.data(), b->width, b->key_columns.data(), b->keys,
+                 b->weights.data());
+  VisibleProduct(p, visible, p.value_width, b->rows_in.data(), b->value_width,
+                 b->value_columns.data(), b->keys, b->gradient.data());
+  DistanceProduct(p, b);
+  if (to.diagonal != nullptr) {
+    std::fill_n(to.diagonal + at * (2 * p.keys - 1), 2 * p.keys - 1, 0.0f);
+  }
+  for (std::int64_t i = 0; i < p.rows; ++i) {
+    float* const gradient = b->gradient.data() + i * b->keys;
+    const std::int64_t padded = Padded(visible.End(std::min(p.rows - 1, i | 3)));
+    BackwardRow(p, batch, head, i, visible.End(i), padded, b->ByDistance(p, i),
+                b->weights.data() + i * b->keys, gradient);
+    KeepLogitGradients(p, to, at, i, visible.End(i), gradient);
+  }
+  const auto sums = [&](float* partial, std::int64_t width) PELAB_INLINE_LAMBDA {
+    return partial != nullptr ? partial + at * width : nullptr;
+  };
+  float* const product = b->product.data();
+  OverKeys(p, visible, b->width, b->gradient.data(), b->keys, b->key.data(), product);
+  BackwardDistances(p, to, visible, batch, head, b);
+  Unpack(product, b->width, p.rows, p.width, TurnsOf(p, p.query_turns, head, p.keys - p.rows),
+         p.scale, sums(to.query_bias, p.width), HeadOf(to.query, batch, head), to.query.row_stride);
+  OverQueries(p, visible, b->width, b->gradient.data(), b->keys, b->query.data(), product);
+  Unpack(product, b->width, p.keys, p.width, TurnsOf(p, p.key_turns, head, 0), 1,
+         sums(to.key_bias, p.width), HeadOf(to.key, batch, head), to.key.row_stride);
+  OverQueries(p, visible, b->value_width, b->weights.data(), b->keys, b->rows_in.data(), product);
+  Unpack(product, b->value_width, p.keys, p.value_width, {}, 1, sums(to.value_bias, p.value_width),
+         HeadOf(to.value, batch, head), to.value.row_stride);
+}
+
+template <class Element>
+void Skip(std::int64_t sequences, HeadRows<Element>* rows) {
+  Advance(rows->data, sequences * rows->batch_stride);
+}
+
+// One member's part, as a problem of one member.
+FusedAttention<float> MemberOf(FusedAttention<float> p, std::int64_t member) {
+  p.batch /= p.members.count;
+  const std::int64_t before = member * p.batch;
+  Skip(before, &p.query);
+  Skip(before, &p.key);
+  Skip(before, &p.value);
+  Skip(before, &p.out);
+  for (const float** biases : {&p.query_bias, &p.key_bias, &p.value_bias}) {
+    Advance(*biases, member * p.members.parameter_stride);
+  }
+  Advance(p.lengths, before);
+  if (p.diagonal_by_member) {
+    Advance(p.diagonal, member * (p.diagonal_by_head ? p.heads : 1) * (2 * p.keys - 1));
+  }
+  Advance(p.key_distance, member * (2 * p.keys - 1) * p.width);
+  Advance(p.term.data, before * p.term.batch_stride);
+  Advance(p.log_sum_exp, before * p.heads * p.rows);
+  p.dropout = WithKeys(pelab::trainer::MemberOf(p.dropout, member));
+  p.members = {};
+  return p;
+}
+
+FusedAttentionGradients<float> MemberOf(FusedAttentionGradients<float> g,
+                                        const FusedAttention<float>& of, std::int64_t member) {
+  const std::int64_t before = member * (of.batch / of.members.count);
+  Skip(before, &g.out);
+  Skip(before, &g.query);
+  Skip(before, &g.key);
+  Skip(before, &g.value);
+  Advance(g.query_bias, before * of.heads * of.width);
+  Advance(g.key_bias, before * of.heads * of.width);
+  Advance(g.value_bias, before * of.heads * of.value_width);
+  Advance(g.diagonal, before * of.heads * (2 * of.keys - 1));
+  Advance(g.key_distance, before * (2 * of.keys - 1) * of.width);
+  Advance(g.term, before * of.heads * of.rows * of.keys);
+  return g;
+}
+
+// run(member, begin, end) for the parts of heads [begin, end) that are one member's, counted in it.
+template <typename Run>
+void ByMember(const FusedAttention<float>& p, std::int64_t begin, std::int64_t end,
+              const Run& run) {
+  const std::int64_t each = p.batch / p.members.count * p.heads;
+  while (begin < end) {
+    const std::int64_t member = begin / each;
+    const std::int64_t stop = std::min(end, (member + 1) * each);
+    run(member, begin - member * each, stop - member * each);
+    begin = stop;
+  }
+}
+
+}  // namespace
+
+void AttentionForward(const FusedAttention<float>& problem, std::int64_t begin, std::int64_t end) {
+  ByMember(problem, begin, end, [&](std::int64_t member, std::int64_t from, std::int64_t to) {
+    const FusedAttention<float> own = MemberOf(problem, member);
+    RunWidest([&]() PELAB_INLINE_LAMBDA {
+      Buffers buffers(own);
+      for (std::int64_t at = from; at < to; ++at) {
+        ForwardHead(own, at / own.heads, at % own.heads, &buffers);
+      }
+    });
+  });
+}
+
+void AttentionBackward(const FusedAttention<float>& problem,
+                       const FusedAttentionGradients<float>& gradients, std::int64_t begin,
+                       std::int64_t end) {
+  ByMember(problem, begin, end, [&](std::int64_t member, std::int64_t from, std::int64_t to) {
+    const FusedAttention<float> own = MemberOf(problem, member);
+    const FusedAttentionGradients<float> into = MemberOf(gradients, problem, member);
+    RunWidest([&]() PELAB_INLINE_LAMBDA {
+      Buffers buffers(own);
+      for (std::int64_t at = from; at < to; ++at) {
+        BackwardHead(own, into, at / own.heads, at % own.heads, &buffers);
+      }
+    });
+  });
+}
+
+}  // namespace pelab::trainer

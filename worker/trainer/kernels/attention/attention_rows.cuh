@@ -1,0 +1,205 @@
+// How a head's rows come into the attention kernels and how their gradients leave: with bias, turned, scaled, padded.
+#pragma once
+
+#include <cstdint>
+
+#include "worker/trainer/kernels/attention/attention.h"
+#include "worker/trainer/kernels/intrinsics.cuh"
+
+namespace pelab::trainer {
+
+inline constexpr int kAttentionThreads = 128;  // of a block
+inline constexpr float kLog2E = 1.44269504088896341f;
+inline constexpr float kLn2 = 0.693147180559945309f;
+
+// How the threads of a block share its heads, and what they hold of them; made on the host.
+struct AttentionPlan {
+  int threads = 0;       // a head's; a power of two
+  int heads = 0;         // a block's: kAttentionThreads / threads
+  int tile = 0;          // rows of a head in shared memory at a time: a multiple of kAttentionStep
+  bool vectors = false;  // every row lies at a multiple of four elements and is one long
+};
+
+// The head a thread works on.
+struct HeadPlace {
+  int local;           // among the block's
+  int thread;          // among the head's
+  bool exists;         // the last block may have too few; then another head stands in, for nothing
+  std::int64_t index;  // b H + h
+  std::int64_t batch;  // b
+  int head;            // h
+  unsigned member;     // m
+  std::int64_t in_member;  // the index among the member's
+
+  template <class Element>
+  __device__ __forceinline__ HeadPlace(const AttentionPlan& plan, const FusedAttention<Element>& p)
+      : local(static_cast<int>(threadIdx.x) / plan.threads),
+        thread(static_cast<int>(threadIdx.x) % plan.threads) {
+    // 32-bit divisions cost a fifth of 64-bit ones; there are fewer than 2^31 heads.
+    unsigned at = blockIdx.x * static_cast<unsigned>(plan.heads) + static_cast<unsigned>(local);
+    const unsigned all = static_cast<unsigned>(p.batch) * static_cast<unsigned>(p.heads);
+    exists = at < all;
+    if (!exists) at = 0;
+    index = at;
+    batch = at / static_cast<unsigned>(p.heads);
+    head = static_cast<int>(at % static_cast<unsigned>(p.heads));
+    const unsigned a_member = all / static_cast<unsigned>(p.members.count);
+    member = at / a_member;
+    in_member = at % a_member;
+  }
+};
+
+__device__ __forceinline__ float4 Zero4() { return make_float4(0, 0, 0, 0); }
+__device__ __forceinline__ float Dot4(float4 a, float4 b, float sum) {
+  return fmaf(a.x, b.x, fmaf(a.y, b.y, fmaf(a.z, b.z, fmaf(a.w, b.w, sum))));
+}
+__device__ __forceinline__ void Add4(float4* to, float factor, float4 x) {
+  to->x = fmaf(factor, x.x, to->x);
+  to->y = fmaf(factor, x.y, to->y);
+  to->z = fmaf(factor, x.z, to->z);
+  to->w = fmaf(factor, x.w, to->w);
+}
+__device__ __forceinline__ float4 Less4(float4 x, float4 y) {
+  return make_float4(x.x - y.x, x.y - y.y, x.z - y.z, x.w - y.w);
+}
+__device__ __forceinline__ float4 Scaled4(float4 x, float factor) {
+  return make_float4(x.x * factor, x.y * factor, x.z * factor, x.w * factor);
+}
+
+// Two complex numbers by those of `turns`, or by their conjugates.
+__device__ __forceinline__ float4 Turned4(float4 x, float4 turns) {
+  return make_float4(x.x * turns.x - x.y * turns.y, x.x * turns.y + x.y * turns.x,
+                     x.z * turns.z - x.w * turns.w, x.z * turns.w + x.w * turns.z);
+}
+__device__ __forceinline__ float4 TurnedBack4(float4 x, float4 turns) {
+  return make_float4(x.x * turns.x + x.y * turns.y, x.y * turns.x - x.x * turns.y,
+                     x.z * turns.z + x.w * turns.w, x.w * turns.z - x.z * turns.w);
+}
+
+// Four elements from `column` on, those from `width` on as zeros.
+template <class Element>
+__device__ __forceinline__ float4 LoadRow4(const Element* row, int column, int width,
+                                           bool vectors) {
+  if (column >= width) return Zero4();
+  if (vectors) return Load4(row + column);
+  float4 x = Zero4();
+  x.x = ToFloat(row[column]);
+  if (column + 1 < width) x.y = ToFloat(row[column + 1]);
+  if (column + 2 < width) x.z = ToFloat(row[column + 2]);
+  if (column + 3 < width) x.w = ToFloat(row[column + 3]);
+  return x;
+}
+template <class Element>
+__device__ __forceinline__ void StoreRow4(Element* row, int column, int width, bool vectors,
+                                          float4 x) {
+  if (column >= width) return;
+  if (vectors) {
+    Store4(row + column, x);
+    return;
+  }
+  SetElement(row + column, x.x);
+  if (column + 1 < width) SetElement(row + column + 1, x.y);
+  if (column + 2 < width) SetElement(row + column + 2, x.z);
+  if (column + 3 < width) SetElement(row + column + 3, x.w);
+}
+
+// One head's rows of queries, keys or values; none where there are none. Element may be const.
+template <class Element>
+struct HeadView {
+  Element* rows;
+  int stride;
+  int width;
+  bool vectors;
+
+  __device__ __forceinline__ HeadView(const HeadRows<Element>& all, const HeadPlace& place,
+                                      std::int64_t columns, bool in_vectors)
+      : rows(all.data == nullptr
+                 ? nullptr
+                 : all.data + place.batch * all.batch_stride + place.head * all.head_stride),
+        stride(static_cast<int>(all.row_stride)),
+        width(static_cast<int>(columns)),
+        vectors(in_vectors) {}
+
+  __device__ __forceinline__ Element* Row(int row) const {
+    return rows + static_cast<std::int64_t>(row) * stride;
+  }
+  __device__ __forceinline__ float4 Load(int row, int column) const {
+    return LoadRow4(Row(row), column, width, vectors);
+  }
+  __device__ __forceinline__ void Store(int row, int column, float4 x) const {
+    StoreRow4(Row(row), column, width, vectors, x);
+  }
+};
+
+// A member's biases; null: none.
+template <class Element>
+__device__ __forceinline__ const float* MemberBiases(const FusedAttention<Element>& p,
+                                                     const HeadPlace& place, const float* biases) {
+  return biases == nullptr ? nullptr : biases + place.member * p.members.parameter_stride;
+}
+
+// What is done to every loaded row of a head before it enters a product.
+struct RowChange {
+  const float* bias;   // (w); null: none
+  const float* turns;  // by position, one every `turn_stride` floats; null: none
+  int turn_stride;
+  int first_position;  // of row 0
+  int width;
+  float scale;
+
+  __device__ __forceinline__ RowChange(const float* all_biases, const float* all_turns,
+                                       bool turns_by_head, const HeadPlace& place, int heads,
+                                       std::int64_t columns, int first, float by)
+      : bias(all_biases == nullptr ? nullptr : all_biases + place.head * columns),
+        turns(all_turns),
+        turn_stride(static_cast<int>(turns_by_head ? heads * columns : columns)),
+        first_position(first),
+        width(static_cast<int>(columns)),
+        scale(by) {
+    if (turns != nullptr && turns_by_head) turns += place.head * columns;
+  }
+
+  __device__ __forceinline__ const float* TurnsOf(int row) const {
+    return turns + static_cast<std::int64_t>(first_position + row) * turn_stride;
+  }
+  __device__ __forceinline__ float4 Turns(int row, int column) const {
+    return LoadRow4(TurnsOf(row), column, width, false);
+  }
+  __device__ __forceinline__ float4 Apply(float4 x, int row, int column) const {
+    if (bias != nullptr) Add4(&x, 1, LoadRow4(bias, column, width, false));
+    if (turns != nullptr) x = Turned4(x, Turns(row, column));
+    return Scaled4(x, scale);
+  }
+  // The gradient of what was loaded from that of what entered the product.
+  __device__ __forceinline__ float4 Undo(float4 gradient, int row, int column) const {
+    if (turns != nullptr) gradient = TurnedBack4(gradient, Turns(row, column));
+    return gradient;
+  }
+};
+
+// The head's part of a bias's partial sums; null where they are not wanted.
+template <class Element>
+__device__ __forceinline__ float* BiasSums(const FusedAttention<Element>& p,
+                                           const FusedAttentionGradients<Element>& g,
+                                           const HeadPlace& place, float* all, int columns) {
+  if (all == nullptr) return nullptr;
+  const std::int64_t stride = g.bias_batch_stride == 0 ? p.heads * columns : g.bias_batch_stride;
+  return all + place.batch * stride + place.head * columns;
+}
+
+// Rows [first, first + tile) of a head, as floats of kColumns a row; those from `end` on as zeros.
+template <int kColumns, class Element>
+__device__ __forceinline__ void FillTile(const HeadView<Element>& from, const RowChange& change,
+                                         const HeadPlace& place, const AttentionPlan& plan,
+                                         int first, int end, float* to) {
+  constexpr int kQuads = kColumns / 4;
+#pragma unroll 1
+  for (int i = place.thread; i < plan.tile * kQuads; i += plan.threads) {
+    const int row = first + i / kQuads, column = i % kQuads * 4;
+    float4 x = Zero4();
+    if (row < end) x = change.Apply(from.Load(row, column), row, column);
+    Store4(to + 4 * i, x);
+  }
+}
+
+}  // namespace pelab::trainer

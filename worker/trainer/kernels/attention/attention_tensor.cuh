@@ -1,0 +1,245 @@
+// What attention on tensor cores shares between forward and backward: bfloat16 matrices in shared memory, fragments of
+// them, logits in fragments. A warp has 16 query rows, all their logits in registers.
+//
+// In fragments (intrinsics.cuh) lane 4 g + t has rows g and g + 8 and columns 2t, 2t + 1 of every 8: number e of a
+// fragment of sums is row g + 8 (e / 2), column 2t + e % 2.
+#pragma once
+
+#include <cstdint>
+
+#include "worker/trainer/kernels/attention/attention_logits.cuh"
+#include "worker/trainer/kernels/attention/attention_rows.cuh"
+
+namespace pelab::trainer {
+
+inline constexpr int kTensorRows = 16;  // of a warp
+
+// Widths are those of the problem; kKeys, a multiple of 16, is the most keys there may be. A block has one head.
+template <int kWidth_, int kValueWidth_, int kKeys_>
+struct TensorShape {
+  static constexpr int kWidth = kWidth_;
+  static constexpr int kValueWidth = kValueWidth_;
+  static constexpr int kKeys = kKeys_;
+  static constexpr int kWarps = kKeys / kTensorRows;
+  static constexpr int kThreads = 32 * kWarps;
+};
+
+// Elements from row to row of a matrix in shared memory: so that eight rows lie in different banks.
+template <int kColumns>
+inline constexpr int kMatrixStride = kColumns + 8;
+
+__host__ __device__ constexpr int WholeTiles(int rows) {
+  return (rows + kTensorRows - 1) / kTensorRows * kTensorRows;
+}
+
+__device__ __forceinline__ float LowHalf(std::uint32_t pair) { return __uint_as_float(pair << 16); }
+__device__ __forceinline__ float HighHalf(std::uint32_t pair) {
+  return __uint_as_float(pair & 0xffff0000U);
+}
+
+// Eight elements, changed.
+__device__ __forceinline__ uint4 ChangedEight(const RowChange& change, uint4 x, int row,
+                                              int column) {
+  const float4 first = change.Apply(
+      make_float4(LowHalf(x.x), HighHalf(x.x), LowHalf(x.y), HighHalf(x.y)), row, column);
+  const float4 second = change.Apply(
+      make_float4(LowHalf(x.z), HighHalf(x.z), LowHalf(x.w), HighHalf(x.w)), row, column + 4);
+  return make_uint4(PackBf16(first.x, first.y), PackBf16(first.z, first.w),
+                    PackBf16(second.x, second.y), PackBf16(second.z, second.w));
+}
+
+// The head's rows into a matrix in shared memory, up to whole tiles with zeros.
+template <int kColumns>
+__device__ __forceinline__ void FillMatrix(const HeadView<const Bf16>& from,
+                                           const RowChange& change, const HeadPlace& place,
+                                           const AttentionPlan& plan, int rows, Bf16* to) {
+  constexpr int kChunks = kColumns / 8;
+  const int padded = WholeTiles(rows);
+  const bool changes = change.bias != nullptr || change.turns != nullptr;
+  for (int i = place.thread; i < padded * kChunks; i += plan.threads) {
+    const int row = i / kChunks, column = i % kChunks * 8;
+    uint4 x = make_uint4(0, 0, 0, 0);
+    if (row < rows) {
+      x = *reinterpret_cast<const uint4*>(from.Row(row) + column);
+      if (changes) x = ChangedEight(change, x, row, column);
+    }
+    *reinterpret_cast<uint4*>(to + row * kMatrixStride<kColumns> + column) = x;
+  }
+}
+
+// Which row and column of a (16, 16) tile, stored by rows, this lane names to LoadMatrix4. The four (8, 8) matrices come
+// down first, then across: as A wants them of the tile, and as B wants them of the tile transposed where that is loaded
+// transposed. `Across` first: as B wants them of the tile whose rows are B's columns.
+struct TilePlace {
+  int row;
+  int column;
+};
+__device__ __forceinline__ TilePlace DownFirst() {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  return {lane % 16, lane / 16 * 8};
+}
+__device__ __forceinline__ TilePlace AcrossFirst() {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  return {lane / 16 * 8 + lane % 8, lane / 8 % 2 * 8};
+}
+
+// A's fragments: rows [first, first + 16) of a matrix of kColumns.
+template <int kColumns>
+__device__ __forceinline__ void LoadRows(const Bf16* matrix, int first,
+                                         std::uint32_t (&to)[kColumns / 16][4]) {
+  const TilePlace at = DownFirst();
+#pragma unroll
+  for (int c = 0; c < kColumns / 16; ++c) {
+    LoadMatrix4(to[c], matrix + (first + at.row) * kMatrixStride<kColumns> + 16 * c + at.column);
+  }
+}
+
+// sums, two tiles of (16, 8) = rows times the rows [first, first + 16) of a matrix, transposed.
+template <int kColumns>
+__device__ __forceinline__ void TimesRows(const std::uint32_t (&rows)[kColumns / 16][4],
+                                          const Bf16* matrix, int first, float (&left)[4],
+                                          float (&right)[4]) {
+  const TilePlace at = AcrossFirst();
+#pragma unroll
+  for (int e = 0; e < 4; ++e) left[e] = right[e] = 0;
+#pragma unroll
+  for (int c = 0; c < kColumns / 16; ++c) {
+    std::uint32_t b[4];
+    LoadMatrix4(b, matrix + (first + at.row) * kMatrixStride<kColumns> + 16 * c + at.column);
+    MmaBf16(left, rows[c], {b[0], b[1]});
+    MmaBf16(right, rows[c], {b[2], b[3]});
+  }
+}
+
+// sums (16, kColumns) += weights (16, 16) times the rows [first, first + 16) of a matrix.
+template <int kColumns>
+__device__ __forceinline__ void AddWeighted(const std::uint32_t (&weights)[4], const Bf16* matrix,
+                                            int first, float (&sums)[kColumns / 8][4]) {
+  const TilePlace at = DownFirst();
+#pragma unroll
+  for (int c = 0; c < kColumns / 16; ++c) {
+    std::uint32_t b[4];
+    LoadMatrix4Transposed(b,
+                          matrix + (first + at.row) * kMatrixStride<kColumns> + 16 * c + at.column);
+    MmaBf16(sums[2 * c], weights, {b[0], b[1]});
+    MmaBf16(sums[2 * c + 1], weights, {b[2], b[3]});
+  }
+}
+
+// Two tiles of sums as a fragment of A.
+__device__ __forceinline__ void Packed(const float (&left)[4], const float (&right)[4],
+                                       std::uint32_t (&to)[4]) {
+  to[0] = PackBf16(left[0], left[1]);
+  to[1] = PackBf16(left[2], left[3]);
+  to[2] = PackBf16(right[0], right[1]);
+  to[3] = PackBf16(right[2], right[3]);
+}
+
+// Over the four lanes of a row.
+__device__ __forceinline__ float RowSum(float x) {
+  x += __shfl_xor_sync(0xffffffffU, x, 1);
+  return x + __shfl_xor_sync(0xffffffffU, x, 2);
+}
+__device__ __forceinline__ float RowMax(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 2));
+}
+
+// A warp's query rows.
+struct TensorRows {
+  int first;      // the tile's first row
+  int row;        // this lane's upper one; the other is 8 below
+  int column;     // this lane's first column of every 8
+  int limit;      // keys that some row of the tile sees are below
+  int all_see;    // keys below are seen by all rows of the tile
+  int limits[2];  // of this lane's rows
+
+  __device__ __forceinline__ TensorRows(const HeadLogits& logits, int first_row)
+      : first(first_row) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    row = first + lane / 4;
+    column = lane % 4 * 2;
+    limit = Limit(logits, first);
+    all_see = first + kTensorRows <= logits.rows ? logits.Limit(first) : 0;
+    limits[0] = logits.Limit(row);
+    limits[1] = logits.Limit(row + 8);
+  }
+  __device__ static __forceinline__ int Limit(const HeadLogits& logits, int first_row) {
+    return first_row >= logits.rows ? 0
+                                    : logits.Limit(min(first_row + kTensorRows, logits.rows) - 1);
+  }
+};
+
+// Logits of a tile's rows with 16 keys from `key` on, from their products.
+__device__ __forceinline__ void FinishLogits(const HeadLogits& logits, const TensorRows& rows,
+                                             float scale, int key, float (&left)[4],
+                                             float (&right)[4]) {
+  const auto each = [&](auto change) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int at = key + rows.column + e % 2, row = rows.row + e / 2 * 8;
+      left[e] = change(left[e], row, at, e / 2);
+      right[e] = change(right[e], row, at + 8, e / 2);
+    }
+  };
+  each([&](float x, int, int, int) { return x * scale; });
+  if (logits.diagonal != nullptr) {
+    each([&](float x, int row, int at, int) {
+      row = min(row, logits.rows - 1);
+      return x + logits.diagonal[min(at, logits.keys - 1) - row - logits.first_position];
+    });
+  }
+  if (logits.sloped) {
+    each([&](float x, int row, int at, int) {
+      return x - logits.slope * static_cast<float>(abs(at - row - logits.first_position));
+    });
+  }
+  if (key + 16 > rows.all_see) {
+    each([&](float x, int, int at, int half) { return at < rows.limits[half] ? x : kNoLogit; });
+  }
+}
+
+// Which of a tile's 8 logits are kept: bit 4 s + e of the right (s = 1) or left one.
+__device__ __forceinline__ std::uint32_t KeptBits(const HeadLogits& logits, const TensorRows& rows,
+                                                  int key) {
+  std::uint32_t bits = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const int at = key + rows.column + i % 2 + i / 4 * 8, row = rows.row + i / 2 % 2 * 8;
+    if (logits.Keeps(row, at)) bits |= 1U << i;
+  }
+  return bits;
+}
+
+// A warp's 16 rows of sums to the head's rows from `first` on: scaled, turned back, rounded. Leaves in sums what was
+// stored, before rounding, and zeros for rows that there are not.
+template <int kColumns>
+__device__ __forceinline__ void StoreTile(const HeadView<Bf16>& to, const RowChange& change,
+                                          int first, int rows, float scale,
+                                          float (&sums)[kColumns / 8][4]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = first + lane / 4 + 8 * half;
+#pragma unroll
+    for (int c = 0; c < kColumns / 8; ++c) {
+      float &x = sums[c][2 * half], &y = sums[c][2 * half + 1];
+      if (row >= rows) {
+        x = y = 0;
+        continue;
+      }
+      const int column = 8 * c + lane % 4 * 2;
+      x *= scale;
+      y *= scale;
+      if (change.turns != nullptr) {
+        const float* const turn = change.TurnsOf(row) + column;
+        const float re = turn[0], im = turn[1], before = x;
+        x = x * re + y * im;
+        y = y * re - before * im;
+      }
+      *reinterpret_cast<std::uint32_t*>(to.Row(row) + column) = PackBf16(x, y);
+    }
+  }
+}
+
+}  // namespace pelab::trainer

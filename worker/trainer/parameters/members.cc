@@ -1,0 +1,127 @@
+#include "worker/trainer/parameters/members.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <vector>
+
+namespace pelab::trainer {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// A member's product by itself on a CPU, where a library's batched products are no quicker and may round otherwise.
+void MultiplyEach(const at::Tensor& a, const at::Tensor& b, const at::Tensor& to) {
+  if (!a.device().is_cpu()) {
+    at::Tensor out = to;
+    at::bmm_out(out, a, b);
+    return;
+  }
+  for (std::int64_t m = 0; m < a.size(0); ++m) {
+    at::Tensor out = to.select(0, m);
+    at::mm_out(out, a.select(0, m), b.select(0, m));
+  }
+}
+
+at::Tensor Multiplied(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor to = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
+  MultiplyEach(a, b, to);
+  return to;
+}
+
+// x (M, R, in) by the weights' transposes: (M, R, out). Its own gradient, so that the weights' comes laid out as they are.
+class LinearByMember : public torch::autograd::Function<LinearByMember> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const at::Tensor& weight) {
+    context->save_for_backward({x, weight});
+    return Multiplied(x.detach(), weight.detach().transpose(1, 2));
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor to_out = gradients[0].contiguous();
+    at::Tensor to_x;
+    if (context->needs_input_grad(0)) to_x = Multiplied(to_out, saved[1].detach());
+    return {to_x, Multiplied(to_out.transpose(1, 2), saved[0].detach())};
+  }
+};
+
+// x (M B, …) as (M, B, …).
+at::Tensor Apart(const at::Tensor& x, std::int64_t members) {
+  std::vector<std::int64_t> sizes = {members, x.size(0) / members};
+  sizes.insert(sizes.end(), x.sizes().begin() + 1, x.sizes().end());
+  return x.reshape(sizes);
+}
+
+// The sum of x (M B, …) to the sizes of a term, or of the members' terms (M, …); on a CPU a member's is made as one alone is.
+at::Tensor SumToTerm(const at::Tensor& x, const at::Tensor& term) {
+  if (term.dim() < x.dim()) return at::sum_to(x, term.sizes());
+  const at::Tensor apart = Apart(x, term.size(0));
+  if (!x.device().is_cpu()) return at::sum_to(apart, term.unsqueeze(1).sizes()).view(term.sizes());
+  const at::Tensor sums = at::empty(term.sizes(), x.options());
+  for (std::int64_t m = 0; m < term.size(0); ++m) {
+    sums.select(0, m).copy_(at::sum_to(apart.select(0, m), term.select(0, m).sizes()));
+  }
+  return sums;
+}
+
+// A sum whose gradient is added up in one order, however the gradient lies in memory.
+class AddTerm : public torch::autograd::Function<AddTerm> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& term) {
+    context->save_for_backward({term});
+    if (term.dim() < x.dim()) return x + term;
+    return (Apart(x, term.size(0)) + term.unsqueeze(1)).flatten(0, 1);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const at::Tensor term = context->get_saved_variables()[0].detach();
+    at::Tensor to_term;
+    if (context->needs_input_grad(1)) to_term = SumToTerm(gradients[0].contiguous(), term);
+    return {gradients[0], to_term};
+  }
+};
+
+// Each member's table as rows of one, and where its first row is: (M, 1, …), of as many dimensions as the indices and one.
+at::Tensor Rows(const at::Tensor& table) { return table.reshape({-1, table.size(2)}); }
+at::Tensor FirstRows(const at::Tensor& table, const at::Tensor& indices) {
+  std::vector<std::int64_t> shape(indices.dim() + 1, 1);
+  shape[0] = table.size(0);
+  return (at::arange(table.size(0), indices.options()) * table.size(1)).view(shape);
+}
+
+}  // namespace
+
+at::Tensor AddByMember(const at::Tensor& x, const at::Tensor& term) {
+  return AddTerm::apply(x, term);
+}
+
+at::Tensor TimesByMember(const at::Tensor& x, const at::Tensor& term) {
+  if (term.dim() < x.dim()) return x * term;
+  return (Apart(x, term.size(0)) * term.unsqueeze(1)).flatten(0, 1);
+}
+
+at::Tensor ProductWith(const at::Tensor& x, const at::Tensor& weight) {
+  const std::int64_t members = MembersOf(weight, 2);
+  if (members == 1) return at::linear(x, weight);
+  std::vector<std::int64_t> shape = x.sizes().vec();
+  const at::Tensor rows = x.reshape({members, -1, x.size(-1)});
+  shape.back() = weight.size(1);
+  return LinearByMember::apply(rows, weight).view(shape);
+}
+
+at::Tensor LookUp(const at::Tensor& table, const at::Tensor& indices) {
+  if (MembersOf(table, 2) == 1) return at::embedding(table, indices);
+  return at::embedding(Rows(table), indices.unsqueeze(0) + FirstRows(table, indices));
+}
+
+at::Tensor LookUpOwn(const at::Tensor& table, const at::Tensor& indices) {
+  if (MembersOf(table, 2) == 1) return at::embedding(table, indices);
+  std::vector<std::int64_t> apart = indices.sizes().vec();
+  apart[0] /= table.size(0);
+  apart.insert(apart.begin(), table.size(0));
+  return at::embedding(Rows(table),
+                       (indices.view(apart) + FirstRows(table, indices)).flatten(0, 1));
+}
+
+}  // namespace pelab::trainer
