@@ -15,7 +15,8 @@
 #include "core/base/strings.h"
 #include "core/catalog/catalog.h"
 #include "core/catalog/protocol_values.h"
-#include "core/experiment/canonical.h"
+#include "core/experiment/canonical_json.h"
+#include "core/experiment/job.h"
 #include "core/results/fields.h"
 
 namespace pelab::client::report {

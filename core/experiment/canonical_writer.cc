@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/analysis.h"
+#include "core/experiment/canonical_json.h"
 #include "core/experiment/check.h"
+#include "core/experiment/job.h"
 
 namespace pelab::experiment {
 namespace {

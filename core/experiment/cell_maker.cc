@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/base/sha256.h"
 #include "core/experiment/configuration.h"
+#include "core/experiment/key.h"
 #include "core/experiment/sweep_plan.h"
 
 namespace pelab::experiment {
@@ -71,7 +71,7 @@ std::optional<Cell> CellMaker::At(std::uint64_t ordinal) {
     return std::nullopt;
   }
   cell.canonical_json = FillTemplate(shared_->spec_template, position.seed);
-  cell.key = Sha256Hex(cell.canonical_json);
+  cell.key = KeyOf(cell.canonical_json);
   return cell;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/experiment/canonical_json.h"
 #include "core/experiment/configuration.h"
 
 namespace pelab::experiment {

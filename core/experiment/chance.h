@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
 
 namespace pelab::experiment {
 

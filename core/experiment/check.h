@@ -5,7 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
+#include "core/experiment/violation.h"
 
 namespace pelab::experiment {
 

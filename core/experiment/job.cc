@@ -1,12 +1,15 @@
 // Jobs and analyses: resolving every field, reading values, checking.
+#include "core/experiment/job.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <utility>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/analysis.h"
 #include "core/experiment/chance.h"
 #include "core/experiment/check.h"
+#include "core/experiment/violation.h"
 
 namespace pelab::experiment {
 namespace {

@@ -4,8 +4,9 @@
 #include <set>
 #include <utility>
 
-#include "core/base/sha256.h"
 #include "core/catalog/protocol_values.h"
+#include "core/experiment/canonical_json.h"
+#include "core/experiment/key.h"
 #include "core/experiment/sweep_checker.h"
 #include "core/experiment/sweep_notes.h"
 #include "core/experiment/sweep_reader.h"
@@ -68,7 +69,7 @@ Cell Sweep::CellOf(const Combination& combination, Job job) {
   cell.pe_label = PeLabel(job, combination.protocol->name);
   cell.protocol_label = catalog::ProtocolLabel(job.pe, job.task, job.values);
   cell.canonical_json = ToCanonicalJson(job);
-  cell.key = Sha256Hex(cell.canonical_json);
+  cell.key = KeyOf(cell.canonical_json);
   cell.job = std::move(job);
   return cell;
 }

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/analysis.h"
+#include "core/experiment/job.h"
+#include "core/experiment/violation.h"
 
 namespace pelab::experiment {
 

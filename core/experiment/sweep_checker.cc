@@ -5,8 +5,9 @@
 #include <limits>
 #include <utility>
 
-#include "core/base/sha256.h"
+#include "core/experiment/canonical_json.h"
 #include "core/experiment/check.h"
+#include "core/experiment/key.h"
 
 namespace pelab::experiment {
 namespace {
@@ -134,7 +135,7 @@ void SweepChecker::CheckValid(const Combination& combination, const Job& job) {
 }
 
 void SweepChecker::CheckNew(std::uint64_t index, const Combination& combination, const Job& job) {
-  const auto [known, is_new] = known_.emplace(Sha256Hex(ToCanonicalJson(job)), index);
+  const auto [known, is_new] = known_.emplace(KeyOf(ToCanonicalJson(job)), index);
   if (is_new) return;
   const Combination earlier = plan_.CombinationAt(known->second);
   const auto report = [&](const Place& again, const Place& first) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/experiment/analysis.h"
 #include "core/experiment/sweep_reader.h"
 
 namespace pelab::experiment {

@@ -1,6 +1,6 @@
-#include <string>
+#include "core/experiment/violation.h"
 
-#include "core/experiment/canonical.h"
+#include <string>
 
 namespace pelab::experiment {
 

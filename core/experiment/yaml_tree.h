@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/violation.h"
 
 namespace pelab::experiment {
 

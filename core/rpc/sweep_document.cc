@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/experiment/analysis.h"
 #include "core/experiment/sweep_name.h"
 #include "core/experiment/yaml_tree.h"
 #include "core/rpc/status.h"

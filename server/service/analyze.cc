@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
+#include "core/experiment/analysis.h"
+#include "core/experiment/canonical_json.h"
 #include "core/experiment/yaml_tree.h"
 #include "core/rpc/status.h"
 #include "server/service/blocking.h"

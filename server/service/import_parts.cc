@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
-#include "core/base/sha256.h"
 #include "core/base/status.h"
+#include "core/experiment/key.h"
 #include "server/service/convert.h"
 #include "server/store/artifact_files.h"
 
@@ -44,7 +44,7 @@ std::string TextAt(const json& spec, const char* part, const char* name) {
 }
 
 absl::StatusOr<store::NewCell> ToCell(const v1::ImportedJob& job) {
-  if (Sha256Hex(job.spec_json()) != job.key()) return Bad(job, "has a spec of another key");
+  if (experiment::KeyOf(job.spec_json()) != job.key()) return Bad(job, "has a spec of another key");
   const json spec = ParseJson<json>(job.spec_json());
   if (!spec.is_object()) {
     const std::string why = WhyNotBounded(job.spec_json());

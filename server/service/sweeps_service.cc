@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
+#include "core/experiment/analysis.h"
 #include "core/rpc/status.h"
 #include "core/rpc/sweep_document.h"
 #include "server/service/blocking.h"

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/experiment/canonical_json.h"
 #include "core/experiment/sweep.h"
 
 namespace {

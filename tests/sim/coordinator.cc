@@ -9,6 +9,7 @@
 
 #include "core/base/status.h"
 #include "core/db/check/check.h"
+#include "core/experiment/analysis.h"
 #include "server/service/expander.h"
 #include "server/store/database.h"
 #include "tests/sim/process.h"

@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "core/experiment/analysis.h"
+
 namespace pelab::sim {
 namespace {
 

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
+#include "core/experiment/analysis.h"
 #include "core/experiment/cell_maker.h"
 #include "core/experiment/sweep.h"
 #include "server/service/expander.h"

@@ -37,6 +37,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/experiment/canonical_json.h"
 #include "worker/trainer/analysis/head_ablation.h"
 #include "worker/trainer/command/command.h"
 #include "worker/trainer/command/weights.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/analysis.h"
 #include "core/rpc/status.h"
 #include "tests/contract/rpc/coordinator_fixture.h"
 

@@ -2,8 +2,9 @@
 // from before this was kept.
 #include "core/db/check/check.h"
 #include "core/db/read/reader.h"
-#include "core/experiment/canonical.h"
+#include "core/experiment/canonical_json.h"
 #include "core/experiment/configuration.h"
+#include "core/experiment/job.h"
 #include "tests/contract/store/old_databases.h"
 #include "tests/contract/store/store_fixture.h"
 

@@ -10,7 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/analysis.h"
+#include "core/experiment/job.h"
 #include "worker/trainer/analysis/paired.h"
 #include "worker/trainer/analysis/substitutes.h"
 #include "worker/trainer/model/decoder.h"

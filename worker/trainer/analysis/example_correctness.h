@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/analysis.h"
 #include "worker/trainer/analysis/paired.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/train/batches.h"

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/analysis.h"
 #include "worker/trainer/analysis/paired.h"
 #include "worker/trainer/analysis/passes.h"
 #include "worker/trainer/analysis/slices.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/analysis.h"
 #include "worker/trainer/analysis/paired.h"
 #include "worker/trainer/analysis/substitutes.h"
 #include "worker/trainer/model/decoder.h"

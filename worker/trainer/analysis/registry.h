@@ -5,7 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/analysis.h"
+#include "core/experiment/job.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/train/batches.h"
 

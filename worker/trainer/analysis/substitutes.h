@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
 #include "worker/trainer/analysis/fan_out.h"
 #include "worker/trainer/analysis/passes.h"
 #include "worker/trainer/model/decoder.h"

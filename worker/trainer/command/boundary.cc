@@ -2,7 +2,8 @@
 
 #include <iostream>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/canonical_json.h"
+#include "core/experiment/violation.h"
 #include "worker/trainer/command/command.h"
 #include "worker/trainer/command/failure.h"
 #include "worker/trainer/command/job_run.h"

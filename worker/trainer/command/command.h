@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/canonical_json.h"
 #include "worker/trainer/protocol/arguments.h"
 
 namespace pelab::trainer {

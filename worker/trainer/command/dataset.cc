@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "core/experiment/canonical_json.h"
 #include "worker/trainer/command/command.h"
 #include "worker/trainer/protocol/files.h"
 #include "worker/trainer/protocol/safetensors.h"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/json_text.h"
+#include "core/experiment/canonical_json.h"
 #include "worker/trainer/command/command.h"
 #include "worker/trainer/command/workbench.h"
 

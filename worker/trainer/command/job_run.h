@@ -9,7 +9,8 @@
 #include <set>
 #include <string>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/canonical_json.h"
+#include "core/experiment/job.h"
 #include "worker/trainer/command/failure.h"
 #include "worker/trainer/protocol/arguments.h"
 #include "worker/trainer/protocol/event_stream.h"

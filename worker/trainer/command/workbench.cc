@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_text.h"
+#include "core/experiment/analysis.h"
+#include "core/experiment/canonical_json.h"
 #include "worker/trainer/analysis/registry.h"
 #include "worker/trainer/model/kernel_calls.h"
 #include "worker/trainer/parameters/torch_compat.h"

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/analysis.h"
+#include "core/experiment/canonical_json.h"
+#include "core/experiment/job.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/parameters/parameters.h"
 #include "worker/trainer/protocol/arguments.h"

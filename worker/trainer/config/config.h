@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
 
 namespace pelab::trainer {
 

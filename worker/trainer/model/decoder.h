@@ -18,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
 #include "worker/trainer/config/config.h"
 #include "worker/trainer/model/dropout.h"
 #include "worker/trainer/model/fused_layers.h"

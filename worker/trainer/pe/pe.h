@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
 #include "worker/trainer/config/config.h"
 #include "worker/trainer/parameters/parameters.h"
 

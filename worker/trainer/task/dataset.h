@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
 
 namespace pelab::trainer {
 

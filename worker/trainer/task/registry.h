@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
 #include "worker/trainer/task/task.h"
 
 namespace pelab::trainer {

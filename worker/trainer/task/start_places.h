@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/random.h"
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
 #include "worker/trainer/task/task.h"
 
 namespace pelab::trainer {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/random.h"
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
 
 namespace pelab::trainer {
 

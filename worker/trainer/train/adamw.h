@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
 #include "worker/trainer/kernels/adamw/adamw.h"
 #include "worker/trainer/parameters/parameters.h"
 #include "worker/trainer/train/device_step.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/parameters/parameters.h"
 #include "worker/trainer/train/adamw.h"

@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "client/report/html_data.h"
-#include "core/experiment/canonical.h"
+#include "core/experiment/canonical_json.h"
+#include "core/experiment/job.h"
 #include "core/results/cells.h"
 #include "tests/unit/core/results/jobs_for_test.h"
 

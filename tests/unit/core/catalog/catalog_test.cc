@@ -12,7 +12,8 @@
 #include <map>
 #include <set>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
+#include "core/experiment/violation.h"
 
 namespace pelab::catalog {
 namespace {

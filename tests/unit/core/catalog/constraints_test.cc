@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <set>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
+#include "core/experiment/violation.h"
 
 namespace pelab::catalog {
 namespace {

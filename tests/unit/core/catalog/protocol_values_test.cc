@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "core/experiment/canonical.h"
+#include "core/experiment/job.h"
 
 namespace pelab::catalog {
 namespace {

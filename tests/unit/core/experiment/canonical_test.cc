@@ -1,5 +1,3 @@
-#include "core/experiment/canonical.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+
+#include "core/experiment/analysis.h"
+#include "core/experiment/canonical_json.h"
+#include "core/experiment/job.h"
+#include "core/experiment/violation.h"
 
 namespace pelab::experiment {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/experiment/canonical_json.h"
+
 namespace pelab::experiment {
 namespace {
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/experiment/canonical_json.h"
 #include "core/experiment/configuration.h"
 
 namespace pelab::experiment {

@@ -7,7 +7,8 @@
 #include <set>
 
 #include "core/catalog/catalog.h"
-#include "core/experiment/canonical.h"
+#include "core/experiment/canonical_json.h"
+#include "core/experiment/job.h"
 #include "core/experiment/sweep.h"
 
 namespace pelab::experiment {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/base/sha256.h"
+#include "core/experiment/canonical_json.h"
 #include "core/experiment/sweep.h"
 
 namespace pelab::experiment {

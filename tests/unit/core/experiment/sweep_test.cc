@@ -10,6 +10,9 @@
 #include <set>
 #include <sstream>
 
+#include "core/experiment/analysis.h"
+#include "core/experiment/canonical_json.h"
+
 namespace pelab::experiment {
 namespace {
 

@@ -1,4 +1,6 @@
 // The parts of the analyses, and layer and cumulative ablation, against plain loops and hand computations.
+#include "core/experiment/analysis.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/experiment/analysis.h"
 #include "tests/unit/worker/trainer/analysis/ablation_for_test.h"
 #include "worker/trainer/pe/registry.h"
 #include "worker/trainer/protocol/error.h"

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "core/base/sha256.h"
+#include "core/experiment/canonical_json.h"
 #include "tests/support/temp_dir.h"
 #include "tests/unit/worker/trainer/jobs_for_test.h"
 #include "worker/trainer/protocol/error.h"

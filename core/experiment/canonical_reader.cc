@@ -1,12 +1,14 @@
 // Reading the canonical form and the job document, strictly: the writer is in canonical_writer.cc.
-#include "core/experiment/canonical.h"
-
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "core/base/json_text.h"
+#include "core/experiment/analysis.h"
+#include "core/experiment/canonical_json.h"
 #include "core/experiment/check.h"
+#include "core/experiment/job.h"
+#include "core/experiment/violation.h"
 
 namespace pelab::experiment {
 namespace {
