@@ -55,13 +55,13 @@ results::HeadOrder OrderOf(const AblationOptions& options) {
 absl::StatusOr<int> Run(const Context& context, const AblationOptions& options) {
   PELAB_RETURN_IF_ERROR(CheckPaper(context, options.paper));
   PELAB_RETURN_IF_ERROR(CheckTargetNames(options.target, options.sweep, options.where));
-  PELAB_ASSIGN_OR_RETURN(const results::AblationMetric metric,
-                         results::ParseAblationMetric(options.metric));
+  const auto metric = results::ParseAblationMetric(options.metric);
+  if (!metric.ok()) return Annotate(metric.status(), "--metric");
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const Target target,
                          FindTarget(*source, options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(auto rows, source->HeadAblations(target.filter));
-  PELAB_RETURN_IF_ERROR(results::Choose(options.choice, rows));
+  PELAB_RETURN_IF_ERROR(Choose(options.choice, rows));
   render::Json heads = render::Json::array();
   for (const v1::HeadAblationRow& row : rows) heads.push_back(results::WithIntervals(row));
   if (context.output() == Output::kCsv) {
@@ -83,11 +83,11 @@ absl::StatusOr<int> Run(const Context& context, const AblationOptions& options) 
         {{"jobs", results::ToJsonArray(jobs)},
          {"head_ablation", heads},
          {"metric", options.metric},
-         {"means", results::ToJsonArray(results::MeanAblations(cells, rows, variants, metric))}},
+         {"means", results::ToJsonArray(results::MeanAblations(cells, rows, variants, *metric))}},
         "head_ablation");
     return kExitOk;
   }
-  const auto maps = AblationMaps(cells, rows, variants, metric, OrderOf(options));
+  const auto maps = AblationMaps(cells, rows, variants, *metric, OrderOf(options));
   if (PaperOf(context.options.output_name)) {
     PELAB_RETURN_IF_ERROR(PutForPaper(context, options, target.title, maps));
     return kExitOk;

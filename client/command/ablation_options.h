@@ -2,7 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "core/base/strings.h"
 #include "core/results/variants.h"
 
 namespace CLI {
@@ -16,5 +19,13 @@ void AddTarget(CLI::App* app, std::string& target, std::string& sweep);
 
 // --method, --hygiene, --data and --target: which of several stored ablations.
 void AddChoice(CLI::App* app, results::AblationChoice& choice);
+
+// Keeps the rows of the choice; an error names the flag.
+template <typename Row>
+absl::Status Choose(const results::AblationChoice& choice, std::vector<Row>& rows) {
+  const absl::Status status = results::Choose(choice, rows);
+  if (status.ok()) return status;
+  return {status.code(), Concat("--", std::string(status.message()))};
+}
 
 }  // namespace pelab::client

@@ -1,5 +1,6 @@
 #include "client/command/metric_values.h"
 
+#include "client/command/ablation_options.h"
 #include "client/filter.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
@@ -17,7 +18,7 @@ absl::StatusOr<std::optional<results::MetricValues>> LoadValues(
   }
   if (metric.source == Source::kDeposit) {
     PELAB_ASSIGN_OR_RETURN(auto rows, source.Deposits(filter, /*whole_models=*/true));
-    PELAB_RETURN_IF_ERROR(results::Choose(choice, rows));
+    PELAB_RETURN_IF_ERROR(Choose(choice, rows));
     PELAB_ASSIGN_OR_RETURN(auto values, results::DepositValues(rows, metric));
     return values;
   }
@@ -31,10 +32,7 @@ absl::StatusOr<std::vector<results::Metric>> ParseMetrics(const std::string& tex
   std::vector<results::Metric> metrics;
   for (const std::string& name : names) {
     absl::StatusOr<results::Metric> metric = results::ParseMetric(name);
-    if (!metric.ok()) {
-      return absl::InvalidArgumentError(
-          Concat("--metric: ", std::string(metric.status().message())));
-    }
+    if (!metric.ok()) return Annotate(metric.status(), "--metric");
     metrics.push_back(*metric);
   }
   return metrics;

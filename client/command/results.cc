@@ -153,12 +153,12 @@ absl::StatusOr<int> Groups(const Context& context, const ResultsOptions& options
   results::CellOptions cells{.interval = IntervalOf(options)};
   if (!options.group_by.empty()) {
     PELAB_ASSIGN_OR_RETURN(cells.group_by, ParseNames(options.group_by, "--group-by"));
+    PELAB_RETURN_IF_ERROR(Annotate(results::CheckFieldNames(cells.group_by), "--group-by"));
   }
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   const v1::JobFilter filter = FilterOf(options);
   const bool one_value = context.output() == Output::kJson && !context.options.json_lines();
   if (options.seeds && context.output() != Output::kTable && !one_value) {
-    PELAB_RETURN_IF_ERROR(results::CheckFieldNames(cells.group_by, "--group-by"));
     return PutJobs(context, *source, filter);
   }
   ValuesToCome values_to_come = LoadTogether(*source, filter, metrics, options.choice);

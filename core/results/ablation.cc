@@ -182,7 +182,7 @@ absl::StatusOr<AblationMetric> ParseAblationMetric(const std::string& name) {
     known.emplace_back(metric.name);
   }
   return absl::InvalidArgumentError(
-      Concat("--metric: unknown metric \"", name, "\"; known: ", Join(known, ", ")));
+      Concat("unknown metric \"", name, "\"; known: ", Join(known, ", ")));
 }
 
 std::optional<double> EntryDrop::half_width() const {

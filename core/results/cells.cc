@@ -94,7 +94,7 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const std::string& met
 
 absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& options) {
   const std::vector<std::string>& group_by = options.group_by;
-  if (absl::Status status = CheckFieldNames(group_by, "--group-by"); !status.ok()) return status;
+  if (absl::Status status = CheckFieldNames(group_by); !status.ok()) return status;
   const FieldTable fields(jobs);
   CellTable table;
   table.metric = options.metric;

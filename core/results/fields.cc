@@ -223,13 +223,13 @@ std::set<std::string> MixedFields(const FieldRows& rows) {
   return TellingFields(rows, {"pe.name", "task.name"});
 }
 
-absl::Status CheckFieldNames(const std::vector<std::string>& names, const std::string& flag) {
+absl::Status CheckFieldNames(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (IsKnownField(name)) continue;
     std::vector<std::string_view> known(ColumnFields().begin(), ColumnFields().end());
     for (const catalog::Field& field : catalog::Fields()) known.push_back(field.name);
     const std::string_view near = catalog::DidYouMean(name, known);
-    return absl::InvalidArgumentError(Concat(flag, ": unknown field \"", name, "\"",
+    return absl::InvalidArgumentError(Concat("unknown field \"", name, "\"",
                                              near.empty() ? "" : "; did you mean ", near,
                                              "; known: ", Join(ColumnFields(), ", "),
                                              " and the fields that `pelab catalog field` lists"));

@@ -72,6 +72,6 @@ std::vector<std::string> TellingColumns(const std::vector<const Fields*>& all);
 std::set<std::string> MixedFields(const std::vector<const Fields*>& rows);
 
 // INVALID_ARGUMENT, with what is known, for a name that no job can have.
-absl::Status CheckFieldNames(const std::vector<std::string>& names, const std::string& flag);
+absl::Status CheckFieldNames(const std::vector<std::string>& names);
 
 }  // namespace pelab::results

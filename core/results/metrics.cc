@@ -137,7 +137,7 @@ absl::StatusOr<MetricValues> DepositValues(const std::vector<v1::DepositRow>& ro
   if (kinds.size() < 2) return values;
   return absl::InvalidArgumentError(
       Concat("metric ", metric.name, ": these jobs have head ablations of several kinds (",
-             Join(kinds, "; "), "); choose with --method, --hygiene, --data or --target"));
+             Join(kinds, "; "), "); choose one by method, hygiene, data or target"));
 }
 
 }  // namespace pelab::results

@@ -55,12 +55,12 @@ std::string Describe(const Variant& variant) {
   return Join(parts, ", ");
 }
 
-absl::Status CheckChosen(const std::string& flag, const std::string& value,
+absl::Status CheckChosen(const std::string& name, const std::string& value,
                          const std::vector<std::string>& stored) {
   const std::set<std::string> known(stored.begin(), stored.end());
   if (known.empty() || known.count(value) > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      Concat(flag, ": no stored ablation has \"", value, "\"; stored: ", Join(known, ", ")));
+      Concat(name, ": no stored ablation has \"", value, "\"; stored: ", Join(known, ", ")));
 }
 
 }  // namespace pelab::results

@@ -41,32 +41,33 @@ struct AblationChoice {
   std::string target;
 };
 
-// INVALID_ARGUMENT, with what is stored, where a member of `choice` is no row's. Then keeps the
+// INVALID_ARGUMENT, with what is stored, where no row has a member of `choice`;
+// the message begins with the member's name. Then keeps the
 // rows of the choice. `Row` is v1::HeadAblationRow or v1::DepositRow.
 template <typename Row>
 absl::Status Choose(const AblationChoice& choice, std::vector<Row>& rows);
 
 // The test behind Choose for one column: OK, or which of `stored` there are.
-absl::Status CheckChosen(const std::string& flag, const std::string& value,
+absl::Status CheckChosen(const std::string& name, const std::string& value,
                          const std::vector<std::string>& stored);
 
 template <typename Row>
 absl::Status Choose(const AblationChoice& choice, std::vector<Row>& rows) {
   struct Column {
-    const char* flag;
+    const char* name;
     const std::string& wanted;
     const std::string& (Row::*of)() const;
   };
-  const Column columns[] = {{"--method", choice.method, &Row::method},
-                            {"--hygiene", choice.hygiene, &Row::hygiene},
-                            {"--data", choice.split, &Row::split},
-                            {"--target", choice.target, &Row::target}};
+  const Column columns[] = {{"method", choice.method, &Row::method},
+                            {"hygiene", choice.hygiene, &Row::hygiene},
+                            {"data", choice.split, &Row::split},
+                            {"target", choice.target, &Row::target}};
   for (const Column& column : columns) {
     if (column.wanted.empty()) continue;
     std::vector<std::string> stored;
     stored.reserve(rows.size());
     for (const Row& row : rows) stored.push_back((row.*column.of)());
-    absl::Status status = CheckChosen(column.flag, column.wanted, stored);
+    absl::Status status = CheckChosen(column.name, column.wanted, stored);
     if (!status.ok()) return status;
     std::erase_if(rows, [&](const Row& row) { return (row.*column.of)() != column.wanted; });
   }

@@ -1,11 +1,13 @@
 // What jobs have left: cells, curves, ablations, logs.
 #include <algorithm>
 
+#include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/results/ablation.h"
 #include "core/results/cells.h"
 #include "core/results/curves.h"
 #include "core/results/deposits.h"
+#include "core/results/fields.h"
 #include "core/results/rows.h"
 #include "server/http/api.h"
 #include "server/http/lists.h"
@@ -25,6 +27,7 @@ struct Together {
 absl::StatusOr<Together> PutTogether(db::Reader& reader, const v1::JobFilter& filter,
                                      const Query& query, const std::string& metric) {
   PELAB_ASSIGN_OR_RETURN(const auto group_by, query.List("group_by"));
+  PELAB_RETURN_IF_ERROR(Annotate(results::CheckFieldNames(group_by), "group_by"));
   Together together;
   PELAB_ASSIGN_OR_RETURN(together.jobs, AllJobs(reader, filter));
   PELAB_ASSIGN_OR_RETURN(together.table, results::BuildCells(together.jobs, metric, group_by));

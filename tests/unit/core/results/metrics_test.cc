@@ -54,7 +54,7 @@ TEST(MetricsTest, IndicesOfOneKindOfAblation) {
   EXPECT_EQ(values->at(1), 0.5);
   const auto mixed = DepositValues({Deposit(1, "zero", 0.5), Deposit(2, "mean", 0.25)}, gini);
   EXPECT_THAT(std::string(mixed.status().message()),
-              HasSubstr("(mean clean test head; zero clean test head); choose with --method"));
+              HasSubstr("(mean clean test head; zero clean test head); choose one by method, hygiene, data or target"));
 }
 
 TEST(MetricsTest, CellsOfValuesThatAreNotInTheRows) {
