@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/duration.h"
+#include "core/base/standard_descriptors.h"
 #include "core/base/status.h"
 #include "core/rpc/cli_options.h"
 
@@ -128,7 +129,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
+    if (error.get_exit_code() == 0) return FlushStandardOutput("pelab-server", app.exit(error));
     std::fprintf(stderr, "pelab-server: %s (try --help)\n", error.what());
     return 2;
   }

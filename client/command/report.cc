@@ -1,11 +1,11 @@
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "client/command/commands.h"
 #include "client/command/where_option.h"
 #include "client/connect.h"
+#include "client/out_file.h"
 #include "client/report/html_data.h"
 #include "client/report/html_page.h"
 #include "client/terminal/show.h"
@@ -26,19 +26,6 @@ struct ReportCommandOptions {
   bool force = false;
   bool all_seeds = false;
 };
-
-absl::Status CheckOut(const ReportCommandOptions& options) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(options.out, ignored)) {
-    return absl::InvalidArgumentError(
-        Concat("--out: ", options.out, " is a directory; name a file in it"));
-  }
-  if (!options.force && std::filesystem::exists(options.out, ignored)) {
-    return absl::AlreadyExistsError(
-        Concat("--out: ", options.out, " is there already; --force replaces it"));
-  }
-  return absl::OkStatus();
-}
 
 // "quick", "table1 and figure02", "table1 and 6 more".
 std::string TitleOf(const ReportInput& input, const ReportCommandOptions& options) {
@@ -111,7 +98,8 @@ void Put(const Context& context, const ReportCommandOptions& options, const Repo
 }
 
 absl::StatusOr<int> Run(const Context& context, const ReportCommandOptions& options) {
-  PELAB_RETURN_IF_ERROR(CheckOut(options));
+  const absl::StatusOr<std::string> file = FileToWrite(options.out, options.force);
+  if (!file.ok()) return Annotate(file.status(), "--out");
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   Progress progress(context);
   PELAB_ASSIGN_OR_RETURN(
@@ -124,7 +112,7 @@ absl::StatusOr<int> Run(const Context& context, const ReportCommandOptions& opti
                  ReportData(input, {.made_at_ms = absl::ToUnixMillis(absl::Now()),
                                     .command = CommandLine(input, options),
                                     .all_seeds = options.all_seeds}));
-  PELAB_RETURN_IF_ERROR(WriteFileAtomically(options.out, page));
+  PELAB_RETURN_IF_ERROR(WriteFileAtomically(*file, page));
   progress.Clear();
   Put(context, options, input, page.size());
   return kExitOk;

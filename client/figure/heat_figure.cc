@@ -123,10 +123,10 @@ double LayMap(Canvas& canvas, const render::HeatMap& map, const Column& column, 
   if (draw) {
     const int step = std::max(1, static_cast<int>(std::ceil(12 / cell)));
     for (int head = 0; head < map.heads; head += step) {
-      canvas.Text(left + (head + 0.5) * cell, y + map.layers * kRow + 8, Concat(head), kInk - 0.5,
-                  Anchor::kMiddle, kMuted);
+      canvas.Text(left + (head + 0.5) * cell, y + map.layers * kRow + 8, Concat(head + map.first),
+                  kInk - 0.5, Anchor::kMiddle, kMuted);
     }
-    canvas.Text(left + map.heads * cell / 2, y + map.layers * kRow + 18, "head", kInk,
+    canvas.Text(left + map.heads * cell / 2, y + map.layers * kRow + 18, map.columns, kInk,
                 Anchor::kMiddle, kText);
     canvas.VerticalText(column.x + 8, y + map.layers * kRow / 2, "layer", kInk, kText);
   }

@@ -4,15 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "client/figure/looks.h"
+#include "client/out_file.h"
 #include "client/report/html_data.h"
 #include "client/terminal/metric_text.h"
 #include "core/base/file.h"
+#include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
 
@@ -52,6 +53,13 @@ std::string IntervalOf(const stats::SeedSummary& summary, const Form& form) {
   const bool even = summary.half_width && *summary.low == *summary.mean - *summary.half_width;
   if (even) return Concat("±", form.Text(summary.half_width));
   return Concat(form.Text(summary.low), " to ", form.Text(summary.high));
+}
+
+std::string IntervalOf(const results::CurvePoint& point, bool is_share, const Form& form) {
+  if (!point.half_width) return "-";
+  const double low = point.mean - *point.half_width, high = point.mean + *point.half_width;
+  if (!is_share || (low >= 0 && high <= 1)) return Concat("±", form.Text(point.half_width));
+  return Concat(form.Text(std::max(low, 0.0)), " to ", form.Text(std::min(high, 1.0)));
 }
 
 std::vector<PaperTable::Column> NamingColumns(const std::vector<std::string>& names) {
@@ -131,8 +139,7 @@ PaperTable CurvesTable(const results::CellTable& cells,
                                       [&](const auto& one) { return one.epoch == epoch; });
       row.push_back(form.Text(point == points.end() ? std::nullopt : std::optional(point->mean)));
     }
-    const auto& half = points.back().half_width;
-    row.push_back(half ? Concat("±", form.Text(half)) : "-");
+    row.push_back(IntervalOf(points.back(), percent, form));
     row.push_back(Concat(curves[c].seeds, "/", cells.cells[c].jobs.size()));
     table.rows.push_back(std::move(row));
   }
@@ -201,7 +208,7 @@ PaperTable ResultsTable(const results::CellTable& cells) {
     const stats::SeedSummary& summary = cell.summary;
     std::vector<std::string> row = cell.values;
     const bool marked = !summary.complete() && summary.mean.has_value();
-    incomplete = incomplete || !summary.complete();
+    incomplete = incomplete || marked;
     row.push_back(form.Text(summary.mean) + (marked ? "*" : ""));
     row.push_back(IntervalOf(summary, form));
     row.push_back(Concat(summary.n, "/", cell.jobs.size()));
@@ -210,6 +217,9 @@ PaperTable ResultsTable(const results::CellTable& cells) {
   table.notes.push_back(IntervalNote(cells.interval) + " n: seeds in the mean, of all.");
   if (incomplete) {
     table.notes.emplace_back("*: not every seed of this cell has a result.");
+  }
+  if (std::string diverged = results::DivergedText(cells); !diverged.empty()) {
+    table.notes.push_back(diverged + ".");
   }
   if (!cells.mixed.empty()) {
     table.notes.push_back(
@@ -241,6 +251,9 @@ PaperTable ComparisonTable(const results::Comparison& comparison, const std::str
     table.rows.push_back(std::move(row));
   }
   table.notes.push_back(IntervalNote(comparison.interval) + " p: paired t test, two-sided.");
+  if (std::string diverged = results::DivergedText(comparison, name_a, name_b); !diverged.empty()) {
+    table.notes.push_back(diverged + ".");
+  }
   for (const std::string& other : comparison.confounders) {
     table.notes.push_back(Concat("The sides also differ in ", other, "."));
   }
@@ -276,22 +289,16 @@ absl::Status CheckPaper(const Context& context, const PaperOptions& options) {
                                              output, " goes to standard output: say `> ",
                                              options.out, "`"));
   }
-  std::error_code ignored;
-  if (std::filesystem::is_directory(options.out, ignored)) {
-    return absl::InvalidArgumentError(
-        Concat("--out: ", options.out, " is a directory; name a file in it"));
-  }
-  if (!options.force && std::filesystem::exists(options.out, ignored)) {
-    return absl::AlreadyExistsError(
-        Concat("--out: ", options.out, " is there already; --force replaces it"));
-  }
-  return absl::OkStatus();
+  return Annotate(FileToWrite(options.out, options.force).status(), "--out");
 }
 
 absl::Status PutPaper(const Context& context, const PaperOptions& options,
                       const absl::StatusOr<std::string>& bytes) {
   if (!bytes.ok()) return bytes.status();
-  if (!options.out.empty()) return WriteFileAtomically(options.out, *bytes);
+  if (!options.out.empty()) {
+    PELAB_ASSIGN_OR_RETURN(const std::string file, FileToWrite(options.out, options.force));
+    return WriteFileAtomically(file, *bytes);
+  }
   context.out(*bytes);
   return absl::OkStatus();
 }

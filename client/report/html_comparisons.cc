@@ -75,6 +75,7 @@ results::JobList ListOf(const ReportInput& input, const std::vector<v1::JobRow>&
 Json RowOf(const Encoding& encoding, const results::Comparison& comparison,
            const results::PairGroup& group) {
   const v1::JobRow& job = group.pairs.front().a;
+  const results::DivergedPairs diverged = results::DivergedOf(group);
   Json values = Json::object();
   for (std::size_t i = 0; i < comparison.columns.size(); ++i) {
     values[comparison.columns[i]] = group.values[i];
@@ -91,6 +92,8 @@ Json RowOf(const Encoding& encoding, const results::Comparison& comparison,
           {"p", group.test ? Json(group.test->p) : Json(nullptr)},
           {"n", group.difference.n},
           {"of", group.pairs.size()},
+          {"diverged", diverged.a},
+          {"baseline_diverged", diverged.b},
           {"confounders", comparison.confounders}};
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "client/out_file.h"
 #include "core/base/file.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
@@ -63,16 +64,11 @@ class Temporary {
   UniqueFd fd_;
 };
 
-bool Exists(const std::string& path) {
-  struct stat ignored = {};
-  return lstat(path.c_str(), &ignored) == 0;
-}
-
 }  // namespace
 
-absl::Status Download(DataSource& source, const v1::ArtifactRow& row, const std::string& path,
+absl::Status Download(DataSource& source, const v1::ArtifactRow& row, const std::string& out,
                       bool force) {
-  if (!force && Exists(path)) return Temporary::IsThere(path);
+  PELAB_ASSIGN_OR_RETURN(const std::string path, FileToWrite(out, force));
   PELAB_ASSIGN_OR_RETURN(Temporary file, Temporary::Beside(path));
   Sha256 hash;
   std::uint64_t bytes = 0;

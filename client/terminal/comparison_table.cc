@@ -94,6 +94,9 @@ std::string ComparisonText(const results::Comparison& comparison, const std::str
   for (const std::string& other : comparison.confounders) {
     text += Concat("the sides also differ in ", render::Escape(other), "\n");
   }
+  if (std::string diverged = results::DivergedText(comparison, name_a, name_b); !diverged.empty()) {
+    text += render::Wrap(render::Escape(diverged), style.width) + "\n";
+  }
   int not_reached = 0;
   for (const results::PairGroup& group : comparison.groups) {
     not_reached += group.difference.censored;

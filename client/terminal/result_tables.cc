@@ -57,9 +57,12 @@ std::vector<std::string> NotesOf(const results::CellTable& table) {
     return std::any_of(table.cells.begin(), table.cells.end(), holds);
   };
   std::vector<std::string> notes;
-  if (any([](const auto& cell) { return !cell.summary.complete() && results::IsOpen(cell); })) {
+  const auto marked = [](const auto& cell) {
+    return !cell.summary.complete() && cell.summary.mean.has_value();
+  };
+  if (any([&](const auto& cell) { return marked(cell) && results::IsOpen(cell); })) {
     notes.emplace_back("~ not every seed of this cell has a result: this mean will change");
-  } else if (any([](const auto& cell) { return !cell.summary.complete(); })) {
+  } else if (any(marked)) {
     notes.emplace_back("~ not every seed of this cell has a result");
   }
   if (table.interval == stats::IntervalKind::kBootstrap) {

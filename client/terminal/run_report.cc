@@ -13,12 +13,19 @@
 namespace pelab::client {
 namespace {
 
-std::string Again(const Context& context, const v1::Sweep& sweep) {
+// The commands that show the sweep again: by its name, or by its number where another sweep has
+// taken the name. A number alone is a job's for commands that take either.
+std::string Again(const Context& context, const v1::Sweep& sweep, bool by_name) {
   const bool default_db = !context.options.database_given;
   const std::string where = default_db ? "" : Concat(" --db ", context.options.database);
-  return Concat("\nask again with:\n", "  pelab results ", sweep.name(), where, "\n",
-                "  pelab curves ", sweep.name(), where, "\n", "  pelab ablation ", sweep.name(),
-                where, "\n", "  pelab deposits ", sweep.name(), where, "\n");
+  const std::string number = Concat(sweep.sweep_id());
+  std::string text = "\nask again with:\n  pelab results ";
+  text += Concat(by_name ? sweep.name() : number, where, "\n");
+  for (const char* command : {"curves", "ablation", "deposits"}) {
+    text +=
+        Concat("  pelab ", command, " ", by_name ? sweep.name() : "--sweep " + number, where, "\n");
+  }
+  return text;
 }
 
 }  // namespace
@@ -64,7 +71,8 @@ absl::Status ReportRun(const Context& context, DataSource& source, const v1::Swe
     context.out(Concat("\n", AblationMapText(*strongest, context.style),
                        AblationNotes({*strongest}, context.style)));
   }
-  context.out(Again(context, sweep));
+  PELAB_ASSIGN_OR_RETURN(const v1::Sweep named, source.Sweep(sweep.name()));
+  context.out(Again(context, sweep, named.sweep_id() == sweep.sweep_id()));
   return absl::OkStatus();
 }
 

@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
 
 namespace pelab {
 
@@ -14,6 +17,16 @@ void OpenClosedStandardDescriptors() {
     // error.
     (void)open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
+}
+
+int FlushStandardOutput(const char* program, int status) {
+  errno = 0;
+  std::cout.flush();
+  if (std::cout.good() && std::fflush(stdout) == 0) return status;
+  if (errno == EPIPE) return status;
+  std::fprintf(stderr, "%s: cannot write to standard output%s%s\n", program, errno == 0 ? "" : ": ",
+               errno == 0 ? "" : std::strerror(errno));
+  return status == 0 ? 1 : status;
 }
 
 }  // namespace pelab

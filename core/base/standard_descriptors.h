@@ -9,4 +9,9 @@ namespace pelab {
 // still fails (EBADF). Call it first in main, before anything opens a file.
 void OpenClosedStandardDescriptors();
 
+// Writes out what std::cout and stdout hold. Returns `status`; where something could not be
+// written, says so on standard error in the name of `program` and returns 1 for a status of 0. A
+// reader that went away (`| head`) has what it wanted.
+int FlushStandardOutput(const char* program, int status);
+
 }  // namespace pelab

@@ -49,7 +49,7 @@ class Places {
   std::map<const Fields*, std::size_t> by_fields_;
 };
 
-// No accuracy is below 0 or above 1, whatever its interval says.
+// A share is not below 0 or above 1, whatever its interval says.
 void Clip(stats::SeedSummary& summary) {
   if (summary.low) summary.low = std::max(*summary.low, 0.0);
   if (summary.high) summary.high = std::min(*summary.high, 1.0);
@@ -123,7 +123,7 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& opt
   }
   auto summaries = stats::SummariseAll(results, options.interval);
   for (std::size_t c = 0; c < summaries.size(); ++c) {
-    if (IsAccuracy(options.metric)) Clip(summaries[c]);
+    if (IsShare(options.metric)) Clip(summaries[c]);
     table.cells[c].summary = summaries[c];
     table.cells[c].results = std::move(results[c]);
   }
@@ -167,6 +167,17 @@ std::string MissingText(const stats::SeedSummary& summary) {
 int DivergedOf(const Cell& cell) {
   return static_cast<int>(std::count_if(cell.jobs.begin(), cell.jobs.end(),
                                         [](const v1::JobRow& job) { return job.diverged(); }));
+}
+
+std::string DivergedText(const CellTable& table) {
+  std::vector<std::string> parts;
+  for (const Cell& cell : table.cells) {
+    const int diverged = DivergedOf(cell);
+    if (diverged > 0) {
+      parts.push_back(Concat(cell.Label(), " ", diverged, " of ", cell.jobs.size()));
+    }
+  }
+  return parts.empty() ? "" : "diverged: " + Join(parts, ", ");
 }
 
 bool IsOpen(const Cell& cell) {

@@ -65,6 +65,8 @@ std::string MissingText(const stats::SeedSummary& summary);
 
 // How many of its jobs diverged.
 int DivergedOf(const Cell& cell);
+// "diverged: rope distance 2 of 2, rope counting 1 of 2"; empty where no job did.
+std::string DivergedText(const CellTable& table);
 // Whether a job of it has not ended: then its mean will change.
 bool IsOpen(const Cell& cell);
 

@@ -288,6 +288,31 @@ absl::StatusOr<Comparison> Compare(const JobList& a, const JobList& b,
   return out;
 }
 
+DivergedPairs DivergedOf(const PairGroup& group) {
+  DivergedPairs diverged;
+  for (const Pair& pair : group.pairs) {
+    diverged.a += pair.a.diverged() ? 1 : 0;
+    diverged.b += pair.b.diverged() ? 1 : 0;
+  }
+  return diverged;
+}
+
+std::string DivergedText(const Comparison& comparison, const std::string& name_a,
+                         const std::string& name_b) {
+  DivergedPairs all;
+  std::size_t pairs = 0;
+  for (const PairGroup& group : comparison.groups) {
+    const DivergedPairs diverged = DivergedOf(group);
+    all.a += diverged.a;
+    all.b += diverged.b;
+    pairs += group.pairs.size();
+  }
+  std::vector<std::string> parts;
+  if (all.a > 0) parts.push_back(Concat(all.a, " of ", pairs, " jobs of ", name_a));
+  if (all.b > 0) parts.push_back(Concat(all.b, " of ", pairs, " jobs of ", name_b));
+  return parts.empty() ? "" : "diverged: " + Join(parts, ", ");
+}
+
 void CompareExamples(const std::vector<v1::AnalysisRow>& analyses, Comparison& comparison) {
   // Of another task, or of other data, examples are not the same ones.
   for (const std::string& other : comparison.confounders) {

@@ -62,6 +62,16 @@ absl::StatusOr<Comparison> Compare(const JobList& a, const JobList& b,
                                    const std::vector<std::string>& compared, const Metric& metric,
                                    const MetricValues* values, stats::IntervalKind interval);
 
+// The paired jobs of each side that diverged.
+struct DivergedPairs {
+  int a = 0;
+  int b = 0;
+};
+DivergedPairs DivergedOf(const PairGroup& group);
+// "diverged: 2 of 4 jobs of pe=rope, 1 of 4 of pe=nope"; empty where no paired job did.
+std::string DivergedText(const Comparison& comparison, const std::string& name_a,
+                         const std::string& name_b);
+
 // Fills in the pairs' `examples` from the results of the analysis example_correctness (rows of other analyses
 // are left out), where both sides of a pair were judged on the same examples.
 void CompareExamples(const std::vector<v1::AnalysisRow>& analyses, Comparison& comparison);

@@ -114,7 +114,10 @@ std::optional<double> MetricOf(const v1::JobRow& row, const Metric& metric) {
   return figure == nullptr ? std::nullopt : figure->of(row);
 }
 
-bool IsAccuracy(const Metric& metric) {
+bool IsShare(const Metric& metric) {
+  if (metric.source == Metric::Source::kDeposit) {
+    return metric.name == "gini" || metric.name == "top_share";
+  }
   return metric.source == Metric::Source::kJob && metric.name.ends_with("_accuracy");
 }
 

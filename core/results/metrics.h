@@ -36,8 +36,8 @@ using MetricValues = std::unordered_map<std::int64_t, double>;
 // Of a metric of the job's row; nullopt where it is not there.
 std::optional<double> MetricOf(const v1::JobRow& row, const Metric& metric);
 
-// Whether the metric is a share of 1.
-bool IsAccuracy(const Metric& metric);
+// Whether the metric is a share of 1: accuracies, the Gini coefficient, the top share.
+bool IsShare(const Metric& metric);
 
 // Epochs from 0, as curves have them.
 MetricValues EpochsValues(const std::vector<v1::EpochsToRow>& rows);

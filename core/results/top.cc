@@ -16,6 +16,7 @@ LeftOut KeepTop(CellTable& table, std::size_t count) {
     return low ? *a.summary.mean < *b.summary.mean : *a.summary.mean > *b.summary.mean;
   });
   LeftOut left_out;
+  while (count > 0 && count < table.cells.size() && !table.cells[count - 1].summary.mean) --count;
   for (std::size_t c = count; c < table.cells.size(); ++c) {
     left_out.cells += 1;
     left_out.without_mean += table.cells[c].summary.mean ? 0 : 1;

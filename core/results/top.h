@@ -17,7 +17,7 @@ struct LeftOut {
 };
 
 // Keeps the `count` best cells by the metric's mean, best first, of equal ones those that came
-// first; cells without a mean come last.
+// first. A cell without a mean is no best one: it stays only where all cells do.
 LeftOut KeepTop(CellTable& table, std::size_t count);
 
 }  // namespace pelab::results

@@ -433,7 +433,10 @@ bool Scheduler::OthersWork() const {
 
 void Scheduler::Seen(Worker& worker, const std::string& state) {
   worker.seen_written = clock_.Monotonic();
-  Write(store::WorkerSeen{worker.info.worker_id, state, NowMs(clock_)});
+  // A worker whose lease ran out is written down after it was heard the last time.
+  const absl::Duration silent = std::max(worker.seen_written - worker.heard, absl::ZeroDuration());
+  Write(store::WorkerSeen{worker.info.worker_id, state,
+                          NowMs(clock_) - absl::ToInt64Milliseconds(silent)});
 }
 
 void Scheduler::Write(store::Write write) {

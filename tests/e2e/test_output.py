@@ -41,6 +41,34 @@ class Output(Case):
                 for made in ("new.html", "new"):
                     subprocess.run(["rm", "-rf", self.folder / made], check=True)
 
+    def test_a_full_disk_is_an_error_of_the_other_programs(self):
+        for program, arguments in (("pelab-server", ["--help"]), ("pelab-server", ["--version"]), ("pelab-worker", ["--help"]),
+                                   ("pelab-worker", ["--version"]), ("pelab-trainer", ["--help"]),
+                                   ("pelab-trainer", ["capabilities"])):
+            if not (BIN / program).exists():
+                continue  # a build without LibTorch has no trainer
+            with self.subTest(program=program, arguments=arguments):
+                result = subprocess.run(["bash", "-c", 'exec "$@" >/dev/full', "bash", BIN / program, *arguments],
+                                        capture_output=True, text=True, timeout=120)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn(f"{program}: cannot write to standard output: No space left on device", result.stderr)
+
+    def test_only_files_are_replaced(self):
+        target = self.folder / "target.html"
+        target.write_text("old")
+        (self.folder / "link.html").symlink_to(target)
+        os.mkfifo(self.folder / "pipe")
+        result = self.shell("", ["report", "tiny", "--db", str(self.db), "--out", "link.html", "--force"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("<html", target.read_text())
+        self.assertTrue((self.folder / "link.html").is_symlink())
+        for out in (["report", "tiny", "--out", "pipe", "--force"], ["results", "tiny", "--output", "markdown", "--out", "pipe", "--force"]):
+            with self.subTest(command=out[0]):
+                result = self.shell("", [*out, "--db", str(self.db)])
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn("--out: pipe is a device or a pipe; name a file", result.stderr)
+        self.assertTrue((self.folder / "pipe").is_fifo())
+
     def test_an_error_keeps_its_exit_status(self):
         result = self.shell(">/dev/full", ["results", "nosuch", "--output", "json"])
         self.assertEqual(result.returncode, 2)

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/base/duration.h"
+#include "core/base/standard_descriptors.h"
 #include "core/rpc/cli_options.h"
 
 namespace pelab::agent {
@@ -28,10 +29,10 @@ pelab workers drain.
 
 Examples:
   pelab-worker --server unix:/tmp/pelab.sock --cpu-slots 2
-  pelab-worker --server gpu-head:7077 --token-file token --tls-ca ca.pem --workdir /scratch/$USER/pelab
-  CUDA_VISIBLE_DEVICES=0,1 pelab-worker --server localhost:7077 --slots-per-device 2 --threads-per-slot 4
-  pelab-worker --server gpu-head:7077 --pack 16
-  pelab-worker --server gpu-head:7077 --checkpoint-every 1epoch --checkpoint-upload 2m --artifact-store /shared/pelab
+  pelab-worker --server gpu-head:7470 --token-file token --tls-ca ca.pem --workdir /scratch/$USER/pelab
+  CUDA_VISIBLE_DEVICES=0,1 pelab-worker --server localhost:7470 --slots-per-device 2 --threads-per-slot 4
+  pelab-worker --server gpu-head:7470 --pack 16
+  pelab-worker --server gpu-head:7470 --checkpoint-every 1epoch --checkpoint-upload 2m --artifact-store /shared/pelab
 )";
 
 // Flags as text, before they are checked.
@@ -177,7 +178,8 @@ CommandLine ParseCommandLine(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    line.exit_code = app.exit(error) == 0 ? 0 : kUsageExitCode;
+    const int status = app.exit(error) == 0 ? 0 : kUsageExitCode;
+    line.exit_code = FlushStandardOutput("pelab-worker", status);
     return line;
   }
   absl::StatusOr<rpc::Address> server = rpc::ParseAddress(raw.server);

@@ -55,6 +55,13 @@ export function comparisonsSection() {
   const confounders = new Set(rows.filter((row) => row.confounders.length).map((row) => (
     `${row.encoding} and ${baseline} also differ under ${row.protocol}: ${row.confounders.join('; ')}.`)));
   for (const other of confounders) made.append(paragraph(other, 'warning'));
+  const diverged = new Set(rows.flatMap((row) => [
+    row.diverged && `${row.encoding} ${row.task} (${row.protocol}): ${row.diverged} of ${row.of}`,
+    row.baseline_diverged && `${baseline} ${row.task} (${row.protocol}): ${row.baseline_diverged} of ${row.of}`,
+  ].filter(Boolean)));
+  if (diverged.size) {
+    made.append(paragraph(`Diverged (final losses above that of guessing): ${[...diverged].join('; ')}.`, 'warning'));
+  }
   if (data.epochs_to_half.length) {
     made.append(paragraph('The epoch, from 0, by which half of the seeds had a test accuracy of 50 % or more; a seed that never had it counts as slower than all others.'), speedTable());
   }

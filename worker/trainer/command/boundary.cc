@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "core/base/standard_descriptors.h"
 #include "core/experiment/canonical_json.h"
 #include "core/experiment/violation.h"
 #include "worker/trainer/command/command.h"
@@ -82,12 +83,13 @@ int Main(const std::vector<std::string>& words) {
   switch (arguments.command) {
     case Command::kHelp:
       std::cout << HelpText();
-      return kExitDone;
+      return FlushStandardOutput("pelab-trainer", kExitDone);
     case Command::kVersion:
       std::cout << "pelab-trainer " PELAB_VERSION "\n";
-      return kExitDone;
+      return FlushStandardOutput("pelab-trainer", kExitDone);
     case Command::kCapabilities:
-      return Guard([] { std::cout << CapabilitiesJson() << "\n"; }, ReportToPerson);
+      return FlushStandardOutput(
+          "pelab-trainer", Guard([] { std::cout << CapabilitiesJson() << "\n"; }, ReportToPerson));
     case Command::kDataset:
       return Guard([&] { WriteDataset(arguments); }, ReportToPerson);
     case Command::kRun:

@@ -174,6 +174,17 @@ TEST(HeatFigure, ColoursEveryHead) {
   EXPECT_THAT(*DrawHeatMaps(AblationFigure({map}, "job 1"), Vector::kPdf), StartsWith("%PDF-"));
 }
 
+// Ranks are no heads: rank 1 is another head in each seed.
+TEST(HeatFigure, NamesItsColumnsAsTheMapDoes) {
+  HeatFigure figure = AblationFigure({MapOf({0.5, 0.1, 0.2, 0.1}, {})}, "job 1");
+  const auto heads = DrawHeatMaps(figure, Vector::kSvg);
+  figure.maps[0].columns = "rank";
+  figure.maps[0].first = 1;
+  const auto ranks = DrawHeatMaps(figure, Vector::kSvg);
+  ASSERT_TRUE(heads.ok() && ranks.ok());
+  EXPECT_NE(*heads, *ranks);
+}
+
 TEST(AblationTable, SaysWhatItsSignsMean) {
   const double none = std::numeric_limits<double>::quiet_NaN();
   const PaperTable table =

@@ -44,6 +44,9 @@ TEST(MetricsTest, TheGapNeedsBothAccuracies) {
 }
 
 TEST(MetricsTest, IndicesOfOneKindOfAblation) {
+  EXPECT_TRUE(IsShare(*ParseMetric("gini")) && IsShare(*ParseMetric("top_share")));
+  EXPECT_TRUE(IsShare(*ParseMetric("best_test_accuracy")));
+  EXPECT_FALSE(IsShare(*ParseMetric("top_ratio")) || IsShare(*ParseMetric("wall_seconds")));
   const Metric gini = *ParseMetric("gini");
   v1::DepositRow of_layer = Deposit(1, "zero", 0.9);
   of_layer.set_layer(0);
@@ -54,7 +57,8 @@ TEST(MetricsTest, IndicesOfOneKindOfAblation) {
   EXPECT_EQ(values->at(1), 0.5);
   const auto mixed = DepositValues({Deposit(1, "zero", 0.5), Deposit(2, "mean", 0.25)}, gini);
   EXPECT_THAT(std::string(mixed.status().message()),
-              HasSubstr("(mean clean test head; zero clean test head); choose one by method, hygiene, data or target"));
+              HasSubstr("(mean clean test head; zero clean test head); choose one by method, "
+                        "hygiene, data or target"));
 }
 
 TEST(MetricsTest, CellsOfValuesThatAreNotInTheRows) {

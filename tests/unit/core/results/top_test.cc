@@ -28,6 +28,10 @@ TEST(TopTest, HighestFirstThenInTheirOrderThenWhatHasNoMean) {
   CellTable all = Table();
   EXPECT_EQ(KeepTop(all, 10).cells, 0u);
   EXPECT_THAT(Names(all), ElementsAre("rope", "nope", "shaw", "alibi"));
+  CellTable three = Table();
+  three.cells[3].summary.mean.reset();  // shaw's
+  EXPECT_EQ(KeepTop(three, 3).without_mean, 2u);
+  EXPECT_THAT(Names(three), ElementsAre("rope", "nope"));
   CellTable two = Table();
   const LeftOut left_out = KeepTop(two, 2);
   EXPECT_THAT(Names(two), ElementsAre("rope", "nope"));

@@ -325,6 +325,19 @@ TEST_F(SchedulerTest, TellsHowLongAWorkerIsSilentAndWhenItsJobsAreGivenAway) {
   EXPECT_FALSE(rows.workers(1).has_silent_ms());
 }
 
+TEST_F(SchedulerTest, AWorkerThatIsGivenUpWasSeenWhenItWasHeard) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  world_.Advance(absl::Seconds(5));
+  scheduler_->Heartbeat("w", link.get(), {Holding(link->assignments.at(0))});
+  const std::int64_t heard = absl::ToUnixMillis(world_.Now());
+  world_.Advance(absl::Seconds(50));
+  scheduler_->Disconnected("w", link.get());
+  world_.Settle();
+  EXPECT_EQ(Text("SELECT state FROM workers"), "offline");
+  EXPECT_EQ(Text("SELECT last_seen_at FROM workers"), absl::StrCat(heard));
+}
+
 TEST_F(SchedulerTest, AnAttemptLeftOverByADeadDaemonDoesNotKeepItsSuccessorIdle) {
   Submit("s", 2);
   const auto first = Connect("w", 1);
