@@ -330,7 +330,7 @@ TEST_F(SchedulerTest, AWorkerThatIsGivenUpWasSeenWhenItWasHeard) {
   const auto link = Connect("w", 1);
   world_.Advance(absl::Seconds(5));
   scheduler_->Heartbeat("w", link.get(), {Holding(link->assignments.at(0))});
-  const std::int64_t heard = absl::ToUnixMillis(world_.Now());
+  const std::int64_t heard = absl::ToUnixMillis(world_.Wall());
   world_.Advance(absl::Seconds(50));
   scheduler_->Disconnected("w", link.get());
   world_.Settle();
