@@ -13,7 +13,7 @@
 namespace pelab::migrations {
 namespace {
 
-// Other processes only read; they may hold a lock for the moment of recovering the WAL.
+// Other processes only read, but they may hold a lock briefly while they recover the WAL.
 constexpr int kBusyTimeoutMs = 5000;
 
 std::int64_t Pragma(SQLite::Database& db, const char* name) {
@@ -25,7 +25,7 @@ bool IsEmpty(SQLite::Database& db) {
          Pragma(db, "user_version") == 0 && Pragma(db, "application_id") == 0;
 }
 
-// What `act` answers on a connection to a file that is there; SQLite's exceptions end here.
+// Calls `act` with a connection to an existing file and turns SQLite's exceptions into a status.
 template <typename Act>
 auto OnFile(const std::string& path, int flags, Act act)
     -> decltype(act(std::declval<SQLite::Database&>())) {
@@ -52,7 +52,7 @@ auto OnFile(const std::string& path, int flags, Act act)
   }
 }
 
-// What version 11 needs of the specs, which SQL cannot work out.
+// Fills the columns that version 11 derives from the specs; SQL alone cannot compute them.
 void FillDivergence(SQLite::Database& db) {
   SQLite::Statement all(db, "SELECT configuration_id, template FROM configurations");
   SQLite::Statement set(db,

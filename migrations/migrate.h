@@ -1,4 +1,4 @@
-// Bringing a database file to the newest schema.
+// Migrates a database file to the newest schema.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -10,28 +10,28 @@
 
 namespace pelab::migrations {
 
-// Which schema a file is of: 0 where it is empty. FAILED_PRECONDITION where it is not pelab's, or
-// from a newer version (both named). Writes nothing; throws SQLite::Exception.
+// The schema version of a file; 0 if it is empty. FAILED_PRECONDITION if it is not a pelab
+// database, or is from a newer version (both named). Writes nothing. Throws SQLite::Exception.
 absl::StatusOr<int> SchemaOf(SQLite::Database& db, const std::string& path);
 
 struct Migrated {
   int from = 0;
-  int to = 0;  // equal: nothing was done
+  int to = 0;  // equal to `from`: nothing was done
 };
 
-// Settings of a connection that writes a pelab database: WAL, every commit synced, references
-// checked, no checkpoint but those that are asked for. Throws SQLite::Exception.
+// Sets up a connection for writing a pelab database: WAL, every commit synced, foreign keys
+// checked, no automatic WAL checkpoints. Throws SQLite::Exception.
 void SetUpWriting(SQLite::Database& db);
 
-// From the schema of the file to the newest, all steps in one transaction: whoever is killed
-// meanwhile leaves the old schema or the new one. The connection is set up for writing. Errors of
-// SchemaOf; throws SQLite::Exception.
+// Migrates the file to the newest schema. All steps are one transaction: if the process is killed,
+// the file has either the old schema or the new one. The connection must be set up for writing.
+// Errors are those of SchemaOf. Throws SQLite::Exception.
 absl::StatusOr<Migrated> Migrate(SQLite::Database& db, const std::string& path);
 
-// The same for a file that is there and that nobody serves (hold its lock). NOT_FOUND where there
-// is none.
+// Opens an existing file, sets the connection up for writing and migrates it. Nobody may serve the
+// file meanwhile: hold its lock. NOT_FOUND if there is no file.
 absl::StatusOr<Migrated> MigrateFile(const std::string& path);
-// SchemaOf a file that is there.
+// SchemaOf for an existing file. NOT_FOUND if there is none.
 absl::StatusOr<int> SchemaOfFile(const std::string& path);
 
 }  // namespace pelab::migrations

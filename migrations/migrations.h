@@ -1,4 +1,4 @@
-// The schema's migrations, embedded at build time, in order. Constants: thread-safe.
+// The schema's migrations in order, embedded at build time. Constants: thread-safe.
 #pragma once
 
 #include <span>
@@ -7,7 +7,8 @@
 namespace pelab::migrations {
 
 struct Migration {
-  int version;            // from 1, without gaps; PRAGMA user_version after it
+  // From 1, without gaps; the value of PRAGMA user_version after this migration.
+  int version;
   std::string_view name;  // file name
   std::string_view sql;
 };

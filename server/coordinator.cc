@@ -31,9 +31,10 @@
 namespace pelab {
 namespace {
 
-constexpr absl::Duration kGrace = absl::Seconds(1);  // for calls that are under way
+// For calls that are under way when the coordinator stops.
+constexpr absl::Duration kGrace = absl::Seconds(1);
 
-// What changes by way of the pages need; empty where there are none.
+// The token that allows changes through the pages; empty if changes are not allowed.
 absl::StatusOr<std::string> WriteToken(const CoordinatorOptions& options) {
   if (!options.http_write) return std::string();
   const std::string& file =
@@ -48,7 +49,7 @@ absl::StatusOr<std::string> WriteToken(const CoordinatorOptions& options) {
 
 }  // namespace
 
-// In the order in which they are built; destroyed the other way round.
+// Members are built in this order and destroyed in reverse order.
 struct Coordinator::Parts {
   Parts(rpc::LockFile lock_file, std::unique_ptr<store::ArtifactFiles> files,
         std::shared_ptr<service::DroppedFiles> dropped, std::unique_ptr<store::Store> opened,
@@ -94,10 +95,10 @@ struct Coordinator::Parts {
   service::TransferService transfer;
   std::unique_ptr<grpc::Server> server;
   std::optional<SteadyPoller> poller;
-  std::optional<http::Sources> sources;          // of the pages
-  std::unique_ptr<v1::Sweeps::Stub> own_sweeps;  // the pages call what everybody calls
+  std::optional<http::Sources> sources;          // used by the pages
+  std::unique_ptr<v1::Sweeps::Stub> own_sweeps;  // the pages use the same calls as every client
   std::unique_ptr<http::HttpServer> http;
-  std::vector<std::string> sockets;  // files to remove
+  std::vector<std::string> sockets;  // socket files to remove when stopping
   bool stopped = false;
 };
 
@@ -117,8 +118,8 @@ std::vector<sched::WorkerStanding> Coordinator::Parts::AskWorkers() {
       strand, [this] { return scheduler.Workers(); }, {});
 }
 
-// On the strand, to which the scheduler belongs. Nothing writes yet: the store is read in peace,
-// and expansion goes on only afterwards.
+// Runs on the strand, because the scheduler belongs to it. Nothing writes to the store yet, so it
+// can be read here; expansion continues only afterwards.
 absl::Status Coordinator::Parts::Recover() {
   std::vector<store::ExpandingSweep> expanding;
   std::vector<std::int64_t> dropping;
@@ -176,7 +177,7 @@ Coordinator::Coordinator(std::unique_ptr<Parts> parts) : parts_(std::move(parts)
 Coordinator::~Coordinator() { Stop(); }
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const CoordinatorOptions& options) {
-  // What can be refused without touching a file is refused first.
+  // Refuse first what can be refused without touching a file.
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials;
   for (const rpc::Address& address : options.listen) {
     PELAB_ASSIGN_OR_RETURN(credentials.emplace_back(),
@@ -210,7 +211,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
 absl::Status Coordinator::Listen(
     const CoordinatorOptions& options,
     const std::vector<std::shared_ptr<grpc::ServerCredentials>>& credentials) {
-  // gRPC is kept until the process ends: taking it down may wait 10 s for a thread of its own.
+  // gRPC stays initialized until the process ends, because shutting it down may wait 10 s for one
+  // of its own threads.
   static const bool kept = (grpc_init(), true);
   (void)kept;
   grpc::EnableDefaultHealthCheckService(true);

@@ -1,4 +1,4 @@
-// The coordinator, wired: one object that serves a database until it is stopped.
+// The coordinator, fully assembled: one object that serves a database until it is stopped.
 #pragma once
 
 #include <cstdint>
@@ -23,35 +23,37 @@ struct CoordinatorOptions {
   std::string database = "pelab.db";
   std::vector<rpc::Address> listen;
   rpc::ServerSecurity security;
-  // Where pages and the JSON API are served (server/http/http_server.h); none: nowhere.
+  // Address of the pages and the JSON API (server/http/http_server.h); nullopt: they are not
+  // served.
   std::optional<rpc::Address> http;
-  std::vector<std::string> http_hosts;  // further names under which they are asked for
-  bool http_write = false;              // who has the token may change sweeps there
-  std::string http_token_file;          // its file; empty: that of `security`
+  std::vector<std::string> http_hosts;  // further host names that requests may use
+  bool http_write = false;              // people who have the token may change sweeps there
+  std::string http_token_file;          // file with that token; empty: the token file of `security`
   absl::Duration heartbeat = absl::Seconds(5);
   absl::Duration lease = absl::Seconds(20);
   std::uint64_t artifact_quota = std::uint64_t{20} << 30;
-  std::string artifact_store;  // a directory that workers see too; "": DATABASE.artifacts
-  absl::Duration artifact_grace = absl::Minutes(15);  // for files that nothing names
+  std::string artifact_store;  // a directory that workers see too; empty: DATABASE.artifacts
+  absl::Duration artifact_grace = absl::Minutes(15);  // how long files without a reference are kept
   const Clock* clock = &SystemClock::Instance();
 };
 
 class Coordinator {
  public:
-  // Locks, opens and migrates the database, rebuilds the queue from it, and listens. Errors are one
-  // clear sentence: the file is not a pelab database, or from a newer version, or served by another
-  // coordinator (with its address), or an address cannot be listened on.
+  // Locks, opens and migrates the database, rebuilds the queue from it, and starts listening. An
+  // error is one clear sentence. Errors include: the file is not a pelab database, it comes from a
+  // newer version, another coordinator serves it (with its address), or an address cannot be
+  // listened on.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Start(const CoordinatorOptions& options);
-  ~Coordinator();  // as Stop
+  ~Coordinator();  // like Stop
 
-  // Where it listens, with the ports that were chosen.
+  // The addresses it listens on, with the actual ports.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
-  // "http://127.0.0.1:7480", where the pages are; empty: nowhere.
+  // Address of the pages: "http://127.0.0.1:7480". Empty if none are served.
   const std::string& http_address() const { return http_address_; }
 
-  // Tells workers to connect again later, stores what is under way, empties the WAL. Within about
-  // 2 seconds; workers go on training.
+  // Ends the workers' sessions so that they connect again later, stores what is under way, and
+  // empties the WAL. Takes about 2 seconds at most. Workers continue training.
   void Stop();
 
  private:

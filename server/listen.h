@@ -1,5 +1,5 @@
-// Whether an address can be listened on, with the system's own words where it cannot: gRPC only
-// says that it failed.
+// Checks whether an address can be listened on. If it cannot, the error is the operating system's
+// message; gRPC would only say that it failed.
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,8 +7,8 @@
 
 namespace pelab {
 
-// ALREADY_EXISTS: somebody listens there. Otherwise what the system says. A socket file that nobody
-// listens on is fine.
+// ALREADY_EXISTS if another program listens there; otherwise the operating system's error. A
+// leftover socket file that nobody listens on is not an error.
 absl::Status CheckFree(const rpc::Address& address);
 
 }  // namespace pelab

@@ -1,4 +1,4 @@
-// pelab-server: wires the coordinator to a command line, signals and a log.
+// pelab-server: connects the coordinator to a command line, signals and a log.
 #include <grpc/support/log.h>
 #include <spdlog/spdlog.h>
 
@@ -19,7 +19,7 @@ int Fail(const absl::Status& status, int code) {
   return code;
 }
 
-// What gRPC has to say is for those who debug it.
+// gRPC's own messages are only useful for debugging.
 void LogOfGrpc(gpr_log_func_args* args) { spdlog::debug("grpc: {}", args->message); }
 
 int Serve(const pelab::ServerOptions& options, pelab::ShutdownSignal& shutdown) {
@@ -51,8 +51,8 @@ int main(int argc, char** argv) {
     return Fail(status, 2);
   }
   gpr_set_log_function(LogOfGrpc);
-  // Where Abseil is built for debugging, as Debian's is, it follows the order of gRPC's locks: with
-  // ten thousand workers a tenth of all the time.
+  // If Abseil is built for debugging, as Debian's is, it tracks the order in which gRPC takes
+  // locks. With ten thousand workers that costs a tenth of the CPU time.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   pelab::ShutdownSignal shutdown;
   if (options.parent_fd >= 0) {

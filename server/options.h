@@ -15,8 +15,8 @@ struct ServerOptions {
   int parent_fd = -1;
 };
 
-// Sets `options`, or answers the exit status with which main has to end at once: 0 after --help or
-// --version, 2 after one line on standard error that says what is wrong.
+// Fills `options`, or returns the exit status with which main must end at once: 0 after --help or
+// --version, 2 after printing one line about the error on standard error.
 std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& options);
 
 }  // namespace pelab

@@ -1,8 +1,8 @@
-// A thread that always waits for what comes over the network. gRPC's own threads for the callback
-// API look away for 100 ms after every second in which none of them had anything to do (as of gRPC
-// 1.51, src/cpp/common/completion_queue_cc.cc, where the others that could look do not take over):
-// whoever connected then, or called, waited for that long. This one stands by for all of them; it
-// never has anything to do itself.
+// A thread that always waits for network events. gRPC's own threads for the callback API stop
+// polling for 100 ms after each second in which none of them had anything to do (seen in gRPC 1.51,
+// src/cpp/common/completion_queue_cc.cc; no other thread takes over). Without this class, a
+// connection or call that arrived then would wait for up to 100 ms. This thread polls on behalf of
+// all of them and has no work of its own.
 #pragma once
 
 #include <grpcpp/completion_queue.h>
@@ -17,7 +17,7 @@ class SteadyPoller {
   ~SteadyPoller();
 
  private:
-  grpc::CompletionQueue queue_;  // nothing is ever put here
+  grpc::CompletionQueue queue_;  // nothing is ever put into this queue
   std::thread thread_;
 };
 

@@ -25,7 +25,7 @@ using Answer = absl::StatusOr<Json>;
 
 constexpr absl::Duration kCallTime = absl::Seconds(30);
 
-// The members of a body, each asked for once.
+// The members of a request's body, with errors that name the member.
 class Members {
  public:
   explicit Members(const Json& body) : body_(body) {}
@@ -45,7 +45,7 @@ class Members {
     }
     return found->get<std::int32_t>();
   }
-  // Where it may be left out.
+  // Returns `otherwise` if the member is missing.
   absl::StatusOr<std::string> TextOr(const std::string& name, const std::string& otherwise) const {
     return body_.contains(name) ? Text(name) : absl::StatusOr<std::string>(otherwise);
   }
@@ -72,7 +72,7 @@ class Members {
   const Json& body_;
 };
 
-// One call, with a deadline.
+// Makes one call, with a deadline.
 template <typename Request, typename Response>
 absl::StatusOr<Response> Call(Stub& sweeps,
                               grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
@@ -173,7 +173,7 @@ Answer RetryJob(const std::string& id, const Members& body, Stub& sweeps) {
 }
 
 struct Action {
-  std::vector<std::string> members;  // that its body may have
+  std::vector<std::string> members;  // the members that its body may have
   Answer (*act)(const std::string& id, const Members& body, Stub& sweeps);
 };
 

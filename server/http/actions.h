@@ -1,5 +1,5 @@
-// What may be changed over HTTP, as the gRPC calls that the command line makes: the same services
-// answer both.
+// Changes that are possible over HTTP. They are made with the gRPC calls that the command line also
+// uses, and the same services answer them.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace pelab::http {
 
-// Whether POST has something to do at this path below /api/v1: {"sweeps", "3", "pause"}.
+// Whether POST does something at this path below /api/v1, such as {"sweeps", "3", "pause"}.
 bool IsAction(const std::vector<std::string>& path);
 
-// Does it. `body` is a JSON object with the action's members, or empty. INVALID_ARGUMENT for an
-// unknown member or a value that cannot be; NOT_FOUND for a path that IsAction does not know; else
-// the service's errors. Thread-safe.
+// Performs the action. `body` is a JSON object with the action's members, or empty.
+// INVALID_ARGUMENT for an unknown member or an impossible value; NOT_FOUND for a path that IsAction
+// refuses; otherwise the service's errors. Thread-safe.
 absl::StatusOr<render::Json> Act(const std::vector<std::string>& path, const std::string& body,
                                  v1::Sweeps::StubInterface& sweeps);
 

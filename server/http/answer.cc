@@ -12,15 +12,16 @@ namespace pelab::http {
 namespace {
 
 constexpr std::size_t kWorthIt = 1 << 10;
-constexpr int kGzip = 16 + MAX_WBITS;  // as zlib names that format
+constexpr int kGzip = 16 + MAX_WBITS;  // zlib's way of asking for the gzip format
 
 bool TakesGzip(const httplib::Request& request) {
   const std::string takes = request.get_header_value("Accept-Encoding");
   return takes.find("gzip") != std::string::npos && takes.find("gzip;q=0") == std::string::npos;
 }
 
-// httplib would compress a body that it holds itself, with whatever the client likes best and as
-// well as it can: megabytes of JSON take seconds then. What it gets in pieces it leaves alone.
+// If httplib held the body itself, it would compress it with the client's preferred method at the
+// best setting, which takes seconds for megabytes of JSON. It does not compress bodies from a
+// provider.
 void Provide(std::shared_ptr<const void> owner, std::string_view bytes,
              const std::string& content_type, httplib::Response& response) {
   if (bytes.empty()) {

@@ -1,4 +1,4 @@
-// Answers as httplib has them. Thread-safe.
+// HTTP answers in httplib's form. Thread-safe.
 #pragma once
 
 #include <httplib.h>
@@ -15,21 +15,23 @@ namespace pelab::http {
 // 404 for NOT_FOUND, 400 for INVALID_ARGUMENT, …
 int HttpStatus(const absl::Status& status);
 
-// {"error": "…"} with that status; a sentence as all errors of pelab.
+// Answers {"error": "…"} with the HTTP status of `status`.
 void AnswerError(const absl::Status& status, const httplib::Request& request,
                  httplib::Response& response);
 void AnswerError(int status, std::string_view sentence, const httplib::Request& request,
                  httplib::Response& response);
 
-// The whole body, compressed where that is asked for and worth it.
+// Answers with the whole body. It is compressed if the client accepts that and the size makes it
+// worthwhile.
 void AnswerBody(std::string body, const std::string& content_type, const httplib::Request& request,
                 httplib::Response& response);
 
-// Bytes that stay for the program's life, with their gzip where it was made (else empty).
+// Answers with bytes that live as long as the program. `gzip` is their compressed form, or empty if
+// there is none.
 void AnswerStatic(std::string_view bytes, std::string_view gzip, const std::string& content_type,
                   const httplib::Request& request, httplib::Response& response);
 
-// gzip, quick rather than small.
+// Compresses with gzip at its fastest setting.
 std::string Gzip(std::string_view bytes);
 
 }  // namespace pelab::http

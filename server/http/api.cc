@@ -23,7 +23,7 @@ bool Live(const v1::Sweep& sweep) {
   return sweep.state() == v1::SWEEP_STATE_EXPANDING || sweep.state() == v1::SWEEP_STATE_ACTIVE;
 }
 
-// What the open attempts of a sweep's running jobs have done.
+// The progress of the open attempts of a sweep's running jobs.
 absl::StatusOr<std::vector<Pace>> Paces(db::Reader& reader, std::int64_t sweep_id,
                                         std::int64_t now_ms) {
   v1::ListJobsRequest running;
@@ -35,7 +35,7 @@ absl::StatusOr<std::vector<Pace>> Paces(db::Reader& reader, std::int64_t sweep_i
   std::map<std::int64_t, int> epochs_done;
   v1::JobFilter filter;
   for (const v1::JobRow& job : jobs.jobs()) {
-    if (job.trained()) continue;  // adds analyses
+    if (job.trained()) continue;  // it is trained and only adds analyses
     epochs_done[job.job_id()] = job.epochs_done();
     filter.add_jobs(Concat(job.job_id()));
   }
@@ -52,8 +52,8 @@ absl::StatusOr<std::vector<Pace>> Paces(db::Reader& reader, std::int64_t sweep_i
   return paces;
 }
 
-// Epochs that will not come by themselves. Of very many such jobs they are not counted: the estimate
-// is too long then.
+// Epochs that failed and cancelled jobs lack. They are not counted if there are too many such jobs;
+// the estimate of the time left is then too long.
 absl::StatusOr<std::uint64_t> EpochsGivenUp(db::Reader& reader, const v1::Sweep& sweep) {
   const std::uint64_t given_up = sweep.jobs().failed() + sweep.jobs().cancelled();
   if (!Live(sweep) || given_up == 0 || given_up > kMostJobs / 2) return std::uint64_t{0};

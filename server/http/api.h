@@ -1,4 +1,4 @@
-// The JSON API (docs/api.md): what is asked for under /api/v1/, as values. No sockets, no threads.
+// The JSON API (docs/api.md): turns requests below /api/v1/ into values. No sockets, no threads.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +16,29 @@
 
 namespace pelab::http {
 
-// What is not in the database. All thread-safe.
+// Sources beyond the database. All functions are thread-safe.
 struct Sources {
   const Clock& clock;
-  // A number that changes with every commit.
+  // Returns a number that changes with every commit.
   std::function<std::uint64_t()> version;
-  // As sched::Scheduler's; empty where it does not answer.
+  // Both ask sched::Scheduler; the result is empty if it does not answer in time.
   std::function<std::string(std::int64_t sweep_id)> waiting_reason;
   std::function<std::vector<sched::WorkerStanding>()> workers;
 };
 
-// Answers on the connection that it is given. One thread at a time; cheap to make.
+// Answers requests on the given database connection. Used by one thread at a time; cheap to create.
 class Api {
  public:
   Api(db::Reader& reader, const Sources& sources) : reader_(reader), sources_(sources) {}
 
-  // `request.path` is what follows /api/v1. NOT_FOUND for an address that there is not, else the
+  // `request.path` is the part after /api/v1. NOT_FOUND for an unknown address; otherwise the
   // errors of Query and db::Reader.
   absl::StatusOr<render::Json> Get(const Request& request);
 
-  // What the streams of events tell too (topics.h).
+  // These are also used by the event streams (topics.h).
   absl::StatusOr<render::Json> SweepRow(v1::Sweep sweep);
   absl::StatusOr<render::Json> WorkerRows();
-  // With the names of their workers.
+  // Includes the names of the workers.
   absl::StatusOr<render::Json> AttemptRows(std::int64_t job_id);
 
  private:
@@ -47,7 +47,7 @@ class Api {
   struct Route;
   static const std::vector<Route>& Routes();
 
-  // `id` is the path's variable part.
+  // `id` is the variable part of the path.
   Answer Index(const std::string& id, const Query& query);
   Answer Sweeps(const std::string& id, const Query& query);
   Answer Sweep(const std::string& id, const Query& query);
@@ -68,7 +68,7 @@ class Api {
   const Sources& sources_;
 };
 
-// A row of v_jobs as lists have it: without its spec.
+// A row of v_jobs as in lists: without its spec.
 render::Json JobJson(const v1::JobRow& row);
 
 }  // namespace pelab::http

@@ -1,4 +1,4 @@
-// What jobs have left: cells, curves, ablations, logs.
+// Results of jobs: groups, curves, ablations, logs.
 #include <algorithm>
 
 #include "core/base/status.h"
@@ -18,7 +18,7 @@ namespace {
 
 using render::Json;
 
-// Jobs put together, which the cells refer to.
+// Jobs and the groups that they form. The groups refer to the jobs.
 struct Together {
   results::JobList jobs;
   results::CellTable table;
@@ -34,7 +34,7 @@ absl::StatusOr<Together> PutTogether(db::Reader& reader, const v1::JobFilter& fi
   return together;
 }
 
-// The columns of a cell with their values, and its jobs.
+// A group's columns with their values, and the numbers of its jobs.
 Json CellName(const results::CellTable& table, const results::Cell& cell) {
   Json json = Json::object();
   for (std::size_t i = 0; i < table.columns.size(); ++i) json[table.columns[i]] = cell.values[i];
@@ -62,7 +62,8 @@ Json PointsJson(const results::MeanCurve& curve) {
       {"epoch", std::move(epochs)}, {"mean", std::move(means)}, {"half_width", std::move(widths)}};
 }
 
-// "drops" and "counts" are those by head, whether a drop exceeds its error in any seed.
+// Sets "drops" to the mean drops by head, and "counts" to whether a head's drop exceeds its error
+// in at least one seed.
 Json DropsJson(const results::MeanAblation& mean) {
   Json json = results::ToJson(mean);
   json["drops"] = json["by_index"]["drops"];
@@ -94,7 +95,7 @@ absl::StatusOr<results::Variants> AllVariants(db::Reader& reader, const v1::JobF
   return results::VariantsOf(rows);
 }
 
-// A page of one job's rows, as {"<name>": […], "next": …}.
+// A page of one job's rows as {"<name>": […], "next": …}.
 template <typename Request, typename Response>
 absl::StatusOr<Json> JobPage(db::Reader& reader,
                              absl::StatusOr<Response> (db::Reader::*list)(const Request&),

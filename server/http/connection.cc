@@ -18,9 +18,10 @@ namespace {
 
 constexpr std::size_t kBufferBytes = 4 << 10;
 constexpr std::size_t kFarewellBytes = 256 << 10;
-constexpr absl::Duration kLook = absl::Milliseconds(100);  // at who waits
+// How often to check whether others wait or the server stops.
+constexpr absl::Duration kLook = absl::Milliseconds(100);
 
-// Whether `events` came within the time.
+// Whether one of `events` occurred within the time.
 bool Poll(int fd, short events, absl::Duration limit) {
   const absl::Time end = absl::Now() + limit;
   for (;;) {
@@ -55,7 +56,8 @@ Connection::Connection(int fd, const ConnectionLimits& limits, std::function<boo
       ends_(std::move(ends)),
       began_(absl::Now()) {}
 
-// What is closed while bytes wait to be read is reset, and the answer may be lost with it.
+// Closing a connection while received bytes are unread resets it, and the peer may lose the answer.
+// So the destructor first reads for a while.
 Connection::~Connection() {
   shutdown(fd_, SHUT_WR);
   const absl::Time end = absl::Now() + limits_.farewell;
@@ -108,7 +110,7 @@ bool Connection::CountHead(std::string_view bytes) {
   for (const char c : bytes) {
     if (!in_head_) return true;
     if (c == '\n') {
-      in_head_ = line_bytes_ > 0;  // an empty line ends it
+      in_head_ = line_bytes_ > 0;  // an empty line ends the head
       line_bytes_ = 0;
       ++head_lines_;
     } else if (c != '\r') {
@@ -125,7 +127,7 @@ ssize_t Connection::read(char* data, std::size_t size) {
     broken_ = true;
     return -1;
   }
-  const bool late = absl::Now() - began_ >= limits_.request;  // of one who never stops sending
+  const bool late = absl::Now() - began_ >= limits_.request;  // the peer never stops sending
   const std::size_t n = std::min(size, buffer_.size() - taken_);
   if (late || (in_head_ && !CountHead(std::string_view(buffer_).substr(taken_, n)))) {
     broken_ = true;

@@ -1,5 +1,5 @@
-// A connection as httplib reads and writes it, with the bounds that httplib lacks: on a request's
-// head as a whole, and on the time until a request is there as a whole.
+// A connection that httplib reads and writes. It adds limits that httplib lacks: on the size of a
+// request's whole head, and on the time until a whole request has arrived.
 #pragma once
 
 #include <httplib.h>
@@ -16,31 +16,33 @@ namespace pelab::http {
 struct ConnectionLimits {
   std::size_t head_bytes = 64 << 10;  // the request line and all headers
   int head_lines = 200;
-  absl::Duration idle = absl::Seconds(2);      // until a request's first byte
-  absl::Duration request = absl::Seconds(10);  // from there to its last
-  absl::Duration hurried = absl::Seconds(1);   // both, while others wait for a thread
-  absl::Duration write = absl::Seconds(10);    // until the other side takes anything
-  absl::Duration farewell = absl::Seconds(1);  // for what it still sends when it is told no
+  absl::Duration idle = absl::Seconds(2);      // until the first byte of a request
+  absl::Duration request = absl::Seconds(10);  // from the first byte of a request to its last
+  // Replaces both of these limits while other connections wait for a thread.
+  absl::Duration hurried = absl::Seconds(1);
+  absl::Duration write = absl::Seconds(10);  // until the peer accepts any bytes
+  // How long the destructor reads what the peer still sends, so that a refusal is not lost.
+  absl::Duration farewell = absl::Seconds(1);
 };
 
-// Of one thread. Closes the descriptor when it is destroyed.
+// For one thread. The destructor closes the descriptor.
 class Connection final : public httplib::Stream {
  public:
-  // `others_wait`: whether connections wait for a thread; `ends`: whether the server is to end.
+  // `others_wait`: whether connections wait for a thread. `ends`: whether the server is stopping.
   Connection(int fd, const ConnectionLimits& limits, std::function<bool()> others_wait,
              std::function<bool()> ends);
   ~Connection() override;
 
-  // Waits for a request; false where none begins in time.
+  // Waits for a request. False if none begins in time.
   bool AwaitRequest();
-  // Whether what has come of the request begins as one without a body: others are the last of
-  // their connection, because a body that nobody read would be taken for the next request.
+  // Whether the bytes received so far begin a request without a body (GET or HEAD). After any other
+  // request the connection is closed, because an unread body would be taken for the next request.
   bool HasNoBody() const;
-  // Whether the request was cut off, by either side.
+  // Whether either side cut the request off.
   bool broken() const { return broken_; }
 
   bool is_readable() const override;
-  bool is_writable() const override;  // and the other side is there
+  bool is_writable() const override;  // also checks that the peer is still there
   ssize_t read(char* data, std::size_t size) override;
   ssize_t write(const char* data, std::size_t size) override;
   void get_remote_ip_and_port(std::string& ip, int& port) const override;
@@ -48,10 +50,10 @@ class Connection final : public httplib::Stream {
   socket_t socket() const override { return fd_; }
 
  private:
-  // Waits until there is something to read, `limit` at most from `since` on.
+  // Waits until there is something to read, but no longer than `limit` after `since`.
   bool AwaitBytes(absl::Time since, absl::Duration limit);
   bool Fill();
-  // Follows the head's lines; false where they are too many or too long.
+  // Counts the lines and bytes of the head. False if there are too many.
   bool CountHead(std::string_view bytes);
 
   const int fd_;
@@ -59,8 +61,8 @@ class Connection final : public httplib::Stream {
   const std::function<bool()> others_wait_;
   const std::function<bool()> ends_;
   std::string buffer_;
-  std::size_t taken_ = 0;  // of buffer_
-  absl::Time began_;       // the request
+  std::size_t taken_ = 0;  // position in buffer_ up to which it was read
+  absl::Time began_;       // start of the current request
   bool in_head_ = true;
   bool broken_ = false;
   std::size_t head_bytes_ = 0;

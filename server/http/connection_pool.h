@@ -1,5 +1,6 @@
-// The threads that serve connections: as many as are needed at once, up to a bound. httplib keeps a
-// thread for every connection that is open, so the bound is also that of open connections.
+// The threads that serve connections: as many as are needed at the same time, up to a limit.
+// httplib keeps one thread for every open connection, so the limit also bounds the open
+// connections.
 #pragma once
 
 #include <httplib.h>
@@ -16,15 +17,15 @@
 
 namespace pelab::http {
 
-// Thread-safe. Deleted by httplib after its shutdown().
+// Thread-safe. httplib deletes it after shutdown().
 class ConnectionPool final : public httplib::TaskQueue {
  public:
-  // Beyond `threads` connections and `waiting` more, further ones wait in the system's queue.
+  // At most `threads` connections are served and `waiting` more are queued here. Further ones wait
+  // in the operating system's queue.
   ConnectionPool(std::size_t threads, std::size_t waiting)
       : most_threads_(threads), most_waiting_(waiting) {}
 
-  // Newer versions of httplib have an answer here: whether the connection is taken, which it always
-  // is.
+  // Newer versions of httplib return whether the connection was accepted. Here it always is.
   using Taken = decltype(std::declval<httplib::TaskQueue&>().enqueue(nullptr));
   Taken enqueue(std::function<void()> serve) override;
   void shutdown() override;
@@ -40,7 +41,7 @@ class ConnectionPool final : public httplib::TaskQueue {
   std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mutex_);
   std::size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> threads_;  // of the accepting thread alone
+  std::vector<std::thread> threads_;  // used by the accepting thread only
 };
 
 }  // namespace pelab::http

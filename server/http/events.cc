@@ -11,9 +11,10 @@
 namespace pelab::http {
 namespace {
 
-constexpr std::size_t kMostWaiting = 64;             // texts of one stream
-constexpr std::size_t kMostWaitingBytes = 32 << 20;  // beyond one text
-constexpr int kRest = 4;                             // times as long as the reading took
+constexpr std::size_t kMostWaiting = 64;             // texts per stream
+constexpr std::size_t kMostWaitingBytes = 32 << 20;  // per stream, if there is more than one text
+// Pause after reading, as a multiple of the time that the reading took.
+constexpr int kRest = 4;
 
 }  // namespace
 
@@ -132,7 +133,7 @@ void EventHub::Run() {
     if (!changed) continue;
     seen = version;
     read_at = now;
-    // Large sweeps take long to read: most of the time is left to others.
+    // Large sweeps take long to read: leave most of the time to other work.
     const absl::Duration ended = sources_.clock.Monotonic();
     not_before = ended + kRest * (ended - now);
   }
@@ -145,7 +146,7 @@ void EventHub::Tell(const Topic& topic, const Streams& streams, bool changed) {
   auto reader = readers_.Take();
   absl::StatusOr<Snapshot> now =
       reader.ok() ? Observe(topic, **reader, sources_) : absl::StatusOr<Snapshot>(reader.status());
-  if (!now.ok()) {  // the page asks again, and is told then
+  if (!now.ok()) {  // the page reconnects and gets the error as its answer
     spdlog::warn("events cannot be told: {}", std::string{now.status().message()});
     for (const auto& stream : streams) stream->Close();
     return;

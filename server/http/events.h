@@ -1,5 +1,5 @@
-// Everybody who listens to events, served by one thread: where something was committed, what a topic
-// tells is read once and the difference sent to all who listen to it, a few times a second at most.
+// Serves all listeners of event streams on one thread. After a commit it reads each topic once and
+// sends the difference to all of the topic's listeners, at most a few times a second.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@
 
 namespace pelab::http {
 
-// What one listener has still to be sent. Thread-safe.
+// The texts that one listener has not been sent yet. Thread-safe.
 class EventStream {
  public:
-  // The next text, waiting at most `timeout` for it: empty where nothing came, nullopt where nothing
-  // will come any more.
+  // The next text, after waiting at most `timeout`. Empty if nothing came; nullopt if the stream is
+  // closed.
   std::optional<std::string> Next(absl::Duration timeout);
   void Close();
 
@@ -33,12 +33,12 @@ class EventStream {
   using Text = std::shared_ptr<const std::string>;
 
   explicit EventStream(std::string last_id) : last_id_(std::move(last_id)) {}
-  // Who is too slow is closed; it comes again and gets everything.
+  // A listener that is too slow is closed. It reconnects and then gets everything.
   void Send(const Text& text);
   bool closed() const;
 
   const std::string last_id_;
-  bool fresh_ = true;  // of the hub's thread
+  bool fresh_ = true;  // used by the hub's thread only
   mutable Mutex mutex_;
   std::deque<Text> waiting_ ABSL_GUARDED_BY(mutex_);
   std::size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -50,28 +50,29 @@ class EventHub {
   struct Options {
     std::size_t most_streams = 64;
     absl::Duration interval = absl::Milliseconds(400);
-    // Also what no commit tells, such as leases, is read so often.
+    // The topics are also read this often without a commit, because some facts change without one,
+    // such as leases.
     absl::Duration at_least = absl::Seconds(5);
   };
-  // All outlive the hub.
+  // All arguments must outlive the hub.
   EventHub(db::ReaderPool& readers, const Sources& sources, Options options);
-  ~EventHub();  // as Stop
+  ~EventHub();  // like Stop
 
-  // The first text is everything, unless `last_id` is the id of what there is. RESOURCE_EXHAUSTED
-  // where too many listen, UNAVAILABLE once stopped.
+  // Adds a listener. Its first text describes the whole topic, unless `last_id` is the id of the
+  // current state. RESOURCE_EXHAUSTED if too many listen, UNAVAILABLE after Stop.
   absl::StatusOr<std::shared_ptr<EventStream>> Open(const Topic& topic, const std::string& last_id);
-  // Ends all streams.
+  // Ends all streams, and the thread.
   void Stop();
 
  private:
   using Streams = std::vector<std::shared_ptr<EventStream>>;
-  struct Told {  // of the hub's thread
+  struct Told {  // used by the hub's thread only
     Snapshot snapshot;
     std::string id;
   };
 
   void Run();
-  // Waits until there is something to do; false to end.
+  // Waits until there is something to do. False: the hub is stopping.
   bool AwaitWork(absl::Duration pause);
   std::map<Topic, Streams> Listening();
   void Tell(const Topic& topic, const Streams& streams, bool changed);
@@ -79,7 +80,7 @@ class EventHub {
   db::ReaderPool& readers_;
   const Sources& sources_;
   const Options options_;
-  const std::string boot_;  // tells this coordinator's ids from an earlier one's
+  const std::string boot_;  // distinguishes this coordinator's ids from those of an earlier one
   std::uint64_t sequence_ = 0;
   std::map<Topic, Told> told_;
   Mutex mutex_;

@@ -14,7 +14,7 @@ bool IsAddress(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), &v4) == 1 || inet_pton(AF_INET6, host.c_str(), &v6) == 1;
 }
 
-// Without the port and an IPv6 address's brackets.
+// Removes the port and the brackets of an IPv6 address.
 std::string_view HostOf(std::string_view header) {
   if (!header.empty() && header.front() == '[') {
     const std::size_t end = header.find(']');

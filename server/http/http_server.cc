@@ -29,28 +29,32 @@
 namespace pelab::http {
 namespace {
 
-constexpr std::size_t kRequestThreads = 24;  // beside those of the streams
+constexpr std::size_t kRequestThreads = 24;  // besides those of the event streams
 constexpr std::size_t kWaitingConnections = 64;
 constexpr int kBacklog = 128;
 constexpr int kKeepAliveRequests = 100;
-constexpr absl::Duration kStreamTime = absl::Hours(1);    // then the page comes again
-constexpr absl::Duration kBeat = absl::Seconds(15);       // finds out who has gone
-constexpr absl::Duration kLookAtPeer = absl::Seconds(1);  // at whether the other side is there
+// After this time a stream ends and the page reconnects.
+constexpr absl::Duration kStreamTime = absl::Hours(1);
+// Interval of keep-alive comments, which reveal lost connections.
+constexpr absl::Duration kBeat = absl::Seconds(15);
+// How often to check whether the peer is still there.
+constexpr absl::Duration kLookAtPeer = absl::Seconds(1);
 constexpr absl::Duration kStopTime = absl::Seconds(1);
 
-// Plotly sets styles on elements of its own; scripts are these alone.
+// Plotly sets styles on its own elements; scripts may only come from this server.
 constexpr char kPolicy[] =
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: "
     "blob:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-// httplib's backlog is 5 connections, which a page with its charts may fill alone.
+// httplib uses a backlog of 5 connections, which a single page with its charts may fill.
 class Server final : public httplib::Server {
  public:
   void Widen() { ::listen(svr_sock_, kBacklog); }
-  std::atomic<ConnectionPool*> pool{nullptr};  // httplib's; there while connections are served
+  // Owned by httplib; exists while connections are served.
+  std::atomic<ConnectionPool*> pool{nullptr};
 
  private:
-  // As httplib's own, over a connection that has bounds.
+  // Like httplib's own implementation, but over a connection with limits.
   bool process_and_close_socket(socket_t fd) override {
     Connection connection(
         fd, {}, [this] { return pool.load()->others_wait(); },
@@ -79,7 +83,8 @@ int PortOf(int fd, bool* listening) {
   return -1;
 }
 
-// Breaks every connection to `port`: httplib has no way to, and would wait for those who drip.
+// Breaks every connection to `port`. httplib cannot do that, and would wait for clients that send
+// slowly.
 void BreakConnections(int port) {
   DIR* directory = opendir("/proc/self/fd");
   if (directory == nullptr) return;
@@ -100,7 +105,7 @@ absl::StatusOr<std::int64_t> JobId(db::Reader& reader, const std::string& id) {
   return jobs.jobs(0).job_id();
 }
 
-// What follows /api/v1; empty for another path.
+// The part of the path after /api/v1; empty for other paths.
 std::vector<std::string> ApiPath(const httplib::Request& request) {
   std::vector<std::string> path = SplitPath(request.path);
   if (path.size() < 2 || path[0] != "api" || path[1] != "v1") return {};
@@ -113,7 +118,7 @@ bool IsStream(const std::vector<std::string>& path) {
   return path.size() == 3 && path[2] == "events" && (path[0] == "sweeps" || path[0] == "jobs");
 }
 
-// {"events"}, {"sweeps", "3", "events"} or {"jobs", "17", "events"}.
+// `path` is {"events"}, {"sweeps", "3", "events"} or {"jobs", "17", "events"}.
 absl::StatusOr<Topic> TopicOf(db::Reader& reader, const std::vector<std::string>& path) {
   if (path.size() == 1) return Topic{};
   if (path[0] == "sweeps") {
@@ -124,7 +129,7 @@ absl::StatusOr<Topic> TopicOf(db::Reader& reader, const std::vector<std::string>
   return Topic{Topic::Kind::kJob, job};
 }
 
-// Sends what comes until the other side goes.
+// Sends the stream's texts until the peer disconnects, the stream is closed or its time is over.
 void AnswerStream(const std::shared_ptr<EventStream>& stream, const Clock& clock,
                   httplib::Response& response) {
   struct Sent {
@@ -180,7 +185,7 @@ struct HttpServer::Parts {
         hub(readers, sources, {.most_streams = kMostStreams}) {}
 
   void SetUp();
-  // Whether the request is to be answered; otherwise it has been told why not.
+  // Whether to answer the request. If not, it was refused and answered.
   bool Check(const httplib::Request& request, httplib::Response& response) const;
   void Answer(const httplib::Request& request, httplib::Response& response);
   void AnswerApi(const Request& asked, const httplib::Request& request,
@@ -203,7 +208,8 @@ struct HttpServer::Parts {
 };
 
 void HttpServer::Parts::SetUp() {
-  server.set_socket_options([](socket_t fd) {  // httplib's own let two programs share a port
+  // The default options of httplib let two programs share a port.
+  server.set_socket_options([](socket_t fd) {
     const int on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   });
@@ -220,14 +226,14 @@ void HttpServer::Parts::SetUp() {
     server.pool = new ConnectionPool(kMostStreams + kRequestThreads, kWaitingConnections);
     return server.pool.load();
   };
-  // Before httplib's routes, which are regular expressions.
+  // Runs before httplib's routes, which are regular expressions.
   server.set_pre_routing_handler([this](const auto& request, auto& response) {
     if (!Check(request, response)) return httplib::Server::HandlerResponse::Handled;
     if (request.method == "POST") return httplib::Server::HandlerResponse::Unhandled;
     Answer(request, response);
     return httplib::Server::HandlerResponse::Handled;
   });
-  // Of a path that Check knows: short, and read to its body's end.
+  // Check has accepted the path, and the body has been read to its end.
   server.Post(".*", [this](const auto& request, auto& response) {
     if (writing) writing->Answer(ApiPath(request), request, response);
   });
@@ -375,7 +381,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions&
     parts.serving.Notify();
     parts.ended.Notify();
   });
-  parts.serving.Wait();  // before that httplib cannot be stopped
+  parts.serving.Wait();  // httplib cannot be stopped before that
   return http;
 }
 

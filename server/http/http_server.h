@@ -1,5 +1,6 @@
-// The coordinator's own pages and JSON API over HTTP. Reads go past the writer, and anybody may read:
-// on loopback, or where its owner says so. Changes need a token, where they are allowed at all.
+// The coordinator's pages and JSON API over HTTP. Reads use their own database connections, not the
+// writer, and need no password: the address is loopback unless the owner allows others
+// (--insecure). Changes must be enabled and need a token.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +16,32 @@
 namespace pelab::http {
 
 struct HttpOptions {
-  rpc::Address listen;             // HOST:PORT; port 0: any
-  std::vector<std::string> hosts;  // further names under which the pages are asked for
+  rpc::Address listen;             // HOST:PORT; port 0: any free port
+  std::vector<std::string> hosts;  // further host names that requests may use
   std::string database;
-  std::string write_token;                      // who has it may change sweeps; empty: nobody may
-  v1::Sweeps::StubInterface* sweeps = nullptr;  // where the changes go; needed with a token
+  // Clients that have it may change sweeps; empty: nobody may.
+  std::string write_token;
+  v1::Sweeps::StubInterface* sweeps = nullptr;  // receives the changes; required with a token
 };
 
-// INVALID_ARGUMENT where other machines can reach the address and `insecure` does not say that they
-// may, or where it is no HOST:PORT.
+// INVALID_ARGUMENT if other machines can reach the address and `insecure` is false, or if it is not
+// of the form HOST:PORT.
 absl::Status CheckHttpAddress(const rpc::Address& address, bool insecure);
 
-// How many listen to events at once; further ones are answered 503.
+// How many clients may listen to events at once. Further ones get status 503.
 inline constexpr std::size_t kMostStreams = 64;
 
 class HttpServer {
  public:
-  // Listens, and serves until it is stopped. `sources` outlive it. An address that cannot be
-  // listened on is an error in the system's words.
+  // Starts listening and serves until stopped. `sources` must outlive the server. If the address
+  // cannot be listened on, the error is the operating system's message.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpOptions& options,
                                                            const Sources& sources);
-  ~HttpServer();  // as Stop
+  ~HttpServer();  // like Stop
 
-  // "http://127.0.0.1:7480", with the port that was chosen.
+  // "http://127.0.0.1:7480", with the actual port.
   const std::string& address() const { return address_; }
-  // Ends streams at once, and what is under way within about two seconds.
+  // Ends event streams at once and other requests within about two seconds.
   void Stop();
 
  private:

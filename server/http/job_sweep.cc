@@ -9,7 +9,7 @@
 namespace pelab::http {
 namespace {
 
-constexpr int kLookedAt = 100;  // sweeps
+constexpr int kLookedAt = 100;  // number of sweeps
 
 absl::StatusOr<bool> Has(db::Reader& reader, std::int64_t sweep_id, std::int64_t job_id) {
   v1::ListJobsRequest request;

@@ -1,4 +1,4 @@
-// A job among the others of its sweep.
+// Finds a job's sweep, and how the job differs from the sweep's other jobs.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace pelab::http {
 
-// The sweep that is named, or else the newest that has the job; nullopt where none of the newest
-// hundred has. NOT_FOUND for a name of none.
+// The named sweep or, if `named` is empty, the newest sweep that has the job. nullopt if none of
+// the newest 100 sweeps has it. NOT_FOUND if `named` names no sweep.
 absl::StatusOr<std::optional<v1::Sweep>> SweepOfJob(db::Reader& reader, std::int64_t job_id,
                                                     const std::string& named);
 
-// The fields beside pe, task and seed in which the sweep's jobs differ, with this job's values:
-// {"train.lr": "0.0003"}. Empty for sweeps of so many jobs that they are not put together.
+// The fields besides pe, task and seed in which the sweep's jobs differ, with this job's values:
+// {"train.lr": "0.0003"}. Empty if the sweep has more than kMostJobs jobs (lists.h).
 absl::StatusOr<render::Json> VaryingFields(db::Reader& reader, std::int64_t sweep_id,
                                            std::int64_t job_id);
 

@@ -22,7 +22,7 @@ absl::Status AddState(const std::string& name, v1::JobFilter& filter) {
       Concat("unknown state \"", name, "\"; known: ", Join(known, ", ")));
 }
 
-// As a value of a condition (core/db/read/where.h).
+// Quotes a value for a condition (core/db/read/where.h).
 std::string Quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) {
@@ -50,7 +50,8 @@ absl::StatusOr<v1::JobFilter> ReadFilter(const std::string& sweep, const Query& 
   }
   if (query.has("where")) {
     const std::string where = query.Text("where");
-    const auto fields = db::FieldsOfWhere(where);  // by itself: errors name its columns
+    // Checked alone, so that columns in error messages are right.
+    const auto fields = db::FieldsOfWhere(where);
     if (!fields.ok()) {
       return absl::InvalidArgumentError(Concat("where: ", std::string(fields.status().message())));
     }

@@ -1,5 +1,5 @@
-// Whole lists out of a reader's pages, for what puts the jobs of a sweep together. Not thread-safe,
-// as the reader.
+// Whole lists from a reader's pages, for answers that combine all jobs of a sweep. Not thread-safe,
+// like the reader.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@
 
 namespace pelab::http {
 
-// More are not put together in one answer.
+// One answer combines at most this many jobs.
 inline constexpr std::size_t kMostJobs = 20'000;
 
-// The conditions of one sweep's jobs as parameters: "state", "pe", "pe_label", "task", "protocol",
-// "seed", "job".
+// Names of the parameters that select jobs of a sweep: "state", "pe", "pe_label", "task",
+// "protocol", "seed", "job", "where".
 extern const std::vector<std::string> kJobFilters;
 absl::StatusOr<v1::JobFilter> ReadFilter(const std::string& sweep, const Query& query);
 
-// INVALID_ARGUMENT where there are more than kMostJobs.
+// INVALID_ARGUMENT if there are more than kMostJobs.
 absl::StatusOr<results::JobList> AllJobs(db::Reader& reader, const v1::JobFilter& filter);
 
-// Every page of `(reader.*list)(request)`, each given to `on_page`.
+// Reads every page of `(reader.*list)(request)` and passes each to `on_page`.
 template <typename Request, typename Response, typename OnPage>
 absl::Status ForEachPage(db::Reader& reader,
                          absl::StatusOr<Response> (db::Reader::*list)(const Request&),

@@ -15,7 +15,7 @@ struct Piece {
 
 bool Continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// How many bytes at the end begin a character that is not whole.
+// How many bytes at the end belong to a character that is incomplete.
 std::size_t UnfinishedBytes(const std::string& text) {
   for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
@@ -53,7 +53,7 @@ render::Json LogJson(const std::vector<v1::LogPart>& parts, std::uint64_t offset
   }
   render::Json json = render::Json::array();
   for (Piece& piece : pieces) {
-    // A tail may begin within a character.
+    // The tail may begin within a character.
     while (!piece.text.empty() && piece.offset > offset && Continues(piece.text.front())) {
       piece.text.erase(0, 1);
       ++piece.offset;

@@ -10,12 +10,13 @@
 namespace pelab::http {
 
 inline constexpr std::int64_t kDefaultTail = 64 << 10;   // bytes
-inline constexpr std::int64_t kLargestTail = 256 << 10;  // what is kept of an attempt
+inline constexpr std::int64_t kLargestTail = 256 << 10;  // bytes that are kept of an attempt
 
-// {"attempt", "parts": [{"offset", "text"}], "next_offset"}: the last `tail` bytes of `parts`, which
-// are in order and start at `offset` or later. What follows on each other is one part: where there
-// are two, the middle was dropped. Bytes that are not UTF-8 become U+FFFD; a character of which the
-// last bytes have not come is left for the next request, from `next_offset` on.
+// Returns {"attempt", "parts": [{"offset", "text"}], "next_offset"} with the last `tail` bytes of
+// `parts`, which are in order and start at `offset` or later. Bytes without a gap form one part;
+// two parts mean that the middle of the log was dropped. Bytes that are not UTF-8 become U+FFFD. If
+// the last bytes of a character have not come yet, the character is left for the next request,
+// which starts at `next_offset`.
 render::Json LogJson(const std::vector<v1::LogPart>& parts, std::uint64_t offset,
                      std::uint64_t tail);
 

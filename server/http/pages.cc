@@ -10,9 +10,9 @@
 namespace pelab::http {
 namespace {
 
-constexpr char kShell[] = "dashboard.html";  // the one page, which looks at its own address
+constexpr char kShell[] = "dashboard.html";  // the only page; its script reads the address
 
-// Compressed once, when first asked for.
+// Built and compressed at the first request.
 const std::map<std::string, Page>& Pages() {
   static const auto& pages = *new std::map<std::string, Page>([] {
     std::map<std::string, Page> all;

@@ -1,4 +1,4 @@
-// The pages and what they load, in this program itself. Thread-safe.
+// The pages and the files that they load, built into this program. Thread-safe.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@ namespace pelab::http {
 
 struct Page {
   std::string content_type;
-  std::string etag;        // with its quotes
-  std::string_view bytes;  // these two for the program's life
+  std::string etag;        // including its quotes
+  std::string_view bytes;  // both views stay valid while the program runs
   std::string_view gzip;
 };
 
-// "/", "/sweeps/3", "/jobs/17", "/workers", "/assets/charts.js"; nullptr where there is none.
+// The page for "/", "/sweeps/3", "/jobs/17", "/workers" or "/assets/charts.js"; nullptr if there is
+// none.
 const Page* FindPage(const std::vector<std::string>& path);
 
 }  // namespace pelab::http

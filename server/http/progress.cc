@@ -17,7 +17,7 @@ std::string Count(std::uint64_t number, const std::string& what) {
 TimeLeft EstimateTimeLeft(std::uint64_t epochs_left, const std::vector<Pace>& running) {
   if (epochs_left == 0) return {0.0, "no epoch is left"};
   if (running.empty()) return {std::nullopt, "no job is running"};
-  double rates = 0;  // epochs a second
+  double rates = 0;  // sum of epochs per second
   std::size_t measured = 0;
   for (const Pace& pace : running) {
     if (pace.seconds <= 0 || pace.epochs <= 0) continue;

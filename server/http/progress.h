@@ -1,4 +1,4 @@
-// How far a sweep is, and how long it may still take. Pure functions: thread-safe.
+// How much of a sweep is done, and an estimate of the time left. Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,25 @@
 
 namespace pelab::http {
 
-// An attempt that trains.
+// The progress of an attempt in training.
 struct Pace {
-  int epochs = 0;      // that it has stored
-  double seconds = 0;  // since it was started
+  int epochs = 0;      // epochs that it has stored
+  double seconds = 0;  // since the attempt's start
 };
 
-// `seconds` is unset where nothing says how long; `based_on` says either way why, in words.
+// `seconds` is unset if there is no basis for an estimate. `based_on` explains the result in words.
 struct TimeLeft {
   std::optional<double> seconds;
   std::string based_on;
 };
 
-// All go on as those that have finished an epoch: others have only just begun. Analyses are not
-// counted.
+// Assumes that all running jobs are as fast as the average of those that have finished an epoch;
+// the others have only just begun. Time for analyses is not included.
 TimeLeft EstimateTimeLeft(std::uint64_t epochs_left, const std::vector<Pace>& running);
 
-// {"jobs", "ended", "fraction", "epochs_left", "time_left_seconds", "based_on"}: `fraction` is of
-// the epochs of the jobs that are still expected. `epochs_given_up` are those that failed and cancelled jobs lack.
+// Returns {"jobs", "ended", "fraction", "epochs_left", "time_left_seconds", "based_on"}. `fraction`
+// is the done part of the epochs that are still expected. `epochs_given_up` are the epochs that
+// failed and cancelled jobs lack.
 render::Json ProgressJson(const v1::Sweep& sweep, std::uint64_t epochs_given_up,
                           const std::vector<Pace>& running);
 

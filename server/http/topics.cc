@@ -15,7 +15,7 @@ namespace {
 
 using render::Json;
 
-constexpr int kMostSweeps = 100;  // the newest
+constexpr int kMostSweeps = 100;  // only the newest
 
 std::string Line(const Json& json) {
   std::string text = render::ToJson(json, /*one_line=*/true);
@@ -26,7 +26,7 @@ std::string Line(const Json& json) {
 void Add(const std::string& event, const std::string& key, const Json& json, Snapshot& snapshot) {
   snapshot.push_back({event, key, Line(json)});
 }
-// So that the first events say of this one that there is nothing.
+// Adds an item without a row, so that the first message mentions the event even if it has no rows.
 void AddEvent(const std::string& event, Snapshot& snapshot) { snapshot.push_back({event, "", ""}); }
 
 absl::StatusOr<Snapshot> ObserveAll(db::Reader& reader, Api& api) {
@@ -59,7 +59,7 @@ absl::StatusOr<Snapshot> ObserveSweep(const std::string& id, db::Reader& reader,
   request.set_specs_apart(true);
   AddEvent("jobs", snapshot);
   std::size_t jobs = 0;
-  do {  // a page larger than kMostJobs asks for the rest itself
+  do {  // the page loads further jobs itself if there are more than kMostJobs
     PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse page, reader.ListJobs(request));
     request.mutable_page()->set_after(page.next());
     jobs += static_cast<std::size_t>(page.jobs_size());
@@ -72,7 +72,7 @@ absl::StatusOr<Snapshot> ObserveSweep(const std::string& id, db::Reader& reader,
 
 absl::Status AddLogEnd(const std::string& id, db::Reader& reader, Snapshot& snapshot) {
   const auto parts = reader.ReadLog(id, 0, 0);
-  if (absl::IsNotFound(parts.status())) return absl::OkStatus();  // not tried yet
+  if (absl::IsNotFound(parts.status())) return absl::OkStatus();  // the job has no attempt yet
   if (!parts.ok()) return parts.status();
   if (parts->empty()) return absl::OkStatus();
   Add("log", "",
@@ -127,7 +127,7 @@ std::vector<Event> EventsOf(const Snapshot& snapshot) {
   return events;
 }
 
-// The event's data, or empty where nothing changed.
+// The event's data; empty if nothing changed.
 std::string DataBetween(const Event* before, const Event& now) {
   Rows gone;
   if (before != nullptr) {

@@ -21,7 +21,8 @@ namespace {
 using render::Json;
 using Path = std::vector<std::string>;
 
-constexpr std::size_t kLongestPath = 512;  // httplib matches it with a recursive expression
+// Limits the recursion of the regular expression with which httplib matches the path.
+constexpr std::size_t kLongestPath = 512;
 constexpr char kCsrfHeader[] = "X-Pelab-Csrf";
 
 bool IsLogIn(const Path& path) { return path == Path{"login"}; }
@@ -32,7 +33,7 @@ void AnswerJson(const Json& json, const httplib::Request& request, httplib::Resp
   AnswerBody(render::ToJson(json, /*one_line=*/true), "application/json", request, response);
 }
 
-// "https://host:port" -> "host:port"; empty for what is no http address, as "null".
+// "https://host:port" -> "host:port"; empty if it is not an http address, for instance "null".
 std::string AuthorityOf(const std::string& origin) {
   absl::string_view rest = origin;
   if (!absl::ConsumePrefix(&rest, "https://") && !absl::ConsumePrefix(&rest, "http://")) return "";
@@ -92,7 +93,7 @@ bool Writing::CheckHead(const Path& path, const httplib::Request& request,
   return true;
 }
 
-// A page of another site can make a browser send a request here, but not under this page's origin.
+// A page of another site can make a browser send a request here, but not with this page's origin.
 bool Writing::IsOwnPage(const httplib::Request& request) const {
   const std::string site = request.get_header_value("Sec-Fetch-Site");
   if (!site.empty() && site != "same-origin" && site != "none") return false;
@@ -141,7 +142,7 @@ std::optional<Writing::Who> Writing::Authorise(const httplib::Request& request,
 
 std::string Writing::Cookie(const httplib::Request& request, const std::string& id,
                             absl::Duration age) const {
-  // Only a proxy makes it https; a browser then keeps the cookie from plain connections.
+  // Only a proxy serves https. A browser then does not send the cookie over plain connections.
   const bool secure = absl::StartsWith(request.get_header_value("Origin"), "https://");
   return Concat(cookie_, "=", id,
                 "; Path=/; HttpOnly; SameSite=Strict; Max-Age=", absl::ToInt64Seconds(age),

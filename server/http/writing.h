@@ -1,5 +1,5 @@
-// Requests that change something: who may make them, and what a browser must prove beside that, so
-// that no page of another site can make one in its place (docs/adr/0028).
+// Requests that change something: checks who may make them, and that a browser's request comes from
+// a page of this server and not from another site (docs/adr/0028).
 #pragma once
 
 #include <httplib.h>
@@ -17,22 +17,25 @@ namespace pelab::http {
 
 inline constexpr std::size_t kMaxBody = 64 << 10;
 
-// Thread-safe. All that it is given outlives it.
+// Thread-safe. The clock and the stub in Parts must outlive it.
 class Writing {
  public:
   struct Parts {
     std::string token;
-    int port = 0;                    // names the cookie: browsers share those of a host's ports
-    std::vector<std::string> names;  // under which a proxy serves the pages (--http-host)
+    // Part of the cookie's name: browsers share cookies between the ports of a host.
+    int port = 0;
+    // Host names under which a proxy serves the pages (--http-host).
+    std::vector<std::string> names;
     const Clock& clock;
     v1::Sweeps::StubInterface& sweeps;
   };
   explicit Writing(Parts parts);
 
-  // What is wrong before the body is read: 404, 411, 413 or 415 with its sentence; false then.
+  // Checks a request before its body is read. If something is wrong, answers 400, 404, 411, 413,
+  // 414 or 415 with a sentence and returns false.
   bool CheckHead(const std::vector<std::string>& path, const httplib::Request& request,
                  httplib::Response& response) const;
-  // Answers a POST to `path`, which is what follows /api/v1.
+  // Answers a POST to `path`, the part after /api/v1.
   void Answer(const std::vector<std::string>& path, const httplib::Request& request,
               httplib::Response& response);
   // {"writing": true, "logged_in", "csrf"}: what the pages need to know.
@@ -41,7 +44,7 @@ class Writing {
  private:
   enum class Who { kToken, kSession };
 
-  // nullopt: it has been told why not.
+  // nullopt: the request was refused, and answered.
   std::optional<Who> Authorise(const httplib::Request& request, httplib::Response& response);
   bool IsOwnPage(const httplib::Request& request) const;
   std::optional<Session> SessionOf(const httplib::Request& request);

@@ -1,4 +1,5 @@
-// What a worker's trainer can run, from what `pelab-trainer capabilities` printed. A value.
+// The abilities of a worker's trainer, read from the output of `pelab-trainer capabilities`. A
+// value.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +18,17 @@ struct Slot {
   std::string device;
   std::string device_kind;  // cpu | gpu
   std::uint64_t memory_bytes = 0;
-  int pack = 1;  // the most jobs of one configuration that its trainer takes at a time
+  int pack = 1;  // most jobs of one configuration that one trainer runs together
 };
 
 class Capabilities {
  public:
-  // {"pes": [{"name":…,"version":…}], "tasks": […], "analyses": […], …}; a list that is not there
-  // restricts nothing.
-  // INVALID_ARGUMENT where the text is not a JSON object.
+  // Parses {"pes": [{"name":…,"version":…}], "tasks": […], "analyses": […], …}. A missing list
+  // restricts nothing, and neither does an empty text. INVALID_ARGUMENT if the text is not a JSON
+  // object.
   static absl::StatusOr<Capabilities> Parse(const std::string& json);
 
-  // Empty where the slot can run it; else why not, in words.
+  // Empty if the slot can run a job with this requirement; otherwise the reason, in words.
   std::string WhyNot(const Slot& slot, const store::Requirement& requirement) const;
 
  private:

@@ -1,4 +1,4 @@
-// Scheduler: giving jobs to slots, and saying why some have to wait.
+// Scheduler: giving jobs to slots, and explaining why some jobs wait.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -10,13 +10,13 @@
 namespace pelab::sched {
 namespace {
 
-// One slot's share of a batch; the rest is asked for at the next step.
+// One batch plans at most about this many attempts; the next step plans more.
 constexpr std::size_t kMaxPlans = 256;
 constexpr absl::Duration kAfterRefusedPause = absl::Milliseconds(100);
 
 }  // namespace
 
-// Many events of one moment cause one round.
+// Many events at the same time cause only one round.
 void Scheduler::WantDispatch() {
   if (dispatch_wanted_) return;
   dispatch_wanted_ = true;
@@ -50,7 +50,7 @@ void Scheduler::Dispatch() {
 }
 
 std::vector<Scheduler::FreeSlot> Scheduler::FreeSlots() {
-  // A quarantined worker is better than none.
+  // If no other worker accepts jobs, quarantined workers are used.
   const bool others_work = OthersWork();
   std::vector<FreeSlot> free;
   for (auto& [id, worker] : workers_) {
@@ -97,13 +97,14 @@ void Scheduler::Plan(const FreeSlot& free, store::ReadyJob job, std::size_t grou
   round.plans.push_back({std::move(job), worker.info.worker_id, free.slot->slot, group});
 }
 
-// How many jobs the slot takes at once, one of which it has: no more than leave some for every free
-// slot after it that could run them.
+// How many jobs the slot takes at once, including the one that it has. It leaves some jobs for
+// every later free slot that could run them.
 std::size_t Scheduler::Share(std::size_t index, const store::Requirement& requirement,
                              const ReadyQueue::Fits& fits, Round& round) const {
   const auto pack = static_cast<std::size_t>(round.free[index].slot->pack);
   const std::size_t jobs = 1 + ready_.Waiting(fits);
-  if ((round.free.size() - index) * pack <= jobs) return pack;  // however many of them could
+  // Enough for all later slots, whether or not they can run them.
+  if ((round.free.size() - index) * pack <= jobs) return pack;
   std::vector<std::size_t>& able = round.able[requirement];
   if (able.empty()) {
     able.resize(round.free.size() + 1);
@@ -127,7 +128,7 @@ void Scheduler::OnPlansStored(std::vector<Planned> plans,
     }
     if (!results.ok() || !(*results)[i].ok()) {
       PutBack(plans[i]);
-      // Not at once: the disk may be full.
+      // Wait a second before the next try: the disk may be full.
       Delay(plans[i].job, clock_.Monotonic() + absl::Seconds(1));
       continue;
     }
@@ -145,7 +146,8 @@ void Scheduler::OnPlansStored(std::vector<Planned> plans,
 
 void Scheduler::OnRefused(const Planned& plan, const store::AttemptCreated& refused) {
   PutBack(plan);
-  // Paused while it was being stored; who joined it meanwhile knows more.
+  // The job was paused while the attempt was being stored. If it is in the queue again, that entry
+  // is newer.
   if (refused.paused && !ready_.Contains(plan.job.job_id)) {
     Delay(plan.job, clock_.Monotonic() + kAfterRefusedPause);
   }
@@ -165,7 +167,8 @@ void Scheduler::PutBack(const Planned& plan) {
 }
 
 Scheduler::Attempt& Scheduler::Launch(const Planned& plan, store::Assignment assignment) {
-  // A slice that joined the job while the attempt was being stored may have queued it again.
+  // The job may have been queued again by a slice that joined it while the attempt was being
+  // stored.
   ready_.Remove(plan.job.job_id);
   Worker& worker = workers_[plan.worker_id];
   Subtract(worker.planned, plan.slot);
@@ -180,7 +183,8 @@ Scheduler::Attempt& Scheduler::Launch(const Planned& plan, store::Assignment ass
                           .drained = !worker.info.drain.empty()};
 }
 
-// Where the worker is away they are sent when it comes back, or lost with their leases.
+// Sends attempts to their worker. If it is not connected, they are sent when it comes back, or lost
+// when their leases run out.
 void Scheduler::Send(const std::vector<std::int64_t>& together) {
   if (together.empty()) return;
   const std::shared_ptr<WorkerLink>& link = workers_[attempts_.at(together.front()).worker_id].link;
@@ -192,7 +196,7 @@ void Scheduler::Send(const std::vector<std::int64_t>& together) {
   link->SendPack(assignments);
 }
 
-// Why none of the connected slots can run it; empty where one can.
+// Why no connected slot can run it; empty if one can.
 std::string Scheduler::WhyNowhere(const store::Requirement& requirement) const {
   std::string why_not;
   for (const auto& [id, worker] : workers_) {
@@ -236,7 +240,7 @@ std::string Scheduler::WaitingReason(std::int64_t sweep_id) const {
   }
   if (connected == 0) return "no worker is connected";
   if (slots == 0) return "no connected worker has a slot";
-  // Said even while others of the sweep run: these would wait for ever.
+  // Reported even while other jobs of the sweep run, because these would wait forever.
   std::size_t nowhere = 0;
   std::string why_not;
   for (const store::Requirement& requirement : requirements) {

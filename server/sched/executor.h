@@ -1,5 +1,5 @@
-// Where the scheduler's steps run: one at a time, in order. A thread in the coordinator, a loop
-// under a false clock in tests.
+// Runs the scheduler's steps one at a time, in order. In the coordinator this is a thread, in tests
+// a loop under a fake clock.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@ namespace pelab::sched {
 class Executor {
  public:
   virtual ~Executor() = default;
-  // Runs `step` soon, after everything that was posted before. Thread-safe.
+  // Runs `step` soon, after everything that was posted earlier. Thread-safe.
   virtual void Post(std::function<void()> step) = 0;
-  // Runs `step` once the monotonic clock has reached `when`. Thread-safe.
+  // Runs `step` when the monotonic clock has reached `when`. Thread-safe.
   virtual void PostAt(absl::Duration when, std::function<void()> step) = 0;
 };
 

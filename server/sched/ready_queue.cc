@@ -135,7 +135,7 @@ std::optional<store::ReadyJob> ReadyQueue::Pick(
   return std::nullopt;
 }
 
-// For the sweep of `claim`, which is one of the job's.
+// Removes the job for the sweep of `claim`, which is one of the job's claims.
 store::ReadyJob ReadyQueue::TakeOut(std::int64_t job_id, const store::Claim& claim) {
   const Place& place = places_.at(job_id);
   store::ReadyJob job{.job_id = job_id,
@@ -175,7 +175,7 @@ std::vector<store::ReadyJob> ReadyQueue::PickAlike(const store::ReadyJob& picked
 }
 
 std::size_t ReadyQueue::Waiting(const Fits& fits) const {
-  // Jobs of several sweeps are in the line of each.
+  // A job of several sweeps is in the queue of each of them.
   std::map<const store::Requirement*, std::size_t> in_lines;
   for (const auto& [priority, line] : lines_) {
     for (const std::int64_t sweep_id : line) {

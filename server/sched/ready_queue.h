@@ -1,7 +1,8 @@
-// The jobs that wait for a slot: by priority, then fairly between sweeps, then in a sweep's order. A
-// job that several sweeps claim stands in the line of each, and leaves all of them with the first
-// that gets it a slot: so it goes with the most urgent of them that is not paused, and neither a
-// pause nor a new priority touches a single job. Not thread-safe.
+// The jobs that wait for a slot, ordered by priority, then fairly between sweeps, then by their
+// order within a sweep. A job that several sweeps claim is in the queue of each of them. It leaves
+// all of these queues when the first of the sweeps gets a slot for it. So it runs for the most
+// urgent of its sweeps that is not paused, and pausing a sweep or changing its priority needs no
+// change to single jobs. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,41 +22,44 @@ namespace pelab::sched {
 
 class ReadyQueue {
  public:
-  // Adds the job, or moves it where the queue has it already.
+  // Adds the job, or replaces it if the queue has it already.
   void Add(const store::ReadyJob& job);
-  // False where it is not here.
+  // Removes the job. False if the queue does not have it.
   bool Remove(std::int64_t job_id);
   bool Contains(std::int64_t job_id) const { return places_.count(job_id) != 0; }
 
-  // How a sweep stands from now on; until then it has priority 0 and is not paused.
+  // Sets a sweep's priority and pause. Before the first call a sweep has priority 0 and is not
+  // paused.
   void SetStanding(const store::SweepStanding& standing);
   bool IsPaused(std::int64_t sweep_id) const;
-  // The sweep claims nothing any more: jobs that no other claims go with it.
+  // The sweep has no claims any more. Jobs that no other sweep claims are removed.
   void Forget(std::int64_t sweep_id);
 
-  // The job that is next among those whose requirement passes `fits`, taken out; its `sweep_id` is
-  // the sweep that gets it. Of the sweeps of the highest priority the one with the fewest jobs
-  // running (`running`) comes first.
+  // Removes and returns the next job whose requirement passes `fits`. Its `sweep_id` is the sweep
+  // that gets the slot. Among the sweeps with the highest priority, the one with the fewest running
+  // jobs (`running`) comes first.
   using Fits = std::function<bool(const store::Requirement&)>;
   std::optional<store::ReadyJob> Pick(const Fits& fits,
                                       const std::function<int(std::int64_t sweep_id)>& running);
-  // Takes out up to `most` further jobs that one trainer may take with `picked`, which Pick has just
-  // answered: of the same sweep and requirement, those that follow it without another between. A
-  // sweep's seeds vary fastest, so they do; what it looks at is what it takes, and one more.
+  // Removes up to `most` further jobs that one trainer may run together with `picked`, which Pick
+  // has just returned. These are jobs of the same sweep, requirement, configuration and execution
+  // that directly follow it. Seeds vary fastest in a sweep, so such jobs do follow each other. The
+  // call looks at one job more than it takes.
   std::vector<store::ReadyJob> PickAlike(const store::ReadyJob& picked, std::size_t most);
-  // How many jobs wait that pass `fits`. A job is counted once however many sweeps claim it; where
-  // some of those that share jobs are paused, it may be more than wait.
+  // How many waiting jobs pass `fits`. A job counts once, however many sweeps claim it. If some
+  // sweeps that share jobs are paused, the result may be too high.
   std::size_t Waiting(const Fits& fits) const;
 
-  // No sweep that is not paused has a job here.
+  // Whether no sweep, apart from paused ones, has a job here.
   bool empty() const { return lines_.empty(); }
   std::size_t size() const { return places_.size(); }
-  // Every kind of requirement that the sweep's jobs here have.
+  // Every distinct requirement of the sweep's jobs here.
   std::vector<store::Requirement> RequirementsOf(std::int64_t sweep_id) const;
 
  private:
-  using Entry = std::pair<std::int64_t, std::int64_t>;  // ordinal, job
-  // Jobs of one requirement share it: a sweep of a million jobs has a handful.
+  using Entry = std::pair<std::int64_t, std::int64_t>;  // ordinal, job_id
+  // Jobs with the same requirement share one object: a sweep of a million jobs has a handful of
+  // them.
   using Lanes = std::map<const store::Requirement*, std::set<Entry>>;
   struct Sweep {
     int priority = 0;
@@ -81,12 +85,14 @@ class ReadyQueue {
   void LeaveLine(std::int64_t sweep_id, const Sweep& sweep);
 
   std::set<store::Requirement> requirements_;
-  std::set<std::string> executions_;                // a handful
-  std::unordered_map<std::int64_t, Sweep> sweeps_;  // with jobs here, or a standing of their own
-  // The sweeps with jobs that are not paused, by priority.
+  std::set<std::string> executions_;  // only a handful
+  // Sweeps with jobs here, or with a priority or pause of their own.
+  std::unordered_map<std::int64_t, Sweep> sweeps_;
+  // The sweeps that have jobs and are not paused, by priority.
   std::map<int, std::set<std::int64_t>, std::greater<>> lines_;
   Places places_;
-  std::map<const store::Requirement*, std::size_t> counts_;  // of places_, none 0
+  // Number of jobs in places_, by requirement; never 0.
+  std::map<const store::Requirement*, std::size_t> counts_;
 };
 
 }  // namespace pelab::sched

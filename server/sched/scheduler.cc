@@ -38,7 +38,7 @@ void Scheduler::Tick() {
   while (!delayed_.empty() && delayed_.begin()->first <= now) {
     const store::ReadyJob job = std::move(delayed_.begin()->second);
     DropDelayed(job.job_id);
-    // What was added meanwhile knows more.
+    // If the job was added again meanwhile, that entry is newer.
     if (!ready_.Contains(job.job_id)) ready_.Add(job);
   }
   for (const std::int64_t id : Expired()) {
@@ -54,7 +54,8 @@ void Scheduler::Tick() {
     if (attempt.why_lost.empty()) {
       spdlog::warn("attempt {} of job {} is lost: worker {} was not heard of for {}", id,
                    attempt.job.job_id, attempt.worker_id, absl::FormatDuration(options_.lease));
-      // Its connection may look well for long: what is sent into it would be lost too.
+      // The connection may look healthy for a long time, but messages sent over it would be lost
+      // too.
       workers_[attempt.worker_id].silent = true;
     }
     End(id, state::Event::kLose,
@@ -78,13 +79,13 @@ void Scheduler::StorageWorks(bool works) {
   storage_works_ = works;
   if (!works) return;
   for (auto& [id, attempt] : attempts_) {
-    // What is known to be lost does not come back.
+    // An attempt that is known to be lost stays lost.
     if (attempt.why_lost.empty()) attempt.lease_end = clock_.Monotonic() + options_.lease;
   }
   WantDispatch();
 }
 
-// Where nobody else writes, the end of the trouble would go unnoticed.
+// Makes a small write. If nobody else writes, it would go unnoticed that writes work again.
 void Scheduler::ProbeStorage(const std::string& worker_id) {
   if (clock_.Monotonic() - probed_ < kAfterRefusedWrite) return;
   probed_ = clock_.Monotonic();
@@ -99,7 +100,7 @@ void Scheduler::AddReady(const store::ReadyJob& job) {
     WantDispatch();
     return;
   }
-  // At most a minute whatever the wall clock says.
+  // Wait at most a minute, whatever the wall clock says.
   Delay(job, clock_.Monotonic() + absl::Milliseconds(std::min<std::int64_t>(wait, 60'000)));
 }
 
@@ -176,7 +177,7 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
     const bool holds = held_ids.count(id) != 0;
     Add(worker.taken, attempt.assignment.slot);
     if (attempt.ended) {
-      // Its Welcome said so already; the worker drops it.
+      // The Welcome has told the worker already, which drops the attempt.
       released.push_back(id);
       continue;
     }
@@ -311,12 +312,13 @@ void Scheduler::SetStanding(const store::SweepStanding& standing) {
 
 void Scheduler::Drain(const std::string& worker_id, const std::string& drain) {
   const auto found = workers_.find(worker_id);
-  if (found == workers_.end()) return;  // its next hello says so
+  if (found == workers_.end()) return;  // its next hello tells it
   Worker& worker = found->second;
   worker.info.drain = drain;
   if (drain.empty()) worker.leaving = false;
   if (worker.link) worker.link->SendDrain(drain);
-  // What it has not begun it refuses from now on, also where it is resumed before its refusal comes.
+  // The worker refuses attempts that it has not started. It still does so if the drain is lifted
+  // before its refusal arrives.
   for (auto& [id, attempt] : attempts_) {
     if (drain.empty() || attempt.worker_id != worker_id) continue;
     attempt.drained = attempt.drained || drain != "finish" || !attempt.started;
@@ -324,7 +326,7 @@ void Scheduler::Drain(const std::string& worker_id, const std::string& drain) {
   WantDispatch();
 }
 
-// Attempts that end ---------------------------------------------------------------------------
+// End of attempts -------------------------------------------------------------------------------
 
 void Scheduler::End(std::int64_t attempt_id, state::Event event, std::string error) {
   Attempt& ended = attempts_.at(attempt_id);
@@ -336,8 +338,8 @@ void Scheduler::End(std::int64_t attempt_id, state::Event event, std::string err
       const auto found = attempts_.find(attempt_id);
       if (found == attempts_.end()) return;
       if (!results.ok() || !results->front().ok()) {
-        // Nothing was stored: the lease is found expired again, unless its worker was heard of
-        // meanwhile.
+        // Nothing was stored. The lease will be found expired again, unless the worker is heard
+        // from meanwhile.
         found->second.ending = false;
         found->second.lease_end =
             std::max(found->second.lease_end, clock_.Monotonic() + kAfterRefusedWrite);
@@ -363,7 +365,8 @@ void Scheduler::OnEnded(std::int64_t attempt_id, const store::JobChange& change)
   const Attempt& attempt = found->second;
   if (const auto worker = workers_.find(attempt.worker_id); worker != workers_.end()) {
     CountFailure(worker->second, attempt, change);
-    // Given back by a worker that ends. A trainer that stopped by itself (`error`) says nothing of it.
+    // A preempted attempt without an error was given back by a worker that is ending. If the
+    // trainer stopped by itself, the change has an error, and the worker stays in use.
     if (change.outcome == state::Outcome::kPreempted && change.error == state::ErrorKind::kNone &&
         !attempt.left_over && !attempt.drained) {
       worker->second.leaving = true;
@@ -404,7 +407,7 @@ void Scheduler::CountFailure(Worker& worker, const Attempt& attempt,
     worker.fast_failures.clear();
     return;
   }
-  // What a spec brings upon itself says nothing of the worker.
+  // Errors that the spec itself causes say nothing about the worker.
   const bool workers_fault =
       change.outcome == state::Outcome::kFailed && state::IsRetryable(change.error);
   if (!workers_fault || clock_.Monotonic() - attempt.began > options_.fast_failure) return;

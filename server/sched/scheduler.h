@@ -1,6 +1,7 @@
-// Which job runs where, and for how long a worker that is not heard of is believed. Lives on one
-// executor and does no I/O: it asks the journal to write, reacts to what was stored, and sends to
-// workers over links. What it holds is rebuilt from the database at start (store::Store::Recover).
+// Decides which job runs where, and how long the attempts of a silent worker are kept. It lives on
+// one executor and does no I/O: it asks the journal to write, reacts to what was stored, and sends
+// messages to workers over links. At start its state is rebuilt from the database
+// (store::Store::Recover).
 //
 // Every method must be called on the executor.
 #pragma once
@@ -29,15 +30,15 @@ namespace pelab::sched {
 
 enum class StopReason { kCancelled, kSuperseded };
 
-// The way to one connected worker. Thread-safe; never blocks.
+// A link to one connected worker. Thread-safe; never blocks.
 class WorkerLink {
  public:
   virtual ~WorkerLink() = default;
   virtual void SendAssignment(const store::Assignment& assignment) = 0;
-  // Attempts of one slot, at jobs of one configuration, for one trainer.
+  // Sends attempts of one slot, for jobs of one configuration, to be run by one trainer.
   virtual void SendPack(const std::vector<store::Assignment>& assignments) = 0;
   virtual void SendStop(std::int64_t attempt_id, std::uint64_t token, StopReason reason) = 0;
-  // finish, checkpoint or kill (store::DrainWorker); empty: it takes jobs again.
+  // `drain`: finish, checkpoint or kill (store::DrainWorker); empty: accept jobs again.
   virtual void SendDrain(const std::string& drain) = 0;
   // Ends the stream with this status.
   virtual void Close(const absl::Status& status) = 0;
@@ -47,42 +48,42 @@ struct WorkerInfo {
   std::string worker_id;
   std::vector<Slot> slots;
   Capabilities capabilities;
-  std::string drain;  // as stored; empty: it takes jobs
+  std::string drain;  // as stored; empty: the worker accepts jobs
 };
 
-// A GPU of a worker, as it last said.
+// Load of one of a worker's GPUs, as last reported.
 struct DeviceLoad {
   std::string device;               // "cuda:0"
-  std::optional<int> busy_percent;  // nullopt: the device does not say
+  std::optional<int> busy_percent;  // nullopt: the device does not report it
   std::uint64_t memory_used = 0;    // bytes
   std::uint64_t memory_total = 0;
 };
 
-// How a worker stands now, for people who look.
+// The current status of a worker, for display.
 struct WorkerStanding {
   struct Lease {
     std::int64_t attempt_id = 0;
     std::int64_t job_id = 0;
     int slot = 0;
-    absl::Duration age;   // since it was given or renewed
+    absl::Duration age;   // since the lease was given or renewed
     absl::Duration left;  // until the attempt is lost
   };
   std::string worker_id;
   bool connected = false;
-  absl::Duration silent;                       // since it was last heard of
+  absl::Duration silent;                       // since the worker was last heard from
   std::optional<absl::Duration> give_up_left;  // until the first of its attempts is lost
-  absl::Duration quarantine_left;              // 0: it gets jobs
-  std::vector<Lease> leases;                   // by attempt
-  std::vector<DeviceLoad> loads;  // of its last heartbeat; of none that is not connected
+  absl::Duration quarantine_left;              // 0: not in quarantine
+  std::vector<Lease> leases;                   // ordered by attempt
+  std::vector<DeviceLoad> loads;  // from its last heartbeat; empty if it is not connected
 };
 
 struct SchedulerOptions {
   absl::Duration lease = absl::Seconds(20);
-  // A failure within this time of the attempt's start counts towards quarantine.
+  // A failure within this time after the attempt's start counts towards quarantine.
   absl::Duration fast_failure = absl::Seconds(60);
-  int quarantine_after = 3;  // fast failures on different jobs in a row
+  int quarantine_after = 3;  // fast failures of different jobs in a row
   absl::Duration quarantine = absl::Minutes(10);
-  std::function<std::uint64_t()> token;  // fencing tokens, never 0
+  std::function<std::uint64_t()> token;  // returns a new fencing token, never 0
 };
 
 class Scheduler {
@@ -90,49 +91,49 @@ class Scheduler {
   Scheduler(const Clock& clock, Executor& executor, store::Journal& journal,
             SchedulerOptions options);
 
-  // Begins to sweep leases; once, after the Recover… calls.
+  // Starts the periodic check of leases. Call once, after the calls of AddReady and RecoverOpen.
   void Start();
 
-  // Jobs that may run now, or after their back-off.
+  // Adds a job that may run now, or after its back-off.
   void AddReady(const store::ReadyJob& job);
-  // An attempt that was open when the coordinator started: gets one fresh lease.
+  // Adds an attempt that was open when the coordinator started. It gets one fresh lease.
   void RecoverOpen(const store::OpenAttempt& open);
 
-  // A worker's hello is stored; `held` are the attempts that the database accepted. An older
-  // connection of the same worker is closed.
+  // A worker has connected: its hello is stored, and `held` are the attempts that the database
+  // accepted. An older connection of the same worker is closed.
   void Connected(WorkerInfo worker, std::shared_ptr<WorkerLink> link,
                  const std::vector<store::Held>& held);
   void Heartbeat(const std::string& worker_id, const WorkerLink* link,
                  const std::vector<store::Held>& held);
-  // How busy its GPUs are, for those who look (Workers).
+  // Stores the current load of the worker's GPUs, for Workers.
   void SetLoads(const std::string& worker_id, const WorkerLink* link,
                 std::vector<DeviceLoad> loads);
-  // The stream has ended. Its attempts stay until their leases run out.
+  // The worker's stream has ended. Its attempts stay until their leases run out.
   void Disconnected(const std::string& worker_id, const WorkerLink* link);
-  // The worker ends and holds nothing.
+  // The worker is ending and holds no attempts.
   void Goodbye(const std::string& worker_id, const WorkerLink* link);
 
-  // What was stored of attempts, sweeps and cancels.
+  // Results of writes about attempts, sweeps and cancellations.
   void Stored(const store::EventStored& event);
   void Expanded(const store::SliceStored& slice);
   void Cancelled(const store::Cancelled& cancelled);
-  // A sweep is paused, goes on, or has another priority.
+  // A sweep was paused, resumed, or got another priority.
   void SetStanding(const store::SweepStanding& standing);
-  // A worker takes no more jobs, or (empty) takes them again.
+  // The worker stops accepting jobs, or (empty) accepts them again.
   void Drain(const std::string& worker_id, const std::string& drain);
 
-  // Whether what is asked of the journal can be stored. While it cannot, workers are refused that
-  // have done no wrong: no lease runs out, and all are fresh once it can again.
+  // Whether writes can be stored. While they cannot, workers are refused although they did nothing
+  // wrong. So no lease runs out, and when writes work again, every attempt gets a fresh lease.
   void StorageWorks(bool works);
 
-  // Why the sweep's queued jobs do not start, in words; empty where they wait for jobs of their own
-  // sweep only, or none are queued.
+  // Why the sweep's queued jobs do not start, in words. Empty if they only wait for other jobs of
+  // their own sweep, or if none are queued.
   std::string WaitingReason(std::int64_t sweep_id) const;
 
-  // Every worker that is connected or has attempts, by its id.
+  // Every worker that is connected or has attempts, ordered by id.
   std::vector<WorkerStanding> Workers() const;
 
-  // Leases that have run out and back-offs that have ended. Called by the timer.
+  // Handles leases that have run out and back-offs that have ended. Called by the timer.
   void Tick();
 
  private:
@@ -142,52 +143,56 @@ class Scheduler {
     std::string worker_id;
     absl::Duration began;
     absl::Duration lease_end;
-    std::string why_lost;    // where that was found, and has not been stored yet
-    bool started = false;    // its worker has said something of it
-    bool cancelled = false;  // its job is; the worker has to stop it
-    bool ended = false;      // in the database; the slot waits for the worker to let go
-    bool ending = false;     // EndAttempt is on its way
-    bool left_over = false;  // of a daemon that died: its trainer has ended
+    std::string why_lost;    // set while the loss is known but not stored yet
+    bool started = false;    // its worker has reported something about it
+    bool cancelled = false;  // its job is cancelled; the worker must stop it
+    // Ended in the database; the slot is not free until the worker lets go of it.
+    bool ended = false;
+    bool ending = false;     // an EndAttempt is queued
+    bool left_over = false;  // of a daemon that died; its trainer has ended
     bool drained = false;    // its worker was asked to give it back
-    // The first job of those that were sent together; its own where it was alone.
+    // The first job of the pack that was sent together; the own job if it was sent alone.
     std::int64_t first_of_pack = 0;
   };
-  using Slots = std::map<int, int>;  // how many attempts a slot holds; none where it is not here
+  // How many attempts each slot holds; no entry: the slot is free.
+  using Slots = std::map<int, int>;
   struct Worker {
     WorkerInfo info;
-    std::shared_ptr<WorkerLink> link;  // null: not connected
-    Slots taken;                       // attempts, and those that are being stored
-    Slots planned;                     // of these, the ones that are being stored
-    std::set<std::int64_t> attempts;   // its entries of attempts_
+    std::shared_ptr<WorkerLink> link;  // null: the worker is not connected
+    Slots taken;                       // attempts by slot, including those that are being stored
+    Slots planned;                     // the part of `taken` that is being stored
+    std::set<std::int64_t> attempts;   // keys of its entries in attempts_
     std::vector<DeviceLoad> loads;
-    absl::Duration heard;  // the last time, by this process
+    absl::Duration heard;  // when the worker was last heard from, as seen by this process
     absl::Duration seen_written;
-    // Configurations of which it has found that their seeds are trained quicker one after another.
+    // Configurations whose seeds this worker has measured to train faster one after another.
     std::set<std::int64_t> better_alone;
-    // Jobs since the last that went well; of those that one trainer took together the first.
+    // Jobs with fast failures since the last success. A pack counts as its first job.
     std::set<std::int64_t> fast_failures;
     absl::Duration quarantined_until = -absl::InfiniteDuration();
-    bool leaving = false;  // it gave a running job back: it gets no more until its next hello
-    bool silent = false;  // a lease ran out and nothing was heard since: it gets no more until then
+    bool leaving = false;  // it gave a running job back, so it gets no more until its next hello
+    // A lease ran out and nothing has been heard since, so it gets no more jobs until then.
+    bool silent = false;
   };
   struct Planned {  // an assignment that is being stored
     store::ReadyJob job;
     std::string worker_id;
     int slot = 0;
-    std::size_t group = 0;  // those that go to the worker together have the same one
+    std::size_t group = 0;  // assignments that are sent to the worker together have the same number
   };
   struct FreeSlot {
     Worker* worker = nullptr;
     const Slot* slot = nullptr;
   };
-  // A round of giving jobs to slots.
+  // One round of giving jobs to slots.
   struct Round {
     std::vector<FreeSlot> free;
-    // By requirement: how many of `free` from each on can run it.
+    // For each requirement, indexed by i: how many of the slots free[i], free[i+1], … can run it.
     std::map<store::Requirement, std::vector<std::size_t>> able;
     std::vector<store::Write> writes;
     std::vector<Planned> plans;
-    std::int64_t now = 0;  // of all of them: the store tells by it which came together
+    // The same for the whole round: the store recognizes by it which attempts came together.
+    std::int64_t now = 0;
   };
 
   void ScheduleTick();
@@ -219,7 +224,7 @@ class Scheduler {
   std::string WhyNowhere(const store::Requirement& requirement) const;
   bool Quarantined(const Worker& worker) const;
   static bool TakesJobs(const Worker& worker);
-  bool OthersWork() const;  // a worker that takes jobs and is not quarantined
+  bool OthersWork() const;  // whether some worker accepts jobs and is not in quarantine
   void Seen(Worker& worker, const std::string& state);
   void Write(store::Write write);
   Worker* Find(const std::string& worker_id, const WorkerLink* link);
@@ -235,8 +240,9 @@ class Scheduler {
   std::unordered_map<std::int64_t, Delayed::iterator> delayed_jobs_;
   std::map<std::int64_t, Attempt> attempts_;
   std::map<std::string, Worker> workers_;
-  std::map<std::int64_t, int> running_;  // attempts by sweep, those being stored included
-  // Attempts that were given up here while their worker may still run them.
+  // Number of attempts by sweep, including those being stored.
+  std::map<std::int64_t, int> running_;
+  // Attempts that were lost here but may still run on their worker.
   std::set<std::int64_t> given_up_;
   std::deque<std::int64_t> given_up_order_;
   bool dispatch_wanted_ = false;

@@ -1,4 +1,4 @@
-// How workers stand, for people who look.
+// The status of workers, for display.
 #include <algorithm>
 
 #include "server/sched/scheduler.h"

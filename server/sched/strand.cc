@@ -30,7 +30,7 @@ void Strand::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// False: stopping, and nothing is left.
+// False: the strand is stopping, and no steps are left.
 bool Strand::Take(std::deque<std::function<void()>>& steps) {
   MutexLock lock(&mutex_);
   const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -38,7 +38,7 @@ bool Strand::Take(std::deque<std::function<void()>>& steps) {
   };
   while (!some()) {
     if (timed_.empty()) {
-      // A timer that is set meanwhile is seen within this time.
+      // A timer that is added during this wait is noticed within 50 ms.
       mutex_.AwaitFor(some, absl::Milliseconds(50));
       continue;
     }
@@ -57,7 +57,7 @@ bool Strand::Take(std::deque<std::function<void()>>& steps) {
 }
 
 void Strand::Run() {
-  pthread_setname_np(pthread_self(), "scheduler");  // for top, perf and gdb
+  pthread_setname_np(pthread_self(), "scheduler");  // shown by top, perf and gdb
   for (;;) {
     std::deque<std::function<void()>> steps;
     if (!Take(steps)) return;

@@ -1,4 +1,4 @@
-// An executor with a thread of its own.
+// An executor that runs its steps on a thread of its own.
 #pragma once
 
 #include <deque>
@@ -16,12 +16,12 @@ namespace pelab::sched {
 class Strand final : public Executor {
  public:
   explicit Strand(const Clock& clock);
-  ~Strand() override;  // as Stop
+  ~Strand() override;  // like Stop
 
   void Post(std::function<void()> step) override;
   void PostAt(absl::Duration when, std::function<void()> step) override;
 
-  // Runs what was posted before and ends the thread; what is posted later never runs.
+  // Runs what was posted before, then ends the thread. Later posts and pending timers never run.
   void Stop();
 
  private:

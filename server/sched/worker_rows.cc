@@ -15,7 +15,7 @@ void AddStandings(const std::vector<WorkerStanding>& standings, absl::Time now,
     if (found == by_id.end()) continue;
     const WorkerStanding& standing = *found->second;
     const std::int64_t silent = absl::ToInt64Milliseconds(standing.silent);
-    // The database is told of it now and then only.
+    // The database is updated only now and then, so its time may be old.
     if (standing.connected) row.set_last_seen_at_ms(absl::ToUnixMillis(now) - silent);
     if (!standing.connected && !standing.give_up_left) continue;
     row.set_silent_ms(static_cast<std::uint64_t>(silent));

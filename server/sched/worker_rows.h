@@ -1,4 +1,4 @@
-// What only a coordinator that runs knows of its workers, put into the rows of the database.
+// Completes the database's rows of workers with what only the running coordinator knows.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace pelab::sched {
 
-// Sets when each worker was last heard of and, where it holds attempts, when they are given away
-// unless it is heard of again. `now`: the wall clock. Pure.
+// Sets when each worker was last heard from and, if it has open attempts, how long until the first
+// of them is lost unless the worker is heard from again. `now` is the wall clock. Pure.
 void AddStandings(const std::vector<WorkerStanding>& standings, absl::Time now,
                   v1::ListWorkersResponse& response);
 

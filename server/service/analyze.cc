@@ -1,4 +1,4 @@
-// SweepsService: adding analyses to jobs that are trained.
+// SweepsService: adding analyses to trained jobs.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -20,11 +20,11 @@ namespace {
 
 constexpr int kMaxAnalyses = 64;
 constexpr int kMaxNamedJobs = 10'000;
-constexpr int kJobsAtOnce = 200;  // of a write: others are stored in between
+constexpr int kJobsAtOnce = 200;  // per write; other writes are stored in between
 constexpr int kMaxReasons = 20;
 
-// The analyses as a job document has them, beside a job that is surely valid: its reader is the one
-// place that knows what an analysis may be.
+// Puts the analyses into a job document beside a job that is certainly valid. The reader of job
+// documents is the only code that knows which analyses are valid.
 absl::StatusOr<std::string> AsJobDocument(const v1::AnalyzeRequest& request) {
   std::string analyses;
   for (const v1::Analysis& analysis : request.analyses()) {
@@ -125,7 +125,7 @@ absl::StatusOr<store::Analysed> SweepsService::Store(store::Analyse write) {
   return std::get<store::Analysed>(std::move(result));
 }
 
-// Job by job it is idempotent: what a call that broke off has queued is counted as queued again.
+// Idempotent for each job: jobs that an interrupted call has queued are counted as queued again.
 absl::Status SweepsService::DoAnalyze(grpc::ServerContext& context,
                                       const v1::AnalyzeRequest& request,
                                       v1::AnalyzeResponse& response) {

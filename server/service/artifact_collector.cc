@@ -12,9 +12,9 @@
 namespace pelab::service {
 namespace {
 
-constexpr std::size_t kAskedAtOnce = 256;  // hashes, of the writing thread
-constexpr int kMostRounds = 16;            // of making room
-// A backup holds all files: how long until they are looked at again.
+constexpr std::size_t kAskedAtOnce = 256;  // hashes per request to the writer thread
+constexpr int kMostRounds = 16;            // attempts to make room, per call
+// A backup holds all files. Meanwhile they are checked again at this interval.
 constexpr absl::Duration kWhileBackedUp = absl::Seconds(1);
 
 }  // namespace
@@ -89,7 +89,7 @@ void ArtifactCollector::Collect(const std::vector<std::string>& sha256s) {
     }
     if (ask.sha256s.empty()) continue;
     const auto answer = AppendAndWait(journal_, std::move(ask));
-    // Where the disk is full, or the coordinator ends: the walk comes by again.
+    // The disk is full or the coordinator is stopping. The walk will find these files again.
     if (!answer.ok()) return;
     for (const std::string& sha256 : std::get<store::Unused>(*answer).sha256s) {
       if (files_.RemoveConsidered(sha256)) spdlog::debug("removed {}: nothing names it", sha256);

@@ -1,6 +1,7 @@
-// Removes files that no row of the database names any more: at once where a row has gone, and in a
-// slow walk over all of them for what a crash has left. A row goes first, and durably; its file
-// follows. What an attempt has sent is a row (store::RecordUpload) before the attempt is told so.
+// Removes files that no row of the database refers to any more. It removes a file soon after its
+// last row is deleted. A slow walk over all files finds those that a crash has left. The row is
+// always deleted first, durably, and its file afterwards. An uploaded file gets a row
+// (store::RecordUpload) before the worker is told that the upload succeeded.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,13 @@
 
 namespace pelab::service {
 
-// Files that have lost a reference, on their way from the writing thread to the collector.
+// A queue of files that have lost a reference, from the writer thread to the collector.
 // Thread-safe.
 class DroppedFiles {
  public:
   void Add(const std::vector<std::string>& sha256s);
-  // Waits at most `timeout` for some; empty also once stopped.
+  // Waits up to `timeout` for entries and removes all of them. Empty if none came in time; may also
+  // be empty after Stop.
   std::vector<std::string> Take(absl::Duration timeout);
   void Stop();
   bool stopped() const;
@@ -36,15 +38,16 @@ class DroppedFiles {
 // Thread-safe.
 class ArtifactCollector {
  public:
-  // The walk begins after `grace`, passes every folder once in that time, and leaves alone what has
-  // changed within it.
+  // Starts the collector's thread. The walk begins after `grace` and takes about `grace` to visit
+  // every folder once. It keeps files that changed less than `grace` ago.
   ArtifactCollector(store::ArtifactFiles& files, store::Journal& journal,
                     std::shared_ptr<DroppedFiles> dropped, absl::Duration grace);
-  ~ArtifactCollector();  // as Stop
+  ~ArtifactCollector();  // like Stop
 
-  // Gives up checkpoints, the oldest first, until `bytes` more have room, as far as there are any.
+  // Deletes checkpoints, oldest first, until `bytes` more fit into the quota or no checkpoints are
+  // left. Blocks.
   void MakeRoom(std::uint64_t bytes);
-  // Ends its thread. The journal must still work.
+  // Ends the thread. The journal must still work when this is called.
   void Stop();
 
  private:

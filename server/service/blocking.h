@@ -1,4 +1,5 @@
-// Waiting for the coordinator's other threads, for calls that have a thread of their own.
+// Blocking waits for the coordinator's other threads. Use them only in calls that have a thread of
+// their own.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,7 @@
 
 namespace pelab::service {
 
-// A write that is on its way.
+// A write that is queued or being committed.
 class PendingWrite {
  public:
   PendingWrite(store::Journal& journal, store::Write write,
@@ -34,7 +35,7 @@ class PendingWrite {
                              });
   }
 
-  // The result, once it is durable. Once.
+  // Waits until the write is durable and returns its result. Call at most once.
   absl::StatusOr<store::WriteResult> Wait() {
     if (!queued_.ok()) return queued_;
     shared_->done.Wait();
@@ -50,15 +51,16 @@ class PendingWrite {
   absl::Status queued_;
 };
 
-// One write and its result, once it is durable. `then` runs on the writing thread before that: what
-// has to be told in the order of the commits.
+// Queues one write and waits until it is durable. `then` runs on the writer thread before this
+// returns. Use it for notifications that must be in the order of the commits.
 inline absl::StatusOr<store::WriteResult> AppendAndWait(
     store::Journal& journal, store::Write write,
     std::function<void(const store::WriteResult&)> then = nullptr) {
   return PendingWrite(journal, std::move(write), std::move(then)).Wait();
 }
 
-// What `ask` answers on the executor; `otherwise` where it does not come to it within `timeout`.
+// Runs `ask` on the executor and returns its answer, or `otherwise` if the executor does not get to
+// it within `timeout`.
 template <typename T>
 T AskOn(sched::Executor& executor, std::function<T()> ask, T otherwise,
         absl::Duration timeout = absl::Seconds(1)) {

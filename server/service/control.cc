@@ -1,5 +1,5 @@
-// SweepsService: cancelling, pausing, priorities and another try, while sweeps run. Long changes go
-// in slices, between which everybody else's are stored.
+// SweepsService: cancel, pause, priority and retry, while sweeps run. Long changes are split into
+// slices, so that other writes are stored in between.
 #include <cstdint>
 #include <utility>
 
@@ -79,7 +79,8 @@ absl::StatusOr<store::Cancelled> SweepsService::Cancel(store::Write write) {
   return std::get<store::Cancelled>(std::move(result));
 }
 
-// The first write makes it durable; the answer waits for the slices that follow as long as it may.
+// The first write makes the cancellation durable. The call waits for the following slices only for
+// a limited time.
 absl::Status SweepsService::DoCancel(const grpc::ServerContext& context,
                                      const v1::CancelRequest& request,
                                      v1::CancelResponse& response) {

@@ -14,10 +14,10 @@
 namespace pelab::service {
 namespace {
 
-constexpr std::size_t kMaxText = 16 << 10;  // of an error, as stored
+constexpr std::size_t kMaxText = 16 << 10;  // of an error, in bytes; longer ones are cut
 constexpr int kMaxSlots = 1024;
 constexpr int kMaxPack = 64;
-constexpr std::size_t kMaxDeviceBytes = 64;  // "cuda:0"
+constexpr std::size_t kMaxDeviceBytes = 64;  // bytes; "cuda:0"
 constexpr std::size_t kMaxCapabilities = 1 << 20;
 
 absl::Status Bad(const v1::Event& event, absl::string_view what) {
@@ -65,7 +65,7 @@ store::Started ToStarted(const v1::Started& started) {
   store::Started out;
   out.start_epoch = started.start_epoch();
   out.epochs = started.epochs();
-  // For people: what cannot be read is no reason to refuse the attempt.
+  // The environment is only for display, so a malformed one does not refuse the attempt.
   if (IsJsonObject(started.environment_json())) {
     out.environment_json = started.environment_json();
   } else if (!started.environment_json().empty()) {
@@ -80,7 +80,7 @@ store::Started ToStarted(const v1::Started& started) {
   return out;
 }
 
-// Of a slot: the most jobs that its trainer takes at a time.
+// The largest number of jobs that one trainer of the slot runs together.
 int PackOf(const v1::Slot& slot) { return std::clamp(slot.pack(), 1, kMaxPack); }
 
 std::string SlotsJson(const v1::Hello& hello) {
@@ -145,8 +145,8 @@ store::Epoch ToEpoch(const v1::Epoch& epoch) {
           .seconds = epoch.seconds()};
 }
 
-// Arrays that do not go together leave no entries, which the store refuses: that ends the attempt of
-// an older worker, not its session.
+// Arrays of different lengths leave the entries empty, and the store refuses that. This ends the
+// attempt of an outdated worker, but not its session.
 store::HeadAblation ToMatrix(const v1::HeadAblation& matrix) {
   store::HeadAblation out{.version = matrix.version(),
                           .parameters_json = matrix.parameters_json(),

@@ -1,4 +1,4 @@
-// Between the wire's messages and the coordinator's values. Pure functions.
+// Conversions between protobuf messages and the coordinator's values. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,12 @@
 
 namespace pelab::service {
 
-// INVALID_ARGUMENT says what the message lacks. `now` is the coordinator's clock.
+// INVALID_ARGUMENT says what is wrong with the event. `now` is the coordinator's clock in Unix
+// milliseconds; `jitter` is the factor for a back-off, in [0.5, 1).
 absl::StatusOr<store::AttemptEvent> ToEvent(const v1::Event& event, std::int64_t now,
                                             double jitter);
 
-// What was stored elsewhere, judged by the store.
+// Conversions without checks. The store checks the values.
 store::Epoch ToEpoch(const v1::Epoch& epoch);
 store::HeadAblation ToMatrix(const v1::HeadAblation& matrix);
 store::AnalysisResult ToResult(const v1::AnalysisResult& result);
@@ -26,14 +27,16 @@ struct HelloParts {
   store::WorkerHello write;
   sched::WorkerInfo info;
 };
-// INVALID_ARGUMENT names the member and what is allowed.
+// INVALID_ARGUMENT names the field and what is allowed; FAILED_PRECONDITION if the protocol version
+// is not 1.
 absl::StatusOr<HelloParts> ToHello(const v1::Hello& hello, std::int64_t now);
 
 store::Held ToHeld(const v1::HeldAttempt& held);
 sched::DeviceLoad ToLoad(const v1::DeviceLoad& load);
-// How a worker drains as the database has it (store::DrainWorker), and back; empty is RESUME.
+// Converts between a Drain message's mode and the database's word for it (store::DrainWorker). The
+// empty word stands for RESUME.
 v1::Drain::Mode ToDrainMode(const std::string& drain);
-// INVALID_ARGUMENT where the mode is none.
+// INVALID_ARGUMENT if the mode is unknown.
 absl::StatusOr<std::string> FromDrainMode(v1::Drain::Mode mode);
 v1::Assignment ToProto(const store::Assignment& assignment);
 

@@ -1,5 +1,5 @@
-// SweepsService: deleting a sweep. Its first write hides it for good; its jobs go in slices, between
-// which everybody else's writes are stored.
+// SweepsService: deleting a sweep. The first write hides it for good. Its jobs are deleted in
+// slices, so that other writes are stored in between.
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -14,7 +14,8 @@
 namespace pelab::service {
 namespace {
 
-constexpr absl::Duration kPoll = absl::Milliseconds(50);  // while a worker stops a job
+// Interval of retries while a worker stops a job.
+constexpr absl::Duration kPoll = absl::Milliseconds(50);
 
 void Add(const store::SweepDeleted& part, v1::DeleteResponse& response) {
   response.set_jobs_deleted(response.jobs_deleted() + part.jobs_deleted);

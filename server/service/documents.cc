@@ -1,4 +1,4 @@
-// Overrides on their way into the database and back.
+// Converts overrides to the database's form and back.
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_text.h"

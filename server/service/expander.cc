@@ -13,8 +13,8 @@ namespace pelab::service {
 namespace {
 
 constexpr absl::Duration kSlice = absl::Milliseconds(10);
-constexpr std::size_t kMaxCells = 64;  // of a slice: what the writer stores in a few ms
-// What a small sweep takes from its arrival until its jobs are with workers.
+constexpr std::size_t kMaxCells = 64;  // per slice: what the writer stores in a few milliseconds
+// How long a small sweep takes from its arrival until its jobs are with workers.
 constexpr absl::Duration kWay = absl::Milliseconds(15);
 constexpr absl::Duration kRetry = absl::Milliseconds(500);
 
@@ -112,7 +112,8 @@ Expander::Progress Expander::Expand(std::int64_t sweep_id) {
     Expansion& stored = expansions_[sweep_id];
     expansion = {stored.sweep, stored.next, std::exchange(stored.ahead, std::nullopt)};
   }
-  // Of no use where the sweep has got more seeds, or goes on elsewhere.
+  // The slice that was built ahead is useless if the sweep has got more seeds or continues at
+  // another cell.
   const auto& ahead = expansion.ahead;
   const bool made = ahead && ahead->from == expansion.next &&
                     ahead->last == (ahead->next == expansion.sweep.cells());
@@ -121,7 +122,7 @@ Expander::Progress Expander::Expand(std::int64_t sweep_id) {
            : BuildSlice(sweep_id, expansion.sweep, expansion.next, kMaxCells, clock_);
   const std::uint64_t next = slice.next;
   const bool last = slice.last;
-  // The scheduler is told by the writing thread, in the order of the commits.
+  // The writer thread informs the scheduler, in the order of the commits.
   PendingWrite pending(journal_, std::move(slice), [this](const store::WriteResult& result) {
     executor_.Post([this, slice_stored = std::get<store::SliceStored>(result)] {
       scheduler_.Expanded(slice_stored);
@@ -183,7 +184,7 @@ Expander::Progress Expander::Go(const Task& task) {
 }
 
 void Expander::Run() {
-  pthread_setname_np(pthread_self(), "expander");  // for top, perf and gdb
+  pthread_setname_np(pthread_self(), "expander");  // shown by top, perf and gdb
   for (;;) {
     Task task;
     {
@@ -192,7 +193,7 @@ void Expander::Run() {
         return stopping_ || !tasks_.empty();
       };
       mutex_.Await(some);
-      // Once before each slice, so that large sweeps go on however many small ones come.
+      // Waits once before each slice, so that large sweeps progress however many small ones come.
       const auto urgent = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return stopping_ || tasks_.front().small;
       };

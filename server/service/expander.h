@@ -1,7 +1,7 @@
-// Turns submitted sweeps into jobs on a thread of its own, in slices of at most 10 ms each, so that
-// a large sweep holds up nobody: sweeps take turns, and jobs are dispatched while others are still
-// to come. It also drops the jobs of very large sweeps that were cancelled, and deletes those of
-// sweeps that were deleted.
+// Turns submitted sweeps into jobs, on a thread of its own. It works in slices of at most 10 ms and
+// takes the sweeps in turn, so that a large sweep delays nobody and its first jobs run while later
+// ones are still being made. The same thread drops the jobs of very large cancelled sweeps and
+// deletes the jobs of deleted sweeps.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace pelab::service {
 
-// The jobs of the next cells from `from` on, as many as can be made in 10 ms, at most `max_cells`.
+// Makes the jobs of the cells from `from` on, until 10 ms are over or `max_cells` jobs are made.
 store::ExpandSlice BuildSlice(std::int64_t sweep_id, const experiment::Sweep& sweep,
                               std::uint64_t from, std::size_t max_cells, const Clock& clock);
 
@@ -27,34 +27,36 @@ class Expander {
  public:
   Expander(const Clock& clock, store::Journal& journal, sched::Executor& executor,
            sched::Scheduler& scheduler);
-  ~Expander();  // as Stop
+  ~Expander();  // like Stop
 
-  // Goes on with the sweep at cell `from`; where it is being expanded already, it is `sweep` from now
-  // on, which has more cells. Thread-safe.
+  // Expands the sweep from cell `from` on. If the sweep is already being expanded, `sweep` replaces
+  // its description, which then has more cells. Thread-safe.
   void Add(std::int64_t sweep_id, experiment::Sweep sweep, std::uint64_t from);
-  // Somebody is about to submit something: what is expanded or dropped at length lets others through
-  // for a moment. Thread-safe.
+  // Announces that a submission is coming: long-running expansions, drops and deletions pause for a
+  // moment (15 ms). Thread-safe.
   void MakeWay();
-  // Drops what is left of a cancelled sweep (store::DropSlice). Thread-safe.
+  // Withdraws the remaining claims of a cancelled sweep (store::DropSlice). Thread-safe.
   void Drop(std::int64_t sweep_id);
-  // Deletes what is left of a deleted sweep (store::DeleteSlice). Thread-safe.
+  // Deletes the remaining jobs of a deleted sweep (store::DeleteSlice). Thread-safe.
   void Delete(std::int64_t sweep_id);
-  // Whether the sweep was expanded, or given up, within `timeout`. Thread-safe.
+  // Waits up to `timeout`; returns whether the sweep's expansion is complete or was given up.
+  // Thread-safe.
   bool WaitFor(std::int64_t sweep_id, absl::Duration timeout);
-  // Ends after the slice that is under way; the rest goes on at the next start.
+  // Ends the thread after the current slice. The rest is expanded after the next start.
   void Stop();
 
  private:
   struct Expansion {
     experiment::Sweep sweep;
     std::uint64_t next = 0;
-    std::optional<store::ExpandSlice> ahead;  // from `next` on, made while another was stored
+    // The slice from `next` on, built while the previous one was being stored.
+    std::optional<store::ExpandSlice> ahead;
   };
   struct Task {
     std::int64_t sweep_id = 0;
     enum Kind { kExpand, kDrop, kDelete };
     Kind kind = kExpand;
-    bool small = false;  // done in a slice or two: does not wait for its turn
+    bool small = false;  // takes one or two slices, so it goes to the front of the queue
   };
   enum class Progress { kMore, kDone, kRetry };
 

@@ -13,7 +13,7 @@
 namespace pelab::service {
 namespace {
 
-constexpr int kTries = 10;  // where others extend the same sweep at the same time
+constexpr int kTries = 10;  // retries if others extend the same sweep at the same time
 constexpr std::size_t kMaxSeedsText = 64 << 10;
 constexpr int kMaxExtensions = 1000;
 
@@ -35,7 +35,7 @@ absl::StatusOr<experiment::Extension> Extended(const v1::Sweep& row, const exper
   return extension;
 }
 
-// What was counted since `before`.
+// Subtracts the counts in `before`.
 void SetDifference(const v1::JobCounts& before, v1::JobCounts& counts) {
   counts.set_total(counts.total() - before.total());
   counts.set_new_jobs(counts.new_jobs() - before.new_jobs());
@@ -109,7 +109,8 @@ absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
     const auto& extended = std::get<store::SweepExtended>(result);
     if (!extended.applied) continue;
     parts_.expander.Add(row.sweep_id(), *std::move(extension.sweep), extended.expanded);
-    // Where it was being expanded, its counts do not tell the new cells from the others.
+    // If the sweep was still being expanded, its counts cannot separate the new cells from the
+    // others.
     const bool whole = extended.expanded == sweep.cells();
     response.set_expanded(whole && response.cells() <= kSmallSweep &&
                           parts_.expander.WaitFor(row.sweep_id(), kSmallSweepTime));

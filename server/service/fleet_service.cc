@@ -13,7 +13,7 @@
 namespace pelab::service {
 namespace {
 
-constexpr std::size_t kMaxDrained = 256 << 20;  // of an upload that was answered early
+constexpr std::size_t kMaxDrained = 256 << 20;  // of an upload that was answered before its end
 
 absl::Status ShuttingDown() {
   return absl::UnavailableError("the coordinator is shutting down: connect again");
@@ -64,16 +64,17 @@ absl::Status FleetService::Receive(const v1::ArtifactHeader& header,
 absl::Status FleetService::Announce(const v1::ArtifactHeader& header) {
   absl::Status status = artifacts_.Announce(header.sha256(), header.bytes());
   if (!absl::IsResourceExhausted(status) || header.checkpoint()) return status;
-  collector_.MakeRoom(0);  // it is there already
+  collector_.MakeRoom(0);  // makes room for a file that is counted already
   return artifacts_.Announce(header.sha256(), header.bytes());
 }
 
-// The row that keeps the file, before the worker is told that it has been taken.
+// Stores the row that keeps the file, before the worker is told that the upload succeeded.
 absl::Status FleetService::Record(const v1::ArtifactHeader& header) {
-  if (header.attempt_id() == 0) return absl::OkStatus();  // of nobody: kept for a while only
+  // Belongs to no attempt, so it is kept for a limited time only.
+  if (header.attempt_id() == 0) return absl::OkStatus();
   const auto recorded = AppendAndWait(
       context_.journal, store::RecordUpload{header.attempt_id(), header.token(), header.sha256()});
-  // Worth another try, whatever it is that the database lacks now.
+  // Worth a retry, whatever the database lacks now.
   if (!recorded.ok()) return absl::UnavailableError(recorded.status().message());
   if (std::get<store::UploadRecorded>(*recorded).accepted) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -136,7 +137,8 @@ grpc::Status FleetService::PutArtifact(grpc::ServerContext*,
                                        grpc::ServerReader<v1::PutArtifactRequest>* reader,
                                        v1::PutArtifactResponse* response) {
   grpc::Status status = rpc::ToGrpc(Put(*reader, *response));
-  // A client whose window is full would learn of an early answer only at its next ping.
+  // A client whose flow-control window is full would learn of an early answer only at its next
+  // ping. So the rest of the upload is read and ignored.
   std::size_t drained = 0;
   v1::PutArtifactRequest request;
   while (drained < kMaxDrained && reader->Read(&request)) drained += request.chunk().size();

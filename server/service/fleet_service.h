@@ -1,4 +1,4 @@
-// pelab.v1.Fleet: worker sessions, and the files that go with results.
+// pelab.v1.Fleet: worker sessions, and uploads of result files.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,8 @@ class FleetService final : public v1::Fleet::WithCallbackMethod_Session<v1::Flee
   grpc::Status DrainWorker(grpc::ServerContext* context, const v1::DrainWorkerRequest* request,
                            v1::DrainWorkerResponse* response) override;
 
-  // Ends every session with UNAVAILABLE: its worker is to connect again. New ones end at once.
+  // Ends every session with UNAVAILABLE, which makes the workers connect again. New sessions end at
+  // once.
   void CloseAll();
 
  private:

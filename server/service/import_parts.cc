@@ -28,7 +28,7 @@ std::optional<T> If(bool has, T value) {
   return has ? std::optional<T>(std::move(value)) : std::nullopt;
 }
 
-// A member of a member of the spec, where it is an integer.
+// The integer spec[part][name]; nullopt if it is missing or not an integer.
 std::optional<std::int64_t> IntegerAt(const json& spec, const char* part, const char* name) {
   const auto member = spec.find(part);
   if (member == spec.end() || !member->is_object()) return std::nullopt;
@@ -103,7 +103,7 @@ std::optional<state::Outcome> ToOutcome(v1::AttemptOutcome outcome) {
 
 absl::StatusOr<store::ImportJob> ToImportJob(const v1::ImportedJob& job) {
   PELAB_ASSIGN_OR_RETURN(store::NewCell cell, ToCell(job));
-  // SQL looks into these: what is not JSON must not get there.
+  // SQL looks into this column, so it must be valid JSON.
   if (job.has_execution_json() && !IsJsonObject(job.execution_json())) {
     return Bad(job, "has an execution that is not a JSON object");
   }

@@ -1,4 +1,4 @@
-// An imported job on its way from messages to the store. Pure functions.
+// Conversion of imported jobs and sweeps from messages to the store's values. Pure functions.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,14 +8,15 @@
 
 namespace pelab::service {
 
-// The job without what follows it. INVALID_ARGUMENT, with the reason, where the key is not that of
-// the spec, or the spec is none.
+// Converts the job without its epochs, analyses and files. INVALID_ARGUMENT, with the reason, if
+// the key does not belong to the spec or if the spec or an attempt is malformed.
 absl::StatusOr<store::ImportJob> ToImportJob(const v1::ImportedJob& job);
 store::ImportedAnalysis ToImportedAnalysis(const v1::ImportedAnalysis& analysis);
-// INVALID_ARGUMENT for a hash that is none, or a name that is empty or too long.
+// INVALID_ARGUMENT if the hash is not a SHA-256, or if the name is empty or too long.
 absl::StatusOr<store::ImportedFile> ToImportedFile(const v1::ImportedFile& file);
 
-// The sweep without its cells. INVALID_ARGUMENT.
+// Converts the sweep without its cells. INVALID_ARGUMENT if a required field is missing or a
+// setting is not JSON.
 absl::StatusOr<store::ImportSweep> ToImportSweep(const v1::ImportedSweep& sweep);
 
 }  // namespace pelab::service

@@ -22,10 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxBackups = 2;  // each holds a thread and a copy of the database on the disk
+constexpr int kMaxBackups = 2;  // each holds a thread and a copy of the database on disk
 constexpr std::size_t kPiece = 256 << 10;
-constexpr std::uintmax_t kReserve = 64 << 20;  // what a copy leaves free for those who store
-constexpr char kCopy[] = ".backup-";           // FILE.backup-<number>, while it is made
+constexpr std::uintmax_t kReserve = 64 << 20;  // free space that a copy must leave for the database
+constexpr char kCopy[] = ".backup-";           // FILE.backup-<number>, while the copy is being made
 
 void RemoveLeftCopies(const std::string& database) {
   const std::string prefix = fs::path(database).filename().string() + kCopy;
@@ -35,7 +35,7 @@ void RemoveLeftCopies(const std::string& database) {
   }
 }
 
-// A copy must not be what fills the disk under the database.
+// A copy must not fill the disk of the database.
 absl::Status CheckRoom(const std::string& database) {
   std::error_code error;
   const auto needed = fs::file_size(database, error) + kReserve;
@@ -46,7 +46,7 @@ absl::Status CheckRoom(const std::string& database) {
                    " while it is made; there are ", space.available));
 }
 
-// All of the file, in pieces.
+// Reads the whole file in pieces.
 absl::Status ReadPieces(int fd, const std::string& name,
                         const std::function<absl::Status(std::string)>& on_piece) {
   std::string piece;
@@ -91,7 +91,8 @@ absl::StatusOr<MaintenanceService::Snapshot> MaintenanceService::Take(
 
 absl::Status MaintenanceService::Send(grpc::ServerContext& context,
                                       grpc::ServerWriter<v1::BackupPart>& writer) {
-  const auto hold = artifacts_.HoldAll();  // before the snapshot: what it names stays
+  // Before the snapshot, so that the files that it names stay.
+  const auto hold = artifacts_.HoldAll();
   PELAB_ASSIGN_OR_RETURN(const Snapshot snapshot, Take(context));
   v1::BackupPart part;
   const auto send = [&]() -> absl::Status {

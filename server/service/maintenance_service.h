@@ -1,4 +1,4 @@
-// pelab.v1.Maintenance: a copy of everything while it is served.
+// pelab.v1.Maintenance: backups of the database and its artifacts while they are in use.
 #pragma once
 
 #include <atomic>
@@ -17,18 +17,18 @@ namespace pelab::service {
 
 class MaintenanceService final : public v1::Maintenance::Service {
  public:
-  // Removes what copies have left that a killed coordinator was making.
+  // Removes incomplete copies that a killed coordinator has left.
   MaintenanceService(std::string database, store::ArtifactFiles& artifacts);
 
   grpc::Status Backup(grpc::ServerContext* context, const v1::BackupRequest* request,
                       grpc::ServerWriter<v1::BackupPart>* writer) override;
 
-  // Ends the copies that are under way.
+  // Ends running backups.
   void Stop() { stopping_ = true; }
 
  private:
   struct Snapshot {
-    UniqueFd file;  // without a name: it goes with the descriptor
+    UniqueFd file;  // already unlinked: the file disappears with its descriptor
     std::uint64_t bytes = 0;
     std::vector<db::StoredFile> artifacts;
   };

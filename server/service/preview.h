@@ -1,4 +1,4 @@
-// What cells of a sweep would find in the database. Stores nothing.
+// Compares cells of a sweep with the jobs in the database. Stores nothing.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -13,7 +13,7 @@
 namespace pelab::service {
 
 // Counts the cells from `from` on, each job once, and lists the first `max_jobs` of them. CANCELLED
-// where the client is gone.
+// if the client is gone.
 absl::Status PreviewCells(const grpc::ServerContext& context, db::Reader& reader,
                           const experiment::Sweep& sweep, std::uint64_t from, bool fresh,
                           int max_jobs, v1::PreviewResponse& response);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::Duration kFollowInterval = absl::Milliseconds(200);
 constexpr int kMaxFollowers = 64;  // each holds a thread
-constexpr int kMaxDownloads = 64;  // and so does each of these
+constexpr int kMaxDownloads = 64;  // each holds a thread too
 constexpr std::size_t kChunk = 256 << 10;
 
 template <typename Call, typename Response>
@@ -29,7 +29,7 @@ grpc::Status Read(db::ReaderPool& readers, const Call& call, Response* response)
   return grpc::Status::OK;
 }
 
-// The attempt that is asked for, 0 standing for the latest; nullopt where there is none yet.
+// Finds the requested attempt; 0 means the latest. nullopt if the job has none yet.
 absl::StatusOr<std::optional<v1::AttemptRow>> FindAttempt(db::Reader& reader,
                                                           const v1::ReadLogRequest& request,
                                                           int number) {
@@ -165,7 +165,7 @@ absl::Status ResultsService::DoReadLog(grpc::ServerContext& context,
     bool ended = false;
     {
       PELAB_ASSIGN_OR_RETURN(const auto reader, readers_.Take());
-      // Looked up before the log is read: what comes between the two is read the next time.
+      // The attempt is read before the log. Output that comes in between is read the next time.
       PELAB_ASSIGN_OR_RETURN(const auto attempt, FindAttempt(*reader, request, number));
       if (attempt) {
         number = attempt->number();

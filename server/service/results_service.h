@@ -1,5 +1,5 @@
-// pelab.v1.Results: reading what is stored. Rows are core/db; following a log and sending files
-// is here.
+// pelab.v1.Results: reading stored results. The rows come from core/db; following logs and sending
+// files are implemented here.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ class ResultsService final : public v1::Results::Service {
  public:
   using WorkerStandings = std::function<std::vector<sched::WorkerStanding>()>;
 
-  // `workers`: how they stand now; called by any thread.
+  // `workers` returns their current status. Any thread may call it.
   ResultsService(db::ReaderPool& readers, const store::ArtifactFiles& artifacts,
                  WorkerStandings workers)
       : readers_(readers), artifacts_(artifacts), workers_(std::move(workers)) {}
@@ -47,7 +47,7 @@ class ResultsService final : public v1::Results::Service {
   grpc::Status ReadLog(grpc::ServerContext* context, const v1::ReadLogRequest* request,
                        grpc::ServerWriter<v1::LogPart>* writer) override;
 
-  // Ends those who follow a log or fetch a file.
+  // Ends calls that follow a log or fetch a file, with UNAVAILABLE.
   void Stop() { stopping_ = true; }
 
  private:

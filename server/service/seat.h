@@ -1,11 +1,11 @@
-// A place among calls that hold a thread, or something else that is scarce, for long.
+// A limit on concurrent calls that hold a thread, or another scarce resource, for long.
 #pragma once
 
 #include <atomic>
 
 namespace pelab::service {
 
-// Given back when it goes.
+// Takes one place. The destructor gives it back.
 class Seat {
  public:
   Seat(std::atomic<int>& taken, int most) : taken_(taken), got_(taken.fetch_add(1) < most) {}

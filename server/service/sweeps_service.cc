@@ -19,7 +19,7 @@
 namespace pelab::service {
 namespace {
 
-constexpr int kMaxRunning = 64;  // of a SweepUpdate
+constexpr int kMaxRunning = 64;  // per SweepUpdate
 constexpr int kMaxPreviewJobs = 10'000;
 
 std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
@@ -44,14 +44,14 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
   return CheckPriority(request.priority());
 }
 
-// What a token that is used again must repeat.
+// Hash of the parts of a request that must be equal when its token is used again.
 std::string RequestHash(const v1::SubmitRequest& request) {
   return Sha256Hex(nlohmann::json::array({request.document(), OverridesToJson(request.overrides()),
                                           request.priority(), request.fresh(), request.new_sweep()})
                        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-// Whether the documents differ in the line of their seeds alone.
+// Whether the documents differ only in lines that start with "seed:".
 bool OnlySeedsDiffer(const std::string& a, const std::string& b) {
   const std::vector<std::string> old_lines = absl::StrSplit(a, '\n');
   const std::vector<std::string> new_lines = absl::StrSplit(b, '\n');
@@ -165,7 +165,7 @@ absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
   return absl::OkStatus();
 }
 
-// With the seeds that were added to it since.
+// Expands the sweep again, including the seeds that were added since its submission.
 absl::Status SweepsService::ExpandAgain(std::int64_t sweep_id) {
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweepRow(absl::StrCat(sweep_id)));

@@ -1,4 +1,5 @@
-// pelab.v1.Sweeps: what people ask for. Unary calls have a thread each; WatchSweep is a reactor.
+// pelab.v1.Sweeps: submitting and controlling sweeps. Each unary call has a thread of its own;
+// WatchSweep is a reactor.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,13 @@
 
 namespace pelab::service {
 
-// A call works on its sweep for this long, then answers that more is left. A client waits for 30 s.
+// How long one call works on a sweep. After that it returns, reports that more is left, and the
+// expander or a further call continues. Clients wait for up to 30 s.
 inline constexpr absl::Duration kCallTime = absl::Seconds(10);
 
 class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1::Sweeps::Service> {
  public:
-  // All of these outlive the service.
+  // All of these must outlive the service.
   struct Parts {
     const Clock& clock;
     store::Writer& writer;
@@ -64,7 +66,7 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
   grpc::ServerWriteReactor<v1::SweepUpdate>* WatchSweep(
       grpc::CallbackServerContext* context, const v1::WatchSweepRequest* request) override;
 
-  // Ends the streams.
+  // Ends the streams of WatchSweep.
   void Stop() { hub_.Stop(); }
 
  private:
@@ -106,20 +108,21 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
   WatchHub hub_;
 };
 
-// The stored sweep as it stands, its extensions included; FAILED_PRECONDITION where this version
-// refuses its document.
+// The stored sweep with its extensions. FAILED_PRECONDITION if this version of pelab refuses its
+// document.
 absl::StatusOr<experiment::Sweep> Rebuild(const v1::Sweep& row);
 
-// INVALID_ARGUMENT where it is not from -1000 to 1000.
+// INVALID_ARGUMENT if `priority` is not from -1000 to 1000.
 absl::Status CheckPriority(int priority);
 
-// A call answers once so few cells are expanded, where that takes no longer.
-// What is stored with the sweep itself; beyond that the expander goes on.
+// How many cells at most are stored together with a new sweep. The expander makes the rest.
 inline constexpr std::size_t kFirstCells = 64;
+// Submit and Extend wait for the expansion of at most this many cells, and for at most this time,
+// before they answer.
 inline constexpr std::uint64_t kSmallSweep = 1000;
 inline constexpr absl::Duration kSmallSweepTime = absl::Seconds(10);
 
-// The form in which the database keeps overrides, and back.
+// Converts overrides to and from their form in the database.
 std::string OverridesToJson(const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
 std::vector<experiment::Override> OverridesFromJson(const std::string& json);
 

@@ -19,12 +19,12 @@ namespace pelab::service {
 namespace {
 
 constexpr int kMaxImports = 4;                   // each holds a thread and a job in memory
-constexpr std::size_t kMaxJobBytes = 64 << 20;   // of a job, its files aside
-constexpr std::size_t kMaxPieceBytes = 1 << 20;  // of a file
+constexpr std::size_t kMaxJobBytes = 64 << 20;   // per job, without its files
+constexpr std::size_t kMaxPieceBytes = 1 << 20;  // per piece of a file
 constexpr int kMaxKeys = 1000;
-constexpr int kMaxCellsInMessage = 10'000;  // of a message
+constexpr int kMaxCellsInMessage = 10'000;  // per message
 
-// A job as its parts come. Its files are on the disk and held before the job is stored.
+// Collects the parts of one job. Its files are on disk and held before the job is stored.
 class Incoming {
  public:
   Incoming(store::ArtifactFiles& artifacts, ArtifactCollector& collector)
@@ -68,7 +68,7 @@ class Incoming {
     }
   }
 
-  // The job, whole.
+  // Returns the complete job.
   absl::StatusOr<store::ImportJob> Finish() {
     if (!ended_) return absl::CancelledError("the import broke off");
     return *std::move(job_);
@@ -106,9 +106,10 @@ class Incoming {
   ArtifactCollector& collector_;
   std::size_t bytes_ = 0;
   std::optional<store::ImportJob> job_;
-  std::deque<store::ArtifactFiles::FileHold> holds_;  // until the job names them
+  // Held until the stored job refers to the files.
+  std::deque<store::ArtifactFiles::FileHold> holds_;
   std::unique_ptr<store::ArtifactFiles::Upload> upload_;
-  bool skipping_ = false;  // the file is there already
+  bool skipping_ = false;  // the file is present already
   bool ended_ = false;
 };
 

@@ -1,4 +1,4 @@
-// pelab.v1.Transfer: jobs that were trained for another database.
+// pelab.v1.Transfer: importing jobs that were trained for another database.
 #pragma once
 
 #include <atomic>

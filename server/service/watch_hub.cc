@@ -21,7 +21,8 @@ bool Ended(const v1::SweepUpdate& update) {
 
 }  // namespace
 
-// Keeps only the latest update while an older one is being written: a slow reader skips some.
+// While an update is being written, only the latest further update is kept: a slow reader misses
+// some.
 class WatchHub::Watcher final : public grpc::ServerWriteReactor<v1::SweepUpdate> {
  public:
   explicit Watcher(std::string sweep) : sweep_(std::move(sweep)) {}
@@ -141,7 +142,7 @@ void WatchHub::Run() {
   }
 }
 
-// New watchers get their first snapshot; the others get one where something changed.
+// New watchers get their first snapshot. The others get one if something changed.
 void WatchHub::Serve(bool changed) {
   std::vector<std::shared_ptr<Watcher>> watchers;
   {

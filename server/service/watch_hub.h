@@ -1,5 +1,5 @@
-// Everybody who watches sweeps, served by one thread: where something was committed, each watched
-// sweep is read once and sent to all its watchers, at most five times a second.
+// Serves all WatchSweep streams on one thread. After a commit it reads each watched sweep once and
+// sends it to all its watchers, at most five times a second.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -20,18 +20,18 @@ namespace pelab::service {
 
 class WatchHub {
  public:
-  // What is known of a sweep now. Called on the hub's thread.
+  // Reads the current state of a sweep. Called on the hub's thread.
   using Snapshot = std::function<absl::StatusOr<v1::SweepUpdate>(const std::string& sweep)>;
-  // A number that changes with every commit. Thread-safe.
+  // Returns a number that changes with every commit. Must be thread-safe.
   using Version = std::function<std::uint64_t()>;
 
   WatchHub(Snapshot snapshot, Version version);
-  ~WatchHub();  // as Stop
+  ~WatchHub();  // like Stop
 
-  // A reactor for one WatchSweep call; gRPC and the hub own it together. RESOURCE_EXHAUSTED is its
-  // answer where too many watch.
+  // Returns a reactor for one WatchSweep call. gRPC and the hub share its ownership. If too many
+  // clients watch, the call ends with RESOURCE_EXHAUSTED. Thread-safe.
   grpc::ServerWriteReactor<v1::SweepUpdate>* Watch(const std::string& sweep);
-  // Ends all streams with UNAVAILABLE.
+  // Ends all streams with UNAVAILABLE, and the thread.
   void Stop();
 
  private:

@@ -13,10 +13,11 @@ namespace pelab::service {
 namespace {
 
 constexpr std::size_t kMaxLogBytes = 64 << 10;
-constexpr std::size_t kMaxLoads = 64;  // GPUs of a worker
+constexpr std::size_t kMaxLoads = 64;  // GPUs per worker
 constexpr absl::Duration kRetryFullQueue = absl::Milliseconds(20);
 
-// What the scheduler wants to know of a batch: the last of each attempt, and every change.
+// Reduces a batch's results to what the scheduler needs: the last result of each attempt, with its
+// change if there was one.
 std::vector<store::EventStored> Digest(const std::vector<store::EventStored>& all) {
   std::map<std::int64_t, store::EventStored> last;
   for (const store::EventStored& event : all) {
@@ -44,7 +45,7 @@ v1::CoordinatorMessage Acks(const std::vector<store::EventStored>& digest) {
 
 }  // namespace
 
-// Down ----------------------------------------------------------------------------------------
+// To the worker ---------------------------------------------------------------------------------
 
 void WorkerSession::SendAssignment(const store::Assignment& assignment) {
   v1::CoordinatorMessage message;
@@ -77,7 +78,7 @@ void WorkerSession::SendDrain(const std::string& drain) {
   Send(std::move(message));
 }
 
-// Up ------------------------------------------------------------------------------------------
+// From the worker -------------------------------------------------------------------------------
 
 bool WorkerSession::Handle(v1::WorkerMessage& message) {
   if (worker_id_.empty() != message.has_hello()) {
@@ -105,7 +106,7 @@ bool WorkerSession::Handle(v1::WorkerMessage& message) {
     case v1::WorkerMessage::MESSAGE_NOT_SET:
       break;
   }
-  return true;  // of a newer worker: not understood, not needed
+  return true;  // from a newer worker: unknown, and not needed
 }
 
 void WorkerSession::Ended() {
@@ -182,7 +183,7 @@ bool WorkerSession::OnLog(v1::LogChunk& log) {
   std::vector<store::Write> writes;
   writes.emplace_back(store::AppendLog{log.attempt_id(), log.token(), log.offset(),
                                        std::move(*log.mutable_data())});
-  // Lossy: what does not fit is dropped.
+  // Log output may be lost: if the queue is full, it is dropped.
   (void)context_.journal.Append(
       std::move(writes), [](const auto&) {}, store::Journal::Urgency::kBounded);
   return true;
@@ -202,10 +203,10 @@ bool WorkerSession::OnEvents(const v1::EventBatch& batch) {
   }
   if (waiting_.empty()) return true;
   Store();
-  return false;  // Store reads on
+  return false;  // Store calls ReadOn
 }
 
-// Queues what waits and reads on; where there is no room, tries again a little later.
+// Queues the waiting events, then reads on. If the queue is full, tries again a little later.
 void WorkerSession::Store() {
   std::vector<Sent> sent;
   for (const store::Write& write : waiting_) {
@@ -229,7 +230,8 @@ void WorkerSession::Store() {
   }
 }
 
-// The schema refuses an event, and would again: its attempt cannot be stored as it is.
+// The schema refuses an event and would refuse it again, so the attempt cannot continue. Ends it as
+// failed.
 void WorkerSession::GiveUp(const Sent& event, const absl::Status& why) {
   spdlog::error("event {} of attempt {}: {}", event.sequence, event.attempt_id,
                 std::string{why.message()});
@@ -252,7 +254,7 @@ void WorkerSession::GiveUp(const Sent& event, const absl::Status& why) {
 void WorkerSession::OnStored(const std::vector<Sent>& sent,
                              absl::StatusOr<std::vector<store::ApplyResult>> results) {
   if (!results.ok()) {
-    // Nothing is acknowledged: the worker comes again and resends.
+    // Nothing is acknowledged: the worker connects again and resends.
     return Close(absl::UnavailableError(results.status().message()));
   }
   std::vector<store::EventStored> stored;

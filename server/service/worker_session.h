@@ -1,6 +1,6 @@
-// One worker's session as the coordinator sees it, apart from the wire: it validates what comes up,
-// queues it for the one writer, and sends down what was stored, what is assigned and what has to
-// stop. Never blocks: where the writer's queue is full nothing further is read.
+// One worker's session, apart from the transport. It validates the worker's messages and queues
+// them for the writer. It sends acknowledgements, assignments and stops to the worker. It never
+// blocks: while the writer's queue is full, it reads no further messages.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace pelab::service {
 
-// What all sessions share. Outlives them.
+// Shared by all sessions. It must outlive them.
 struct FleetContext {
   const Clock& clock;
   sched::Executor& executor;
@@ -26,7 +26,8 @@ struct FleetContext {
   std::function<double()> random_unit;
 };
 
-// The way up (Handle, Ended) is used by one thread at a time; what goes down may come from any.
+// Handle and Ended are called by one thread at a time. The Send… methods may be called by any
+// thread.
 class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_this<WorkerSession> {
  public:
   void SendAssignment(const store::Assignment& assignment) override;
@@ -37,18 +38,19 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
  protected:
   explicit WorkerSession(FleetContext& context) : context_(context) {}
 
-  // What the wire does. Thread-safe, without blocking; after Close nothing is sent.
+  // Sends a message over the transport. Thread-safe; must not block. Does nothing after Close.
   virtual void Send(v1::CoordinatorMessage message) = 0;
-  // Handle had answered that the next message is not to be read yet: it is now.
+  // Called after Handle has returned false, when the next message may be read.
   virtual void ReadOn() = 0;
 
-  // Answers whether the next message is to be read now.
+  // Handles a message from the worker. Returns whether to read the next message now; if false,
+  // ReadOn is called later unless the session ends.
   bool Handle(v1::WorkerMessage& message);
-  // The wire is done with; nothing is handled any more. May be said again.
+  // The transport has ended; the session handles nothing any more. May be called more than once.
   void Ended();
 
  private:
-  // Each answers whether the next message is to be read now.
+  // The first three return whether to read the next message now, as Handle does.
   bool OnHello(const v1::Hello& hello);
   bool OnEvents(const v1::EventBatch& batch);
   bool OnLog(v1::LogChunk& log);
@@ -63,10 +65,10 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
   void GiveUp(const Sent& event, const absl::Status& why);
 
   FleetContext& context_;
-  bool gone_ = false;  // of the executor: the wire is done with
-  // Of the reading side.
+  bool gone_ = false;  // on the executor's thread only: the transport has ended
+  // For the reading thread only.
   std::string worker_id_;
-  std::vector<store::Write> waiting_;  // events that the full queue has not taken yet
+  std::vector<store::Write> waiting_;  // converted events that the full queue has not accepted yet
 };
 
 }  // namespace pelab::service

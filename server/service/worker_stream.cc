@@ -10,7 +10,7 @@
 namespace pelab::service {
 namespace {
 
-constexpr std::size_t kMaxOutgoingBytes = 16 << 20;  // to a worker that does not read
+constexpr std::size_t kMaxOutgoingBytes = 16 << 20;  // limit for a worker that does not read
 
 }  // namespace
 
@@ -34,8 +34,9 @@ void WorkerStream::Send(v1::CoordinatorMessage message) {
   if (!writing_) SendNext();
 }
 
-// Its stream cannot be finished before it reads. Until then it is as if it were gone: nothing is
-// kept for it, nothing is read of it, and its leases run out.
+// Gives up on a worker that does not read. Its stream cannot be finished before it reads. Until
+// then it is treated as gone: nothing is queued for it, nothing is read from it, and its leases run
+// out.
 void WorkerStream::GiveUpReader() {
   spdlog::warn("a worker does not read what it is sent: its session is given up");
   closing_ = true;
@@ -86,8 +87,9 @@ void WorkerStream::OnCancel() { Close(absl::CancelledError("the worker is gone")
 
 void WorkerStream::OnDone() {
   const std::shared_ptr<WorkerStream> self = std::move(self_);
-  // gRPC runs this after all other reactions, on any thread: so that whoever deletes this sees what they did, also by
-  // what ThreadSanitizer can follow.
+  // gRPC calls OnDone after all other reactions, on any thread. Taking the mutex makes their
+  // effects visible to the thread that deletes this object, in a way that ThreadSanitizer can
+  // follow.
   { const MutexLock after_the_others(&mutex_); }
   Ended();
 }

@@ -1,5 +1,5 @@
-// A worker's session on gRPC's callback API: a reactor that moves messages between the stream and
-// the WorkerSession. Reactions never block.
+// A worker session over gRPC's callback API: a reactor that moves messages between the stream and
+// the WorkerSession. Its reactions never block.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -18,12 +18,13 @@ class WorkerStream final
     : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>,
       public WorkerSession {
  public:
-  // Starts to read. Keeps itself alive until gRPC is done with it; later sends do nothing.
+  // Starts reading. The object keeps itself alive until gRPC has finished with it; after that,
+  // sends do nothing.
   static std::shared_ptr<WorkerStream> Begin(FleetContext& context);
 
   void Close(const absl::Status& status) override;
 
-  // gRPC's reactions.
+  // Reactions, called by gRPC.
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -39,12 +40,13 @@ class WorkerStream final
   bool IsClosing();
 
   std::shared_ptr<WorkerStream> self_;
-  v1::WorkerMessage incoming_;  // one reaction at a time uses it
+  v1::WorkerMessage incoming_;  // used by one reaction at a time
 
   Mutex mutex_;
   v1::CoordinatorMessage outgoing_ ABSL_GUARDED_BY(mutex_);
   std::deque<v1::CoordinatorMessage> queue_ ABSL_GUARDED_BY(mutex_);
-  std::size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // at most, since the queue was empty
+  // Upper bound of the bytes in queue_: reset only when it is empty.
+  std::size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

@@ -22,7 +22,8 @@ void AddMissing(const std::vector<Analysis>& from, std::vector<Analysis>& to) {
 
 bool IsLoss(double nll) { return std::isfinite(nll) && nll >= 0; }
 
-// Every example is right or wrong, intact and ablated: the counts must follow from each other.
+// Every example is either right or wrong, both intact and ablated, so the counts must be
+// consistent.
 bool IsPossible(const AblatedHead& head, const HeadAblation& matrix) {
   return IsShare(head.correct, matrix.total) && IsShare(head.lost, matrix.intact_correct) &&
          IsShare(head.gained, matrix.total - matrix.intact_correct) &&

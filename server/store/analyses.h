@@ -1,5 +1,5 @@
-// Analyses in the database: which a job needs, what they need of it, and how results are kept.
-// Internal to the store; everything here may throw SQLite::Exception.
+// Analyses in the database: which ones a job needs, what they require, and how results are stored.
+// Internal to the store. Every function here may throw SQLite::Exception.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +12,35 @@
 
 namespace pelab::store {
 
-// [{"name":…,"version":…,"parameters_json":"…"}], the form in which this database keeps analyses.
+// JSON in the form of this database: [{"name":…,"version":…,"parameters_json":"…"}].
 std::string AnalysesToJson(const std::vector<Analysis>& analyses);
 std::vector<Analysis> AnalysesFromJson(const std::string& json);
-// As a Requirement names them.
+// Names and versions as in Requirement: each once, sorted.
 std::vector<std::pair<std::string, int>> VersionsOf(const std::vector<Analysis>& analyses);
 
-// Those of `analyses` that are not stored for the job.
+// The given analyses that are not stored for the job.
 std::vector<Analysis> MissingAnalyses(Database& db, std::int64_t job_id,
                                       const std::vector<Analysis>& analyses);
-// Those that live sweeps or requests ask of the job and that are not stored.
+// The analyses that live sweeps or requests want for the job and that are not stored.
 std::vector<Analysis> NeededAnalyses(Database& db, std::int64_t job_id);
 
-// The weights that the job's training left, by the database alone.
+// The weights that the job's training left, according to the database alone.
 std::optional<KeptWeights> StoredWeights(Database& db, std::int64_t job_id);
-// The same where their file is there too.
+// The same, or nullopt if their file is missing.
 std::optional<KeptWeights> FindWeights(const Batch& batch, std::int64_t job_id);
 
-// Queues a trained job for analyses that are asked for already; nullopt where it is not succeeded.
-// An attempt whose stop is still awaited is superseded.
+// Queues a succeeded job for the analyses that it lacks; nullopt if the job is not succeeded. An
+// attempt that is still open (it was told to stop) is added to `superseded`.
 std::optional<ReadyJob> QueueForAnalyses(Batch& batch, std::int64_t job_id, std::int64_t now,
                                          std::vector<std::int64_t>& superseded);
 
-// Empty, or what no honest trainer sends. Views look into its JSON.
+// Empty, or an error that a correct trainer never causes.
 std::string WhatIsWrong(const HeadAblation& matrix);
 std::string WhatIsWrong(const AnalysisResult& result);
 
-// The first of a kind stays: what was acknowledged is not replaced. A matrix brings its deposit
-// indices (core/stats/deposit.h).
+// Stores a result. If one with the same name, parameters and version is stored, it stays: what was
+// acknowledged is never replaced. Storing a matrix also stores its deposit indices
+// (core/stats/deposit.h).
 void StoreMatrix(const Batch& batch, const AttemptRow& attempt, const HeadAblation& matrix,
                  std::int64_t now);
 void StoreResult(const Batch& batch, const AttemptRow& attempt, const AnalysisResult& result,

@@ -1,4 +1,5 @@
-// Analyses that are asked of jobs by name, besides those of the sweeps that claim them.
+// Analyses that were requested for jobs directly, in addition to those of the sweeps that claim
+// them.
 #include <cstdint>
 #include <set>
 
@@ -12,8 +13,8 @@ namespace {
 
 using state::JobState;
 
-// The sweep that shows what a job does that was named singly: the latest that claims it, where none
-// of them waits for it anyway.
+// The sweep to reopen for a job that was named by itself, so that some sweep shows its progress: a
+// live sweep that claims it if there is one, otherwise the latest that claims it. 0: none.
 std::int64_t SweepToReopen(Database& db, std::int64_t job_id) {
   Query latest = db.Run(
       "SELECT s.sweep_id, s.state FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
@@ -80,8 +81,8 @@ class Analyser {
         !QueueForAnalyses(batch_, job_id, write_.now, result_.jobs.superseded)) {
       return;
     }
-    // One that waits already may need a worker that can do more; one that runs gets the rest in an
-    // attempt after this.
+    // A waiting job is reported again, because it may now need a worker with more capabilities. A
+    // running job gets the further analyses in its next attempt.
     if (state == JobState::kSucceeded || state == JobState::kQueued) {
       result_.jobs.ready.push_back(LoadReady(batch_.db, job_id));
     }
@@ -90,7 +91,7 @@ class Analyser {
   Batch& batch_;
   const Analyse& write_;
   Analysed result_;
-  std::set<std::int64_t> sweeps_;  // that wait for what was queued
+  std::set<std::int64_t> sweeps_;  // sweeps that wait for the queued jobs
 };
 
 }  // namespace

@@ -24,12 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr char kTemporary[] = ".upload-";
-// A worker's own, on a shared disk; it may still be writing.
+// Prefix of a worker's own partial file on a shared disk. The worker may still be writing it.
 constexpr char kWorkersTemporary[] = ".put-";
 constexpr absl::Duration kAbandoned = absl::Hours(1);
 
 int FolderOf(const std::string& sha256) {
-  return std::stoi(sha256.substr(0, 2), nullptr, 16);  // 256 folders, whatever the hash
+  return std::stoi(sha256.substr(0, 2), nullptr, 16);  // 256 folders, for every hash
 }
 
 struct FileFacts {
@@ -38,7 +38,7 @@ struct FileFacts {
   absl::Time changed;
 };
 
-// What a folder holds; a folder that is not there holds nothing.
+// Calls `use` for each regular file of a folder. A missing folder has no files.
 absl::Status ForEachFile(const std::string& folder,
                          const std::function<void(const FileFacts&)>& use) {
   std::error_code error;
@@ -46,7 +46,7 @@ absl::Status ForEachFile(const std::string& folder,
   if (error == std::errc::no_such_file_or_directory) return absl::OkStatus();
   for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
     struct stat info {};
-    // One that has gone meanwhile is no error.
+    // A file that has disappeared meanwhile is not an error.
     if (stat(it->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     use({it->path().filename().string(), static_cast<std::uint64_t>(info.st_size),
          absl::TimeFromTimespec(info.st_mtim)});
@@ -175,7 +175,8 @@ ArtifactFiles::Upload::Upload(ArtifactFiles& files, std::string sha256, std::uin
     : files_(files), sha256_(std::move(sha256)), bytes_(bytes) {}
 
 ArtifactFiles::Upload::~Upload() {
-  if (fd_) unlink(temporary_.c_str());  // gone already where it was committed
+  // Fails harmlessly after a commit, which has renamed the file.
+  if (fd_) unlink(temporary_.c_str());
   MutexLock lock(&files_.mutex_);
   files_.announced_ -= bytes_;
 }
@@ -203,7 +204,8 @@ absl::Status ArtifactFiles::Upload::Commit() {
   const std::string path = files_.PathOf(sha256_);
   {
     MutexLock lock(&files_.mutex_);
-    // Two uploads of one file at once: the second replaces equal bytes and is not counted twice.
+    // If two uploads of the same file overlap, the second one replaces equal bytes and is not
+    // counted twice.
     const std::uint64_t before = SizeOf(path).value_or(0);
     if (std::rename(temporary_.c_str(), path.c_str()) != 0) {
       return ErrnoStatus(errno, absl::StrCat("cannot rename to ", path));
@@ -222,7 +224,7 @@ absl::Status ArtifactFiles::Announce(const std::string& sha256, std::uint64_t by
                                             bytes,
                                             " bytes: its --artifact-store must be the worker's"));
   }
-  Old(FolderOf(sha256), absl::InfinitePast());  // counts it
+  Old(FolderOf(sha256), absl::InfinitePast());  // recounts the folder, including this file
   MutexLock lock(&mutex_);
   return UsedLocked() > quota_ ? NoRoom(bytes) : absl::OkStatus();
 }
@@ -240,7 +242,7 @@ std::vector<std::string> ArtifactFiles::Old(int folder, absl::Time cutoff) {
       }
       return;
     }
-    if (!IsSha256(file.name)) return;  // an upload under way
+    if (!IsSha256(file.name)) return;  // an upload under way, or a foreign file
     bytes += file.bytes;
     if (file.changed < cutoff) old.push_back(file.name);
   });

@@ -1,5 +1,5 @@
-// Files by their SHA-256 beside the database: FILE.artifacts/ab/<sha256>. A file that is there is
-// whole and has that hash. Thread-safe.
+// Files addressed by their SHA-256, beside the database: FILE.artifacts/ab/<sha256>. A file that is
+// present is complete and has that hash. Thread-safe.
 #pragma once
 
 #include <array>
@@ -23,31 +23,32 @@
 
 namespace pelab::store {
 
-// Whether `text` is a SHA-256 as this project writes it: 64 lower-case hexadecimal digits.
+// Whether `text` is a SHA-256 in this project's form: 64 lower-case hexadecimal digits.
 bool IsSha256(absl::string_view text);
-// INVALID_ARGUMENT where it is none.
+// INVALID_ARGUMENT if `text` is not a SHA-256.
 absl::Status CheckSha256(absl::string_view text);
 
 class ArtifactFiles {
  public:
   static constexpr int kFolders = 256;
 
-  // Looks at what is there and removes what uploads have left that never ended. With `store` the
-  // files are in that directory, which workers see too: FILE.artifacts becomes a link to it.
-  // FAILED_PRECONDITION where FILE.artifacts or `store` is in use for something else.
+  // Counts the files that are present and removes leftovers of interrupted uploads. With `store`,
+  // the files are in that directory, which workers see too, and FILE.artifacts becomes a link to
+  // it. FAILED_PRECONDITION if FILE.artifacts or `store` is in use for something else.
   static absl::StatusOr<std::unique_ptr<ArtifactFiles>> Open(const std::string& database,
                                                              std::uint64_t quota_bytes,
                                                              const std::string& store = "");
 
-  // Where the file of that hash is, or would be.
+  // The path of the file with this hash, whether or not it exists.
   std::string PathOf(const std::string& sha256) const;
   bool Has(const std::string& sha256) const;
-  // By whole files and announced uploads.
+  // Bytes of complete files and of announced uploads.
   std::uint64_t used() const;
-  // How many bytes of other files have to go before `bytes` more have room; 0: none.
+  // How many bytes of other files must be removed before `bytes` more fit into the quota. 0 if
+  // none, or if `bytes` exceeds the quota itself.
   std::uint64_t Lacking(std::uint64_t bytes) const;
 
-  // While it lives the file of that hash is not removed.
+  // The file with this hash is not removed while the object exists.
   class FileHold {
    public:
     FileHold(ArtifactFiles& files, std::string sha256);
@@ -59,19 +60,20 @@ class ArtifactFiles {
     const std::string sha256_;
   };
 
-  // While any such hold lives no file is removed: a backup is reading what its snapshot names.
+  // No file is removed while any such hold exists: a backup reads the files that its snapshot
+  // names.
   using Hold = std::shared_ptr<void>;
   Hold HoldAll();
   bool held() const { return holds_.load() != 0; }
 
-  // An upload. What is not committed leaves nothing behind.
+  // An upload. If it is not committed, it leaves nothing behind.
   class Upload {
    public:
     ~Upload();
-    // INVALID_ARGUMENT where there is more than was announced; RESOURCE_EXHAUSTED on a full disk.
+    // INVALID_ARGUMENT if there are more bytes than announced; RESOURCE_EXHAUSTED on a full disk.
     absl::Status Write(absl::string_view bytes);
-    // The file is durable when this returns OK. INVALID_ARGUMENT where hash or size are not as
-    // announced.
+    // The file is durable when this returns OK. INVALID_ARGUMENT if the hash or the size differs
+    // from the announced one.
     absl::Status Commit();
 
    private:
@@ -86,20 +88,21 @@ class ArtifactFiles {
     Sha256 hash_;
     std::uint64_t written_ = 0;
   };
-  // RESOURCE_EXHAUSTED, with both sizes, where the quota has no room for `bytes`.
+  // RESOURCE_EXHAUSTED, with both sizes, if `bytes` do not fit into the quota.
   absl::StatusOr<std::unique_ptr<Upload>> Begin(const std::string& sha256, std::uint64_t bytes);
-  // A worker has put the file here itself. NOT_FOUND where it is not there at that size;
-  // RESOURCE_EXHAUSTED where the quota has no room for it.
+  // Accounts for a file that a worker has put here itself. NOT_FOUND if there is no file of that
+  // size; RESOURCE_EXHAUSTED if it does not fit into the quota.
   absl::Status Announce(const std::string& sha256, std::uint64_t bytes);
 
-  // Collecting: what nobody needs is looked for among files that may be removed.
+  // Removing files that nothing refers to: Old, then Consider, then RemoveConsidered.
 
-  // The files of one folder (0 to kFolders - 1) that have not changed since `cutoff`. Counts the
-  // folder's bytes anew, and removes what workers left there half-written an hour ago.
+  // The files of one folder (0 to kFolders - 1) that have not changed since `cutoff`. Also recounts
+  // the folder's bytes and removes partial files that workers abandoned more than an hour ago.
   std::vector<std::string> Old(int folder, absl::Time cutoff);
-  // Whether the file may be looked into for removal: nobody holds it. Any hold from now on saves it.
+  // Marks the file as a candidate for removal. False if somebody holds it. Any later hold withdraws
+  // the mark.
   bool Consider(const std::string& sha256);
-  // Removes a file that was considered and not held since; whether it did.
+  // Removes a file that was considered and not held since. Returns whether it was removed.
   bool RemoveConsidered(const std::string& sha256);
 
  private:
@@ -113,8 +116,9 @@ class ArtifactFiles {
   const std::uint64_t quota_;
   std::atomic<int> holds_{0};
   mutable Mutex mutex_;
-  std::array<std::uint64_t, kFolders> counted_ ABSL_GUARDED_BY(mutex_) = {};  // bytes by folder
-  std::uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;                       // of open uploads
+  std::array<std::uint64_t, kFolders> counted_ ABSL_GUARDED_BY(mutex_) = {};  // by folder
+  // Bytes of open uploads.
+  std::uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, int> held_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> considered_ ABSL_GUARDED_BY(mutex_);
 };

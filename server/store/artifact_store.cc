@@ -21,7 +21,7 @@ std::string HostName() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
 }
 
-// Two databases in one store would collect each other's files.
+// Marks the store as this database's. Two databases in one store would remove each other's files.
 absl::Status Own(const std::string& store, const std::string& database) {
   std::error_code error;
   const std::string self =
@@ -58,7 +58,7 @@ absl::Status LinkToStore(const std::string& link, const std::string& database,
                      ", but --artifact-store names ", target.string()));
   }
   if (fs::exists(status)) {
-    // Only an empty directory goes.
+    // rmdir removes an empty directory only.
     if (rmdir(link.c_str()) != 0) {
       return absl::FailedPreconditionError(
           absl::StrCat(link, " holds files already: move what is in it to ", target.string(),

@@ -1,4 +1,4 @@
-// A directory on a disk that the coordinator and its workers share, in place of FILE.artifacts.
+// A directory on a disk that the coordinator and its workers share. It replaces FILE.artifacts.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace pelab::store {
 
-// Makes `link` lead to `store`, which belongs to `database` from then on: its file `database` says
-// so. Creates `store` where it is missing; repeating it changes nothing. FAILED_PRECONDITION where
-// `link` is something else, or `store` is another database's.
+// Makes `link` a symbolic link to `store` and marks `store` as belonging to `database` (in a file
+// `database` inside it). Creates `store` if it is missing. Repeating the call changes nothing.
+// FAILED_PRECONDITION if `link` is something else, or if `store` belongs to another database.
 absl::Status LinkToStore(const std::string& link, const std::string& database,
                          const std::string& store);
 

@@ -1,4 +1,4 @@
-// Workers, attempts and their logs.
+// Writes about workers, attempts and logs.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 namespace pelab::store {
 namespace {
 
-// Whether all that claims the job is paused, or cancelled and not yet dropped. Nearly always no
-// sweep is either, and the first question is the last.
+// Whether every sweep that claims the job is paused, or cancelled and not dropped yet. Nearly
+// always no sweep is paused or being dropped, and the first query is enough.
 bool IsHeldBack(Database& db, std::int64_t job_id) {
   Query held = db.Run("SELECT 1 FROM sweeps WHERE paused = 1 OR drop_from IS NOT NULL LIMIT 1");
   if (!held.Step()) return false;
@@ -35,7 +35,8 @@ struct NamedWorker {
   std::string drain;
 };
 
-// A whole id means that worker, whatever others are called; then a name that one worker alone has.
+// Finds the workers that `text` names. A full id takes precedence over names; then comes a name
+// that only one worker has.
 std::vector<NamedWorker> FindWorkers(Database& db, const std::string& text) {
   std::vector<NamedWorker> found;
   Query rows = db.Run(
@@ -54,7 +55,7 @@ std::vector<NamedWorker> FindWorkers(Database& db, const std::string& text) {
   return found;
 }
 
-// How many first characters tell sorted ids apart.
+// How many leading characters distinguish the ids, which are sorted.
 std::size_t CharactersThatDiffer(const std::vector<NamedWorker>& workers) {
   std::size_t most = kLeastIdPrefix;
   for (std::size_t i = 1; i < workers.size(); ++i) {
@@ -66,7 +67,7 @@ std::size_t CharactersThatDiffer(const std::vector<NamedWorker>& workers) {
   return most;
 }
 
-// Why `text` does not name exactly one worker, and what would.
+// Why `text` does not name exactly one worker, and what to give instead.
 std::string WhyNotOne(Database& db, const std::string& text,
                       const std::vector<NamedWorker>& named) {
   if (named.size() > 1) {
@@ -186,7 +187,8 @@ WriteResult Do(Batch& batch, const EndAttempt& write) {
 WriteResult Do(Batch& batch, const AppendLog& write) {
   AttemptRow* row = batch.Load(write.attempt_id);
   if (row == nullptr || row->token != write.token || write.data.empty()) return Nothing{};
-  // What is there already is not stored again: pieces that overlap would be kept without bound.
+  // Bytes that are stored already are skipped. Otherwise overlapping pieces could grow without
+  // limit.
   std::uint64_t end = 0;
   {
     Query stored = batch.db.Run(

@@ -1,5 +1,5 @@
-// What the writes of one transaction share. Internal to the store; everything here may throw
-// SQLite::Exception, on which the transaction is rolled back.
+// State that the writes of one transaction share. Internal to the store. Every function here may
+// throw SQLite::Exception; the transaction is then rolled back.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@
 
 namespace pelab::store {
 
-// An attempt and its job's summary, read once a batch and written once a batch: many epochs of one
-// attempt cost one update of its rows.
+// An attempt and its job's summary. It is read once and written once per batch, so many epochs of
+// one attempt cost one update of its rows.
 struct AttemptRow {
   std::int64_t attempt_id = 0;
   std::uint64_t token = 0;
@@ -28,21 +28,21 @@ struct AttemptRow {
   std::string analyses_json;
   std::optional<int> start_epoch;
   bool open = false;
-  bool trained = false;  // it only adds analyses
-  // Of the job.
+  bool trained = false;  // the job is trained; this attempt only adds analyses
+  // Columns of the job.
   std::optional<Execution> execution;
   int epochs = 0;
   int epochs_done = 0;
-  int epochs_counted = 0;     // of those, in the counts of its sweeps
-  std::optional<Epoch> last;  // of this batch
+  int epochs_counted = 0;     // the part of epochs_done that the sweeps' counts include
+  std::optional<Epoch> last;  // the last epoch of this batch
   std::optional<std::int64_t> best_correct;
   std::optional<std::int64_t> best_total;
-  std::optional<double> wall_seconds;  // of this batch
+  std::optional<double> wall_seconds;  // set by this batch
 
   bool sequence_dirty = false;
 };
 
-// What changes in the counts of a sweep.
+// Changes to the counts of one sweep.
 struct CountDelta {
   std::array<std::int64_t, 6> jobs{};  // by state::JobState
   std::int64_t epochs = 0;
@@ -54,66 +54,69 @@ struct Batch {
         const OpenJobs& open)
       : db(database), staging(epochs), options(store_options), open_before(open) {}
 
-  // Null where there is no such attempt.
+  // Returns nullptr if there is no such attempt.
   AttemptRow* Load(std::int64_t attempt_id);
   void Flush(AttemptRow& row);
-  void FlushAll();  // and forgets the rows: other writes change them with SQL
+  void FlushAll();  // flushes all rows and forgets them, because other writes change them with SQL
 
-  // Every sweep that has the job counts it; one whose claim is withdrawn as WithoutClaim says.
-  // `trained`: before the move.
+  // Counts a job's transition for every sweep that has the job. Sweeps that have withdrawn their
+  // claim count it as WithoutClaim says. `trained`: whether the job was trained before the
+  // transition.
   void CountMove(std::int64_t job_id, state::JobState from, state::JobState to, bool trained);
-  void CountEpochs(std::int64_t job_id, std::int64_t more);  // for the sweeps that claim it
-  void StoreCounts();  // `counts` and `open_delta`; once, at the end
+  void CountEpochs(std::int64_t job_id, std::int64_t more);  // for the sweeps that claim the job
+  void StoreCounts();  // stores `counts` and `open_delta`; call once, at the end
 
   Database& db;
   EpochStaging& staging;
   const StoreOptions& options;
   std::map<std::int64_t, AttemptRow> attempts;
-  const OpenJobs& open_before;  // by sweep, as of the last batch
+  const OpenJobs& open_before;  // by sweep, as of the end of the previous batch
   OpenJobs open_delta;
   std::map<std::int64_t, CountDelta> counts;  // by sweep
-  std::set<std::int64_t> uncounted;           // sweeps that start from 0 before open_delta counts
-  std::set<std::int64_t> gone;                // sweeps whose rows were deleted
-  std::vector<std::string> dropped_files;     // that lost a reference
+  // Sweeps whose open count starts from 0 before open_delta is added.
+  std::set<std::int64_t> uncounted;
+  std::set<std::int64_t> gone;             // sweeps whose rows were deleted
+  std::vector<std::string> dropped_files;  // files that lost a reference
 };
 
-// What moves a job.
+// An event that moves a job to another state.
 struct Happening {
   state::Event event = state::Event::kLose;
   state::ErrorKind error_kind = state::ErrorKind::kNone;
   std::string error;
   std::int64_t now = 0;
   double jitter = 0.75;
-  std::int64_t attempt_id = 0;  // the job's open attempt, where the caller knows it
+  std::int64_t attempt_id = 0;  // the job's open attempt, if the caller knows it
 };
-// Applies core/state's transition to the job and, where it ends the attempt, to its open attempt.
-// nullopt: it cannot happen in this state, and nothing changed.
+// Applies core/state's transition to the job and, if it has an outcome for the attempt, ends the
+// job's open attempt. nullopt: the event cannot happen in this state, and nothing changed.
 std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening& happening);
 
 std::optional<std::int64_t> OpenAttemptOf(Database& db, std::int64_t job_id);
 
-// Replaces the job's checkpoint, unless the job has ended meanwhile or the file is not there.
+// Replaces the job's checkpoint, unless the job has ended meanwhile or the file is missing.
 void StoreCheckpoint(Batch& batch, const AttemptRow& attempt, const Checkpoint& checkpoint,
                      std::int64_t now);
-// Forgets the job's checkpoint where it is beyond `epoch`.
+// Forgets the job's checkpoint if its epoch is beyond `epoch`.
 void DropCheckpointBeyond(Batch& batch, std::int64_t job_id, int epoch);
 inline void DropCheckpoint(Batch& batch, std::int64_t job_id) {
   DropCheckpointBeyond(batch, job_id, -1);
 }
 
-// A queued job as the scheduler keeps it.
+// The queued job in the form that the scheduler keeps.
 ReadyJob LoadReady(Database& db, std::int64_t job_id);
-// The live claims besides the one that `job` names.
+// The live claims other than the one that `job` names.
 std::vector<Claim> OtherClaims(Database& db, const ReadyJob& job);
-// The columns of LoadReady, from j (jobs) and c (sweep_jobs); the analyses and other claims are left
-// to the caller.
+// Reads the columns kReadyColumns, which come from j (jobs) and c (sweep_jobs). The caller adds the
+// analyses and the other claims.
 ReadyJob ReadReady(const Query& query);
 extern const char kReadyColumns[];
-inline constexpr int kReadyAttempts = 12;  // the last of them: how often the job was tried
+// Index of the last one: how many attempts the job has had.
+inline constexpr int kReadyAttempts = 12;
 
-// From a job's execution_json; nullopt where there is none, or none that can be read.
+// Reads a job's execution_json; nullopt if it is NULL or malformed.
 std::optional<Execution> ReadExecution(const Query& query, int column);
-// The assignment of an attempt, from its row.
+// The assignment of an attempt, read from its row.
 Assignment LoadAssignment(Database& db, std::int64_t attempt_id);
 
 WriteResult Do(Batch& batch, const SubmitSweep& write);

@@ -1,4 +1,4 @@
-// Cancelling, by claim: at once for the scheduler, in slices for the database.
+// Cancelling by withdrawing claims: at once for the scheduler, in slices for the database.
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -17,7 +17,8 @@ void Drop(Batch& batch, std::int64_t job_id, std::int64_t now, Cancelled& result
   }
 }
 
-// What runs for this sweep alone; there is no more of it than there are slots.
+// Stops jobs that run for this sweep alone. There are at most as many as slots and packs allow, so
+// this needs no slices.
 void StopRunning(Batch& batch, const CancelSweep& write, Cancelled& result) {
   std::vector<std::int64_t> running;
   {
@@ -33,8 +34,8 @@ void StopRunning(Batch& batch, const CancelSweep& write, Cancelled& result) {
   }
 }
 
-// Goes on at `from`. A sweep that was finished before keeps its claims: only the analyses that were
-// being added to its jobs end.
+// Continues at ordinal `from`. With `keep_claims` (the sweep had finished before) the claims stay,
+// and only the analyses that were being added to its jobs are cancelled.
 void DropFrom(Batch& batch, const DropSlice& write, std::int64_t from, bool keep_claims,
               Cancelled& result) {
   const auto jobs = JobsOfSweep(batch.db, write.sweep_id, from, kScannedJobs);
@@ -94,7 +95,7 @@ WriteResult Do(Batch& batch, const DropSlice& write) {
   const std::optional<SweepRow> sweep = LoadSweep(batch.db, write.sweep_id);
   if (!sweep) return Cancelled{};
   Cancelled result{.found = true};
-  // Live again: what is left to drop is wanted.
+  // The sweep is live again, so the jobs that were left to drop are wanted.
   if (sweep->live()) return result;
   result.sweep_id = write.sweep_id;
   if (!sweep->drop_from) return result;
@@ -112,11 +113,12 @@ WriteResult Do(Batch& batch, const CancelJob& write) {
     if (state::IsTerminal(*state::ParseJobState(job.Text(0)))) return result;
     trained = job.Int(1) != 0;
   }
-  if (trained) {  // only the analyses end: what is stored stays claimed
+  if (trained) {  // only the analyses are cancelled: stored results stay claimed
     Drop(batch, write.job_id, write.now, result);
     return result;
   }
-  // The claims are counted out by hand: once withdrawn, the transition sees none.
+  // The open claims are subtracted here, because after they are withdrawn the transition no longer
+  // finds them.
   {
     Query claims = batch.db.Run(
         "SELECT c.sweep_id FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "

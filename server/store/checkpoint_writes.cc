@@ -1,4 +1,4 @@
-// Checkpoints, and which files are needed.
+// Checkpoints, and finding out which files are needed.
 #include <cstdint>
 
 #include "server/store/batch.h"
@@ -13,7 +13,7 @@ void DropCheckpointBeyond(Batch& batch, std::int64_t job_id, int epoch) {
 
 void StoreCheckpoint(Batch& batch, const AttemptRow& attempt, const Checkpoint& checkpoint,
                      std::int64_t now) {
-  // Where it has gone since it was sent, training goes on without.
+  // If the file has been removed since the upload, training continues without this checkpoint.
   if (batch.options.has_artifact && !batch.options.has_artifact(checkpoint.sha256)) return;
   {
     Query before = batch.db.Run("SELECT sha256 FROM checkpoints WHERE job_id = ? AND sha256 <> ?",

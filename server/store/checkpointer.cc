@@ -12,7 +12,7 @@
 namespace pelab::store {
 namespace {
 
-// The file as it is now; null where it cannot be opened, which the writer will notice as well.
+// Opens a connection to the file; nullptr if that fails. The writer will report the reason.
 std::unique_ptr<SQLite::Database> Connect(const std::string& path, const std::string& vfs) {
   try {
     auto db = std::make_unique<SQLite::Database>(
@@ -50,7 +50,7 @@ bool Checkpointer::TakeEnded() {
 }
 
 void Checkpointer::Run() {
-  pthread_setname_np(pthread_self(), "checkpointer");  // for top, perf and gdb
+  pthread_setname_np(pthread_self(), "checkpointer");  // shown by top, perf and gdb
   std::unique_ptr<SQLite::Database> db;
   for (;;) {
     {

@@ -1,6 +1,6 @@
-// Moves the WAL into the database file on a thread and a connection of its own, while the writer goes on. What is written
-// meanwhile stays for the writer: only when nothing is left in the log does it begin anew, so the writer moves that small rest
-// itself (Store::Checkpoint).
+// Runs WAL checkpoints on a thread and a connection of its own while the writer continues. Pages
+// that are written meanwhile are left for the writer: SQLite restarts the log only when nothing is
+// left in it, so the writer checkpoints that small rest itself (Store::Checkpoint).
 #pragma once
 
 #include <string>
@@ -13,14 +13,15 @@ namespace pelab::store {
 
 class Checkpointer {
  public:
-  // `vfs` as for Database::Open. The thread starts at once, and opens the file when it is first asked.
+  // `vfs` is as for Database::Open. The thread starts at once; it opens the file at the first
+  // Begin.
   Checkpointer(std::string path, std::string vfs);
-  // Waits for the one that is under way.
+  // Waits for the WAL checkpoint that is running.
   ~Checkpointer();
 
-  // Thread-safe; nothing while one is under way.
+  // Starts a WAL checkpoint. Does nothing while one is running. Thread-safe.
   void Begin();
-  // Whether one has ended, well or not, since the last call. Thread-safe.
+  // Whether a WAL checkpoint has ended, successfully or not, since the last call. Thread-safe.
   bool TakeEnded();
 
  private:

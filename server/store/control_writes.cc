@@ -1,4 +1,4 @@
-// What people change while sweeps run: pauses, priorities, another try, further seeds.
+// Changes that people make while sweeps run: pause, priority, retry, extend, name and note.
 #include <cstdint>
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace {
 
 using state::JobState;
 
-// The finished sweeps that claim the job wait for it again.
+// Makes the finished sweeps that claim the job wait for it again.
 void ReopenAll(Batch& batch, std::int64_t job_id, SliceStored& jobs) {
   std::vector<std::int64_t> finished;
   {
@@ -27,7 +27,7 @@ void ReopenAll(Batch& batch, std::int64_t job_id, SliceStored& jobs) {
   }
 }
 
-// The job is wanted by this sweep again, with fresh budgets.
+// Queues the job again for this sweep, with fresh budgets.
 void TryAgain(Batch& batch, std::int64_t sweep_id, std::int64_t job_id, std::int64_t now,
               Retried& result) {
   {
@@ -41,7 +41,7 @@ void TryAgain(Batch& batch, std::int64_t sweep_id, std::int64_t job_id, std::int
     }
   }
   ReopenAll(batch, job_id, result.jobs);
-  // Also one that is active only for analyses.
+  // This also covers a sweep that is active only for analyses.
   Reopen(batch, sweep_id, /*for_analyses=*/false, result.jobs);
   const std::optional<std::int64_t> open = OpenAttemptOf(batch.db, job_id);
   const auto change = Move(batch, job_id, {.event = state::Event::kRetry, .error = "", .now = now});
@@ -51,7 +51,8 @@ void TryAgain(Batch& batch, std::int64_t sweep_id, std::int64_t job_id, std::int
   result.queued += 1;
 }
 
-// The sweep for which a job is tried again: one that lives, else the latest that was not cancelled.
+// The sweep for which a job is retried: a live one if possible, otherwise one that claims it,
+// otherwise the latest that was not cancelled. 0: none.
 std::int64_t SweepToServe(Database& db, std::int64_t job_id) {
   Query row = db.Run(
       "SELECT s.sweep_id FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
@@ -61,7 +62,7 @@ std::int64_t SweepToServe(Database& db, std::int64_t job_id) {
   return row.Step() ? row.Int(0) : 0;
 }
 
-// Another sweep that has the name; 0: none.
+// Another sweep with this name; 0: none.
 std::int64_t OtherWithName(Database& db, std::int64_t sweep_id, const std::string& name) {
   Query other = db.Run(
       "SELECT sweep_id FROM sweeps WHERE name = ? AND sweep_id <> ? AND deleted = 0 "

@@ -11,21 +11,23 @@
 namespace pelab::store {
 namespace {
 
-// Other processes only read; they may hold a lock for the moment of recovering the WAL.
+// Other processes only read, but they may hold a lock briefly while they recover the WAL.
 constexpr int kBusyTimeoutMs = 5000;
 
-// The identity is checked before anything that writes, the switch to WAL included.
+// The file's identity is checked before anything is written, including the switch to WAL.
 absl::Status SetUp(SQLite::Database& db, const std::string& path, const std::string& vfs) {
   PELAB_RETURN_IF_ERROR(migrations::SchemaOf(db, path).status());
   PELAB_RETURN_IF_ERROR(RewriteWal(path, vfs));
-  migrations::SetUpWriting(db);  // checkpoints are the writer thread's, between batches
+  // WAL checkpoints are started by the writer thread, between batches.
+  migrations::SetUpWriting(db);
   db.exec("PRAGMA cache_size = -262144");
   PELAB_ASSIGN_OR_RETURN(const migrations::Migrated done, migrations::Migrate(db, path));
   if (done.from != 0 && done.from != done.to) {
     spdlog::info("{} was migrated from schema {} to {}", path, done.from, done.to);
   }
-  // Not while migrating. SQLite builds a table of the allowed names for every statement that sets a
-  // state; here they come from core/state's enumerations alone.
+  // Set after migrating, which needs the checks. For every statement that sets a state, SQLite
+  // would build a table of the allowed names. Here the names come from core/state's enumerations
+  // only.
   db.exec("PRAGMA ignore_check_constraints = ON");
   return absl::OkStatus();
 }
@@ -34,12 +36,12 @@ absl::Status SetUp(SQLite::Database& db, const std::string& path, const std::str
 
 Query::~Query() {
   if (statement_ == nullptr) return;
-  // A reset repeats the error of the step before it, which has been thrown already.
+  // A reset reports the error of the previous step again, which has been thrown already.
   statement_->tryReset();
 }
 
 Database::Database(const std::string& path, const std::string& vfs)
-    // No lock of its own: one thread at a time uses it.
+    // No mutex of its own, because one thread at a time uses the connection.
     : connection_(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX,
                   kBusyTimeoutMs, vfs) {}
 
@@ -77,7 +79,8 @@ absl::Status ToStatus(const SQLite::Exception& error, absl::string_view what) {
     case SQLITE_FULL:
       return absl::ResourceExhaustedError(
           absl::StrCat(what, ": its disk is full; free some space and try again"));
-    case SQLITE_IOERR:  // a disk that fills while the WAL grows is reported as a failed write
+    // Reported as a failed write, for instance if the disk fills up while the WAL grows.
+    case SQLITE_IOERR:
       return absl::ResourceExhaustedError(message);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:

@@ -1,5 +1,5 @@
-// The one writing connection: opening, migrating and a cache of prepared statements. Used by one
-// thread at a time. Methods other than Open throw SQLite::Exception, which Store turns into a
+// The one writing connection: opening, migration and a cache of prepared statements. One thread at
+// a time may use it. All methods except Open throw SQLite::Exception, which Store turns into a
 // status.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace pelab::store {
 
-// A cached statement with its parameters bound; resets it when it goes.
+// A cached statement with its parameters bound. The destructor resets it.
 //
 //   Query q = db.Run("SELECT state FROM jobs WHERE job_id = ?", job_id);
 //   if (q.Step()) use(q.Text(0));
@@ -45,14 +45,15 @@ struct Blob {
 
 class Database {
  public:
-  // Opens or creates `path` (":memory:" for tests) and brings it to the newest schema in one
-  // transaction. FailedPrecondition: not a pelab database, or one from a newer
-  // version (both named); DataLoss: a damaged file; otherwise what the system says.
-  // `vfs` names a registered SQLite VFS; empty: the system's.
+  // Opens or creates `path` (":memory:" for tests) and migrates it to the newest schema in one
+  // transaction. FAILED_PRECONDITION if it is not a pelab database, or is from a newer version
+  // (both named); DATA_LOSS if the file is damaged; otherwise the error of SQLite or the system.
+  // `vfs` names a registered SQLite VFS; empty: the default one.
   static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path,
                                                         const std::string& vfs = "");
 
-  // Binds `args` to the ?s in order. `sql` must be a literal: it is the cache's key.
+  // Binds `args` to the parameters in order. `sql` must be a literal: its address is the cache's
+  // key.
   template <typename... Args>
   Query Run(const char* sql, const Args&... args) {
     SQLite::Statement& statement = Prepare(sql);
@@ -60,7 +61,7 @@ class Database {
     (Bind(statement, ++index, args), ...);
     return Query(&statement);
   }
-  // For statements without rows; the number of rows changed.
+  // For statements that return no rows. Returns the number of rows changed.
   template <typename... Args>
   int Execute(const char* sql, const Args&... args) {
     Query query = Run(sql, args...);
@@ -69,7 +70,9 @@ class Database {
   }
   std::int64_t LastId() const { return connection_.getLastInsertRowid(); }
 
-  // Moves what the WAL holds into the file; returns false where readers were in the way.
+  // Runs a WAL checkpoint: copies the WAL's pages into the database file. With `truncate` it also
+  // empties the WAL. Returns false if some pages remain, for instance because readers were in the
+  // way.
   bool Checkpoint(bool truncate);
 
   SQLite::Database& connection() { return connection_; }
@@ -104,8 +107,8 @@ class Database {
   std::unordered_map<const char*, std::unique_ptr<SQLite::Statement>> statements_;
 };
 
-// What an SQLite error means to a caller: a full disk is RESOURCE_EXHAUSTED, a damaged file
-// DATA_LOSS, a busy one UNAVAILABLE.
+// Maps an SQLite error to a status: RESOURCE_EXHAUSTED for a full disk or a failed write, DATA_LOSS
+// for a damaged file, UNAVAILABLE for a busy one, and others by their meaning.
 absl::Status ToStatus(const SQLite::Exception& error, absl::string_view what);
 
 }  // namespace pelab::store

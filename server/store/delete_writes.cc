@@ -1,4 +1,4 @@
-// Deleting a sweep: at once for whoever looks, in slices for the database.
+// Deleting a sweep: at once for readers, in slices for the database.
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -9,7 +9,7 @@
 namespace pelab::store {
 namespace {
 
-// Of a slice. What a job leaves is mostly its curve: hundreds of rows.
+// Limits of one slice. Most of a job's rows are its curve, which may have hundreds.
 constexpr int kDeletedJobs = 50;
 constexpr int kDeletedRows = 5000;
 
@@ -18,7 +18,7 @@ struct Doomed {
   std::int64_t job_id = 0;
   state::JobState state = state::JobState::kQueued;
   std::int64_t configuration_id = 0;
-  bool shared = false;  // another sweep has it, whether it claims it or not
+  bool shared = false;  // another sweep has it, whether or not it claims it
 };
 
 std::vector<Doomed> SomeOf(Database& db, std::int64_t sweep_id, std::int64_t from, int limit) {
@@ -39,7 +39,7 @@ std::vector<Doomed> SomeOf(Database& db, std::int64_t sweep_id, std::int64_t fro
   return jobs;
 }
 
-// The files that the job's rows name may be nobody's from now on.
+// Reports the files that the job's rows refer to, because they may be unused from now on.
 void DropFiles(Batch& batch, std::int64_t job_id) {
   Query files = batch.db.Run(
       "SELECT f.sha256 FROM artifacts AS f JOIN attempts AS a USING (attempt_id) "
@@ -50,9 +50,10 @@ void DropFiles(Batch& batch, std::int64_t job_id) {
   while (files.Step()) batch.dropped_files.push_back(files.Text(0));
 }
 
-// Everything that is stored of the job. How many rows that was.
+// Deletes everything that is stored about the job. Returns the number of deleted rows, without
+// staged epochs and configurations.
 int DeleteJob(Batch& batch, const Doomed& job) {
-  batch.staging.MoveJob(job.job_id);  // its epochs are all in its curves
+  batch.staging.MoveJob(job.job_id);  // so that all of its epochs are in `curves`
   DropFiles(batch, job.job_id);
   int rows = 0;
   for (const char* sql :
@@ -80,7 +81,8 @@ int DeleteJob(Batch& batch, const Doomed& job) {
   return rows;
 }
 
-// Nobody's sweep waits for it any more. Whether a worker has yet to let it go.
+// Cancels the job if it is still open, because no live sweep waits for it any more. Returns whether
+// it has an open attempt, which its worker has yet to let go of.
 bool Stop(Batch& batch, const Doomed& job, std::int64_t now, Cancelled& cancelled) {
   const std::optional<std::int64_t> open = OpenAttemptOf(batch.db, job.job_id);
   if (!state::IsTerminal(job.state) &&
@@ -100,7 +102,7 @@ void DeleteRows(Batch& batch, std::int64_t sweep_id) {
 
 void DeleteSome(Batch& batch, std::int64_t sweep_id, const SweepRow& sweep, std::int64_t now,
                 SweepDeleted& result) {
-  if (sweep.drop_from) {  // its queued jobs are still being cancelled
+  if (sweep.drop_from) {  // its claims are still being withdrawn
     result.more = result.waits = true;
     return;
   }
@@ -135,7 +137,7 @@ WriteResult Do(Batch& batch, const DeleteSweep& write) {
   result.found = true;
   result.live = sweep->live();
   if (result.live) return result;
-  // The token is free again: the same document may be submitted anew.
+  // The token can be used again: the same document may be submitted again.
   batch.db.Execute(
       "UPDATE sweeps SET deleted = 1, client_token = 'deleted ' || sweep_id WHERE sweep_id = ?",
       write.sweep_id);

@@ -1,4 +1,5 @@
-// Which trainings diverged (core/experiment/chance.h). Inside a transaction of the writer.
+// Marks trainings that diverged (core/experiment/chance.h). For use inside a transaction of the
+// writer.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace pelab::store {
 
-// Sets whether the job diverged, from the losses of its last epoch of all, which are stored.
+// Sets whether the job diverged, from the stored losses of its last epoch.
 void JudgeDivergence(Database& db, std::int64_t job_id);
 
 }  // namespace pelab::store

@@ -6,7 +6,7 @@
 namespace pelab::store {
 namespace {
 
-// Clearing a row of a page that goes as a whole is cheap beside moving it.
+// Deleting rows in bulk, whole pages at a time, is cheap compared with moving them.
 constexpr std::size_t kClearedPerMoved = 4;
 
 }  // namespace
@@ -51,7 +51,7 @@ void EpochStaging::MoveJob(std::int64_t job_id) {
     while (rows.Step()) attempts.push_back(rows.Int(0));
   }
   for (const std::int64_t attempt_id : attempts) {
-    Extract(moving_, attempt_id);  // the older ones first
+    Extract(moving_, attempt_id);  // the older epochs first
     if (const auto found = young_.find(attempt_id); found != young_.end()) {
       young_count_ -= found->second.size();
       Extract(young_, attempt_id);
@@ -59,7 +59,7 @@ void EpochStaging::MoveJob(std::int64_t job_id) {
   }
 }
 
-// Alone, before its turn: its rows are cleared one by one.
+// Moves one attempt before its turn. Its rows are deleted one by one.
 void EpochStaging::Extract(Rows& from, std::int64_t attempt_id) {
   const auto found = from.find(attempt_id);
   if (found == from.end()) return;
@@ -75,7 +75,7 @@ void EpochStaging::MoveOn() {
   if (Moving()) MoveSome(options_.moved_when_idle);
 }
 
-// What an earlier process, or a transaction that did not come about, has left.
+// Reads what an earlier process has left, or the state before a transaction that was rolled back.
 void EpochStaging::Read() {
   young_.clear();
   moving_.clear();
@@ -115,7 +115,8 @@ void EpochStaging::BeginMove() {
   cleared_to_ = 0;
 }
 
-// At least `budget` epochs of whole attempts, so that one number says how far the move is.
+// Moves at least `budget` epochs, but whole attempts, so that a single number (through_attempt)
+// records the progress.
 void EpochStaging::MoveSome(std::size_t budget) {
   std::size_t moved = 0;
   while (!moving_.empty() && moved < budget) {

@@ -1,9 +1,12 @@
-// Where epochs wait between their arrival and their attempt's curve. They are appended to one table, dozens to a page, and
-// moved into `curves` an attempt at a time once there are many: an epoch written straight into its curve would cost a page of
-// the log of its own (migrations/0007_staged_epochs.sql). The views show both, so nobody sees where an epoch is.
+// Holds epochs between their arrival and their place in the attempt's curve. Epochs are appended to
+// one table (staged_epochs), dozens to a page. Once there are many, they are moved into `curves`,
+// attempt by attempt. Writing each epoch straight into its curve would cost one WAL page per epoch
+// (migrations/0007_staged_epochs.sql). The views show both tables, so a reader cannot tell where an
+// epoch is stored.
 //
-// Works inside the transactions of Store::Apply, a little in each, so that no batch waits for a large move. Every method may
-// throw SQLite::Exception; after a rollback what is known here is read anew.
+// All of this happens inside the transactions of Store::Apply, a little in each, so that no batch
+// waits for a large move. Every method except RolledBack may throw SQLite::Exception. After a
+// rollback the state of this object is read again from the database.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +20,12 @@
 namespace pelab::store {
 
 struct EpochStagingOptions {
-  // A move begins when so many epochs wait, or after so many transactions: a reader of one curve
-  // looks at all that wait.
+  // A move begins when this many epochs are staged, or after this many transactions. Few epochs
+  // should be staged, because a reader of one curve looks at all of them.
   std::size_t rows = 16384;
   int transactions = 256;
-  // A transaction moves at least so many epochs while a move is under way, and twice what it adds.
+  // While a move is under way, a transaction moves at least this many epochs and at least twice as
+  // many as it adds.
   std::size_t least_moved = 256;
   std::size_t moved_when_idle = 4096;
 };
@@ -30,20 +34,21 @@ class EpochStaging {
  public:
   EpochStaging(Database& db, const EpochStagingOptions& options);
 
-  // First and last in each transaction.
+  // Call Begin first and End last in each transaction.
   void Begin();
   void End();
-  // Instead of End, when the transaction was rolled back.
+  // Call this in place of End when the transaction was rolled back.
   void RolledBack() { known_ = false; }
 
   void Append(std::int64_t attempt_id, const Epoch& epoch);
-  // Whether an epoch of the attempt waits.
+  // Whether an epoch of the attempt is staged.
   bool Holds(std::int64_t attempt_id) const;
-  // Moves what waits of the job's attempts: its line is whole in `curves` from then on.
+  // Moves the staged epochs of all the job's attempts: from then on its curve is complete in
+  // `curves`.
   void MoveJob(std::int64_t job_id);
 
-  // Whether nothing waits, or is to be cleared away. MoveOn, in a transaction of its own, goes on
-  // with that while nothing else is to be done.
+  // Whether nothing is staged and nothing is left to clear. MoveOn continues that work; call it in
+  // a transaction of its own while nothing else is to be written.
   bool empty() const { return known_ && young_.empty() && !Moving(); }
   void MoveOn();
 
@@ -64,13 +69,15 @@ class EpochStaging {
   bool known_ = false;
   Rows young_;
   std::size_t young_count_ = 0;
-  // Never one that was there before in this process or is at most until_id, though rows go.
+  // Greater than every id that this process has used and than until_id, even after rows are
+  // deleted.
   std::int64_t next_id_ = 1;
-  int transactions_ = 0;      // since the last move began, with something waiting
+  int transactions_ = 0;      // since the last move began, counted while something is staged
   std::size_t appended_ = 0;  // in this transaction
-  // The move under way: first its attempts, in order; then the rows up to until_id are cleared.
+  // The move under way. First the attempts are moved, in order; then the rows up to until_id are
+  // deleted.
   Rows moving_;
-  std::int64_t until_id_ = 0;  // 0: none
+  std::int64_t until_id_ = 0;  // 0: no move is under way
   std::int64_t through_attempt_ = 0;
   std::int64_t cleared_to_ = 0;
 };

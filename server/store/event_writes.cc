@@ -1,4 +1,4 @@
-// The events of an attempt: fencing, sequence numbers, and what each of them may say.
+// The events of an attempt: fencing, sequence numbers, and checks of their content.
 #include <cmath>
 #include <cstdint>
 
@@ -12,18 +12,18 @@
 namespace pelab::store {
 namespace {
 
-// What is wrong with an event that no honest trainer sends. It ends the attempt: going on would
-// store a curve with a hole.
+// An error in an event that a correct trainer never causes. It ends the attempt, because continuing
+// would leave a gap in the curve.
 struct Problem {
   std::string message;
   state::ErrorKind kind = state::ErrorKind::kInternal;
 };
 using Check = std::optional<Problem>;
 
-// The job's summary as of the epochs before `start`: an attempt that starts there hides what
-// earlier attempts did from it on.
+// Sets the job's summary to the state after the epochs before `start`. An attempt that starts there
+// hides the epochs from `start` on of earlier attempts.
 void ResetSummary(Batch& batch, std::int64_t job_id, int start) {
-  batch.staging.MoveJob(job_id);  // nothing waits: the line is read by its key
+  batch.staging.MoveJob(job_id);  // so that no epoch is staged, and the curve is read by its key
   batch.db.Execute(
       "UPDATE jobs SET epochs_done = ?2, "
       "diverged = 0, (train_loss, train_correct, train_total, test_loss, test_correct, "
@@ -63,8 +63,8 @@ class Handler {
         "UPDATE attempts SET start_epoch = ?, environment_json = nullif(?, ''), last_sequence = ? "
         "WHERE attempt_id = ?",
         started.start_epoch, started.environment_json, event_.sequence, row_.attempt_id);
-    // An analysis leaves the summary of the training as it is; where no epoch is stored there is
-    // nothing to reset.
+    // Analyses leave the summary of the training unchanged. If no epoch is stored, there is nothing
+    // to reset.
     if (row_.epochs_done > 0 && !row_.trained) {
       ResetSummary(batch_, row_.job_id, started.start_epoch);
       batch_.CountEpochs(row_.job_id, started.start_epoch - row_.epochs_counted);
@@ -155,7 +155,7 @@ class Handler {
   }
 
  private:
-  // The first attempt's settings are the job's: epochs that were computed otherwise would depend on
+  // The settings of the first attempt apply to the whole job. Otherwise its epochs would depend on
   // where the job was interrupted.
   Check Freeze(const Started& started) {
     if (row_.trained) return std::nullopt;
@@ -234,7 +234,7 @@ class Handler {
                            .attempt_id = row_.attempt_id});
   }
 
-  // Of the epochs that earlier attempts left to this one.
+  // Seconds of the epochs that this attempt took over from earlier ones.
   double SecondsBefore(int start) {
     if (start == 0) return 0;
     batch_.staging.MoveJob(row_.job_id);
@@ -245,7 +245,7 @@ class Handler {
     return sum.Step() ? sum.Real(0) : 0;
   }
 
-  // The file is kept by the row that names it from now on.
+  // From now on another row keeps the file.
   void Named(const std::string& sha256) {
     batch_.db.Execute("DELETE FROM uploads WHERE attempt_id = ? AND sha256 = ?", row_.attempt_id,
                       sha256);
@@ -354,7 +354,8 @@ WriteResult Do(Batch& batch, const AttemptEvent& event) {
   }
   result.status = EventStored::kStored;
   result.acknowledged = event.sequence;
-  // A transition dropped the row; a hello that reset the summary changed what it holds.
+  // After a transition the row no longer exists; after a hello that reset the summary its values
+  // are outdated.
   if (std::holds_alternative<Finished>(event.body)) return result;
   if (!row->start_epoch && std::holds_alternative<Started>(event.body)) {
     batch.attempts.erase(event.attempt_id);

@@ -1,4 +1,4 @@
-// Jobs and sweeps that come from another database.
+// Importing jobs and sweeps from another database.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -26,7 +26,7 @@ struct Here {
   std::int64_t epochs_done = 0;
 };
 
-// The generation that counts: the latest that was trained, else the latest.
+// The generation that counts: the latest trained one, otherwise the latest.
 std::optional<Here> FindHere(Database& db, const std::string& key) {
   Query row = db.Run(
       "SELECT job_id, generation, state, trained, epochs, epochs_done FROM jobs WHERE key = ? "
@@ -55,7 +55,7 @@ std::string WrongWithEpoch(const Epoch& epoch, int due) {
                       " cannot be: all must be finite, and correct at most total");
 }
 
-// Empty, or what no sound database holds of a trained job.
+// Checks an imported job. Empty, or an inconsistency that no intact database contains.
 class Judge {
  public:
   Judge(const Batch& batch, const ImportJob& write) : batch_(batch), write_(write) {}
@@ -166,7 +166,7 @@ class Importer {
   }
 
  private:
-  // The summary is that of its epochs, as Batch::Flush would have it.
+  // The summary is computed from the epochs, as Batch::Flush does it.
   void InsertJob(int generation) {
     const NewCell& cell = write_.cell;
     const Epoch* best = nullptr;
@@ -230,8 +230,8 @@ class Importer {
     attempts_.push_back(batch_.db.LastId());
   }
 
-  // To the attempt whose it is by the rule of the accepted line: the last that started at or before
-  // it. There is one: one starts at epoch 0.
+  // Adds the epoch to its attempt by the rule for accepted epochs: the last attempt that started at
+  // or before it. There is always one, because one attempt starts at epoch 0.
   void InsertEpoch(const Epoch& epoch) {
     std::size_t of = write_.attempts.size() - 1;
     while (write_.attempts[of].start_epoch.value_or(write_.cell.epochs) > epoch.epoch) --of;
@@ -249,7 +249,7 @@ class Importer {
   std::vector<std::int64_t> attempts_;  // by number
 };
 
-// Counts a job that is there for a sweep that is not live: nobody waits for it.
+// Counts a stored job for a sweep that is not live and so waits for no job.
 void CountJob(Batch& batch, std::int64_t sweep_id, const Here& job) {
   CountDelta& delta = batch.counts[sweep_id];
   delta.jobs[static_cast<std::size_t>(WithoutClaim(job.state, job.trained))] += 1;

@@ -1,4 +1,4 @@
-// Values about jobs and attempts that several writes of the store share (writes.h).
+// Values about jobs and attempts that several writes of the store use (writes.h).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace pelab::store {
 
-// An analysis as an assignment names it; parameters are RFC 8785 JSON.
+// An analysis as an assignment names it. The parameters are canonical JSON (RFC 8785).
 struct Analysis {
   std::string name;
   int version = 0;
@@ -28,21 +28,21 @@ struct Execution {
   bool operator==(const Execution&) const = default;
 };
 
-// The file that a job's training leaves for analyses.
+// The file that a job's training leaves for later analyses.
 inline constexpr char kWeightsName[] = "weights.safetensors";
 struct KeptWeights {
   std::string sha256;
   std::uint64_t bytes = 0;
 };
 
-// A training's state that a later attempt may go on from; one a job, the newest.
+// A training state from which a later attempt can resume. A job has one, the newest.
 struct Checkpoint {
-  int epoch = 0;  // the next to run
+  int epoch = 0;  // the next epoch to run
   std::string sha256;
   std::uint64_t bytes = 0;
 };
 
-// The requirements that a job has of the slot that runs it.
+// A job's requirements for the slot that runs it.
 struct Requirement {
   std::string pe;
   int pe_version = 0;
@@ -54,28 +54,29 @@ struct Requirement {
   auto operator<=>(const Requirement&) const = default;  // NOLINT(modernize-use-nullptr): its 0
 };
 
-// A live sweep's wish for a job.
+// A live sweep's claim on a job.
 struct Claim {
   std::int64_t sweep_id = 0;
-  std::int64_t ordinal = 0;  // of the job in that sweep
+  std::int64_t ordinal = 0;  // the job's position in that sweep
   bool operator==(const Claim&) const = default;
 };
 
-// A queued job as the scheduler keeps it.
+// A queued job in the form that the scheduler keeps.
 struct ReadyJob {
   std::int64_t job_id = 0;
-  std::int64_t sweep_id = 0;    // the oldest live sweep that claims it; 0: none does
-  std::int64_t ordinal = 0;     // in that sweep
-  std::vector<Claim> others;    // further live sweeps that claim it
-  std::int64_t not_before = 0;  // 0: at once
+  std::int64_t sweep_id = 0;    // the oldest live sweep that claims the job; 0: none does
+  std::int64_t ordinal = 0;     // the job's position in that sweep
+  std::vector<Claim> others;    // claims of further live sweeps
+  std::int64_t not_before = 0;  // Unix milliseconds; 0: the job may start at once
   Requirement requirement;
-  // Jobs of one configuration differ in their seed alone, and one trainer may take them together
-  // where they have computed alike so far; 0: it goes by itself.
+  // Jobs of one configuration differ in their seed alone. One trainer may run them together if
+  // `execution` is equal too. 0: the job must run alone.
   std::int64_t configuration_id = 0;
-  std::string execution;  // of its first attempt, as JSON; empty: it had none yet
+  // Settings of the job's first attempt, as JSON; empty: none has started yet.
+  std::string execution;
 };
 
-// How a live sweep stands to the others.
+// The settings of a live sweep that decide its place among the others.
 struct SweepStanding {
   std::int64_t sweep_id = 0;
   int priority = 0;
@@ -83,7 +84,7 @@ struct SweepStanding {
   bool operator==(const SweepStanding&) const = default;
 };
 
-// An assignment, as it is sent to a worker.
+// An assignment as it is sent to a worker.
 struct Assignment {
   std::int64_t attempt_id = 0;
   std::uint64_t token = 0;
@@ -95,20 +96,20 @@ struct Assignment {
   std::string task;
   std::int64_t seed = 0;
   std::string spec_json;
-  std::vector<Analysis> analyses;  // those that are not stored yet
+  std::vector<Analysis> analyses;  // the analyses that are not stored yet
   int max_start_epoch = 0;
-  std::optional<Execution> execution;  // of the job's first attempt, where there was one
-  std::optional<KeptWeights> weights;  // set: only the analyses are to run, on these
+  std::optional<Execution> execution;  // settings of the job's first attempt, if there was one
+  std::optional<KeptWeights> weights;  // set: only the analyses are to run, on these weights
   std::optional<Checkpoint> checkpoint;
 };
 
-// An attempt that has not ended, as the scheduler keeps it.
+// An attempt that has not ended, in the form that the scheduler keeps.
 struct OpenAttempt {
   std::string worker_id;
   ReadyJob job;
   Assignment assignment;
-  bool started = false;    // something of it is stored
-  bool cancelled = false;  // nobody claims its job any more
+  bool started = false;    // some of its events are stored
+  bool cancelled = false;  // no live sweep waits for its job any more
 };
 
 }  // namespace pelab::store

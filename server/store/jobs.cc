@@ -1,4 +1,4 @@
-// Jobs: their transitions, and what of them the scheduler and the workers see.
+// Jobs: their transitions, and the data about them for the scheduler and the workers.
 #include <cstdint>
 
 #include "core/base/json_text.h"
@@ -12,7 +12,7 @@ namespace {
 using state::JobState;
 using state::Outcome;
 
-// Every live claim's sweep has one job fewer to wait for, or one more.
+// Changes the number of open jobs of every sweep with a live claim on the job.
 void CountForClaims(Batch& batch, std::int64_t job_id, int delta) {
   Query claims = batch.db.Run(
       "SELECT c.sweep_id FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
@@ -39,7 +39,7 @@ void EndAttemptRow(Batch& batch, std::int64_t attempt_id, state::Outcome outcome
       state::Name(outcome), kind, error, happening.now, attempt_id);
 }
 
-// The error that a list shows: of the last attempt that went wrong, until one succeeds.
+// The error that lists show: that of the last attempt that went wrong, until an attempt succeeds.
 std::optional<std::string> ErrorOfJob(const state::Transition& next, const Happening& happening,
                                       std::optional<std::string> before) {
   if (next.to == JobState::kSucceeded || happening.event == state::Event::kRetry) return {};
@@ -49,8 +49,8 @@ std::optional<std::string> ErrorOfJob(const state::Transition& next, const Happe
   return before;
 }
 
-// Whether the open attempt has waited for its turn, in a trainer that took others first: one that
-// came with it, to the same slot at the same moment, has begun.
+// Whether the open attempt waited in a trainer that ran other jobs first. It did if it has not
+// started although another attempt that was sent to the same slot at the same moment has.
 bool WaitedForOthers(Batch& batch, std::int64_t job_id) {
   constexpr std::int64_t kMostTogether = 64;
   const std::optional<std::int64_t> attempt_id = OpenAttemptOf(batch.db, job_id);
@@ -69,11 +69,12 @@ bool WaitedForOthers(Batch& batch, std::int64_t job_id) {
       .Step();
 }
 
-// How far the job's open attempt has brought it.
+// How far the job's open attempt has advanced it.
 state::Progress ProgressOf(Batch& batch, std::int64_t job_id, state::Event event) {
   const std::optional<std::int64_t> attempt_id = OpenAttemptOf(batch.db, job_id);
   if (!attempt_id) return state::Progress::kNone;
-  batch.staging.MoveJob(job_id);  // nothing waits: epochs are read by their attempts
+  // So that no epoch is staged: epochs are read by their attempts here.
+  batch.staging.MoveJob(job_id);
   Query row = batch.db.Run(
       "SELECT (SELECT max(epoch) FROM curves WHERE attempt_id = ?1), "
       "(SELECT max((SELECT max(epoch) FROM curves AS c WHERE c.attempt_id = a.attempt_id)) "
@@ -91,7 +92,7 @@ state::Progress ProgressOf(Batch& batch, std::int64_t job_id, state::Event event
   return state::Progress::kNone;
 }
 
-// Where a job stands before something happens to it.
+// A job's state before an event.
 struct Standing {
   JobState state = JobState::kQueued;
   state::Facts facts;
@@ -134,8 +135,8 @@ void StoreJob(Database& db, std::int64_t job_id, const state::Transition& next,
       happening.event == state::Event::kAssign, job_id);
 }
 
-// A job that has ended wants nothing any more; but one that succeeded while more was asked of it
-// goes on at once.
+// After a job has ended, its requests for analyses are dropped. But if it succeeded and further
+// analyses were requested meanwhile, it is queued for them at once.
 std::optional<JobChange> GoOn(Batch& batch, std::int64_t job_id, bool succeeded,
                               const Happening& happening) {
   if (succeeded && !NeededAnalyses(batch.db, job_id).empty() && FindWeights(batch, job_id)) {
@@ -243,9 +244,9 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening
   return change;
 }
 
-// By itself goes what gains nothing from others, because it is trained or began by itself, and what
-// may have ended its trainer: a job that has failed, or was lost again and again, takes no others
-// along any more.
+// The configuration is 0 if the job must run alone. A job that is trained or that began alone would
+// not get faster by packing. A job that has failed before, or was lost more than twice, may have
+// ended its trainer, and must not endanger other jobs.
 const char kReadyColumns[] =
     "j.job_id, coalesce(c.sweep_id, 0), coalesce(c.ordinal, 0), j.not_before, j.pe, "
     "j.pe_version, j.task, j.task_version, j.device_kind, j.memory_bytes, "
@@ -336,7 +337,8 @@ Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
                         .analyses = AnalysesFromJson(row.Text(9)),
                         .max_start_epoch = static_cast<int>(row.Int(10))};
   assignment.execution = ReadExecution(row, 12);
-  // Where they have gone meanwhile the worker finds none of that name, and says so.
+  // If the weights have disappeared meanwhile, the worker finds no file of that hash and reports
+  // that.
   if (row.Int(11) != 0) {
     assignment.weights = StoredWeights(db, assignment.job_id).value_or(KeptWeights{});
   } else if (!row.IsNull(13)) {

@@ -1,4 +1,5 @@
-// How the rest of the coordinator writes: queue values, be called when they are durable.
+// How the rest of the coordinator writes: it queues values and is called back when they are
+// durable.
 #pragma once
 
 #include <functional>
@@ -12,18 +13,18 @@ namespace pelab::store {
 
 class Journal {
  public:
-  // The results of one Append, in its order, once all of it is durable; or why nothing is stored.
-  // Runs on the writing thread: must not block.
+  // Receives the results of one Append, in its order, once all of it is durable, or the reason why
+  // nothing is stored. Runs on the writer thread, so it must not block.
   using Done = std::function<void(absl::StatusOr<std::vector<ApplyResult>>)>;
 
   enum class Urgency {
     kBounded,   // refused with RESOURCE_EXHAUSTED while too much is queued
-    kInternal,  // the coordinator's own, whose number is bounded by what it manages
+    kInternal,  // the coordinator's own writes, whose number is bounded by what it manages
   };
 
   virtual ~Journal() = default;
-  // Thread-safe. Appends are applied in the order of these calls, and `done` is called in it. Where
-  // the answer is an error `done` is never called.
+  // Queues writes. Writes are applied, and `done` is called, in the order of these calls. If this
+  // returns an error, `done` is never called. Thread-safe.
   virtual absl::Status Append(std::vector<Write> writes, Done done,
                               Urgency urgency = Urgency::kBounded) = 0;
 };

@@ -1,4 +1,4 @@
-// What the scheduler rebuilds itself from when the coordinator starts.
+// Reads what the scheduler needs when the coordinator starts.
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,7 +16,8 @@
 namespace pelab::store {
 namespace {
 
-// What the sweeps of a list "1,5" ask for: a handful of lists for a million jobs.
+// The analyses of the sweeps in a list like "1,5". A million jobs have only a handful of distinct
+// lists.
 class AnalysesOfSweeps {
  public:
   explicit AnalysesOfSweeps(Database& db) : db_(db) {}
@@ -49,7 +50,7 @@ std::set<std::int64_t> LiveSweeps(Database& db) {
   return live;
 }
 
-// A queued job whose claims come one after another.
+// Assembles a queued job from rows, one row for each claim.
 class ReadyBuilder {
  public:
   ReadyBuilder(Database& db, const std::function<void(ReadyJob)>& ready)
@@ -61,7 +62,7 @@ class ReadyBuilder {
     job_->sweep_id = 0;
     claims_.clear();
     asked_ = row.Int(kReadyAttempts + 1) != 0;
-    // Nothing is stored of a job that was never tried.
+    // Nothing is stored about a job that was never tried.
     untouched_ = row.Int(kReadyAttempts) == 0 && !asked_;
   }
   bool Holds(std::int64_t job_id) const { return job_ && job_->job_id == job_id; }
@@ -72,7 +73,7 @@ class ReadyBuilder {
     job_->ordinal = claim.ordinal;
   }
   void Emit() {
-    // Without a claim it is of a sweep that is cancelled, and not dropped yet.
+    // A job without a claim belongs to a cancelled sweep that is not dropped yet.
     if (!job_ || (claims_.empty() && !asked_)) return;
     job_->requirement.analyses =
         untouched_ ? of_sweeps_.Of(claims_) : VersionsOf(NeededAnalyses(db_, job_->job_id));
@@ -90,7 +91,7 @@ class ReadyBuilder {
   bool untouched_ = false;
 };
 
-// One pass over two indexes, without grouping: a million jobs are read while nobody is served.
+// One pass over two indexes, without grouping: nobody is served while a million jobs are read.
 void RecoverReady(Database& db, const std::function<void(ReadyJob)>& ready) {
   static const std::string sql = absl::StrCat(
       "SELECT ", kReadyColumns,
@@ -147,7 +148,7 @@ void RecoverExpanding(Database& db, const std::function<void(ExpandingSweep)>& e
   }
 }
 
-// Live sweeps, and those that are being dropped or deleted.
+// Reports live sweeps, and those that are being dropped or deleted.
 void RecoverSweeps(Database& db, const std::function<void(RecoveredSweep)>& sweep) {
   Query rows = db.Run(
       "SELECT sweep_id, priority, paused, drop_from IS NOT NULL, deleted FROM sweeps "
@@ -170,7 +171,7 @@ absl::Status Store::Recover(const std::function<void(RecoveredSweep)>& sweep,
                             const std::function<void(ExpandingSweep)>& expanding) {
   try {
     database_->Execute("UPDATE workers SET state = 'offline' WHERE state <> 'offline'");
-    while (MoveEpochs()) {  // what a process that was killed has left
+    while (MoveEpochs()) {  // left by a process that was killed
     }
     RecoverSweeps(*database_, sweep);
     RecoverReady(*database_, ready);

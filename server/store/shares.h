@@ -1,4 +1,4 @@
-// Counts as trainers report them. Pure functions.
+// Plausibility checks of the counts that trainers report. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace pelab::store {
 
 inline bool IsShare(std::int64_t part, std::int64_t whole) { return part >= 0 && part <= whole; }
 
-// So many right of so many examples.
+// Whether `correct` of `total` examples is possible.
 inline bool IsScore(std::int64_t correct, std::int64_t total) {
   return total > 0 && IsShare(correct, total);
 }

@@ -14,7 +14,7 @@
 namespace pelab::store {
 namespace {
 
-// Sweeps whose last open job ended in this batch are finished.
+// Marks sweeps as finished if their last open job has ended in this batch.
 void FinishSweeps(Batch& batch, const OpenJobs& before) {
   for (const auto& [sweep_id, delta] : batch.open_delta) {
     const auto found = before.find(sweep_id);
@@ -29,8 +29,9 @@ void FinishSweeps(Batch& batch, const OpenJobs& before) {
   }
 }
 
-// Writes that go through the batch's rows, or touch none of them: those of an open attempt belong
-// to a job that is not queued, and what ends an attempt writes its row first.
+// Writes that change attempts through the batch's rows, or do not touch them. CreateAttempt does
+// not touch them: the rows belong to open attempts, whose jobs are not queued, and a write that
+// ends an attempt stores its row first.
 template <typename T>
 constexpr bool kKeepsRows = std::is_same_v<T, AttemptEvent> || std::is_same_v<T, AppendLog> ||
                             std::is_same_v<T, CreateAttempt> || std::is_same_v<T, WorkerSeen>;
@@ -170,7 +171,7 @@ absl::StatusOr<std::vector<ApplyResult>> Store::Apply(std::span<const Write> wri
                                     std::make_move_iterator(results.end()));
   } catch (const SQLite::Exception& error) {
     staging_.RolledBack();
-    // The schema refused one of them: the others are not to suffer.
+    // The schema refused one of them. The others must not be affected.
     const int code = error.getErrorCode();
     if (code == SQLITE_CONSTRAINT || code == SQLITE_MISMATCH || code == SQLITE_TOOBIG) {
       return ApplyOneByOne(writes);
@@ -188,7 +189,7 @@ bool Store::MoveEpochs() {
     transaction.commit();
     return !staging_.empty();
   } catch (const SQLite::Exception&) {
-    staging_.RolledBack();  // the next write says what is wrong
+    staging_.RolledBack();  // the next write reports the error
     return false;
   }
 }

@@ -1,6 +1,6 @@
-// What the coordinator keeps, and the only code that writes it: sweeps, jobs, attempts, curves,
-// analyses, artifacts' names, logs, workers. Every change is a value (writes.h), applied in batches
-// of one transaction. One thread at a time.
+// The coordinator's stored state, and the only code that writes it: sweeps, jobs, attempts, curves,
+// analyses, names of artifacts, logs, workers. Every change is a value (writes.h). Changes are
+// applied in batches, one transaction for each batch. One thread at a time may use a Store.
 #pragma once
 
 #include <cstdint>
@@ -24,70 +24,74 @@ class Database;
 
 struct StoreOptions {
   state::Budgets budgets;
-  // Whether the file of an artifact is there. Called on the writing thread, briefly; unset: every
-  // artifact that the database knows is there.
+  // Whether an artifact's file exists. Called on the writer thread; must be quick. If unset, every
+  // artifact that the database knows counts as existing.
   std::function<bool(const std::string& sha256)> has_artifact;
-  // The SQLite VFS to open the file with; empty: the system's.
+  // Name of the SQLite VFS to open the file with; empty: the default one.
   std::string vfs;
   EpochStagingOptions staging;
-  // Files that lost a reference in what was just committed: perhaps nobody needs them any more.
-  // Called on the writing thread, briefly.
+  // Called after a commit with the files that lost a reference in it and may be unused now. Called
+  // on the writer thread; must be quick.
   std::function<void(std::vector<std::string> sha256s)> dropped;
 };
 
-// A sweep whose expansion was under way.
+// A sweep whose expansion was not complete.
 struct ExpandingSweep {
   std::int64_t sweep_id = 0;
   std::string document;
   std::string overrides_json;
-  std::vector<std::string> extensions;  // seeds that were added, in order: "5..9"
+  std::vector<std::string> extensions;  // added seeds, in order: "5..9"
   std::uint64_t expanded_cells = 0;
 };
 
-// A sweep that is live, or cancelled with jobs left to drop, or deleted with jobs left to delete.
+// A sweep that is live, or cancelled with claims left to withdraw, or deleted with jobs left to
+// delete.
 struct RecoveredSweep {
   SweepStanding standing;
   bool dropping = false;
   bool deleting = false;
 };
 
-// Live sweeps' claimed jobs that have not ended, by sweep: kept in memory so that the end of a
-// sweep is noticed without counting its jobs.
+// How many claimed jobs of each live sweep have not ended, by sweep. Kept in memory, so that the
+// end of a sweep is noticed without counting its jobs.
 using OpenJobs = std::map<std::int64_t, std::int64_t>;
 
-// The answer to one write, or why that write alone could not be stored.
+// The result of one write, or the reason why that write alone could not be stored.
 using ApplyResult = absl::StatusOr<WriteResult>;
 
 class Store {
  public:
-  // Opens, creates or migrates the file; errors are those of Database::Open.
+  // Opens, creates or migrates the file. The errors are those of Database::Open.
   static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path,
                                                      const StoreOptions& options = {});
   ~Store();
 
-  // All of `writes`, in order, in one transaction that is durable when this returns. An error (the
-  // disk is full, the file is damaged) means that nothing of the batch is stored. A write that
-  // breaks a constraint of the schema is left out alone and has its own error.
+  // Applies all of `writes`, in order, in one transaction that is durable when this returns. An
+  // error (the disk is full, the file is damaged) means that nothing of the batch is stored. If a
+  // write breaks a constraint of the schema, the writes are applied again, each in a transaction of
+  // its own: the ones that fail are left out and have their own errors.
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const Write> writes);
 
-  // What the scheduler has to know at start. Marks every worker offline: none is connected yet.
+  // Reports what the scheduler has to know at start. Marks every worker offline, because none is
+  // connected yet.
   absl::Status Recover(const std::function<void(RecoveredSweep)>& sweep,
                        const std::function<void(ReadyJob)>& ready,
                        const std::function<void(OpenAttempt)>& open,
                        const std::function<void(ExpandingSweep)>& expanding);
 
-  // While nothing else is to be written: moves some of the epochs that wait into their curves.
-  // Returns whether more of them wait. Best effort.
+  // Moves some of the staged epochs into their curves. Call it while nothing else is to be written.
+  // Returns whether more are left. Best effort.
   bool MoveEpochs();
 
-  // Moves the WAL into the file; with `truncate` also empties it. Best effort.
+  // Runs a WAL checkpoint; with `truncate` it also empties the WAL. Best effort.
   void Checkpoint(bool truncate);
-  // Begins to do that beside what is written from now on; nothing while it is under way. Once it has
-  // ended, which TakeCheckpointEnded says once, little is left for Checkpoint to do.
+  // Starts a WAL checkpoint on another thread, beside the following writes. Does nothing while one
+  // is running. TakeCheckpointEnded returns true once when it has ended; after that, little is left
+  // for Checkpoint to do.
   void BeginCheckpoint();
   bool TakeCheckpointEnded();
 
-  // The connection, for tests that look at what is stored.
+  // The connection, for tests that inspect what is stored.
   Database& database() { return *database_; }
 
  private:
@@ -101,7 +105,7 @@ class Store {
   StoreOptions options_;
   OpenJobs open_jobs_;
   EpochStaging staging_;
-  std::optional<Checkpointer> checkpointer_;  // from the first BeginCheckpoint on
+  std::optional<Checkpointer> checkpointer_;  // exists from the first BeginCheckpoint on
 };
 
 }  // namespace pelab::store

@@ -1,4 +1,4 @@
-// Submitting: a new sweep, or going on with one that is there.
+// Submitting: creating a sweep or continuing an existing one.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,7 +11,8 @@
 namespace pelab::store {
 namespace {
 
-// Of two for one field the later counts; the name is compared by itself.
+// Overrides by field. Of two overrides of one field, the later one applies. The name is compared
+// separately.
 std::map<std::string, std::string> OverridesOf(const std::string& json) {
   std::map<std::string, std::string> overrides;
   const auto array = ParseJson(json);
@@ -24,7 +25,7 @@ std::map<std::string, std::string> OverridesOf(const std::string& json) {
   return overrides;
 }
 
-// The answer to a token that was used before.
+// The answer to a token that was used before; nullopt if it was not.
 std::optional<SweepStored> Repeated(Database& db, const SubmitSweep& write) {
   const auto answer = [](std::int64_t sweep_id, bool same, bool went_on) {
     SweepStored stored{.sweep_id = sweep_id};
@@ -42,7 +43,7 @@ std::optional<SweepStored> Repeated(Database& db, const SubmitSweep& write) {
                write.client_token);
     if (row.Step()) return answer(row.Int(0), row.Text(1) == write.request_sha256, row.Int(2) != 0);
   }
-  // Of a sweep that was imported, or submitted before schema 12.
+  // The token of a sweep that was imported, or submitted before schema 12.
   Query row = db.Run(
       "SELECT sweep_id, document = ? AND fresh = ?, overrides_json FROM sweeps "
       "WHERE client_token = ? AND deleted = 0",
@@ -53,8 +54,8 @@ std::optional<SweepStored> Repeated(Database& db, const SubmitSweep& write) {
   return answer(row.Int(0), same, false);
 }
 
-// Of the sweeps with this name the newest that was submitted with the same document, and the newest
-// of all; 0: none.
+// Among the sweeps with this name: the newest that was submitted with the same document, and the
+// newest of all. 0: none.
 struct Namesakes {
   std::int64_t same = 0;
   std::int64_t newest = 0;
@@ -77,13 +78,13 @@ std::int64_t CancelledJobs(Batch& batch, std::int64_t sweep_id) {
   std::int64_t cancelled = 0;
   Query row = batch.db.Run("SELECT cancelled FROM sweep_counts WHERE sweep_id = ?", sweep_id);
   if (row.Step()) cancelled = row.Int(0);
-  const auto delta = batch.counts.find(sweep_id);  // of this batch
+  const auto delta = batch.counts.find(sweep_id);  // changes of this batch
   if (delta == batch.counts.end()) return cancelled;
   return cancelled + delta->second.jobs[static_cast<std::size_t>(state::JobState::kCancelled)];
 }
 
-// Its cells are looked at once more: what was cancelled is queued, what never came to be is made,
-// and analyses that came with a later version are added.
+// Processes the cells of a sweep once more: cancelled jobs are queued, missing jobs are created,
+// and analyses that this version adds to the document are added.
 void ExpandAgain(Batch& batch, std::int64_t sweep_id, const SweepRow& sweep,
                  const SubmitSweep& write, SliceStored& jobs) {
   batch.db.Execute(

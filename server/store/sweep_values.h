@@ -1,5 +1,5 @@
-// Writes about sweeps and their results: submitting, expanding, naming, deleting, cancelling,
-// steering, retrying, extending, analyses (writes.h).
+// Writes that concern sweeps and their results: submit, expand, rename, delete, cancel, control,
+// retry, extend, analyze (writes.h).
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ struct NewCell {
   Requirement requirement;
   int epochs = 0;
 };
-// The jobs of the ordinals [from, next) of a sweep, excluded ones left out. Applied once: where the
-// sweep is no longer expanding at `from`, nothing happens.
+// The jobs of the ordinals [from, next) of a sweep, without excluded ones. It is applied once: if
+// the sweep is no longer expanding at `from`, nothing happens.
 struct ExpandSlice {
   std::int64_t sweep_id = 0;
   std::uint64_t from = 0;
@@ -35,17 +35,17 @@ struct ExpandSlice {
   std::int64_t now = 0;
 };
 struct SliceStored {
-  bool applied = false;                    // false: stop expanding, but for
-  std::optional<std::uint64_t> resume_at;  // where a sweep that expands stands instead
-  std::vector<SweepStanding> standings;    // of the live sweeps that wait for `ready`
+  bool applied = false;                    // false: stop expanding, unless resume_at is set
+  std::optional<std::uint64_t> resume_at;  // where an expanding sweep continues instead
+  std::vector<SweepStanding> standings;    // settings of the live sweeps that claim jobs in `ready`
   std::vector<ReadyJob> ready;
-  // Attempts of jobs that were cancelled and are queued again.
+  // Open attempts of jobs that were cancelled or trained and are queued again.
   std::vector<std::int64_t> superseded;
 };
 
-// Stores the document in state `expanding`. With `go_on`, continues a stored sweep of this name and
-// document instead. A sweep that had ended is then expanded again: what was cancelled of it is
-// queued, what is stored stays as it is.
+// Stores the document, in state `expanding`. With `go_on`, it continues a stored sweep with this
+// name and document instead. If that sweep has ended or has cancelled jobs, it is expanded
+// again: cancelled jobs are queued, and stored results stay as they are.
 struct SubmitSweep {
   std::string name;
   std::string protocol;
@@ -53,33 +53,36 @@ struct SubmitSweep {
   std::string file_name;
   std::string overrides_json;
   std::string client_token;
-  std::string analyses_json;   // [{"name":…,"version":…,"parameters":{…}}]
+  std::string analyses_json;   // [{"name":…,"version":…,"parameters_json":"…"}]
   std::string resources_json;  // {"device":…,"memory_bytes":…}
-  std::string request_sha256;  // of all that was asked: a token that is used again must repeat it
-  int priority = 0;            // of a sweep that goes on: kept where this is 0
+  // Hash of the whole request: a token that is used again must come with the same request.
+  std::string request_sha256;
+  int priority = 0;  // a sweep that is continued keeps its priority if this is 0
   bool fresh = false;
   bool go_on = false;
   std::uint64_t cells = 0;
-  // The first of them, for the sweep that is made: a small one is whole with its first write.
+  // The first cells, for a new sweep: a small sweep is complete with its first write.
   std::optional<ExpandSlice> first;
   std::int64_t now = 0;
 };
 struct SweepStored {
   enum Refusal {
     kNone,
-    kNameTaken,  // with `go_on`: `sweep_id` has the name and another document
-    kTokenUsed,  // for another request, which `sweep_id` answers
+    kNameTaken,  // with `go_on`: `sweep_id` has this name and another document
+    kTokenUsed,  // the token was used for another request, which made or continued `sweep_id`
   };
   std::int64_t sweep_id = 0;
-  Refusal refusal = kNone;      // nothing is stored
-  bool repeated_token = false;  // the sweep of the first submission
-  bool went_on = false;         // with a sweep that was there
-  bool reopened = false;        // it had been cancelled, or jobs of it had
-  bool expands_again = false;   // from its first cell on
-  SliceStored first;            // applied where a sweep was made and `first` was there
+  Refusal refusal = kNone;  // not kNone: nothing is stored
+  // The token was used before: this is the answer to the first submission.
+  bool repeated_token = false;
+  bool went_on = false;        // an existing sweep was continued
+  bool reopened = false;       // the sweep, or some of its jobs, had been cancelled
+  bool expands_again = false;  // the sweep is expanded again, from its first cell on
+  // New sweep with `first`: the result of that slice; continued sweep: its jobs that wait already.
+  SliceStored first;
 };
 
-// Gives a sweep another name, or another note (empty: none).
+// Changes a sweep's name or note (empty: no note).
 struct LabelSweep {
   std::int64_t sweep_id = 0;
   std::optional<std::string> name;
@@ -88,11 +91,12 @@ struct LabelSweep {
 struct SweepLabelled {
   bool found = false;
   bool changed = false;
-  std::int64_t has_name = 0;  // another sweep that has the name: nothing is changed; 0: none
+  // Another sweep that has the name, so that nothing is changed; 0: none.
+  std::int64_t has_name = 0;
 };
 
-// Deletes a sweep that has ended: nobody sees it from then on. Its jobs that no other sweep has go
-// with all of their results, in the DeleteSlices that follow.
+// Deletes a sweep that has ended: from then on nobody sees it. The DeleteSlices that follow delete
+// its jobs that no other sweep has, with all of their results.
 struct DeleteSweep {
   std::int64_t sweep_id = 0;
   std::int64_t now = 0;
@@ -102,41 +106,46 @@ struct DeleteSlice {
   std::int64_t now = 0;
 };
 
-// From then on no job starts for the sweep, and what runs for it alone is stopped. Its queued jobs
-// are dropped by the DropSlices that follow.
+// From then on no job starts for the sweep, and jobs that run for it alone are stopped. The
+// DropSlices that follow withdraw the remaining claims and cancel the queued jobs. A sweep that is
+// active only for analyses of its trained jobs becomes finished again and keeps its claims.
 struct CancelSweep {
   std::int64_t sweep_id = 0;
   std::int64_t now = 0;
 };
-// Withdraws some more claims of a cancelled sweep and cancels the jobs that no other sweep claims.
-// Continues where the last slice stopped.
+// Continues with a cancelled sweep where the last slice stopped: withdraws some more claims, and
+// cancels the jobs that no other sweep claims.
 struct DropSlice {
   std::int64_t sweep_id = 0;
   std::int64_t now = 0;
 };
-struct CancelJob {  // withdraws every sweep's claim
+// Withdraws every sweep's claim; of a trained job, only the analyses are cancelled.
+struct CancelJob {
   std::int64_t job_id = 0;
   std::int64_t now = 0;
 };
 struct Cancelled {
   bool found = false;
-  std::int64_t sweep_id = 0;  // which has no claims any more; 0: only a job was cancelled
-  bool more = false;          // a DropSlice has something left to do
+  std::int64_t sweep_id = 0;  // the sweep that has no claims any more; 0: only a job was cancelled
+  bool more = false;          // a DropSlice is needed
   std::int64_t claims_withdrawn = 0;
-  std::vector<std::int64_t> jobs;      // that were open and are cancelled now
-  std::vector<std::int64_t> attempts;  // that are still open and have to be stopped
+  std::vector<std::int64_t> jobs;      // jobs that were open and are cancelled now
+  std::vector<std::int64_t> attempts;  // attempts that are still open and must be stopped
 };
 
 struct SweepDeleted {
   bool found = false;
-  bool live = false;   // nothing is changed
-  bool more = false;   // a DeleteSlice has something left to do
-  bool waits = false;  // for workers that have yet to stop a job of it
+  bool live = false;  // the sweep is live, so nothing is changed
+  bool more = false;  // a DeleteSlice is needed
+  // Nothing can be deleted until workers have stopped its jobs or its claims are withdrawn.
+  bool waits = false;
   std::int64_t jobs_deleted = 0;
-  std::int64_t jobs_kept = 0;  // that another sweep has
-  Cancelled cancelled;         // jobs that were queued or ran for nobody's sweep
+  std::int64_t jobs_kept = 0;  // jobs that another sweep has too
+  // Jobs that were queued or running although no live sweep claimed them.
+  Cancelled cancelled;
 };
-// Counts what deleting a sweep would delete and keep, from ordinal `from` on, a part at a time.
+// Counts what deleting a sweep would delete and keep. Counts a part of the jobs, from ordinal
+// `from` on.
 struct CountDeletion {
   std::int64_t sweep_id = 0;
   std::int64_t from = 0;
@@ -144,10 +153,10 @@ struct CountDeletion {
 struct DeletionCounted {
   std::int64_t jobs_deleted = 0;
   std::int64_t jobs_kept = 0;
-  std::optional<std::int64_t> next;  // where the next part begins
+  std::optional<std::int64_t> next;  // where the next part begins; nullopt: this was the last
 };
 
-// Changes a live sweep's pause and priority. Of a sweep that has ended only the priority changes.
+// Changes a live sweep's pause and priority. If the sweep has ended, only the priority changes.
 struct SteerSweep {
   std::int64_t sweep_id = 0;
   std::optional<bool> paused;
@@ -160,28 +169,29 @@ struct SweepSteered {
   SweepStanding standing;
 };
 
-// Queues the failed jobs among some of a sweep's, from ordinal `from` on. Idempotent.
+// Queues the failed jobs of a part of a sweep, from ordinal `from` on. Idempotent.
 struct RetrySlice {
   std::int64_t sweep_id = 0;
   std::int64_t from = 0;
   std::int64_t now = 0;
 };
-// Queues one job that failed or, unless `failed_only`, was cancelled.
+// Queues one job that has failed. Also queues a cancelled one, unless `failed_only`.
 struct RetryJob {
   std::int64_t job_id = 0;
   bool failed_only = false;
   std::int64_t now = 0;
 };
 struct Retried {
-  std::string refused;  // why not, for people; nothing else is set then
+  std::string refused;  // the reason for a refusal, for people; nothing else is set then
   std::int64_t queued = 0;
-  std::int64_t nothing = 0;          // jobs that need nothing
-  std::optional<std::int64_t> next;  // of a sweep: where the next slice begins
-  SliceStored jobs;                  // what the scheduler has to know
+  std::int64_t nothing = 0;          // jobs that did not have to be queued
+  std::optional<std::int64_t> next;  // for a sweep: where the next slice begins
+  SliceStored jobs;                  // for the scheduler
 };
 
-// Adds seeds: `cells` is the sweep's size with them. Applied where the sweep has exactly `known`
-// extensions, which its caller has seen; expansion goes on as after a submission.
+// Adds seeds to a sweep. `cells` is the sweep's size including them. It is applied only if the
+// sweep has exactly `known` extensions, the ones that the caller has seen. The expansion then
+// continues as after a submission.
 struct ExtendSweep {
   std::int64_t sweep_id = 0;
   std::size_t known = 0;
@@ -189,16 +199,17 @@ struct ExtendSweep {
   std::uint64_t cells = 0;
 };
 struct SweepExtended {
-  bool applied = false;        // false: it was extended meanwhile, or cancelled
-  std::uint64_t expanded = 0;  // cells that are expanded already: where the expander goes on
-  SliceStored jobs;            // where it lives again: those that wait already
+  bool applied = false;        // false: the sweep was extended meanwhile, or is cancelled
+  std::uint64_t expanded = 0;  // cells that are expanded already: the expander continues from here
+  SliceStored jobs;            // if the sweep is reopened: its jobs that wait already
 };
 
-// Adds analyses to jobs: those that are trained are queued again, the others get them after their
-// training. Idempotent; the caller cuts long lists into several writes.
+// Adds analyses to jobs. Trained jobs are queued again; the others get the analyses after their
+// training. Idempotent. The caller splits long lists into several writes.
 struct Analyse {
   std::vector<std::int64_t> jobs;
-  std::int64_t sweep_id = 0;  // which the jobs were taken from; 0: they were named singly
+  // The sweep that the jobs were taken from; 0: they were named one by one.
+  std::int64_t sweep_id = 0;
   std::vector<Analysis> analyses;
   std::int64_t now = 0;
 };
@@ -208,8 +219,8 @@ struct Analysed {
   std::int64_t not_possible = 0;
   std::int64_t after_training = 0;
   std::int64_t not_trained = 0;
-  std::vector<std::string> reasons;  // of the jobs that are not possible or not trained
-  SliceStored jobs;                  // what the scheduler has to know
+  std::vector<std::string> reasons;  // one for each job that is not possible or not trained
+  SliceStored jobs;                  // for the scheduler
 };
 
 }  // namespace pelab::store

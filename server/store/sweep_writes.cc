@@ -1,4 +1,4 @@
-// Sweeps: expansion in slices.
+// Expanding sweeps into jobs, in slices.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -17,14 +17,14 @@ namespace {
 
 using state::JobState;
 
-// What a cell finds in the database.
+// The stored job that a cell refers to.
 struct Existing {
   std::int64_t job_id = 0;
   int generation = 0;
   JobState state = JobState::kQueued;
 };
 
-// The generation that a submission joins: the latest that was trained, else the latest.
+// The generation that a submission joins: the latest trained one, otherwise the latest.
 std::optional<Existing> Find(Database& db, const std::string& key) {
   Query row = db.Run(
       "SELECT job_id, generation, state FROM jobs WHERE key = ? "
@@ -45,7 +45,7 @@ bool Claims(Database& db, std::int64_t sweep_id, std::int64_t job_id) {
       .Step();
 }
 
-// Two cells of one sweep may be the same job; the second is no job of its own.
+// Two cells of one sweep may describe the same job. The second one then adds no job.
 bool ClaimsKey(Database& db, std::int64_t sweep_id, const std::string& key) {
   return db
       .Run(
@@ -73,7 +73,8 @@ class Slice {
         sweep_(sweep),
         versions_(VersionsOf(sweep.analyses)) {}
 
-  // The sweep's jobs at the ordinals [from, to), which it has from an earlier expansion.
+  // Processes again the jobs at the ordinals [from, to) that the sweep has from an earlier
+  // expansion: restores withdrawn claims, queues cancelled jobs and adds missing analyses.
   void TakeBack(std::int64_t from, std::int64_t to) {
     struct Row {
       std::int64_t ordinal = 0;
@@ -120,7 +121,7 @@ class Slice {
   SliceStored& result() { return result_; }
 
  private:
-  // A claim on a job that waits or runs for others is open from now on.
+  // A restored claim on a job that waits or runs for other sweeps is open from now on.
   void TakeBack(const Existing& job, bool was_claimed) {
     switch (job.state) {
       case JobState::kSucceeded:
@@ -172,7 +173,7 @@ class Slice {
     result_.ready.back().requirement.analyses = versions_;
   }
 
-  // Seeds vary fastest: most cells have the configuration of the one before.
+  // Seeds vary fastest, so most cells have the configuration of the previous one.
   std::int64_t ConfigurationOf(const NewCell& cell) {
     std::string its = experiment::TemplateOf(cell.spec_json, cell.seed);
     if (configuration_id_ == 0 || its != template_) {
@@ -200,21 +201,22 @@ class Slice {
     }
   }
 
-  // A job that waits goes with whichever of its sweeps is served first, and where all of them are.
+  // A waiting job runs for whichever of its sweeps is served first, and its analyses are those of
+  // all of them.
   void Share(const Existing& existing) {
     if (existing.state == JobState::kQueued) {
       result_.ready.push_back(LoadReady(batch_.db, existing.job_id));
     }
   }
 
-  // A trained job that lacks some of the sweep's analyses is queued again to get them.
+  // A trained job that lacks some of the sweep's analyses is queued again for them.
   void JoinTrained(const NewCell& cell, const Existing& existing) {
     counts_.stored += 1;
     const bool open = AddAnalyses(existing.job_id);
     Claim(cell, existing.job_id, open);
     if (open) result_.ready.push_back(LoadReady(batch_.db, existing.job_id));
   }
-  // Whether it is queued for them.
+  // Returns whether the job was queued for them.
   bool AddAnalyses(std::int64_t job_id) {
     if (MissingAnalyses(batch_.db, job_id, sweep_.analyses).empty()) return false;
     if (!FindWeights(batch_, job_id)) {
@@ -232,7 +234,7 @@ class Slice {
     result_.ready.push_back(LoadReady(batch_.db, existing.job_id));
   }
   void Wake(const Existing& existing) {
-    Requeue(existing);  // counts for this sweep's claim, too
+    Requeue(existing);  // also counts for this sweep's claim
     result_.ready.push_back(LoadReady(batch_.db, existing.job_id));
   }
   void Requeue(const Existing& existing) {
@@ -248,8 +250,9 @@ class Slice {
   const std::int64_t now_;
   const SweepRow& sweep_;
   const std::vector<std::pair<std::string, int>> versions_;
-  std::string template_;               // of the last new job
-  std::int64_t configuration_id_ = 0;  // which has that template; 0: there was none yet
+  std::string template_;  // of the last new job
+  // The configuration of template_; 0: there was no new job yet.
+  std::int64_t configuration_id_ = 0;
   std::set<std::int64_t> taken_back_;  // ordinals
   std::set<std::string> protocols_;
   Counts counts_;
@@ -260,8 +263,8 @@ bool HasJobs(Database& db, std::int64_t sweep_id) {
   return db.Run("SELECT 1 FROM sweep_jobs WHERE sweep_id = ? LIMIT 1", sweep_id).Step();
 }
 
-// What is known of the sweep's jobs with those of a slice; of a sweep that had none the slice's
-// alone, for what stands there is its document's.
+// The protocol labels of the sweep's jobs, including those of a slice. If the sweep had no jobs,
+// only the slice's labels count, because the stored value is then that of its document.
 std::string ProtocolsOf(const SweepRow& sweep, bool has_jobs, std::set<std::string> protocols) {
   if (protocols.empty()) return sweep.protocol;
   if (has_jobs) {
@@ -280,7 +283,7 @@ SliceStored Expand(Batch& batch, std::int64_t sweep_id, const ExpandSlice& write
   if (sweep->expanded != write.from) return {.resume_at = sweep->expanded};
   const bool has_jobs = HasJobs(batch.db, sweep_id);
   Slice slice(batch, sweep_id, write.now, *sweep);
-  // It may have been extended since the slice was made.
+  // The sweep may have been extended since the slice was made.
   const bool whole = write.last && write.next >= sweep->cells;
   if (sweep->expands_again) {
     slice.TakeBack(
@@ -298,7 +301,7 @@ SliceStored Expand(Batch& batch, std::int64_t sweep_id, const ExpandSlice& write
       write.next, counts.fresh, counts.stored, counts.in_flight, counts.failed, counts.analysis,
       counts.analysis_impossible, whole ? "active" : "expanding", sweep->expands_again && !whole,
       ProtocolsOf(*sweep, has_jobs, slice.protocols()), sweep_id);
-  // Touched, so that a sweep without an open job is finished at once.
+  // The entry is needed even for 0, so that a sweep without open jobs is finished at once.
   batch.open_delta[sweep_id] += 0;
   slice.result().applied = true;
   slice.result().standings = {StandingOf(sweep_id, *sweep)};

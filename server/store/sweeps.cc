@@ -52,8 +52,8 @@ void Reopen(Batch& batch, std::int64_t sweep_id, bool for_analyses, SliceStored&
 
 namespace {
 
-// A sweep's claimed jobs that are open (?1: or only those that wait). Goes through the fewer: all
-// open jobs, or all of the sweep.
+// Selects the claimed open jobs of a sweep (?1: only those that wait). Of the two queries, the one
+// that visits fewer rows is used: all open jobs, or all jobs of the sweep.
 constexpr char kByOpenJob[] =
     "SELECT j.job_id FROM jobs AS j CROSS JOIN sweep_jobs AS c "
     "INDEXED BY sweep_jobs_by_job ON c.job_id = j.job_id AND c.sweep_id = ?2 AND c.claimed = 1 "
@@ -109,7 +109,7 @@ int SetClaimed(Batch& batch, std::int64_t sweep_id, std::int64_t from, std::int6
       CountDelta& delta = batch.counts[sweep_id];
       delta.jobs[static_cast<std::size_t>(claimed ? without : state)] -= rows.Int(2);
       delta.jobs[static_cast<std::size_t>(claimed ? state : without)] += rows.Int(2);
-      // A withdrawn claim keeps what was done until then.
+      // A withdrawn claim keeps the epochs that were done until then.
       if (claimed) delta.epochs_done += rows.Int(3) - rows.Int(4);
     }
   }

@@ -1,5 +1,5 @@
-// Sweeps in the database: their rows, and what makes one live or end. Internal to the store;
-// everything here may throw SQLite::Exception.
+// Sweeps in the database: their rows, and the rules by which they are live or end. Internal to the
+// store. Every function here may throw SQLite::Exception.
 #pragma once
 
 #include <cstdint>
@@ -19,58 +19,64 @@ struct SweepRow {
   bool paused = false;
   bool fresh = false;
   std::vector<Analysis> analyses;
-  bool reopened = false;                  // it is active only for analyses of its jobs
-  std::optional<std::int64_t> drop_from;  // cancelled, with jobs left to drop
-  bool expands_again = false;             // its cells are looked at once more, from the first on
-  bool deleted = false;                   // with jobs left to delete
-  std::string protocol;                   // what its jobs say: "clean,custom"
+  bool reopened = false;  // the sweep is active only for analyses of its jobs
+  // The sweep is cancelled and its claims from this ordinal on are still to be withdrawn.
+  std::optional<std::int64_t> drop_from;
+  bool expands_again = false;  // its cells are processed once more, from the first on
+  bool deleted = false;        // the sweep is deleted, with jobs left to delete
+  std::string protocol;        // the protocol labels of its jobs: "clean,custom"
 
   bool live() const { return state == "expanding" || state == "active"; }
 };
-// Also one that is deleted.
+// Also loads a deleted sweep.
 std::optional<SweepRow> LoadSweep(Database& db, std::int64_t sweep_id);
 SweepStanding StandingOf(std::int64_t sweep_id, const SweepRow& sweep);
-// Where it lives.
+// Adds the sweep's settings to `slice` if it is live.
 void AddStanding(Database& db, std::int64_t sweep_id, SliceStored& slice);
 
-// A finished sweep waits again for those of its jobs that are open; `for_analyses`: its results are
-// not in question. Nothing where it has not finished. `slice` gets its jobs that wait already.
+// Makes a finished sweep active again, so that it waits for its jobs that are open, and adds its
+// jobs that wait already to `slice`. With `for_analyses` the sweep is active for analyses only.
+// Without it, a sweep that was active for analyses only loses that mark. Otherwise nothing happens
+// to a sweep that has not finished.
 void Reopen(Batch& batch, std::int64_t sweep_id, bool for_analyses, SliceStored& slice);
-// The sweep lives again: its jobs that were queued meanwhile, for others, stand in its line too.
+// The sweep is reopened: adds its claimed jobs that are queued, for other sweeps until now, to
+// `slice`.
 void AddWaiting(Batch& batch, std::int64_t sweep_id, SliceStored& slice);
 // Counts the open jobs of a sweep that is live from now on.
 void CountOpenJobs(Batch& batch, std::int64_t sweep_id);
-// The sweep ends in this batch by other means than its last job.
+// Called if the sweep ends in this batch other than by the end of its last job.
 void StopCounting(Batch& batch, std::int64_t sweep_id);
 
-// Applied once: where the sweep is no longer expanding at write.from, nothing happens.
+// Applied once: if the sweep is no longer expanding at `write.from`, nothing happens.
 SliceStored Expand(Batch& batch, std::int64_t sweep_id, const ExpandSlice& write);
 
-// How a sweep counts a job on which it has no claim any more: whether it waits or runs for others is
-// none of its own.
+// The state in which a sweep counts a job after withdrawing its claim. An open job counts as
+// succeeded if it is trained, otherwise as cancelled.
 state::JobState WithoutClaim(state::JobState state, bool trained);
-// Withdraws the sweep's claims on its jobs at the ordinals [from, to), or takes them back, and counts
-// accordingly; of open jobs a live sweep's open claims are left to the caller. Returns how many.
+// Withdraws the sweep's claims on its jobs at the ordinals [from, to), or restores them, and
+// updates the sweep's counts. The caller must update the number of open claims of a live sweep.
+// Returns how many claims were changed.
 int SetClaimed(Batch& batch, std::int64_t sweep_id, std::int64_t from, std::int64_t to,
                bool claimed);
 
 // Whether a live sweep claims the job.
 bool IsClaimed(Database& db, std::int64_t job_id);
 
-// A place in a sweep and the job that stands there.
+// A job and its position in a sweep.
 struct SweepJob {
   std::int64_t ordinal = 0;
   std::int64_t job_id = 0;
   state::JobState state = state::JobState::kQueued;
 };
-// At most `limit` of a sweep's jobs, by ordinal, from `from` on.
+// At most `limit` jobs of a sweep, ordered by ordinal, from `from` on.
 std::vector<SweepJob> JobsOfSweep(Database& db, std::int64_t sweep_id, std::int64_t from,
                                   int limit);
 
-// The configuration with this template (core/experiment/configuration.h), new where there is none.
+// The configuration with this template (core/experiment/configuration.h). Creates it if there is
+// none.
 std::int64_t ConfigurationWith(Database& db, const std::string& spec_template);
 
-// Of a slice: what the writer looks at, and what it changes, in a few milliseconds.
+// Per slice: how many jobs the writer looks at, and how many it changes, in a few milliseconds.
 inline constexpr int kScannedJobs = 2000;
 inline constexpr int kChangedJobs = 200;
 

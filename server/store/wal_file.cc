@@ -11,11 +11,11 @@
 namespace pelab::store {
 namespace {
 
-// SQLite's own files take less than 128 KiB at once: of more they write what is over a multiple of
-// that, of nothing but a multiple nothing, and say that the disk is full.
+// SQLite's own VFS transfers less than 128 KiB at a time. It writes only the remainder of a larger
+// size above a multiple of 128 KiB, nothing for an exact multiple, and reports a full disk.
 constexpr sqlite3_int64 kChunk = 1 << 16;
 
-// A file of a VFS, open until this goes.
+// An open file of a VFS. The destructor closes it.
 class VfsFile {
  public:
   VfsFile(sqlite3_vfs* vfs, const char* path)
@@ -26,7 +26,7 @@ class VfsFile {
   VfsFile(const VfsFile&) = delete;
   VfsFile& operator=(const VfsFile&) = delete;
 
-  // SQLITE_OK, or what went wrong first.
+  // Reads and writes the whole file. Returns SQLITE_OK or the first error.
   int RewriteAll() {
     sqlite3_int64 size = 0;
     if (rc_ == SQLITE_OK) rc_ = get()->pMethods->xFileSize(get(), &size);
@@ -44,7 +44,7 @@ class VfsFile {
   static constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_WAL;
   sqlite3_file* get() { return reinterpret_cast<sqlite3_file*>(memory_.data()); }
 
-  std::vector<char> memory_;  // of zeros: not open
+  std::vector<char> memory_;  // zeros: not open
   int rc_;
 };
 
@@ -60,7 +60,7 @@ absl::Status RewriteWal(const std::string& database, const std::string& vfs) {
   if (found->xAccess(found, path.c_str(), SQLITE_ACCESS_EXISTS, &there) != SQLITE_OK || !there) {
     return absl::OkStatus();
   }
-  // A VFS takes a name that is followed by the parameters of a URI: none.
+  // A VFS requires a name that is followed by URI parameters. Here the list of parameters is empty.
   const std::string name = path + std::string(2, '\0');
   const int rc = VfsFile(found, name.c_str()).RewriteAll();
   if (rc == SQLITE_OK) return absl::OkStatus();

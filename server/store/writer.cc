@@ -13,7 +13,7 @@
 namespace pelab::store {
 namespace {
 
-// A pause after which what nobody waits for is done.
+// After this pause without writes, work that nobody waits for is done.
 constexpr absl::Duration kQuiet = absl::Seconds(1);
 constexpr absl::Duration kLogFailuresEvery = absl::Seconds(30);
 
@@ -23,8 +23,9 @@ std::size_t SizeOf(const std::vector<Write>& writes) {
   return size;
 }
 
-// Whether somebody waits for it to go on: a submit, a slot that a job is for or that comes free.
-// Other events are many, and those who wait for their acknowledgement do not stand still.
+// Whether somebody cannot continue before the commit: a submission, a slice of a sweep, an attempt
+// for a free slot, or the end of an attempt, which frees a slot. Other events are frequent, and
+// their senders do not wait for the acknowledgement.
 bool IsHurried(const std::vector<Write>& writes) {
   const auto hurried = [](const Write& write) {
     const auto* event = std::get_if<AttemptEvent>(&write);
@@ -36,7 +37,7 @@ bool IsHurried(const std::vector<Write>& writes) {
   return std::any_of(writes.begin(), writes.end(), hurried);
 }
 
-// What is waited for does not notice when the clock on the wall is set.
+// Waits must not notice when the wall clock is set.
 absl::Duration Now() { return SystemClock::Instance().Monotonic(); }
 
 }  // namespace
@@ -74,9 +75,10 @@ void Writer::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Waits for work and takes up to a batch of it; none: nothing came for a while, and there is
-// something to tidy. False: stopping, and nothing is left. When the last
-// commit is a moment ago there is a stream of writes, and it pays to let some more of them arrive.
+// Waits for work and takes up to one batch of it. Returns true with an empty batch if nothing came
+// for a while and staged epochs may be left to move. Returns false when stopping and nothing is
+// left. If the last commit was only a moment ago, there is a stream of writes, and it pays to wait
+// for some more of them.
 bool Writer::Take(std::vector<Request>& batch) {
   bool gather = false;
   {
@@ -92,7 +94,7 @@ bool Writer::Take(std::vector<Request>& batch) {
     gather = !stopping_ && !hurried_;
     gathered_.Reset();
   }
-  // Not under the mutex: every Append would wake this thread to look.
+  // Do not hold the mutex here: every Append would wake this thread to check its condition.
   if (gather) gathered_.WaitFor(last_commit_ + options_.gather - Now());
   MutexLock lock(&mutex_);
   hurried_ = false;
@@ -108,7 +110,7 @@ bool Writer::Take(std::vector<Request>& batch) {
   return !batch.empty();
 }
 
-// Said once, and then now and then: those who are refused come again and again.
+// Logs the first failure and then one now and then, because refused clients try again and again.
 void Writer::Failed(const absl::Status& why) {
   const absl::Duration now = Now();
   if (failures_++ == 0) {
@@ -157,7 +159,7 @@ void Writer::Commit(std::vector<Request>& batch) {
 }
 
 void Writer::Run() {
-  pthread_setname_np(pthread_self(), "writer");  // for top, perf and gdb
+  pthread_setname_np(pthread_self(), "writer");  // shown by top, perf and gdb
   for (;;) {
     std::vector<Request> batch;
     if (!Take(batch)) break;
@@ -168,7 +170,7 @@ void Writer::Run() {
     Commit(batch);
     tidy_ = false;
     if (store_.TakeCheckpointEnded()) {
-      store_.Checkpoint(/*truncate=*/false);  // of what came meanwhile
+      store_.Checkpoint(/*truncate=*/false);  // of what was written meanwhile
     } else if (since_checkpoint_ >= options_.checkpoint_bytes) {
       store_.BeginCheckpoint();
       since_checkpoint_ = 0;

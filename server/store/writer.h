@@ -1,5 +1,6 @@
-// The one thread that owns the writing connection. It takes what has queued, commits it once, then
-// tells those who asked; it also has the WAL moved into the file, and epochs into their curves.
+// The one thread that owns the writing connection. It takes the queued writes, commits them in one
+// transaction, then calls back those who queued them. It also starts WAL checkpoints and moves
+// staged epochs into their curves.
 #pragma once
 
 #include <atomic>
@@ -16,31 +17,34 @@
 namespace pelab::store {
 
 struct WriterOptions {
-  // While a commit is under way others queue; beyond that nothing is waited for when the queue was
-  // empty. In between, a batch is gathered for this long or up to so many bytes, or until something
-  // comes that somebody waits for: a submit, a slice of a sweep, an assignment.
+  // Writes queue while a commit is under way. A write that comes later than `gather` after the last
+  // commit is committed at once. Otherwise the writer waits until `gather` has passed since that
+  // commit, so that more writes join the batch. It stops waiting at `batch_bytes`, or when a write
+  // comes that somebody waits for: a submission, a slice of a sweep, an assignment, the end of an
+  // attempt.
   absl::Duration gather = absl::Milliseconds(5);
   std::size_t batch_bytes = 1 << 20;
   std::size_t max_queued_bytes = 64 << 20;
-  std::uint64_t checkpoint_bytes = 4 << 20;  // written since the last checkpoint
-  // Told on the writing thread when a commit fails after one that went well (false: a full disk, a
-  // failing one) and when one goes well again (true), before those who asked for it.
+  std::uint64_t checkpoint_bytes = 4 << 20;  // bytes queued since the last WAL checkpoint
+  // Called on the writer thread with false when a commit fails after a successful one (a full or
+  // failing disk), and with true when commits succeed again. Called before the callbacks of the
+  // writes.
   std::function<void(bool works)> on_change;
 };
 
 class Writer final : public Journal {
  public:
-  // From the first Append on the store is this thread's.
+  // From the first Append on, only this object's thread may use the store.
   explicit Writer(Store& store, const WriterOptions& options = {});
-  // Stops as Stop does.
+  // like Stop
   ~Writer() override;
 
   absl::Status Append(std::vector<Write> writes, Done done, Urgency urgency) override;
 
-  // Commits what is queued, empties the WAL and ends the thread; later appends are refused.
+  // Commits what is queued, empties the WAL and ends the thread. Later appends are refused.
   void Stop();
 
-  // How many commits changed something: what watchers compare.
+  // Number of batches committed so far. Watchers compare it to notice changes.
   std::uint64_t commits() const { return commits_.load(std::memory_order_acquire); }
 
  private:
@@ -50,7 +54,7 @@ class Writer final : public Journal {
     std::size_t bytes = 0;
   };
 
-  // An end of the gathering before its time.
+  // Ends the wait for more writes early.
   class Alarm {
    public:
     void Reset() { Set(false); }
@@ -80,12 +84,12 @@ class Writer final : public Journal {
   const WriterOptions options_;
   std::atomic<std::uint64_t> commits_{0};
   std::uint64_t since_checkpoint_ = 0;
-  // No epochs wait to be moved, as far as is known; and before the first commit the store is not this
-  // thread's to look.
+  // Whether no staged epochs are known to be left. Initially true: before the first commit the
+  // store does not belong to this thread, so it must not look.
   bool tidy_ = true;
-  // On the monotonic clock, as all that is waited for: the other one is set now and then.
+  // All waits use the monotonic clock, because the wall clock may be set.
   absl::Duration last_commit_ = -absl::InfiniteDuration();
-  std::uint64_t failures_ = 0;  // in a row
+  std::uint64_t failures_ = 0;  // commits in a row that failed
   absl::Duration failing_since_;
   absl::Duration failure_logged_;
 
@@ -93,7 +97,8 @@ class Writer final : public Journal {
   Mutex mutex_;
   std::deque<Request> queue_ ABSL_GUARDED_BY(mutex_);
   std::size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool hurried_ ABSL_GUARDED_BY(mutex_) = false;  // what is queued is not to be gathered
+  // Whether to commit the queue without waiting for more.
+  bool hurried_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -1,6 +1,6 @@
-// Everything that may be asked of the store, as values. A write that the domain refuses (a late
-// token, a job that was cancelled meanwhile) is answered in its result and spoils no other write of
-// its batch. Times are Unix milliseconds.
+// Every write that the store accepts, as values. A write that the domain refuses (an outdated
+// token, a job that was cancelled meanwhile) reports this in its result and does not affect the
+// other writes of its batch. Times are Unix milliseconds.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,10 @@ struct Held {
   std::uint64_t token = 0;
   int slot = -1;
 };
-// A worker says hello: its row, and what the database says of the attempts that it holds.
+// A worker's hello. Stores its row, and compares the attempts that it holds with the database.
 struct WorkerHello {
   std::string worker_id;
-  std::string name;  // what people call it; empty: its host
+  std::string name;  // display name; empty: the host
   std::string host;
   std::string version;
   std::string slots_json;
@@ -43,24 +43,26 @@ struct HeldStored {
 };
 struct WorkerStored {
   std::vector<HeldStored> held;
-  std::string drain;  // finish, checkpoint or kill; empty: it takes jobs
+  std::string drain;  // finish, checkpoint or kill; empty: the worker accepts jobs
 };
-// A worker takes no more jobs (`drain` is finish, checkpoint or kill), or takes them again (empty).
+// Makes a worker stop accepting jobs (`drain` is finish, checkpoint or kill), or accept them again
+// (empty).
 struct DrainWorker {
-  // Its id, 6 first characters of it or more, or its name or host; one worker alone.
+  // Its id, the first 6 or more characters of it, its name or its host. Must fit one worker only; a
+  // full id or a unique name takes precedence.
   std::string worker;
   std::string drain;
 };
 struct WorkerDrained {
-  std::string refused;  // why not, for people; nothing else is set then
+  std::string refused;  // the reason for a refusal, for people; nothing else is set then
   std::string worker_id;
   std::string name;
   std::string host;
   int busy_slots = 0;
-  int attempts = 0;  // open on them
+  int attempts = 0;  // open attempts of the worker
   bool changed = false;
 };
-// `state` is online, draining or offline; empty: as it is.
+// Records when a worker was last seen. `state` is online, draining or offline; empty: unchanged.
 struct WorkerSeen {
   std::string worker_id;
   std::string state;
@@ -78,8 +80,10 @@ struct CreateAttempt {
   std::int64_t now = 0;
 };
 struct AttemptCreated {
-  std::optional<Assignment> assignment;  // empty: the job is not queued any more
-  bool paused = false;                   // or it is, but every sweep that claims it is paused
+  std::optional<Assignment> assignment;  // empty: the job is not queued any more, or `paused`
+  // The job is queued, but no sweep that claims it lets it start: all are paused or being
+  // cancelled.
+  bool paused = false;
 };
 
 struct Started {
@@ -87,7 +91,8 @@ struct Started {
   int epochs = 0;
   std::string environment_json;
   std::optional<Execution> execution;
-  bool better_alone = false;  // than as one batch with others, as its trainer has measured
+  // The trainer measured that it computes this faster alone than as one batch with others.
+  bool better_alone = false;
 };
 struct Epoch {
   int epoch = 0;
@@ -100,11 +105,11 @@ struct Epoch {
   double learning_rate = 0;
   double seconds = 0;
 };
-// One head, or what a matrix has in its place.
+// An entry of a head ablation: the effect of one head, or of what the target puts in its place.
 struct AblatedHead {
   std::int64_t correct = 0;
-  std::int64_t lost = 0;    // right intact, wrong ablated
-  std::int64_t gained = 0;  // wrong intact, right ablated
+  std::int64_t lost = 0;    // examples that are right intact and wrong ablated
+  std::int64_t gained = 0;  // examples that are wrong intact and right ablated
   double nll = 0;           // mean over the scored examples, in nats
   double nll_standard_error = 0;
 };
@@ -117,7 +122,7 @@ struct HeadAblation {
   std::int64_t intact_correct = 0;
   double intact_nll = 0;
   double chance = 0;
-  // layers x heads, row-major; nullopt where an entry does not exist.
+  // Shape layers x heads, row-major; nullopt if an entry does not exist.
   std::vector<std::optional<AblatedHead>> entries;
   double seconds = 0;
 };
@@ -134,23 +139,24 @@ struct Artifact {
   std::uint64_t bytes = 0;
 };
 struct Finished {
-  state::Outcome outcome = state::Outcome::kSucceeded;  // or failed, preempted, cancelled
+  state::Outcome outcome = state::Outcome::kSucceeded;  // or kFailed, kPreempted, kCancelled
   state::ErrorKind error_kind = state::ErrorKind::kNone;
   std::string error;
   double wall_seconds = 0;
-  std::string warning = {};  // what a success lacks, for people
+  std::string warning = {};  // for people: what is missing although the attempt succeeded
 };
-// One fact of an attempt, checked against (attempt_id, token, sequence) in the transaction that
-// stores it. `sequence` must be one more than the last stored.
+// One fact about an attempt. (attempt_id, token, sequence) is checked in the transaction that
+// stores it. `sequence` must be the last stored one plus 1.
 struct AttemptEvent {
   std::int64_t attempt_id = 0;
   std::uint64_t token = 0;
   std::uint64_t sequence = 0;
   std::variant<Started, Epoch, HeadAblation, AnalysisResult, Artifact, Checkpoint, Finished> body;
   std::int64_t now = 0;
-  double jitter = 0.75;  // of a back-off, in [0.5, 1)
+  double jitter = 0.75;  // factor for a back-off, in [0.5, 1)
 };
-// Ends an attempt from this side: its lease ran out, or its worker holds it no more.
+// Ends an attempt by the coordinator's decision: its lease ran out, or its worker no longer holds
+// it.
 struct EndAttempt {
   std::int64_t attempt_id = 0;
   state::Event event = state::Event::kLose;
@@ -158,30 +164,31 @@ struct EndAttempt {
   std::int64_t now = 0;
 };
 
-// How a job goes on after an attempt ended.
+// The state of a job after an attempt ended.
 struct JobChange {
   std::int64_t job_id = 0;
   state::JobState state = state::JobState::kQueued;
   state::Outcome outcome = state::Outcome::kLost;
   state::ErrorKind error = state::ErrorKind::kNone;
-  std::optional<ReadyJob> ready;  // where it is queued again
+  std::optional<ReadyJob> ready;  // set if the job is queued again
 };
 struct EventStored {
   enum Status {
     kStored,
-    kDuplicate,   // stored before
-    kGap,         // the worker has to resend from `acknowledged` + 1
-    kSuperseded,  // the attempt has ended, or never was
+    kDuplicate,   // was stored before
+    kGap,         // the worker must resend from `acknowledged` + 1
+    kSuperseded,  // the attempt has ended or does not exist, or the event ended it as invalid
   };
   Status status = kSuperseded;
   std::int64_t attempt_id = 0;
   std::uint64_t acknowledged = 0;
-  bool started = false;             // the trainer said hello
-  bool better_alone = false;        // and that: than as one batch with others
-  std::optional<JobChange> change;  // the attempt ended by this event
+  bool started = false;  // the event was the trainer's hello
+  // The hello said that the job is faster alone than as one batch with others.
+  bool better_alone = false;
+  std::optional<JobChange> change;  // set if the event ended the attempt
 };
 
-// Lossy; the last kKeptLogBytes of an attempt stay.
+// Appends to an attempt's log. Lossy: only the last kKeptLogBytes of an attempt are kept.
 inline constexpr std::int64_t kKeptLogBytes = std::int64_t{256} * 1024;
 struct AppendLog {
   std::int64_t attempt_id = 0;
@@ -192,20 +199,21 @@ struct AppendLog {
 
 // Files -----------------------------------------------------------------------------------------
 
-// A file of an attempt is whole on disk; it stays until an event names it or the attempt ends.
+// Records that a file of an attempt is complete on disk. The file stays until an event names it or
+// the attempt ends.
 struct RecordUpload {
   std::int64_t attempt_id = 0;
   std::uint64_t token = 0;
   std::string sha256;
 };
 struct UploadRecorded {
-  bool accepted = false;  // false: the attempt has ended, or never was
+  bool accepted = false;  // false: the attempt has ended or does not exist
 };
-// Which of these hashes no row names.
+// Finds out which of these hashes no row refers to.
 struct FindUnused {
   std::vector<std::string> sha256s;
 };
-// Gives up checkpoints, the oldest first, until their files hold `bytes`.
+// Deletes checkpoints, oldest first, until the deleted ones add up to `bytes`.
 struct DropCheckpoints {
   std::uint64_t bytes = 0;
 };
@@ -237,18 +245,18 @@ struct ImportedWorker {
   std::int64_t last_seen_at = 0;
 };
 struct ImportedAnalysis {
-  int attempt = 0;  // its number, from 1
+  int attempt = 0;  // number of the attempt, from 1
   std::int64_t created_at = 0;
   std::variant<HeadAblation, AnalysisResult> body;
 };
 struct ImportedFile {
   int attempt = 0;
-  Artifact artifact;  // whose file is there already, and held
+  Artifact artifact;  // its file is present already and held
 };
-// A job that was trained for another database, whole. Left alone where its key is trained or being
-// trained here.
+// A complete job that was trained for another database. If its key is trained, queued or running
+// here, nothing is changed.
 struct ImportJob {
-  NewCell cell;  // without an ordinal
+  NewCell cell;  // the ordinal is not used
   std::optional<std::string> device;
   std::optional<double> wall_seconds;
   std::optional<std::string> execution_json;
@@ -256,21 +264,21 @@ struct ImportJob {
   std::int64_t ended_at = 0;
   std::vector<ImportedWorker> workers;
   std::vector<ImportedAttempt> attempts;  // by number from 1
-  std::vector<Epoch> epochs;              // the accepted line
+  std::vector<Epoch> epochs;              // the accepted curve
   std::vector<ImportedAnalysis> analyses;
   std::vector<ImportedFile> files;
 };
 struct JobImported {
   enum Verdict { kStored, kPresent, kInFlight };
-  std::string refused;  // what no honest database holds; nothing is stored
+  std::string refused;  // an inconsistency that no intact database contains; nothing is stored
   Verdict verdict = kStored;
   std::int64_t job_id = 0;
   int generation = 0;
 };
 
 // Some cells of a sweep of another database, whose jobs were imported before. The sweep is found by
-// its token, and made with its first cells; it is kept as cancelled until the slice that is `last`
-// finishes it.
+// its token. It is created with its first cells and counts as cancelled until a slice with `finish`
+// is applied.
 struct ImportSweep {
   std::string token;
   std::string name;
@@ -290,13 +298,13 @@ struct ImportSweep {
 struct SweepImported {
   std::int64_t sweep_id = 0;  // 0: none of its jobs is here
   bool changed = false;
-  bool finished = false;  // it stands as finished
-  bool settled = false;   // it is here already, and is left as it is
-  std::int64_t jobs = 0;  // of these cells that are trained here
+  bool finished = false;  // the sweep is here and not cancelled
+  bool settled = false;   // the sweep was here already and not cancelled; it is left as it is
+  std::int64_t jobs = 0;  // cells of this slice that are trained here
   std::int64_t missing = 0;
 };
 
-struct Nothing {};  // the result of writes that have none
+struct Nothing {};  // Result of writes that have none.
 
 using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, CancelJob, SteerSweep,
                            LabelSweep, DeleteSweep, DeleteSlice, CountDeletion, RetrySlice,
@@ -309,7 +317,7 @@ using WriteResult =
                  WorkerDrained, AttemptCreated, EventStored, UploadRecorded, Unused, JobImported,
                  SweepImported>;
 
-// Roughly what a write holds in memory; what bounded queues count.
+// Approximate memory that a write occupies; bounded queues count it.
 std::size_t ByteSize(const Write& write);
 
 }  // namespace pelab::store

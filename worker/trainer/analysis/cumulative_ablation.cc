@@ -16,7 +16,8 @@
 namespace pelab::trainer {
 namespace {
 
-// What the result may hold, so that its file stays within what a worker reads.
+// The most removals that a result may hold, so that its file stays below the size that a worker
+// reads.
 constexpr std::int64_t kMostRemovals = 100'000;
 
 std::vector<Head> AllHeads(const ModelConfig& config) {
@@ -34,7 +35,7 @@ HeadSets SetsOf(const std::vector<Head>& heads, std::size_t count, std::int64_t 
   return sets;
 }
 
-// One removal after another over the same examples.
+// Removes heads one after another and counts over the same examples.
 class Removal {
  public:
   Removal(const Decoder& decoder, const DeviceData& data, const Substitutes& substitutes)
@@ -45,7 +46,7 @@ class Removal {
         chunk_(ChunkExamples(decoder.config(), data.length(), 1, data.device())),
         wide_(ChunkExamples(decoder.config(), data.length(), heads_, data.device())) {}
 
-  // The next head of the greedy order after `removed`.
+  // The head that the greedy order removes next, after `removed`.
   Head Next(const std::vector<Head>& removed, ExampleRange range) const {
     const HeadSets sets = SetsOf(removed, removed.size(), decoder_.config().layers);
     std::vector<at::Tensor> correct(decoder_.config().layers);  // (V), 64-bit
@@ -55,7 +56,7 @@ class Removal {
     Head best;
     std::int64_t fewest = -1;
     for (std::size_t layer = 0; layer < correct.size(); ++layer) {
-      if (!correct[layer].defined()) continue;  // nothing is left there
+      if (!correct[layer].defined()) continue;  // no head of this layer is left
       const at::Tensor host = correct[layer].cpu();
       const std::vector<std::int64_t> left = Left(sets[layer]);
       for (std::size_t i = 0; i < left.size(); ++i) {
@@ -98,7 +99,8 @@ class Removal {
     return left;
   }
 
-  // Adds, for every layer and every head that is left there, the examples of [begin, end) that are right without it.
+  // For every layer and every head that is left in it, adds the number of examples of [begin, end)
+  // that are right without that head.
   void CountVariants(const HeadSets& sets, std::int64_t begin, std::int64_t end,
                      std::vector<at::Tensor>* correct) const {
     const LabelledBatch batch = data_.Range(begin, end);
@@ -124,7 +126,7 @@ class Removal {
     }
   }
 
-  // (V): how many are right with each of `left` removed, too.
+  // (V): the number of right examples if each head of `left` is removed in addition to `sets`.
   at::Tensor Right(const Trace& base, std::int64_t layer, const std::vector<std::int64_t>& left,
                    const HeadSets& sets, const Replacement& replacement,
                    const at::Tensor& classes) const {
@@ -138,7 +140,7 @@ class Removal {
   const Substitutes& substitutes_;
   std::int64_t heads_;
   std::int64_t chunk_;  // examples of one pass
-  std::int64_t wide_;   // examples whose variants go on together
+  std::int64_t wide_;   // examples whose variants are computed together
 };
 
 std::vector<Head> RandomOrder(const ModelConfig& config, std::int64_t data_seed, std::int64_t order,

@@ -1,10 +1,14 @@
-// Cumulative ablation: heads are removed one after another, and what is still right is counted after each removal. Removed
-// heads' outputs are replaced before the output projection (its bias stays), dropout off.
+// Cumulative ablation: removes heads one after another and counts after each removal which examples
+// are still right. The outputs of removed heads are replaced before the output projection (its bias
+// stays). Without dropout.
 //
-// The greedy order is chosen on training examples: at each step the head whose removal, with those removed before, leaves
-// the fewest of them right; of equal ones the lowest layer, then the lowest head. It is compared with random orders: order k
-// is the start of a shuffle of all heads (layer by layer) by CounterRandom(task.data_seed, "ablation/order", k), for i from
-// the number of heads down to 2 swapping place i-1 with place Below(i). Curves are measured on test examples.
+// The greedy order is chosen on training examples. Each step removes the head that leaves the
+// fewest of them right, together with the heads removed before. Of equal heads it takes the lowest
+// layer, then the lowest head.
+//
+// The greedy order is compared with random orders. Order k is the start of a shuffle of all heads
+// (layer by layer) by CounterRandom(task.data_seed, "ablation/order", k): for i from the number of
+// heads down to 2, swap place i-1 with place Below(i). Curves are measured on test examples.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +25,15 @@ namespace pelab::trainer {
 
 struct CumulativeAblationOptions {
   Method method = Method::kZero;
-  std::int64_t steps = 16;  // heads to remove; at most all there are
-  std::int64_t orders = 5;  // random ones
-  std::int64_t max_examples =
-      2000;  // the first so many of the training and of the test set; 0: all
+  std::int64_t steps = 16;  // heads to remove; at most all heads
+  std::int64_t orders = 5;  // number of random orders
+  // Use only this many first examples of the training and of the test set; 0: all.
+  std::int64_t max_examples = 2000;
 };
-// Throws TrainerError(kBadSpec) for a value that this trainer does not know.
+// Throws TrainerError(kBadSpec) if this trainer does not know a value.
 CumulativeAblationOptions CumulativeAblationOptionsFrom(const experiment::Analysis& analysis);
-// Throws TrainerError(kBadSpec) where the curves of this job would be more than a result may hold.
+// Throws TrainerError(kBadSpec) if the curves of this job would exceed the number of removals that
+// a result may hold.
 void CheckRemovals(const CumulativeAblationOptions& options, const experiment::Job& job);
 
 struct Head {
@@ -39,7 +44,7 @@ struct Head {
 
 struct RemovalCurve {
   std::vector<Head> heads;            // in the order of removal
-  std::vector<std::int64_t> correct;  // test examples that are right after each removal
+  std::vector<std::int64_t> correct;  // number of test examples that are right after each removal
 };
 
 struct CumulativeAblationResult {
@@ -48,7 +53,7 @@ struct CumulativeAblationResult {
   std::vector<RemovalCurve> random;
 };
 
-// Throws Stopped between chunks when a stop was asked for.
+// Throws Stopped between chunks if a stop was requested.
 CumulativeAblationResult AblateCumulatively(const Decoder& decoder, const DeviceData& data,
                                             std::int64_t data_seed,
                                             const CumulativeAblationOptions& options);

@@ -1,4 +1,5 @@
-// Which test examples the model has right: what two models are compared by, example by example.
+// Records which test examples the model predicts correctly, so that two models can be compared
+// example by example.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,14 @@ namespace pelab::trainer {
 
 struct ExampleCorrectness {
   IntactScore intact;
-  // A bit an example in the order of the test set, scored or not: 1 where it is scored and right. Hexadecimal digits,
-  // the first example in the highest bit of the first digit, the last digit filled up with zeros.
+  // One bit per example in the order of the test set, whether scored or not: 1 if the example is
+  // scored and right. Written as hexadecimal digits. The first example is the highest bit of the
+  // first digit; the last digit is filled up with zeros.
   std::string right;
 };
 
-// Over the first `max_examples` of the test set; 0 for all.
+// Uses the first `max_examples` of the test set; 0 for all. Throws Stopped between chunks if a stop
+// was requested.
 ExampleCorrectness JudgeExamples(const Decoder& decoder, const DeviceData& data,
                                  std::int64_t max_examples);
 

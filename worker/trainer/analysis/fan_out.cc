@@ -7,7 +7,7 @@
 namespace pelab::trainer {
 namespace {
 
-// `x` (B, …) repeated for `variants`: (V B, …). No copy where B is 1.
+// Repeats `x` (B, …) for `variants`: (V B, …). Does not copy if B is 1.
 at::Tensor RepeatWide(const at::Tensor& x, std::int64_t variants) {
   if (!x.defined()) return x;
   std::vector<std::int64_t> sizes = x.sizes().vec();
@@ -15,12 +15,13 @@ at::Tensor RepeatWide(const at::Tensor& x, std::int64_t variants) {
   return x.unsqueeze(0).expand(sizes).flatten(0, 1);
 }
 
-// Queries of the wide batch; keys and values as they come, or the same for every variant.
+// Queries of the wide batch. Keys and values are computed from `x`, or repeated for every variant
+// if the trace has them.
 Decoder::KeysValues ProjectWide(const Decoder& decoder, const Trace& trace, std::int64_t layer,
                                 const Residual& x, const Batch& wide, std::int64_t variants) {
   const LayerTrace& kept = trace.layers[layer];
   if (!kept.key.defined()) return decoder.ProjectLayer(layer, x, trace.input, wide);
-  // An input of no examples: queries alone.
+  // With an input of no examples, only the queries are computed.
   const Decoder::KeysValues projected =
       decoder.ProjectLayer(layer, x, trace.input.narrow(0, 0, 0), wide);
   return {projected.query_rows,

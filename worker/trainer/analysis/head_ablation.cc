@@ -24,14 +24,16 @@ std::vector<std::int64_t> FirstEntries(std::int64_t count) {
   return entries;
 }
 
-// The entry that the authors' code leaves ablated when it turns to the next layer; none where it does not exist.
+// The entry that stays ablated in earlier layers under the authors' restore policy; none if this
+// entry does not exist.
 std::optional<std::int64_t> StaysAblated(const Decoder& decoder, const Ablation& ablation) {
   const std::int64_t last = decoder.config().heads - 1;
   if (ablation.hygiene == Hygiene::kClean || last >= EntriesOf(decoder, ablation.target)) return {};
   return last;
 }
 
-// (B, T', D): a layer's heads with one entry ablated. `x` enters the layer, `heads` are the layer's, none ablated.
+// (B, T', D): the heads' outputs of a layer with one entry ablated. `x` is the input of the layer,
+// `heads` are its outputs without ablation.
 at::Tensor HeadsWithout(const Decoder& decoder, std::int64_t layer, std::int64_t entry,
                         const at::Tensor& x, const at::Tensor& input, const at::Tensor& heads,
                         const Batch& batch, const Ablation& ablation) {
@@ -41,7 +43,7 @@ at::Tensor HeadsWithout(const Decoder& decoder, std::int64_t layer, std::int64_t
   return ReplaceHeads(heads, {entry}, ablation.heads.At(layer), decoder.config().head_dim());
 }
 
-// (V B, T', D): x_mid of a layer with each of `entries` in turn ablated.
+// (V B, T', D): x_mid of a layer, with one of `entries` ablated in each variant.
 Residual WithoutEntries(const Decoder& decoder, const Trace& trace, std::int64_t layer,
                         const std::vector<std::int64_t>& entries, const Ablation& ablation) {
   if (ablation.target == Target::kHead) {
@@ -57,7 +59,8 @@ Residual WithoutEntries(const Decoder& decoder, const Trace& trace, std::int64_t
   return at::cat(variants);
 }
 
-// The pass from which a layer's variants start: the intact one, or with what stays ablated.
+// The pass from which the variants of a layer start: the intact pass, or the one with the entries
+// that stay ablated.
 Trace RunBase(const Decoder& decoder, const Batch& batch, const Ablation& ablation) {
   const std::optional<std::int64_t> stays = StaysAblated(decoder, ablation);
   if (!stays) return RunTraced(decoder, batch);
@@ -87,7 +90,7 @@ at::Tensor LogitsWithout(const Decoder& decoder, const Batch& batch, std::int64_
   return decoder.ReadOut(x, batch);
 }
 
-// Calls `visit` for every layer; the variants of a few examples go on at a time.
+// Calls `visit` for every layer. The variants of a few examples are computed together.
 void FanOut(const Decoder& decoder, const Trace& base, const Ablation& ablation,
             const Visit& visit) {
   const std::vector<std::int64_t> entries = FirstEntries(EntriesOf(decoder, ablation.target));
@@ -109,7 +112,7 @@ void FanOut(const Decoder& decoder, const Trace& base, const Ablation& ablation,
   }
 }
 
-// Gives each batch its ablation.
+// Supplies the ablation for each batch.
 class AblationSource {
  public:
   AblationSource(const Decoder& decoder, const DeviceData& data, std::int64_t data_seed,
@@ -126,8 +129,9 @@ class AblationSource {
     if (method_ == Method::kMean) TakeMeans();
   }
 
-  // Calls `visit` for the examples of the range, batch by batch. Zeros need no order, and go with chunks without padding; what
-  // takes a head's place otherwise is of every position and, with kResample, of each example its own.
+  // Calls `visit` for the examples of the range, batch by batch. Ablation with zeros works with
+  // chunks in any order and without padding (ForChunks). Other replacement values cover every
+  // position and, with kResample, differ by example, so they need whole examples in order.
   void ForBatches(const ExampleRange& range,
                   const std::function<void(const LabelledBatch&, const Ablation&)>& visit) const {
     if (method_ == Method::kZero) {
@@ -142,7 +146,7 @@ class AblationSource {
   }
 
  private:
-  // Of examples [begin, end) of the data set.
+  // The ablation for examples [begin, end) of the data set.
   Ablation For(std::int64_t begin, std::int64_t end) const {
     if (method_ != Method::kResample) return ablation_;
     Ablation ablation = ablation_;

@@ -1,5 +1,5 @@
-// Layer ablation: what is still right when the outputs of all heads of one layer are replaced before the output
-// projection (its bias stays), dropout off.
+// Layer ablation: counts which examples are still right when the outputs of all heads of one layer
+// are replaced before the output projection (its bias stays). Without dropout.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace pelab::trainer {
 
 struct LayerAblationOptions {
   Method method = Method::kZero;
-  bool all_data = false;          // training and test set; else the test set
-  std::int64_t max_examples = 0;  // the first so many of them; 0: all
+  bool all_data = false;          // use training and test set; else the test set
+  std::int64_t max_examples = 0;  // use only this many first examples; 0: all
 };
-// Throws TrainerError(kBadSpec) for a value that this trainer does not know.
+// Throws TrainerError(kBadSpec) if this trainer does not know a value.
 LayerAblationOptions LayerAblationOptionsFrom(const experiment::Analysis& analysis);
 
 struct LayerAblationResult {
@@ -26,7 +26,7 @@ struct LayerAblationResult {
   std::vector<PairedScore> layers;
 };
 
-// `data_seed` chooses donors. Throws Stopped between chunks when a stop was asked for.
+// `data_seed` determines the donors. Throws Stopped between chunks if a stop was requested.
 LayerAblationResult AblateLayers(const Decoder& decoder, const DeviceData& data,
                                  std::int64_t data_seed, const LayerAblationOptions& options);
 

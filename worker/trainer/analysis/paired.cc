@@ -12,7 +12,7 @@
 namespace pelab::trainer {
 namespace {
 
-// Exact: counts stay far below 2^53.
+// The result is exact, because counts stay far below 2^53.
 std::int64_t CountFrom(double sum) { return static_cast<std::int64_t>(std::llround(sum)); }
 
 }  // namespace

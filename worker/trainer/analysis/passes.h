@@ -1,7 +1,9 @@
-// Passes through the decoder, dropout off, with some heads' outputs replaced before the output projection (its bias
-// stays): the plain way, one whole pass each. fan_out.h is the quick way to many of them.
+// Passes through the decoder without dropout, in which the outputs of some heads are replaced
+// before the output projection (its bias stays). This is the plain way, with one whole pass for
+// each ablation; fan_out.h is the fast way to many of them.
 //
-// Letters: B batch, T positions, T' computed positions (model/decoder.h), H heads, D model width, d = D/H, C classes.
+// Letters: B batch, T positions, T' computed positions (model/decoder.h), H heads, D model width, d
+// = D/H, C classes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,10 +16,11 @@
 
 namespace pelab::trainer {
 
-// The heads of each layer that are replaced, ascending.
+// The heads of each layer that are replaced, in ascending order.
 using HeadSets = std::vector<std::vector<std::int64_t>>;
 
-// What takes the place of the heads' outputs: for each layer (1 or B, T', D), the heads side by side. Empty: zeros.
+// Replacement values for the heads' outputs: for each layer (1 or B, T', D), the heads side by
+// side. Empty: zeros.
 class Replacement {
  public:
   Replacement() = default;
@@ -26,15 +29,16 @@ class Replacement {
   bool is_zero() const { return layers_.empty(); }
   // Undefined for zeros.
   at::Tensor At(std::int64_t layer) const { return is_zero() ? at::Tensor() : layers_[layer]; }
-  // For examples [begin, begin + count) of the batch alone.
+  // The part for examples [begin, begin + count) of the batch.
   Replacement Range(std::int64_t begin, std::int64_t count) const;
 
  private:
   std::vector<at::Tensor> layers_;
 };
 
-// `heads` (n B', T', D) with the outputs of `set` taken from `replacement` ((B', T', D) or (1, T', D); undefined: zeros),
-// which is repeated for the n variants. Gives `heads` itself where `set` is empty.
+// `heads` (n B', T', D) with the outputs of the heads in `set` taken from `replacement` ((B', T',
+// D) or (1, T', D); undefined: zeros). `replacement` is repeated for the n variants. Returns
+// `heads` itself if `set` is empty.
 at::Tensor ReplaceHeads(const at::Tensor& heads, const std::vector<std::int64_t>& set,
                         const at::Tensor& replacement, std::int64_t head_dim);
 

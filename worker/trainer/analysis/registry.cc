@@ -26,7 +26,7 @@ Json IntactMembers(const IntactScore& intact, const AnalysisSubject& subject) {
           {"chance", 1 / static_cast<double>(experiment::ScoredClasses(subject.job))}};
 }
 
-// One member of every score, in the scores' shape; null where there is no score.
+// Picks one member of every score, in the shape of the scores; null if there is no score.
 template <typename Member>
 Json Pick(const std::optional<PairedScore>& score, Member PairedScore::*member) {
   return score ? Json(*score.*member) : Json();

@@ -1,4 +1,5 @@
-// The analyses that this trainer can run on a trained model. A test holds the table against the catalog.
+// The analyses that this trainer can run on a trained model. A test compares this table with the
+// catalog.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,7 +13,7 @@
 
 namespace pelab::trainer {
 
-// What an analysis is run on.
+// The inputs of an analysis.
 struct AnalysisSubject {
   const experiment::Job& job;
   const Decoder& decoder;
@@ -22,19 +23,19 @@ struct AnalysisSubject {
 struct AnalysisEntry {
   std::string_view name;
   int version;
-  // Whether its result goes out as members of an event of the analysis's own name; else as an `analysis` event that
-  // names a file.
+  // true: the result is written as members of an event with the analysis's own name. false: it is
+  // written to a file that an `analysis` event names.
   bool own_event;
-  // Throws TrainerError(kBadSpec) for parameters that this trainer does not know or that do not suit the job; before
-  // anything is trained.
+  // Throws TrainerError(kBadSpec) if this trainer does not know a parameter value or the job does
+  // not allow it. Called before anything is trained.
   void (*check)(const experiment::Analysis&, const experiment::Job&);
-  // The result's members, but for `version`, `parameters` and `seconds`. Throws Stopped.
+  // Returns the members of the result except `version`, `parameters` and `seconds`. Throws Stopped.
   nlohmann::ordered_json (*run)(const experiment::Analysis&, const AnalysisSubject&);
 };
 
 const std::vector<AnalysisEntry>& AnalysisRegistry();
 
-// Throws TrainerError(kBadSpec) for a name or version that is not in the table.
+// Throws TrainerError(kBadSpec) if the table does not have this name and version.
 const AnalysisEntry& FindAnalysis(const experiment::Analysis& analysis);
 
 }  // namespace pelab::trainer

@@ -13,7 +13,7 @@
 namespace pelab::trainer {
 namespace {
 
-// What a slice adds to a layer's queries, keys and values.
+// The contribution of a slice to a layer's queries, keys and values.
 Decoder::KeysValues AddedBySlice(const Decoder& decoder, const Trace& trace, std::int64_t layer,
                                  std::int64_t slice) {
   const at::Tensor& x = trace.layers[layer].x;

@@ -1,9 +1,11 @@
-// Ablation of a slice of the latents of latent attention, as the authors' code does it: a slice enters the up-projections of
-// queries, keys and values of all heads as zeros (or as what replaces it), the rotary parts stay (pe/pe.h).
+// Ablation of a slice of the latents of latent attention, as in the authors' code. The slice enters
+// the up-projections of the queries, keys and values of all heads as zeros, or as replacement
+// values. The rotary parts stay (pe/pe.h).
 //
-// The up-projections are linear. So what a slice adds to queries, keys and values is the difference between projecting with
-// and without it, and replacing a slice by its mean, or by another example's, is adding the mean of that difference, or the
-// other example's.
+// The up-projections are linear. The contribution of a slice to queries, keys and values is
+// therefore the difference between projecting with and without it. To replace a slice by its mean
+// or by that of another example, the mean contribution or the other example's contribution is
+// added.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +18,22 @@
 
 namespace pelab::trainer {
 
-// What takes the place of slices: nothing, their means, or those of other examples.
+// The replacement values for slices: zeros, their means, or the slices of other examples.
 class SliceReplacement {
  public:
   SliceReplacement() = default;
-  // The means over training examples [0, examples), pads left out as by MeanHeads. Throws Stopped.
+  // The means over training examples [0, examples). Padding is left out as in MeanHeads. Throws
+  // Stopped.
   static SliceReplacement Means(const Decoder& decoder, const DeviceData& data,
                                 std::int64_t examples);
-  // The slices of `donors`, one for each example of the batch.
+  // The slices of `donors`, one donor for each example of the batch.
   static SliceReplacement Of(Trace donors);
 
-  // For examples [begin, begin + count) of the batch alone.
+  // The part for examples [begin, begin + count) of the batch.
   SliceReplacement Range(std::int64_t begin, std::int64_t count) const;
 
-  // What the replacement of `slice` adds to queries, keys and values, (1 or B, …); nothing for zeros.
+  // The contribution that replaces `slice` in queries, keys and values: (1 or B, …); nullopt for
+  // zeros.
   std::optional<Decoder::KeysValues> Added(const Decoder& decoder, std::int64_t layer,
                                            std::int64_t slice) const;
 
@@ -38,7 +42,8 @@ class SliceReplacement {
   std::optional<Trace> donors_;
 };
 
-// (B, T', D): a layer's heads with `slice` replaced; `x` (B, T, D) enters the layer.
+// (B, T', D): the heads' outputs of a layer with `slice` replaced. `x` (B, T, D) is the input of
+// the layer.
 at::Tensor HeadsWithoutSlice(const Decoder& decoder, std::int64_t layer, const at::Tensor& x,
                              const at::Tensor& input, const Batch& batch, std::int64_t slice,
                              const SliceReplacement& replacement);

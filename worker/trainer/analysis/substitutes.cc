@@ -16,7 +16,7 @@
 namespace pelab::trainer {
 namespace {
 
-// (n) as (n, 1, …) with as many dimensions as `like`.
+// Reshapes (n) to (n, 1, …) with as many dimensions as `like`.
 at::Tensor AsColumn(const at::Tensor& x, const at::Tensor& like) {
   std::vector<std::int64_t> sizes(like.dim(), 1);
   sizes[0] = x.size(0);
@@ -93,7 +93,7 @@ at::Tensor Donors(const DeviceData& data, std::int64_t data_seed, const at::Tens
   const at::Tensor host = indices.cpu().clone();
   std::int64_t* const at = host.data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < host.numel(); ++i) {
-    const bool own = at[i] >= first;  // is itself in the test set
+    const bool own = at[i] >= first;  // the example is in the test set
     const std::int64_t candidates = own ? tests - 1 : tests;
     CounterRandom random(static_cast<std::uint64_t>(data_seed), "ablation/donor",
                          static_cast<std::uint64_t>(at[i]));

@@ -1,13 +1,14 @@
-// What an ablated head's output becomes.
+// The replacement values that take the place of an ablated head's output.
 //
-//   zero      nothing
-//   mean      its mean over training examples at the same position, over those whose token there is no pad; where no
-//             training example has a token, over all of them
-//   resample  its value in another example at the same position, as the intact model computes it there, also where that
-//             example is padded
+//   zero      zeros
+//   mean      the head's mean over training examples at the same position, over those that have a
+//             token (not padding) there; if no training example has one, over all of them
+//   resample  the head's output in another example at the same position, as the intact model
+//             computes it there, even if that example is padded there
 //
-// The donor of example i of the data set is another example of the test set: of the n test examples but i itself, the one
-// of rank CounterRandom(task.data_seed, "ablation/donor", i).Below(number of candidates).
+// The donor of example i of the data set is another example of the test set. The candidates are the
+// n test examples without i itself. The donor is the candidate of rank
+// CounterRandom(task.data_seed, "ablation/donor", i).Below(number of candidates).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,16 +25,17 @@
 namespace pelab::trainer {
 
 enum class Method { kZero, kMean, kResample };
-// Throws TrainerError(kBadSpec) for a name that is none of zero, mean, resample.
+// Throws TrainerError(kBadSpec) if the name is not zero, mean or resample.
 Method MethodFrom(const std::string& name);
-// Throws TrainerError(kBadSpec) for a method that the job's data have too few examples for.
+// Throws TrainerError(kBadSpec) if the job's data have too few examples for the method.
 void CheckMethod(Method method, const experiment::Job& job);
 
-// The mean by position of what a model computes for each example: over the examples whose token there is no pad; where no
-// example has a token, over all.
+// The mean by position of a quantity that a model computes for each example. It is taken over the
+// examples that have a token (not padding) at the position; if no example has one, over all
+// examples.
 class PositionMean {
  public:
-  // (B, T', …), of the last T' positions of `batch`.
+  // Adds `values` (B, T', …) for the last T' positions of `batch`.
   void Add(const at::Tensor& values, const Batch& batch);
   // (1, T', …), in the type of the values.
   at::Tensor Finish() const;
@@ -42,35 +44,38 @@ class PositionMean {
   std::int64_t examples_ = 0;
   at::ScalarType dtype_ = at::kFloat;
   at::Tensor all_;  // (T', …), double: sums over all examples
-  at::Tensor
-      tokens_;  // (T', …), double: over those with a token; undefined where nothing is padded
-  at::Tensor filled_;  // (T'), double: examples with a token there
+  // (T', …), double: sums over examples with a token; undefined if nothing is padded
+  at::Tensor tokens_;
+  at::Tensor filled_;  // (T'), double: number of examples with a token there
 };
 
-// The heads' means over training examples [0, examples): for each layer (1, T', D). Throws Stopped.
+// The mean outputs of the heads over training examples [0, examples): for each layer (1, T', D).
+// Throws Stopped.
 Replacement MeanHeads(const Decoder& decoder, const DeviceData& data, std::int64_t examples);
 
-// Throws TrainerError(kBadSpec) where a test set of so many examples cannot give each of them another.
+// Throws TrainerError(kBadSpec) if a test set of `test_examples` is too small to give each example
+// another one as its donor.
 void RequireDonors(std::int64_t test_examples);
 
-// The data set's indices of the donors of `indices` ((B), 64-bit), in the same order, on the same device. Throws as
-// RequireDonors.
+// The donors of `indices` ((B), 64-bit), as indices into the data set, in the same order and on the
+// same device. Throws like RequireDonors.
 at::Tensor Donors(const DeviceData& data, std::int64_t data_seed, const at::Tensor& indices);
 
-// The donors of examples [begin, end), and what the intact model computes for them.
+// Runs the intact model on the donors of examples [begin, end).
 Trace TraceDonors(const Decoder& decoder, const DeviceData& data, std::int64_t data_seed,
                   std::int64_t begin, std::int64_t end);
 
-// The heads' outputs of a pass, to take the place of others'.
+// Uses the outputs of the heads in a pass as replacement values.
 Replacement HeadsAsReplacement(const Trace& trace);
 
-// How many training examples a mean is taken over: `max_examples` of them, 0 for all.
+// The number of training examples for a mean: at most `max_examples`, 0 for all.
 std::int64_t MeanExamples(const DeviceData& data, std::int64_t max_examples);
 
-// Gives each batch what takes the place of its heads' outputs. Used from one thread; what it is made from outlives it.
+// Supplies the replacement values for each batch. Use it from one thread. The constructor's
+// arguments must outlive it.
 class Substitutes {
  public:
-  // `max_examples` bounds the training examples that a mean is taken over; 0: all. Throws Stopped.
+  // `max_examples` limits the training examples over which a mean is taken; 0: all. Throws Stopped.
   Substitutes(const Decoder& decoder, const DeviceData& data, Method method, std::int64_t data_seed,
               std::int64_t max_examples);
 

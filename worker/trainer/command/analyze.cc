@@ -1,4 +1,4 @@
-// A job's analyses on weights that were kept, without training.
+// The analyze command: runs a job's analyses on kept weights, without training.
 #include <ATen/ATen.h>
 
 #include <nlohmann/json.hpp>

@@ -20,7 +20,7 @@ constexpr int kExitDone = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-// Runs `body` and answers with the exit status; `report` is told of a failure.
+// Runs `body` and returns the exit status. Calls `report` if it fails.
 template <typename Body, typename Report>
 int Guard(const Body& body, const Report& report) {
   try {
@@ -34,14 +34,14 @@ int Guard(const Body& body, const Report& report) {
   return kExitFailed;
 }
 
-// Of the commands that write events.
+// Runs the commands that write events.
 int GuardedRun(const Arguments& arguments) {
   JobLedger jobs;
   const auto report = [&](const Failure& failure) {
     ReportToPerson(failure);
     if (jobs.events < 0) return;
-    if (jobs.open.empty()) jobs.open.insert("job");  // it failed before its id was known
-    // The reader may be gone, which is then what failed.
+    if (jobs.open.empty()) jobs.open.insert("job");  // failed before the id was known
+    // If the failure is that the reader is gone, writing the event fails too.
     Guard([&] { jobs.FailAll(failure); }, ReportToPerson);
   };
   const int status = Guard(

@@ -19,7 +19,8 @@ nlohmann::ordered_json Versions(const Table& table) {
   return entries;
 }
 
-// What spares the next process finding it out: it is started anew for it (model/blas_kernels.h).
+// Environment variables that later trainer processes should get, so that they need not restart
+// themselves (config/blas_kernels.h).
 nlohmann::ordered_json Environment() {
   nlohmann::ordered_json environment = nlohmann::ordered_json::object();
   constexpr const char* kKernels = "OPENBLAS_CORETYPE";

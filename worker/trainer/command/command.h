@@ -1,4 +1,4 @@
-// The trainer's commands, and the one boundary where everything that is thrown becomes an event and an exit status.
+// The trainer's commands, and the boundary where errors become events and an exit status.
 #pragma once
 
 #include <string>
@@ -9,26 +9,28 @@
 
 namespace pelab::trainer {
 
-// The whole program: parses, runs, and answers with the exit status (docs/formats.md).
+// The whole program: parses the words, runs the command and returns the exit status
+// (docs/formats.md).
 int Main(const std::vector<std::string>& words);
 
-// A job document. Throws TrainerError: kBadSpec with every violation in its text, and kIo for a file that cannot be read.
+// Parse or read a job document. Throw TrainerError: kBadSpec with every violation in its text, kIo
+// if a file cannot be read.
 experiment::JobDocument ParseJobDocument(const std::string& json, const std::string& path);
 experiment::JobDocument ReadJobDocument(const std::string& path);
 
 struct JobLedger;
 
-// Trains the jobs and writes their events. Throws whatever goes wrong with all of them; what goes wrong with one is an event
-// of it and noted in the ledger.
+// Trains the jobs and writes their events. If something fails for all jobs, throws it. If one job
+// fails, writes an error event for it and notes this in the ledger.
 void Run(const Arguments& arguments, JobLedger* jobs);
 
-// Runs a job's analyses on kept weights and writes their events; otherwise as Run.
+// Runs a job's analyses on kept weights and writes their events. Throws if the job fails.
 void Analyze(const Arguments& arguments, JobLedger* jobs);
 
 // Writes a job's data as safetensors.
 void WriteDataset(const Arguments& arguments);
 
-// What this build can run: one JSON object.
+// The features that this build can run, as one JSON object.
 std::string CapabilitiesJson();
 
 }  // namespace pelab::trainer

@@ -12,7 +12,8 @@
 namespace pelab::trainer {
 namespace {
 
-// Borrows the vector's bytes; the format and every supported host are little-endian.
+// Refers to the vector's bytes without copying. The format and every supported host are
+// little-endian.
 TensorEntry Entry(const char* name, std::vector<std::int64_t> shape,
                   const std::vector<std::int32_t>& values) {
   return {name,

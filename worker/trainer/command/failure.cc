@@ -12,7 +12,8 @@
 namespace pelab::trainer {
 namespace {
 
-// The place in LibTorch's sources and the condition that failed there mean nothing to a person:
+// Removes the source location and the failed condition of LibTorch's messages, which mean nothing
+// to a user:
 // "[enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: can't allocate memory: …".
 std::string WithoutPlace(const std::string& text) {
   if (text.rfind("[enforce fail at ", 0) != 0) return text;
@@ -20,14 +21,15 @@ std::string WithoutPlace(const std::string& text) {
   return end == std::string::npos ? text : text.substr(end + 2);
 }
 
-// LibTorch says of CUDA how much was asked and how much is free, of the host what was asked alone.
+// For CUDA, LibTorch reports the requested and the free memory; for the host, only the requested.
+// This adds the free memory.
 std::string WithFree(const std::string& text) {
   const std::int64_t free = FreeHostBytesAtPeak();
   if (free < 0 || text.find("CUDA") != std::string::npos) return text;
   return text + (text.back() == '.' ? " " : "; ") + std::to_string(free) + " bytes were free";
 }
 
-// LibTorch says it in many words, several lines of them.
+// LibTorch's messages have several lines; the first line is enough.
 Failure FromLibTorch(std::string text) {
   text = WithoutPlace(text.substr(0, text.find('\n')));
   for (const char* const sign : {"out of memory", "not enough memory", "can't allocate memory"}) {

@@ -1,4 +1,4 @@
-// What went wrong, for a person and for the error event.
+// An error as a text for people and as the kind for the error event.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct Failure {
   std::string message;
 };
 
-// Of what is being thrown; call where something was caught.
+// Describes the current exception. Call it inside a catch block.
 Failure CurrentFailure();
 
 void ReportToPerson(const Failure& failure);

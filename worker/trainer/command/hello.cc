@@ -10,7 +10,7 @@
 namespace pelab::trainer {
 namespace {
 
-// Members whose number a result depends on.
+// The number of members if the job's results depend on it, else 1.
 std::int64_t CountingWidth(const Arguments& arguments, const Packing& packing, JobRun* job) {
   return IsTheSameAlone(arguments, job) ? 1 : packing.width;
 }

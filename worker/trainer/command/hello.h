@@ -1,4 +1,4 @@
-// A job's first event, and what of the settings changes its results.
+// A job's first event, and the settings that affect its results.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace pelab::trainer {
 
-// What of the arguments changes the last bits of the job's results, as text.
+// The settings that change the last bits of the job's results, as text.
 std::string ExecutionText(const Arguments& arguments, const Packing& packing, JobRun* job);
 
 void EmitHello(const Arguments& arguments, const Packing& packing, const Workbench& bench,

@@ -14,7 +14,7 @@
 namespace pelab::trainer {
 namespace {
 
-// Also of a document that is no job's.
+// Works also if the document is not a valid job document.
 std::string JobIdOf(const std::string& text) {
   const auto document = ParseJson(text);
   if (!document.is_object() || !document.contains("job")) return "job";
@@ -114,7 +114,8 @@ std::optional<Checkpoint> CheckpointToTakeUp(const Arguments& arguments, const J
     }
     return checkpoint;
   } catch (const TrainerError& error) {
-    // It would be damaged at every further attempt, too; training again always works.
+    // The checkpoint would be damaged at every later attempt too, but training from the start
+    // always works.
     std::cerr << "pelab-trainer: starting anew, the checkpoint is of no use: " << error.what()
               << "\n";
     return std::nullopt;

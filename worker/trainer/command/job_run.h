@@ -1,4 +1,4 @@
-// The jobs of a trainer's process, each with its document, its files and its events.
+// The jobs of a trainer process, each with its document, files and events.
 #pragma once
 
 #include <chrono>
@@ -19,33 +19,35 @@
 
 namespace pelab::trainer {
 
-// Who has to hear of it where something fails.
+// Tracks which jobs are open, so that a failure is reported for the right ones.
 struct JobLedger {
-  int events = -1;             // the descriptor of the event stream; -1: there is none yet
-  std::set<std::string> open;  // ids of jobs that are neither done nor failed
-  std::string newest;          // the id that was opened last
+  int events = -1;             // descriptor of the event stream; -1: none yet
+  std::set<std::string> open;  // ids of the jobs that are neither done nor failed
+  std::string newest;          // the id of the last job that was opened
   bool some_failed = false;
 
-  // An error event of the job, or of each that is open.
+  // Fail writes an error event for one job, FailAll for each open job.
   void Fail(const std::string& id, const Failure& failure);
   void FailAll(const Failure& failure);
 };
 
 class JobRun {
  public:
-  // Reads the document. Throws TrainerError: kIo, or kBadSpec with every violation in its text; the job is the ledger's newest
-  // then, under its id, or "job" where it has none that can be read. `ledger` outlives it.
+  // Reads the document. Throws TrainerError: kIo, or kBadSpec (with every violation of the
+  // document, or because two jobs have the same id or an analysis cannot run). The job's id is then
+  // the ledger's `newest`, or "job" if the document has no readable id. `ledger` must outlive the
+  // job.
   JobRun(JobFiles files, JobLedger* ledger);
 
   const experiment::JobDocument& document() const { return document_; }
   const experiment::Job& job() const { return document_.job; }
   const std::string& spec_json() const { return spec_json_; }  // canonical
   const JobFiles& files() const { return files_; }
-  const Dataset& dataset();  // made at the first call, and kept
+  const Dataset& dataset();  // generated at the first call and kept
   EventStream& events() { return events_; }
 
   bool open() const { return ledger_.open.count(document_.job_id) != 0; }
-  // Its last event.
+  // Each writes the job's last event.
   void Done(const nlohmann::ordered_json& members);
   void Fail(const Failure& failure);
 
@@ -58,10 +60,11 @@ class JobRun {
   std::optional<Dataset> dataset_;
 };
 
-// Keeps the last epoch boundary in memory and writes it now and then, and when the training is stopped.
+// Keeps the state at the last epoch boundary in memory. Writes it as a checkpoint when one is due
+// (--checkpoint-seconds, --checkpoint-epochs) and when Write is called.
 class Checkpoints {
  public:
-  // `job` outlives it.
+  // `job` must outlive it.
   Checkpoints(const Arguments& arguments, std::string execution, JobRun* job);
 
   void Boundary(Checkpoint boundary);
@@ -77,8 +80,9 @@ class Checkpoints {
   std::chrono::steady_clock::time_point written_at_ = std::chrono::steady_clock::now();
 };
 
-// The checkpoint that the job goes on from: none where it shall not or there is none of the same origin, nor where that is
-// damaged. `parameters`: how many the model has.
+// The checkpoint from which the job resumes. Empty without --resume, or if there is no checkpoint
+// of the same origin, if its epoch is beyond --max-start-epoch, or if it is damaged. `parameters`:
+// the number of the model's parameters.
 std::optional<Checkpoint> CheckpointToTakeUp(const Arguments& arguments, const JobRun& job,
                                              const std::string& execution, std::int64_t parameters);
 

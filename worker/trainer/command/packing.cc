@@ -14,15 +14,15 @@
 namespace pelab::trainer {
 namespace {
 
-// How long to look. On CUDA the first steps run without a graph, and one captures it; on a CPU a step is long, and shows at
-// once what it costs.
+// How long to measure. On CUDA the first steps run without a graph and one captures it. On a CPU
+// steps are long, so a few show their cost.
 struct Looks {
   std::int64_t warm_up, steps;
   int rounds;
 };
 Looks LooksOn(at::Device device) { return device.is_cpu() ? Looks{1, 2, 2} : Looks{5, 8, 3}; }
 
-// A batch of all shall not be taken for a difference that is noise.
+// Packing must be at least 2 % faster, so that noise does not decide.
 constexpr double kWorthIt = 0.98;
 
 void RequireOneConfiguration(const std::vector<JobRun*>& jobs) {
@@ -36,7 +36,8 @@ void RequireOneConfiguration(const std::vector<JobRun*>& jobs) {
   }
 }
 
-// Whether a CPU's batch of all stays within what one job's batch may have.
+// On a CPU: whether the packed batch fits into the memory limit of one job's batch
+// (train/micro_batch.h).
 bool HasRoom(const Arguments& arguments, JobRun* job, std::int64_t width) {
   const at::Device device(arguments.device);
   if (!device.is_cpu()) return true;
@@ -46,7 +47,7 @@ bool HasRoom(const Arguments& arguments, JobRun* job, std::int64_t width) {
                           job->job().Int("train.batch_size") * width, device) == 0;
 }
 
-// Seconds of a step of the whole batch, the least of some rounds.
+// Measures the seconds per step of the whole batch: the least of several rounds.
 class StepClock {
  public:
   StepClock(const Arguments& arguments, const std::vector<JobRun*>& jobs, std::int64_t width)
@@ -81,7 +82,7 @@ class StepClock {
   double least_ = std::numeric_limits<double>::infinity();
 };
 
-// In turns, so that what else the host does strikes both.
+// Alternates between both, so that other load on the host affects both.
 StepSeconds Measure(const Arguments& arguments, const std::vector<JobRun*>& jobs,
                     std::int64_t width) {
   StepClock alone(arguments, {jobs.front()}, 1);
@@ -128,7 +129,7 @@ Packing ChoosePacking(const Arguments& arguments, const std::vector<JobRun*>& jo
   const auto count = static_cast<std::int64_t>(jobs.size());
   if (arguments.packing.way == PackingWay::kOff) return {};
   if (arguments.packing.way == PackingWay::kOn) {
-    // Nobody stands in for the others where nothing depends on them.
+    // Copies of the first job are not needed if results do not depend on the number of members.
     const bool alone = IsTheSameAlone(arguments, jobs.front());
     return {alone ? count : std::max(count, arguments.packing.width), std::nullopt};
   }

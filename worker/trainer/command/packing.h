@@ -1,5 +1,6 @@
-// Jobs of one configuration, which differ in their seed alone, as the members of one batch (model/members.h): whether that is
-// quicker than one after another, and whether there is room.
+// Packing: trains jobs of one configuration, which differ only in their seed, as the members of one
+// batch (parameters/members.h). Decides whether this is faster than one job after another and
+// whether there is room.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +12,28 @@
 
 namespace pelab::trainer {
 
-// A job's data and model of `width` members: the jobs', and copies of the first where they are fewer, so that a job can be
-// computed as it was among others.
+// Makes data and model of `width` members: the jobs and, if there are fewer, copies of the first
+// job. With copies a job can be computed exactly as it was among others.
 Workbench PackedBench(const std::vector<JobRun*>& jobs, std::int64_t width, at::Device device);
 
-// Seconds of a step, for each job.
+// Seconds per step and job.
 struct StepSeconds {
   double alone = 0;
-  double packed = 0;  // infinite where there is no room
+  double packed = 0;  // infinite if there is no room
 };
 
 struct Packing {
-  std::int64_t width = 1;               // members of a batch
-  std::optional<StepSeconds> measured;  // where that decided
+  std::int64_t width = 1;               // members per batch
+  std::optional<StepSeconds> measured;  // if a measurement decided
 };
 
-// Whether a job's results have the same bits however many it is computed with: on a CPU in 32-bit floats, where alone it leaves no
-// padding out (train/sections.h).
+// Whether a job's results have the same bits no matter with how many others it is computed. This is
+// so on a CPU with 32-bit floats if the job, when alone, leaves no padding out (train/sections.h).
 bool IsTheSameAlone(const Arguments& arguments, JobRun* job);
 
-// How the jobs, at least one, are to be trained: as the arguments say, or, for `auto`, as is quicker here now. Measures on
-// models and data like theirs, which are thrown away. Throws TrainerError(kBadSpec) where they are not of one configuration.
+// Decides how to train the jobs (at least one): as the arguments say or, for `auto`, in the way
+// that is faster here and now. Measures on temporary models and data like theirs. Throws
+// TrainerError(kBadSpec) if the jobs do not have one configuration.
 Packing ChoosePacking(const Arguments& arguments, const std::vector<JobRun*>& jobs);
 
 }  // namespace pelab::trainer

@@ -1,4 +1,5 @@
-// Jobs from their documents to their kept weights, as sequences of events: one, or several that differ in their seed alone.
+// The run command: trains one job, or several that differ only in their seed, from documents to
+// kept weights, and writes their events.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -35,7 +36,7 @@ void EmitEpoch(const EpochResult& result, EventStream* events) {
                          {"seconds", result.seconds}});
 }
 
-// Runs `step` for the job; what is thrown, but for a stop, is that job's failure alone.
+// Runs `step` for the job. An exception, except for a stop, fails this job only.
 template <typename Step>
 void ForJob(JobRun* job, const Step& step) {
   if (!job->open()) return;
@@ -48,7 +49,7 @@ void ForJob(JobRun* job, const Step& step) {
   }
 }
 
-// Jobs that start at the same epoch, trained as one batch.
+// Trains jobs that start at the same epoch as one batch.
 class JointTraining {
  public:
   JointTraining(const Arguments& arguments, const Packing& packing, std::vector<JobRun*> jobs,
@@ -107,7 +108,8 @@ class JointTraining {
     job.Done({{"weights", FileJson(weights)}, {"wall_seconds", SecondsSince(began_)}});
   }
 
-  // An analysis knows models of one member.
+  // Analyses work on models of one member, so this copies the member into its own model if
+  // necessary.
   void Analyze(JobRun* job, std::int64_t member) {
     const auto run = [&](const Workbench& bench) {
       RunAnalyses(job->document().analyses, job->files().workdir, bench, &job->events());
@@ -129,7 +131,8 @@ class JointTraining {
   std::vector<Checkpoints> checkpoints_;
 };
 
-// Jobs that interruptions have left at different epochs go on in turns: those that are furthest first.
+// After interruptions, jobs may resume from different epochs. Jobs of the same start epoch are
+// trained together, one group after another, the most advanced first.
 void TrainTogether(const Arguments& arguments, const Packing& packing,
                    const std::vector<JobRun*>& jobs) {
   struct Starting {
@@ -154,7 +157,8 @@ void TrainTogether(const Arguments& arguments, const Packing& packing,
   }
 }
 
-// With the micro-batch that these jobs are trained in, the same as each alone would be.
+// Sets the micro-batch for these jobs, if the arguments leave it open, to the value that each would
+// have alone.
 Arguments Settled(Arguments arguments, JobRun* job) {
   if (!arguments.micro_batch) {
     arguments.micro_batch = ChooseMicroBatch(

@@ -25,7 +25,7 @@ std::string ShapeText(const std::vector<std::int64_t>& shape) {
   throw TrainerError(ErrorKind::kBadSpec, path.string() + ": " + what);
 }
 
-// Where two specs differ first: "model.layers is 4 there and 2 in --spec".
+// The first difference between two specs: "model.layers is 4 there and 2 in the job".
 std::string FirstDifference(const nlohmann::json& there, const nlohmann::json& here) {
   const nlohmann::json patch = nlohmann::json::diff(there, here);
   const nlohmann::json::json_pointer at(patch.at(0).at("path").get<std::string>());
@@ -64,7 +64,8 @@ void CopyTensor(const std::filesystem::path& path, const TensorEntry& from, at::
                          "; the model's has " + ShapeText(to.sizes().vec()));
   }
   const at::Tensor host = at::empty(to.sizes(), at::TensorOptions().dtype(at::kFloat));
-  std::memcpy(host.data_ptr(), from.bytes.data(), from.bytes.size());  // may be unaligned there
+  // The source may be unaligned.
+  std::memcpy(host.data_ptr(), from.bytes.data(), from.bytes.size());
   if (!at::isfinite(host).all().item().toBool()) {
     throw TrainerError(ErrorKind::kIo, path.string() + ": tensor \"" + from.name +
                                            "\" holds values that are not finite");

@@ -18,17 +18,19 @@
 namespace pelab::trainer {
 namespace {
 
-// Keeps freed memory with the process: a step's tensors are those of the last step, and giving their pages back to the
-// system and faulting them in again costs several percent of it.
+// Makes the process keep freed memory. A step needs tensors of the same sizes as the last step.
+// Returning their pages to the system and faulting them in again would cost several percent of a
+// step.
 void KeepFreedMemory() {
 #ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest that glibc takes
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest value that glibc accepts
   mallopt(M_TRIM_THRESHOLD, 512 << 20);
   mallopt(M_TOP_PAD, 64 << 20);
 #endif
 }
 
-// "analysis-2-layer_ablation.json": a job may have an analysis twice, with other parameters.
+// "analysis-2-layer_ablation.json". The number is needed because a job may have the same analysis
+// twice, with different parameters.
 std::string ResultName(std::size_t place, const experiment::Analysis& analysis) {
   return "analysis-" + std::to_string(place) + "-" + analysis.name + ".json";
 }

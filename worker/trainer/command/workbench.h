@@ -1,4 +1,5 @@
-// What the commands that compute have in common: the process's settings, data and model on their device, and the analyses.
+// Code that the run and analyze commands share: process settings, data and model on their device,
+// and the analyses.
 #pragma once
 
 #include <chrono>
@@ -25,33 +26,35 @@ double SecondsSince(std::chrono::steady_clock::time_point began);
 // {"file", "sha256", "bytes"}.
 nlohmann::ordered_json FileJson(const FileInfo& file);
 
-// Makes the work directories and fixes threads, memory and device. Throws TrainerError: kIo, or kBadSpec for a device that
-// is not here.
+// Creates the work directories and sets up memory, threads and device. Throws TrainerError: kIo, or
+// kBadSpec if the device is not available.
 void PrepareProcess(const Arguments& arguments);
 
-// The data and model of a job, or of several members of one configuration (model/members.h), made in the order in which each
-// part needs the last. The jobs outlive it. Its parts refer to one another: it stays where it is.
+// The data and model of a job, or of several members of one configuration (parameters/members.h).
+// The members below are constructed in this order because each needs the earlier ones. The jobs
+// must outlive it. It cannot be copied or moved, because its parts refer to one another.
 struct Workbench {
   Workbench(const std::vector<const experiment::Job*>& jobs,
             const std::vector<const Dataset*>& datasets, at::Device device);
   Workbench(const Workbench&) = delete;
   Workbench& operator=(const Workbench&) = delete;
 
-  const experiment::Job& job;  // the first
+  const experiment::Job& job;  // the first job
   LabelSpace labels;
   DeviceData data;
   ParameterSet parameters;
   Decoder decoder;
 };
 
-// Of the job's model.
+// The number of parameters of the job's model.
 std::int64_t CountParameters(const experiment::Job& job, const Dataset& data);
 
-// Throws TrainerError(kBadSpec) for an analysis that this trainer cannot run on the job; before anything is computed.
+// Throws TrainerError(kBadSpec) if this trainer cannot run an analysis on the job. Called before
+// anything is computed.
 void CheckAnalyses(const experiment::JobDocument& document);
 
-// Runs them one after another on a bench of one member and writes their events, and files into the work directory. Throws
-// Stopped.
+// Runs the analyses one after another on a bench of one member. Writes their events, and their
+// files into the work directory. Throws Stopped.
 void RunAnalyses(const std::vector<experiment::Analysis>& analyses, const std::string& workdir,
                  const Workbench& bench, EventStream* events);
 

@@ -9,8 +9,8 @@
 namespace pelab::trainer {
 namespace {
 
-// The kernels that OpenBLAS has for x86-64 processors without AVX2, as openblas_get_corename names
-// them.
+// OpenBLAS's kernels for x86-64 processors without AVX2, by the names that openblas_get_corename
+// returns.
 constexpr const char* kOldCores[] = {
     "Generic", "Katmai",       "Coppermine", "Northwood", "Prescott",   "Banias",
     "Core2",   "Penryn",       "Dunnington", "Atom",      "Nehalem",    "Athlon",
@@ -45,7 +45,7 @@ void RestartWithBestBlasKernels(char** argv) {
   if (std::getenv(kVariable) != nullptr || !HasOldCore()) return;
   const char* const core = BestCore();
   if (core == nullptr || setenv(kVariable, core, 1) != 0) return;
-  execv("/proc/self/exe", argv);  // on failure the slow kernels are right too
+  execv("/proc/self/exe", argv);  // if this fails, the slow kernels still give correct results
 }
 
 }  // namespace pelab::trainer

@@ -1,4 +1,4 @@
-// The decoder's configuration: every difference between protocols is a field of its own. No LibTorch.
+// The decoder's configuration. Every difference between protocols has its own field. No LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace pelab::trainer {
 
 enum class Activation { kRelu, kGelu };
 enum class KvSource {
-  kSelf,   // keys and values from the layer's own normed input
-  kInput,  // from the embedding with its positional term, un-normed, in every layer
+  kSelf,   // keys and values come from the layer's own normed input
+  kInput,  // from the embedding plus its positional term, without a norm, in every layer
 };
 enum class Readout {
   kMaskedMean,  // mean over the tokens before the padding
@@ -18,7 +18,8 @@ enum class Readout {
   kLast,        // the last token before the padding
 };
 
-// Where dropout acts; the numbers enter the random stream's address and never change.
+// The places where dropout acts. The numbers are part of the random stream's address, so they must
+// never change.
 enum class DropoutSite { kAttention = 0, kOutput = 1, kFfnInner = 2, kFfn = 3 };
 inline constexpr int kDropoutSites = 4;
 
@@ -42,7 +43,7 @@ struct ModelConfig {
   bool final_norm = true;
 
   std::int64_t head_dim() const { return d_model / heads; }
-  // Whether anything depends on what is computed at the positions of padding.
+  // Whether any result depends on values at padded positions.
   bool reads_padding() const { return !mask_padding || readout == Readout::kMean; }
 };
 

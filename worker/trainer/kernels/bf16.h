@@ -1,4 +1,4 @@
-// bfloat16: the upper half of a 32-bit float, as storage; sums are never made in it.
+// bfloat16: the upper half of a 32-bit float. Used for storage; sums are never computed in it.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ PELAB_HOST_DEVICE float ToFloat(Bf16 x) {
 #endif
 }
 
-// Rounds to the nearest, ties to even; every NaN becomes 0x7fff, as the hardware's conversion has it.
+// Rounds to the nearest value, ties to even. Every NaN becomes 0x7fff, as in the hardware's
+// conversion.
 PELAB_HOST_DEVICE Bf16 ToBf16(float x) {
 #if defined(__CUDA_ARCH__)
   std::uint16_t rounded;
@@ -39,7 +40,7 @@ PELAB_HOST_DEVICE Bf16 ToBf16(float x) {
 #endif
 }
 
-// x in the storage type, for templates on it.
+// Stores x in the storage type, for templates over that type.
 PELAB_HOST_DEVICE void SetElement(float* to, float x) { *to = x; }
 PELAB_HOST_DEVICE void SetElement(Bf16* to, float x) { *to = ToBf16(x); }
 

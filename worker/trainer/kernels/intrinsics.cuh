@@ -1,11 +1,12 @@
-// What only the device's instruction set has, one function an instruction. The tests' emulation gives functions of the same
-// names (tests/support/cuda_emulation_intrinsics.h).
+// Operations that only the device's instruction set has, one function per instruction. The tests'
+// emulation has functions of the same names (tests/support/cuda_emulation_intrinsics.h).
 //
-// Fragment layouts: PTX ISA, "Warp-level matrix instructions", mma.m16n8k16 with .bf16; with g = lane / 4, t = lane % 4:
+// Fragment layouts: PTX ISA, "Warp-level matrix instructions", mma.m16n8k16 with .bf16; with g =
+// lane / 4, t = lane % 4:
 //   A (16, 16), row by row:  register r holds row g + 8 (r % 2), columns 2t, 2t+1 + 8 (r / 2)
 //   B (16, 8), by columns:   register r holds rows 2t, 2t+1 + 8 r of column g
 //   sums (16, 8), float:     number r is row g + 8 (r / 2), column 2t + r % 2
-// A pair's first element is in the lower half of the register.
+// The first element of a pair is in the lower half of the register.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ namespace pelab::trainer {
 
 #if defined(__CUDACC__)
 
-// sum += A B, in float32. All 32 lanes.
+// sum += A B, in float32. All 32 lanes must call it.
 __device__ __forceinline__ void MmaBf16(float (&sum)[4], const std::uint32_t (&a)[4],
                                         const std::uint32_t (&b)[2]) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
@@ -31,8 +32,9 @@ __device__ __forceinline__ void MmaBf16(float (&sum)[4], const std::uint32_t (&a
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Four (8, 8) matrices of 16-bit elements from shared memory; lane 8 i + r names row r of matrix i (16 bytes, aligned).
-// Register i holds row lane / 4, columns 2 (lane % 4), + 1 of matrix i. All 32 lanes.
+// Loads four (8, 8) matrices of 16-bit elements from shared memory. Lane 8 i + r passes the address
+// of row r of matrix i (16 bytes, aligned). Register i holds row lane / 4, columns 2 (lane % 4), +
+// 1 of matrix i. All 32 lanes must call it.
 __device__ __forceinline__ void LoadMatrix4(std::uint32_t (&to)[4], const void* row) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -41,7 +43,8 @@ __device__ __forceinline__ void LoadMatrix4(std::uint32_t (&to)[4], const void* 
                : "memory");
 }
 
-// The same of the transposed matrices: register i holds rows 2 (lane % 4), + 1 of column lane / 4 of matrix i.
+// The same for the transposed matrices: register i holds rows 2 (lane % 4), + 1 of column lane / 4
+// of matrix i.
 __device__ __forceinline__ void LoadMatrix4Transposed(std::uint32_t (&to)[4], const void* row) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -50,14 +53,14 @@ __device__ __forceinline__ void LoadMatrix4Transposed(std::uint32_t (&to)[4], co
                : "memory");
 }
 
-// Two bfloat16 in a register.
+// Two bfloat16 in one register.
 __device__ __forceinline__ std::uint32_t PackBf16(float low, float high) {
   std::uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
 
-// 2^x and log2(x) to 2 ulp and 1e-6 or so; subnormals are zero.
+// 2^x and log2(x), with errors of about 2 ulp and 1e-6; subnormals count as zero.
 __device__ __forceinline__ float Exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -69,7 +72,7 @@ __device__ __forceinline__ float Log2(float x) {
   return y;
 }
 
-// Reads shared memory that was read before, instead of keeping in registers what was read then, which costs more.
+// Reads shared memory a second time. Keeping the first result in registers would cost more.
 __device__ __forceinline__ float4 LoadShared4Again(const float* at) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
   float4 x;
@@ -82,7 +85,7 @@ __device__ __forceinline__ float4 LoadShared4Again(const float* at) {
 
 #endif
 
-// Vectors of elements as floats; `at` is aligned to the vector.
+// Load or store vectors of elements as floats. The address must be aligned to the vector.
 __device__ __forceinline__ float4 Load4(const float* at) {
   return *reinterpret_cast<const float4*>(at);
 }

@@ -1,5 +1,5 @@
-// What lets one source be compiled by nvcc, by the host compiler alone, and under the host-side emulation of the tests
-// (tests/support/cuda_emulation.h, included before any device code).
+// Makes one source compile with nvcc, with the host compiler alone, and under the tests' emulation
+// on the host (tests/support/cuda_emulation.h, included before any device code).
 #pragma once
 
 #if defined(__CUDACC__)
@@ -8,18 +8,19 @@
 #define PELAB_HOST_DEVICE inline __attribute__((always_inline))
 #endif
 
-// Shared memory of a block. The emulation gives each variable memory of its own, poisoned before every block, so kernels
-// declare theirs through these and not with __shared__.
+// Shared memory of a block. The emulation gives each variable its own memory and poisons it before
+// every block. Kernels therefore declare variables with these macros and not with __shared__.
 //   PELAB_SHARED(type, name, count)    type name[count]
-//   PELAB_DYNAMIC_SHARED(type, name)   type* name: all of the launch's dynamic bytes, aligned to 16
-//   PELAB_GRID_CONSTANT                before a kernel's parameter of a struct: may be taken by reference without a copy
+//   PELAB_DYNAMIC_SHARED(type, name)   type* name: all dynamic bytes of the launch, aligned to 16
+//   PELAB_GRID_CONSTANT                before a struct parameter of a kernel: it may be taken by
+//                                      reference without a copy
 #if defined(__CUDACC__)
 #define PELAB_GRID_CONSTANT const __grid_constant__
 #define PELAB_SHARED(type, name, count) __shared__ __align__(16) type name[count]
 #define PELAB_DYNAMIC_SHARED(type, name)                                \
   extern __shared__ __align__(16) unsigned char pelab_dynamic_shared[]; \
   type* const name = reinterpret_cast<type*>(pelab_dynamic_shared)
-#else  // under emulation; elsewhere not used
+#else  // under emulation; not used elsewhere
 #define PELAB_GRID_CONSTANT const
 #define PELAB_SHARED(type, name, count)                                        \
   type* const name = static_cast<type*>(pelab::cuda_emulation::SharedVariable( \
@@ -38,7 +39,7 @@ namespace pelab::trainer {
 
 using CudaStream = CUstream_st*;
 
-// What a launcher returns: null, or the CUDA runtime's text for what went wrong.
+// The result of a launcher: null, or the CUDA runtime's text for the error.
 using KernelError = const char*;
 
 }  // namespace pelab::trainer

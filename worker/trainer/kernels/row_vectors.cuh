@@ -1,4 +1,4 @@
-// Pieces of rows as floats in registers, and the sums of a warp.
+// Pieces of rows as floats in registers, and sums over a warp.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@ namespace pelab::trainer {
 inline constexpr int kWarpLanes = 32;
 inline constexpr unsigned kWholeWarp = 0xffffffffU;
 
-// Whether rows of `width` elements may be accessed 16 bytes at a time, wherever each of the tensors begins; null ones do not
-// count.
+// Whether rows of `width` elements can be accessed 16 bytes at a time in all of the tensors. Null
+// tensors do not count.
 template <class Element, class... Pointers>
 bool RowsAligned(std::int64_t width, Pointers... tensors) {
   const bool starts = ((reinterpret_cast<std::uintptr_t>(tensors) % 16 == 0) && ...);
   return starts && width % static_cast<std::int64_t>(16 / sizeof(Element)) == 0;
 }
 
-// kCount elements: 1, or a multiple of 4 (float) or of 8 (Bf16) that `from` is aligned to.
+// Loads kCount elements: 1, or a multiple of 4 (float) or 8 (Bf16), to 16 bytes of which `from`
+// must be aligned.
 template <int kCount>
 __device__ __forceinline__ void LoadVector(const float* from, float (&to)[kCount]) {
   if constexpr (kCount == 1) {
@@ -51,8 +52,9 @@ __device__ __forceinline__ void LoadVector(const Bf16* from, float (&to)[kCount]
   }
 }
 
-// 16 bytes of global memory in one instruction. Of an assignment through a uint4* the compiler makes four where the words
-// come from different branches. It may move loads past this: kernels here read nothing that they have written.
+// Stores 16 bytes to global memory in one instruction. For an assignment through a uint4* the
+// compiler makes four instructions if the words come from different branches. The compiler may move
+// loads past this store; this is safe because the kernels here never read what they have written.
 __device__ __forceinline__ void StoreWords(void* to, std::uint32_t a, std::uint32_t b,
                                            std::uint32_t c, std::uint32_t d) {
 #if defined(__CUDACC__)
@@ -64,7 +66,7 @@ __device__ __forceinline__ void StoreWords(void* to, std::uint32_t a, std::uint3
 #endif
 }
 
-// Into global memory; as LoadVector.
+// Stores to global memory; kCount and alignment as for LoadVector.
 template <int kCount>
 __device__ __forceinline__ void StoreVector(float* to, const float (&from)[kCount]) {
   if constexpr (kCount == 1) {
@@ -91,14 +93,14 @@ __device__ __forceinline__ void StoreVector(Bf16* to, const float (&from)[kCount
   }
 }
 
-// Into shared memory.
+// Stores to shared memory.
 template <int kCount>
 __device__ __forceinline__ void StoreShared(float* to, const float (&from)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) to[i] = from[i];
 }
 
-// The sum over the warp's 32 lanes, the same bits in each.
+// The sum over the warp's 32 lanes, with the same bits in each lane.
 __device__ __forceinline__ float WarpSum(float x) {
 #pragma unroll
   for (int lanes = kWarpLanes / 2; lanes > 0; lanes /= 2)

@@ -1,7 +1,9 @@
-// Vectors of 16 floats for the kernels of the CPU, and the choice of the instruction set at run time. All sets compute in
-// the same order of lanes; they may differ in the last bits, for some multiply and add in one rounding.
+// Vectors of 16 floats for the CPU kernels, and the choice of the instruction set at run time. With
+// every instruction set, lanes are processed in the same order. Results may differ in the last
+// bits, because some sets multiply and add with one rounding.
 //
-// Every function is inlined into the code that RunWidest compiles for each instruction set, so that no vector crosses a call.
+// Every function is inlined into the code that RunWidest compiles for each instruction set, so that
+// no vector is passed in a call.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,7 @@ typedef float Floats __attribute__((vector_size(kLanes * 4)));
 typedef std::int32_t Ints __attribute__((vector_size(kLanes * 4)));
 typedef std::uint32_t Unsigneds __attribute__((vector_size(kLanes * 4)));
 
-// From and to memory that is aligned for float alone.
+// Load and Store need only the alignment of float.
 PELAB_INLINE Floats Load(const float* from) {
   Floats x;
   std::memcpy(&x, from, sizeof x);
@@ -29,14 +31,14 @@ PELAB_INLINE void Store(const Floats& x, float* to) { std::memcpy(to, &x, sizeof
 
 inline std::int64_t Padded(std::int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
-// e^x for x <= 0, to about 2 ulp: 2^n e^r with |r| <= ln(2)/2 and Cephes' polynomial for e^r. 0
-// below -87.
+// e^x for x <= 0, with an error of about 2 ulp: 2^n e^r with |r| <= ln(2)/2 and Cephes' polynomial
+// for e^r. 0 below -87.
 PELAB_INLINE Floats Exp(Floats x) {
   const Ints tiny = x < -87.0f;
   x = tiny ? Floats{} - 87.0f : x;
   const Floats scaled = x * 1.44269504088896341f;
-  const Ints whole =
-      __builtin_convertvector(scaled - 0.5f, Ints);  // towards 0, and x <= 0: rounds to nearest
+  // Rounds toward 0; since x <= 0, the result is the nearest integer.
+  const Ints whole = __builtin_convertvector(scaled - 0.5f, Ints);
   const Floats n = __builtin_convertvector(whole, Floats);
   const Floats r = x - n * 0.693359375f - n * -2.12194440e-4f;
   Floats y = r * 1.9875691500e-4f + 1.3981999507e-3f;
@@ -51,7 +53,7 @@ PELAB_INLINE Floats Exp(Floats x) {
   return tiny ? Floats{} : y * power;
 }
 
-// 0 … 15.
+// The numbers 0 … 15.
 PELAB_INLINE Floats Lanes() {
   Floats lanes;
   for (int i = 0; i < kLanes; ++i) lanes[i] = static_cast<float>(i);
@@ -66,7 +68,7 @@ PELAB_INLINE Floats Exchanged(Floats x) {
   return __builtin_shuffle(x, from);
 }
 
-// Over all lanes, pair by pair.
+// The sum over all lanes, pair by pair.
 PELAB_INLINE float Sum(Floats x) {
   x += Exchanged<8>(x);
   x += Exchanged<4>(x);
@@ -83,7 +85,8 @@ PELAB_INLINE float Largest(Floats x) {
   return x[0] > x[1] ? x[0] : x[1];
 }
 
-// 1/(1-p) or 0 for the elements index … index + 15 of a dropout stream: DropoutFactor, 16 at a time.
+// 1/(1-p) or 0 for the elements index … index + 15 of a dropout stream: like DropoutFactor for 16
+// elements.
 PELAB_INLINE Floats DropoutFactors(const DropoutStream& stream, std::uint32_t index) {
   Unsigneds at;
   for (int i = 0; i < kLanes; ++i) at[i] = static_cast<std::uint32_t>(i);
@@ -121,7 +124,8 @@ __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"), noinline))
 }
 #endif
 
-// body() in the widest instruction set that this processor has. `body` is a lambda marked PELAB_INLINE_LAMBDA.
+// Runs body() with the widest instruction set of this processor. `body` is a lambda marked
+// PELAB_INLINE_LAMBDA.
 template <class Body>
 void RunWidest(const Body& body) {
 #if defined(__x86_64__) && defined(__GNUC__)

@@ -15,13 +15,13 @@ double LogitScale(const at::Tensor& query) {
   return 1 / std::sqrt(static_cast<double>(query.size(3)));
 }
 
-// A bias (H w) as (H, w), of members (M, H w) as (M, 1, H, w).
+// Reshapes a bias (H w) to (H, w), and one of several members (M, H w) to (M, 1, H, w).
 at::Tensor ByHead(const at::Tensor& bias, const at::Tensor& x) {
   const at::Tensor heads = bias.unflatten(-1, {x.size(2), x.size(3)}).to(x.scalar_type());
   return heads.dim() > 2 ? heads.unsqueeze(1) : heads;
 }
 
-// With bias and turned: (B, n, H, w), the last n of `positions` positions.
+// x (B, n, H, w), the last n of `positions` positions, with bias added and rotated.
 at::Tensor Prepared(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& turns,
                     std::int64_t positions) {
   const at::Tensor with_bias = bias.defined() ? AddByMember(x, ByHead(bias, x)) : x;
@@ -33,7 +33,8 @@ at::Tensor PreparedQuery(const AttentionInputs& inputs) {
   return Prepared(inputs.query, inputs.query_bias, inputs.query_turns, inputs.key.size(1));
 }
 
-// For every row i of the queries a product of its own: x (B, H, T', m), y (T', m, n) or (M, T', m, n) to (B, H, T', n).
+// A separate matrix product for each query row i: x (B, H, T', m) and y (T', m, n) or (M, T', m, n)
+// give (B, H, T', n).
 at::Tensor ProductByRow(const at::Tensor& x, const at::Tensor& y) {
   const std::int64_t members = MembersOf(y, 3), each = x.size(0) / members;
   const at::Tensor apart = x.unflatten(0, {members, each});  // (M, B/M, H, T', m)
@@ -44,19 +45,21 @@ at::Tensor ProductByRow(const at::Tensor& x, const at::Tensor& y) {
       .flatten(0, 1);
 }
 
-// (1 or H, T', T) from the entries by distance, of members (M, 1 or H, T', T).
+// Expands entries by distance to (1 or H, T', T), and those of several members to (M, 1 or H, T',
+// T).
 at::Tensor ByPair(const at::Tensor& distance_bias, std::int64_t rows, std::int64_t keys) {
   return distance_bias.unfold(-1, keys, 1).flip(-2).narrow(-2, keys - rows, rows);
 }
 
-// A term by distance (2T-1, n), or of members, as one by pair of rows and keys: (T', T, n).
+// Expands a term by distance (2T-1, n) to one by row and key (T', T, n). A term of several members
+// has a first dimension M.
 at::Tensor OfPairs(const at::Tensor& by_distance, std::int64_t rows, std::int64_t keys) {
   const at::TensorOptions longs = by_distance.options().dtype(at::kLong).requires_grad(false);
   const at::Tensor last = at::arange(rows - 1, -1, -1, longs).unsqueeze(1);
   return LookUp(by_distance, at::arange(keys, longs) + last);
 }
 
-// True where a key is not seen: (T', T) or (B, 1, T', T); undefined where all are seen.
+// True if the query does not see the key: (T', T) or (B, 1, T', T); undefined if it sees all.
 at::Tensor Unseen(const AttentionInputs& inputs) {
   const std::int64_t rows = inputs.query.size(1), keys = inputs.key.size(1);
   const at::Tensor positions = at::arange(keys, inputs.key.options().dtype(at::kLong));

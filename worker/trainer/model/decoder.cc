@@ -14,18 +14,18 @@
 namespace pelab::trainer {
 namespace {
 
-// (B, T): true where the position holds a token.
+// (B, T): true at positions that hold a token.
 at::Tensor TokenMask(const Batch& batch) {
   return at::arange(batch.tokens.size(1), batch.lengths.options()) < batch.lengths.unsqueeze(1);
 }
 
-// By one product (B, T, 3, H, d): queries, keys and values.
+// Splits one product (B, T, 3, H, d) into queries, keys and values.
 Decoder::KeysValues Parted(const at::Tensor& packed) {
   const std::vector<at::Tensor> parts = packed.unbind(2);
   return {parts[0], parts[1], parts[2], packed, {}};
 }
 
-// Queries with keys and values of one product (B, T, 2, H, d).
+// Combines queries with the keys and values of one product (B, T, 2, H, d).
 Decoder::KeysValues Joined(const at::Tensor& query, const at::Tensor& key_value) {
   const std::vector<at::Tensor> parts = key_value.unbind(2);
   return {query, parts[0], parts[1], {}, key_value};
@@ -159,7 +159,8 @@ Decoder::KeysValues Decoder::ProjectLayer(std::int64_t layer, const Residual& x,
     throw std::logic_error("the latents have no slice " + std::to_string(*without_slice));
   }
   const Layer& parts = layers_[layer];
-  // Where neither the last rows alone are wanted nor the input is, both are the same tensor.
+  // Unless only the last row is needed or keys and values come from the input, both sources are the
+  // same tensor.
   const at::Tensor query_source = QuerySource(layer, x, batch);  // (B, T', D)
   at::Tensor kv_source = input;                                  // (B, T, D)
   if (config_.kv_source == KvSource::kSelf) {

@@ -18,7 +18,7 @@ std::uint64_t KeyOf(std::int64_t seed, std::int64_t step, std::int64_t place) {
   return random.At(static_cast<std::uint64_t>(place));
 }
 
-// Two words a place, the lower first.
+// Two words for each member and place, the lower word first.
 std::vector<std::uint32_t> KeysOf(const ModelConfig& config, const std::vector<std::int64_t>& seeds,
                                   std::int64_t step) {
   std::vector<std::uint32_t> keys;
@@ -90,7 +90,7 @@ at::Tensor Dropout::Apply(const at::Tensor& x, std::int64_t layer, DropoutSite s
   for (std::int64_t dimension = 1; dimension < x.dim(); ++dimension) {
     mask = mask.narrow(dimension, 0, x.size(dimension));
   }
-  // In 32 bits at least: 1/(1-p) has no exact form in 16.
+  // Multiplies in at least 32 bits, because 1/(1-p) is not exact in 16.
   return (x * mask).to(x.scalar_type());
 }
 

@@ -1,4 +1,4 @@
-// The attention kernels under autograd.
+// Connects the attention kernels to autograd.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -19,7 +19,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// What has no gradient; tensors may be undefined.
+// The inputs that have no gradient. Tensors may be undefined.
 struct Fixed {
   at::Tensor query_turns, key_turns, lengths;
   bool causal = false;
@@ -27,7 +27,8 @@ struct Fixed {
   std::int64_t members = 1;
 };
 
-// The places of what has a gradient, among the inputs of the autograd function and what it keeps.
+// Indices of the differentiable tensors, both among the inputs of the autograd function and among
+// the tensors it saves.
 enum Differentiable {
   kQuery,
   kKey,
@@ -41,8 +42,8 @@ enum Differentiable {
 };
 constexpr int kDifferentiable = 9;
 
-// Query, key and value: the inputs of their names, or the parts of a packed product (B, T, 3, H, d) in the place of the
-// query, or of one (B, T, 2, H, d) in the place of the key.
+// Query, key and value. They are three inputs, or parts of one packed product: (B, T, 3, H, d) in
+// the place of the query, or (B, T, 2, H, d) in the place of the key.
 struct Parts {
   Parts(const at::Tensor& query_in, const at::Tensor& key_in, const at::Tensor& value_in)
       : query(query_in), key(key_in), value(value_in) {
@@ -62,7 +63,7 @@ at::Tensor WithContiguousRows(const at::Tensor& x) {
   return !x.defined() || x.stride(-1) == 1 ? x : x.contiguous();
 }
 
-// Element: that of x, perhaps const.
+// Element: the element type of x, may be const.
 template <class Element>
 HeadRows<Element> ViewHeads(const at::Tensor& x) {
   return {static_cast<Element*>(x.data_ptr()), x.stride(0), x.stride(1), x.stride(2)};
@@ -72,7 +73,7 @@ const float* TurnsData(const at::Tensor& turns) {
   return turns.defined() ? at::view_as_real(turns).data_ptr<float>() : nullptr;
 }
 
-// Sizes and turns alone: what decides whether a kernel takes it.
+// Sets sizes and rotations only, which decide whether a kernel accepts the problem.
 template <class Element>
 FusedAttention<Element> ShapeOf(const Parts& parts, const Fixed& fixed) {
   FusedAttention<Element> problem;
@@ -122,7 +123,8 @@ FusedAttention<Element> ProblemOf(const Parts& parts, const variable_list& input
   return problem;
 }
 
-// A gradient that comes as a sum for each sequence and head, (B, H, n), or for each sequence (`heads` 1).
+// A gradient that the kernel returns as one partial sum for each sequence and head (B, H, n), or
+// for each sequence (`heads` 1).
 struct Partial {
   template <class Element>
   Partial(const at::Tensor& of, const FusedAttention<Element>& problem, std::int64_t columns,
@@ -132,7 +134,8 @@ struct Partial {
     partial = at::empty({problem.batch, heads.value_or(problem.heads), columns},
                         of.options().requires_grad(false));
   }
-  // In the shape of what it belongs to, which holds, of each member, a row for each head or one for all.
+  // The gradient in the shape of its tensor. That tensor has, for each member, one row per head or
+  // one row for all heads.
   at::Tensor Sum() const {
     if (!partial.defined()) return {};
     const at::Tensor sums = FreshLike(like);
@@ -143,13 +146,13 @@ struct Partial {
 
   at::Tensor like;
   std::int64_t members;
-  at::Tensor partial;  // undefined: not wanted
+  at::Tensor partial;  // undefined: not needed
 };
 
 template <class Element>
 class AttentionFunction : public torch::autograd::Function<AttentionFunction<Element>> {
  public:
-  // Tensors may be empty. `keep`: a gradient will be asked for.
+  // Tensors may be empty. `keep`: gradients will be needed.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& query,
                             const at::Tensor& key, const at::Tensor& value,
                             const at::Tensor& query_bias, const at::Tensor& key_bias,
@@ -247,19 +250,19 @@ bool FusedAttentionFits(const AttentionInputs& inputs) {
 }
 
 at::Tensor AttendFused(const AttentionInputs& inputs, std::int64_t layer, const Dropout* dropout) {
-  // A length that is repeated for variants may be one number with stride 0.
+  // Lengths that are repeated for variants may be one number with stride 0.
   Fixed fixed{inputs.query_turns, inputs.key_turns, Contiguous(inputs.lengths), inputs.causal};
   if (dropout != nullptr) {
     const std::int64_t pairs = inputs.query.size(1) * inputs.key.size(1);
     fixed.dropout = dropout->Stream(layer, DropoutSite::kAttention, inputs.query.size(2) * pairs);
     fixed.members = dropout->members();
   }
-  // Without dropout, as what there is of each member tells.
+  // Without dropout, the per-member tensors tell the number of members.
   if (inputs.query_bias.defined()) fixed.members = MembersOf(inputs.query_bias, 1);
   if (inputs.distance_bias.defined()) {
     fixed.members = std::max(fixed.members, MembersOf(inputs.distance_bias, 2));
   }
-  // The kernel of a CPU makes these logits itself.
+  // The CPU kernel computes these logits itself.
   at::Tensor term, key_distance = inputs.key_distance;
   if (!inputs.query.device().is_cpu() && key_distance.defined()) {
     term = KeyDistanceLogits(inputs).to(at::kFloat);
@@ -268,7 +271,7 @@ at::Tensor AttendFused(const AttentionInputs& inputs, std::int64_t layer, const 
   if (key_distance.defined()) fixed.members = MembersOf(key_distance, 2);
   at::Tensor query = inputs.query, key = inputs.key, value = inputs.value;
   if (term.defined()) {
-    // The query has a gradient from there too.
+    // The query also gets a gradient from the term, so the packed product is not used.
   } else if (inputs.packed.defined()) {
     query = inputs.packed;
     key = value = at::Tensor();

@@ -22,7 +22,7 @@ bool ActivationFits(const at::Tensor& x) {
   return KernelsTake(x) && ActivationFitsOn(x.device(), x.numel() / x.size(-1), x.size(-1));
 }
 
-// How many members the parameters have, or dropout says where there are none.
+// The number of members: from the first parameter that is defined, else from the dropout.
 std::int64_t MembersAt(const DropoutPlace& place,
                        std::initializer_list<const at::Tensor*> parameters) {
   for (const at::Tensor* parameter : parameters) {
@@ -31,7 +31,7 @@ std::int64_t MembersAt(const DropoutPlace& place,
   return place.dropout == nullptr ? 1 : place.dropout->members();
 }
 
-// Of `count` members with these parameters, (M, n) each, which lie at one distance.
+// The layout of `count` members with these parameters (M, n), which all have the same stride.
 Members LayOut(std::int64_t count, std::initializer_list<const at::Tensor*> parameters) {
   Members members{count, 0};
   for (const at::Tensor* parameter : parameters) {
@@ -46,7 +46,7 @@ DropoutStream StreamAt(const DropoutPlace& place, const at::Tensor& x) {
   return place.dropout->Stream(place.layer, place.site, x.numel() / x.size(0));
 }
 
-// Means and inverse deviations, (2, M R).
+// `statistics` has the means and the inverse deviations: (2, M R).
 template <class Element>
 void SetStatistics(const at::Tensor& statistics, ResidualNorm<Element>* problem) {
   if (!statistics.defined()) return;
@@ -57,7 +57,7 @@ void SetStatistics(const at::Tensor& statistics, ResidualNorm<Element>* problem)
 template <class Element>
 class FusedResidual : public torch::autograd::Function<FusedResidual<Element>> {
  public:
-  // (y, n); n is empty without a norm, for which gamma and beta are empty.
+  // Returns (y, n). Without a norm, gamma, beta and n are empty.
   static variable_list forward(AutogradContext* context, const at::Tensor& x_in,
                                const at::Tensor& product_in, const at::Tensor& bias_in,
                                const at::Tensor& gamma_in, const at::Tensor& beta_in,
@@ -133,7 +133,7 @@ class FusedResidual : public torch::autograd::Function<FusedResidual<Element>> {
   }
 };
 
-// A norm of what is in memory already.
+// The norm of a tensor that is already in memory.
 template <class Element>
 class FusedNorm : public torch::autograd::Function<FusedNorm<Element>> {
  public:
@@ -237,12 +237,12 @@ class FusedActivation : public torch::autograd::Function<FusedActivation<Element
   }
 };
 
-// Parameters are kept in 32 bits beside activations of 16.
+// Parameters have 32 bits even if activations have 16.
 at::Tensor As(const at::Tensor& parameter, const at::Tensor& x) {
   return parameter.to(x.scalar_type());
 }
 
-// x (M B, T, n) plus a parameter of each member.
+// Adds to x (M B, T, n) the parameter of each member.
 at::Tensor Plus(const at::Tensor& x, const at::Tensor& parameter) {
   return AddByMember(x, ForRows(As(parameter, x)));
 }

@@ -1,9 +1,12 @@
-// The passes between a layer's matrix products. Each function has a fused way (worker/trainer/kernels: one pass over memory,
-// 32-bit floats, widths that are whole vectors) and a plain one in LibTorch operations, right for every device, type and
-// size; both agree within rounding and drop the same elements.
+// The operations between a layer's matrix products. Each has a fused and a plain version. The fused
+// version (worker/trainer/kernels) makes one pass over memory; on a CPU it needs 32-bit floats and
+// widths that are multiples of 16, on CUDA it also accepts bfloat16. The plain version uses
+// LibTorch operations and is correct for every device, type and size. Both agree within rounding
+// and drop the same elements.
 //
-// Shapes: (B, T, D) or (B, T, F), of B examples with T computed positions. Parameters (n) may be those of several members, (M, n)
-// at one distance, with a member's examples after the other's (model/members.h).
+// Shapes: (B, T, D) or (B, T, F), with B examples of T computed positions. Parameters (n) may
+// belong to several members: (M, n) with a constant stride, and the examples of one member after
+// those of another (parameters/members.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,7 +26,7 @@ struct Residual {
       : x(std::move(stream)), normed(std::move(norm_of_it)) {}
 
   at::Tensor x;       // (B, T, D)
-  at::Tensor normed;  // what the next part's norm makes of it; undefined: not made yet
+  at::Tensor normed;  // x after the norm of the next part; undefined: not computed yet
 };
 
 // A LayerNorm over the last dimension.
@@ -33,21 +36,21 @@ struct NormWeights {
   double epsilon = 0;
 };
 
-// Where in a step's randomness dropout stands; `dropout` null: evaluation.
+// The place of a dropout mask within a step; `dropout` null: evaluation.
 struct DropoutPlace {
   const Dropout* dropout = nullptr;
   std::int64_t layer = 0;
   DropoutSite site = DropoutSite::kOutput;
 };
 
-// x + dropout(product + bias), and its norm where `norm` is not null. `bias` (D) may be undefined.
+// x + dropout(product + bias), and its norm if `norm` is not null. `bias` (D) may be undefined.
 Residual AddProduct(const at::Tensor& x, const at::Tensor& product, const at::Tensor& bias,
                     const NormWeights* norm, const DropoutPlace& place);
 Residual AddProductPlainly(const at::Tensor& x, const at::Tensor& product, const at::Tensor& bias,
                            const NormWeights* norm, const DropoutPlace& place);
 
-// Variants that share a residual stream, without gradients: x (B, T, D) less each variant's contribution (V B, T, D), variant after
-// variant, and the norm of that.
+// For variants that share a residual stream: x (B, T, D) minus the contribution of each variant (V
+// B, T, D), variant after variant, and the norm of the result. Has no gradients.
 Residual TakeAway(const at::Tensor& x, const at::Tensor& contributions, const NormWeights& norm);
 Residual TakeAwayPlainly(const at::Tensor& x, const at::Tensor& contributions,
                          const NormWeights& norm);

@@ -29,9 +29,10 @@ constexpr bool kIn32Bits = true;
 template <template <class> class Problem>
 constexpr bool kIn32Bits<Problem<Bf16>> = false;
 
-bool plain_operations = false;  // set once, before there are threads
+bool plain_operations = false;  // set once, before threads start
 
-// call(own, member, begin, end) over the blocks of rows of every member, `own` its part of the problem, on a CPU.
+// On a CPU: calls call(own, member, begin, end) for ranges of row blocks of every member. `own` is
+// the member's part of the problem.
 template <class Problem, typename Call>
 void OverBlocks(const Problem& problem, const Call& call) {
   const std::int64_t blocks = NormBlocks(problem.rows);
@@ -52,13 +53,14 @@ void OverBlocks(const Problem& problem, const Call& call) {
 
 template <typename Call>
 void OverHeads(const FusedAttention<float>& problem, const Call& call) {
-  // Whole sequences, whose heads add up what is by distance.
+  // A task has whole sequences, because the heads of a sequence add to common sums by distance.
   const std::int64_t heads = problem.heads;
   at::parallel_for(0, problem.batch, (kHeadsPerTask + heads - 1) / heads,
                    [&](std::int64_t begin, std::int64_t end) { call(begin * heads, end * heads); });
 }
 
-// on_cpu(problem), instantiated for 32 bits alone, or on_cuda(stream), whose kernels say what went wrong.
+// Calls on_cpu(problem), which is compiled for 32-bit floats only, or on_cuda(stream), which
+// returns an error text or null.
 template <class Problem, typename OnCpu, typename OnCuda>
 void On(at::Device device, const Problem& problem, const OnCpu& on_cpu,
         [[maybe_unused]] const OnCuda& on_cuda) {
@@ -78,7 +80,7 @@ void On(at::Device device, const Problem& problem, const OnCpu& on_cpu,
 #endif
 }
 
-// For what a CPU does by other means.
+// For kernels that exist on CUDA only.
 auto NotOnCpu() {
   return [](const auto&) { throw std::logic_error("a kernel of CUDA alone on a CPU"); };
 }

@@ -1,5 +1,6 @@
-// The kernels (worker/trainer/kernels) on the device of their tensors: on a CPU over LibTorch's threads, on CUDA on its
-// current stream. Element is float, or on CUDA Bf16. Errors of CUDA are thrown as std::runtime_error.
+// Calls the kernels (worker/trainer/kernels) on the device of the tensors: on a CPU with LibTorch's
+// threads, on CUDA on its current stream. Element is float, or Bf16 on CUDA. CUDA errors are thrown
+// as std::runtime_error.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,14 +16,15 @@
 
 namespace pelab::trainer {
 
-// For comparisons: from now on plain operations of LibTorch in place of every kernel that has a plain way beside it. Call before the
-// first model is made.
+// For comparisons: from now on uses plain LibTorch operations instead of every kernel that has a
+// plain version. Call this before the first model is made.
 void UsePlainOperations();
 
-// Whether kernels can work on `x`: on CUDA where this build has them and in 16 or 32 bits, on a CPU in 32 bits.
+// Whether kernels can work on `x`: on CUDA if this build has CUDA kernels and x has 16-bit
+// (bfloat16) or 32-bit floats, on a CPU if x has 32-bit floats. False after UsePlainOperations.
 bool KernelsTake(const at::Tensor& x);
 
-// x's memory; null where x is undefined.
+// The memory of x; null if x is undefined.
 template <class Element>
 Element* DataOf(const at::Tensor& x) {
   return x.defined() ? static_cast<Element*>(x.data_ptr()) : nullptr;
@@ -34,7 +36,7 @@ void Forward(at::Device device, const ResidualNorm<Element>& problem);
 template <class Element>
 void Backward(at::Device device, const ResidualNorm<Element>& problem,
               const ResidualNormGradients<Element>& gradients);
-// Of every member: to… (members, width).
+// Results for each member: to… (members, width).
 void ReduceNorm(at::Device device, const float* partial, std::int64_t members, std::int64_t blocks,
                 std::int64_t width, float* to_gamma, float* to_beta, float* to_bias);
 
@@ -53,13 +55,14 @@ template <class Element>
 void Backward(at::Device device, const FusedAttention<Element>& problem,
               const FusedAttentionGradients<Element>& gradients);
 
-// sums (members, columns) = the sums over the rows of partial (members, rows, columns), in their order or another fixed one.
+// sums (members, columns) = the sums over the rows of partial (members, rows, columns), in the
+// order of the rows or in another fixed order.
 void SumRows(at::Device device, const float* partial, std::int64_t members, std::int64_t rows,
              std::int64_t columns, float* sums);
 
 void Update(at::Device device, const AdamWPass& pass);
 
-// CUDA alone.
+// The functions below work on CUDA only. HasCudaKernels is false after UsePlainOperations.
 bool HasCudaKernels();
 template <class Element>
 void ScoreAll(at::Device device, const CrossEntropy<Element>& problem);
@@ -67,7 +70,8 @@ void CountScored(at::Device device, const std::int64_t* labels, std::int64_t mem
                  std::int64_t rows, std::int64_t ignored, std::int64_t* batch);
 void BeginDropoutStep(at::Device device, const DropoutStep& step);
 
-// The masks of FillDropoutMask, one member's after the other's, together shaped like `shape`, in 32-bit floats on `device`.
+// The masks of FillDropoutMask, one member after another, in the shape `shape`, as 32-bit floats on
+// `device`.
 at::Tensor DropoutMaskOn(at::Device device, const DropoutStream& stream, std::int64_t members,
                          at::IntArrayRef shape);
 

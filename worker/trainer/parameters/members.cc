@@ -11,7 +11,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// A member's product by itself on a CPU, where a library's batched products are no quicker and may round otherwise.
+// On a CPU multiplies the matrices of each member separately: batched products of the library are
+// not faster there and may round differently.
 void MultiplyEach(const at::Tensor& a, const at::Tensor& b, const at::Tensor& to) {
   if (!a.device().is_cpu()) {
     at::Tensor out = to;
@@ -30,7 +31,8 @@ at::Tensor Multiplied(const at::Tensor& a, const at::Tensor& b) {
   return to;
 }
 
-// x (M, R, in) by the weights' transposes: (M, R, out). Its own gradient, so that the weights' comes laid out as they are.
+// Multiplies x (M, R, in) by the transposes of the weights: (M, R, out). It has its own gradient,
+// so that the gradient of the weights has the same memory layout as the weights.
 class LinearByMember : public torch::autograd::Function<LinearByMember> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
@@ -47,14 +49,15 @@ class LinearByMember : public torch::autograd::Function<LinearByMember> {
   }
 };
 
-// x (M B, …) as (M, B, …).
+// Reshapes x (M B, …) to (M, B, …).
 at::Tensor Apart(const at::Tensor& x, std::int64_t members) {
   std::vector<std::int64_t> sizes = {members, x.size(0) / members};
   sizes.insert(sizes.end(), x.sizes().begin() + 1, x.sizes().end());
   return x.reshape(sizes);
 }
 
-// The sum of x (M B, …) to the sizes of a term, or of the members' terms (M, …); on a CPU a member's is made as one alone is.
+// Sums x (M B, …) to the sizes of a term or of the members' terms (M, …). On a CPU each member's
+// sum is computed as it would be for that member alone.
 at::Tensor SumToTerm(const at::Tensor& x, const at::Tensor& term) {
   if (term.dim() < x.dim()) return at::sum_to(x, term.sizes());
   const at::Tensor apart = Apart(x, term.size(0));
@@ -66,7 +69,8 @@ at::Tensor SumToTerm(const at::Tensor& x, const at::Tensor& term) {
   return sums;
 }
 
-// A sum whose gradient is added up in one order, however the gradient lies in memory.
+// An addition whose gradient is summed in one order, whatever the memory layout of the incoming
+// gradient.
 class AddTerm : public torch::autograd::Function<AddTerm> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& term) {
@@ -82,7 +86,8 @@ class AddTerm : public torch::autograd::Function<AddTerm> {
   }
 };
 
-// Each member's table as rows of one, and where its first row is: (M, 1, …), of as many dimensions as the indices and one.
+// Rows joins the members' tables into one. FirstRows gives the index of each member's first row in
+// it: (M, 1, …), with one dimension more than `indices`.
 at::Tensor Rows(const at::Tensor& table) { return table.reshape({-1, table.size(2)}); }
 at::Tensor FirstRows(const at::Tensor& table, const at::Tensor& indices) {
   std::vector<std::int64_t> shape(indices.dim() + 1, 1);

@@ -54,7 +54,7 @@ ParameterSet::Shape ParameterSet::StoredShapeOf(const Entry& entry) const {
   return shape;
 }
 
-// A view into flat tensors, as a leaf of autograd.
+// Makes a leaf of autograd that is a view into the flat tensors.
 at::Tensor ParameterSet::Leaf(const at::Tensor& flat, const at::Tensor& gradient,
                               const Entry& entry) const {
   const Shape shape = StoredShapeOf(entry);
@@ -67,7 +67,8 @@ at::Tensor ParameterSet::Leaf(const at::Tensor& flat, const at::Tensor& gradient
   return leaf;
 }
 
-// pairs(whole, part) of each parameter: a member's part of `flat`, and of `values` (count()).
+// Calls pairs(whole, part) for each parameter: `whole` is the member's part of `flat`, `part` the
+// matching part of `values` (count()).
 template <typename Pairs>
 void ParameterSet::OverMember(const at::Tensor& flat, const at::Tensor& values, std::int64_t member,
                               const Pairs& pairs) const {

@@ -1,12 +1,15 @@
-// A model's parameters, kept in one flat tensor so that the optimiser, snapshots and checkpoints are a few operations on
-// one block of memory. Every parameter is a leaf of autograd whose data and gradient are views into the flat tensors.
+// A model's parameters, kept in one flat tensor. The optimizer, snapshots and checkpoints are then
+// a few operations on one block of memory. Every parameter is a leaf of autograd; its data and
+// gradient are views into the flat tensors.
 //
-// Names and shapes here are those of the kept weights (docs/formats.md). Values at the start: initial_values.h.
+// Names and shapes are those of the kept weights (docs/formats.md). For the initial values see
+// initial_values.h.
 //
-// Several members, models that differ in their seed alone, may be kept side by side: every tensor then has a first dimension
-// for them, and so have the gradients (model/members.h). A set of one member has no such dimension.
+// A set can hold several members (models that differ only in their seed). Every tensor and gradient
+// then has an additional first dimension for the members (parameters/members.h). A set of one
+// member does not have this dimension.
 //
-// Declare everything, call Materialize once, then use. Not thread-safe.
+// Declare everything, call Materialize once, then use the set. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,16 +27,16 @@ class ParameterSet {
   using Handle = int;
   using Shape = std::vector<std::int64_t>;
 
-  // A trained parameter.
+  // Declares a trained parameter.
   Handle Add(const std::string& name, const Shape& shape, const Init& init);
-  // Several trained parameters of one shape that are used as one tensor, stacked along the first dimension, and kept
-  // under their own names.
+  // Declares several trained parameters of one shape. They are used as one tensor, stacked along
+  // the first dimension, and kept under their own names.
   Handle AddStack(const std::vector<std::string>& names, const Shape& shape, const Init& init);
-  // A random tensor that is kept with the weights but not trained.
+  // Declares a random tensor that is kept with the weights but not trained.
   Handle AddFrozen(const std::string& name, const Shape& shape, const Init& init);
 
-  // Allocates on `device` in `dtype` and draws the starting values, of one member for each seed. With `rounded` there is a copy
-  // in bfloat16 beside.
+  // Allocates all tensors on `device` in `dtype` and draws the initial values, for one member per
+  // seed. With `rounded`, also keeps a bfloat16 copy of the trained parameters.
   void Materialize(const std::vector<std::int64_t>& seeds, at::Device device, at::ScalarType dtype,
                    bool rounded = false);
   void Materialize(std::int64_t seed, at::Device device, at::ScalarType dtype,
@@ -45,32 +48,35 @@ class ParameterSet {
   std::int64_t members() const { return static_cast<std::int64_t>(seeds_.size()); }
 
   const at::Tensor& operator[](Handle handle) const { return entries_[handle].tensor; }
-  // What products of matrices are made of: the rounded copy where there is one, a leaf of its own. A parameter is used
-  // either way, not both.
+  // The tensor to use in matrix products: the bfloat16 copy if there is one, else the parameter.
+  // The copy is a leaf of its own. Use each parameter either through this function or through
+  // operator[], not both.
   const at::Tensor& Factor(Handle handle) const {
     return rounded_.defined() ? entries_[handle].rounded : entries_[handle].tensor;
   }
-  // The type that products are made in.
+  // The type in which matrix products are computed.
   at::ScalarType factor_type() const;
-  // Copies the parameters into the rounded copy; call after writing them.
+  // Copies the parameters into the bfloat16 copy, if there is one. Call this after writing them.
   void Round();
-  // Adds the rounded copy's gradients to flat_gradient() and zeroes them.
+  // Adds the gradients of the bfloat16 copy to flat_gradient() and sets them to zero.
   void GatherGradients();
 
-  // All trained scalars, (members() * count()), in the order of declaration, of each parameter one member's after the other's;
-  // writing here writes the parameters.
+  // All trained scalars (members() * count()), in the order of declaration. Within each parameter
+  // the members follow one another. Writing to this tensor changes the parameters.
   const at::Tensor& flat() const { return flat_; }
-  // Their gradients, laid out alike.
+  // The gradients, in the same layout.
   const at::Tensor& flat_gradient() const { return gradient_; }
-  // Likewise; undefined where there is none.
+  // The bfloat16 copy, in the same layout; undefined if there is none.
   const at::Tensor& rounded() const { return rounded_; }
-  // A member's part of a tensor that is laid out like flat(): a copy of it, (count()), and back.
+  // TakeMember copies one member's part (count()) out of a tensor laid out like flat(). PutMember
+  // copies it back.
   at::Tensor TakeMember(const at::Tensor& flat, std::int64_t member) const;
   void PutMember(const at::Tensor& values, std::int64_t member, const at::Tensor& flat) const;
-  std::int64_t count() const { return count_; }  // of a member
+  std::int64_t count() const { return count_; }  // per member
   at::Device device() const { return flat_.device(); }
 
-  // A name and its tensor, detached, in the order of declaration; frozen ones included.
+  // A name and its tensor, without gradient. NamedTensors lists them in the order of declaration,
+  // including frozen ones.
   struct Named {
     std::string name;
     at::Tensor tensor;
@@ -80,10 +86,10 @@ class ParameterSet {
  private:
   struct Entry {
     std::vector<std::string> names;
-    Shape part_shape;  // of each name
+    Shape part_shape;  // of each named part
     Init init;
     bool trained = true;
-    std::int64_t offset = 0;  // in the flat tensor of one member, when trained
+    std::int64_t offset = 0;  // in the flat tensor of one member, if trained
     at::Tensor tensor;
     at::Tensor rounded;
   };
@@ -92,10 +98,10 @@ class ParameterSet {
   template <typename Pairs>
   void OverMember(const at::Tensor& flat, const at::Tensor& values, std::int64_t member,
                   const Pairs& pairs) const;
-  // The values that the entry starts from, shaped as its tensor, on the CPU.
+  // The initial values of the entry, in the shape of its tensor, on the CPU.
   at::Tensor Drawn(const Entry& entry) const;
-  Shape ShapeOf(const Entry& entry) const;        // of a member
-  Shape StoredShapeOf(const Entry& entry) const;  // of the tensor
+  Shape ShapeOf(const Entry& entry) const;        // of one member
+  Shape StoredShapeOf(const Entry& entry) const;  // of the whole tensor
 
   std::vector<Entry> entries_;
   std::vector<std::int64_t> seeds_;

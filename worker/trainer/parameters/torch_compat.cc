@@ -21,7 +21,7 @@
 namespace pelab::trainer {
 namespace {
 
-// OpenBLAS built with its own threads does not follow OpenMP's setting.
+// An OpenBLAS that was built with its own threads ignores OpenMP's setting.
 void SetBlasThreads(int threads) {
   using SetThreads = void (*)(int);
   if (auto* set = reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) {
@@ -39,7 +39,8 @@ std::string CpuName() {
   return "CPU";
 }
 
-// The figure, in bytes, of a line "NAME 123 kB" that the kernel writes; -1 where there is none.
+// The value, in bytes, of a line "NAME 123 kB" in a file of the kernel; -1 if there is no such
+// line.
 std::int64_t KernelFigure(const char* file_name, const std::string& name) {
   std::ifstream file(file_name);
   for (std::string line; std::getline(file, line);) {
@@ -48,7 +49,7 @@ std::int64_t KernelFigure(const char* file_name, const std::string& name) {
   return -1;
 }
 
-// Through the driver's library, so that no CUDA header is needed to build.
+// Asks the driver's library, so that the build needs no CUDA header.
 std::string CudaName(int ordinal) {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY);
   if (driver == nullptr) return "CUDA device";
@@ -133,7 +134,7 @@ std::int64_t FreeHostBytesAtPeak() {
 }
 
 void ConfigureDeterminism(int threads) {
-  // cuBLAS is deterministic only with a fixed workspace, which it reads from here.
+  // cuBLAS is deterministic only with a fixed workspace. It reads the setting from this variable.
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
   static std::once_flag once;
   std::call_once(once, [] { at::set_num_interop_threads(1); });
@@ -141,7 +142,8 @@ void ConfigureDeterminism(int threads) {
   SetBlasThreads(threads);
   at::globalContext().setDeterministicAlgorithms(true, false);
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 2)
-  // Else every new tensor is filled first. What is read here has been written.
+  // With this setting on, LibTorch would fill every new tensor first. The trainer never reads
+  // memory that it has not written.
   at::globalContext().setDeterministicFillUninitializedMemory(false);
 #endif
   at::globalContext().setBenchmarkCuDNN(false);

@@ -1,4 +1,4 @@
-// What the fused operations' autograd functions share.
+// Helpers for the autograd functions of the fused operations.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,8 @@
 
 namespace pelab::trainer {
 
-// Autograd's functions of LibTorch 1.13 take no undefined tensors: an empty one stands for nothing.
+// Autograd functions of LibTorch 1.13 do not accept undefined tensors, so an empty tensor takes the
+// place of an undefined one.
 inline at::Tensor OrEmpty(const at::Tensor& x) {
   return x.defined() ? x : at::empty({0}, at::TensorOptions().dtype(at::kFloat));
 }
@@ -26,12 +27,12 @@ inline at::Tensor FreshFloats(at::IntArrayRef sizes, const at::Tensor& beside) {
   return at::empty(sizes, at::TensorOptions().dtype(at::kFloat).device(beside.device()));
 }
 
-// In 32 bits at least, where sums and logarithms of 16 would lose what is looked for.
+// x in at least 32 bits, for sums and logarithms that would lose too much precision in 16.
 inline at::Tensor Widened(const at::Tensor& x) {
   return x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x;
 }
 
-// call(float()) or call(Bf16()): the element of x.
+// Calls call(float()) or call(Bf16()), by the element type of x.
 template <typename Call>
 auto InTypeOf(const at::Tensor& x, const Call& call) {
   return x.scalar_type() == at::kBFloat16 ? call(Bf16()) : call(float());
@@ -39,7 +40,7 @@ auto InTypeOf(const at::Tensor& x, const Call& call) {
 
 inline at::Tensor Contiguous(const at::Tensor& x) { return x.defined() ? x.contiguous() : x; }
 
-// A dropout stream from forward to backward.
+// These carry a dropout stream from forward to backward.
 inline void SaveStream(const DropoutStream& stream, torch::autograd::AutogradContext* context) {
   context->saved_data["dropout"] = c10::List<std::int64_t>(
       {stream.key0, stream.key1, stream.threshold, stream.first,

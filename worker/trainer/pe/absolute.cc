@@ -1,4 +1,5 @@
-// A vector per position is added to the embedding: interleaved sines and cosines of t/10000^(2i/D), or a trained table.
+// Adds a vector per position to the embedding: interleaved sines and cosines of t/10000^(2i/D), or
+// a row of a trained table.
 #include <ATen/ATen.h>
 
 #include <cstdint>

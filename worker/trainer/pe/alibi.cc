@@ -1,5 +1,5 @@
-// A fixed penalty -m_h |i-j| is added to the logits; the slopes m_h are geometric (Press et al. 2022) or exponential (the
-// authors' code).
+// Adds a fixed penalty -m_h |i-j| to the logits. The slopes m_h are geometric (Press et al. 2022)
+// or exponential (the authors' code).
 #include <ATen/ATen.h>
 
 #include <cstdint>

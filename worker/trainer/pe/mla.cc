@@ -1,14 +1,16 @@
-// Multi-head latent attention: queries, keys and values come from latents of d_c channels, and position enters through r
-// rotary channels beside a head's d content channels (DeepSeek-AI 2024, DeepSeek-V2, section 2.1).
+// Multi-head latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1). Queries, keys and
+// values are computed from latents of d_c channels. Position enters through r rotary channels
+// beside the d content channels of each head.
 //
-//   c_q = norm(W_DQ x)      q_h = [W_UQ,h c_q + b | R_i W_QR,h c_q]       one W_QR for all heads with a shared rotary query
+//   c_q = norm(W_DQ x)      q_h = [W_UQ,h c_q + b | R_i W_QR,h c_q]
 //   c_kv = norm(W_DKV y)    k_h = [W_UK,h c_kv + b | R_j W_KR y]          v_h = W_UV,h c_kv + b
 //
-// x is the query source, y the source of keys and values, norm the root-mean-square norm of `latent_norm` or nothing. Rotary
-// keys are shared by the heads; the logit is q_h k_h / sqrt(d + r).
+// x is the query source and y is the source of keys and values. With `latent_norm`, norm is the
+// root-mean-square norm; without it, norm is the identity. All heads share the rotary keys. With a
+// shared rotary query, all heads also share one W_QR. The logit is q_h k_h / sqrt(d + r).
 //
-// R turns adjacent pairs, or (`sliced`, the authors' code) is a table that is no rotation: see SlicedTurns in tables.h. With
-// it the logit depends on i and j separately.
+// R rotates adjacent pairs. With `sliced` (the authors' code), R is a table that is not a rotation
+// (see SlicedTurns in tables.h); the logit then depends on i and j separately.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -83,7 +85,7 @@ class Mla : public PositionalEncoding {
     std::optional<ParameterSet::Handle> bias;
   };
   struct Layer {
-    ParameterSet::Handle latents;  // (2 d_c, D): of keys and values, of queries
+    ParameterSet::Handle latents;  // (2 d_c, D): first for keys and values, then for queries
     std::optional<ParameterSet::Handle> kv_norm, query_norm;  // (d_c)
     Linear query;                                             // (D, d_c)
     Linear key_value;                                         // (2 D, d_c)
@@ -116,7 +118,7 @@ class Mla : public PositionalEncoding {
     return layer;
   }
 
-  // Of queries and of keys and values: (B, T', d_c) and (B, T, d_c).
+  // The latents of the queries (B, T', d_c) and those of the keys and values (B, T, d_c).
   std::pair<at::Tensor, at::Tensor> Latents(const Layer& parts, const at::Tensor& query_source,
                                             const at::Tensor& kv_source) const {
     const at::Tensor& weight = parameters_.Factor(parts.latents);
@@ -155,7 +157,7 @@ class Mla : public PositionalEncoding {
                : product;
   }
 
-  // (B, T, n m) as (B, T, n, m).
+  // Reshapes (B, T, n m) to (B, T, n, m).
   static at::Tensor ByHead(const at::Tensor& x, std::int64_t heads) {
     return x.view({x.size(0), x.size(1), heads, x.size(2) / heads});
   }
@@ -169,7 +171,8 @@ class Mla : public PositionalEncoding {
     return TurnPairs(x, turns_.narrow(0, first, x.size(1)));
   }
 
-  // Content channels (B, T, H d) with rotary ones (B, T, 1 or H, r) after them: (B, T, H, d + r).
+  // Appends the rotary channels (B, T, 1 or H, r) to the content channels (B, T, H d) of each head:
+  // (B, T, H, d + r).
   at::Tensor Join(const at::Tensor& content, const at::Tensor& rotary) const {
     return at::cat({ByHead(content, config_.heads),
                     rotary.expand({rotary.size(0), rotary.size(1), config_.heads, rotary_})},

@@ -1,4 +1,5 @@
-// No positional encoding: order shows only through the causal mask, and not at all without one.
+// No positional encoding. The model can see the order of tokens only through the causal mask, and
+// not at all without one.
 #include "worker/trainer/pe/pe.h"
 
 namespace pelab::trainer {

@@ -62,7 +62,7 @@ at::Tensor ToTurns(const std::vector<double>& values, std::int64_t length,
 }
 
 at::Tensor TurnPairs(const at::Tensor& x, const at::Tensor& turns) {
-  // Complex numbers have 32-bit parts at least.
+  // LibTorch's complex numbers have parts of at least 32 bits.
   const at::Tensor wide = Widened(x);
   const at::Tensor pairs =
       at::view_as_complex(wide.reshape({x.size(0), x.size(1), x.size(2), x.size(3) / 2, 2}));

@@ -1,4 +1,5 @@
-// What several PEs share: tables as tensors on the parameters' device and in their type.
+// Helpers that several PEs share. They make tensors on the parameters' device and in the
+// parameters' type.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,21 +14,23 @@
 
 namespace pelab::trainer {
 
-// `values`, row-major, as a tensor of `shape` with the parameters' device and type.
+// `values`, in row-major order, as a tensor of `shape` with the parameters' device and type.
 at::Tensor ToTensor(const std::vector<double>& values, const std::vector<std::int64_t>& shape,
                     const ParameterSet& parameters);
 
 // -|j-i| for the distances j - i = -(T-1) … T-1: (2T-1).
 std::vector<double> NegativeDistances(std::int64_t length);
 
-// row(distance) for the distances j - i = -(length-1) … length-1: (2 length - 1), 64-bit, on the parameters' device.
+// row(distance) for the distances j - i = -(length-1) … length-1: (2 length - 1), 64-bit, on the
+// parameters' device.
 at::Tensor RowsByDistance(std::int64_t length, const ParameterSet& parameters,
                           const std::function<std::int64_t(std::int64_t distance)>& row);
 
-// Of entries by distance (…, 2 max_len - 1) those for sequences of `length`: (…, 2T-1).
+// The entries of `by_distance` (…, 2 max_len - 1) that sequences of `length` use: (…, 2T-1).
 at::Tensor WithinLength(const at::Tensor& by_distance, std::int64_t length);
 
-// A sinusoid of base 10000 for the token embeddings. Made at its first use.
+// A sinusoid of base 10000 that is added to the token embeddings. The table is computed at the
+// first use.
 class InputSinusoid {
  public:
   InputSinusoid(const PeContext& context, SinusoidLayout layout);
@@ -40,12 +43,13 @@ class InputSinusoid {
   at::Tensor table_;  // (max_len, D)
 };
 
-// RotaryTurns or SlicedTurns of tables.h as complex numbers: (length, 1, width/2).
+// The values of RotaryTurns or SlicedTurns (tables.h) as complex numbers: (length, 1, width/2).
 at::Tensor ToTurns(const std::vector<double>& values, std::int64_t length,
                    const ParameterSet& parameters);
-// Adjacent pairs of `x` (B, n, H, width) as complex numbers times `turns` (n, 1 or H, width/2).
+// Reads adjacent pairs of `x` (B, n, H, width) as complex numbers and multiplies them by the
+// rotations `turns` (n, 1 or H, width/2).
 at::Tensor TurnPairs(const at::Tensor& x, const at::Tensor& turns);
-// Throws TrainerError(kBadSpec) where the heads have no whole number of pairs.
+// Throws TrainerError(kBadSpec) if the head size is odd, so that channels cannot be paired.
 void RequirePairs(const PeContext& context);
 
 }  // namespace pelab::trainer

@@ -1,4 +1,5 @@
-// A random normal vector per position is added to the embedding; the table is kept with the weights, trained or not.
+// Adds a random normal vector per position to the embedding. The table is kept with the weights,
+// whether it is trained or not.
 #include <ATen/ATen.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The PEs that this trainer can build. A test holds the table against the catalog.
+// The PEs that this trainer can build. A test compares this table with the catalog.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct PeEntry {
 
 const std::vector<PeEntry>& PeRegistry();
 
-// Throws TrainerError(kBadSpec) for a name or version that is not in the table.
+// Throws TrainerError(kBadSpec) if the table does not have the job's PE name and version.
 std::unique_ptr<PositionalEncoding> MakePe(const PeContext& context);
 
 }  // namespace pelab::trainer

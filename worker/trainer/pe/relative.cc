@@ -1,7 +1,9 @@
-// A learned bias per head and distance is added to the logits.
+// Adds a learned bias per head and distance to the logits.
 //
-// `t5`: one table of (buckets, H), shared by the layers, indexed by T5's logarithmic bucket of the distance; no
-// multiplier, 1/sqrt(d) kept. `table` (the authors' code): one table of (2 max_len - 1, H) a layer, row j - i + max_len - 1.
+// `t5`: one table of (buckets, H) that all layers share, indexed by T5's logarithmic bucket of the
+// distance. The bias has no multiplier, and the logits keep their scale 1/sqrt(d).
+// `table` (the authors' code): one table of (2 max_len - 1, H) per layer; the row is j - i +
+// max_len - 1.
 #include <ATen/ATen.h>
 
 #include <cstdint>
@@ -40,7 +42,7 @@ class Relative : public PositionalEncoding {
   }
 
  private:
-  // The table's row for every distance: (2T-1).
+  // The row of the table for each distance: (2T-1).
   at::Tensor Rows(std::int64_t length) {
     if (!rows_.defined()) {
       rows_ = RowsByDistance(config_.max_len, parameters_, [&](std::int64_t distance) {

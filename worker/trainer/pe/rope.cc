@@ -1,8 +1,10 @@
-// Queries and keys are rotated: the adjacent pair t of a head turns by position * base^(-2t/d), so that the logit depends
-// on content and on i-j alone (Su et al. 2021, section 3.2).
+// Rotates queries and keys: the adjacent pair t of a head is rotated by the angle position *
+// base^(-2t/d). The logit then depends on the content and on i-j only (Su et al. 2021, section
+// 3.2).
 //
-// `rope` with `input_sinusoid` (the authors' code) adds a sinusoid to the embedding as well, all sines before all cosines;
-// `rope_abs` adds the interleaved one. `partial_rope` rotates some heads and leaves the others without positions.
+// `rope` with `input_sinusoid` (the authors' code) also adds a sinusoid to the embedding, with all
+// sines before all cosines. `rope_abs` adds the interleaved sinusoid. `partial_rope` rotates some
+// heads and gives the others no positions.
 #include <ATen/ATen.h>
 
 #include <cstdint>
@@ -64,7 +66,7 @@ class PartialRope : public Rope {
   }
 
  protected:
-  // Heads that are not rotated turn by 1.
+  // The other heads have the factor 1: they are not rotated.
   at::Tensor MakeTurns() const override {
     const at::Tensor all = Rope::MakeTurns();
     at::Tensor turns = at::ones({all.size(0), config_.heads, all.size(2)}, all.options());

@@ -1,6 +1,7 @@
-// A learned vector per signed distance is added to the keys, and with `values` another to the values (Shaw et al. 2018,
-// equations 3 and 4): logit q_i (k_j + a^K_r) / sqrt(d), output sum of w_ij (v_j + a^V_r), row r = clip(j - i, -m, m) + m.
-// A layer has one table of (2m + 1, d) a side, shared by its heads; m = max_distance.
+// Adds a learned vector per signed distance to the keys and, with `values`, another one to the
+// values (Shaw et al. 2018, equations 3 and 4): logit q_i (k_j + a^K_r) / sqrt(d), output sum of
+// w_ij (v_j + a^V_r), row r = clip(j - i, -m, m) + m with m = max_distance. Each layer has one
+// table of (2m + 1, d) for keys and, with `values`, one for values. Its heads share them.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -41,7 +42,7 @@ class Shaw : public PositionalEncoding {
                                    Init::Normal(context.job.Real("pe.init_std")));
   }
 
-  // The table's row for every distance: (2T-1).
+  // The row of the table for each distance: (2T-1).
   at::Tensor Rows(std::int64_t length) {
     if (!rows_.defined()) {
       rows_ = RowsByDistance(max_len_, parameters_, [&](std::int64_t distance) {

@@ -92,13 +92,14 @@ std::int64_t T5Bucket(std::int64_t relative, bool causal, std::int64_t buckets,
     distance = std::abs(relative);
   }
   const std::int64_t exact = buckets / 2;
-  if (exact == 0) return first;  // one bucket in all
+  if (exact == 0) return first;  // there is only one bucket
   if (distance < exact || max_distance <= exact) {
     return first + std::min(distance, buckets - 1);
   }
   const double share = std::log(static_cast<double>(distance) / static_cast<double>(exact)) /
                        std::log(static_cast<double>(max_distance) / static_cast<double>(exact));
-  // The nudge keeps exact powers, where the quotient should be whole, out of the bucket below.
+  // For exact powers the quotient should be a whole number. The added 1e-9 keeps rounding from
+  // putting them into the bucket below.
   const auto step = static_cast<std::int64_t>(share * static_cast<double>(buckets - exact) + 1e-9);
   return first + std::min(exact + step, buckets - 1);
 }

@@ -1,6 +1,8 @@
-// A rotation whose pairs fade with distance: beside turning as in rope.cc, pair t of the query at i is scaled by
-// zeta_t^(i/s) and that of the key at j by zeta_t^(-j/s), which gives the logit's pair the factor zeta_t^((i-j)/s);
-// zeta_t = (2t/d + 0.4)/1.4 (Sun et al. 2023, section 3.1). For causal masks: keys after the query would grow.
+// xPos: a rotation whose pairs decay with distance (Sun et al. 2023, section 3.1). In addition to
+// the rotation of rope.cc, pair t of the query at i is scaled by zeta_t^(i/s) and pair t of the key
+// at j by zeta_t^(-j/s). The pair's part of the logit thus has the factor zeta_t^((i-j)/s), with
+// zeta_t = (2t/d + 0.4)/1.4. Meant for causal masks: the factor of keys after the query would grow
+// with distance.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -33,8 +35,8 @@ class Xpos : public PositionalEncoding {
   }
 
  private:
-  // zeta_t^(sign (position - centre) / s): (max_len, 1, d/2). Counting from the centre leaves products as they are and
-  // keeps the factors near 1.
+  // zeta_t^(sign (position - center) / s): (max_len, 1, d/2). Counting from the center does not
+  // change the products of queries and keys and keeps the factors near 1.
   at::Tensor Scales(int sign) const {
     const auto zeta = XposBases(config_.head_dim());
     std::vector<double> scales;

@@ -61,7 +61,7 @@ constexpr std::int64_t kMostMicroBatch = std::int64_t{1} << 30;
   throw UsageError(option + " \"" + value + "\" is not allowed; allowed: " + allowed);
 }
 
-// `also` says what else may stand there.
+// `also`: other allowed values, for the message.
 std::int64_t ReadInt(const std::string& option, const std::string& value, std::int64_t least,
                      std::int64_t most, const std::string& also = "") {
   std::int64_t number = 0;
@@ -111,7 +111,7 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
       *target = value;
     };
   };
-  // An option of a job begins one where the last has it already.
+  // Sets an option of the last job. If the last job already has this option, it starts a new job.
   auto of_job = [=](auto JobFiles::*member, auto unset) {
     return [=]() {
       std::vector<JobFiles>& jobs = arguments->jobs;

@@ -12,7 +12,8 @@ namespace pelab::trainer {
 
 enum class Command { kRun, kAnalyze, kCapabilities, kDataset, kHelp, kVersion };
 
-// What an option before the first --spec, or between two, belongs to.
+// The options of one job. On the command line each of them belongs to the last job. An option that
+// the last job already has starts the next job.
 struct JobFiles {
   std::string spec;                   // --spec
   std::string workdir;                // --workdir
@@ -23,33 +24,33 @@ struct JobFiles {
 enum class PackingWay { kAuto, kOff, kOn };
 struct PackingChoice {
   PackingWay way = PackingWay::kAuto;
-  std::int64_t width =
-      0;  // with kOn: members at least, of which those beyond the jobs stand in for others
+  // With kOn: at least this many members; copies of the first job stand in for missing ones.
+  std::int64_t width = 0;
 };
 
 struct Arguments {
   Command command = Command::kHelp;
-  std::vector<JobFiles> jobs;               // of run several, else one, perhaps without a workdir
-  PackingChoice packing;                    // --packing auto|off|on|K
-  std::string weights;                      // --weights
-  std::string out;                          // --out
-  std::string device = "cpu";               // --device: "cpu" or "cuda:N"
-  int threads = 1;                          // --threads
-  bool resume = false;                      // --resume
-  double checkpoint_seconds = 30;           // --checkpoint-seconds
-  std::int64_t checkpoint_epochs = 0;       // --checkpoint-epochs; 0: by the seconds
+  std::vector<JobFiles> jobs;          // run: one or more; else one, possibly without a workdir
+  PackingChoice packing;               // --packing auto|off|on|K
+  std::string weights;                 // --weights
+  std::string out;                     // --out
+  std::string device = "cpu";          // --device: "cpu" or "cuda:N"
+  int threads = 1;                     // --threads
+  bool resume = false;                 // --resume
+  double checkpoint_seconds = 30;      // --checkpoint-seconds
+  std::int64_t checkpoint_epochs = 0;  // --checkpoint-epochs; 0: use checkpoint_seconds
   std::optional<std::int64_t> micro_batch;  // --micro-batch; 0: whole batches; nullopt: "auto"
   bool cuda_graphs = true;                  // --cuda-graphs on|off
   bool plain = false;                       // --kernels plain
   int parent_fd = -1;                       // --parent-fd; -1: none
 };
 
-// Wrong use: one sentence for a person; exit status 2.
+// Wrong use of the command line: one sentence for a person; exit status 2.
 class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Parses what follows the program's name. Throws UsageError.
+// Parses the words after the program's name. Throws UsageError.
 Arguments ParseArguments(const std::vector<std::string>& words);
 
 std::string_view HelpText();

@@ -1,5 +1,6 @@
-// The trainer's own errors. They are thrown anywhere and caught once, in command/boundary.cc, where they become an
-// `error` event and an exit status.
+// The trainer's own errors. Any code may throw them. An error of one job is caught in
+// command/run.cc, all others in command/boundary.cc. There they become an `error` event and an exit
+// status.
 #pragma once
 
 #include <stdexcept>
@@ -8,7 +9,7 @@
 
 namespace pelab::trainer {
 
-// What an `error` event's `kind` says (docs/formats.md).
+// The values of `kind` in an `error` event (docs/formats.md).
 enum class ErrorKind { kBadSpec, kOutOfMemory, kNonFiniteLoss, kIo, kInternal };
 
 inline std::string_view ErrorKindName(ErrorKind kind) {
@@ -38,7 +39,7 @@ class TrainerError : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// Thrown at a batch boundary after a stop was asked for. Not an error: exit status 75.
+// Thrown at a batch boundary after a stop was requested. Not an error: the exit status is 75.
 struct Stopped {};
 
 }  // namespace pelab::trainer

@@ -12,7 +12,7 @@
 namespace pelab::trainer {
 
 int TakeStandardOutput() {
-  // Above the standard three even if the caller closed one of them.
+  // The new descriptor is above the standard three, even if the caller closed one of them.
   const int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   if (fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
     throw TrainerError(ErrorKind::kIo,

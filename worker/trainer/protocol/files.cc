@@ -22,7 +22,7 @@ namespace {
   throw TrainerError(ErrorKind::kIo, what + " " + path.string() + ": " + std::strerror(errno));
 }
 
-// Closes its descriptor on every way out.
+// Closes its descriptor when it goes out of scope.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -37,7 +37,8 @@ class Descriptor {
   int fd_;
 };
 
-// A full disk is nobody's failure: what a run has computed waits for room, until it is told to stop.
+// A full disk does not fail a run: the trainer waits for space, so that computed results are not
+// lost, until a stop is requested. Returns whether to try again.
 bool WaitForRoom(const std::filesystem::path& path) {
   if (errno != ENOSPC || StopRequested()) return false;
   std::cerr << "no space left for " << path.string() << "; waiting for room\n";

@@ -1,4 +1,5 @@
-// Whole files, written so that a crash leaves the old one or the new one and never half of either.
+// Reads and writes whole files. After a crash a file has either its old or its new contents, never
+// a part of them.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,12 @@ struct FileInfo {
   std::uint64_t bytes = 0;
 };
 
-// Writes `contents` to directory/name: temporary file, fsync, rename, fsync of the directory. Throws TrainerError(kIo).
+// Writes `contents` to directory/name: temporary file, fsync, rename, fsync of the directory. If
+// the disk is full, waits for space until a stop is requested (stop.h). Throws TrainerError(kIo).
 FileInfo WriteFileAtomically(const std::filesystem::path& directory, const std::string& name,
                              std::string_view contents);
 
-// The whole file. Throws TrainerError(kIo).
+// Returns the whole file. Throws TrainerError(kIo).
 std::string ReadFile(const std::filesystem::path& path);
 
 }  // namespace pelab::trainer

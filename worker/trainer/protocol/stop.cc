@@ -36,7 +36,7 @@ void InstallStopSignals() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
-  // What these signals tell arrives as an error of write() too, and can then be reported.
+  // write() also returns an error in the cases of these signals, and that error can be reported.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
 }
@@ -56,7 +56,7 @@ void EndWithParent(int fd) {
                        "--parent-fd " + std::to_string(fd) + " is not an open descriptor");
   }
   fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
-  // Signals stay with the main thread.
+  // Blocks all signals in the new thread, so that the main thread gets them.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

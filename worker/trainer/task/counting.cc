@@ -1,8 +1,9 @@
 // Task 2: how many tokens of a sequence belong to a fixed set of trigger words?
 //
-// Both definitions: count c uniform in 0 … max_count, c triggers drawn with replacement, fillers drawn with replacement
-// from the other words, all places equally likely; label c. `clean` fills all T tokens; `published` (arXiv 2505.13027)
-// fills `content_length` tokens and pads.
+// In both definitions the count c is uniform in 0 … max_count. Then c triggers are drawn with
+// replacement from the set, and the fillers with replacement from the other words. All sets of
+// places for the triggers are equally likely. The label is c. `clean` fills all T tokens;
+// `published` (arXiv 2505.13027) fills `content_length` tokens and pads the rest.
 #include <cstdint>
 #include <string>
 
@@ -46,7 +47,8 @@ class Counting : public Task {
     Example example;
     example.label = static_cast<std::int32_t>(count);
     example.tokens.resize(content_);
-    // Selection sampling (Knuth, TAOCP 3.4.2, algorithm S): every set of `count` places is equally likely.
+    // Selection sampling (Knuth, TAOCP 3.4.2, algorithm S): every set of `count` places is equally
+    // likely.
     std::uint32_t wanted = count;
     for (std::int64_t t = 0; t < content_; ++t) {
       const bool trigger = random.Below(static_cast<std::uint32_t>(content_ - t)) < wanted;

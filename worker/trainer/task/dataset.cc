@@ -14,7 +14,8 @@ namespace {
 
 using HashSet = std::unordered_set<std::uint64_t>;
 
-// Draws of one example before giving up. At 100 the chance of a false alarm is nil unless most sequences are taken.
+// The number of draws for one example before generation fails. With 100, failing by chance is
+// practically impossible unless most sequences are already taken.
 constexpr std::uint64_t kMaxDraws = 100;
 
 std::uint64_t HashOf(const std::vector<std::int32_t>& tokens) {
@@ -30,8 +31,9 @@ class Generator {
   Generator(const Task& task, std::int64_t data_seed, Dataset* data)
       : task_(task), seed_(static_cast<std::uint64_t>(data_seed)), data_(data) {}
 
-  // Appends `count` examples of `purpose`, drawn for `part`. An example whose hash is in `taken` is drawn again from the next stream of
-  // the same index; with `keep_unique` every accepted hash joins `taken`.
+  // Appends `count` examples of `purpose`, drawn for `part`. If the hash of an example is in
+  // `taken`, the example is drawn again from the next stream of the same index. With `keep_unique`,
+  // every accepted hash is added to `taken`.
   void Append(std::string_view purpose, Part part, std::int64_t count, HashSet* taken,
               bool keep_unique) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -71,7 +73,8 @@ class Generator {
   Dataset* data_;
 };
 
-// Splits one pool as random_split does: one permutation, of the seed that the authors fixed, whatever the data.
+// Splits one pool of examples like PyTorch's random_split: by one permutation, from the seed that
+// the authors fixed. The permutation does not depend on data_seed.
 constexpr std::uint64_t kSplitSeed = 42;
 
 void Shuffle(Dataset* data) {
@@ -126,12 +129,14 @@ Dataset MakeDataset(const experiment::Job& job) {
   data.label_count = task->label_count();
   data.triggers = task->triggers();
   const std::int64_t test_examples = job.Int("task.test_examples");
-  const bool disjoint = job.Choice("task.split") != "random";  // held_out_cells: cells as well
+  // held_out_cells also separates cells.
+  const bool disjoint = job.Choice("task.split") != "random";
   const bool unique = task->unique_examples();
   Generator generator(*task, job.Int("task.data_seed"), &data);
   HashSet taken;
   if (disjoint) {
-    // The training set may repeat itself unless the definition forbids it; the test set repeats nothing of it.
+    // The training set may repeat examples unless the definition forbids it. The test set contains
+    // no example of the training set.
     if (unique) {
       generator.Append("data/train", Part::kTrain, data.train_examples, &taken, true);
       generator.Append("data/test", Part::kTest, test_examples, &taken, true);

@@ -1,8 +1,9 @@
-// A job's data: fixed-length token sequences with one integer label each, training part first. Plain arrays, no LibTorch.
+// A job's data: token sequences of fixed length with one integer label each. The training examples
+// come first. Plain arrays, no LibTorch.
 //
-// A data set is a pure function of the task's fields (`task.*`) and the model's `max_len` (where the definition pads):
-// example i is drawn from the counter-based generator at (data_seed, purpose, i), so it is the same on every device,
-// LibTorch version and thread count.
+// A data set is a pure function of the task's fields (`task.*`); `model.max_len` only limits
+// task.length. Example i is drawn from the counter-based generator at (data_seed, purpose, i), so
+// it is the same for every device, LibTorch version and thread count.
 //
 // Token ids: 0 is padding, 1–4 are reserved, 5 … vocabulary-1 are words.
 #pragma once
@@ -19,16 +20,17 @@ inline constexpr std::int32_t kPadId = 0;
 inline constexpr std::int32_t kFirstWordId = 5;
 
 struct Dataset {
-  std::int64_t length = 0;           // T: tokens a sequence, padding counted
+  std::int64_t length = 0;           // T: tokens per sequence, including padding
   std::int64_t train_examples = 0;   // examples 0 … train_examples-1; the others are the test set
   std::vector<std::int32_t> tokens;  // (N, T), row-major
   std::vector<std::int32_t> lengths;  // (N): tokens before the padding
-  std::vector<std::int32_t>
-      labels;  // (N): the definition's integer, before it is mapped to a class
-  // The labels that the definition can produce: label_min … label_min + label_count - 1.
+  // (N): the label as the task defines it, before it is mapped to a class.
+  std::vector<std::int32_t> labels;
+  // The definition can produce the labels label_min … label_min + label_count - 1.
   std::int64_t label_min = 0;
   std::int64_t label_count = 0;
-  // The words with a meaning: the ordered pair of `distance`, the trigger set of `counting`.
+  // The words with a meaning: for `distance` the ordered pair of triggers, for `counting` the set
+  // of triggers.
   std::vector<std::int32_t> triggers;
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
@@ -36,21 +38,22 @@ struct Dataset {
   bool HasPadding() const;
 };
 
-// How labels become the classes of the model's read-out (`task.label_space`, `task.scored_classes`).
+// How labels are mapped to the classes of the model's read-out (`task.label_space`,
+// `task.scored_classes`).
 struct LabelSpace {
   std::int64_t classes = 0;  // width of the read-out
   std::int64_t offset = 0;   // class = label - offset
-  bool score_zero = true;    // false: examples of class 0 enter neither loss nor accuracy
+  bool score_zero = true;    // false: examples of class 0 count in neither loss nor accuracy
 };
-// Throws TrainerError(kBadSpec) when a label of the data has no class.
+// Throws TrainerError(kBadSpec) if the definition can produce a label that has no class.
 LabelSpace LabelSpaceOf(const experiment::Job& job, const Dataset& data);
 
-// Generates the job's data. Throws TrainerError(kBadSpec) when the fields contradict each other or when no test set can
-// be kept apart from the training set.
+// Generates the job's data. Throws TrainerError(kBadSpec) if the fields contradict each other or if
+// too few different sequences exist.
 Dataset MakeDataset(const experiment::Job& job);
 
-// SHA-256, lower-case hexadecimal, over T and the number of training examples (64-bit), tokens, lengths and labels
-// (32-bit), all little-endian, in this order.
+// SHA-256 in lower-case hexadecimal over T and the number of training examples (64-bit each), then
+// tokens, lengths and labels (32-bit each), in this order, all little-endian.
 std::string DatasetSha256(const Dataset& data);
 
 }  // namespace pelab::trainer

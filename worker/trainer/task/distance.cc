@@ -1,15 +1,18 @@
 // Task 1: how far apart are two marked words? (shared definitions: docs/formats.md)
 //
-// `clean`: T tokens without padding; Δ uniform in 1 … D, start uniform in 0 … T-1-D and independent of Δ, fillers drawn
-// with replacement from the words that are no triggers; label Δ-1. Neither length nor the first trigger's place tells
-// anything about Δ, and every example can be solved.
+// `clean`: T tokens without padding. The distance Δ is uniform in 1 … D. The start is uniform in 0
+// … T-1-D and independent of Δ. Fillers are drawn with replacement from the words that are not
+// triggers. The label is Δ-1. Neither the length nor the place of the first trigger says anything
+// about Δ, and every example can be solved.
 //
-// `published` (arXiv 2505.13027, the authors' generator): left, right uniform in 1 … max_segment, gap M uniform in
-// 1 … max_gap; each segment is drawn without replacement from all words, triggers included, so some examples are
-// ambiguous; label M+1; truncated, then padded to the model's length; repeated examples are drawn again.
+// `published` (arXiv 2505.13027, the authors' generator): the lengths of the left and right
+// segments are uniform in 1 … max_segment, the gap M is uniform in 1 … max_gap. Each segment is
+// drawn without replacement from all words, including the triggers, so some examples are ambiguous.
+// The label is M+1. Sequences are truncated, then padded to task.length. Examples that repeat an
+// earlier one are drawn again.
 //
-// Cells: with task.split held_out_cells the pairs of a distance (or gap) and a place of the first trigger are shared out to
-// training and test set, see start_places.h; labels stay uniform in both.
+// With task.split held_out_cells, the pairs of a distance (or gap) and a place of the first trigger
+// are divided between training and test set (see start_places.h). The labels stay uniform in both.
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -114,7 +117,8 @@ class PublishedDistance : public Task {
   }
 
  private:
-  // `count` different words: the first steps of a Fisher-Yates shuffle, on a copy of the words.
+  // Appends `count` different words: the first steps of a Fisher-Yates shuffle on a copy of the
+  // words.
   void AppendDistinct(std::uint32_t count, CounterRandom* random,
                       std::vector<std::int32_t>* tokens) const {
     std::vector<std::int32_t> pool = words_;

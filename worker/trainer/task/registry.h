@@ -1,4 +1,4 @@
-// The tasks that this trainer can generate. A test holds the table against the catalog.
+// The tasks that this trainer can generate. A test compares this table with the catalog.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct TaskEntry {
 
 const std::vector<TaskEntry>& TaskRegistry();
 
-// Throws TrainerError(kBadSpec) for a name or version that is not in the table.
+// Throws TrainerError(kBadSpec) if the table does not have the job's task name and version.
 std::unique_ptr<Task> MakeTask(const experiment::Job& job);
 
 }  // namespace pelab::trainer

@@ -12,7 +12,7 @@
 namespace pelab::trainer {
 namespace {
 
-// A copy on `device` of what each data set has there, one after the other.
+// Copies one part of every data set to `device`, one data set after another.
 template <typename Part>
 at::Tensor Upload(const std::vector<const Dataset*>& data, const Part& part, at::Device device) {
   const std::int64_t each = static_cast<std::int64_t>(part(*data.front()).size());

@@ -1,4 +1,4 @@
-// A data set on its device, in batches.
+// A data set on its device, and batches of it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,8 @@
 
 namespace pelab::trainer {
 
-// What PyTorch calls ignore_index: examples of this class enter neither loss nor accuracy.
+// The value of PyTorch's ignore_index when no class is ignored. Examples of the ignored class count
+// in neither loss nor accuracy.
 inline constexpr std::int64_t kNoIgnoredClass = -100;
 
 struct LabelledBatch {
@@ -19,8 +20,8 @@ struct LabelledBatch {
   at::Tensor classes;  // (B), 64-bit
 };
 
-// The whole data set stays on the device; of several members (model/members.h) one data set each, all of one size. Immutable;
-// used from one thread.
+// A whole data set, stored on the device. With several members (parameters/members.h) there is one
+// data set for each, all of the same size. Immutable; use it from one thread.
 class DeviceData {
  public:
   DeviceData(const Dataset& data, const LabelSpace& labels, at::Device device)
@@ -28,26 +29,28 @@ class DeviceData {
   DeviceData(const std::vector<const Dataset*>& data, const LabelSpace& labels, at::Device device);
 
   std::int64_t members() const { return members_; }
-  // Examples of a member.
-
+  // The next two functions return numbers of examples per member.
   std::int64_t train_examples() const { return train_examples_; }
   std::int64_t size() const { return size_; }
   std::int64_t length() const;  // T
   at::Device device() const;
   std::int64_t ignored_class() const { return ignored_class_; }
   bool padded() const { return lengths_.defined(); }
-  // Tokens before the padding of each example, numbered as in At; empty where nothing is padded.
+  // The number of tokens before the padding of each example, numbered as in At; empty if nothing is
+  // padded.
   const std::vector<std::int32_t>& lengths() const { return host_lengths_; }
 
   // Examples [begin, end) of each member.
   LabelledBatch Range(std::int64_t begin, std::int64_t end) const;
-  // The examples at `indices` (any shape, 64-bit, on the device): the examples of member m count from m size(). Their first
-  // `positions` alone, where so many are asked for (none of them may have more tokens).
+  // The examples at `indices` (any shape, 64-bit, on the device). The examples of member m are
+  // numbered from m size(). With `positions`, only that many first positions of each example; no
+  // example may have more tokens.
   LabelledBatch At(const at::Tensor& indices) const { return At(indices, length()); }
   LabelledBatch At(const at::Tensor& indices, std::int64_t positions) const;
   at::Tensor ClassesAt(const at::Tensor& indices) const;
-  // Indices of the training examples in their order in `epoch`, (members, train_examples()), on the CPU: a member's is a
-  // permutation from the counter-based generator at (its seed, "train/order", epoch).
+  // The indices of the training examples in their order for `epoch`: (members, train_examples()),
+  // on the CPU. The order of a member is a permutation from the counter-based generator at (its
+  // seed, "train/order", epoch).
   at::Tensor Order(const std::vector<std::int64_t>& seeds, std::int64_t epoch) const;
 
  private:
@@ -56,7 +59,7 @@ class DeviceData {
   std::int64_t size_;
   std::int64_t ignored_class_;
   at::Tensor tokens_;   // (M N, T), 32-bit
-  at::Tensor lengths_;  // (M N), 64-bit; undefined where nothing is padded
+  at::Tensor lengths_;  // (M N), 64-bit; undefined if nothing is padded
   std::vector<std::int32_t> host_lengths_;
   at::Tensor classes_;  // (M N), 64-bit
 };

@@ -1,5 +1,5 @@
-// A training's state at an epoch boundary: parameters and AdamW's moments. Nothing else is needed, because all randomness
-// is addressed by (seed, step).
+// The state of a training at an epoch boundary: parameters and AdamW's moments. Nothing else is
+// needed, because all randomness is addressed by (seed, step).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,24 +16,27 @@ namespace pelab::trainer {
 inline constexpr char kCheckpointName[] = "checkpoint.safetensors";
 
 struct Checkpoint {
-  std::int64_t epoch = 0;  // the next to run
+  std::int64_t epoch = 0;  // the next epoch to run
   at::Tensor parameters;   // (count), float32, on the CPU
   at::Tensor first_moment;
   at::Tensor second_moment;
 };
 
-// What computed a checkpoint. Only the same may go on from it: with another number of threads the last bits would depend
-// on where the training was interrupted.
+// The job and the settings that computed a checkpoint. Training resumes only from a checkpoint of
+// the same origin: with another number of threads, for example, the last bits would depend on where
+// training was interrupted.
 struct CheckpointOrigin {
   std::string spec_json;  // canonical
   std::string execution;  // threads, micro-batch and packing, as text
 };
 
-// Replaces workdir/checkpoint.safetensors atomically; `origin` is kept with it. Throws TrainerError(kIo).
+// Replaces workdir/checkpoint.safetensors atomically and stores `origin` in it. Throws
+// TrainerError(kIo).
 FileInfo WriteCheckpoint(const std::filesystem::path& workdir, const CheckpointOrigin& origin,
                          const Checkpoint& checkpoint);
 
-// Empty if there is none, or it is of another origin. Throws TrainerError(kIo) for one that cannot be read.
+// Empty if there is no checkpoint or it has another origin. Throws TrainerError(kIo) if it cannot
+// be read.
 std::optional<Checkpoint> ReadCheckpoint(const std::filesystem::path& workdir,
                                          const CheckpointOrigin& origin);
 

@@ -1,7 +1,9 @@
-// Loss and score of classified examples, added up where they are computed and read back once. On CUDA one kernel makes
-// them and the gradient (kernels/cross_entropy.h); elsewhere LibTorch's operations do, in the order of the examples.
+// Loss and score of classified examples. They are summed where they are computed and read back
+// once. On CUDA one kernel computes them and the gradient (kernels/loss/cross_entropy.h). Elsewhere
+// LibTorch operations do, in the order of the examples.
 //
-// Of M members (model/members.h) each has sums of its own; examples come member by member, as many of each.
+// Each of M members (parameters/members.h) has its own sums. Examples come member by member, the
+// same number for each.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +15,7 @@ namespace pelab::trainer {
 
 struct ClassifiedFigures {
   double loss = 0;       // summed over the scored examples, in nats
-  double mean_loss = 0;  // summed over batches: each the mean over its scored examples
+  double mean_loss = 0;  // sum over batches of the mean over the batch's scored examples
   std::int64_t correct = 0;
   std::int64_t scored = 0;
 };
@@ -22,18 +24,21 @@ class ClassifiedSums {
  public:
   explicit ClassifiedSums(at::Device device, std::int64_t members = 1);
 
-  // How many of each member's `classes` (n) are scored: (M), 64-bit, on the device.
+  // The number of scored examples among each member's `classes`: (M), 64-bit, on the device.
+  // `classes` (n) is for all members together.
   at::Tensor CountScored(const at::Tensor& classes, std::int64_t ignored_class) const;
 
-  // Adds the examples with `logits` (n, C) and `classes` (n), a batch or a part of one of which `scored` (CountScored) are
-  // scored. A prediction is the largest logit, the lowest class of equal ones. Does not synchronise.
+  // Adds the examples with `logits` (n, C) and `classes` (n). They are a batch or a part of one.
+  // `scored` is CountScored of the whole batch. The prediction is the class with the largest logit;
+  // of equal logits the lowest class counts. Does not synchronize.
   void Add(const at::Tensor& logits, const at::Tensor& classes, std::int64_t ignored_class,
            const at::Tensor& scored);
-  // … and gives the gradient of the batch's mean loss by the logits, (n, C) in their type.
+  // The same; also returns the gradient of the batch's mean loss with respect to the logits: (n, C)
+  // in their type.
   at::Tensor AddAndDifferentiate(const at::Tensor& logits, const at::Tensor& classes,
                                  std::int64_t ignored_class, const at::Tensor& scored);
 
-  // What was added since the last call, of each member. Synchronises the device.
+  // Returns the sums of each member since the last call. Synchronizes the device.
   std::vector<ClassifiedFigures> Take();
 
  private:

@@ -1,5 +1,6 @@
-// The steps of a training on CUDA: each as the same calls, or, once libraries have made their workspaces in the first ones,
-// as one launch of a graph of them. Both give the same bits.
+// Runs the training steps on CUDA. Each step is a sequence of calls. After the first steps, in
+// which libraries allocate their workspaces, the calls are captured as a graph and each step is one
+// launch of it. Both ways give the same bits.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,15 +17,18 @@ namespace pelab::trainer {
 
 class DeviceSteps {
  public:
-  // What a step does with the examples at `indices` (members, examples of each) after it has begun: queues work that finds all that
-  // differs between steps in `indices` and through `at`.
+  // The work of a step with the examples at `indices` (members, examples of each), after the step
+  // has begun. Body only queues work. Everything that differs between steps must be read from
+  // `indices` and through `at`.
   using Body = std::function<void(const at::Tensor& indices, const Sections& sections,
                                   const DeviceStep& at)>;
 
-  // `graphs` false: every step by its calls. Steps of other than `batch_size` examples a member always are.
+  // `graphs` false: every step runs as separate calls. Steps with a number of examples per member
+  // other than `batch_size` always run so.
   DeviceSteps(DeviceStep at, std::int64_t members, std::int64_t batch_size, bool graphs, Body body);
 
-  // Step number `step`. Steps of as many examples have the same sections, always. Does not synchronise but in the first steps.
+  // Runs step number `step`. All steps with the same number of examples must have the same
+  // sections. Does not synchronize except in the first steps.
   void Run(const at::Tensor& indices, const Sections& sections, std::int64_t step);
 
  private:
@@ -33,8 +37,8 @@ class DeviceSteps {
 
   DeviceStep at_;
   Body body_;
-  std::int64_t next_ = 0;             // that the device begins next
-  std::unique_ptr<StepGraph> graph_;  // null: none, or none any more
+  std::int64_t next_ = 0;             // the step that the device begins next
+  std::unique_ptr<StepGraph> graph_;  // null: graphs are off, or the capture failed
   at::Tensor graph_indices_;          // (members, batch_size)
   int before_capture_ = 3;
   bool captured_ = false;

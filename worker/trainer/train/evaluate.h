@@ -1,4 +1,4 @@
-// Loss and correct predictions of a decoder over examples, dropout off.
+// Loss and number of correct predictions of a decoder, without dropout.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,31 @@ struct Score {
   std::int64_t total = 0;  // scored examples
 };
 
-// Counts on the device, without synchronising it: (correct, scored) as one 64-bit tensor of two. A prediction is the
-// largest logit, the lowest class of equal ones.
+// Counts on the device without synchronizing it: (correct, scored) as one 64-bit tensor of two
+// elements. The prediction is the class with the largest logit; of equal logits the lowest class
+// counts.
 at::Tensor CountCorrect(const at::Tensor& logits, const at::Tensor& classes,
                         std::int64_t ignored_class);
 
-// Examples that one evaluation pass takes at a time, so that the attention weights of one layer, repeated for
-// `variants`, stay within what suits the kind of device: a CPU's cache, or a part of a GPU's memory that is large enough
-// to keep it busy. A function of the configuration and the kind of device alone: results do not depend on the host.
+// The number of examples per evaluation pass. It is chosen so that the attention weights of one
+// layer (and its feed-forward activations), repeated for `variants`, fit a limit for the kind of
+// device: a CPU's cache, or a part of a GPU's memory that keeps it busy. It depends only on the
+// configuration, the length, the number of variants and the kind of device, so results do not
+// depend on the host.
 std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::int64_t variants,
                            at::Device device);
 
-// Calls `visit` for examples [begin, end) of each member in chunks (ChunkExamples): in their order, or, where padding is left
-// out (sections.h), longest first. Throws Stopped between chunks when a stop was asked for.
+// Calls `visit` with chunks (ChunkExamples) of examples [begin, end) of each member. Chunks are in
+// the order of the examples, or longest first if padding is left out (sections.h). Throws Stopped
+// between chunks if a stop was requested.
 void ForChunks(const Decoder& decoder, const DeviceData& data, std::int64_t begin, std::int64_t end,
                const std::function<void(const LabelledBatch&)>& visit);
 
-// Examples [begin, end) of each member. Throws Stopped between chunks when a stop was asked for.
+// Evaluates examples [begin, end) of each member. Throws Stopped between chunks if a stop was
+// requested.
 std::vector<Score> EvaluateMembers(const Decoder& decoder, const DeviceData& data,
                                    std::int64_t begin, std::int64_t end);
-// … of one.
+// The same for one member.
 Score Evaluate(const Decoder& decoder, const DeviceData& data, std::int64_t begin,
                std::int64_t end);
 

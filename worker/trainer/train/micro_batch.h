@@ -1,4 +1,4 @@
-// How many examples of a batch go through the model at a time, where nobody has said.
+// The default micro-batch: how many examples of a batch go through the model at a time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,13 +9,14 @@
 
 namespace pelab::trainer {
 
-// What the backward pass keeps of one example of `length` tokens, about: bytes, in float32.
+// The approximate memory, in bytes, that the backward pass needs for one example of `length` tokens
+// in float32.
 std::int64_t ActivationBytes(const ModelConfig& config, std::int64_t length);
 
-// On a CPU parts of equal size, within one example, whose activations stay within 256 MiB, so that a
-// job of the paper's size needs half a gigabyte whatever its batch; 0, for the whole batch, where
-// that has room, and on a GPU. A function of the job and the kind of device alone: results do not
-// depend on the host.
+// On a CPU, splits a batch into parts whose sizes differ little and whose activations stay within
+// 256 MiB, and returns the size of a part. A job of the paper's size then needs half a gigabyte,
+// whatever its batch size. Returns 0 (the whole batch) if the whole batch fits, and on a GPU. The
+// result depends only on the job and the kind of device, so results do not depend on the host.
 std::int64_t ChooseMicroBatch(const ModelConfig& config, std::int64_t length, std::int64_t batch,
                               at::Device device);
 

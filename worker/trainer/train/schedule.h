@@ -1,4 +1,5 @@
-// The learning rate of every step: linear warm-up from 0, then cosine to 0 or constant. No LibTorch.
+// The learning rate of every step: linear warm-up from 0, then constant or a cosine down to 0. No
+// LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +8,12 @@
 
 namespace pelab::trainer {
 
-// Pure; thread-safe. Steps count from 0 over the whole training; as with PyTorch's LambdaLR the factor of step s is that
-// of s itself, so that with a warm-up the first step's rate is 0.
+// Immutable; thread-safe. Steps count from 0 over the whole training. As with PyTorch's LambdaLR,
+// step s uses the factor of s itself; with a warm-up the first step therefore has rate 0.
 //
 //   s < W:  lr * s / W                                     W = floor(warmup_fraction * S)
 //   else:   lr * (1 + cos(pi (s - W) / (S - W))) / 2       S = all steps
+//             lr if the schedule is constant
 class Schedule {
  public:
   Schedule(const experiment::Job& job, std::int64_t steps);

@@ -6,14 +6,17 @@ namespace pelab::trainer {
 namespace {
 
 constexpr std::int64_t kMostSections = 8;
-constexpr std::int64_t kLeastExamples = 32;  // of a section: fewer do not fill a device
-constexpr std::int64_t kPositions = 8;       // positions are a multiple: kernels take whole vectors
+constexpr std::int64_t kLeastExamples = 32;  // per section: fewer do not fill a device
+// Positions are multiples of this, because kernels use whole vectors.
+constexpr std::int64_t kPositions = 8;
 
-constexpr std::int64_t kMostRows = std::int64_t{1} << 32;  // times positions: SkipPositions
+// Limit of rows * positions in SkipPositions.
+constexpr std::int64_t kMostRows = std::int64_t{1} << 32;
 
 std::int64_t ExamplesOf(const Sections& batch) { return batch.back().begin + batch.back().count; }
 
-// Makes the sections `all` long enough for `more` too, which are as many of as many examples; or `more` where `all` is empty.
+// Makes the sections `all` long enough for `more` too. Both have the same number of sections and
+// examples. If `all` is empty, it becomes `more`.
 void Cover(const Sections& more, Sections* all) {
   if (all->empty()) *all = more;
   for (std::size_t i = 0; i < more.size(); ++i) {
@@ -88,7 +91,8 @@ Batching::Batching(const ModelConfig& config, const DeviceData* data,
   if (!sections_) return;
   for (std::int64_t epoch = 0; epoch < alike_epochs; ++epoch) {
     const std::vector<Sections> own = SectionsIn(OrderOf(epoch));
-    // Whole batches go by the first; the last has a place of its own where it is smaller.
+    // All full batches share the sections of the first batch. The last batch has its own if it is
+    // smaller.
     alike_.resize(own.size());
     for (std::size_t i = 0; i < own.size(); ++i) {
       Cover(own[i], &alike_[ExamplesOf(own[i]) == batch_size_ ? 0 : i]);

@@ -23,7 +23,7 @@ struct StepGraph::State {
 StepGraph::StepGraph() : state_(std::make_unique<State>()) {}
 
 void StepGraph::RunPlainly(const std::function<void()>& body) {
-  // What was queued before on the usual stream is done first, and what comes after waits.
+  // Work that was queued before on the current stream finishes first; later work waits for `body`.
   at::cuda::getCurrentCUDAStream().synchronize();
   {
     const c10::cuda::CUDAStreamGuard guard(state_->stream);

@@ -1,8 +1,11 @@
-// A training step on CUDA as a graph: captured once, launched for every further step. Launching a step's several hundred
-// kernels one by one takes longer than they run where a batch is small.
+// A training step on CUDA as a graph: captured once, launched for every later step. With small
+// batches, launching a step's several hundred kernels one by one takes longer than running them.
 //
-// What it captures reads everything that changes from memory that stays: the device's own count of steps (DeviceStep), and
-// tensors that the caller fills before each launch. Captured and launched steps give the same bits as plain ones.
+// Captured work must read everything that changes from memory that stays in place: the device's own
+// step count (DeviceStep) and tensors that the caller fills before each launch. Graph launches give
+// the same bits as plain calls.
+//
+// In a build without CUDA the constructor throws std::logic_error.
 #pragma once
 
 #include <functional>
@@ -17,10 +20,11 @@ class StepGraph {
   StepGraph(const StepGraph&) = delete;
   StepGraph& operator=(const StepGraph&) = delete;
 
-  // Runs `body` on the graph's own stream, as it has to be before a capture: libraries make their workspaces then.
+  // Runs `body` on the graph's own stream. This must happen before a capture, because libraries
+  // allocate their workspaces then.
   void RunPlainly(const std::function<void()>& body);
-  // Records what `body` queues, without running it. False, with the reason on stderr, where CUDA refuses; then the graph
-  // stays empty for good.
+  // Records the work that `body` queues, without running it. If CUDA refuses, prints the reason to
+  // stderr and returns false; do not call Launch then.
   bool Capture(const std::function<void()>& body);
   // Queues the captured work once.
   void Launch();

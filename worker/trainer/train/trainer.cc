@@ -55,7 +55,7 @@ Trainer::Trainer(const experiment::Job& job, Decoder* decoder, ParameterSet* par
   device_steps_.emplace(
       std::move(at), parameters->members(), job.Int("train.batch_size"), ways.graphs,
       [this](const at::Tensor& indices, const Sections& sections, const DeviceStep& now) {
-        // The step's number is of no use here: its keys come from the device.
+        // The step number (0) is not used here, because the keys come from the device.
         Differentiate(indices, sections,
                       Dropout(decoder_.config(), parameters_.seeds(), 0, now.keys()));
         optimizer_.Step(now);
@@ -97,7 +97,8 @@ void Trainer::RunStep(const EpochBatches& batches, std::int64_t batch, std::int6
 
 void Trainer::Differentiate(const at::Tensor& indices, const Sections& sections,
                             const Dropout& dropout) {
-  // The parts' losses are divided by the whole batch's scored examples: parts may differ in theirs.
+  // The loss of each part is divided by the number of scored examples in the whole batch, because
+  // parts may have different numbers.
   const at::Tensor scored = sums_.CountScored(data_.ClassesAt(indices), data_.ignored_class());
   for (const Section& part : InParts(sections, micro_batch_, data_.length())) {
     const LabelledBatch batch = data_.At(indices.narrow(1, part.begin, part.count), part.positions);

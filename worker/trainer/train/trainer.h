@@ -1,5 +1,6 @@
-// The training loop, of one job or of several members (model/members.h) at once: epochs of shuffled batches, AdamW on a schedule,
-// evaluation after each epoch, checkpoints at epoch boundaries.
+// The training loop for one job or for several members (parameters/members.h) at once: epochs of
+// shuffled batches, AdamW with a learning-rate schedule, evaluation after each epoch. Its state can
+// be saved and restored at epoch boundaries.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ namespace pelab::trainer {
 
 struct EpochResult {
   std::int64_t epoch = 0;
-  // Running figures over the epoch with dropout on: the unweighted mean of the batches' mean losses, and counts.
+  // Measured during the epoch, with dropout on: the unweighted mean of the batches' mean losses,
+  // and counts.
   double train_loss = 0;
   std::int64_t train_correct = 0;
   std::int64_t train_total = 0;
@@ -31,24 +33,26 @@ struct EpochResult {
   double seconds = 0;        // of all members together
 };
 
-// Throws TrainerError(kNonFiniteLoss) where a loss of it is no finite number.
+// Throws TrainerError(kNonFiniteLoss) if the training or test loss is not finite.
 void RequireFinite(const EpochResult& result);
 
-// How steps are computed: none of it changes results by more than rounding.
+// Options for computing steps. None of them changes results by more than rounding.
 struct StepWays {
-  // Above 0: a batch goes through the model in parts of so many examples, or as many more as they are shorter than the data's
-  // length, whose gradients add up to the batch's, in less memory.
+  // Above 0: a batch goes through the model in parts of this many examples of full length, or
+  // proportionally more shorter ones. The gradients of the parts add up to that of the batch. Needs
+  // less memory.
   std::int64_t micro_batch = 0;
-  // On CUDA steps are launched as a graph, with the same bits.
+  // On CUDA, launch steps as a graph. The bits are the same.
   bool graphs = true;
-  // Padding that nobody reads is left out (sections.h). False: for comparisons.
+  // Leave out padding that the model does not read (sections.h). False is for comparisons.
   bool leave_padding_out = true;
 };
 
 class Trainer {
  public:
-  // All of them outlive it; `parameters` is materialised with the members' seeds, `data` theirs and on the same device;
-  // `job` is one of theirs.
+  // `decoder`, `parameters` and `data` must outlive the trainer. `parameters` must be materialized
+  // with the members' seeds. `data` is the members' data, on the same device. `job` is the job of
+  // one of them.
   Trainer(const experiment::Job& job, Decoder* decoder, ParameterSet* parameters,
           const DeviceData* data, const StepWays& ways = {});
   Trainer(const Trainer&) = delete;
@@ -58,21 +62,24 @@ class Trainer {
   std::int64_t steps() const { return steps_per_epoch() * epochs_; }
 
   EpochBatches BatchesOf(std::int64_t epoch) const { return batching_.Of(epoch); }
-  // Step number `step` from the start of the training, with batch `batch` of an epoch: gradient and update. Does not
-  // synchronise.
+  // Runs step number `step`, counted from the start of the training, with batch `batch` of an
+  // epoch: gradient and update. Does not synchronize (except in the first steps on CUDA with
+  // graphs).
   void RunStep(const EpochBatches& batches, std::int64_t batch, std::int64_t step);
-  // What the steps since the last call have added up. Synchronises.
+  // Returns the sums over the steps since the last call. Synchronizes.
   std::vector<ClassifiedFigures> TakeFigures() { return sums_.Take(); }
 
-  // One epoch and its evaluation, of each member. Throws Stopped between batches when a stop was asked for.
+  // Runs one epoch and its evaluation; one result per member. Throws Stopped between batches if a
+  // stop was requested.
   std::vector<EpochResult> RunEpoch(std::int64_t epoch);
 
-  // A member's state now, as the start of `epoch`, copied to the CPU; and back.
+  // Snapshot copies a member's current state to the CPU, as the start of `epoch`. Restore copies it
+  // back; throws TrainerError(kIo) if the number of parameters differs.
   Checkpoint Snapshot(std::int64_t epoch, std::int64_t member = 0);
   void Restore(const Checkpoint& checkpoint, std::int64_t member = 0);
 
  private:
-  // Adds the batch's gradient to the parameters', part by part.
+  // Adds the gradient of the batch to the parameters' gradients, part by part.
   void Differentiate(const at::Tensor& indices, const Sections& sections, const Dropout& dropout);
 
   Decoder& decoder_;

@@ -9,8 +9,8 @@ namespace {
 
 constexpr float kInverseSqrtTwoPi = 0.3989422804014327f;
 
-// Phi(u) and phi(u) of the standard normal distribution. The tail is Abramowitz and Stegun 7.1.26, to 8e-8; a rational
-// function in 1 / (1 + p |u| / sqrt(2)) times the density.
+// Phi(u) and phi(u) of the standard normal distribution. The tail is Abramowitz and Stegun 7.1.26,
+// with an error of at most 8e-8: a polynomial in 1 / (1 + p |u| / sqrt(2)) times the density.
 struct Normal {
   Floats cumulative;
   Floats density;
@@ -40,7 +40,7 @@ PELAB_INLINE Floats Slope(bool gelu, Floats u) {
   return u > 0.0f ? Floats{} + 1.0f : Floats{};
 }
 
-// u = h + b at 16 elements.
+// u = h + b for 16 elements.
 PELAB_INLINE Floats InputAt(const BiasActivation<float>& p, std::int64_t row, std::int64_t column) {
   return Load(p.product + row * p.width + column) + Load(p.bias + column);
 }

@@ -1,8 +1,9 @@
-// The inside of a feed-forward layer, in one pass over memory: a = m act(h + b), with act the rectifier or
-// GELU(u) = u Phi(u) (Hendrycks and Gimpel 2016, the exact form), m the dropout mask.
+// The inside of a feed-forward layer, in one pass over memory: a = m act(h + b). act is the
+// rectifier or GELU(u) = u Phi(u) (Hendrycks and Gimpel 2016, the exact form), m the dropout mask.
 //
-// Backward: dh = m act'(h + b) da, db = the sum of dh over rows. Letters as in residual_norm.h, here with F for the width;
-// sums over rows in blocks of kNormBlockRows likewise.
+// Backward: dh = m act'(h + b) da, db = the sum of dh over rows. The letters are those of
+// residual_norm.h, with F for the width. Sums over rows are also taken in blocks of kNormBlockRows
+// rows.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace pelab::trainer {
 
 template <class Element>
 struct BiasActivation {
-  std::int64_t rows = 0;             // R, of a member
+  std::int64_t rows = 0;             // R, per member
   std::int64_t width = 0;            // F
   Members members;                   // parameter_stride: of the bias
   const Element* product = nullptr;  // h (M, R, F)
@@ -31,7 +32,7 @@ struct BiasActivationGradients {
   float* partial = nullptr;      // (M, NormBlocks(R), F): each block's sums for the bias
 };
 
-// One member's part, as a problem of one member.
+// The part of one member, as a problem of one member.
 template <class Element>
 PELAB_HOST_DEVICE BiasActivation<Element> MemberOf(BiasActivation<Element> p, std::int64_t member) {
   Advance(p.product, member * p.rows * p.width);
@@ -50,8 +51,8 @@ PELAB_HOST_DEVICE BiasActivationGradients<Element> MemberOf(BiasActivationGradie
   return g;
 }
 
-// On the CPU, where F is a multiple of kCpuLanes: blocks [begin, end) of a problem of one member, whose
-// dropout has its keys at hand. Thread-safe for disjoint ranges.
+// On the CPU: blocks [begin, end) of a problem of one member. F must be a multiple of kCpuLanes,
+// and the dropout must hold its keys itself (WithKeys). Thread-safe for disjoint ranges.
 void BiasActivationForward(const BiasActivation<float>& problem, std::int64_t begin,
                            std::int64_t end);
 void BiasActivationBackward(const BiasActivation<float>& problem,

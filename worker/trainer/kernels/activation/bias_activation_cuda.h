@@ -1,7 +1,8 @@
-// The passes of bias_activation.h on CUDA: the same formulae and letters. As in residual_norm_cuda.h; any width, at most
-// kMostActivationRows rows. The tail of Phi is to 1e-7 of one.
+// The passes of bias_activation.h on CUDA, with the same formulas and letters and under the same
+// conditions as residual_norm_cuda.h. Any width; at most kMostActivationRows rows. The absolute
+// error of Phi's tail is about 1e-7.
 //
-// Bytes moved, with e those of an element: forward 2 R F e (h; a), backward 3 R F e (h, da; dh).
+// Bytes moved, with e the size of an element: forward 2 R F e (h; a), backward 3 R F e (h, da; dh).
 #pragma once
 
 #include "worker/trainer/kernels/activation/bias_activation.h"
@@ -10,7 +11,7 @@
 
 namespace pelab::trainer {
 
-// Of a grid, 65535 blocks.
+// A grid has at most 65535 blocks in this dimension.
 inline constexpr std::int64_t kMostActivationRows = 65535 * kNormBlockRows;
 inline bool BiasActivationFitsCuda(std::int64_t rows) { return rows <= kMostActivationRows; }
 

@@ -1,7 +1,8 @@
-// The passes of bias_activation.h on CUDA: a warp has the same columns of many rows, so that the bias is loaded once and its
-// gradient is added up in registers.
+// The passes of bias_activation.h on CUDA. A warp processes the same columns of many rows, so it
+// loads the bias once and sums its gradient in registers.
 //
-// kVector elements are one access of a lane: 16 bytes, or one element where rows are not aligned to that.
+// A lane accesses kVector elements at once: 16 bytes, or one element if rows are not aligned to
+// that.
 #pragma once
 
 #include "worker/trainer/kernels/activation/bias_activation.h"
@@ -9,17 +10,17 @@
 
 namespace pelab::trainer {
 
-inline constexpr int kActivationWarps =
-    8;  // of a block; warp w has rows w, w + 8, … of the block's
+// Warps per block; warp w has rows w, w + 8, … of its block.
+inline constexpr int kActivationWarps = 8;
 inline constexpr int kActivationThreads = kActivationWarps * kWarpLanes;
 inline constexpr float kInverseSqrtTwo = 0.70710678118654752f;
 inline constexpr float kInverseSqrtTwoPi = 0.39894228040143268f;
 
-// Columns that a block has; grid: (ceil(width / of them), NormBlocks(rows), members).
+// Columns per block. Grid: (ceil(width / kActivationColumns), NormBlocks(rows), members).
 template <int kVector>
 constexpr int kActivationColumns = kVector* kWarpLanes;
 
-// What is not a number stays so.
+// NaN stays NaN.
 __device__ __forceinline__ float Activated(bool gelu, float u) {
   if (gelu) return u * (0.5f * (1 + erff(u * kInverseSqrtTwo)));
   return u < 0 ? 0 : u;
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(kActivationThreads)
   g.partial[blockIdx.y * p.width + column] = sum;
 }
 
-// What launchers choose by.
+// Launchers choose the kernel with the functions below.
 
 template <class Element>
 bool Aligned(const BiasActivation<Element>& p) {
@@ -119,7 +120,7 @@ bool Aligned(const BiasActivation<Element>& p) {
          AlignedAlike(p.members);
 }
 
-// launch(vector), an integral constant.
+// Calls launch(vector), where `vector` is an integral constant.
 template <class Element, class Launch>
 void WithActivationVector(bool aligned, const Launch& launch) {
   if (aligned) return launch(std::integral_constant<int, 16 / sizeof(Element)>());

@@ -1,13 +1,15 @@
-// A step of AdamW over flat parameters in one pass over memory: as train/adamw.h computes it, with the decoupled
-// decay and both corrections.
+// A step of AdamW over flat parameters in one pass over memory. It computes the same as
+// train/adamw.h, with decoupled decay and both corrections.
 //
 //   p <- p (1 - lr wd);  m <- b1 m + (1 - b1) g;  v <- b2 v + (1 - b2) g^2
 //   p <- p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps);  g <- 0          t = step + 1
 //
-// What changes from step to step lies in a table, one entry a step. On CUDA it is looked up by the device's own count of
-// steps, so that a graph of the step can be launched again and again.
+// A table with one entry per step has the values that change from step to step. On CUDA the
+// device's own step count selects the entry, so that a graph of the step can be launched again and
+// again.
 //
-// Bytes moved for a parameter: 32 (p, g, m, v read, p, g, m, v written), 2 more with a copy in Bf16.
+// Bytes moved per parameter: 32 (p, g, m, v read; p, g, m, v written), and 2 more with a copy in
+// Bf16.
 #pragma once
 
 #include <cmath>
@@ -18,7 +20,7 @@
 
 namespace pelab::trainer {
 
-// In the precision of the parameters, from doubles.
+// Computed as doubles, stored in the precision of the parameters.
 struct AdamWRates {
   float decay = 1;            // 1 - lr wd
   float size = 0;             // lr / (1 - b1^t)
@@ -41,16 +43,16 @@ inline AdamWRates AdamWRatesAt(const AdamWSettings& settings, std::int64_t step,
           static_cast<float>(std::sqrt(1 - std::pow(settings.beta2, t)))};
 }
 
-// The pointers are to the memory of the device that computes, 16-byte aligned or not.
+// The pointers are to memory of the device that computes. They need not be aligned to 16 bytes.
 struct AdamWPass {
   std::int64_t count = 0;
   float* parameters = nullptr;         // p
-  float* gradient = nullptr;           // g; zero afterwards
+  float* gradient = nullptr;           // g; set to zero afterwards
   float* first = nullptr;              // m
   float* second = nullptr;             // v
-  Bf16* rounded = nullptr;             // p in 16 bits; null: not wanted
-  const AdamWRates* rates = nullptr;   // of each step
-  const std::int64_t* step = nullptr;  // which of them counts; null: the first
+  Bf16* rounded = nullptr;             // p in 16 bits; null: not needed
+  const AdamWRates* rates = nullptr;   // one entry per step
+  const std::int64_t* step = nullptr;  // the entry to use; null: the first
   float beta1 = 0;
   float beta1_rest = 0;  // 1 - b1
   float beta2 = 0;
@@ -66,11 +68,12 @@ inline void SetAdamW(const AdamWSettings& settings, AdamWPass* pass) {
   pass->epsilon = static_cast<float>(settings.epsilon);
 }
 
-// Elements [begin, end) on the CPU, where the pointers are to its memory; does not write `rounded`. Thread-safe for disjoint
-// ranges.
+// Elements [begin, end) on the CPU; the pointers must be to host memory. Does not write `rounded`.
+// Thread-safe for disjoint ranges.
 void AdamWOnCpu(const AdamWPass& pass, std::int64_t begin, std::int64_t end);
 
-// Queues the pass on `stream`. Thread-safe for disjoint memory; each element by itself, so the same bits every time.
+// Queues the pass on `stream`. Thread-safe for disjoint memory. Elements are independent, so the
+// bits are the same every time.
 KernelError AdamWOnCuda(const AdamWPass& pass, CudaStream stream);
 
 }  // namespace pelab::trainer

@@ -1,4 +1,5 @@
-// The kernel of adamw.h: a thread has four neighbouring parameters, or one where memory is not aligned to that.
+// The kernel of adamw.h. A thread has four neighboring parameters, or one if memory is not aligned
+// to that.
 #pragma once
 
 #include "worker/trainer/kernels/adamw/adamw.h"
@@ -8,7 +9,7 @@ namespace pelab::trainer {
 
 inline constexpr int kAdamWThreads = 256;
 
-// One parameter.
+// The step of one parameter.
 __device__ __forceinline__ void AdamWStep(const AdamWPass& p, const AdamWRates& rates,
                                           float gradient, float* parameter, float* first,
                                           float* second) {
@@ -18,7 +19,7 @@ __device__ __forceinline__ void AdamWStep(const AdamWPass& p, const AdamWRates& 
   *parameter = *parameter * rates.decay - rates.size * (*first / denominator);
 }
 
-// Four 16-bit elements, 8 bytes.
+// Stores four 16-bit elements (8 bytes).
 __device__ __forceinline__ void StoreRounded(Bf16* to, const float (&x)[4]) {
   Store4(to, make_float4(x[0], x[1], x[2], x[3]));
 }
@@ -44,7 +45,7 @@ __device__ __forceinline__ void AdamWElements(const AdamWPass& p, const AdamWRat
   if (p.rounded != nullptr) StoreRounded(p.rounded + at, parameter);
 }
 
-// kVector: 1, or 4, of which the last ones may not be whole.
+// kVector: 1 or 4. With 4, the last group may be incomplete.
 template <int kVector>
 __global__ void __launch_bounds__(kAdamWThreads) AdamWKernel(AdamWPass p) {
   const AdamWRates rates = p.rates[p.step != nullptr ? *p.step : 0];

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
 
-// Enqueues a kernel and keeps the first error.
+// Enqueues a kernel and stores the error.
 class Enqueue {
  public:
   Enqueue(CudaStream stream, cudaError_t* error) : stream_(stream), error_(error) {}
@@ -32,7 +32,7 @@ class Enqueue {
   cudaError_t* error_;
 };
 
-// Of the current device, for a block that asks for it.
+// The most shared memory per block that the current device allows on request.
 cudaError_t MostShared(std::size_t* bytes) {
   int device = 0, most = 0;
   cudaError_t error = cudaGetDevice(&device);

@@ -1,6 +1,8 @@
-// Attention backward in ordinary arithmetic, a block for a few heads. First a thread, or a few lanes, for every query row
-// (dq, the gradient of the diagonal), while keys and values pass by in shared memory; then one for every key row (dk, dv),
-// while queries and output gradients pass by. Both make the weights again from the logits.
+// Attention backward with ordinary arithmetic; a block processes a few heads. In the first half,
+// one thread or a few lanes take each query row (for dq and the gradient of the diagonal), and keys
+// and values go through shared memory. In the second half, they take each key row (for dk and dv),
+// and queries and output gradients go through shared memory. Both halves compute the weights again
+// from the logits.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +15,8 @@ namespace pelab::trainer {
 
 inline constexpr int kBackwardStep = 4;
 
-// Lanes that hold neighbouring rows of one head: a warp, or a head's threads where they are fewer.
+// A segment is a group of lanes that hold neighboring rows of one head: a warp, or the threads of a
+// head if they are fewer.
 __host__ __device__ inline int SegmentLanes(const AttentionPlan& plan) {
   return plan.threads < 32 ? plan.threads : 32;
 }
@@ -21,13 +24,13 @@ __host__ __device__ inline int Segments(const AttentionPlan& plan) {
   return kAttentionThreads / SegmentLanes(plan);
 }
 
-// Where everything lies in shared memory, in floats.
+// The layout of shared memory: sizes and offsets in floats.
 struct BackwardLayout {
-  int tile;       // a head's: tile rows of kWidth, then of kValueWidth
-  int statistic;  // a head's: pairs (log-sum-exp / log 2, D), T' of them, padded to a step
-  int table;      // a head's: 2T - 1, where there is a diagonal
-  int bins;       // a segment's: 2T - 1, where the diagonal's gradient is wanted
-  int biases;     // a segment's: sums for the biases of queries, keys, values
+  int tile;       // per head: `tile` rows of kWidth, then of kValueWidth
+  int statistic;  // per head: pairs (log-sum-exp / log 2, D) for T' rows, padded to a step
+  int table;      // per head: 2T - 1 if there is a diagonal
+  int bins;       // per segment: 2T - 1 if the gradient of the diagonal is needed
+  int biases;     // per segment: sums for the biases of queries, keys, values
 
   template <class Element>
   __host__ __device__ BackwardLayout(const FusedAttention<Element>& p,
@@ -55,7 +58,7 @@ struct BackwardLayout {
   }
 };
 
-// The products of a row in registers with kSteps rows of kColumns in shared memory. All lanes.
+// The products of a row in registers with kSteps rows in shared memory. All lanes must call it.
 template <int kQuads, int kLanes, int kSteps>
 __device__ __forceinline__ void Products(const float4 (&row)[kQuads], const float* others, int part,
                                          float (&products)[kSteps]) {
@@ -70,7 +73,7 @@ __device__ __forceinline__ void Products(const float4 (&row)[kQuads], const floa
   }
 }
 
-// sum += the rows in shared memory, which Products has read, weighted.
+// sum += the weighted rows in shared memory, which Products has read before.
 template <int kQuads, int kLanes, int kSteps>
 __device__ __forceinline__ void AddRows(const float (&weights)[kSteps], const float* others,
                                         int part, float4 (&sum)[kQuads]) {
@@ -83,16 +86,17 @@ __device__ __forceinline__ void AddRows(const float (&weights)[kSteps], const fl
   }
 }
 
-// The sums of dl along diagonals. While all rows of a segment go from key to key together, a running sum moves one row
-// further with each key, and so stays on its diagonal; what leaves the segment's last row is complete for the segment.
+// Sums dl along diagonals. All rows of a segment advance from key to key together. With each key a
+// running sum moves to the next row, and so stays on its diagonal. A sum that leaves the last row
+// of the segment is complete for the segment.
 struct DiagonalSums {
-  float* bins;  // the segment's, where j - i = 0; null: not wanted
+  float* bins;  // of the segment; points to the entry for j - i = 0; null: not needed
   int most;     // T - 1
-  int lanes;    // a row's
-  int segment;  // lanes
-  int row;      // among the segment's
-  bool last;    // of the segment's rows
-  bool writes;  // of the row's lanes
+  int lanes;    // per row
+  int segment;  // lanes per segment
+  int row;      // index among the rows of the segment
+  bool last;    // whether this is the last row of the segment
+  bool writes;  // whether this lane writes for its row
   float sum = 0;
 
   __device__ __forceinline__ DiagonalSums(float* own_bins, int keys, const AttentionPlan& plan,
@@ -104,25 +108,26 @@ struct DiagonalSums {
     writes = lane % lanes == 0;
   }
 
-  // `distance`: j - i of this lane. All lanes.
+  // `distance`: j - i of this lane. All lanes must call it.
   __device__ __forceinline__ void Add(float gradient, int distance) {
     const float from_before = __shfl_up_sync(0xffffffffU, sum, lanes, segment);
     sum = gradient + (row == 0 ? 0 : from_before);
     if (last) Flush(distance);
   }
-  // After the last key, which is at `distance`.
+  // Call it after the last key, which has this `distance`.
   __device__ __forceinline__ void Finish(int distance) {
     if (!last) Flush(distance);
     __syncwarp();
     sum = 0;
   }
   __device__ __forceinline__ void Flush(int distance) const {
-    // Further off there is no logit, and the sum is zero.
+    // At larger distances there are no logits, and the sum is zero.
     if (writes && distance >= -most && distance <= most) bins[distance] += sum;
   }
 };
 
-// Adds the rows of a segment, one in every kLanes lanes, to sums[column]; in an order of the lanes. All lanes.
+// Adds the rows of a segment, one row per kLanes lanes, to sums[column], in a fixed order of the
+// lanes. All lanes must call it.
 template <int kQuads, int kLanes>
 __device__ __forceinline__ void SumSegment(const float4 (&row)[kQuads], const AttentionPlan& plan,
                                            float* sums) {
@@ -148,7 +153,7 @@ __device__ __forceinline__ void SumSegment(const float4 (&row)[kQuads], const At
   }
 }
 
-// Everything that both halves need.
+// The state that both halves need.
 template <class Element, class Shape>
 struct BackwardHead {
   const FusedAttention<Element>& p;
@@ -159,10 +164,10 @@ struct BackwardHead {
   HeadView<const Element> query, key, value, out, out_rest, out_gradient;
   RowChange query_change, key_change, value_change, no_change;
   float* wide;        // the tile's rows of kWidth
-  float* narrow;      // and of kValueWidth
+  float* narrow;      // the tile's rows of kValueWidth
   float2* statistic;  // by query row
-  float* bins;        // the segment's, where j - i = 0
-  float* biases;      // the segment's
+  float* bins;        // of the segment; points to the entry for j - i = 0
+  float* biases;      // of the segment
   int part;
 
   __device__ __forceinline__ BackwardHead(const FusedAttention<Element>& problem,
@@ -216,7 +221,7 @@ struct BackwardQuery {
   int row;
   bool exists;
   int limit;
-  float log_sum_exp;  // / log 2
+  float log_sum_exp;  // in units of log 2
   float mean;         // D
 
   __device__ __forceinline__ BackwardQuery(const BackwardHead<Element, Shape>& head, int at)
@@ -241,7 +246,8 @@ struct BackwardQuery {
     if (exists && head.part == 0) head.statistic[row] = make_float2(log_sum_exp, mean);
   }
 
-  // One step over the keys from `key` on, at `at` in the tile. All lanes.
+  // One step over the keys from `key` on, which are at row `at` of the tile. All lanes must call
+  // it.
   __device__ __forceinline__ void Step(const BackwardHead<Element, Shape>& head, int key, int at,
                                        DiagonalSums* diagonal) {
     const HeadLogits& logits = head.logits;
@@ -344,8 +350,8 @@ struct BackwardKey {
   float4 key_gradient[Shape::kQuads];
   float4 value_gradient[Shape::kValueQuads];
   int row;
-  bool visible;   // by any query
-  int first_row;  // of the queries that see it
+  bool visible;   // to any query
+  int first_row;  // the first query row that sees it
 
   __device__ __forceinline__ BackwardKey(const BackwardHead<Element, Shape>& head, int at)
       : row(at), visible(at < head.logits.length), first_row(0) {
@@ -364,7 +370,8 @@ struct BackwardKey {
     }
   }
 
-  // One step over the query rows from `query` on, at `at` in the tile. All lanes.
+  // One step over the query rows from `query` on, which are at row `at` of the tile. All lanes must
+  // call it.
   __device__ __forceinline__ void Step(const BackwardHead<Element, Shape>& head, int query,
                                        int at) {
     const HeadLogits& logits = head.logits;
@@ -396,7 +403,7 @@ struct BackwardKey {
     for (int c = 0; c < Shape::kQuads; ++c) {
       const int column = head.Column(c);
       if (writes) {
-        // The queries came with scale log2(e).
+        // The queries in shared memory include the factor scale log2(e); this removes log2(e).
         key_gradient[c] = head.key_change.Undo(Scaled4(key_gradient[c], kLn2), row, column);
         to_key.Store(row, column, key_gradient[c]);
       } else {
@@ -452,7 +459,7 @@ __device__ __forceinline__ void BackwardKeys(const BackwardHead<Element, Shape>&
   }
 }
 
-// to[0 … count-1] = the sums of the head's segments, which lie `stride` apart.
+// to[0 … count-1] = the sums over the head's segments, whose parts have a stride of `stride`.
 __device__ __forceinline__ void StoreSums(const HeadPlace& place, const AttentionPlan& plan,
                                           const float* shared, int stride, int count, float* to) {
   if (to == nullptr || !place.exists) return;

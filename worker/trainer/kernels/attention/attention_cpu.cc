@@ -12,16 +12,16 @@
 namespace pelab::trainer {
 namespace {
 
-// Which keys the queries of one sequence see: those before End(row).
+// The keys that the queries of one sequence see: row `row` sees those before End(row).
 struct Visible {
-  std::int64_t offset;  // the position of row 0, where attention is causal
-  std::int64_t keys;    // before the padding
+  std::int64_t offset;  // the position of row 0; used for causal attention
+  std::int64_t keys;    // number of keys before the padding
   bool causal;
 
   PELAB_INLINE std::int64_t End(std::int64_t row) const {
     return causal ? std::min(keys, row + offset + 1) : keys;
   }
-  // The first row that sees `key`; a row that there is not, if none does.
+  // The first row that sees `key`; `rows` if none does.
   PELAB_INLINE std::int64_t FirstRow(std::int64_t key, std::int64_t rows) const {
     if (key >= keys) return rows;
     return causal ? std::clamp<std::int64_t>(key - offset, 0, rows) : 0;
@@ -32,7 +32,7 @@ PELAB_INLINE Visible VisibleTo(const FusedAttention<float>& p, std::int64_t batc
   return {p.keys - p.rows, p.lengths != nullptr ? p.lengths[batch] : p.keys, p.causal};
 }
 
-// What one head's pass needs; made once a call.
+// The memory for one head, allocated once per call.
 struct Buffers {
   explicit Buffers(const FusedAttention<float>& p)
       : keys(Padded(p.keys)),
@@ -49,7 +49,8 @@ struct Buffers {
         product(std::max(p.rows, p.keys) * std::max(width, value_width)) {
     if (p.key_distance != nullptr) PackDistances(p);
   }
-  // The vectors by distance that a query can see, and room for products with them.
+  // Packs the vectors by distance that a query can see, and allocates memory for products with
+  // them.
   void PackDistances(const FusedAttention<float>& p) {
     reach = p.causal ? p.keys : p.keys + p.rows - 1;
     distances = Padded(reach);
@@ -62,21 +63,21 @@ struct Buffers {
     }
     Transpose(distance_rows.data(), distances, width, distance_columns.data());
   }
-  // Where row i's part of by_distance begins: that of key 0.
+  // The start of row i's part of by_distance, which is the entry of key 0.
   float* ByDistance(const FusedAttention<float>& p, std::int64_t i) {
     return distances == 0 ? nullptr : by_distance.data() + i * distances + p.rows - 1 - i;
   }
-  // Zeros beyond what is packed, for good.
-  std::int64_t keys;           // T, padded
-  std::int64_t width;          // w, padded
-  std::int64_t value_width;    // d, padded
-  std::int64_t reach = 0;      // entries of key_distance that a query can see
-  std::int64_t distances = 0;  // of them, padded; 0: there is no key_distance
+  // Elements beyond the packed ones stay zero.
+  std::int64_t keys;           // T, rounded up to whole vectors
+  std::int64_t width;          // w, rounded up
+  std::int64_t value_width;    // d, rounded up
+  std::int64_t reach = 0;      // the number of key_distance entries that a query can see
+  std::int64_t distances = 0;  // reach, rounded up; 0: there is no key_distance
   std::vector<float> query, rows_in, key, value, key_columns, value_columns, weights, gradient,
       product, distance_rows, distance_columns, by_distance, distance_product;
 };
 
-// What is added to one row's scaled products, and where the row ends.
+// The terms that are added to the scaled products of one row, and the end of the row.
 struct RowTerms {
   RowTerms(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head, std::int64_t row,
            std::int64_t keys_seen, const float* of_distances)
@@ -93,7 +94,7 @@ struct RowTerms {
     term_stride = p.term.key_stride;
   }
 
-  // The logits of keys j … j + 15 from their products: -inf from `end` on.
+  // The logits of keys j … j + 15, computed from their products; -inf from `end` on.
   PELAB_INLINE Floats Logits(Floats products, std::int64_t j) const {
     const std::int64_t count = end - j;
     Floats x = products;
@@ -111,7 +112,7 @@ struct RowTerms {
     return Masked(x, count);
   }
 
-  // x, -inf from lane `count` on.
+  // x, with -inf from lane `count` on.
   PELAB_INLINE static Floats Masked(Floats x, std::int64_t count) {
     if (count >= kLanes) return x;
     const Ints seen = Lanes() < static_cast<float>(count);
@@ -127,7 +128,7 @@ struct RowTerms {
   std::int64_t term_stride = 0;
 };
 
-// In place over `padded` products. Gives ln of the denominator.
+// Replaces `padded` products by their softmax. Returns the logarithm of the denominator.
 PELAB_INLINE float Softmax(const RowTerms& terms, std::int64_t padded, float* row) {
   Floats most = Floats{} - std::numeric_limits<float>::infinity();
   for (std::int64_t j = 0; j < padded; j += kLanes) {
@@ -155,7 +156,7 @@ PELAB_INLINE std::uint32_t DropoutIndex(const FusedAttention<float>& p, std::int
   return static_cast<std::uint32_t>(((batch * p.heads + head) * rows + row) * keys);
 }
 
-// The part of a (H, n) bias that belongs to a head.
+// The part of a bias (H, n) that belongs to a head.
 PELAB_INLINE const float* BiasOf(const float* bias, std::int64_t head, std::int64_t width) {
   return bias != nullptr ? bias + head * width : nullptr;
 }
@@ -173,7 +174,7 @@ PELAB_INLINE void PackHead(const FusedAttention<float>& p, std::int64_t batch, s
   Transpose(b->key.data(), b->keys, b->width, b->key_columns.data());
 }
 
-// (R, T) = rows (R, width) times columns (width, T), for the keys that are visible.
+// (R, T) = rows (R, width) times columns (width, T), for the visible keys.
 PELAB_INLINE void VisibleProduct(const FusedAttention<float>& p, const Visible& visible,
                                  std::int64_t width, const float* rows, std::int64_t row_stride,
                                  const float* columns, std::int64_t keys, float* to) {
@@ -183,7 +184,7 @@ PELAB_INLINE void VisibleProduct(const FusedAttention<float>& p, const Visible& 
           });
 }
 
-// (R, n) = weights (R, T) times rows (T, n) over the keys that are visible.
+// (R, n) = weights (R, T) times rows (T, n), summed over the visible keys.
 PELAB_INLINE void OverKeys(const FusedAttention<float>& p, const Visible& visible, std::int64_t n,
                            const float* weights, std::int64_t keys, const float* rows, float* to) {
   Product(p.rows, n, weights, keys, 1, rows, n, to, n,
@@ -192,7 +193,7 @@ PELAB_INLINE void OverKeys(const FusedAttention<float>& p, const Visible& visibl
           });
 }
 
-// (T, n) = weights^T (T, R) times rows (R, n) over the queries that see a key.
+// (T, n) = weights^T (T, R) times rows (R, n), summed over the queries that see a key.
 PELAB_INLINE void OverQueries(const FusedAttention<float>& p, const Visible& visible,
                               std::int64_t n, const float* weights, std::int64_t keys,
                               const float* rows, float* to) {
@@ -202,8 +203,8 @@ PELAB_INLINE void OverQueries(const FusedAttention<float>& p, const Visible& vis
           });
 }
 
-// The queries' products with the vectors by distance: (T', distances), those of row i with keys 0, 1, … from column T' - 1 - i
-// on.
+// Products of the queries with the vectors by distance: (T', distances). Those of row i with keys
+// 0, 1, … start at column T' - 1 - i.
 PELAB_INLINE void DistanceProduct(const FusedAttention<float>& p, Buffers* b) {
   if (b->distances == 0) return;
   Product(p.rows, b->distances, b->query.data(), b->width, 1, b->distance_columns.data(),
@@ -224,7 +225,7 @@ PELAB_INLINE void ForwardHead(const FusedAttention<float>& p, std::int64_t batch
   for (std::int64_t i = 0; i < p.rows; ++i) {
     float* const row = b->weights.data() + i * b->keys;
     const RowTerms terms(p, batch, head, i, visible.End(i), b->ByDistance(p, i));
-    // As far as a tile of rows reaches.
+    // The products of the whole tile of four rows were computed up to this key.
     const std::int64_t padded = Padded(visible.End(std::min(p.rows - 1, i | 3)));
     const float log_sum = Softmax(terms, padded, row);
     if (p.log_sum_exp != nullptr) p.log_sum_exp[at * p.rows + i] = log_sum;
@@ -241,7 +242,8 @@ PELAB_INLINE void ForwardHead(const FusedAttention<float>& p, std::int64_t batch
          HeadOf(p.out, batch, head), p.out.row_stride);
 }
 
-// A row's softmax from its logits, and with it the gradients: `weights` becomes m P, `gradient` (dO v^T so far) dS.
+// Computes a row's softmax from its logits, and from it the gradients. `weights` becomes m P;
+// `gradient`, which is dO v^T at the start, becomes dS.
 PELAB_INLINE void BackwardRow(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head,
                               std::int64_t row, std::int64_t end, std::int64_t padded,
                               const float* by_distance, float* weights, float* gradient) {
@@ -267,7 +269,7 @@ PELAB_INLINE void BackwardRow(const FusedAttention<float>& p, std::int64_t batch
   }
 }
 
-// The logits' own gradients, of the general term and of the distances.
+// Stores the gradients of what is added to the logits: the general term and the diagonal.
 PELAB_INLINE void KeepLogitGradients(const FusedAttention<float>& p,
                                      const FusedAttentionGradients<float>& to, std::int64_t at,
                                      std::int64_t row, std::int64_t end, const float* gradient) {
@@ -281,8 +283,9 @@ PELAB_INLINE void KeepLogitGradients(const FusedAttention<float>& p,
   std::fill(term + end, term + p.keys, 0.0f);
 }
 
-// What dS means for the vectors by distance, added to the sequence's sums, and through them for the queries, added to
-// `product`. The logits' gradients are moved to the columns of DistanceProduct.
+// Computes two gradients from dS: that of the vectors by distance, which it adds to the sums of the
+// sequence, and that of the queries through these vectors, which it adds to `product`. It first
+// moves the gradients of the logits to the columns of DistanceProduct.
 PELAB_INLINE void BackwardDistances(const FusedAttention<float>& p,
                                     const FusedAttentionGradients<float>& to,
                                     const Visible& visible, std::int64_t batch, std::int64_t head,
@@ -292,7 +295,7 @@ PELAB_INLINE void BackwardDistances(const FusedAttention<float>& p,
   for (std::int64_t i = 0; i < p.rows; ++i) {
     std::copy_n(b->gradient.data() + i * b->keys, visible.End(i), b->ByDistance(p, i));
   }
-  // Row i has nothing before column T' - 1 - i.
+  // Row i has only zeros before column T' - 1 - i.
   const auto first = [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
     return std::max<std::int64_t>(0, p.rows - i - count);
   };
@@ -315,8 +318,9 @@ PELAB_INLINE void BackwardDistances(const FusedAttention<float>& p,
   }
 }
 
-// With P the softmax, m the dropout mask, O = (m P) V:  dV = (m P)^T dO,  dP = m dO V^T,  dS = P (dP - rowsum(P dP)),
-// dQ = scale dS K,  dK = scale dS^T Q.
+// With P the softmax, m the dropout mask and O = (m P) V:
+//   dV = (m P)^T dO,  dP = m dO V^T,  dS = P (dP - rowsum(P dP)),
+//   dQ = scale dS K,  dK = scale dS^T Q.
 PELAB_INLINE void BackwardHead(const FusedAttention<float>& p,
                                const FusedAttentionGradients<float>& to, std::int64_t batch,
                                std::int64_t head, Buffers* b) {
@@ -362,7 +366,7 @@ void Skip(std::int64_t sequences, HeadRows<Element>* rows) {
   Advance(rows->data, sequences * rows->batch_stride);
 }
 
-// One member's part, as a problem of one member.
+// The part of one member, as a problem of one member.
 FusedAttention<float> MemberOf(FusedAttention<float> p, std::int64_t member) {
   p.batch /= p.members.count;
   const std::int64_t before = member * p.batch;
@@ -401,7 +405,8 @@ FusedAttentionGradients<float> MemberOf(FusedAttentionGradients<float> g,
   return g;
 }
 
-// run(member, begin, end) for the parts of heads [begin, end) that are one member's, counted in it.
+// Splits heads [begin, end) by member and calls run(member, begin, end) with heads counted within
+// the member.
 template <typename Run>
 void ByMember(const FusedAttention<float>& p, std::int64_t begin, std::int64_t end,
               const Run& run) {

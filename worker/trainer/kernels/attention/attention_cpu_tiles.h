@@ -1,5 +1,6 @@
-// What the attention on a CPU is made of: products of small matrices in registers, and a head's rows packed into whole
-// vectors with bias, turn and scale. For attention_cpu.cc alone.
+// Building blocks of attention on a CPU: products of small matrices in registers, and packing of a
+// head's rows into whole vectors with bias, rotation and scale. Only attention_cpu.cc includes this
+// file.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 
 namespace pelab::trainer {
 
-// C (m, 16 n) = A (m, k) B (k, 16 n) for `kRows` rows and `kCols` vectors of columns, all sums in
-// registers.
+// C (m, 16 n) = A (m, k) B (k, 16 n) for `kRows` rows and `kCols` vectors of columns, with all sums
+// in registers.
 template <int kRows, int kCols>
 PELAB_INLINE void Tile(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_col,
                        const float* b, std::int64_t b_row, float* c, std::int64_t c_row) {
@@ -29,15 +30,16 @@ PELAB_INLINE void Tile(std::int64_t k, const float* a, std::int64_t a_row, std::
   }
 }
 
-// Of a tile of a product's rows: the columns and the terms of the sums that matter.
+// The needed part of a tile of rows of a product: its columns and the terms of its sums.
 struct Extent {
   std::int64_t columns = 0;
   std::int64_t first_term = 0;
   std::int64_t terms_end = 0;
 };
 
-// C (m, n) = A (m, k) B (k, n), n a multiple of 16. A's element (i, p) is a[i a_row + p a_col]. `extent_of(i, rows)` says
-// what of rows i … i + rows - 1 matters; the rest of C is left as it is.
+// C (m, n) = A (m, k) B (k, n), n a multiple of 16. Element (i, p) of A is a[i a_row + p a_col].
+// `extent_of(i, rows)` returns the needed part for rows i … i + rows - 1; the rest of C does not
+// change.
 template <class ExtentOf>
 PELAB_INLINE void Product(std::int64_t m, std::int64_t n, const float* a, std::int64_t a_row,
                           std::int64_t a_col, const float* b, std::int64_t b_row, float* c,
@@ -68,7 +70,7 @@ PELAB_INLINE void Product(std::int64_t m, std::int64_t n, const float* a, std::i
   }
 }
 
-// 8 adjacent pairs times 8 complex numbers, or times their conjugates.
+// Multiplies 8 adjacent pairs by 8 complex numbers or by their conjugates.
 PELAB_INLINE Floats TurnVector(Floats x, Floats turns, bool conjugate) {
   const Ints swapped = {1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14};
   const Ints reals = {0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14};
@@ -80,7 +82,7 @@ PELAB_INLINE Floats TurnVector(Floats x, Floats turns, bool conjugate) {
   return conjugate ? along - across : along + across;
 }
 
-// The complex numbers that turn the rows of one head; null: none.
+// The rotations (complex numbers) for the rows of one head; null: none.
 struct Turns {
   const float* data = nullptr;  // of the first row
   std::int64_t row_stride = 0;
@@ -93,7 +95,7 @@ PELAB_INLINE Turns TurnsOf(const FusedAttention<float>& p, const float* table, s
   return {table + first_position * stride + (p.turns_by_head ? head * p.width : 0), stride};
 }
 
-// The first `count` channels from `from` on; zeros after them.
+// The first `count` channels at `from`, followed by zeros.
 PELAB_INLINE Floats LoadChannels(const float* from, std::int64_t count) {
   if (count >= kLanes) return Load(from);
   Floats x = {};
@@ -111,7 +113,8 @@ PELAB_INLINE Element* HeadOf(const HeadRows<Element>& view, std::int64_t batch, 
   return view.data + batch * view.batch_stride + head * view.head_stride;
 }
 
-// Rows of one head with bias (that of the head), turn and scale, each padded with zeros.
+// Copies the rows of one head with bias (the part of this head), rotation and scale. Each row is
+// padded with zeros.
 PELAB_INLINE void Pack(const float* from, std::int64_t row_stride, std::int64_t rows,
                        std::int64_t width, const float* bias, const Turns& turns, float scale,
                        float* to, std::int64_t to_stride) {
@@ -128,7 +131,8 @@ PELAB_INLINE void Pack(const float* from, std::int64_t row_stride, std::int64_t 
   }
 }
 
-// A gradient's rows back through scale and turn; their sum, if wanted, is that of the bias.
+// Applies scale and inverse rotation to the rows of a gradient and stores them. `bias_sum`, if not
+// null, gets the sum of the rows, which is the gradient of the bias.
 PELAB_INLINE void Unpack(const float* from, std::int64_t from_stride, std::int64_t rows,
                          std::int64_t width, const Turns& turns, float scale, float* bias_sum,
                          float* to, std::int64_t row_stride) {
@@ -147,8 +151,8 @@ PELAB_INLINE void Unpack(const float* from, std::int64_t from_stride, std::int64
   }
 }
 
-// to (n, m) = from^T (m, n), both of whole vectors each way, 16 by 16 at a time: four rounds in which the rows are dealt
-// like two halves of a pack of cards.
+// to (n, m) = from^T (m, n), where m and n are multiples of 16. Works on blocks of 16 by 16. Four
+// rounds interleave the first and the second half of the rows, like a perfect shuffle of cards.
 PELAB_INLINE void Transpose(const float* from, std::int64_t m, std::int64_t n, float* to) {
   const Ints low = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
   const Ints high = {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};

@@ -1,6 +1,7 @@
-// Attention forward in ordinary arithmetic (multiply-add): a thread, or a few lanes, for every query row, which stays in
-// registers with its output; keys and values pass by in shared memory, read by all lanes at once. The softmax is made
-// online (Milakov and Gimelshein 2018), by steps of a few keys.
+// Attention forward with ordinary arithmetic (multiply-add). One thread or a few lanes process each
+// query row and keep the row and its output in registers. Keys and values go through shared memory,
+// where all lanes read them at once. The softmax is computed online (Milakov and Gimelshein 2018),
+// in steps of a few keys.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +11,18 @@
 
 namespace pelab::trainer {
 
-inline constexpr int kAttentionStep = 8;  // tiles are multiples of it
+inline constexpr int kAttentionStep = 8;  // tiles are multiples of this
 
-// How rows of kWidth and kValueWidth channels, multiples of 4, lie in lanes: lane `part` of a row's kLanes holds the quads
-// part, part + kLanes, …
+// How rows of kWidth and kValueWidth channels (multiples of 4) are distributed over lanes. Lane
+// `part` of a row's kLanes holds the groups of four channels (quads) part, part + kLanes, …
 template <int kWidth_, int kValueWidth_>
 struct AttentionShape {
   static constexpr int kWidth = kWidth_;
   static constexpr int kValueWidth = kValueWidth_;
   static constexpr int kLanes = kWidth + kValueWidth <= 48 ? 1 : kWidth == 32 ? 2 : 4;
-  static constexpr int kQuads = kWidth / 4 / kLanes;            // of queries and keys, a lane
-  static constexpr int kValueQuads = kValueWidth / 4 / kLanes;  // of values
-  static constexpr int kForwardRows = kWidth <= 16 ? 2 : 1;     // query rows a thread
+  static constexpr int kQuads = kWidth / 4 / kLanes;            // of queries and keys, per lane
+  static constexpr int kValueQuads = kValueWidth / 4 / kLanes;  // of values, per lane
+  static constexpr int kForwardRows = kWidth <= 16 ? 2 : 1;     // query rows per thread
 };
 
 template <class Shape>
@@ -29,7 +30,7 @@ struct ForwardRow {
   float4 query[Shape::kQuads];
   float4 out[Shape::kValueQuads];
   float most = kNoLogit;  // the largest logit so far
-  float sum = 0;          // of 2^(logit - most) over this row
+  float sum = 0;          // sum of 2^(logit - most) over this row
   int limit = 0;
 
   __device__ __forceinline__ ForwardRow() {
@@ -37,7 +38,8 @@ struct ForwardRow {
     for (int c = 0; c < Shape::kValueQuads; ++c) out[c] = Zero4();
   }
 
-  // Takes kAttentionStep logits in and leaves their weights, relative to `most`.
+  // Adds kAttentionStep logits to the softmax and replaces them by their weights relative to
+  // `most`.
   __device__ __forceinline__ void Absorb(float (&logits)[kAttentionStep]) {
     float largest = logits[0];
 #pragma unroll
@@ -66,7 +68,7 @@ __device__ __forceinline__ void Hide(int key, int limit, float (&logits)[kAttent
   }
 }
 
-// One step of a thread's rows over the keys from `key` on. All lanes.
+// One step of a thread's rows over the keys from `key` on. All lanes must call it.
 template <class Shape>
 __device__ __forceinline__ void ForwardStep(const HeadLogits& logits, int first_row, int key,
                                             const float* keys, const float* values, int part,
@@ -108,7 +110,7 @@ __device__ __forceinline__ void ForwardStep(const HeadLogits& logits, int first_
   }
 }
 
-// Floats of dynamic shared memory.
+// The dynamic shared memory of a block, in floats.
 template <class Shape, class Element>
 std::int64_t ForwardSharedFloats(const FusedAttention<Element>& p, const AttentionPlan& plan) {
   const std::int64_t table = p.diagonal == nullptr ? 0 : 2 * p.keys - 1;

@@ -1,5 +1,5 @@
-// Which kernel a problem takes and over what grid; the launch itself, launch(grid, block, dynamic bytes, kernel, arguments…),
-// is the caller's: <<<>>> in attention.cu, the emulation in tests.
+// Chooses kernel and grid for a problem. The caller passes the launch itself: launch(grid, block,
+// dynamic bytes, kernel, arguments…). It is <<<>>> in attention.cu and the emulation in tests.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace pelab::trainer {
 
-// Calls visit(AttentionShape) with the smallest that holds the widths.
+// Calls visit(AttentionShape) with the smallest shape that holds the widths.
 template <class Visit>
 void WithAttentionShape(std::int64_t width, std::int64_t value_width, const Visit& visit) {
   if (width <= 8 && value_width <= 8) return visit(AttentionShape<8, 8>());
@@ -26,7 +26,7 @@ void WithAttentionShape(std::int64_t width, std::int64_t value_width, const Visi
   return visit(AttentionShape<128, 64>());
 }
 
-// Where every row can be read four elements at a time.
+// Whether every row can be read four elements at a time.
 template <class Element>
 bool InVectors(const HeadRows<Element>& rows, std::int64_t width) {
   constexpr std::uintptr_t kBytes = 4 * sizeof(Element);
@@ -49,12 +49,14 @@ bool InVectors(const FusedAttentionGradients<Element>& g, std::int64_t width,
          InVectors(g.out, value_width);
 }
 
-// For `rows` rows in registers, `rows_a_thread` each, and `others` in shared memory.
+// A plan for `rows` rows in registers, `rows_a_thread` per thread, and `others` rows in shared
+// memory.
 template <class Shape>
 AttentionPlan PlanAttention(std::int64_t rows, int rows_a_thread, std::int64_t others) {
-  constexpr int kFewestThreads =
-      16;  // more heads a block would leave too little shared memory to each
-  constexpr std::int64_t kTileFloats = 8192;  // so that several blocks run on a processor
+  // With more heads per block, each would have too little shared memory.
+  constexpr int kFewestThreads = 16;
+  // Small enough that several blocks run on one multiprocessor.
+  constexpr std::int64_t kTileFloats = 8192;
   AttentionPlan plan;
   plan.threads = std::max(kFewestThreads, Shape::kLanes);
   while (plan.threads < kAttentionThreads && plan.threads / Shape::kLanes * rows_a_thread < rows) {
@@ -99,7 +101,8 @@ void LaunchPlainAttentionBackward(const FusedAttention<Element>& p,
   });
 }
 
-// Calls visit(TensorShape) with the one that AttentionUsesTensorCores has promised.
+// Calls visit(TensorShape) with the shape of the problem. AttentionUsesTensorCores must have
+// returned true.
 template <class Visit>
 void WithTensorShape(const FusedAttention<Bf16>& p, const Visit& visit) {
   const auto with_keys = [&](auto widths) {
@@ -158,7 +161,8 @@ void LaunchTensorAttentionBackward(const FusedAttention<Bf16>& p,
   });
 }
 
-// `most_shared`: bytes that a block may have on the device; below what tensor cores want the plain kernels do it.
+// `most_shared`: the bytes of shared memory that a block may have on the device. If tensor cores
+// need more, the plain kernels are used.
 template <class Element, class Launch>
 void LaunchAttentionForward(const FusedAttention<Element>& p, std::size_t most_shared,
                             const Launch& launch) {

@@ -1,4 +1,5 @@
-// What the attention kernels add to logits, which of them are visible and which weights are dropped.
+// For the attention kernels: the terms that are added to logits, which logits are visible, and
+// which weights are dropped.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +11,27 @@ namespace pelab::trainer {
 
 inline constexpr float kNoLogit = -INFINITY;
 
-// One head's view of the problem. Logits are in units of log 2: times log2(e).
+// One head's part of the problem. Logits are in units of log 2, that is, multiplied by log2(e).
 struct HeadLogits {
   int rows;            // T'
   int keys;            // T
-  int first_position;  // of query row 0: T - T'
-  int length;          // keys from here on are hidden
+  int first_position;  // position of query row 0: T - T'
+  int length;          // keys from this one on are hidden
   bool causal;
-  const float* diagonal;  // shared memory, times log2(e), where j - i = 0; null: none
+  // In shared memory, times log2(e); points to the entry for j - i = 0; null: none.
+  const float* diagonal;
   bool sloped;
   float slope;        // times log2(e)
   const float* term;  // null: none
   int term_row_stride;
   int term_key_stride;
   DropoutStream dropout;
-  // Of the dropout's indices, those of the member's (B/M, H, T', T) with the positions that are skipped.
+  // Dropout indices count the member's logits (B/M, H, T', T), including the skipped positions.
   std::uint32_t logits_a_row;
-  std::uint32_t first_logit;  // of the head
+  std::uint32_t first_logit;  // index of the head's first logit
 
-  // `table`: 2T - 1 floats of shared memory for the head, filled here; a barrier must follow.
+  // `table`: 2T - 1 floats of shared memory for the head. The constructor fills them; a barrier
+  // must follow.
   template <class Element>
   __device__ __forceinline__ HeadLogits(const FusedAttention<Element>& p, const HeadPlace& place,
                                         const AttentionPlan& plan, float* table)
@@ -64,13 +67,13 @@ struct HeadLogits {
     diagonal = table + keys - 1;
   }
 
-  // How many keys query row `row` may see at most: those below. 0 for a row that there is not.
+  // Query row `row` sees only keys below this limit. 0 if the row does not exist.
   __device__ __forceinline__ int Limit(int row) const {
     if (row >= rows) return 0;
     return causal ? min(length, first_position + row + 1) : length;
   }
 
-  // Adds to `count` logits from (row, key) on, one row or one key further each.
+  // Adds the terms to kCount logits that start at (row, key) and advance by one row or one key.
   template <int kCount, bool kAlongRows>
   __device__ __forceinline__ void AddTerms(int row, int key, float (&logits)[kCount]) const {
     const auto row_at = [&](int k) { return min(kAlongRows ? row + k : row, rows - 1); };
@@ -96,7 +99,7 @@ struct HeadLogits {
   __device__ __forceinline__ float Factor(int row, int key) const {
     return DropoutFactor(dropout, Index(row, key));
   }
-  // Whether the factor is not 0; without making it.
+  // Whether the dropout factor is not 0. Does not compute the factor.
   __device__ __forceinline__ bool Keeps(int row, int key) const {
     DropoutStream stream = dropout;
     stream.kept = 1;
@@ -108,14 +111,14 @@ struct HeadLogits {
   }
 };
 
-// Over all lanes of the warp.
+// The maximum over all lanes of the warp.
 __device__ __forceinline__ int WarpMax(int x) {
   for (int lanes = 16; lanes > 0; lanes /= 2) x = max(x, __shfl_xor_sync(0xffffffffU, x, lanes));
   return x;
 }
 __device__ __forceinline__ int WarpMin(int x) { return -WarpMax(-x); }
 
-// Over groups of kLanes neighbouring lanes.
+// The sum over groups of kLanes neighboring lanes.
 template <int kLanes>
 __device__ __forceinline__ float LanesSum(float x) {
 #pragma unroll

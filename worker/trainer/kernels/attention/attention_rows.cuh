@@ -1,4 +1,5 @@
-// How a head's rows come into the attention kernels and how their gradients leave: with bias, turned, scaled, padded.
+// How the attention kernels load a head's rows (with bias, rotation, scale and padding) and store
+// their gradients.
 #pragma once
 
 #include <cstdint>
@@ -8,34 +9,35 @@
 
 namespace pelab::trainer {
 
-inline constexpr int kAttentionThreads = 128;  // of a block
+inline constexpr int kAttentionThreads = 128;  // per block
 inline constexpr float kLog2E = 1.44269504088896341f;
 inline constexpr float kLn2 = 0.693147180559945309f;
 
-// How the threads of a block share its heads, and what they hold of them; made on the host.
+// How the threads of a block share its heads and how much of a head they hold. Made on the host.
 struct AttentionPlan {
-  int threads = 0;       // a head's; a power of two
-  int heads = 0;         // a block's: kAttentionThreads / threads
-  int tile = 0;          // rows of a head in shared memory at a time: a multiple of kAttentionStep
-  bool vectors = false;  // every row lies at a multiple of four elements and is one long
+  int threads = 0;       // per head; a power of two
+  int heads = 0;         // per block: kAttentionThreads / threads
+  int tile = 0;          // rows of a head in shared memory at a time; a multiple of kAttentionStep
+  bool vectors = false;  // row starts and row widths are multiples of four elements
 };
 
-// The head a thread works on.
+// The head on which a thread works.
 struct HeadPlace {
-  int local;           // among the block's
-  int thread;          // among the head's
-  bool exists;         // the last block may have too few; then another head stands in, for nothing
+  int local;           // index among the heads of the block
+  int thread;          // index among the threads of the head
+  // False in the last block for heads beyond the last; these threads compute another head in vain.
+  bool exists;
   std::int64_t index;  // b H + h
   std::int64_t batch;  // b
   int head;            // h
   unsigned member;     // m
-  std::int64_t in_member;  // the index among the member's
+  std::int64_t in_member;  // the index among the member's heads
 
   template <class Element>
   __device__ __forceinline__ HeadPlace(const AttentionPlan& plan, const FusedAttention<Element>& p)
       : local(static_cast<int>(threadIdx.x) / plan.threads),
         thread(static_cast<int>(threadIdx.x) % plan.threads) {
-    // 32-bit divisions cost a fifth of 64-bit ones; there are fewer than 2^31 heads.
+    // 32-bit divisions cost a fifth of 64-bit ones, and there are fewer than 2^31 heads.
     unsigned at = blockIdx.x * static_cast<unsigned>(plan.heads) + static_cast<unsigned>(local);
     const unsigned all = static_cast<unsigned>(p.batch) * static_cast<unsigned>(p.heads);
     exists = at < all;
@@ -66,7 +68,7 @@ __device__ __forceinline__ float4 Scaled4(float4 x, float factor) {
   return make_float4(x.x * factor, x.y * factor, x.z * factor, x.w * factor);
 }
 
-// Two complex numbers by those of `turns`, or by their conjugates.
+// Multiplies two complex numbers by those of `turns`, or (TurnedBack4) by their conjugates.
 __device__ __forceinline__ float4 Turned4(float4 x, float4 turns) {
   return make_float4(x.x * turns.x - x.y * turns.y, x.x * turns.y + x.y * turns.x,
                      x.z * turns.z - x.w * turns.w, x.z * turns.w + x.w * turns.z);
@@ -76,7 +78,7 @@ __device__ __forceinline__ float4 TurnedBack4(float4 x, float4 turns) {
                      x.z * turns.z + x.w * turns.w, x.w * turns.z - x.z * turns.w);
 }
 
-// Four elements from `column` on, those from `width` on as zeros.
+// Four elements from `column` on; those from `width` on are zeros.
 template <class Element>
 __device__ __forceinline__ float4 LoadRow4(const Element* row, int column, int width,
                                            bool vectors) {
@@ -103,7 +105,7 @@ __device__ __forceinline__ void StoreRow4(Element* row, int column, int width, b
   if (column + 3 < width) SetElement(row + column + 3, x.w);
 }
 
-// One head's rows of queries, keys or values; none where there are none. Element may be const.
+// One head's rows of queries, keys or values; null rows if there are none. Element may be const.
 template <class Element>
 struct HeadView {
   Element* rows;
@@ -131,17 +133,17 @@ struct HeadView {
   }
 };
 
-// A member's biases; null: none.
+// The biases of a member; null: none.
 template <class Element>
 __device__ __forceinline__ const float* MemberBiases(const FusedAttention<Element>& p,
                                                      const HeadPlace& place, const float* biases) {
   return biases == nullptr ? nullptr : biases + place.member * p.members.parameter_stride;
 }
 
-// What is done to every loaded row of a head before it enters a product.
+// The change that is applied to every loaded row of a head before it enters a product.
 struct RowChange {
   const float* bias;   // (w); null: none
-  const float* turns;  // by position, one every `turn_stride` floats; null: none
+  const float* turns;  // rotations by position, with a stride of `turn_stride` floats; null: none
   int turn_stride;
   int first_position;  // of row 0
   int width;
@@ -170,14 +172,15 @@ struct RowChange {
     if (turns != nullptr) x = Turned4(x, Turns(row, column));
     return Scaled4(x, scale);
   }
-  // The gradient of what was loaded from that of what entered the product.
+  // Converts the gradient of the changed row to that of the loaded row. The caller applies the
+  // scale.
   __device__ __forceinline__ float4 Undo(float4 gradient, int row, int column) const {
     if (turns != nullptr) gradient = TurnedBack4(gradient, Turns(row, column));
     return gradient;
   }
 };
 
-// The head's part of a bias's partial sums; null where they are not wanted.
+// The head's part of the partial sums of a bias; null if they are not needed.
 template <class Element>
 __device__ __forceinline__ float* BiasSums(const FusedAttention<Element>& p,
                                            const FusedAttentionGradients<Element>& g,
@@ -187,7 +190,8 @@ __device__ __forceinline__ float* BiasSums(const FusedAttention<Element>& p,
   return all + place.batch * stride + place.head * columns;
 }
 
-// Rows [first, first + tile) of a head, as floats of kColumns a row; those from `end` on as zeros.
+// Copies rows [first, first + tile) of a head as floats, kColumns per row; rows from `end` on
+// become zeros.
 template <int kColumns, class Element>
 __device__ __forceinline__ void FillTile(const HeadView<Element>& from, const RowChange& change,
                                          const HeadPlace& place, const AttentionPlan& plan,

@@ -1,4 +1,4 @@
-// The sums of the rows of matrices, one a member.
+// Sums of the rows of matrices, one matrix per member.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,12 @@
 
 namespace pelab::trainer {
 
-inline constexpr int kSumColumns = 32;  // of a block
-inline constexpr int kSumLanes = 32;    // threads a column
+inline constexpr int kSumColumns = 32;  // per block
+inline constexpr int kSumLanes = 32;    // threads per column
 
-// sums (M, columns) of partial (M, rows, columns); grid: (blocks of columns, 1, M). Thread y of a column takes the rows y,
-// y + kSumLanes, …, eight sums at a time.
+// sums (M, columns) = the sums over the rows of partial (M, rows, columns). Grid: (blocks of
+// columns, 1, M). Thread y of a column takes rows y, y + kSumLanes, … and keeps eight sums at a
+// time.
 template <class Element>
 __global__ void __launch_bounds__(kSumColumns* kSumLanes)
     SumRowsKernel(const Element* partial, std::int64_t rows, std::int64_t columns, float* sums) {

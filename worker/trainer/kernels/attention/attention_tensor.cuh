@@ -1,8 +1,9 @@
-// What attention on tensor cores shares between forward and backward: bfloat16 matrices in shared memory, fragments of
-// them, logits in fragments. A warp has 16 query rows, all their logits in registers.
+// Code that forward and backward attention on tensor cores share: bfloat16 matrices in shared
+// memory, their fragments, and logits in fragments. A warp has 16 query rows and keeps all their
+// logits in registers.
 //
-// In fragments (intrinsics.cuh) lane 4 g + t has rows g and g + 8 and columns 2t, 2t + 1 of every 8: number e of a
-// fragment of sums is row g + 8 (e / 2), column 2t + e % 2.
+// In fragments (intrinsics.cuh), lane 4 g + t has rows g and g + 8 and columns 2t, 2t + 1 of every
+// 8. Number e of a fragment of sums is row g + 8 (e / 2), column 2t + e % 2.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,10 @@
 
 namespace pelab::trainer {
 
-inline constexpr int kTensorRows = 16;  // of a warp
+inline constexpr int kTensorRows = 16;  // per warp
 
-// Widths are those of the problem; kKeys, a multiple of 16, is the most keys there may be. A block has one head.
+// Widths are those of the problem. kKeys, a multiple of 16, is the largest number of keys. A block
+// has one head.
 template <int kWidth_, int kValueWidth_, int kKeys_>
 struct TensorShape {
   static constexpr int kWidth = kWidth_;
@@ -24,7 +26,8 @@ struct TensorShape {
   static constexpr int kThreads = 32 * kWarps;
 };
 
-// Elements from row to row of a matrix in shared memory: so that eight rows lie in different banks.
+// The row stride, in elements, of a matrix in shared memory. It puts eight rows into different
+// banks.
 template <int kColumns>
 inline constexpr int kMatrixStride = kColumns + 8;
 
@@ -37,7 +40,7 @@ __device__ __forceinline__ float HighHalf(std::uint32_t pair) {
   return __uint_as_float(pair & 0xffff0000U);
 }
 
-// Eight elements, changed.
+// Applies the change to eight elements.
 __device__ __forceinline__ uint4 ChangedEight(const RowChange& change, uint4 x, int row,
                                               int column) {
   const float4 first = change.Apply(
@@ -48,7 +51,7 @@ __device__ __forceinline__ uint4 ChangedEight(const RowChange& change, uint4 x, 
                     PackBf16(second.x, second.y), PackBf16(second.z, second.w));
 }
 
-// The head's rows into a matrix in shared memory, up to whole tiles with zeros.
+// Copies the head's rows into a matrix in shared memory and fills it with zeros up to whole tiles.
 template <int kColumns>
 __device__ __forceinline__ void FillMatrix(const HeadView<const Bf16>& from,
                                            const RowChange& change, const HeadPlace& place,
@@ -67,9 +70,10 @@ __device__ __forceinline__ void FillMatrix(const HeadView<const Bf16>& from,
   }
 }
 
-// Which row and column of a (16, 16) tile, stored by rows, this lane names to LoadMatrix4. The four (8, 8) matrices come
-// down first, then across: as A wants them of the tile, and as B wants them of the tile transposed where that is loaded
-// transposed. `Across` first: as B wants them of the tile whose rows are B's columns.
+// The row and column of a (16, 16) tile, stored by rows, that this lane passes to LoadMatrix4.
+// DownFirst orders the four (8, 8) matrices down first, then across. This is the order for the tile
+// as A, and for the transposed tile as B if it is loaded transposed. AcrossFirst is the order for a
+// tile as B if its rows are B's columns.
 struct TilePlace {
   int row;
   int column;
@@ -83,7 +87,7 @@ __device__ __forceinline__ TilePlace AcrossFirst() {
   return {lane / 16 * 8 + lane % 8, lane / 8 % 2 * 8};
 }
 
-// A's fragments: rows [first, first + 16) of a matrix of kColumns.
+// Loads A's fragments: rows [first, first + 16) of a matrix with kColumns columns.
 template <int kColumns>
 __device__ __forceinline__ void LoadRows(const Bf16* matrix, int first,
                                          std::uint32_t (&to)[kColumns / 16][4]) {
@@ -94,7 +98,7 @@ __device__ __forceinline__ void LoadRows(const Bf16* matrix, int first,
   }
 }
 
-// sums, two tiles of (16, 8) = rows times the rows [first, first + 16) of a matrix, transposed.
+// Two (16, 8) tiles of sums = rows times the transpose of rows [first, first + 16) of a matrix.
 template <int kColumns>
 __device__ __forceinline__ void TimesRows(const std::uint32_t (&rows)[kColumns / 16][4],
                                           const Bf16* matrix, int first, float (&left)[4],
@@ -111,7 +115,7 @@ __device__ __forceinline__ void TimesRows(const std::uint32_t (&rows)[kColumns /
   }
 }
 
-// sums (16, kColumns) += weights (16, 16) times the rows [first, first + 16) of a matrix.
+// sums (16, kColumns) += weights (16, 16) times rows [first, first + 16) of a matrix.
 template <int kColumns>
 __device__ __forceinline__ void AddWeighted(const std::uint32_t (&weights)[4], const Bf16* matrix,
                                             int first, float (&sums)[kColumns / 8][4]) {
@@ -126,7 +130,7 @@ __device__ __forceinline__ void AddWeighted(const std::uint32_t (&weights)[4], c
   }
 }
 
-// Two tiles of sums as a fragment of A.
+// Converts two tiles of sums to a fragment of A.
 __device__ __forceinline__ void Packed(const float (&left)[4], const float (&right)[4],
                                        std::uint32_t (&to)[4]) {
   to[0] = PackBf16(left[0], left[1]);
@@ -135,7 +139,7 @@ __device__ __forceinline__ void Packed(const float (&left)[4], const float (&rig
   to[3] = PackBf16(right[2], right[3]);
 }
 
-// Over the four lanes of a row.
+// The sum (RowSum) or maximum (RowMax) over the four lanes of a row.
 __device__ __forceinline__ float RowSum(float x) {
   x += __shfl_xor_sync(0xffffffffU, x, 1);
   return x + __shfl_xor_sync(0xffffffffU, x, 2);
@@ -145,14 +149,14 @@ __device__ __forceinline__ float RowMax(float x) {
   return fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 2));
 }
 
-// A warp's query rows.
+// The query rows of a warp.
 struct TensorRows {
   int first;      // the tile's first row
-  int row;        // this lane's upper one; the other is 8 below
+  int row;        // this lane's upper row; its other row is 8 below
   int column;     // this lane's first column of every 8
-  int limit;      // keys that some row of the tile sees are below
-  int all_see;    // keys below are seen by all rows of the tile
-  int limits[2];  // of this lane's rows
+  int limit;      // every key that some row of the tile sees is below this
+  int all_see;    // every key below this is seen by all rows of the tile
+  int limits[2];  // the limits of this lane's two rows
 
   __device__ __forceinline__ TensorRows(const HeadLogits& logits, int first_row)
       : first(first_row) {
@@ -170,7 +174,7 @@ struct TensorRows {
   }
 };
 
-// Logits of a tile's rows with 16 keys from `key` on, from their products.
+// Converts products of a tile's rows with the 16 keys from `key` on to logits.
 __device__ __forceinline__ void FinishLogits(const HeadLogits& logits, const TensorRows& rows,
                                              float scale, int key, float (&left)[4],
                                              float (&right)[4]) {
@@ -199,7 +203,8 @@ __device__ __forceinline__ void FinishLogits(const HeadLogits& logits, const Ten
   }
 }
 
-// Which of a tile's 8 logits are kept: bit 4 s + e of the right (s = 1) or left one.
+// Tells which 8 logits of this lane in a tile are kept: bit 4 s + e for logit e of the right (s =
+// 1) or left (s = 0) half.
 __device__ __forceinline__ std::uint32_t KeptBits(const HeadLogits& logits, const TensorRows& rows,
                                                   int key) {
   std::uint32_t bits = 0;
@@ -211,8 +216,9 @@ __device__ __forceinline__ std::uint32_t KeptBits(const HeadLogits& logits, cons
   return bits;
 }
 
-// A warp's 16 rows of sums to the head's rows from `first` on: scaled, turned back, rounded. Leaves in sums what was
-// stored, before rounding, and zeros for rows that there are not.
+// Stores a warp's 16 rows of sums to the head's rows from `first` on: scaled, rotated back,
+// rounded. Afterwards `sums` has the stored values before rounding, and zeros for rows that do not
+// exist.
 template <int kColumns>
 __device__ __forceinline__ void StoreTile(const HeadView<Bf16>& to, const RowChange& change,
                                           int first, int rows, float scale,

@@ -1,6 +1,6 @@
-// Attention backward on tensor cores: a block for a head. First a warp for every 16 query rows makes the weights again and
-// their gradients dl, uses them for dq and leaves both in shared memory; then a warp for every 16 keys takes them from
-// there, transposed, for dk and dv.
+// Attention backward on tensor cores, one block per head. First each warp takes 16 query rows,
+// computes the weights again and their gradients dl, uses them for dq, and leaves both in shared
+// memory. Then each warp takes 16 keys and reads both from there, transposed, for dk and dv.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace pelab::trainer {
 
-// Where everything lies in shared memory, in bytes.
+// The layout of shared memory, as offsets in bytes.
 template <class Shape>
 struct TensorBackwardLayout {
-  static constexpr int kStride = kMatrixStride<Shape::kKeys>;  // of weights and their gradients
+  static constexpr int kStride = kMatrixStride<Shape::kKeys>;  // of the weights and their gradients
 
   int queries, keys, values, out_gradients;  // matrices
-  int weights, slopes;                       // (T', T): the weights with their dropout mask, dl
-  int biases;                                // sums for biases, floats: a warp's are kBiases
-  int table;                                 // the diagonal, floats
+  int weights, slopes;                       // (T', T): weights with dropout mask, and dl
+  int biases;                                // sums for biases, in floats; kBiases per warp
+  int table;                                 // the diagonal, in floats
   int end;
   static constexpr int kBiases = 2 * Shape::kWidth + Shape::kValueWidth;
 
@@ -43,11 +43,11 @@ struct TensorBackwardHead {
   const HeadPlace& place;
   const HeadLogits& logits;
   Bf16 *queries, *keys, *values, *out_gradients, *weights, *slopes;
-  float* biases;  // the warp's
-  float kept;     // the factor of what is not dropped
+  float* biases;  // of the warp
+  float kept;     // the factor of elements that are not dropped
 };
 
-// sums[column] = the sum of a tile's 16 rows.
+// sums[column] = the sum over the 16 rows of a tile.
 template <int kColumns>
 __device__ __forceinline__ void SumTile(const float (&tile)[kColumns / 8][4], float* sums) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -66,7 +66,7 @@ __device__ __forceinline__ void SumTile(const float (&tile)[kColumns / 8][4], fl
   }
 }
 
-// A fragment of A's layout to rows [row, row + 16) and columns [column, column + 16).
+// Stores a fragment in A's layout to rows [row, row + 16) and columns [column, column + 16).
 template <int kStride>
 __device__ __forceinline__ void StorePacked(const std::uint32_t (&packed)[4], Bf16* matrix, int row,
                                             int column) {
@@ -92,7 +92,7 @@ __device__ __forceinline__ void TensorBackwardQueries(const TensorBackwardHead<S
   }
 
   float weights[2 * kSteps][4];
-  std::uint32_t kept[(kSteps + 3) / 4] = {};  // eight bits for each step
+  std::uint32_t kept[(kSteps + 3) / 4] = {};  // eight bits per step
   float mean[2] = {};                         // D
   std::uint32_t query[Shape::kWidth / 16][4];
   std::uint32_t out_gradient[Shape::kValueWidth / 16][4];
@@ -120,7 +120,8 @@ __device__ __forceinline__ void TensorBackwardQueries(const TensorBackwardHead<S
 #pragma unroll
   for (int half = 0; half < 2; ++half) mean[half] = RowSum(mean[half]) * head.kept;
 
-  // The products with the values once more: they cost less than the registers to keep them.
+  // The products with the values are computed twice, because this costs less than the registers to
+  // keep them.
   float gradient[Shape::kWidth / 8][4] = {};
 #pragma unroll
   for (int k = 0; k < kSteps; ++k) {
@@ -159,10 +160,10 @@ __device__ __forceinline__ void TensorBackwardKeys(const TensorBackwardHead<Shap
   const HeadLogits& logits = head.logits;
   float to_key[Shape::kWidth / 8][4] = {};
   float to_value[Shape::kValueWidth / 8][4] = {};
-  const TilePlace at = AcrossFirst();  // of the tile transposed
+  const TilePlace at = AcrossFirst();  // for the transposed tile
 #pragma unroll 1
   for (int row = 0; row < logits.rows; row += kTensorRows) {
-    if (first_key >= TensorRows::Limit(logits, row)) continue;  // nothing was left there
+    if (first_key >= TensorRows::Limit(logits, row)) continue;  // no weights were stored there
     std::uint32_t part[4];
     LoadMatrix4Transposed(part, head.weights + (row + at.row) * kStride + first_key + at.column);
     AddWeighted<Shape::kValueWidth>(part, head.out_gradients, row, to_value);
@@ -179,7 +180,7 @@ __device__ __forceinline__ void TensorBackwardKeys(const TensorBackwardHead<Shap
   }
 }
 
-// A thread for every diagonal; along it neighbours read neighbours.
+// One thread per diagonal; neighboring threads read neighboring elements.
 template <class Shape>
 __device__ __forceinline__ void SumDiagonals(const TensorBackwardHead<Shape>& head) {
   const HeadLogits& logits = head.logits;
@@ -198,7 +199,7 @@ __device__ __forceinline__ void SumDiagonals(const TensorBackwardHead<Shape>& he
   }
 }
 
-// to[0 … count-1] = the sums of the first `warps` warps, which lie kStride apart.
+// to[0 … count-1] = the sums over the first `warps` warps, whose parts have a stride of kStride.
 template <int kStride>
 __device__ __forceinline__ void StoreWarpSums(int thread, const float* sums, int warps, int count,
                                               float* to) {

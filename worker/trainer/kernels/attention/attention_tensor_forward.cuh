@@ -1,5 +1,5 @@
-// Attention forward on tensor cores: a block for a head, a warp for every 16 query rows, their logits and weights in
-// registers from the first product to the second.
+// Attention forward on tensor cores: one block per head, one warp for every 16 query rows. Logits
+// and weights stay in registers from the first product to the second.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace pelab::trainer {
 
-// Bytes of dynamic shared memory: matrices of queries, keys and values, then the head's diagonal.
+// The dynamic shared memory of a block, in bytes: matrices of queries, keys and values, then the
+// head's diagonal.
 template <class Shape>
 std::int64_t TensorForwardBytes(const FusedAttention<Bf16>& p) {
   const std::int64_t rows = WholeTiles(static_cast<int>(p.rows)),

@@ -7,9 +7,9 @@
 namespace pelab::trainer {
 
 inline constexpr int kDropoutThreads = 256;
-inline constexpr int kMaskVector = 4;  // elements that a thread fills
+inline constexpr int kMaskVector = 4;  // elements per thread
 
-// Philox4x32-10, of core/base/random.h, in the device's arithmetic.
+// Philox4x32-10 of core/base/random.h, in device code.
 __device__ __forceinline__ uint4 DevicePhilox(uint4 counter, std::uint32_t key0,
                                               std::uint32_t key1) {
 #pragma unroll
@@ -26,7 +26,8 @@ __device__ __forceinline__ uint4 DevicePhilox(uint4 counter, std::uint32_t key0,
   return counter;
 }
 
-// One block a member: a thread makes the keys of two neighbouring places, which one block of Philox has.
+// One block per member. A thread makes the keys of two neighboring places, because one block of
+// Philox has the words of both.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads) DropoutStepKernel(DropoutStep p) {
   const std::int64_t step = p.step[blockIdx.z] + 1;
@@ -40,14 +41,14 @@ __global__ void __launch_bounds__(kThreads) DropoutStepKernel(DropoutStep p) {
                    static_cast<std::uint32_t>(step),
                    static_cast<std::uint32_t>(static_cast<std::uint64_t>(step) >> 32)),
         static_cast<std::uint32_t>(seed_key), static_cast<std::uint32_t>(seed_key >> 32));
-    // A place's 64 bits have their upper half first; the first key is the lower one.
+    // The 64 bits of a place have their upper half first. The first key is the lower half.
     std::uint32_t* const keys = p.keys + 4 * pair;
     keys[0] = words.y, keys[1] = words.x;
     if (2 * pair + 1 < p.places) keys[2] = words.w, keys[3] = words.z;
   }
 }
 
-// kVector: kMaskVector where every member's part of `mask` is aligned to 16 bytes, else 1.
+// kVector: kMaskVector if every member's part of `mask` is aligned to 16 bytes, else 1.
 template <int kVector>
 __global__ void __launch_bounds__(kDropoutThreads)
     DropoutMaskKernel(DropoutStream stream, std::int64_t count, float* mask) {

@@ -1,5 +1,6 @@
-// The kernels of cross_entropy.h: a warp a row, whose logits (a few hundred) stay in the first-level cache between the three
-// looks that it takes at them; then one block adds up the rows.
+// The kernels of cross_entropy.h. A warp processes a row. It reads the row's logits (a few hundred)
+// three times, and they stay in the first-level cache in between. Then one block per member sums
+// over the rows.
 #pragma once
 
 #include "worker/trainer/kernels/loss/cross_entropy.h"
@@ -7,14 +8,14 @@
 
 namespace pelab::trainer {
 
-inline constexpr int kEntropyWarps = 4;  // rows of a block
+inline constexpr int kEntropyWarps = 4;  // warps, and therefore rows, per block
 inline constexpr int kEntropyThreads = kEntropyWarps * kWarpLanes;
 inline constexpr int kTallyThreads = 256;
 
-// The largest logit that a lane, then the warp, has seen.
+// The largest logit that a lane, or later the warp, has seen.
 struct Largest {
   float logit;
-  std::int64_t at;  // -1: none yet
+  std::int64_t at;  // class index; -1: none yet
 };
 
 __device__ __forceinline__ bool Beats(const Largest& a, const Largest& b) {
@@ -60,18 +61,19 @@ __global__ void __launch_bounds__(kEntropyThreads) CrossEntropyKernel(CrossEntro
     p.correct[row] = scored && largest.at == label ? 1 : 0;
   }
   if (p.gradient == nullptr) return;
-  __syncwarp();  // the gradient may take the place of the logit that lane 0 has just read
+  __syncwarp();  // the gradient may overwrite the logit that lane 0 has just read
   Element* const gradient = p.gradient + row * p.classes;
   const float share = scored ? 1 / static_cast<float>(max(*p.batch, std::int64_t{1})) : 0;
   const float scale = share / sum;
   for (std::int64_t j = lane; j < p.classes; j += kWarpLanes) {
     const float softmax = expf(ToFloat(logits[j]) - largest.logit) * scale;
-    // Products with 0 would keep what is not a number.
+    // Not a product with 0, which would keep NaN.
     SetElement(gradient + j, scored ? softmax - (j == label ? share : 0) : 0);
   }
 }
 
-// The sum of the threads' x in the order of a tree, for thread 0. Every thread of a block of kTallyThreads.
+// The sum of the threads' x, in the order of a tree, for thread 0. Every thread of a block of
+// kTallyThreads must call it.
 template <class Number>
 __device__ __forceinline__ Number BlockSum(Number x, Number* shared) {
   shared[threadIdx.x] = x;
@@ -98,7 +100,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) batch[blockIdx.z] = count;
 }
 
-// One block of kTallyThreads a member: the rows' losses and scores into the sums.
+// One block of kTallyThreads per member: adds the rows' losses and scores to the sums.
 template <class Element>
 __global__ void __launch_bounds__(kTallyThreads) TallyKernel(CrossEntropy<Element> all) {
   const CrossEntropy<Element> p = MemberOf(all, blockIdx.z);

@@ -1,24 +1,25 @@
-// Adds up what blocks of rows have left for the columns of some parameters: the sums of a gradient over rows.
+// Adds the partial sums of blocks of rows for some parameters: this completes the sum of a gradient
+// over rows.
 #pragma once
 
 #include "worker/trainer/kernels/row_vectors.cuh"
 
 namespace pelab::trainer {
 
-inline constexpr int kSumSlices = 32;  // parts of the blocks, added up side by side
+inline constexpr int kSumSlices = 32;  // slices of the blocks, which are summed in parallel
 
-// to[part][column] = the sum over blocks of partial[(block * kParts + part) * width + column], for each of the members one
-// after the other: partial (M, blocks, kParts, width), to (M, width).
+// to[part][column] = the sum over blocks of partial[(block * kParts + part) * width + column], for
+// each member: from partial (M, blocks, kParts, width) to (M, width).
 template <int kParts>
 struct BlockSums {
   const float* partial = nullptr;
   std::int64_t blocks = 0;
   std::int64_t width = 0;
-  float* to[kParts] = {};  // null: not wanted
+  float* to[kParts] = {};  // null: not needed
 };
 
-// Blocks of (32, kSumSlices) threads; grid: (ceil(width / 32), kParts, members). Slice s adds up blocks s, s +
-// kSumSlices, …, then the slices are added in their order.
+// Blocks of (32, kSumSlices) threads; grid: (ceil(width / 32), kParts, members). Slice s adds
+// blocks s, s + kSumSlices, …; then the slices are added in order.
 template <int kParts>
 __global__ void __launch_bounds__(kWarpLanes* kSumSlices) BlockSumsKernel(BlockSums<kParts> p) {
   PELAB_SHARED(float, slices, kSumSlices* kWarpLanes);

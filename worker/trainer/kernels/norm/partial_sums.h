@@ -1,4 +1,5 @@
-// Sums whose parts were added up apart, in the parts' order, so that results do not depend on who computed which part.
+// Adds partial sums in a fixed order, so that results do not depend on which thread computed which
+// part.
 #pragma once
 
 #include <algorithm>

@@ -12,7 +12,7 @@ namespace {
 // Places in a block's partial sums.
 enum Part { kGamma = 0, kBeta = 1, kBias = 2 };
 
-// y of one row, 16 columns at `column`; `keep` is the dropout factor's sign and size.
+// y of one row, 16 columns from `column` on. `first`: the dropout index of the row's first element.
 PELAB_INLINE Floats SumAt(const ResidualNorm<float>& p, const float* residual, const float* product,
                           std::uint32_t first, std::int64_t column) {
   Floats y = {};
@@ -48,7 +48,7 @@ PELAB_INLINE void ForwardRow(const ResidualNorm<float>& p, std::int64_t row) {
   const std::int64_t from = p.residual_rows > 0 ? row % p.residual_rows : row;
   const float* const residual = p.residual != nullptr ? p.residual + from * p.width : nullptr;
   const float* const product = p.product != nullptr ? p.product + row * p.width : nullptr;
-  // Where nobody reads y it lives where n will be.
+  // If y is not needed, it is stored where n will be.
   float* const y = (p.sum != nullptr ? p.sum : p.normed) + row * p.width;
   const std::uint32_t first = DropoutRow(p.dropout, row) * static_cast<std::uint32_t>(p.width);
   Floats sums = {};
@@ -62,7 +62,7 @@ PELAB_INLINE void ForwardRow(const ResidualNorm<float>& p, std::int64_t row) {
 
 PELAB_INLINE void Add(const Floats& x, float* to) { Store(Load(to) + x, to); }
 
-// dx without dy's part is inverse (g - mean_g - h mean_gh).
+// dx without the part from dy is inverse (g - mean_g - h mean_gh).
 struct RowTerms {
   float mean = 0, inverse = 0, mean_g = 0, mean_gh = 0;
 };

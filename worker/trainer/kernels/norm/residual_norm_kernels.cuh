@@ -1,9 +1,10 @@
-// The passes of residual_norm.h on CUDA: a warp a row, the row in the lanes' registers, so that memory is read and written
-// once. The variance is the mean of squared deviations, from the registers.
-// Grids: (blocks of rows, 1, members).
+// The passes of residual_norm.h on CUDA. A warp processes a row and keeps it in its lanes'
+// registers, so that memory is read and written once. The variance is the mean of squared
+// deviations, computed from the registers. Grids: (blocks of rows, 1, members).
 //
-// Template letters: kVector elements are one access of a lane (16 bytes, or one element where rows are not aligned to that),
-// kChunks accesses a lane cover a row: rows of up to 32 kVector kChunks columns.
+// Template parameters: a lane accesses kVector elements at once (16 bytes, or one element if rows
+// are not aligned to that). kChunks accesses per lane cover a row of up to 32 kVector kChunks
+// columns.
 #pragma once
 
 #include "worker/trainer/kernels/norm/residual_norm.h"
@@ -11,17 +12,18 @@
 
 namespace pelab::trainer {
 
-inline constexpr int kNormWarps = 8;  // of a block
+inline constexpr int kNormWarps = 8;  // per block
 inline constexpr int kNormThreads = kNormWarps * kWarpLanes;
-// Forward: rows that a warp computes one after the other, with bias, gamma and beta loaded once.
+// Forward: the number of rows that a warp processes in sequence; it loads bias, gamma and beta
+// once.
 inline constexpr int kForwardRows = 4;
 
-// Blocks that a multiprocessor shall have registers for where a lane has 8 columns, so that loads of enough rows are under
-// way; elsewhere as many as there are.
+// The number of blocks for which a multiprocessor should have registers. With up to 8 columns per
+// lane it is kWanted, so that loads of enough rows are in flight; otherwise it is 1.
 template <int kVector, int kChunks, int kWanted>
 constexpr int kBlocksAtOnce = kVector > 1 && kVector* kChunks <= 8 ? kWanted : 1;
 
-// What a lane has of a row, or of a parameter.
+// A lane's part of a row or of a parameter.
 template <int kVector, int kChunks>
 struct RowPiece {
   float at[kChunks][kVector] = {};
@@ -30,7 +32,7 @@ struct RowPiece {
     return (chunk * kWarpLanes + static_cast<int>(threadIdx.x) % kWarpLanes) *
            std::int64_t{kVector};
   }
-  // Beyond the row's end it stays as it is.
+  // Elements beyond the end of the row do not change.
   template <class Element>
   __device__ __forceinline__ void Load(const Element* row, std::int64_t width) {
 #pragma unroll
@@ -47,7 +49,7 @@ struct RowPiece {
   }
 };
 
-// function(chunk, place) for each element that the lane has of a row.
+// Calls function(chunk, place) for each element of the lane in a row.
 template <int kVector, int kChunks, class Function>
 __device__ __forceinline__ void ForEach(std::int64_t width, const Function& function) {
 #pragma unroll
@@ -58,13 +60,13 @@ __device__ __forceinline__ void ForEach(std::int64_t width, const Function& func
   }
 }
 
-// The index of a row's first element.
+// The index of the first element of a row.
 __device__ __forceinline__ std::uint32_t FirstOfRow(const DropoutStream& dropout, std::int64_t row,
                                                     std::int64_t width) {
   return DropoutRow(dropout, row) * static_cast<std::uint32_t>(width);
 }
 
-// The dropout factor times the sign, of the element `v` after `first`.
+// The sign times the dropout factor of the element at `first` + `v`.
 __device__ __forceinline__ float SignedFactor(const DropoutStream& dropout, float sign,
                                               std::uint32_t first, int v) {
   return dropout.threshold == 0 ? sign : sign * DropoutFactor(dropout, first + v);
@@ -118,8 +120,8 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kVector, kChunks, 
   }
 }
 
-// The warps' sums of one parameter, in the warps' order, into to (width). `shared`: kNormWarps rows of `width`. Every thread
-// of the block.
+// Adds the warps' sums of one parameter, in the order of the warps, and stores them in to (width).
+// `shared`: kNormWarps rows of `width`. Every thread of the block must call it.
 template <int kVector, int kChunks>
 __device__ __forceinline__ void AddWarps(const RowPiece<kVector, kChunks>& sums, float* shared,
                                          std::int64_t width, float* to) {
@@ -139,7 +141,7 @@ __device__ __forceinline__ void AddWarps(const RowPiece<kVector, kChunks>& sums,
   __syncthreads();
 }
 
-// A block has kNormBlockRows rows. Dynamic shared memory: kNormWarps * width floats.
+// Each block processes kNormBlockRows rows. Dynamic shared memory: kNormWarps * width floats.
 template <class Element, int kVector, int kChunks>
 __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kVector, kChunks, 3>)
     ResidualNormBackwardKernel(ResidualNorm<Element> all, ResidualNormGradients<Element> to) {
@@ -195,7 +197,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kVector, kChunks, 
   if (p.bias != nullptr) AddWarps(to_bias, shared, width, partial + 2 * width);
 }
 
-// What launchers choose by.
+// Launchers choose the kernel with the functions below.
 
 template <class Element>
 bool Aligned(const ResidualNorm<Element>& p) {
@@ -203,7 +205,8 @@ bool Aligned(const ResidualNorm<Element>& p) {
          RowsAligned<float>(p.width, p.bias, p.gamma, p.beta) && AlignedAlike(p.members);
 }
 
-// launch(vector, chunks), two integral constants, of the smallest kernel that has room for a row.
+// Calls launch(vector, chunks) with two integral constants, for the smallest kernel that can hold a
+// row.
 template <class Element, class Launch>
 void WithPieces(std::int64_t width, bool aligned, const Launch& launch) {
   constexpr int kVector = 16 / sizeof(Element);
