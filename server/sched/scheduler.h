@@ -28,6 +28,9 @@
 
 namespace pelab::sched {
 
+// The pause after the database refused a write.
+inline constexpr absl::Duration kAfterRefusedWrite = absl::Seconds(1);
+
 enum class StopReason { kCancelled, kSuperseded };
 
 // A link to one connected worker. Thread-safe; never blocks.
@@ -196,6 +199,7 @@ class Scheduler {
   };
 
   void ScheduleTick();
+  void GiveUpExpired();
   std::vector<std::int64_t> Expired();
   void ProbeStorage(const std::string& worker_id);
   void Heard(Worker& worker);
