@@ -1,4 +1,4 @@
-// Time as an interface, so that leases, back-offs and heartbeats can be tested without waiting.
+// Time as an interface, so that tests of leases, back-offs and heartbeats need not wait.
 #pragma once
 
 #include "absl/time/time.h"
@@ -9,9 +9,9 @@ namespace pelab {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Time since some fixed point; never goes back, goes on while the wall clock is set.
+  // Time elapsed since some fixed point. Never decreases; unaffected by changes of the wall clock.
   virtual absl::Duration Monotonic() const = 0;
-  // What a calendar and a clock on the wall say.
+  // The current time of the wall clock; it jumps when the clock is set.
   virtual absl::Time Wall() const = 0;
 };
 

@@ -11,7 +11,8 @@ namespace pelab {
 
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text, absl::string_view what) {
   absl::Duration duration;
-  // absl also reads "0", "inf" and signs; a bare number has no unit and would be guessed at.
+  // absl also accepts "0", "inf" and negative times, which are refused here. It refuses a number
+  // without a unit.
   if (!absl::ParseDuration(text, &duration) || duration <= absl::ZeroDuration() ||
       duration == absl::InfiniteDuration()) {
     return absl::InvalidArgumentError(

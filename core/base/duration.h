@@ -1,4 +1,4 @@
-// Durations on command lines.
+// Durations and byte sizes given on command lines. Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 namespace pelab {
 
 // "500ms", "5s", "1.5h", "2m", "1h30m": a positive time with a unit (ms, s, m, h). INVALID_ARGUMENT
-// names `what` (the flag), the value and what is allowed.
+// names `what` (the flag), the value and the allowed forms.
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text, absl::string_view what);
 
-// "256MiB", "2GiB", "64KiB", "1000000": a size in bytes, of 1 byte to 2^60. The same errors.
+// "256MiB", "2GiB", "64KiB", "1000000": a size in bytes, from 1 byte to 2^60. The same errors.
 absl::StatusOr<std::uint64_t> ParseByteSize(absl::string_view text, absl::string_view what);
 
 }  // namespace pelab

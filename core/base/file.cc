@@ -50,13 +50,13 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_by
 }
 
 absl::StatusOr<UniqueFd> OpenRegularFile(const std::string& path) {
-  // Opening a FIFO would wait for a writer, without O_NONBLOCK.
+  // Without O_NONBLOCK, opening a FIFO would wait for a writer.
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   const auto other = [&path] {
     return absl::FailedPreconditionError(
         absl::StrCat("cannot read ", path, ": it is not a regular file"));
   };
-  if (!fd && (errno == ELOOP || errno == ENXIO)) return other();  // a link; a socket
+  if (!fd && (errno == ELOOP || errno == ENXIO)) return other();  // a symbolic link; a socket
   if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));

@@ -9,12 +9,12 @@
 
 namespace pelab {
 
-// What a file holds: its hash and how many bytes were hashed.
+// A file's SHA-256 and the number of bytes that were hashed.
 struct FileHash {
   std::string sha256;
   std::size_t bytes = 0;
 };
-// Reads the file once, in pieces. NOT_FOUND where there is none, else INTERNAL with the system's
+// Reads the file once, in pieces. NOT_FOUND if there is none, otherwise INTERNAL with the system's
 // reason.
 absl::StatusOr<FileHash> Sha256File(const std::string& path);
 

@@ -11,8 +11,8 @@
 namespace pelab {
 namespace {
 
-// getrandom fails only before the kernel's pool is seeded or on a kernel without it; an identifier
-// that can be guessed would be worse than ending.
+// getrandom fails only on a kernel that lacks it. The program then aborts, because a predictable
+// identifier would be worse.
 void FillRandom(void* data, std::size_t bytes) {
   auto* at = static_cast<unsigned char*>(data);
   while (bytes > 0) {
@@ -27,7 +27,7 @@ void FillRandom(void* data, std::size_t bytes) {
   }
 }
 
-// The kernel is asked for a block at a time: a coordinator draws tens of thousands of numbers a
+// Asks the kernel for a whole block at a time: a coordinator draws tens of thousands of numbers per
 // second.
 void TakeRandom(void* data, std::size_t bytes) {
   struct Block {

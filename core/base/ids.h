@@ -1,5 +1,4 @@
-// Identifiers that nobody can guess and that do not repeat: from the kernel's random source.
-// Thread-safe.
+// Unpredictable, practically unique identifiers from the kernel's random source. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +8,16 @@
 
 namespace pelab {
 
-// 64 random bits, never 0 (which stands for "none"): fencing tokens.
+// 64 random bits, never 0 (0 stands for "none"). Used as fencing tokens.
 std::uint64_t RandomToken();
 
 // A version 4 UUID (RFC 9562, section 5.4) in lower case: "f81d4fae-7dec-4d0a-a765-00a0c91e6bf6".
 std::string RandomUuid();
 
-// Whether `text` has the form of a UUID of any version, in lower case.
+// Whether `text` is a lower-case UUID of any version.
 bool IsUuid(absl::string_view text);
 
-// A uniform double in [0, 1): jitter.
+// A uniform double in [0, 1), used for jitter.
 double RandomUnit();
 
 }  // namespace pelab

@@ -5,8 +5,8 @@
 namespace pelab {
 namespace {
 
-// How deep lists and objects are in each other at most, up to the first mistake: brackets outside
-// of strings, which is what a parser opens.
+// The maximum nesting of lists and objects. Counts brackets outside strings. This is exact up to
+// the first syntax error, which is as far as a parser gets.
 int DepthOf(std::string_view text) {
   int depth = 0;
   int deepest = 0;

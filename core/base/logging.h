@@ -1,4 +1,4 @@
-// What every program writes to standard error: spdlog's default logger, set up once in main.
+// Logging to standard error, the same for every program: spdlog's default logger, set up in main.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 namespace pelab {
 
 struct LogOptions {
-  std::string format = "text";  // text | json (one object a line: time, level, program, message)
+  std::string format = "text";  // text | json (one object per line: time, level, program, message)
   std::string level = "info";   // trace | debug | info | warning | error | off
 };
 
-// Makes spdlog's default logger write to standard error, coloured on a terminal only.
-// INVALID_ARGUMENT names the value and what is allowed. Call before other threads log.
+// Makes spdlog's default logger write to standard error, with color only on a terminal.
+// INVALID_ARGUMENT names the value and the allowed values. Call before other threads log.
 absl::Status SetUpLogging(absl::string_view program, const LogOptions& options);
 
 }  // namespace pelab

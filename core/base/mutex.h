@@ -1,6 +1,6 @@
-// A mutex whose waiters name what they wait for, after absl::Mutex. It is made of the standard
-// library's because ThreadSanitizer sees through that, while the Abseil that distributions ship
-// hides its locks from it.
+// A mutex with condition waits, modeled on absl::Mutex: a waiter passes the condition it waits for.
+// It is built on std::mutex because ThreadSanitizer understands that one. Distributions ship Abseil
+// without instrumentation, so ThreadSanitizer cannot see absl::Mutex's locks.
 #pragma once
 
 #include <algorithm>
@@ -18,18 +18,20 @@ class ABSL_LOCKABLE Mutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() {
-    // While it is held: once it is free, a waiter may go on and destroy it.
+    // Notify before unlocking: once the mutex is free, a waiter may continue and destroy it.
     if (waiters_ > 0) changed_.notify_all();
     mutex_.unlock();
   }
 
-  // Waits, the mutex being held, until `predicate()` is true. It is evaluated under the mutex,
-  // after others have unlocked it: what it reads must change under this mutex only.
+  // Waits until `predicate()` is true; the caller holds the mutex. The predicate is evaluated under
+  // the mutex, after other threads unlock it, so the data it reads may only change under this
+  // mutex.
   template <typename Predicate>
   void Await(const Predicate& predicate) {
     AwaitFor(predicate, absl::InfiniteDuration());
   }
-  // At most `timeout`, however the wall clock is set meanwhile; whether it is true now.
+  // Like Await, but for at most `timeout` of monotonic time. Returns whether the predicate is true
+  // now.
   template <typename Predicate>
   bool AwaitFor(const Predicate& predicate, absl::Duration timeout) {
     const auto begin = std::chrono::steady_clock::now();
@@ -40,7 +42,7 @@ class ABSL_LOCKABLE Mutex {
       const absl::Duration left =
           timeout - absl::FromChrono(std::chrono::steady_clock::now() - begin);
       if (left <= absl::ZeroDuration()) break;
-      // In slices: the standard library's clocks overflow where a deadline is far away.
+      // Wait in slices of an hour: the standard library's clocks overflow for distant deadlines.
       changed_.wait_for(lock, absl::ToChronoMicroseconds(absl::Ceil(std::min(left, absl::Hours(1)),
                                                                     absl::Microseconds(1))));
       holds = predicate();
@@ -69,7 +71,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// Something that happens once. Thread-safe.
+// An event that happens at most once. Thread-safe.
 class Notification {
  public:
   void Notify() {
@@ -80,7 +82,7 @@ class Notification {
     MutexLock lock(&mutex_);
     return notified_;
   }
-  // Whether it happened within `timeout`.
+  // Whether the event has happened, after waiting at most `timeout` for it.
   bool WaitFor(absl::Duration timeout) const {
     MutexLock lock(&mutex_);
     return mutex_.AwaitFor([this] { return notified_; }, timeout);

@@ -66,8 +66,8 @@ class FileActions {
   FileActions& operator=(const FileActions&) = delete;
   posix_spawn_file_actions_t* get() { return &actions_; }
 
-  // Descriptors are first copied above every number that the child uses, so that no dup2 overwrites
-  // a source.
+  // First copies the descriptors to numbers above all that the child uses, so that no dup2
+  // overwrites a source.
   absl::Status Map(const SpawnOptions& options) {
     bool used[kMaxChildFd + 1] = {};
     for (const auto& [here, there] : options.fds) {
@@ -120,7 +120,7 @@ class SpawnAttributes {
   posix_spawnattr_t attributes_;
 };
 
-// The children that Process objects wait for, from before they can have ended.
+// The children that Process objects wait for. A child is entered before it can have ended.
 struct Children {
   Mutex mutex;
   std::set<pid_t> pids ABSL_GUARDED_BY(mutex);
@@ -129,7 +129,7 @@ Children& Known() {
   static auto& known = *new Children;
   return known;
 }
-// Waits for the end of the child `pid` and reaps it; its number means nothing from then on.
+// Waits until the child `pid` has ended and reaps it. Its number is then free for other processes.
 siginfo_t Reap(pid_t pid) {
   const auto wait = [pid](int options) {
     siginfo_t info{};
@@ -233,8 +233,8 @@ std::optional<ExitStatus> Process::WaitFor(absl::Duration timeout) {
     if (ready > 0) break;
     if (ready == 0 && milliseconds < INT_MAX) return std::nullopt;
   }
-  // The leader stays a zombie until its group is killed: its number cannot have been given to
-  // another process.
+  // The leader stays a zombie until its group is killed, so its number cannot belong to another
+  // process yet.
   kill(-pid_, SIGKILL);
   status_ = FromSiginfo(Reap(pid_));
   return status_;

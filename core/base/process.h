@@ -1,4 +1,5 @@
-// Child processes by posix_spawn: gRPC's and OpenMP's threads do not survive a bare fork.
+// Child processes, started with posix_spawn: gRPC's and OpenMP's threads do not survive a bare
+// fork.
 #pragma once
 
 #include <sys/types.h>
@@ -16,30 +17,31 @@
 namespace pelab {
 
 struct SpawnOptions {
-  std::vector<std::string> argv;  // argv[0]: the path of the program
+  std::vector<std::string> argv;  // argv[0] is the path of the program
   std::vector<std::pair<std::string, std::string>>
-      env;  // added to, or replacing, this process's environment
+      env;  // variables to add, or to replace in this process's environment
   std::vector<std::string> unset_env;
-  std::string working_dir;  // empty: this process's
-  // (descriptor here, its number in the child), the latter 0 … 9 and distinct. Everything else is
-  // closed in the child, but standard output and error; standard input is /dev/null unless mapped.
+  std::string working_dir;  // empty: this process's directory
+  // Pairs of (descriptor here, its number in the child); the numbers in the child are distinct and
+  // from 0 to 9. All other descriptors are closed in the child, except standard output and error.
+  // Standard input is /dev/null unless it is mapped.
   std::vector<std::pair<int, int>> fds;
 };
 
 struct ExitStatus {
   bool signaled = false;
-  int code = 0;  // exit status, or the signal
+  int code = 0;  // the exit status, or the signal's number
   bool ok() const { return !signaled && code == 0; }
   // "exited with status 1", "ended by signal 9 (killed)".
   std::string ToString() const;
 };
 
-// A child in a process group of its own, with default signal dispositions. Nothing of its group
-// outlives it: when the leader has ended, what is left of the group is killed. Destroying a running
-// one kills it. Movable; not thread-safe.
+// A child in its own process group, with default signal dispositions. No process of the group
+// outlives the leader: when the leader has ended, the rest of the group is killed. Destroying a
+// running Process kills it. Movable; not thread-safe.
 class Process {
  public:
-  // NOT_FOUND or PERMISSION_DENIED names the program.
+  // NOT_FOUND or PERMISSION_DENIED name the program.
   static absl::StatusOr<Process> Spawn(const SpawnOptions& options);
 
   Process(Process&& other) noexcept;
@@ -47,14 +49,15 @@ class Process {
   ~Process();
 
   pid_t pid() const { return pid_; }
-  // Readable (poll) once the child has ended.
+  // A descriptor that becomes readable (for poll) once the child has ended.
   int pidfd() const { return pidfd_.get(); }
-  // Sends to the whole group; does nothing once the child has been waited for.
+  // Sends `signal` to the whole group; does nothing once the child has been waited for.
   void Signal(int signal) const;
-  // The exit status, waiting for it at most `timeout`; nullopt: still running. Repeatable.
+  // The exit status, after waiting at most `timeout`; nullopt if the child is still running. May be
+  // called again.
   std::optional<ExitStatus> WaitFor(absl::Duration timeout);
   ExitStatus Wait();
-  // SIGTERM to the group, SIGKILL after `grace`; returns when the child is gone.
+  // Sends SIGTERM to the group, and SIGKILL after `grace`; returns when the child has ended.
   ExitStatus Stop(absl::Duration grace);
 
  private:
@@ -70,7 +73,7 @@ struct Pipe {
   UniqueFd read;
   UniqueFd write;
 };
-// Both ends close-on-exec.
+// Both ends are close-on-exec.
 absl::StatusOr<Pipe> MakePipe();
 
 // "killed", "terminated", "segmentation fault".
@@ -79,8 +82,8 @@ std::string SignalName(int signal);
 // The absolute path of the running program.
 absl::StatusOr<std::string> SelfPath();
 
-// The program `name`: the executable of that name beside the running program, else the first in
-// PATH. NOT_FOUND says where it was looked for.
+// Finds the executable `name`: first beside the running program, then in PATH. NOT_FOUND says where
+// it was searched.
 absl::StatusOr<std::string> FindProgram(const std::string& name);
 
 }  // namespace pelab

@@ -1,4 +1,4 @@
-// Files that another program has made and that may be anything: a pipe, a device, a link elsewhere.
+// Reading files that another program made. The path may turn out to be a pipe, a device or a link.
 // Errors name the path. Thread-safe.
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace pelab {
 
-// Opens a regular file for reading, close-on-exec, without ever waiting for anybody and without
-// following a symbolic link. NOT_FOUND where there is none, FAILED_PRECONDITION where it is something
-// else.
+// Opens a regular file for reading, close-on-exec. Never blocks and never follows a symbolic link
+// in the last component. NOT_FOUND if there is no file, FAILED_PRECONDITION if it is not a regular
+// file.
 absl::StatusOr<UniqueFd> OpenRegularFile(const std::string& path);
 
-// The whole of one; RESOURCE_EXHAUSTED where it is longer than `max_bytes`.
+// Reads the whole file; RESOURCE_EXHAUSTED if it is longer than `max_bytes`.
 absl::StatusOr<std::string> ReadRegularFile(const std::string& path, std::size_t max_bytes);
 
 }  // namespace pelab

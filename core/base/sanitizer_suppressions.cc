@@ -1,15 +1,18 @@
-// Built into every program of a sanitizer build, and into no other: what not to report. Distributions ship gRPC, Abseil
-// and httplib without instrumentation, so ThreadSanitizer cannot see how they order their accesses, and takes memory that is
-// handed from one thread to another inside them for a race. Nothing of this project is named here, but a test's listener:
-// httplib's Client::stop() ends in a jump to the unlock of what it locked, which then seems to be the listener's.
-// The sanitizers look for these very names.
+// Reports that sanitizers should suppress. Built into every program of a sanitizer build, and into
+// no other. Distributions ship gRPC, Abseil and httplib without instrumentation, so ThreadSanitizer
+// cannot see how these libraries order their accesses, and reports memory that they hand from one
+// thread to another as a race. The only name of this project here is a test's listener: httplib's
+// Client::stop() ends with a jump to the unlock of the mutex it locked, and this unlock then
+// appears to be the listener's.
+// The sanitizers look for exactly these names.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions();
 
-// (A Status counts its references in libabsl_status, but its text is freed by whoever inlined the last Unref.)
+// A Status counts its references in libabsl_status, but the caller that inlined the last Unref
+// frees its text.
 
-// gRPC's resolver keeps what it has parsed of /etc/resolv.conf, fontconfig the fonts that it found.
+// gRPC's resolver keeps the parsed /etc/resolv.conf, and fontconfig keeps the fonts it found.
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:libcares.so\nleak:libfontconfig.so\n";
 }

@@ -1,6 +1,6 @@
-// SHA-256 (FIPS 180-4): keys of jobs, names of artifacts, fingerprints of data sets. Always 64
-// lower-case hexadecimal digits. Standard library only, so that the trainer builds on a GPU host
-// that has no OpenSSL.
+// SHA-256 (FIPS 180-4), used for keys of jobs, names of artifacts and fingerprints of data sets.
+// Hashes are always 64 lower-case hexadecimal digits. Standard library only, so that the trainer
+// builds on a GPU host that has no OpenSSL.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@
 
 namespace pelab {
 
-// A running SHA-256 over bytes that come in pieces. Copyable; one thread at a time.
+// Computes a SHA-256 over bytes that arrive in pieces. Copyable; one thread at a time.
 class Sha256 {
  public:
   void Update(std::string_view bytes);
-  // The hash of everything so far; the object starts anew.
+  // Returns the hash of all bytes so far and resets the object.
   std::string FinishHex();
 
  private:

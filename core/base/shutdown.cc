@@ -30,7 +30,7 @@ void Ring(int event_fd) {
   [[maybe_unused]] const ssize_t written = write(event_fd, &one, sizeof one);
 }
 
-// Whether the pipe has come to its end. Data from the parent mean nothing and are thrown away.
+// Whether the pipe has ended. Data from the parent has no meaning and is discarded.
 bool AtEnd(int fd) {
   char buffer[256];
   const ssize_t got = read(fd, buffer, sizeof buffer);

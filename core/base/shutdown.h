@@ -1,4 +1,4 @@
-// When a program has to end: SIGTERM, SIGINT, or the death of the process that started it
+// Requests to end a program: SIGTERM, SIGINT, or the death of the process that started it
 // (`--parent-fd`).
 #pragma once
 
@@ -16,13 +16,14 @@
 
 namespace pelab {
 
-// Turns the ways of being asked to end into one event. Create it in main before any other thread:
-// it blocks SIGTERM and SIGINT for the calling thread and all threads that are started later,
-// ignores SIGPIPE, and reads the signals on a thread of its own. Thread-safe.
+// Turns all of these requests into one event. Create it in main before any other thread: it blocks
+// SIGTERM and SIGINT for the calling thread and all threads started later, ignores SIGPIPE, and
+// reads the signals on its own thread. Thread-safe.
 class ShutdownSignal {
  public:
-  // `reason` is for people ("SIGTERM", "parent ended"); `count` is 1 the first time, so that a
-  // second Ctrl-C can mean more. Runs on the watching thread, or on Request's.
+  // `reason` is for people ("SIGTERM", "parent ended"). `count` is 1 for the first request, so that
+  // a second Ctrl-C can mean something else. Runs on the watching thread, or on the thread that
+  // calls Request.
   using Callback = std::function<void(absl::string_view reason, int count)>;
 
   ShutdownSignal();
@@ -30,23 +31,23 @@ class ShutdownSignal {
   ShutdownSignal(const ShutdownSignal&) = delete;
   ShutdownSignal& operator=(const ShutdownSignal&) = delete;
 
-  // Treats end-of-file (or an error) on `fd` as the request to end; takes ownership and marks it
-  // close-on-exec. At most one parent. INVALID_ARGUMENT where `fd` is not open.
+  // Treats end-of-file (or an error) on `fd` as a request to end. Takes ownership of `fd` and marks
+  // it close-on-exec. At most one parent. INVALID_ARGUMENT if `fd` is not open.
   absl::Status WatchParent(int fd);
 
-  // Called at every request from now on; at once (on the caller's thread) where one has been made
-  // already. Replaces the callback before, which no longer runs once this returns; null for none.
-  // Not to be called from within a callback.
+  // Sets the callback for every later request. If a request has been made already, the callback
+  // also runs at once, on the caller's thread. Replaces the earlier callback, which no longer runs
+  // once this returns; an empty function removes it. Must not be called from within a callback.
   void OnRequest(const Callback& callback);
 
-  // Asks to end from within the program.
+  // Requests the end from within the program.
   void Request(absl::string_view reason);
 
   bool requested() const { return count_.load(std::memory_order_acquire) > 0; }
-  std::string reason() const;  // of the first request; "" before it
+  std::string reason() const;  // reason of the first request; "" before it
   void Wait() const;
-  bool WaitFor(absl::Duration timeout) const;  // whether one has been made
-  // Readable from the first request on; never read from it. For poll loops.
+  bool WaitFor(absl::Duration timeout) const;  // whether a request has been made
+  // A descriptor for poll loops: readable from the first request on. Do not read from it.
   int fd() const { return requested_event_.get(); }
 
  private:
@@ -58,7 +59,7 @@ class ShutdownSignal {
   UniqueFd requested_event_;
   std::atomic<int> count_{0};
   std::atomic<bool> stop_{false};
-  Mutex calling_;  // held while a callback runs; taken before mutex_
+  Mutex calling_;  // held while a callback runs; always taken before mutex_
   mutable Mutex mutex_;
   UniqueFd parent_ ABSL_GUARDED_BY(mutex_);
   std::string reason_ ABSL_GUARDED_BY(mutex_);

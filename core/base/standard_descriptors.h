@@ -1,12 +1,11 @@
-// Descriptors 0, 1 and 2.
 #pragma once
 
 namespace pelab {
 
-// Opens /dev/null for those of descriptors 0, 1 and 2 that are closed: else the next file that the
-// program opens, its database maybe, would get the number, and what is meant for standard output or
-// standard error would be written into it. Reading from or writing to a descriptor that was closed
-// still fails (EBADF). Call it first in main, before anything opens a file.
+// Opens /dev/null on each of descriptors 0, 1 and 2 that is closed. Otherwise the next file that
+// the program opens, perhaps its database, would get that number, and text for standard output or
+// standard error would be written into it. Reads and writes on a descriptor that was closed still
+// fail (EBADF). Call it first in main, before anything opens a file.
 void OpenClosedStandardDescriptors();
 
 // Writes out what std::cout and stdout hold. Returns `status`; where something could not be

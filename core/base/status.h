@@ -1,5 +1,5 @@
-// Helpers around absl::Status. Messages are lower-case and say what failed, with which value, and
-// what is allowed.
+// Helpers around absl::Status. Messages are in lower case and say what failed, with which value,
+// and which values are allowed.
 #pragma once
 
 #include <utility>
@@ -17,8 +17,8 @@
 #define PELAB_CONCAT_INNER(a, b) a##b
 #define PELAB_CONCAT(a, b) PELAB_CONCAT_INNER(a, b)
 
-// PELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kLimit)); a target with a comma
-// outside of parentheses needs a declared variable of its own.
+// PELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kLimit)). If the target has a comma
+// outside parentheses, declare the variable before and assign to it.
 #define PELAB_ASSIGN_OR_RETURN(target, expression) \
   PELAB_ASSIGN_OR_RETURN_INNER(PELAB_CONCAT(pelab_result_, __LINE__), target, expression)
 // NOLINTBEGIN(bugprone-macro-parentheses): a target may be a declaration
@@ -30,7 +30,7 @@
 
 namespace pelab {
 
-// "cannot open jobs.yaml: no such file or directory", with the code that fits `error_number`
+// "cannot open jobs.yaml: no such file or directory", with the status code that fits `error_number`
 // (ENOENT: NOT_FOUND, EACCES: PERMISSION_DENIED, ENOSPC: RESOURCE_EXHAUSTED, …).
 absl::Status ErrnoStatus(int error_number, absl::string_view what);
 

@@ -1,5 +1,5 @@
-// Putting texts together. Abseil may be built with its own string_view (Debian 12), which
-// absl::StrCat then insists on; these take std::string_view everywhere.
+// Concatenating text. Abseil may be built with its own string_view (Debian 12), and absl::StrCat
+// then accepts only that type; these functions take std::string_view everywhere.
 #pragma once
 
 #include <charconv>
@@ -19,7 +19,7 @@ void Append(std::string& out, Number number) {
 
 }  // namespace text_internal
 
-// Texts and whole numbers, one after the other.
+// Concatenates texts and integers.
 template <typename... Pieces>
 std::string Concat(const Pieces&... pieces) {
   std::string out;

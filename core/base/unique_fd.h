@@ -7,7 +7,7 @@
 
 namespace pelab {
 
-// Closes its descriptor when it goes; -1 is none. Not thread-safe.
+// Owns a file descriptor and closes it when destroyed; -1 means none. Not thread-safe.
 class UniqueFd {
  public:
   UniqueFd() = default;

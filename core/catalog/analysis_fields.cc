@@ -1,4 +1,4 @@
-// The analyses' parameters: named ANALYSIS.PARAMETER and owned by their analysis.
+// The parameters of analyses. Each is named ANALYSIS.PARAMETER and belongs to its analysis.
 #include <cstdint>
 
 #include "core/catalog/tables.h"

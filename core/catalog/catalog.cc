@@ -33,7 +33,7 @@ bool IsChoice(const Field& field, std::string_view value) {
   return std::find(field.choices.begin(), field.choices.end(), value) != field.choices.end();
 }
 
-// In the order of the field's choices, each at most once: one set has one canonical form.
+// Members in the order of the field's choices, each at most once: every set has one canonical form.
 bool IsOrderedSubset(const Field& field, const std::vector<std::string>& values) {
   auto from = field.choices.begin();
   for (const std::string& value : values) {
@@ -44,7 +44,7 @@ bool IsOrderedSubset(const Field& field, const std::vector<std::string>& values)
   return true;
 }
 
-// Ascending and distinct, for the same reason.
+// Ascending and distinct, so that every set has one canonical form.
 bool IsOrderedSet(const Field& field, const std::vector<std::int64_t>& values) {
   const auto in_range = [&](std::int64_t value) {
     return InRange(field, static_cast<double>(value));

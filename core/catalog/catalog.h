@@ -1,10 +1,10 @@
 // The catalog: every positional encoding (PE), task, protocol, field and analysis that pelab knows,
-// with types, ranges, defaults, constraints, versions and one line of help each. It is plain data
-// and drives parsing, validation, defaults, canonical form, `pelab catalog` and the documentation;
-// the trainer's own registries are held against it by a test.
+// each with its type, range, default, constraints, version and one line of help. It is plain data.
+// Parsing, validation, defaults, the canonical form, `pelab catalog` and the documentation use it;
+// a test compares the trainer's own registries with it.
 //
-// Standard library only; parses as C++17. All tables are constants: every function is thread-safe
-// and returns references that live for the whole program.
+// Standard library only; parses as C++17. All tables are constants: every function is thread-safe,
+// and returned references live for the whole program.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ namespace pelab::catalog {
 // The version of the canonical form itself (docs/formats.md, "Canonical spec").
 inline constexpr std::int64_t kCanonicalFormat = 1;
 
-// Token ids 0 (padding) to 4 are set apart; words are the ids from here to task.vocabulary - 1.
+// Token ids 0 (padding) to 4 are reserved; words are the ids from here to task.vocabulary - 1.
 inline constexpr std::int64_t kFirstWord = 5;
 
-// Bounds on what one job may ask for, so that no document can make a program allocate without
-// limit.
+// Limits on what one job may ask for, so that no document can make a program allocate without
+// bound.
 inline constexpr std::int64_t kMaxDataBytes = std::int64_t{64} << 30;  // examples x length x 4
 inline constexpr std::int64_t kMaxStateBytes =
     std::int64_t{64} << 30;  // parameters x 16 (weight, gradient, 2 moments)
@@ -41,22 +41,21 @@ enum class FieldType {
 };
 std::string_view FieldTypeName(FieldType type);
 
-// A resolved value of a field. kInt is int64, kReal is double (finite), kChoice is a string.
+// A resolved value of a field: int64 for kInt, double (finite) for kReal, a string for kChoice.
 using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>,
                            std::vector<std::int64_t>>;
-// As a person would write it: "causal", "6", "0.00001", "[attention, output]", "[0, 5]".
+// The value as a person would write it: "causal", "6", "0.00001", "[attention, output]", "[0, 5]".
 std::string ToText(const Value& value);
-// A finite double as ECMAScript's Number::toString writes it, which is what RFC 8785 asks for:
-// 1e-8, 0.00001, 10000.
+// A finite double as ECMAScript's Number::toString writes it, which RFC 8785 requires: 1e-8,
+// 0.00001, 10000.
 std::string NumberToText(double number);
 
-// Resolved values by full field name, for example "model.d_model". Where a function below takes the
-// values resolved so far, they also hold the job's own coordinates as "pe" and "task" (strings) and
+// Resolved values by full field name, for example "model.d_model". If a function below takes the
+// values resolved so far, they also contain the job's coordinates "pe" and "task" (strings) and
 // "seed" (an integer).
 using Values = std::map<std::string, Value, std::less<>>;
 
-// What a default may depend on: the protocol's name, the PE's and the task's; "" in a rule matches
-// any.
+// One default of a field, for a protocol, a PE and a task; "" matches any.
 struct DefaultRule {
   std::string_view protocol;
   std::string_view pe;
@@ -64,37 +63,39 @@ struct DefaultRule {
   Value value;
 };
 
-// A field that has a meaning only where an earlier field has a certain value, for example
-// pe.buckets where pe.form is t5. Elsewhere it is absent from the job and its canonical form, and
-// setting it is an error.
+// A condition under which a field exists: an earlier field has a certain value. For example,
+// pe.buckets exists if pe.form is t5. Otherwise the field is absent from the job and its canonical
+// form, and setting it is an error.
 struct Condition {
   std::string_view field;
   std::string_view choice;
 };
 
 struct Field {
-  std::string_view name;   // full: "train.lr", "pe.base", "task.length", "head_ablation.method"
-  std::string_view owner;  // "" for every job; else the PE, task or analysis that has this field.
-                           // Fields of one name and several owners have one type
+  std::string_view name;  // full: "train.lr", "pe.base", "task.length", "head_ablation.method"
+  // "" for every job; otherwise the PE, task or analysis that has this field. Fields with the same
+  // name and different owners have the same type.
+  std::string_view owner;
   FieldType type;
-  double min = 0;  // kInt, kReal and the members of a kIntSet: inclusive range
+  double min = 0;  // inclusive range of kInt, kReal and the members of a kIntSet
   double max = 0;
   bool min_exclusive = false;  // kReal only
   bool max_exclusive = false;
   std::vector<std::string_view> choices;
-  std::vector<DefaultRule> defaults;  // the first rule that matches wins; the last one matches all
+  std::vector<DefaultRule> defaults;  // the first matching rule wins; the last rule matches all
   Value (*derived_default)(const Values&) =
-      nullptr;  // used instead of `defaults` where set; sees earlier fields
+      nullptr;  // used instead of `defaults` if set; sees earlier fields
   std::optional<Condition> applies_when;
-  bool is_switch = false;       // decides whether a job carries its protocol's name or "custom"
-  std::optional<Value> legacy;  // at this value the field is left out of the canonical form
+  // A job has its protocol's name only if all switches match it, else "custom".
+  bool is_switch = false;
+  std::optional<Value> legacy;  // if the field has this value, the canonical form omits it
   std::string_view unit;        // "" or "tokens", "fraction", …
   std::string_view help;        // one line
 };
 
 struct Entry {  // a PE, task, protocol or analysis
   std::string_view name;
-  int version;              // enters the key of every spec that uses it (protocols have none: 0)
+  int version;              // part of the key of every spec that uses it (protocols have none: 0)
   std::string_view help;    // one line
   std::string_view source;  // paper and section
 };
@@ -103,11 +104,11 @@ struct Entry {  // a PE, task, protocol or analysis
 struct Constraint {
   std::string_view name;
   std::string_view
-      field;  // the field that an error names, and whose place in the document it points at
+      field;  // the field that an error names, and whose place in the document the error points to
   std::vector<std::string_view>
-      others;  // where the document does not set `field`, the first of these that it sets
-  // Empty when satisfied, or when the job lacks one of the fields; else what `field` must be, in
-  // words, with the values that decide it: "a multiple of model.heads (16)".
+      others;  // if the document does not set `field`, the first of these that it sets
+  // Empty if the rule holds, or if the job lacks one of the fields. Otherwise describes what
+  // `field` must be, with the deciding values: "a multiple of model.heads (16)".
   std::string (*check)(const Values&);
   std::string_view help;  // one line, for the documentation
 };
@@ -116,43 +117,46 @@ const std::vector<Entry>& Pes();
 const std::vector<Entry>& Tasks();
 const std::vector<Entry>& Protocols();
 const std::vector<Entry>& Analyses();
-const std::vector<Field>& Fields();  // in the order of resolution: "seed" is not a field
+const std::vector<Field>& Fields();  // in the order of resolution; "seed" is not a field
 const std::vector<Constraint>& Constraints();
 
 const Entry* FindPe(std::string_view name);
 const Entry* FindTask(std::string_view name);
 const Entry* FindProtocol(std::string_view name);
 const Entry* FindAnalysis(std::string_view name);
-bool IsAnalysisField(const Field& field);  // a setting of an analysis, not of training
-// The field of that full name that belongs to `owner` (a PE's, task's or analysis's name) or to
-// every job; null if none.
+bool IsAnalysisField(const Field& field);  // a parameter of an analysis, not of training
+// The field with that full name that belongs to `owner` (the name of a PE, task or analysis) or to
+// every job; null if there is none.
 const Field* FindField(std::string_view name, std::string_view owner);
 
 // Whether a job of this PE and task, with the values resolved so far, has this field.
 bool Applies(const Field& field, std::string_view pe, std::string_view task,
              const Values& resolved);
 
-// The field's default in this context; `resolved` holds the fields before it in Fields().
+// The field's default in this context; `resolved` holds the values of all fields before it in
+// Fields().
 Value DefaultOf(const Field& field, std::string_view protocol, std::string_view pe,
                 std::string_view task, const Values& resolved);
 
-// Empty if `value` has the field's type and lies in its range; else what is allowed, in words.
+// Empty if `value` has the field's type and lies in its range; otherwise describes the allowed
+// values.
 std::string CheckValue(const Field& field, const Value& value);
-// What the field allows, in words: "an integer from 1 to 64", "one of causal, none", "a number
-// above 0 and at most 1".
+// Describes the allowed values: "an integer from 1 to 64", "one of causal, none", "a number above 0
+// and at most 1".
 std::string Allowed(const Field& field);
 
-// "must be even (constraint even-width)": how every message says which rule it comes from.
+// "must be even (constraint even-width)": every message names its constraint in this form.
 std::string InConstraint(std::string_view words, std::string_view constraint);
-// Why this PE has no field of that full name although others have, where there is more to say than
-// that it has none; it names the constraint. Else empty.
+// Explains why this PE lacks the field of that full name although other PEs have it, and names the
+// constraint. Empty if there is no particular reason.
 std::string WhyNoField(std::string_view pe, std::string_view field);
 
-// The protocol whose switches all have the values in `resolved` for this PE and task, or "custom".
+// The first protocol whose values for this PE and task equal those in `resolved` in all deciding
+// fields (DecidesLabel), or "custom".
 std::string ProtocolLabel(std::string_view pe, std::string_view task, const Values& resolved);
 
-// The nearest of `known` to `word` by edit distance, or "" when nothing is near (more than a third
-// of its letters).
+// The nearest of `known` to `word` by edit distance. "" if none is within a third of the word's
+// letters (at least 1), or if the word has more than 64 letters.
 std::string_view DidYouMean(std::string_view word, const std::vector<std::string_view>& known);
 
 }  // namespace pelab::catalog

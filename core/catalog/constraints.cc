@@ -1,4 +1,4 @@
-// The rules over several fields, put together, and how messages name them.
+// The list of all constraints, and how messages name them.
 #include <utility>
 
 #include "core/catalog/tables.h"

@@ -1,4 +1,4 @@
-// Rules over the model and the positional encoding. Each check answers "" when it holds or when the
+// Constraints on the model and the positional encoding. Each check returns "" if it holds or if the
 // job lacks one of its fields.
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ std::string HeadsDivideWidth(const Values& values) {
   return "a multiple of " + job.Named("model.heads");
 }
 
-// What turns pairs of channels of every head.
+// Whether the PE rotates pairs of channels of every head's queries and keys.
 bool RotatesHeads(const JobView& job) {
   const std::string pe = job.pe();
   return pe == "rope" || pe == "xpos" || pe == "partial_rope" || pe == "rope_abs";
@@ -26,7 +26,7 @@ std::string EvenHeadSize(const Values& values) {
   const JobView job(values);
   const std::int64_t heads = job.Positive("model.heads");
   const std::int64_t width = job.Int("model.d_model");
-  // Where the heads do not divide the width, that is told instead.
+  // If the heads do not divide the width, another constraint (heads-divide-width) reports it.
   if (!RotatesHeads(job) || width % heads != 0 || width % (2 * heads) == 0) return "";
   return "an even multiple of " + job.Named("model.heads") + ": " + job.pe() +
          " turns pairs of channels";

@@ -1,5 +1,6 @@
-// What one job may ask of a machine: upper estimates, so that no document can make a program
-// allocate without limit. Every factor is bounded by its field's range, so nothing overflows.
+// Limits on what one job may ask of a machine. These are upper estimates, so that no document can
+// make a program allocate without bound. Every factor is bounded by its field's range, so no
+// product overflows.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -20,7 +21,7 @@ std::string DataFits(const Values& values) {
          " of 4 bytes";
 }
 
-// Weights of a layer's projections.
+// The number of weights in a layer's projections.
 std::int64_t ProjectionParameters(const JobView& job) {
   const std::int64_t d = job.Int("model.d_model");
   if (!job.Is("pe", "mla")) return 4 * d * d;
@@ -30,7 +31,7 @@ std::int64_t ProjectionParameters(const JobView& job) {
   return d * d + 5 * d * latent + rotary * d + queries * rotary * latent + 2 * latent;
 }
 
-// Of a layer's tables of distances, whatever the PE.
+// The number of weights in a layer's tables of distances, for any PE.
 std::int64_t TableParameters(const JobView& job) {
   if (!job.Is("pe", "shaw")) return 2 * job.Int("model.max_len") * job.Int("model.heads");
   const std::int64_t rows = 2 * job.Int("pe.max_distance") + 1;
@@ -55,15 +56,17 @@ std::string StateFits(const Values& values) {
          " parameters; the limit is " + std::to_string(limit);
 }
 
-// Numbers that a layer of this PE keeps for one token beside those that every PE has.
+// The numbers that a layer of this PE keeps for one token, beyond those that every PE keeps.
 std::int64_t ExtraPerToken(const JobView& job) {
   const std::int64_t heads = job.Positive("model.heads");
   const std::int64_t length = job.Int("task.length");
-  if (job.Is("pe", "shaw")) {  // logits against every distance, and those taken for every key
+  // Logits for every distance, and the logits selected for every key.
+  if (job.Is("pe", "shaw")) {
     const std::int64_t one = heads * (2 * job.Int("pe.max_distance") + 1 + length);
     return job.Bool("pe.values") ? 2 * one : one;
   }
-  if (job.Is("pe", "mla")) {  // rotary logits, latents and their norms, rotary queries and keys
+  // Rotary logits, latents and their norms, rotary queries and keys.
+  if (job.Is("pe", "mla")) {
     return heads * length + 4 * job.Int("pe.latent") + 2 * (heads + 1) * job.Int("pe.rotary");
   }
   return 0;

@@ -1,5 +1,5 @@
-// Rules over the task: whether its sequences and labels can be made. Each check answers "" when it
-// holds or when the job lacks one of its fields.
+// Constraints on the task: whether its sequences and labels can be generated. Each check returns ""
+// if it holds or if the job lacks one of its fields.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -73,14 +73,14 @@ std::string LabelsFitVocabulary(const Values& values) {
          std::to_string(largest);
 }
 
-// How many different sequences the rarest class has, as a logarithm, and how many classes there
-// are. The logarithm is not a number where another constraint already fails.
+// The logarithm of the number of different sequences of the rarest class, and the number of
+// classes. The logarithm is NaN if another constraint already fails.
 struct Rarest {
   double log_sequences;
   std::int64_t classes;
 };
 
-// ln of n(n-1)…(n-k+1); std::lgamma would write a global.
+// ln of n(n-1)…(n-k+1). std::lgamma is not used because it writes a global.
 double LogFalling(std::int64_t n, std::int64_t k) {
   double sum = 0;
   for (std::int64_t i = 0; i < k; ++i) sum += std::log(static_cast<double>(n - i));
@@ -111,7 +111,8 @@ Rarest RarestCount(const JobView& job) {
   const std::int64_t others = job.Int("task.vocabulary") - kFirstWord - triggers;
   const std::int64_t most = job.Int("task.max_count");
   if (others < 1 || most > length) return {NAN, 1};
-  // Choices of places times choices of words: log-concave in the count, so the least is at an end.
+  // Choices of places times choices of words. The product is log-concave in the count, so its
+  // minimum is at one end.
   const double log_others = std::log(static_cast<double>(others));
   const double none = static_cast<double>(length) * log_others;
   const double all = LogFalling(length, most) - LogFalling(most, most) +
@@ -125,7 +126,7 @@ std::string EnoughSequences(const Values& values) {
   if (!job.Is("task.split", "disjoint")) return "";
   const Rarest rarest = job.Is("task", "counting") ? RarestCount(job) : RarestDistance(job);
   constexpr double kSpare =
-      10;  // sequences for each one that is drawn, so that drawing anew stays rare
+      10;  // sequences for each one that is drawn, so that redrawing stays rare
   const double bound =
       std::exp(rarest.log_sequences) / kSpare * static_cast<double>(rarest.classes) -
       static_cast<double>(job.Int("task.test_examples"));

@@ -1,4 +1,5 @@
-// The names: PEs, tasks, protocols and analyses, in the order in which `pelab catalog` lists them.
+// The names of PEs, tasks, protocols and analyses, in the order in which `pelab catalog` lists
+// them.
 #include "core/catalog/catalog.h"
 
 namespace pelab::catalog {

@@ -1,4 +1,4 @@
-// A job's values as the constraints read them. Private to core/catalog.
+// The values of a job in the form in which constraints read them. Private to core/catalog.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace pelab::catalog {
 
-// The job's values by field, with zero and "" for what it lacks.
+// A job's values by field; 0, false, "" or an empty list for a field that the job lacks.
 class JobView {
  public:
   explicit JobView(const Values& values) : values_(values) {}
 
   bool Has(std::string_view field) const { return values_.find(field) != values_.end(); }
   std::int64_t Int(std::string_view field) const { return Get<std::int64_t>(field); }
-  // For divisors: fields whose range starts at 1 are never less, and this holds where one were.
+  // For divisors: at least 1, even if the field is missing or out of range.
   std::int64_t Positive(std::string_view field) const {
     return std::max<std::int64_t>(1, Int(field));
   }
@@ -47,7 +47,8 @@ class JobView {
   const Values& values_;
 };
 
-// What `field` must be where it exceeds `bound`; "" where one of them is missing.
+// Describes what `field` must be if it exceeds `bound`; "" if it does not, or if one of them is
+// missing.
 inline std::string AtMost(const JobView& job, std::string_view field, std::string_view bound) {
   if (!job.Has(field) || !job.Has(bound) || job.Int(field) <= job.Int(bound)) return "";
   return "at most " + job.Named(bound);

@@ -1,4 +1,4 @@
-// model.* and train.*: what every job has.
+// Fields that every job has: model.* and train.*.
 #include "core/catalog/tables.h"
 
 namespace pelab::catalog {

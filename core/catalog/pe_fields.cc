@@ -1,4 +1,4 @@
-// pe.*: each row belongs to one PE.
+// Fields pe.*: each row belongs to one PE.
 #include <algorithm>
 #include <cstdint>
 
@@ -11,7 +11,7 @@ std::int64_t IntOf(const Values& values, std::string_view field) {
   return std::get<std::int64_t>(values.find(field)->second);
 }
 
-// These hold for every width, also for one that a constraint refuses.
+// These derived defaults are valid for every width, even one that a constraint refuses.
 Value LongestDistance(const Values& values) {
   return std::max<std::int64_t>(1, IntOf(values, "model.max_len") - 1);
 }
@@ -28,7 +28,7 @@ Field Base(std::string_view owner, std::string_view help) {
 }
 constexpr std::string_view kHeadBase = "pair t of a head turns by base^(-2t/head size) per token";
 
-// Vectors added to the input, and biases or vectors added in the attention logits.
+// Vectors added to the input, and biases or vectors added to the attention logits.
 std::vector<Field> AddedFields() {
   return {
       ChoiceField("pe.form", "absolute", {"sinusoidal", "learned"}, Always(Text("sinusoidal")),

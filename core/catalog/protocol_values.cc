@@ -18,7 +18,7 @@ struct Reasons {
   std::string_view owner;
   std::string_view clean;
   std::string_view published;
-  std::string_view matched = {};  // where it is not that of `clean`
+  std::string_view matched = {};  // empty if it is the same as that of `clean`
 };
 
 constexpr std::string_view kBetasKept =
@@ -104,7 +104,7 @@ bool DependsOnProtocol(const Field& field) {
                      [](const DefaultRule& rule) { return !rule.protocol.empty(); });
 }
 
-// "100; counting: 150": what holds in general first, then for whom something else holds.
+// "100; counting: 150": the general value first, then the exceptions.
 std::string ValueUnder(const Field& field, std::string_view protocol) {
   std::string general, others;
   for (const DefaultRule& rule : field.defaults) {
@@ -123,7 +123,7 @@ std::string ValueUnder(const Field& field, std::string_view protocol) {
 }  // namespace
 
 bool DecidesLabel(const Field& field, std::string_view protocol) {
-  // Jobs with other betas than the authors' have carried `clean` and `published` from the start.
+  // Jobs with betas other than the authors' have carried `clean` and `published` from the start.
   const bool beta = field.name == kBeta1 || field.name == kBeta2;
   return field.is_switch || (beta && protocol == kMatched);
 }

@@ -1,5 +1,5 @@
-// How the catalog's tables are put together: one function a group of fields, and short constructors
-// for their rows. Private to core/catalog; everybody else reads catalog.h.
+// The catalog's tables: one function per group of fields, and short constructors for their rows.
+// Private to core/catalog; all other code includes catalog.h.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,7 @@
 
 namespace pelab::catalog {
 
-// Rows in the order of resolution: a condition or a derived default may only look at rows before
-// its own.
+// Rows in the order of resolution: a condition or a derived default may only refer to earlier rows.
 std::vector<Field> ModelFields();     // model.*
 std::vector<Field> TrainFields();     // train.*
 std::vector<Field> PeFields();        // pe.*, each owned by one PE
@@ -29,7 +28,7 @@ using Rules = std::vector<DefaultRule>;
 inline Value Whole(std::int64_t value) { return Value(value); }
 inline Value Text(std::string_view value) { return Value(std::string(value)); }
 inline Rules Always(Value value) { return {{"", "", "", std::move(value)}}; }
-// What the authors' MLA script does differs from their other scripts in many switches.
+// The authors' MLA script differs from their other scripts in many switches.
 inline Rules PublishedOr(Value mla, Value published, Value otherwise) {
   return {{"published", "mla", "", std::move(mla)},
           {"published", "", "", std::move(published)},
@@ -99,7 +98,8 @@ inline Field Switch(Field field) {
   field.is_switch = true;
   return field;
 }
-// A field that came after jobs were stored: they all had `legacy`, and keep their keys.
+// A field that was added after jobs had been stored. Those jobs all had the value `legacy`, and
+// keep their keys because the canonical form omits it.
 inline Field AddedLater(Value legacy, Field field) {
   field.legacy = std::move(legacy);
   return field;

@@ -1,5 +1,5 @@
-// task.*: what decides a job's data set and labels. Sizes scale with task.length from the paper's
-// at 128 tokens.
+// Fields task.*, which decide a job's data set and labels. The default sizes scale with task.length
+// from the paper's values at 128 tokens.
 #include <algorithm>
 #include <cstdint>
 
@@ -11,7 +11,7 @@ namespace {
 constexpr double kMaxSeed = 9007199254740991.0;  // 2^53 - 1: exact in JSON
 constexpr double kMaxExamples = 1e9;
 
-// floor(numerator * length / denominator), at least `least`.
+// floor(numerator * (length - shrink) / denominator), at least `least`.
 Value Scaled(const Values& values, std::int64_t numerator, std::int64_t denominator,
              std::int64_t shrink, std::int64_t least) {
   const std::int64_t length = std::get<std::int64_t>(values.at("task.length"));

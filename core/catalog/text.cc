@@ -1,4 +1,4 @@
-// Words and numbers as text: what a field allows, values, suggestions.
+// Words and numbers as text: allowed values of a field, values, suggestions.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -28,8 +28,8 @@ std::string RangeInWords(const Field& field) {
          (field.max_exclusive ? "below " : "at most ") + high;
 }
 
-// Where the decimal point stands in `digits`, per ECMA-262 Number::toString with k digits and
-// exponent n.
+// Inserts the decimal point into `digits`, per ECMA-262 Number::toString with k digits and exponent
+// n.
 std::string PlaceDecimalPoint(const std::string& digits, int n) {
   const int k = static_cast<int>(digits.size());
   if (k <= n && n <= 21) return digits + std::string(n - k, '0');
@@ -40,7 +40,7 @@ std::string PlaceDecimalPoint(const std::string& digits, int n) {
          (exponent < 0 ? "-" : "+") + std::to_string(std::abs(exponent));
 }
 
-// Insertions, deletions, substitutions and swaps of neighbours, each at a cost of 1.
+// Edit distance: insertions, deletions, substitutions and swaps of neighbors, at a cost of 1 each.
 std::size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
@@ -81,14 +81,14 @@ std::string_view FieldTypeName(FieldType type) {
 std::string NumberToText(double number) {
   if (number == 0) return "0";  // -0 too
   if (number < 0) return "-" + NumberToText(-number);
-  char buffer[32] = {};  // stays terminated: the longest text has 24 characters
+  char buffer[32] = {};  // always terminated: the longest text has 24 characters
   const auto end =
       std::to_chars(buffer, buffer + sizeof buffer - 1, number, std::chars_format::scientific);
   const std::string_view text(buffer, static_cast<std::size_t>(end.ptr - buffer));
   const std::size_t e = text.find('e');
   if (e == std::string_view::npos) return std::string(text);  // not finite: never in a job
   std::string digits(text.substr(0, e));
-  if (digits.size() > 1) digits.erase(1, 1);  // the point
+  if (digits.size() > 1) digits.erase(1, 1);  // remove the decimal point
   const int exponent = std::atoi(buffer + e + 1 + (text[e + 1] == '+' ? 1 : 0));
   return PlaceDecimalPoint(digits, exponent + 1);
 }

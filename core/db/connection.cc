@@ -14,14 +14,14 @@
 namespace pelab::db {
 namespace {
 
-// One thread at a time, so that SQLite need not lock for every value that is read.
+// NOMUTEX: one thread at a time uses the connection, so SQLite need not lock for every value.
 constexpr int kFlags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
 
 std::int64_t Pragma(SQLite::Database& db, const char* name) {
   return db.execAndGet(Concat("PRAGMA ", name)).getInt64();
 }
 
-// `path` for a file: URI: what the URI syntax would read as its own is escaped.
+// `path` for a file: URI, with the characters escaped that have a meaning in URIs.
 std::string UriPath(const std::string& path) {
   std::string uri;
   for (const char c : path) {
@@ -38,9 +38,9 @@ std::string UriPath(const std::string& path) {
   return uri;
 }
 
-// A read-only connection to a WAL database makes the -shm file where it is missing. In a directory
-// that cannot be written to it may not; with no -wal file nobody writes, and the file can be read
-// as it is.
+// A read-only connection to a WAL database creates the -shm file if it is missing. In a read-only
+// directory this fails. If there is also no -wal file, nobody writes, so the file can be opened as
+// immutable.
 std::unique_ptr<SQLite::Database> OpenFile(const std::string& path) {
   auto db = std::make_unique<SQLite::Database>(path, kFlags, kBusyMs);
   try {
@@ -61,7 +61,7 @@ absl::Status Damaged(const std::string& path, const SQLite::Exception& error) {
                                     "): pelab db check says where; restore a backup"));
 }
 
-// Whether SQLite refuses a query for its size: as a condition of a user makes it.
+// Whether SQLite refuses a query because of its size, which a user's condition can cause.
 bool IsTooLarge(const SQLite::Exception& error) {
   if (error.getErrorCode() == SQLITE_TOOBIG) return true;
   const std::string_view what = error.what();
@@ -145,8 +145,8 @@ absl::Status Connection::Failed(const SQLite::Exception& error) const {
         Concat("the condition is too large for SQLite (", error.what(),
                "): use fewer conditions, lists with in (...), or fewer brackets in each other"));
   }
-  // Of a query, not of the file: no other try helps. (SQLite says SQLITE_SCHEMA where it looked at
-  // the schema again before it gave up.)
+  // An error of the query, not of the file: a retry would not help. (SQLite reports SQLITE_SCHEMA
+  // if it read the schema again before giving up.)
   const int code = error.getErrorCode();
   if (code == SQLITE_ERROR || code == SQLITE_SCHEMA) {
     return absl::InternalError(Concat("cannot ask ", path_, ": ", error.what()));

@@ -1,4 +1,4 @@
-// The one read-only connection of a Reader, and the helpers with which every query binds and reads.
+// The one read-only connection of a Reader, and helpers that bind and read values in every query.
 // Internal to core/db.
 #pragma once
 
@@ -17,35 +17,35 @@
 
 namespace pelab::db {
 
-inline constexpr int kBusyMs = 5000;  // how long SQLite waits for a lock
+inline constexpr int kBusyMs = 5000;  // how long SQLite waits for a lock, in milliseconds
 
 // A value for a bound parameter.
 using Bind = std::variant<std::int64_t, double, std::string>;
 
-// Binds `values` to parameters first, first + 1, …
+// Binds `values` to the parameters first, first + 1, …
 void BindAll(SQLite::Statement& statement, const std::vector<Bind>& values, int first = 1);
 
-// A lower-case state or outcome as SQL has it -> the number of the proto enum value PREFIX + upper
-// case; 0 for NULL.
+// Converts a state or outcome, in lower case as in SQL, to the name of its proto enum value:
+// `prefix` followed by upper case; `prefix` followed by "UNSPECIFIED" for NULL.
 std::string UpperName(std::string_view prefix, const SQLite::Column& column);
 
-// `text` as a whole decimal number, all of it digits.
+// Parses `text` as a decimal integer; false unless all of it is digits and fits.
 bool ParseNumber(std::string_view text, std::int64_t* number);
 
 class Connection {
  public:
-  // The errors of Reader::Open.
+  // Opens the file; the errors are those of Reader::Open.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& path);
 
   SQLite::Database& db() { return *db_; }
 
-  // Runs `query(db) -> Status or StatusOr<T>` in one read transaction. SQLite's exceptions end
-  // here.
+  // Runs `query(db) -> Status or StatusOr<T>` in one read transaction, and turns SQLite's
+  // exceptions into statuses.
   template <typename Query>
   auto Read(Query query) -> decltype(query(std::declval<SQLite::Database&>())) {
     try {
       SQLite::Transaction transaction(
-          *db_);  // rolls back, which for a reader is the same as committing
+          *db_);  // rolls back; for a reader this is the same as a commit
       return query(*db_);
     } catch (const SQLite::Exception& error) {
       return Failed(error);

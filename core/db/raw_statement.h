@@ -1,6 +1,6 @@
-// A prepared statement without what SQLiteCpp does for every cell (an object that shares the
-// statement's ownership, and checks): for the one query that reads millions of rows. Internal to
-// core/db; call inside Connection::Read, where what it throws ends.
+// A prepared statement without the work that SQLiteCpp does for every value (an object that shares
+// the statement's ownership, and checks). For the queries that read millions of rows. Internal to
+// core/db; call inside Connection::Read, which catches the exceptions.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -12,7 +12,7 @@
 
 namespace pelab::db {
 
-// Numbers only. Throws SQLite::Exception. Not thread-safe.
+// Handles numbers only. Throws SQLite::Exception. Not thread-safe.
 class RawStatement {
  public:
   RawStatement(SQLite::Database& db, const std::string& sql) : db_(db.getHandle()) {
@@ -21,14 +21,14 @@ class RawStatement {
     statement_.reset(statement);
   }
 
-  // Parameters count from 1; they stay bound over a reset.
+  // Parameters count from 1. They stay bound after Reset.
   void Bind(int parameter, std::int64_t value) {
     Check(sqlite3_bind_int64(statement_.get(), parameter, value));
   }
   void BindReal(int parameter, double value) {
     Check(sqlite3_bind_double(statement_.get(), parameter, value));
   }
-  // Whether there is a row.
+  // Advances to the next row; false if there is none.
   bool Step() {
     const int result = sqlite3_step(statement_.get());
     if (result == SQLITE_ROW) return true;
@@ -37,7 +37,7 @@ class RawStatement {
   }
   void Reset() { sqlite3_reset(statement_.get()); }
 
-  // Columns of the row, from 0.
+  // Columns of the current row, counted from 0.
   std::int64_t Integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
   double Real(int column) const { return sqlite3_column_double(statement_.get(), column); }
   bool IsNull(int column) const {

@@ -1,4 +1,4 @@
-// An analysis of a trained job, as a sweep asks for it. Pure functions: thread-safe.
+// An analysis of a trained job, as a sweep requests it. Pure functions: thread-safe.
 #pragma once
 
 #include <string>
@@ -15,12 +15,13 @@ struct Analysis {
   int version = 0;
   catalog::Values parameters;  // by full name: "head_ablation.method"
 };
-// With the protocol's default where `set` has no value; the name must be in the catalog.
+// Resolves an analysis: the values in `set`, and the protocol's defaults for the rest. `name` must
+// be in the catalog (otherwise std::logic_error).
 Analysis MakeAnalysis(std::string_view protocol, std::string_view name,
                       const catalog::Values& set = {});
-// RFC 8785 JSON of the parameters alone, without the analysis's name: {"method":"zero",…}.
+// The parameters alone as RFC 8785 JSON, without the analysis's name: {"method":"zero",…}.
 std::string CanonicalParameters(const Analysis& analysis);
-// [{"name":…,"version":…,"parameters":{…}}], as a job document has them.
+// [{"name":…,"version":…,"parameters":{…}}]: the "analyses" of a job document.
 std::string ToAnalysesJson(const std::vector<Analysis>& analyses);
 
 }  // namespace pelab::experiment

@@ -1,5 +1,5 @@
-// The canonical form of a job: every field resolved, as RFC 8785 JSON (sorted names, shortest
-// round-trip numbers). Its SHA-256 is the job's key (key.h). Pure functions: thread-safe.
+// The canonical form of a job: every field resolved, written as RFC 8785 JSON (sorted names,
+// shortest round-trip numbers). Its SHA-256 is the job's key (key.h). Pure functions: thread-safe.
 #pragma once
 
 #include <optional>
@@ -12,20 +12,21 @@
 
 namespace pelab::experiment {
 
-// RFC 8785 JSON, one line, no trailing newline. Fields at their legacy value are left out.
+// RFC 8785 JSON on one line, without a trailing newline. Omits fields that have their legacy value.
 std::string ToCanonicalJson(const Job& job);
 
-// What reading a canonical spec gives: the job, or what is wrong with it.
+// The job of a canonical spec, or the violations found in it.
 struct CanonicalResult {
   std::optional<Job> job;
   std::vector<Violation> violations;
 };
-// Strict: every field of the catalog must be there (but those at their legacy value), nothing else
-// may be, and every constraint must hold.
+// Reads strictly: every field that applies must be present (except those at their legacy value),
+// nothing else may be present, and every constraint must hold.
 CanonicalResult FromCanonicalJson(std::string_view json);
 
-// What `pelab-trainer run --spec` reads and the coordinator sends: {"job": ID, "spec": {…},
-// "analyses": [{…}]}; a bare canonical spec is read as a job of the name "job" with no analyses.
+// The document that the coordinator sends and `pelab-trainer run --spec` reads: {"job": ID, "spec":
+// {…}, "analyses": [{…}]}. A bare canonical spec is read as a job with the id "job" and without
+// analyses.
 struct JobDocument {
   std::string job_id;
   Job job;

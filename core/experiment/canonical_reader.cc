@@ -1,4 +1,4 @@
-// Reading the canonical form and the job document, strictly: the writer is in canonical_writer.cc.
+// Reads the canonical form and the job document strictly; canonical_writer.cc writes them.
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -45,7 +45,7 @@ std::optional<std::int64_t> ReadInteger(const Json& json) {
   return json.get<std::int64_t>();
 }
 
-// The value if it has the field's type; its range is checked apart.
+// The value if it has the field's type; the caller checks its range.
 std::optional<Value> ReadValue(const Field& field, const Json& json) {
   switch (field.type) {
     case FieldType::kBool:
@@ -83,13 +83,13 @@ std::optional<Value> ReadValue(const Field& field, const Json& json) {
   return std::nullopt;
 }
 
-// Reads one document and collects what is wrong with it.
+// Reads one document and collects its violations.
 class Reader {
  public:
   std::vector<Violation> TakeViolations() { return std::move(violations_); }
   bool failed() const { return !violations_.empty(); }
 
-  // The whole text as an object, or null after a violation.
+  // The whole text as JSON, or nullopt after a violation.
   std::optional<Json> Parse(std::string_view text) {
     if (text.size() > kMaxSpecBytes) {
       Say("", std::to_string(text.size()) + " bytes",
@@ -159,7 +159,8 @@ class Reader {
     return "";
   }
 
-  // `pe`: where the members are that PE's fields, which it may have a reason to lack.
+  // `pe` is set if the members are that PE's fields; the message then says why the PE lacks a
+  // field.
   void OnlyMembers(const Json& json, const std::string& path,
                    const std::set<std::string_view>& known, const std::string& pe = "") {
     for (const auto& [name, value] : json.items()) {
@@ -206,7 +207,7 @@ class Reader {
     return least;
   }
 
-  // A {"name", "version"} object's catalog entry; its other members are read elsewhere.
+  // The catalog entry of a {"name", "version"} object; its other members are read elsewhere.
   const catalog::Entry* ReadEntry(const Json& json, const std::string& path, const char* kind,
                                   const std::vector<catalog::Entry>& entries) {
     const std::string full = Join(path, kind);
@@ -249,7 +250,7 @@ class Reader {
       const auto [group, member] = SplitName(field.name);
       known[group].insert(member);
       const auto object = json.find(group);
-      if (object == json.end() || !object->is_object()) continue;  // said below
+      if (object == json.end() || !object->is_object()) continue;  // reported below
       const auto value = ReadMember(*object, path, field, member);
       if (!value) continue;
       resolved.emplace(field.name, *value);

@@ -1,5 +1,5 @@
-// Writing the canonical form, by hand: RFC 8785 fixes every byte, and general writers differ from
-// it in how they spell numbers.
+// Writes the canonical form by hand: RFC 8785 fixes every byte, and general JSON writers spell
+// numbers differently.
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,8 +17,8 @@ using catalog::Field;
 using catalog::Value;
 using Json = nlohmann::json;
 
-// Member name -> rendered value, in the order RFC 8785 wants (names are ASCII, so bytes and UTF-16
-// units agree).
+// Member name -> rendered value, in the order that RFC 8785 requires (names are ASCII, so the
+// orders of bytes and of UTF-16 units agree).
 using Members = std::map<std::string, std::string, std::less<>>;
 
 std::string Quote(std::string_view text) {

@@ -9,12 +9,13 @@
 namespace pelab::experiment {
 namespace {
 
-// Two seeds whose jobs are compared.
+// The two seeds whose jobs are compared.
 constexpr std::int64_t kOne = kMaxSeed;
 constexpr std::int64_t kOther = kMaxSeed - 1;
 
-// The fields in which the two jobs differ; nullopt where one of them does not simply have the seed's
-// value, or says more of a job than where its randomness comes from.
+// The fields in which the two jobs differ. nullopt if one of these fields does not simply have the
+// seed's value, or if it is more than a source of randomness (a switch, or a field with a legacy
+// value).
 std::optional<std::vector<std::string>> Following(const Job& one, const Job& other) {
   if (one.values.size() != other.values.size()) return std::nullopt;
   std::vector<std::string> fields;
@@ -23,7 +24,7 @@ std::optional<std::vector<std::string>> Following(const Job& one, const Job& oth
     const auto& [their_name, their_value] = *theirs++;
     if (name != their_name) return std::nullopt;
     if (value == their_value) {
-      // It would be taken for one that follows, in the template.
+      // The template would mistake this fixed value for one that follows the seed.
       if (value == catalog::Value(kOne)) return std::nullopt;
       continue;
     }

@@ -1,6 +1,6 @@
-// The cells of a sweep one after the other, as Sweep::At gives them: where a cell differs from the
-// one before in its seed alone, as most do, only what depends on the seed is made anew. Not
-// thread-safe.
+// Computes the cells of a sweep one after the other, with the same results as Sweep::At. Most cells
+// differ from the one before only in their seed; for those, only the parts that depend on the seed
+// are computed again. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ class CellMaker {
   std::optional<Cell> At(std::uint64_t ordinal);
 
  private:
-  // What the seeds of a combination share.
+  // The parts that all seeds of a combination share.
   struct Shared {
     std::uint64_t combination = 0;
-    Cell cell;                           // of another seed
-    std::vector<std::string> following;  // fields that have the value of the seed
+    Cell cell;                           // computed for some other seed
+    std::vector<std::string> following;  // fields whose value is the seed
     std::string spec_template;
-    bool known = false;  // else each cell has to be made whole
+    bool known = false;  // false: each cell has to be computed in full
   };
 
   Shared Share(std::uint64_t combination) const;

@@ -13,7 +13,7 @@ constexpr double kClearlyAbove = 1.1;
 }  // namespace
 
 std::int64_t LabelCount(const Job& job) {
-  // task/ of the trainer has the generators.
+  // These ranges must match the generators in the trainer's task/ folder.
   if (job.task == "counting") return job.Int("task.max_count") + 1;
   if (job.Choice("task.definition") == "clean") return job.Int("task.max_distance");
   return job.Int("task.max_gap");

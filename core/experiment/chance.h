@@ -1,4 +1,5 @@
-// What guessing gives, and which losses are worse. Pure functions: thread-safe.
+// The loss of guessing, and the loss above which a training has diverged. Pure functions:
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +10,25 @@
 
 namespace pelab::experiment {
 
-// How many different labels the job's task can give.
+// The number of different labels that the job's task can produce.
 std::int64_t LabelCount(const Job& job);
 
-// The width of the model's read-out: LabelCount with task.label_space exact, else task.vocabulary.
+// The width of the model's read-out: LabelCount if task.label_space is exact, otherwise
+// task.vocabulary.
 std::int64_t ReadOutClasses(const Job& job);
 
-// The loss of a model that gives every class of its read-out the same probability, in nats:
+// The loss, in nats, of a model that gives every class of its read-out the same probability:
 // ln(ReadOutClasses).
 double ChanceLoss(const Job& job);
 
-// A training has diverged if its final training loss and its final test loss both exceed this:
-// 1.1 ChanceLoss. The tenth keeps those apart that learned nothing and lie a little above chance.
-// (The test loss alone exceeds chance wherever a model is wrong and sure of it, as after
-// overfitting; the training loss alone where it is that of a first epoch.)
+// The limit above which a training has diverged: both its final training loss and its final test
+// loss exceed 1.1 ChanceLoss. The factor of 1.1 excludes models that learned nothing and lie
+// slightly above chance. Each loss alone can exceed chance without divergence: the test loss of a
+// model that is confidently wrong, as after overfitting, and the training loss of a first epoch.
 double DivergenceLoss(const Job& job);
 
-// The same of a configuration (configuration.h); nullopt where it is no canonical spec of this
-// version.
+// DivergenceLoss of a configuration (configuration.h); nullopt if it is not a canonical spec of
+// this version.
 std::optional<double> DivergenceLossOf(std::string_view spec_template);
 
 }  // namespace pelab::experiment

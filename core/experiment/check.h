@@ -1,4 +1,4 @@
-// What the files of this folder share about resolved jobs. Private to core/experiment.
+// Helpers for resolved jobs, shared by the files of this folder. Private to core/experiment.
 #pragma once
 
 #include <string_view>
@@ -16,13 +16,13 @@ inline std::pair<std::string_view, std::string_view> SplitName(std::string_view 
   return {field.substr(0, dot), field.substr(dot + 1)};
 }
 
-// What is wrong with a job, with enough to say where in a document it comes from.
+// One thing that is wrong with a job, and the fields from which its place in a document follows.
 struct Failure {
   Violation violation;  // without a place
-  // What decides it: the field that the violation names, then the others.
+  // The deciding fields: first the one that the violation names, then the others.
   std::vector<std::string_view> fields;
 };
-// CheckJob with the fields behind each violation.
+// CheckJob, with the fields behind each violation.
 std::vector<Failure> FindFailures(const Job& job);
 
 }  // namespace pelab::experiment

@@ -3,11 +3,11 @@
 namespace pelab::experiment {
 namespace {
 
-// Ends the name of a member that holds a seed, and nothing else: within a string the quotation mark
-// is escaped. What stands before it is `"` or `_`.
+// The end of the name of a member that holds a seed. It matches nothing else, since a quotation
+// mark within a string is escaped. The character before it is `"` or `_`.
 constexpr std::string_view kNameEnd = "seed\":";
 
-// The value at `at` is `seed`, and no longer number.
+// Whether the number at `at` is exactly `seed`.
 bool HasSeedAt(std::string_view json, std::size_t at, std::string_view seed) {
   const std::size_t end = at + seed.size();
   return end < json.size() && json.substr(at, seed.size()) == seed &&

@@ -1,6 +1,6 @@
-// What jobs have in common that differ in nothing but their seed: their canonical spec with a mark in
-// place of the seed, and of every part's seed (task.data_seed) that has the same value. Pure functions
-// over text: thread-safe.
+// Templates of configurations. Jobs that differ only in their seed share a template: their
+// canonical spec with a mark in place of the seed, and in place of the seed of each part
+// (task.data_seed) that has the same value. Pure functions over text: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace pelab::experiment {
 
-// A character that JSON never contains as it is.
+// A control character, which JSON never contains unescaped.
 inline constexpr char kSeedMark = '\x1f';
 
-// `canonical_json` is a job's canonical spec, and `seed` that job's.
+// `canonical_json` is a job's canonical spec, and `seed` is that job's seed.
 std::string TemplateOf(std::string_view canonical_json, std::int64_t seed);
 
-// The inverse: the canonical spec, byte for byte, of the configuration's job with this seed.
+// The inverse: the canonical spec, byte for byte, of the job with this configuration and this seed.
 std::string FillTemplate(std::string_view spec_template, std::int64_t seed);
 
 }  // namespace pelab::experiment

@@ -1,4 +1,4 @@
-// Jobs and analyses: resolving every field, reading values, checking.
+// Jobs and analyses: resolves every field, reads values, and checks constraints.
 #include "core/experiment/job.h"
 
 #include <algorithm>
@@ -112,7 +112,7 @@ std::vector<Failure> FindFailures(const Job& job) {
       failures.push_back({Wrong(field.name, value->second, allowed), {field.name}});
     }
   }
-  if (!failures.empty()) return failures;  // the constraints count on values in range
+  if (!failures.empty()) return failures;  // the constraints rely on values in range
   const Values values = WithCoordinates(job);
   for (const catalog::Constraint& constraint : catalog::Constraints()) {
     const std::string allowed = constraint.check(values);
@@ -133,7 +133,7 @@ std::vector<Violation> CheckJob(const Job& job) {
 }
 
 std::int64_t ScoredClasses(const Job& job) {
-  // The labels of the published distance start at 2.
+  // The labels of the published distance task start at 2.
   const bool from_two = job.task == "distance" && job.Choice("task.definition") != "clean";
   const bool has_class_zero = !from_two || job.Choice("task.label_space") == "exact";
   const bool leaves_zero_out = job.Choice("task.scored_classes") == "nonzero" && has_class_zero;

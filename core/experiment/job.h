@@ -1,5 +1,5 @@
-// A job: one decoder, one task, one seed, with every setting resolved. The trainer links this
-// header; it needs no YAML, no Abseil and no OpenSSL. Pure functions: thread-safe.
+// A job: one decoder, one task, one seed, with every setting resolved. The trainer includes this
+// header, so it needs no YAML, no Abseil and no OpenSSL. Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace pelab::experiment {
 
-// A job with everything resolved; what is computed and nothing else.
+// A job with everything resolved. It holds what determines the computation, and nothing else.
 struct Job {
   std::string pe;
   int pe_version = 0;
@@ -21,8 +21,8 @@ struct Job {
   std::int64_t seed = 0;
   catalog::Values values;  // every field of the model, the training, the PE and the task
 
-  // The value of a field, by full name. Asking for a field that this job does not have, or for
-  // another type, is a mistake of the program and throws std::logic_error.
+  // The value of a field, by full name. A field that this job lacks, or one of another type, is a
+  // programming error and throws std::logic_error.
   bool Bool(std::string_view field) const;
   std::int64_t Int(std::string_view field) const;
   double Real(std::string_view field) const;
@@ -32,20 +32,20 @@ struct Job {
   bool HasField(std::string_view field) const;  // whether the field applies to this job
 };
 
-// The job of this PE, task and seed with the values of `set` where they apply, and the protocol's
-// defaults elsewhere. The three names must be in the catalog (else std::logic_error); values are
-// taken as they are, CheckJob judges them.
+// Makes the job of this PE, task and seed: the values of `set` that apply, and the protocol's
+// defaults for the rest. The three names must be in the catalog (otherwise std::logic_error).
+// Values are not checked; see CheckJob.
 Job MakeJob(std::string_view protocol, std::string_view pe, std::string_view task,
             std::int64_t seed, const catalog::Values& set = {});
-// Every value out of its range, then every constraint that does not hold; empty for a job that may
-// run.
+// Reports every value outside its range. If all are in range, reports every constraint that does
+// not hold. Empty for a job that may run.
 std::vector<Violation> CheckJob(const Job& job);
-// How many classes the job's examples can have and are scored on; 1 over this is the accuracy of
-// guessing. A class that task.scored_classes leaves out does not count, nor does one that no label
-// has. At least 1.
+// The number of classes that the job's examples can have and are scored on, at least 1; 1 over this
+// is the accuracy of guessing. Classes that task.scored_classes leaves out and classes that no
+// label has do not count.
 std::int64_t ScoredClasses(const Job& job);
-// The job's values together with its coordinates "pe", "task" and "seed", as the catalog's
-// functions take them.
+// The job's values together with its coordinates "pe", "task" and "seed", in the form that the
+// catalog's functions take.
 catalog::Values WithCoordinates(const Job& job);
 
 }  // namespace pelab::experiment

@@ -16,7 +16,7 @@ namespace {
 
 using catalog::Field;
 
-// "rope(base=500)": what of the PE differs from its default under this protocol.
+// "rope(base=500)": the PE with the fields that differ from their default under this protocol.
 std::string PeLabel(const Job& job, std::string_view protocol) {
   catalog::Values resolved = WithCoordinates(job);
   std::string parameters;

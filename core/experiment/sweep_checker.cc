@@ -35,7 +35,8 @@ std::string ProductInWords(const SweepPlan& plan) {
   return product;
 }
 
-// The condition under which a PE, task or field that the job lacks would exist, in words.
+// Explains why the job lacks the field of `setting`: the condition under which the field would
+// exist.
 std::string WhyAbsent(const Setting& setting, const Job& job) {
   for (const Field& field : catalog::Fields()) {
     const bool owned = field.owner.empty() || field.owner == job.pe || field.owner == job.task;

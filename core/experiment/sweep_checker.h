@@ -1,5 +1,5 @@
-// Whether what a plan describes can run: its size first, then every combination once. Private to
-// core/experiment.
+// Checks whether the jobs of a plan can run: first the plan's size, then every combination once.
+// Private to core/experiment.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace pelab::experiment {
 
 class SweepChecker {
  public:
-  // `unread_fields`: fields whose value in the document could not be read; what depends on them is
-  // not judged.
+  // `unread_fields` are the fields whose value in the document could not be read. Violations that
+  // depend on them are not reported.
   SweepChecker(const SweepPlan& plan, const std::set<std::string, std::less<>>& unread_fields,
                Violations* violations);
 
@@ -24,13 +24,13 @@ class SweepChecker {
  private:
   bool IsSmallEnough();
   void CheckCombination(std::uint64_t index);
-  // Whether rules take out every seed of this combination; marks the rules that match something.
+  // Whether rules exclude every seed of this combination. Records the rules that match something.
   bool IsExcluded(const Combination& combination, const Job& job);
   void CheckApplies(const Combination& combination, const Job& job);
   void CheckValid(const Combination& combination, const Job& job);
   void CheckNew(std::uint64_t index, const Combination& combination, const Job& job);
   void ReportUnused();
-  // "; …" where one of the sweep's PEs has a reason to lack the field.
+  // "; …" if one of the sweep's PEs has a particular reason to lack the field.
   std::string WhyNoField(std::string_view field) const;
   Place PlaceOf(const Combination& combination, const std::vector<std::string_view>& fields) const;
 
@@ -39,7 +39,7 @@ class SweepChecker {
   Violations& violations_;
   std::unordered_map<std::string, std::uint64_t> known_;  // key of a job -> its combination
   std::set<const ExcludeRule*> used_rules_;
-  std::set<std::string, std::less<>> used_fields_;  // axes and overrides that some job has
+  std::set<std::string, std::less<>> used_fields_;  // axes and overrides that apply to some job
   std::uint64_t kept_ = 0;                          // combinations with at least one job
 };
 

@@ -1,4 +1,5 @@
-// SweepReader's second half: axes, exclude rules, analyses, and what all of it shares.
+// The second half of SweepReader: axes, exclude rules and analyses, and the helpers that all parts
+// share.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +15,7 @@ using Kind = YamlNode::Kind;
 
 constexpr std::size_t kMaxRules = 200;
 
-// The fields of jobs, each name once.
+// The names of all job fields, each once.
 std::vector<std::string_view> JobFieldNames() {
   std::vector<std::string_view> names;
   for (const Field& field : catalog::Fields()) {
@@ -193,7 +194,7 @@ void SweepReader::ReadAnalysis(const Source& source) {
   AddAnalysis(name->text, set, source);
 }
 
-// Once for each protocol under which it comes out differently.
+// Adds the analysis once for each protocol under which its parameters resolve differently.
 void SweepReader::AddAnalysis(const std::string& name, const catalog::Values& set,
                               const Source& source) {
   std::vector<Analysis>& analyses = plan_.analyses;
@@ -253,7 +254,7 @@ std::string SweepReader::UnknownField(const YamlNode& key) const {
     if (catalog::IsAnalysisField(field)) names.push_back(field.name);
   }
   std::string near(catalog::DidYouMean(key.text, names));
-  for (const std::string_view name : names) {  // "lr" for "train.lr"
+  for (const std::string_view name : names) {  // "lr" suggests "train.lr"
     if (near.empty() && name.substr(name.find('.') + 1) == key.text) near = name;
   }
   return start + (near.empty() ? "" : "did you mean " + near + "? ") +

@@ -1,4 +1,4 @@
-// What a sweep may be called. Pure: thread-safe.
+// The rules for names of sweeps. Pure: thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ inline bool IsSweepName(std::string_view name) {
   return !name.empty() && name.size() <= 100 && std::all_of(name.begin(), name.end(), allowed);
 }
 
-// Sweeps have numbers, too: `pelab cancel 2` would mean another one. Only sweeps of earlier versions
-// are called so.
+// Whether the name consists of digits only. Sweeps also have numbers, so `pelab cancel 2` would be
+// ambiguous; only sweeps stored by earlier versions have such names.
 inline bool IsNumberName(std::string_view name) {
   return !name.empty() &&
          std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });

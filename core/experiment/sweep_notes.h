@@ -1,4 +1,4 @@
-// What whoever submits a sweep should know although nothing is wrong with it. Thread-safe.
+// Notes for the person who submits a valid sweep. Thread-safe.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace pelab::experiment {
 
-// One sentence or two each, without a full stop at the end: "protocol clean keeps …". Looks at every
-// combination of the sweep until there is something to say, at most kMaxCombinations.
+// Each note is one or two sentences without a final full stop: "protocol clean keeps …". Looks at
+// the sweep's combinations (at most kMaxCombinations) until there is a note to give.
 std::vector<std::string> NotesOn(const Sweep& sweep);
 
 }  // namespace pelab::experiment

@@ -84,7 +84,7 @@ const Setting* SweepPlan::Find(const Combination& combination, std::string_view 
 }
 
 Job SweepPlan::MakeJobOf(const Combination& combination, std::int64_t seed) const {
-  catalog::Values set;  // the first to set a field wins
+  catalog::Values set;  // the first setting of a field wins
   const auto take = [&](const Setting& setting) { set.emplace(setting.field, setting.value); };
   for (const Setting& setting : overrides) take(setting);
   for (const Setting* setting : combination.axes) take(*setting);

@@ -1,5 +1,5 @@
-// What a sweep document says, resolved to types but not to jobs: the axes of the product and how a
-// cell is made from its ordinal. Private to core/experiment.
+// The content of a sweep document, resolved to types but not yet to jobs: the axes of the product,
+// and how to make a cell from its ordinal. Private to core/experiment.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace pelab::experiment {
 
-// One field set to one value, by the document or the command line.
+// One field set to one value, by the document or by the command line.
 struct Setting {
   std::string field;
   catalog::Value value;
   Place place;
 };
 
-// A PE or task with the fields that its item sets.
+// A PE or task, and the fields that its item in the document sets.
 struct Item {
   std::string name;
   Place place;
@@ -40,10 +40,10 @@ struct Axis {
   std::vector<Setting> values;
 };
 
-// A job is taken out when it matches every part that the rule has.
+// An exclude rule removes a job that matches every part of the rule.
 struct ExcludeRule {
   Place place;
-  std::set<std::string, std::less<>> protocols;  // empty: any; so of the next two
+  std::set<std::string, std::less<>> protocols;  // empty: any; also for the next two
   std::set<std::string, std::less<>> pes;
   std::set<std::string, std::less<>> tasks;
   std::optional<SeedSet> seeds;
@@ -53,13 +53,13 @@ struct ExcludeRule {
   bool Matches(const Job& job, std::string_view protocol) const;
 };
 
-// One choice of protocol, PE, task and a value of every axis.
+// One choice of protocol, PE, task and one value of every axis.
 struct Combination {
   const ProtocolChoice* protocol = nullptr;
   const Item* pe = nullptr;
   const Item* task = nullptr;
   std::vector<const Setting*> axes;
-  std::vector<bool> at_first;  // whether each axis stands at its first value
+  std::vector<bool> at_first;  // whether each axis has its first value here
 };
 
 struct SweepPlan {
@@ -68,19 +68,19 @@ struct SweepPlan {
   std::vector<Item> pes;
   std::vector<Item> tasks;
   SeedSet seeds;
-  std::vector<SeedSet> extensions;  // seeds that were added; their cells follow those before them
+  std::vector<SeedSet> extensions;  // seeds added later; their cells follow all earlier ones
   std::vector<Axis> axes;
   std::vector<Setting> fixed;      // model.* and train.*
-  std::vector<Setting> overrides;  // from the command line: each wins over all of the above
+  std::vector<Setting> overrides;  // from the command line; these win over all of the above
   std::vector<ExcludeRule> rules;
   std::vector<Analysis> analyses;
   Resources resources;
 
-  // Combinations and cells; the largest uint64 where the number does not fit.
+  // The numbers of combinations and of cells; the largest uint64 if the number does not fit.
   std::uint64_t CountCombinations() const;
   std::uint64_t CountCells() const;
 
-  // Where a cell stands.
+  // The combination and the seed of a cell.
   struct Position {
     std::uint64_t combination = 0;
     std::int64_t seed = 0;
@@ -88,12 +88,13 @@ struct SweepPlan {
   Position PositionOf(std::uint64_t ordinal) const;  // ordinal < CountCells()
 
   Combination CombinationAt(std::uint64_t index) const;
-  // The setting of `field` that counts in this combination, null where nothing sets it.
+  // The setting of `field` that takes effect in this combination; null if nothing sets it.
   const Setting* Find(const Combination& combination, std::string_view field) const;
   Job MakeJobOf(const Combination& combination, std::int64_t seed) const;
   bool IsExcluded(const Combination& combination, const Job& job) const;
-  // Whether the job already stands elsewhere: an axis beyond its first value has no meaning for it,
-  // or an earlier protocol gives the same job because all that they differ in is set.
+  // Whether the same job already exists at another cell: an axis beyond its first value has no
+  // meaning for the job, or an earlier protocol gives the same job because the document sets every
+  // field in which the protocols differ.
   bool IsRepeat(const Combination& combination, const Job& job) const;
 };
 

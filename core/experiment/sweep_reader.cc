@@ -27,7 +27,8 @@ std::vector<std::string_view> NamesOf(const std::vector<Entry>& entries) {
   return names;
 }
 
-// The same tree standing nowhere: what the command line gives has no lines.
+// A copy of the tree with line and column 0: values from the command line have no place in the
+// document.
 YamlPointer WithoutPlaces(const YamlNode& node) {
   auto copy = std::make_shared<YamlNode>(node);
   copy->line = 0;
@@ -220,7 +221,7 @@ void SweepReader::ReadItem(const std::string& kind, const std::vector<Entry>& en
     return;
   }
   if (std::find(known.begin(), known.end(), name->text) == known.end()) {
-    // Always in quotes: the name is text even where it looks like a number.
+    // Always in quotes: the name is text even if it looks like a number.
     Say({name, source.path}, SortedList(known),
         UnknownName(kind, InWords(*name), name->text, known));
     return;
@@ -254,7 +255,7 @@ void SweepReader::ReadItemFields(const std::string& kind, const Source& source, 
               (why.empty() ? "" : "; " + why));
       continue;
     }
-    // A list makes one item a value, for this PE or task alone.
+    // A list makes one item per value, for this PE or task alone.
     const Source value = {member.value.get(), source.path + "." + key};
     const std::vector<Source> values = ValuesIn(*field, value);
     if (items->size() + variants.size() * values.size() > kMaxCombinations) {

@@ -1,6 +1,6 @@
-// From a document's tree and the command line's overrides to a SweepPlan. Reads everything that it
-// can and reports all that it cannot; whether the jobs are valid is the checker's business. Private
-// to core/experiment.
+// Reads a document's tree and the command line's overrides into a SweepPlan. Reads everything it
+// can and reports everything it cannot. SweepChecker then decides whether the jobs are valid.
+// Private to core/experiment.
 #pragma once
 
 #include <functional>
@@ -17,26 +17,26 @@ namespace pelab::experiment {
 
 class SweepReader {
  public:
-  // `root` may be null when the document is not even YAML; the overrides are read nevertheless.
+  // `root` is null if the document is not valid YAML; the overrides are read nevertheless.
   SweepReader(const YamlNode* root, const std::vector<Override>& overrides, Violations* violations);
 
   SweepPlan Read();
-  // Fields whose value could not be read: what depends on them cannot be judged.
+  // Fields whose value could not be read. Rules that depend on them cannot be checked.
   const std::set<std::string, std::less<>>& unread_fields() const { return unread_fields_; }
 
  private:
-  // A node and the path under which messages name it.
+  // A node and the path that names it in messages.
   struct Source {
     const YamlNode* node = nullptr;
     std::string path;
   };
   using FieldRows = std::vector<const catalog::Field*>;
 
-  // sweep_reader.cc: the document's top level.
+  // The document's top level: defined in sweep_reader.cc.
   void ReadOverride(const Override& override);
   void ReadFieldOverride(const Override& override, const Source& source);
   void CheckKeys();
-  Source Find(std::string_view key) const;  // the override's node where there is one
+  Source Find(std::string_view key) const;  // the override's node if there is one
   void ReadName();
   void ReadProtocols();
   void ReadProtocol(const Source& source);
@@ -51,7 +51,7 @@ class SweepReader {
   void ReadResources();
   void ReadMemory(const Source& source);
 
-  // sweep_lists.cc: axes, exclude rules and analyses.
+  // Axes, exclude rules and analyses: defined in sweep_lists.cc.
   void ReadAxes();
   void ReadAxis(const YamlMember& member);
   void RefuseSetAndSwept(const Axis& axis);
@@ -64,14 +64,15 @@ class SweepReader {
   void ReadAnalysis(const Source& source);
   void AddAnalysis(const std::string& name, const catalog::Values& set, const Source& source);
 
-  // Shared.
-  // A list's items, or the node itself where it is none; violations where it is empty or missing.
+  // Shared helpers.
+  // The items of a list, or the node itself if it is not a list. Adds a violation if the list is
+  // empty.
   std::vector<Source> Elements(const Source& source);
-  // The values that are given for a field: one, or those of a list.
+  // The values given for a field: one value, or those of a list.
   std::vector<Source> ValuesIn(const catalog::Field& field, const Source& source);
-  // The catalog's rows for a job field that the document names in full, empty after a violation.
+  // The catalog's rows for a job field that the document names in full; empty after a violation.
   FieldRows RowsOf(const YamlMember& member, const std::string& path);
-  // The value under the first row that takes it; a violation where none does.
+  // The value read by the first row that accepts it; adds a violation if none does.
   std::optional<Setting> ReadSetting(const FieldRows& rows, const Source& source);
   std::string UnknownField(const YamlNode& key) const;
   void Say(const Source& source, std::string allowed, std::string message);

@@ -1,4 +1,4 @@
-// What is wrong in a document or a job, said so that a person can mend it.
+// Errors in a document or a job, described so that a person can correct them.
 #pragma once
 
 #include <string>
@@ -6,18 +6,18 @@
 
 namespace pelab::experiment {
 
-// One thing that is wrong. `line` and `column` count from 1; they are 0 where the document has no
-// lines (a canonical spec, an override).
+// One error. `line` and `column` count from 1; both are 0 if the document has no lines (a canonical
+// spec, an override).
 struct Violation {
   int line = 0;
   int column = 0;
   std::string path;     // "pe[1]", "model.d_model"
-  std::string value;    // as written
+  std::string value;    // as written in the document
   std::string allowed;  // in words; may be empty
-  std::string message;  // lower-case, complete: unknown pe "alibbi"; known: absolute, alibi, …
+  std::string message;  // in lower case, complete: unknown pe "alibbi"; known: absolute, alibi, …
 };
 
-// "table1.yaml:3:22: unknown pe …"; the place is left out where line is 0.
+// "table1.yaml:3:22: unknown pe …"; without the place if line is 0.
 std::string Format(const Violation& violation, std::string_view file_name);
 
 }  // namespace pelab::experiment

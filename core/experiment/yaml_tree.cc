@@ -16,7 +16,7 @@ namespace {
 
 using Kind = YamlNode::Kind;
 
-// Ends the parse at a place; caught in ParseYaml.
+// Stops the parse at a place; caught in ParseYaml.
 struct Stop {
   YAML::Mark mark;
   std::string message;
@@ -48,7 +48,7 @@ class TreeBuilder : public YAML::EventHandler {
     const auto node = Make(Kind::kScalar, mark, anchor);
     node->quoted = tag == "!";
     node->text = value;
-    // yaml-cpp turns the escapes \_ and \N into single bytes that are no characters.
+    // yaml-cpp turns the escapes \_ and \N into single bytes that are not valid UTF-8.
     if (Shorten(value, value.size()) != value)
       throw Stop{mark, "an escape here is not a character"};
     Finish(node);
@@ -81,8 +81,8 @@ class TreeBuilder : public YAML::EventHandler {
   // A list or map that is not closed yet.
   struct Open {
     std::shared_ptr<YamlNode> node;
-    YamlPointer key;                  // of a map: the key that waits for its value
-    std::map<std::string, int> seen;  // of a map: keys and their lines
+    YamlPointer key;                  // in a map: the key that waits for its value
+    std::map<std::string, int> seen;  // in a map: keys and their lines
   };
 
   std::shared_ptr<YamlNode> Make(Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
@@ -163,7 +163,7 @@ class TreeBuilder : public YAML::EventHandler {
     violations_.push_back(std::move(violation));
   }
 
-  // yaml-cpp says that a missing value stands where the next token does.
+  // yaml-cpp reports a missing value at the next token, so this uses the key's place instead.
   static YamlPointer NothingAt(const YamlNode& key) {
     auto node = std::make_shared<YamlNode>();
     node->line = key.line;
@@ -178,8 +178,8 @@ class TreeBuilder : public YAML::EventHandler {
   std::vector<Violation> violations_;
 };
 
-// Whether the indentation of that line (from 0) holds a tab, which yaml-cpp reports as something
-// else further on.
+// Whether the indentation of that line (from 0) contains a tab. yaml-cpp reports such a tab as
+// another error further on.
 bool IsIndentedWithTabs(std::string_view text, int line) {
   for (; line > 0 && text.find('\n') != std::string_view::npos; --line) {
     text.remove_prefix(text.find('\n') + 1);
@@ -188,7 +188,7 @@ bool IsIndentedWithTabs(std::string_view text, int line) {
   return text.substr(0, end).find('\t') != std::string_view::npos;
 }
 
-// yaml-cpp's messages name its own grammar; the frequent ones in words of the document.
+// Rewords frequent messages of yaml-cpp, which use terms of its grammar, in terms of the document.
 std::string Reworded(const std::string& message) {
   static const std::map<std::string, std::string, std::less<>> words = {
       {YAML::ErrorMsg::END_OF_SEQ_FLOW,
@@ -232,7 +232,7 @@ std::size_t SequenceLength(std::string_view bytes) {
   return overlong || surrogate || beyond ? 0 : length;
 }
 
-// The place of the first byte that is not text, if any.
+// The place of the first byte that is not valid text, if any.
 std::optional<Violation> FindBadBytes(std::string_view text) {
   int line = 1;
   int column = 1;

@@ -38,7 +38,7 @@ std::optional<Value> ReadScalar(FieldType type, const YamlNode& node) {
   }
   const auto number = ReadNumber<double>(node.text);
   if (!number || !std::isfinite(*number)) return std::nullopt;
-  return Value(*number == 0 ? 0.0 : *number);  // one zero
+  return Value(*number == 0 ? 0.0 : *number);  // turns -0 into 0
 }
 
 std::optional<Value> ReadSet(const Field& field, const YamlNode& node) {
@@ -49,7 +49,8 @@ std::optional<Value> ReadSet(const Field& field, const YamlNode& node) {
     };
     if (std::any_of(node.items.begin(), node.items.end(), is_choice)) ordered.emplace_back(choice);
   }
-  if (ordered.size() != node.items.size()) return std::nullopt;  // a stranger, or one twice
+  // An unknown choice, or one that occurs twice.
+  if (ordered.size() != node.items.size()) return std::nullopt;
   return Value(std::move(ordered));
 }
 

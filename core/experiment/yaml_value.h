@@ -1,5 +1,4 @@
-// Reading one field's value from a YAML node, and the violations that a reader collects. Private to
-// core/experiment.
+// Reads one field's value from a YAML node, and collects violations. Private to core/experiment.
 #pragma once
 
 #include <optional>
@@ -13,7 +12,7 @@
 
 namespace pelab::experiment {
 
-// Where something stands, for the violations that name it.
+// A place in the document, for violations.
 struct Place {
   int line = 0;  // 0: on the command line
   int column = 0;
@@ -22,14 +21,14 @@ struct Place {
 
 inline constexpr std::size_t kMaxViolations = 100;
 
-// Collects violations: each once, at most kMaxViolations.
+// Collects violations: each one once, at most kMaxViolations.
 class Violations {
  public:
   void Add(const Place& place, std::string value, std::string allowed, std::string message);
   void Add(Violation violation);
   bool empty() const { return violations_.empty(); }
   bool full() const { return violations_.size() >= kMaxViolations; }
-  // In the order of the document, the command line's last.
+  // In document order; those of the command line come last.
   std::vector<Violation> TakeSorted();
 
  private:
@@ -37,24 +36,25 @@ class Violations {
   std::set<std::tuple<int, int, std::string, std::string>> seen_;
 };
 
-// The value, if the node has the field's type and lies in its range. A set of choices is put into
-// the order of its field's choices, a set of integers into ascending order.
+// The value, if the node has the field's type and lies in its range. Sorts a set of choices in the
+// order of its field's choices, and a set of integers in ascending order.
 std::optional<catalog::Value> ReadYamlValue(const catalog::Field& field, const YamlNode& node);
-// Whether the node can only be meant as one value of the field, not as a list of values. A set's
-// own value is a list: only a list of lists is several of them.
+// Whether the node can only be one value of the field, not a list of values. One value of a set is
+// itself a list, so only a list of lists means several sets.
 bool IsOneValue(const catalog::Field& field, const YamlNode& node);
 
-// How to ask for an analysis with each of the values that `node` lists for its field: 'list
+// How to request an analysis with each of the values that `node` lists for its field: 'list
 // head_ablation once for each value: analyses: [{name: head_ablation, method: zero}, …]'.
 std::string OncePerValue(const catalog::Field& field, const YamlNode& node);
 
 // 'model.mask must be one of causal, none, not "causl"; did you mean causal?'
 std::string MustBe(const catalog::Field& field, const YamlNode& node);
 
-// 'unknown pe "alibbi"; did you mean alibi? known: absolute, alibi, …', the known sorted.
+// 'unknown pe "alibbi"; did you mean alibi? known: absolute, alibi, …', with the known names
+// sorted.
 std::string UnknownName(std::string_view kind, std::string_view shown, std::string_view word,
                         std::vector<std::string_view> known);
-// "absolute, alibi, nope", sorted.
+// "absolute, alibi, nope": the names sorted and joined.
 std::string SortedList(std::vector<std::string_view> names);
 
 }  // namespace pelab::experiment

@@ -1,5 +1,5 @@
-// What the pages of pelab load: Plotly, the chart modules, the style sheet; in this program itself, so
-// that no page needs a network.
+// The assets that pelab's pages load: Plotly, the chart modules, the style sheets. They are
+// embedded in the program, so that no page needs a network. Thread-safe.
 #pragma once
 
 #include <span>
@@ -10,22 +10,24 @@ namespace pelab::pages {
 struct Asset {
   std::string_view name;          // "charts.js"
   std::string_view content_type;  // "text/javascript; charset=utf-8"
-  std::string_view bytes;         // for the program's life
+  std::string_view bytes;         // valid for the program's life
 };
 
 // Every asset:
-//   plotly.js     Plotly (scatter, heat map, violin and other cartesian plots), as it is published
+//   plotly.js     Plotly (scatter, heat map, violin and other Cartesian plots), as published
 //   charts.js     core/pages/charts, defines `pelabCharts`; needs plotly.js before it
 //   base.css      core/pages/style/base.css
-//   report.js     core/pages/report, builds the page of `pelab report`; needs both scripts before it
-//   report.css    its style, beside base.css
-//   dashboard.html, dashboard.css, dashboard.js, icon.svg  the coordinator's pages (core/pages/dashboard)
-//   licences.txt  the licences of what is bundled; goes with every page that has plotly.js
+//   report.js     core/pages/report, builds the page of `pelab report`; needs both scripts
+//   report.css    its style, to be used with base.css
+//   dashboard.html, dashboard.css, dashboard.js, icon.svg
+//                 the coordinator's pages (core/pages/dashboard)
+//   licences.txt  the licenses of the bundled libraries; must accompany every page with plotly.js
 //   claims.json   the paper's claims and how they are judged (docs/sweeps/verdict)
-// None of them, but for the HTML, has "</script" or "<!--" in it, so that they can stand in a <script> element.
+// None of them, except the HTML, contains "</script" or "<!--", so all can be put in a <script>
+// element.
 std::span<const Asset> Assets();
 
-// nullptr where there is none of that name.
+// The asset of that name, or nullptr.
 const Asset* FindAsset(std::string_view name);
 
 }  // namespace pelab::pages

@@ -1,4 +1,5 @@
-// node build.mjs NPM_DIR DIST: writes into DIST what core/pages/CMakeLists.txt embeds. NPM_DIR has the packages.
+// node build.mjs NPM_DIR DIST: writes the files that core/pages/CMakeLists.txt embeds into DIST.
+// NPM_DIR contains the packages.
 import { readFileSync, writeFileSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -12,7 +13,7 @@ const esbuild = fromNpm('esbuild');
 const PLOTLY = 'plotly.js-cartesian-dist-min';
 const plotlyDir = join(npmDir, 'node_modules', PLOTLY);
 
-// An asset may stand in a <script> element, which these would end or change.
+// An asset may be put in a <script> element, which these strings would end or change.
 function write(name, text) {
   for (const forbidden of ['</script', '<!--']) {
     if (text.toLowerCase().includes(forbidden)) throw new Error(`${name} has "${forbidden}" in it`);
@@ -20,7 +21,7 @@ function write(name, text) {
   writeFileSync(join(dist, name), text);
 }
 
-// `globalName` is what the page calls the modules' exports.
+// `globalName` is the page's name for the object with the module's exports.
 async function bundle(name, entry, globalName) {
   const made = await esbuild.build({
     entryPoints: [join(here, entry)], bundle: true, format: 'iife', globalName, write: false, target: 'es2020',
@@ -34,7 +35,8 @@ const { version } = JSON.parse(readFileSync(join(plotlyDir, 'package.json'), 'ut
 const licence = readFileSync(join(plotlyDir, 'LICENSE'), 'utf8').trim();
 write('plotly.js', readFileSync(join(plotlyDir, 'plotly-cartesian.min.js'), 'utf8'));
 write('licences.txt', `This page contains plotly.js ${version} (${PLOTLY}).\n\n${licence}\n`);
-// --series-0 …, the colours of looks.json, where base.css has the page's other colours.
+// --series-0 …: the colors of looks.json as custom properties, put before the page's other colors
+// in base.css.
 const looks = readFileSync(join(here, 'style/looks.json'), 'utf8');
 const colours = (theme) => JSON.parse(looks)[theme].map((colour, slot) => `--series-${slot}:${colour};`).join('');
 const seriesColours = `:root{${colours('light')}}\n:root[data-theme="dark"]{${colours('dark')}}\n` +

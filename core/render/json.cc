@@ -39,7 +39,7 @@ void AppendJson(double number, std::string& out) {
     out += "null";
     return;
   }
-  char buffer[64];  // what the library itself has for a number
+  char buffer[64];  // the size of the library's own buffer for a number
   out.append(buffer, nlohmann::detail::to_chars(buffer, buffer + sizeof(buffer), number));
 }
 

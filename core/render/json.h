@@ -1,5 +1,4 @@
-// JSON and CSV. Doubles are written so that they read back bit for bit. Pure functions:
-// thread-safe.
+// Writes JSON and CSV. Doubles read back bit for bit. Pure functions: thread-safe.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,22 +11,22 @@ namespace pelab::render {
 
 using Json = nlohmann::ordered_json;
 
-// null where there is no value.
+// The value, or null if there is none.
 template <typename T>
 Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-// One JSON value and a newline; indented for people, or on one line (JSON Lines). Bytes that are
-// not UTF-8 become U+FFFD; numbers that JSON lacks (NaN, infinities) become null.
+// One JSON value and a newline, either indented for people or on one line (JSON Lines). Bytes that
+// are not UTF-8 become U+FFFD; numbers that JSON lacks (NaN, infinities) become null.
 std::string ToJson(const Json& value, bool one_line = false);
 
-// A number as ToJson writes it, many times as fast as by way of a value.
+// Appends a number exactly as ToJson writes it, but many times faster.
 void AppendJson(double number, std::string& out);
 
-// RFC 4180 with CRLF line ends: a header line with `columns`, then for every object of the array
-// `rows` its members of these names. null and missing members are empty fields; arrays and objects
-// are their JSON text.
+// RFC 4180 CSV with CRLF line ends: a header line with `columns`, then one line per object of the
+// array `rows` with its members of these names. Null and missing members become empty fields;
+// arrays and objects become their JSON text.
 std::string ToCsv(const std::vector<std::string>& columns, const Json& rows);
 
 }  // namespace pelab::render

@@ -49,7 +49,7 @@ int WidthOf(char32_t c) {
   return wide ? 2 : 1;
 }
 
-// The length of an SGR sequence ("\x1b[1;32m") at the front, else 0.
+// The length of an SGR sequence ("\x1b[1;32m") at the start of the text, otherwise 0.
 std::size_t SgrLength(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", 2);
@@ -118,7 +118,8 @@ std::string Truncate(std::string_view text, int width) {
 
 namespace {
 
-// The bytes of a word up to where it is best broken: after "_", "," and "/", and before "(".
+// The number of bytes of a word up to its best place for a break: after "_", "," or "/", or before
+// "(".
 std::size_t PartOf(std::string_view word) {
   for (std::size_t i = 1; i < word.size(); ++i) {
     const char before = word[i - 1];
@@ -131,7 +132,7 @@ std::size_t PartOf(std::string_view word) {
 
 std::string Wrap(std::string_view text, int width) {
   std::string out;
-  int used = 0;  // columns of the last line
+  int used = 0;  // columns used in the last line
   const auto break_line = [&] {
     out.erase(out.find_last_not_of(' ') + 1);
     out += '\n';

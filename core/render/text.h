@@ -1,4 +1,4 @@
-// Text for terminals: what it may contain, how wide it is. Pure functions: thread-safe.
+// Text for terminals: escaping, display width and number formats. Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,26 @@
 
 namespace pelab::render {
 
-// Data as it may be shown: control characters, escape sequences, invisible direction marks and
+// Makes data safe to show: control characters, escape sequences, invisible direction marks and
 // bytes that are not UTF-8 become \n, \t, \x1b, \u202e. With `keep_lines`, newlines and tabs stay.
 std::string Escape(std::string_view text, bool keep_lines = false);
 
-// Columns that UTF-8 text takes: 0 for combining marks, 2 for wide characters, else 1. SGR
-// sequences take none.
+// The number of terminal columns that UTF-8 text takes: 0 for combining marks, 2 for wide
+// characters, otherwise 1. SGR sequences take none.
 int DisplayWidth(std::string_view text);
 
-// At most `width` columns; what is cut off is marked by "…" in the last one.
+// Shortens text to at most `width` columns; "…" in the last column marks a cut.
 std::string Truncate(std::string_view text, int width);
 
-// In lines of at most `width` columns, with a newline between them: broken at spaces, and within a
-// word only where it is longer than a line. Spaces at the end of a line are dropped.
+// Breaks text into lines of at most `width` columns with newlines between them. Breaks at spaces;
+// breaks within a word only if the word is longer than a line. Drops spaces at the end of a line.
 std::string Wrap(std::string_view text, int width);
 
-// Filled with spaces up to `width` columns.
+// Pads with spaces up to `width` columns.
 std::string PadRight(std::string_view text, int width);
 std::string PadLeft(std::string_view text, int width);
 
-// "0.7012"; "-" for none.
+// "0.7012"; "-" for nullopt.
 std::string Fixed(std::optional<double> value, int decimals);
 // "0.042", "3.1e-06".
 std::string Probability(double p);

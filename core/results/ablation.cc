@@ -19,7 +19,8 @@ namespace {
 
 using render::Json;
 
-constexpr double kNormal95 = 1.959963984540054;  // standard errors on each side of a 95 % interval
+// Half the width of a 95 % interval, in standard errors.
+constexpr double kNormal95 = 1.959963984540054;
 
 struct Named {
   AblationMetric metric;
@@ -29,7 +30,7 @@ constexpr Named kMetrics[] = {{AblationMetric::kAccuracyDrop, "accuracy_drop"},
                               {AblationMetric::kNllDrop, "nll_drop"},
                               {AblationMetric::kNormalisedDrop, "normalised_drop"}};
 
-// A row-major matrix of this shape: means over what is added to an entry.
+// Means of the values added to each entry of a row-major matrix of this shape.
 class Means {
  public:
   Means(int layers, int heads)

@@ -13,15 +13,15 @@ namespace {
 
 using render::Json;
 
-// Which cell each job goes to.
+// Assigns each job to its group.
 class Places {
  public:
-  // `whole`: jobs are of one cell that differ in nothing but their seed; else those with the same
-  // values of `columns`.
+  // `whole`: jobs that differ only in their seed share a group. Otherwise, jobs with the same
+  // values of `columns` share one.
   Places(const FieldTable& fields, const std::vector<std::string>& columns, bool whole)
       : fields_(fields), columns_(columns), whole_(whole) {}
 
-  // Cells are numbered in the order in which they are asked for.
+  // Groups are numbered in the order of the first request for them.
   std::size_t Of(std::size_t job) {
     if (!whole_) return Number(Join(ValuesOf(job), "\n"));
     const auto [known, is_new] = by_fields_.emplace(&fields_.Of(job), 0);
@@ -49,7 +49,7 @@ class Places {
   std::map<const Fields*, std::size_t> by_fields_;
 };
 
-// A share is not below 0 or above 1, whatever its interval says.
+// A fraction lies within 0 and 1, although its interval may extend beyond.
 void Clip(stats::SeedSummary& summary) {
   if (summary.low) summary.low = std::max(*summary.low, 0.0);
   if (summary.high) summary.high = std::min(*summary.high, 1.0);
@@ -69,7 +69,7 @@ stats::SeedResult ResultOf(const v1::JobRow& row, const Metric& metric,
   using State = stats::SeedResult::State;
   if (row.state() == v1::JOB_STATE_FAILED) return {State::kFailed, 0};
   if (row.state() == v1::JOB_STATE_CANCELLED) return {State::kCancelled, 0};
-  // A job that is queued again for an analysis keeps what its training gave.
+  // A job that is queued again for an analysis keeps the results of its training.
   const bool ended = row.state() == v1::JOB_STATE_SUCCEEDED || row.trained();
   if (!ended) return {State::kMissing, 0};
   if (metric.source == Metric::Source::kJob) {
@@ -101,7 +101,7 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& opt
   table.interval = options.interval;
   table.columns = group_by.empty() ? TellingColumns(fields.distinct()) : group_by;
   Places places(fields, table.columns, group_by.empty());
-  std::vector<std::vector<const Fields*>> members;  // of each cell, one of each run of seeds
+  std::vector<std::vector<const Fields*>> members;  // for each group, one object per run of seeds
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const std::size_t c = places.Of(i);
     if (c == table.cells.size()) {

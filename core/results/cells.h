@@ -1,5 +1,5 @@
-// Jobs put together into cells: what differs only in its seed is one cell. Pure functions:
-// thread-safe.
+// Combines jobs into groups: jobs that differ only in their seed are one group (`Cell` in code and
+// JSON). Pure functions: thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,22 +16,24 @@
 
 namespace pelab::results {
 
+// One group: the results of one configuration over its seeds.
 struct Cell {
-  std::vector<std::string> values;  // one for every CellTable::columns
+  std::vector<std::string> values;  // one for each of CellTable::columns
   std::vector<v1::JobRow> jobs;     // by job number, without their specs
-  stats::SeedSummary summary;       // of the metric; of an accuracy, low and high are within 0 to 1
-  std::vector<stats::SeedResult> results;  // by job
+  stats::SeedSummary summary;  // for the metric; low and high of an accuracy are clipped to 0 … 1
+  std::vector<stats::SeedResult> results;  // one for each of `jobs`
   std::string Label() const;               // "rope distance 0.0003"
 };
 
 struct CellTable {
   Metric metric;
   stats::IntervalKind interval = stats::IntervalKind::kStudentT;
-  // "pe", "task", then the fields in which cells differ that agree in those.
+  // "pe", "task", then the fields that tell groups with the same PE and task apart; or
+  // CellOptions::group_by.
   std::vector<std::string> columns;
   std::vector<Cell> cells;  // in the order of their first job
-  // With --group-by: fields beside the seed that differ within a cell, over which its mean
-  // therefore goes.
+  // With --group-by: the fields other than the seed that differ within a group, so that its mean
+  // averages over them.
   std::vector<std::string> mixed;
   bool complete() const;
 };
@@ -39,41 +41,44 @@ struct CellTable {
 struct CellOptions {
   Metric metric;
   std::vector<std::string> group_by;     // empty: everything but the seed
-  const MetricValues* values = nullptr;  // of a metric that is not of the job's row
+  const MetricValues* values = nullptr;  // for a metric that is not a column of the job's row
   stats::IntervalKind interval = stats::IntervalKind::kStudentT;
 };
 
-// Only a succeeded job counts with its value. INVALID_ARGUMENT for an unknown field.
+// Builds the groups. Only a job whose training succeeded counts with its value. INVALID_ARGUMENT
+// for an unknown field.
 absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& options);
-// The same of a metric of the job's row; INVALID_ARGUMENT for an unknown one too.
+// The same for a metric of the job's row, given by name; INVALID_ARGUMENT also for an unknown
+// metric.
 absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const std::string& metric,
                                      const std::vector<std::string>& group_by);
 
-// What the job counts with.
+// The value of one job, or why it has none.
 stats::SeedResult ResultOf(const v1::JobRow& row, const Metric& metric,
                            const MetricValues* values = nullptr);
 
-// A cell for each job, with its seed among the values: "rope distance seed 0".
+// Splits the table into one group per job, with the seed among the values: "rope distance seed 0".
 void OneSeedEach(CellTable& table);
 
 // "t" or "bootstrap".
 std::string IntervalName(stats::IntervalKind kind);
-// "mean of 3 seeds", "mean of 2 of 3 seeds"; empty for a cell of one.
+// "mean of 3 seeds", "mean of 2 of 3 seeds"; empty for a group of one seed.
 std::string SeedsLabel(std::size_t with, std::size_t of);
 // "complete", or "1 missing, 2 failed, 1 cancelled".
 std::string MissingText(const stats::SeedSummary& summary);
 
-// How many of its jobs diverged.
+// How many of the group's jobs diverged.
 int DivergedOf(const Cell& cell);
-// "diverged: rope distance 2 of 2, rope counting 1 of 2"; empty where no job did.
+// "diverged: rope distance 2 of 2, rope counting 1 of 2"; empty if no job diverged.
 std::string DivergedText(const CellTable& table);
-// Whether a job of it has not ended: then its mean will change.
+// Whether one of the group's jobs is not trained yet and may still be, so that the mean will
+// change.
 bool IsOpen(const Cell& cell);
 
 // {"pe": …, "task": …, "metric", "n", "missing", "failed", "complete", "mean", "sd", "half_width",
 // "seeds", "job_ids", "interval", "low", "high", "cancelled", "not_reached", "median",
 // "median_above", "diverged"}
 render::Json ToJson(const CellTable& table, const Cell& cell);
-std::vector<std::string> CellColumns(const CellTable& table);  // of the CSV
+std::vector<std::string> CellColumns(const CellTable& table);  // columns of the CSV
 
 }  // namespace pelab::results

@@ -23,7 +23,7 @@ bool IsCompared(const std::string& field, const std::vector<std::string>& compar
   });
 }
 
-// One side's jobs with what partners have in common.
+// One side's jobs and their fields.
 struct Side {
   explicit Side(const JobList& list) : jobs(list), fields(list) {}
   const JobList& jobs;
@@ -48,7 +48,8 @@ const std::set<std::string>& Of(const Values& values, const std::string& name) {
   return found == values.end() ? none : found->second;
 }
 
-// Fields with one value on each side of every task that both have, and not the same in some.
+// Fields with one value on each side in every task that both sides have, and with different values
+// in some task.
 std::map<std::string, std::string> FindConfounders(const Side& a, const Side& b,
                                                    const std::vector<std::string>& compared) {
   const auto of_a = ValuesByTask(a), of_b = ValuesByTask(b);
@@ -73,7 +74,7 @@ std::map<std::string, std::string> FindConfounders(const Side& a, const Side& b,
   return found;
 }
 
-// What partners have in common, without their seed.
+// The fields that partners share, without the seed.
 Fields Common(const Fields& all, const std::vector<std::string>& compared,
               const std::map<std::string, std::string>& confounders) {
   Fields common = all;
@@ -96,7 +97,7 @@ class Pairing {
           const std::map<std::string, std::string>& confounders)
       : compared_(compared), confounders_(confounders), a_(a), b_(b) {}
 
-  // (job of a, job of b), by number of the row, in the order of a.
+  // Pairs of row numbers (job of a, job of b), in the order of a.
   absl::StatusOr<std::vector<std::pair<std::size_t, std::size_t>>> Pairs() {
     std::map<Place, std::size_t> partner;
     for (std::size_t i = 0; i < b_.jobs.size(); ++i) {
@@ -146,7 +147,7 @@ stats::SeedResult ResultOf(const stats::SeedResult& a, const stats::SeedResult& 
   return {State::kDone, a.value - b.value};
 }
 
-// What the pairs of a group say of either side and of their difference.
+// The results of a group's pairs: of each side, and of their differences.
 struct PairResults {
   std::vector<stats::SeedResult> a, b, differences;
 };
@@ -169,7 +170,7 @@ PairResults ResultsOf(const Metric& metric, const MetricValues* values, PairGrou
     results.a.push_back(a);
     results.b.push_back(b);
   }
-  // A test of those alone that got there would be about the seeds that did well.
+  // A test of only the seeds that reached the target would be about the seeds that did well.
   const bool some_censored =
       std::any_of(results.differences.begin(), results.differences.end(),
                   [](const auto& difference) { return difference.state == State::kCensored; });
@@ -196,10 +197,10 @@ void Summarise(const Metric& metric, const MetricValues* values, stats::Interval
   }
 }
 
-// What example_correctness says of a job, by its parameters.
+// The results of example_correctness for a job.
 struct Judged {
   std::int64_t total = 0;
-  std::string right;  // a bit an example, as hexadecimal digits
+  std::string right;  // one bit per example, as hexadecimal digits
 };
 using JudgedByKind = std::map<std::pair<int, std::string>, Judged>;
 
@@ -263,7 +264,7 @@ absl::StatusOr<Comparison> Compare(const JobList& a, const JobList& b,
   for (const auto& [name, text] : confounders) out.confounders.push_back(text);
   out.unpaired_a = a.size() - pairs->size();
   out.unpaired_b = b.size() - pairs->size();
-  std::map<const Fields*, Fields> common;  // of the paired jobs of a
+  std::map<const Fields*, Fields> common;  // fields of a's paired jobs
   std::vector<const Fields*> all;
   for (const auto& [i, j] : *pairs) {
     const Fields* fields = &side_a.fields.Of(i);
@@ -314,7 +315,7 @@ std::string DivergedText(const Comparison& comparison, const std::string& name_a
 }
 
 void CompareExamples(const std::vector<v1::AnalysisRow>& analyses, Comparison& comparison) {
-  // Of another task, or of other data, examples are not the same ones.
+  // Examples of another task or of other data are different examples.
   for (const std::string& other : comparison.confounders) {
     if (other.starts_with("task")) return;
   }

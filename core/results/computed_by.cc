@@ -19,7 +19,8 @@ using render::Json;
 
 constexpr std::size_t kNamedJobs = 5;
 
-// What is said of an environment, in this order; `always` also where all jobs agree in it.
+// The parts of an environment's description, in this order; `always` marks those that are named
+// even if all jobs agree in them.
 struct Member {
   std::string_view name;
   std::string_view before;
@@ -34,7 +35,7 @@ constexpr Member kMembers[] = {{"device", "", "", true},
 
 using Environment = std::map<std::string_view, std::string>;  // by Member::name
 
-// "cpu"; of a GPU its name, as its number says nothing.
+// "cpu", or a GPU's name, because its number says nothing.
 std::string DeviceOf(const Json& said) {
   const std::string device = said.value("device", "");
   const std::string name = said.value("device_name", "");
@@ -55,11 +56,12 @@ Environment EnvironmentOf(const v1::AttemptRow& attempt) {
     environment["device"] = DeviceOf(said);
   }
   if (environment.empty()) return environment;
-  if (!environment.contains("kernels")) environment["kernels"] = "our";  // only others are named
+  // The default; it is named only if others differ.
+  if (!environment.contains("kernels")) environment["kernels"] = "our";
   return environment;
 }
 
-// By job, the last of its attempts that says something.
+// By job, the environment of its last attempt that reported one.
 std::map<std::int64_t, Environment> Environments(const JobList& jobs,
                                                  const std::vector<v1::AttemptRow>& attempts) {
   std::set<std::int64_t> begun;

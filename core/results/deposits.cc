@@ -32,7 +32,7 @@ constexpr IndexColumn kIndexColumns[] = {
      &DepositGroup::effective_heads},
 };
 
-// (job, variant, layer) -> its row.
+// Finds rows by (job, variant, layer).
 class DepositRows {
  public:
   DepositRows(const std::vector<v1::DepositRow>& rows, const Variants& variants) {
@@ -51,7 +51,7 @@ class DepositRows {
     const auto row = of_variant->second.find(layer);
     return row == of_variant->second.end() ? nullptr : row->second;
   }
-  // What the seeds of a cell have.
+  // The variants and layers that the seeds of a group have.
   std::map<Variant, std::set<LayerOrAll>> Of(const Cell& cell) const {
     std::map<Variant, std::set<LayerOrAll>> found;
     for (const v1::JobRow& job : cell.jobs) {

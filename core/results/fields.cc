@@ -16,7 +16,7 @@ namespace {
 using render::Json;
 using FieldRows = std::vector<const Fields*>;
 
-constexpr char kCustom[] = "custom";  // catalog::ProtocolLabel where no named set fits
+constexpr char kCustom[] = "custom";  // catalog::ProtocolLabel if no named protocol fits
 
 void Flatten(const Json& value, const std::string& prefix, Fields& out) {
   if (!value.is_object()) {
@@ -29,7 +29,7 @@ void Flatten(const Json& value, const std::string& prefix, Fields& out) {
   }
 }
 
-// The fields of a configuration, with kSeedMark for the seeds that have the value of the job's own.
+// The fields of a configuration. A seed that has the value of the job's own seed reads kSeedMark.
 Fields FieldsOfTemplate(const std::string& spec_template) {
   std::string json;
   for (const char c : spec_template) {
@@ -43,7 +43,7 @@ Fields FieldsOfTemplate(const std::string& spec_template) {
   const Json spec = ParseJson<Json>(json);
   if (!spec.is_object()) return fields;
   Flatten(spec, "", fields);
-  // A field at its legacy value is not written.
+  // A field at its legacy value is not stored.
   for (const catalog::Field& field : catalog::Fields()) {
     if (field.legacy && field.owner.empty()) {
       fields.emplace(field.name, catalog::ToText(*field.legacy));
@@ -57,7 +57,7 @@ bool IsMark(const std::string& value) {
 }
 bool IsPartSeed(const std::string& name) { return name.ends_with("_seed"); }
 
-// Names of fields (beside `ignored`) that do not have one value over all of `rows`.
+// The names of fields, except `ignored`, that have more than one value in `rows`.
 std::set<std::string> Differing(const FieldRows& rows, const std::set<std::string>& ignored) {
   std::set<std::string> names, differing;
   for (const Fields* row : rows) {
@@ -72,7 +72,7 @@ std::set<std::string> Differing(const FieldRows& rows, const std::set<std::strin
   return differing;
 }
 
-// How a job of a custom protocol departs from the one of a named protocol that is next to it.
+// The fields in which a job of a custom protocol departs from the nearest job of a named protocol.
 std::set<std::string> Departures(const Fields* custom, const FieldRows& named,
                                  const std::set<std::string>& ignored) {
   std::set<std::string> fewest;
@@ -91,7 +91,7 @@ std::set<std::string> TellingFields(const FieldRows& rows, const std::set<std::s
   std::map<std::string, FieldRows> by_protocol;
   for (const Fields* row : rows) by_protocol[ValueOf(*row, "protocol")].push_back(row);
   std::set<std::string> telling = {"protocol"};
-  FieldRows named;  // one of each
+  FieldRows named;  // one of each protocol
   for (const auto& [protocol, members] : by_protocol) {
     if (protocol == kCustom) continue;
     telling.merge(Differing(members, ignored));
@@ -155,7 +155,7 @@ FieldTable::Kind FieldTable::MakeKind(const JobList& jobs, const v1::JobRow& row
   return kind;
 }
 
-// A job's part seed is taken to follow the job's own where its value is its own seed and no
+// The seed of a job's part counts as following the job's own seed if the two are equal and no
 // replicate with another seed has that value.
 void FieldTable::FindFixedSeeds() {
   for (const Kind& kind : kinds_) {

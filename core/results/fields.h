@@ -1,4 +1,4 @@
-// The fields of jobs as text, and which of them tell jobs apart.
+// The fields of jobs as text, and the fields in which jobs differ.
 #pragma once
 
 #include <cstddef>
@@ -18,27 +18,28 @@ namespace pelab::results {
 
 using Fields = std::map<std::string, std::string>;  // "train.lr" -> "0.0001"
 
-// Every field of each job's spec, and pe (the label), task and protocol; read once for all seeds of
-// a configuration. Refers to `jobs`, which has to stay. Thread-safe once it is made.
+// Every field of each job's spec, and pe (the label), task and protocol. Read once for all seeds of
+// a configuration. Refers to `jobs`, which must outlive it. Thread-safe after construction.
 class FieldTable {
  public:
   explicit FieldTable(const JobList& jobs);
 
-  // All but seed and device, which are each job's own. Seeds of parts of a job (task.data_seed) that
-  // follow the job's read "seed": replicates differ in them too. Jobs may share the object.
+  // All fields except seed and device, which differ between the jobs of a configuration. The seed
+  // of a part of a job (task.data_seed) reads "seed" if it follows the job's seed, since replicates
+  // differ in it too. Several jobs may share the returned object.
   const Fields& Of(std::size_t job) const { return *fields_[job]; }
   // Each object once, in the order of its first job.
   const std::vector<const Fields*>& distinct() const { return distinct_; }
 
-  // A field as it is stored, seed and device among them. "-" where it is not there.
+  // A field as it is stored, including seed and device; "-" if it is absent.
   std::string StoredValue(std::size_t job, const std::string& name) const;
 
  private:
-  // Jobs that differ in seed, device and results alone.
+  // The jobs that differ only in seed, device and results.
   struct Kind {
-    Fields stored;            // kSeedMark where the value is that of the job's seed
-    std::string rest;         // what its replicates have in common, whatever their parts' seeds
-    bool some_fixed = false;  // the value that follows in one job is fixed in others
+    Fields stored;            // kSeedMark if the value is that of the job's seed
+    std::string rest;         // the identity of the replicates, without the seeds of parts
+    bool some_fixed = false;  // a value that follows the seed here is a fixed value in other jobs
   };
   using SeedsOfParts = std::map<std::pair<std::string, std::string>, std::set<std::string>>;
 
@@ -56,22 +57,23 @@ class FieldTable {
   std::vector<const Fields*> distinct_;
 };
 
-// "-" for a field that is not there.
+// The field's value; "-" if the field is absent.
 std::string ValueOf(const Fields& fields, const std::string& name);
 
-// What makes two jobs replicates of each other: everything but the seed, where it ran and the
-// protocol's name.
+// The identity that replicates share: everything except the seed, the device and the protocol's
+// name.
 std::string IdentityOf(Fields fields);
 
-// The columns that tell the cells of `all` apart: "pe", "task", then what differs between jobs that
-// agree in these. Where the protocol differs, the fields that go with it are left out; of a
-// "custom" protocol those that depart from the named one next to it are not.
+// The columns that tell the groups of `all` apart: "pe", "task", then the fields that differ
+// between jobs with the same PE and task. If the protocol differs, the fields that follow from it
+// are left out; for a "custom" protocol, the fields that depart from the nearest named protocol are
+// kept.
 std::vector<std::string> TellingColumns(const std::vector<const Fields*>& all);
 
 // The fields that differ within one group of rows, by the same rule.
 std::set<std::string> MixedFields(const std::vector<const Fields*>& rows);
 
-// INVALID_ARGUMENT, with what is known, for a name that no job can have.
+// INVALID_ARGUMENT for a name that no job can have; the message lists the known ones.
 absl::Status CheckFieldNames(const std::vector<std::string>& names);
 
 }  // namespace pelab::results

@@ -1,5 +1,5 @@
-// Jobs as a source gives them: what the specs of many have in common is there once. Copyable values;
-// as thread-safe as a container.
+// A list of jobs that stores the common part of their specs once. Copyable values; as thread-safe
+// as a container.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ class JobList {
   JobList() = default;
   explicit JobList(std::vector<v1::JobRow> rows);
 
-  // Takes a page. Rows with their whole spec, as a coordinator gives them that knows no
-  // configurations, are of one where they differ in nothing but their seed, like all others.
+  // Adds a page. Rows with a whole spec (from a coordinator that has no configurations) that differ
+  // only in their seed are also given a common configuration.
   void Add(v1::ListJobsResponse page);
 
   // By job number; their spec_json is empty.
@@ -30,9 +30,9 @@ class JobList {
   std::size_t size() const { return rows_.size(); }
   bool empty() const { return rows_.empty(); }
 
-  // As v1::Configuration::spec_template, of each configuration_id that a row has.
+  // The spec_template (v1::Configuration) of each configuration_id that a row has.
   const Templates& templates() const { return templates_; }
-  // The canonical spec of a row of this list; empty where its configuration did not come.
+  // The canonical spec of a row of this list; empty if its configuration is unknown.
   std::string SpecOf(const v1::JobRow& row) const;
 
  private:
@@ -40,7 +40,7 @@ class JobList {
 
   std::vector<v1::JobRow> rows_;
   Templates templates_;
-  std::map<std::string, std::int64_t> own_ids_;  // below 0, of templates that came without one
+  std::map<std::string, std::int64_t> own_ids_;  // below 0: for templates without an id
 };
 
 }  // namespace pelab::results

@@ -1,4 +1,4 @@
-// What jobs are measured by. Pure functions: thread-safe.
+// Metrics of jobs. Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,34 +16,34 @@ namespace pelab::results {
 struct Metric {
   enum class Source {
     kJob,      // a number of the job's row
-    kEpochs,   // of its curve: the epoch, from 0, in which the test accuracy first was `accuracy`
-    kDeposit,  // an index of v_deposits, of all layers together
+    kEpochs,   // from its curve: the first epoch, from 0, with at least `accuracy` on the test set
+    kDeposit,  // an index of v_deposits, over all layers together
   };
-  std::string name = "test_accuracy";  // as it was asked for: "epochs_to(0.9)"
+  std::string name = "test_accuracy";  // as requested: "epochs_to(0.9)"
   Source source = Source::kJob;
-  double accuracy = 0;  // of kEpochs
+  double accuracy = 0;  // for kEpochs
 };
 
-// "test_accuracy", "epochs_to(x)", "gini", …: what ParseMetric reads.
+// "test_accuracy", "epochs_to(x)", "gini", …: the names that ParseMetric accepts.
 const std::vector<std::string>& Metrics();
 
-// INVALID_ARGUMENT with what is known.
+// INVALID_ARGUMENT for an unknown name; the message lists the known ones.
 absl::StatusOr<Metric> ParseMetric(const std::string& name);
 
-// By job; a job without the value has none.
+// Values by job number; a job without a value is absent.
 using MetricValues = std::unordered_map<std::int64_t, double>;
 
-// Of a metric of the job's row; nullopt where it is not there.
+// The value of a metric of the job's row; nullopt if it is absent.
 std::optional<double> MetricOf(const v1::JobRow& row, const Metric& metric);
 
-// Whether the metric is a share of 1: accuracies, the Gini coefficient, the top share.
+// Whether the metric is a fraction from 0 to 1: an accuracy, the Gini coefficient, the top share.
 bool IsShare(const Metric& metric);
 
-// Epochs from 0, as curves have them.
+// The epochs, counted from 0 as in curves.
 MetricValues EpochsValues(const std::vector<v1::EpochsToRow>& rows);
 
-// Of rows over all layers. INVALID_ARGUMENT, with the kinds that there are, where jobs have head
-// ablations of several: which is meant has to be chosen.
+// The values of the rows over all layers. INVALID_ARGUMENT if the jobs have head ablations of
+// several kinds, so that one must be chosen; the message lists the kinds.
 absl::StatusOr<MetricValues> DepositValues(const std::vector<v1::DepositRow>& rows,
                                            const Metric& metric);
 

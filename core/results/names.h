@@ -1,4 +1,4 @@
-// States as people and the public views write them. Pure functions: thread-safe.
+// The names of states, for people and as in the public views. Pure functions: thread-safe.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ Json OrNull(bool has, const T& value) {
   return has ? Json(value) : Json(nullptr);
 }
 
-// The columns in the order of kCurveColumns.
+// Visits the columns in the order of kCurveColumns.
 template <typename Integer, typename Real>
 void VisitCurve(const v1::CurveRow& r, Integer integer, Real real) {
   integer(r.job_id());
@@ -35,7 +35,7 @@ void VisitCurve(const v1::CurveRow& r, Integer integer, Real real) {
   integer(r.test_total());
 }
 
-// A column that holds JSON, as JSON.
+// A column that contains JSON text, as a JSON value.
 Json Embedded(const std::string& text) { return ParseJsonOrNull<Json>(text); }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Rows as JSON objects: every column of the documented views under its own name, numbers exactly as
-// stored, null for what is not there. Pure functions: thread-safe.
+// stored, and null for absent values. Pure functions: thread-safe.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ render::Json ToJson(const v1::WorkerRow& row);
 render::Json ToJson(const v1::Sweep& sweep);
 render::Json ToJson(const v1::JobCounts& counts);
 
-// The columns of their CSV.
+// The columns of each kind of row in CSV.
 extern const std::vector<std::string> kJobColumns;
 extern const std::vector<std::string> kCurveColumns;
 extern const std::vector<std::string> kHeadAblationColumns;
@@ -33,11 +33,12 @@ extern const std::vector<std::string> kArtifactColumns;
 extern const std::vector<std::string> kWorkerColumns;
 extern const std::vector<std::string> kSweepColumns;
 
-// The same rows as text, for millions of them: the line that render::ToCsv makes of kCurveColumns,
-// and what render::ToJson makes of an element of an object's member, without a comma.
+// The same rows as text, fast enough for millions of them. AppendCsv appends the line that
+// render::ToCsv makes with kCurveColumns. AppendJson appends what render::ToJson writes for one
+// element of a list that is an object's member, without a comma.
 void AppendCsv(const v1::CurveRow& row, std::string& out);
 void AppendJson(const v1::CurveRow& row, std::string& out);
-// The same on a line of its own.
+// The same object on a line of its own.
 void AppendJsonLine(const v1::CurveRow& row, std::string& out);
 
 template <typename Rows>

@@ -1,4 +1,4 @@
-// The best cells of a table. Pure functions: thread-safe.
+// The best groups of a table. Pure functions: thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,18 @@
 
 namespace pelab::results {
 
-// Losses, the generalisation gap, epochs to an accuracy and seconds; of all else more is better.
+// True for losses, the generalization gap, epochs to an accuracy and seconds; for all other
+// metrics, higher is better.
 bool IsBetterWhenLow(const Metric& metric);
 
-// What KeepTop left out.
+// The number of groups that KeepTop removed.
 struct LeftOut {
   std::size_t cells = 0;
-  std::size_t without_mean = 0;  // of these
+  std::size_t without_mean = 0;  // how many of these have no mean
 };
 
-// Keeps the `count` best cells by the metric's mean, best first, of equal ones those that came
-// first. A cell without a mean is no best one: it stays only where all cells do.
+// Keeps the `count` best groups by the metric's mean, best first. Equal groups keep their order. A
+// group without a mean is not among the best: it stays only if all groups stay.
 LeftOut KeepTop(CellTable& table, std::size_t count);
 
 }  // namespace pelab::results

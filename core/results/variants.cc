@@ -16,7 +16,7 @@ std::string TextOf(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-// How a parameter reads in a title; empty for what goes without saying.
+// The text of a parameter in a title; empty for a default that need not be mentioned.
 std::string ParameterText(const std::string& name, const Json& value) {
   const std::string text = TextOf(value);
   if (name == "method") return text + " ablation";

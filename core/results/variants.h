@@ -1,4 +1,4 @@
-// Which stored analyses are of one kind, so that seeds can be put together. Pure functions:
+// Identifies stored analyses of the same kind, so that seeds can be combined. Pure functions:
 // thread-safe.
 #pragma once
 
@@ -14,7 +14,8 @@
 
 namespace pelab::results {
 
-// Analyses of one variant computed the same thing, of one job or of several.
+// The kind of an analysis. Analyses of one variant, of one job or of several, computed the same
+// thing.
 struct Variant {
   std::string name;  // "head_ablation"
   int version = 0;
@@ -30,10 +31,10 @@ inline bool operator==(const Variant& a, const Variant& b) { return !(a < b) && 
 using Variants = std::map<std::int64_t, Variant>;  // by AnalysisRow::analysis_id
 Variants VariantsOf(const std::vector<v1::AnalysisRow>& analyses);
 
-// "zero ablation, clean hygiene, test data"; the version only where it is not today's.
+// "zero ablation, clean hygiene, test data"; names the version only if it is not the current one.
 std::string Describe(const Variant& variant);
 
-// Of the head ablations that are stored, those to show; an empty member takes any.
+// Selects some of the stored head ablations; an empty member matches any.
 struct AblationChoice {
   std::string method;
   std::string hygiene;
@@ -41,13 +42,13 @@ struct AblationChoice {
   std::string target;
 };
 
-// INVALID_ARGUMENT, with what is stored, where no row has a member of `choice`;
-// the message begins with the member's name. Then keeps the
-// rows of the choice. `Row` is v1::HeadAblationRow or v1::DepositRow.
+// Keeps the rows that match `choice`. INVALID_ARGUMENT if no row has the chosen value of some
+// member; the message begins with the member's name ("data" for `split`) and lists the stored
+// values. `Row` is v1::HeadAblationRow or v1::DepositRow.
 template <typename Row>
 absl::Status Choose(const AblationChoice& choice, std::vector<Row>& rows);
 
-// The test behind Choose for one column: OK, or which of `stored` there are.
+// The check behind Choose for one column: OK, or an error that lists the `stored` values.
 absl::Status CheckChosen(const std::string& name, const std::string& value,
                          const std::vector<std::string>& stored);
 

@@ -1,4 +1,4 @@
-// Which settings tell the jobs of a list apart beside their PE, task and seed. As thread-safe as a
+// The settings in which the jobs of a list differ, beyond PE, task and seed. As thread-safe as a
 // container.
 #pragma once
 
@@ -11,18 +11,18 @@
 
 namespace pelab::results {
 
-// The one place that decides which settings tables and lines about jobs show: those that
-// TellingColumns names, so that a job reads as its cell does in `pelab results`.
+// The only place that decides which settings tables and lines about jobs show: those of
+// TellingColumns, so that a job is labeled like its group in `pelab results`.
 class Varying {
  public:
-  // Refers to `jobs`, which has to stay.
+  // Refers to `jobs`, which must outlive it.
   explicit Varying(const JobList& jobs);
 
   // "protocol", then full names of fields: "model.layers", "train.lr".
   const std::vector<std::string>& fields() const { return fields_; }
-  // "0.0003"; "-" where the job has no such field.
+  // "0.0003"; "-" if the job has no such field.
   std::string ValueOf(std::size_t job, const std::string& field) const;
-  // "model.layers=4 train.lr=0.0003"; empty where jobs differ in nothing else.
+  // "model.layers=4 train.lr=0.0003"; empty if the jobs differ in nothing else.
   std::string LabelOf(std::size_t job) const;
 
  private:

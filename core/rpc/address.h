@@ -1,4 +1,4 @@
-// Where a coordinator listens: "unix:PATH" or "HOST:PORT".
+// The address of a coordinator: "unix:PATH" or "HOST:PORT".
 #pragma once
 
 #include <string>
@@ -11,21 +11,21 @@ namespace pelab::rpc {
 // A parsed address; a value.
 struct Address {
   bool is_unix = false;
-  std::string path;  // is_unix
-  std::string host;  // otherwise: a name, an IPv4 or an IPv6 address without brackets
-  int port = 0;      // 0 to 65535; 0 only to listen on
+  std::string path;  // set for a Unix socket
+  std::string host;  // otherwise: a name, an IPv4 address, or an IPv6 address without brackets
+  int port = 0;      // 0 to 65535; 0 only for listening (any free port)
 
-  // "unix:/run/pelab.sock", "gpu01:7077", "[::1]:7077": what ParseAddress reads, and what gRPC
-  // takes to listen on or to connect to.
+  // "unix:/run/pelab.sock", "gpu01:7077", "[::1]:7077": the form that ParseAddress reads, and that
+  // gRPC accepts for listening and connecting.
   std::string ToString() const;
-  // A Unix socket, localhost, 127.0.0.0/8 or ::1: nobody else's machine can reach it.
+  // Whether no other machine can reach the address: a Unix socket, localhost, 127.0.0.0/8 or ::1.
   bool IsLocal() const;
 };
 
 enum class PortZero { kRefused, kAllowed };
 
-// INVALID_ARGUMENT names the value and what is allowed. Resolves nothing. A Unix path has at most
-// 107 bytes.
+// INVALID_ARGUMENT names the value and the allowed forms. Does not resolve names. A Unix path has
+// at most 107 bytes.
 absl::StatusOr<Address> ParseAddress(absl::string_view text,
                                      PortZero port_zero = PortZero::kRefused);
 

@@ -1,5 +1,5 @@
-// How long to wait before the next try: exponential, capped, with jitter, so that many clients do
-// not come back at once.
+// The delay before the next try: exponential, capped, and with jitter, so that many clients do not
+// retry at the same moment.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,10 @@ namespace pelab::rpc {
 // Not thread-safe.
 class Backoff {
  public:
-  // `unit_random` draws from [0, 1).
+  // `unit_random` draws numbers from [0, 1).
   Backoff(absl::Duration initial, absl::Duration cap, std::function<double()> unit_random);
 
-  // The n-th call since Reset answers min(cap, initial * 2^(n-1)) times a factor drawn from [0.5,
+  // The n-th call since Reset returns min(cap, initial * 2^(n-1)) times a factor drawn from [0.5,
   // 1).
   absl::Duration Next();
   void Reset();

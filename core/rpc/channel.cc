@@ -16,8 +16,8 @@ grpc::ChannelArguments Arguments() {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Callers pause between tries themselves; a channel that paused as well would refuse them
-  // meanwhile.
+  // Callers pause between tries themselves. Without a short back-off, the channel would pause as
+  // well and refuse calls meanwhile.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 250);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

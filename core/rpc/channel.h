@@ -14,21 +14,21 @@ class Channel;
 
 namespace pelab::rpc {
 
-inline constexpr int kMaxMessageBytes = 16 << 20;  // of one message, in both directions
+inline constexpr int kMaxMessageBytes = 16 << 20;  // limit of one message, in both directions
 inline constexpr int kKeepaliveTimeMs = 10'000;
 inline constexpr int kKeepaliveTimeoutMs = 10'000;
 
-// A channel that connects when it is first used, tries again every 250 ms, and takes no
-// notice of proxies in the environment. Errors are those of MakeChannelCredentials.
+// Creates a channel that connects on first use, retries after 100 to 250 ms, and ignores proxies in
+// the environment. Errors are those of MakeChannelCredentials.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> CreateChannel(const Address& address,
                                                              const ClientSecurity& security);
 
 enum class OnRefusal {
-  kFail,  // answer at the first refusal: there is nobody
-  kWait,  // try again until the deadline: a coordinator is being started
+  kFail,  // return at the first refusal: nobody listens
+  kWait,  // retry until the deadline: a coordinator is starting
 };
 
-// CreateChannel and a connection within `timeout`. UNAVAILABLE: "no coordinator at
+// Creates a channel and connects it within `timeout`. UNAVAILABLE: "no coordinator at
 // unix:/tmp/x.sock".
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(const Address& address,
                                                        const ClientSecurity& security,

@@ -1,4 +1,4 @@
-// Flags that several programs share, so that they are called and explained the same everywhere.
+// Flags that several programs share, so that their names and help texts are the same everywhere.
 #pragma once
 
 #include "core/base/logging.h"

@@ -24,8 +24,8 @@ constexpr std::size_t kMaxPemBytes = 1 << 20;
 constexpr std::size_t kMinTokenBytes = 16;
 constexpr std::size_t kMaxTokenBytes = 4096;
 
-// The one place where a call's token is checked. The comparison takes as long for a wrong token as
-// for the right one.
+// The only place that checks a call's token. The comparison takes the same time for a wrong token
+// of the right length as for the right one.
 class TokenProcessor final : public grpc::AuthMetadataProcessor {
  public:
   explicit TokenProcessor(absl::string_view token) : expected_(absl::StrCat("Bearer ", token)) {}
@@ -64,7 +64,7 @@ absl::StatusOr<std::string> CheckToken(std::string token, absl::string_view sour
   return token;
 }
 
-// The client's token: from its file, else the environment; "" is none.
+// The client's token: from its file, otherwise from the environment; "" if there is none.
 absl::StatusOr<std::string> ClientToken(const ClientSecurity& security) {
   if (!security.token_file.empty()) return ReadTokenFile(security.token_file);
   const char* token = std::getenv(kTokenVariable);

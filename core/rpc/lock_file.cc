@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kMaxAddressBytes = 4096;
 
-// Readers hold a shared lock for some microseconds to see whether anybody holds the exclusive one.
+// Readers briefly hold a shared lock to see whether anybody holds the exclusive one, so Acquire
+// retries.
 constexpr int kTries = 25;
 constexpr absl::Duration kPause = absl::Milliseconds(20);
 

@@ -1,6 +1,6 @@
-// FILE.lock beside a database: held with flock by the one coordinator that writes FILE, and naming
-// its address, so that commands find it. A lock of a process that has died is free at once; the
-// file itself stays.
+// The lock FILE.lock beside a database FILE. The one coordinator that writes FILE holds it with
+// flock, and stores its address there so that commands can find it. The lock is free as soon as its
+// process has died; the lock file itself stays.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,13 @@ namespace pelab::rpc {
 // "runs/pelab.db.lock".
 std::string LockPath(const std::string& database);
 
-// Holds the lock while it lives. Movable; not thread-safe.
+// Holds the lock for its lifetime. Movable; not thread-safe.
 class LockFile {
  public:
-  // FAILED_PRECONDITION where another process holds it, naming its address.
+  // FAILED_PRECONDITION if another process holds the lock; the message names its address.
   static absl::StatusOr<LockFile> Acquire(const std::string& database);
 
-  // Tells others where this coordinator listens; call it once the address accepts connections.
+  // Publishes the address of this coordinator. Call it once the address accepts connections.
   absl::Status WriteAddress(const std::string& address);
 
  private:
@@ -30,8 +30,8 @@ class LockFile {
   UniqueFd fd_;
 };
 
-// The address of the coordinator that holds the database's lock; "" where it holds the lock but
-// does not listen yet; nullopt where nobody holds it.
+// The address of the coordinator that holds the database's lock; "" if it holds the lock but does
+// not listen yet; nullopt if nobody holds it.
 absl::StatusOr<std::optional<std::string>> ReadLiveAddress(const std::string& database);
 
 }  // namespace pelab::rpc

@@ -13,11 +13,11 @@ namespace {
 
 absl::string_view Url() { return kViolationsUrl; }
 
-// HTTP/2 headers carry message and details; most peers take 8 KiB of them in all.
+// HTTP/2 headers carry the message and the details; most peers accept 8 KiB of headers in total.
 constexpr std::size_t kMaxDetailBytes = 4096;
 constexpr std::size_t kMaxMessageText = 2048;
 
-// The first violations that fit.
+// The first violations that fit into kMaxDetailBytes.
 std::string FittingDetails(const absl::Cord& payload) {
   std::string bytes(payload);
   if (bytes.size() <= kMaxDetailBytes) return bytes;
@@ -41,7 +41,7 @@ std::string FittingMessage(absl::string_view message) {
 
 }  // namespace
 
-// The numbers of the two enumerations are the same by design (google.rpc.Code).
+// Both enumerations have the same numbers by design (google.rpc.Code).
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   const auto payload = status.GetPayload(Url());

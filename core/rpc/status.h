@@ -1,5 +1,6 @@
-// The one conversion between absl::Status and grpc::Status. Violations travel with them: as the
-// payload of that type on one side, as binary error details on the other. Thread-safe.
+// The only conversion between absl::Status and grpc::Status. Violations travel along: as the
+// payload kViolationsUrl in absl::Status, and as binary error details in grpc::Status. ToGrpc
+// shortens long messages and leaves out violations that exceed 4 KiB. Thread-safe.
 #pragma once
 
 #include <optional>
@@ -22,9 +23,9 @@ inline constexpr absl::string_view kViolationsUrl = "pelab.v1.Violations";
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);
 
-// INVALID_ARGUMENT with the violations attached; the message is their sentences, one a line.
+// INVALID_ARGUMENT with the violations attached; its message has their sentences, one per line.
 absl::Status ViolationsError(const v1::Violations& violations);
-// The violations of a status; nullopt where it has none.
+// The violations of a status; nullopt if it has none.
 std::optional<v1::Violations> GetViolations(const absl::Status& status);
 
 }  // namespace pelab::rpc

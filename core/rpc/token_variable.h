@@ -1,4 +1,4 @@
-// The environment variable that may hold a client's or a worker's token.
+// The environment variable that may hold the token of a client or a worker.
 #pragma once
 
 namespace pelab::rpc {

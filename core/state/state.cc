@@ -29,13 +29,13 @@ Transition Keep(JobState to, std::optional<Outcome> outcome, const Facts& facts)
           .failed_attempts = facts.failed_attempts};
 }
 
-// Where a job goes that is not tried any further.
+// The state of a job that is not tried any further.
 JobState GivenUp(const Facts& facts, JobState otherwise) {
   return facts.trained ? JobState::kSucceeded : otherwise;
 }
 
-// The attempt is gone through no fault of the job: again at once, until the budget for losses is
-// spent. An attempt that advanced the job gives it a fresh budget.
+// The attempt was lost through no fault of the job. The job is queued again at once, until the
+// budget for losses is spent. An attempt that advanced the job restarts the count.
 Transition Lose(Outcome outcome, const Facts& facts) {
   Transition next = Keep(JobState::kQueued, outcome, facts);
   if (facts.progress == Progress::kAdvanced) next.lost_attempts = 0;
@@ -55,7 +55,8 @@ Transition Fail(const Facts& facts) {
   return next;
 }
 
-// Its worker asked for it (a drain, its end): a loss only where it came to nothing.
+// The worker asked for the stop (it drains or ends). This counts as a loss only if nothing was
+// stored.
 Transition PreemptInOrder(const Facts& facts) {
   if (facts.progress == Progress::kNone) return Lose(Outcome::kPreempted, facts);
   Transition next = Keep(JobState::kQueued, Outcome::kPreempted, facts);
@@ -65,12 +66,12 @@ Transition PreemptInOrder(const Facts& facts) {
 
 Transition Preempt(const Facts& facts) {
   if (facts.error == ErrorKind::kNone) return PreemptInOrder(facts);
-  // A trainer that stops by itself and got nowhere would do so for ever.
+  // A trainer that stops without being asked, and without progress, would do so forever.
   const bool nowhere = facts.progress == Progress::kNone || facts.progress == Progress::kRepeated;
   return nowhere ? Fail(facts) : Lose(Outcome::kPreempted, facts);
 }
 
-// Another try, asked for, has fresh budgets.
+// A requested retry starts with fresh budgets.
 Transition Retry(std::optional<Outcome> outcome) {
   return {.to = JobState::kQueued, .attempt_outcome = outcome};
 }
@@ -94,11 +95,11 @@ std::optional<Transition> FromOpen(JobState from, Event event, const Facts& fact
     case Event::kFail:
       return Fail(facts);
     case Event::kLose:
-    case Event::kStopped:  // nobody here asked for that stop: the worker gave the job up
+    case Event::kStopped:  // the coordinator did not ask for this stop: the worker gave the job up
       return Lose(Outcome::kLost, facts);
     case Event::kPreempt:
       return Preempt(facts);
-    case Event::kClaimsGone:  // the slot stays taken until the worker confirms
+    case Event::kClaimsGone:  // the slot stays occupied until the worker confirms
       return Keep(GivenUp(facts, JobState::kCancelled), std::nullopt, facts);
     case Event::kAssign:
     case Event::kRetry:
@@ -135,7 +136,7 @@ std::optional<Transition> FromSucceeded(Event event, const Facts& facts) {
   switch (event) {
     case Event::kStart:
       return Keep(JobState::kSucceeded, std::nullopt, facts);
-    case Event::kSucceed:  // it was faster than the word to stop
+    case Event::kSucceed:  // it finished before the request to stop arrived
       return Keep(JobState::kSucceeded, Outcome::kSucceeded, facts);
     case Event::kFail:
     case Event::kPreempt:

@@ -1,5 +1,5 @@
-// The state machine of jobs and attempts: pure functions over values, no I/O, no clock. The whole
-// table of transitions is `Next`; the store applies what it answers and nothing else changes a
+// The state machine of jobs and attempts: pure functions over values, without I/O and clock. `Next`
+// is the complete table of transitions. The store applies its result, and nothing else changes a
 // job's state. Thread-safe.
 #pragma once
 
@@ -21,15 +21,15 @@ enum class ErrorKind {
   kTrainerDied,
   kStalled
 };
-// How far the open attempt has brought its job.
+// How far the open attempt has advanced its job.
 enum class Progress {
-  kNone,      // nothing of it is stored
-  kWaited,    // nothing of it is stored: its trainer was at other jobs, which came with it
+  kNone,    // nothing of the attempt is stored
+  kWaited,  // nothing is stored because the trainer was busy with other jobs of the same assignment
   kRepeated,  // only epochs that earlier attempts had reached too
   kAdvanced,  // an epoch beyond those of all earlier attempts, or an analysis
 };
 
-// The names that the database and the JSON use: "queued", "succeeded", "out_of_memory".
+// The names in the database and in JSON: "queued", "succeeded", "out_of_memory".
 std::string_view Name(JobState state);
 std::string_view Name(Outcome outcome);
 std::string_view Name(ErrorKind kind);
@@ -41,7 +41,7 @@ constexpr bool IsTerminal(JobState state) {
   return state == JobState::kSucceeded || state == JobState::kFailed ||
          state == JobState::kCancelled;
 }
-// Invalid specs, out of memory and non-finite losses would fail again.
+// False for invalid specs, out of memory and non-finite losses, which would fail again.
 constexpr bool IsRetryable(ErrorKind kind) {
   return kind != ErrorKind::kBadSpec && kind != ErrorKind::kOutOfMemory &&
          kind != ErrorKind::kNonFiniteLoss;
@@ -49,31 +49,31 @@ constexpr bool IsRetryable(ErrorKind kind) {
 
 enum class Event {
   kAssign,      // an attempt is stored for a slot
-  kStart,       // the attempt's trainer said hello
-  kSucceed,     // the attempt finished with everything stored
+  kStart,       // the attempt's trainer sent its hello
+  kSucceed,     // the attempt finished and everything is stored
   kFail,        // the attempt failed
-  kLose,        // its lease ran out
-  kPreempt,     // its trainer stopped with its checkpoint kept
-  kStopped,     // its worker confirms a cancel
+  kLose,        // the attempt's lease expired
+  kPreempt,     // the trainer stopped and its checkpoint is kept
+  kStopped,     // the worker confirms that a cancelled job stopped
   kClaimsGone,  // no live sweep claims the job any more
-  kRetry,       // a person asks for another try, or a live sweep claims a cancelled job again
+  kRetry,       // a person requests another try, or a live sweep claims a cancelled job again
   kAnalyse,     // analyses are added to a job whose training succeeded
 };
 
-// How many attempts a job may lose to its workers and to itself. Losses are counted since an attempt
-// last advanced the job: the budget is for jobs that get nowhere.
+// How many attempts of a job may be lost, and how many may fail, before it is given up. The count
+// of losses restarts when an attempt advances the job, so it limits only jobs without progress.
 struct Budgets {
   int lost = 5;
   int failed = 3;
 };
 
-// What decides a transition besides the state.
+// The facts, besides the state, that decide a transition.
 struct Facts {
-  // Of kFail. Of kPreempt: kNone where its worker asked for that (it drains or ends); anything else
-  // where the trainer stopped and nobody had asked it to.
+  // For kFail: the error. For kPreempt: kNone if the worker asked for the stop (it drains or ends),
+  // any other kind if the trainer stopped without being asked.
   ErrorKind error = ErrorKind::kNone;
-  // Training succeeded before: attempts only add analyses, and however they end, the job goes back
-  // to succeeded in place of failing or being cancelled.
+  // Training has succeeded already, so attempts only add analyses. If they are given up, the job
+  // returns to succeeded instead of becoming failed or cancelled.
   bool trained = false;
   Progress progress = Progress::kNone;
   int lost_attempts = 0;  // before this event
@@ -86,15 +86,15 @@ struct Transition {
   std::optional<Outcome> attempt_outcome;  // how the open attempt ends; empty: it stays as it is
   int lost_attempts = 0;                   // after the event
   int failed_attempts = 0;
-  bool back_off = false;  // queued again, but not at once
+  bool back_off = false;  // queued again, but after a delay
 };
 
-// The transition, or nullopt where `event` cannot happen in `from` (a late or repeated message:
-// nothing changes).
+// The transition, or nullopt if `event` cannot happen in `from`. The latter is a late or repeated
+// message, which changes nothing.
 std::optional<Transition> Next(JobState from, Event event, const Facts& facts);
 
-// Delay before attempt number `failed_attempts`+1 after a failure: 1 s doubled each time, at most
-// 60 s, times a jitter in [0.5, 1) drawn by the caller.
+// The delay before the next attempt after `failed_attempts` failures: 1 s, doubled each time, at
+// most 60 s, times a jitter in [0.5, 1) drawn by the caller.
 std::int64_t BackOffMilliseconds(int failed_attempts, double jitter);
 
 }  // namespace pelab::state

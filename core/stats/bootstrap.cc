@@ -27,7 +27,7 @@ struct Resampled {
 
   void Add(const std::vector<std::uint32_t>& drawn) {
     const std::size_t n = above.size();
-    double sums[4] = {0, 0, 0, 0};  // apart, so that no addition waits for the one before
+    double sums[4] = {0, 0, 0, 0};  // four sums, so that no addition waits for the one before
     std::size_t i = 0;
     for (; i + 4 <= n; i += 4) {
       for (std::size_t lane = 0; lane < 4; ++lane) sums[lane] += above[drawn[i + lane]];
@@ -38,12 +38,12 @@ struct Resampled {
   }
 
   double least;
-  std::vector<double> above;  // by how much each value exceeds the least, in ascending order
+  std::vector<double> above;  // the excess of each value over the smallest, ascending
   std::vector<double> means;
 };
 
-// The halves that Below takes of a resample's random numbers, two from each block. For an even
-// count.
+// The 32-bit halves that Below uses of a resample's random numbers, two from each block. The number
+// of halves must be even.
 void FillHalves(const CounterRandom& random, std::vector<std::uint32_t>& halves) {
   for (std::size_t pair = 0; pair < halves.size() / 2; ++pair) {
     const auto block = random.BlockAt(pair);
@@ -52,7 +52,7 @@ void FillHalves(const CounterRandom& random, std::vector<std::uint32_t>& halves)
   }
 }
 
-// What n calls of Below(n) answer.
+// The results of n calls of Below(n).
 void Draw(const std::vector<std::uint32_t>& halves, CounterRandom random,
           std::vector<std::uint32_t>& drawn) {
   const auto n = static_cast<std::uint32_t>(drawn.size());
@@ -64,11 +64,11 @@ void Draw(const std::vector<std::uint32_t>& halves, CounterRandom random,
     all_taken &= static_cast<std::uint32_t>(product) >= threshold;
   }
   if (all_taken) return;
-  // Below has rejected one (of 2^32 less than n are): what follows has moved.
+  // Below has rejected a number (fewer than n of 2^32 are rejected), which shifts all that follow.
   for (std::uint32_t& number : drawn) number = random.Below(n);
 }
 
-// The value at `fraction` of the way from the least to the largest.
+// The value at `fraction` of the way from the smallest to the largest, interpolated.
 double Quantile(std::vector<double>& values, double fraction) {
   const double place = fraction * static_cast<double>(values.size() - 1);
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(std::floor(place));
@@ -77,7 +77,7 @@ double Quantile(std::vector<double>& values, double fraction) {
   return *at + (place - std::floor(place)) * (*std::min_element(at + 1, values.end()) - *at);
 }
 
-// Those of one size follow each other.
+// Samples of the same size must be adjacent in `batch`, so that they share their draws.
 void FillMeans(std::span<Resampled> batch) {
   std::size_t most = 0;
   for (const Resampled& one : batch) most = std::max(most, one.above.size());

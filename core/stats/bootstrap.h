@@ -1,4 +1,4 @@
-// Intervals that assume no distribution. Pure functions: thread-safe.
+// Bootstrap intervals, which assume no distribution. Pure functions: thread-safe.
 #pragma once
 
 #include <optional>
@@ -15,15 +15,15 @@ struct Interval {
 inline constexpr int kResamples = 10000;
 
 // The percentile bootstrap of the mean (Efron and Tibshirani, An Introduction to the Bootstrap,
-// 1993, chapter 13): of kResamples means of n values drawn with replacement, the quantiles (1 -
-// confidence) / 2 and (1 + confidence) / 2, interpolated linearly (type 7 of Hyndman and Fan, 1996).
-// Draw i of resample r takes the value whose number, in ascending order, is draw i of
-// CounterRandom(0, "bootstrap", r).Below(n): the same values always give the same interval, in
-// whatever order they come. nullopt for fewer than two values. With few seeds it is too narrow: of
-// five values it covers the true mean in about 83 % of cases where it says 95 %.
+// 1993, chapter 13). From kResamples means of n values drawn with replacement, it takes the
+// quantiles (1 - confidence) / 2 and (1 + confidence) / 2, interpolated linearly (type 7 of Hyndman
+// and Fan, 1996). Draw i of resample r is the value whose number, in ascending order, is draw i of
+// CounterRandom(0, "bootstrap", r).Below(n). The same values therefore always give the same
+// interval, in any order. nullopt for fewer than two values. With few seeds the interval is too
+// narrow: for five values, a nominal 95 % interval covers the true mean in about 83 % of cases.
 //
-// One interval a sample. Of many samples each costs little more than adding up its draws: the
-// random numbers are made once for all of them.
+// Returns one interval per sample. For many samples, the cost of each is little more than summing
+// its draws, because the random numbers are made once for all of them.
 std::vector<std::optional<Interval>> BootstrapIntervals(
     std::span<const std::vector<double>> samples, double confidence = 0.95);
 

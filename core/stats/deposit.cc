@@ -7,10 +7,11 @@
 namespace pelab::stats {
 namespace {
 
-constexpr double kErrorsAboveChance = 5;  // standard errors that the intact accuracy must keep
+// Standard errors by which the intact accuracy must exceed chance.
+constexpr double kErrorsAboveChance = 5;
 
-// An entry that exists. Drops are compared as counts, which are exact: 0.3 / 0.1 is not 3 in
-// binary fractions.
+// An existing entry. Drops are compared as counts, which are exact; 0.3 / 0.1 is not 3 in binary
+// fractions.
 struct Entry {
   int layer = 0;
   int head = 0;
@@ -19,8 +20,8 @@ struct Entry {
   double standard_error = 0;
 };
 
-// Largest drop first; where none counts the larger measured change goes first, and of equals the
-// one that comes first in the model.
+// Sorts the largest drop first. Among drops that do not count, the larger measured change comes
+// first; among equals, the one that comes first in the model.
 bool Before(const Entry& a, const Entry& b) {
   if (a.drop != b.drop) return a.drop > b.drop;
   if (a.net != b.net) return a.net > b.net;
@@ -42,8 +43,8 @@ std::vector<Entry> EntriesOf(const AblationMatrix& matrix, int first_layer, int 
   return entries;
 }
 
-// Of drops in descending order with a sum above 0: sum_i (2 i - k - 1) d_(i) / (k sum d), i the
-// rank from 1 in ascending order.
+// For drops in descending order with a sum above 0: sum_i (2 i - k - 1) d_(i) / (k sum d), where i
+// is the rank from 1 in ascending order.
 double Gini(const std::vector<Entry>& entries, double sum) {
   const auto k = static_cast<double>(entries.size());
   double weighted = 0;
@@ -96,7 +97,7 @@ PairedDrop Drop(const PairedCounts& counts, std::int64_t total) {
   const auto n = static_cast<double>(total);
   const double mean = static_cast<double>(counts.lost - counts.gained) / n;
   const double mean_square = static_cast<double>(counts.lost + counts.gained) / n;
-  // Where every example changes alike the variance is 0; rounding must not take it below.
+  // If every example changes alike, the variance is 0, and rounding must not make it negative.
   const double variance = std::max(0.0, mean_square - mean * mean);
   const double standard_error = std::sqrt(variance / n);
   return {mean, standard_error, mean > kErrorsThatCount * standard_error};

@@ -10,7 +10,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kTiny = 1e-300;
 constexpr int kMaxTerms = 100000;
 
-// lgamma writes a global sign; this is its thread-safe form for positive arguments.
+// lgamma writes a global sign; lgamma_r is its thread-safe form. For positive arguments.
 double LogGamma(double x) {
   int sign = 0;
   return lgamma_r(x, &sign);
@@ -18,7 +18,7 @@ double LogGamma(double x) {
 
 double AwayFromZero(double value) { return std::fabs(value) < kTiny ? kTiny : value; }
 
-// The continued fraction of I_x(a, b) without its prefactor; converges fast for x < (a + 1) / (a +
+// The continued fraction of I_x(a, b) without its prefactor. Converges fast for x < (a + 1) / (a +
 // b + 2).
 double BetaFraction(double a, double b, double x) {
   double c = 1;
@@ -67,7 +67,7 @@ double StudentTCdf(double t, double degrees) {
 double StudentTQuantile(double p, double degrees) {
   if (!(p > 0) || !(p < 1) || !(degrees > 0)) return kNaN;
   if (p == 0.5) return 0;
-  // The lower tail keeps its digits however small it is; the upper one is its mirror image.
+  // The lower tail keeps its digits however small it is; the upper tail is its mirror image.
   const double tail = p < 0.5 ? p : 1 - p;
   double low = -1;
   while (StudentTCdf(low, degrees) > tail) low *= 2;

@@ -7,18 +7,19 @@
 
 namespace pelab::stats {
 
-// Student's paired t test that the mean of `differences` is 0.
+// Student's paired t test of the hypothesis that the mean of `differences` is 0.
 struct PairedTest {
   double t = 0;
   double p = 1;  // two-sided
 };
-// nullopt for fewer than two differences, and where all are equal: then nothing is known of how
-// they vary.
+// nullopt for fewer than two differences, and if all are equal, because nothing is then known about
+// their spread.
 std::optional<PairedTest> PairedT(std::span<const double> differences);
 
-// McNemar's exact test (McNemar 1947; the binomial form) that two models are right equally often,
-// from the examples on which they differ: how many only one of them has right. The two-sided p:
-// twice the smaller tail of Binomial(only_a + only_b, 1/2), at most 1; 1 where they never differ.
+// McNemar's exact test (McNemar 1947; the binomial form) of the hypothesis that two models are
+// right equally often. It uses the numbers of examples that only one of them has right. The
+// two-sided p is twice the smaller tail of Binomial(only_a + only_b, 1/2), at most 1; it is 1 if
+// they never differ.
 double McNemarP(std::int64_t only_a, std::int64_t only_b);
 
 }  // namespace pelab::stats

@@ -24,7 +24,7 @@ void FindMedian(std::vector<double> done, std::vector<double> censored, SeedSumm
   if (all == 0) return;
   std::sort(done.begin(), done.end());
   std::sort(censored.begin(), censored.end(), std::greater<>());
-  const std::size_t middle = (all - 1) / 2;  // of an even number the lower one
+  const std::size_t middle = (all - 1) / 2;  // the lower one for an even number
   if (middle < done.size()) {
     summary.median = done[middle];
   } else {
@@ -37,7 +37,7 @@ void FindMedian(std::vector<double> done, std::vector<double> censored, SeedSumm
 double Mean(std::span<const double> values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   double sum = 0;
-  double lost = 0;  // the low-order digits that adding to `sum` drops
+  double lost = 0;  // the low-order digits that are lost in adding to `sum`
   for (const double value : values) {
     const double next = sum + value;
     lost += std::fabs(sum) >= std::fabs(value) ? (sum - next) + value : (value - next) + sum;

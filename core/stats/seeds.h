@@ -1,4 +1,4 @@
-// Seeds are replicates: what several seeds of one configuration say together. Pure functions:
+// Summaries over seeds: several seeds of one configuration are replicates. Pure functions:
 // thread-safe.
 #pragma once
 
@@ -8,28 +8,28 @@
 
 namespace pelab::stats {
 
-// NaN for no values. Compensated summation (Neumaier).
+// The mean by compensated summation (Neumaier); NaN for no values.
 double Mean(std::span<const double> values);
 
-// Sample standard deviation, with n - 1 below; nullopt for fewer than two values.
+// The sample standard deviation, with the divisor n - 1; nullopt for fewer than two values.
 std::optional<double> SampleSd(std::span<const double> values);
 
 // Half the width of the two-sided interval of the mean by Student's t with n - 1 degrees of
-// freedom: t((1 + confidence) / 2, n - 1) * sd / sqrt(n). nullopt for fewer than two values: one
-// seed says nothing about spread.
+// freedom: t((1 + confidence) / 2, n - 1) * sd / sqrt(n). nullopt for fewer than two values, since
+// one seed says nothing about spread.
 std::optional<double> IntervalHalfWidth(std::span<const double> values, double confidence = 0.95);
 
-// One seed's outcome.
+// The outcome of one seed.
 struct SeedResult {
   enum class State {
     kDone,       // has its final value
     kMissing,    // not ended yet, or ended without this value
-    kFailed,     // failed: will not come by itself
-    kCancelled,  // people stopped it: will not come by itself either
-    kCensored,   // ended before it got there: its value is above `value`
+    kFailed,     // failed; not retried automatically
+    kCancelled,  // cancelled by a person; not resumed automatically
+    kCensored,   // ended before it reached the target: its true value exceeds `value`
   };
   State state = State::kMissing;
-  double value = 0;  // of kDone and kCensored
+  double value = 0;  // set for kDone and kCensored
 };
 
 enum class IntervalKind {
@@ -38,33 +38,33 @@ enum class IntervalKind {
 };
 
 struct SeedSummary {
-  int n = 0;  // seeds that are done
+  int n = 0;  // number of seeds that are done
   int missing = 0;
   int failed = 0;
   int cancelled = 0;
-  // Beside the n. Where there is one, neither the mean nor what goes with it is known: that of the n
-  // alone would be that of the seeds that did well.
+  // Not included in n. If there is any, the mean and its spread are unknown: a mean over the n
+  // alone would cover only the seeds that did well.
   int censored = 0;
-  std::optional<double> mean;        // over the n; nullopt for none
-  std::optional<double> sd;          // from 2 on
-  std::optional<double> half_width;  // of the interval by Student's t, from 2 on
-  // The interval that was asked for, from 2 on.
+  std::optional<double> mean;        // over the n; nullopt if n is 0
+  std::optional<double> sd;          // from 2 values on
+  std::optional<double> half_width;  // half the interval by Student's t; from 2 values on
+  // The interval of the requested kind; from 2 values on.
   std::optional<double> low;
   std::optional<double> high;
-  // The smallest value that at least half of the n and the censored have come to, a censored one
-  // counting as larger than all (the median of Kaplan and Meier); nullopt for none, and where more
-  // than half are censored. Then it is above `median_above`.
+  // The smallest value that at least half of the done and censored seeds have reached, where a
+  // censored seed counts as larger than all others (the Kaplan-Meier median). nullopt if there are
+  // none, or if more than half are censored; the median then exceeds `median_above`.
   std::optional<double> median;
   std::optional<double> median_above;
 
-  // Anything less must not be shown as a result without saying so.
+  // Whether every seed has ended with a result. An incomplete summary must be shown as incomplete.
   bool complete() const { return n + censored > 0 && missing + failed + cancelled == 0; }
 };
 
-// The interval by Student's t.
+// A summary with the interval by Student's t.
 SeedSummary Summarise(std::span<const SeedResult> seeds, double confidence = 0.95);
 
-// One of each group.
+// One summary per group, with the requested kind of interval.
 std::vector<SeedSummary> SummariseAll(std::span<const std::vector<SeedResult>> groups,
                                       IntervalKind interval, double confidence = 0.95);
 

@@ -36,11 +36,11 @@ absl::Status CannotCopy(const std::string& path, const std::string& target,
   return absl::InternalError(Concat("cannot copy ", path, " to ", target, ": ", error.what()));
 }
 
-// The transaction that `from` is in makes all steps see the same moment.
+// The open transaction of `from` makes all steps see the same snapshot.
 absl::Status CopyPages(SQLite::Database& from, const std::string& target,
                        const std::function<bool()>& stopped) {
   SQLite::Database to(target, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, kBusyMs);
-  // Until it is whole the copy is worth nothing: no journal, and one sync at the end.
+  // An incomplete copy is useless, so it needs no journal and only one sync at the end.
   to.exec("PRAGMA journal_mode = OFF");
   to.exec("PRAGMA synchronous = OFF");
   SQLite::Backup backup(to, from);
@@ -82,7 +82,7 @@ absl::Status CopyArtifact(const std::string& path, const StoredFile& file, Backu
   }
 }
 
-// Whether the open file still has that name: another writer may have finished with it.
+// Whether the open file still has that name; another writer may have renamed or removed it.
 bool IsAt(int fd, const std::string& path) {
   struct stat open_file {};
   struct stat named {};
@@ -143,7 +143,7 @@ absl::StatusOr<std::unique_ptr<BackupWriter>> BackupWriter::Create(const std::st
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || !IsAt(fd.get(), partial)) {
     return absl::AlreadyExistsError(Concat("another backup to ", target, " is under way"));
   }
-  // What a killed one has left.
+  // Removes what a killed backup left behind.
   if (ftruncate(fd.get(), 0) != 0) return ErrnoStatus(errno, Concat("cannot write ", partial));
   PELAB_RETURN_IF_ERROR(RemoveAll(ArtifactsOf(partial)));
   return std::unique_ptr<BackupWriter>(new BackupWriter(target, std::move(fd)));
@@ -198,7 +198,7 @@ absl::Status BackupWriter::EndArtifact() {
   return FsyncDirectory(DirectoryOf(artifact_path_));
 }
 
-// The database last: where it has its name everything is there.
+// Renames the database last: once it has its final name, everything else is in place.
 absl::Status BackupWriter::Publish() {
   const std::string artifacts = ArtifactsOf(partial_);
   std::error_code ignored;
@@ -213,7 +213,7 @@ absl::Status BackupWriter::Publish() {
 
 absl::StatusOr<BackupReport> BackupWriter::Finish() {
   PELAB_RETURN_IF_ERROR(EndArtifact());
-  // Also of a file that another connection has written.
+  // This sync also covers writes to the file by another connection.
   if (fsync(fd_.get()) != 0) return ErrnoStatus(errno, Concat("cannot sync ", partial_));
   struct stat info {};
   if (fstat(fd_.get(), &info) != 0) return ErrnoStatus(errno, Concat("cannot read ", partial_));

@@ -1,5 +1,5 @@
-// Copies of a database with its artifacts: taken from a snapshot, written whole or not at all. A
-// copy is a database like any other: pelab-server --db COPY serves it.
+// Copies of a database with its artifacts, taken from a snapshot and written completely or not at
+// all. A copy is an ordinary database: `pelab-server --db COPY` serves it.
 #pragma once
 
 #include <cstdint>
@@ -21,46 +21,47 @@ struct StoredFile {
   std::uint64_t bytes = 0;
 };
 
-// Copies the database as it is now to the new or empty file `target`, in one read transaction: it
-// may be served meanwhile, and a checkpoint waits for the end. Answers which artifacts it refers
-// to. Not synced. CANCELLED once `stopped` answers true; RESOURCE_EXHAUSTED where the disk of
-// `target` is full; else the errors of Reader::Open.
+// Copies the current state of the database to the new or empty file `target`, in one read
+// transaction. The database may be served meanwhile; a WAL checkpoint waits until the copy ends.
+// Returns the files that the database refers to (artifacts and checkpoints). Does not sync.
+// CANCELLED once `stopped` returns true; RESOURCE_EXHAUSTED if the disk of `target` is full;
+// otherwise the errors of Reader::Open.
 absl::StatusOr<std::vector<StoredFile>> CopyDatabase(const std::string& path,
                                                      const std::string& target,
                                                      const std::function<bool()>& stopped = {});
 
-// The same of a file of any schema, without its artifacts.
+// The same for a file with any schema version, without the list of files.
 absl::Status CopyAnySchema(const std::string& path, const std::string& target);
 
 struct BackupReport {
   std::uint64_t database_bytes = 0;
   std::uint64_t artifacts = 0;
   std::uint64_t artifact_bytes = 0;
-  // That the database refers to, but that are not there, or not with their content.
+  // SHA-256 of files that the database refers to, but that are missing or have other content.
   std::vector<std::string> missing_artifacts;
 };
 
-// The receiving end of a copy, piece by piece: the database first, then files. What is not finished
-// leaves nothing behind; a process that is killed leaves FILE.partial and FILE.partial.artifacts,
-// which the next try removes. Not thread-safe.
+// Receives a copy piece by piece: first the database, then the files. An unfinished copy is
+// removed. A process that is killed leaves FILE.partial and FILE.partial.artifacts behind, which
+// the next attempt removes. Not thread-safe.
 class BackupWriter {
  public:
-  // ALREADY_EXISTS where `target` or its artifacts are there, or somebody writes them right now.
+  // ALREADY_EXISTS if `target` or its artifacts exist, or if another backup to `target` is running.
   static absl::StatusOr<std::unique_ptr<BackupWriter>> Create(const std::string& target);
   ~BackupWriter();
   BackupWriter(const BackupWriter&) = delete;
 
-  // For CopyDatabase; or piece by piece.
+  // The file to pass to CopyDatabase; alternatively, AppendDatabase writes it piece by piece.
   const std::string& database_file() const { return partial_; }
   absl::Status AppendDatabase(std::string_view piece);
 
-  // A file follows, until the next one begins; one whose content is not that of its hash counts as
-  // missing.
+  // Begins a file, which ends when the next one begins or at Finish. A file whose content does not
+  // match its hash counts as missing.
   absl::Status BeginArtifact(const StoredFile& file);
   absl::Status AppendArtifact(std::string_view piece);
   void ArtifactIsMissing(const std::string& sha256);
 
-  // Syncs everything and gives it its name.
+  // Syncs everything and gives the copy its final name.
   absl::StatusOr<BackupReport> Finish();
 
  private:
@@ -70,7 +71,7 @@ class BackupWriter {
 
   const std::string target_;
   const std::string partial_;
-  UniqueFd fd_;  // of the database; holds the lock
+  UniqueFd fd_;  // the partial database file; holds the lock
   bool finished_ = false;
 
   UniqueFd artifact_;
@@ -81,7 +82,7 @@ class BackupWriter {
   BackupReport report_;
 };
 
-// A copy at `target` of a database that nobody serves (hold its lock), with its artifacts.
+// Copies a database that nobody serves (hold its lock), with its artifacts, to `target`.
 absl::StatusOr<BackupReport> Backup(const std::string& path, const std::string& target);
 
 }  // namespace pelab::db

@@ -28,7 +28,7 @@ Check RunInvariant(SQLite::Database& db, const Invariant& invariant) {
   return check;
 }
 
-// A page that cannot be read at all ends SQLite's own check, and with it this one.
+// If a page cannot be read at all, SQLite's own check ends with an exception.
 Check CheckIntegrity(SQLite::Database& db) {
   Check check{"the file is a sound SQLite database", {}};
   try {
@@ -62,7 +62,7 @@ bool IsReferred(SQLite::Database& db, const std::string& sha256) {
   return query.executeStep() && query.getColumn(0).getInt() != 0;
 }
 
-// What is wrong with each file that a row names: hash -> problem.
+// Problems of the files that rows refer to: hash -> problem.
 std::map<std::string, std::string> LookAtArtifacts(SQLite::Database& db, const std::string& path) {
   std::map<std::string, std::string> wrong;
   SQLite::Statement query(
@@ -82,8 +82,8 @@ std::map<std::string, std::string> LookAtArtifacts(SQLite::Database& db, const s
   return wrong;
 }
 
-// Files that no row names: an upload whose event has not come yet, or one that was given up. They
-// cost space, nothing else.
+// Files that no row refers to: an upload whose event has not arrived yet, or one that was
+// abandoned. They only cost space.
 std::vector<std::string> UnnamedFiles(SQLite::Database& db, const std::string& path) {
   std::vector<std::string> notes;
   std::error_code error;
@@ -96,8 +96,8 @@ std::vector<std::string> UnnamedFiles(SQLite::Database& db, const std::string& p
   return notes;
 }
 
-// Where a coordinator serves the file it may have removed an artifact, its row first, since the
-// snapshot was taken: what seems wrong is wrong if the row is still there in one that is newer.
+// A coordinator that serves the file may have removed an artifact since the snapshot (it removes
+// the row first). A problem is therefore real only if a newer snapshot still has the row.
 absl::Status CheckArtifacts(const std::string& path, std::map<std::string, std::string> wrong,
                             Check& check) {
   if (wrong.empty()) return absl::OkStatus();
@@ -143,7 +143,7 @@ absl::StatusOr<DatabaseInfo> ReadInfo(const std::string& path) {
 
 std::vector<Check> CheckConnection(SQLite::Database& db) {
   std::vector<Check> checks = {CheckIntegrity(db)};
-  if (!checks.front().problems.empty()) return checks;  // what follows could only mislead
+  if (!checks.front().problems.empty()) return checks;  // the other checks could only mislead
   checks.push_back(CheckReferences(db));
   for (const Invariant& invariant : Invariants()) checks.push_back(RunInvariant(db, invariant));
   return checks;

@@ -1,5 +1,5 @@
-// Looking after a database file: what it holds, and whether it is sound. Reads the file, never
-// writes it; backup.h copies it.
+// Inspects a database file: counts what it holds and checks that it is sound. Reads the file and
+// never writes it; backup.h copies it.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ class Database;
 
 namespace pelab::db {
 
-// Where the file with this content is kept, beside the database.
+// The path of the file with this content, in the directory of artifacts beside the database.
 std::string ArtifactPath(const std::string& database, const std::string& sha256);
 
 struct DatabaseInfo {
   std::string path;
   int schema_version = 0;
-  std::int64_t bytes = 0;  // of the file and its write-ahead log
+  std::int64_t bytes = 0;  // size of the file and its write-ahead log (WAL)
   std::int64_t sweeps = 0;
   std::int64_t jobs = 0;
   std::int64_t jobs_succeeded = 0;
@@ -31,26 +31,25 @@ struct DatabaseInfo {
   std::int64_t artifacts = 0;  // distinct files
   std::int64_t artifact_bytes = 0;
 };
-// Errors: those of Reader::Open.
+// The errors are those of Reader::Open.
 absl::StatusOr<DatabaseInfo> ReadInfo(const std::string& path);
 
-// One promise about the data, and where it does not hold.
+// One invariant of the data, and the places where it is violated.
 struct Check {
   std::string name;                   // "curves of succeeded jobs are whole"
-  std::vector<std::string> problems;  // at most kMaxProblems, one line each; empty: it holds
-  std::vector<std::string> notes;     // worth knowing, but no harm: files that nothing names
+  std::vector<std::string> problems;  // one line each, at most kMaxProblems; empty: it holds
+  std::vector<std::string> notes;     // harmless remarks, such as files that no row refers to
 };
 inline constexpr int kMaxProblems = 20;
 
-// SQLite's own integrity check, references, and pelab's invariants (invariants.cc): curves without
-// gaps or repeats, summaries that agree with them, whole ablation matrices whose counts follow from
-// each other, jobs that were trained once, states of jobs, attempts and sweeps that agree, artifacts
-// that are there at their size. In one read transaction: it may be served meanwhile. Where the file
-// itself is damaged nothing further is checked.
-// Errors: those of Reader::Open.
+// Checks SQLite's own integrity, references, and pelab's invariants (invariants.cc): curves without
+// gaps or repeats, summaries that agree with the curves, complete ablation matrices with consistent
+// counts, jobs trained only once, consistent states of jobs, attempts and sweeps, and artifacts
+// that exist with the right size. Runs in one read transaction; the database may be served
+// meanwhile. If the file itself is damaged, nothing further is checked.
+// The errors are those of Reader::Open.
 absl::StatusOr<std::vector<Check>> CheckDatabase(const std::string& path);
-// The same over a connection that is open already, but for the artifacts' files. Throws
-// SQLite::Exception.
+// The same on an open connection, without the artifacts' files. Throws SQLite::Exception.
 std::vector<Check> CheckConnection(SQLite::Database& db);
 
 }  // namespace pelab::db

@@ -3,7 +3,7 @@
 namespace pelab::db {
 namespace {
 
-// Curves: the accepted line of each job, and the summary that lists read instead of it.
+// Curves: each job's accepted epochs, and the summary that lists read instead of them.
 const std::vector<Invariant> kCurves = {
     {"epochs have no gap and none is there twice",
      "SELECT printf('job %d: %d rows for %d epochs from %d to %d', job_id, count(*), "
@@ -79,7 +79,7 @@ const std::vector<Invariant> kMatrices = {
      "HAVING count(d.layer) <> n.layers + 1 OR max(d.layer) <> n.layers - 1 OR min(d.layer) <> -1"},
 };
 
-// Jobs, attempts and sweeps: what was done is done once, and who waits for what agrees.
+// Jobs, attempts and sweeps: work is done only once, and their states are consistent.
 const std::vector<Invariant> kStates = {
     {"a key and generation is one job",
      "SELECT printf('key %s, generation %d: %d jobs, %d of them succeeded', key, generation, "
@@ -109,7 +109,8 @@ const std::vector<Invariant> kStates = {
      "SELECT printf('job %d (%s)', j.job_id, j.state) FROM jobs AS j WHERE j.state IN "
      "('assigned', 'running') AND NOT EXISTS (SELECT 1 FROM attempts AS a "
      "WHERE a.job_id = j.job_id AND a.outcome IS NULL)"},
-    // Of a cancelled job, and of one whose analyses are given up, the worker has yet to confirm.
+    // Succeeded and cancelled jobs are excepted: a cancelled job, or one whose analyses were given
+    // up, may have an open attempt until the worker confirms.
     {"jobs that wait or have failed hold no open attempt",
      "SELECT printf('job %d (%s): attempt %d is open', j.job_id, j.state, a.number) FROM jobs AS j "
      "JOIN attempts AS a USING (job_id) WHERE a.outcome IS NULL AND j.state NOT IN ('assigned', "
@@ -135,7 +136,7 @@ const std::vector<Invariant> kStates = {
      "WHERE s.state = 'active' AND NOT EXISTS (SELECT 1 FROM sweep_jobs AS c JOIN jobs AS j "
      "USING (job_id) WHERE c.sweep_id = s.sweep_id AND c.claimed AND j.state IN ('queued', "
      "'assigned', 'running'))"},
-    // A trained job that is open again adds analyses, perhaps for another sweep alone.
+    // A trained job that is open again has analyses added, perhaps only for another sweep.
     {"the counts of a sweep are those of its jobs",
      "SELECT printf('sweep %d (%s): %s are counted, %s are there', s.sweep_id, s.name, "
      "coalesce((SELECT n.queued || ' ' || n.assigned || ' ' || n.running || ' ' || n.succeeded "
@@ -159,7 +160,8 @@ const std::vector<Invariant> kStates = {
      "FROM sweeps AS s JOIN sweep_jobs AS c USING (sweep_id) JOIN jobs AS j USING (job_id) "
      "WHERE s.state = 'finished' AND c.claimed AND NOT j.trained "
      "AND j.state IN ('queued', 'assigned', 'running')"},
-    // Those of a very large one are withdrawn in slices, which go on at a coordinator's start.
+    // The claims of a very large sweep are withdrawn in slices, which continue when a coordinator
+    // starts.
     {"cancelled sweeps claim nothing",
      "SELECT printf('sweep %d (%s): %d jobs', s.sweep_id, s.name, count(*)) FROM sweeps AS s "
      "JOIN sweep_jobs AS c USING (sweep_id) WHERE s.state = 'cancelled' AND c.claimed "

@@ -1,4 +1,4 @@
-// What has to hold in every pelab database, as queries. Part of maintenance.h.
+// The invariants of every pelab database, as queries. Part of check.h.
 #pragma once
 
 #include <vector>
@@ -6,8 +6,8 @@
 namespace pelab::db {
 
 struct Invariant {
-  const char* name;  // what holds: "epochs have no gap and none is there twice"
-  const char* sql;   // every row is a problem, said by its first column
+  const char* name;  // the invariant in words: "epochs have no gap and none is there twice"
+  const char* sql;   // every row is a problem, described by its first column
 };
 
 const std::vector<Invariant>& Invariants();

@@ -54,7 +54,7 @@ std::string HashOf(SQLite::Database& db, std::int64_t job_id) {
   return hash.FinishHex();
 }
 
-// NOT_FOUND where it has gone, which no trained job does.
+// NOT_FOUND if there is no such trained job, for example because its sweep was deleted meanwhile.
 absl::Status ReadRow(SQLite::Database& db, std::int64_t job_id, v1::ImportedJob& job) {
   SQLite::Statement query(
       db,
@@ -128,7 +128,7 @@ void ReadEntries(SQLite::Database& db, std::int64_t analysis_id, v1::HeadAblatio
   query.bind(1, analysis_id);
   while (query.executeStep()) {
     matrix.add_missing(query.getColumn(0).isNull());
-    matrix.add_correct(query.getColumn(0).getInt64());  // 0 where it is NULL
+    matrix.add_correct(query.getColumn(0).getInt64());  // 0 if it is NULL
     matrix.add_lost(query.getColumn(1).getInt64());
     matrix.add_gained(query.getColumn(2).getInt64());
     matrix.add_nll(query.getColumn(3).getDouble());
@@ -276,7 +276,8 @@ class SqliteTransferReader final : public TransferReader {
   }
 
  private:
-  // A sweep that was imported itself keeps the token with which it came.
+  // A sweep that was itself imported keeps its token, so that the same sweep has the same token in
+  // every database.
   static TransferSweep ReadSweep(SQLite::Statement& query) {
     constexpr char kImported[] = "import-";
     TransferSweep out{.sweep_id = query.getColumn(0).getInt64(), .sweep = {}};

@@ -1,5 +1,6 @@
-// What a database holds of its finished jobs, whole, so that another can take them over; and what
-// makes two curves the same. Reads tables beside the views: an import copies what views derive.
+// Reads everything that a database holds of its finished jobs, so that another database can import
+// them, and computes the hash that decides whether two curves are equal. Reads tables, not only the
+// views, because an import copies the data from which the views are derived.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,9 @@
 
 namespace pelab::db {
 
-// A fingerprint of a curve: SHA-256 over every epoch's number, losses (bits), counts and learning
-// rate, little-endian. The seconds that an epoch took are left out: a job that repeats bit for bit
-// takes other times.
+// The fingerprint of a curve: SHA-256 over every epoch's number, losses (as bits), counts and
+// learning rate, little-endian. The seconds of an epoch are left out, because a bit-for-bit
+// repetition of a job takes different times.
 class CurveHash {
  public:
   void Add(const v1::Epoch& epoch);
@@ -32,13 +33,13 @@ struct FinishedJob {
   std::string key;
 };
 
-// A job as it is sent.
+// A finished job in the form in which it is sent.
 struct TransferJob {
   v1::ImportedJob job;
   std::vector<v1::Epoch> epochs;
   std::vector<v1::ImportedAnalysis> analyses;
   std::vector<v1::ImportedFile> files;
-  int left_out = 0;  // matrices of version 1, which no longer can be stored
+  int left_out = 0;  // number of matrices of version 1, which can no longer be stored
 };
 
 struct TransferSweep {
@@ -46,23 +47,25 @@ struct TransferSweep {
   v1::ImportedSweep sweep;
 };
 
-// One read transaction a call: it may be served meanwhile. One thread at a time.
+// Every call is one read transaction; the database may be served meanwhile. One thread at a time.
 class TransferReader {
  public:
   virtual ~TransferReader() = default;
-  // The errors of Reader::Open.
+  // The errors are those of Reader::Open.
   static absl::StatusOr<std::unique_ptr<TransferReader>> Open(const std::string& path);
 
-  // Trained jobs, of each key the generation that counts, by number; and how many others there are.
+  // The trained jobs, by number: of each key, the generation that v_jobs shows. `others` receives
+  // the number of all other jobs of v_jobs.
   virtual absl::StatusOr<std::vector<FinishedJob>> Finished(std::int64_t* others) = 0;
   virtual absl::StatusOr<std::string> HashOfCurve(std::int64_t job_id) = 0;
   virtual absl::StatusOr<TransferJob> ReadJob(std::int64_t job_id) = 0;
-  // Sweeps that were expanded whole, the oldest first.
+  // The sweeps that were fully expanded, oldest first.
   virtual absl::StatusOr<std::vector<TransferSweep>> Sweeps() = 0;
-  // The sweep's cells from ordinal `from` on, at most `limit`.
+  // The sweep's job cells from ordinal `from` on, at most `limit`.
   virtual absl::StatusOr<v1::ImportedCells> Cells(std::int64_t sweep_id, std::uint64_t from,
                                                   int limit) = 0;
-  // How each key stands in this database.
+  // For each key of the request: whether this database lacks it, has the same curve, has a
+  // different curve, or is still working on the job.
   virtual absl::StatusOr<std::vector<v1::ImportVerdict>> Check(
       const v1::CheckImportRequest& request) = 0;
 };

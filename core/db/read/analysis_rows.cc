@@ -8,7 +8,7 @@
 namespace pelab::db {
 namespace {
 
-// The columns of a row in order, each read once.
+// Reads the columns of a row in order, each once.
 class Columns {
  public:
   explicit Columns(SQLite::Statement& query) : query_(query) {}
@@ -100,7 +100,7 @@ v1::AnalysisRow ReadAnalysis(SQLite::Statement& query) {
   return row;
 }
 
-// "method:hygiene:split:target:analysis", how matrices and their indices are ordered in a job.
+// "method:hygiene:split:target:analysis", the order of matrices and their indices within a job.
 template <typename Row>
 std::string MatrixPlace(const Row& row) {
   return Concat(row.method(), ":", row.hygiene(), ":", row.split(), ":", row.target(), ":",

@@ -1,4 +1,4 @@
-// Artifacts.
+// Rows of artifacts.
 #include <cstdint>
 
 #include "core/base/strings.h"

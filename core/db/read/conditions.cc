@@ -79,7 +79,7 @@ bool IsEquality(Operator op) { return op == Operator::kEqual || op == Operator::
 bool IsPattern(Operator op) { return op == Operator::kMatches || op == Operator::kMatchesNot; }
 bool IsOrdering(Operator op) { return !IsEquality(op) && !IsPattern(op) && op != Operator::kIn; }
 
-// The condition for each of its values alone: for the members of a list, equality.
+// The condition once for each of its values; for the members of a list, as an equality.
 std::vector<Condition> Singles(const Condition& c) {
   if (c.op != Operator::kIn) return {c};
   std::vector<Condition> singles;
@@ -111,7 +111,8 @@ std::optional<double> ParseReal(const std::string& text) {
   return value;
 }
 
-// What is NULL satisfies != and nothing else: it is not that value. `values`: how many a list has.
+// NULL satisfies != and no other comparison, because it differs from every value. `values` is the
+// length of a list.
 std::string ComparisonSql(std::string_view operand, Operator op, std::size_t values = 1) {
   if (op == Operator::kIn) {
     std::string marks = "?";
@@ -175,9 +176,9 @@ constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
 constexpr std::string_view kIndices[] = {"max_drop", "top_share",       "top_ratio",
                                          "gini",     "effective_heads", "deposits"};
 
-// Whether the job's accuracy was `accuracy` or more in an epoch up to, or before, this one. (Asked
-// so, SQLite looks at the epochs of one job until it finds one. Asked for the least, it would first
-// make an index of all epochs there are.)
+// Whether the job's accuracy was `accuracy` or more in an epoch up to this one, or before it. With
+// EXISTS, SQLite reads the epochs of one job until it finds one. If the query asked for the
+// smallest epoch, SQLite would first index all epochs of all jobs.
 Expression ReachedWithin(std::string_view comparison, const Bind& epoch, double accuracy) {
   return {Concat("EXISTS (SELECT 1 FROM v_curves AS c WHERE c.job_id = j.job_id AND c.epoch ",
                  comparison, " ? AND c.test_accuracy >= ?)"),
@@ -209,7 +210,7 @@ absl::StatusOr<Expression> CompileEpochsTo(const Condition& c) {
   const bool strict = c.op == Operator::kLess || c.op == Operator::kGreaterOrEqual;
   const bool at_most = c.op == Operator::kLess || c.op == Operator::kLessOrEqual;
   const bool equal = IsEquality(c.op);
-  // Most that never got there are known by their best accuracy.
+  // The best accuracy rules out most jobs that never reached it, without reading their curves.
   Expression out{"coalesce(j.best_test_accuracy >= ?, 0) AND ", {Bind(*c.argument)}};
   if (c.op == Operator::kNotEqual) out.sql = Concat("NOT (", out.sql);
   Append(ReachedWithin(strict ? "<" : "<=", at_most || equal ? *number : Bind(kEver), *c.argument),
@@ -236,8 +237,8 @@ std::string IntegerList(const Integers& integers) {
   return Concat("[", absl::StrJoin(integers, ","), "]");
 }
 
-// The JSON text of a field's value as the canonical form writes it. Comparing texts makes = exact
-// for doubles.
+// The JSON text of a value as the canonical form writes it. Comparing texts makes = exact for
+// doubles.
 absl::StatusOr<std::string> JsonText(const catalog::Field& field, const Condition& c) {
   switch (field.type) {
     case FieldType::kBool:
@@ -252,7 +253,7 @@ absl::StatusOr<std::string> JsonText(const catalog::Field& field, const Conditio
     case FieldType::kChoiceSet: {
       const std::vector<std::string> given =
           absl::StrSplit(c.value, absl::ByAnyChar("[],+ "), absl::SkipEmpty());
-      std::vector<std::string> kept;  // in the catalog's order, as the canonical form has them
+      std::vector<std::string> kept;  // in the catalog's order, as in the canonical form
       for (std::string_view choice : field.choices) {
         for (const std::string& g : given) {
           if (g == choice) kept.push_back(Concat("\"", choice, "\""));
@@ -287,17 +288,19 @@ std::string JsonOf(const catalog::Value& value) {
   return catalog::ToText(value);
 }
 
-// A spec in SQL, and the names whose fields it may have.
+// SQL for a spec, and SQL for the names of the PE and task whose fields it may have.
 struct SpecSource {
   std::string_view spec;
   std::string_view owners;
 };
-// A stored spec that SQLite cannot read has no fields: it must not end everybody's query.
+// A stored spec that SQLite cannot parse is treated as having no fields, so that it does not make
+// every query fail.
 constexpr SpecSource kOfJob = {"iif(json_valid(j.spec_json), j.spec_json, '{}')", "j.pe, j.task"};
 constexpr SpecSource kOfConfiguration = {"s.spec",
                                          "s.spec ->> '$.pe.name', s.spec ->> '$.task.name'"};
 
-// The field's JSON text. A field at its legacy value is not written, so it is read as that.
+// The field's JSON text. A field at its legacy value is not stored, so its absence is read as that
+// value.
 Expression FieldText(const std::vector<const catalog::Field*>& fields, const SpecSource& source) {
   Expression out{Concat("(", source.spec, " -> '$.", fields.front()->name, "')"), {}};
   for (const catalog::Field* f : fields) {
@@ -338,7 +341,7 @@ absl::StatusOr<Expression> CompareField(const std::vector<const catalog::Field*>
     append(comparison, std::move(wanted));
     return out;
   }
-  // Equal by text, else by number: SQLite's own decimal conversion may be off by a bit.
+  // Equality is tested by text, order by number: SQLite's decimal conversion may be off by a bit.
   const bool strict = c.op == Operator::kLess || c.op == Operator::kGreater;
   const bool less = c.op == Operator::kLess || c.op == Operator::kLessOrEqual;
   append(Concat(text.sql, strict ? " IS NOT ? AND " : " IS ? OR "), std::move(wanted));
@@ -349,7 +352,7 @@ absl::StatusOr<Expression> CompareField(const std::vector<const catalog::Field*>
 
 absl::StatusOr<Expression> CompileField(const std::vector<const catalog::Field*>& fields,
                                         const Condition& c) {
-  // What follows a job's own seed is not in the configuration that its replicates share.
+  // A seed that follows the job's own is not in the configuration, which replicates share.
   if (fields.front()->name.ends_with("_seed")) return CompareField(fields, c, kOfJob);
   absl::StatusOr<Expression> out = CompareField(fields, c, kOfConfiguration);
   if (!out.ok()) return out;
@@ -395,7 +398,7 @@ absl::StatusOr<Expression> Compile(const Condition& condition) {
   for (const std::string_view index : kIndices) {
     if (index == condition.field) return CompileIndex(index, condition);
   }
-  std::vector<const catalog::Field*> fields;  // of one name, by owner; one type
+  std::vector<const catalog::Field*> fields;  // all rows of that name, by owner; they have one type
   for (const catalog::Field& field : catalog::Fields()) {
     const bool of_analysis = catalog::IsAnalysisField(field);
     if (field.name == condition.field && !of_analysis) fields.push_back(&field);

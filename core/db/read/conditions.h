@@ -1,4 +1,5 @@
-// One condition on a job -> SQL over v_jobs (as `j`) with bound parameters. Internal to core/db.
+// Compiles one condition on a job to SQL over v_jobs (as `j`) with bound parameters. Internal to
+// core/db.
 #pragma once
 
 #include <optional>
@@ -17,25 +18,27 @@ enum class Operator {
   kLessOrEqual,
   kGreater,
   kGreaterOrEqual,
-  kMatches,     // a pattern with * ? [a-z], of texts
+  kMatches,     // a text matches a pattern with * ? [a-z]
   kMatchesNot,  // the opposite
   kIn,          // one of Condition::values
 };
 
 struct Condition {
   std::string field;
-  std::optional<double> argument;  // 0.9 of `epochs_to(0.9)`
+  std::optional<double> argument;  // the 0.9 in `epochs_to(0.9)`
   Operator op = Operator::kEqual;
   std::string value;
-  std::vector<std::string> values;  // of kIn; at least one
+  std::vector<std::string> values;  // for kIn; at least one
 };
 
-// A field is a column of v_jobs, a field of the canonical spec, `generalisation_gap` (train minus
-// test accuracy), `epochs_to(x)` (the epoch, from 0, in which the test accuracy first was x or
-// more) or an index of v_deposits over all layers, which holds where it does for one of the job's
-// head ablations.
-// What is not there is not equal to anything, and neither less nor greater.
-// InvalidArgument: no such field, the operator does not fit its type, or the value cannot be read.
+// A field is a column of v_jobs, a field of the canonical spec, or one of these:
+// - `generalisation_gap`: train minus test accuracy;
+// - `epochs_to(x)`: the first epoch, from 0, in which the test accuracy was x or more;
+// - an index of v_deposits over all layers; the condition holds if it holds for one of the job's
+//   head ablations.
+// A missing value satisfies != and no other comparison.
+// INVALID_ARGUMENT if there is no such field, if the operator does not fit the field's type, or if
+// the value cannot be read.
 absl::StatusOr<Expression> Compile(const Condition& condition);
 
 }  // namespace pelab::db

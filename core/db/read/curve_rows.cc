@@ -1,7 +1,8 @@
-// Curves, without v_curves: its NOT EXISTS asks for every epoch what can be asked once a job, and a
-// sweep has millions of epochs. An attempt's accepted epochs are one range of `curves`, which is
-// read by its primary key, and what waits in `staged_epochs`, which is looked through once a page.
-// The only queries that know these tables; a test holds them to the view (docs/adr/0018).
+// Reads curves without the view v_curves. The view's NOT EXISTS tests every epoch, although one
+// test per job suffices, and a sweep has millions of epochs. The accepted epochs of an attempt are
+// one range of `curves`, read by its primary key, and the waiting ones in `staged_epochs`, which is
+// searched once per page. These are the only queries of the Reader that know these tables; a test
+// compares them with the view (docs/adr/0018).
 #include <sqlite3.h>
 
 #include <algorithm>
@@ -27,13 +28,13 @@ std::string Shortest(double value) {
 constexpr std::int64_t kNoStart = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
 
-// What an attempt adds to its job's accepted line: its epochs before `end`.
+// The part of its job's accepted line that an attempt contributes: its epochs before `end`.
 struct Stretch {
   std::int64_t attempt = 0;
   std::int64_t end = kNoEnd;
 };
 
-// As v_curves has it: NULL, which reads as 0, where nothing was counted.
+// The same as in v_curves. If nothing was counted, the view has NULL, which reads as 0.
 double Accuracy(std::int64_t correct, std::int64_t total) {
   return total == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(total);
 }
@@ -42,7 +43,7 @@ constexpr char kColumns[] =
     "epoch, train_loss, train_correct, train_total, test_loss, test_correct, test_total, "
     "learning_rate, seconds";
 
-// From a row that begins with kColumns.
+// Reads an epoch from a row that begins with kColumns.
 void ReadEpoch(const RawStatement& epoch, v1::CurveRow& row) {
   row.set_epoch(static_cast<int>(epoch.Integer(0)));
   row.set_train_loss(epoch.Real(1));
@@ -57,8 +58,8 @@ void ReadEpoch(const RawStatement& epoch, v1::CurveRow& row) {
   row.set_seconds(epoch.Real(8));
 }
 
-// Epochs that have arrived and are not in their curve yet: none where nothing trains, else up to
-// some twenty thousand (server/store/epoch_staging.h).
+// Epochs that have arrived but are not in their curve yet: none if nothing trains, otherwise up to
+// about twenty thousand (server/store/epoch_staging.h).
 class WaitingEpochs {
  public:
   explicit WaitingEpochs(SQLite::Database& db)
@@ -69,8 +70,9 @@ class WaitingEpochs {
         epoch_(db, Concat("SELECT ", kColumns,
                           " FROM staged_epochs WHERE staged_id = ? AND epoch > ? AND epoch < ?")) {}
 
-  // Comes before ForEach of these. For the first job, often the only one, SQLite picks out its
-  // epochs; then all of them are noted, for every job of the page.
+  // Call before ForEach for these stretches. For the first job, often the only one, SQLite selects
+  // only the range of that job's attempts. From the second job on, all waiting epochs are noted,
+  // for every job of the page.
   void Find(const std::vector<Stretch>& stretches) {
     if (stretches.empty() || noted_ == Noted::kAll) return;
     if (noted_ == Noted::kNone) {
@@ -85,7 +87,8 @@ class WaitingEpochs {
     }
   }
 
-  // The stretch's epochs after `after`, in the order of their arrival: `add(epoch)` until it returns false.
+  // Calls `add(epoch)` for the stretch's epochs after `after`, in order of arrival, until it
+  // returns false.
   template <typename Add>
   void ForEach(const Stretch& stretch, std::int64_t after, Add add) {
     auto place =
@@ -117,7 +120,7 @@ class WaitingEpochs {
   std::vector<std::pair<std::int64_t, std::int64_t>> waiting_;  // attempt, staged_id
 };
 
-// An attempt's epoch counts until a later attempt started at or before it.
+// An attempt's epochs count up to the start epoch of any later attempt.
 class JobStretches {
  public:
   explicit JobStretches(SQLite::Database& db)
@@ -125,7 +128,7 @@ class JobStretches {
             db, "SELECT attempt_id, start_epoch FROM v_attempts WHERE job_id = ? ORDER BY number") {
   }
 
-  // Valid until the next call.
+  // The result is valid until the next call.
   const std::vector<Stretch>& Of(std::int64_t job) {
     stretches_.clear();
     starts_.clear();
@@ -161,11 +164,11 @@ class CurvePage {
                            "ORDER BY epoch LIMIT ?")),
         waiting_(db) {}
 
-  // The job's accepted epochs after `after`. False, with the response's `next` set, where the page
-  // has no room for all of them.
+  // Adds the job's accepted epochs after `after`. If the page has no room for all of them, returns
+  // false and sets the response's `next`.
   bool Add(std::int64_t job, std::int64_t after) {
     const int before = rows_.size();
-    const int room = limit_ - before + 1;  // one more than there is: whether more would come
+    const int room = limit_ - before + 1;  // one more than fits, to see whether more would come
     const std::vector<Stretch>& stretches = stretches_.Of(job);
     waiting_.Find(stretches);
     for (const Stretch& stretch : stretches) AddStretch(job, stretch, after, room);
@@ -184,7 +187,7 @@ class CurvePage {
   }
 
  private:
-  // Of those that are in their curve the first `room`, and of those that wait.
+  // Adds the first `room` epochs that are in their curve, and the first `room` that wait.
   void AddStretch(std::int64_t job, const Stretch& stretch, std::int64_t after, int room) {
     const auto add = [&](const RawStatement& epoch) {
       v1::CurveRow& row = *rows_.Add();
@@ -211,7 +214,7 @@ class CurvePage {
   WaitingEpochs waiting_;
 };
 
-// The first of a job's accepted epochs at which its test accuracy was `accuracy` or more.
+// The first accepted epoch of a job with a test accuracy of at least `accuracy`.
 class FirstReached {
  public:
   FirstReached(SQLite::Database& db, double accuracy)
@@ -274,7 +277,7 @@ absl::StatusOr<v1::ListEpochsToResponse> QueryEpochsTo(SQLite::Database& db,
   if (!limit.ok()) return limit.status();
   const absl::StatusOr<PagePlace> place = ParsePlace(request.page().after(), "");
   if (!place.ok()) return place.status();
-  // Most that never got there are known by their best accuracy.
+  // The best accuracy rules out most jobs that never reached it, without reading their curves.
   v1::JobFilter filter = request.filter();
   if (!filter.where().empty()) filter.set_where(Concat("(", filter.where(), ") and "));
   filter.set_where(

@@ -10,8 +10,8 @@
 namespace pelab::db {
 namespace {
 
-// SQLite parses `a OR b OR c` with a stack that stays, but into a tree as deep as there are terms,
-// which may be 1,000 deep: so long lists become lists of lists.
+// SQLite parses `a OR b OR c` with constant stack depth, but into a tree as deep as there are
+// terms. Trees may be at most 1,000 deep, so long lists become lists of lists.
 constexpr std::size_t kInARow = 32;
 constexpr std::string_view kNegation = "NOT ";
 
@@ -26,7 +26,8 @@ Expression Joined(std::vector<Expression> parts, std::string_view word) {
     if (!first) out.sql += Concat(" ", word, " ");
     out.sql += part.sql;
     std::move(part.binds.begin(), part.binds.end(), std::back_inserter(out.binds));
-    // "(" before the first; "(", what is before it and the word before any other.
+    // Before the first part the stack holds "(". Before any other it holds "(", the earlier parts
+    // and the word.
     out.nesting = std::max(out.nesting, part.nesting + (first ? 1 : 3));
   }
   out.sql += ")";

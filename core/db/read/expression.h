@@ -1,5 +1,5 @@
-// Boolean SQL with bound parameters, and how it is put together so that SQLite's parser takes a
-// condition of any shape: its stack holds a hundred symbols. Pure functions: thread-safe. Internal to
+// Boolean SQL with bound parameters, composed so that SQLite's parser accepts conditions of any
+// shape although its stack holds only a hundred symbols. Pure functions: thread-safe. Internal to
 // core/db.
 #pragma once
 
@@ -10,21 +10,22 @@
 
 namespace pelab::db {
 
-// A boolean SQL expression that is never NULL, with `?` for every bind, in order.
+// A boolean SQL expression that is never NULL, with one `?` for every bind, in order.
 struct Expression {
   std::string sql;
   std::vector<Bind> binds;
-  // How many symbols the parser has to keep before it comes to the innermost part, beyond what one
-  // condition needs.
+  // The number of symbols that the parser keeps on its stack before it reaches the innermost part,
+  // beyond those of a single condition.
   int nesting = 0;
 };
 
-// Holds where one of `parts` does, or where all do; `parts` has at least one. An expression's place
-// among `parts` is not kept: the one that nests deepest comes first, where it costs the parser least.
+// Holds if any of `parts` holds, or if all do; `parts` has at least one. The order of the parts is
+// not kept: the one with the deepest nesting comes first, where it needs the least of the parser's
+// stack.
 Expression AnyOf(std::vector<Expression> parts);
 Expression AllOf(std::vector<Expression> parts);
 
-// Of an expression in brackets, such as AnyOf and AllOf make of several parts.
+// The negation of a single condition in brackets, or of the result of AnyOf or AllOf.
 Expression Not(Expression expression);
 
 }  // namespace pelab::db

@@ -14,15 +14,16 @@ namespace {
 constexpr std::size_t kMinPrefix = 6;
 constexpr std::size_t kKeyDigits = 64;
 
-// Whether a job is of a sweep: one of its jobs, or another generation of such a key, because where
-// one of those succeeded last, it stands for the sweep's job. A list of numbers (of two parameters)
-// gives the rows in order, so that a page ends early.
+// Whether a job belongs to a sweep: it is one of the sweep's jobs, or another generation with the
+// same key. If such a generation succeeded last, the views show it in place of the sweep's job. The
+// list of numbers (two parameters) returns rows in order, so that a page can end early.
 constexpr char kInList[] =
     "j.job_id IN (SELECT job_id FROM sweep_jobs WHERE sweep_id = ? UNION ALL "
     "SELECT other.job_id FROM sweep_jobs AS c JOIN jobs AS mine USING (job_id) JOIN jobs AS other "
     "ON other.key = mine.key AND other.generation <> mine.generation WHERE c.sweep_id = ?)";
 constexpr char kLookedUp[] =
-    "EXISTS (SELECT 1 FROM jobs AS mine CROSS JOIN sweep_jobs AS c USING (job_id) "  // in this order
+    // CROSS JOIN keeps this order.
+    "EXISTS (SELECT 1 FROM jobs AS mine CROSS JOIN sweep_jobs AS c USING (job_id) "
     "WHERE mine.key = j.key AND c.sweep_id = ?)";
 
 bool IsKeyPrefix(const std::string& text) {
@@ -45,7 +46,7 @@ absl::StatusOr<std::int64_t> FindByPrefix(SQLite::Database& db, const std::strin
   return id;
 }
 
-// A job of an older generation is not in the views' lists: say which one is.
+// A job of an older generation is not in the views' lists; the error names the one that is.
 absl::Status CheckShown(SQLite::Database& db, std::int64_t job) {
   SQLite::Statement query(
       db,
@@ -58,7 +59,7 @@ absl::Status CheckShown(SQLite::Database& db, std::int64_t job) {
              query.getColumn(0).getInt64(), " (generation ", query.getColumn(1).getInt64(), ")"));
 }
 
-// How many jobs a sweep has, seeds that were added aside.
+// The number of a sweep's cells, without seeds that were added later.
 absl::StatusOr<std::int64_t> CellsOf(SQLite::Database& db, const std::string& sweep) {
   const absl::StatusOr<std::int64_t> number = FindSweep(db, sweep);
   if (!number.ok()) return number.status();
@@ -76,7 +77,7 @@ struct JobVisit {
   const std::function<bool(std::int64_t)>& visit;
   bool ended = false;  // `visit` wants no more
 
-  // The numbers from `first` on, before `end`.
+  // Visits the numbers from `first` to before `end`.
   absl::Status Visit(std::int64_t first, std::int64_t end, SweepTest sweep_test) {
     const absl::StatusOr<Expression> where = Compile(db, filter, sweep_test);
     if (!where.ok()) return where.status();
@@ -170,8 +171,9 @@ absl::Status ForEachJob(SQLite::Database& db, const v1::JobFilter& filter, std::
                         const std::function<bool(std::int64_t)>& visit) {
   JobVisit jobs{.db = db, .filter = filter, .visit = visit};
   if (filter.sweep().empty()) return jobs.Visit(first, kEveryJob, SweepTest::kInList);
-  // A list of the sweep's jobs costs all of them for every page, so it waits until a look at as
-  // many numbers has not filled this one: what a sweep expands stands closely together.
+  // Building the list of the sweep's jobs costs time for all of them on every page. The numbers of
+  // a sweep's jobs are close together, so this first looks up as many numbers as the sweep has
+  // cells, and builds the list only if they do not fill the page.
   const absl::StatusOr<std::int64_t> cells = CellsOf(db, filter.sweep());
   if (!cells.ok()) return cells.status();
   const std::int64_t near = first > kEveryJob - *cells ? kEveryJob : first + *cells;

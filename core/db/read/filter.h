@@ -1,4 +1,5 @@
-// JobFilter -> SQL over v_jobs (as `j`). Internal to core/db; call inside Connection::Read.
+// Compiles a JobFilter to SQL over v_jobs (as `j`). Internal to core/db; call inside
+// Connection::Read.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +14,30 @@
 
 namespace pelab::db {
 
-// The sweep's number. `sweep` is its number in decimal, or its name (the newest of that name).
-// NotFound.
+// Finds a sweep's number. `sweep` is the number in decimal or a name (then the newest sweep with
+// it). NOT_FOUND.
 absl::StatusOr<std::int64_t> FindSweep(SQLite::Database& db, const std::string& sweep);
 
-// The job's number, of any generation. `job` is its number, or a prefix of 6 or more digits of its
-// key (then the generation that v_jobs shows). NotFound; InvalidArgument for a prefix that is too
-// short or fits several keys.
+// Finds a job's number, of any generation. `job` is the number, or a prefix of at least 6 digits of
+// the job's key (then the generation that v_jobs shows). NOT_FOUND; INVALID_ARGUMENT for a prefix
+// that is too short or fits several keys.
 absl::StatusOr<std::int64_t> FindJob(SQLite::Database& db, const std::string& job);
 
-// How a job is found to be of a sweep: in a list of the sweep's jobs that is made first, for a query
-// over all jobs; or each by two indexes, for one over few.
+// Two ways to test whether a job belongs to a sweep. kInList builds a list of the sweep's jobs
+// first, for a query over all jobs. kLookedUp looks each job up in two indexes, for a query over
+// few jobs.
 enum class SweepTest { kInList, kLookedUp };
 
-// Always a valid expression ("1" where nothing is asked for).
+// Always returns a valid expression ("1" for an empty filter).
 absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& filter,
                                    SweepTest sweep_test = SweepTest::kInList);
 
-// Calls `visit` with the numbers of the jobs that `filter` selects, from `first` on, ascending,
-// until it returns false.
+// Calls `visit` with the numbers of the jobs that `filter` selects, ascending from `first`, until
+// `visit` returns false.
 absl::Status ForEachJob(SQLite::Database& db, const v1::JobFilter& filter, std::int64_t first,
                         const std::function<bool(std::int64_t)>& visit);
 
-// The page's size within the bounds; InvalidArgument.
+// The page's size, kDefaultPage for 0. INVALID_ARGUMENT if it is not from 1 to kMaxPage.
 absl::StatusOr<int> PageLimit(const v1::Page& page);
 
 }  // namespace pelab::db

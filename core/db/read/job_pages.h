@@ -1,5 +1,5 @@
-// Pages of rows that belong to jobs: job by job, each through its own index, so that the cost of a
-// page is that of its rows. Internal to core/db; call inside Connection::Read.
+// Pages of rows that belong to jobs. Reads job by job, each through its own index, so that the cost
+// of a page depends only on its rows. Internal to core/db; call inside Connection::Read.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,19 @@
 
 namespace pelab::db {
 
-// A page ends where its rows have so much text; one row may have more.
+// A page ends when its rows contain this much text; a single row may have more.
 inline constexpr std::size_t kMaxTextBytes = 1 << 20;
 
-// Where a page goes on: a job, and of its rows those after this order.
+// The position at which a page continues: in this job, after the row whose order columns have these
+// values.
 struct PagePlace {
   std::int64_t job = 0;
   std::vector<Bind> after;
 };
 
-// `kinds` says of every column that orders a job's rows whether it is text ('t') or a number ('n').
-// InvalidArgument for a text that is not a place. No text of the views has a colon.
+// Parses a page position. `kinds` says for each column that orders a job's rows whether it is text
+// ('t') or a number ('n'). INVALID_ARGUMENT for a text that is not a position. The separator is a
+// colon, which no text column of the views contains.
 inline absl::StatusOr<PagePlace> ParsePlace(const std::string& text, std::string_view kinds) {
   PagePlace place;
   if (text.empty()) {
@@ -44,7 +46,7 @@ inline absl::StatusOr<PagePlace> ParsePlace(const std::string& text, std::string
       place.after.emplace_back(part);
       continue;
     }
-    std::int64_t number = -1;  // the layer of what is over all layers
+    std::int64_t number = -1;  // -1 is also the layer of rows over all layers
     ok = part == "-1" || ParseNumber(part, &number);
     place.after.emplace_back(number);
   }
@@ -52,10 +54,10 @@ inline absl::StatusOr<PagePlace> ParsePlace(const std::string& text, std::string
   return absl::InvalidArgumentError(Concat("page position \"", text, "\" is not one of an answer"));
 }
 
-// A page of `Response`. `sql` selects a job's rows in order, with ?1 the job, ?2 whether all of its
-// rows are asked for, then the order after which they are, then `extra`. `read` makes a row of a
-// result, `place_of` the text of a row's place after "job:", and `full` ends a page before its
-// limit.
+// Reads one page into a `Response`. `sql` selects a job's rows in order; its parameters are ?1 the
+// job, ?2 whether all its rows are wanted, then the order columns of the position, then `extra`.
+// `read` makes a row from a result, `place_of` returns the text of a row's position after "job:",
+// and `full` can end a page before its limit.
 template <typename Response, typename Request, typename Read, typename PlaceOf>
 absl::StatusOr<Response> PageOfJobs(SQLite::Database& db, const Request& request, const char* sql,
                                     std::string_view kinds, const Read& read,

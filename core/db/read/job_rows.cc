@@ -8,7 +8,7 @@
 namespace pelab::db {
 namespace {
 
-// The spec comes last, where it is asked for.
+// If the spec is requested, it follows as the last column.
 constexpr char kJobColumns[] =
     "j.job_id, j.key, j.generation, j.pe, j.pe_label, j.task, j.protocol, j.seed, j.state, "
     "j.attempts, j.device, j.epochs, j.epochs_done, j.train_accuracy, j.test_accuracy, "
@@ -54,7 +54,7 @@ v1::JobRow ReadJob(SQLite::Statement& query) {
   return row;
 }
 
-// The templates of the configurations that the rows of `response` name.
+// Adds the templates of the configurations that the rows of `response` name.
 void AddConfigurations(SQLite::Database& db, v1::ListJobsResponse& response) {
   SQLite::Statement query(db, "SELECT template FROM configurations WHERE configuration_id = ?");
   std::set<std::int64_t> there;
@@ -97,7 +97,8 @@ absl::StatusOr<v1::ListJobsResponse> QueryJobs(SQLite::Database& db,
                  " ORDER BY j.job_id LIMIT ?"));
   query.bind(1, after);
   BindAll(query, where->binds, 2);
-  query.bind(2 + static_cast<int>(where->binds.size()), *limit + 1);  // one more: is there a next?
+  // One more row shows whether there is a next page.
+  query.bind(2 + static_cast<int>(where->binds.size()), *limit + 1);
   v1::ListJobsResponse response;
   while (query.executeStep()) {
     if (response.jobs_size() == *limit) {

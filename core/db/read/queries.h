@@ -1,5 +1,4 @@
-// The queries behind Reader, one function each. Internal to core/db; call inside
-// Connection::Read.
+// The queries behind Reader, one function each. Internal to core/db; call inside Connection::Read.
 #pragma once
 
 #include <cstdint>

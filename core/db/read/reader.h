@@ -1,7 +1,8 @@
-// Read-only queries over the public views of a pelab database. The coordinator answers its Results service with them, and
-// the CLI reads a file with them when nobody serves it, so both give the same rows, bit for bit. (The one place outside
-// server/store that speaks SQL; it knows the views, the sweeps table's public columns, the log and, for speed, where the
-// epochs of curves are (docs/adr/0018); never writes.)
+// Read-only queries over a pelab database. The coordinator answers its Results service with them,
+// and the CLI uses them to read a file that nobody serves, so both return the same rows, bit for
+// bit (docs/adr/0006). The queries read the public views, some tables behind them (such as sweeps,
+// their jobs and their counts, configurations and logs) and, for speed, the tables that hold the
+// epochs of curves (docs/adr/0018). They never write.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +23,19 @@ namespace pelab::db {
 inline constexpr int kDefaultPage = 1000;
 inline constexpr int kMaxPage = 10000;
 
-// Keeps one read-only connection; every call is one short transaction. Not thread-safe: one a thread.
+// Keeps one read-only connection; every call is one short transaction. Not thread-safe: use one
+// Reader per thread.
 class Reader {
  public:
-  // NotFound: no such file. FailedPrecondition: not a pelab database, or one from a newer version (named), or one that
-  // has to be migrated first. Works on a file that a coordinator is writing, and on one that nobody serves (WAL).
+  // NOT_FOUND if there is no such file. FAILED_PRECONDITION if it is not a pelab database, comes
+  // from a newer version (which the message names), or has to be migrated first. DATA_LOSS if the
+  // file is damaged. Works on a file that a coordinator is writing, and on one that nobody serves
+  // (WAL).
   static absl::StatusOr<std::unique_ptr<Reader>> Open(const std::string& path);
   virtual ~Reader() = default;
 
-  // InvalidArgument for an unknown field in a condition (with what is known) or a bad page; NotFound for a sweep or job
-  // that is not there.
+  // Errors of the queries: INVALID_ARGUMENT for an unknown field in a condition (the message lists
+  // the known ones) or a bad page; NOT_FOUND for a sweep or job that does not exist.
   virtual absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) = 0;
   virtual absl::StatusOr<v1::ListCurvesResponse> ListCurves(
       const v1::ListCurvesRequest& request) = 0;
@@ -51,13 +55,14 @@ class Reader {
   virtual absl::StatusOr<v1::ListSweepsResponse> ListSweeps(
       const v1::ListSweepsRequest& request) = 0;
   virtual absl::StatusOr<v1::Sweep> GetSweep(const std::string& sweep) = 0;
-  // The same without what its jobs do now: reads one row, whatever the sweep's size.
+  // The same without the counts of its jobs: reads one row, whatever the size of the sweep.
   virtual absl::StatusOr<v1::Sweep> GetSweepRow(const std::string& sweep) = 0;
-  // Parts of the kept log at or after `offset`.
+  // The parts of the stored log at or after byte `offset`.
   virtual absl::StatusOr<std::vector<v1::LogPart>> ReadLog(const std::string& job, int attempt,
                                                            std::uint64_t offset) = 0;
-  // What a sweep with these keys and analyses would find, by key; absent where nothing is stored. Of several generations,
-  // the one that v_jobs shows. For `--dry-run`.
+  // The stored jobs with these keys, and whether they lack some of these analyses; keys that are
+  // not stored are absent. If a key has several generations, the one that v_jobs shows. For
+  // `--dry-run`.
   virtual absl::StatusOr<std::map<std::string, StoredJob>> FindKeys(
       const std::vector<std::string>& keys, const std::vector<v1::Analysis>& analyses) = 0;
 };

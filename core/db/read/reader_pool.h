@@ -1,4 +1,4 @@
-// Read-only connections, one a thread at a time. Thread-safe.
+// A pool of read-only connections; each is used by one thread at a time. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class ReaderPool {
  public:
   explicit ReaderPool(std::string path) : path_(std::move(path)) {}
 
-  // Goes back to the pool when it goes.
+  // Returns its connection to the pool when destroyed.
   class Lease {
    public:
     Lease(ReaderPool& pool, std::unique_ptr<Reader> reader)

@@ -1,4 +1,4 @@
-// Sweeps, attempts, workers and logs.
+// Rows of sweeps, attempts, workers and logs.
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -62,7 +62,8 @@ v1::Sweep ReadSweep(SQLite::Statement& query, bool with_document) {
   return sweep;
 }
 
-// What its own jobs do now (not those of a later generation that the views show in their place).
+// Counts what the sweep's own jobs do now, not those of a later generation that the views show
+// instead.
 void CountJobs(SQLite::Database& db, v1::Sweep& sweep) {
   v1::StateCounts& jobs = *sweep.mutable_jobs();
   SQLite::Statement query(db,
@@ -100,7 +101,8 @@ v1::AttemptRow ReadAttempt(SQLite::Statement& query) {
   return row;
 }
 
-// Diverged jobs are few, and have an index: counted of all sweeps at once, or of `sweep` alone.
+// Diverged jobs are few and have an index, so they are counted for all sweeps at once, or for
+// `sweep` alone.
 std::map<std::int64_t, std::uint64_t> CountDiverged(SQLite::Database& db,
                                                     std::optional<std::int64_t> sweep) {
   SQLite::Statement query(db,

@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::size_t kMaxLength = 64000;  // bytes
 constexpr int kMaxTerms = 1000;            // conditions, and values of lists
-constexpr int kMaxDepth = 50;              // brackets and nots within each other
+constexpr int kMaxDepth = 50;              // nested brackets and nots
 
 struct OperatorText {
   std::string_view text;
   Operator op;
 };
-// Longer ones first: "<" is the beginning of "<=".
+// Longer operators first, since "<" is the beginning of "<=".
 constexpr OperatorText kOperators[] = {
     {"!=", Operator::kNotEqual},    {"!~", Operator::kMatchesNot},
     {"<=", Operator::kLessOrEqual}, {">=", Operator::kGreaterOrEqual},
@@ -44,7 +44,7 @@ bool IsWord(std::string_view name) {
   return false;
 }
 
-// Recursive descent, one function a rule of where.h.
+// A recursive-descent parser with one function for each rule in where.h.
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
@@ -60,7 +60,7 @@ class Parser {
     }
     return expression;
   }
-  // The fields of the conditions that have been read.
+  // The fields of the conditions read so far.
   const std::vector<std::string>& fields() const { return fields_; }
 
  private:
@@ -160,7 +160,8 @@ class Parser {
       at_ += known.text.size();
       condition.op = known.op;
       if (absl::Status value = TakeValue(condition.value); !value.ok()) return value;
-      if (++terms_ > kMaxTerms) return Expression{"1", {}};  // it is refused in the end
+      // Too many terms: Whole() refuses the condition.
+      if (++terms_ > kMaxTerms) return Expression{"1", {}};
       return Compiled(condition, begin);
     }
     const bool negated = TakeWord("not");
@@ -204,13 +205,13 @@ class Parser {
       if (!listed.ok()) return listed;
       parts.push_back(*std::move(listed));
     }
-    if (parts.empty()) return Expression{"1", {}};  // it is refused in the end
+    if (parts.empty()) return Expression{"1", {}};  // too many terms: Whole() refuses the condition
     Expression out = AnyOf(std::move(parts));
     return negated ? Not(std::move(out)) : out;
   }
 
   using Range = std::pair<std::int64_t, std::int64_t>;
-  // Of "0..4", a range of integers.
+  // Reads "0..4", a range of integers.
   static std::optional<Range> RangeOf(const std::string& value) {
     const std::size_t dots = value.find("..");
     Range range;

@@ -1,12 +1,15 @@
 // The language of `--where`. Pure functions: thread-safe.
 //
-//   expression = all {"or" all}            all = one {("and" | ",") one}
+//   expression = all {"or" all}
+//   all        = one {("and" | ",") one}
 //   one        = "not" one | "(" expression ")" | condition
 //   condition  = field ("=" | "!=" | "<" | "<=" | ">" | ">=" | "~" | "!~") value
-//              | field ["not"] "in" "(" item {"," item} ")"        item = value | integer ".." integer
+//              | field ["not"] "in" "(" item {"," item} ")"
+//   item       = value | integer ".." integer
 //   field      = name ["(" number ")"]
-//   value      = text in quotes (' or ", doubled within), or up to a space, comma or closing bracket;
-//                brackets within it belong to it: rope(base=500,scale=2), [attention, output]
+//   value      = text in quotes (' or ", doubled within), or text up to a space, a comma or a
+//                closing bracket; brackets opened within it belong to it:
+//                rope(base=500,scale=2), [attention, output]
 //
 // At most 64,000 bytes, 1,000 conditions and listed values, and 50 levels of brackets and nots.
 #pragma once
@@ -19,11 +22,11 @@
 
 namespace pelab::db {
 
-// "1" for a text of spaces. InvalidArgument names the column, what is there and what may be there.
-// Internal to core/db.
+// Compiles a condition; "1" for an empty or blank text. INVALID_ARGUMENT names the column, the text
+// found there and what is allowed there. Internal to core/db.
 absl::StatusOr<Expression> CompileWhere(const std::string& text);
 
-// The fields that its conditions name, each once, in their order.
+// The fields that the conditions name, each once, in order of appearance.
 absl::StatusOr<std::vector<std::string>> FieldsOfWhere(const std::string& text);
 
 }  // namespace pelab::db

@@ -1,4 +1,5 @@
-// Metrics over the epochs: a line for each cell, the mean of its seeds, in a band that is the mean's interval.
+// Metrics over the epochs: for each group, a line for the mean over its seeds, within a band for
+// the mean's interval.
 import { chart } from './figure.js';
 import { plotlyText, seeds } from './text.js';
 import { faded } from './theme.js';
@@ -56,8 +57,8 @@ function halfText(series, i, percent) {
   return percent ? ` ± ${(100 * half).toFixed(2)} %` : ` ± ${half.toPrecision(3)}`;
 }
 
-// The ends of an axis in round steps, so that a curve that grows epoch by epoch moves its ticks now and then, not each
-// time. It leaves room for the margin that Plotly adds.
+// The ends of an axis in round steps, so that the ticks of a growing curve move only now and then
+// and not at every epoch. Leaves room for the margin that Plotly adds.
 function roundEnds(low, high) {
   const room = 0.06 * (high - low);
   if (!(room > 0)) return [];
@@ -66,7 +67,7 @@ function roundEnds(low, high) {
   return [down, Math.ceil((high + room) / step) * step];
 }
 
-// What `traces` reach in x or y; from 0 on where `fromZero`.
+// The smallest and largest x or y of `traces`; with `fromZero`, 0 is included.
 function extent(traces, name, fromZero) {
   let low = fromZero ? 0 : Infinity, high = fromZero ? 0 : -Infinity;
   for (const trace of traces) {
@@ -79,9 +80,10 @@ function extent(traces, name, fromZero) {
   return [low, high];
 }
 
-// data: {series: [{label, key?, epochs, mean, low, high, n, of, complete, seeds?: [{seed, values}]}]}. mean, low and
-// high are in step with epochs; low and high may be null or hold nulls. n is a number or one for each epoch.
-// options: title, description, name, height, yLabel, xLabel, percent (true), showSeeds.
+// data: {series: [{label, key?, epochs, mean, low, high, n, of, complete, seeds?: [{seed,
+// values}]}]}. mean, low and high have one element per epoch; low and high may be null or contain
+// nulls. n is one number or one per epoch. options: title, description, name, height, yLabel,
+// xLabel, percent (default true), showSeeds.
 export function drawCurves(element, data, options = {}) {
   const { percent = true, yLabel = '', xLabel = 'epoch' } = options;
   let withSeeds = options.showSeeds ?? false;
@@ -105,7 +107,7 @@ export function drawCurves(element, data, options = {}) {
           },
           yaxis: {
             title: { text: plotlyText(yLabel), standoff: 8 }, ...(percent ? { tickformat: '.0%', rangemode: 'tozero' } : {}),
-            // An interval of few seeds may reach beyond what an accuracy can be.
+            // With few seeds, an interval may extend beyond the possible accuracies.
             autorangeoptions: { include: roundEnds(...extent(traces, 'y', percent)), ...(percent ? { clipmin: 0, clipmax: 1.02 } : {}) },
           },
         },

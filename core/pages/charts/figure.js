@@ -1,11 +1,12 @@
-// What every chart that Plotly draws has around it: a heading, a legend whose entries are buttons, zoom and
-// download by mouse, touch and keyboard, colours of the page's theme, its element's width.
+// The frame of every chart drawn by Plotly: a heading, a legend whose entries are buttons, zoom and
+// download by mouse, touch and keyboard, the colors of the page's theme, and the width of its
+// element.
 import { fileName, plotlyText, visible } from './text.js';
 import { onThemeChange, styleOf, themeOf } from './theme.js';
 
 const CONFIG = { displayModeBar: false, responsive: false, doubleClick: 'reset', showTips: false, scrollZoom: false };
 
-// An element with its class, text and attributes. Text is never markup.
+// Creates an element with its class, text and attributes. The text is never interpreted as markup.
 export function make(tag, className, text, attributes = {}) {
   const made = document.createElement(tag);
   if (className) made.className = className;
@@ -24,14 +25,14 @@ function save(text, name) {
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-// Within 8 x 8, as Plotly's symbols of these names.
+// Shapes within 8 x 8 that match Plotly's symbols of these names.
 const MARKERS = {
   circle: 'M0 4a4 4 0 1 0 8 0a4 4 0 1 0 -8 0', square: 'M.5 .5h7v7h-7z', diamond: 'M4 -.8L8.8 4L4 8.8L-.8 4z',
   'triangle-up': 'M4 -.5L8.6 7.5H-.6z', 'triangle-down': 'M4 8.5L8.6 .5H-.6z', cross: 'M2.7 0h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z',
   x: 'M0 1.9L1.9 0L4 2.1L6.1 0L8 1.9L5.9 4L8 6.1L6.1 8L4 5.9L1.9 8L0 6.1L2.1 4z',
 };
 
-// A piece of the series' line, with its marker where the encoding has several variants.
+// A piece of the series' line, with its marker if the encoding has several variants.
 function swatch(look) {
   const svg = document.createElementNS(SVG, 'svg');
   const parts = { class: 'legend-swatch', width: look.varied ? 34 : 20, height: 10, 'aria-hidden': 'true' };
@@ -54,10 +55,10 @@ function swatch(look) {
 let nextId = 0;
 
 export class Figure {
-  // options: title, description (what it shows, also for screen readers), name (of the file), height (px), hidden (keys of
-  // the legend that are hidden at first).
-  // zoom: whether its axes can be zoomed. `paint(theme, width)` returns {traces, layout}; called again whenever the
-  // theme, the width or what is hidden changes.
+  // options: title, description (of the content, also for screen readers), name (of the saved
+  // file), height (px), hidden (keys of the legend that are hidden at first).
+  // zoom: whether the axes can be zoomed. `paint(theme, width, hidden)` returns {traces, layout};
+  // it is called again whenever the theme, the width or the hidden series change.
   constructor(element, options, { zoom, paint }) {
     this.element = element;
     this.options = { height: 380, ...options };
@@ -106,7 +107,7 @@ export class Figure {
     return made;
   }
 
-  // items: {key, label, note, warning}. Pressing one hides or shows what is drawn for it.
+  // items: {key, label, note, warning}. Pressing an entry hides or shows its series.
   setLegend(items) {
     const known = new Set(items.map((item) => item.key));
     for (const key of [...this.hidden]) if (!known.has(key)) this.hidden.delete(key);
@@ -160,7 +161,7 @@ export class Figure {
       hoverlabel: { bgcolor: theme.surface, bordercolor: theme.muted, font: { color: theme.text, family: theme.font, size: 12 }, namelength: -1 },
       // A finger on a chart scrolls the page; the buttons zoom.
       dragmode: this.zoom && !matchMedia('(pointer: coarse)').matches ? 'zoom' : false,
-      uirevision: 'kept',  // zoom survives new data
+      uirevision: 'kept',  // keeps the zoom when data change
       xaxis: { ...axis, fixedrange: !this.zoom }, yaxis: { ...axis, fixedrange: !this.zoom },
     };
   }
@@ -194,7 +195,7 @@ export class Figure {
     return Object.keys(this.plot._fullLayout ?? {}).filter((name) => /^[xy]axis\d*$/.test(name));
   }
 
-  // Both axes about their middle; x alone stays within reach of the keyboard by `move`.
+  // Zooms both axes about their middle.
   scale(factor) {
     const change = {};
     for (const name of this.axes()) {
@@ -230,7 +231,7 @@ export class Figure {
     actions[event.key]();
   }
 
-  // The picture as it is, with its title and legend, as SVG text.
+  // The current chart with its title and legend, as SVG text.
   async toSvg() {
     const theme = themeOf(this.element);
     const width = Math.max(this.width, 720);
@@ -255,7 +256,8 @@ export class Figure {
   }
 }
 
-// What the draw… functions return. `prepare(data)` says what the legend has; `paint` draws the newest data.
+// The object that the draw… functions return. `legend(data)` returns the legend's items; `paint`
+// draws the newest data.
 export function chart(element, options, data, { zoom = true, legend, paint }) {
   let current = data;
   const figure = new Figure(element, options, { zoom, paint: (theme, width, hidden) => paint(current, theme, width, hidden) });

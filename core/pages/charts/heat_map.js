@@ -1,18 +1,21 @@
-// What each head is worth: layers by heads, the drop of accuracy in points on a scale that is the same on both
-// sides of 0. An entry that does not exist is a gap, not a 0.
+// The accuracy drop of each head, in points: layers by heads, on a scale that is symmetric about 0.
+// An entry that does not exist is a gap, not a 0.
 import { chart } from './figure.js';
 import { plotlyText } from './text.js';
 
-const LEAST_POINTS = 5;  // the scale's end at least: what is smaller is noise in most models, and stays pale
-const ROOM = 22;  // px: the narrowest cell that has room for its figure or its number on the axis
+// Smallest end of the scale: smaller drops are noise in most models, and stay pale.
+const LEAST_POINTS = 5;
+const ROOM = 22;  // px: the narrowest cell with room for its value, or for its number on the axis
 
-// "-0" is 0.
+// Writes "-0" as "0".
 const figureOf = (value, digits) => value.toFixed(digits).replace(/^-(?=0(\.0*)?$)/, '').replace('-', '\u2212');
 
-// data: {values: [layer][head] -> drop as a fraction or null, n?: the same of how many seeds, counts?: the same of in how
-// many of them the value is clear of its error (no figure is written where it is 0), limit?: the scale's end, ranks?: the
-// columns are ranks within each seed, the largest drop first, in place of heads}.
-// options: title, description, name, height, percent (true: fractions shown in points), unit ("points").
+// data: {values: [layer][head] -> drop as a fraction or null, n?: the same for the number of seeds,
+// counts?: the same for the number of seeds whose value is clear of its error (a value is not
+// printed if this is 0), limit?: the end of the scale, ranks?: whether the columns are ranks within
+// each seed, the largest drop first, and not heads}.
+// options: title, description, name, height, percent (default true: fractions are shown in points),
+// unit ("points").
 export function drawHeatMap(element, data, options = {}) {
   const { percent = true, unit = percent ? 'points' : '' } = options;
   const scale = percent ? 100 : 1;

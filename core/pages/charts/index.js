@@ -1,10 +1,11 @@
-// The charts of the report and of the coordinator's pages: `pelabCharts`, when it is loaded after Plotly.
+// The charts of the report and of the coordinator's pages: `pelabCharts`, to be loaded after
+// Plotly.
 //
-// drawX(element, data, options) fills the element and returns {update(data), destroy(), data}; those that Plotly draws
-// have toSvg() too. What data and options hold is said above each function. Numbers are as the views have them:
-// accuracies and drops are fractions, layers, heads and epochs count from 0; null is a value that is not there.
-// Labels may hold anything: they are shown as text. `key` decides on colour, dash and marker (default: the label), as
-// registerLooks was told.
+// drawX(element, data, options) fills the element and returns {update(data), destroy(), data};
+// charts drawn by Plotly also have toSvg(). The comment above each function describes its data and
+// options. Numbers are as in the views: accuracies and drops are fractions; layers, heads and
+// epochs count from 0; null is an absent value. Labels may contain anything: they are shown as
+// text. `key` (default: the label) determines color, dash and marker, as set by registerLooks.
 export { drawCurves } from './curves.js';
 export { drawHeatMap } from './heat_map.js';
 export { drawViolins, violinsTogether } from './violins.js';

@@ -1,4 +1,4 @@
-// Means with intervals at whole numbers: accuracy against the number of RoPE heads, drops by layer.
+// Means with intervals at integer positions: accuracy by the number of RoPE heads, drops by layer.
 import { chart } from './figure.js';
 import { plotlyText, seeds } from './text.js';
 
@@ -20,7 +20,7 @@ function pointTrace(series, look, { scale, unit, xName, offset }) {
   };
 }
 
-// A level to compare with, across the whole width, with its interval.
+// A reference level across the whole width, with its interval.
 function levelTraces(level, look, scale, range) {
   const traces = [];
   if (Number.isFinite(level.low) && Number.isFinite(level.high)) {
@@ -71,14 +71,16 @@ function drawPoints(element, data, options, { xLabel, yLabel, unit, spread }) {
   });
 }
 
-// data: {series: [{label, key?, points: [{x, mean, low, high, n, of}]}], levels?: [{label, key?, mean, low, high, n, of}]};
-// x is the number of heads with RoPE, accuracies are fractions. Levels are lines across (RoPE, none).
+// data: {series: [{label, key?, points: [{x, mean, low, high, n, of}]}], levels?: [{label, key?,
+// mean, low, high, n, of}]}. x is the number of heads with RoPE; accuracies are fractions. Levels
+// are horizontal lines (RoPE in all heads, RoPE in none).
 export function drawHeadCounts(element, data, options = {}) {
   return drawPoints(element, data, options, { xLabel: 'heads with RoPE', yLabel: options.yLabel ?? 'test accuracy', unit: '%', spread: 0 });
 }
 
-// data: {series: [{label, key?, points: [{x, mean, low, high, n, of}]}]}; x is a layer, means are drops as fractions.
-// options.range: the ends of the axis as fractions, for charts that are to be compared.
+// data: {series: [{label, key?, points: [{x, mean, low, high, n, of}]}]}. x is a layer; means are
+// drops as fractions. options.range: the ends of the axis as fractions, for charts that are to be
+// compared.
 export function drawLayers(element, data, options = {}) {
   return drawPoints(element, data, options, { xLabel: 'layer', yLabel: options.yLabel ?? 'largest drop of a head, in points', unit: 'points', spread: 0.06 });
 }

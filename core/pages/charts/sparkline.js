@@ -1,4 +1,4 @@
-// A line the height of a text, without axes. Redrawing changes one attribute: cheap for hundreds that are live.
+// A line as high as text, without axes. A redraw changes one attribute, so hundreds can be live.
 const SVG = 'http://www.w3.org/2000/svg';
 
 function pathOf(values, width, height, low, high) {
@@ -13,8 +13,8 @@ function pathOf(values, width, height, low, high) {
   return path;
 }
 
-// data: {values: [number | null …]}. options: label (for screen readers), width, height, low and high (of the scale;
-// otherwise the values' own), key (its colour).
+// data: {values: [number | null …]}. options: label (for screen readers), width, height, low and
+// high (ends of the scale; default: those of the values).
 export function drawSparkline(element, data, options = {}) {
   const { width = 96, height = 22, label = '' } = options;
   const svg = document.createElementNS(SVG, 'svg');

@@ -1,8 +1,8 @@
-// Results as a table that sorts by its columns. Everything in it is set as text.
+// A table of results that can be sorted by its columns. All content is set as text.
 import { make } from './figure.js';
 import { interval, number, percent, points, visible } from './text.js';
 
-const LONG = 28;  // characters that have a line of their own where the window is narrow
+const LONG = 28;  // texts with more characters get a line of their own in a narrow window
 
 const VERDICTS = {
   holds: ['✓', 'good'], fails: ['✗', 'bad'], undecided: ['?', 'open'],
@@ -23,7 +23,7 @@ const KINDS = {
   percent: (value) => make('span', 'figure', percent(value)),
   points: (value) => make('span', 'figure', points(value)),
   interval: intervalCell,
-  // Of differences, in points; and of plain numbers.
+  // For differences, in points; `mean` is the same for plain numbers.
   points_interval: (value) => make('span', 'interval', value?.mean === null || value?.mean === undefined ? '–' :
     points(value.mean) + (Number.isFinite(value.half_width) ? `\u2009±\u2009${(100 * value.half_width).toFixed(1)}` : '')),
   mean: (value) => make('span', 'interval', value?.mean === null || value?.mean === undefined ? '–' :
@@ -48,9 +48,12 @@ function compare(a, b) {
   return String(a).localeCompare(String(b), 'en', { numeric: true });
 }
 
-// data: {columns: [{key, label, kind, title?}], rows: [{…}]}. kind: text, code, number, count, percent, points, interval
-// ({mean, half_width, n, of, missing, failed, cancelled}), points_interval and mean (the same of differences and of plain numbers), verdict ("holds", "fails", "undecided" …), note ({text, warning}).
-// options: title, label (said in its place where the page has a heading), description, sortable (true), onRow (called with a row that is chosen).
+// data: {columns: [{key, label, kind, title?}], rows: [{…}]}. kind: text, code, number, count,
+// percent, points, interval ({mean, half_width, n, of, missing, failed, cancelled}),
+// points_interval and mean (the same for differences and for plain numbers), verdict ("holds",
+// "fails", "undecided" …), note ({text, warning}). options: title, label (for screen readers; used
+// if the page has the heading), description, sortable (default true), onRow (called with the chosen
+// row).
 export function drawTable(element, data, options = {}) {
   const { sortable = true, onRow } = options;
   const root = make('div', 'table-block');
@@ -84,7 +87,7 @@ export function drawTable(element, data, options = {}) {
     for (const column of current.columns) {
       const cell = make('td', `kind-${column.kind}`);
       cell.append((KINDS[column.kind] ?? KINDS.text)(row[column.key], row));
-      cell.dataset.label = visible(column.label);  // shown beside it where the window is narrow
+      cell.dataset.label = visible(column.label);  // shown beside the cell in a narrow window
       if (cell.textContent.length > LONG) cell.classList.add('long');
       made.append(cell);
     }

@@ -1,7 +1,7 @@
-// Text of users (names, labels, errors) made fit to be shown, and numbers as text.
+// Makes texts from users (names, labels, errors) safe to show, and formats numbers.
 
-// Characters that would act instead of showing: controls, and those that turn the direction of the text
-// around them. Shown as pictures or by number.
+// Characters with an effect instead of a shape: control characters, and those that change the
+// direction of the text around them. They are shown as pictures or by number.
 const ACTING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 function picture(character) {
@@ -11,22 +11,22 @@ function picture(character) {
   return `\\u${code.toString(16).padStart(4, '0')}`;
 }
 
-// What of a text can be shown, as text. For textContent.
+// The text with such characters replaced. For textContent.
 export function visible(text) {
   return String(text ?? '').replace(ACTING, picture);
 }
 
-// The same for Plotly, which reads tags, entities and line breaks in every text that it draws.
+// The same for Plotly, which interprets tags, entities and line breaks in every text that it draws.
 export function plotlyText(text) {
   return visible(text).replace(/[\n\t]/g, ' ').replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 }
 
-// "93.5 %" of 0.935; "–" where there is none.
+// "93.5 %" for 0.935; "–" if there is no value.
 export function percent(fraction, digits = 1) {
   return Number.isFinite(fraction) ? `${(100 * fraction).toFixed(digits)}\u2009%` : '–';
 }
 
-// "+12.3" of 0.123: a difference in percentage points.
+// "+12.3" for 0.123: a difference in percentage points.
 export function points(fraction, digits = 1) {
   if (!Number.isFinite(fraction)) return '–';
   const text = (100 * fraction).toFixed(digits);
@@ -34,8 +34,8 @@ export function points(fraction, digits = 1) {
   return rounded > 0 ? `+${text}` : rounded < 0 ? `\u2212${text.slice(1)}` : (0).toFixed(digits);
 }
 
-// Of an accuracy: "93.5 ± 1.2 %"; "98.5 % (92.1 to 100.0 %)" where ± would pass 0 or 100 %; without an
-// interval "93.5 %".
+// For an accuracy: "93.5 ± 1.2 %"; "98.5 % (92.1 to 100.0 %)" if ± would pass 0 or 100 %; "93.5 %"
+// without an interval.
 export function interval(mean, halfWidth, digits = 1) {
   if (!Number.isFinite(mean)) return '–';
   if (!Number.isFinite(halfWidth)) return percent(mean, digits);
@@ -57,7 +57,7 @@ export function seeds(n, of = n) {
   return n === of ? all : `${n} of ${all}`;
 }
 
-// A name for a file: letters, digits, dots and dashes of what it is made of.
+// A file name made from a text: its letters, digits and dots; all else becomes dashes.
 export function fileName(text) {
   return visible(text).toLowerCase().replace(/[^a-z0-9.]+/g, '-').replace(/^[-.]+|[-.]+$/g, '').slice(0, 80) || 'chart';
 }

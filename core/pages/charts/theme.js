@@ -1,15 +1,16 @@
-// Colours and lines. An encoding has one colour in every chart of the page; its variants differ in dash and marker
-// (style/looks.json). Other colours come from the custom properties of style/base.css, so that what is drawn is dark
-// where the page is.
+// Colors and lines. An encoding has one color in every chart of the page; its variants differ in
+// dash and marker (style/looks.json). Other colors come from the custom properties of
+// style/base.css, so that charts are dark on a dark page.
 import LOOKS from '../style/looks.json';
 
 const colourSlots = new Map();  // encoding -> slot of LOOKS.light
 const looks = new Map();        // key of a series -> {encoding, axis, own, variant}
-let axes = [''];                // what varies beside the encoding, in the order of the page's cells: it decides on the dash
-const owns = new Map();         // encoding -> its parameters that vary: they decide on the marker
+// The settings beside the encoding, in the order of the page's groups: they set the dash.
+let axes = [''];
+const owns = new Map();  // encoding -> its own parameters that vary: they set the marker
 
-// The slot of the catalog's encodings never changes; others take the first that no encoding of the page has. Past the
-// last colour they begin again with other dashes and markers.
+// The slot of an encoding in the catalog never changes. Any other encoding gets the first slot that
+// no encoding of the page has. After the last color, colors repeat with other dashes and markers.
 function colourSlot(encoding) {
   if (colourSlots.has(encoding)) return colourSlots.get(encoding);
   const known = LOOKS.encodings.indexOf(encoding);
@@ -22,10 +23,11 @@ function colourSlot(encoding) {
   return slot;
 }
 
-// Says how series look: call it once with all that a page may show, so that looks do not depend on which chart is drawn
-// first. items: [{key, encoding, axis, own}]; axis is what varies beside the encoding ("train.lr=0.001"), own the
-// encoding's parameters that vary ("heads=2"); either may be ''. Of a series that is told apart otherwise, `variant` is
-// the number of its dash and marker.
+// Registers how series look. Call it once with everything that a page may show, so that looks do
+// not depend on which chart is drawn first. items: [{key, encoding, axis, own}]. axis holds the
+// settings that vary beside the encoding ("train.lr=0.001"), own the encoding's own parameters that
+// vary ("heads=2"); either may be ''. For series that are distinguished in another way, `variant`
+// is the number of their dash and marker.
 export function registerLooks(items) {
   for (const { key, encoding, axis = '', own = '', variant } of items) looks.set(String(key), { encoding: String(encoding), axis, own, variant });
   const known = (encoding) => LOOKS.encodings.includes(encoding);
@@ -37,13 +39,14 @@ export function registerLooks(items) {
   for (const { encoding, own } of cells) owns.set(encoding, [...new Set([...(owns.get(encoding) ?? []), own])]);
 }
 
-// Series that are told apart by one label each: a colour for each.
+// For series that are distinguished by one label each: a color for each label.
 export function registerLabels(keys) {
   registerLooks([...new Set(keys.map(String))].map((key) => ({ key, encoding: key })));
 }
 
-// The same key looks the same in every chart of the page: {variable (the colour's custom property), dash (lengths in px,
-// none: solid), symbol, varied (whether its encoding has other variants on the page)}.
+// The look of a key, the same in every chart of the page: {variable (the color's custom property),
+// dash (lengths in px, none: solid), symbol, varied (whether its encoding has other variants on the
+// page)}.
 export function styleOf(key) {
   const { encoding, axis, own, variant } = looks.get(String(key)) ?? { encoding: String(key), axis: axes[0], own: '' };
   const mine = owns.get(encoding) ?? [own];
@@ -56,7 +59,7 @@ export function styleOf(key) {
   };
 }
 
-// The colours in force at an element.
+// The colors in effect at an element.
 export function themeOf(element) {
   const style = getComputedStyle(element);
   const read = (name, otherwise) => style.getPropertyValue(name).trim() || otherwise;
@@ -64,7 +67,7 @@ export function themeOf(element) {
     text: read('--text', '#1c2430'), muted: read('--muted', '#5b6675'), grid: read('--grid', '#e3e7ec'),
     surface: read('--surface', '#ffffff'), gap: read('--gap', '#d8dde3'), font: read('--font', 'sans-serif'),
     low: read('--diverging-low', '#2166ac'), middle: read('--diverging-middle', '#f7f7f7'), high: read('--diverging-high', '#b2182b'),
-    // As Plotly takes it.
+    // In the form that Plotly takes.
     series: (key) => {
       const look = styleOf(key);
       return { ...look, colour: read(look.variable, '#1f6fb2'), dash: look.dash.length ? look.dash.map((length) => `${length}px`).join(',') : 'solid' };
@@ -72,7 +75,7 @@ export function themeOf(element) {
   };
 }
 
-// "#rrggbb" as rgba.
+// Converts "#rrggbb" to rgba.
 export function faded(colour, alpha) {
   const parts = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(colour);
   return parts ? `rgba(${parts.slice(1).map((part) => parseInt(part, 16)).join(',')},${alpha})` : colour;
@@ -85,7 +88,7 @@ function tell() {
   for (const listener of [...listeners]) listener();
 }
 
-// Calls back when the page turns dark or light; the result ends that.
+// Calls `listener` when the page turns dark or light; the returned function stops that.
 export function onThemeChange(listener) {
   if (!watching) {
     watching = true;

@@ -1,12 +1,14 @@
-// How the drops of a layer's heads are spread: a violin for each layer, every head of every seed a point in it.
+// The distribution of the drops of each layer's heads: one violin per layer, with a point for every
+// head of every seed.
 import { chart } from './figure.js';
 import { plotlyText } from './text.js';
 import { faded } from './theme.js';
 
-const FEWEST = 12;  // points of a layer below which a density says nothing: the points alone
+// With fewer points in a layer, a density means little: only the points are drawn.
+const FEWEST = 12;
 
-// What the violins of a page have in common, so that they can be compared: whether densities are drawn, and the ends of
-// the axis as fractions. sets: the `layers` of each.
+// The properties that the violins of a page share, so that they can be compared: whether densities
+// are drawn, and the ends of the axis as fractions. sets: the `layers` of each chart.
 export function violinsTogether(sets) {
   const layers = sets.flat();
   const values = layers.flatMap(({ points }) => points.map((point) => point.value)).filter(Number.isFinite);
@@ -18,9 +20,9 @@ export function violinsTogether(sets) {
   };
 }
 
-// data: {layers: [{layer, points: [{value, head, seed}]}], label?, key?}; value is a drop as a fraction.
-// options: title, description, name, height, percent (true: shown in points), yLabel,
-// together (violinsTogether's; default: of this chart alone).
+// data: {layers: [{layer, points: [{value, head, seed}]}], label?, key?}; value is a drop as a
+// fraction. options: title, description, name, height, percent (default true: shown in points),
+// yLabel, together (from violinsTogether; default: computed for this chart alone).
 export function drawViolins(element, data, options = {}) {
   const { percent = true, yLabel = percent ? 'drop in points' : 'drop' } = options;
   const scale = percent ? 100 : 1;

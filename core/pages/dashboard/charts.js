@@ -1,4 +1,4 @@
-// The charts are two megabytes: loaded where a page first needs them, after what it shows at once.
+// The charts are two megabytes, so they are loaded only when a page first needs them.
 function load(src) {
   return new Promise((resolve, reject) => {
     const script = document.createElement('script');
@@ -16,8 +16,9 @@ export function loadCharts() {
   return loading;
 }
 
-// A chart in `place` that is made with the first data and updated in place by what follows. `draw` is
-// pelabCharts' name of it. Calls may come before the charts are loaded: the newest counts.
+// A chart in `place`. The first data create it, later data update it. `draw` is the name of a
+// function of pelabCharts. Calls may come before the charts are loaded; the newest data are then
+// drawn.
 export function liveChart(place, draw, options) {
   let chart = null, newest = null, gone = false;
   return {

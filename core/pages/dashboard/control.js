@@ -1,5 +1,5 @@
-// Changes, where the coordinator allows them (pelab-server --http-write): logging in, and buttons that do what commands do.
-// Without that nothing of this is shown.
+// Changes to sweeps and jobs, if the coordinator allows them (pelab-server --http-write): logging
+// in, and buttons that act like the commands. Otherwise none of this is shown.
 import { make, setText } from './dom.js';
 import { get } from './live.js';
 
@@ -13,13 +13,13 @@ export async function post(path, body = {}) {
     headers: { 'Content-Type': 'application/json', 'X-Pelab-Csrf': session.csrf ?? '' },
   });
   let answer = null;
-  try { answer = await response.json(); } catch { /* not of pelab: said below */ }
+  try { answer = await response.json(); } catch { /* not JSON: reported below */ }
   if (!response.ok) throw new Error(answer?.error ?? `the coordinator answered ${response.status}`);
   return answer;
 }
 
-// A question with fields and two buttons. `act(values)` runs when it is confirmed; what it throws is shown, and the
-// question stays.
+// A dialog with fields and two buttons. `act(values)` runs on confirmation. If it throws, the error
+// is shown and the dialog stays open.
 function ask({ title, text, fields = [], confirm, danger = false, act }) {
   const dialog = make('dialog', 'ask');
   const form = make('form'), error = make('p', 'notice bad', '', { role: 'alert' });
@@ -70,7 +70,7 @@ function logIn() {
   });
 }
 
-// Learns whether this page may change anything, and shows in the header how to.
+// Finds out whether this page may change anything, and shows in the header how.
 export async function loadSession() {
   session = await get('/session');
   if (!session.writing) return;
@@ -85,7 +85,7 @@ export async function loadSession() {
   });
 }
 
-// A row of buttons that are shown where they apply: [{text, danger, shown(row), press(row, say)}].
+// A row of buttons, each shown only if it applies: [{text, danger, shown(row), press(row, say)}].
 function controls(actions) {
   const element = make('div', 'tools controls'), said = make('p', 'notice', '', { role: 'status' });
   said.hidden = true;

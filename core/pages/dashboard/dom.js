@@ -1,10 +1,10 @@
-// Small helpers. Everything that is data goes through `make` of the charts, which sets text, never markup.
+// Small helpers. All data go through `make` of the charts, which sets text and never markup.
 import { make } from '../charts/figure.js';
 import { visible } from '../charts/text.js';
 
 export { make, visible };
 
-// Sets the text of an element only where it differs, so that nothing is laid out again for nothing.
+// Sets the text of an element only if it differs, to avoid a needless layout.
 export function setText(element, text) {
   const shown = visible(text ?? '');
   if (element.textContent !== shown) element.textContent = shown;
@@ -21,7 +21,8 @@ export function card(title, ...children) {
   return made;
 }
 
-// A table of text under these columns: {table, fill(rows)}, a row being its cells' texts. `classes` are those of the cells.
+// A table of text under these columns: {table, fill(rows)}, where a row is the texts of its cells.
+// `classes` are the cells' classes.
 export function textTable(columns, classes = []) {
   const table = make('table'), top = make('thead'), head = make('tr'), body = make('tbody');
   head.append(...columns.map((name) => make('th', '', name, { scope: 'col' })));
@@ -29,14 +30,14 @@ export function textTable(columns, classes = []) {
   table.append(top, body);
   const line = (texts) => {
     const made = make('tr');
-    // The label stands beside the text where the window is narrow.
+    // The label is shown beside the text in a narrow window.
     made.append(...texts.map((text, i) => make('td', classes[i] ?? '', text, { 'data-label': columns[i] })));
     return made;
   };
   return { table, fill: (rows) => body.replaceChildren(...rows.map(line)) };
 }
 
-// A sentence on why something is not there.
+// A sentence that says why something is absent.
 export function empty(text) {
   return make('p', 'empty', text);
 }
@@ -55,7 +56,7 @@ export function select(label, options, chosen, onChange) {
   return made;
 }
 
-// Calls `action` soon, and at most once in `interval` milliseconds however often it is asked for.
+// Calls `action` soon, and at most once in `interval` milliseconds, however often it is requested.
 export function throttled(interval, action) {
   let timer = 0, last = -Infinity;
   return () => {

@@ -1,4 +1,4 @@
-// Times, states and counts as text.
+// Formats times, states and counts.
 export const STATES = {
   succeeded: { glyph: '✓', text: 'succeeded' },
   running: { glyph: '▸', text: 'running' },

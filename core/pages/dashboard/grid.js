@@ -1,5 +1,5 @@
-// The jobs of a sweep as squares: a row for each variant, a column for each task, in it a square for each seed.
-// Updated in place; a square is a link to its job.
+// The jobs of a sweep as squares: a row for each variant, a column for each task, and in it a
+// square for each seed. Updated in place; a square is a link to its job.
 import { make, setText } from './dom.js';
 import { STATES } from './format.js';
 import { interval, percent, visible } from '../charts/text.js';
@@ -23,8 +23,8 @@ class Square {
 
   update(job) {
     this.job = job;
-    // How full it is, in tenths and by a class: an element that ever had a style attribute has a style of its own in the
-    // browser from then on, two kilobytes.
+    // The progress in tenths, as a class. In the browser, an element that ever had a style
+    // attribute keeps a style of its own, which takes two kilobytes.
     const tenths = job.state === 'running' && job.epochs > 0 ? ` done-${Math.floor((10 * job.epochs_done) / job.epochs)}` : '';
     const className = `square state-${job.state}${tenths}${job.diverged ? ' diverged' : ''}${job.warning ? ' warned' : ''}`;
     if (this.element.className !== className) {
@@ -40,11 +40,11 @@ class Square {
 }
 
 export class Grid {
-  // `cells` is the answer of /sweeps/ID/cells.
+  // `sweep` is the sweep's number, for the links to its jobs.
   constructor(element, sweep) {
     this.element = element;
     this.sweep = sweep;
-    this.squares = new Map();  // by job
+    this.squares = new Map();  // by job number
     this.tip = make('div', 'tip', '', { role: 'tooltip', 'aria-hidden': 'true' });
     this.tip.hidden = true;
     element.addEventListener('keydown', (event) => this.onKey(event));
@@ -52,6 +52,7 @@ export class Grid {
     for (const name of ['focusout', 'pointerleave']) element.addEventListener(name, () => { this.tip.hidden = true; });
   }
 
+  // Draws the whole grid again. `answer` is the response of /sweeps/ID/cells.
   build(answer, jobs) {
     const byId = new Map(jobs.map((job) => [job.job_id, job]));
     const old = this.squares;
@@ -116,7 +117,8 @@ export class Grid {
     summary.title = cell.n > 0 ? `final test accuracy, mean of ${cell.n} of ${cell.n + cell.missing + cell.failed + cell.cancelled} seeds` : '';
   }
 
-  // New summaries of the same cells; false where they are others, and build is called for.
+  // Shows new summaries of the same groups. Returns false if the groups are others; build must then
+  // be called.
   updateCells(answer) {
     if (answer.cells.length !== this.summaries.size) return false;
     for (const cell of answer.cells) {
@@ -127,7 +129,7 @@ export class Grid {
     return true;
   }
 
-  // Whether each of them has a square.
+  // Updates the jobs' squares; returns whether each job has one.
   updateJobs(jobs) {
     let known = true;
     for (const job of jobs) {
@@ -170,7 +172,7 @@ export class Grid {
     next.element.focus();
   }
 
-  // The nearest square in the rows below or above.
+  // The nearest square in the rows below (step 1) or above (step -1).
   inRow(square, step) {
     const at = square.element.getBoundingClientRect();
     let best = null, distance = Infinity;

@@ -1,4 +1,5 @@
-// A job: how far it is, its curve as it grows, its log, its attempts, its ablation.
+// The page of a job: its progress, its curve as it grows, its log, its attempts, its head
+// ablations.
 import { card, empty, link, make, select, setText, textTable, throttled } from './dom.js';
 import { liveChart } from './charts.js';
 import { jobControls, mayWrite } from './control.js';
@@ -45,12 +46,12 @@ function facts(main) {
   };
 }
 
-// The two take the colours of the first two encodings, which are far apart.
+// The two lines use the colors of the first two encodings, which differ strongly.
 function line(label, key, rows, column) {
   return { label, key, epochs: rows.map((row) => row.epoch), mean: rows.map((row) => row[column]), low: null, high: null, n: 1, of: 1, complete: true };
 }
 
-// Accuracies and losses, from epochs by number.
+// Charts of accuracies and losses, from epochs indexed by number.
 function curves(main) {
   const accuracy = make('div'), loss = make('div'), nothing = empty('No epoch is stored yet.');
   const both = make('div', 'maps');
@@ -143,7 +144,8 @@ export async function showJob(main, id) {
     back.append(link(`/sweeps/${sweep.sweep_id}`, `‹ ${sweep.name}`));
     main.append(back);
   }
-  // In what it differs from the sweep's other jobs, beside encoding, task and seed.
+  // The settings in which the job differs from the sweep's other jobs, beyond encoding, task and
+  // seed.
   const differs = Object.entries(varying).map(([name, value]) => ` · ${name} ${value}`).join('');
   const title = make('h1'), state = make('span', 'chip'), line_ = make('div', 'title-line'), about = make('p', 'muted');
   line_.append(title, state);

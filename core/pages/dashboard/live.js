@@ -1,15 +1,15 @@
-// Answers of the API, once and as they change.
+// Reads responses of the API, once or as they change.
 import { setText } from './dom.js';
 
 export async function get(path) {
   const response = await fetch(`/api/v1${path}`);
   let answer = null;
-  try { answer = await response.json(); } catch { /* not of pelab: said below */ }
+  try { answer = await response.json(); } catch { /* not JSON: reported below */ }
   if (!response.ok) throw new Error(answer?.error ?? `the coordinator answered ${response.status}`);
   return answer;
 }
 
-const RETRY = [2000, 4000, 8000, 15000];  // ms, where the browser itself has given up
+const RETRY = [2000, 4000, 8000, 15000];  // ms; used once the browser itself no longer retries
 
 function say(text, lost) {
   const element = document.getElementById('live');
@@ -17,8 +17,8 @@ function say(text, lost) {
   element.classList.toggle('lost', lost);
 }
 
-// Calls handlers[event]({all, rows}) for what comes of /api/v1`path`, for as long as the page is open; connects
-// again by itself, and says in the header how it stands.
+// Calls handlers[event]({all, rows}) for the events of /api/v1`path`, as long as the page is open.
+// Reconnects automatically and shows the state of the connection in the header.
 export function listen(path, handlers) {
   let source = null, failures = 0, timer = 0;
   const lost = (why) => say(why ?? 'connection lost, retrying', true);
@@ -29,7 +29,8 @@ export function listen(path, handlers) {
     source.onerror = async () => {
       lost();
       if (source.readyState !== EventSource.CLOSED || timer) return;
-      // Refused, with a status that the browser does not tell: too many streams, or gone.
+      // Refused with a status that the browser does not reveal: too many streams, or the resource
+      // is gone.
       timer = setTimeout(connect, RETRY[Math.min(failures++, RETRY.length - 1)]);
     };
     for (const [event, handle] of Object.entries(handlers)) {

@@ -1,4 +1,4 @@
-// The end of a log, which grows at the bottom and is forgotten at the top.
+// The end of a log. It grows at the bottom; old lines at the top are dropped.
 import { make, setText, visible } from './dom.js';
 import { get } from './live.js';
 
@@ -9,7 +9,7 @@ export class LogView {
     this.job = job;
     this.attempt = 0;
     this.next = null;
-    this.rest = '';  // the last line, which has no end yet
+    this.rest = '';  // the last line, not terminated yet
     this.lines = 0;
     this.element = make('div');
     this.box = make('pre', 'log', undefined, { tabindex: '0', 'aria-label': 'Log' });
@@ -21,7 +21,7 @@ export class LogView {
     setText(this.state, 'Nothing was logged.');
   }
 
-  // One at a time: what is asked for meanwhile comes after it.
+  // One fetch at a time; a request during a fetch causes another one after it.
   async more() {
     if (this.busy) { this.again = true; return; }
     this.busy = true;
@@ -50,7 +50,7 @@ export class LogView {
     setText(this.state, this.lines || this.rest ? `attempt ${answer.attempt ?? this.attempt}, ${this.next.toLocaleString('en-US')} bytes` : 'Nothing was logged.');
   }
 
-  // Another attempt's log from its start.
+  // Shows another attempt's log from its start, or continues the current one.
   follow(attempt) {
     if (attempt === this.attempt) return this.more();
     this.attempt = attempt;

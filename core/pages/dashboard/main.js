@@ -1,4 +1,5 @@
-// The coordinator's pages. One document, which shows what its address names; a link loads it anew.
+// The coordinator's pages: one document that shows the page named by its address. Following a link
+// loads it again.
 import { loadSession } from './control.js';
 import { make, setText } from './dom.js';
 import { showJob } from './job_page.js';
@@ -26,7 +27,7 @@ function themeButton() {
   };
   button.addEventListener('click', () => {
     theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
-    try { localStorage.setItem('pelab-theme', theme); } catch { /* a page without storage forgets it */ }
+    try { localStorage.setItem('pelab-theme', theme); } catch { /* without storage, the choice is not kept */ }
     applyTheme(theme);
     show();
   });

@@ -1,10 +1,10 @@
-// How far a sweep is: a bar of states, counts, time left.
+// The progress of a sweep: a bar of states, counts, time left.
 import { make, setText } from './dom.js';
 import { STATES, count, duration } from './format.js';
 
 const ORDER = ['succeeded', 'running', 'assigned', 'queued', 'failed', 'cancelled'];
 
-// The part of a bar that each state has, updated in place.
+// A bar with the share of each state, updated in place.
 export function stateBar() {
   const bar = make('div', 'states', undefined, { role: 'img' });
   const parts = new Map(ORDER.map((state) => [state, make('span', `part state-${state}`)]));
@@ -14,7 +14,7 @@ export function stateBar() {
     update(sweep) {
       for (const [state, part] of parts) {
         part.style.flexGrow = sweep[state];
-        part.hidden = !sweep[state];  // gaps stand between what is there alone
+        part.hidden = !sweep[state];  // gaps appear only between visible parts
       }
       bar.setAttribute('aria-label', countsText(sweep));
     },

@@ -1,4 +1,5 @@
-// A sweep: progress, the grid of its jobs, convergence curves with the seeds' band, head ablations.
+// The page of a sweep: progress, the grid of its jobs, curves with a band over the seeds, head
+// ablations.
 import { card, empty, make, select, setText, throttled } from './dom.js';
 import { liveChart, loadCharts } from './charts.js';
 import { mayWrite, sweepControls } from './control.js';
@@ -10,7 +11,7 @@ import { jobsText, stateBar, stateCounts, sweepState, timeLeft } from './progres
 const CURVE_METRICS = [['test_accuracy', 'test accuracy'], ['train_accuracy', 'training accuracy'], ['test_loss', 'test loss'], ['train_loss', 'training loss']];
 const DROP_METRICS = [['accuracy_drop', 'accuracy drop'], ['nll_drop', 'rise of the loss'], ['normalised_drop', 'normalised drop']];
 const MAPS_AT_ONCE = 6;
-const MOST_JOBS = 20000;  // the API puts no more together
+const MOST_JOBS = 20000;  // the API combines no more jobs than this
 const ENDED = new Set(['succeeded', 'failed', 'cancelled']);
 
 function header(main) {
@@ -50,7 +51,7 @@ async function allJobs(id) {
   return jobs;
 }
 
-// What the charts call a cell, within one task.
+// The label of a group in the charts, within one task.
 function labelOf(cell, columns) {
   return columns.filter((name) => name !== 'task').map((name) => cell[name]).join(' · ');
 }
@@ -59,7 +60,7 @@ class Curves {
   constructor(id, place, tools) {
     this.id = id;
     this.metric = 'test_accuracy';
-    this.cells = new Map();  // by their first job
+    this.cells = new Map();  // by the number of their first job
     this.place = place;
     this.tools = tools;
     this.task = null;
@@ -72,7 +73,7 @@ class Curves {
     }));
   }
 
-  // Of these jobs' cells alone, or of all.
+  // Loads the curves of these jobs' groups, or of all groups if `jobs` is empty.
   async load(jobs) {
     const wanted = jobs.length ? `&job=${jobs.join(',')}` : '';
     const metric = this.metric;
@@ -81,19 +82,20 @@ class Curves {
     if (!wanted) { this.columns = answer.columns; this.cells.clear(); }
     for (const cell of answer.cells) {
       const key = cell.job_ids[0];
-      // Asked for alone, a cell may be told by fewer columns: its names are those of the whole answer.
+      // In an answer for few jobs, fewer columns may tell the groups apart; the names stay those of
+      // the full answer.
       this.cells.set(key, wanted ? { ...this.cells.get(key), seeds: cell.seeds, points: cell.points } : cell);
     }
     this.show();
   }
 
-  // Cells whose seeds have gone on.
+  // Reloads the groups of these jobs, which have new epochs.
   refresh(ids) {
     const jobs = new Set();
     for (const cell of this.cells.values()) {
       if (cell.job_ids.some((id) => ids.has(id))) for (const id of cell.job_ids) jobs.add(id);
     }
-    const most = 400;  // of an address
+    const most = 400;  // more would make the URL too long
     return this.load(jobs.size > most ? [] : [...jobs]);
   }
 
@@ -145,7 +147,7 @@ class Maps {
     this.show();
   }
 
-  // A chart of a matrix that was there is updated; others are made anew.
+  // Updates the charts of matrices that are shown already; draws the others.
   show() {
     const { columns } = this.answer;
     const largest = (one) => Math.max(0, ...one.drops.flat().filter(Number.isFinite));
@@ -154,7 +156,7 @@ class Maps {
     const limit = Math.max(0, ...ablations.flatMap((one) => [...one.drops.flat(), ...one.by_rank.drops.flat()]).filter(Number.isFinite).map(Math.abs)) || undefined;
     const several = new Set(ablations.map((one) => one.analysis)).size > 1;
     const wanted = ablations.slice(0, this.shown).map((one) => {
-      const ranks = one.seeds > 1 && !one.heads_differ;  // as `pelab ablation` has it
+      const ranks = one.seeds > 1 && !one.heads_differ;  // as in `pelab ablation`
       const { drops, n, significant } = ranks ? one.by_rank : one.by_index;
       return {
         key: JSON.stringify([this.metric, one.job_ids[0], one.analysis, ranks]), data: { values: drops, n, counts: significant, limit, ranks },
@@ -194,8 +196,9 @@ function section(main, title, about, nothing) {
 export async function showSweep(main, id) {
   const path = encodeURIComponent(id);
   const loading = Promise.all([get(`/sweeps/${path}/cells`), allJobs(path)]);
-  loading.catch(() => {});  // said where it is awaited
-  const sweep = await get(`/sweeps/${path}`);  // before anything is shown of what may not be there
+  loading.catch(() => {});  // reported where it is awaited
+  // Before anything is shown, since the sweep may not exist.
+  const sweep = await get(`/sweeps/${path}`);
   const showHead = header(main);
   showHead(sweep);
   const gridCard = card('Jobs', make('p', 'muted small', 'A square is a job, one for each seed. Arrow keys move, Enter opens. The figure is the mean final test accuracy with its 95 % interval; * marks cells with seeds missing or failed.'));

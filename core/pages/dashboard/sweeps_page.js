@@ -1,4 +1,4 @@
-// All sweeps, newest first.
+// The page of all sweeps, newest first.
 import { empty, link, make, setText } from './dom.js';
 import { clock } from './format.js';
 import { get, listen } from './live.js';

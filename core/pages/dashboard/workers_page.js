@@ -1,4 +1,4 @@
-// The workers: their slots and devices, and how long ago each lease was renewed.
+// The page of the workers: their slots and devices, and the time since each lease was renewed.
 import { empty, link, make, setText } from './dom.js';
 import { bytes, clock, duration } from './format.js';
 import { get, listen } from './live.js';
@@ -29,7 +29,7 @@ class Gpu {
   }
 }
 
-// "job 12", or "jobs 12, 13, 14": a trainer may take several that differ in their seed alone.
+// "job 12", or "jobs 12, 13, 14": a trainer may run several jobs that differ only in their seed.
 function linkJobs(leases) {
   const word = leases.length > 1 ? 'jobs' : 'job';
   return leases.flatMap(({ job_id: id }, i) => [i ? ', ' : '', link(`/jobs/${id}`, i ? `${id}` : `${word} ${id}`)]);
@@ -86,7 +86,7 @@ class Worker {
     this.tick(now);
   }
 
-  // Ages go on between events.
+  // Updates the ages, which grow between events.
   tick(now) {
     const leases = new Map();
     for (const lease of this.row.leases) leases.set(lease.slot, [...(leases.get(lease.slot) ?? []), lease]);
@@ -111,7 +111,7 @@ export async function showWorkers(main) {
   const list = make('div'), nothing = empty('No worker has ever connected. `pelab-worker --server ADDR` starts one.');
   main.append(make('h1', '', 'Workers'), about, nothing, list);
   const workers = new Map();
-  // The coordinator's clock, by which its times are.
+  // The coordinator's clock minus the browser's, in ms: the coordinator's times use its own clock.
   let ahead = 0;
   const show = (rows, all) => {
     const now = new Set(rows.map((row) => row.worker_id));

@@ -1,4 +1,5 @@
-// Each encoding against one of them, paired by seed; and how many epochs each took to learn half.
+// Compares each encoding with a baseline encoding, paired by seed, and shows the epochs that each
+// took to 50 % accuracy.
 import { cellOf, data, paragraph, section, table } from './page.js';
 
 const { text } = globalThis.pelabCharts;
@@ -8,7 +9,7 @@ function pText(p) {
   return p < 0.001 ? p.toExponential(1) : p.toFixed(3);
 }
 
-// What tells a row's cells apart, beside the encoding.
+// The settings that tell the groups of a row apart, beyond the encoding.
 const settingOf = (row) => Object.entries(row.values).filter(([name]) => !['task', 'protocol'].includes(name)).map(([name, value]) => `${name}=${value}`).join(' ');
 
 function pairedTable({ baseline, rows }) {
@@ -28,7 +29,7 @@ function pairedTable({ baseline, rows }) {
   }, { label: `Differences from ${baseline}` });
 }
 
-// How many epochs a cell's seeds took to half of the accuracy, in words.
+// The epochs that a group's seeds took to an accuracy of 50 %, in words.
 function halfText({ median, reached, of }) {
   const never = of - reached;
   if (never === of) return of === 1 ? 'not reached' : `not reached by any of ${of}`;
@@ -43,7 +44,7 @@ function speedTable() {
   }, { label: 'Epochs to half of the accuracy' });
 }
 
-// Null where there is nothing to compare.
+// Null if there is nothing to compare.
 export function comparisonsSection() {
   const { baseline, rows = [], without = [] } = data.comparisons ?? {};
   if (!baseline) return null;

@@ -23,7 +23,7 @@ export function curvesSection() {
   for (const [group, entries] of grouped(series, (entry) => cellOf(entry).group)) {
     made.append(make('h3', 'group', group));
     const grid = make('div', 'grid');
-    // Many variants of one encoding would hide all others: their own chart is further down.
+    // Many variants of one encoding would cover all others; they have their own chart further down.
     const partial = entries.filter((entry) => cellOf(entry).pe === 'partial_rope').map((entry) => keyOf(cellOf(entry)));
     const hidden = entries.length > 10 && partial.length < entries.length ? partial : [];
     const order = [...entries].sort((a, b) => hidden.includes(keyOf(cellOf(a))) - hidden.includes(keyOf(cellOf(b))));

@@ -1,4 +1,5 @@
-// What single heads are worth: heat maps, violins, the largest of each layer, and accuracy against heads with RoPE.
+// Single heads: heat maps of their drops, violins, the largest drop of each layer, and accuracy by
+// the number of RoPE heads.
 import { cellOf, data, details, empty, grouped, keyOf, ofPaper, paragraph, place, section, sweepName, table } from './page.js';
 
 const { drawHeadCounts, drawHeatMap, drawLayers, drawViolins, make, violinsTogether } = globalThis.pelabCharts;
@@ -6,7 +7,7 @@ const { drawHeadCounts, drawHeatMap, drawLayers, drawViolins, make, violinsToget
 const NO_ABLATION = ['No head ablation is stored for these sweeps. It runs on the kept weights, without training again:',
   `pelab analyze ${sweepName} --analysis head_ablation`];
 
-// Of several ablations of a cell the one that its protocol asks for comes first.
+// Sorts the ablations of a group: the one that its protocol requests comes first.
 function byInterest(a, b) {
   const rank = (map) => {
     const published = cellOf(map).protocol === 'published';
@@ -20,7 +21,7 @@ function byInterest(a, b) {
 // One scale for all maps, so that they can be compared.
 const limit = Math.max(0.05, ...data.heads.flatMap((map) => [...map.mean.flat(), ...map.by_rank.drops.flat()]).filter(Number.isFinite).map(Math.abs));
 
-// Between seeds a head's number says something only where the encoding tells heads apart.
+// A head's number is comparable between seeds only if the encoding treats heads differently.
 const ranksOf = (map) => map.seeds.length > 1 && !map.heads_differ;
 
 const heatOf = (map, ranks) => (ranks
@@ -34,7 +35,7 @@ const layersOf = (map) => Array.from({ length: map.layers }, (_, layer) => ({
   points: map.seeds.flatMap((seed) => seed.drops[layer].map((value, head) => ({ value, head, seed: seed.seed })).filter((point) => point.value !== null)),
 }));
 
-// One form and one axis for all of them.
+// One form and one axis for all violins.
 const together = violinsTogether(data.heads.map(layersOf));
 
 function violinsOf(map) {
@@ -127,7 +128,7 @@ export function headsSection() {
   return made;
 }
 
-// One axis for all of them, in steps of 5 points.
+// One axis for all charts, in steps of 5 points.
 function layersRange() {
   const ends = data.layers.flatMap((entry) => entry.points.flatMap((point) => [point.low ?? point.mean, point.mean, point.high ?? point.mean]));
   const low = Math.max(-1, Math.min(0, ...ends)), high = Math.min(1, Math.max(0.05, ...ends));
@@ -154,7 +155,7 @@ export function layersSection() {
   return made;
 }
 
-// Here protocols share a chart, so that they differ in dash and marker as other variants do.
+// Protocols share a chart here, so they differ in dash and marker like other variants.
 const variants = [...new Set(data.head_counts.flatMap((chart) => [...chart.levels, ...chart.series]).map((one) => one.variant))];
 const lookKey = (one) => `${one.encoding}\u0000${one.variant}`;
 
@@ -165,7 +166,7 @@ const withLooks = (chart) => ({
   levels: chart.levels.map((level) => ({ ...level, key: lookKey(level) })), series: chart.series.map((series) => ({ ...series, key: lookKey(series) })),
 });
 
-// Null where no cell rotates some heads only.
+// Null if no group rotates only some of its heads.
 export function headCountsSection() {
   if (!data.head_counts.length) return null;
   const made = section('head-counts', 'How many heads need RoPE', 'Test accuracy with RoPE in the first k heads and none in the others; means over seeds ' +

@@ -1,9 +1,9 @@
-// What the sections of the report are put together from. `pelabCharts` is loaded before.
+// Building blocks of the report's sections. `pelabCharts` must be loaded before.
 const { make } = globalThis.pelabCharts;
 
 export const data = JSON.parse(document.getElementById('report-data').textContent);
 
-// Every chart of the page with the element that holds it, in the page's order; for whoever looks at the page by script.
+// Every chart of the page with its element, in page order; for scripts that inspect the page.
 export const charts = [];
 
 const waiting = new Map();  // element -> draw
@@ -19,7 +19,8 @@ function drawNow(element) {
   draw();
 }
 
-// A place for a chart, drawn when it comes near the window: a report may have a hundred.
+// A place for a chart, which is drawn when it comes near the window: a report may have a hundred
+// charts.
 export function place(kind, name, draw) {
   const element = make('div', 'chart-place');
   const entry = { kind, name, element, chart: null };
@@ -37,7 +38,7 @@ export function paragraph(text, className = 'muted') {
   return make('p', className, text);
 }
 
-// Why there is nothing here, and the command that would change that.
+// Says why there is nothing here, and which command would change that.
 export function empty(text, command) {
   const made = make('div', 'empty');
   made.append(make('p', '', text));
@@ -80,11 +81,11 @@ export function grouped(items, keyOf) {
 export const sweepName = data.sweeps[0]?.name ?? 'SWEEP';
 export const cellOf = (item) => data.cells[item.cell];
 
-// By what a series is known: colour, dash and marker go with it.
+// The key of a group's series, which determines color, dash and marker.
 export const keyOf = (cell) => cell.short;
 
-// The numbers of the paper's figures that claims of this report are about, of those given: " (Figures 2 and 3 of the
-// paper.)". Empty for sweeps that have other cells than the paper.
+// Refers to those of the given figures of the paper that the report's claims are about: " (Figures 2
+// and 3 of the paper.)". Empty if there are none, as for sweeps whose groups are not the paper's.
 export function ofPaper(...numbers) {
   const there = numbers.filter((number) => (data.paper?.claims ?? []).some((claim) => claim.figure === `Fig. ${number}`));
   if (!there.length) return '';

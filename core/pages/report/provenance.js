@@ -1,4 +1,4 @@
-// Where the numbers come from, and how to get them again.
+// The origin of the numbers, and how to reproduce them.
 import { cellOf, data, details, paragraph, section, table } from './page.js';
 
 const { make } = globalThis.pelabCharts;

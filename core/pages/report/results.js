@@ -1,4 +1,4 @@
-// The tables of results: ours, the paper's beside them, and what is missing.
+// The tables of results: ours, the paper's claims beside them, and missing jobs.
 import { cellOf, data, details, empty, paragraph, section, table } from './page.js';
 
 const { make, text } = globalThis.pelabCharts;

@@ -1,4 +1,4 @@
-// What was trained: encodings, tasks, model, protocol, seeds, and what varies.
+// The set-up: encodings, tasks, model, protocol, seeds, and the settings that vary.
 import { data, details, paragraph, ranges, section, table } from './page.js';
 
 const { make } = globalThis.pelabCharts;
@@ -60,7 +60,7 @@ function facts(setUp) {
   return made;
 }
 
-// Null where there are no cells.
+// Null if there are no groups.
 export function setUpSection() {
   if (!data.cells.length) return null;
   const setUp = data.set_up;
