@@ -7,12 +7,11 @@
 
 #include "core/base/ids.h"
 #include "core/base/strings.h"
+#include "server/limits.h"
 
 namespace pelab::http {
 namespace {
 
-constexpr std::size_t kMostWaiting = 64;             // texts per stream
-constexpr std::size_t kMostWaitingBytes = 32 << 20;  // per stream, if there is more than one text
 // Pause after reading, as a multiple of the time that the reading took.
 constexpr int kRest = 4;
 
@@ -40,8 +39,9 @@ void EventStream::Close() {
 void EventStream::Send(const Text& text) {
   MutexLock lock(&mutex_);
   if (closed_) return;
-  const bool full = waiting_.size() >= kMostWaiting ||
-                    (!waiting_.empty() && waiting_bytes_ + text->size() > kMostWaitingBytes);
+  const bool full =
+      waiting_.size() >= limits::kEventsWaiting ||
+      (!waiting_.empty() && waiting_bytes_ + text->size() > limits::kEventsWaitingBytes);
   if (full) {
     closed_ = true;
     waiting_.clear();

@@ -24,6 +24,7 @@
 #include "server/http/hosts.h"
 #include "server/http/pages.h"
 #include "server/http/writing.h"
+#include "server/limits.h"
 #include "server/listen.h"
 
 namespace pelab::http {
@@ -214,7 +215,7 @@ void HttpServer::Parts::SetUp() {
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   });
   server.set_tcp_nodelay(true);
-  server.set_payload_max_length(options.write_token.empty() ? 0 : kMaxBody);
+  server.set_payload_max_length(options.write_token.empty() ? 0 : limits::kHttpBodyBytes);
   server.set_default_headers({{"Content-Security-Policy", kPolicy},
                               {"X-Content-Type-Options", "nosniff"},
                               {"X-Frame-Options", "DENY"},

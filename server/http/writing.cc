@@ -14,6 +14,7 @@
 #include "core/render/text.h"
 #include "server/http/actions.h"
 #include "server/http/answer.h"
+#include "server/limits.h"
 
 namespace pelab::http {
 namespace {
@@ -82,9 +83,9 @@ bool Writing::CheckHead(const Path& path, const httplib::Request& request,
       !absl::SimpleAtoi(request.get_header_value("Content-Length"), &length)) {
     return refuse(400, "the Content-Length is not a number");
   }
-  if (length > kMaxBody) {
-    return refuse(413,
-                  Concat("the body has ", length, " bytes; at most ", kMaxBody, " are allowed"));
+  if (length > limits::kHttpBodyBytes) {
+    return refuse(413, Concat("the body has ", length, " bytes; at most ", limits::kHttpBodyBytes,
+                              " are allowed"));
   }
   const std::string type = request.get_header_value("Content-Type");
   if (request.has_header("Content-Encoding") || !absl::StartsWith(type, "application/json")) {

@@ -15,8 +15,6 @@
 
 namespace pelab::http {
 
-inline constexpr std::size_t kMaxBody = 64 << 10;
-
 // Thread-safe. The clock and the stub in Parts must outlive it.
 class Writing {
  public:

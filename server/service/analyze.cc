@@ -12,16 +12,14 @@
 #include "core/experiment/canonical_json.h"
 #include "core/experiment/yaml_tree.h"
 #include "core/rpc/status.h"
+#include "server/limits.h"
 #include "server/service/blocking.h"
 #include "server/service/sweeps_service.h"
 
 namespace pelab::service {
 namespace {
 
-constexpr int kMaxAnalyses = 64;
-constexpr int kMaxNamedJobs = 10'000;
 constexpr int kJobsAtOnce = 200;  // per write; other writes are stored in between
-constexpr int kMaxReasons = 20;
 
 // Puts the analyses into a job document beside a job that is certainly valid. The reader of job
 // documents is the only code that knows which analyses are valid.
@@ -48,9 +46,10 @@ absl::StatusOr<std::string> AsJobDocument(const v1::AnalyzeRequest& request) {
 }
 
 absl::StatusOr<std::vector<store::Analysis>> ReadAnalyses(const v1::AnalyzeRequest& request) {
-  if (request.analyses_size() < 1 || request.analyses_size() > kMaxAnalyses) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        request.analyses_size(), " analyses are asked for; allowed: 1 to ", kMaxAnalyses));
+  if (request.analyses_size() < 1 || request.analyses_size() > limits::kAnalysesOfRequest) {
+    return absl::InvalidArgumentError(absl::StrCat(request.analyses_size(),
+                                                   " analyses are asked for; allowed: 1 to ",
+                                                   limits::kAnalysesOfRequest));
   }
   PELAB_ASSIGN_OR_RETURN(const std::string document, AsJobDocument(request));
   const experiment::JobDocumentResult read = experiment::FromJobDocument(document);
@@ -84,9 +83,9 @@ absl::Status SetTarget(const v1::AnalyzeRequest& request, db::Reader& reader,
       return absl::OkStatus();
     }
     case v1::AnalyzeRequest::kJobs:
-      if (request.jobs().jobs_size() < 1 || request.jobs().jobs_size() > kMaxNamedJobs) {
+      if (request.jobs().jobs_size() < 1 || request.jobs().jobs_size() > limits::kJobsOfRequest) {
         return absl::InvalidArgumentError(absl::StrCat(
-            request.jobs().jobs_size(), " jobs are named; allowed: 1 to ", kMaxNamedJobs));
+            request.jobs().jobs_size(), " jobs are named; allowed: 1 to ", limits::kJobsOfRequest));
       }
       *jobs.mutable_filter()->mutable_jobs() = request.jobs().jobs();
       return absl::OkStatus();
@@ -103,7 +102,7 @@ void Add(const store::Analysed& part, v1::AnalyzeResponse& response) {
   response.set_after_training(response.after_training() + part.after_training);
   response.set_not_trained(response.not_trained() + part.not_trained);
   for (const std::string& reason : part.reasons) {
-    if (response.reasons_size() < kMaxReasons) response.add_reasons(reason);
+    if (response.reasons_size() < limits::kReasonsOfAnswer) response.add_reasons(reason);
   }
 }
 

@@ -9,16 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
+#include "server/limits.h"
 #include "server/store/artifact_files.h"
 
 namespace pelab::service {
 namespace {
-
-constexpr std::size_t kMaxText = 16 << 10;  // of an error, in bytes; longer ones are cut
-constexpr int kMaxSlots = 1024;
-constexpr int kMaxPack = 64;
-constexpr std::size_t kMaxDeviceBytes = 64;  // bytes; "cuda:0"
-constexpr std::size_t kMaxCapabilities = 1 << 20;
 
 absl::Status Bad(const v1::Event& event, absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -81,7 +76,7 @@ store::Started ToStarted(const v1::Started& started) {
 }
 
 // The largest number of jobs that one trainer of the slot runs together.
-int PackOf(const v1::Slot& slot) { return std::clamp(slot.pack(), 1, kMaxPack); }
+int PackOf(const v1::Slot& slot) { return std::clamp(slot.pack(), 1, limits::kJobsOfPack); }
 
 std::string SlotsJson(const v1::Hello& hello) {
   nlohmann::json array = nlohmann::json::array();
@@ -109,9 +104,9 @@ absl::Status CheckHello(const v1::Hello& hello) {
     return absl::InvalidArgumentError(
         "worker_id must be 1 to 128 printable characters without spaces");
   }
-  if (hello.slots_size() > kMaxSlots) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a worker has at most ", kMaxSlots, " slots, not ", hello.slots_size()));
+  if (hello.slots_size() > limits::kSlotsOfWorker) {
+    return absl::InvalidArgumentError(absl::StrCat("a worker has at most ", limits::kSlotsOfWorker,
+                                                   " slots, not ", hello.slots_size()));
   }
   std::set<int> seen;
   for (const v1::Slot& slot : hello.slots()) {
@@ -124,9 +119,9 @@ absl::Status CheckHello(const v1::Hello& hello) {
           absl::StrCat("device_kind \"", slot.device_kind(), "\" is unknown; known: cpu, gpu"));
     }
   }
-  if (hello.capabilities_json().size() > kMaxCapabilities) {
+  if (hello.capabilities_json().size() > limits::kCapabilitiesBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("capabilities_json is longer than ", kMaxCapabilities, " bytes"));
+        absl::StrCat("capabilities_json is longer than ", limits::kCapabilitiesBytes, " bytes"));
   }
   return absl::OkStatus();
 }
@@ -233,9 +228,9 @@ absl::StatusOr<store::AttemptEvent> ToEvent(const v1::Event& event, std::int64_t
       auto outcome = ToOutcome(event);
       if (!outcome.ok()) return outcome.status();
       store::Finished finished{*outcome, ToErrorKind(event.finished().error_kind()),
-                               event.finished().error().substr(0, kMaxText),
+                               event.finished().error().substr(0, limits::kErrorBytes),
                                event.finished().wall_seconds(),
-                               event.finished().warning().substr(0, kMaxText)};
+                               event.finished().warning().substr(0, limits::kErrorBytes)};
       if (*outcome == state::Outcome::kFailed) {
         if (finished.error_kind == state::ErrorKind::kNone) {
           finished.error_kind = state::ErrorKind::kInternal;
@@ -279,7 +274,7 @@ store::Held ToHeld(const v1::HeldAttempt& held) {
 }
 
 sched::DeviceLoad ToLoad(const v1::DeviceLoad& load) {
-  sched::DeviceLoad result{.device = load.device().substr(0, kMaxDeviceBytes),
+  sched::DeviceLoad result{.device = load.device().substr(0, limits::kDeviceNameBytes),
                            .memory_used = load.memory_used(),
                            .memory_total = load.memory_total()};
   if (load.has_busy_percent()) result.busy_percent = std::clamp(load.busy_percent(), 0, 100);

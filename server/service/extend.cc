@@ -6,6 +6,7 @@
 #include "core/base/status.h"
 #include "core/rpc/status.h"
 #include "core/rpc/sweep_document.h"
+#include "server/limits.h"
 #include "server/service/blocking.h"
 #include "server/service/preview.h"
 #include "server/service/sweeps_service.h"
@@ -14,8 +15,6 @@ namespace pelab::service {
 namespace {
 
 constexpr int kTries = 10;  // retries if others extend the same sweep at the same time
-constexpr std::size_t kMaxSeedsText = 64 << 10;
-constexpr int kMaxExtensions = 1000;
 
 absl::StatusOr<experiment::Extension> Extended(const v1::Sweep& row, const experiment::Sweep& sweep,
                                                const std::string& seeds) {
@@ -25,10 +24,11 @@ absl::StatusOr<experiment::Extension> Extended(const v1::Sweep& row, const exper
                      ") is cancelled; submit its document again, which reopens it, and then extend "
                      "it: what is stored is not trained again"));
   }
-  if (row.extensions_size() >= kMaxExtensions) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "sweep ", row.sweep_id(), " was extended ", row.extensions_size(), " times; allowed: ",
-        kMaxExtensions, "; submit its document under another name with the seeds that you want"));
+  if (row.extensions_size() >= limits::kExtensions) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("sweep ", row.sweep_id(), " was extended ", row.extensions_size(),
+                     " times; allowed: ", limits::kExtensions,
+                     "; submit its document under another name with the seeds that you want"));
   }
   experiment::Extension extension = experiment::Extend(sweep, seeds);
   if (!extension.sweep) return absl::InvalidArgumentError(extension.problem);
@@ -71,9 +71,10 @@ grpc::Status SweepsService::Extend(grpc::ServerContext* context, const v1::Exten
 absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
                                      const v1::ExtendRequest& request,
                                      v1::ExtendResponse& response) {
-  if (request.seeds().size() > kMaxSeedsText) {
-    return absl::InvalidArgumentError(absl::StrCat("the seeds are ", request.seeds().size(),
-                                                   " characters long; allowed: ", kMaxSeedsText));
+  if (request.seeds().size() > limits::kSeedsBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the seeds are ", request.seeds().size(),
+                     " characters long; allowed: ", limits::kSeedsBytes));
   }
   for (int i = 0; i < kTries; ++i) {
     PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());

@@ -7,13 +7,12 @@
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"
+#include "server/limits.h"
 #include "server/service/blocking.h"
 #include "server/service/convert.h"
 
 namespace pelab::service {
 namespace {
-
-constexpr std::size_t kMaxDrained = 256 << 20;  // of an upload that was answered before its end
 
 absl::Status ShuttingDown() {
   return absl::UnavailableError("the coordinator is shutting down: connect again");
@@ -141,7 +140,8 @@ grpc::Status FleetService::PutArtifact(grpc::ServerContext*,
   // ping. So the rest of the upload is read and ignored.
   std::size_t drained = 0;
   v1::PutArtifactRequest request;
-  while (drained < kMaxDrained && reader->Read(&request)) drained += request.chunk().size();
+  while (drained < limits::kDrainedBytes && reader->Read(&request))
+    drained += request.chunk().size();
   return status;
 }
 

@@ -8,6 +8,7 @@
 #include "core/base/json_text.h"
 #include "core/base/status.h"
 #include "core/experiment/key.h"
+#include "server/limits.h"
 #include "server/service/convert.h"
 #include "server/store/artifact_files.h"
 
@@ -16,7 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMaxName = 256;
 constexpr std::int64_t kMaxSeed = (std::int64_t{1} << 53) - 1;
 
 absl::Status Bad(const v1::ImportedJob& job, absl::string_view what) {
@@ -160,9 +160,10 @@ store::ImportedAnalysis ToImportedAnalysis(const v1::ImportedAnalysis& analysis)
 
 absl::StatusOr<store::ImportedFile> ToImportedFile(const v1::ImportedFile& file) {
   PELAB_RETURN_IF_ERROR(store::CheckSha256(file.sha256()));
-  if (file.name().empty() || file.name().size() > kMaxName) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the name of a file has 1 to ", kMaxName, " bytes, not ", file.name().size()));
+  if (file.name().empty() || file.name().size() > limits::kImportedNameBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the name of a file has 1 to ",
+                                                   limits::kImportedNameBytes, " bytes, not ",
+                                                   file.name().size()));
   }
   return store::ImportedFile{
       .attempt = file.attempt(),

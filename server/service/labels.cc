@@ -5,13 +5,12 @@
 #include "core/base/status.h"
 #include "core/experiment/sweep_name.h"
 #include "core/rpc/status.h"
+#include "server/limits.h"
 #include "server/service/blocking.h"
 #include "server/service/sweeps_service.h"
 
 namespace pelab::service {
 namespace {
-
-constexpr std::size_t kMaxNote = 4096;  // bytes
 
 absl::Status CheckName(const std::string& name) {
   if (!experiment::IsSweepName(name)) {
@@ -37,9 +36,9 @@ grpc::Status SweepsService::Rename(grpc::ServerContext*, const v1::RenameRequest
 
 grpc::Status SweepsService::SetNote(grpc::ServerContext*, const v1::SetNoteRequest* request,
                                     v1::SweepControl* response) {
-  if (request->note().size() > kMaxNote) {
-    return rpc::ToGrpc(absl::InvalidArgumentError(
-        absl::StrCat("the note has ", request->note().size(), " bytes; allowed: ", kMaxNote)));
+  if (request->note().size() > limits::kNoteBytes) {
+    return rpc::ToGrpc(absl::InvalidArgumentError(absl::StrCat(
+        "the note has ", request->note().size(), " bytes; allowed: ", limits::kNoteBytes)));
   }
   return rpc::ToGrpc(
       DoLabel(request->sweep().sweep(), {.name = {}, .note = request->note()}, *response));

@@ -15,6 +15,7 @@
 #include "core/base/ids.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"
+#include "server/limits.h"
 #include "server/service/seat.h"
 
 namespace pelab::service {
@@ -22,7 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxBackups = 2;  // each holds a thread and a copy of the database on disk
 constexpr std::size_t kPiece = 256 << 10;
 constexpr std::uintmax_t kReserve = 64 << 20;  // free space that a copy must leave for the database
 constexpr char kCopy[] = ".backup-";           // FILE.backup-<number>, while the copy is being made
@@ -130,10 +130,10 @@ absl::Status MaintenanceService::Send(grpc::ServerContext& context,
 
 grpc::Status MaintenanceService::Backup(grpc::ServerContext* context, const v1::BackupRequest*,
                                         grpc::ServerWriter<v1::BackupPart>* writer) {
-  const Seat seat(under_way_, kMaxBackups);
+  const Seat seat(under_way_, limits::kBackups);
   if (!seat.got()) {
     return rpc::ToGrpc(absl::ResourceExhaustedError(
-        absl::StrCat(kMaxBackups, " backups are under way: try again later")));
+        absl::StrCat(limits::kBackups, " backups are under way: try again later")));
   }
   return rpc::ToGrpc(Send(*context, *writer));
 }

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"
+#include "server/limits.h"
 #include "server/sched/worker_rows.h"
 #include "server/service/seat.h"
 
@@ -15,8 +16,6 @@ namespace pelab::service {
 namespace {
 
 constexpr absl::Duration kFollowInterval = absl::Milliseconds(200);
-constexpr int kMaxFollowers = 64;  // each holds a thread
-constexpr int kMaxDownloads = 64;  // each holds a thread too
 constexpr std::size_t kChunk = 256 << 10;
 
 template <typename Call, typename Response>
@@ -107,10 +106,10 @@ grpc::Status ResultsService::ReadLog(grpc::ServerContext* context,
                                      const v1::ReadLogRequest* request,
                                      grpc::ServerWriter<v1::LogPart>* writer) {
   if (!request->follow()) return rpc::ToGrpc(DoReadLog(*context, *request, *writer));
-  const Seat seat(followers_, kMaxFollowers);
+  const Seat seat(followers_, limits::kLogFollowers);
   if (!seat.got()) {
     return rpc::ToGrpc(absl::ResourceExhaustedError(
-        absl::StrCat("more than ", kMaxFollowers, " clients follow logs")));
+        absl::StrCat("more than ", limits::kLogFollowers, " clients follow logs")));
   }
   return rpc::ToGrpc(DoReadLog(*context, *request, *writer));
 }
@@ -121,10 +120,10 @@ grpc::Status ResultsService::GetArtifact(grpc::ServerContext*,
   if (absl::Status status = store::CheckSha256(request->sha256()); !status.ok()) {
     return rpc::ToGrpc(status);
   }
-  const Seat seat(downloads_, kMaxDownloads);
+  const Seat seat(downloads_, limits::kDownloads);
   if (!seat.got()) {
     return rpc::ToGrpc(absl::ResourceExhaustedError(
-        absl::StrCat("more than ", kMaxDownloads, " files are fetched at once: try again")));
+        absl::StrCat("more than ", limits::kDownloads, " files are fetched at once: try again")));
   }
   return rpc::ToGrpc(SendArtifact(request->sha256(), *writer));
 }

@@ -13,14 +13,12 @@
 #include "core/experiment/analysis.h"
 #include "core/rpc/status.h"
 #include "core/rpc/sweep_document.h"
+#include "server/limits.h"
 #include "server/service/blocking.h"
 #include "server/service/preview.h"
 
 namespace pelab::service {
 namespace {
-
-constexpr int kMaxRunning = 64;  // per SweepUpdate
-constexpr int kMaxPreviewJobs = 10'000;
 
 std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
   nlohmann::json array = nlohmann::json::array();
@@ -111,7 +109,7 @@ absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   response.set_name(sweep.name());
   return PreviewCells(context, *reader, sweep, 0, request.fresh(),
-                      std::min(request.max_jobs(), kMaxPreviewJobs), response);
+                      std::min(request.max_jobs(), limits::kPreviewJobs), response);
 }
 
 absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
@@ -237,7 +235,7 @@ absl::StatusOr<v1::SweepUpdate> SweepsService::Snapshot(const std::string& name)
   v1::ListJobsRequest jobs;
   jobs.mutable_filter()->set_sweep(absl::StrCat(sweep.sweep_id()));
   jobs.mutable_filter()->add_states(v1::JOB_STATE_RUNNING);
-  jobs.mutable_page()->set_limit(kMaxRunning);
+  jobs.mutable_page()->set_limit(limits::kRunningOfUpdate);
   PELAB_ASSIGN_OR_RETURN(const auto rows, reader->ListJobs(jobs));
   if (rows.jobs_size() == 0) return update;
   v1::ListAttemptsRequest attempts;

@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "core/db/import/import_reader.h"
 #include "core/rpc/status.h"
+#include "server/limits.h"
 #include "server/service/blocking.h"
 #include "server/service/convert.h"
 #include "server/service/import_parts.h"
@@ -17,12 +18,6 @@
 
 namespace pelab::service {
 namespace {
-
-constexpr int kMaxImports = 4;                   // each holds a thread and a job in memory
-constexpr std::size_t kMaxJobBytes = 64 << 20;   // per job, without its files
-constexpr std::size_t kMaxPieceBytes = 1 << 20;  // per piece of a file
-constexpr int kMaxKeys = 1000;
-constexpr int kMaxCellsInMessage = 10'000;  // per message
 
 // Collects the parts of one job. Its files are on disk and held before the job is stored.
 class Incoming {
@@ -33,9 +28,9 @@ class Incoming {
   absl::Status Add(const v1::ImportJobPart& part) {
     if (!part.has_data() && !part.has_file()) {
       bytes_ += part.ByteSizeLong();
-      if (bytes_ > kMaxJobBytes) {
-        return absl::ResourceExhaustedError(
-            absl::StrCat("a job has at most ", kMaxJobBytes, " bytes besides its files"));
+      if (bytes_ > limits::kImportedJobBytes) {
+        return absl::ResourceExhaustedError(absl::StrCat(
+            "a job has at most ", limits::kImportedJobBytes, " bytes besides its files"));
       }
     }
     if (ended_) return absl::InvalidArgumentError("a part came after the end of an import");
@@ -87,9 +82,9 @@ class Incoming {
     return absl::OkStatus();
   }
   absl::Status Append(const std::string& data) {
-    if (data.size() > kMaxPieceBytes) {
+    if (data.size() > limits::kImportedPieceBytes) {
       return absl::InvalidArgumentError(
-          absl::StrCat("a piece of a file has at most ", kMaxPieceBytes, " bytes"));
+          absl::StrCat("a piece of a file has at most ", limits::kImportedPieceBytes, " bytes"));
     }
     if (skipping_) return absl::OkStatus();
     if (!upload_) return absl::InvalidArgumentError("data came before the file that they are of");
@@ -127,7 +122,7 @@ v1::ImportVerdict ToProto(store::JobImported::Verdict verdict) {
 
 absl::Status TooMany() {
   return absl::ResourceExhaustedError(
-      absl::StrCat(kMaxImports, " imports are under way: try again later"));
+      absl::StrCat(limits::kImports, " imports are under way: try again later"));
 }
 
 }  // namespace
@@ -135,9 +130,9 @@ absl::Status TooMany() {
 grpc::Status TransferService::CheckImport(grpc::ServerContext*,
                                           const v1::CheckImportRequest* request,
                                           v1::CheckImportResponse* response) {
-  if (request->keys_size() > kMaxKeys) {
+  if (request->keys_size() > limits::kImportedKeys) {
     return rpc::ToGrpc(absl::InvalidArgumentError(
-        absl::StrCat(request->keys_size(), " keys at once; at most ", kMaxKeys)));
+        absl::StrCat(request->keys_size(), " keys at once; at most ", limits::kImportedKeys)));
   }
   const auto reader = db::TransferReader::Open(database_);
   if (!reader.ok()) return rpc::ToGrpc(reader.status());
@@ -169,7 +164,7 @@ absl::Status TransferService::Take(grpc::ServerReader<v1::ImportJobPart>& reader
 grpc::Status TransferService::ImportJob(grpc::ServerContext*,
                                         grpc::ServerReader<v1::ImportJobPart>* reader,
                                         v1::ImportJobResponse* response) {
-  const Seat seat(under_way_, kMaxImports);
+  const Seat seat(under_way_, limits::kImports);
   if (!seat.got()) return rpc::ToGrpc(TooMany());
   return rpc::ToGrpc(Take(*reader, *response));
 }
@@ -198,9 +193,10 @@ absl::Status TransferService::TakeSweep(grpc::ServerReader<v1::ImportSweepPart>&
     ended = part.has_end();
     if (ended) break;
     const v1::ImportedCells& cells = part.cells();
-    if (cells.ordinals_size() != cells.keys_size() || cells.keys_size() > kMaxCellsInMessage) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "cells have an ordinal and a key each, at most ", kMaxCellsInMessage, " in a message"));
+    if (cells.ordinals_size() != cells.keys_size() || cells.keys_size() > limits::kImportedCells) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cells have an ordinal and a key each, at most ", limits::kImportedCells,
+                       " in a message"));
     }
     sweep.jobs.clear();
     for (int i = 0; i < cells.keys_size(); ++i) {
@@ -223,7 +219,7 @@ absl::Status TransferService::TakeSweep(grpc::ServerReader<v1::ImportSweepPart>&
 grpc::Status TransferService::ImportSweep(grpc::ServerContext*,
                                           grpc::ServerReader<v1::ImportSweepPart>* reader,
                                           v1::ImportSweepResponse* response) {
-  const Seat seat(under_way_, kMaxImports);
+  const Seat seat(under_way_, limits::kImports);
   if (!seat.got()) return rpc::ToGrpc(TooMany());
   return rpc::ToGrpc(TakeSweep(*reader, *response));
 }

@@ -7,12 +7,12 @@
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
 #include "core/rpc/status.h"
+#include "server/limits.h"
 
 namespace pelab::service {
 namespace {
 
 constexpr absl::Duration kInterval = absl::Milliseconds(200);
-constexpr std::size_t kMaxWatchers = 1024;
 
 bool Ended(const v1::SweepUpdate& update) {
   return update.sweep().state() == v1::SWEEP_STATE_FINISHED ||
@@ -102,7 +102,7 @@ grpc::ServerWriteReactor<v1::SweepUpdate>* WatchHub::Watch(const std::string& sw
   MutexLock lock(&mutex_);
   if (stopping_) {
     watcher->Close({grpc::StatusCode::UNAVAILABLE, "the coordinator is shutting down"});
-  } else if (watchers_.size() >= kMaxWatchers) {
+  } else if (watchers_.size() >= limits::kWatchers) {
     watcher->Close({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many clients watch sweeps"});
   } else {
     watchers_.push_back(watcher);

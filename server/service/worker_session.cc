@@ -7,13 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/limits.h"
 #include "server/service/convert.h"
 
 namespace pelab::service {
 namespace {
 
-constexpr std::size_t kMaxLogBytes = 64 << 10;
-constexpr std::size_t kMaxLoads = 64;  // GPUs per worker
 constexpr absl::Duration kRetryFullQueue = absl::Milliseconds(20);
 
 // Reduces a batch's results to what the scheduler needs: the last result of each attempt, with its
@@ -166,7 +165,7 @@ void WorkerSession::OnHeartbeat(const v1::Heartbeat& heartbeat) {
   for (const v1::HeldAttempt& attempt : heartbeat.held()) held.push_back(ToHeld(attempt));
   std::vector<sched::DeviceLoad> loads;
   for (const v1::DeviceLoad& load : heartbeat.loads()) {
-    if (loads.size() < kMaxLoads) loads.push_back(ToLoad(load));
+    if (loads.size() < limits::kLoadsOfWorker) loads.push_back(ToLoad(load));
   }
   context_.executor.Post(
       [self = shared_from_this(), held = std::move(held), loads = std::move(loads)] {
@@ -179,7 +178,7 @@ void WorkerSession::OnHeartbeat(const v1::Heartbeat& heartbeat) {
 }
 
 bool WorkerSession::OnLog(v1::LogChunk& log) {
-  if (log.data().size() > kMaxLogBytes) log.mutable_data()->resize(kMaxLogBytes);
+  if (log.data().size() > limits::kLogPartBytes) log.mutable_data()->resize(limits::kLogPartBytes);
   std::vector<store::Write> writes;
   writes.emplace_back(store::AppendLog{log.attempt_id(), log.token(), log.offset(),
                                        std::move(*log.mutable_data())});

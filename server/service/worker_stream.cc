@@ -6,13 +6,10 @@
 
 #include "core/base/mutex.h"
 #include "core/rpc/status.h"
+#include "server/limits.h"
 
 namespace pelab::service {
-namespace {
-
-constexpr std::size_t kMaxOutgoingBytes = 16 << 20;  // limit for a worker that does not read
-
-}  // namespace
+namespace {}  // namespace
 
 std::shared_ptr<WorkerStream> WorkerStream::Begin(FleetContext& context) {
   std::shared_ptr<WorkerStream> stream(new WorkerStream(context));
@@ -25,7 +22,7 @@ void WorkerStream::Send(v1::CoordinatorMessage message) {
   MutexLock lock(&mutex_);
   if (closing_) return;
   queued_bytes_ += message.ByteSizeLong() + sizeof(message);
-  if (queued_bytes_ > kMaxOutgoingBytes) return GiveUpReader();
+  if (queued_bytes_ > limits::kOutgoingBytes) return GiveUpReader();
   if (message.has_acks() && !queue_.empty() && queue_.back().has_acks()) {
     queue_.back().mutable_acks()->MergeFrom(message.acks());
     return;

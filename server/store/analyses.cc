@@ -7,12 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
 #include "core/stats/deposit.h"
+#include "server/limits.h"
 #include "server/store/shares.h"
 
 namespace pelab::store {
 namespace {
-
-constexpr int kMaxLayersOrHeads = 4096;
 
 void AddMissing(const std::vector<Analysis>& from, std::vector<Analysis>& to) {
   for (const Analysis& analysis : from) {
@@ -176,8 +175,8 @@ std::string WhatIsWrong(const HeadAblation& matrix) {
   if (!IsJson(matrix.parameters_json)) {
     return "its head ablation has parameters that are not JSON";
   }
-  if (matrix.layers < 1 || matrix.heads < 1 || matrix.layers > kMaxLayersOrHeads ||
-      matrix.heads > kMaxLayersOrHeads ||
+  if (matrix.layers < 1 || matrix.heads < 1 || matrix.layers > limits::kLayersOrHeads ||
+      matrix.heads > limits::kLayersOrHeads ||
       matrix.entries.size() != static_cast<std::size_t>(matrix.layers) * matrix.heads) {
     return absl::StrCat("its head ablation has ", matrix.entries.size(), " whole entries for ",
                         matrix.layers, " layers of ", matrix.heads,
