@@ -61,7 +61,7 @@ absl::StatusOr<int> Run(const Context& context, const AblationOptions& options) 
   PELAB_ASSIGN_OR_RETURN(const Target target,
                          FindTarget(*source, options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(auto rows, source->HeadAblations(target.filter));
-  PELAB_RETURN_IF_ERROR(Choose(options.choice, rows));
+  PELAB_RETURN_IF_ERROR(ChooseByFlags(options.choice, rows));
   render::Json heads = render::Json::array();
   for (const v1::HeadAblationRow& row : rows) heads.push_back(results::WithIntervals(row));
   if (context.output() == Output::kCsv) {

@@ -22,7 +22,7 @@ void AddChoice(CLI::App* app, results::AblationChoice& choice);
 
 // Keeps the rows of the choice; an error names the flag.
 template <typename Row>
-absl::Status Choose(const results::AblationChoice& choice, std::vector<Row>& rows) {
+absl::Status ChooseByFlags(const results::AblationChoice& choice, std::vector<Row>& rows) {
   const absl::Status status = results::Choose(choice, rows);
   if (status.ok()) return status;
   return {status.code(), Concat("--", std::string(status.message()))};

@@ -31,7 +31,7 @@ absl::StatusOr<int> Run(const Context& context, const DepositsOptions& options) 
   const bool layers = options.by_layer || context.output() != Output::kTable;
   const auto read_rows = [&]() -> absl::StatusOr<std::vector<v1::DepositRow>> {
     PELAB_ASSIGN_OR_RETURN(auto rows, source->Deposits(target.filter, /*whole_models=*/!layers));
-    PELAB_RETURN_IF_ERROR(Choose(options.choice, rows));
+    PELAB_RETURN_IF_ERROR(ChooseByFlags(options.choice, rows));
     return rows;
   };
   if (context.output() == Output::kCsv && options.seeds) {

@@ -18,7 +18,7 @@ absl::StatusOr<std::optional<results::MetricValues>> LoadValues(
   }
   if (metric.source == Source::kDeposit) {
     PELAB_ASSIGN_OR_RETURN(auto rows, source.Deposits(filter, /*whole_models=*/true));
-    PELAB_RETURN_IF_ERROR(Choose(choice, rows));
+    PELAB_RETURN_IF_ERROR(ChooseByFlags(choice, rows));
     PELAB_ASSIGN_OR_RETURN(auto values, results::DepositValues(rows, metric));
     return values;
   }

@@ -8,6 +8,7 @@
 #include "core/results/curves.h"
 #include "core/results/deposits.h"
 #include "core/results/fields.h"
+#include "core/results/metrics.h"
 #include "core/results/rows.h"
 #include "server/http/api.h"
 #include "server/http/lists.h"
@@ -111,11 +112,22 @@ absl::StatusOr<Json> JobPage(db::Reader& reader,
               {"next", page.next().empty() ? Json(nullptr) : Json(page.next())}};
 }
 
+// Other metrics need curves or deposit indices, which are not read here.
+absl::Status CheckOfJobs(const std::string& name) {
+  const absl::StatusOr<results::Metric> metric = results::ParseMetric(name);
+  if (!metric.ok()) return Annotate(metric.status(), "metric");
+  if (metric->source == results::Metric::Source::kJob) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      Concat("metric: ", name,
+             " is no number of a job's row; ask for it with `pelab results --metric ", name, "`"));
+}
+
 }  // namespace
 
 absl::StatusOr<Json> Api::Cells(const std::string& id, const Query& query) {
   PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter, ReadFilter(id, query));
   const std::string metric = query.has("metric") ? query.Text("metric") : "test_accuracy";
+  PELAB_RETURN_IF_ERROR(CheckOfJobs(metric));
   PELAB_ASSIGN_OR_RETURN(const Together all, PutTogether(reader_, filter, query, metric));
   Json cells = Json::array();
   for (const results::Cell& cell : all.table.cells) {

@@ -22,7 +22,9 @@ std::vector<store::EventStored> Digest(const std::vector<store::EventStored>& al
   for (const store::EventStored& event : all) {
     auto& entry = last[event.attempt_id];
     const auto change = entry.change;
+    const bool better_alone = entry.better_alone || event.better_alone;
     entry = event;
+    entry.better_alone = better_alone;
     if (!entry.change) entry.change = change;
   }
   std::vector<store::EventStored> digest;

@@ -254,6 +254,7 @@ TEST_F(ApiTest, ErrorsAreSentences) {
   expect("/api/v1/sweeps/api/jobs?where=seed%3D1%29%20or%20%28seed%3D0", 400, "column 7");
   expect("/api/v1/sweeps/api/cells?metric=speed", 400, "speed");
   expect("/api/v1/sweeps/api/curves?metric=speed", 400, "test_accuracy");
+  expect("/api/v1/sweeps/api/cells?metric=gini", 400, "metric: gini is no number of a job's row");
   expect("/api/v1/sweeps/api/cells?group_by=speed", 400, "group_by: unknown field");
   expect("/api/v1/sweeps/api/jobs?seed=first", 400, "first");
   expect("/api/v1/events?since=3", 400, "unknown parameter");
