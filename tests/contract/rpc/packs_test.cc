@@ -61,6 +61,23 @@ TEST_F(PacksTest, SeedsOfOneCellComeTogetherAndEndSingly) {
   EXPECT_EQ(again.max_start_epoch(), 2);
 }
 
+TEST_F(PacksTest, BetterAloneIsKeptWhateverComesWithIt) {
+  Submit(Document("s", "0..4", /*epochs=*/2), "a");
+  FakeWorker worker(channel_, "w1", 1, {}, "", /*pack=*/2);
+  std::vector<Script> scripts;
+  for (const v1::Assignment& assignment : worker.AwaitPack().assignments()) {
+    scripts.emplace_back(assignment);
+  }
+  ASSERT_EQ(scripts.size(), 2u);
+  for (Script& script : scripts) {
+    v1::Event started = script.Started(0, 2, 1, /*packing=*/2);
+    started.mutable_started()->set_better_alone(true);
+    worker.Send({started, script.Epoch(0), script.Epoch(1), script.Ablation(),
+                 script.Finished(v1::ATTEMPT_OUTCOME_SUCCEEDED)});
+  }
+  EXPECT_EQ(worker.AwaitAssignment().pe(), "nope") << "one at a time";
+}
+
 TEST_F(PacksTest, AWorkerThatSaysNothingGetsOneAtATime) {
   Submit(Document("s", "0..4"), "a");
   FakeWorker worker(channel_, "old", 2);
