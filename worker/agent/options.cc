@@ -34,7 +34,7 @@ Examples:
   pelab-worker --server gpu-head:7077 --checkpoint-every 1epoch --checkpoint-upload 2m --artifact-store /shared/pelab
 )";
 
-// Flags as text, before they are checked.
+// Flags as text, before they are checked and converted.
 struct Raw {
   std::string server;
   std::string spool_quota = "1GiB";
@@ -55,7 +55,7 @@ absl::Status CheckName(const std::string& name) {
                                                  " printable ASCII characters without spaces"));
 }
 
-// "3epochs", "1epoch", or a time.
+// Accepts "3epochs", "1epoch" or a time.
 absl::StatusOr<CheckpointCadence> ParseCadence(const std::string& text) {
   CheckpointCadence cadence;
   absl::string_view digits = text;

@@ -54,7 +54,8 @@ TEST(MetricsTest, IndicesOfOneKindOfAblation) {
   EXPECT_EQ(values->at(1), 0.5);
   const auto mixed = DepositValues({Deposit(1, "zero", 0.5), Deposit(2, "mean", 0.25)}, gini);
   EXPECT_THAT(std::string(mixed.status().message()),
-              HasSubstr("(mean clean test head; zero clean test head); choose one by method, hygiene, data or target"));
+              HasSubstr("(mean clean test head; zero clean test head); choose one by method, "
+                        "hygiene, data or target"));
 }
 
 TEST(MetricsTest, CellsOfValuesThatAreNotInTheRows) {
@@ -82,7 +83,7 @@ TEST(MetricsTest, CellsOfValuesThatAreNotInTheRows) {
 TEST(MetricsTest, EpochsCountFromZeroAsThoseOfCurves) {
   v1::EpochsToRow row;
   row.set_job_id(7);
-  row.set_epochs(1);  // the wire counts from 1
+  row.set_epochs(1);  // the protocol message counts from 1
   EXPECT_EQ(EpochsValues({row}).at(7), 0);
 }
 
