@@ -17,11 +17,11 @@
 namespace pelab::client {
 namespace {
 
-constexpr int kJobsOfARequest = 10000;        // the wire's limit
-constexpr std::size_t kErrorsLookedUp = 100;  // each is a call
+constexpr int kJobsOfARequest = 10000;        // the wire protocol's limit
+constexpr std::size_t kErrorsLookedUp = 100;  // each lookup is a call
 constexpr char kFallbackProtocol[] = "clean";
 
-// Of --set: a parameter of one of the analyses that are asked for.
+// Checks one --set: the field must be a parameter of one of the requested analyses.
 absl::Status CheckParameter(const std::string& field, const std::vector<std::string>& names) {
   std::vector<std::string_view> known;
   for (const catalog::Field& candidate : catalog::Fields()) {
@@ -35,7 +35,8 @@ absl::Status CheckParameter(const std::string& field, const std::vector<std::str
                                            near, "; known: ", Join(known, ", ")));
 }
 
-// A sweep that asks for the analyses: the checks and defaults are those of sweep documents.
+// A sweep document that asks for the analyses, so that they get the same checks and defaults as in
+// any document.
 std::string DocumentOf(const std::vector<std::string>& names, const std::string& protocol) {
   return Concat("name: analyze\nprotocol: ", protocol,
                 "\npe: nope\ntask: distance\nseed: 0\nanalyses: [", Join(names, ", "), "]\n");
@@ -63,7 +64,7 @@ void AddAnalyses(const std::vector<v1::Analysis>& analyses, v1::AnalyzeRequest& 
   for (const v1::Analysis& analysis : analyses) *request.add_analyses() = analysis;
 }
 
-// One request for the whole sweep where all its jobs are asked for the same.
+// One request for the whole sweep if all its jobs get the same analyses; else requests by protocol.
 std::vector<v1::AnalyzeRequest> RequestsOf(const AnalysisPlan& plan) {
   std::vector<v1::AnalyzeRequest> requests;
   if (!plan.filter.sweep().empty() && plan.by_protocol.size() == 1) {
@@ -88,7 +89,7 @@ std::vector<v1::AnalyzeRequest> RequestsOf(const AnalysisPlan& plan) {
   return requests;
 }
 
-// What the newest attempt of a job said, if it failed.
+// The error of the job's newest attempt; empty if it did not fail.
 absl::StatusOr<std::string> LastError(DataSource& source, std::int64_t job) {
   v1::JobFilter filter;
   filter.add_jobs(Concat(job));

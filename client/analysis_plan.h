@@ -1,4 +1,5 @@
-// Which analyses `pelab analyze` asks for, of which jobs, and what is stored of them afterwards.
+// The plan behind `pelab analyze`: the requested analyses, the jobs to analyze, and the jobs that
+// still lack results afterwards.
 #pragma once
 
 #include <cstdint>
@@ -13,47 +14,49 @@
 
 namespace pelab::client {
 
-// As on the command line.
+// The values of the command's flags, as typed.
 struct AnalysisWords {
-  std::vector<std::string> names;  // of --analysis
-  std::vector<std::string> set;    // of --set: "head_ablation.method=mean"
-  std::string protocol;            // of --protocol: whose defaults the other parameters have;
-                                   // empty: each job's own
+  std::vector<std::string> names;  // --analysis
+  std::vector<std::string> set;    // --set: "head_ablation.method=mean"
+  std::string protocol;            // --protocol: its defaults fill the parameters that --set does
+                                   // not name; empty: each job's own protocol
 };
 
-// Every parameter resolved, as in a sweep document of this protocol. INVALID_ARGUMENT, with what is
-// allowed, for unknown names and wrong values (with violations). Pure.
+// Resolves every parameter, as in a sweep document of this protocol. INVALID_ARGUMENT for unknown
+// names and wrong values; the message says what is allowed, and wrong values carry violations. Pure
+// function: thread-safe.
 absl::StatusOr<std::vector<v1::Analysis>> ResolveAnalyses(const AnalysisWords& words,
                                                           const std::string& protocol);
-// The same for whatever protocol: only checks.
+// Makes the same checks when the protocol is not known yet (it uses the defaults of `clean`).
 absl::Status CheckAnalysisWords(const AnalysisWords& words);
 
-// What to ask a coordinator for.
+// The requests to a coordinator, and the jobs that they are about.
 struct AnalysisPlan {
   std::string title;     // "job 12", "sweep quick"
   v1::JobFilter filter;  // the jobs
   results::JobList jobs;
-  // A job's analyses, by the protocol whose defaults they have.
+  // The analyses of a job, by the protocol that supplies their defaults.
   std::map<std::string, std::vector<v1::Analysis>> by_protocol;
   std::map<std::int64_t, std::string> protocol_of;  // by job
   std::vector<v1::AnalyzeRequest> requests;
 
   const std::vector<v1::Analysis>& Of(std::int64_t job) const;
 };
-// `target` and `sweep` as in FindTarget (client/terminal/show.h). A job whose protocol is custom has
-// the defaults of its sweep's protocol, or, where that is several, of clean.
+// Finds the jobs as FindTarget does (client/terminal/show.h) and resolves their analyses. NOT_FOUND
+// if the target has no jobs. The defaults are those of words.protocol, else of the job's protocol.
+// A job with a custom protocol takes the protocol of the sweep if a sweep was named, else `clean`.
 absl::StatusOr<AnalysisPlan> PlanAnalyses(DataSource& source, const std::string& target,
                                           const std::string& sweep, const AnalysisWords& words);
 
-// Sends the plan's requests; the answers added up.
+// Sends the plan's requests one after another and returns the sum of the answers.
 absl::StatusOr<v1::AnalyzeResponse> AskForAnalyses(Coordinator& coordinator,
                                                    const AnalysisPlan& plan);
 
-// Jobs that lack some of their analyses, and, of the first hundred, what their last attempt said if
-// it failed.
+// A job that lacks some of its analyses. The error of its newest attempt is looked up for the first
+// 100 such jobs only.
 struct LackingJob {
   v1::JobRow job;
-  std::string error;  // empty: it says nothing
+  std::string error;  // empty: that attempt did not fail, or it was not looked up
 };
 absl::StatusOr<std::vector<LackingJob>> FindLacking(DataSource& source, const AnalysisPlan& plan);
 

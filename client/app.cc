@@ -31,7 +31,8 @@ constexpr char kFooter[] =
     "Exit status: 0 all well, 1 failed, 2 usage or invalid input, 3 finished but not every job "
     "succeeded, 4 no coordinator.";
 
-// Any output that some command takes: whether this one does is checked once the command is known.
+// Accepts every output that some command accepts. CheckOutput checks the command's own outputs once
+// the command is known.
 CLI::Validator KnownOutput(const std::vector<std::string>& outputs) {
   const auto check = [](const std::string& output) {
     const std::vector<std::string> all = AllOutputs();
@@ -43,7 +44,7 @@ CLI::Validator KnownOutput(const std::vector<std::string>& outputs) {
   return validator;
 }
 
-// `outputs`: what --output takes, in the help.
+// `outputs`: the values of --output that the help lists.
 void AddGlobalFlags(CLI::App& app, GlobalOptions& options,
                     const std::vector<std::string>& outputs) {
   const char* group = "Where and how";
@@ -70,7 +71,7 @@ void AddGlobalFlags(CLI::App& app, GlobalOptions& options,
   rpc::AddClientSecurityFlags(app, &options.security);
 }
 
-// Errors of the command line have to know the output format before it is read.
+// Finds --output before the command line is parsed, since parse errors need the output format too.
 const char* JsonAskedFor(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     for (const char* format : {"json", "jsonl"}) {
@@ -82,7 +83,7 @@ const char* JsonAskedFor(int argc, const char* const* argv) {
   return nullptr;
 }
 
-// Errors are lower-case and one line.
+// Puts an error message on one line and starts it in lower case.
 std::string OneLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   const bool is_word = text.size() > 1 && std::islower(static_cast<unsigned char>(text[1])) != 0;
@@ -91,7 +92,7 @@ std::string OneLine(std::string text) {
   return text;
 }
 
-// "frob" of `pelab frob`: the first word, where it is no command.
+// The message for "frob" of `pelab frob`; empty if the first word is a command or a flag.
 std::string UnknownCommand(const CLI::App& app, int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return "";
   std::vector<std::string_view> known;
@@ -115,7 +116,7 @@ std::vector<const CLI::App*> Typed(const CLI::App& app) {
   return typed;
 }
 
-// "; did you mean --seed?" for "--sede=5" or "--sede", of the flags and commands there are.
+// "; did you mean --seed?" for "--sede=5" or "--sede", from the existing flags and commands.
 std::string Nearest(const std::vector<const CLI::App*>& typed, const std::string& argument) {
   std::vector<std::string> names;
   if (argument.starts_with("-")) {
@@ -133,7 +134,8 @@ std::string Nearest(const std::vector<const CLI::App*>& typed, const std::string
   return near.empty() ? "" : Concat("; did you mean ", near, "?");
 }
 
-// The arguments that no option and no positional took, in the order in which they were typed.
+// The message about arguments that matched no option and no positional, in the order in which they
+// were typed.
 std::string Unexpected(const CLI::App& app) {
   const std::vector<std::string> arguments = app.remaining(/*recurse=*/true);
   if (arguments.empty()) return "";
@@ -146,7 +148,7 @@ std::string Unexpected(const CLI::App& app) {
                 near);
 }
 
-// "pelab workers drain": whose --help to read.
+// The command whose --help to read: "pelab workers drain".
 std::string NameOf(const CLI::App& app) {
   std::string name;
   for (const CLI::App* part : Typed(app)) name += (name.empty() ? "" : " ") + part->get_name();
@@ -157,7 +159,7 @@ int UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, cons
                Context& context) {
   if (const char* format = JsonAskedFor(argc, argv)) context.options.output_name = format;
   std::string message = UnknownCommand(app, argc, argv);
-  // A missing option may be the misspelt one.
+  // If an option is missing, an unknown argument may be its misspelling.
   const bool extras = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
   const bool missing = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
   if (message.empty() && (extras || missing)) message = Unexpected(app);
@@ -210,7 +212,7 @@ int RunPelab(int argc, const char* const* argv, Context& context) {
   if (const char* server = std::getenv("PELAB_SERVER")) context.options.server = server;
   CLI::App app(kDescription, "pelab");
   app.footer(kFooter);
-  app.formatter(std::make_shared<HelpFormat>(context.style.width));  // of its commands too
+  app.formatter(std::make_shared<HelpFormat>(context.style.width));  // subcommands inherit it
   app.set_version_flag("--version", "pelab " PELAB_VERSION);
   app.set_help_all_flag("--help-all", "help of every command");
   app.require_subcommand(1);

@@ -1,12 +1,13 @@
-// The whole program behind main: reads the command line, runs one command, reports its error.
+// The whole program except for `main`: reads the command line, runs one command and reports its
+// error.
 #pragma once
 
 #include "client/options.h"
 
 namespace pelab::client {
 
-// Returns the exit status. `context` says where to write and how; its options are set from the
-// command line and the environment variable PELAB_SERVER.
+// Returns the exit status. `context` says where and how to write. This function fills in its
+// options from the command line and from the environment variable PELAB_SERVER.
 int RunPelab(int argc, const char* const* argv, Context& context);
 
 }  // namespace pelab::client

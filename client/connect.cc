@@ -15,7 +15,7 @@ namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
 
-// The address in the lock file of --db; nullopt: nobody holds the database.
+// The address in the lock file of --db; nullopt if nobody holds the database.
 absl::StatusOr<std::optional<std::string>> LockedAddress(const GlobalOptions& options) {
   std::error_code ignored;
   if (!std::filesystem::exists(rpc::LockPath(options.database), ignored))
@@ -55,8 +55,8 @@ absl::StatusOr<std::unique_ptr<DataSource>> FindSource(const GlobalOptions& opti
     auto coordinator = ConnectTo(**address, options.security, kConnectTimeout);
     if (coordinator.ok() || coordinator.status().code() != absl::StatusCode::kUnavailable)
       return coordinator;
-    // It ended between the two steps, or is no longer answering: the file still tells everything
-    // that was stored.
+    // The coordinator ended meanwhile, or does not answer. The file holds everything that was
+    // stored.
   }
   std::error_code ignored;
   if (!options.database_given && !std::filesystem::exists(options.database, ignored)) {
@@ -73,10 +73,10 @@ absl::Status CheckDatabaseFile(const std::string& path) {
   if (status.type() == std::filesystem::file_type::not_found) return absl::OkStatus();
   if (status.type() == std::filesystem::file_type::regular &&
       std::filesystem::file_size(path, ignored) == 0) {
-    return absl::OkStatus();  // made, but nothing was ever stored in it
+    return absl::OkStatus();  // created, but nothing was ever stored in it
   }
   auto opened = OpenFile(path);
-  // The coordinator that is about to open it migrates an older one.
+  // A file of an older schema is fine: the coordinator migrates it when it opens it.
   if (opened.ok() || opened.status().GetPayload(db::kOlderSchemaPayload)) {
     return absl::OkStatus();
   }

@@ -1,5 +1,5 @@
-// How a command finds what it reads from: --server, then PELAB_SERVER, then the lock file of --db,
-// then (for reading) the file itself.
+// How a command finds its data source: --server, then PELAB_SERVER, then the lock file of --db,
+// then (for reading) the database file itself.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,20 @@
 
 namespace pelab::client {
 
-// Whether a coordinator is named or holds --db: then what is done to the database is for it to do.
+// Whether a coordinator was named or holds --db. If so, only that coordinator may change the
+// database.
 absl::StatusOr<bool> IsServed(const GlobalOptions& options);
 
-// A coordinator. UNAVAILABLE where there is none.
+// Connects to the coordinator. UNAVAILABLE if there is none.
 absl::StatusOr<std::unique_ptr<Coordinator>> FindCoordinator(const GlobalOptions& options);
 
-// A coordinator, or else the file. NOT_FOUND where --db names a file that is not there; UNAVAILABLE
-// where nothing was named and nothing is there.
+// Connects to the coordinator, or else opens the database file. NOT_FOUND if --db names a file that
+// does not exist; UNAVAILABLE if nothing was named and neither a coordinator nor the default file
+// exists.
 absl::StatusOr<std::unique_ptr<DataSource>> FindSource(const GlobalOptions& options);
 
-// Whether `path` can be a database that a coordinator opens: it is not there yet, or is one of
-// pelab's, not newer than this program. Makes nothing.
+// Checks that a coordinator could open `path`: the file does not exist yet, is empty, or is a pelab
+// database of this program's schema or an older one. Creates nothing.
 absl::Status CheckDatabaseFile(const std::string& path);
 
 }  // namespace pelab::client

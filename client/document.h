@@ -1,4 +1,4 @@
-// Sweep files on the command line.
+// Sweep files given on the command line.
 #pragma once
 
 #include <string>
@@ -18,16 +18,16 @@ struct Document {
   std::string text;
   std::string file_name;
   google::protobuf::RepeatedPtrField<v1::Override> overrides;
-  experiment::Sweep sweep;  // checked
+  experiment::Sweep sweep;  // parsed and checked
 };
 
 // The options that `run` and `submit` share.
 struct DocumentOptions {
   std::string file;
   std::vector<std::string> set;  // --set
-  std::string name;              // --name: in place of the document's; empty: the document's
+  std::string name;              // --name: replaces the document's name; empty: keep it
 };
-// How a document is submitted.
+// Options of the submission itself.
 struct SubmitOptions {
   int priority = 0;
   bool fresh = false;
@@ -35,18 +35,20 @@ struct SubmitOptions {
 };
 void AddDocumentFlags(CLI::App* app, DocumentOptions& document, SubmitOptions& submit);
 
-// Reads and checks a sweep file with its --set flags, here, without a coordinator. NOT_FOUND and
-// the like for the file; INVALID_ARGUMENT with violations (rpc::GetViolations) for what it says.
+// Reads a sweep file, applies its --set flags and checks the result. Needs no coordinator. File
+// errors keep their code (NOT_FOUND and so on); INVALID_ARGUMENT with violations
+// (rpc::GetViolations) if the content is wrong.
 absl::StatusOr<Document> LoadDocument(const DocumentOptions& options);
 
 v1::SubmitRequest SubmitRequestOf(const Document& document, const std::string& client_token,
                                   const SubmitOptions& options);
 
-// "going on with sweep 2 quick: 3 succeeded, 9 to go": of a submission that made no sweep.
+// "going on with sweep 2 quick: 3 succeeded, 9 to go": for a submission that continued an existing
+// sweep.
 std::string WentOnText(const v1::SubmitResponse& response, const v1::Sweep& now);
 
-// "12 new, 0 already stored, 0 in flight, 0 failed earlier", and what is done about the analyses
-// that stored jobs lack.
+// "12 new, 0 already stored, 0 in flight, 0 failed earlier"; also says which stored jobs lack
+// analyses and what happens about it.
 std::string CountsText(const v1::JobCounts& counts);
 
 }  // namespace pelab::client

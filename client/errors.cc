@@ -13,7 +13,7 @@
 namespace pelab::client {
 namespace {
 
-// "table1.yaml:3:22: "; what has no place in the document comes from the command line.
+// "table1.yaml:3:22: "; "pelab: --set: " for a violation that comes from the command line.
 std::string Place(const v1::Violation& violation, const std::string& file_name) {
   if (violation.line() <= 0 && violation.path().starts_with("--set")) return "pelab: --set: ";
   if (violation.line() <= 0) return Concat(file_name, ": ");

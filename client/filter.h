@@ -1,5 +1,5 @@
-// What command lines say about jobs. Pure functions: thread-safe. All errors are INVALID_ARGUMENT
-// and name the value and what is allowed.
+// Parsers for flags that select or change jobs. Pure functions: thread-safe. All errors are
+// INVALID_ARGUMENT and name the wrong value and what is allowed.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace pelab::client {
 
-// "failed" or "queued,running"; also "open" (queued, assigned, running).
+// Parses --state: "failed" or "queued,running". "open" stands for queued, assigned and running.
 absl::StatusOr<std::vector<v1::JobState>> ParseStates(const std::string& text);
-// "model.layers=4" of --set.
+// Parses one --set: "model.layers=4".
 absl::StatusOr<v1::Override> ParseOverride(const std::string& text);
 
-// "pe,task": names apart by commas, none empty.
+// Parses names separated by commas, "pe,task". An empty name is an error, which names `flag`.
 absl::StatusOr<std::vector<std::string>> ParseNames(const std::string& text,
                                                     const std::string& flag);
 

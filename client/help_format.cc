@@ -14,7 +14,7 @@ constexpr int kNameColumns = 30;
 constexpr int kLeastColumns = 60;
 constexpr int kMostColumns = 120;  // longer lines are hard to read
 
-// Each line by itself.
+// Wraps each line separately.
 std::string WrapLines(const std::string& text, int width) {
   std::vector<std::string> lines = absl::StrSplit(text, '\n');
   for (std::string& line : lines) line = render::Wrap(line, width);

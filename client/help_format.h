@@ -1,4 +1,4 @@
-// Help within the terminal's width.
+// Help texts, wrapped to the terminal's width.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -11,7 +11,8 @@
 
 int main(int argc, char** argv) {
   pelab::OpenClosedStandardDescriptors();
-  std::signal(SIGPIPE, SIG_IGN);  // `pelab results | head` ends quietly
+  std::signal(SIGPIPE, SIG_IGN);  // without a signal, `pelab results
+                                  // head` ends quietly
   if (absl::Status status = pelab::SetUpLogging("pelab", {.level = "error"}); !status.ok())
     return 1;
   pelab::client::StandardOutput output;

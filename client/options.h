@@ -1,4 +1,4 @@
-// What every command is given.
+// The options and outputs that every command receives.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ inline constexpr char kDefaultDatabase[] = "pelab.db";
 // Exit statuses.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
-inline constexpr int kExitUsage = 2;       // usage or invalid input
-inline constexpr int kExitIncomplete = 3;  // finished, but not every job succeeded
+inline constexpr int kExitUsage = 2;       // wrong usage or invalid input
+inline constexpr int kExitIncomplete = 3;  // finished, but some jobs did not succeed
 inline constexpr int kExitNoCoordinator = 4;
 inline constexpr int kExitInterrupted = 130;
 
@@ -30,22 +30,23 @@ struct GlobalOptions {
   rpc::ClientSecurity security;
 
   bool json_lines() const { return output_name == "jsonl"; }
-  Output output() const {  // JSON Lines are JSON that is put out otherwise
+  Output output() const {  // jsonl is JSON, laid out differently
     return output_name == "json" || json_lines() ? Output::kJson
            : output_name == "csv"                ? Output::kCsv
                                                  : Output::kTable;
   }
 };
 
-// The options and where to write; one for the program's run.
+// The options and the outputs of one run of the program.
 struct Context {
   GlobalOptions options;
   render::Style style;
   bool stdout_is_terminal = false;
   std::function<void(const std::string&)> out;  // standard output
-  // Whether writing to it has failed: what streams can stop then. May be empty: it never fails.
+  // Whether writing to standard output has failed; streaming commands can then stop. If it is
+  // empty, writing never fails.
   std::function<bool()> out_failed;
-  std::function<void(const std::string&)> err;  // standard error, for people
+  std::function<void(const std::string&)> err;  // standard error, for messages to people
 
   Output output() const { return options.output(); }
 };

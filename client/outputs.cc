@@ -17,7 +17,7 @@ constexpr std::array<std::pair<const char*, Paper>, 4> kPaper = {{{"svg", Paper:
 
 struct Takes {
   const char* command;
-  std::vector<std::string> more;  // beside kEverywhere
+  std::vector<std::string> more;  // in addition to kEverywhere
 };
 const std::vector<Takes>& CommandsWithMore() {
   static const auto& commands =

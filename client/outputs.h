@@ -1,4 +1,4 @@
-// Which values of --output a command takes: the one place that decides. Pure functions: thread-safe.
+// The values of --output that each command accepts, decided only here. Pure functions: thread-safe.
 #pragma once
 
 #include <optional>
@@ -9,22 +9,22 @@
 
 namespace pelab::client {
 
-// Forms for a paper.
+// Output forms for papers.
 enum class Paper { kSvg, kPdf, kLatex, kMarkdown };
 
-// nullopt for any other output ("table").
+// nullopt for an output that is not for papers, such as "table".
 std::optional<Paper> PaperOf(const std::string& output);
 
-// What `command` ("curves") takes, in the order in which the help lists it.
+// The outputs that `command` ("curves") accepts, in the order in which the help lists them.
 std::vector<std::string> OutputsOf(const std::string& command);
-// What any command takes.
+// The outputs that at least one command accepts.
 std::vector<std::string> AllOutputs();
 
-// "table, json, jsonl (a row a line) or csv [default: table]".
+// The help text of --output: "table, json, jsonl (a row a line) or csv [default: table]".
 std::string OutputHelp(const std::vector<std::string>& outputs);
 
-// INVALID_ARGUMENT where the command does not take the output: what it takes, and which commands
-// have that output.
+// INVALID_ARGUMENT if the command does not accept the output. The message lists the outputs that it
+// accepts, and the commands that accept this one.
 absl::Status CheckOutput(const std::string& command, const std::string& output);
 
 }  // namespace pelab::client

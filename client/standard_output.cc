@@ -13,7 +13,7 @@
 namespace pelab::client {
 namespace {
 
-// Standard output may have been made non-blocking by whoever shares it.
+// Another process that shares standard output may have made it non-blocking.
 void WaitUntilWritable() {
   pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
   (void)poll(&output, 1, -1);
@@ -36,7 +36,7 @@ void StandardOutput::Write(const std::string& text) {
 }
 
 int StandardOutput::Finish(int status) {
-  // Network file systems and quotas may report what was lost only when a descriptor is closed.
+  // Network file systems and quotas may report lost data only when a descriptor is closed.
   const int copy = dup(STDOUT_FILENO);
   if (copy >= 0 && close(copy) != 0 && error_ == 0) error_ = errno;
   if (error_ == 0 || error_ == EPIPE) return status;

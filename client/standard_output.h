@@ -1,22 +1,22 @@
-// Standard output, with every write checked: a table that a full disk cut off must not pass for
-// whole.
+// Standard output with every write checked. Without the check, a table that a full disk cut short
+// would look complete.
 #pragma once
 
 #include <string>
 
 namespace pelab::client {
 
-// Unbuffered. After the first error nothing more is written. Not thread-safe.
+// Writes without a buffer. Writes nothing more after the first error. Not thread-safe.
 class StandardOutput {
  public:
   void Write(const std::string& text);
 
-  // Nothing more reaches the reader, and what would take time to write need not be worked out.
+  // True after an error: nothing more reaches the reader, so callers can skip expensive work.
   bool failed() const { return error_ != 0; }
 
-  // Call it last, with the exit status that the program would have. Where something could not be
-  // written, says so on standard error and returns 1 for a status of 0. A reader that went away
-  // (`| head`) has what it wanted: then nothing is said and the status stays.
+  // Call it last, with the program's intended exit status. If something could not be written, it
+  // says so on standard error and returns 1 in place of 0. A reader that closed the pipe early (`
+  // head`) is no error: nothing is said and the status stays.
   int Finish(int status);
 
  private:

@@ -1,4 +1,4 @@
-// The flags that commands about analyses share.
+// Flags that the commands about analyses share.
 #pragma once
 
 #include <string>
@@ -17,10 +17,10 @@ namespace pelab::client {
 // The positional JOB|SWEEP and --sweep (see FindTarget in show.h).
 void AddTarget(CLI::App* app, std::string& target, std::string& sweep);
 
-// --method, --hygiene, --data and --target: which of several stored ablations.
+// Adds --method, --hygiene, --data and --target, which choose among several stored ablations.
 void AddChoice(CLI::App* app, results::AblationChoice& choice);
 
-// Keeps the rows of the choice; an error names the flag.
+// Keeps the rows that the choice selects; an error names the flag.
 template <typename Row>
 absl::Status ChooseByFlags(const results::AblationChoice& choice, std::vector<Row>& rows) {
   const absl::Status status = results::Choose(choice, rows);

@@ -29,7 +29,7 @@ constexpr Kind kKinds[] = {{"pe", catalog::Pes},
                            {"protocol", catalog::Protocols},
                            {"analysis", catalog::Analyses}};
 
-// "rope: 10000; protocol published: 500"
+// "10000; 500 (published)": the defaults of a field, each with its conditions.
 std::string DefaultText(const catalog::Field& field) {
   if (field.derived_default != nullptr) return "(depends on other fields)";
   std::vector<std::string> parts;
@@ -63,11 +63,12 @@ Json EntryJson(const char* kind, const catalog::Entry& entry) {
           {"source", entry.source}};
 }
 
-// Below this width five columns would be too narrow to read.
+// A narrower terminal would make five columns unreadable.
 constexpr int kLeastTableWidth = 120;
 
+// Indents the continuation lines:
 // "  help: a long text
-//            goes on here"
+// goes on here"
 std::string Hanging(const std::string& before, const std::string& text, int width) {
   const int indent = render::DisplayWidth(before);
   std::string wrapped = render::Wrap(text, std::max(20, width - indent));
@@ -160,7 +161,7 @@ absl::StatusOr<int> ShowFields(const Context& context, const std::string& name) 
   return kExitOk;
 }
 
-// "model.mask", "pe.slopes of alibi"; an analysis's fields have its name already.
+// "model.mask", or "pe.slopes of alibi"; field names of analyses already include their owner.
 std::string OwnedName(const catalog::ProtocolValue& row) {
   const bool of_pe = catalog::FindPe(row.owner) != nullptr;
   return of_pe ? Concat(row.field, " of ", row.owner) : std::string(row.field);
@@ -189,8 +190,8 @@ std::string ProtocolValuesText(std::string_view protocol, const render::Style& s
                 "Every other field has one default under all protocols: pelab catalog field\n");
 }
 
-// A field that every job has but whose default this PE, task or protocol decides, or that describes
-// every task.
+// True for the entry's own fields, for the fields of every task, and for fields whose default this
+// PE or task decides.
 bool Concerns(const catalog::Field& field, std::string_view kind, std::string_view name) {
   if (!field.owner.empty()) return field.owner == name;
   if (kind == "task" && field.name.starts_with("task.")) return true;
@@ -200,8 +201,8 @@ bool Concerns(const catalog::Field& field, std::string_view kind, std::string_vi
       });
 }
 
-// An entry with the fields that are its own, and those of every job that depend on it; a protocol
-// with what it sets.
+// Shows an entry with its own fields and the common fields whose defaults it decides. A protocol
+// also shows the values that it sets.
 void ShowEntry(const Context& context, const Kind& kind, const catalog::Entry& entry) {
   std::vector<const catalog::Field*> fields;
   for (const catalog::Field& field : catalog::Fields()) {

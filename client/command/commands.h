@@ -1,4 +1,4 @@
-// The commands: each adds itself to the command line in a file of its own.
+// The commands. Each adds itself to the command line, in its own file.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,16 @@ class App;
 
 namespace pelab::client {
 
-// The command line that is being built, and what it chose.
+// The command line under construction, and the command that was chosen.
 struct Commands {
   CLI::App* app = nullptr;
   Context* context = nullptr;
-  std::string document_name;                    // for messages about a sweep file
-  std::function<absl::StatusOr<int>()> chosen;  // runs the command; its exit status
+  std::string document_name;                    // of the sweep file, for messages about it
+  std::function<absl::StatusOr<int>()> chosen;  // runs the chosen command; returns the exit status
 };
 
-// A subcommand with the flags that all have (--server, --db, --output, …) and examples below its
-// help.
+// Adds a subcommand with the flags that all commands have (--server, --db, --output, …) and with
+// examples below its help.
 CLI::App* AddCommand(Commands& commands, const std::string& name, const std::string& help,
                      const std::string& examples);
 

@@ -10,7 +10,7 @@
 namespace pelab::client {
 namespace {
 
-// "--db" and "-f" of one option or flag.
+// The spellings of one option or flag: "-f" and "--db".
 std::vector<std::string> Names(const CLI::Option& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
@@ -30,7 +30,7 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
   return all;
 }
 
-// What may follow `app`: its subcommands and its flags.
+// The words that may follow `app`: its subcommands and its flags.
 std::string Words(const CLI::App& app) {
   std::vector<std::string> words;
   for (const CLI::App* sub : Subcommands(app)) words.push_back(sub->get_name());
@@ -38,7 +38,7 @@ std::string Words(const CLI::App& app) {
   return Join(words, " ");
 }
 
-// One line a command and nested command, under "run" or "db check".
+// One line for each command and nested command, under "run" or "db check".
 void BashCases(const CLI::App& app, const std::string& path, std::string& out) {
   out += Concat("    \"", path, "\") words=\"", Words(app), "\" ;;\n");
   for (const CLI::App* sub : Subcommands(app)) {
@@ -46,7 +46,8 @@ void BashCases(const CLI::App& app, const std::string& path, std::string& out) {
   }
 }
 
-// ":run|:submit": these words after `path`.
+// ":run
+// :submit": matches one of the subcommands after `path`.
 std::string BashPattern(const CLI::App& app, const std::string& path) {
   std::vector<std::string> names;
   for (const CLI::App* sub : Subcommands(app)) names.push_back(Concat(path, ":", sub->get_name()));

@@ -1,5 +1,4 @@
-// Completion scripts, made from the command line that CLI11 parses, so that they cannot differ from
-// it.
+// Shell completion scripts, generated from the parsed command line, so that they always match it.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The answer of commands that change one sweep: pause, resume, priority, sweeps rename and note.
-// As thread-safe as the context.
+// The output of commands that change one sweep: pause, resume, priority, sweeps rename and sweeps
+// note. As thread-safe as the context.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace pelab::client {
 
-// Puts "sweep 1 quick: TEXT" out, or how the sweep stands as one JSON value or CSV row. Answers
+// Writes "sweep 1 quick: TEXT", or the sweep's control state as one JSON value or CSV row. Returns
 // kExitOk.
 int PutControl(const Context& context, const v1::SweepControl& control, const std::string& text);
 

@@ -27,7 +27,8 @@ struct CurvesOptions {
   PaperOptions paper;
 };
 
-// Of the jobs that a JSON value names alone: others may have come since they were read.
+// Writes the curve rows. A JSON value contains only rows of the jobs that it lists, since jobs may
+// have been added after they were read.
 absl::StatusOr<int> PutRows(const Context& context, DataSource& source,
                             const v1::JobFilter& filter) {
   render::Json value;

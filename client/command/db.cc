@@ -85,7 +85,7 @@ absl::StatusOr<int> CheckFile(const Context& context) {
   return sound ? kExitOk : kExitFailed;
 }
 
-// One row of names and values, in the asked-for form; as a table it is `text`.
+// Writes one row of names and values in the requested output; as a table, `text`.
 void PutRow(const Context& context, const Json& row, const std::string& text) {
   std::vector<std::string> columns;
   for (const auto& [name, value] : row.items()) columns.push_back(name);
@@ -102,7 +102,7 @@ void PutRow(const Context& context, const Json& row, const std::string& text) {
   }
 }
 
-// What a coordinator sends, into a copy.
+// Writes one part from the coordinator into the copy.
 absl::Status Receive(const v1::BackupPart& part, db::BackupWriter& writer) {
   switch (part.part_case()) {
     case v1::BackupPart::kDatabase:
@@ -114,7 +114,8 @@ absl::Status Receive(const v1::BackupPart& part, db::BackupWriter& writer) {
       return absl::OkStatus();
     case v1::BackupPart::kData:
       return writer.AppendArtifact(part.data());
-    default:  // the header is for those who show progress; the rest is of a newer coordinator
+    default:  // skips the header, which is for progress displays, and parts that a newer
+              // coordinator may send
       return absl::OkStatus();
   }
 }
@@ -126,7 +127,7 @@ absl::StatusOr<db::BackupReport> BackUpServed(Coordinator& coordinator, const st
   return writer->Finish();
 }
 
-// By the coordinator that serves the file, else by hand.
+// Lets the coordinator make the backup if one serves the file; otherwise copies it here.
 absl::StatusOr<db::BackupReport> MakeBackup(const Context& context, const std::string& target,
                                             std::string* from) {
   const std::string& database = context.options.database;
@@ -137,8 +138,8 @@ absl::StatusOr<db::BackupReport> MakeBackup(const Context& context, const std::s
   }
   if (!context.options.server.empty()) return coordinator.status();
   *from = database;
-  PELAB_RETURN_IF_ERROR(db::ReadInfo(database).status());  // is there anything to copy?
-  // Holding the lock keeps a coordinator from starting on the file meanwhile.
+  PELAB_RETURN_IF_ERROR(db::ReadInfo(database).status());  // fails if there is nothing to copy
+  // While this process holds the lock, no coordinator can open the file.
   const absl::StatusOr<rpc::LockFile> lock = rpc::LockFile::Acquire(database);
   if (!lock.ok()) return Annotate(lock.status(), "cannot back up");
   return db::Backup(database, target);
@@ -167,7 +168,7 @@ absl::StatusOr<int> BackUp(const Context& context, const std::string& target) {
   return missing == 0 ? kExitOk : kExitFailed;
 }
 
-// A name that is free: FILE.schema-1, FILE.schema-1.2, …
+// The first free name of FILE.schema-1, FILE.schema-1.2, …
 std::string NameOfOldCopy(const std::string& database, int schema) {
   const std::string name = Concat(database, ".schema-", schema);
   std::error_code ignored;

@@ -39,7 +39,7 @@ absl::StatusOr<int> Run(const Context& context, const DepositsOptions& options) 
     PutCsv(context, results::kDepositColumns, results::ToJsonArray(rows));
     return kExitOk;
   }
-  // At once: of a large sweep each takes a while.
+  // Reads all three at once: each takes a while for a large sweep.
   auto rows_to_come = std::async(std::launch::async, read_rows);
   auto analyses_to_come = std::async(
       std::launch::async, [&] { return source->Analyses(target.filter, "head_ablation"); });

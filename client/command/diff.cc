@@ -1,4 +1,4 @@
-// diff: what tells two jobs apart.
+// diff: the differences between two jobs.
 #include <CLI/CLI.hpp>
 #include <utility>
 

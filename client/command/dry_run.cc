@@ -37,7 +37,7 @@ std::vector<experiment::Cell> Expand(const experiment::Sweep& sweep) {
 
 struct Answer {
   v1::JobCounts counts;
-  std::string asked;  // who said what is stored
+  std::string asked;  // the source that said what is stored
 };
 
 absl::StatusOr<Answer> AskFile(const std::string& path, const std::vector<experiment::Cell>& cells,
@@ -87,7 +87,7 @@ absl::StatusOr<Answer> Ask(const Context& context, const Document& document, boo
   return answer;
 }
 
-// The cells as job rows, with the members that tell them apart.
+// The sweep's cells as job rows, with the members that identify them.
 results::JobList JobsOf(const std::vector<experiment::Cell>& cells) {
   std::vector<v1::JobRow> jobs(cells.size());
   for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -1,4 +1,4 @@
-// `--dry-run` of run and submit: what a sweep would do, storing nothing.
+// `--dry-run` of run and submit: says what a sweep would do and stores nothing.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -7,8 +7,8 @@
 
 namespace pelab::client {
 
-// Expands here; asks a coordinator, or else the database file where there is one, what is stored
-// already.
+// Expands the sweep in this process. Asks a coordinator which jobs are already stored; without one,
+// reads the database file if it exists.
 absl::StatusOr<int> DryRun(const Context& context, const Document& document, bool fresh);
 
 }  // namespace pelab::client

@@ -22,7 +22,7 @@ struct ImportOptions {
 
 constexpr std::uint64_t kJobsBetweenWords = 100;
 
-// How keys stand in a file that nobody serves; all are new where there is none.
+// Previews an import into a file that nobody serves. If the file does not exist, every job is new.
 absl::StatusOr<ImportReport> PreviewFile(const std::string& database, Importer& importer) {
   std::error_code ignored;
   if (!std::filesystem::exists(database, ignored)) {

@@ -24,7 +24,7 @@ struct JobsOptions {
   std::string where;
 };
 
-// The job's error; for a success its warning, such as weights that were not kept.
+// The job's error, or its warning if it succeeded, for example that its weights were not kept.
 std::string ErrorText(const v1::JobRow& job) {
   if (job.has_error() || !job.has_warning()) return job.error();
   return Concat("warning: ", job.warning());

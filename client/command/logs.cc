@@ -22,8 +22,8 @@ render::Json PartJson(const v1::LogPart& part) {
   return {{"attempt", part.attempt()}, {"offset", part.offset()}, {"text", part.data()}};
 }
 
-// Prints parts as text, saying where something is missing between them. A character may lie across
-// two parts, so only whole lines go out before the end.
+// Prints parts as text and marks gaps between them. A character may span two parts, so only whole
+// lines are printed before the end.
 class LogPrinter {
  public:
   explicit LogPrinter(const Context& context) : context_(context) {}
@@ -51,7 +51,8 @@ class LogPrinter {
   std::string pending_;
 };
 
-// The jobs of the newest sweep that has this one; the job alone where none of the newest few has it.
+// All jobs of the newest sweep that contains this job. Only the job itself if none of the 20 newest
+// sweeps contains it, or only sweeps of more than 10,000 jobs do.
 absl::StatusOr<results::JobList> JobsBeside(DataSource& source, const std::string& job) {
   constexpr int kNewestSweeps = 20;
   constexpr std::uint64_t kMostJobs = 10'000;
@@ -71,7 +72,7 @@ absl::StatusOr<results::JobList> JobsBeside(DataSource& source, const std::strin
   return alone;
 }
 
-// "job 12: rope distance seed 0 train.lr=0.0003, running", for people, beside the log.
+// Prints "job 12: rope distance seed 0 train.lr=0.0003, running" to standard error, above the log.
 absl::Status PutTitle(const Context& context, DataSource& source, const std::string& name) {
   if (context.output() != Output::kTable) return absl::OkStatus();
   PELAB_ASSIGN_OR_RETURN(const v1::JobRow job, FindJob(source, name));

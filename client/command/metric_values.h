@@ -1,4 +1,4 @@
-// The values of metrics that are not in the jobs' rows.
+// Values of metrics that the jobs' rows do not contain.
 #pragma once
 
 #include <future>
@@ -13,14 +13,15 @@
 
 namespace pelab::client {
 
-// "test_accuracy,epochs_to(0.9)" of --metric; INVALID_ARGUMENT.
+// Parses --metric: "test_accuracy,epochs_to(0.9)". INVALID_ARGUMENT for unknown metrics.
 absl::StatusOr<std::vector<results::Metric>> ParseMetrics(const std::string& text);
 
-// Of each metric, once it is there; nullopt where it is a number of the rows. INVALID_ARGUMENT as
-// results::DepositValues.
+// The values of each metric, as futures. nullopt: the jobs' rows already contain this metric.
+// INVALID_ARGUMENT as in results::DepositValues.
 using ValuesToCome = std::vector<std::future<absl::StatusOr<std::optional<results::MetricValues>>>>;
 
-// Reads all of them at once, while the caller reads the rows. `source` must outlive what is answered.
+// Reads all metrics concurrently, while the caller reads the rows. `source` must outlive the
+// returned futures.
 ValuesToCome LoadTogether(DataSource& source, const v1::JobFilter& filter,
                           const std::vector<results::Metric>& metrics,
                           const results::AblationChoice& choice);

@@ -1,4 +1,4 @@
-// Notes about a sweep file that is valid: they are printed, and the command goes on.
+// Notes about a valid sweep file: the command prints them and continues.
 #pragma once
 
 #include "client/options.h"
@@ -6,7 +6,7 @@
 
 namespace pelab::client {
 
-// "note: …" a line, on standard error, so that every output stays what it is.
+// Writes one line "note: …" per note to standard error, so that standard output is unaffected.
 void PutNotes(const Context& context, const experiment::Sweep& sweep);
 
 }  // namespace pelab::client

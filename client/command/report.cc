@@ -49,7 +49,7 @@ std::string CommandLine(const ReportInput& input, const ReportCommandOptions& op
   return Concat(command, options.all_seeds ? " --all-seeds" : "", " --out report.html");
 }
 
-// One line that says what goes on, on a terminal alone.
+// One line that says what the command is doing; only on a terminal.
 class Progress {
  public:
   explicit Progress(const Context& context)

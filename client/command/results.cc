@@ -90,8 +90,8 @@ std::string TopText(const results::CellTable& table, const results::LeftOut& lef
   return text + "\n";
 }
 
-// JobRow's JSON is what is stored; the cells are worked out from it. `left_out` has one for each
-// table, or none.
+// Writes the results in the requested output. "jobs" are the stored rows, "groups" are computed
+// from them. `left_out` has one entry per table, or is empty.
 void Put(const Context& context, const ResultsOptions& options,
          const std::vector<results::CellTable>& tables,
          const std::vector<results::LeftOut>& left_out, const results::JobList& jobs) {
@@ -196,7 +196,8 @@ absl::StatusOr<int> Groups(const Context& context, const ResultsOptions& options
   return kExitOk;
 }
 
-// Of few jobs those alone: their results are some kilobytes each.
+// Reads which examples the jobs got right. For few jobs it asks for these jobs only: each result
+// has some kilobytes.
 absl::StatusOr<std::vector<v1::AnalysisRow>> JudgedExamples(DataSource& source,
                                                             const results::JobList& a,
                                                             const results::JobList& b) {

@@ -74,7 +74,7 @@ std::string RunningTable(const results::JobList& jobs, const render::Style& styl
   return table.empty() ? "" : Concat("\n", table.Render(style));
 }
 
-// One line about jobs that succeeded with a warning, such as weights that were not kept.
+// One line about jobs that succeeded with a warning, for example that their weights were not kept.
 std::string Warnings(const results::JobList& jobs, int width) {
   std::int64_t warned = 0;
   std::string first;
@@ -88,7 +88,8 @@ std::string Warnings(const results::JobList& jobs, int width) {
          "\n";
 }
 
-// Warns of workers that hold jobs and are silent. Without a coordinator nobody knows.
+// Warns about workers that hold jobs and have missed their heartbeat. Says nothing if the workers
+// cannot be read.
 void PutSilentWorkers(const Context& context, DataSource& source) {
   const auto workers = source.Workers();
   if (!workers.ok()) return;
@@ -123,7 +124,8 @@ v1::JobFilter RunningOf(const v1::Sweep& sweep) {
   return filter;
 }
 
-// The grid of its jobs, what computed them, and those that run; of a large sweep these alone.
+// Prints the sweep's grid, what computed it, and its running jobs; for a large sweep only the
+// running jobs.
 absl::Status PutJobsOf(const Context& context, DataSource& source, const v1::Sweep& sweep) {
   if (TotalOf(sweep.jobs()) > SweepGrid::kMostJobs) {
     PELAB_ASSIGN_OR_RETURN(const auto running, source.Jobs(RunningOf(sweep)));

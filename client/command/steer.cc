@@ -1,4 +1,4 @@
-// pause, resume and priority: how a sweep stands to the others.
+// pause, resume and priority: control when a sweep's jobs run.
 #include <CLI/CLI.hpp>
 
 #include "client/command/commands.h"

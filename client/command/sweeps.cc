@@ -1,4 +1,4 @@
-// sweeps: listing them, names, notes, and deleting one with its results.
+// sweeps: lists sweeps, renames them, sets notes, and deletes a sweep with its results.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -24,7 +24,7 @@ using Align = render::Column::Align;
 
 struct SweepsOptions {
   std::string sweep;
-  std::string text;  // a name, or a note
+  std::string text;  // a name or a note
   bool yes = false;
   bool dry_run = false;
 };

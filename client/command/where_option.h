@@ -1,4 +1,4 @@
-// --where, which every command about jobs has.
+// The flag --where, which all commands about jobs share.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// `pelab analyze` where nobody serves the database: the analyses with a coordinator and a worker
-// brought along.
+// `pelab analyze` on a database that nobody serves: starts a coordinator and a worker of its own.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -9,7 +8,8 @@
 
 namespace pelab::client {
 
-// Jobs that are still to be trained are left alone. As EmbeddedSession runs. The exit status.
+// Analyzes trained jobs only; jobs that wait for training are not started. Runs as an
+// EmbeddedSession. Returns the exit status.
 absl::StatusOr<int> AnalyzeEmbedded(const Context& context, const std::string& target,
                                     const std::string& sweep, const AnalysisWords& words,
                                     const WorkerOptions& worker);

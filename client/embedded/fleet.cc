@@ -19,8 +19,8 @@
 namespace pelab::client {
 namespace {
 
-constexpr int kParentFd = 3;           // its number in the children
-constexpr std::size_t kTailLines = 5;  // of a log, in a message
+constexpr int kParentFd = 3;           // its descriptor number in the children
+constexpr std::size_t kTailLines = 5;  // quoted in error messages
 constexpr std::size_t kTailBytes = 4096;
 
 std::string Tail(const std::string& path) {
@@ -34,13 +34,15 @@ std::string Tail(const std::string& path) {
   return lines.empty() ? "nothing" : Join(lines, " | ");
 }
 
-// A directory whose socket path surely fits: $TMPDIR where that is short, else /tmp.
+// Makes a directory with a path short enough for a socket: in $TMPDIR if that is short, else in
+// /tmp.
 absl::StatusOr<std::string> MakeSocketDirectory() {
   constexpr std::size_t kLongestParent = 60;
   const char* tmpdir = getenv("TMPDIR");
   std::string parent = tmpdir != nullptr && *tmpdir == '/' ? tmpdir : "/tmp";
   if (parent.size() > kLongestParent) parent = "/tmp";
-  std::string path = parent + "/pelab-XXXXXX";  // mkdtemp: mode 0700, nobody else can connect
+  std::string path = parent + "/pelab-XXXXXX";  // mkdtemp sets mode 0700, so no other user can
+                                                // connect
   if (mkdtemp(path.data()) == nullptr)
     return ErrnoStatus(errno, Concat("cannot make a directory in ", parent));
   return path;
@@ -95,7 +97,7 @@ absl::Status Fleet::CheckServer() { return Ended("pelab-server", server_, option
 absl::Status Fleet::CheckWorker() { return Ended("pelab-worker", worker_, options_.WorkerLog()); }
 
 absl::Status Fleet::StartWorker() {
-  // Its checkpoints are beside the database as they are.
+  // Its checkpoints already lie next to the database, so uploading them would be pointless.
   std::vector<std::string> arguments = {
       "--server", address_, "--workdir", options_.WorkDir(), "--checkpoint-upload", "0"};
   const auto pass_on = [&](const char* flag, std::optional<int> value) {

@@ -1,5 +1,5 @@
-// The coordinator and the worker that `pelab run` brings along: sibling programs in process groups
-// of their own, tied to this one by a pipe, so that they end when it does, however it ends.
+// The coordinator and the worker that `pelab run` starts. They are sibling programs, each in its
+// own process group. A pipe ties them to this process: when it ends, in whatever way, they end too.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace pelab::client {
 
 struct FleetOptions {
   std::string database;
-  std::optional<int> cpu_slots;  // passed on to the worker where set
+  std::optional<int> cpu_slots;  // passed to the worker if set; the same for the next two
   std::optional<int> slots_per_device;
   std::optional<int> threads_per_slot;
 
@@ -26,31 +26,32 @@ struct FleetOptions {
   std::string WorkDir() const { return database + ".worker"; }
 };
 
-// Kill may be called from any thread; everything else from one.
+// Kill may be called from any thread; all other functions from one thread only.
 class Fleet {
  public:
-  // Starts the coordinator on a Unix socket in a temporary directory of its own (socket paths have
-  // at most 107 bytes).
+  // Starts the coordinator on a Unix socket in a new temporary directory: a socket path has at most
+  // 107 bytes, so the database's directory could be too long.
   static absl::StatusOr<std::unique_ptr<Fleet>> StartServer(const FleetOptions& options);
   ~Fleet();
   Fleet(const Fleet&) = delete;
 
   const std::string& address() const { return address_; }
 
-  // INTERNAL with the end of its log where the coordinator has ended; OK while it runs.
+  // OK while the coordinator runs; INTERNAL with the last lines of its log if it has ended.
   absl::Status CheckServer();
   absl::Status StartWorker();
   bool has_worker() const { return worker_.has_value(); }
-  // The same for the worker; OK where none was started.
+  // The same for the worker; OK if none was started.
   absl::Status CheckWorker();
-  // Readable once the worker, or the coordinator, has ended. -1: none.
+  // File descriptors that become readable when the worker or the coordinator ends; -1 if it was not
+  // started.
   int worker_pidfd() const { return worker_ ? worker_->pidfd() : -1; }
   int server_pidfd() const { return server_ ? server_->pidfd() : -1; }
 
-  // Worker first, so that it can say what it gives back; then the coordinator. SIGKILL where the
-  // graces run out.
+  // Stops the worker first, so that it can tell the coordinator which jobs it gives back; then the
+  // coordinator. Sends SIGKILL to a process that outlasts its grace.
   void Stop(absl::Duration worker_grace, absl::Duration server_grace);
-  // SIGKILL to both at once. Their trainers end by themselves when their agent is gone.
+  // Sends SIGKILL to both. Their trainers end on their own when the worker is gone.
   void Kill();
 
  private:
@@ -61,8 +62,9 @@ class Fleet {
   FleetOptions options_;
   std::string socket_directory_;
   std::string address_;
-  Pipe alive_;        // nobody writes; its end tells the children that this process is gone
-  std::mutex mutex_;  // over the two processes' being there, for Kill
+  Pipe alive_;        // nobody writes to it; end of file tells the children that this process has
+                      // ended
+  std::mutex mutex_;  // guards worker_ against Kill from another thread
   std::optional<Process> server_;
   std::optional<Process> worker_;
 };

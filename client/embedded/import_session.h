@@ -1,4 +1,4 @@
-// `pelab import` where nobody serves the database: with a coordinator brought along.
+// `pelab import` into a database that nobody serves: starts a coordinator of its own.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,7 +8,7 @@
 
 namespace pelab::client {
 
-// As EmbeddedSession runs, with no worker. What came of it; CANCELLED after Ctrl-C.
+// Runs as an EmbeddedSession, without a worker. Returns what was imported; CANCELLED after Ctrl-C.
 absl::StatusOr<ImportReport> ImportEmbedded(
     const Context& context, Importer& importer,
     const std::function<void(std::uint64_t, std::uint64_t)>& progress);

@@ -51,8 +51,8 @@ class Runner final : public EmbeddedSession {
   }
 
  private:
-  // Submits and waits until the sweep is expanded, so that its counts are known. The same client
-  // token makes submitting again harmless.
+  // Submits the sweep and waits until it is expanded, so that its counts are known. The client
+  // token makes a repeated submission harmless.
   absl::StatusOr<v1::Sweep> Submit(Coordinator& coordinator) {
     PELAB_ASSIGN_OR_RETURN(const auto response,
                            coordinator.Submit(SubmitRequestOf(document_, token_, options_.submit)));

@@ -1,5 +1,5 @@
-// `pelab run`: one sweep from submission to its results, with a coordinator and a worker brought
-// along, or in one that already serves the database.
+// `pelab run`: one sweep from submission to results. Starts a coordinator and a worker, or joins
+// the coordinator that already serves the database.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -14,7 +14,7 @@ struct RunOptions {
   WorkerOptions worker;
 };
 
-// As EmbeddedSession runs. The exit status.
+// Runs as an EmbeddedSession. Returns the exit status.
 absl::StatusOr<int> RunEmbedded(const Context& context, const Document& document,
                                 const RunOptions& options);
 

@@ -20,12 +20,13 @@ namespace {
 constexpr absl::Duration kStartTimeout = absl::Seconds(30);
 constexpr absl::Duration kConnectStep = absl::Milliseconds(250);
 constexpr absl::Duration kPoll = absl::Milliseconds(50);
-// Together below the 5 s in which Ctrl-C must have ended everything.
+// Their sum is below the 5 s within which Ctrl-C must have ended everything.
 constexpr absl::Duration kWorkerGrace = absl::Seconds(3);
 constexpr absl::Duration kServerGrace = absl::Milliseconds(1500);
 constexpr int kMaxJoins = 20;
 
-// Calls `on_end` once a descriptor has become readable; ends when it goes.
+// Calls `on_end` from its own thread once one of the descriptors is readable. The destructor ends
+// the thread.
 class EndWatcher {
  public:
   EndWatcher(std::vector<int> fds, std::function<void()> on_end) {
@@ -80,8 +81,8 @@ absl::StatusOr<int> EmbeddedSession::Run() {
       absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Attach();
       result = coordinator.ok() ? Work(**coordinator) : coordinator.status();
     }
-    // A coordinator that was only joined may end with the command that brought it: then this one
-    // takes over.
+    // A joined coordinator may end together with the command that started it. Then this command
+    // joins the next coordinator or starts its own.
     const bool lost = result.status().code() == absl::StatusCode::kUnavailable && !fleet_;
     if (interrupted()) return Interrupted();
     if (!lost || joins == kMaxJoins) return result;
@@ -104,7 +105,7 @@ void EmbeddedSession::Hold(std::unique_ptr<Fleet> fleet) {
   fleet_for_kill_ = fleet_.get();
 }
 
-// The coordinator of a command that already serves the database, else an own one.
+// Joins the coordinator that holds the database, or starts one.
 absl::StatusOr<std::unique_ptr<Coordinator>> EmbeddedSession::Attach() {
   const absl::Time give_up = absl::Now() + kStartTimeout;
   while (!interrupted()) {
@@ -158,7 +159,7 @@ absl::Status EmbeddedSession::Follow(const std::function<absl::Status(Canceller&
   {
     std::vector<int> processes;
     if (fleet_) processes = {fleet_->server_pidfd(), fleet_->worker_pidfd()};
-    // A dead worker sends no updates: notice it by its process.
+    // A dead worker sends no updates, so watch its process.
     EndWatcher watcher(processes, [this] { canceller_.Cancel(); });
     end = something(canceller_);
   }

@@ -1,4 +1,4 @@
-// A command with a coordinator of its own, or in one that already serves the database.
+// A command that starts its own coordinator, or joins one that already serves the database.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ class App;
 
 namespace pelab::client {
 
-// How a worker that is brought along runs jobs.
+// How the worker that this command starts runs jobs.
 struct WorkerOptions {
   std::optional<int> cpu_slots;
   std::optional<int> slots_per_device;
@@ -29,35 +29,37 @@ struct WorkerOptions {
 // Adds --cpu-slots, --slots-per-device and --threads-per-slot.
 void AddWorkerFlags(CLI::App* app, WorkerOptions& options);
 
-// Make and run it while the process has one thread. Ctrl-C (and SIGTERM) stop everything within
-// 5 s, a second one at once; what was not finished stays queued in the database.
+// Construct and run it while the process has a single thread. Ctrl-C and SIGTERM stop everything
+// within 5 s; a second signal kills everything at once. Unfinished jobs stay queued in the
+// database.
 class EmbeddedSession {
  public:
   EmbeddedSession(const Context& context, const WorkerOptions& worker);
   virtual ~EmbeddedSession();
   EmbeddedSession(const EmbeddedSession&) = delete;
 
-  // Attaches to the coordinator of --db, or starts one, and works. The exit status.
+  // Joins the coordinator of --db, or starts one, and calls Work. Returns the exit status.
   absl::StatusOr<int> Run();
 
  protected:
-  // What the command does. Called again, with another coordinator, where one that was only joined
-  // has ended: asking twice must do no harm.
+  // The command's own work; returns the exit status. Run calls it again with another coordinator if
+  // a joined coordinator ends, so repeating its requests must be harmless.
   virtual absl::StatusOr<int> Work(Coordinator& coordinator) = 0;
-  // What to say after an interrupt: how to go on, and, of a coordinator that was joined, that it
-  // goes on by itself.
+  // Messages after an interrupt. GoOnHint says how to continue later. JoinedHint is for a joined
+  // coordinator, which continues without this command.
   virtual std::string GoOnHint() const = 0;
   virtual std::string JoinedHint() const = 0;
 
   const Context& context() const { return context_; }
   bool interrupted() const { return shutdown_.requested(); }
-  // Starts the worker where the coordinator is this command's own.
+  // Starts the worker if this command started the coordinator. Does nothing for a joined
+  // coordinator.
   absl::Status EnsureWorker();
   bool owns_coordinator() const { return fleet_ != nullptr; }
-  // Runs something that lasts until its canceller is cancelled or it is done; says why where the
-  // coordinator or the worker that were brought along have ended meanwhile.
+  // Runs `something`, which lasts until it is done or its canceller is cancelled. If the
+  // coordinator or the worker of this command ended meanwhile, returns an error that says why.
   absl::Status Follow(const std::function<absl::Status(Canceller&)>& something);
-  // Ends what was brought along.
+  // Stops the worker and the coordinator if this command started them.
   void Stop();
 
  private:
@@ -72,7 +74,8 @@ class EmbeddedSession {
   Canceller canceller_;
   std::mutex mutex_;
   Fleet* fleet_for_kill_ = nullptr;
-  ShutdownSignal shutdown_;  // before anything that starts threads; its callback uses what is above
+  ShutdownSignal shutdown_;  // must be constructed before any thread starts; its callback uses the
+                             // members above
   std::unique_ptr<Fleet> fleet_;
 };
 

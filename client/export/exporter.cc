@@ -23,9 +23,9 @@ namespace {
 
 using render::Json;
 
-constexpr std::size_t kJobsAtOnce = 100;      // whose matrices are held
-constexpr std::size_t kRowsAtOnce = 1000;     // of jobs
-constexpr std::size_t kNamedUnfinished = 40;  // in the README
+constexpr std::size_t kJobsAtOnce = 100;      // matrices of this many jobs are held at once
+constexpr std::size_t kRowsAtOnce = 1000;     // rows of jobs.csv written at once
+constexpr std::size_t kNamedUnfinished = 40;  // listed in the README
 constexpr std::uint64_t kRowsBetweenWords = 1'000'000;
 
 class Exporter {
@@ -80,7 +80,7 @@ class Exporter {
     }
   }
 
-  // What the attempts' trainers said of themselves.
+  // Collects the environments and times that attempts report.
   std::function<void(const v1::AttemptRow&)> NoteAttempt() {
     return [this](const v1::AttemptRow& attempt) {
       std::int64_t& first = facts_.first_started_at_ms;
@@ -128,7 +128,7 @@ class Exporter {
   absl::Status WriteJobs() {
     PELAB_ASSIGN_OR_RETURN(const results::CellTable cells,
                            results::BuildCells(jobs_, "test_accuracy", {}));
-    std::vector<std::string> fields;  // in which jobs differ, beside what is a column already
+    std::vector<std::string> fields;  // fields that differ between jobs and have no column yet
     for (const std::string& name : cells.columns) {
       if (name != "pe" && name != "task" && name != "protocol") fields.push_back(name);
     }
@@ -151,7 +151,7 @@ class Exporter {
     return EndTable();
   }
 
-  // Of the jobs that are in jobs.csv: others may have come since.
+  // Writes only jobs that are in jobs.csv; others may have been added since.
   absl::Status WriteCurves() {
     std::unordered_set<std::int64_t> known;
     for (const v1::JobRow& job : jobs_) known.insert(job.job_id());
@@ -175,7 +175,7 @@ class Exporter {
     return EndTable();
   }
 
-  // `read(filter) -> StatusOr<vector<Row>>`, of some jobs at a time.
+  // Calls `read(filter) -> StatusOr<vector<Row>>` for some jobs at a time.
   template <typename Read>
   absl::Status WriteOfJobs(ExportTable table, const Read& read) {
     PELAB_RETURN_IF_ERROR(BeginTable(std::move(table)));

@@ -1,4 +1,4 @@
-// `pelab export`: a sweep's results as files that can be read without pelab.
+// `pelab export`: writes a sweep's results as files that can be read without pelab.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,10 @@ struct ExportReport {
   std::vector<WrittenFile> files;
 };
 
-// Writes everything of the sweep's jobs that meet the condition `where` (empty: of all of them) to
-// the folder `path` (ExportFolder). Holds the sweep's jobs in
-// memory, but of their epochs and matrices only some at a time. `progress` is told now and then
-// what is done, in words.
+// Writes all results of the sweep's jobs to the folder `path` (ExportFolder), or only of the jobs
+// that meet the condition `where`, if it is not empty. NOT_FOUND if no job meets it. All job rows
+// are held in memory, but only some epochs and matrices at a time. `progress` receives a message
+// from time to time.
 absl::StatusOr<ExportReport> ExportSweep(DataSource& source, const std::string& sweep,
                                          const std::string& where, const std::string& path,
                                          const std::function<void(const std::string&)>& progress);

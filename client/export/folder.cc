@@ -90,7 +90,7 @@ absl::Status ExportFolder::Publish() {
     return ErrnoStatus(errno, Concat("cannot write ", partial_));
   }
   PELAB_RETURN_IF_ERROR(FsyncDirectory(partial_));
-  // Only onto nothing, or onto an empty directory.
+  // The rename succeeds only if the target does not exist or is an empty directory.
   if (rename(partial_.c_str(), path_.c_str()) != 0) {
     if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) return CheckFree(path_);
     return ErrnoStatus(errno, Concat("cannot write ", path_));

@@ -1,4 +1,4 @@
-// A folder of files that is there whole or not at all.
+// A folder of files that appears complete or not at all.
 #pragma once
 
 #include <cstdint>
@@ -16,34 +16,34 @@ namespace pelab::client {
 
 struct WrittenFile {
   std::string name;
-  std::uint64_t rows = 0;  // of a table; 0: it is none
+  std::uint64_t rows = 0;  // rows of a table; 0 for other files
   std::uint64_t bytes = 0;
   std::string sha256;
 };
 
-// Files are written one after another into a temporary folder beside the one that is asked for,
-// which takes its name at the end. What is not published leaves nothing behind; a process that is
-// killed leaves DIR.partial-XXXXXX. Not thread-safe.
+// Writes files one after another into a temporary folder beside the requested one; Publish renames
+// it. Without Publish nothing remains. A killed process leaves DIR.partial-XXXXXX behind. Not
+// thread-safe.
 class ExportFolder {
  public:
-  // ALREADY_EXISTS where `path` is there and not an empty directory; NOT_FOUND where the directory
-  // that it is to be in is not there.
+  // ALREADY_EXISTS if `path` exists and is not an empty directory; NOT_FOUND if its parent
+  // directory does not exist.
   static absl::StatusOr<std::unique_ptr<ExportFolder>> Create(const std::string& path);
   ~ExportFolder();
   ExportFolder(const ExportFolder&) = delete;
 
-  // The file that Append adds to from now on.
+  // Starts a file. Append adds to it until End.
   absl::Status Begin(const std::string& name);
   absl::Status Append(std::string_view text);
   void CountRows(std::uint64_t rows) { files_.back().rows += rows; }
   absl::Status End();
-  // Begin, Append and End.
+  // Begin, Append and End in one call.
   absl::Status Write(const std::string& name, std::string_view text);
 
-  // Adds SHA256SUMS, syncs everything and gives the folder its name.
+  // Adds SHA256SUMS, syncs everything and renames the folder to its final name.
   absl::Status Publish();
 
-  // Those that were ended, in order.
+  // The finished files, in order.
   const std::vector<WrittenFile>& files() const { return files_; }
 
  private:
@@ -51,7 +51,7 @@ class ExportFolder {
       : path_(std::move(path)), partial_(std::move(partial)) {}
 
   const std::string path_;
-  std::string partial_;  // empty once it is published
+  std::string partial_;  // empty after Publish
   std::vector<WrittenFile> files_;
   std::string file_path_;
   UniqueFd fd_;

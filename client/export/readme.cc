@@ -13,7 +13,7 @@ namespace {
 
 using render::Json;
 
-// Text of the database as Markdown shows it, and nothing more: neither markup nor a new line.
+// Database text as inline code: it cannot add markup or a line break.
 std::string Code(const std::string& text) {
   std::string safe = render::Escape(text);
   std::replace(safe.begin(), safe.end(), '`', '\'');
@@ -21,7 +21,7 @@ std::string Code(const std::string& text) {
   return Concat("`", safe.empty() ? std::string(" ") : safe, "`");
 }
 
-// A word for a shell.
+// Quotes a word for a shell.
 std::string Quoted(const std::string& word) {
   const auto is_plain = [](unsigned char c) {
     return std::isalnum(c) != 0 ||

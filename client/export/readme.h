@@ -1,5 +1,5 @@
-// README.md and provenance.json of an export: what a stranger has to know of it. Pure functions:
-// thread-safe.
+// README.md and provenance.json of an export, which explain it to readers who do not know pelab.
+// Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,16 @@
 
 namespace pelab::client {
 
-// What was seen while the tables were written.
+// Facts collected while the tables are written.
 struct ExportFacts {
   v1::Sweep sweep;
-  std::string where;    // the condition that the jobs meet; empty: all of the sweep's
-  std::string version;  // of the program that exports
+  std::string where;    // the condition that the exported jobs meet; empty: all jobs of the sweep
+  std::string version;  // of the exporting program
   std::int64_t exported_at_ms = 0;
   std::map<std::string, std::uint64_t> states;  // jobs by state
-  std::vector<std::string> unfinished;          // the first of those that are not trained, in words
-  // How often each was said, by attempts that trained or analysed.
+  std::vector<std::string> unfinished;          // descriptions of the first jobs that are not
+                                                // trained
+  // The values that attempts reported, by member, with the number of attempts for each value.
   std::map<std::string, std::map<std::string, std::uint64_t>> environment;  // by member
   std::int64_t first_started_at_ms = 0;
   std::int64_t last_ended_at_ms = 0;
@@ -32,14 +33,14 @@ struct ExportFacts {
   std::uint64_t trained = 0;
 };
 
-// The member that an environment says something by: "libtorch", "trainer", "device_name", …
+// The reported members of an attempt's environment: "libtorch", "trainer", "device_name", …
 const std::vector<std::string>& EnvironmentMembers();
 
-// The commands that compute everything again, beginning from the exported document.
+// The commands that compute everything again from the exported document.
 std::vector<std::string> CommandsToRepeat(const v1::Sweep& sweep);
 
 render::Json ProvenanceOf(const ExportFacts& facts);
-// `files` are those that are there besides the README itself.
+// `files` are the files besides README.md.
 std::string ReadmeOf(const ExportFacts& facts, const std::vector<ExportTable>& tables,
                      const std::vector<WrittenFile>& files);
 

@@ -1,5 +1,5 @@
-// The tables of an export: which columns they have, and what these mean. What the README says of
-// them is made from here.
+// The tables of an export: their columns and the meaning of each. The README describes them from
+// here.
 #pragma once
 
 #include <string>
@@ -13,13 +13,14 @@ struct ExportColumn {
 };
 struct ExportTable {
   std::string file;  // "curves.csv"
-  std::string row;   // what a row is, and how rows are ordered
+  std::string row;   // what a row is, and the order of rows
   std::vector<ExportColumn> columns;
 
   std::vector<std::string> Names() const;
 };
 
-// `fields` of the specs are further columns, `cells` those that tell the groups apart.
+// `fields` are extra columns for fields of the specs; `cells` are the columns that identify the
+// groups.
 ExportTable JobsTable(const std::vector<std::string>& fields);
 ExportTable SummaryTable(const std::vector<std::string>& cells);
 ExportTable CurvesTable();

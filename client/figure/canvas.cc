@@ -83,7 +83,7 @@ void Canvas::Marker(const Point& middle, double size, const std::string& name,
     FillPolygon({at(0, -1.1 * r), at(1.1 * r, 0.9 * r), at(-1.1 * r, 0.9 * r)}, colour);
   } else if (name == "triangle-down") {
     FillPolygon({at(0, 1.1 * r), at(1.1 * r, -0.9 * r), at(-1.1 * r, -0.9 * r)}, colour);
-  } else {  // cross and x: a plus, upright or turned by an eighth
+  } else {  // cross and x: a plus sign, upright or turned by 45 degrees
     cairo_save(cairo_);
     cairo_translate(cairo_, middle.x, middle.y);
     if (name == "x") cairo_rotate(cairo_, std::numbers::pi / 4);

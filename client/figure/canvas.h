@@ -1,5 +1,5 @@
-// A page to draw on that ends up as SVG or PDF: the same calls give both. Lengths are points (1/72
-// inch), y grows downwards. Not thread-safe.
+// A page to draw on. The same calls produce SVG or PDF. Lengths are points (1/72 inch); y grows
+// downwards. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ enum class Anchor { kLeft, kMiddle, kRight };
 struct Stroke {
   std::string colour = "#000000";
   double width = 1;
-  std::vector<double> dash;  // lengths of strokes and gaps; empty: solid
+  std::vector<double> dash;  // alternating lengths of strokes and gaps; empty: solid
 };
 
 struct Point {
@@ -30,21 +30,21 @@ class Canvas {
  public:
   explicit Canvas(cairo_t* cairo) : cairo_(cairo) {}
 
-  // "#rrggbb"; `alpha` from 0 to 1.
+  // Colors are "#rrggbb"; `alpha` ranges from 0 to 1.
   void FillRectangle(double x, double y, double width, double height, const std::string& colour);
   void FillPolygon(const std::vector<Point>& corners, const std::string& colour, double alpha = 1);
   void Line(const std::vector<Point>& points, const Stroke& stroke);
-  // One of the markers of core/pages/style/looks.json, around its middle.
+  // Draws one of the markers of core/pages/style/looks.json, centered on `middle`.
   void Marker(const Point& middle, double size, const std::string& name, const std::string& colour);
 
-  // `y` is the baseline. What is not UTF-8 or would act instead of showing is escaped.
+  // `y` is the baseline. Control characters and invalid UTF-8 are escaped.
   void Text(double x, double y, const std::string& text, double size, Anchor align,
             const std::string& colour = "#1a2230", bool bold = false);
-  // Upwards, its middle at (x, y).
+  // Writes upwards, centered on (x, y).
   void VerticalText(double x, double y, const std::string& text, double size,
                     const std::string& colour);
   double TextWidth(const std::string& text, double size, bool bold = false);
-  // Cut off with "…" where it is wider than `width`.
+  // The text, cut off with "…" if it is wider than `width`.
   std::string Fitted(const std::string& text, double size, double width, bool bold = false);
 
   // Clips everything that `draw` draws to this rectangle.
@@ -65,7 +65,7 @@ struct PageSize {
   double height = 0;
 };
 
-// The bytes of a file with one page. INTERNAL where cairo fails.
+// Returns the bytes of a file with one page. INTERNAL if cairo fails.
 absl::StatusOr<std::string> DrawPage(Vector form, const PageSize& size, const std::string& title,
                                      const std::function<void(Canvas&)>& draw);
 

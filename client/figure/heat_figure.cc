@@ -14,20 +14,20 @@ namespace pelab::client {
 namespace {
 
 constexpr char kGap[] = "#c9d0d8";
-// The diverging colours of core/pages/style/base.css.
+// The diverging colors of core/pages/style/base.css.
 constexpr char kLow[] = "#2166ac";
 constexpr char kMiddle[] = "#f7f7f7";
 constexpr char kHigh[] = "#b2182b";
 constexpr double kLine = 10;
 constexpr double kPageWidth = 500, kAxis = 30, kMapGap = 20, kBarWidth = 120;
-constexpr double kRow = 17;                     // height of a layer
-constexpr double kWidestCell = 26, kRoom = 15;  // from kRoom on a cell has its figure in it
+constexpr double kRow = 17;                     // height of a layer's row
+constexpr double kWidestCell = 26, kRoom = 15;  // cells at least kRoom wide show their number
 
 int Channel(const std::string& colour, std::size_t at) {
   return static_cast<int>(std::strtol(colour.substr(1 + 2 * at, 2).c_str(), nullptr, 16));
 }
 
-// `share` from -1 (kLow) over 0 (kMiddle) to 1 (kHigh).
+// The color for `share`, from -1 (kLow) through 0 (kMiddle) to 1 (kHigh).
 std::string Diverging(double share) {
   const std::string end = share < 0 ? kLow : kHigh, middle = kMiddle;
   const double part = std::min(1.0, std::abs(share));
@@ -41,7 +41,7 @@ std::string Diverging(double share) {
   return text;
 }
 
-// The end of the scale on both sides of 0, in what is shown.
+// The scale runs from minus this limit to plus this limit, in displayed units.
 double LimitOf(const HeatFigure& figure) {
   double limit = 0;
   for (const render::HeatMap& map : figure.maps) {
@@ -59,7 +59,7 @@ double CellWidth(const render::HeatMap& map, double width) {
   return std::min(kWidestCell, (width - kAxis) / std::max(1, map.heads));
 }
 
-// "-0.0" is "0.0".
+// Writes "-0.0" as "0.0".
 std::string FigureText(double value, int decimals) {
   const std::string text = render::Fixed(value, decimals);
   const bool zero = text.find_first_not_of("-0.") == std::string::npos;
@@ -97,13 +97,13 @@ std::vector<std::string> TitleLines(Canvas& canvas, const std::string& title, do
   return lines;
 }
 
-// The position of a map on the page.
+// The horizontal position of a map on the page.
 struct Column {
   double x = kMargin;
   double width = kPageWidth - 2 * kMargin;
 };
 
-// One map at `y`; returns where it ends. Only measures without `draw`.
+// Lays out one map at `y` and returns its lower end. Without `draw` it only measures.
 double LayMap(Canvas& canvas, const render::HeatMap& map, const Column& column, double y,
               double limit, bool draw) {
   for (const std::string& line : TitleLines(canvas, map.title, column.width)) {
@@ -133,7 +133,7 @@ double LayMap(Canvas& canvas, const render::HeatMap& map, const Column& column, 
   return y + map.layers * kRow + kMapGap;
 }
 
-// Small maps stand in pairs. Returns where the last ends.
+// Lays out all maps, two side by side if they are small. Returns the lower end of the last one.
 double LayMaps(Canvas& canvas, const HeatFigure& figure, double limit, bool draw) {
   constexpr double kHalf = kPageWidth / 2 - 2 * kMargin;
   const bool small = std::all_of(figure.maps.begin(), figure.maps.end(), [](const auto& map) {

@@ -1,5 +1,5 @@
-// Head ablations for a paper: a map of layers by heads each, all on one scale. Pure functions:
-// thread-safe.
+// Head ablation figures for papers: one map of layers by heads per group and variant, all on one
+// color scale. Pure functions: thread-safe.
 #pragma once
 
 #include <string>
@@ -13,8 +13,9 @@ namespace pelab::client {
 
 struct HeatFigure {
   std::string title;
-  std::string unit;  // of what is shown: "accuracy lost, in points"
-  // As pelab ablation draws them: NaN is an entry that does not exist; what is muted is taken for 0.
+  std::string unit;  // of the displayed values: "accuracy lost, in points"
+  // The maps of `pelab ablation`. NaN is an entry that does not exist; muted entries are drawn as
+  // 0.
   std::vector<render::HeatMap> maps;
 };
 

@@ -14,9 +14,9 @@ namespace {
 
 constexpr char kGrid[] = "#e6eaef";
 constexpr double kOnePanelWidth = 330, kPanelWidth = 250, kPanelHeight = 190;
-constexpr double kLeft = 46, kRight = 10, kTop = 20, kBottom = 34;  // of a panel's axes
+constexpr double kLeft = 46, kRight = 10, kTop = 20, kBottom = 34;  // margins around a panel's axes
 constexpr double kLegendLine = 13, kSwatch = 26;
-constexpr std::size_t kMarkers = 8;  // of a series at most
+constexpr std::size_t kMarkers = 8;  // at most so many markers per series
 
 struct Scales {
   Scale x, y;
@@ -36,7 +36,9 @@ Scales ScalesOf(const LineFigure& figure) {
     }
   }
   if (!(low <= high)) low = 0, high = 1;
-  if (figure.percent) low = 0, high = std::min(high, 1.0);  // few seeds' intervals reach further
+  if (figure.percent)
+    low = 0, high = std::min(high, 1.0);  // intervals of few seeds can exceed 100
+                                          // %
   Scales scales{.x = RoundScale(0, std::max(last, 1.0), 6), .y = RoundScale(low, high, 5)};
   scales.x.step = std::max(scales.x.step, 1.0);
   scales.x.high = std::max(last, 1.0);
@@ -49,7 +51,7 @@ std::string TickText(double value, double step, bool percent) {
   return render::Fixed(value, decimals);
 }
 
-// The axes of a panel, and the position of a value on them.
+// The axes of a panel; At gives the position of a value on the page.
 struct Frame {
   double x, y, width, height;
   Scales scales;
@@ -83,7 +85,7 @@ void DrawAxes(Canvas& canvas, const LineFigure& figure, const Frame& frame) {
   canvas.VerticalText(frame.x - 36, frame.y + frame.height / 2, figure.y_label, kInk, kText);
 }
 
-// The band of each run of points that have an interval.
+// Draws a band for each run of points that have an interval.
 void DrawBand(Canvas& canvas, const Frame& frame, const LineSeries& series) {
   for (std::size_t from = 0; from < series.x.size(); ++from) {
     std::size_t to = from;
@@ -100,7 +102,7 @@ void DrawBand(Canvas& canvas, const Frame& frame, const LineSeries& series) {
   }
 }
 
-std::vector<double> Half(const std::vector<double>& dash) {  // lengths are of a width of 2
+std::vector<double> Half(const std::vector<double>& dash) {  // from line width 2 to 1.2
   std::vector<double> halved = dash;
   for (double& length : halved) length *= 0.6;
   return halved;
@@ -132,7 +134,7 @@ std::vector<const LineSeries*> LegendOf(const LineFigure& figure) {
   return legend;
 }
 
-// Entries one after another, going on below; returns the height that they take. Draws with `draw`.
+// Lays out the legend entries in lines; returns the height. Without `draw` it only measures.
 double LayLegend(Canvas& canvas, const std::vector<const LineSeries*>& legend, double y,
                  double width, bool draw) {
   double x = kMargin, line = 0;
@@ -174,7 +176,7 @@ absl::StatusOr<std::string> DrawLines(const LineFigure& figure, Vector form) {
   const double panel_width = columns == 1 ? kOnePanelWidth : kPanelWidth;
   const double width = static_cast<double>(columns) * panel_width;
   const std::vector<const LineSeries*> legend = LegendOf(figure);
-  double legend_height = 0;  // is known once texts can be measured
+  double legend_height = 0;  // known only after the texts are measured
   const auto measured = DrawPage(form, {width, 10}, figure.title, [&](Canvas& canvas) {
     legend_height = LayLegend(canvas, legend, 0, width, /*draw=*/false);
   });

@@ -1,4 +1,4 @@
-// Lines over epochs for a paper: panels side by side, bands for intervals, one legend. Pure
+// Line figures over epochs for papers: panels in two columns, bands for intervals, one legend. Pure
 // functions: thread-safe.
 #pragma once
 
@@ -16,7 +16,7 @@ struct LineSeries {
   Look look;
   std::vector<double> x;
   std::vector<double> mean;
-  std::vector<double> half_widths;  // of the 95 % interval; NaN for none
+  std::vector<double> half_widths;  // of the 95 % interval; NaN if there is none
 };
 
 struct LinePanel {
@@ -28,22 +28,23 @@ struct LineFigure {
   std::string title;
   std::string x_label;
   std::string y_label;
-  bool percent = false;  // y are fractions, shown in percent from 0 to at most 100
+  bool percent = false;  // y values are fractions, shown in percent from 0 to at most 100
   std::vector<LinePanel> panels;
 };
 
-// Ends of an axis and the steps between its ticks.
+// The ends of an axis and the step between its ticks.
 struct Scale {
   double low = 0;
   double high = 1;
   double step = 0.2;
 };
-// Round numbers around [low, high], with about `ticks` steps. low <= high, both finite.
+// Round numbers around [low, high] with about `ticks` steps. Requires low <= high, both finite.
 Scale RoundScale(double low, double high, int ticks);
 
 absl::StatusOr<std::string> DrawLines(const LineFigure& figure, Vector form);
 
-// For LaTeX: a tikzpicture with pgfplots, and above it the packages that it needs.
+// The figure as LaTeX: one tikzpicture with pgfplots per panel, and above them a comment that names
+// the required package.
 std::string LinesAsPgfplots(const LineFigure& figure);
 
 }  // namespace pelab::client

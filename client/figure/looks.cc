@@ -14,7 +14,7 @@ namespace {
 using render::Json;
 
 struct Palette {
-  std::vector<std::string> encodings;  // that have the first colours
+  std::vector<std::string> encodings;  // these own the first colors
   std::vector<std::string> colours;
   std::vector<std::vector<double>> dashes;
   std::vector<std::string> markers;
@@ -57,7 +57,8 @@ Looks::Looks(const results::CellTable& cells) : cells_(cells) {
   for (const std::string& encoding : others) TakeSlot(encoding);
 }
 
-// The catalog's encodings have their own; others take the first that no cell's encoding has.
+// The catalog's encodings have their own color slots. Any other encoding takes the first free slot:
+// first those that belong to no catalog encoding, then unused ones, then a repeated color.
 void Looks::TakeSlot(const std::string& encoding) {
   if (slots_.count(encoding) > 0) return;
   const std::size_t known = File().encodings.size(), count = File().colours.size();

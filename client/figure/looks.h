@@ -1,5 +1,5 @@
-// How series look, as on the pages of pelab: an encoding has one colour, its variants differ in dash
-// and marker (core/pages/style/looks.json). Pure functions over values: thread-safe.
+// The look of each series, as on pelab's HTML pages: each encoding has one color, and its variants
+// differ in dash and marker (core/pages/style/looks.json). Pure functions over values: thread-safe.
 #pragma once
 
 #include <map>
@@ -12,12 +12,13 @@ namespace pelab::client {
 
 struct Look {
   std::string colour;        // "#0072b2"
-  std::vector<double> dash;  // lengths of strokes and gaps at a width of 2; empty: solid
+  std::vector<double> dash;  // alternating lengths of strokes and gaps at line width 2; empty:
+                             // solid
   std::string marker;        // "circle"
-  bool varied = false;       // its encoding has other variants: the marker is drawn
+  bool varied = false;       // the figure shows several variants, so the marker is drawn
 };
 
-// Of the cells of one figure; core/pages/charts/theme.js decides by the same rules.
+// Looks for the groups of one figure. core/pages/charts/theme.js follows the same rules.
 class Looks {
  public:
   explicit Looks(const results::CellTable& cells);
@@ -31,8 +32,8 @@ class Looks {
   void TakeSlot(const std::string& encoding);
 
   const results::CellTable& cells_;
-  std::map<std::string, std::size_t> slots_;              // of the colours, by encoding
-  std::vector<std::string> axes_;                         // in the order of the cells
+  std::map<std::string, std::size_t> slots_;              // color slot, by encoding
+  std::vector<std::string> axes_;                         // in the order of the groups
   std::map<std::string, std::vector<std::string>> owns_;  // by encoding
 };
 

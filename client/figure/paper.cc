@@ -24,13 +24,13 @@ constexpr std::size_t kEpochsInTable = 6;
 
 bool IsAccuracy(const std::string& metric) { return metric.ends_with("accuracy"); }
 
-// "test_accuracy" as "test accuracy".
+// "test_accuracy" becomes "test accuracy".
 std::string Words(std::string metric) {
   std::replace(metric.begin(), metric.end(), '_', ' ');
   return metric;
 }
 
-// How a metric is written: accuracies and gaps in percent.
+// How a metric is displayed: accuracies in percent, gaps in points.
 struct Form {
   std::string title;
   double factor = 1;
@@ -75,7 +75,7 @@ std::string IntervalNote(stats::IntervalKind kind) {
                "seeds.";
 }
 
-// The epochs of a table's columns: evenly spread, the last among them.
+// The epochs that get a column: evenly spread, including the last one.
 std::vector<int> EpochsOf(int last) {
   std::vector<int> epochs;
   const int count = std::min(static_cast<int>(kEpochsInTable), last + 1);

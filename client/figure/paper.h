@@ -1,5 +1,5 @@
-// Stored results in the forms of a paper: what the figures and tables of --output svg, pdf, latex and
-// markdown hold. Pure functions but for PutPaper: thread-safe.
+// The figures and tables for papers, made from stored results: --output svg, pdf, latex and
+// markdown. Pure functions except PutPaper: thread-safe.
 #pragma once
 
 #include <string>
@@ -22,20 +22,21 @@ class App;
 
 namespace pelab::client {
 
-// A panel for each task and protocol, a line for each cell that has a curve of the metric.
+// One panel for each task and protocol, one line for each group that has a curve of the metric.
 LineFigure CurvesFigure(const results::CellTable& cells,
                         const std::vector<results::MeanCurve>& curves, const std::string& title,
                         const std::string& metric);
-// A row a cell: the metric at some of the epochs, the last among them, with its interval there.
+// One row per group: the metric at up to 6 epochs including the last, with the interval at the
+// last.
 PaperTable CurvesTable(const results::CellTable& cells,
                        const std::vector<results::MeanCurve>& curves, const std::string& title,
                        const std::string& metric);
 
 HeatFigure AblationFigure(const std::vector<AblationMap>& maps, const std::string& title);
-// Layers by heads.
+// A table of layers by heads.
 PaperTable AblationTable(const AblationMap& map);
 
-// Mean, 95 % interval and n of each cell. Accuracies are in percent.
+// Mean, 95 % interval and n of each group. Accuracies are in percent.
 PaperTable ResultsTable(const results::CellTable& cells);
 PaperTable ComparisonTable(const results::Comparison& comparison, const std::string& name_a,
                            const std::string& name_b);
@@ -43,18 +44,18 @@ PaperTable ComparisonTable(const results::Comparison& comparison, const std::str
 // The tables one after another, as LaTeX or Markdown.
 std::string TablesText(const std::vector<PaperTable>& tables, Paper paper);
 
-// --out and --force.
+// The values of --out and --force.
 struct PaperOptions {
   std::string out;
   bool force = false;
 };
 void AddPaperOptions(CLI::App* app, PaperOptions& options);
 
-// INVALID_ARGUMENT for --out with an output that is not of a paper, for a PDF that would go to a
-// terminal, and where --out is a directory; ALREADY_EXISTS without --force. Call it before anything
-// is read.
+// INVALID_ARGUMENT for --out with an output that is not for papers, for a PDF to a terminal, and if
+// --out is a directory. ALREADY_EXISTS if --out exists, unless --force. Call it before reading any
+// data.
 absl::Status CheckPaper(const Context& context, const PaperOptions& options);
-// To --out, whole or not at all, else to standard output.
+// Writes to --out atomically, or else to standard output.
 absl::Status PutPaper(const Context& context, const PaperOptions& options,
                       const absl::StatusOr<std::string>& bytes);
 

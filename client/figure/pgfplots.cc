@@ -1,4 +1,4 @@
-// Lines for LaTeX.
+// Line figures as LaTeX with pgfplots.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,7 +12,7 @@
 namespace pelab::client {
 namespace {
 
-// pgfplots' names of the markers of core/pages/style/looks.json.
+// The pgfplots names of the markers in core/pages/style/looks.json.
 const std::map<std::string, std::string>& Marks() {
   static const auto& marks = *new std::map<std::string, std::string>{
       {"circle", "*"},
@@ -35,7 +35,7 @@ std::string DashOf(const Look& look) {
   return pattern;
 }
 
-// A colour's name is its number: "pelab0072b2".
+// A color is named after its code: "pelab0072b2".
 std::string ColourName(const Look& look) { return Concat("pelab", look.colour.substr(1)); }
 
 std::string Definitions(const LineFigure& figure) {
@@ -55,7 +55,7 @@ std::string Definitions(const LineFigure& figure) {
   return text;
 }
 
-// Where every point has an interval, a band of them as one closed line.
+// The interval band as one closed line; empty unless every point has an interval.
 std::string Band(const LineSeries& series, double factor) {
   std::string there, back;
   for (std::size_t i = 0; i < series.x.size(); ++i) {

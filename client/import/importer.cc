@@ -13,12 +13,12 @@
 namespace pelab::client {
 namespace {
 
-constexpr std::size_t kKeysInQuestion = 200;  // of a question
-constexpr int kEpochsAtOnce = 5000;           // of a message: at most 400 KB
+constexpr std::size_t kKeysInQuestion = 200;  // keys in one request
+constexpr int kEpochsAtOnce = 5000;           // epochs in one message: at most 400 KB
 constexpr int kCellsAtOnce = 2000;
 constexpr std::size_t kFilePieceBytes = 256 << 10;
 
-// Calls `use(piece) -> Status` with all of a file.
+// Calls `use(piece) -> Status` for the whole file, piece by piece.
 template <typename Use>
 absl::Status ReadPieces(const std::string& path, const Use& use) {
   std::ifstream in(path, std::ios::binary);
@@ -32,7 +32,7 @@ absl::Status ReadPieces(const std::string& path, const Use& use) {
   return in.bad() ? absl::InternalError(Concat("cannot read ", path)) : absl::OkStatus();
 }
 
-// Whether the file is there with its content.
+// Whether the file exists and has the expected size and SHA-256.
 bool IsWhole(const std::string& path, const v1::ImportedFile& file) {
   Sha256 hash;
   std::uint64_t bytes = 0;
@@ -201,7 +201,7 @@ absl::StatusOr<ImportReport> Importer::Run(
         coordinator.ImportJob([&](const auto& write) { return SendJob(job, write, report); });
     PELAB_RETURN_IF_ERROR(answer.status());
     report.old_matrices += static_cast<std::uint64_t>(job.left_out);
-    // Somebody may have been faster since it was asked for.
+    // The job may have been stored or started here since the check.
     std::uint64_t& count = answer->verdict() == v1::IMPORT_VERDICT_NEW         ? report.imported
                            : answer->verdict() == v1::IMPORT_VERDICT_IN_FLIGHT ? report.in_flight
                                                                                : report.present;

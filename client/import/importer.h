@@ -1,4 +1,5 @@
-// `pelab import`: another database's finished jobs, by key, into the one that is served.
+// `pelab import`: copies another database's finished jobs, matched by key, into the served
+// database.
 #pragma once
 
 #include <cstdint>
@@ -14,37 +15,38 @@
 
 namespace pelab::client {
 
-// What came of an import, or would come of it.
+// The result of an import, or of its preview. "Here" is the target database, "there" the other one.
 struct ImportReport {
-  std::uint64_t imported = 0;          // jobs that were not here
-  std::uint64_t present = 0;           // trained here already, with the same curve
-  std::uint64_t in_flight = 0;         // being trained here: left to that
+  std::uint64_t imported = 0;          // jobs that were new here
+  std::uint64_t present = 0;           // already trained here, with the same curve
+  std::uint64_t in_flight = 0;         // being trained here; left alone
   std::uint64_t unfinished = 0;        // not trained there
-  std::vector<std::string> different;  // keys that have another curve here; nothing is overwritten
+  std::vector<std::string> different;  // keys whose curve here differs; nothing is overwritten
   std::uint64_t files = 0;
   std::uint64_t file_bytes = 0;
   std::vector<std::string>
-      missing_files;               // that are not there, or damaged: their jobs came without
-  std::uint64_t old_matrices = 0;  // of version 1, left out
-  std::uint64_t sweeps = 0;        // that are whole here now and were not
-  std::vector<std::string> partial_sweeps;  // kept as cancelled
+      missing_files;               // missing or damaged there; their jobs are imported without them
+  std::uint64_t old_matrices = 0;  // matrices of version 1, left out
+  std::uint64_t sweeps = 0;        // sweeps that this import made complete here
+  std::vector<std::string> partial_sweeps;  // lack jobs here; kept as cancelled
 };
 
 class Importer {
  public:
-  // `path` is the other database. The errors of TransferReader::Open; of an older schema it says
-  // what to do.
+  // `path` is the other database. Returns the errors of TransferReader::Open. FAILED_PRECONDITION
+  // for an older schema; the message says how to migrate a copy.
   static absl::StatusOr<std::unique_ptr<Importer>> Open(const std::string& path, bool with_files);
 
-  // How the keys of a request stand where they are to go: CheckImport of a coordinator, or of a file.
+  // Answers for each key of a request whether its job is new here, present, different or in flight.
+  // It calls CheckImport of a coordinator, or reads the file.
   using Check =
       std::function<absl::StatusOr<v1::CheckImportResponse>(const v1::CheckImportRequest&)>;
 
-  // What an import would do; sweeps are not looked at.
+  // Counts what an import would do, without sweeps.
   absl::StatusOr<ImportReport> Preview(const Check& check);
-  // Job by job, each stored and acknowledged before the next. `stopped` is asked between them;
-  // CANCELLED. Repeating it goes on where the last one ended. `progress` is told now and then how
-  // many of how many jobs are done.
+  // Imports job by job; each job is stored and acknowledged before the next one is sent. Between
+  // jobs it calls `stopped` and returns CANCELLED if that is true; a repeated import continues
+  // there. `progress` is told from time to time how many of all jobs are done.
   absl::StatusOr<ImportReport> Run(
       Coordinator& coordinator, const std::function<bool()>& stopped,
       const std::function<void(std::uint64_t done, std::uint64_t all)>& progress);
@@ -53,7 +55,7 @@ class Importer {
   Importer(std::string path, std::unique_ptr<db::TransferReader> reader, bool with_files)
       : path_(std::move(path)), reader_(std::move(reader)), with_files_(with_files) {}
 
-  // Asks for all jobs, some at a time; `use(job) -> Status` gets those that are new.
+  // Checks all jobs, some at a time, and calls `use(job) -> Status` for those that are new.
   template <typename Use>
   absl::Status ForEachNew(const Check& check, ImportReport& report, const Use& use);
   absl::Status SendJob(const db::TransferJob& job,

@@ -17,8 +17,8 @@ using render::Json;
 
 constexpr char kPartial[] = "partial_rope";
 
-// Of each job and ablation the analysis that counts: that of most examples; those from before the
-// paired counts come last.
+// The analysis chosen for one job and ablation: the one with the most examples. Analyses without a
+// stored chance accuracy are chosen last.
 struct Chosen {
   std::tuple<bool, std::int64_t, std::int64_t> rank;
   Indices indices;

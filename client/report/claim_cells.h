@@ -1,5 +1,5 @@
-// Cells as the rules of the paper's claims see them: values by seed, deposit indices by ablation.
-// Pure functions: thread-safe.
+// Groups in the form that the rules of the paper's claims need: values by seed, deposit indices by
+// ablation. Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace pelab::client::report {
 
 using BySeed = std::map<std::int64_t, double>;
 
-// Which head ablation.
+// Identifies one kind of head ablation.
 struct Ablation {
   std::string method;
   std::string hygiene;
@@ -27,38 +27,40 @@ struct Ablation {
       default;  // NOLINT(modernize-use-nullptr): there is no pointer
 };
 
-// A job's deposit indices under one ablation. `defined` is false where accuracy is within 5 standard
-// errors of chance: nothing can drop then, and the indices say nothing. Where nothing drops although
-// it could, max_drop is 0.
+// A job's deposit indices under one ablation. `defined` is false if the accuracy is within 5
+// standard errors of chance: it cannot drop then, so the indices mean nothing. If it could drop but
+// does not, max_drop is 0.
 struct Indices {
   bool defined = false;
   double max_drop = 0;
   std::optional<int> top_layer;
-  std::set<int> layers;  // that have a deposit
+  std::set<int> layers;  // layers with a deposit
 };
 
 struct ClaimCell {
   std::string protocol;
   std::string task;
   std::string pe_label;
-  render::Json spec;  // of its first job
+  render::Json spec;  // spec of its first job
   BySeed test;
   BySeed train;
-  BySeed gap;    // training less test accuracy
-  BySeed speed;  // mean test accuracy over the epochs
-  std::map<Ablation, std::map<std::int64_t, Indices>> indices;  // by seed
-  // The ablation that the cell's protocol asks for: the authors' for published, else clean heads on
-  // test data; of those that are stored the nearest. nullptr where there is none.
+  BySeed gap;    // training accuracy minus test accuracy
+  BySeed speed;  // mean test accuracy over all epochs
+  std::map<Ablation, std::map<std::int64_t, Indices>> indices;  // the inner map is by seed
+  // The indices under the ablation that the group's protocol asks for: the authors' ablation for
+  // `published`, else heads ablated with clean restore on test data. If that one is not stored, the
+  // most similar one. nullptr if the group has no indices.
   const std::map<std::int64_t, Indices>* OwnIndices() const;
-  // The one that sets each head's own output to zero; nullptr where there is none.
+  // The indices under an ablation that sets each head's own output to zero; nullptr if there is
+  // none.
   const std::map<std::int64_t, Indices>* TrueHeads() const;
 
-  // A field of the spec, "model.layers"; null where there is none.
+  // A field of the spec, for example "model.layers"; null if the spec has no such field.
   render::Json Field(const std::string& name) const;
 };
 
-// The cells of the protocols that have names. One whose label another cell of its task and protocol
-// has too is left out, but for partial_rope, which is told by its heads.
+// The groups whose protocol has a name. If several groups of one task and protocol share a label,
+// none of them is returned, except for partial_rope, whose groups are told apart by their heads.
 std::vector<ClaimCell> ClaimCells(const ReportInput& input);
 
 }  // namespace pelab::client::report

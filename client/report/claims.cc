@@ -46,7 +46,7 @@ std::optional<Estimate> EstimateOf(const BySeed& by_seed) {
   return EstimateOf(values);
 }
 
-// first - factor * second over the seeds that both have.
+// first - second, over the seeds that both have.
 std::optional<Estimate> Paired(const BySeed& first, const BySeed& second) {
   std::vector<double> differences;
   for (const auto& [seed, value] : first) {
@@ -96,7 +96,7 @@ std::string OfSeeds(const std::string& must, int k, int n) {
   return often == kHolds ? kFails : kHolds;
 }
 
-// The p at which I_p(a, b) = wanted, by bisection.
+// The p for which I_p(a, b) = wanted (the regularized incomplete beta function), by bisection.
 double BetaQuantile(double a, double b, double wanted) {
   double low = 0, high = 1;
   for (int step = 0; step < 200; ++step) {
@@ -106,14 +106,14 @@ double BetaQuantile(double a, double b, double wanted) {
   return (low + high) / 2;
 }
 
-// Clopper and Pearson's limits for the share behind k of n.
+// The Clopper-Pearson limits of the share behind k of n.
 std::string ShareText(int k, int n) {
   const double low = k == 0 ? 0 : BetaQuantile(k, n - k + 1, kTail);
   const double high = k == n ? 1 : BetaQuantile(k + 1, n - k, 1 - kTail);
   return Concat("; share ", render::Fixed(low, 2), " to ", render::Fixed(high, 2));
 }
 
-// The cells under one protocol.
+// The groups of one protocol and task.
 class View {
  public:
   View(const std::vector<ClaimCell>& cells, const std::string& protocol, const std::string& task)
@@ -121,7 +121,8 @@ class View {
 
   const std::string& protocol() const { return protocol_; }
 
-  // By label; partial_rope[k] is the one with the first k heads. nullptr where there is none.
+  // Finds a group by label; partial_rope[k] means the group with RoPE in the first k heads. nullptr
+  // if there is none.
   const ClaimCell* Find(const std::string& pe) const {
     constexpr std::string_view kPartial = "partial_rope[";
     const auto fits = [&](const ClaimCell& cell) {
@@ -213,7 +214,7 @@ std::optional<Outcome> Band(const View& view, const Json& rule) {
                  Percent(value)};
 }
 
-// Whether what the rule counts happened in a seed.
+// Whether the event that the rule counts happened in a seed.
 bool Happens(const Indices& found, const Json& rule, int layers) {
   if (rule["of"] == "starts_deeper") return found.top_layer.value_or(0) != 0 && found.max_drop > 0;
   if (rule.contains("layers")) {

@@ -1,6 +1,6 @@
-// The paper's claims, judged on the cells of a report by the rules that docs/sweeps/verdict/claims.json
-// states. docs/sweeps/verdict/claims.py judges the same from the same file, independently. Pure
-// functions: thread-safe.
+// Judges the paper's claims on the groups of a report, by the rules in
+// docs/sweeps/verdict/claims.json. docs/sweeps/verdict/claims.py judges them independently from the
+// same file. Pure functions: thread-safe.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,16 @@
 namespace pelab::client::report {
 
 struct Outcome {
-  std::string verdict;  // "holds", "fails", "undecided", or why it is not comparable
-  std::string ours;     // in points, with 95 % intervals
+  std::string verdict;  // "holds", "fails", "undecided", or why it cannot be compared
+  std::string ours;     // our numbers, in points, with 95 % intervals
 };
 
-// By a rule of the file, under one protocol; nullopt where the cells lack what it is about.
+// Applies one rule of the file under one protocol; nullopt if the groups lack what the rule needs.
 std::optional<Outcome> Judge(const std::vector<ClaimCell>& cells, const std::string& protocol,
                              const std::string& task, const render::Json& rule);
 
-// {"claims": [{"figure", "text", "paper", "protocol", "ours", "verdict"}], "rules", "source"}, of the
-// claims that can be judged, in the file's order.
+// {"claims": [{"figure", "text", "paper", "protocol", "ours", "verdict"}], "rules", "source"}, for
+// the claims that can be judged, in the file's order.
 render::Json Paper(const ReportInput& input);
 
 }  // namespace pelab::client::report

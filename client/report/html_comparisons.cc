@@ -1,4 +1,5 @@
-// The encodings of a report against one of them, paired by seed; and how fast each learns.
+// Compares the encodings of a report with one of them, paired by seed, and says how fast each one
+// learns.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -19,7 +20,7 @@ using render::Json;
 
 constexpr double kHalf = 0.5;
 
-// An encoding with what it is set to: "partial_rope(heads=2)".
+// An encoding with its own settings: "partial_rope(heads=2)".
 struct Encoding {
   std::string name;
   std::vector<v1::JobRow> jobs;
@@ -42,8 +43,9 @@ std::vector<Encoding> EncodingsOf(const ReportInput& input) {
   return encodings;
 }
 
-// The jobs of both by task and protocol: what a protocol sets by encoding is no reason not to
-// compare, but differs from one protocol to another.
+// Pairs the jobs of both encodings by task and protocol. A protocol may set fields by encoding;
+// such fields differ from protocol to protocol, but they should not prevent a comparison. If the
+// baseline has no job under the protocol, its jobs of all protocols are used.
 using Rows = std::vector<v1::JobRow>;
 std::vector<std::pair<Rows, Rows>> Sides(const Encoding& encoding, const Encoding& baseline) {
   std::map<std::pair<std::string, std::string>, std::pair<Rows, Rows>> sides;
@@ -65,7 +67,7 @@ std::vector<std::pair<Rows, Rows>> Sides(const Encoding& encoding, const Encodin
   return all;
 }
 
-// With their specs, which rows of a list lack.
+// The rows with their specs filled in; rows of a job list come without them.
 results::JobList ListOf(const ReportInput& input, const std::vector<v1::JobRow>& rows) {
   std::vector<v1::JobRow> whole = rows;
   for (v1::JobRow& row : whole) row.set_spec_json(input.jobs.SpecOf(row));
@@ -97,8 +99,8 @@ Json RowOf(const Encoding& encoding, const results::Comparison& comparison,
           {"confounders", comparison.confounders}};
 }
 
-// The first epoch, from 0, at which the test accuracy was `kHalf` or more; censored at the last one
-// where it never was.
+// The first epoch, from 0, with a test accuracy of at least `kHalf`; censored at the last epoch if
+// there is none.
 stats::SeedResult EpochsToHalf(const JobCurve& curve) {
   using State = stats::SeedResult::State;
   const auto found = std::find_if(curve.test.begin(), curve.test.end(),

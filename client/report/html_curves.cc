@@ -1,4 +1,4 @@
-// The curves of a report: seeds put together epoch by epoch.
+// The curves of a report: means over seeds, epoch by epoch.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -33,7 +33,7 @@ std::vector<Seed> SeedsOf(const ReportInput& input, const results::Cell& cell) {
   return seeds;
 }
 
-// Those whose mean is drawn: the seeds that are done; where none is, those that have begun.
+// The seeds in the drawn mean: those that are done, or all with a curve if none is done.
 std::vector<Seed> Counted(const std::vector<Seed>& seeds) {
   std::vector<Seed> done;
   for (const Seed& seed : seeds) {
@@ -42,7 +42,7 @@ std::vector<Seed> Counted(const std::vector<Seed>& seeds) {
   return done.empty() ? seeds : done;
 }
 
-// {"mean", "low", "high"} by epoch, as far as every seed has come.
+// {"mean", "low", "high"} by epoch, for the first `epochs` epochs, which every seed has.
 Json Band(const std::vector<Seed>& seeds, std::vector<double> JobCurve::*metric,
           std::size_t epochs) {
   Json mean = Json::array(), low = Json::array(), high = Json::array();

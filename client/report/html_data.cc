@@ -16,7 +16,7 @@ namespace {
 
 using render::Json;
 
-// The value of a column of the cells; empty where it is none of them.
+// The group's value in this column; empty if there is no such column.
 std::string ValueIn(const results::CellTable& cells, const results::Cell& cell,
                     const std::string& column) {
   for (std::size_t i = 0; i < cells.columns.size(); ++i) {
@@ -25,7 +25,8 @@ std::string ValueIn(const results::CellTable& cells, const results::Cell& cell,
   return "";
 }
 
-// {"mean", "half_width", "n", "of", "missing", "failed", "cancelled"} over a cell's seeds that are done.
+// {"mean", "sd", "half_width", "n", "of", "missing", "failed", "cancelled"} over the group's done
+// seeds.
 Json Summary(const results::Cell& cell,
              const std::function<std::optional<double>(const v1::JobRow&)>& of) {
   std::vector<stats::SeedResult> results;

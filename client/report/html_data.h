@@ -1,5 +1,5 @@
-// The data of a report, as the page reads it (docs/formats.md, "Report"). Pure functions:
-// thread-safe.
+// The data of a report, in the form that the page reads (docs/formats.md, "Report"). Pure
+// functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,64 +12,67 @@ namespace pelab::client {
 
 struct ReportOptions {
   std::int64_t made_at_ms = 0;  // Unix time
-  std::string command;          // that made it, to be made again
-  bool all_seeds = false;       // each seed's curve, however many there are
+  std::string command;          // the command that makes this report again
+  bool all_seeds = false;       // include every seed's curve, however many there are
 };
 
-// Points of single seeds' curves that go into a page of themselves (all_seeds puts in all).
+// The curves of single seeds are included up to this many points in all; all_seeds removes the
+// limit.
 inline constexpr std::size_t kMaxSeedPoints = 400'000;
 
-// Everything that the page shows.
+// All the data of the page.
 render::Json ReportData(const ReportInput& input, const ReportOptions& options);
 
-// Its parts.
+// The parts of ReportData.
 namespace report {
 
-// What the charts call a cell: what tells it apart within its task and protocol, "rope" or "rope
-// 0.0003", and in which of these groups it is.
+// The name of a group in the charts, "rope" or "rope train.lr=0.0003": what identifies it within
+// its task and protocol. Charts are divided by `group`, that is by task and protocol.
 struct CellName {
   std::string group;  // "distance, clean"
   std::string task;
-  std::string protocol;  // empty where all cells have one
+  std::string protocol;  // empty if all groups have the same protocol
   std::string label;
   std::string encoding;  // "rope"
-  std::string own;       // what it is set to: "partial_rope(heads=2)"; empty as it is by default
-  std::string axis;      // what else varies: "train.lr=0.0003"
+  std::string own;       // its own settings: "partial_rope(heads=2)"; empty for the defaults
+  std::string axis;      // other settings that vary: "train.lr=0.0003"
 };
 CellName NameOf(const results::CellTable& cells, const results::Cell& cell);
 
-// Whether a job's results are whole.
+// Whether a job's results are complete: it is trained, and neither failed nor cancelled.
 bool IsDone(const v1::JobRow& job);
 
-// {"mean", "sd", "half_width", "n", "of", "missing", "failed"} of the test accuracy over a cell's
-// seeds that are done.
+// {"mean", "sd", "half_width", "n", "of", "missing", "failed", "cancelled"} of the test accuracy
+// over the group's done seeds.
 render::Json TestAccuracy(const results::Cell& cell);
 
-// {"complete", "series": [{"cell", "epochs", "n", "of", "basis", "test", "train", "seeds"}]}: the
-// mean over the seeds that are done (where none is, over those that have begun), as far as all of
-// them have come, with the 95 % interval of the mean.
+// {"with_seeds", "seed_points", "series": [{"cell", "epochs", "n", "of", "basis", "test", "train",
+// "seeds"}]}. Each series is the mean over the done seeds (if none is done, over those with a
+// curve), up to the epoch that all of them have reached, with the 95 % interval of the mean.
 render::Json Curves(const ReportInput& input, bool all_seeds);
 
-// For each cell and variant of the ablation: the mean drop of each head, and every seed's.
+// For each group and variant of the ablation: the mean drop of each head, and the drops of every
+// seed.
 render::Json Heads(const ReportInput& input);
-// For each cell, variant and layer: the mean over seeds of the largest drop that counts.
+// For each group, variant and layer: the mean over seeds of the layer's largest drop that counts.
 render::Json Layers(const ReportInput& input);
 render::Json Deposits(const ReportInput& input);
 // Test accuracy against the number of heads with RoPE, by task and protocol, with `rope` and `nope`
-// to compare with.
+// for comparison.
 render::Json HeadCounts(const ReportInput& input);
-// Jobs that have no result, and why.
+// Jobs without a complete result, with their state and error.
 render::Json Lacking(const ReportInput& input);
-// What was trained: {"model", "train", "varies", "tasks", "encodings", "protocols"}.
+// The trained configurations: {"model", "train", "varies", "tasks", "encodings", "protocols"}.
 render::Json SetUp(const ReportInput& input);
-// {"baseline", "rows", "without"}: each encoding's test accuracy less the baseline's (rope, else the
-// first), paired by seed and everything else equal.
+// {"baseline", "rows", "without"}: each encoding's test accuracy minus the baseline's (rope, else
+// the first encoding), paired by seed with all other settings equal. "without" lists encodings that
+// have no pair, and why.
 render::Json Comparisons(const ReportInput& input);
-// [{"cell", "median", "reached", "of"}]: the epoch, from 0, by which at least half of the seeds had
-// a test accuracy of one half; a seed that never has it counts as slower than all others, and the
-// median is null where it is one of them.
+// [{"cell", "median", "reached", "of"}]: the epoch, from 0, by which at least half of the done
+// seeds had reached a test accuracy of 0.5. A seed that never reaches it counts as slower than all
+// others; the median is null if it would be such a seed.
 render::Json EpochsToHalf(const ReportInput& input);
-// What it was made with and how to make it again.
+// Versions, devices, keys and specs behind the report, and the commands that repeat it.
 render::Json Provenance(const ReportInput& input, const ReportOptions& options);
 
 }  // namespace report

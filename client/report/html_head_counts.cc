@@ -16,10 +16,10 @@ using render::Json;
 
 struct Chart {
   std::map<std::string, Json> series;  // by label
-  Json levels = Json::array();         // of rope and nope, to compare with
+  Json levels = Json::array();         // the accuracies of rope and nope, for comparison
 };
 
-// The cell's accuracy with the ends of its interval.
+// The group's accuracy with the ends of its interval.
 Json Point(const results::Cell& cell) {
   Json point = TestAccuracy(cell);
   const auto end = [&](int sign) {
@@ -31,7 +31,8 @@ Json Point(const results::Cell& cell) {
   return point;
 }
 
-// What sets the cell apart from others of its encoding and task, but for its heads.
+// The settings that set this group apart from others of its encoding and task, except for its
+// heads.
 std::vector<std::string> Varied(const results::CellTable& cells, const results::Cell& cell) {
   std::vector<std::string> words;
   for (std::size_t i = 0; i < cells.columns.size(); ++i) {
@@ -54,7 +55,7 @@ Json LevelOf(const results::CellTable& cells, const results::Cell& cell) {
   return level;
 }
 
-// How many of the first heads have RoPE; nullopt where these are not what the cell chooses.
+// The number of leading heads that have RoPE; nullopt if the group does not select the first heads.
 std::optional<int> FirstHeads(const ReportInput& input, const v1::JobRow& job) {
   if (job.pe() != "partial_rope") return std::nullopt;
   const Json spec = ParseJson<Json>(input.jobs.SpecOf(job));

@@ -1,4 +1,5 @@
-// The head ablations of a report: what each head is worth, over seeds, and the largest of each layer.
+// The head ablations of a report: the drop of each head over seeds, and the largest drop of each
+// layer.
 #include <map>
 #include <optional>
 #include <utility>
@@ -38,7 +39,7 @@ Json SeedJson(const results::MeanAblation& mean, const results::SeedDrops& seed)
           {"significant", std::move(significant)}};
 }
 
-// Means over the seeds, and in how many of them a head's drop exceeds its error.
+// The means over seeds, and the number of seeds in which a head's drop is significant.
 Json MapJson(std::size_t cell, const results::MeanAblation& mean) {
   Json json = results::ToJson(mean);
   const Json by_index = json["by_index"];
@@ -60,7 +61,8 @@ Json MapJson(std::size_t cell, const results::MeanAblation& mean) {
   return json;
 }
 
-// Whether a job's matrix says anything, by analysis.
+// Whether the intact accuracy stands out from chance, by analysis. If not, the matrix means
+// nothing.
 std::map<std::int64_t, bool> StandingOut(const ReportInput& input) {
   std::map<std::int64_t, bool> stands_out;
   for (const v1::HeadAblationRow& row : input.heads) {
@@ -84,7 +86,7 @@ Json Heads(const ReportInput& input) {
 
 Json Layers(const ReportInput& input) {
   const std::map<std::int64_t, bool> stands_out = StandingOut(input);
-  // By job, variant and layer. Where nothing drops although it could, the largest drop is 0.
+  // By job, variant and layer. If the accuracy could drop but does not, the largest drop is 0.
   std::map<std::int64_t, std::map<results::Variant, std::map<int, double>>> largest;
   for (const v1::DepositRow& row : input.deposits) {
     const auto variant = input.variants.find(row.analysis_id());

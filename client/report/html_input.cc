@@ -96,7 +96,7 @@ class Input {
   }
 
  private:
-  // Jobs that several sweeps share are read with the first of them.
+  // A job that several sweeps share belongs to the first of them.
   bool IsOf(std::size_t sweep, std::int64_t job) const { return own_[sweep].count(job) > 0; }
 
   template <typename Row>

@@ -1,4 +1,4 @@
-// What a report is made from, read once.
+// The stored data that a report is made from, read once.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace pelab::client {
 
-// The accepted line of a job, by epoch from 0.
+// The accepted accuracies of a job, by epoch from 0; NaN for an epoch without a row.
 struct JobCurve {
   std::vector<double> test;
   std::vector<double> train;
@@ -27,8 +27,8 @@ struct JobCurve {
 struct ReportInput {
   std::string source;  // DataSource::Description
   std::vector<v1::Sweep> sweeps;
-  results::JobList jobs;     // of all sweeps, each once, by job number
-  results::CellTable cells;  // of `jobs`, by test accuracy
+  results::JobList jobs;     // of all sweeps, each job once, ordered by number
+  results::CellTable cells;  // the groups of `jobs`, by test accuracy
   std::unordered_map<std::int64_t, JobCurve> curves;
   std::vector<v1::HeadAblationRow> heads;
   std::vector<v1::DepositRow> deposits;
@@ -36,9 +36,9 @@ struct ReportInput {
   std::vector<v1::AttemptRow> attempts;
 };
 
-// `progress` is told what is being read: "curves". NOT_FOUND for a sweep that is not there;
-// INVALID_ARGUMENT for none.
-// `where`: only of jobs that meet this condition; empty: of all.
+// Reads the jobs of `sweeps` that meet the condition `where` (all jobs if it is empty). `progress`
+// is told what is being read: "curves". NOT_FOUND if a sweep does not exist, or if no job meets
+// `where`; INVALID_ARGUMENT without any sweep.
 absl::StatusOr<ReportInput> ReadReportInput(DataSource& source,
                                             const std::vector<std::string>& sweeps,
                                             const std::string& where,

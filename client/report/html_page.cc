@@ -20,7 +20,7 @@ std::string ScriptJson(const render::Json& data) {
       data.dump(-1, ' ', /*ensure_ascii=*/false, render::Json::error_handler_t::replace);
   std::string out;
   out.reserve(json.size() + json.size() / 64);
-  // Outside of strings JSON has none of these.
+  // Outside strings, JSON has none of these characters.
   for (std::size_t i = 0; i < json.size(); ++i) {
     const char c = json[i];
     const std::string_view rest = std::string_view(json).substr(i, 3);
@@ -67,7 +67,7 @@ std::string HtmlText(const std::string& text) {
 }
 
 std::string ReportPage(const std::string& title, const render::Json& data) {
-  // The policy keeps the page from asking for anything, whatever is in it.
+  // The content security policy stops the page from loading anything, whatever its data contains.
   return Concat(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

@@ -1,4 +1,4 @@
-// A report as one HTML file that needs nothing else: data, Plotly, charts, style. Pure functions:
+// A report as one self-contained HTML file: data, Plotly, charts and style. Pure functions:
 // thread-safe.
 #pragma once
 
@@ -8,14 +8,14 @@
 
 namespace pelab::client {
 
-// JSON that can stand in a <script> element: nothing in it ends the element, begins a comment or
-// breaks a line of JavaScript.
+// JSON that is safe inside a <script> element: no character ends the element, starts a comment or
+// breaks a JavaScript line.
 std::string ScriptJson(const render::Json& data);
 
-// `text` between tags or in a quoted attribute.
+// Escapes `text` for use between tags or in a quoted attribute.
 std::string HtmlText(const std::string& text);
 
-// `data` is ReportData's, `title` any text.
+// `data` comes from ReportData; `title` is any text.
 std::string ReportPage(const std::string& title, const render::Json& data);
 
 }  // namespace pelab::client

@@ -1,4 +1,4 @@
-// Where the numbers of a report come from: documents, keys, versions, devices, and the commands that make them again.
+// The provenance of a report: documents, keys, versions, devices, and the commands that repeat it.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -18,7 +18,7 @@ namespace {
 
 using render::Json;
 
-// An argument as a shell reads it back.
+// Quotes an argument for a shell.
 std::string Quoted(const std::string& argument) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) != 0 ||
@@ -51,7 +51,7 @@ Json Commands(const ReportInput& input, const ReportOptions& options) {
   return commands;
 }
 
-// What trainers said of themselves, by how many of the jobs' last attempts said so.
+// The environments that trainers reported in the last attempt of each job, with the number of jobs.
 Json Environments(const ReportInput& input) {
   std::map<std::int64_t, const v1::AttemptRow*> last;
   for (const v1::AttemptRow& attempt : input.attempts) {
@@ -101,7 +101,7 @@ Json Keys(const ReportInput& input) {
   return rows;
 }
 
-// The canonical spec of each cell's first job; the others differ in the seed.
+// The canonical spec of each group's first job; its other jobs differ only in the seed.
 Json Specs(const ReportInput& input) {
   Json specs = Json::array();
   for (const results::Cell& cell : input.cells.cells)
@@ -109,7 +109,7 @@ Json Specs(const ReportInput& input) {
   return specs;
 }
 
-// What whoever compares these cells has to know.
+// Notes that a reader needs when comparing these groups.
 Json Notes(const ReportInput& input) {
   std::vector<catalog::ComparedJob> compared;
   for (const results::Cell& cell : input.cells.cells) {

@@ -1,4 +1,5 @@
-// What was trained, in a report: model, tasks, encodings, protocols, and what varies.
+// The setup of a report's experiments: model, tasks, encodings, protocols, and the fields that
+// vary.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -25,11 +26,11 @@ namespace {
 using render::Json;
 using results::Fields;
 
-// A cell with the fields of its first job; the others differ in the seed.
+// A group with the fields of its first job; its other jobs differ only in the seed.
 struct Configured {
   const results::Cell* cell = nullptr;
   const Fields* fields = nullptr;
-  std::optional<experiment::Job> job;  // nullopt where this catalog does not know the spec
+  std::optional<experiment::Job> job;  // nullopt if this catalog does not know the spec
 };
 
 std::vector<Configured> ConfiguredCells(const ReportInput& input, const results::FieldTable& all) {
@@ -45,7 +46,7 @@ std::vector<Configured> ConfiguredCells(const ReportInput& input, const results:
   return cells;
 }
 
-// A field's values over cells, in the order of the cells.
+// The distinct values of a field, in the order of the groups.
 std::vector<std::string> ValuesOf(const std::vector<Configured>& cells, const std::string& name) {
   std::vector<std::string> values;
   for (const Configured& cell : cells) {
@@ -58,7 +59,7 @@ std::vector<std::string> ValuesOf(const std::vector<Configured>& cells, const st
   return values;
 }
 
-// What the protocol has by default, as text, where the cells have another value; else null.
+// The protocol's default as text, if the groups have another value; else null.
 Json OtherDefault(const std::vector<Configured>& cells, const catalog::Field& field) {
   const std::string name(field.name);
   for (const Configured& cell : cells) {
@@ -71,8 +72,8 @@ Json OtherDefault(const std::vector<Configured>& cells, const catalog::Field& fi
   return nullptr;
 }
 
-// {"name", "value", "default" (where that is another value), "help"} of each field with this prefix
-// that has one value in the cells.
+// {"name", "value", "default" (if it differs), "help"} of each field with this prefix that has a
+// single value in all groups.
 Json SharedFields(const std::vector<Configured>& cells, std::string_view prefix) {
   Json rows = Json::array();
   std::set<std::string> seen;
@@ -88,7 +89,7 @@ Json SharedFields(const std::vector<Configured>& cells, std::string_view prefix)
   return rows;
 }
 
-// Fields of the model and the training with several values.
+// Fields of the model and the training that have several values.
 Json Varying(const std::vector<Configured>& cells) {
   Json rows = Json::array();
   std::set<std::string> seen;
@@ -101,7 +102,7 @@ Json Varying(const std::vector<Configured>& cells) {
   return rows;
 }
 
-// The cells by a name of theirs, in the order of the first of each.
+// Collects the groups by `name`, in the order of first appearance.
 template <typename Name>
 std::vector<std::pair<std::string, std::vector<Configured>>> By(
     const std::vector<Configured>& cells, const Name& name) {
@@ -141,7 +142,7 @@ Json Tasks(const std::vector<Configured>& cells) {
   return rows;
 }
 
-// How many weights a job's model has, as its trainers said; by job.
+// The number of a model's weights, as its trainers reported it; by job.
 std::map<std::int64_t, std::int64_t> Parameters(const ReportInput& input) {
   std::map<std::int64_t, std::int64_t> counts;
   for (const v1::AttemptRow& attempt : input.attempts) {
@@ -170,13 +171,13 @@ Json Encodings(const ReportInput& input, const std::vector<Configured>& cells) {
     Json row = {{"label", label}, {"pe", pe}};
     row.update(About(catalog::FindPe(pe)));
     row["fields"] = SharedFields(of_encoding, "pe.");
-    row["parameters"] = parameters;  // ascending; several where cells differ in size
+    row["parameters"] = parameters;  // ascending; several if the models differ in size
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-// What keeps a job from carrying this protocol's name.
+// The fields that keep a job from carrying this protocol's name.
 Json Departures(const experiment::Job& job, std::string_view protocol) {
   const catalog::Values resolved = experiment::WithCoordinates(job);
   Json rows = Json::array();
@@ -193,7 +194,7 @@ Json Departures(const experiment::Job& job, std::string_view protocol) {
   return rows;
 }
 
-// The protocol with the fewest departures, and these.
+// The protocol with the fewest departures, and those departures.
 std::pair<std::string, Json> Nearest(const experiment::Job& job) {
   std::pair<std::string, Json> nearest;
   for (const catalog::Entry& protocol : catalog::Protocols()) {
@@ -206,7 +207,7 @@ std::pair<std::string, Json> Nearest(const experiment::Job& job) {
 }
 
 Json Protocols(const std::vector<Configured>& cells) {
-  std::vector<std::pair<Json, int>> kinds;  // how many cells are of each
+  std::vector<std::pair<Json, int>> kinds;  // number of groups of each kind
   for (const Configured& cell : cells) {
     const std::string& label = cell.cell->jobs.front().protocol();
     const catalog::Entry* entry = catalog::FindProtocol(label);

@@ -20,7 +20,7 @@
 namespace pelab::client {
 namespace {
 
-// A file that goes away unless it is kept.
+// A temporary file that the destructor removes unless Keep succeeded.
 class Temporary {
  public:
   static absl::StatusOr<Temporary> Beside(const std::string& path) {
@@ -36,7 +36,7 @@ class Temporary {
   }
 
   absl::Status Write(const std::string& piece) { return WriteAll(fd_.get(), piece, name_); }
-  // What is not there is put there atomically; what is there is replaced only by `force`.
+  // Renames the file to `path` atomically. Replaces an existing file only with `force`.
   absl::Status Keep(const std::string& path, bool force) {
     if (fchmod(fd_.get(), 0644) != 0 || fsync(fd_.get()) != 0)
       return ErrnoStatus(errno, Concat("cannot write ", path));
@@ -56,7 +56,8 @@ class Temporary {
   int Rename(const std::string& path, bool force) const {
     if (force) return rename(name_.c_str(), path.c_str());
     const int result = renameat2(AT_FDCWD, name_.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE);
-    // Not every file system can refuse; that nothing is there was looked at before.
+    // Some file systems do not support RENAME_NOREPLACE; Download has already checked that `path`
+    // is free.
     return result != 0 && errno == EINVAL ? rename(name_.c_str(), path.c_str()) : result;
   }
 

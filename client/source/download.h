@@ -1,4 +1,4 @@
-// Stored files, brought here.
+// Downloads of stored files.
 #pragma once
 
 #include <string>
@@ -8,9 +8,8 @@
 
 namespace pelab::client {
 
-// Writes the file to `path` whole or not at all: a temporary file beside it, fsync, rename.
-// ALREADY_EXISTS where `path` is there (unless `force`); DATA_LOSS where the bytes are not those of
-// the row's SHA-256.
+// Writes the file to `path` atomically: a temporary file beside it, fsync, rename. ALREADY_EXISTS
+// if `path` exists, unless `force`; DATA_LOSS if the size or the SHA-256 differs from the row's.
 absl::Status Download(DataSource& source, const v1::ArtifactRow& row, const std::string& path,
                       bool force);
 

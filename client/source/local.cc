@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = 256 << 10;
 
-// UNAVAILABLE means "no coordinator" to commands; a file that cannot be read is something else.
+// Commands read UNAVAILABLE as "no coordinator", so an unreadable file gets another code.
 absl::Status OfFile(const absl::Status& status) {
   if (status.code() != absl::StatusCode::kUnavailable) return status;
   return absl::InternalError(status.message());
@@ -90,7 +90,7 @@ class LocalSource final : public DataSource {
     PELAB_ASSIGN_OR_RETURN(const v1::ListWorkersResponse response,
                            Ask([](db::Reader& reader) { return reader.ListWorkers(); }));
     std::vector<v1::WorkerRow> rows(response.workers().begin(), response.workers().end());
-    // Nobody serves the file: whatever it says, nobody is connected.
+    // Nobody serves the file, so no worker can be connected, whatever the rows say.
     for (v1::WorkerRow& row : rows) row.set_state("offline");
     return rows;
   }
@@ -113,7 +113,7 @@ class LocalSource final : public DataSource {
   std::string Description() const override { return Concat(path_, " (nobody serves it)"); }
 
  private:
-  // `ask(reader) -> StatusOr`, with a reader of its own.
+  // Calls `ask(reader) -> StatusOr` with a reader of its own.
   template <typename Question>
   auto Ask(Question ask) -> decltype(ask(std::declval<db::Reader&>())) {
     auto reader = readers_.Take();
@@ -123,7 +123,7 @@ class LocalSource final : public DataSource {
     return answer;
   }
 
-  // Every page of a list of `request`.
+  // Passes every page of the list to `on_page`.
   template <typename Request, typename Response, typename OnPage>
   absl::Status ForEachPage(absl::StatusOr<Response> (db::Reader::*list)(const Request&),
                            Request& request, OnPage on_page) {
@@ -135,7 +135,7 @@ class LocalSource final : public DataSource {
     return ReadPages(fetch, on_page);
   }
 
-  // The rows of all of them together.
+  // The rows of all pages together.
   template <typename Row, typename Request, typename Response>
   absl::StatusOr<std::vector<Row>> AllPages(
       const v1::JobFilter& filter, absl::StatusOr<Response> (db::Reader::*list)(const Request&),

@@ -1,4 +1,4 @@
-// A database file that nobody serves.
+// A database file that nobody serves, as a data source.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@
 
 namespace pelab::client {
 
-// The errors of db::Reader::Open.
+// Opens the file for reading. Errors are those of db::Reader::Open, but INTERNAL in place of
+// UNAVAILABLE.
 absl::StatusOr<std::unique_ptr<DataSource>> OpenFile(const std::string& path);
 
 }  // namespace pelab::client

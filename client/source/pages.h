@@ -1,4 +1,4 @@
-// Lists that come in pages.
+// Reading lists that come in pages.
 #pragma once
 
 #include <future>
@@ -10,9 +10,9 @@
 
 namespace pelab::client {
 
-// `fetch(after) -> StatusOr<Response>` page by page, each given to `on_page(response) -> Status`.
-// While it is, the next one is fetched on another thread, never two at once. Ends with the first
-// error.
+// Calls `fetch(after) -> StatusOr<Response>` for each page and passes the page to
+// `on_page(response) -> Status`. While `on_page` runs, another thread fetches the next page; at
+// most one page is fetched at a time. Ends with the first error.
 template <typename Fetch, typename OnPage>
 absl::Status ReadPages(Fetch fetch, OnPage on_page) {
   auto page = fetch(std::string());

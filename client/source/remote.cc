@@ -21,7 +21,7 @@ namespace pelab::client {
 namespace {
 
 constexpr std::chrono::seconds kDeadline{30};
-constexpr int kPageRows = 5000;  // far below the message limit, whatever a row holds
+constexpr int kPageRows = 5000;  // far below the message size limit for every kind of row
 
 class RemoteCoordinator final : public Coordinator {
  public:
@@ -86,7 +86,7 @@ class RemoteCoordinator final : public Coordinator {
       const std::function<absl::Status(const std::string& piece)>& on_piece) override {
     v1::GetArtifactRequest request;
     request.set_sha256(sha256);
-    grpc::ClientContext context;  // no deadline: files have any size; keepalive finds a dead peer
+    grpc::ClientContext context;  // no deadline: files have any size; keepalive detects a dead peer
     auto stream = results_->GetArtifact(&context, request);
     return ReadAll<v1::ArtifactChunk>(
         context, *stream, [&](const v1::ArtifactChunk& chunk) { return on_piece(chunk.data()); });
@@ -186,7 +186,7 @@ class RemoteCoordinator final : public Coordinator {
     v1::WatchSweepRequest request;
     request.mutable_sweep()->set_sweep(sweep);
     grpc::ClientContext
-        context;  // no deadline: it lasts as long as the sweep; keepalive finds a dead peer
+        context;  // no deadline: it lasts as long as the sweep; keepalive detects a dead peer
     auto stream = sweeps_->WatchSweep(&context, request);
     return ReadStream<v1::SweepUpdate>(context, *stream, on_update, canceller);
   }
@@ -196,7 +196,7 @@ class RemoteCoordinator final : public Coordinator {
     return ReadLog(job, attempt, /*follow=*/true, on_part, canceller);
   }
   absl::Status Backup(const std::function<absl::Status(const v1::BackupPart&)>& on_part) override {
-    grpc::ClientContext context;  // no deadline either
+    grpc::ClientContext context;  // no deadline: databases have any size
     auto stream = maintenance_->Backup(&context, v1::BackupRequest());
     return ReadAll<v1::BackupPart>(context, *stream, on_part);
   }
@@ -222,7 +222,7 @@ class RemoteCoordinator final : public Coordinator {
   std::string Description() const override { return Concat("the coordinator at ", address_); }
 
  private:
-  // UNAVAILABLE names the address: the connection was lost.
+  // Converts an error. UNAVAILABLE here means a lost connection, so its message names the address.
   absl::Status Convert(const grpc::Status& status) const {
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
       return absl::UnavailableError(Concat("lost the coordinator at ", address_));
@@ -247,7 +247,7 @@ class RemoteCoordinator final : public Coordinator {
     if (!status.ok()) return status;
     return response;
   }
-  // Every page of a list of `request`.
+  // Passes every page of the list to `on_page`.
   template <typename Response, typename Stub, typename Method, typename Request, typename OnPage>
   absl::Status ForEachPage(Stub& stub, Method method, Request& request, int rows, OnPage on_page) {
     request.mutable_page()->set_limit(rows);
@@ -282,7 +282,7 @@ class RemoteCoordinator final : public Coordinator {
     if (canceller != nullptr && canceller->cancelled()) return absl::CancelledError("stopped");
     return Convert(status);
   }
-  // Until the end, or until `on_message` answers an error, which is returned.
+  // Reads until the end, or until `on_message` returns an error; returns that error.
   template <typename Message, typename Stream>
   absl::Status ReadAll(grpc::ClientContext& context, Stream& stream,
                        const std::function<absl::Status(const Message&)>& on_message) {
@@ -297,7 +297,7 @@ class RemoteCoordinator final : public Coordinator {
         nullptr);
     return stopped.ok() ? status : stopped;
   }
-  // Where the coordinator has answered before the end, its answer counts.
+  // Sends all parts. If the coordinator ends the stream early, its answer is returned.
   template <typename Part, typename Stream>
   absl::Status SendAll(grpc::ClientContext& context, Stream& stream, const Send<Part>& send) {
     const absl::Status broken = absl::UnavailableError("the stream is broken");

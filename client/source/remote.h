@@ -1,4 +1,4 @@
-// A coordinator over gRPC.
+// A coordinator as a data source, over gRPC.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace pelab::client {
 
-// Connects within `timeout`. INVALID_ARGUMENT for an address that is none; UNAVAILABLE: "no
-// coordinator at …".
+// Connects within `timeout`. INVALID_ARGUMENT for a malformed address; UNAVAILABLE ("no coordinator
+// at …") if nobody answers.
 absl::StatusOr<std::unique_ptr<Coordinator>> ConnectTo(
     const std::string& address, const rpc::ClientSecurity& security, absl::Duration timeout,
     rpc::OnRefusal on_refusal = rpc::OnRefusal::kFail);

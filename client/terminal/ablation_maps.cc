@@ -15,9 +15,9 @@ namespace {
 struct MetricWords {
   results::AblationMetric metric;
   const char* title;
-  double factor;  // from what is stored to what is shown
+  double factor;  // from stored values to displayed ones
   int decimals;
-  const char* missing;  // what it means that there is no value
+  const char* missing;  // the meaning of a missing value
 };
 constexpr MetricWords kMetrics[] = {
     {results::AblationMetric::kAccuracyDrop, "accuracy lost without each head, in points", 100, 1,
@@ -34,7 +34,8 @@ const MetricWords& WordsOf(results::AblationMetric metric) {
                        [&](const MetricWords& words) { return words.metric == metric; });
 }
 
-// Of functions of an entry, row-major: its drop, and whether that cannot well be chance.
+// Builds a map from functions of a row-major entry: `drop` gives its value, `significant` says
+// whether it is unlikely to be chance.
 template <typename Drop, typename Significant>
 render::HeatMap MapOf(const results::MeanAblation& mean, const MetricWords& words, const Drop& drop,
                       const Significant& significant) {
@@ -119,7 +120,7 @@ std::vector<AblationMap> AblationMaps(const results::CellTable& cells,
 std::string AblationMapText(const AblationMap& map, const render::Style& style) {
   std::string text = render::HeatMapText(map.map, style);
   for (const std::string& lead : map.leads) text += lead + "\n";
-  double scale = 0;  // one for all seeds, so that they can be compared
+  double scale = 0;  // one scale for all seeds, so that they can be compared
   for (const render::HeatMap& seed : map.seeds) {
     for (const double value : seed.values) {
       if (!std::isnan(value)) scale = std::max(scale, std::fabs(value));

@@ -1,4 +1,4 @@
-// Head ablations drawn, seeds put together. Pure functions: thread-safe.
+// Head ablations drawn as text, averaged over seeds. Pure functions: thread-safe.
 #pragma once
 
 #include <string>
@@ -12,13 +12,14 @@
 
 namespace pelab::client {
 
-// One map a cell and variant of the ablation.
+// The map of one group and one variant of the ablation.
 struct AblationMap {
   render::HeatMap map;
-  double strongest = 0;  // the largest value; -infinity where there is none
+  double strongest = 0;  // the largest value; -infinity if there is none
   results::AblationMetric metric = results::AblationMetric::kAccuracyDrop;
   bool by_rank = false;
-  // Of several seeds: the map of each, by head, and which head leads in each layer.
+  // Empty for a single seed. Otherwise: the map of each seed, by head number, and a sentence per
+  // layer about the head that leads there.
   std::vector<render::HeatMap> seeds;
   std::vector<std::string> leads;
 };
@@ -28,13 +29,15 @@ std::vector<AblationMap> AblationMaps(const results::CellTable& cells,
                                       results::AblationMetric metric,
                                       results::HeadOrder order = results::HeadOrder::kByEncoding);
 
-// The map; of several seeds also what leads, and below it the map of each seed.
+// The map. For several seeds also the leading heads, and below them the map of each seed on one
+// common scale.
 std::string AblationMapText(const AblationMap& map, const render::Style& style);
 
-// The heads of each layer along one axis: whether one of them stands out.
+// The heads of each layer along one axis, which shows whether one of them stands out.
 std::string AblationStripText(const AblationMap& map, const render::Style& style);
 
-// What the figures and signs of these maps are, to stand below them once; empty for none.
+// Explains the numbers and marks of these maps, to print once below them; empty if there are no
+// maps.
 std::string AblationNotes(const std::vector<AblationMap>& maps, const render::Style& style);
 
 }  // namespace pelab::client

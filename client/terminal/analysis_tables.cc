@@ -24,7 +24,7 @@ namespace {
 using render::Json;
 using Align = render::Column::Align;
 
-// The stored rows of one cell and variant, by job.
+// The stored rows of one group of jobs and one variant.
 struct Group {
   const results::Cell* cell = nullptr;
   results::Variant variant;
@@ -56,11 +56,11 @@ std::string TitleOf(const Group& group, const std::string& what) {
                 seeds.empty() ? "" : ", ", seeds, ")");
 }
 
-// A figure over seeds: of one seed with the error that its examples give.
+// A value over seeds. A single seed has the error over its examples.
 struct Figure {
   std::vector<double> values;  // as stored
-  double half_width = 0;       // of the one seed
-  bool may_be_chance = true;   // in every seed
+  double half_width = 0;       // of the last seed added; used if it is the only one
+  bool may_be_chance = true;   // true if it may be chance in every seed
   std::string Text(double factor, int decimals) const {
     if (values.empty()) return "-";
     const std::optional<double> over_seeds = stats::IntervalHalfWidth(values);
@@ -79,7 +79,7 @@ struct LayerFigures {
   Figure drop, normalised, nll;
 };
 
-// Throws nlohmann's exceptions where the result does not have the documented members.
+// Throws nlohmann's exceptions if the result lacks a documented member.
 void AddLayers(const Json& result, std::vector<LayerFigures>& layers) {
   const auto total = result.at("total").get<std::int64_t>();
   const auto intact = result.at("intact_correct").get<std::int64_t>();
@@ -122,12 +122,14 @@ std::string LayerTable(const Group& group, const render::Style& style) {
          "\n" + table.Render(style);
 }
 
-// Accuracies after each removal, the intact one first, a seed each.
+// Accuracies after each removal, by seed; entry 0 is the intact accuracy.
 struct Curves {
   std::vector<std::vector<double>> greedy;       // [removed][seed]
-  std::vector<std::vector<double>> random;       // [removed][seed]: the mean over orders
-  std::vector<std::pair<double, double>> range;  // [removed]: lowest and highest of any order
-  std::vector<std::string> removed;              // by the greedy order of one seed
+  std::vector<std::vector<double>> random;       // [removed][seed]: mean over the random orders
+  std::vector<std::pair<double, double>> range;  // [removed]: lowest and highest over all random
+                                                 // orders
+  std::vector<std::string> removed;              // the heads in greedy order, of the last seed
+                                                 // added
 };
 
 void At(std::vector<std::vector<double>>& curve, std::size_t removed, double accuracy) {
@@ -143,7 +145,7 @@ void AddRange(Curves& curves, std::size_t removed, double accuracy) {
   curves.range[removed].second = std::max(curves.range[removed].second, accuracy);
 }
 
-// Throws as AddLayers does.
+// Throws like AddLayers.
 void AddCurves(const Json& result, Curves& curves) {
   const auto total = result.at("total").get<double>();
   const double intact = result.at("intact_correct").get<double>() / total;
@@ -218,7 +220,8 @@ std::string RemovalText(const Group& group, const render::Style& style) {
          "\n" + RemovalTable(curves, one_seed, style);
 }
 
-// The groups of one name, each drawn by `draw`; a result that cannot be read is said, not drawn.
+// The groups of one analysis, each drawn by `draw`. A result that cannot be read is reported in
+// place of its drawing.
 template <typename Draw>
 std::string DrawGroups(const results::CellTable& cells, const std::vector<v1::AnalysisRow>& rows,
                        const std::string& name, const Draw& draw) {
@@ -246,7 +249,7 @@ std::string IntactText(const Group& group) {
   return accuracies.empty() ? "-" : render::Fixed(stats::Mean(accuracies), 4);
 }
 
-// "1000", or "980-1000" where seeds score different numbers of examples.
+// "1000", or "980-1000" if the seeds were scored on different numbers of examples.
 std::string TotalText(const Group& group) {
   std::vector<std::int64_t> totals;
   for (const v1::AnalysisRow* row : group.rows) {

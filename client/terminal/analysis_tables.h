@@ -1,4 +1,4 @@
-// Stored analyses listed and drawn, seeds put together. Pure functions: thread-safe.
+// Stored analyses as tables and plots, averaged over seeds. Pure functions: thread-safe.
 #pragma once
 
 #include <string>
@@ -10,19 +10,20 @@
 
 namespace pelab::client {
 
-// A table for each variant with a line a cell: for how many of the seeds it is stored, over how
-// many examples, the mean of the intact accuracy. Empty where nothing is stored.
+// One table per variant, with one line per group: how many seeds have it stored, the number of
+// examples, and the mean intact accuracy. Empty if nothing is stored.
 std::string AnalysisTableText(const results::CellTable& cells,
                               const std::vector<v1::AnalysisRow>& rows, const render::Style& style);
 
-// layer_ablation: a table a cell and variant with the drop of accuracy, of accuracy over what is
-// above chance, and the added loss of each layer. An interval is that of the mean over seeds, or of
-// the paired change over the examples where there is one seed. Rows of other names are left out.
+// layer_ablation: one table per group and variant. For each layer: the accuracy drop in points, the
+// drop in percent of the accuracy above chance, and the added loss in nats. The interval is that of
+// the mean over seeds; with a single seed, that of the paired change over its examples. Skips rows
+// of other analyses.
 std::string LayerAblationText(const results::CellTable& cells,
                               const std::vector<v1::AnalysisRow>& rows, const render::Style& style);
 
-// cumulative_ablation: a table a cell and variant with the accuracy after each removal, in greedy
-// and in random order, and a plot of both.
+// cumulative_ablation: one table per group and variant with the accuracy after each removal, in
+// greedy and in random order, and a plot of both.
 std::string CumulativeAblationText(const results::CellTable& cells,
                                    const std::vector<v1::AnalysisRow>& rows,
                                    const render::Style& style);

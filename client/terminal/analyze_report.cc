@@ -69,7 +69,7 @@ std::string AnswerText(const AnalysisPlan& plan, const v1::AnalyzeResponse& answ
   return text + "\n";
 }
 
-// One line of progress: redrawn on a terminal, repeated when it changes elsewhere.
+// One line of progress: redrawn on a terminal, printed again after each change elsewhere.
 class ProgressLine {
  public:
   explicit ProgressLine(const Context& context)

@@ -1,4 +1,4 @@
-// What `pelab analyze` shows: the answer, the waiting, the end.
+// The output of `pelab analyze`: the coordinator's answer, the progress, and the final report.
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,21 +9,23 @@
 
 namespace pelab::client {
 
-// The counts, on standard output where that is a table; reasons on standard error.
+// Prints the counts to standard output if the output is a table, and the reasons to standard error.
+// Prints nothing for json and csv.
 void PutAnswer(const Context& context, const AnalysisPlan& plan, const v1::AnalyzeResponse& answer);
 
-// Follows the plan's jobs, with progress on standard error, until none of them is queued, assigned
-// or running; `trained_only` leaves out those that are still to be trained. CANCELLED after
-// `canceller`, which may be null.
+// Waits until none of the plan's jobs is queued, assigned or running, with progress on standard
+// error. `trained_only` ignores jobs that still have to be trained. CANCELLED if `canceller` is
+// cancelled; it may be null.
 absl::Status AwaitAnalyses(const Context& context, DataSource& source, const AnalysisPlan& plan,
                            bool trained_only, Canceller* canceller);
 
-// Looks what is stored, says it, and is the exit status: 0 where every job has its analyses, else
-// 3. Of json and csv this is the one value.
+// Looks up what is stored now and reports it. Returns the exit status: 0 if every job has its
+// analyses, else 3. For json and csv this prints the command's only value.
 absl::StatusOr<int> ReportAnalyses(const Context& context, DataSource& source,
                                    const AnalysisPlan& plan, const v1::AnalyzeResponse& answer);
 
-// The one value of json and csv where nobody waits.
+// Prints the command's only json or csv value when nobody waits for the analyses. Returns the exit
+// status: 3 if some jobs cannot be analyzed, else 0.
 int PutAnswerOnly(const Context& context, const AnalysisPlan& plan,
                   const v1::AnalyzeResponse& answer);
 

@@ -1,4 +1,4 @@
-// The columns that tables about cells begin with. A pure function: thread-safe.
+// The leading columns of tables about groups. A pure function: thread-safe.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace pelab::client {
 
-// The columns that name a cell; those that may be long shrink.
+// The columns that identify a group; columns that may hold long texts shrink.
 std::vector<render::Column> LeadingColumns(const results::CellTable& table);
 
 }  // namespace pelab::client

@@ -27,7 +27,8 @@ std::vector<std::string> RowText(const results::Comparison& comparison,
   return cells;
 }
 
-// Of each pair of trained models that were judged on the same examples; empty where there is none.
+// A table with one row for each pair of trained models that were scored on the same examples; empty
+// if there is no such pair.
 std::string ExamplesText(const results::Comparison& comparison, const std::string& name_a,
                          const std::string& name_b, const render::Style& style) {
   std::vector<render::Column> columns;

@@ -1,4 +1,4 @@
-// Comparisons as text. A pure function: thread-safe.
+// A comparison as a table. A pure function: thread-safe.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace pelab::client {
 
-// A line a group: the means of both sides, their difference with its interval, the paired test.
-// `name_a` and `name_b`: what the sides are called, such as "pe=rope".
+// One line per group: the means of both sides, their difference with its interval, and the paired
+// test. `name_a` and `name_b` name the sides, for example "pe=rope".
 std::string ComparisonText(const results::Comparison& comparison, const std::string& name_a,
                            const std::string& name_b, const render::Style& style);
 

@@ -16,7 +16,7 @@ using Align = render::Column::Align;
 constexpr char kMeansNothing[] =
     "-: the accuracy is not above chance, or no head's drop exceeds its error\n";
 
-// "60.1±12.3", "60.1" of one seed, "-" of none.
+// "60.1±12.3"; "60.1" for one seed, "-" for none.
 std::string MeanText(const stats::SeedSummary& summary, double factor, int decimals) {
   if (!summary.mean) return "-";
   std::string text = render::Fixed(*summary.mean * factor, decimals);

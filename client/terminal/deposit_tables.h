@@ -1,4 +1,4 @@
-// Deposit indices as a table. A pure function: thread-safe.
+// A table of deposit indices. A pure function: thread-safe.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace pelab::client {
 
-// A table for each variant; cells that have none are in every one.
+// One table per variant. Groups without any variant appear in every table.
 std::string DepositTableText(const results::CellTable& cells,
                              const std::vector<results::DepositGroup>& groups,
                              const render::Style& style);

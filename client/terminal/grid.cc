@@ -12,13 +12,13 @@ namespace pelab::render {
 namespace {
 
 constexpr std::size_t kGap = 2;
-constexpr std::size_t kMostMarks = 6;  // of a cell; more seeds are counted
+constexpr std::size_t kMostMarks = 6;  // marks in one cell; more seeds are shown as counts
 constexpr int kLargestLabel = 32;
 
 struct MarkKind {
   Grid::Mark mark;
   const char* glyph;
-  const char* plain;  // without colour
+  const char* plain;  // without color
   const char* sgr;
   const char* name;
 };
@@ -63,10 +63,11 @@ struct Layout {
   int label = 0;
   std::vector<std::vector<std::string>> texts;              // by row and task
   std::vector<int> widths;                                  // by task
-  std::vector<std::pair<std::size_t, std::size_t>> blocks;  // of tasks: first, one beyond the last
+  std::vector<std::pair<std::size_t, std::size_t>> blocks;  // ranges of tasks: first, one past the
+                                                            // last
 };
 
-// The parts of a cell are as wide in each row, so that they stand below each other.
+// Pads the parts of a cell to the same width in every row, so that they align.
 std::vector<std::string> ColumnTexts(const Grid& grid, std::size_t task, Detail detail,
                                      const Style& style) {
   int marks = 0;
@@ -154,7 +155,7 @@ bool IsThere(const Grid& grid, Grid::Mark mark) {
   return false;
 }
 
-// "✓ succeeded  ▸ running  test accuracy 0-1 by epoch", on as many lines as that takes.
+// "✓ succeeded  ▸ running  test accuracy 0-1 by epoch", on as many lines as needed.
 std::vector<std::string> Explanation(const Grid& grid, Detail detail, std::size_t rows,
                                      const Style& style) {
   std::vector<std::string> pieces;

@@ -1,5 +1,5 @@
-// The jobs of a sweep as rows x tasks: in each cell a mark a seed, the course of its accuracy and
-// where it is now. Pure functions: thread-safe.
+// The jobs of a sweep as a grid of rows x tasks. Each grid cell shows one mark per seed, a
+// sparkline of the accuracy and the accuracy so far. Pure functions: thread-safe.
 #pragma once
 
 #include <optional>
@@ -13,28 +13,29 @@ namespace pelab::render {
 struct Grid {
   enum class Mark { kQueued, kRunning, kSucceeded, kFailed, kCancelled };
   struct Cell {
-    std::vector<Mark> seeds;    // in the order of the seeds
+    std::vector<Mark> seeds;    // ordered by seed
     std::vector<double> curve;  // accuracies over equal parts of the epochs; NaN: not there yet
-    std::optional<double> accuracy;  // where it is now
-    bool complete = false;           // every seed has ended well; else "~" stands before it
+    std::optional<double> accuracy;  // the accuracy so far
+    bool complete = false;           // every seed has succeeded; otherwise "~" precedes the
+                                     // accuracy
   };
   struct Row {
     std::string label;                       // "rope"
-    std::vector<std::optional<Cell>> cells;  // by task; nullopt: the sweep does not have it
+    std::vector<std::optional<Cell>> cells;  // by task; nullopt: the sweep has no such cell
   };
-  std::string title;  // of the labels: "pe"
+  std::string title;  // the header above the labels: "pe"
   std::vector<std::string> tasks;
   std::vector<Row> rows;
 
   bool empty() const { return rows.empty(); }
 };
 
-// A column a value, from 0 to 1: "▁▂▃▄▅▆▇█", or "_.:-=+*#" without colour; a space for NaN.
+// One character per value, from 0 to 1: "▁▂▃▄▅▆▇█", or "_.:-=+*#" without color; a space for NaN.
 std::string Sparkline(const std::vector<double>& values, const Style& style);
 
-// A line a row; tasks that do not fit beside each other go on below. With `max_lines` above 0 it
-// leaves out what takes too many: the sparklines first, then the accuracies, then rows, and says
-// how many. Ends with a line that explains the marks.
+// One line per row; tasks that do not fit side by side continue below. If `max_lines` is above 0,
+// the grid is cut to fit: first without sparklines, then without accuracies, then with fewer rows,
+// and it says how many rows are missing. The last line explains the marks.
 std::string GridText(const Grid& grid, const Style& style, int max_lines = 0);
 
 }  // namespace pelab::render

@@ -34,7 +34,7 @@ Flat FlatOf(const std::string& json) {
   return flat;
 }
 
-// What is told apart under "result": what was computed, and what it took.
+// The fields compared under "result": the outcome and its cost.
 Flat ResultOf(const v1::JobRow& job) {
   Flat all;
   const Json row = results::ToJson(job, "");

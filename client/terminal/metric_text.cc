@@ -16,7 +16,7 @@ int DecimalsOf(const results::Metric& metric) {
 std::string IntervalText(const stats::SeedSummary& summary, int decimals) {
   if (!summary.low || !summary.high) return "-";
   const bool even = summary.half_width && *summary.low == *summary.mean - *summary.half_width;
-  // An accuracy's ends are within 0 to 1: then it is not even.
+  // The interval of an accuracy is cut at 0 and 1, which makes it asymmetric.
   const bool whole = even && *summary.high == *summary.mean + *summary.half_width;
   if (whole) return Concat("±", render::Fixed(summary.half_width, decimals));
   return Concat(render::Fixed(summary.low, decimals), "..", render::Fixed(summary.high, decimals));

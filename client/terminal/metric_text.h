@@ -1,4 +1,4 @@
-// How figures of metrics are written. Pure functions: thread-safe.
+// Number formats for metrics. Pure functions: thread-safe.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@ namespace pelab::client {
 
 int DecimalsOf(const results::Metric& metric);
 
-// "±0.0123" where it lies evenly around the mean, "0.8811..0.9002" where not; "-" for none.
+// "±0.0123" if the interval is symmetric around the mean, else "0.8811..0.9002"; "-" if there is
+// none.
 std::string IntervalText(const stats::SeedSummary& summary, int decimals);
 
 }  // namespace pelab::client

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kMarks[kMaxSeries] = {"o", "x", "+", "*", "#", "@", "%", "&"};
 constexpr const char* kColors[kMaxSeries] = {"32", "34", "31", "33", "35", "36", "92", "94"};
-constexpr std::size_t kMostBands = 3;  // more would cover each other
+constexpr std::size_t kMostBands = 3;  // more bands would hide each other
 constexpr int kAxisWidth = 9;          // "  0.7012 "
 constexpr int kLabelEvery = 4;         // lines between labels of the y axis
 
@@ -40,7 +40,7 @@ Range RangeOf(const std::vector<Series>& series, bool of_x) {
       any = true;
     }
   }
-  if (range.high <= range.low) {  // one value: put it in the middle
+  if (range.high <= range.low) {  // a single value: put it in the middle
     const double room = of_x ? 0.5 : std::max(std::fabs(range.low) * 0.05, 1e-3);
     range.low -= room;
     range.high += room;
@@ -48,7 +48,7 @@ Range RangeOf(const std::vector<Series>& series, bool of_x) {
   return range;
 }
 
-// The plotting area: which series has each character, -1 for none.
+// The plotting area: the series index of each character, -1 for none.
 class Canvas {
  public:
   Canvas(int width, int height)
@@ -59,10 +59,11 @@ class Canvas {
   int width() const { return width_; }
   int height() const { return height_; }
   int At(int column, int row) const { return owner_[row * width_ + column]; }
-  // Whether it is of the series' band only.
+  // Whether the character belongs to a band, not to a line.
   bool IsBand(int column, int row) const { return band_[row * width_ + column]; }
 
-  // Comes before the lines, which go over it. Of bands that meet, the earlier series' is seen.
+  // Call it before Draw: lines cover bands. LinePlot draws the last series first, so the earlier
+  // one is on top.
   void DrawBand(const Series& s, int index, const Range& x, const Range& y) {
     if (s.half_widths.empty()) return;
     for (std::size_t i = 0; i < s.points.size(); ++i) {
@@ -121,7 +122,7 @@ std::string AreaLine(const Canvas& canvas, int row, const Style& style) {
   std::string line;
   for (int column = 0; column < canvas.width();) {
     const int index = canvas.At(column, row);
-    std::string run;  // of one colour
+    std::string run;  // characters of one color
     for (; column < canvas.width() && canvas.At(column, row) == index; ++column) {
       run += index < 0 ? " " : canvas.IsBand(column, row) ? "·" : kMarks[index];
     }
@@ -206,7 +207,7 @@ namespace {
 constexpr int kLabelWidth = 9;  // "layer 12 "
 constexpr int kCellWidth = 7;
 
-// Background of the 256-colour cube: white to red for a loss, to blue for a gain.
+// Background from the 256-color palette: white to red for a loss, white to blue for a gain.
 std::string CellColor(double fraction) {
   static constexpr int kRed[] = {231, 224, 217, 210, 203, 196, 160};
   static constexpr int kBlue[] = {231, 195, 153, 117, 75, 39, 33};
@@ -219,7 +220,7 @@ std::string Cell(const HeatMap& map, std::size_t at, double scale, const Style& 
   const double value = map.values[at];
   if (std::isnan(value)) return PadLeft("- ", kCellWidth);
   const bool muted = !map.muted.empty() && map.muted[at];
-  // What rounds to no change is none: "-0.0" would look like a gain.
+  // A value that rounds to zero is shown as zero: "-0.0" would look like a gain.
   const double size = value * map.factor;
   const bool rounds_to_zero = std::fabs(size) < 0.5 * std::pow(10.0, -map.decimals);
   const std::string text =

@@ -1,4 +1,4 @@
-// Line plots and heat maps in text. Pure functions: thread-safe.
+// Line plots and heat maps as text. Pure functions: thread-safe.
 #pragma once
 
 #include <string>
@@ -11,23 +11,23 @@ namespace pelab::render {
 
 struct Series {
   std::string label;
-  std::vector<std::pair<double, double>> points;  // by x, ascending; finite
-  // Empty, or for each point how far its interval goes to each side; NaN where there is none.
+  std::vector<std::pair<double, double>> points;  // ascending x; finite
+  // Empty, or the half-width of each point's interval; NaN for a point without one.
   std::vector<double> half_widths;
 };
 
 struct PlotOptions {
   std::string title;
   std::string x_label;
-  int height = 14;  // lines of the plotting area
+  int height = 14;  // height of the plotting area, in lines
 };
 
-inline constexpr std::size_t kMaxSeries = 8;  // how many marks there are
+inline constexpr std::size_t kMaxSeries = 8;  // the number of marks
 
-// The series as lines over one pair of axes, each with a mark of its own (and colour), named in a
-// legend below with its last value; up to three within the band of their intervals (dots), as far
-// as the lines' own range shows it. Draws the first kMaxSeries and says how many it leaves out.
-// Where lines meet, the earlier series wins.
+// Draws the series as lines over one pair of axes, each with its own mark (and color). A legend
+// below names them with their last values. Up to three series also show their intervals as bands of
+// dots, within the range of the lines. Only the first kMaxSeries are drawn; a line says how many
+// are missing. The earlier series wins where lines cross.
 std::string LinePlot(const std::vector<Series>& series, const PlotOptions& options,
                      const Style& style);
 
@@ -35,20 +35,20 @@ struct HeatMap {
   std::string title;
   int layers = 0;
   int heads = 0;
-  std::vector<double> values;  // layers x heads, row-major; NaN: not there
-  std::vector<bool> muted;     // the same shape, or empty: marked with "?", without colour
-  double factor = 100;         // from values to what is shown: points
+  std::vector<double> values;  // layers x heads, row-major; NaN: no such entry
+  std::vector<bool> muted;     // the same shape, or empty; true: marked with "?", without color
+  double factor = 100;         // from stored values to displayed ones: points
   int decimals = 1;
-  std::string columns = "head";  // what the columns are
-  int first = 0;                 // number of the first one
+  std::string columns = "head";  // the header of the columns
+  int first = 0;                 // the number of the first column
 };
 
-// A line a layer and a column a head; on a terminal with
-// colour the background deepens from no drop to the map's largest (or to `scale`, for maps that are
-// to be compared, where it is above 0). Heads that do not fit beside each other go on below.
+// One line per layer, one column per head. With color, the background deepens from no change to the
+// map's largest absolute value, or to `scale` if that is above 0 (for maps that are compared).
+// Heads that do not fit side by side continue below.
 std::string HeatMapText(const HeatMap& map, const Style& style, double scale = 0);
 
-// Values of several lines along one axis.
+// Values of several lines along one common axis.
 struct Strips {
   std::string title;
   struct Strip {
@@ -56,12 +56,12 @@ struct Strips {
     std::vector<double> values;  // finite
   };
   std::vector<Strip> strips;
-  double factor = 100;  // from values to what is shown: points
+  double factor = 100;  // from stored values to displayed ones: points
   int decimals = 1;
 };
 
-// A line a strip: "o" where one value is, the digit where two to nine fall together, "#" for more,
-// "|" at zero; the largest value at the end. The axis is the same for all and holds zero.
+// One line per strip: "o" for one value, a digit where two to nine values coincide, "#" for more, "
+// " at zero, and the largest value at the end. All strips share one axis, which includes zero.
 std::string StripPlot(const Strips& strips, const Style& style);
 
 }  // namespace pelab::render

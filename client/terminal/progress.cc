@@ -11,7 +11,7 @@ namespace pelab::render {
 namespace {
 
 constexpr std::size_t kMaxRunningLines = 8;
-constexpr int kLeastGridLines = 3;  // titles, a row and what the marks mean
+constexpr int kLeastGridLines = 3;  // a title, a row and the line that explains the marks
 
 double Fraction(std::uint64_t done, std::uint64_t total) {
   return total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total);
@@ -80,7 +80,7 @@ void ProgressView::Draw(const ProgressState& state, std::optional<double> eta) {
   }
   std::string out;
   for (const std::string& line : lines) out += line + "\n";
-  // What scrolls off the terminal's top cannot be drawn over.
+  // Lines that scroll off the top of the terminal cannot be redrawn.
   const int room = style_.height - 2 - static_cast<int>(lines.size());
   if (!state.grid.empty() && room >= kLeastGridLines) {
     out += "\n" + GridText(state.grid, style_, room);
@@ -108,7 +108,7 @@ void ProgressView::Plain(double now_seconds, const ProgressState& state,
 
 void ProgressView::Finish() {
   if (!redraw_ || lines_ == 0) return;
-  write_(Concat("\x1b[", lines_, "A\x1b[J"));  // up to the first line, clear from there
+  write_(Concat("\x1b[", lines_, "A\x1b[J"));  // moves to the first line and clears from there
   lines_ = 0;
 }
 

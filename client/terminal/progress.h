@@ -1,4 +1,4 @@
-// Progress of a sweep: a bar that redraws itself on a terminal, plain lines elsewhere.
+// The progress of a sweep: a display that redraws itself on a terminal, plain lines elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace pelab::render {
 
-// "██████░░░░" (or "######----" without colour), `width` columns.
+// A bar of `width` columns: "━━━━━━" in two colors, or "[######----]" without color, which takes
+// two columns more.
 std::string Bar(double fraction, int width, const Style& style);
 
 struct RunningLine {
@@ -21,7 +22,7 @@ struct RunningLine {
   int epochs_done = 0;
   double test_accuracy = 0;
   std::string where;       // "host cpu"
-  bool analysing = false;  // its training is done
+  bool analysing = false;  // trained; now runs its analyses
 };
 
 struct ProgressState {
@@ -34,10 +35,11 @@ struct ProgressState {
   std::uint64_t epochs_done = 0;
   std::string waiting_reason;
   std::vector<RunningLine> running_jobs;
-  Grid grid;  // drawn below where it is not empty and there is room
+  Grid grid;  // drawn below if it is not empty and there is room
 };
 
-// Remaining seconds by the pace since the first state that was seen; nullopt before there is one.
+// Estimates the remaining seconds from the pace since the first update; nullopt while there is no
+// estimate.
 class Eta {
  public:
   std::optional<double> Update(double now_seconds, const ProgressState& state);
@@ -52,13 +54,13 @@ class Eta {
 class ProgressView {
  public:
   using Write = std::function<void(const std::string&)>;
-  // `redraw`: it is a terminal, the last drawing is overwritten; else one line whenever a job has
-  // ended, and at least every `kPlainSeconds` while epochs go on.
+  // `redraw`: the output is a terminal, and each drawing replaces the last one. Otherwise prints a
+  // line whenever a job has ended, and every `kPlainSeconds` while epochs advance.
   ProgressView(const Style& style, bool redraw, Write write)
       : style_(style), redraw_(redraw), write_(std::move(write)) {}
 
   void Update(double now_seconds, const ProgressState& state);
-  // Erases the drawing on a terminal, so that what follows takes its place.
+  // Erases the drawing on a terminal, so that later output takes its place.
   void Finish();
 
   static constexpr double kPlainSeconds = 10;

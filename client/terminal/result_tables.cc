@@ -15,9 +15,10 @@ namespace {
 
 using Align = render::Column::Align;
 
-constexpr std::size_t kFewSeeds = 3;  // an interval of so few says less than they do
+constexpr std::size_t kFewSeeds = 3;  // with so few seeds, the values say more than their interval
 
-// "0.2710 0.4032 >19": what each seed came to, where they are several, but few.
+// "0.2710 0.4032 >19": the value of each seed, if there are 2 or 3 values; ">19" is a seed that had
+// not reached the accuracy by epoch 19.
 std::string ValuesText(const results::CellTable& table, const results::Cell& cell) {
   using State = stats::SeedResult::State;
   const bool epochs = table.metric.source == results::Metric::Source::kEpochs;
@@ -32,7 +33,7 @@ std::string ValuesText(const results::CellTable& table, const results::Cell& cel
   return values.size() < 2 || values.size() > kFewSeeds ? "" : Join(values, " ");
 }
 
-// What the seeds came to, and what is to be known of them.
+// The seeds' values, and warnings about missing, diverged and other special seeds.
 std::string SeedsText(const results::CellTable& table, const results::Cell& cell) {
   const stats::SeedSummary& summary = cell.summary;
   std::vector<std::string> parts;
@@ -51,7 +52,7 @@ std::string MedianText(const stats::SeedSummary& summary) {
   return summary.median_above ? "> " + render::Fixed(summary.median_above, 0) : "-";
 }
 
-// What stands below a table, sentence by sentence.
+// The notes below a table, one sentence each.
 std::vector<std::string> NotesOf(const results::CellTable& table) {
   const auto any = [&](const auto& holds) {
     return std::any_of(table.cells.begin(), table.cells.end(), holds);

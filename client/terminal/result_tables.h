@@ -1,4 +1,4 @@
-// Tables and pictures of stored results, as text. Pure functions: thread-safe.
+// Tables and plots of stored results as text. Pure functions: thread-safe.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace pelab::client {
 
-// Seeds collapsed: mean, 95 % interval, n. A cell that lacks seeds is marked, and a line below says
-// what that means.
+// One line per group: mean, 95 % interval and n over its seeds. Groups with missing seeds are
+// marked, and a line below explains the mark.
 std::string CellTableText(const results::CellTable& table, const render::Style& style);
 
-// A series a cell that has a curve.
+// One series for each group that has a curve.
 std::vector<render::Series> CurveSeries(const results::CellTable& cells,
                                         const std::vector<results::MeanCurve>& curves);
 

@@ -48,7 +48,7 @@ void RowStream::Add(const render::Json& row) {
 }
 
 absl::Status RowStream::EndPage() {
-  // An error may still come instead of the value.
+  // No row yet: reading may still fail, and then the error is the whole value.
   if (form_ == Form::kJson && !some_) return absl::OkStatus();
   context_.out(text_);
   text_.clear();
@@ -58,7 +58,7 @@ absl::Status RowStream::EndPage() {
 bool RowStream::OutputFailed() const { return context_.out_failed && context_.out_failed(); }
 
 absl::StatusOr<int> RowStream::Finish(const absl::Status& status) {
-  if (OutputFailed()) return kExitOk;  // main says why, if that is to be said
+  if (OutputFailed()) return kExitOk;  // main reports the failure
   if (form_ != Form::kJson || !some_) {
     if (!status.ok()) return status;
     context_.out(text_);

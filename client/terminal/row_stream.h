@@ -1,5 +1,5 @@
-// Rows that go out page by page, as CSV, as JSON Lines or as the last member of a JSON value: where
-// reading breaks off, what is out stays, and the error follows.
+// Streams rows page by page as CSV, as JSON Lines, or as the last member of a JSON value. If
+// reading fails midway, the rows already written stay, and the error follows them.
 #pragma once
 
 #include <string>
@@ -17,27 +17,28 @@ class RowStream {
  public:
   enum class Form { kCsv, kJson, kJsonLines };
 
-  // `value` is the JSON value with an empty array as its last member, where the rows go; `columns`
-  // are those of the CSV.
+  // `value` is the JSON value around the rows; its last member is an empty array, where the rows
+  // go. `columns` are the columns of the CSV.
   RowStream(const Context& context, const render::Json& value,
             const std::vector<std::string>& columns);
 
   Form form() const { return form_; }
 
-  // `append(row, text)` adds a row in this form: as CSV and JSON Lines with the newline at its end,
-  // as JSON what render::ToJson makes of an element of an object's member, without a comma.
+  // `append(row, text)` appends one row in this form. A CSV or JSON Lines row includes its newline.
+  // A JSON row is indented as render::ToJson indents an array element of a member, without a comma.
   template <typename Row, typename Append>
   void Add(const Row& row, Append append) {
     BeginRow();
     append(row, text_);
   }
-  // A row as an object.
+  // Adds a row that is a JSON object.
   void Add(const render::Json& row);
-  // Puts out what was added. ABORTED where nobody gets it any more: reading on is of no use.
+  // Writes the rows added so far. ABORTED if standard output has failed, so the caller can stop
+  // reading.
   absl::Status EndPage();
 
-  // What reading ended with. An error that comes when JSON rows are out becomes a last member of the
-  // value, "error", and the command's exit status.
+  // Ends the stream; `status` is the result of reading. If JSON rows were already written, an error
+  // becomes the last member of the value, "error", and determines the exit status.
   absl::StatusOr<int> Finish(const absl::Status& status);
 
  private:
@@ -47,8 +48,8 @@ class RowStream {
   const Context& context_;
   const Form form_;
   const std::vector<std::string> columns_;
-  std::string text_;   // that is not out yet
-  bool some_ = false;  // rows have come
+  std::string text_;   // not written yet
+  bool some_ = false;  // at least one row was added
 };
 
 }  // namespace pelab::client

@@ -1,4 +1,4 @@
-// What `pelab run` shows at its end.
+// The final report of `pelab run`.
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,8 +7,8 @@
 
 namespace pelab::client {
 
-// The results with seeds collapsed, the accuracy curves, the ablation map with the strongest head,
-// and how to query them again. One JSON value, or CSV of the groups, where that is asked for.
+// Prints the results over seeds, the accuracy curves, the ablation map with the strongest head, and
+// the commands that show them again. With json one value; with csv the groups.
 absl::Status ReportRun(const Context& context, DataSource& source, const v1::Sweep& sweep);
 
 }  // namespace pelab::client

@@ -34,8 +34,7 @@ absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
     return target;
   }
   const bool number = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
-  if (!number) {  // a number is a job's; anything else is a sweep's name before it is the prefix of
-                  // a key
+  if (!number) {  // A number is a job. Any other text is first a sweep's name, then a key prefix.
     absl::StatusOr<v1::Sweep> found = source.Sweep(sweep.empty() ? name : sweep);
     if (found.ok()) {
       target.filter.set_sweep(Concat(found->sweep_id()));

@@ -1,4 +1,4 @@
-// What several commands share: looking things up and putting out rows.
+// Helpers that several commands share: finding jobs and sweeps, writing rows.
 #pragma once
 
 #include <cstdint>
@@ -13,48 +13,49 @@
 
 namespace pelab::client {
 
-// A job's number or key prefix, or a sweep's name; `sweep` (of --sweep) names a sweep by number
-// too. `where` (of --where) leaves some of their jobs, or without either some of all jobs.
+// The jobs that a command is about: one job by number or key prefix, or a sweep by name. `sweep`
+// (--sweep) also accepts a sweep's number. `where` (--where) keeps only the jobs that meet the
+// condition; without a job or sweep it selects from all jobs.
 struct Target {
   v1::JobFilter filter;
-  bool is_sweep = false;  // or several jobs by their condition
+  bool is_sweep = false;  // a sweep, or all jobs that meet a condition
   std::string title;      // "job 12", "sweep quick", "sweep quick where seed = 0"
 };
-// INVALID_ARGUMENT unless exactly one is given, or none with a condition.
+// INVALID_ARGUMENT unless exactly one of `name` and `sweep` is given, or neither but a condition.
 absl::Status CheckTargetNames(const std::string& name, const std::string& sweep,
                               const std::string& where = "");
 absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
                                   const std::string& sweep, const std::string& where = "");
 
-// A job's row, without its spec; NOT_FOUND.
+// The row of one job, without its spec; NOT_FOUND if there is none.
 absl::StatusOr<v1::JobRow> FindJob(DataSource& source, const std::string& job);
 
-// INVALID_ARGUMENT, with what is known, for what is no analysis of the catalog.
+// INVALID_ARGUMENT, with the known names, if the catalog has no such analysis.
 absl::Status CheckAnalysisName(const std::string& flag, const std::string& name);
 
-// "rope distance seed 0"; with `varying`, in what jobs differ beside that (results/varying.h),
-// "rope distance seed 0 train.lr=0.0003".
+// "rope distance seed 0". With `varying`, the settings in which the jobs differ are added
+// (results/varying.h): "rope distance seed 0 train.lr=0.0003".
 std::string JobLabel(const v1::JobRow& job, const std::string& varying = "");
 
-// "computed by all 24: cpu, LibTorch 1.13.0" as a line, or what differs (results/computed_by.h).
-// Empty where nothing is known of the jobs, and of more than 10,000, whose attempts would take long
-// to read.
+// One line, "computed by all 24: cpu, LibTorch 1.13.0", or the differences (results/computed_by.h).
+// Empty if nothing is known, and for more than 10,000 jobs, whose attempts would take long to read.
 absl::StatusOr<std::string> ComputedByLine(const Context& context, DataSource& source,
                                            const v1::JobFilter& filter,
                                            const results::JobList& jobs);
 
-// "running"; of a job that was trained and only adds analyses "running (analysis)".
+// "running"; "running (analysis)" for a trained job that only adds analyses; "diverged" for a job
+// that succeeded but diverged.
 std::string StateText(const v1::JobRow& job);
 
-// Of whatever state.
+// The number of jobs in all states together.
 std::uint64_t TotalOf(const v1::StateCounts& jobs);
 
-// JSON as one value. As JSON Lines it is on one line, or each row of its member `rows` is.
+// Writes one JSON value. As JSON Lines: on one line, or one line for each row of its member `rows`.
 void PutJson(const Context& context, const render::Json& value, const std::string& rows = "");
-// The rows of jobs with their specs, page by page, in any output but the table.
+// Writes job rows with their specs, page by page, in any output format except the table.
 absl::StatusOr<int> PutJobs(const Context& context, DataSource& source,
                             const v1::JobFilter& filter);
-// CSV with these columns.
+// Writes CSV with these columns.
 void PutCsv(const Context& context, const std::vector<std::string>& columns,
             const render::Json& rows);
 

@@ -21,7 +21,7 @@ bool IsSet(const char* name) {
 
 int Within(int width) { return width < kMaxWidth ? width : kMaxWidth; }
 
-// What COLUMNS asks for; 0 where it is not a number of columns that can be drawn in.
+// The width that COLUMNS requests; 0 if it is not a number of at least 40.
 int AskedWidth() {
   const char* value = std::getenv("COLUMNS");
   if (value == nullptr) return 0;

@@ -1,4 +1,4 @@
-// How to draw: what the place where it appears can show. A value.
+// Style: what the output device can display. A value type.
 #pragma once
 
 #include <string>
@@ -12,12 +12,13 @@ struct Style {
   int height = 24;  // lines
 };
 
-// The style of standard output: colour only on a terminal and neither with NO_COLOR nor with
-// TERM=dumb; as wide as the environment variable COLUMNS asks for (40 to 400), else as the terminal
-// is, 80 x 24 where that is not known.
+// The style of standard output. Color only on a terminal, and not with NO_COLOR or TERM=dumb. The
+// width is the environment variable COLUMNS (40 to 400), else the terminal's width; 80 x 24 if that
+// is unknown.
 Style StyleOfStdout();
 
-// `text` between an SGR sequence ("1" bold, "32" green, "2" dim) and its end; plain without colour.
+// Puts `text` between an SGR sequence ("1" bold, "32" green, "2" dim) and its reset; returns it
+// unchanged without color.
 std::string Paint(const Style& style, std::string_view sgr, std::string_view text);
 
 }  // namespace pelab::render

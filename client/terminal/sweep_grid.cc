@@ -13,7 +13,8 @@
 namespace pelab::client {
 namespace {
 
-constexpr int kMostNamed = 64;  // jobs whose curves are asked for by number; of more, all are
+constexpr int kMostNamed = 64;  // up to this many jobs are requested by number; beyond that, the
+                                // whole sweep's curves
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 render::Grid::Mark MarkOf(v1::JobState state) {
@@ -69,8 +70,8 @@ absl::Status SweepGrid::ReadCourses(const results::JobList& jobs) {
   });
 }
 
-// Over the seeds that have come that far. Jobs of few epochs leave parts out: the one before it
-// goes on there.
+// The mean over the seeds that have come that far. A job with few epochs has parts without an
+// epoch; they repeat the part before.
 std::vector<double> SweepGrid::MeanCourse(const std::vector<v1::JobRow>& jobs) const {
   std::vector<double> means(kParts, kNone);
   std::vector<std::vector<double>> values(kParts);
@@ -100,7 +101,7 @@ render::Grid::Cell SweepGrid::CellOf(std::vector<v1::JobRow> jobs) const {
     cell.seeds.push_back(MarkOf(job.state()));
     cell.complete &= job.state() == v1::JOB_STATE_SUCCEEDED;
   }
-  // As in results, what failed on its way does not count.
+  // As in results, failed and cancelled jobs do not count.
   std::erase_if(jobs, [](const v1::JobRow& job) {
     return job.state() == v1::JOB_STATE_FAILED || job.state() == v1::JOB_STATE_CANCELLED;
   });

@@ -1,4 +1,4 @@
-// A sweep as a grid of its cells, as it is now. Not thread-safe.
+// The current state of a sweep as a grid. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -15,20 +15,20 @@ namespace pelab::client {
 
 class SweepGrid {
  public:
-  // Of larger sweeps there is none: it would not fit anywhere.
+  // Larger sweeps get no grid: it would not fit on any screen.
   static constexpr std::uint64_t kMostJobs = 1000;
 
-  // `source` has to stay.
+  // `source` must outlive this object.
   SweepGrid(DataSource& source, std::string sweep) : source_(source), sweep_(std::move(sweep)) {}
 
-  // Asks for the jobs, and for the curves of those that came further since the last call.
+  // Reads the jobs, and the curves of the jobs that advanced since the last call.
   absl::StatusOr<render::Grid> Look();
-  // All jobs of the sweep, as they were at the last look.
+  // All jobs of the sweep as of the last Look.
   const results::JobList& jobs() const { return jobs_; }
 
  private:
-  static constexpr std::size_t kParts = 8;  // of the epochs
-  // The last test accuracy in each part; NaN in those without an epoch.
+  static constexpr std::size_t kParts = 8;  // the epochs are divided into this many parts
+  // The last test accuracy in each part; NaN in parts without an epoch.
   struct Course {
     int epochs_done = 0;
     std::array<double, kParts> parts = {};

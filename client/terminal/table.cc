@@ -10,9 +10,9 @@
 namespace pelab::render {
 namespace {
 
-constexpr int kLongestWord = 10;  // longer ones are broken where the table is too wide
+constexpr int kLongestWord = 10;  // longer words are broken if the table is too wide
 
-// The cell's lines; the last of `most` ends in "…" where there would be more.
+// The lines of a cell, at most `most`; the last one ends in "…" if text is cut.
 std::vector<std::string> CellLines(const std::string& cell, int width, std::size_t most) {
   std::vector<std::string> lines;
   std::string_view rest = cell;
@@ -69,7 +69,7 @@ std::optional<Table::Layout> Table::Fit(const std::vector<Room>& rooms, int limi
     layout.widths.push_back(room.most);
     excess += room.most;
   }
-  while (excess > 0) {  // one column off the widest that may have less
+  while (excess > 0) {  // take one column from the widest that can still shrink
     int widest = -1;
     for (std::size_t i = 0; i < rooms.size(); ++i) {
       if (layout.widths[i] <= (least ? rooms[i].least : rooms[i].words)) continue;
@@ -108,7 +108,7 @@ std::string Table::Render(const Style& style) const {
   return out;
 }
 
-// Without the newline at its end.
+// The lines of one row, without the newline at the end.
 std::string Table::RowLines(const std::vector<std::string>& cells, const Layout& layout) const {
   std::vector<std::vector<std::string>> texts;
   std::size_t lines = 1;

@@ -1,4 +1,4 @@
-// The settings in which jobs differ, as columns of tables about jobs. Not thread-safe.
+// Settings that differ between jobs, as columns of job tables. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@ namespace pelab::client {
 
 class VaryingColumns {
  public:
-  // A column each; where they are more, one column "settings" with all of them.
+  // One column per setting; with more settings, one column "settings" holds all of them.
   static constexpr std::size_t kMostColumns = 3;
 
-  // Refers to `jobs`, which has to stay. `shown`: a field that the table has a column for.
+  // `jobs` must outlive this object. `shown`: a field that already has its own column.
   explicit VaryingColumns(const results::JobList& jobs, const std::string& shown = "");
 
   void AddTo(std::vector<render::Column>& columns) const;
-  // Of the list's job of that index.
+  // The cells for the list's job at this index.
   void AddCells(std::size_t job, std::vector<std::string>& cells) const;
 
  private:

@@ -42,7 +42,8 @@ render::Json UpdateJson(const v1::SweepUpdate& update) {
   return {{"sweep", results::ToJson(update.sweep())}, {"running", running}};
 }
 
-// The grid beside the progress: asked for at most once in kGridSeconds, as it is several calls.
+// The grid next to the progress. It is read at most once per kGridSeconds, since that takes several
+// calls.
 class WatchedGrid {
  public:
   explicit WatchedGrid(Coordinator& coordinator) : coordinator_(coordinator) {}
@@ -53,7 +54,7 @@ class WatchedGrid {
     if (!grid_) grid_.emplace(coordinator_, Concat(sweep.sweep_id()));
     looked_at_ = now;
     auto grid = grid_->Look();
-    if (!grid.ok()) return last_;  // the watch itself will say why
+    if (!grid.ok()) return last_;  // Watch reports the error
     last_ = *std::move(grid);
     const results::Varying varying(grid_->jobs());
     for (std::size_t i = 0; i < grid_->jobs().size(); ++i) {
@@ -61,7 +62,8 @@ class WatchedGrid {
     }
     return last_;
   }
-  // In what the job differs from the sweep's others, as of the last look; empty before.
+  // The settings in which the job differs from the sweep's others, as of the last look; empty
+  // before it.
   std::string VaryingOf(std::int64_t job) const {
     const auto found = varying_.find(job);
     return found == varying_.end() ? "" : found->second;
@@ -71,7 +73,7 @@ class WatchedGrid {
   static constexpr double kGridSeconds = 0.5;
 
   Coordinator& coordinator_;
-  std::optional<SweepGrid> grid_;  // once the sweep's number is known
+  std::optional<SweepGrid> grid_;  // made once the sweep's number is known
   double looked_at_ = -kGridSeconds;
   render::Grid last_;
   std::unordered_map<std::int64_t, std::string> varying_;  // by job

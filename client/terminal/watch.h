@@ -1,4 +1,4 @@
-// Following a sweep until its jobs have ended.
+// Following a sweep until all its jobs have ended.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace pelab::client {
 
-// Shows progress on standard error: a bar on a terminal, plain lines elsewhere (with `json_lines`
-// each snapshot on standard output instead). The sweep as it was last seen; CANCELLED after
-// `canceller`, which may be null.
+// Shows progress on standard error: a redrawn display on a terminal with color, plain lines
+// elsewhere. With `json_lines`, prints each snapshot to standard output instead. Returns the last
+// state of the sweep; CANCELLED if `canceller` is cancelled; it may be null.
 absl::StatusOr<v1::Sweep> WatchToEnd(const Context& context, Coordinator& coordinator,
                                      const std::string& sweep, Canceller* canceller,
                                      bool json_lines);
 
-// 0 where every job succeeded, else 3.
+// 0 if every job succeeded, else 3.
 int ExitCodeOf(const v1::Sweep& sweep);
 // "12 of 12 jobs succeeded".
 std::string EndText(const v1::Sweep& sweep);

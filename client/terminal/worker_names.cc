@@ -9,8 +9,9 @@
 namespace pelab::client {
 namespace {
 
-constexpr std::size_t kLeastIdCharacters = 6;  // that the coordinator takes for an id
-// In percent of a lease. Heartbeats come after 25, so at 35 one is late.
+constexpr std::size_t kLeastIdCharacters = 6;  // the coordinator accepts prefixes of at least this
+                                               // length
+// In percent of a lease. A heartbeat is due after 25 %, so at 35 % one is late.
 constexpr std::uint64_t kSilentPercent = 35;
 
 }  // namespace
@@ -57,7 +58,7 @@ std::string WorkerNames::Of(const std::string& worker_id) {
   if (worker_id.empty()) return "";
   if (labels_.count(worker_id) == 0) {
     if (const auto workers = source_.Workers(); workers.ok()) labels_ = WorkerLabels(*workers);
-    labels_.emplace(worker_id, worker_id);  // asked for once, whatever comes of it
+    labels_.emplace(worker_id, worker_id);  // at most one lookup per id, whether or not it is found
   }
   return labels_.at(worker_id);
 }

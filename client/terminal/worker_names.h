@@ -1,4 +1,5 @@
-// Workers as people see them: by name, with the first characters of an id where names are not enough.
+// Display names of workers: the name, followed by the first characters of the id if names are not
+// unique.
 #pragma once
 
 #include <map>
@@ -9,21 +10,23 @@
 
 namespace pelab::client {
 
-// By id: what to call each of `workers`. Those of one name have the beginning of their id added.
+// A label for each of `workers`, by id. Workers that share a name get the beginning of their id as
+// well.
 std::map<std::string, std::string> WorkerLabels(const std::vector<v1::WorkerRow>& workers);
 
-// The first characters of each id that tell these workers apart; `pelab workers drain` takes them.
+// The shortest beginning of the id, of at least 6 characters, that identifies the worker among
+// these. `pelab workers drain` accepts it.
 std::string ShortId(const v1::WorkerRow& worker, const std::vector<v1::WorkerRow>& workers);
 
-// One line for each worker that holds jobs and has missed its heartbeat: "worker gpu1 not heard of for
-// 8 s; its 2 jobs are given away in 12 s".
+// One line for each worker that holds jobs and has missed its heartbeat: "worker gpu1 not heard of
+// for 8 s; its jobs are given away in 12 s".
 std::vector<std::string> SilentWorkers(const std::vector<v1::WorkerRow>& workers);
 
-// The names of workers, asked for again where an id is new. Not thread-safe.
+// Worker labels by id, read again when an unknown id appears. Not thread-safe.
 class WorkerNames {
  public:
   explicit WorkerNames(DataSource& source) : source_(source) {}
-  // The id itself where it cannot be looked up.
+  // Returns the id itself if it cannot be looked up.
   std::string Of(const std::string& worker_id);
 
  private:

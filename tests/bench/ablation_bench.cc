@@ -1,7 +1,6 @@
-// Head ablation at paper size by fan-out against one whole pass an entry: the same model, the same examples, in one run,
-// and that both give the same logits and the same figures.
-//
-//   ablation_bench [--sequences N]     default 256; takes N x 1.5 s or so on two cores
+// Head ablation at paper size: the fan-out method against one whole pass per entry, with the same
+// model and examples in one run. Checks that both give the same logits and the same results.
+// ablation_bench [--sequences N]     default 256; takes about N x 1.5 s on two cores
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
@@ -27,7 +26,8 @@ using namespace pelab::trainer;  // NOLINT(google-build-using-namespace): a prog
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kDataSeed = 0;
-constexpr double kTie = 1e-4;  // margin under which a prediction may differ
+constexpr double kTie = 1e-4;  // a prediction may differ if its two largest logits are closer than
+                               // this
 
 // A model of paper size with random weights, and its data.
 struct Subject {
@@ -55,7 +55,7 @@ double SecondsSince(Clock::time_point began) {
 
 struct Timed {
   double seconds = 0;
-  at::Tensor logits;  // (1 + 96, B, C): intact, then every head ablated
+  at::Tensor logits;  // (1 + 96, B, C): intact, then each head ablated
 };
 
 Timed RunNaive(const Decoder& decoder, const Batch& batch) {
@@ -72,7 +72,7 @@ Timed RunFanOut(const Decoder& decoder, const Batch& batch) {
   return {SecondsSince(began), at::cat({intact.unsqueeze(0), ablated})};
 }
 
-// Predictions that differ though the naive side's two largest logits are no tie.
+// The number of predictions that differ although the naive side's two largest logits are not tied.
 std::int64_t Different(const at::Tensor& naive, const at::Tensor& fan_out) {
   const at::Tensor top = std::get<0>(naive.topk(2, -1));
   const at::Tensor decided = (top.select(-1, 0) - top.select(-1, 1)).ge(kTie);
@@ -89,7 +89,7 @@ bool Compare(const std::string& protocol, std::int64_t sequences) {
   double fan_out_seconds = 0;
   double difference = 0;
   std::int64_t different = 0;
-  RunFanOut(subject.decoder, subject.data.Range(begin, begin + 1).inputs);  // warms up
+  RunFanOut(subject.decoder, subject.data.Range(begin, begin + 1).inputs);  // warm-up
   for (std::int64_t at = begin; at < subject.data.size(); at += chunk) {
     const Batch batch = subject.data.Range(at, std::min(at + chunk, subject.data.size())).inputs;
     const Timed fan_out = RunFanOut(subject.decoder, batch);
@@ -109,7 +109,7 @@ bool Compare(const std::string& protocol, std::int64_t sequences) {
   return difference <= kTie && different == 0;
 }
 
-// The value of --sequences, or 0 for wrong use.
+// The value of --sequences; 0 if the arguments are wrong.
 std::int64_t SequencesFrom(int argc, char** argv) {
   if (argc == 1) return 256;
   std::int64_t sequences = 0;

@@ -1,4 +1,5 @@
-// Durable epoch events a second through the store: one transaction an event against batches of 64, alternating.
+// Durable epoch events per second through the store: one transaction per event against batches of
+// 64, alternating.
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ Result Do(Store& store, Write write) {
   return std::get<Result>(*std::move(results->front()));
 }
 
-// Jobs with an open attempt each, whose trainers have said hello.
+// Makes jobs with one open attempt each, whose trainers have said hello.
 std::vector<Assignment> Populate(Store& store) {
   Do<WorkerStored>(store, WorkerHello{.worker_id = "w", .slots_json = "[]"});
   const auto sweep = Do<SweepStored>(
@@ -66,7 +67,7 @@ Write EpochOf(const Assignment& assignment, int epoch) {
                       .body = Epoch{.epoch = epoch, .train_total = 1, .test_total = 1}};
 }
 
-// Events a second of kEpochsARound epochs of every job from `first` on.
+// Events per second for kEpochsARound epochs of every job, starting at epoch `first`.
 double Measure(Store& store, const std::vector<Assignment>& assignments, int first,
                std::size_t batch) {
   const auto began = Clock::now();

@@ -1,4 +1,5 @@
-"""`pelab analyze` and the commands that show analyses: added to finished jobs without training again."""
+"""`pelab analyze` and the commands that show analyses: analyses are added to finished jobs without
+training again."""
 
 import hashlib
 import json
@@ -27,7 +28,8 @@ class Analyze(Case):
         return tiny_sweep(epochs=EPOCHS, pes="rope", seeds=seeds) + f"analyses: {json.dumps(analyses)}\n"
 
     def analyze(self, *arguments, status=0):
-        """On the file alone: brings a coordinator and a worker and leaves neither."""
+        """Runs `analyze` on the file alone. It starts a coordinator and a worker of its own and
+        leaves neither running."""
         result = self.ok(self.pelab_db("analyze", *arguments), status)
         self.assertEqual(processes(str(self.folder)), [], "something is left running")
         return result
@@ -36,7 +38,8 @@ class Analyze(Case):
         return json.loads(self.ok(self.pelab_db(*command, "--output", "json")).stdout)
 
     def assert_not_trained_again(self, attempts):
-        """Every attempt after a job's first began where training ended, and the curves are the first's."""
+        """Checks that every attempt after a job's first one began where training had ended, and
+        that the curves are the first attempt's."""
         self.assertEqual(self.curves(), self.trained)
         self.assertEqual(self.states(), {"succeeded": 2})
         later = self.query("SELECT start_epoch, outcome FROM v_attempts WHERE number > 1")
@@ -67,7 +70,7 @@ class Analyze(Case):
 
     def test_resubmitting_with_more_analyses_does_the_same(self):
         self.sweep.write_text(self.document(["layer_ablation", {"name": "cumulative_ablation", "steps": 3, "orders": 2}]))
-        refused = self.ok(self.run_sweep(self.sweep), 2)  # another document is not the sweep that is there
+        refused = self.ok(self.run_sweep(self.sweep), 2)  # another document is not the stored sweep
         self.assertIn("--new", refused.stderr)
         result = self.ok(self.run_sweep(self.sweep, "--new"))
         self.assertIn("0 new, 2 already stored", result.stdout)
@@ -97,7 +100,7 @@ class Analyze(Case):
             self.assertTrue(self.ok(self.pelab_db(*command, "--output", "csv")).stdout)
 
     def check_head(self, head):
-        """The figures of a row follow from its counts."""
+        """Checks that the figures of a row follow from its counts."""
         total, lost, gained = head["total"], head["lost"], head["gained"]
         self.assertEqual(total, 128)
         self.assertEqual(head["correct"], head["intact_correct"] - lost + gained)
@@ -111,7 +114,7 @@ class Analyze(Case):
         self.assertAlmostEqual(head["chance"], 1 / 8, places=12)  # distances 1 to 70 (16 - 1) // 127
 
     def check_deposits(self, heads):
-        """The global indices, recomputed from the matrix."""
+        """Checks the indices over all layers, recomputed from the matrix."""
         rows = [row for row in self.read("deposits", "tiny")["deposits"] if row["layer"] is None]
         self.assertEqual([row["job_id"] for row in rows], [1, 2])
         for row in rows:

@@ -1,4 +1,5 @@
-"""Wrong input: a message with place, value and what is allowed, the right exit code, and nothing stored."""
+"""Wrong input gives a message with the place, the value and the allowed values, the right exit
+status, and stores nothing."""
 
 import json
 import pathlib
@@ -12,7 +13,8 @@ from pelab_harness import Case, processes, tiny_sweep  # noqa: E402
 
 class BadSweeps(Case):
     def refused(self, document, *expected):
-        """`run` and `submit --dry-run` refuse it with exit 2, name the place, and leave no database."""
+        """Checks that `run` and `submit --dry-run` refuse the document with exit status 2, name the
+        place, and leave no database."""
         path = self.write("bad.yaml", document)
         for command in (["run", path], ["submit", path, "--dry-run"]):
             result = self.pelab_db(*command)

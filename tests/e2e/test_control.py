@@ -1,4 +1,5 @@
-"""Every verb that steers a sweep or a worker, on the real binaries: pause, resume, priority, retry, extend, cancel, drain."""
+"""Every command that controls a sweep or a worker, on the real binaries: pause, resume, priority,
+retry, extend, cancel, drain."""
 
 import json
 import pathlib
@@ -10,7 +11,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import Case, tiny_sweep, wait_until  # noqa: E402
 
-LONG = 100_000  # epochs: it runs until it is stopped
+LONG = 100_000  # epochs: the job runs until it is stopped
 
 
 class Control(Case):
@@ -75,7 +76,7 @@ class Control(Case):
         self.assertEqual((paused["state"], paused["paused"], paused["changed"]), ("active", True, True))
         self.assertFalse(self.json("pause", "held")["changed"])
 
-        # A paused sweep is passed over, also after a restart; another one runs.
+        # The scheduler skips a paused sweep, also after a restart; another sweep runs.
         coordinator.kill()
         coordinator.wait()
         self.server()
@@ -86,7 +87,7 @@ class Control(Case):
         self.assertEqual(self.sweep("held")["waiting_reason"], "paused")
         self.assertIn("active, paused", self.ok(self.pelab("status")).stdout)
 
-        # Both wait for one slot: the more urgent goes first.
+        # Both sweeps wait for one slot: the higher priority goes first.
         self.json("pause", "other")  # it has ended: nothing happens
         self.submit(tiny_sweep(name="urgent", seeds="[8]", pes="[nope]", epochs=2))
         self.wait_state("urgent", "finished")
@@ -95,7 +96,7 @@ class Control(Case):
         self.assertTrue(self.json("resume", "held")["changed"])
         self.wait_state("held", "finished")
 
-        # More seeds, of which one is stored already.
+        # Add seeds, one of which is stored already.
         dry = self.json("extend", "held", "--seed", "0..1", "--seed", "7", "--dry-run")
         self.assertEqual((dry["new_seeds"], dry["counts"]["new"], dry["counts"]["stored"]), ("1,7", 3, 1))
         self.assertEqual(self.sweep("held")["state"], "finished")
@@ -114,7 +115,7 @@ class Control(Case):
         self.worker(slots=2)
         self.submit(tiny_sweep(name="long", epochs=LONG, seeds="[0]", pes="[nope]"))
         self.submit(tiny_sweep(name="lr", seeds="[0]", pes="[nope]"), "--set", "train.lr=1000", "--set",
-                    "train.weight_decay=1")  # its weights grow beyond all numbers
+                    "train.weight_decay=1")  # its weights grow until they are not finite
         wait_until(lambda: self.trainers(), 30, "the trainers")
         self.wait_state("lr", "finished")
         self.assertEqual(self.sweep("lr")["failed"], 1)
@@ -151,7 +152,7 @@ class Control(Case):
         self.wait_drained()
         self.assertEqual(self.outcomes("s"), ["preempted"])
 
-        # Neither its daemon's restart nor the coordinator's ends the drain.
+        # The drain survives a restart of the worker's daemon and of the coordinator.
         first.send_signal(signal.SIGTERM)
         first.wait(10)
         self.worker("a", 1)
@@ -160,7 +161,8 @@ class Control(Case):
         self.assertEqual(self.attempts("s"), 1)
         self.assertIn("takes jobs again", self.ok(self.pelab("workers", "resume", worker)).stdout)
 
-        # It goes on from its checkpoint, and when its daemon is told to end the checkpoint stays too.
+        # The job continues from its checkpoint. If the daemon is told to end, the checkpoint is
+        # kept too.
         wait_until(lambda: self.query("SELECT max(start_epoch) FROM v_attempts")[0][0], 30, "it to go on")
         before = self.query("SELECT epochs_done FROM v_jobs")[0][0]
         wait_until(lambda: self.query("SELECT epochs_done FROM v_jobs")[0][0] > before + 1, 30, "more epochs")
@@ -170,7 +172,7 @@ class Control(Case):
         self.ok(self.pelab("workers", "resume", worker))
         wait_until(lambda: len(self.query("SELECT 1 FROM v_attempts WHERE start_epoch > 0")) == 2, 30, "it to go on again")
 
-        # A drain that waits: the running job ends by itself (here by a cancel).
+        # A drain that waits: the running job ends on its own (here by a cancel).
         text = self.ok(self.pelab("workers", "drain", worker)).stdout
         self.assertIn("takes no more jobs; 1 job of it may end", text)
         self.assertEqual(self.json("workers")["workers"][0]["state"], "draining")

@@ -1,5 +1,6 @@
-"""`pelab export` seen by a stranger, and `pelab import` on real binaries: twice, cut off by kill -9, with a conflict, a quota, into a
-file that is served and into one that is not, from one that is being written."""
+"""`pelab export` as an outside reader sees it, and `pelab import` on the real binaries: repeated,
+cut off by kill -9, with a conflict, with a quota, into a served file and into a file that is not
+served, and from a file that is being written."""
 
 import csv
 import hashlib
@@ -31,7 +32,7 @@ class Trained(TrainedCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def on_file(self, *arguments, status=0, db=None):
-        """The CLI on a file, its JSON."""
+        """Runs the CLI on a file and returns its JSON."""
         result = subprocess.run([BIN / "pelab", *map(str, arguments), "--db", str(db or self.db), "--output", "json"], cwd=self.folder,
                                 capture_output=True, text=True, timeout=120)
         self.assertEqual(result.returncode, status, result.stdout + result.stderr)
@@ -54,13 +55,13 @@ class Export(Trained):
         names = sorted(path.name for path in out.iterdir())
         self.assertEqual(names, sorted(file["file"] for file in report["files"]))
 
-        # Every sum is right, and every file has one.
+        # Every checksum is right, and every file has one.
         sums = dict(reversed(line.split("  ")) for line in (out / "SHA256SUMS").read_text().splitlines())
         self.assertEqual(sorted([*sums, "SHA256SUMS"]), names)
         for name, digest in sums.items():
             self.assertEqual(hashlib.sha256((out / name).read_bytes()).hexdigest(), digest, name)
 
-        # The README names every file, and every column of every table where it speaks of that table.
+        # The README names every file, and every column of every table that it describes.
         readme = (out / "README.md").read_text()
         for name in names:
             if name != "README.md":
@@ -109,7 +110,7 @@ class Export(Trained):
                     column = {"started_at_ms": "started_at", "ended_at_ms": "ended_at"}.get(column, column)
                     if column in want:
                         self.assertTrue(same(text, want[column]), (name, column, text, want[column]))
-        # A spec's text is what the key is the hash of.
+        # A job's key is the hash of its spec's text.
         lines = (out / "specs.jsonl").read_text().splitlines()
         keys = {row["job_id"]: row["key"] for row in self.rows(out, "jobs.csv")}
         self.assertEqual(len(lines), 4)
@@ -117,7 +118,7 @@ class Export(Trained):
             job, spec = json.loads(line), line.split('"spec":', 1)[1][:-1]
             self.assertEqual(hashlib.sha256(spec.encode()).hexdigest(), job["key"])
             self.assertEqual(keys[str(job["job_id"])], job["key"])
-        # Means by hand.
+        # Compute the means here, independently.
         for cell in self.rows(out, "summary.csv"):
             values = [float(row["test_accuracy"]) for row in self.rows(out, "jobs.csv") if row["pe_label"] == cell["pe"]]
             self.assertEqual(int(cell["n"]), len(values))
@@ -217,9 +218,9 @@ class Import(Trained):
         second = self.on_file("import", self.other)
         self.assertEqual((second["imported"], second["present"], second["files"], second["sweeps"]), (0, 4, 0, 0))
         self.assertEqual(list(sqlite3.connect(f"file:{self.db}?mode=ro", uri=True).iterdump()), before)
-        again = self.on_file("import", self.db)  # of itself
+        again = self.on_file("import", self.db)  # from itself
         self.assertEqual((again["imported"], again["present"]), (0, 4))
-        # What came is asked for, reported and analysed as if it had been trained here.
+        # Imported jobs can be queried, reported and analyzed like jobs trained here.
         self.assertEqual(self.on_file("results", "tiny")["complete"], True)
         dry = self.on_file("submit", self.write("tiny.yaml", self.query("SELECT document FROM v_sweeps")[0][0]), "--dry-run")
         self.assertEqual(dry["counts"]["stored"], 4)

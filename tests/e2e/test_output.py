@@ -1,4 +1,5 @@
-"""Standard output on a full disk, closed, or left by its reader: what is cut off does not pass for whole."""
+"""Standard output on a full disk, closed, or abandoned by its reader: truncated output must not
+count as complete."""
 
 import hashlib
 import os
@@ -26,7 +27,7 @@ class Output(Case):
         self.environment = {name: value for name, value in os.environ.items() if name != "PELAB_SERVER"}
 
     def shell(self, redirection, arguments):
-        """`pelab ARGUMENTS REDIRECTION`, of a shell, which is what can close a descriptor."""
+        """Runs `pelab ARGUMENTS REDIRECTION` in a shell, because a shell can close a descriptor."""
         return subprocess.run(["bash", "-c", f'exec "$@" {redirection}', "bash", BIN / "pelab", *arguments], cwd=self.folder,
                               env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
 
@@ -90,7 +91,7 @@ class Output(Case):
                                    self.socket], cwd=self.folder, env=self.environment, start_new_session=True)
         self.started.append(server)
         wait_until(lambda: self.pelab("status").returncode == 0, 20, "the coordinator")
-        for descriptor in range(3):  # a library may have taken one before main
+        for descriptor in range(3):  # a library may have opened a file before main
             self.assertNotIn(str(self.folder), os.readlink(f"/proc/{server.pid}/fd/{descriptor}"))
 
     def test_a_reader_that_goes_away_is_no_error(self):

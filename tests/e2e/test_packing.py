@@ -1,5 +1,5 @@
-"""Seeds of a configuration in one trainer, on the real binaries: a sweep gives what it gives one job at a time, whatever happens to
-its trainers meanwhile."""
+"""Seeds of a configuration in one trainer, on the real binaries: a sweep gives the same results as
+one job at a time, whatever happens to its trainers."""
 
 import json
 import os
@@ -12,12 +12,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import Case, tiny_sweep, wait_until  # noqa: E402
 
 SEEDS = "[0, 1, 2, 3]"
-LONG = 30  # epochs: time to do something to a trainer
+LONG = 30  # epochs: leaves time to disturb a trainer
 
 
 class Packing(Case):
     def specs_of(self, pid):
-        """How many jobs a trainer has been given."""
+        """The number of jobs that a trainer was given."""
         try:
             words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (FileNotFoundError, ProcessLookupError):
@@ -29,11 +29,11 @@ class Packing(Case):
                           f"a trainer of {jobs} jobs")
 
     def wait_epochs(self, epochs):
-        """Every job has told some."""
+        """Waits until every job has stored that many epochs."""
         wait_until(lambda: (self.query("SELECT min(epochs_done) FROM v_jobs")[0][0] or 0) >= epochs, 60, f"{epochs} epochs of each")
 
     def one_at_a_time(self, document):
-        """What the sweep gives one job at a time, in a database of its own."""
+        """The results of the sweep with one job at a time, in a database of its own."""
         other = self.folder / "alone.db"
         sweep = self.write("alone.yaml", document)
         db, self.db = self.db, other

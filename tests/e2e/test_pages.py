@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The coordinator's pages in a real browser: what they show is what the database has, they follow it while it changes, and
-nothing that a user wrote is ever more than text."""
+"""The coordinator's pages in a real browser: they show the content of the database, they follow its
+changes, and user input only ever appears as text."""
 
 import pathlib
 import re
@@ -50,7 +50,8 @@ class PagesTest(Case):
 
     def setUp(self):
         super().setUp()
-        self.addCleanup(self.page.call, "Page.navigate", url="about:blank")  # before the coordinator goes: the page would ask for it
+        # before the coordinator ends, because the page would ask for it
+        self.addCleanup(self.page.call, "Page.navigate", url="about:blank")
         self.page.size(1440)
         self.page.colours(False)
 
@@ -91,7 +92,7 @@ class PagesTest(Case):
                                        "[Number(square.pathname.split('/')[2]), square.className.match(/state-(\\w+)/)[1]])"))
 
     def chart_values(self, place, kind):
-        """{label or key: y or z} of a chart's traces."""
+        """Returns {label or key: y or z} of a chart's traces."""
         return self.page.evaluate(f"Object.fromEntries([...document.querySelectorAll('{place} .chart-plot')].flatMap((plot) => plot.data"
                                   f".filter((trace) => trace.meta?.kind === '{kind}').map((trace) => "
                                   "[trace.meta.label ?? plot.closest('.chart').querySelector('h3').textContent, Array.from(trace.z ?? trace.y)])))")
@@ -102,7 +103,7 @@ class PagesTest(Case):
         self.open("/")
         self.page.wait("document.querySelectorAll('.sweep').length === 1")
         self.assertIn("24 of 24 jobs ended", self.page.evaluate("document.querySelector('.facts').textContent"))
-        # Every job has ended: the bar is full, from end to end.
+        # Every job has ended: the bar is full from end to end.
         self.assertEqual(self.page.evaluate(
             "(() => { const box = document.querySelector('.states').getBoundingClientRect();"
             " const parts = [...document.querySelectorAll('.states .part')].map((part) => part.getBoundingClientRect()).filter((part) => part.width);"
@@ -145,7 +146,8 @@ class PagesTest(Case):
         self.assert_clean()
 
     def check_means(self):
-        """The figure beside each cell is the mean over its succeeded seeds, which SQL computes too."""
+        """Checks the figure of each group: the mean over its succeeded seeds, as computed in SQL.
+        """
         shown = {}
         for pe, task, text in self.page.evaluate(
                 "[...document.querySelectorAll('.grid-table tbody tr')].flatMap((row) => [...row.querySelectorAll('td')].map((box) => "
@@ -158,7 +160,7 @@ class PagesTest(Case):
             self.assertAlmostEqual(shown[cell], mean, delta=0.1001)
 
     def check_curves(self):
-        # As far as every seed that has begun has come.
+        # Up to the last epoch that every started seed has reached.
         stored = {}
         for pe, epoch, mean, n in self.query(
                 "SELECT j.pe, c.epoch, avg(c.test_accuracy), count(*) FROM v_curves c JOIN v_jobs j USING (job_id) "
@@ -173,7 +175,8 @@ class PagesTest(Case):
                 self.assertAlmostEqual(a, b, delta=1e-12)
 
     def check_heat_maps(self):
-        # These encodings treat heads alike: the mean of several seeds goes by rank within layer and seed.
+        # These encodings treat all heads alike, so the mean over seeds goes by rank within layer
+        # and seed.
         stored = {}
         for pe, task, layer, rank, mean in self.query(
                 "SELECT pe, task, layer, rank, avg(accuracy_drop) FROM (SELECT j.pe, j.task, a.layer, a.accuracy_drop, "
@@ -222,13 +225,14 @@ class PagesTest(Case):
         self.assertTrue(self.page.evaluate("window.sameDocument"))
         self.assert_clean()
 
-        # A coordinator that goes is said, and found again, by the same document.
+        # The page says that the coordinator is gone and finds it again, in the same document.
         server.terminate()
         server.wait(20)
         self.page.wait("document.getElementById('live').textContent === 'connection lost, retrying'")
         self.serve(self.url.removeprefix("http://"))
         self.page.wait("document.getElementById('live').textContent === 'live'")
-        self.submit(LIVE.replace("name: live", "name: more").replace("0..1", "2..3").replace("epochs: 8", "epochs: 900"))  # which it never ends
+        # it never finishes these
+        self.submit(LIVE.replace("name: live", "name: more").replace("0..1", "2..3").replace("epochs: 8", "epochs: 900"))
         job = wait_until(lambda: self.query("SELECT min(job_id) FROM v_jobs WHERE state = 'running' AND epochs = 900")[0][0], 30, "a job")
         self.assertTrue(self.page.evaluate("window.sameDocument"))
 
@@ -242,7 +246,7 @@ class PagesTest(Case):
         self.open("/workers")
         self.page.wait("!!document.querySelector('.slot-job a') && document.querySelector('.slot-job').textContent.includes('lease renewed')")
         self.assertEqual(self.page.evaluate("document.querySelector('.worker .chip').textContent"), "online")
-        # A worker with GPUs says how busy they are (tests/support/fake_nvml.cc).
+        # A worker with GPUs reports how busy they are (tests/support/fake_nvml.cc).
         libraries = self.folder / "lib"
         libraries.mkdir()
         (libraries / "libnvidia-ml.so.1").symlink_to(BIN.parent / "tests/unit/worker/agent/libfake_nvml.so")
@@ -266,7 +270,7 @@ class PagesTest(Case):
         self.page.wait("document.querySelector('.controls') && document.querySelector('#session')?.textContent === 'Log out'")
         self.assertEqual(self.page.evaluate("document.cookie"), "", "no script sees the session")
         self.page.complaints()
-        self.page._complaints.clear()  # the refused token
+        self.page._complaints.clear()  # complaints about the refused token
 
         state = "document.querySelector('h1 + .chip').textContent"
         self.press_text("Pause")
@@ -310,7 +314,7 @@ class PagesTest(Case):
         self.page.evaluate(f"{button}.click()")
 
     def answer(self, name, value, confirm):
-        """Fills the one field of the open question and confirms it."""
+        """Fills the only field of the open dialog and confirms it."""
         self.await_element("dialog input, dialog textarea")
         self.page.evaluate(f"document.querySelector('dialog input, dialog textarea').value = {value!r}")
         button = f"[...document.querySelectorAll('dialog button')].find((one) => one.textContent === {confirm!r})"
@@ -326,7 +330,7 @@ class PagesTest(Case):
             self.open(path)
             self.await_element(ready)
             self.assertEqual(self.page.overflow(), 0, path)
-            # Where there is no room for headings each figure has its column's name.
+            # If there is no room for headings, each figure shows its column's name.
             self.assertEqual(self.page.evaluate(
                 "[...document.querySelectorAll('td:not(:first-child)')].filter((cell) => cell.textContent && "
                 "getComputedStyle(cell, '::before').content.length < 3).map((cell) => cell.textContent)"), [], path)
@@ -350,7 +354,8 @@ class PagesTest(Case):
         target = self.page.evaluate(f"{focused}.href")
         self.page.press("Enter")
         self.page.wait(f"location.href === {target!r} && !!document.querySelector('h1')")
-        # Colours: the reader's system, then as they say, also on the next page.
+        # Colors: first those of the reader's system, then the reader's choice, also on the next
+        # page.
         colour = "getComputedStyle(document.body).backgroundColor"
         self.page.colours(True)
         dark = self.page.evaluate(colour)

@@ -1,5 +1,5 @@
-"""Every command line of pelab's programs that documents, --help, reports and messages print: each must be one that its program takes,
-by what --help says, and those that only read are run on a made-up database."""
+"""Every pelab command line that documents, --help, reports and messages print must be one that its
+program accepts, according to --help. Commands that only read are also run on a made-up database."""
 
 import difflib
 import os
@@ -20,10 +20,10 @@ DOCUMENTS = [SOURCE / "README.md", SOURCE / "client" / "python" / "README.md",
              *(path for path in sorted((SOURCE / "docs").rglob("*.md")) if "adr" not in path.parts)]
 SOURCES = [path for folder in ("client", "core/pages", "core/db", "core/results", "core/experiment", "server", "worker/agent")
            for path in sorted((SOURCE / folder).rglob("*")) if path.suffix in (".cc", ".h", ".js", ".html") and "node_modules" not in path.parts]
-PROSE = {"runs"}  # words of sentences after "pelab" that are nearly commands
+PROSE = {"runs"}  # words after "pelab" in sentences that look like commands
 READING = {"status", "jobs", "results", "curves", "diff", "ablation", "deposits", "analyses", "artifacts", "report", "catalog", "export", "logs",
            "completion", "workers"}
-MEAN = ", {name: head_ablation, method: mean}"  # which an example asks for
+MEAN = ", {name: head_ablation, method: mean}"  # an example needs this analysis
 SWEEP = """\
 name: {name}
 protocol: clean
@@ -42,13 +42,15 @@ class PrintedCommands(unittest.TestCase):
         cls.commands = Commands(BIN)
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="pelab-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        names = ["quick", "table1", "paper-table1", "paper-figure05"]  # whose results are printed about
+        # examples show results of these sweeps
+        names = ["quick", "table1", "paper-table1", "paper-figure05"]
         for place, name in enumerate(names):
             (cls.folder / f"{name}.yaml").write_text(SWEEP.format(name=name, lr=f"{place + 1}e-3", more="" if place else MEAN))
         subprocess.run([POPULATE, *(cls.folder / f"{name}.yaml" for name in names), "--db", cls.folder / "pelab.db", "--fail-every", "5"], check=True)
 
     def printed(self):
-        """(place, words, environment, mentioned) of the commands that documents and helps print."""
+        """Yields (place, words, environment, mentioned) of the commands in documents and help
+        texts."""
         for document in DOCUMENTS:
             for number, line, mentioned in of_markdown(document.read_text()):
                 yield from self.words(f"{document.relative_to(SOURCE)}:{number}", line, mentioned)

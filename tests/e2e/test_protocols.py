@@ -1,5 +1,6 @@
-"""Protocols as people meet them: what one sets and why, the note on encodings that are compared under `clean`, and `matched`
-from the document to a stored result, with every encoding that there is."""
+"""Protocols from the user's side: the settings of each and their reasons, the note about encodings
+that are compared under `clean`, and `matched` from the document to a stored result, with every
+encoding."""
 
 import json
 import pathlib

@@ -1,7 +1,8 @@
-"""The Python package on real binaries: frames of the file and of its coordinator are equal, and are what the command line says;
-submitting, watching, errors; the wheel in a virtual environment; the example script and notebook on both sources.
+"""The Python package on the real binaries. Frames from a file and from its coordinator are equal
+and agree with the command line. Also: submitting, watching, errors; the wheel in a virtual
+environment; the example script and notebook on both sources.
 
-Needs grpc, pandas and protobuf; PYTHONPATH names the package, PELAB_WHEEL its wheel."""
+Needs grpc, pandas and protobuf. PYTHONPATH names the package, PELAB_WHEEL its wheel."""
 
 import importlib.util
 import io
@@ -27,7 +28,7 @@ EXAMPLES = SOURCE / "client" / "python" / "examples"
 OF_JOBS = ["results", "curves", "ablations", "deposits", "analyses", "attempts", "artifacts"]
 
 
-# Every part of the language (docs/formats.md, "Conditions and metrics").
+# Covers every part of the language (docs/formats.md, "Conditions and metrics").
 CONDITIONS = [
     "pe=rope", "seed=1,pe=nope", "train.lr=1e-3", "state=failed", "test_accuracy>0.1,seed<=0", "pe!=rope",
     "pe in (rope, alibi) and not seed=1", "(pe=rope or seed=0) and state=succeeded", "not (pe=nope or seed=1)", "pe=rope or pe=nope and seed=1",
@@ -39,7 +40,7 @@ CONDITIONS = [
 
 
 def same(left, right, **options):
-    """Equal in every value, bit for bit, in types, columns and order."""
+    """Checks that two frames are equal: every value bit for bit, types, columns and order."""
     pd.testing.assert_frame_equal(left, right, check_exact=True, **options)
     for name in left.columns:
         if left[name].dtype == np.float64:
@@ -48,7 +49,7 @@ def same(left, right, **options):
 
 class Package(TrainedCase):
     def sources(self):
-        """The file and its coordinator."""
+        """The two sources: the file and its coordinator."""
         self.server()
         file, coordinator = pelab.open(self.db), pelab.connect(self.socket)
         self.addCleanup(file.close)
@@ -255,7 +256,7 @@ class Package(TrainedCase):
         self.assertEqual(shown.stdout.split(), ["5", version])
 
     def test_the_documented_installation(self):
-        """The command of client/python/README.md, with a home folder of its own."""
+        """Runs the command of client/python/README.md with a home folder of its own."""
         if BIN.parent.parent != SOURCE / "build":
             self.skipTest("the Makefile builds in build/, and these binaries are elsewhere")
         section = (SOURCE / "client" / "python" / "README.md").read_text().split("## Installing")[1]
@@ -306,7 +307,8 @@ class Package(TrainedCase):
 
 
 class Documented(TrainedCase):
-    """The examples of client/python/README.md, which speak of a sweep table1, one after another in one namespace."""
+    """Runs the examples of client/python/README.md one after another in one namespace. They refer
+    to a sweep table1."""
 
     SWEEP = tiny_sweep(name="table1") + "analyses: [head_ablation]\n"
 

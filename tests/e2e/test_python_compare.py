@@ -1,7 +1,8 @@
-"""Comparisons, fields and mistakes in the Python package, held to the command line's JSON, over made-up results in which seeds fail
-and are missing. Everything from the file and from a coordinator.
+"""Comparisons, fields and mistakes in the Python package, checked against the command line's JSON.
+The results are made up, with failed and missing seeds. Everything is read both from the file and
+from a coordinator.
 
-Needs grpc, pandas and protobuf; PYTHONPATH names the package."""
+Needs grpc, pandas and protobuf. PYTHONPATH names the package."""
 
 import json
 import math
@@ -44,7 +45,8 @@ COMPARISONS = [
 
 
 def close(test, left, right, what):
-    """Equal numbers, to the last digits of another order of operations; None and NaN are alike."""
+    """Checks that numbers are equal except for rounding by another order of operations. None and
+    NaN are equal."""
     if right is None:
         test.assertTrue(pd.isna(left), what)
     else:
@@ -56,7 +58,7 @@ class Made(Case):
         super().setUp()
         files = [self.write(f"{name}.yaml", f"name: {name}\n" + text + SMALL) for name, text in SWEEPS.items()]
         subprocess.run([POPULATE, *files, "--db", self.db, "--fail-every", "11", "--open-every", "9"], check=True)
-        self.server(lease_ms=600_000)  # of the made-up worker, which never comes
+        self.server(lease_ms=600_000)  # a long lease for the made-up worker, which never connects
         self.file, self.coordinator = pelab.open(self.db), pelab.connect(self.socket)
         self.addCleanup(self.file.close)
         self.addCleanup(self.coordinator.close)
@@ -66,7 +68,7 @@ class Made(Case):
         self.assertEqual(left.attrs, right.attrs)
 
     def both(self, call):
-        """The frame that the file gives, which is the coordinator's."""
+        """The frame from the file, after a check that the coordinator gives the same."""
         left, right = call(self.file), call(self.coordinator)
         self.same(left, right)
         return left
@@ -80,7 +82,7 @@ class Made(Case):
         self.assertGreater(frame["cancelled"].sum(), 0)
 
     def compare_all(self):
-        """How many groups, confounded comparisons and incomplete groups there were."""
+        """Returns the numbers of groups, confounded comparisons and incomplete groups."""
         groups = confounded = incomplete = 0
         for sweep, a, b, metrics in COMPARISONS:
             for metric in metrics:
@@ -103,7 +105,7 @@ class Made(Case):
                 continue
             if isinstance(value, (int, float)) or value is None:
                 close(self, row[name], value, f"{where} {name}")
-            else:  # the command line's groups are told apart by texts
+            else:  # the command line identifies its groups by text
                 self.assertEqual(str(row[name]) if isinstance(row[name], str) else json.dumps(row[name]).replace(", ", ","),
                                  value if isinstance(row[name], str) else json.dumps(json.loads(value)).replace(", ", ","), f"{where} {name}")
         pairs = group["pairs"]
@@ -152,7 +154,7 @@ class Made(Case):
         self.assertEqual(set(frame["train.lr"]), {1e-4, 3e-4})
         self.assertEqual((str(frame["train.lr"].dtype), str(frame["model.layers"].dtype)), ("float64", "int64"))
         self.assertEqual((set(frame["train.precision"]), set(frame["task.data_seed"])), ({"float32"}, {"seed"}))
-        self.assertTrue(frame["seed"].isna().all())  # a cell's jobs differ in it
+        self.assertTrue(frame["seed"].isna().all())  # the jobs of a group differ in it
         said = self.json("results", "many")["groups"]
         self.assertEqual([json.dumps(value) for value in frame["train.lr"]], [group["train.lr"] for group in said])
         by = self.both(lambda source: source.summary(by=["train.precision", "model.final_norm", "pe.head_list", "seed"]))
@@ -190,7 +192,7 @@ class Made(Case):
                 said.append(str(raised.exception))
             self.assertEqual(said[0], said[1])
             self.assertIn(words, said[0])
-        # What the catalog knows is no mistake, whether jobs have it or not.
+        # A name in the catalog is not an error, even if no job has it.
         self.assertEqual(len(self.both(lambda source: source.results(pe="xpos"))), 0)
         self.assertEqual(len(self.both(lambda source: source.results(where="model.mask=none and pe=mla"))), 0)
 

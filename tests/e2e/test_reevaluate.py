@@ -1,5 +1,5 @@
-"""Every positional encoding x task x protocol, trained by the real binaries, counted once more by tests/golden/reevaluate.py:
-numpy from the kept weights. Needs numpy."""
+"""Every positional encoding x task x protocol, trained by the real binaries and evaluated again by
+tests/golden/reevaluate.py: numpy, from the kept weights. Needs numpy."""
 
 import collections
 import json
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import unittest
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the products are tiny
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the matrix products are tiny
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
 from pelab_harness import BIN, Case, SOURCE, trainer_environment  # noqa: E402
@@ -26,7 +26,8 @@ from recount.special import erf  # noqa: E402
 SCRIPT = SOURCE / "tests" / "golden" / "reevaluate.py"
 TRAINER = BIN / "pelab-trainer"
 
-# With each protocol's own switches: every encoding of the catalogue, but those for causal masks alone.
+# With each protocol's own switches: every encoding in the catalog except those for causal masks
+# only.
 CAUSAL_ONLY = [name for name in catalogue.encodings() if ("published", name, "distance") not in catalogue.default_specs()]
 FORMS = {"shaw": "{name: shaw, max_distance: 5, values: true}"}
 NAMES = [name for name in catalogue.encodings() if name not in CAUSAL_ONLY]
@@ -43,7 +44,7 @@ seed: 0
 """
 PRODUCT = "name: product\nprotocol: [clean, published]\npe:" + PES + TASKS + SIZE
 
-# Under published with that one switch away.
+# The causal-only encodings, under both protocols with a causal mask.
 CAUSAL = f"""
 name: causal
 protocol: [clean, published]
@@ -52,7 +53,7 @@ axes: {{model.mask: [causal]}}
 analyses: [{{name: head_ablation, method: mean, hygiene: authors}}]
 """ + TASKS + SIZE
 
-# How heads and slices are replaced, where padding is attended (rope) and where it is not (mla).
+# The ways to replace heads and slices: with padding attended (rope) and not attended (mla).
 METHODS = """
 name: methods
 protocol: published
@@ -96,7 +97,7 @@ axes: {model.mask: [none], model.kv_source: [input], model.readout: [mean]}
 
 
 def all_scored(job):
-    """Whether no example is left out for its class 0, which only a count has."""
+    """True if no example is left out because of its class 0, which only counting has."""
     return job["protocol"] == "clean" or job["task"] == "distance" or job["pe"] == "mla"
 
 
@@ -110,7 +111,7 @@ class Agreement(Case):
         self.data = {}
 
     def data_of(self, spec):
-        """A data set is made once, by the trainer, for all jobs that have it."""
+        """Makes a data set with the trainer, once for all jobs that use it."""
         key = json.dumps(spec["task"], sort_keys=True)
         if key not in self.data:
             self.data[key] = stored.make_data(TRAINER, spec)
@@ -132,8 +133,9 @@ class Agreement(Case):
         cells = {(job["pe"], job["task"], job["protocol"]) for job, _ in checked}
         self.assertEqual(len(cells), len(NAMES) * 2 * 2)
         for job, rows in checked:
-            # Each job is ablated as both protocols do it: the test set's heads one by one; and of both sets the authors'
-            # entries, of which a latent of 8 has 2 and each layer 4.
+            # Each job is ablated as in both protocols: the test set's heads one by one, and the
+            # authors' entries on both sets. An mla job with a latent of 8 has 2 authors' entries
+            # per layer, any other job 4.
             entries = collections.Counter(row.where.split(":")[0] for row in rows if row.figure == "lost")
             self.assertEqual(entries, {"zero head clean test": 8, "zero authors authors all": 4 if job["pe"] == "mla" else 8},
                              reevaluate.label(job))
@@ -165,7 +167,7 @@ class Agreement(Case):
 
 
 class Script(Case):
-    """The command, and that it finds what is wrong."""
+    """Tests the command, and that it finds errors."""
 
     @classmethod
     def setUpClass(cls):
@@ -184,7 +186,7 @@ class Script(Case):
                               timeout=60)
 
     def change(self, sql):
-        """Writes to a copy of the database, past its rules."""
+        """Writes to a copy of the database, bypassing its rules."""
         copy = self.folder / "changed.db"
         copy.unlink(missing_ok=True)
         with sqlite3.connect(self.db) as source, sqlite3.connect(copy) as target:

@@ -1,5 +1,5 @@
-"""`pelab report` on databases with made-up results, opened in headless Chromium: what the page shows is what the database
-holds, it asks nothing of any network, works by keyboard, and shows hostile text as text."""
+"""`pelab report` on databases with made-up results, opened in headless Chromium. The page shows the
+database's content, makes no network requests, works by keyboard, and shows hostile text as text."""
 
 import collections
 import contextlib
@@ -51,13 +51,13 @@ def report(database, out, *arguments, sweep="made-up"):
 
 
 def data_of(page):
-    """What the report holds."""
+    """The data inside the report."""
     text = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page.read_text(), re.DOTALL).group(1)
     return json.loads(text)
 
 
 def accuracy_text(mean, half):
-    """As a table shows it: with ±, or with both ends where one of them is 0 or 100 %."""
+    """Formats an accuracy like a table: with ±, or with both ends if one of them is 0 or 100 %."""
     if mean is None:
         return "–"
     alone = f"{100 * mean:.1f}\u2009%"
@@ -70,7 +70,7 @@ def accuracy_text(mean, half):
 
 
 class Made(unittest.TestCase):
-    """One database and its report for all tests of the class."""
+    """Makes one database and its report for all tests of the class."""
 
     @classmethod
     def setUpClass(cls):
@@ -78,7 +78,8 @@ class Made(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         cls.db = cls.folder / "pelab.db"
         make_database(cls.db, SWEEP, "--fail-every", "11", "--open-every", "13", "--error", "out of memory at <epoch 6>")
-        with contextlib.closing(sqlite3.connect(cls.db)) as connection, connection:  # an interval that would pass 100 %
+        # an interval that would pass 100 %
+        with contextlib.closing(sqlite3.connect(cls.db)) as connection, connection:
             connection.execute("UPDATE jobs SET best_test_correct = best_test_total * (20 - seed) / 20 WHERE pe = 'mla'")
         cls.page = cls.folder / "report.html"
         result = report(cls.db, cls.page)
@@ -96,7 +97,7 @@ class Made(unittest.TestCase):
             self.assertTrue(math.isclose(found, wanted, rel_tol=1e-9, abs_tol=1e-12), f"{what}: {found}, not {wanted}")
 
     def check_band(self, point, values, what):
-        """{mean, low, high} against statistics of its own."""
+        """Checks {mean, low, high} against independent statistics."""
         wanted = statistics.interval(values)
         self.close(point["mean"], wanted.mean, what)
         self.close(point["low"], None if wanted.half is None else wanted.low, what)
@@ -112,7 +113,7 @@ class Made(unittest.TestCase):
 
 
 class Data(Made):
-    """The numbers in the file against SQL on the views and another program's statistics."""
+    """Checks the numbers in the file against SQL on the views and independent statistics."""
 
     def test_cells_are_the_jobs_but_for_the_seed(self):
         self.assertEqual(sum(len(cell["jobs"]) for cell in self.data["cells"]), self.query("SELECT count(*) FROM v_jobs")[0][0])
@@ -127,7 +128,7 @@ class Data(Made):
         self.assertTrue(self.data["curves"]["with_seeds"])
         seen = 0
         for series in self.data["curves"]["series"]:
-            rows = collections.defaultdict(list)  # epoch -> of the jobs that are done
+            rows = collections.defaultdict(list)  # epoch -> values of the finished jobs
             singles = collections.defaultdict(lambda: ([], []))
             for job in self.jobs(series["cell"]):
                 for epoch, test, train in self.query("SELECT epoch, test_accuracy, train_accuracy FROM v_curves WHERE job_id = ? ORDER BY epoch", job):
@@ -176,7 +177,8 @@ class Data(Made):
         self.assertTrue(self.data["layers"])
         for series in self.data["layers"]:
             for point in series["points"]:
-                # A deposit index is NULL where nothing drops, which is 0 here, and where nothing could, which is left out.
+                # A deposit index is NULL in two cases: nothing has an effect (0 here), and nothing
+                # could have one (left out).
                 rows = self.query(
                     "SELECT d.max_drop, h.total, h.intact_correct, h.chance FROM v_deposits AS d JOIN (SELECT DISTINCT analysis_id, total, "
                     "intact_correct, chance FROM v_head_ablation) AS h USING (analysis_id) WHERE d.layer = ? AND d.job_id IN "
@@ -229,7 +231,8 @@ class Data(Made):
             reached = sorted(first for first in firsts if first is not None)
             self.assertEqual((entry["reached"], entry["of"]), (len(reached), len(firsts)))
             ranked = reached + [math.inf] * (len(firsts) - len(reached))
-            middle = ranked[(len(ranked) - 1) // 2]  # by then at least half of the seeds were there
+            # the epoch by which at least half of the seeds had reached it
+            middle = ranked[(len(ranked) - 1) // 2]
             self.assertEqual(entry["median"], None if middle == math.inf else middle)
             some += 0 < len(reached)
         self.assertGreater(some, 3)
@@ -280,7 +283,8 @@ class Data(Made):
 
 
 def check_looks(self, page, data):
-    """Whether in all charts one encoding has one colour, no two have the same, and variants differ in dash and marker."""
+    """Checks all charts: one encoding has one color, no two have the same, and variants differ in
+    dash and marker."""
     drawn = page.evaluate("""pelabReport.charts.filter((entry) => ['curves', 'layers'].includes(entry.kind)).flatMap((entry) =>
         entry.element.querySelector('.chart-plot').data.filter((trace) => ['mean', 'points'].includes(trace.meta.kind)).map((trace) => (
         {label: trace.meta.label, colour: trace.line.color, dash: trace.line.dash, symbol: trace.marker.symbol}))).concat(
@@ -302,7 +306,7 @@ def check_looks(self, page, data):
 
 @unittest.skipUnless(browser.CHROMIUM, browser.MISSING)
 class Shown(Made):
-    """The page in a browser."""
+    """Tests the page in a browser."""
 
     check_looks = check_looks
 
@@ -313,7 +317,8 @@ class Shown(Made):
         cls.addClassCleanup(cls.tab.close)
 
     def open(self, width=1440):
-        """The report with all of its charts in the one tab, as the tests before have left it where its width is the same."""
+        """Opens the report with all its charts in the one tab. If its width is the same, the tab
+        stays as the earlier tests left it."""
         page = self.tab
         page.colours(dark=False)
         if getattr(page, "width", None) != width:
@@ -333,7 +338,7 @@ class Shown(Made):
             kinds = set(page.evaluate("pelabReport.charts.map((entry) => entry.kind)"))
             self.assertEqual(kinds, {"table", "curves", "heat map", "violins", "layers", "head counts"})
             self.assertIsNone(page.evaluate("document.querySelector('.chart-place:not(:has(.main-svg))')?.outerHTML ?? null"))
-            if width < 500:  # labels of axes stay within the window
+            if width < 500:  # axis labels stay within the window
                 self.assertLessEqual(page.evaluate("Math.max(...[...document.querySelectorAll('.main-svg')].map((svg) => svg.getBoundingClientRect().right))"), 390)
 
     def test_charts_draw_the_data(self):
@@ -367,7 +372,8 @@ class Shown(Made):
                 for trace, layer in zip(chart["traces"], chart["data"]["layers"]):
                     self.assertEqual(trace["y"], [point["value"] * 100 for point in layer["points"]])
             seen[chart["kind"]] += 1
-        self.assertEqual(seen["curves"], 6)  # two metrics of distance under two protocols, and counting
+        # two metrics of distance under two protocols, and counting
+        self.assertEqual(seen["curves"], 6)
         self.assertGreater(seen["heat map"], 8)
         self.assertEqual(seen["heat map"], seen["violins"])
 
@@ -460,7 +466,7 @@ analyses: [head_ablation]
 
 
 class OwnSweep(Case):
-    """A sweep of one's own, with an axis."""
+    """Tests a user's own sweep with an axis."""
 
     check_looks = check_looks
 
@@ -508,17 +514,18 @@ class OwnSweep(Case):
             words = shlex.split(command)[1:]
             more = {"run": ["--dry-run"], "extend": ["--dry-run"], "report": ["--force"]}.get(words[0], [])
             ended = self.pelab(*words, *more)
-            # 3: taken, but not every job can be analysed.
+            # Status 3: accepted, but not every job can be analyzed.
             self.ok(ended, 3 if words[0] == "analyze" and ended.returncode == 3 else 0)
 
 
 class Hostile(Case):
-    """Whatever stands in the database is shown as text."""
+    """Checks that any content of the database is shown as text."""
 
     def make(self):
         few = re.sub(r"exclude:.*\n", "", SWEEP.replace("made-up", "hostile").replace("rope_abs, ", "").replace("[1, 2, 4]", "[1, 2]"))
         make_database(self.db, few, "--set", "train.epochs=3", "--set", "seed=0", "--set", "protocol=clean", "--fail-every", "3", "--error", "\n".join(HOSTILE))
-        connection = sqlite3.connect(self.db)  # names that no coordinator takes, as from another program
+        # names that no coordinator accepts, as if from another program
+        connection = sqlite3.connect(self.db)
         connection.execute("UPDATE sweeps SET name = ?, document = ?", (HOSTILE[0] + HOSTILE[1], "\n".join(HOSTILE)))
         for job, (text, label) in enumerate(zip(HOSTILE, reversed(HOSTILE)), 1):
             connection.execute("UPDATE jobs SET pe_label = ?, protocol = ? WHERE job_id = ?", (text, label, job))

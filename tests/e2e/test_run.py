@@ -1,4 +1,4 @@
-"""`pelab run`: one command from a sweep file to stored results, and what a second run does."""
+"""`pelab run`: one command from a sweep file to stored results, and the effect of a second run."""
 
 import json
 import math

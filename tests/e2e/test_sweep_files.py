@@ -1,4 +1,5 @@
-"""Every sweep file of docs/sweeps is valid, and is what docs/sweeps/README.md says of it: sizes, shared jobs, counts.
+"""Checks that every sweep file of docs/sweeps is valid and agrees with docs/sweeps/README.md:
+sizes, shared jobs, counts.
 
 `pelab submit --dry-run` expands each file; nothing is trained and no coordinator is asked.
 """
@@ -27,7 +28,7 @@ def name_of(path):
 
 @functools.lru_cache(maxsize=None)
 def expand(name):
-    """The file's jobs, as the dry run lists them."""
+    """The file's jobs, as listed by the dry run."""
     with tempfile.TemporaryDirectory() as folder:
         result = subprocess.run(
             [BIN / "pelab", "submit", SWEEPS / f"{name}.yaml", "--dry-run", "--output", "json", "--db", f"{folder}/none.db"],
@@ -42,7 +43,7 @@ def jobs(name):
 
 
 def keys(name, **conditions):
-    """Keys of the jobs whose pe, task or protocol are these."""
+    """The keys of the jobs with these values of pe, task or protocol."""
     return {job["key"] for job in jobs(name) if all(job[what] == value for what, value in conditions.items())}
 
 
@@ -128,7 +129,8 @@ class Small(unittest.TestCase):
     NAMES = [name_of(path) for path in FILES if name_of(path).startswith("small/")]
 
     def test_sizes_are_table_1s(self):
-        """And the training, but for the betas where they are what is varied."""
+        """Checks the sizes and the training against Table 1, except the betas where they are
+        varied."""
         model, train, data = (sizes_of(jobs("small/table1")[0]), jobs("small/table1")[0]["spec"]["train"],
                               {job["task"]: data_of(job) for job in jobs("small/table1")})
         for name in self.NAMES:
@@ -154,7 +156,8 @@ class Small(unittest.TestCase):
             self.assertTrue(keys(name) & stored or name == "small/held_out", name)
 
     def test_switches_depart_one_at_a_time(self):
-        """Each job of a factorial differs from the published one in one field that both have."""
+        """Each job of a factorial sweep differs from the published one in exactly one field that
+        both have."""
         for name in self.NAMES:
             if "/switches_" not in name:
                 continue
@@ -162,7 +165,8 @@ class Small(unittest.TestCase):
             departures = [changed(flat(job), base[job["pe"]]) for job in jobs(name) if job["protocol"] != "published"]
             self.assertTrue(departures, name)
             for departed in departures:
-                if "task.label_space" in departed:  # its class 0 is a distance, so scoring goes with it
+                # its class 0 is a distance, so the scored classes change with it
+                if "task.label_space" in departed:
                     departed.discard("task.scored_classes")
                 self.assertEqual(len(departed), 1, f"{name}: {departed}")
 

@@ -1,10 +1,12 @@
-"""What every command draws on a terminal of 80 and of 200 columns, with colour and without, held to the files in
-tests/golden/terminal; and that a pipe gets what a terminal of 80 columns without colour gets.
+"""The output of every command on a terminal of 80 and of 200 columns, with and without color,
+compared with the files in tests/golden/terminal. A pipe gets the same output as a terminal of 80
+columns without color.
 
-    PELAB_BIN=build/release/bin python3 tests/e2e/test_terminal.py --update     writes the files anew: read the difference before it is committed
+    PELAB_BIN=build/release/bin python3 tests/e2e/test_terminal.py --update
 
-The results are made up (pelab-populate), and so the same on every machine; what `pelab run` trains here is not, and stands
-as #."""
+writes the files again; review the difference before you commit it. The results are made up
+(pelab-populate), so they are the same on every machine. Values that `pelab run` trains here differ
+between machines and appear as #."""
 
 import difflib
 import fcntl
@@ -65,7 +67,7 @@ ablation axis --where 'pe=nope and train.lr=0.003'
 deposits axis
 """.strip().splitlines()
 
-# Of the file, which nobody serves.
+# Commands on the file, without a coordinator.
 READING = """
 status
 status heads
@@ -118,10 +120,10 @@ frob
 --version
 """.strip().splitlines()
 
-# Of those, the ones that are not the same twice.
+# Of those, the commands whose output changes from run to run.
 CHANGING = ("report", "export", "import")
 
-# Of a coordinator without workers.
+# Commands on a coordinator without workers.
 STEERING = """
 status heads
 submit tiny.yaml
@@ -151,7 +153,7 @@ class Terminal(Case):
         try:
             for end in pty.openpty():
                 os.close(end)
-        except OSError as error:  # as in a chroot without /dev/pts
+        except OSError as error:  # for example in a chroot without /dev/pts
             self.skipTest(f"there are no pseudo-terminals here: {error}")
         self.write("heads.yaml", SWEEP)
         self.write("other.yaml", OTHER)
@@ -163,7 +165,7 @@ class Terminal(Case):
         subprocess.run([POPULATE, sweep, "--db", db, *options], cwd=self.folder, check=True, timeout=120)
 
     def on_terminal(self, arguments, columns, color):
-        """What a terminal is sent by the command, with both streams on it."""
+        """The output of the command on a terminal, with both streams on it."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "PELAB_SERVER")}
@@ -191,9 +193,10 @@ class Terminal(Case):
         return result.stdout.decode(), result.returncode
 
     def shown(self, text):
-        """What does not depend on the day, the machine or the version, readable: an escape is ␛."""
+        """The output without the parts that depend on the day, the machine or the version. An
+        escape is shown as ␛."""
         text = text.replace("\r\n", "\n")
-        # What was drawn over is not there any more.
+        # Text that was drawn over is not visible any more.
         text = re.sub(r"(?s)^.*\x1b\[\d+A\x1b\[J", "", text)
         text = re.sub(r"[^\n]*\r\x1b\[K", "", text)
         text = text.replace(str(self.folder), "FOLDER").replace("\x1b", "␛")
@@ -226,7 +229,7 @@ class Terminal(Case):
 
 
 class Golden(Terminal):
-    """The tests are made below, one for each look."""
+    """The tests are generated below, one for each combination of width and color."""
 
 
 class Live(Terminal):
@@ -255,7 +258,7 @@ class Live(Terminal):
         wait_until(lambda: draws("test accuracy 0-1 by epoch"), 20, "the grid")
         self.assertRegex(drawn.decode(), r"rope  +\S*✕\S*✓")
         self.assertIsNone(watch.poll())
-        self.ok(self.pelab("cancel", "heads"))  # what it follows ends
+        self.ok(self.pelab("cancel", "heads"))  # the sweep that it follows ends
         self.assertEqual(watch.wait(20), 3, drawn.decode())
         wait_until(lambda: draws("16 of 18 jobs succeeded") or draws(" of 18 jobs succeeded"), 20, "the end")
         self.assertIn("\x1b[J", drawn.decode().rsplit(" of 18 jobs succeeded", 1)[0][-400:], "the drawing is erased")
@@ -306,7 +309,7 @@ class Training(Terminal):
         return re.sub(r"(?m)^(.*tiny: \d/4 jobs.*\n)+", "(progress)\n", text)
 
     def test_run(self):
-        """The first look trains; for the others all is stored."""
+        """The first run trains; for the later ones everything is stored."""
         for columns, color in LOOKS:
             text = self.transcript(["run tiny.yaml --db trained.db"], columns, color, self.mask)
             self.hold("run", columns, color, text)

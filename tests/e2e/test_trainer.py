@@ -1,4 +1,5 @@
-"""The contract of pelab-trainer as a process: events, exit statuses, resuming, stopping, files. See docs/formats.md."""
+"""The contract of pelab-trainer as a process: events, exit statuses, resuming, stopping, files
+(docs/formats.md)."""
 
 import hashlib
 import json
@@ -45,7 +46,7 @@ class Run(TrainerCase):
                          ["checkpoint.safetensors", "weights.safetensors"])
 
     def check_matrix(self, matrix, total, chance):
-        """Five 2 x 2 arrays whose counts and errors agree with one another."""
+        """Checks that the counts and errors of the five 2 x 2 arrays agree with one another."""
         self.assertEqual((matrix["version"], matrix["total"], matrix["chance"]), (2, total, chance))
         for layer in range(2):
             for head in range(2):
@@ -77,7 +78,8 @@ class Run(TrainerCase):
         job = {**document("rope", model, task, {"batch_size": 128, "epochs": 1}), "analyses": []}
         hello = self.run_job(job, "paper")[0]
         self.assertTrue(0 < hello["micro_batch"] < 128, hello)
-        most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # kilobytes, of any trainer so far
+        # KiB, the maximum of all trainers so far
+        most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         self.assertLess(most * 1024, 1.5e9)
 
     def test_other_analyses_leave_files(self):

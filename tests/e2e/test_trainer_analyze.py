@@ -1,4 +1,4 @@
-"""pelab-trainer analyze: analyses of kept weights. See docs/formats.md."""
+"""pelab-trainer analyze: analyses of kept weights (docs/formats.md)."""
 
 import json
 import pathlib
@@ -50,7 +50,8 @@ class Analyze(TrainerCase):
                 self.assertIn(said, message)
 
     def rewritten(self, weights, change):
-        """A copy of the weights after change(header), a function of the header's object that returns the new data."""
+        """A copy of the weights after change(header). `change` gets the header's object and returns
+        the new data."""
         raw = weights.read_bytes()
         size = struct.unpack("<Q", raw[:8])[0]
         header, data = json.loads(raw[8:8 + size]), raw[8 + size:]

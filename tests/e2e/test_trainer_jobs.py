@@ -1,4 +1,4 @@
-"""Several jobs that differ in their seed alone, in one pelab-trainer. See docs/formats.md."""
+"""Several jobs that differ only in their seed, in one pelab-trainer (docs/formats.md)."""
 
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ from trainer_case import RESULTS, TRAINER, TrainerCase, document, facts, sha256 
 
 
 class SeveralJobs(TrainerCase):
-    """Jobs that differ in their seed alone, in one process."""
+    """Jobs that differ only in their seed, in one process."""
 
     SEEDS = (3, 5, 8)
 
@@ -20,7 +20,7 @@ class SeveralJobs(TrainerCase):
         return job
 
     def files(self, jobs, folder):
-        """The options of the jobs, each with a directory of its own."""
+        """The command-line options of the jobs, each with a directory of its own."""
         options = []
         for job in jobs:
             options += ["--spec", self.write(job, f"{folder}-{job['job']}.json"),
@@ -62,7 +62,7 @@ class SeveralJobs(TrainerCase):
                         self.assertEqual(sha256(kept), weights["sha256"])
 
     def test_a_job_alone_may_be_computed_as_one_of_several(self):
-        # In bfloat16, where the number of members may change the rounding.
+        # In bfloat16 the number of members may change the rounding.
         jobs = [self.job(seed) for seed in self.SEEDS]
         for job in jobs:
             job["spec"]["train"]["precision"] = "bf16"
@@ -70,7 +70,7 @@ class SeveralJobs(TrainerCase):
         one = self.run_jobs(jobs[1:2], "one", "--packing", 3)
         self.assertEqual([(event["packing"], event["members"]) for event in (together[0], one[0])], [(3, 3), (3, 3)])
         self.expect_as_alone(one, jobs[1:2], together)
-        # With another number nothing is taken up.
+        # With another packing the checkpoint is not used.
         again = self.run_jobs(jobs[1:2], "one", "--packing", "off", "--resume", "--checkpoint-epochs", 1)
         self.assertEqual((again[0]["packing"], again[0]["start_epoch"]), (1, 0))
 
@@ -119,7 +119,7 @@ class SeveralJobs(TrainerCase):
         told = self.stop_after(jobs, "w", 15, "--packing", "on")
         for job in jobs:
             self.assertEqual(self.of(told, job)[-1]["event"], "checkpoint")
-        # One of them has lost its checkpoint, and goes on behind the others.
+        # One job has lost its checkpoint and trains behind the others.
         (self.folder / "w" / "seed5" / "checkpoint.safetensors").unlink()
         resumed = self.run_jobs(jobs, "w", "--packing", "on", "--resume")
         for job in jobs:
@@ -128,7 +128,7 @@ class SeveralJobs(TrainerCase):
             before = facts(self.of(told, job), "epoch")[:start]
             self.assertEqual(before + facts(self.of(resumed, job), "epoch"), facts(self.of(alone, job), "epoch"))
             self.assertEqual(facts(self.of(resumed, job), "done"), facts(self.of(alone, job), "done"))
-        # A checkpoint that was made among others is taken up alone.
+        # A checkpoint that was made in a batch is continued alone.
         told = self.stop_after(jobs, "v", 9, "--packing", "on")
         last = self.run_jobs(jobs[:1], "v", "--resume")
         self.assertEqual(last[0]["start_epoch"], self.of(told, jobs[0])[-1]["epoch"])

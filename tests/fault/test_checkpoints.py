@@ -1,6 +1,6 @@
-"""A job whose machine is lost goes on elsewhere from the checkpoint that the coordinator has, and gives the same bits as one
-that was never interrupted: every epoch's figures, the ablation matrices and the kept weights. Workers here share nothing:
-each has a work directory of its own."""
+"""If the machine of a job is lost, the job continues elsewhere from the coordinator's checkpoint.
+The result is bit for bit that of an uninterrupted job: every epoch's figures, the ablation matrices
+and the kept weights. The workers here share nothing: each has a work directory of its own."""
 
 import pathlib
 import sys
@@ -15,10 +15,10 @@ SWEEP = tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds="[0]")
 
 
 class Checkpoints(Case):
-    reference = None  # what an undisturbed run gives
+    reference = None  # the results of an undisturbed run
 
     def undisturbed(self):
-        """Of all tests together: it is the same for each."""
+        """The results of an undisturbed run, made once for all tests."""
         if Checkpoints.reference is None:
             other = self.folder / "undisturbed.db"
             path = self.write("undisturbed.yaml", SWEEP)
@@ -43,7 +43,8 @@ class Checkpoints(Case):
         self.first.wait()
 
     def finish(self, *store):
-        """On a second worker; answers the epochs at which it started."""
+        """Finishes the sweep on a second worker. Returns the epochs at which its attempts started.
+        """
         self.worker("second", 2, *store)
         self.wait_finished(JOBS)
         self.assert_complete(JOBS, EPOCHS)
@@ -64,8 +65,9 @@ class Checkpoints(Case):
         self.assertGreaterEqual(min(starts), stored)
 
     def hand_over(self, leave):
-        """`leave` ends what the first worker does in an orderly way: nothing that is stored is computed again."""
-        self.begin()  # uploads every 5 minutes: none but the last one
+        """`leave` ends the first worker in an orderly way: no stored epoch may be computed again.
+        """
+        self.begin()  # uploads every 5 minutes, so only the last checkpoint is uploaded
         wait_until(lambda: self.query("SELECT count(DISTINCT job_id) FROM v_curves WHERE epoch >= 2")[0][0] == JOBS, 60,
                    "epochs of every job")
         leave()
@@ -102,7 +104,8 @@ class Checkpoints(Case):
         self.begin("--checkpoint-upload", "100ms")
         self.await_checkpoints()
         self.lose_the_first()
-        # With the coordinator gone no upload is under way any more, and what is damaged is what will be handed out.
+        # While the coordinator is down, no upload can replace the damaged files, so it will hand
+        # these out.
         self.coordinator.kill()
         self.coordinator.wait()
         for sha256, in self.query("SELECT sha256 FROM v_checkpoints"):

@@ -1,5 +1,6 @@
-"""Clocks that are set while everything runs: leases are on the monotonic clock and do not notice, back-offs are on the wall
-clock and stay short, and nothing waits for an hour to come back."""
+"""Clocks that are changed while everything runs. Leases use the monotonic clock and are not
+affected. Back-offs use the wall clock and must stay short: nothing may wait until a lost hour has
+passed again."""
 
 import glob
 import os
@@ -16,14 +17,16 @@ EPOCHS = 20
 JOBS = 2
 FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") + glob.glob("/usr/lib/faketime/libfaketimeMT.so.1")
 JUMPS = ("-3600", "+3600", "-86400", "+0", "+31536000", "-5")
-# AddressSanitizer, where the programs are built with it, wants to be loaded first, and asks for the time with its locks held.
+# If the programs are built with AddressSanitizer, it wants to be loaded first, and it asks for the
+# time while it holds its locks.
 ASAN = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0:allocator_release_to_os_interval_ms=-1"
 
 
 @unittest.skipUnless(FAKETIME, "libfaketime is not installed (Debian: faketime)")
 class Clock(FaultCase):
     def false_clock(self, name):
-        """The environment of a program whose wall clock is off by what the file says, and that file."""
+        """The environment of a program whose wall clock is off by the offset in a file, and that
+        file."""
         path = self.write(f"{name}.clock", "+0")
         return path, {"LD_PRELOAD": FAKETIME[0], "FAKETIME_TIMESTAMP_FILE": str(path), "FAKETIME_NO_CACHE": "1",
                       "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "ASAN_OPTIONS": ASAN}
@@ -40,7 +43,8 @@ class Clock(FaultCase):
         for number in range(rounds(4, 0.2)):
             self.wait_epochs(3, timeout=20)
             self.set(clock if number % 3 else other, JUMPS[number % len(JUMPS)])
-        # Just before the clock goes back by an hour a trainer dies: its job waits for the end of a back-off of a second.
+        # Just before the clock goes back by an hour, a trainer dies: its job waits for the end of a
+        # back-off of one second.
         if self.trainers() and self.query("SELECT count(*) FROM v_jobs WHERE state = 'running'")[0][0]:
             os.kill(self.trainers()[0], signal.SIGKILL)
             wait_until(lambda: self.outcomes().get("failed") or self._finished(), 20, "the failure")

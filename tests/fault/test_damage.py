@@ -1,5 +1,6 @@
-"""Files that are damaged, copied and migrated: a damaged page or log is refused or named in words, what was committed before
-a torn end is recovered, a backup under load is whole and served, and a migration that is killed leaves old or new."""
+"""Damaged, copied and migrated files. A damaged page or log is refused or named in a message.
+Commits before a torn end are recovered. A backup under load is complete and can be served. A
+migration that is killed leaves the old schema or the new one."""
 
 import json
 import pathlib
@@ -21,7 +22,8 @@ PAGE = 4096
 
 class Damage(FaultCase):
     def run_until(self, epochs):
-        """A database whose coordinator was killed in the middle of a sweep, with what had been seen stored."""
+        """Makes a database whose coordinator was killed in the middle of a sweep, and records the
+        stored epochs that were seen."""
         self.document = tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds="[0]")
         self.undisturbed(self.document, JOBS)
         server, worker = self.server(), self.worker()
@@ -34,7 +36,8 @@ class Damage(FaultCase):
         wait_until(lambda: not self.trainers(), 10, "the trainers to end")
 
     def start_refused(self):
-        """What names the damage: the server, which does not start, or a command to one that does; None where all is well."""
+        """The message that names the damage: from the server, which does not start, or from a
+        command to a server that starts. None if all is well."""
         server = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, "--heartbeat", "200ms", "--lease", "2s",
                             log="try.log")
         status = None
@@ -81,7 +84,8 @@ class Damage(FaultCase):
                 self.check()
                 now = self.curves()
                 self.assertEqual(now, {where: figures[where] for where in now}, "not a prefix of what was trained")
-        # With the whole log nothing that was seen is gone, and it goes on to the end.
+        # With the complete log all epochs that were seen are still there, and the sweep runs to its
+        # end.
         restore()
         self.server()
         self.worker("second")
@@ -89,7 +93,8 @@ class Damage(FaultCase):
 
     def test_a_damaged_page_is_named_and_never_a_crash(self):
         self.run_until(10)
-        sqlite3.connect(self.db).execute("PRAGMA wal_checkpoint(TRUNCATE)")  # by hand: nobody serves it
+        # by hand: no server is running
+        sqlite3.connect(self.db).execute("PRAGMA wal_checkpoint(TRUNCATE)")
         restore = self.keep()
         pages = self.db.stat().st_size // PAGE
         self.assertGreater(pages, 20)
@@ -128,10 +133,10 @@ class Damage(FaultCase):
         report = json.loads(self.ok(self.pelab("db", "backup", copy, "--output", "json")).stdout)
         self.assertEqual(report["missing_artifacts"], [])
         self.assertEqual({at: self.curves(copy).get(at) for at in seen}, seen, "the copy lacks what was stored before")
-        self.settle(self.document, JOBS)  # the original goes on
+        self.settle(self.document, JOBS)  # the original database continues
         self.kill(server)
         self.kill(worker)
-        # The copy, served elsewhere: it lost the workers, and ends with the same results.
+        # Serve the copy elsewhere: it has lost its workers and ends with the same results.
         self.db = copy
         self.check()
         self.ledger.seen = seen
@@ -143,7 +148,7 @@ class Damage(FaultCase):
         dump = (SOURCE / "tests/contract/store/schemas/schema1.sql").read_text()
         old = self.folder / "old.db"
         connection = sqlite3.connect(old)
-        connection.execute("PRAGMA journal_mode = WAL")  # as every database of a coordinator
+        connection.execute("PRAGMA journal_mode = WAL")  # as in every database of a coordinator
         connection.executescript(dump)
         connection.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) "
                            "INSERT INTO logs SELECT 1, i, randomblob(4000) FROM n")

@@ -1,5 +1,6 @@
-"""A disk that fills, under the database and under a worker: nothing is acknowledged that is not stored, nobody is lost and
-no job fails for it, what is refused is refused in words, and once there is room everything completes by itself."""
+"""A disk fills up under the database and under a worker. Only stored data is acknowledged, no
+attempt is lost and no job fails because of it, and refusals come with a message. Once there is
+room, everything completes without help."""
 
 import ctypes
 import pathlib
@@ -17,7 +18,8 @@ CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 1 << 14, 1 << 18
 
 
 def own_mounts():
-    """Mounts of this process and its children are theirs alone from here on; why not, where that is not allowed."""
+    """Gives this process and its children a private mount namespace. Returns the reason if that is
+    not allowed, else None."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS) != 0 or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
         return f"no mounts of one's own here (errno {ctypes.get_errno()})"
@@ -74,7 +76,7 @@ class FullDisk(FaultCase):
             self.assertIn("disk is full", refused)
             self.assertNotIn("RESOURCE_EXHAUSTED", refused)
             log_before = len(self.logs())
-            time.sleep(1.5 * LEASE)  # longer than any lease: whoever is silent that long is lost, in a lesser system
+            time.sleep(1.5 * LEASE)  # longer than a lease: silent workers would be lost
             self.assertIsNone(server.poll(), "the coordinator ended")
             self.assertEqual(self.pelab("status").returncode, 0, "reading needs no room")
             self.assertLess(len(self.logs()) - log_before, 5000, "the logs fill up as well")
@@ -84,7 +86,8 @@ class FullDisk(FaultCase):
         self.assertEqual(self.outcomes(), {"succeeded": JOBS}, "an attempt was lost to a full disk")
 
     def refusal(self, number):
-        """What a submission is told once the disk is really full; what fits into the log before is cancelled."""
+        """Submits sweeps until the disk is really full, and returns the message of the refusal.
+        Earlier submissions that still fit into the log are cancelled."""
         path = self.write("large.yaml", tiny_sweep(seeds="[77]", name=f"large{number}") + "#" + "x" * 200_000 + "\n")
         result = self.pelab("submit", path)
         if result.returncode == 0:

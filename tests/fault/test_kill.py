@@ -1,4 +1,5 @@
-"""kill -9 of each program in the middle of a run in service mode: the sweep completes, nothing is lost, nothing twice."""
+"""kill -9 of each program in the middle of a run with a coordinator: the sweep completes, nothing
+is lost, and nothing is stored twice."""
 
 import os
 import pathlib
@@ -14,7 +15,7 @@ JOBS = 4
 
 class Kill(Case):
     def begin(self, epochs=12):
-        """A coordinator, a worker, and a sweep in full swing."""
+        """Starts a coordinator, a worker and a sweep, and waits until the sweep is in progress."""
         self.epochs = epochs
         self.coordinator = self.server()
         self.agent = self.worker()
@@ -64,12 +65,14 @@ class Kill(Case):
         acknowledged = self.curves()
         self.coordinator.kill()
         self.coordinator.wait()
-        # Held, so that none can end by itself before the coordinator is back, however long that takes.
+        # Stop the trainers, so that none can end before the coordinator is back, however long that
+        # takes.
         trainers = self.trainers()
         self.assertTrue(trainers)
         for trainer in trainers:
             os.kill(trainer, signal.SIGSTOP)
-        # Workers have the time of a lease to come back: here more than a slow program on a full machine takes.
+        # Workers have one lease to come back. This lease is long enough for slow programs on a busy
+        # machine.
         self.coordinator = self.server(lease_ms=20_000)
         self.assertEqual(set(trainers), set(self.trainers()), "a trainer did not survive the coordinator's restart")
         for trainer in trainers:

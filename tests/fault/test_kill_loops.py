@@ -1,5 +1,6 @@
-"""kill -9 again and again, at random moments, of the coordinator and of the worker daemons: nothing that was acknowledged
-is lost, nothing is there twice, no sweep gets stuck, and the results are those of an undisturbed run, bit for bit."""
+"""kill -9 again and again, at random moments, of the coordinator and of the worker daemons. Nothing
+acknowledged is lost, nothing is stored twice, no sweep gets stuck, and the results are bit for bit
+those of an undisturbed run."""
 
 import pathlib
 import sys
@@ -13,7 +14,7 @@ EPOCHS = 10
 
 
 def sweep(hits):
-    """Jobs enough to go on for so many hits, and so many that none is hit too often."""
+    """A sweep with enough jobs for so many hits, so that no job is hit too often."""
     seeds = max(2, hits // 3)
     return tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds=f"0..{seeds - 1}", pes="[nope, rope]"), 2 * seeds
 
@@ -45,8 +46,8 @@ class KillLoops(FaultCase):
         self.observe()
         workers = {name: self.worker(name, 1) for name in ("a", "b")}
         for hit in range(hits):
-            # A job that is killed before it gets anywhere, five times over, is given up: that is meant for jobs that kill
-            # workers. Most hits therefore come after some progress.
+            # A job that is lost five times without progress is given up; this protects workers from
+            # jobs that kill them. So most hits come after some progress.
             if hit % 3:
                 self.wait_epochs(self.draw.randint(2, 6))
             self.nap(0.0, 0.3)
@@ -60,7 +61,8 @@ class KillLoops(FaultCase):
         self.assertNotIn("failed", self.outcomes(), "a dead worker is not a failed job")
 
     def most_lost(self):
-        """Of the jobs that run: five are given up, as they should be."""
+        """The highest number of lost attempts of a running job. At five a job is given up, as
+        intended."""
         return self.query("SELECT coalesce(max(lost_attempts), 0) FROM jobs WHERE state IN ('assigned', 'running')")[0][0]
 
     def trainers_of(self, name):

@@ -1,5 +1,6 @@
-"""A training that is stopped or killed at a random epoch, any number of times, and resumed, gives the same bits as one that
-was never interrupted: every epoch's figures, the ablation matrix, and the kept weights. Ten times over.
+"""A training that is stopped or killed at random epochs, any number of times, and resumed, gives
+the same bits as an uninterrupted one: every epoch's figures, the ablation matrix and the kept
+weights. Repeated ten times.
 
 PELAB_RESUME_SEED=N repeats a run; a failure prints it."""
 
@@ -17,7 +18,7 @@ from pelab_harness import BIN, Case  # noqa: E402
 
 TRIALS = 10
 EPOCHS = 8
-INTERRUPTIONS = 3  # at most, a trial
+INTERRUPTIONS = 3  # at most, per trial
 SEED = int(os.environ.get("PELAB_RESUME_SEED", random.SystemRandom().randrange(1 << 30)))
 
 SWEEP = f"""\
@@ -44,7 +45,8 @@ class Resume(Case):
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def events_until(self, process, epochs, number):
-        """What it tells until it has told `epochs` epochs, when it gets the signal; to the end without one."""
+        """The trainer's events. After `epochs` epochs the trainer gets the signal `number`; without
+        a signal it runs to its end."""
         events, told = [], 0
         for line in process.stdout:
             events.append(json.loads(line))
@@ -57,7 +59,8 @@ class Resume(Case):
         return events
 
     def interrupted(self, job, workdir, draw):
-        """The accepted line of epochs, the analyses and the weights, over several interrupted attempts."""
+        """The accepted epochs, the analyses and the weights of a job over several interrupted
+        attempts."""
         line, interruptions = {}, 0
         for attempt in range(INTERRUPTIONS + 1):
             last = attempt == INTERRUPTIONS

@@ -1,5 +1,6 @@
-"""Workers that fall silent for longer than their lease: frozen by SIGSTOP, or cut off by the network, in both directions or
-in one. The job completes elsewhere or goes on where it was; what comes late is superseded; nothing is there twice."""
+"""Workers that are silent for longer than their lease: frozen by SIGSTOP, or cut off by the network
+in one or both directions. The job completes elsewhere or continues where it was. Late messages are
+answered as superseded, and nothing is stored twice."""
 
 import contextlib
 import os
@@ -18,7 +19,8 @@ EPOCHS = 10
 
 
 def sweep(hits):
-    """A job may be lost five times, and the other worker goes on meanwhile: enough jobs for all hits."""
+    """A sweep with enough jobs for all hits: a job may be lost only five times, and the other
+    worker goes on meanwhile."""
     seeds = 2 if hits < 10 else 5 * hits // 2
     return tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds=f"0..{seeds - 1}", pes="[nope, rope]"), 2 * seeds
 
@@ -28,7 +30,8 @@ class Silence(FaultCase):
         return self.query("SELECT count(*) FROM v_attempts WHERE outcome = 'lost'")[0][0]
 
     def holds(self, worker):
-        """A job that may be lost: five times, and it is given up, as it should be. It often comes back to the same worker."""
+        """True if the worker holds a job that may be lost once more. After five losses a job is
+        given up, as intended, and a job often comes back to the same worker."""
         return self.query("SELECT count(*) FROM v_attempts AS a JOIN jobs AS j USING (job_id) WHERE a.outcome IS NULL "
                           "AND a.worker = ? AND a.start_epoch IS NOT NULL AND j.lost_attempts < 4", worker)[0][0] > 0
 
@@ -36,7 +39,8 @@ class Silence(FaultCase):
         return (self.folder / name / "worker_id").read_text().strip()
 
     def silence_until_lost(self, identity, begin, end, what):
-        """Silences the worker while it holds a job, until that is given away, then some more."""
+        """Silences the worker while it holds a job, until that job is given to another worker, then
+        a little longer."""
         wait_until(lambda: self.holds(identity) or self._finished(), 60, f"{what} to hold a job")
         if self._finished():
             return False
@@ -74,7 +78,7 @@ class Stopped(Silence):
 
 
 class Network:
-    """A network of this host and one namespace, 10.213.N.0/30."""
+    """A network of this host and one namespace, 10.213.N.0/30 to 10.220.N.0/30."""
 
     def __init__(self):
         self.name = f"pelab{os.getpid()}"
@@ -152,7 +156,8 @@ class Partitioned(Silence):
     identity_of = Stopped.identity_of
 
     def serve_both(self, host):
-        """On the Unix socket for the tests, and where the far worker finds it."""
+        """Starts a coordinator on the Unix socket, for the tests, and on an address that the far
+        worker can reach. Returns that address."""
         self.server("--listen", f"{host}:0", "--insecure")
         log = wait_until(lambda: [text for text in map(pathlib.Path.read_text, self.folder.glob("pelab-server.*.log"))
                                   if f"{host}:" in text], 10, "the address")[0]

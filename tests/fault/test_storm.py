@@ -1,9 +1,11 @@
-"""A sweep over four CPU workers, one of which is killed with -9 every few seconds, gives the bits of an undisturbed run. Some of
-those that are killed come back with their work directory; others never do, as a machine that is lost, and a new one comes in
-their place. Half of them take several seeds at a time.
+"""A sweep over four CPU workers, one of which is killed with -9 every few seconds, gives the same
+bits as an undisturbed run. Some killed workers come back with their work directory. Others never
+come back, like a lost machine, and a new worker replaces them. Half of the workers take several
+seeds at a time.
 
-PELAB_STORM_SEED=N repeats a storm; a failure prints it. A longer one, of half an hour:
-  PELAB_STORM_KILLS=300 PELAB_STORM_SECONDS=5 PELAB_STORM_JOBS=240 PELAB_BIN=build/release/bin tests/fault/test_storm.py"""
+PELAB_STORM_SEED=N repeats a storm; a failure prints it. A longer storm, of half an hour:
+  export PELAB_STORM_KILLS=300 PELAB_STORM_SECONDS=5 PELAB_STORM_JOBS=240
+  PELAB_BIN=build/release/bin tests/fault/test_storm.py"""
 
 import os
 import pathlib
@@ -17,11 +19,11 @@ from pelab_harness import Case, tiny_sweep, wait_until  # noqa: E402
 
 SEED = int(os.environ.get("PELAB_STORM_SEED", random.SystemRandom().randrange(1 << 30)))
 KILLS = int(os.environ.get("PELAB_STORM_KILLS", 5))  # at most; the storm ends with the sweep
-SECONDS = float(os.environ.get("PELAB_STORM_SECONDS", 1))  # between two of them
+SECONDS = float(os.environ.get("PELAB_STORM_SECONDS", 1))  # between two kills
 JOBS = int(os.environ.get("PELAB_STORM_JOBS", 8))
 EPOCHS = 20
 WORKERS = 4
-NEVER_BACK = 0.3  # of those that are killed
+NEVER_BACK = 0.3  # share of the killed workers
 SWEEP = tiny_sweep(name="storm", epochs=EPOCHS, train_examples=1024, seeds=f"0..{JOBS // 2 - 1}")
 
 
@@ -34,7 +36,7 @@ class Storm(Case):
         return self.states().get("succeeded", 0) == JOBS
 
     def storm(self, draw):
-        """Answers how many workers it has killed."""
+        """Kills workers until the sweep or the storm ends. Returns how many it killed."""
         names = [f"w{i}" for i in range(WORKERS)]
         workers = {name: self.start_worker(name) for name in names}
         wait_until(lambda: self.query("SELECT count(*) FROM v_curves")[0][0] >= WORKERS, 60, "the first epochs")
@@ -47,7 +49,7 @@ class Storm(Case):
             worker.kill()
             worker.wait()
             killed += 1
-            time.sleep(away)  # the weather, not a wait for something
+            time.sleep(away)  # a random outage, not a wait for a condition
             workers[back] = self.start_worker(back)
             time.sleep(SECONDS - away)
         return killed

@@ -19,11 +19,11 @@ namespace {
 
 constexpr char kPath[] = "pelab.db";
 constexpr absl::Duration kRetryStart = absl::Seconds(1);
-constexpr std::size_t kSlice = 3;  // cells
+constexpr std::size_t kSlice = 3;  // job cells
 constexpr absl::Duration kRetrySlice = absl::Milliseconds(500);
 constexpr absl::Duration kLongestStall = absl::Seconds(3);
 
-// A database that nobody has used yet.
+// A new, unused database.
 const FaultyVfs::Image& NewDatabase() {
   static const FaultyVfs::Image* const image = [] {
     FaultyVfs vfs;
@@ -158,7 +158,7 @@ absl::Status Coordinator::StartProcess() {
   store::StoreOptions options;
   options.vfs = vfs_.name();
   options.has_artifact = [this](const std::string& sha256) { return HasArtifact(sha256); };
-  // A history has few epochs: they move all the same.
+  // A history has few epochs; small limits move them all the same.
   options.staging = {.rows = 6, .transactions = 9, .least_moved = 2};
   auto store = store::Store::Open(kPath, options);
   if (!store.ok()) return store.status();
@@ -195,13 +195,13 @@ absl::Status Coordinator::StartProcess() {
   return absl::OkStatus();
 }
 
-// The process is dead; what holds it may be running at this moment.
+// The process is dead. Keep it for a moment, because its code may be running right now.
 void Coordinator::Bury(absl::Duration outage) {
   if (!process_) return;
   world_.Note("coordinator is dead");
   *process_->alive = false;
   if (!vfs_.down()) vfs_.Crash();
-  // Only a planted bug answers before it has written.
+  // Only a planted bug answers before it writes.
   if (process_->journal->before()) vfs_.Load(*process_->journal->before());
   current_.clear();
   graves_.push_back(std::move(process_));
@@ -347,7 +347,7 @@ void Coordinator::Submit(const std::string& document, const std::string& token, 
 void Coordinator::Cancel(store::Write write, Answer answer) {
   const auto* sweep = std::get_if<store::CancelSweep>(&write);
   const std::int64_t sweep_id = sweep != nullptr ? sweep->sweep_id : 0;
-  const auto ended = std::make_shared<bool>(false);  // not of one that had finished before
+  const auto ended = std::make_shared<bool>(false);  // stays false if the sweep had finished before
   Append(
       std::move(write),
       [=, this](const store::WriteResult& result) {
@@ -384,7 +384,7 @@ void Coordinator::Analyse(std::int64_t sweep_id, std::vector<store::Analysis> an
       std::move(answer));
 }
 
-// Looking --------------------------------------------------------------------------------------
+// Queries --------------------------------------------------------------------------------------
 
 std::int64_t Coordinator::Number(const char* sql, std::int64_t argument) {
   SQLite::Statement row(process_->store->database().connection(), sql);

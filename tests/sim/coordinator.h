@@ -1,5 +1,5 @@
-// A coordinator under simulation: the real store, scheduler, sessions and expansion, one process
-// after the other on one disk.
+// A simulated coordinator: the real store, scheduler, sessions and expansion. Its processes run one
+// after another on one disk.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ inline constexpr absl::Duration kLease = absl::Seconds(20);
 inline constexpr absl::Duration kHeartbeat = absl::Seconds(5);
 
 using SharedSweep = std::shared_ptr<const experiment::Sweep>;
-// The document, parsed once a program.
+// The parsed document. Each document is parsed once per program run.
 SharedSweep Parsed(const std::string& document);
-// With the seeds that were added to it.
+// The sweep with the seeds of its extensions added.
 SharedSweep WithSeeds(SharedSweep sweep, const std::vector<std::string>& extensions);
 
 class SimStream;
@@ -37,26 +37,26 @@ class Coordinator {
   Coordinator(World& world, Ledger& ledger, std::uint64_t seed, const Planted& planted);
   ~Coordinator();
 
-  // Begins to start processes, and goes on with it whenever one dies.
+  // Starts a process, and another one whenever a process dies.
   void Run() { Start(); }
   bool up() const { return process_ != nullptr; }
 
-  // How the process ends; another one starts after `outage`.
+  // Each of these functions ends the process. Another one starts after `outage`.
   void Kill(absl::Duration outage);
   void LosePower(double survivors, absl::Duration outage);
-  void Stop(absl::Duration outage);  // in order
+  void Stop(absl::Duration outage);  // an orderly shutdown
 
   FaultyVfs& disk() { return vfs_; }
   void SetCommitTime(absl::Duration time) { commit_time_ = time; }
-  void Stall(absl::Duration time);  // of the scheduler's thread
+  void Stall(absl::Duration time);  // blocks the scheduler's thread
 
-  // A worker connects; null where nobody answers.
+  // Connects a worker; null if the coordinator does not answer.
   std::shared_ptr<Wire> Connect(const Link& link);
-  // A worker puts a file; false where nobody answers.
+  // Stores a worker's file; false if the coordinator does not answer.
   bool PutArtifact(const std::string& sha256);
   bool HasArtifact(const std::string& sha256) const { return artifacts_.count(sha256) != 0; }
 
-  // What people ask for. `answer` is not called where the process dies first.
+  // Requests of people. `answer` is not called if the process dies first.
   using Answer = std::function<void(absl::StatusOr<store::WriteResult>)>;
   void Submit(const std::string& document, const std::string& token, bool fresh, int priority,
               Answer answer);
@@ -65,15 +65,15 @@ class Coordinator {
   void Steer(const store::SteerSweep& write, Answer answer);
   void RetryJob(std::int64_t job_id, bool failed_only, Answer answer);
   void RetryFailed(std::int64_t sweep_id, std::int64_t from, Answer answer);  // in slices
-  // `applied` is false where nothing was to be added.
+  // The answer's `applied` is false if there was nothing to add.
   void Extend(std::int64_t sweep_id, const std::string& seeds, Answer answer);
   void Drain(const std::string& worker_id, const std::string& drain, Answer answer);
 
-  // Nothing is open any more: sweeps, jobs, attempts, writes.
+  // True if nothing is open any more: no sweep, job, attempt or write.
   bool Quiet();
-  std::string Stuck();                                             // what is open still
-  std::int64_t JobOf(std::int64_t sweep_id, std::uint64_t index);  // 0: it has none
-  std::int64_t Attempts();                                         // the number of the last
+  std::string Stuck();                                             // what is still open
+  std::int64_t JobOf(std::int64_t sweep_id, std::uint64_t index);  // 0: there is none
+  std::int64_t Attempts();                                         // the ID of the last attempt
   std::size_t SlotsUsedAfter(std::int64_t attempt_id);
   void CheckEnd();
 
@@ -99,9 +99,9 @@ class Coordinator {
   absl::Duration commit_time_ = absl::Milliseconds(1);
   std::size_t max_queued_bytes_;
   std::unique_ptr<Process> process_;
-  std::vector<std::unique_ptr<Process>> graves_;  // of processes that died a moment ago
+  std::vector<std::unique_ptr<Process>> graves_;  // processes that died a moment ago
   std::vector<std::shared_ptr<Wire>> wires_;
-  std::map<std::string, const SimStream*> current_;  // the stream that a worker was welcomed on
+  std::map<std::string, const SimStream*> current_;  // worker -> the stream of its latest Welcome
 };
 
 }  // namespace pelab::sim

@@ -15,10 +15,11 @@
 namespace pelab::sim {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Hours(2);  // virtual, after the last fault
+constexpr absl::Duration kPatience = absl::Hours(2);  // virtual time after the last fault
 constexpr std::uint64_t kMostWorkers = 4;
-constexpr std::uint64_t kMostSlots = 2;  // of each
-// After this the coordinator takes no worker for connected that is gone, and all are back.
+constexpr std::uint64_t kMostSlots = 2;  // of each worker
+// After this time the coordinator no longer counts a vanished worker as connected, and all workers
+// are back.
 constexpr absl::Duration kForgotten = absl::Seconds(100);
 constexpr absl::Duration kLook = absl::Seconds(5);
 
@@ -57,8 +58,8 @@ class History {
   void MakeWorkers() {
     const std::uint64_t count = 1 + world_.Draw(kMostWorkers);
     const double failures = world_.Chance(0.4) ? world_.Unit() * 0.6 : 0;
-    // A worker that has failed too often is avoided for a while, which is not what is asked at the
-    // end.
+    // A worker that fails too often is avoided for a while; the probe must not count that as an
+    // error.
     probe_ = failures == 0 && world_.Chance(0.25);
     for (std::uint64_t i = 0; i < count; ++i) {
       workers_.push_back(std::make_unique<SimWorker>(
@@ -88,8 +89,8 @@ class History {
 
   // Faults -------------------------------------------------------------------------------------
 
-  // Each history has some kinds of faults only: what one kind does shows where others do not
-  // interfere.
+  // Each history has only some kinds of faults, so that the effect of one kind shows without the
+  // others.
   void DrawFaults() {
     for (const auto& fault : AllFaults()) {
       if (world_.Chance(0.4)) enabled_.push_back(fault);
@@ -114,7 +115,7 @@ class History {
   }
   SimWorker& AnyWorker() { return *workers_[world_.Draw(workers_.size())]; }
 
-  // Until then, or until all faults end.
+  // Ends a fault after that time, unless all faults have ended by then.
   void Undo(absl::Duration after, std::function<void()> undo) {
     world_.After(after, [this, undo = std::move(undo)] {
       if (chaos()) undo();
@@ -222,8 +223,8 @@ class History {
     world_.After(kLook, [this] { Look(); });
   }
 
-  // Enough jobs for every slot of every worker were submitted when nothing was to do: each slot got
-  // one, or the coordinator has forgotten that it is free.
+  // The probe submitted enough jobs for every slot of every worker while nothing else was left to
+  // do. Each slot must have got one; otherwise the coordinator has forgotten that it is free.
   void CheckProbe() {
     std::size_t slots = 0;
     for (const auto& worker : workers_) slots += worker->slots();
@@ -243,7 +244,7 @@ class History {
   std::uint64_t faults_ = 0;
   bool over_ = false;
   bool probe_ = false;
-  std::optional<std::int64_t> probed_;  // how many attempts there were before
+  std::optional<std::int64_t> probed_;  // the number of attempts before the probe
 };
 
 }  // namespace

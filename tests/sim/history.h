@@ -1,6 +1,6 @@
-// One history: a coordinator, a few workers, people who submit, cancel and analyse, and faults, all
-// drawn from one seed. For a while anything may happen; then the faults end, and everything has to
-// come to its end.
+// One history: a coordinator, a few workers, people who submit, cancel and analyze, and faults, all
+// drawn from one seed. For a while anything may happen. Then the faults end, and everything has to
+// finish.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ namespace pelab::sim {
 struct HistoryOptions {
   std::uint64_t seed = 0;
   Planted planted;
-  bool print = false;  // every step
+  bool print = false;  // print every step
 };
 
 struct HistoryResult {
   std::optional<std::string> violation;
-  std::uint64_t hash = 0;  // of everything that happened
+  std::uint64_t hash = 0;  // hash of everything that happened
   std::uint64_t faults = 0;
   Ledger::Counts counts;
-  absl::Duration lasted;  // virtual
+  absl::Duration lasted;  // virtual time
 };
 
-// A pure function of the options.
+// Runs one history. A pure function of the options.
 HistoryResult RunHistory(const HistoryOptions& options);
 
 }  // namespace pelab::sim

@@ -33,7 +33,8 @@ absl::Status SimJournal::Append(std::vector<store::Write> writes, Done done, Urg
   return absl::OkStatus();
 }
 
-// Late events go to the attempt that took the place of theirs, as its next ones.
+// With the bug no_fencing, late events go to the attempt that replaced theirs, numbered as its next
+// events.
 absl::StatusOr<std::vector<store::ApplyResult>> SimJournal::Apply(
     const std::vector<store::Write>& writes) {
   if (!parts_.planted.no_fencing) return parts_.store.Apply(writes);

@@ -1,6 +1,6 @@
-// The writing thread of a simulated coordinator: the real store, group commits that take virtual
-// time, answers after them, bounded queues; on a disk that may fail. A process that dies answers
-// nobody.
+// The writing thread of a simulated coordinator: the real store with bounded queues and group
+// commits that take virtual time, on a disk that may fail. Answers come after the commit. A process
+// that dies answers nobody.
 #pragma once
 
 #include <deque>
@@ -17,9 +17,9 @@
 
 namespace pelab::sim {
 
-// Bugs that a test plants to see them found.
+// Bugs that a test plants to check that the simulation finds them.
 struct Planted {
-  bool no_fencing = false;  // late events reach the attempt that is open now
+  bool no_fencing = false;  // late events go to the attempt that is open now
   bool acknowledge_before_commit = false;
   bool no_lease_sweep = false;
 };
@@ -32,8 +32,8 @@ class SimJournal final : public store::Journal {
     FaultyVfs& vfs;
     store::Store& store;
     const Planted& planted;
-    std::shared_ptr<const bool> alive;  // of the process
-    std::function<void()> died;         // in the middle of a commit
+    std::shared_ptr<const bool> alive;  // the process is alive
+    std::function<void()> died;         // called if the process dies during a commit
     absl::Duration* disk;               // how long a commit takes
     std::size_t max_queued_bytes = 0;
   };
@@ -41,10 +41,11 @@ class SimJournal final : public store::Journal {
 
   absl::Status Append(std::vector<store::Write> writes, Done done, Urgency urgency) override;
 
-  // Commits and answers everything at once, and refuses what comes later.
+  // Commits and answers everything at once. Refuses later requests.
   void Stop();
   bool idle() const { return !busy_; }
-  // What the disk held before the commit that is acknowledged and not made yet; of that bug alone.
+  // The disk before the commit that is acknowledged but not done yet. Only the bug
+  // acknowledge_before_commit sets it.
   const std::optional<FaultyVfs::Image>& before() const { return before_; }
 
  private:

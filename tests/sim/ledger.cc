@@ -58,7 +58,7 @@ void Ledger::Counts::operator+=(const Counts& more) {
 
 void Ledger::Applied(std::span<const store::Write> writes,
                      std::span<const store::ApplyResult> results) {
-  // One that changes nothing writes nothing over what a failed one has left.
+  // A batch that changes nothing writes nothing, so it does not decide the fate of a failed one.
   if (std::any_of(results.begin(), results.end(), Changes)) unknown_ = false;
   batches_ += 1;
   for (std::size_t i = 0; i < writes.size(); ++i) {
@@ -70,7 +70,7 @@ void Ledger::Applied(std::span<const store::Write> writes,
   }
 }
 
-// A slot gets its jobs at once, and no others before all of them have ended.
+// A slot gets all its jobs in one batch, and no others before all of them have ended.
 void Ledger::CheckSlot(const store::CreateAttempt& write) {
   bool joins = false;
   for (const auto& [id, other] : attempts_) {
@@ -220,7 +220,7 @@ void Ledger::Heard(std::int64_t attempt_id) {
   if (found == attempts_.end()) return;
   const absl::Duration now = world_.Monotonic();
   const auto [entry, is_first] = heard_.emplace(attempt_id, Word{found->second.created, now});
-  // One that came late may find the attempt given up, or about to be.
+  // After a late message the attempt may be lost already, or about to be.
   if (now - entry->second.last > lease_ - scheduler_delay_) {
     entry->second.counted = now + scheduler_delay_;
   }

@@ -1,6 +1,7 @@
-// What a history has promised so far, kept apart from the code under test, and whether the database
-// holds to it. It watches every batch that the store applies and everything that is acknowledged,
-// and compares with the database after each start of the coordinator and at the end.
+// Records what a history has promised so far, independently of the code under test, and checks that
+// the database keeps these promises. It watches every batch that the store applies and everything
+// that is acknowledged. It compares with the database after each start of the coordinator and at
+// the end.
 #pragma once
 
 #include <cstdint>
@@ -23,29 +24,29 @@ class Ledger {
 
   // A batch is durable, with these answers.
   void Applied(std::span<const store::Write> writes, std::span<const store::ApplyResult> results);
-  // A batch was refused, or the process died in it: until another is stored nobody knows whether a
-  // restart will find it.
+  // A batch was refused, or the process died in it. Until another batch is stored, it is unknown
+  // whether a restart will find it.
   void Unknown() { unknown_ = true; }
 
-  // The scheduler gives an attempt up.
+  // The scheduler declares an attempt lost.
   void GivesUp(const store::EndAttempt& write);
-  // A worker is told that this much is stored.
+  // A worker is told that its events up to `sequence` are stored.
   void Acknowledged(std::int64_t attempt_id, std::uint64_t sequence);
-  // A person is told.
+  // A person is told that the request is stored.
   void AcknowledgedSweep(std::int64_t sweep_id, const std::string& client_token);
   void AcknowledgedCancel(std::int64_t sweep_id) { cancelled_.insert(sweep_id); }
 
-  // The coordinator has the worker's word that it holds the attempt; leases count from here. `delay`
-  // is how long its scheduler may take to hear of it.
+  // The coordinator has heard from the worker that it holds the attempt; leases count from here.
+  // `delay` is the longest time until its scheduler hears of it.
   void Heard(std::int64_t attempt_id);
   void SetSchedulerDelay(absl::Duration delay) { scheduler_delay_ = delay; }
 
-  // The database as a new process finds it.
+  // Compares with the database as a new process finds it.
   void Compare(store::Store& store);
-  // Nothing moves any more: every promise about what is stored.
+  // Nothing changes any more: checks every promise about stored data.
   void CheckEnd(store::Store& store);
 
-  // The job's attempt that is open now, and the number of its next event; for the bug without
+  // The open attempt of the same job, and the number of its next event. Used by the bug without
   // fencing.
   struct Open {
     std::int64_t attempt_id = 0;
@@ -54,22 +55,22 @@ class Ledger {
   };
   std::optional<Open> OpenInsteadOf(std::int64_t attempt_id) const;
 
-  // How much happened, for a simulation that means to have seen everything.
+  // Counts of what happened, so that a test can require that everything was tried.
   struct Counts {
-    std::uint64_t events = 0;  // stored
+    std::uint64_t events = 0;  // stored events
     std::uint64_t duplicates = 0;
     std::uint64_t gaps = 0;
     std::uint64_t superseded = 0;
     std::uint64_t successes = 0;
     std::uint64_t lost = 0;              // attempts
-    std::uint64_t starts = 0;            // of the coordinator
-    std::uint64_t found_unanswered = 0;  // starts that found a batch which nobody was told of
-    // What people changed.
-    std::uint64_t steered = 0;   // pauses, their ends, priorities
+    std::uint64_t starts = 0;            // starts of the coordinator
+    std::uint64_t found_unanswered = 0;  // starts that found a batch whose answer nobody got
+    // Changes by people.
+    std::uint64_t steered = 0;   // pauses, resumes, priorities
     std::uint64_t retried = 0;   // jobs
     std::uint64_t extended = 0;  // sweeps
-    std::uint64_t drained = 0;   // workers, or taken back
-    std::uint64_t packed = 0;    // attempts that joined another one's slot
+    std::uint64_t drained = 0;   // drains of workers, and their ends
+    std::uint64_t packed = 0;    // attempts that joined another attempt's slot
 
     void operator+=(const Counts& more);
   };
@@ -79,22 +80,22 @@ class Ledger {
   struct Attempt {
     std::int64_t job_id = 0;
     std::uint64_t token = 0;
-    std::uint64_t stored = 0;        // the last sequence number that is
-    std::uint64_t acknowledged = 0;  // likewise told to its worker
-    int epochs = 0;                  // stored of it
+    std::uint64_t stored = 0;        // the last stored sequence number
+    std::uint64_t acknowledged = 0;  // the last one acknowledged to its worker
+    int epochs = 0;                  // stored epochs
     bool open = true;
     bool analyses_only = false;
     std::optional<int> start_epoch;
     absl::Duration created;
     std::string worker_id;
     int slot = 0;
-    std::uint64_t batch = 0;  // of writes, that made it
+    std::uint64_t batch = 0;  // the batch of writes that created it
   };
   struct Job {
     std::string key;
-    int epochs_done = 0;     // of the accepted line
-    int successes = 0;       // attempts that trained it to its end
-    std::optional<int> how;  // its first attempt computed
+    int epochs_done = 0;     // epochs in the accepted history
+    int successes = 0;       // attempts that trained it to the end
+    std::optional<int> how;  // how its first attempt computed (HowOf)
   };
 
   void On(const store::CreateAttempt& write, const store::WriteResult& result);
@@ -121,7 +122,7 @@ class Ledger {
   void OnStored(const store::AttemptEvent& event, Attempt& attempt,
                 const store::EventStored& result);
   void CheckBody(const store::AttemptEvent& event, Attempt& attempt);
-  std::uint64_t Stored() const;  // attempts and their events
+  std::uint64_t Stored() const;  // the number of stored attempts and events
   void CompareAttempts(store::Store& store);
   void CompareJobs(store::Store& store);
   void CompareSweeps(store::Store& store);
@@ -140,11 +141,11 @@ class Ledger {
   bool unknown_ = false;
   std::map<std::int64_t, Attempt> attempts_;
   std::map<std::int64_t, Job> jobs_;
-  std::map<std::int64_t, std::string> sweeps_;  // acknowledged, with their tokens
-  std::set<std::int64_t> cancelled_;            // acknowledged
+  std::map<std::int64_t, std::string> sweeps_;  // acknowledged sweeps with their tokens
+  std::set<std::int64_t> cancelled_;            // acknowledged cancels
   struct Word {
-    absl::Duration last;     // when the latest arrived
-    absl::Duration counted;  // when the scheduler has heard of it surely
+    absl::Duration last;     // when the latest message arrived
+    absl::Duration counted;  // when the scheduler has certainly heard of it
   };
   std::map<std::int64_t, Word> heard_;
   std::uint64_t batches_ = 0;

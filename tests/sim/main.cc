@@ -1,9 +1,10 @@
-// Runs histories and says of the first that breaks a promise how to see it again. `make sim` runs
+// Runs histories. For the first one that breaks a promise it says how to repeat it. `make sim` runs
 // 100,000 of them.
 //
 //   sim --seeds 0..1999             many, until one fails
 //   sim --seed 1234 --trace         one, with every step printed
-//   sim --seeds 0..99 --plant NAME  with a bug: no_fencing, acknowledge_before_commit, no_lease_sweep
+//   sim --seeds 0..99 --plant NAME  with a planted bug: no_fencing, no_lease_sweep or
+//                                   acknowledge_before_commit
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>

@@ -10,7 +10,7 @@ namespace pelab::sim {
 namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(15);
-constexpr std::uint64_t kTriedAgain = 6;  // jobs of a sweep
+constexpr std::uint64_t kTriedAgain = 6;  // jobs of a sweep to retry
 constexpr auto kNobodyWaits = [](const absl::StatusOr<store::WriteResult>&) {};
 
 // A few small sweeps that share jobs.
@@ -124,7 +124,7 @@ void People::Steer() {
           {.sweep_id = sweep_id, .priority = static_cast<int>(world_.Draw(5))}, kNobodyWaits);
     case 3:
       return coordinator_.RetryFailed(sweep_id, 0, kNobodyWaits);
-    case 4:  // most of them need nothing
+    case 4:  // most of these jobs need no retry
       for (std::uint64_t i = 0; i < kTriedAgain; ++i) {
         const std::int64_t job_id = coordinator_.JobOf(sweep_id, i);
         if (job_id != 0) coordinator_.RetryJob(job_id, world_.Chance(0.3), kNobodyWaits);

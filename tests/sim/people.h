@@ -1,5 +1,6 @@
-// People under simulation: they submit, cancel, ask for analyses, and pause, hurry, retry and extend
-// sweeps and drain workers at random moments; what has to be answered they ask again.
+// Simulated people: at random moments they submit and cancel sweeps, ask for analyses, pause,
+// reprioritize, retry and extend sweeps, and drain workers. They repeat requests that need an
+// answer.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +21,21 @@ class People {
 
   void Submit();
   void SubmitProbe();                                   // eight short jobs that no other sweep has
-  void Cancel();                                        // a sweep or a job, of those that are known
-  void Analyse();                                       // a sweep
+  void Cancel();                                        // cancels a known sweep or one of its jobs
+  void Analyse();                                       // asks for analyses of a sweep
   void Steer();                                         // pause, priority, retry or more seeds
-  void Drain(const std::string& worker_id);             // or take it back
-  void LetGo(const std::vector<std::string>& workers);  // no pauses and no drains any more
-  // Every submission, every cancel of a sweep and the end of every pause and drain.
+  void Drain(const std::string& worker_id);             // or end its drain
+  void LetGo(const std::vector<std::string>& workers);  // ends all pauses and drains
+  // True if every submission, every cancel of a sweep, and the end of every pause and drain is
+  // answered.
   bool Answered() const { return open_ == 0; }
 
  private:
   void TrySubmit(const std::string& document, const std::string& token, bool fresh, int priority);
-  // Asks again until it is answered.
+  // Repeats the request until it is answered.
   void Insist(std::function<void(Coordinator::Answer)> ask);
   void TryAgain(const std::shared_ptr<std::function<void(Coordinator::Answer)>>& ask);
-  std::int64_t AnySweep();  // 0: none is known
+  std::int64_t AnySweep();  // 0: no sweep is known
 
   World& world_;
   Coordinator& coordinator_;

@@ -1,4 +1,4 @@
-// One process of a coordinator under simulation. Internal to Coordinator's sources.
+// One process of a simulated coordinator. Internal to Coordinator's sources.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace pelab::sim {
 
-// The strand: steps in order, a little later than they are asked for.
+// The scheduler's thread: runs steps in order, a little later than they were posted.
 class SimExecutor final : public sched::Executor {
  public:
   SimExecutor(World& world, std::shared_ptr<const bool> alive)
@@ -37,7 +37,7 @@ class SimExecutor final : public sched::Executor {
   absl::Duration last_;
 };
 
-// In the order in which they are built; destroyed the other way round.
+// Members in the order of construction; destroyed in reverse order.
 struct Coordinator::Process {
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
   std::unique_ptr<store::Store> store;

@@ -1,5 +1,5 @@
-// Whether the simulation itself is to be believed: a seed is a history, everything that it means to
-// try does happen, and bugs that are planted are found.
+// Tests the simulation itself: a seed determines a history, everything that it is meant to try does
+// happen, and it finds planted bugs.
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
@@ -17,7 +17,7 @@ class SimTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { spdlog::set_level(spdlog::level::off); }
 
-  // The first violation within so many seeds.
+  // The first violation among so many seeds.
   static std::optional<std::string> Find(const Planted& planted, std::uint64_t seeds) {
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
       const HistoryResult result = RunHistory({.seed = seed, .planted = planted});
@@ -62,8 +62,8 @@ TEST_F(SimTest, TriesWhatItMeansTo) {
   EXPECT_GT(seen.packed, 100u);
 }
 
-// Late events of attempts that were given up reach the attempt that took their place, or stand
-// beside it.
+// Late events of lost attempts reach the attempt that replaced theirs, or are stored beside its
+// events.
 TEST_F(SimTest, FindsThatNothingIsFenced) {
   const auto found = Find({.no_fencing = true}, 300);
   ASSERT_TRUE(found.has_value());

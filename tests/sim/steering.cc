@@ -1,4 +1,4 @@
-// What people change while sweeps run: pauses, priorities, another try, further seeds, drains.
+// Changes by people while sweeps run: pauses, priorities, retries, further seeds, drains.
 #include <nlohmann/json.hpp>
 #include <utility>
 

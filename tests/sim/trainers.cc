@@ -17,7 +17,7 @@ v1::Finished Ended(v1::AttemptOutcome outcome) {
   return finished;
 }
 
-// Of the canonical spec: {"…","train":{…,"epochs":3,…}}.
+// Reads the number of epochs from the canonical spec: {"…","train":{…,"epochs":3,…}}.
 int EpochsOf(const std::string& spec_json) {
   constexpr std::string_view kName = "\"epochs\":";
   const std::size_t at = spec_json.find(kName);
@@ -58,7 +58,7 @@ void SimWorker::Go(std::int64_t id) {
   Pump();
 }
 
-// A slot, and a job's directory, is one trainer's at a time.
+// Only one trainer at a time may use a slot or a job's directory.
 bool SimWorker::MayBegin(std::int64_t id) const {
   const v1::Assignment& mine = disk_.spools.at(id).assignment;
   const std::uint64_t run = daemon_->entries.at(id).run;
@@ -117,7 +117,7 @@ void SimWorker::Train(std::int64_t id, Entry& entry) {
   Later(id, settings_.epoch * (1 + world_.Unit()));
 }
 
-// Each begins where its own checkpoint says.
+// Each attempt starts at its own checkpoint.
 v1::Started SimWorker::Hello(const v1::Assignment& assignment, Entry& entry) {
   v1::Execution execution = assignment.execution();
   if (!assignment.has_execution()) {
@@ -146,7 +146,7 @@ v1::Started SimWorker::Hello(const v1::Assignment& assignment, Entry& entry) {
   return started;
 }
 
-// A trainer that dies takes all along that it had not done.
+// If a trainer dies, all its unfinished jobs fail with it.
 void SimWorker::Fail(std::int64_t id, v1::ErrorKind kind) {
   std::vector<std::int64_t> failed = {id};
   for (const auto& [other, entry] : daemon_->entries) {
@@ -175,7 +175,7 @@ void SimWorker::Upload(std::int64_t id, Entry& entry) {
   Finish(id, Ended(v1::ATTEMPT_OUTCOME_SUCCEEDED));
 }
 
-// It was told to stop.
+// The attempt was told to stop.
 void SimWorker::Conclude(std::int64_t id, Entry& entry) {
   switch (entry.reason) {
     case StopReason::kSupersede:

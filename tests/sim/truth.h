@@ -1,6 +1,6 @@
-// What training gives in a simulation: a pure function of the job and of how it is executed, one
-// epoch from the other, as a trainer that resumes from a checkpoint computes it. A history with
-// faults has to end with the same numbers as one without.
+// The results of training in a simulation: a pure function of the job and of how it is executed.
+// Each epoch follows from the one before, as in a trainer that resumes from a checkpoint. A history
+// with faults must end with the same numbers as one without.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace pelab::sim {
 
 inline constexpr std::int64_t kExamples = 997;
 
-// How an attempt computes, as one number: what changes the last bits of a result.
+// The settings of an attempt that change the last bits of a result, as one number.
 inline int HowOf(int threads, int packing) { return threads + 100 * packing; }
 
 inline std::uint64_t StartState(std::string_view key, int how) {
@@ -25,7 +25,7 @@ inline std::int64_t TestCorrect(std::uint64_t state) {
   return static_cast<std::int64_t>(state % kExamples);
 }
 
-// The epoch that leads to `state`.
+// The results of the epoch that ends in `state`.
 inline v1::Epoch EpochOf(int epoch, std::uint64_t state) {
   v1::Epoch out;
   out.set_epoch(epoch);
@@ -48,7 +48,7 @@ inline std::uint64_t StateAfter(std::string_view key, int how, int epochs) {
 inline std::int64_t LostOf(std::string_view key, std::string_view parameters, int head) {
   return static_cast<std::int64_t>(Mix64(PurposeId(key) ^ PurposeId(parameters) ^ head) % 400);
 }
-// Of 1 x 2 heads.
+// A matrix of 1 layer x 2 heads.
 inline v1::HeadAblation MatrixOf(const std::string& key, const v1::Analysis& analysis) {
   v1::HeadAblation out;
   out.set_version(analysis.version());

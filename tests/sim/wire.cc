@@ -38,7 +38,7 @@ void Wire::PumpUp() {
     if (!server) {
       if (message && host_answers && host_answers()) CloseDown();
     } else if (message) {
-      const auto receive = server;  // it may close the wire
+      const auto receive = server;  // a copy, because the call may close the wire
       const bool twice = message->has_events() && world_.Chance(link_.duplicates);
       if (twice) receive(*message);
       receive(*std::move(message));
@@ -54,7 +54,7 @@ void Wire::PumpDown() {
   while (Take(down_, link_.down_cut, message)) {
     if (!client) continue;
     if (message) {
-      const auto receive = client;  // it may let go of the wire
+      const auto receive = client;  // a copy, because the call may release the wire
       receive(*message);
     } else {
       const auto closed = client_closed;

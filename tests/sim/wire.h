@@ -1,5 +1,5 @@
-// One worker's connection to the coordinator: two ways, each in order, with delay, which the link
-// below may hold up, and which either end may close or leave without a word.
+// One worker's connection to the coordinator. Messages go both ways, in order, with a delay. The
+// link may hold them up, and either end may close the connection or leave without notice.
 #pragma once
 
 #include <deque>
@@ -13,12 +13,13 @@
 
 namespace pelab::sim {
 
-// What the network between a worker and the coordinator is like at the moment.
+// The current state of the network between a worker and the coordinator.
 struct Link {
   bool up_cut = false;
   bool down_cut = false;
-  absl::Duration delay = absl::Milliseconds(2);  // at most three times that
-  double duplicates = 0;                         // share of event batches that arrive twice
+  // the smallest delay; the largest is three times as long
+  absl::Duration delay = absl::Milliseconds(2);
+  double duplicates = 0;  // the share of event batches that arrive twice
 
   bool whole() const { return !up_cut && !down_cut; }
 };
@@ -29,18 +30,19 @@ class Wire : public std::enable_shared_from_this<Wire> {
 
   void SendUp(v1::WorkerMessage message);
   void SendDown(v1::CoordinatorMessage message);
-  // The other end learns of it after everything that was sent.
+  // Closes one direction. The other end learns of it after everything that was sent.
   void CloseUp();
   void CloseDown();
-  // The link is better.
+  // Delivers held-up messages after the link has recovered.
   void Pump();
 
-  // The ends; empty where nobody is there any more.
+  // The receivers at both ends; empty if nobody is there any more.
   std::function<void(v1::WorkerMessage)> server;
   std::function<void()> server_closed;
   std::function<void(const v1::CoordinatorMessage&)> client;
   std::function<void()> client_closed;
-  // Whether the coordinator's host runs: it refuses what no process knows.
+  // True if the coordinator's host runs: then it refuses messages of connections that no process
+  // knows.
   std::function<bool()> host_answers;
 
  private:

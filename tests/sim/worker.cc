@@ -12,7 +12,7 @@ namespace {
 using agent::StopReason;
 
 constexpr absl::Duration kFarewell = absl::Milliseconds(300);
-constexpr absl::Duration kPatience = absl::Seconds(30);  // of a daemon that is to end
+constexpr absl::Duration kPatience = absl::Seconds(30);  // of a daemon that has to end
 constexpr absl::Duration kKeepalive = absl::Seconds(40);
 
 const std::vector<v1::ErrorKind>& Failures() {
@@ -98,7 +98,7 @@ void SimWorker::LosePower(absl::Duration outage) {
   if (!daemon_) return;
   world_.Note(settings_.id, " loses power");
   for (auto& [id, spool] : disk_.spools) {
-    if (spool.finished() != nullptr) continue;  // synced
+    if (spool.finished() != nullptr) continue;  // a Finished event is synced
     spool.events.resize(world_.Draw(spool.events.size() + 1));
     spool.upload = spool.upload && world_.Chance(0.5);
   }
@@ -190,7 +190,7 @@ void SimWorker::Pump() {
     AfterInDaemon(kFarewell, [this] { Exit(absl::Seconds(1)); });
     return;
   }
-  // One timer at a time, the earliest.
+  // Only one timer at a time, the earliest.
   const absl::Duration next = d.session.NextTimer();
   if (next >= d.timer && d.timer > world_.Monotonic()) return;
   d.timer = next;
@@ -211,7 +211,7 @@ void SimWorker::LinkChanged() {
   }
 }
 
-// The attempts, as the supervisor keeps them -----------------------------------------------------
+// The attempts, as in the supervisor -----------------------------------------------------------
 
 std::vector<v1::HeldAttempt> SimWorker::Held() {
   std::vector<v1::HeldAttempt> held;
@@ -236,7 +236,7 @@ void SimWorker::Answer(const v1::HeldAnswer& answer) {
   if (!answer.accepted()) return Drop(id);
   Entry& entry = found->second;
   Spool& spool = disk_.spools[id];
-  if (answer.acknowledged() > spool.last()) {  // lost with the power
+  if (answer.acknowledged() > spool.last()) {  // lost in the power loss
     spool.base = answer.acknowledged();
     spool.events.clear();
   }
@@ -262,7 +262,7 @@ void SimWorker::Take(const std::vector<v1::Assignment>& assignments, StopReason 
   }
   for (const std::vector<v1::Assignment>& together : agent::ByTrainer(taken)) {
     runs_ += 1;
-    // A trainer that finds one after another to be faster takes them so.
+    // A trainer trains one job after another if it finds that faster.
     const bool batch = together.size() > 1 && world_.Chance(0.8);
     for (const v1::Assignment& assignment : together) {
       const std::int64_t id = assignment.attempt_id();

@@ -1,7 +1,6 @@
-// A worker under simulation: the agent's real Session over attempts that are played. What the
-// played host does with them is what worker/agent/supervisor.h and attempt.h say: a spool that
-// survives the daemon, checkpoints that survive attempts, resending from the last acknowledged
-// event, stops that are obeyed within a second.
+// A simulated worker: the agent's real Session over simulated attempts. The simulated host follows
+// worker/agent/supervisor.h and attempt.h: its spools survive the daemon, its checkpoints survive
+// attempts, it sends again from the last acknowledged event, and it obeys stops within a second.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +27,8 @@ struct WorkerSettings {
   int slots = 1;
   int threads = 1;
   int pack = 1;
-  absl::Duration epoch = absl::Seconds(1);  // how long one takes, up to twice that
-  double failures = 0;                      // share of attempts whose trainer fails by itself
+  absl::Duration epoch = absl::Seconds(1);  // duration of an epoch, up to twice as long
+  double failures = 0;                      // share of attempts whose trainer fails on its own
 };
 
 class SimWorker final : private agent::AttemptHost {
@@ -42,25 +41,25 @@ class SimWorker final : private agent::AttemptHost {
   int slots() const { return settings_.slots; }
   const std::string& id() const { return settings_.id; }
 
-  // How the daemon ends; its trainers end with it. Another one starts after `outage`.
+  // Each of these functions ends the daemon and its trainers. Another daemon starts after `outage`.
   void Kill(absl::Duration outage);
-  // The host goes too: what was not synced of the spools is lost.
+  // The host goes down too: the unsynced part of the spools is lost.
   void LosePower(absl::Duration outage);
-  // The host never comes back; a new one with an empty disk takes its place.
+  // The host never comes back. A new host with an empty disk takes its place.
   void LoseHost(absl::Duration outage);
-  void Stop();  // in order; another one starts a little later
+  void Stop();  // an orderly end; another daemon starts a little later
 
   void BreakConnection();
   Link& link() { return link_; }
   void LinkChanged();
 
  private:
-  // On the disk.
+  // State on the disk.
   struct Spool {
     v1::Assignment assignment;
     std::uint64_t base = 0;  // the sequence number before the first kept event
     std::vector<v1::Event> events;
-    bool upload = false;  // training is done, its weights are not with the coordinator yet
+    bool upload = false;  // training is done, the weights are not uploaded yet
 
     std::uint64_t last() const { return base + events.size(); }
     const v1::Finished* finished() const {
@@ -76,7 +75,7 @@ class SimWorker final : private agent::AttemptHost {
     std::map<std::int64_t, Spool> spools;
     std::map<std::string, Checkpoint> checkpoints;  // by the job's directory
   };
-  // In the daemon's memory.
+  // State in the daemon's memory.
   enum class Phase { kWaiting, kFetching, kTraining, kUploading, kEnded };
   struct Entry {
     bool may_send = true;
@@ -86,8 +85,8 @@ class SimWorker final : private agent::AttemptHost {
     std::uint64_t acknowledged = 0;
     agent::StopReason reason = agent::StopReason::kNone;
     int slot = -1;
-    std::uint64_t run = 0;  // those of one trainer have the same
-    int packing = 1;        // of its trainer, where it is not told
+    std::uint64_t run = 0;  // attempts of one trainer have the same number
+    int packing = 1;        // the trainer's own choice, if the assignment sets none
     bool better_alone = false;
     // The trainer.
     Phase phase = Phase::kEnded;
@@ -144,7 +143,7 @@ class SimWorker final : private agent::AttemptHost {
   void Reap();
   void Forget(std::int64_t id);
 
-  // The trainer's steps, each after a while.
+  // Steps of the trainer, each after a delay.
   void Later(std::int64_t id, absl::Duration delay);
   void Go(std::int64_t id);
   bool MayBegin(std::int64_t id) const;

@@ -7,7 +7,7 @@
 namespace pelab::sim {
 
 void World::At(absl::Duration when, std::function<void()> event) {
-  // Never before it was asked for.
+  // Rounded up, so that no event runs before its time.
   const auto rounded = absl::ToInt64Microseconds(absl::Ceil(when, absl::Microseconds(1)));
   const std::int64_t at = std::max(now_, rounded);
   events_.push_back({at, ++numbers_, std::move(event)});

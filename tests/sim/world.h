@@ -1,6 +1,6 @@
-// Time, chance and the order of things in a simulation: everything that happens is an event on one
-// virtual clock in one thread, and everything that is drawn comes from one seed, so that a seed is a
-// history. One thread.
+// Time, chance and the order of events in a simulation. Everything that happens is an event on one
+// virtual clock in one thread, and every random draw comes from one seed. So a seed determines a
+// history. For one thread.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ class World final : public Clock {
   }
   void SetWallJump(absl::Duration jump) { wall_jump_ = jump; }
 
-  // Runs `event` then; of two for the same moment the one that was asked for first.
+  // Runs `event` at that time. Events for the same time run in the order of their calls to At.
   void At(absl::Duration when, std::function<void()> event);
   void After(absl::Duration delay, std::function<void()> event) {
     At(Monotonic() + delay, std::move(event));
   }
-  // The next event; false: there is none.
+  // Runs the next event; false if there is none.
   bool Step();
 
   std::uint64_t Draw(std::uint64_t below);  // uniform in [0, below)
@@ -46,7 +46,7 @@ class World final : public Clock {
     return of[Draw(of.size())];
   }
 
-  // A line of the history: part of its hash, and printed where that is asked for.
+  // Adds a line to the history: it goes into the hash, and is printed if printing is on.
   template <typename... Args>
   void Note(const Args&... args) {
     const std::string line = absl::StrCat(args...);
@@ -55,7 +55,7 @@ class World final : public Clock {
   }
   std::uint64_t hash() const { return hash_; }
 
-  // What must not happen has happened; the first is kept.
+  // Records a violation of a promise. Only the first is kept.
   void Violate(std::string what);
   const std::optional<std::string>& violation() const { return violation_; }
 
@@ -74,7 +74,7 @@ class World final : public Clock {
 
   std::int64_t now_ = std::int64_t{1000} * 1'000'000;
   absl::Duration wall_jump_;
-  std::vector<Event> events_;  // a heap
+  std::vector<Event> events_;  // a heap, the earliest first
   std::uint64_t numbers_ = 0;
   std::uint64_t random_;
   std::uint64_t hash_ = 0;

@@ -1,13 +1,16 @@
-"""A headless Chromium for tests of pages: what it shows, says on its console, and asks of the network. Standard library only.
+"""A headless Chromium for tests of pages: reads the page, its console messages and its network
+requests. Standard library only.
 
     with browser.Page(width=1440) as page:
         page.open(path_or_url)
         page.wait("document.querySelectorAll('.chart').length > 0")
-        titles = page.evaluate("[...document.querySelectorAll('h3')].map((title) => title.textContent)")
+        script = "[...document.querySelectorAll('h3')].map((title) => title.textContent)"
+        titles = page.evaluate(script)
         page.screenshot("page.png")
         assert page.complaints() == [] and page.requests() == []
 
-It is driven by the DevTools protocol over a pipe, so it needs no port and no driver. Every wait has a bound.
+The browser is controlled by the DevTools protocol over a pipe, so it needs no port and no driver.
+Every wait has a time limit.
 """
 
 import base64
@@ -32,11 +35,12 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-
 
 
 class BrowserError(AssertionError):
-    """The browser answered with an error, or a script of the page threw one."""
+    """The browser answered with an error, or a script of the page threw an exception."""
 
 
 class Page:
-    """One tab of a browser of its own, with an empty profile; `width` and `height` in CSS pixels."""
+    """One tab in a browser of its own with an empty profile. `width` and `height` are in CSS
+    pixels."""
 
     def __init__(self, width=1440, height=900, dark=False, mobile=False, timeout=30):
         self.timeout = timeout
@@ -63,7 +67,8 @@ class Page:
             raise BrowserError(MISSING)
         theirs, self._send = os.pipe()
         self._receive, their_answers = os.pipe()
-        # The protocol's pipe is descriptors 3 and 4 of the browser; bash puts them there, from where they do not overlap.
+        # The browser expects the protocol's pipe at its descriptors 3 and 4. bash moves it there,
+        # from higher numbers that do not overlap.
         to_browser, from_browser = (fcntl.fcntl(descriptor, fcntl.F_DUPFD, 20) for descriptor in (theirs, their_answers))
         os.close(theirs)
         os.close(their_answers)
@@ -95,7 +100,8 @@ class Page:
     def close(self):
         process = getattr(self, "_process", None)
         if process is not None and process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)  # its own session: the browser and what it started
+            # the session holds the browser and the processes that it started
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         for descriptor in ("_send", "_receive"):
             if getattr(self, descriptor, None) is not None:
@@ -103,10 +109,10 @@ class Page:
                 setattr(self, descriptor, None)
         shutil.rmtree(self._profile, ignore_errors=True)
 
-    # The protocol.
+    # The DevTools protocol.
 
     def call(self, method, **params):
-        """One command of the DevTools protocol and its result."""
+        """Sends one command of the DevTools protocol and returns its result."""
         self._next_id += 1
         message = {"id": self._next_id, "method": method, "params": params}
         if getattr(self, "_session", None):
@@ -162,10 +168,10 @@ class Page:
                 raise BrowserError(f"gave up after {self.timeout} s waiting for {what}")
             time.sleep(0.02)
 
-    # What tests use.
+    # Functions for tests.
 
     def open(self, where):
-        """Loads a file or an address. What the page had said and asked before is forgotten."""
+        """Loads a file or an address. Forgets earlier console messages and requests."""
         url = where if "://" in str(where) else pathlib.Path(where).resolve().as_uri()
         self._complaints.clear()
         self._requests.clear()
@@ -176,7 +182,7 @@ class Page:
         self.wait("document.readyState === 'complete'")
 
     def evaluate(self, script):
-        """The value of a JavaScript expression, awaited where it is a promise."""
+        """Returns the value of a JavaScript expression. A promise is awaited."""
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True, userGesture=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
@@ -188,7 +194,7 @@ class Page:
         self._until(lambda: self.evaluate(f"Boolean({script})"), what or script)
 
     def press(self, key, text=""):
-        """A key, as a person presses it: "Tab", "Enter", "ArrowLeft", "+"."""
+        """Presses a key: "Tab", "Enter", "ArrowLeft", "+"."""
         codes = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
         text = text or {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
         code = codes.get(key, ord(key.upper()) if len(key) == 1 else 0)
@@ -196,17 +202,19 @@ class Page:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def complaints(self):
-        """Errors and warnings of the page's scripts and of the browser about the page, so far."""
+        """The errors and warnings so far: those of the page's scripts, and the browser's about the
+        page."""
         self.evaluate("new Promise((done) => requestAnimationFrame(() => done(true)))")
         return list(self._complaints)
 
     def requests(self):
-        """Every address that the page asked for, but its own, blobs and what stands in the page (data:)."""
+        """Every address that the page has requested, except its own, blobs and inline data (data:).
+        """
         self.evaluate("true")
         return [url for url in self._requests if url != self._own and not url.startswith(("data:", "blob:"))]
 
     def screenshot(self, path, whole=True):
-        """A PNG of the page; with `whole` of all of it, not only of what fits the window."""
+        """Writes a PNG of the page. With `whole` it shows the whole page, not only the window."""
         more = {}
         if whole:
             size = self.call("Page.getLayoutMetrics")["cssContentSize"]
@@ -216,5 +224,5 @@ class Page:
         return path
 
     def overflow(self):
-        """By how many pixels the page is wider than the window: 0 where nothing has to be scrolled sideways."""
+        """How many pixels the page is wider than the window; 0 if nothing scrolls sideways."""
         return self.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

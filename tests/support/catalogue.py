@@ -1,5 +1,6 @@
-"""The names that the catalogue has, for scripts that have no binary to ask: read from the golden keys, which a test
-(GoldenKeys.HoldEveryProtocolEncodingAndTask) holds to it. Standard library only."""
+"""The names in the catalog, for scripts that have no binary to ask. They are read from the golden
+keys; the test GoldenKeys.HoldEveryProtocolEncodingAndTask checks that these match the catalog.
+Standard library only."""
 
 import functools
 import json
@@ -12,7 +13,7 @@ _DEFAULT = re.compile(r"\{name: golden, protocol: (\w+), pe: (\w+), task: (\w+),
 
 @functools.lru_cache(maxsize=None)
 def default_specs():
-    """{(protocol, encoding, task): spec} of the default jobs, in the file's order."""
+    """Returns {(protocol, encoding, task): spec} of the default jobs, in the file's order."""
     with open(_KEYS, encoding="utf-8") as file:
         cases = json.load(file)
     named = ((_DEFAULT.fullmatch(case["document"]), case["spec"]) for case in cases)

@@ -9,7 +9,8 @@
 
 namespace pelab {
 
-// The statistic of `counts` (missing values count 0) against `total / classes` each.
+// The chi-square statistic of `counts` against an expected count of `total / classes` in each
+// class. A value missing from `counts` counts as 0.
 inline double ChiSquareOfEqualShares(const std::map<std::int64_t, std::int64_t>& counts,
                                      std::int64_t classes, std::int64_t total) {
   const double expected = static_cast<double>(total) / static_cast<double>(classes);
@@ -22,16 +23,18 @@ inline double ChiSquareOfEqualShares(const std::map<std::int64_t, std::int64_t>&
   return statistic;
 }
 
-// The value that a chi-square of `freedom` degrees is below with the probability that a standard normal is below `z`
-// (Wilson and Hilferty, PNAS 1931: its cube root is nearly normal).
+// The quantile of the chi-square distribution with `freedom` degrees of freedom: a variable with
+// this distribution is below it with the same probability with which a standard normal variable is
+// below `z`. Approximation of Wilson and Hilferty (PNAS 1931): the cube root is nearly normal.
 inline double ChiSquareQuantile(double freedom, double z) {
   const double spread = 2 / (9 * freedom);
   const double root = std::fmax(0, 1 - spread + z * std::sqrt(spread));
   return freedom * root * root * root;
 }
 
-// Whether values from `classes` equally likely ones would give these counts: neither more nor less even than all but one in
-// a million of such draws. For at least 5 expected in each class.
+// Expects that the counts can come from `classes` equally likely values: neither too uneven nor too
+// even. Uniform draws fail with probability one in a million. Needs at least 5 expected counts in
+// each class.
 inline void ExpectUniform(const std::map<std::int64_t, std::int64_t>& counts, std::int64_t classes,
                           std::int64_t total) {
   constexpr double kOneInAMillion = 4.892;  // two-sided

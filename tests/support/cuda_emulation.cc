@@ -17,12 +17,12 @@ namespace {
 
 constexpr unsigned kWarp = 32;
 constexpr unsigned kMostThreads = 1024;
-constexpr int kPoison = 0xff;  // every float and bfloat16 of such bytes is a NaN
+constexpr int kPoison = 0xff;  // a float or bfloat16 made of these bytes is a NaN
 constexpr int kCanary = 0x5c;
 constexpr std::size_t kCanaryBytes = 64;
 
 struct Waiting {
-  const char* name = nullptr;  // of the barrier or collective; null: not waiting
+  const char* name = nullptr;  // the barrier or collective; null: not waiting
   std::source_location where;
   std::uint32_t mask = 0;  // 0: the whole block
   void* operands = nullptr;
@@ -36,7 +36,8 @@ struct Thread {
   Waiting waiting;
 };
 
-// Poisoned, with a canary after its end; AddressSanitizer sees every overrun.
+// Shared memory, filled with poison and with a canary after its end, so that AddressSanitizer sees
+// every overrun.
 class SharedBytes {
  public:
   explicit SharedBytes(std::size_t bytes) : bytes_(bytes) {
@@ -115,7 +116,7 @@ std::string Text(const Waiting& waiting) {
 
 unsigned Volume(dim3 shape) { return shape.x * shape.y * shape.z; }
 
-// A fiber runs one thread of block after block.
+// Each fiber runs one thread of each block in turn.
 void Block::Body(void* argument) {
   auto* const thread = static_cast<Thread*>(argument);
   for (;;) {
@@ -169,7 +170,8 @@ void Block::Run(dim3 shape, std::size_t dynamic_bytes, const std::function<void(
   }
 }
 
-// Every thread in turn until it waits or leaves. Where it starts and in which direction it goes changes every round.
+// Runs every thread in turn until it waits or leaves. The first thread and the direction change in
+// every round.
 void Block::Schedule() {
   while (alive_ > 0) {
     bool moved = false;
@@ -330,7 +332,7 @@ void RunGrid(Dim3 grid, Dim3 shape, std::size_t dynamic_shared_bytes,
       }
     }
   } catch (...) {
-    block.reset();  // its threads stand in the middle of the kernel
+    block.reset();  // its threads are still in the middle of the kernel
     throw;
   }
 }

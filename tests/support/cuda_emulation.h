@@ -1,17 +1,23 @@
-// CUDA's kernels on the host: the very source that nvcc compiles, compiled by the host compiler, every thread of a block a
-// fiber, the blocks one after the other. For tests of kernels where no GPU is.
+// Runs CUDA kernels on the host, for tests of kernels on machines without a GPU. The host compiler
+// compiles the same source as nvcc. Every thread of a block is a fiber, and the blocks run one
+// after another.
 //
 //   #include "tests/support/cuda_emulation.h"                    before the device code
 //   #include "worker/trainer/kernels/norm/residual_norm_kernels.cuh"
 //   cuda_emulation::Launch({blocks}, {threads}, dynamic_bytes, ForwardKernel<float>, problem);
 //
-// What it finds beside wrong results: threads of a block that do not meet at the same barrier, and lanes of a warp that do
-// not meet at the same collective (Launch throws Divergence and says who waits where); shared memory that is read before it
-// is written (it is filled with NaN before every block) or written past its end; between two barriers threads run in an
-// order that differs from block to block, so that a missing barrier shows. It is stricter than the hardware: a barrier wants
-// every thread of the block, a collective every lane of its mask.
+// Besides wrong results it finds these errors:
+//   - Threads of a block that do not meet at the same barrier, and lanes of a warp that do not meet
+//     at the same collective: Launch throws Divergence, which says which threads wait where.
+//   - Shared memory that is read before it is written (it is filled with NaN before every block) or
+//     that is written past its end.
+//   - Missing barriers: between two barriers the threads run in an order that differs from block to
+//     block.
+// The emulation is stricter than the hardware: a barrier needs every thread of the block, a
+// collective every lane of its mask.
 //
-// Kernels declare shared memory through PELAB_SHARED and PELAB_DYNAMIC_SHARED (portable.h). Not thread-safe.
+// Kernels declare shared memory through PELAB_SHARED and PELAB_DYNAMIC_SHARED (portable.h). Not
+// thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +43,7 @@ struct Divergence : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The most shared memory that a block of sm_90 may have.
+// The largest shared memory of a block on sm_90, in bytes.
 inline constexpr std::size_t kMostShared = 227 * 1024;
 
 void RunGrid(Dim3 grid, Dim3 block, std::size_t dynamic_shared_bytes,
@@ -49,20 +55,20 @@ void Launch(Dim3 grid, Dim3 block, std::size_t dynamic_shared_bytes, Kernel kern
   RunGrid(grid, block, dynamic_shared_bytes, [&] { kernel(args...); });
 }
 
-// For kernels and intrinsics, inside a launch.
+// The functions below are for kernels and intrinsics, inside a launch.
 
-// The block's variable of this tag; the first thread to come makes it.
+// The block's variable with this tag. The first thread that asks for it creates it.
 void* SharedVariable(const void* tag, std::size_t bytes);
 void* DynamicShared();
 void BlockBarrier(std::source_location where);
-// Meets the other lanes of `mask`. The last to come calls `resolve` with what each lane has brought (null outside the mask),
-// where it also leaves the results.
+// Waits for the other lanes of `mask`. The last lane to arrive calls `resolve` with the operands of
+// each lane (null outside the mask); `resolve` also writes the results there.
 using Resolve = void (*)(void* const operands[32], std::uint32_t mask);
 void WarpCollective(const char* name, std::uint32_t mask, void* operands, Resolve resolve,
                     std::source_location where);
 unsigned Lane();
 
-// What __shfl…_sync gives: the value's bits as lane `source` brought them.
+// The result of __shfl…_sync: the bits of the value that lane `source` passed.
 std::uint64_t Shuffle(const char* name, std::uint32_t mask, std::uint64_t bits, unsigned source,
                       std::source_location where);
 std::uint32_t Ballot(const char* name, std::uint32_t mask, bool predicate,
@@ -81,7 +87,7 @@ T ShuffleAs(const char* name, std::uint32_t mask, T value, unsigned source,
 
 }  // namespace pelab::cuda_emulation
 
-// CUDA's own names, in the global namespace as there.
+// CUDA's own names. They are in the global namespace, as in CUDA.
 #define __global__
 #define __device__
 #define __host__
@@ -127,7 +133,7 @@ inline void __syncwarp(unsigned mask = 0xffffffffU,
                        std::source_location where = std::source_location::current()) {
   pelab::cuda_emulation::WarpCollective("__syncwarp", mask, nullptr, nullptr, where);
 }
-// `width`: a power of two; lanes read within segments of so many.
+// `width` is a power of two; lanes read within segments of `width` lanes.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int lane, int width = 32,
               std::source_location where = std::source_location::current()) {

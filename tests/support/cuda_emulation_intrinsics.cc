@@ -22,9 +22,11 @@ struct Product {
   const std::uint32_t* b;
 };
 
-// PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type": with g = lane / 4 and t = lane % 4, register r of A
-// holds row g + 8 (r % 2) and columns 2t, 2t+1 (+ 8 where r >= 2); register r of B rows 2t, 2t+1 (+ 8 r) and column g;
-// sum r row g + 8 (r / 2) and column 2t + r % 2.
+// Layout from the PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type". With g =
+// lane / 4 and t = lane % 4, register r holds
+//   - of A: row g + 8 (r % 2), columns 2t and 2t + 1 (+ 8 if r >= 2);
+//   - of B: rows 2t and 2t + 1 (+ 8 r), column g;
+//   - of the sum: row g + 8 (r / 2), column 2t + r % 2.
 float A(void* const lanes[32], int row, int k) {
   const auto* const lane = static_cast<const Product*>(lanes[row % 8 * 4 + k % 8 / 2]);
   return Half(lane->a[row / 8 + k / 8 * 2], k % 2);

@@ -1,5 +1,5 @@
-// The functions of worker/trainer/kernels/intrinsics.cuh under emulation, with the fragment layouts of the PTX ISA.
-// Included by cuda_emulation.h.
+// Emulates the functions of worker/trainer/kernels/intrinsics.cuh, with the fragment layouts of the
+// PTX ISA. cuda_emulation.h includes this file.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// A library with the functions of NVIDIA's management library that the worker loads: two GPUs.
+// A stand-in for NVIDIA's management library, with the functions that the worker loads. It reports
+// two GPUs.
 #include <cstring>
 
 extern "C" {

@@ -1,7 +1,9 @@
-"""What the fault tests share: a seed that repeats a run, how often to hit, an undisturbed run to compare with, and an
-independent record of what was seen stored and of what the command line was told is stored.
+"""Shared parts of the fault tests: a seed that repeats a run, the number of faults, an undisturbed
+run for comparison, and independent records of the stored epochs and of the answers to the command
+line.
 
-PELAB_FAULT_ROUNDS=N hits N times instead of a few (`make fault`: 200); PELAB_FAULT_SEED=N repeats a run.
+PELAB_FAULT_ROUNDS=N injects N faults instead of a few (`make fault`: 200). PELAB_FAULT_SEED=N
+repeats a run.
 """
 
 import contextlib
@@ -16,18 +18,19 @@ import time
 from pelab_harness import Case, tiny_sweep, wait_until
 
 SEED = int(os.environ.get("PELAB_FAULT_SEED", random.SystemRandom().randrange(1 << 30)))
-LEASE = 2.0  # seconds, of Case.server
+LEASE = 2.0  # seconds; the lease of Case.server
 
 
 def rounds(few, share=1.0):
-    """How often to hit: `few` in `make test`, a share of PELAB_FAULT_ROUNDS where that is set."""
+    """How many faults to inject: `few` in `make test`, or a share of PELAB_FAULT_ROUNDS if it is
+    set."""
     wanted = os.environ.get("PELAB_FAULT_ROUNDS")
     return max(1, int(int(wanted) * share)) if wanted else few
 
 
 class Ledger:
-    """Reads the stored epochs again and again, beside the coordinator, and keeps all that it ever saw. What is seen is
-    committed, so it has to stay."""
+    """Reads the stored epochs again and again, beside the coordinator, and records everything it
+    ever saw. Whatever it saw was committed, so it must stay."""
 
     def __init__(self, case):
         self.case = case
@@ -53,7 +56,7 @@ class Ledger:
 
 
 class Customer:
-    """Submits sweeps of one job through the command line, cancels some, and keeps what it was told."""
+    """Submits sweeps of one job through the command line, cancels some, and records the answers."""
 
     def __init__(self, case, draw, pause=0.5):
         self.case, self.draw, self.pause = case, draw, pause
@@ -85,7 +88,7 @@ class Customer:
 
 
 class FaultCase(Case):
-    _undisturbed = {}  # document -> curves and ablations, once a process
+    _undisturbed = {}  # document -> curves and ablations, once per process
 
     def setUp(self):
         super().setUp()
@@ -99,11 +102,12 @@ class FaultCase(Case):
             print(f"\nthis run is repeated by PELAB_FAULT_SEED={SEED}")
 
     def undisturbed(self, document, jobs):
-        """The curves and ablations of the sweep when nothing goes wrong."""
+        """Runs the sweep without faults, once, and keeps its curves and ablations."""
         if document not in self._undisturbed:
             server, worker = self.server(), self.worker("undisturbed")
             self.submit(document)
-            self.wait_finished(jobs, timeout=120 + 5 * jobs)  # of a machine that does other things too
+            # the machine may be busy with other work
+            self.wait_finished(jobs, timeout=120 + 5 * jobs)
             self._undisturbed[document] = (self.curves(), self.ablations())
             self.stop(worker)
             self.stop(server)
@@ -129,7 +133,8 @@ class FaultCase(Case):
             self.addCleanup(self.customer.stop)
 
     def settle(self, document, jobs, timeout=None):
-        """Waits for the sweep and holds everything against what was seen, told and computed undisturbed."""
+        """Waits for the sweep, then compares everything with the recorded epochs, the answers and
+        the undisturbed run."""
         if self.customer:
             self.customer.stop()
         curves, ablations = self._undisturbed[document]
@@ -158,7 +163,7 @@ class FaultCase(Case):
         stored = dict(self.query("SELECT name, state FROM sweeps"))
         self.assertEqual([name for name in self.customer.submitted if name not in stored], [],
                          "a sweep whose submission was acknowledged is gone")
-        # A job that had succeeded already finishes its sweep; a cancel then finds nothing to do.
+        # If its job had already succeeded, the sweep is finished, and a cancel finds nothing to do.
         self.assertEqual([name for name in self.customer.cancelled if stored[name] not in ("cancelled", "finished")], [])
 
     def check(self, status=0):
@@ -172,7 +177,7 @@ class FaultCase(Case):
         return dict(self.query("SELECT outcome, count(*) FROM v_attempts GROUP BY outcome"))
 
     def wait_epochs(self, more, timeout=60):
-        """Until that many more epochs are stored, or everything has ended."""
+        """Waits until `more` more epochs are stored, or everything has ended."""
         count = lambda: self.query("SELECT count(*) FROM v_curves")[0][0]
         start = count()
         wait_until(lambda: count() >= start + more or self._finished(), timeout, f"{more} more epochs")

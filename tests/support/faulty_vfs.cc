@@ -15,7 +15,7 @@ constexpr std::size_t kSector = 512;
 constexpr int kMaxPath = 512;
 constexpr int kShmLocks = SQLITE_SHM_NLOCK;
 
-// A write, or a truncation (no data), that is not synced.
+// A write, or a truncation (without data), that is not synced.
 struct Dirty {
   std::size_t offset = 0;
   std::string data;
@@ -40,22 +40,24 @@ void ApplyTo(std::string& image, const Dirty& dirty) {
 struct FaultyVfs::File {
   bool exists = true;
   std::string written;
-  std::string durable;                // of this file, whether or not its directory knows it
-  std::vector<Dirty> dirty;           // since the last sync, whatever came of that
+  // this file's durable content, whether or not the directory's durable entry exists
+  std::string durable;
+  std::vector<Dirty> dirty;           // since the last sync, failed or not
   bool linked = false;                // its entry in the directory is durable
-  std::optional<std::string> before;  // what the directory's durable entry leads to else
+  std::optional<std::string> before;  // the durable content under this name while `linked` is false
 
-  // Of the running process.
-  int shared = 0;                                // holders of a shared lock or more
-  void* reserved = nullptr;                      // the one that will write
-  void* pending = nullptr;                       // the one that waits for, or has, the file alone
-  std::vector<std::unique_ptr<char[]>> regions;  // of the WAL's index
+  // State of the running process.
+  int shared = 0;            // holders of a shared lock or more
+  void* reserved = nullptr;  // the handle that will write
+  // the handle that waits for, or has, exclusive access
+  void* pending = nullptr;
+  std::vector<std::unique_ptr<char[]>> regions;  // the WAL index
   std::array<int, kShmLocks> region_shared{};
   std::array<void*, kShmLocks> region_exclusive{};
   int region_users = 0;
 
   File() = default;
-  // The locks and regions of a process are no part of an image.
+  // The locks and regions of a process are not part of an image.
   File(const File& other)
       : exists(other.exists),
         written(other.written),
@@ -74,24 +76,24 @@ struct FaultyVfs::File {
   }
 };
 
-// What SQLite holds of an open file.
+// SQLite's handle of an open file.
 struct FaultyVfs::Handle {
-  sqlite3_file base;  // first: SQLite's own
+  sqlite3_file base;  // SQLite's own part; must be first
   FaultyVfs* vfs;
   std::shared_ptr<File>* file;
   std::uint64_t generation;
-  bool temporary;  // without a name: nothing of it matters after a crash
-  bool remove;     // when it is closed
+  bool temporary;  // has no name; its content does not matter after a crash
+  bool remove;     // remove the file when it is closed
   int lock;
   bool mapped;
-  unsigned region_shared;  // a bit each
+  unsigned region_shared;  // one bit per lock
   unsigned region_exclusive;
 
   bool dead() const { return generation != vfs->generation_; }
   File& f() const { return **file; }
 };
 
-// SQLite's tables of functions.
+// The functions in SQLite's method tables.
 struct FaultyVfs::Calls {
   static Handle& H(sqlite3_file* file) { return *reinterpret_cast<Handle*>(file); }
   static FaultyVfs& V(sqlite3_vfs* vfs) { return *static_cast<FaultyVfs*>(vfs->pAppData); }
@@ -174,7 +176,7 @@ struct FaultyVfs::Calls {
     if (const auto fault = h.vfs->Begin(kSync)) {
       h.vfs->Die(*fault);
       if (h.dead()) return SQLITE_IOERR_FSYNC;
-      // Clean from now on; what of it is durable is a matter of luck.
+      // The data counts as clean from now on. Chance decides which of it is durable.
       for (const Dirty& dirty : f.dirty) {
         if (h.vfs->Random() % 2 == 0) ApplyTo(f.durable, dirty);
       }
@@ -193,7 +195,8 @@ struct FaultyVfs::Calls {
     return SQLITE_OK;
   }
 
-  // SHARED by many, RESERVED by one beside them, PENDING lets no new ones in, EXCLUSIVE is alone.
+  // Many may hold SHARED, and one may hold RESERVED beside them. PENDING admits no new SHARED.
+  // EXCLUSIVE is alone.
   static int Lock(sqlite3_file* file, int level) {
     Handle& h = H(file);
     if (h.dead()) return SQLITE_IOERR_LOCK;
@@ -250,7 +253,7 @@ struct FaultyVfs::Calls {
     }
     while (f.regions.size() <= static_cast<std::size_t>(region)) {
       if (!extend) return SQLITE_OK;
-      f.regions.push_back(std::make_unique<char[]>(size));  // of zeros
+      f.regions.push_back(std::make_unique<char[]>(size));  // filled with zeros
     }
     *out = f.regions[region].get();
     return SQLITE_OK;

@@ -1,21 +1,23 @@
-// A file system for SQLite that lives in memory and fails as disks do. Every file has two images:
-// what was written, which the process sees, and what is durable, which a power loss leaves.
+// A file system for SQLite that lives in memory and fails like a disk. Every file has two images:
+// the written image, which the process sees, and the durable image, which remains after a power
+// loss.
 //
-// What it promises is what POSIX and Linux do, and no more:
-//   - A write is seen by later reads at once, and is durable after the next xSync that succeeds.
-//   - After an xSync that fails, the pages that were dirty count as clean: they are read as written,
+// It guarantees what POSIX and Linux guarantee, and no more:
+//   - Later reads see a write at once. The write is durable after the next xSync that succeeds.
+//   - After a failed xSync the pages that were dirty count as clean: they are read as written,
 //     but no later xSync makes them durable unless they are written again (fsync on Linux). Some of
 //     them may have reached the disk all the same.
-//   - The first xSync of a new file also syncs its directory, as SQLite's unix VFS does for journals
-//     and WALs. Until some sync of the directory (all files are in one) a new file is gone after a
-//     power loss, and one that was deleted is back with its old durable content.
-//   - A full disk refuses a write, or takes the front half of it (SQLITE_FULL).
-//   - At a power loss any part of what was not synced may have reached the disk, in sectors of 512
-//     bytes and in no order: writes can be torn, later ones there and earlier ones not.
-//   - Bytes beside those of a write never change (SQLITE_IOCAP_POWERSAFE_OVERWRITE, as on Linux).
-//   - A process that is killed leaves everything it wrote, and its locks and shared memory vanish.
+//   - The first xSync of a new file also syncs its directory, like SQLite's unix VFS for journals
+//     and WALs. All files are in one directory. Until it is synced, a power loss removes a new file
+//     and brings a deleted file back with its old durable content.
+//   - A full disk refuses a write, or writes only its first half (SQLITE_FULL).
+//   - At a power loss any part of the unsynced data may reach the disk, in sectors of 512
+//     bytes and in any order: writes can be torn, and a later write can survive without an earlier
+//     one.
+//   - A write never changes bytes next to its own (SQLITE_IOCAP_POWERSAFE_OVERWRITE, as on Linux).
+//   - A killed process leaves everything that it wrote; its locks and shared memory vanish.
 //
-// Locks and the WAL's shared memory work between the connections of one process. One thread.
+// Locks and the WAL's shared memory work between the connections of one process. For one thread.
 #pragma once
 
 #include <sqlite3.h>
@@ -31,26 +33,26 @@ namespace pelab {
 
 class FaultyVfs {
  public:
-  // Operations that change a disk; they are counted from 1.
+  // Operations that change the disk; they are numbered from 1.
   enum Kind : unsigned { kWrite = 1, kSync = 2, kTruncate = 4, kAny = 7 };
 
   struct Fault {
     enum How {
-      kIoError,  // EIO: nothing is written; a sync loses what was dirty
+      kIoError,  // EIO: nothing is written; a failed sync loses the dirty data
       kFull,     // ENOSPC: nothing is written
-      kShort,    // ENOSPC in the middle: the front half of the write is there
-      kCrash,    // the process dies in the middle of it
+      kShort,    // ENOSPC in the middle: only the first half is written
+      kCrash,    // the process dies during the operation
       kPowerLoss,
     };
-    std::uint64_t at = 0;     // the operation's number among those of `kinds`
-    std::uint64_t times = 1;  // so many of them fail one after the other
+    std::uint64_t at = 0;     // the number of the operation among those of `kinds`
+    std::uint64_t times = 1;  // how many operations in a row fail
     unsigned kinds = kAny;
     How how = kIoError;
   };
 
-  // Registers itself with SQLite under name(). `seed` decides what of the unsynced survives.
+  // Registers itself with SQLite under name(). `seed` determines which unsynced data survives.
   explicit FaultyVfs(std::uint64_t seed = 1);
-  // No connection may be open any more.
+  // All connections must be closed.
   ~FaultyVfs();
   FaultyVfs(const FaultyVfs&) = delete;
   FaultyVfs& operator=(const FaultyVfs&) = delete;
@@ -59,21 +61,21 @@ class FaultyVfs {
 
   void Set(const Fault& fault) { fault_ = fault; }
   void ClearFault() { fault_.reset(); }
-  // How many there were of these kinds.
+  // The number of operations of these kinds so far.
   std::uint64_t operations(unsigned kinds = kAny) const;
   std::uint64_t failures() const { return failures_; }
 
-  // The process is killed: what is open fails from now on without any effect, and nothing can be
-  // opened before Restart.
+  // Kills the process: everything that is open fails from now on without any effect, and nothing
+  // can be opened before Restart.
   void Crash();
-  // The same, and of each file only its durable image stays, with a share (0 to 1) of the sectors
-  // that were not synced.
+  // Like Crash, and each file keeps only its durable image, plus a share `survivors` (0 to 1) of
+  // the sectors that were not synced.
   void LosePower(double survivors);
-  // A new process.
+  // Starts a new process.
   void Restart() { down_ = false; }
   bool down() const { return down_; }
 
-  // All files, as they are; Load is for a new VFS, or after a crash.
+  // A copy of all files. Call Load on a new VFS or after a crash.
   struct File;
   struct Image {
     std::map<std::string, std::shared_ptr<const File>> files;
@@ -81,7 +83,7 @@ class FaultyVfs {
   Image Save() const;
   void Load(const Image& image);
 
-  // What is written; nullopt where there is no such file.
+  // The written content; nullopt if there is no such file.
   std::optional<std::string> Read(const std::string& path) const;
   bool Exists(const std::string& path) const { return Read(path).has_value(); }
 
@@ -90,7 +92,7 @@ class FaultyVfs {
   struct Calls;
   friend struct Calls;
 
-  // What is to go wrong with the operation that is beginning; counts it.
+  // Counts an operation that begins, and returns how it is to fail, if at all.
   std::optional<Fault::How> Begin(Kind kind);
   void SyncDirectory();
   void Die(Fault::How how);
@@ -103,7 +105,7 @@ class FaultyVfs {
   std::map<Kind, std::uint64_t> operations_;
   std::uint64_t failures_ = 0;
   std::uint64_t random_;
-  std::uint64_t generation_ = 0;  // of processes
+  std::uint64_t generation_ = 0;  // counts processes
   bool down_ = false;
 };
 

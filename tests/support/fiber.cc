@@ -18,16 +18,18 @@ namespace {
 
 constexpr std::size_t kGuard = 4096;
 #if defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t kStack = 512 * 1024;  // its frames are several times as large
+constexpr std::size_t kStack = 512 * 1024;  // sanitized frames are several times as large
 #else
 constexpr std::size_t kStack = 128 * 1024;
 #endif
 
 Fiber* starting = nullptr;
 
-// Switches from the current stack, whose state goes to *from, to the one of `to`.
+// Switches from the current stack to the stack of `to`. Stores the state of the current stack in
+// *from.
 #if defined(__x86_64__)
-// swapcontext would enter the kernel twice a switch for the signal mask; registers that calls preserve are enough.
+// swapcontext would enter the kernel twice per switch for the signal mask. Saving the registers
+// that calls preserve is enough.
 asm(R"(
 .text
 .align 16
@@ -56,7 +58,7 @@ void Switch(void** from, void* to) { PelabSwitchStacks(from, to); }
 
 void* FirstState(char* bottom, std::size_t size, void (*start)()) {
   auto* top = reinterpret_cast<std::uintptr_t*>(bottom + size) -
-              1;  // calls leave it 8 below a multiple of 16
+              1;  // after a call the stack pointer is 8 below a multiple of 16
   *top = 0;       // no return address
   *--top = reinterpret_cast<std::uintptr_t>(start);
   for (int i = 0; i < 6; ++i) *--top = 0;

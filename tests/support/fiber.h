@@ -1,22 +1,25 @@
-// A thread of control of its own stack, switched to and from by hand. AddressSanitizer knows about the switches.
+// A fiber: code with a stack of its own that runs and pauses by explicit switches. AddressSanitizer
+// knows about the switches.
 #pragma once
 
 #include <cstddef>
 
 namespace pelab {
 
-// Not thread-safe: all fibers of a program run on the thread that made them, none inside another.
+// Not thread-safe: all fibers of a program run on the thread that made them, and no fiber runs
+// inside another.
 class Fiber {
  public:
-  // Runs body(argument) when first resumed. `body` must not return and must not let an exception out.
+  // Runs body(argument) on the first Resume. `body` must not return and must not let an exception
+  // out.
   Fiber(void (*body)(void*), void* argument);
-  ~Fiber();  // what the stack holds is dropped without destructors
+  ~Fiber();  // the objects on the stack are dropped without destructors
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // From outside: runs until the fiber suspends itself.
+  // Call from outside: runs the fiber until it suspends itself.
   void Resume();
-  // From inside.
+  // Call from inside the fiber.
   void Suspend();
 
  private:
@@ -29,10 +32,10 @@ class Fiber {
   std::size_t mapped_ = 0;
   char* bottom_ = nullptr;
   std::size_t size_ = 0;
-  // Where both sides stand while the other runs.
+  // Stack pointers of each side while the other one runs.
   void* inside_ = nullptr;
   void* outside_ = nullptr;
-  // AddressSanitizer's view of both stacks.
+  // AddressSanitizer's data about both stacks.
   void* fake_inside_ = nullptr;
   void* fake_outside_ = nullptr;
   const void* outside_bottom_ = nullptr;

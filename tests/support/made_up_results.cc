@@ -16,7 +16,7 @@ struct Shape {
   double top;
   double rate;
 };
-// Roughly as the encodings do; what is not here is middling.
+// Roughly the results of real encodings. Pairs that are not listed get middling values.
 Shape ShapeOf(const std::string& pe, const std::string& task) {
   static const auto& known = *new std::map<std::pair<std::string, std::string>, Shape>{
       {{"rope", "distance"}, {0.926, 9}},    {{"rope_abs", "distance"}, {0.93, 8}},
@@ -130,7 +130,7 @@ store::HeadAblation MadeUpJob::Matrix(const store::Analysis& analysis) const {
                              .nll = matrix.intact_nll + std::max(0.0, drop) * 4,
                              .nll_standard_error = 0.01});
       store::AblatedHead& entry = *matrix.entries.back();
-      if (entry.lost < 0) {  // better without it: what is gained makes up for it
+      if (entry.lost < 0) {  // better without the head: move the difference to `gained`
         entry.gained -= entry.lost;
         entry.lost = 0;
       }

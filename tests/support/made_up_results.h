@@ -1,5 +1,5 @@
-// Results that nobody trained for: learning curves that level off and head-ablation matrices in which
-// a head may matter, all from (seed, spec). Values; thread-safe.
+// Made-up results without training: learning curves that level off, and head-ablation matrices in
+// which one head may matter. Everything is computed from (seed, spec). Values; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class MadeUpJob {
   int epochs() const { return epochs_; }
   store::Epoch EpochAt(int epoch) const;
   store::HeadAblation Matrix(const store::Analysis& analysis) const;
-  // layer_ablation and cumulative_ablation; others have an empty object.
+  // For layer_ablation and cumulative_ablation; any other analysis gets an empty object.
   store::AnalysisResult Result(const store::Analysis& analysis) const;
 
  private:
@@ -31,13 +31,13 @@ class MadeUpJob {
   int epochs_ = 0;
   int layers_ = 0;
   int heads_ = 0;
-  int real_entries_ = 0;  // of a layer, where the ablation's target is the authors'
+  int real_entries_ = 0;  // existing entries per layer if the ablation's target is the authors'
   std::int64_t train_ = 0;
   std::int64_t test_ = 0;
   double learning_rate_ = 0;
   double chance_ = 0;
-  double top_ = 0;   // the accuracy that it levels off at
-  double rate_ = 0;  // by which it gets there, a share of the epochs
+  double top_ = 0;   // the accuracy at which the curve levels off
+  double rate_ = 0;  // how fast the curve gets there, relative to the number of epochs
   int deposit_layer_ = -1;
   int deposit_head_ = 0;
 };

@@ -1,6 +1,6 @@
 """Runs the code cells of a notebook one after another in one namespace. Standard library only.
 
-    python3 tests/support/notebook_runner.py NOTEBOOK.ipynb           # writes their outputs into the file
+    python3 tests/support/notebook_runner.py NOTEBOOK.ipynb    # writes the outputs into the file
 """
 
 import ast
@@ -12,7 +12,8 @@ import sys
 
 
 def _outputs(source, count, namespace):
-    """What a notebook shows of a cell: what it printed, and the value of its last expression."""
+    """The outputs that a notebook shows for a cell: the printed text, and the value of its last
+    expression."""
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     printed = io.StringIO()
@@ -31,7 +32,7 @@ def _outputs(source, count, namespace):
 
 
 def run(notebook, namespace=None):
-    """Executes the cells; the notebook with their outputs, and the namespace that they leave."""
+    """Executes the cells. Returns the notebook with their outputs, and the resulting namespace."""
     namespace = {"__name__": "__main__"} if namespace is None else namespace
     count = 0
     for cell in notebook["cells"]:

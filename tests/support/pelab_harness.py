@@ -1,7 +1,7 @@
-"""Drives the real pelab binaries for the end-to-end and fault tests. Standard library only.
+"""Runs the real pelab binaries for the end-to-end and fault tests. Standard library only.
 
-Programs run in a temporary folder with Unix sockets or port 0, and every wait is for a condition, with a bound.
-PELAB_BIN names the folder with the four binaries (ctest sets it).
+Programs run in a temporary folder with Unix sockets or port 0. Every wait is for a condition and
+has a time limit. PELAB_BIN names the folder with the four binaries (ctest sets it).
 """
 
 import atexit
@@ -21,12 +21,14 @@ BIN = pathlib.Path(os.environ["PELAB_BIN"]).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 def trainer_environment():
-    """What the trainer asks to be told when it is started: told, it starts in half the time. Workers tell it too."""
+    """The environment variables that the trainer asks for: with them it starts in half the time.
+    Workers set them too."""
     return json.loads(subprocess.run([BIN / "pelab-trainer", "capabilities"], capture_output=True, text=True, check=True).stdout)["environment"]
 
 
 def tiny_sweep(epochs=3, train_examples=512, seeds="[0, 1]", pes="[nope, rope]", name="tiny"):
-    """A sweep document of jobs that are small (a second or two) but have heads, epochs and both splits."""
+    """A sweep document of small jobs (a second or two) that still have heads, epochs and both
+    splits."""
     return f"""\
 name: {name}
 protocol: clean
@@ -51,7 +53,7 @@ def wait_until(condition, timeout, what):
 
 
 def alive(pid):
-    """Whether the process exists and is not a zombie."""
+    """True if the process exists and is not a zombie."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
@@ -60,7 +62,7 @@ def alive(pid):
 
 
 def processes(*needles):
-    """Pids of live processes whose command line holds every needle."""
+    """The PIDs of live processes whose command line contains every needle."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -73,10 +75,10 @@ def processes(*needles):
 
 
 class Case(unittest.TestCase):
-    """A test with a folder, a database and programs that are ended whatever happens."""
+    """A test with a folder, a database and programs. The programs are ended in any case."""
 
     def setUp(self):
-        # Short: a Unix socket's path has at most 107 bytes.
+        # A short name, because a Unix socket's path has at most 107 bytes.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pelab-"))
         self.db = self.folder / "pelab.db"
         self.socket = f"unix:{self.folder}/s"
@@ -114,7 +116,7 @@ class Case(unittest.TestCase):
         return process
 
     def server(self, *arguments, lease_ms=2000, env=None):
-        """A coordinator on this test's database and socket, ready to answer."""
+        """Starts a coordinator on this test's database and socket, and waits until it answers."""
         process = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, "--heartbeat", f"{lease_ms // 10}ms",
                              "--lease", f"{lease_ms}ms", *arguments, env=env)
         wait_until(lambda: process.poll() is not None or self.pelab("status").returncode == 0, 20, "the coordinator")
@@ -131,7 +133,7 @@ class Case(unittest.TestCase):
                               env={**os.environ, **(env or {})})
 
     def pelab_db(self, *arguments, timeout=120):
-        """The CLI on the file alone."""
+        """Runs the CLI on the database file, without a coordinator."""
         return subprocess.run([BIN / "pelab", "--db", self.db, *map(str, arguments)], cwd=self.folder,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
 
@@ -166,7 +168,7 @@ class Case(unittest.TestCase):
                    str(self.query("SELECT * FROM v_attempts")))
 
     def curves(self, db=None):
-        """What the views show, times left out: {(key, epoch): figures}."""
+        """The curves in the views, without times: {(key, epoch): figures}."""
         rows = self.query("SELECT j.key, c.epoch, c.train_loss, c.train_correct, c.train_total, c.test_loss, "
                           "c.test_correct, c.test_total, c.learning_rate FROM v_curves c JOIN v_jobs j USING (job_id)",
                           db=db)
@@ -180,19 +182,21 @@ class Case(unittest.TestCase):
             "FROM v_head_ablation a JOIN v_jobs j USING (job_id)", db=db))
 
     def results(self, db=None):
-        """Everything that a sweep leaves, by key, times and hosts left out: what two runs of it must have in common."""
+        """All results of a sweep by key, without times and hosts: two runs of it must agree on
+        them."""
         ablations = self.query("SELECT j.key, a.method, a.hygiene, a.split, a.target, a.layer, a.head, a.correct, a.total, a.lost, "
                                "a.gained, a.nll, a.nll_drop, a.nll_drop_standard_error, a.drop_standard_error "
                                "FROM v_head_ablation a JOIN v_jobs j USING (job_id)", db=db)
         deposits = self.query("SELECT j.key, d.layer, d.max_drop, d.gini, d.effective_heads, d.top_head, d.deposits "
                               "FROM v_deposits d JOIN v_jobs j USING (job_id)", db=db)
         weights = self.query("SELECT j.key, a.name, a.sha256, a.bytes FROM v_artifacts a JOIN v_jobs j USING (job_id)", db=db)
-        key = repr  # NULLs do not compare
+        key = repr  # NULLs cannot be compared
         return {"curves": self.curves(db), "ablations": sorted(ablations, key=key), "deposits": sorted(deposits, key=key),
                 "weights": sorted(weights)}
 
     def assert_complete(self, jobs, epochs, layers=2, heads=2):
-        """Every job succeeded, with each epoch once and a whole ablation matrix."""
+        """Checks that every job succeeded and has each epoch once and a complete ablation matrix.
+        """
         self.assertEqual(self.states(), {"succeeded": jobs})
         per_job = self.query("SELECT job_id, count(*), count(DISTINCT epoch), min(epoch), max(epoch) FROM v_curves "
                              "GROUP BY job_id")

@@ -1,12 +1,12 @@
-// pelab-populate: a database as a coordinator leaves it, with made-up results and no training. For
-// tests of what shows results, and to measure them.
+// pelab-populate: writes a database like a coordinator's, with made-up results and without
+// training. For tests of programs that show results, and to measure their speed.
 //
 //   pelab-populate docs/sweeps/quick.yaml --db build/made-up.db
 //   pelab-populate sweep.yaml --db FILE --fail-every 7 --open-every 5 --error 'CUDA out of memory'
 //
-// Everything goes through the coordinator's own store. The same sweep, options and seed give the
-// same results. The numbers have the shapes of real ones (learning curves that level off, a head
-// that matters) and mean nothing.
+// All writes go through the coordinator's own store. The same sweep, options and seed give the same
+// results. The numbers have the shapes of real ones (learning curves that level off, a head that
+// matters) but mean nothing.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
@@ -28,7 +28,7 @@ namespace pelab {
 namespace {
 
 constexpr std::size_t kSlice = 512;
-constexpr std::size_t kJobsAtOnce = 20;  // in one transaction
+constexpr std::size_t kJobsAtOnce = 20;  // per transaction
 
 struct Options {
   std::vector<std::string> sweeps;
@@ -51,7 +51,7 @@ std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
   return array.dump();
 }
 
-// How far a job came.
+// How far a job got.
 enum class End { kSucceeded, kFailed, kRunning, kQueued };
 
 class Populator {

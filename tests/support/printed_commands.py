@@ -1,4 +1,5 @@
-"""Command lines of pelab's programs as documents, helps and sources print them, and what the programs' --help allows."""
+"""Finds the command lines of pelab's programs in documents, help texts and sources, and checks them
+against the programs' --help."""
 
 import re
 import shlex
@@ -10,16 +11,16 @@ _ELLIPSIS = {"…", "...", "[options]"}
 
 
 class Mistake(Exception):
-    """A command line that its program refuses."""
+    """A command line that the program would refuse."""
 
 
 class Help:
-    """What `PROGRAM [COMMAND…] --help` says."""
+    """The parsed output of `PROGRAM [COMMAND…] --help`."""
 
     def __init__(self, binaries, path):
         self.path = path
         self.text = subprocess.run([binaries / path[0], *path[1:], "--help"], capture_output=True, text=True, check=True).stdout
-        self.options = {}  # whether it takes a value
+        self.options = {}  # name -> whether it takes a value
         self.positionals = []
         self.subcommands = []
         section = ""
@@ -47,13 +48,13 @@ class Help:
             self.options.setdefault(name.split("=")[0].split(":")[0], bool(value) or "=" in column)
 
     def examples(self):
-        """The lines below "Examples:" (or "example:") that begin with a program."""
+        """The lines below "Examples:" that begin with a program."""
         _, _, below = self.text.partition("\nExamples:\n")
         return [line.strip() for line in below.splitlines() if line.startswith("  pelab")]
 
 
 class Commands:
-    """Every program and command."""
+    """The help of every program and command."""
 
     def __init__(self, binaries):
         self._binaries = binaries
@@ -74,7 +75,8 @@ class Commands:
         return list(self._known.values())
 
     def check(self, words, mentioned=False):
-        """Raises Mistake where the words are no command line. `mentioned`: in prose, where what is needed may be left out."""
+        """Raises Mistake if the words are not a valid command line. `mentioned`: the words are from
+        prose, where required arguments may be left out."""
         at = self.help([words[0]])
         options = dict(at.options)
         given, rest, partial = [], list(words[1:]), mentioned
@@ -115,7 +117,8 @@ class Commands:
 
 
 def split(line):
-    """The words of the first command of pelab's in a line of a shell, and its environment; None where there is none."""
+    """The words of the first pelab command in a shell line, and its environment; None if there is
+    no such command."""
     line = re.sub(r"^\s*(?:\w+)?\$\s+", "", line)  # a prompt
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;()<>")
     lexer.whitespace_split = True
@@ -135,12 +138,13 @@ def split(line):
 
 
 def of_markdown(text):
-    """(line, the command line, whether prose only mentions it) of fenced blocks and of code within lines."""
+    """Returns (line number, command line, whether prose only mentions it) for fenced blocks and
+    inline code."""
     found, fenced = [], False
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("```"):
             fenced = not fenced
-        elif fenced and "──" not in line:  # which is a drawing
+        elif fenced and "──" not in line:  # these lines are drawings
             found.append((number, line, False))
         elif not fenced:
             found += [(number, span, True) for span in re.findall(r"`([^`\n]+)`", line)]
@@ -151,7 +155,8 @@ _LITERAL = r'"((?:[^"\\\n]|\\.)*)"|\'((?:[^\'\\\n]|\\.)*)\'|`((?:[^`\\]|\\.)*)`'
 
 
 def of_source(text):
-    """(line, text) of each string that names a program, joined to what is put behind it, with X for every value."""
+    """Returns (line number, text) of each string that names a program. The text includes the
+    strings appended to it, with X for every value."""
     text = re.sub(r"^\s*(?://|#include).*$", "", text, flags=re.MULTILINE)
     found = []
     for literal in re.finditer(_LITERAL, text):
@@ -162,12 +167,13 @@ def of_source(text):
 
 
 def _behind(text, at):
-    """The strings of the rest of the statement; whatever is between two of them that is no space is a value."""
+    """The remaining strings of the statement. Anything between two of them, except spaces, counts
+    as a value."""
     end = min((place for place in (text.find(";", at), text.find("}", at)) if place >= 0), default=len(text))
     joined, last = "", at
     for literal in re.finditer(_LITERAL, text[at:end]):
         between = text[last:at + literal.start()]
-        if re.match(r"\s*[)\]?:]", between):  # the call or the choice has ended
+        if re.match(r"\s*[)\]?:]", between):  # the call or the conditional expression has ended
             break
         joined += ("" if not between.strip() else "X" if re.search(r"\w", between) else "")
         joined += next(group for group in literal.groups() if group is not None)
@@ -176,7 +182,8 @@ def _behind(text, at):
 
 
 def of_prose(text):
-    """A command in a message, up to where the sentence goes on: (program, command, the options that follow)."""
+    """Parses a command in a message, up to where the sentence goes on: (program, command, its
+    options)."""
     text = re.sub(r"\$\{[^}]*\}", "X", text)
     text = re.split(r"\\n|\n|[;`]|\. |, |\)| \(| –", text)[0]
     words = text.replace("\\u2026", "…").split()

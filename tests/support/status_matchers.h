@@ -1,4 +1,5 @@
-// IsOk() and StatusIs(code, matcher of the message) for absl::Status and absl::StatusOr.
+// The matchers IsOk() and StatusIs(code, matcher of the message) for absl::Status and
+// absl::StatusOr.
 #pragma once
 
 #include <gmock/gmock.h>

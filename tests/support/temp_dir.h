@@ -1,4 +1,4 @@
-// A directory that is removed with everything in it when the test ends.
+// A temporary directory that is removed with all its content when the test ends.
 #pragma once
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-"""A test with a database of trained jobs: they are trained once for all tests of a file, and each test has a copy."""
+"""A test case with a database of trained jobs. They are trained once for all tests of a file; each
+test gets a copy."""
 
 import atexit
 import pathlib
@@ -6,7 +7,7 @@ import shutil
 
 from pelab_harness import Case, tiny_sweep, wait_until
 
-_trained = {}  # the folder, by sweep
+_trained = {}  # sweep -> folder
 
 
 def _train(sweep):
@@ -31,9 +32,10 @@ def _train(sweep):
 
 
 class TrainedCase(Case):
-    """The jobs of SWEEP, which succeed, and one that fails, in the database COPY of the test's folder."""
+    """The test's folder has the database COPY with the jobs of SWEEP, which succeeded, and one job
+    that failed."""
 
-    SWEEP = tiny_sweep() + "analyses: [head_ablation, layer_ablation]\n"  # of four jobs
+    SWEEP = tiny_sweep() + "analyses: [head_ablation, layer_ablation]\n"  # four jobs
     COPY = "pelab.db"
 
     @classmethod

@@ -1,5 +1,6 @@
-"""What the tests of pelab-trainer as a process share: job documents of a second, and running and stopping it. Every event that it
-prints is held to its documented members. See docs/formats.md."""
+"""Shared parts of the tests that run pelab-trainer as a process: job documents that take about a
+second, and functions to run and stop it. Every printed event is checked against its documented
+members (docs/formats.md)."""
 
 import hashlib
 import json
@@ -37,7 +38,8 @@ TIMES = {"seconds", "wall_seconds"}
 
 
 def document(pe="rope", model=None, task=None, train=None, job="j", **analysis):
-    """A job of a second: the clean protocol at T 16, width 16, 2 layers of 2 heads."""
+    """A job that takes about a second: the clean protocol with T 16, width 16, and 2 layers of 2
+    heads."""
     pes = {"rope": {"base": 10000, "input_sinusoid": False}, "nope": {}, "random": {"trainable": False, "init_std": 1},
            "mla": {"base": 10000, "input_table": False, "latent": 8, "latent_norm": True, "rotary": 4,
                    "rotary_query": "per_head", "rotation": "rope"}}
@@ -73,7 +75,8 @@ def cumulative_ablation(**parameters):
 
 
 def long_document():
-    """As short an epoch as any, but thousands of them: it ends when it is told to."""
+    """A job with epochs as short as in the other documents, but with 5,000 of them. It runs until
+    it is stopped."""
     return document(train={"epochs": 5000})
 
 
@@ -82,7 +85,7 @@ def sha256(path):
 
 
 def safetensors(path):
-    """(metadata, {name: (dtype, shape, values)}) by the format's own definition."""
+    """Returns (metadata, {name: (dtype, shape, values)}), read by the format's own definition."""
     raw = path.read_bytes()
     size = struct.unpack("<Q", raw[:8])[0]
     header, data = json.loads(raw[8:8 + size]), raw[8 + size:]
@@ -123,7 +126,8 @@ class TrainerCase(unittest.TestCase):
         return self.events(result.stdout)
 
     def stop_command(self, command, epochs, number=signal.SIGTERM):
-        """Runs until `epochs` epochs are told, sends the signal, and returns the events of a trainer that was stopped."""
+        """Runs the trainer until it has reported `epochs` epochs, sends the signal, and returns all
+        its events. The trainer must exit as stopped (status 75)."""
         process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         lines = []
         for line in process.stdout:
@@ -136,7 +140,7 @@ class TrainerCase(unittest.TestCase):
         return self.events("".join(lines) + rest)
 
     def events(self, text):
-        """Every line is a documented event with exactly its members."""
+        """Parses the lines. Every line must be a documented event with exactly its members."""
         self.assertTrue(not text or text.endswith("\n"))
         events = []
         for line in text.splitlines():
@@ -148,7 +152,7 @@ class TrainerCase(unittest.TestCase):
 
     @staticmethod
     def members(event):
-        """Those of a `done` that follows no training leave out the weights."""
+        """The members of an event. A `done` without training has no weights."""
         members = MEMBERS[event["event"]]
         members = members + [name for name in SOMETIMES.get(event["event"], []) if name in event]
         return members if event["event"] != "done" or "weights" in event else ["wall_seconds"]
@@ -164,7 +168,7 @@ class TrainerCase(unittest.TestCase):
 
 
 def facts(events, *names):
-    """What must repeat bit for bit: the events without times."""
+    """The parts that must repeat bit for bit: the events without times."""
     return [{key: value for key, value in event.items() if key not in TIMES} for event in events if event["event"] in names]
 
 

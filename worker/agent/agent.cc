@@ -34,17 +34,17 @@ namespace {
 constexpr absl::Duration kTrainerGrace = absl::Seconds(1);
 constexpr absl::Duration kFarewellPatience = absl::Seconds(3);
 constexpr absl::Duration kFarewellUpload = absl::Seconds(8);
-// Over the time that the daemon may take.
+// Added to the time that the daemon may take to shut down.
 constexpr absl::Duration kLastResort = absl::Milliseconds(1500);
 
-// Ends the process where shutting down takes too long. Trainers then end by themselves: their pipe
-// closes.
+// Ends the process if shutting down takes too long. Its trainers then end by themselves, because
+// their pipe closes.
 class LastResort {
  public:
   LastResort(ShutdownSignal* shutdown, absl::Duration patience)
       : thread_([this, shutdown, patience] {
-          // Waits on both, in slices: the signal has no way to be told that the daemon has ended
-          // without it.
+          // Waits for both in turn: nothing can wake a wait for the signal when the daemon ends
+          // without one.
           while (!over_.HasBeenNotified()) {
             if (!shutdown->WaitFor(absl::Milliseconds(100))) continue;
             if (over_.WaitFor(patience + kLastResort)) return;
@@ -69,7 +69,7 @@ std::string HostName() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
-// Null where there is none.
+// Null if NVML cannot be loaded.
 std::unique_ptr<Nvml> FindNvml() {
   absl::StatusOr<std::unique_ptr<Nvml>> nvml = LoadNvml();
   if (nvml.ok()) return *std::move(nvml);
@@ -107,8 +107,8 @@ WorkerIdentity MakeIdentity(const AgentOptions& options, const WorkDir& work_dir
   return identity;
 }
 
-// Null where trainers do without: none share a GPU, the host has a daemon that they find by
-// themselves, or it cannot run one.
+// Null if trainers need no daemon of ours (no two share a GPU, or the host has one that they find
+// by themselves), or if this host cannot run one.
 std::unique_ptr<Mps> StartMps(const AgentOptions& options, const WorkDir& work_dir,
                               const std::vector<SlotPlan>& plans) {
   const bool on_gpus = plans.front().slot.device_kind() == "gpu";
@@ -154,10 +154,10 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   const WorkerIdentity identity = MakeIdentity(options, work_dir, capabilities, plans);
   LogStart(options, identity);
 
-  const std::unique_ptr<Mps> mps = StartMps(options, work_dir, plans);  // longer than any trainer
+  const std::unique_ptr<Mps> mps = StartMps(options, work_dir, plans);  // outlives every trainer
   SpoolQuota quota(options.spool_quota_bytes);
   Reservations reservations;
-  // Attempts notify the runner, which is made after them and needs them.
+  // Attempts notify the runner. The runner needs the attempts, so it is made after them.
   SessionRunner* runner_for_notify = nullptr;
   AttemptContext context;
   context.work_dir = &work_dir;

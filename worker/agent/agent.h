@@ -1,4 +1,4 @@
-// The daemon: everything below put together.
+// The worker daemon, put together from the other parts of this folder.
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,9 +7,9 @@
 
 namespace pelab::agent {
 
-// Runs until `shutdown` is requested. Errors say why it could not start or go on. After a request it
-// returns within 5 s whatever happens, and 8 more where last checkpoints go to the coordinator: what
-// still hangs then is cut off by ending the process.
+// Runs the daemon until `shutdown` is requested. Errors say why it could not start or go on. After
+// a request it returns within 5 s, plus 8 s if it uploads last checkpoints. If something still
+// hangs then, the process is ended.
 absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown);
 
 }  // namespace pelab::agent

@@ -1,4 +1,4 @@
-// How files go between this host and the coordinator.
+// Transfers files between this host and the coordinator.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,26 @@ struct ArtifactFile {
   std::uint64_t bytes = 0;
   std::int64_t attempt_id = 0;
   std::uint64_t token = 0;
-  bool checkpoint = false;                    // gives way where space is short
-  absl::Time until = absl::InfiniteFuture();  // a call ends by then, besides its own bound
+  bool checkpoint = false;  // may be refused or removed first when space is short
+  // the call ends by then, or earlier by its own time limit
+  absl::Time until = absl::InfiniteFuture();
 };
 
-// Thread-safe. Both calls are bounded in time, ask `give_up` between chunks, and answer CANCELLED
-// where it says so.
+// Thread-safe. Both calls have a time limit. They ask `give_up` between chunks and return CANCELLED
+// if it answers true.
 class ArtifactTransfer {
  public:
   virtual ~ArtifactTransfer() = default;
-  // OK once the coordinator has the file on disk.
+  // Sends the file. OK once the coordinator has it on disk.
   virtual absl::Status Put(const ArtifactFile& file, const std::function<bool()>& give_up) = 0;
-  // OK once the file is at `file.path`, whole and of that hash; anything else leaves no file there.
-  // NOT_FOUND where the coordinator has none of that hash, DATA_LOSS where what it sends is not
-  // what was asked for.
+  // Fetches the file. OK once it is complete at `file.path` and has the expected hash; after an
+  // error no file is left there. NOT_FOUND if the coordinator has no file with this hash, DATA_LOSS
+  // if the received bytes do not match `file`.
   virtual absl::Status Get(const ArtifactFile& file, const std::function<bool()>& give_up) = 0;
 };
 
-// Whether trying again may help: the coordinator was away or busy. It may not where it refused (its
-// quota is full, the file is not what it was said to be, the attempt is no longer its job's).
+// True if trying again may help, because the coordinator was away or busy. It does not help after a
+// refusal: the quota is full, the file does not match its hash, or the job has a newer attempt.
 bool IsWorthRetrying(const absl::Status& status);
 
 }  // namespace pelab::agent

@@ -18,7 +18,7 @@
 namespace pelab::agent {
 namespace {
 
-// For a last checkpoint to go, after a trainer that was preempted.
+// How long the upload of the last checkpoint of a preempted trainer may take.
 constexpr absl::Duration kHandOverTime = absl::Minutes(2);
 constexpr absl::Duration kFullDiskPause = absl::Seconds(1);
 
@@ -106,7 +106,7 @@ void Attempt::SettleByTrainer(const ExitStatus& exit, const absl::Status& output
 }
 
 void Attempt::SettleStopped() {
-  // As one whose trainer the signal has ended without a word.
+  // Like an attempt whose trainer was ended by the signal without printing anything.
   SettleAs(TrainerTrace(assignment_)
                .Conclude({.signaled = true, .code = SIGTERM}, stop_reason(), absl::OkStatus(), "",
                          SecondsOfTrainer()));
@@ -179,14 +179,14 @@ absl::Status Attempt::OnLine(TrainerLine line) {
   const absl::Status status = Take(std::move(line));
   if (uploader_.has_value()) uploader_->Offer(trace_.checkpoint());
   EndStep();
-  // What became of its line matters to nobody where it was settled meanwhile.
+  // If the attempt was settled meanwhile, the result of its line no longer matters.
   return settled() ? absl::OkStatus() : status;
 }
 
 absl::Status Attempt::Take(TrainerLine line) {
   if (auto* fact = std::get_if<FactLine>(&line); fact != nullptr && fact->event.has_started()) {
     v1::Execution* now = fact->event.mutable_started()->mutable_execution();
-    // "By itself" is what it says wherever the number changes nothing.
+    // The trainer says packing 1 wherever the number changes nothing, so keep the recorded one.
     if (any_packing_ && assignment_.has_execution() && now->packing() == 1) {
       now->set_packing(assignment_.execution().packing());
     }
@@ -225,7 +225,7 @@ void Attempt::HandOver(CheckpointUploader& uploader) {
     hand_over_until_ = std::min(hand_over_until_, absl::Now() + kHandOverTime);
     until = hand_over_until_;
   }
-  // Where the daemon ends and the coordinator is away, the next daemon has the file.
+  // If the daemon ends while the coordinator is away, the file stays here for the next daemon.
   uploader.Finish(until, /*persist=*/stop_reason() != StopReason::kShutdown);
 }
 
@@ -238,7 +238,7 @@ absl::Status Attempt::Spooled(v1::Event event) {
   return absl::OkStatus();
 }
 
-// A full disk holds training back as a full spool does: its trainer waits for its line to be read.
+// A full disk pauses training like a full spool: the trainer waits until its line is read.
 absl::Status Attempt::AppendWhenThereIsRoom(const v1::Event& event) {
   absl::Status status = spool_->Append(event);
   if (!absl::IsResourceExhausted(status)) return status;
@@ -266,7 +266,7 @@ absl::Status Attempt::FetchWeights() {
   rpc::Backoff backoff(absl::Milliseconds(100), context_->retry_cap.Get(), RandomUnit);
   while (true) {
     absl::Status status = context_->artifacts->Get(file, stopped);
-    // RESOURCE_EXHAUSTED: too many fetch files at once.
+    // RESOURCE_EXHAUSTED: too many downloads at once.
     const bool again = IsWorthRetrying(status) || absl::IsResourceExhausted(status);
     if (status.ok() || stopped() || !again) return status;
     spdlog::debug("attempt {}: cannot fetch weights yet: {}", assignment_.attempt_id(),
@@ -281,7 +281,8 @@ bool Attempt::Upload(const DoneLine& done, std::string* warning) {
   const ArtifactFile file = {absl::StrCat(job_dir.value_or("."), "/", done.weights_file),
                              done.sha256, done.bytes, assignment_.attempt_id(),
                              assignment_.token()};
-  // A drain leaves time for what is done already; a shutdown leaves it to the next daemon.
+  // A drain leaves time to upload finished weights. A shutdown leaves the upload to the next
+  // daemon.
   const auto give_up = [this] {
     return stop_reason() != StopReason::kNone && stop_reason() != StopReason::kPreempt;
   };
@@ -309,7 +310,7 @@ bool Attempt::Upload(const DoneLine& done, std::string* warning) {
     if (stop_reason() == StopReason::kNone) {
       WaitForStop(pause);
     } else {
-      MutexLock lock(&mutex_);  // draining: only a further reason ends the pause
+      MutexLock lock(&mutex_);  // draining: only a stronger reason ends the pause
       mutex_.AwaitFor(give_up, pause);
     }
   }
@@ -339,8 +340,8 @@ void Attempt::Finish(v1::Finished finished) {
     if (status.ok()) return;
     spdlog::error("attempt {}: cannot record how it ended: {}; trying again",
                   assignment_.attempt_id(), std::string(status.message()));
-    // A full disk: until there is room the coordinator must not think that the slot is free.
-    // Whoever ends this daemon or this attempt ends the wait too; the lease does the rest.
+    // The disk is full. Until there is room, the coordinator must not think that the slot is free.
+    // A stop of the daemon or of the attempt ends this wait; then the lease expires.
     if (WaitForStop(kFullDiskPause)) return;
   }
 }

@@ -28,15 +28,15 @@
 
 namespace pelab::agent {
 
-// How often a trainer keeps a checkpoint: after so many epochs, or, where that is 0, at the first
-// epoch's end after so much time.
+// How often a trainer keeps a checkpoint: every `epochs` epochs, or, if `epochs` is 0, at the end
+// of the first epoch that ends at least `time` after the last checkpoint.
 struct CheckpointCadence {
   int epochs = 0;
   absl::Duration time = absl::Seconds(30);
 };
 
-// What the coordinator says at a welcome while attempts run: set by the session, read by all of them.
-// Thread-safe; to the millisecond.
+// The upper bound for the time between two tries. The coordinator's Welcome sets it while attempts
+// run: the session writes it and all attempts read it. Thread-safe. Kept to the millisecond.
 class RetryCap {
  public:
   explicit RetryCap(absl::Duration cap) : ms_(absl::ToInt64Milliseconds(cap)) {}
@@ -48,98 +48,108 @@ class RetryCap {
   std::atomic<std::int64_t> ms_;
 };
 
-// What the attempts of a daemon share; outlives them.
+// The settings and services that all attempts of a daemon share. It must outlive them.
 struct AttemptContext {
   const WorkDir* work_dir = nullptr;
   SpoolQuota* quota = nullptr;
   Reservations* reservations = nullptr;
   ArtifactTransfer* artifacts = nullptr;
   const Clock* clock = nullptr;
-  std::string trainer;                                           // absolute path
-  std::vector<std::pair<std::string, std::string>> environment;  // that the trainer asks for
-  int threads = 1;                 // of a job's first attempt; later ones are told
-  std::optional<int> micro_batch;  // likewise; 0: the whole batch; none: as the trainer chooses
-  int parent_fd = -1;              // read end of a pipe that only this daemon holds open
-  std::function<void()>
-      notify;  // there is something to send, or the attempt has ended; from any thread
-  RetryCap retry_cap{absl::Seconds(5)};  // between tries to send or fetch a file
+  std::string trainer;  // absolute path
+  // variables that the trainer asks for
+  std::vector<std::pair<std::string, std::string>> environment;
+  // for a job's first attempt; later ones get the number from their assignment
+  int threads = 1;
+  std::optional<int> micro_batch;  // likewise; 0: the whole batch; nullopt: the trainer chooses
+  int parent_fd = -1;              // the read end of a pipe whose write end only this daemon holds
+  // There is something to send, or the attempt has ended. May be called from any thread.
+  std::function<void()> notify;
+  RetryCap retry_cap{absl::Seconds(5)};  // the longest pause between tries to send or fetch a file
   CheckpointCadence checkpoint_every;
-  // How long a trainer may say nothing; nullopt: by its own pace (StallWatch); infinite: for ever.
+  // How long a trainer may be silent. nullopt: its own pace decides (StallWatch); infinite: for
+  // ever.
   std::optional<absl::Duration> attempt_timeout;
-  // Between two uploads of a job's newest checkpoint; zero: never, also not at the end.
+  // The time between two uploads of a job's newest checkpoint. Zero: never, not even at the end.
   absl::Duration checkpoint_upload = absl::Minutes(5);
-  // How long one last upload may take when the daemon ends.
+  // How long the last upload may take when the daemon ends.
   absl::Duration farewell_upload = absl::Seconds(8);
 };
 
-// What belongs to one attempt, from its spool to how it ended. A TrainerRun (trainer_run.h) does the
-// training and tells it of that; what is left to do after that, or where there is nothing to train,
-// it does itself. Thread-safe. The destructor waits for its thread.
+// Everything that belongs to one attempt, from its spool to its outcome. A TrainerRun
+// (trainer_run.h) does the training and reports it here. The attempt itself does the work after the
+// training, and all of it if there is nothing to train. Thread-safe. The destructor waits for the
+// attempt's thread.
 class Attempt {
  public:
   Attempt(const AttemptContext* context, v1::Assignment assignment, std::unique_ptr<Spool> spool);
   ~Attempt();
 
-  // One of the next three begins, once.
-  // Training is done and its weights are here: uploads them and finishes.
+  // Call exactly one of the next three functions, once, to begin.
+
+  // Training is done and its weights are on this host: uploads them and finishes.
   void StartUpload(DoneLine done);
-  // It was left unfinished by an earlier daemon.
+  // An earlier daemon left the attempt unfinished: records it as preempted.
   void FinishInterrupted();
-  // A run has it, on this slot (-1: there is no such slot), until it says Leave.
+  // A run has taken the attempt on this slot (-1: there is no such slot) and keeps it until Leave.
   void Enter(int slot);
 
-  // Why its trainer has to end, or what it still does; within `grace`. Returns at once, and ends no
-  // trainer: that is its run's.
+  // Sets the reason why the trainer, or the work after it, has to end within `grace`. Returns at
+  // once. It does not end the trainer: the run does that.
   void Stop(StopReason reason, absl::Duration grace);
   StopReason stop_reason() const { return stop_reason_.load(std::memory_order_acquire); }
-  absl::Duration grace();  // the shortest that it was given
+  absl::Duration grace();  // the shortest grace that Stop was given
 
   const v1::Assignment& assignment() const { return assignment_; }
   Spool& spool() { return *spool_; }
   AttemptLog& log() { return log_; }
-  // Nothing is left to do here, and no trainer uses its directories.
+  // Nothing is left to do here, and no trainer uses the attempt's directories.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
-  // The slot that its trainer uses; -1 once that has ended.
+  // The slot that its trainer uses; -1 after the trainer has ended.
   int slot() const { return slot_.load(std::memory_order_acquire); }
 
-  // Of its run, whose thread calls them one at a time.
-  // Brings here what the trainer is to begin with: a newer checkpoint, for which it is no failure if
-  // it does not come, or kept weights, for which the error is for good, unless it is stopped.
+  // The run's thread calls the next four functions, one at a time.
+
+  // Fetches what the trainer starts from. For training that is a newer checkpoint, if the
+  // assignment names one; OK also if it cannot be fetched. For an analysis it is the kept weights;
+  // then an error is final, unless the attempt was stopped.
   absl::Status Fetch(const std::string& job_dir, absl::Duration patience);
-  // The trainer has started. `any_packing`: on its device a trainer that says packing 1 computes the
-  // same in a batch of any number.
+  // The trainer has started. `any_packing`: on its device, a job computed alone (packing 1) gives
+  // the same numbers as in a batch of any size.
   void TrainerStarted(const std::string& job_dir, bool any_packing);
-  // A line of the trainer about its job; one that comes after it was settled is left alone.
+  // Takes a line of the trainer about this job. Lines after the attempt was settled are ignored.
   absl::Status OnLine(TrainerLine line);
   void OnStderr(absl::string_view bytes);
 
-  // How it ended, for good: the first call counts. What has to follow (a last checkpoint, the
-  // weights, the Finished event) goes on on a thread of its own.
-  // The trainer's end, or what it stands for; never while a line is at work.
+  // The functions below settle how the attempt ended. Only the first call counts. The work that
+  // follows (a last checkpoint, the weights, the Finished event) runs on a thread of its own.
+
+  // Derives the outcome from the trainer's exit. `exit` may also be the exit that the trainer would
+  // have had with this job alone. Never call it while OnLine runs.
   void SettleByTrainer(const ExitStatus& exit, const absl::Status& output);
   void SettleAs(v1::Finished finished);
-  // It was stopped, and its trainer, if there is one, has nothing more to say about it.
+  // The attempt was stopped, and its trainer, if there is one, will say nothing more about it.
   void SettleStopped();
   bool settled() const { return settled_.load(std::memory_order_acquire); }
-  // Waits until what had to follow is done.
+  // Waits until the work that follows the outcome is done.
   void AwaitEnd();
   // The run is over: the slot and the directories are free.
   void Leave();
 
  private:
-  // Keeps what follows its end from running beside a step of the run; false: it is settled.
+  // Keeps the work that follows the outcome from running beside a step of the run. False if the
+  // attempt is already settled.
   bool BeginStep();
   void EndStep();
   absl::Status Take(TrainerLine line);
   void WrapUp(v1::Finished finished);
   CheckpointPlace PlaceOf(const std::string& job_dir);
-  // The job goes on elsewhere: brings its newest checkpoint to the coordinator.
+  // Sends the newest checkpoint to the coordinator, because the job goes on elsewhere.
   void HandOver(CheckpointUploader& uploader);
-  // Brings the kept weights into the attempt's directory; an error is for good, or the attempt is
-  // stopped.
+  // Fetches the kept weights into the attempt's directory. An error is final, unless the attempt
+  // was stopped.
   absl::Status FetchWeights();
-  // False: the daemon ends before the upload has; the next one goes on with it. `warning` says where
-  // the weights cannot be kept with the coordinator.
+  // False if the daemon ends before the upload does; the next daemon continues it. `warning` says
+  // why the weights could not be kept with the coordinator.
   bool Upload(const DoneLine& done, std::string* warning);
   void RunUpload(const DoneLine& done);
   std::string GiveUpUpload(const DoneLine& done, const absl::Status& status);
@@ -158,7 +168,7 @@ class Attempt {
   std::atomic<int> slot_{-1};
   std::atomic<StopReason> stop_reason_{StopReason::kNone};
   std::atomic<bool> settled_{false};
-  // Of the run's steps, then of what follows.
+  // Used by the run's steps, then by the work that follows them.
   TrainerTrace trace_;
   bool any_packing_ = false;
   std::optional<CheckpointUploader> uploader_;
@@ -171,7 +181,7 @@ class Attempt {
   std::thread thread_;
 };
 
-// Where a job's kept weights are brought for its attempt.
+// The path to which a job's kept weights are fetched for its attempt.
 std::string WeightsPath(const AttemptContext& context, const v1::Assignment& assignment);
 
 }  // namespace pelab::agent

@@ -1,5 +1,5 @@
-// The standard error of one attempt's trainer: its end on disk, and what is on its way to the
-// coordinator.
+// The standard error of one attempt's trainer: its last part on disk, and the bytes on their way to
+// the coordinator.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@
 
 namespace pelab::agent {
 
-// Lossy: where the coordinator does not keep up, the middle is dropped, and offsets show it.
-// Thread-safe.
+// Lossy: if the coordinator does not keep up, the oldest unsent bytes are dropped, and the offsets
+// show the gap. Thread-safe.
 class AttemptLog {
  public:
-  // `path` and `path`.1 hold the last 256 to 512 KiB. Where the disk refuses, only the copy on disk
-  // is missing.
+  // The files `path` and `path`.1 together hold the last 256 to 512 KiB. If they cannot be written,
+  // only the copy on disk is missing.
   explicit AttemptLog(std::string path);
 
   void Append(absl::string_view bytes);
 
-  // The next bytes for the coordinator, at most `max_bytes`, and their offset in the whole log;
-  // false: nothing new.
+  // Moves the next bytes for the coordinator, at most `max_bytes`, into `data`, and sets `offset`
+  // to their offset in the whole log. False if there is nothing new.
   bool Take(std::size_t max_bytes, std::uint64_t* offset, std::string* data);
 
-  // The last bytes, at most 4 KiB.
+  // The last bytes of the log, at most 4 KiB.
   std::string Tail() const;
 
  private:
@@ -38,7 +38,8 @@ class AttemptLog {
   UniqueFd fd_ ABSL_GUARDED_BY(mutex_);
   std::size_t file_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t total_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::string pending_ ABSL_GUARDED_BY(mutex_);  // ends at total_
+  // the unsent bytes; the last one is at offset total_ - 1
+  std::string pending_ ABSL_GUARDED_BY(mutex_);
   std::string tail_ ABSL_GUARDED_BY(mutex_);
 };
 

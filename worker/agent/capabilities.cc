@@ -23,14 +23,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxOutputBytes = 256 << 10;  // it travels in the worker's first message
+constexpr std::size_t kMaxOutputBytes = 256 << 10;  // it is sent in the worker's first message
 constexpr std::size_t kStderrTail = 600;
 
-// Everything that a short-lived program prints.
+// The complete output of a short-lived program.
 struct Output {
   ExitStatus status;
   std::string out;
-  std::string err;  // its end
+  std::string err;  // the last part
   bool timed_out = false;
   absl::Status malformed;
 };
@@ -64,7 +64,7 @@ absl::StatusOr<Output> RunToEnd(SpawnOptions options, absl::Duration timeout) {
   return output;
 }
 
-// False only where it lists its devices and none of them is a GPU: older trainers say nothing.
+// False only if the trainer lists its devices and none of them is a GPU. Older trainers list none.
 bool SeesCuda(const Json& object) {
   const auto devices = object.find("devices");
   if (devices == object.end() || !devices->is_array()) return true;

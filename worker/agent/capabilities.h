@@ -1,4 +1,4 @@
-// What the trainer beside this daemon can run.
+// Asks the trainer on this host what it can run.
 #pragma once
 
 #include <string>
@@ -11,19 +11,20 @@
 namespace pelab::agent {
 
 struct Capabilities {
-  std::string json;  // as `pelab-trainer capabilities` printed it, on one line
-  bool cuda = true;  // false where it says that it sees no CUDA device
-  // Variables that it asks for: it starts twice as fast with them.
+  std::string json;  // the output of `pelab-trainer capabilities`, on one line
+  bool cuda = true;  // false if it says that it sees no CUDA device
+  // Environment variables that the trainer asks for: it starts twice as fast with them.
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
-// Runs `trainer capabilities`. Errors say that the trainer is missing, ended badly (with the last
-// of its standard error), took longer than `timeout`, or printed something that is not a JSON
-// object.
+// Runs `trainer capabilities`. An error says that the trainer is missing, ended with a failure
+// (with the last part of its standard error), took longer than `timeout`, or printed something that
+// is not a JSON object.
 absl::StatusOr<Capabilities> ReadCapabilities(const std::string& trainer,
                                               absl::Duration timeout = absl::Seconds(60));
 
-// `given` (--trainer) where it is not empty, else the sibling pelab-trainer, else the one in PATH.
+// The path of the trainer: `given` (--trainer) if it is not empty, else pelab-trainer beside this
+// program, else the one in PATH.
 absl::StatusOr<std::string> FindTrainer(const std::string& given);
 
 }  // namespace pelab::agent

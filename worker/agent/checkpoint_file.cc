@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kMaxHeaderBytes = 4 << 20;
 constexpr std::size_t kLengthBytes = 8;
 
-// Exactly `size` bytes at `offset`; false where the file is shorter.
+// Reads exactly `size` bytes at `offset`; false if the file is shorter.
 bool ReadExactly(int fd, std::uint64_t offset, std::size_t size, std::string* data) {
   data->resize(size);
   std::size_t got = 0;

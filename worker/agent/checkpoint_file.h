@@ -1,5 +1,5 @@
-// What a checkpoint says of itself: its metadata, without its tensors. The rest of it is the
-// trainer's (worker/trainer/train/checkpoint.h).
+// Reads the metadata of a checkpoint, without its tensors. The trainer reads the rest
+// (worker/trainer/train/checkpoint.h).
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace pelab::agent {
 inline constexpr char kCheckpointName[] = "checkpoint.safetensors";
 
 struct CheckpointFile {
-  int epoch = 0;     // the next to run
-  std::string spec;  // canonical JSON of the job
+  int epoch = 0;     // the next epoch to run
+  std::string spec;  // the job's canonical JSON
 };
 
-// NOT_FOUND where there is none, DATA_LOSS where the file is no checkpoint.
+// NOT_FOUND if there is no file, DATA_LOSS if the file is not a checkpoint.
 absl::StatusOr<CheckpointFile> ReadCheckpointFile(const std::string& path);
 
 }  // namespace pelab::agent

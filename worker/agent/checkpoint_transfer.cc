@@ -33,7 +33,7 @@ std::string LocalPath(const CheckpointPlace& place) {
   return absl::StrCat(place.job_dir, "/", kCheckpointName);
 }
 
-// Whether the trainer would go on from it.
+// True if the trainer would start from it.
 bool IsUsable(const absl::StatusOr<CheckpointFile>& file, const v1::Assignment& assignment) {
   return file.ok() && file->spec == assignment.spec_json() &&
          file->epoch <= assignment.max_start_epoch();
@@ -56,22 +56,23 @@ absl::Status Hash(const std::string& path, ArtifactFile* file) {
   return absl::OkStatus();
 }
 
-// The word of the newer one is on its way, if the trainer still runs.
+// If the trainer still runs, its line about the newer checkpoint is on its way.
 absl::Status Replaced() {
   return absl::OutOfRangeError("the checkpoint is newer than what the trainer has told");
 }
 
-// A name of the file as it is now: the trainer replaces it, it never changes it.
+// Gives the current file a second name (a hard link). The trainer never changes the file, it
+// replaces it.
 absl::Status Freeze(const std::string& path, const std::string& name) {
   PELAB_RETURN_IF_ERROR(RemoveAll(name));
   if (link(path.c_str(), name.c_str()) == 0) return absl::OkStatus();
   std::error_code error;
   if (errno == ENOENT) {
-    // Linux says so too where the file is replaced in this very moment.
+    // Linux also answers ENOENT if the file is replaced at this very moment.
     if (fs::exists(path, error)) return Replaced();
     return absl::NotFoundError(absl::StrCat(path, " is gone"));
   }
-  // Not every file system has links.
+  // Not every file system has hard links.
   fs::copy_file(path, name, error);
   return error ? ErrnoStatus(error.value(), absl::StrCat("cannot copy ", path)) : absl::OkStatus();
 }
@@ -87,11 +88,11 @@ class Removed {
 };
 
 bool IsWorthFetchingAgain(const absl::Status& status) {
-  // RESOURCE_EXHAUSTED: too many fetch files at once.
+  // RESOURCE_EXHAUSTED: too many downloads at once.
   return IsWorthRetrying(status) || absl::IsResourceExhausted(status);
 }
 
-// Puts what was fetched in place, if it is what the coordinator said.
+// Moves the fetched checkpoint into place if it is the one that the coordinator named.
 absl::Status Install(const CheckpointPlace& place, const std::string& fetched) {
   PELAB_ASSIGN_OR_RETURN(const CheckpointFile file, ReadCheckpointFile(fetched));
   const v1::Assignment& assignment = *place.assignment;
@@ -167,7 +168,7 @@ void CheckpointUploader::Run() {
     MutexLock lock(&mutex_);
     return stopping_;
   };
-  // Not all workers of a fleet at once.
+  // A random first pause, so that the workers of a fleet do not all upload at once.
   absl::Duration pause = interval_ * (0.5 + RandomUnit() / 2);
   rpc::Backoff backoff(kFirstPause, place_.retry_cap, RandomUnit);
   while (true) {
@@ -197,7 +198,7 @@ void CheckpointUploader::Run() {
   }
 }
 
-// OUT_OF_RANGE where the file is newer than what was offered.
+// OUT_OF_RANGE if the file is newer than the newest offered checkpoint.
 absl::Status CheckpointUploader::UploadNewest(absl::Time until,
                                               const std::function<bool()>& give_up) {
   int offered = 0;

@@ -1,5 +1,5 @@
-// A job's checkpoints between this host and the coordinator: the newest goes up now and then, and
-// comes down to a worker that has none as new.
+// Moves a job's checkpoints between this host and the coordinator. The newest one is uploaded at
+// intervals; a worker whose own checkpoint is older downloads it.
 #pragma once
 
 #include <functional>
@@ -15,38 +15,42 @@
 
 namespace pelab::agent {
 
-// Of one attempt. The functions outlive what is called with it and are thread-safe.
+// The checkpoint files of one attempt. The functions must be thread-safe and must outlive every
+// call that uses this struct.
 struct CheckpointPlace {
   ArtifactTransfer* artifacts = nullptr;
   const v1::Assignment* assignment = nullptr;
   std::string job_dir;      // where the trainer keeps its checkpoint
-  std::string attempt_dir;  // for what is under way
+  std::string attempt_dir;  // for files in transfer
   std::function<bool()> stopped;
   std::function<void(absl::Duration)> pause;          // ends early when stopped
   std::function<void(const std::string& text)> note;  // for people
   absl::Duration retry_cap = absl::Seconds(5);
 };
 
-// Brings the coordinator's checkpoint into the job's directory where the assignment names one that
-// is newer than what is there and may be used. Tries for at most `patience` while the coordinator
-// is away; whatever goes wrong, the directory is left as it was, and the trainer starts with that.
+// Fetches the coordinator's checkpoint into the job's directory if the assignment names one that is
+// newer than the local one and that the job may start from. Keeps trying for at most `patience`
+// while the coordinator is away. After any failure the directory is as it was, and the trainer
+// starts from that.
 void FetchCheckpoint(const CheckpointPlace& place, absl::Duration patience);
 
-// Sends the newest checkpoint of a running attempt every `interval`, on a thread of its own, and
-// spools an event for each that the coordinator has. Thread-safe.
+// Uploads the newest checkpoint of a running attempt every `interval`, on a thread of its own, and
+// spools an event for each checkpoint that the coordinator has stored. Thread-safe.
 class CheckpointUploader {
  public:
   // Puts the event into the attempt's spool.
   using Spool = std::function<absl::Status(v1::Event event)>;
 
   CheckpointUploader(CheckpointPlace place, absl::Duration interval, Spool spool);
-  ~CheckpointUploader();  // waits for the call under way, which is given up
+  ~CheckpointUploader();  // gives up the call under way and waits for it to return
 
-  // The trainer has kept one whose next epoch is `epoch`, and all epochs before that are spooled.
+  // The trainer has kept a checkpoint whose next epoch is `epoch`, and all epochs before it are
+  // spooled.
   void Offer(int epoch);
 
-  // The trainer has ended: no more on the thread. What is newer than the last one sent is sent now,
-  // until `until`; with `persist` it is tried again where the coordinator is away.
+  // The trainer has ended: stops the thread. If a checkpoint is newer than the last one uploaded,
+  // uploads it now, until `until` at the latest. With `persist` it tries again while the
+  // coordinator is away.
   void Finish(absl::Time until, bool persist);
 
  private:
@@ -58,7 +62,7 @@ class CheckpointUploader {
   const CheckpointPlace place_;
   const absl::Duration interval_;
   const Spool spool_;
-  bool refused_ = false;  // and said so
+  bool refused_ = false;  // a refusal was reported in the log; it is reported once
   Mutex mutex_;
   int offered_ ABSL_GUARDED_BY(mutex_) = 0;
   int sent_ ABSL_GUARDED_BY(mutex_) = 0;

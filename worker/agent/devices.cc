@@ -17,7 +17,7 @@
 namespace pelab::agent {
 namespace {
 
-// The device that one entry of CUDA_VISIBLE_DEVICES names; nullopt where it names none, or several.
+// The device that one entry of CUDA_VISIBLE_DEVICES names; nullopt if it names none or several.
 std::optional<GpuInfo> Resolve(Nvml& nvml, const std::vector<GpuInfo>& all,
                                absl::string_view entry) {
   int index = 0;

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kChunkBytes = 1 << 20;
 constexpr std::chrono::milliseconds kConnectTime{400};
-// A file gets a minute and a second for every MiB.
+// The time limit of a file is a minute plus a second for every MiB.
 constexpr std::chrono::seconds kLeastTransferTime{60};
 
 std::chrono::system_clock::time_point DeadlineFor(const ArtifactFile& file) {
@@ -59,7 +59,7 @@ class GrpcFleetStream final : public FleetStream {
   std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::CoordinatorMessage>> stream_;
 };
 
-// Sends the chunks; an error is this side's (the file), false the other's.
+// Sends the chunks. An error means that the local file failed, false that the other side did.
 absl::StatusOr<bool> SendChunks(int fd, const std::string& path,
                                 const std::function<bool()>& give_up,
                                 grpc::ClientWriter<v1::PutArtifactRequest>* writer) {
@@ -85,14 +85,14 @@ class GrpcFleetClient final : public FleetClient {
         results_(v1::Results::NewStub(channel)) {}
 
   std::unique_ptr<FleetStream> OpenSession() override {
-    // A channel that has just failed refuses calls until it has tried again; let it try now.
+    // A channel that has just failed refuses calls until it has tried again, so let it try now.
     channel_->WaitForConnected(std::chrono::system_clock::now() + kConnectTime);
     return std::make_unique<GrpcFleetStream>(stub_.get());
   }
 
   absl::Status Put(const ArtifactFile& file, const std::function<bool()>& give_up) override {
     const absl::StatusOr<UniqueFd> fd = OpenRegularFile(file.path);
-    // FAILED_PRECONDITION: trying again would not bring it back.
+    // FAILED_PRECONDITION, because trying again would not bring the file back.
     if (!fd.ok()) return absl::FailedPreconditionError(fd.status().message());
     grpc::ClientContext context;
     context.set_deadline(DeadlineFor(file));

@@ -1,5 +1,5 @@
-// The coordinator as the daemon sees it: a stream of messages and a place for files. gRPC
-// implements it (MakeFleetClient); nothing else here knows of gRPC.
+// The coordinator as the daemon sees it: a stream of messages, and a place to store files.
+// MakeFleetClient implements it with gRPC; no other file in this folder depends on gRPC.
 #pragma once
 
 #include <memory>
@@ -13,29 +13,30 @@
 
 namespace pelab::agent {
 
-// One session's stream. Read, Write and Cancel may be called from three threads at once.
+// The stream of one session. Read, Write and Cancel may be called at the same time from three
+// threads.
 class FleetStream {
  public:
   virtual ~FleetStream() = default;
-  // Waits for flow control; false: the stream is broken.
+  // Waits for flow control. False: the stream is broken.
   virtual bool Write(const v1::WorkerMessage& message) = 0;
-  // No more will be written.
+  // Tells the coordinator that nothing more will be written.
   virtual void WritesDone() = 0;
-  // Waits for a message; false: the stream has ended.
+  // Waits for a message. False: the stream has ended.
   virtual bool Read(v1::CoordinatorMessage* message) = 0;
-  // Breaks the stream: Read and Write return soon.
+  // Breaks the stream, so that Read and Write return soon.
   virtual void Cancel() = 0;
-  // Why it ended; after Read has answered false and no Write is under way.
+  // Answers why the stream ended. Call it after Read has answered false, while no Write runs.
   virtual absl::Status Finish() = 0;
 };
 
 // Thread-safe.
 class FleetClient : public ArtifactTransfer {
  public:
-  // Returns within half a second; a coordinator that is away shows in the stream.
+  // Returns within half a second. If the coordinator is away, the stream's calls report it.
   virtual std::unique_ptr<FleetStream> OpenSession() = 0;
-  // As Put, of a file that this worker has put into the artifact store itself. NOT_FOUND where the
-  // coordinator does not see it there.
+  // Like Put, for a file that this worker has already put into the artifact store. NOT_FOUND if the
+  // coordinator does not see the file there.
   virtual absl::Status Announce(const ArtifactFile& file) = 0;
 };
 

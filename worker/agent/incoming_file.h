@@ -1,4 +1,5 @@
-// A file that comes piece by piece: beside its place until it is whole and of the right hash.
+// Receives a file piece by piece. The pieces go to a temporary file until the file is complete and
+// its hash matches.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +13,23 @@
 
 namespace pelab::agent {
 
-// One thread. What is not committed leaves nothing behind.
+// For one thread. The destructor removes the temporary file, so that an uncommitted file leaves
+// nothing behind.
 class IncomingFile {
  public:
-  // `place` is where it goes at the end, `temporary` where it is until then, both on one file
-  // system; `file`, which must outlive it, says what it is to be, and `source` who sends it.
+  // `place` is the final path and `temporary` the path until then; both must be on one file system.
+  // `file` gives the expected size and hash and must outlive this object. `source` names the sender
+  // in error messages.
   IncomingFile(const ArtifactFile& file, std::string place, std::string temporary,
                std::string source);
   ~IncomingFile();
   IncomingFile(const IncomingFile&) = delete;
 
   absl::Status Open();
-  // DATA_LOSS where it is longer than it may be.
+  // DATA_LOSS if more bytes come than `file` announces.
   absl::Status Write(absl::string_view bytes);
-  // Durably in its place when this is OK; DATA_LOSS where it is not what it was to be.
+  // On OK the file is durable at its final path. DATA_LOSS if its size or SHA-256 is not the
+  // expected one.
   absl::Status Commit();
 
  private:

@@ -1,4 +1,4 @@
-// Cuts a stream of bytes into lines, of bounded length.
+// Splits a stream of bytes into lines of bounded length.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ class LineSplitter {
  public:
   explicit LineSplitter(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Calls `on_line` for every line that `data` completes, without its newline. False once a line is
-  // longer than max_bytes; what comes after that is thrown away.
+  // Calls `on_line` for every line that `data` completes, without its newline. Returns false once a
+  // line is longer than max_bytes; later bytes are discarded.
   bool Feed(absl::string_view data, const std::function<void(absl::string_view)>& on_line);
 
-  // What came after the last newline.
+  // The bytes after the last newline.
   const std::string& rest() const { return rest_; }
 
  private:

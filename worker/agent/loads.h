@@ -1,4 +1,4 @@
-// How busy the GPUs are that this worker's slots are on.
+// Measures how busy the GPUs of this worker's slots are.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,13 @@
 
 namespace pelab::agent {
 
-// One thread.
+// For one thread.
 class DeviceLoads {
  public:
-  // `nvml` may be null: then there is nothing to say.
+  // `nvml` may be null: then Sample returns nothing.
   DeviceLoads(std::unique_ptr<Nvml> nvml, const std::vector<SlotPlan>& plans);
 
-  // A device that does not answer is left out.
+  // Returns the load of each device. A device that does not answer is left out.
   std::vector<v1::DeviceLoad> Sample();
 
  private:

@@ -20,12 +20,14 @@ namespace {
 
 constexpr char kPipeVariable[] = "CUDA_MPS_PIPE_DIRECTORY";
 constexpr char kLogVariable[] = "CUDA_MPS_LOG_DIRECTORY";
-// A socket's path has at most 107 bytes; what MPS puts below its directory is shorter than the rest.
+// A socket's path has at most 107 bytes. The names that MPS adds below its directory fit in the
+// remaining 32.
 constexpr std::size_t kMaxDirectory = 75;
-// A worker that ends has little time; a daemon that is left behind is ended by the next.
+// A worker that ends has little time. If its daemon stays behind, the next worker ends it.
 constexpr absl::Duration kQuitPatience = absl::Seconds(2);
 
-// A directory of this user's alone: whoever can put sockets there could be taken for the daemon.
+// Makes a directory that only this user can write to. Otherwise another user could put sockets
+// there and pass for the daemon.
 absl::Status MakePrivate(const std::string& directory) {
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return ErrnoStatus(errno, absl::StrCat("cannot make ", directory));
@@ -77,7 +79,7 @@ absl::Status Mps::Begin(absl::Duration patience) {
   PELAB_RETURN_IF_ERROR(CreateDirectories(PipeDirectory()));
   PELAB_RETURN_IF_ERROR(CreateDirectories(absl::StrCat(directory_, "/log")));
   PELAB_RETURN_IF_ERROR(Run("-d", /*input=*/-1, patience));
-  // It says that it has started; whether it is still there, its answer says.
+  // The program has reported that it started. Its answer shows whether it still runs.
   return Say("get_server_list", patience);
 }
 
@@ -94,7 +96,7 @@ std::pair<std::string, std::string> Mps::Variable() const {
 
 absl::Status Mps::Say(const std::string& command, absl::Duration patience) const {
   PELAB_ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
-  // It fits into the pipe, whose other end is open here.
+  // The command fits into the pipe's buffer, and the read end is open here, so this does not block.
   PELAB_RETURN_IF_ERROR(WriteAll(pipe.write.get(), absl::StrCat(command, "\n"), "a pipe"));
   pipe.write.Reset();
   return Annotate(Run(nullptr, pipe.read.get(), patience), absl::StrCat("\"", command, "\""));

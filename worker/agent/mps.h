@@ -1,5 +1,5 @@
-// NVIDIA's Multi-Process Service: with it the kernels of several processes run on a GPU at once,
-// without it they take turns.
+// NVIDIA's Multi-Process Service (MPS): it lets the kernels of several processes run on a GPU at
+// the same time. Without it the processes take turns.
 #pragma once
 
 #include <memory>
@@ -13,27 +13,28 @@
 
 namespace pelab::agent {
 
-// The program that starts a control daemon and talks to it; nullopt where this host lacks it, or has
-// a daemon already, which trainers find by themselves: its environment names one, or one listens in
-// `host_directory`, where NVIDIA's programs put it.
+// The program that starts an MPS control daemon and talks to it. nullopt if this host lacks it, or
+// if this host already has a daemon that trainers find by themselves: the environment names one, or
+// one listens in `host_directory`, the default place of NVIDIA's programs.
 std::optional<std::string> MpsProgram(const std::string& host_directory = "/tmp/nvidia-mps");
 
-// Where a worker's own daemon works: in its work directory (absolute), or, where the sockets' names
-// would be too long for there, in one of its own for temporary files.
+// The directory of a worker's own daemon: inside its work directory (absolute), or, if the paths of
+// the sockets would be too long there, a directory of its own for temporary files.
 std::string MpsDirectory(const std::string& work_dir, const std::string& worker_id);
 
-// A control daemon of this worker's own, for its trainers. One that an earlier worker has left in the
-// directory is ended first. Not thread-safe.
+// A control daemon that serves only this worker's trainers. If an earlier worker left one in the
+// directory, Start ends that one first. Not thread-safe.
 class Mps {
  public:
-  // Errors say why there is none; FAILED_PRECONDITION where the directory is somebody else's.
+  // Errors say why the daemon could not start. FAILED_PRECONDITION if the directory belongs to
+  // another user.
   static absl::StatusOr<std::unique_ptr<Mps>> Start(std::string program, std::string directory,
                                                     absl::Duration patience = absl::Seconds(10));
   ~Mps();  // ends the daemon
   Mps(const Mps&) = delete;
   Mps& operator=(const Mps&) = delete;
 
-  // What trainers are to be given.
+  // The environment variable to set for trainers.
   std::pair<std::string, std::string> Variable() const;
 
  private:

@@ -10,7 +10,7 @@
 namespace pelab::agent {
 namespace {
 
-// Declarations as in nvml.h of the NVML API reference; its functions keep these signatures over
+// Declarations from nvml.h of the NVML API reference. These functions keep their signatures across
 // driver versions.
 using NvmlReturn = int;
 using NvmlHandle = void*;
@@ -116,7 +116,7 @@ class LoadedNvml final : public Nvml {
         Check(functions_.uuid(handle, uuid, kTextBytes), "cannot read a GPU's UUID"));
     PELAB_RETURN_IF_ERROR(
         Check(functions_.name(handle, name, kTextBytes), "cannot read a GPU's name"));
-    // Some integrated devices do not say how much memory they have.
+    // Some integrated devices do not report how much memory they have.
     if (functions_.memory(handle, &memory) != 0) memory.total = 0;
     return GpuInfo{uuid, name, memory.total};
   }

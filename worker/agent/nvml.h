@@ -1,5 +1,5 @@
-// The part of NVIDIA's management library that devices.h and loads.h need, loaded at run time: a host
-// without a driver has no such library, and the daemon must start there too.
+// The part of NVIDIA's management library (NVML) that devices.h and loads.h need. The library is
+// loaded at run time, because the daemon must also start on a host without a driver.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,26 @@ struct GpuInfo {
 };
 
 struct GpuLoad {
-  std::optional<int>
-      busy_percent;  // of the last sample period; nullopt where the device does not say (MIG slices)
-  std::uint64_t memory_used = 0;  // bytes, whoever uses them
+  // Over the last sample period; nullopt if the device does not report it (MIG slices).
+  std::optional<int> busy_percent;
+  std::uint64_t memory_used = 0;  // bytes used by all processes together
   std::uint64_t memory_total = 0;
 };
 
-// Behind an interface so that discovery is tested without a GPU. Not thread-safe.
+// An interface, so that tests need no GPU. Not thread-safe.
 class Nvml {
  public:
   virtual ~Nvml() = default;
-  // In the order of the PCI bus.
+  // The number of GPUs. Indices are in PCI bus order.
   virtual absl::StatusOr<int> Count() = 0;
   virtual absl::StatusOr<GpuInfo> Device(int index) = 0;
-  // Of a GPU or a MIG slice. NOT_FOUND where there is none.
+  // Finds a GPU or a MIG slice. NOT_FOUND if there is none.
   virtual absl::StatusOr<GpuInfo> DeviceByUuid(const std::string& uuid) = 0;
-  // Of the device with this whole UUID, as it is now. NOT_FOUND where there is none.
+  // The current load of the device with exactly this UUID. NOT_FOUND if there is none.
   virtual absl::StatusOr<GpuLoad> Load(const std::string& uuid) = 0;
 };
 
-// NOT_FOUND where the library or the driver is missing.
+// NOT_FOUND if the library or the driver is missing.
 absl::StatusOr<std::unique_ptr<Nvml>> LoadNvml(const std::string& library = "libnvidia-ml.so.1");
 
 }  // namespace pelab::agent

@@ -35,7 +35,7 @@ Examples:
   pelab-worker --server gpu-head:7470 --checkpoint-every 1epoch --checkpoint-upload 2m --artifact-store /shared/pelab
 )";
 
-// Flags as text, before they are checked.
+// Flags as text, before they are checked and converted.
 struct Raw {
   std::string server;
   std::string spool_quota = "1GiB";
@@ -56,7 +56,7 @@ absl::Status CheckName(const std::string& name) {
                                                  " printable ASCII characters without spaces"));
 }
 
-// "3epochs", "1epoch", or a time.
+// Accepts "3epochs", "1epoch" or a time.
 absl::StatusOr<CheckpointCadence> ParseCadence(const std::string& text) {
   CheckpointCadence cadence;
   absl::string_view digits = text;

@@ -19,28 +19,28 @@ struct AgentOptions {
   rpc::ClientSecurity security;
   std::string work_dir = "./pelab-worker";
   SlotOptions slots;
-  bool mps = true;                 // where trainers share a GPU and this host has it
-  std::optional<int> micro_batch;  // of each trainer; 0: the whole batch; none: as it chooses
-  std::string trainer;             // "": the sibling, then PATH
+  bool mps = true;                 // start MPS if trainers share a GPU and this host has it
+  std::optional<int> micro_batch;  // of each trainer; 0: the whole batch; nullopt: it chooses
+  std::string trainer;             // "": pelab-trainer beside this program, then in PATH
   std::uint64_t spool_quota_bytes = std::uint64_t{1} << 30;
   CheckpointCadence checkpoint_every;
   absl::Duration checkpoint_upload = absl::Minutes(5);  // zero: never
   std::optional<absl::Duration> attempt_timeout;        // as in AttemptContext
-  std::string name;                                     // what people call it; "": the host's
+  std::string name;                                     // the name for people; "": the host's name
   std::string artifact_store;                           // a directory; "": none
   int parent_fd = -1;
   LogOptions logging;
 };
 
-// What main has to do: go on with `options`, or end with `exit_code` (help was printed, or an
-// error).
+// The parsed command line. main goes on with `options`, or ends with `exit_code` (help was printed,
+// or an error).
 struct CommandLine {
   bool go_on = false;
   int exit_code = 0;
   AgentOptions options;
 };
 
-// Prints help, version and errors itself; errors end with exit code 2.
+// Prints help, the version and errors itself. After an error exit_code is 2.
 CommandLine ParseCommandLine(int argc, char** argv);
 
 }  // namespace pelab::agent

@@ -1,4 +1,4 @@
-// Which of the attempts that come together one trainer takes. Pure.
+// Decides which attempts of a pack share one trainer. Pure.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,11 @@
 
 namespace pelab::agent {
 
-// Groups of attempts, in their order. Of one group are those that compute alike, which is those that
-// began alike, or have not begun: each at its own job, and of a batch of K seeds at most K. What has
-// nothing to train goes alone.
+// Splits the attempts into groups, one trainer each, and keeps their order. The attempts of a group
+// are on one slot, have the same execution record (threads, micro-batch and packing of the job's
+// first attempt, or none yet) and belong to different jobs. If the recorded packing is K > 1, a
+// group has at most K attempts. An attempt that only analyzes kept weights gets a trainer of its
+// own.
 std::vector<std::vector<v1::Assignment>> ByTrainer(const std::vector<v1::Assignment>& assignments);
 
 }  // namespace pelab::agent

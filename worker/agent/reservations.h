@@ -1,5 +1,5 @@
-// Slots and job directories, each used by one trainer at a time: an attempt that is still ending
-// keeps its own until it is gone, whatever the coordinator has assigned meanwhile.
+// Slots and job directories, each used by one trainer at a time. An attempt that is still ending
+// keeps its own until it is gone, even if the coordinator has already assigned the slot again.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace pelab::agent {
 // Thread-safe.
 class Reservations {
  public:
-  // Waits until all are free and takes them at once, so that nobody who waits holds anything; false
-  // where `give_up` says so first. Call Poke when its answer changes.
+  // Waits until all are free, then takes them at once, so that a waiting caller holds nothing.
+  // Returns false if `give_up` answers true first. Call Poke when the answer of `give_up` changes.
   bool Acquire(int slot, const std::vector<std::string>& directories,
                const std::function<bool()>& give_up) {
     MutexLock lock(&mutex_);
@@ -39,7 +39,7 @@ class Reservations {
     slots_.erase(slot);
     for (const std::string& directory : directories) directories_.erase(directory);
   }
-  // Makes waiters look again.
+  // Makes waiting callers check their conditions again.
   void Poke() { MutexLock lock(&mutex_); }
 
  private:

@@ -23,7 +23,7 @@ void Session::Connected() {
   host_->Disconnected();
   hello_due_ = true;
   welcomed_ = false;
-  draining_ = false;  // the coordinator says so again where it holds
+  draining_ = false;  // a coordinator that drains this worker says so again
   said_goodbye_ = false;
   heartbeats_ = 0;
   held_told_ = 0;
@@ -80,8 +80,8 @@ absl::Status Session::ReceiveWelcome(const v1::Welcome& welcome) {
 }
 
 void Session::ReceiveAssignment(const v1::Assignment& assignment) {
-  // One that crossed the request to drain, or the end of this daemon, ends as what it is, not as a
-  // failure.
+  // An assignment that crossed a drain request, or the end of this daemon, ends as preempted, not
+  // as failed.
   if (draining_ || goodbye_) {
     host_->Refuse(assignment);
   } else {
@@ -115,8 +115,8 @@ void Session::ReceiveDrain(const v1::Drain& drain) {
   draining_ = true;
 }
 
-// Also at once when this worker holds less than it said last: a slot that is free need not wait for
-// the next beat.
+// A heartbeat is also due at once if this worker holds fewer attempts than the coordinator thinks,
+// so that a free slot does not wait for the next regular heartbeat.
 bool Session::HeartbeatIsDue(v1::Heartbeat* heartbeat) {
   std::vector<v1::HeldAttempt> held = host_->Held();
   const absl::Duration now = clock_->Monotonic();

@@ -1,6 +1,6 @@
-// The worker's side of one session with the coordinator, without threads, sockets or waiting:
-// messages go in and come out. A connection begins with Connected; everything that is not in an
-// AttemptHost or here is forgotten when it breaks.
+// The worker's side of one session with the coordinator, as a pure object: messages go in and come
+// out, without threads, sockets or waiting. A connection begins with Connected. When it breaks,
+// only the state in this object and in the AttemptHost remains.
 #pragma once
 
 #include <cstdint>
@@ -20,38 +20,41 @@ inline constexpr int kFleetProtocol = 1;
 
 struct WorkerIdentity {
   std::string worker_id;
-  std::string name;  // what people call it
+  std::string name;  // the name for people
   std::string host;
   std::string version;
   std::string capabilities_json;
   std::vector<v1::Slot> slots;
 };
 
-// One thread.
+// For one thread.
 class Session {
  public:
-  // `host` and `clock` must outlive the session. `loads` goes with every heartbeat; may be empty.
+  // `host` and `clock` must outlive the session. The result of `loads` goes with every heartbeat;
+  // `loads` may be empty.
   using Loads = std::function<std::vector<v1::DeviceLoad>()>;
   Session(WorkerIdentity identity, AttemptHost* host, const Clock* clock, Loads loads = {});
 
   // A stream is open: the next message is Hello.
   void Connected();
 
-  // INVALID_ARGUMENT or FAILED_PRECONDITION where the coordinator breaks the protocol: the
-  // connection is to be given up.
+  // INVALID_ARGUMENT or FAILED_PRECONDITION if the coordinator breaks the protocol: then close the
+  // connection.
   absl::Status Receive(const v1::CoordinatorMessage& message);
 
-  // The next message to send now; false where there is none. Hello first, then nothing before
-  // Welcome; heartbeats when due go before logs, logs before events, so that a log is there when
-  // its attempt ends.
+  // The next message to send now; false if there is none. Hello comes first, then nothing until
+  // Welcome. After that heartbeats that are due go before logs, and logs before events, so that the
+  // coordinator has the log when the attempt ends.
   bool Next(v1::WorkerMessage* message);
 
-  // When (monotonic) something has to be done although nothing happens: a heartbeat, or giving up.
+  // The monotonic time at which something is due even if nothing happens: a heartbeat, or giving up
+  // the connection.
   absl::Duration NextTimer() const;
-  // Nothing was heard for a lease: give the connection up.
+  // True if nothing was heard for one lease: then give the connection up.
   bool Silent() const;
 
-  // The daemon ends: once the host is idle, or `without_waiting`, the last message is Goodbye.
+  // The daemon ends. Goodbye becomes the last message: once the host is idle, or at once if
+  // `without_waiting` is set.
   void BeginGoodbye(bool without_waiting);
   bool said_goodbye() const { return said_goodbye_; }
 
@@ -79,7 +82,8 @@ class Session {
   bool goodbye_without_waiting_ = false;
   bool said_goodbye_ = false;
   std::uint64_t heartbeats_ = 0;
-  std::size_t held_told_ = 0;  // how many attempts the coordinator knows this worker to hold
+  // the number of attempts that the coordinator thinks this worker holds
+  std::size_t held_told_ = 0;
   absl::Duration next_heartbeat_;
   absl::Duration heard_at_;
 };

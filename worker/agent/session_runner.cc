@@ -19,10 +19,10 @@ constexpr std::size_t kMaxOutbox = 4;
 constexpr std::size_t kMaxInbox = 64;
 constexpr absl::Duration kFullPause = absl::Milliseconds(100);
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
-// How long the answer to Goodbye (the end of the stream) may take.
+// How long to wait for the answer to Goodbye (the end of the stream).
 constexpr absl::Duration kFarewell = absl::Milliseconds(300);
 
-// Errors that connecting again does not mend.
+// Errors that a new connection does not fix.
 bool IsFinal(const absl::Status& status) {
   return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
          absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status) ||
@@ -31,15 +31,15 @@ bool IsFinal(const absl::Status& status) {
 
 }  // namespace
 
-// A stream with a thread that reads it and one that writes it. All but the stream is guarded by the
-// runner's mutex.
+// A stream, with one thread that reads it and one that writes it. The runner's mutex guards every
+// member except the stream.
 struct SessionRunner::Connection {
   std::unique_ptr<FleetStream> stream;
   std::deque<v1::CoordinatorMessage> inbox;
   std::deque<v1::WorkerMessage> outbox;
   bool reading = true;
   bool writing = true;
-  bool close = false;      // the writer ends after what is in the outbox
+  bool close = false;      // the writer ends after it has sent the outbox
   bool abandoned = false;  // both end at once
 };
 
@@ -81,7 +81,7 @@ bool SessionRunner::ShutdownDue() {
   return clock_->Monotonic() >= shutdown_deadline_;
 }
 
-// gRPC's own words for these say nothing to the reader of a log.
+// Replaces gRPC's messages for these cases, which do not help the reader of a log.
 std::string SessionRunner::Why(const absl::Status& status) const {
   if (absl::IsCancelled(status) || status.ok()) return "the connection was closed";
   if (absl::IsUnavailable(status) && !session_->welcomed()) return "nobody answers there";
@@ -108,7 +108,7 @@ absl::Status SessionRunner::Run() {
     backoff.SetCap(session_->lease() / 4);
     Pause(backoff.Next());
     ObeyShutdown();
-    // Without a coordinator there is nobody to tell: what is not acknowledged stays in the spool.
+    // There is no coordinator to tell. Events that are not acknowledged stay in the spool.
     if (shutting_down_) {
       MutexLock lock(&mutex_);
       if (all_ended_() || clock_->Monotonic() >= shutdown_deadline_) return absl::OkStatus();
@@ -220,7 +220,8 @@ void SessionRunner::WaitForWork(Connection* connection) {
   absl::Duration timer = session_->NextTimer() - clock_->Monotonic();
   MutexLock lock(&mutex_);
   const bool was_full = connection->outbox.size() >= kMaxOutbox;
-  // A heartbeat that is due has to wait for room; its time would make this a busy loop.
+  // A heartbeat that is due must wait for room in the outbox. Waiting for its time would be a busy
+  // loop.
   if (was_full) timer = std::max(timer, kFullPause);
   const auto work = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return notified_ || !connection->inbox.empty() || !connection->reading ||

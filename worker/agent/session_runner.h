@@ -1,5 +1,5 @@
-// Keeps a session with the coordinator going: connects, moves messages between the stream and the
-// Session, and connects again after a pause when the stream breaks.
+// Keeps a session with the coordinator running: connects, moves messages between the stream and the
+// Session, and reconnects after a pause if the stream breaks.
 #pragma once
 
 #include <deque>
@@ -16,22 +16,22 @@
 
 namespace pelab::agent {
 
-// Run is one thread's; the rest is thread-safe.
+// One thread calls Run; the other functions are thread-safe.
 class SessionRunner {
  public:
-  // `address` is for messages. The others must outlive the runner.
+  // `address` appears in log messages only. The pointers must outlive the runner.
   SessionRunner(FleetClient* client, Session* session, const Clock* clock, std::string address);
 
-  // Until the daemon may end: after Goodbye, or when the time that BeginShutdown gave
-  // is over. An error means that the coordinator never took this worker and never will (a wrong
-  // token, another protocol).
+  // Runs until the daemon may end: after Goodbye, or after the time that BeginShutdown allowed. An
+  // error means that the coordinator has never accepted this worker and never will (a wrong token,
+  // another protocol version).
   absl::Status Run();
 
-  // Something may have to be sent.
+  // Wakes Run, because there may be something to send.
   void Notify();
-  // The daemon ends. `on_session_thread` is called once by Run's thread, between messages (the
-  // supervisor is that thread's); `all_ended` answers there whether the trainers are gone. Run
-  // returns within `patience`.
+  // Begins the end of the daemon. Run's thread calls `on_session_thread` once, between messages,
+  // because the supervisor belongs to that thread. On the same thread `all_ended` answers whether
+  // all trainers are gone. Run returns within `patience`.
   void BeginShutdown(std::function<void()> on_session_thread, std::function<bool()> all_ended,
                      absl::Duration patience);
 
@@ -53,7 +53,7 @@ class SessionRunner {
   const std::string address_;
   bool reported_away_ = false;
   bool ever_welcomed_ = false;
-  bool shutting_down_ = false;  // Run's thread has obeyed
+  bool shutting_down_ = false;  // Run's thread has called on_session_thread
 
   Mutex mutex_;
   bool notified_ ABSL_GUARDED_BY(mutex_) = false;

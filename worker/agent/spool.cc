@@ -21,7 +21,8 @@ constexpr char kEventFrame = 1;
 constexpr char kBaseFrame = 2;
 constexpr std::size_t kHeaderBytes = 9;
 constexpr std::uint32_t kMaxPayloadBytes = 16 << 20;
-constexpr std::uint64_t kCompactBytes = 1 << 20;  // acknowledged bytes that are worth a rewrite
+// rewrite the file only for at least so many acknowledged bytes
+constexpr std::uint64_t kCompactBytes = 1 << 20;
 
 // CRC-32C (Castagnoli), reflected polynomial 0x82F63B78, as in RFC 3720, appendix B.4.
 constexpr std::array<std::uint32_t, 256> CrcTable() {
@@ -67,7 +68,7 @@ std::string BaseFrame(std::uint64_t sequence) {
   return Frame(kBaseFrame, payload);
 }
 
-// Exactly `size` bytes at `offset`; false at the end of the file.
+// Reads exactly `size` bytes at `offset`; false at the end of the file.
 absl::StatusOr<bool> ReadAt(int fd, std::uint64_t offset, std::size_t size, std::string* data) {
   data->resize(size);
   std::size_t got = 0;
@@ -87,7 +88,7 @@ struct LoadedFrame {
   std::string payload;
 };
 
-// The frame at `offset`; false where none is whole and undamaged.
+// Reads the frame at `offset`; false if there is no complete and undamaged frame.
 absl::StatusOr<bool> ReadFrame(int fd, std::uint64_t offset, LoadedFrame* frame) {
   std::string header;
   PELAB_ASSIGN_OR_RETURN(const bool has_header, ReadAt(fd, offset, kHeaderBytes, &header));
@@ -171,7 +172,7 @@ absl::Status Spool::AppendFrame(char kind, const std::string& payload) {
   }
   const absl::Status written = WriteAll(fd_.get(), frame, path_);
   if (!written.ok()) {
-    // A half-written frame would hide all that are appended after it.
+    // A half-written frame would hide all events that are appended after it.
     [[maybe_unused]] const int cut = ftruncate(fd_.get(), static_cast<off_t>(bytes_));
     return written;
   }
@@ -189,7 +190,7 @@ absl::Status Spool::Append(v1::Event event) {
   offsets_.push_back(offset);
   Charge();
   if (event.has_finished()) finished_ = event.finished();
-  // Where the disk refuses to sync, the event is still written and as good as the others.
+  // If the sync fails, the event is still written, as safe as the other events.
   if (finished_.has_value()) fdatasync(fd_.get());
   return absl::OkStatus();
 }
@@ -220,7 +221,7 @@ void Spool::Acknowledge(std::uint64_t sequence) {
   acknowledged_ = sequence;
   Charge();
   const std::uint64_t passed = FirstUnacknowledged();
-  // A rewrite that fails costs disk space, nothing else.
+  // A failed rewrite costs only disk space.
   if (passed >= kCompactBytes && passed >= bytes_ / 2) Compact().IgnoreError();
 }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr absl::Duration kLeast = absl::Minutes(10);  // LibTorch and the data may be slow to load
 constexpr int kPaces = 20;
 
-// "12 min", "45 s": whole units, rounded down.
+// For example "12 min" or "45 s": whole units, rounded down.
 std::string Words(absl::Duration time) {
   if (time >= absl::Minutes(2)) return absl::StrCat(time / absl::Minutes(1), " min");
   if (time >= absl::Seconds(2)) return absl::StrCat(time / absl::Seconds(1), " s");
@@ -52,7 +52,7 @@ absl::StatusOr<absl::Duration> StallWatch::Look(absl::Duration now, bool listeni
   if (Limit() == absl::InfiniteDuration()) return absl::InfiniteDuration();
   const absl::Duration elapsed = now - last_look_;
   last_look_ = now;
-  // Looks come every tick; more than two between them means that this process did not run.
+  // Look is called every tick. A gap of more than two ticks means that this process did not run.
   if (listening) silence_ += std::min(elapsed, 2 * Tick());
   if (silence_ < Limit()) return std::min(Tick(), Limit() - silence_);
   const std::string pace =

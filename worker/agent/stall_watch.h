@@ -1,4 +1,4 @@
-// How long a trainer may say nothing before it counts as hung. No I/O, no clock: times are given.
+// Decides when a silent trainer counts as hung. No I/O and no clock: the caller passes the times.
 #pragma once
 
 #include <optional>
@@ -12,17 +12,18 @@ namespace pelab::agent {
 // Not thread-safe.
 class StallWatch {
  public:
-  // `timeout`: nullopt: judged by the trainer's own pace, which is 10 minutes until its hello and
-  // max(10 minutes, 20 x the longest epoch or analysis so far) between two events from then on. An
-  // infinite one never ends.
+  // With a `timeout` of nullopt the trainer's own pace sets the limit: 10 minutes until its hello,
+  // then max(10 minutes, 20 x the longest epoch or analysis so far) between two events. An infinite
+  // timeout means that the watch never reports a stall.
   StallWatch(std::optional<absl::Duration> timeout, absl::Duration now);
 
-  // An event of the trainer has come.
+  // The trainer has printed an event.
   void OnEvent(const TrainerLine& line, absl::Duration now);
 
-  // Call again after at most the answered time. Silence counts only while somebody listens, and not
-  // while this process was stopped or its host slept. DEADLINE_EXCEEDED says for people that the
-  // trainer stalled.
+  // Adds the time since the last call to the silence and answers how soon to call again, at the
+  // latest. Silence counts only while `listening` is true, and not while this process was stopped
+  // or its host slept. DEADLINE_EXCEEDED if the trainer has stalled; its message is written for
+  // people.
   absl::StatusOr<absl::Duration> Look(absl::Duration now, bool listening);
 
  private:
@@ -33,7 +34,7 @@ class StallWatch {
   absl::Duration last_event_;
   absl::Duration last_look_;
   absl::Duration silence_;
-  absl::Duration longest_;  // of an epoch or an analysis
+  absl::Duration longest_;  // the longest epoch or analysis so far
   const char* longest_name_ = nullptr;
   bool said_hello_ = false;
 };

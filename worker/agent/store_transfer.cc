@@ -50,7 +50,8 @@ absl::Status StoreTransfer::PutThere(const ArtifactFile& file,
   const std::string path = PathOf(file.sha256);
   struct stat info {};
   if (stat(path.c_str(), &info) == 0 && static_cast<std::uint64_t>(info.st_size) == file.bytes) {
-    // There already. Touched, so that nobody collects it before it is announced.
+    // The file is there already. Update its time, so that it is not deleted as unused before it is
+    // announced.
     if (utimensat(AT_FDCWD, path.c_str(), nullptr, 0) == 0) return absl::OkStatus();
   }
   const std::string folder = DirectoryOf(path);

@@ -1,5 +1,5 @@
-// Files through a directory that the coordinator sees too (--artifact-store): only their names go
-// over the network.
+// Transfers files through a directory that the coordinator sees too (--artifact-store). Only the
+// files' names travel over the network.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,7 @@
 
 namespace pelab::agent {
 
-// Whatever goes wrong with the directory, the file goes through the coordinator instead.
-// Thread-safe.
+// If the directory cannot be used, the file goes through the coordinator instead. Thread-safe.
 class StoreTransfer final : public ArtifactTransfer {
  public:
   // `fleet` must outlive it.

@@ -33,7 +33,7 @@ struct Entry {
   char state = '?';
 };
 
-// From /proc/PID/stat: "PID (name, with any characters) STATE PARENT …".
+// Reads /proc/PID/stat: "PID (name, with any characters) STATE PARENT …".
 bool ReadStat(pid_t pid, Entry* entry) {
   const auto text = ReadFile(absl::StrCat("/proc/", pid, "/stat"), 64 << 10);
   if (!text.ok()) return false;
@@ -86,9 +86,9 @@ bool HasInEnvironment(pid_t pid, const std::string& variable) {
   return false;
 }
 
-// False: it is none of them, or it has ended.
+// False if the process does not have the variable or has ended.
 bool KillIfMarked(pid_t pid, const std::string& variable) {
-  // The descriptor first: from then on the number cannot come to mean another process.
+  // Open the descriptor first: from then on the PID cannot come to mean another process.
   const UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!fd || !HasInEnvironment(pid, variable)) return false;
   return syscall(SYS_pidfd_send_signal, fd.get(), SIGKILL, nullptr, 0) == 0;
@@ -113,7 +113,7 @@ std::size_t KillStrays(const std::string& trainer_id, absl::Duration patience) {
       } else if (KillIfMarked(pid, variable)) {
         killed.insert(pid);
       }
-      any = any || killed.count(pid) > 0;  // one that ends has no environment any more
+      any = any || killed.count(pid) > 0;  // a process that is ending has no environment any more
     }
     if (!any) return killed.size();
     if (absl::Now() >= until) {

@@ -1,5 +1,5 @@
-// Processes that a trainer has started and left behind: they may hold the GPU's memory of the next
-// job.
+// Finds and kills processes that a trainer has started and left behind. They may still hold GPU
+// memory that the next job needs.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace pelab::agent {
 
-// The variable that a trainer and everything that it starts has in its environment, with a value of
-// that trainer's own.
+// The environment variable that marks a trainer and every process that it starts. Its value is
+// different for each trainer.
 inline constexpr char kTrainerIdVariable[] = "PELAB_TRAINER_ID";
 
-// From now on processes whose parents have ended become children of this one, so that they can be
-// found. Once, before the first trainer.
+// From now on, processes whose parents have ended become children of this process, so that they can
+// be found. Call it once, before the first trainer starts.
 absl::Status AdoptOrphans();
 
-// Kills the descendants of this process that have `trainer_id` in their environment, and what they
-// start meanwhile; waits at most `patience` for their end. Answers how many there were. Descendants
-// that have ended are reaped, whoever's they were. Thread-safe.
+// Kills the descendants of this process that have `trainer_id` in their environment, including
+// those that they start meanwhile. Waits at most `patience` for their end. Returns how many it
+// killed. Also reaps descendants that have ended, of any trainer. Thread-safe.
 std::size_t KillStrays(const std::string& trainer_id, absl::Duration patience);
 
 }  // namespace pelab::agent

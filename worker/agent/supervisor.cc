@@ -137,14 +137,16 @@ void Supervisor::Take(const std::vector<v1::Assignment>& assignments, StopReason
   std::vector<v1::Assignment> taken;
   for (const v1::Assignment& assignment : assignments) {
     const std::int64_t attempt_id = assignment.attempt_id();
-    if (entries_.count(attempt_id) > 0 || deferred_.count(attempt_id) > 0) continue;  // sent again
+    // a repeated message
+    if (entries_.count(attempt_id) > 0 || deferred_.count(attempt_id) > 0) continue;
     const absl::Status admitted = Admit(assignment);
     if (admitted.ok()) {
       taken.push_back(assignment);
       continue;
     }
-    // Without a spool not even the failure can be recorded; not being held, the attempt is lost
-    // after one lease. A full disk would so lose job after job: there it waits.
+    // Without a spool not even the failure can be recorded. The attempt is not held, so it is lost
+    // after one lease. On a full disk that would lose one job after another, so there the
+    // assignment waits.
     spdlog::error("cannot take attempt {} ({}): {}", attempt_id, assignment.label(),
                   Text(admitted));
     if (absl::IsResourceExhausted(admitted) && reason == StopReason::kNone) {
@@ -164,7 +166,7 @@ void Supervisor::AdmitDeferred() {
   });
 }
 
-// Its directory, its spool and its entry.
+// Makes the attempt's directory, spool and entry.
 absl::Status Supervisor::Admit(const v1::Assignment& assignment) {
   const std::int64_t attempt_id = assignment.attempt_id();
   context_.work_dir->RemoveAttempt(attempt_id).IgnoreError();
@@ -178,7 +180,7 @@ absl::Status Supervisor::Admit(const v1::Assignment& assignment) {
   return absl::OkStatus();
 }
 
-// One trainer, of attempts that are admitted.
+// Starts one trainer for attempts that are admitted.
 void Supervisor::Launch(const std::vector<v1::Assignment>& together, StopReason reason) {
   const int slot = together.front().slot();
   std::optional<SlotPlan> plan;
@@ -204,7 +206,7 @@ void Supervisor::StopOne(Entry& entry, StopReason reason, absl::Duration grace) 
   }
 }
 
-// The coordinator knows how it ended; its trainer may still be at others.
+// True if the coordinator knows how the attempt ended. Its trainer may still work on other jobs.
 bool Supervisor::IsAcknowledged(const Entry& entry) {
   const Spool& spool = entry.attempt->spool();
   return spool.finished().has_value() && spool.acknowledged() == spool.last();
@@ -244,8 +246,8 @@ void Supervisor::Acknowledge(const v1::Ack& ack) {
   Reap();
 }
 
-// Forgets attempts of which nothing is left to do or to send. A trainer may work in the directories
-// of one that has ended for the coordinator.
+// Forgets attempts with nothing left to do or to send. An attempt can have ended for the
+// coordinator while its trainer still uses its directories; then it stays.
 void Supervisor::Reap() {
   for (auto at = entries_.begin(); at != entries_.end();) {
     const Entry& entry = at->second;
@@ -254,7 +256,8 @@ void Supervisor::Reap() {
       continue;
     }
     Forget(*entry.attempt);
-    at = entries_.erase(at);  // waits for the last instructions of the attempt's thread
+    // the destructor waits for the attempt's thread, which is about to end
+    at = entries_.erase(at);
   }
 }
 
@@ -274,7 +277,7 @@ void Supervisor::Forget(Attempt& attempt) {
   if (!removed.ok()) spdlog::warn("{}", Text(removed));
 }
 
-// Whether another attempt here works in that directory.
+// True if another attempt here uses that directory.
 bool Supervisor::IsUsed(const std::string& job_dir, std::int64_t but_attempt) const {
   for (const auto& [id, entry] : entries_) {
     if (id != but_attempt &&
@@ -285,7 +288,7 @@ bool Supervisor::IsUsed(const std::string& job_dir, std::int64_t but_attempt) co
 }
 
 void Supervisor::StopAll(StopReason reason, absl::Duration grace) {
-  deferred_.clear();  // not held any more: lost after one lease
+  deferred_.clear();  // no longer held: they are lost after one lease
   for (auto& [id, entry] : entries_) {
     if (!entry.attempt->ended()) StopOne(entry, reason, grace);
   }

@@ -1,5 +1,5 @@
-// The attempts of this host: started, stopped, recovered after a crash of the daemon, and forgotten
-// once the coordinator has acknowledged how they ended.
+// Owns the attempts of this host: starts and stops them, recovers them after a crash of the daemon,
+// and forgets them once the coordinator has acknowledged how they ended.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,33 @@
 
 namespace pelab::agent {
 
-// Whether nobody will go on from the checkpoint of a job whose attempt ended so.
+// True if no later attempt will continue from the checkpoint of a job whose attempt ended like
+// this.
 bool IsFinal(const v1::Finished& finished);
 
-// After a crash of the daemon its trainers end (their pipe does), and what the attempts had spooled
-// decides:
-//   ended                       presented as held (slot -1), resent, kept until acknowledged
-//   done, weights not uploaded  presented, uploaded, ended as succeeded
-//   something spooled           presented, and ended as preempted: the coordinator queues the job
-//   again at once, and its
-//                               checkpoint is in jobs/
-//   nothing spooled             forgotten and not presented: the coordinator sends it again or
-//   counts it lost
+// After a crash of the daemon its trainers end, because their pipe closes. Recovery depends on what
+// each attempt had spooled:
 //
-// All functions on the session's thread. The destructor kills what runs and waits for it.
+//   spooled                     recovery
+//   the end                     presented as held (slot -1), sent again, kept until acknowledged
+//   done, weights not uploaded  presented; the weights are uploaded, and it ends as succeeded
+//   something else              presented; it ends as preempted. The coordinator queues the job
+//                               again at once, and its checkpoint is in jobs/
+//   nothing                     forgotten, not presented: the coordinator sends it again or counts
+//                               it as lost
+//
+// All functions run on the session's thread. The destructor kills the running trainers and waits
+// for them.
 class Supervisor final : public AttemptHost {
  public:
-  // `context.work_dir`, `quota`, … must outlive the supervisor; `plans` are its slots, by number.
+  // `context.work_dir`, `quota` and the other pointers must outlive the supervisor. `plans` are its
+  // slots, by number.
   static absl::StatusOr<std::unique_ptr<Supervisor>> Create(AttemptContext context,
                                                             std::vector<SlotPlan> plans);
   ~Supervisor() override;
 
-  // Reads what an earlier daemon has left behind. Once, before the first session.
+  // Takes over the attempts that an earlier daemon has left behind. Call it once, before the first
+  // session.
   void Recover();
 
   std::vector<v1::HeldAttempt> Held() override;
@@ -57,18 +62,18 @@ class Supervisor final : public AttemptHost {
   bool NextLog(v1::LogChunk* chunk) override;
   bool Idle() override;
 
-  // Ends every trainer because the daemon ends: SIGTERM, SIGKILL after `grace`.
+  // Ends every trainer because the daemon ends: SIGTERM now, SIGKILL after `grace`.
   void Shutdown(absl::Duration grace);
-  // No attempt has anything left to do here, though events may wait for an acknowledgement.
+  // True if no attempt has anything left to do here. Events may still wait for an acknowledgement.
   bool AllEnded();
 
  private:
   struct Entry {
     std::shared_ptr<Attempt> attempt;
-    std::shared_ptr<TrainerRun> run;  // null where there is nothing to train any more
-    bool may_send = false;            // the coordinator has said where to go on
+    std::shared_ptr<TrainerRun> run;  // null if there is nothing to train any more
+    bool may_send = false;            // the coordinator has said from where to go on
     bool dropped = false;             // superseded: removed as soon as it has ended
-    bool interrupted = false;         // of an earlier daemon, not ended yet
+    bool interrupted = false;         // from an earlier daemon, not ended yet
     std::uint64_t sent = 0;           // the last sequence number sent on this connection
   };
 
@@ -92,7 +97,8 @@ class Supervisor final : public AttemptHost {
   const std::vector<SlotPlan> plans_;
   Pipe parent_pipe_;
   std::map<std::int64_t, Entry> entries_;
-  // Assignments that wait for room on the disk; held meanwhile, so that they are not lost.
+  // Assignments that wait for room on the disk. They are reported as held meanwhile, so that the
+  // coordinator does not count them as lost.
   std::map<std::int64_t, v1::Assignment> deferred_;
   absl::Duration tried_deferred_;
 };

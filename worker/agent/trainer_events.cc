@@ -18,7 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Wrong lines end in one catch: the checks below read better without a status each.
+// Thrown for a malformed line and caught in one place: the checks below read better than with a
+// status each.
 class BadLine : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -28,7 +29,7 @@ std::string Excerpt(absl::string_view text) {
   return text.size() <= kMost ? std::string(text) : absl::StrCat(text.substr(0, kMost), "…");
 }
 
-// The members of one event's object, each checked when it is read.
+// The members of one event's JSON object, each checked when it is read.
 class Members {
  public:
   Members(const Json& object, std::string event) : object_(object), event_(std::move(event)) {}
@@ -59,7 +60,7 @@ class Members {
   int Int32(const char* name, int least = 0) const {
     return static_cast<int>(Int(name, least, std::numeric_limits<int>::max()));
   }
-  // JSON has no infinities; a loss that is not finite is an `error` event.
+  // JSON has no infinities. A loss that is not finite comes as an `error` event.
   double Real(const char* name) const {
     const Json& value = At(name);
     if (!value.is_number()) Throw(name, value, "a number");
@@ -70,7 +71,7 @@ class Members {
     if (!value.is_string()) Throw(name, value, "a string");
     return value.get<std::string>();
   }
-  // A path that stays below the trainer's directory.
+  // Reads a path that stays below the trainer's directory.
   std::string File(const char* name) const {
     const std::filesystem::path path = Text(name);
     bool inside = !path.empty() && path.is_relative();
@@ -124,17 +125,17 @@ FactLine ReadEpoch(const Members& members) {
   return line;
 }
 
-// Canonical: nlohmann's objects are sorted by name and its numbers are the shortest that read back
-// the same. What the coordinator asked for has parameters of words and integers only, where that is
-// RFC 8785 too.
+// Canonical JSON: nlohmann's objects are sorted by name, and its numbers are the shortest that read
+// back the same. The coordinator's parameters are words and integers only; for these the result
+// also follows RFC 8785.
 std::string ParametersJson(const Members& members) {
   const Json& parameters = members.At("parameters");
   if (!parameters.is_object()) members.Throw("parameters", parameters, "an object");
   return parameters.dump();
 }
 
-// The five layers x heads arrays of a head ablation. The first that is read says which shape they
-// have and which entries do not exist (null); the others must agree.
+// The five layers x heads arrays of a head ablation. The first array read sets the shape and the
+// entries that do not exist (null); the others must agree.
 class MatrixReader {
  public:
   MatrixReader(const Members& members, v1::HeadAblation* ablation)
@@ -195,8 +196,8 @@ class MatrixReader {
   v1::HeadAblation* const ablation_;
 };
 
-// Every example is right or wrong, intact and ablated: the counts of those that changed sides
-// follow.
+// Every example is right or wrong, both intact and ablated. So the counts of examples that changed
+// must match the change of the correct counts.
 void CheckPairs(const v1::HeadAblation& ablation) {
   for (int i = 0; i < ablation.correct_size(); ++i) {
     if (ablation.missing(i)) continue;
@@ -283,7 +284,7 @@ ErrorLine ReadError(const Members& members) {
       {"internal", v1::ERROR_KIND_INTERNAL},
   };
   const auto kind = kinds->find(members.Text("kind"));
-  // A kind of a later version is still an error, and its message says what happened.
+  // A kind from a later version is still an error, and its message says what happened.
   return {kind == kinds->end() ? v1::ERROR_KIND_INTERNAL : kind->second, members.Text("message")};
 }
 
@@ -342,7 +343,7 @@ absl::StatusOr<JobLine> ParseTrainerLine(absl::string_view line, const Directori
   } catch (const BadLine& bad) {
     return absl::InvalidArgumentError(
         absl::StrCat("the trainer printed a malformed line: ", bad.what()));
-  } catch (const Json::exception& bad) {  // text that is not UTF-8
+  } catch (const Json::exception& bad) {  // the text is not UTF-8
     return absl::InvalidArgumentError(
         absl::StrCat("the trainer printed a malformed line: ", bad.what()));
   }

@@ -1,5 +1,5 @@
-// From the trainer's JSON Lines (docs/formats.md, "Trainer's JSON Lines") to facts that the
-// coordinator stores. Pure but for the file that an `analysis` event names.
+// Turns the trainer's JSON Lines (docs/formats.md, "Trainer's JSON Lines") into events that the
+// coordinator stores. Pure, except that an `analysis` event may name a file, which is read.
 #pragma once
 
 #include <cstddef>
@@ -17,16 +17,17 @@ namespace pelab::agent {
 inline constexpr std::size_t kMaxLineBytes = 1 << 20;
 inline constexpr std::size_t kMaxAnalysisBytes = 4 << 20;
 
-// hello, epoch, head_ablation, analysis: a body without ids, sequence and time.
+// A hello, epoch, head_ablation or analysis line. The event has a body only: its ids, sequence
+// number and time are not set.
 struct FactLine {
   v1::Event event;
 };
 struct CheckpointLine {
-  int epoch = 0;  // the next to run
+  int epoch = 0;  // the next epoch to run
   std::string file;
 };
 struct DoneLine {
-  std::string weights_file;  // relative to the trainer's directory; "" where it kept none
+  std::string weights_file;  // relative to the trainer's directory; "" if it kept no weights
   std::string sha256;
   std::uint64_t bytes = 0;
   double wall_seconds = 0;
@@ -35,19 +36,20 @@ struct ErrorLine {
   v1::ErrorKind kind = v1::ERROR_KIND_INTERNAL;
   std::string message;
 };
-// An event that this version does not know.
+// An event whose name this version does not know.
 struct UnknownLine {
   std::string name;
 };
 using TrainerLine = std::variant<FactLine, CheckpointLine, DoneLine, ErrorLine, UnknownLine>;
 
-// `job` is the name that the line must carry, `directory` the trainer's --workdir. INVALID_ARGUMENT
-// says what is wrong with the line: not JSON, a member that is missing or of a wrong type, numbers
-// that contradict each other.
+// Parses one line. `job` is the name that the line must carry, `directory` the trainer's --workdir.
+// INVALID_ARGUMENT if the line is not JSON, if a member is missing or has the wrong type, or if its
+// numbers contradict each other; the message says which.
 absl::StatusOr<TrainerLine> ParseTrainerLine(absl::string_view line, absl::string_view job,
                                              const std::string& directory);
 
-// The same of a trainer that was given several jobs: the line is of one of them.
+// The same for a trainer of several jobs. `directories` maps the name of each job to its --workdir;
+// the line must carry one of these names.
 struct JobLine {
   std::string job;
   TrainerLine line;

@@ -21,16 +21,16 @@
 namespace pelab::agent {
 namespace {
 
-// How often a trainer that is held back is looked at again.
+// How often to check again whether to read the output of a trainer that is held back.
 constexpr absl::Duration kHeldBackPause = absl::Milliseconds(50);
-// Giving a GPU's memory back may take a while after standard output is closed.
+// After standard output is closed, freeing a GPU's memory may take a while.
 constexpr absl::Duration kClosedGrace = absl::Seconds(5);
-// For a trainer that hangs: whatever can be kept still is.
+// For a trainer that hangs: it may still keep its checkpoint.
 constexpr absl::Duration kStalledGrace = absl::Seconds(5);
 
 enum class ReadResult { kSome, kNothingNow, kEnd };
 
-// At most one buffer, without waiting.
+// Reads at most one buffer, without waiting.
 ReadResult ReadSome(int fd, const std::function<void(absl::string_view)>& on_bytes) {
   char buffer[64 << 10];
   const ssize_t got = read(fd, buffer, sizeof buffer);
@@ -42,7 +42,7 @@ ReadResult ReadSome(int fd, const std::function<void(absl::string_view)>& on_byt
                                                         : ReadResult::kEnd;
 }
 
-// Standard output as lines, remembering the first thing that is wrong with it.
+// Splits standard output into lines and remembers the first error.
 class Lines {
  public:
   Lines(const OutputHandler& handler, absl::Status* error) : handler_(handler), error_(error) {}
@@ -99,7 +99,7 @@ void TrainerProcess::Stop(absl::Duration grace) {
   Wake();
 }
 
-// Sends the signals that are due; answers how long until the next.
+// Sends the signals that are due. Returns the time until the next one.
 absl::Duration TrainerProcess::ObeyStop() {
   absl::Duration kill_at;
   {
@@ -118,7 +118,7 @@ absl::Duration TrainerProcess::ObeyStop() {
   return absl::InfiniteDuration();
 }
 
-// Ends a program that nothing comes of any more; answers how long until it is to be looked at again.
+// Stops a program that hangs. Returns the time until the next check.
 absl::Duration TrainerProcess::WatchOver(const OutputHandler& handler, bool listening,
                                          bool out_open, absl::Status* stalled) {
   if (term_sent_ || !stalled->ok()) return absl::InfiniteDuration();
@@ -158,7 +158,7 @@ ExitStatus TrainerProcess::Run(const OutputHandler& handler, absl::Status* outpu
     if (lines.broken()) Stop(absl::ZeroDuration());
     const absl::Duration look_again = WatchOver(handler, listen, out_open, &stalled);
     absl::Duration wait = std::min(ObeyStop(), look_again);
-    // After a stop there is little left to come, and the end must not wait for room.
+    // After a stop little output is left, and the end must not wait for room in the spool.
     listen = term_sent_ || !handler.wants_output || handler.wants_output();
     if (!listen) wait = std::min(wait, kHeldBackPause);
     pollfd fds[] = {{out_open && listen ? out_.get() : -1, POLLIN, 0},
@@ -178,8 +178,8 @@ ExitStatus TrainerProcess::Run(const OutputHandler& handler, absl::Status* outpu
     if (fds[2].revents != 0) break;
   }
   const ExitStatus status = process_.Wait();
-  // What is left in the pipes, at most their size. A process that left the group could hold them
-  // open: don't wait.
+  // Read the rest in the pipes, at most their size, without waiting: a process that left the group
+  // could hold them open.
   while (out_open && ReadSome(out_.get(), on_out) == ReadResult::kSome) {
   }
   while (err_open && ReadSome(err_.get(), on_err) == ReadResult::kSome) {

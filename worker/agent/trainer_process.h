@@ -1,4 +1,5 @@
-// One run of a program: its standard output line by line, its standard error as bytes, and its end.
+// Runs a program: reads its standard output line by line and its standard error as bytes, and waits
+// for its end.
 #pragma once
 
 #include <functional>
@@ -16,33 +17,35 @@
 
 namespace pelab::agent {
 
-// What is called while the program runs, on the thread of Run.
+// Callbacks while the program runs, on the thread of Run.
 struct OutputHandler {
-  // A line of standard output. An error ends the program (SIGKILL): its output cannot be trusted
-  // any more.
+  // Called for each line of standard output. An error ends the program with SIGKILL: its output
+  // cannot be trusted any more.
   std::function<absl::Status(absl::string_view line)> on_line;
   std::function<void(absl::string_view bytes)> on_stderr;
-  // False: standard output is not read for now, so that the program waits once the pipe is full.
-  // Null: always true.
+  // Answers whether to read standard output now. While it answers false, the program waits once the
+  // pipe is full. Null: always true.
   std::function<bool()> wants_output;
-  // Called now and then, at most as far apart as it last answered; `listening`: standard output is
-  // being read. An error ends the program (SIGTERM, then SIGKILL) and is its output's. Null: none.
+  // Called from time to time, at most the time apart that it last returned. `listening`: standard
+  // output is being read. An error ends the program (SIGTERM, then SIGKILL) and becomes Run's
+  // `output_error`. Null: none.
   std::function<absl::StatusOr<absl::Duration>(bool listening)> watch;
 };
 
-// Thread-safe: Run is called once, Stop at any time from any thread.
+// Thread-safe: call Run once, and Stop at any time from any thread.
 class TrainerProcess {
  public:
-  // `options.fds` must leave 1 and 2 free.
+  // `options.fds` must not use the descriptors 1 and 2.
   static absl::StatusOr<std::unique_ptr<TrainerProcess>> Start(SpawnOptions options);
 
-  // Until the program has ended and its output is read. Lines are at most kMaxLineBytes; a longer
-  // one is an error. What follows the last newline counts as a line unless a signal ended the
-  // program. The first error goes to `output_error`. A program that closes its
-  // standard output and lives on is ended after a moment.
+  // Runs until the program has ended and its output is read. A line longer than kMaxLineBytes is an
+  // error. Bytes after the last newline count as a line, unless a signal ended the program.
+  // `output_error` receives the first error. A program that closes its standard output but does not
+  // end is stopped after 5 s.
   ExitStatus Run(const OutputHandler& handler, absl::Status* output_error);
 
-  // SIGTERM now, SIGKILL after `grace`; a later call may shorten the grace, never lengthen it.
+  // Sends SIGTERM now and SIGKILL after `grace`. A later call may shorten the grace, never lengthen
+  // it.
   void Stop(absl::Duration grace);
 
   int pid() const { return process_.pid(); }
@@ -54,11 +57,12 @@ class TrainerProcess {
                            absl::Status* stalled);
   void Wake();
 
-  Process process_;  // used by Run's thread only
+  Process process_;  // only Run's thread uses it
   UniqueFd out_;
   UniqueFd err_;
   UniqueFd wake_;
-  absl::Duration closed_at_ = absl::InfiniteDuration();  // its standard output; monotonic
+  // when standard output was closed; monotonic
+  absl::Duration closed_at_ = absl::InfiniteDuration();
   bool term_sent_ = false;
   bool kill_sent_ = false;
   Mutex mutex_;

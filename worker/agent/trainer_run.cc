@@ -20,7 +20,8 @@ namespace {
 
 constexpr int kTrainerParentFd = 3;
 constexpr absl::Duration kStraysPatience = absl::Seconds(2);
-// For a checkpoint to come while the coordinator is away: hours of training may be in it.
+// How long to try to fetch a checkpoint while the coordinator is away: it may hold hours of
+// training.
 constexpr absl::Duration kFetchPatience = absl::Minutes(10);
 
 using Arguments = std::vector<std::string>;
@@ -31,7 +32,7 @@ v1::Finished FailedBy(v1::ErrorKind kind, const absl::Status& status) {
   return Failed(kind, {status.message().data(), status.message().size()});
 }
 
-// A later attempt computes as the job's first one did, whatever this host was told.
+// A later attempt uses the settings of the job's first attempt, whatever this host's options are.
 int ThreadsOf(const AttemptContext& context, const v1::Assignment& assignment) {
   return assignment.has_execution() ? assignment.execution().threads() : context.threads;
 }
@@ -45,7 +46,7 @@ Arguments PackingOf(const v1::Assignment& assignment, std::size_t jobs) {
   return {"--packing", packing > 1 ? absl::StrCat(packing) : "off"};
 }
 
-// What a job of the trainer's is.
+// Adds the arguments of one of the trainer's jobs.
 void AddJob(const AttemptContext& context, const v1::Assignment& assignment,
             const std::string& job_dir, Arguments* arguments) {
   arguments->insert(
@@ -60,7 +61,7 @@ void AddJob(const AttemptContext& context, const v1::Assignment& assignment,
   }
 }
 
-// How all of them are trained; `first` stands for them.
+// Adds the arguments that all jobs share, taken from the `first`.
 void AddTraining(const AttemptContext& context, const v1::Assignment& first, std::size_t jobs,
                  Arguments* arguments) {
   const CheckpointCadence& every = context.checkpoint_every;
@@ -119,7 +120,8 @@ void TrainerRun::Obey() {
     grace = std::min(grace, member->grace());
   }
   if (process_ == nullptr || !stop) return;
-  // Where all are settled the trainer ends by itself, unless it is still at what was cancelled.
+  // If all members are settled, the trainer ends by itself, unless it still works on a cancelled
+  // job.
   if (grace == absl::InfiniteDuration()) grace = dismissed_grace_;
   if (grace != absl::InfiniteDuration()) process_->Stop(grace);
 }
@@ -188,7 +190,7 @@ void TrainerRun::Train() {
   for (const Attempt* job : jobs) {
     given.insert(directories_.extract(JobName(job->assignment())));
   }
-  directories_ = std::move(given);  // a line about another is none of this trainer's
+  directories_ = std::move(given);  // a line about any other job is an error
   absl::StatusOr<std::unique_ptr<TrainerProcess>> process = StartTrainer(jobs);
   if (!process.ok()) {
     for (Attempt* job : jobs) job->SettleAs(FailedBy(v1::ERROR_KIND_IO, process.status()));
@@ -202,7 +204,7 @@ void TrainerRun::Train() {
     MutexLock lock(&mutex_);
     process_ = process->get();
   }
-  Obey();  // what came meanwhile
+  Obey();  // stops that came before process_ was set
   Watch(**process, jobs);
 }
 
@@ -223,7 +225,8 @@ absl::StatusOr<std::unique_ptr<TrainerProcess>> TrainerRun::StartTrainer(const J
   options.env = {{"CUDA_VISIBLE_DEVICES", plan_->cuda_visible_devices},
                  {"OMP_NUM_THREADS", absl::StrCat(threads)},
                  {kTrainerIdVariable, trainer_id_}};
-  // The coordinator's token is the worker's alone: what a trainer has, its crash reports have too.
+  // Only the worker may know the coordinator's token: a trainer's environment can end up in its
+  // crash reports.
   options.unset_env = {rpc::kTokenVariable};
   if (plan_->device_memory_bytes > 0) {
     options.env.emplace_back(kDeviceMemoryVariable, absl::StrCat(plan_->device_memory_bytes));
@@ -257,7 +260,7 @@ void TrainerRun::Watch(TrainerProcess& process, const Jobs& jobs) {
     MutexLock lock(&mutex_);
     process_ = nullptr;
   }
-  // The slot is free only when nothing of this trainer holds memory any more.
+  // The slot counts as free only when no process of this trainer holds memory any more.
   if (const std::size_t strays = KillStrays(trainer_id_, kStraysPatience); strays > 0) {
     spdlog::warn("ended {} processes that the trainer of {} had left behind", strays,
                  jobs.front()->assignment().label());
@@ -275,7 +278,7 @@ absl::Status TrainerRun::OnLine(absl::string_view line, const Jobs& jobs, StallW
   const bool over = done || std::holds_alternative<ErrorLine>(parsed.line);
   PELAB_RETURN_IF_ERROR((*job)->OnLine(std::move(parsed.line)));
   if (!over || jobs.size() == 1) return absl::OkStatus();
-  // The trainer would have ended so, had it had this job alone.
+  // A trainer with only this job would have exited with this status.
   (*job)->SettleByTrainer({.signaled = false, .code = done ? 0 : 1}, absl::OkStatus());
   Obey();
   return absl::OkStatus();

@@ -1,5 +1,5 @@
-// One trainer, from the wait for its slot to its end: of one attempt, or of several whose jobs it
-// takes together (packs.h).
+// One trainer process, from the wait for its slot to its end. It serves one attempt, or several
+// whose jobs it trains together (packs.h).
 #pragma once
 
 #include <map>
@@ -22,24 +22,26 @@
 
 namespace pelab::agent {
 
-// Trains, or runs analyses on kept weights, as the assignments say. A member that is alone ends when
-// the trainer does; of several each ends by itself: when its job is done or has failed, or when it is
-// cancelled while the trainer goes on with the others. What the trainer then still says about it
-// counts for nothing, and slot and directories stay taken until the trainer is gone. Thread-safe. The
-// destructor waits for its thread.
+// Trains, or analyzes kept weights, as the assignments say. A single member ends when the trainer
+// ends. Each of several members ends on its own: when its job is done or has failed, or when it is
+// cancelled while the trainer goes on with the others. Later lines about an ended member are
+// ignored. The slot and the directories stay taken until the trainer is gone. Thread-safe. The
+// destructor waits for the run's thread.
 class TrainerRun {
  public:
   using Members = std::vector<std::shared_ptr<Attempt>>;
 
-  // `plan`: nullopt: this worker has no such slot, which fails the attempts. At least one member.
+  // `plan` is nullopt if this worker has no such slot; then the attempts fail. There must be at
+  // least one member.
   TrainerRun(const AttemptContext* context, std::optional<SlotPlan> plan, Members members);
   ~TrainerRun();
 
-  // Begins; once.
+  // Starts the run's thread. Call it once.
   void Start();
 
-  // Ends a member. The trainer gets SIGTERM once nobody needs it any more or all are to end with their
-  // checkpoints, and SIGKILL after the grace of those that need it. Returns at once.
+  // Ends a member; returns at once. The trainer gets SIGTERM once no member needs it any more, or
+  // once all members are to end with their checkpoints. It gets SIGKILL after the shortest grace of
+  // the members that it still serves.
   void Stop(Attempt& member, StopReason reason, absl::Duration grace);
 
  private:
@@ -58,11 +60,12 @@ class TrainerRun {
   const AttemptContext* const context_;
   const std::optional<SlotPlan> plan_;
   const Members members_;
-  const std::string trainer_id_;                    // kTrainerIdVariable
-  std::map<std::string, std::string> directories_;  // by job name; of those that the trainer has
+  const std::string trainer_id_;  // kTrainerIdVariable
+  // by job name; only the jobs that the trainer was given
+  std::map<std::string, std::string> directories_;
   Mutex mutex_;
   TrainerProcess* process_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  // The shortest of those that were settled here while others went on.
+  // The shortest grace among the members that were settled here while others went on.
   absl::Duration dismissed_grace_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
   std::thread thread_;
 };

@@ -16,7 +16,8 @@ namespace {
 constexpr int kUnknownLogged = 3;
 constexpr std::size_t kUnknownBytes = 100;
 
-// A kind besides the outcome tells the coordinator that this worker did not ask for it.
+// An error kind besides the outcome tells the coordinator that this worker did not ask for the
+// stop.
 constexpr char kStoppedByOthers[] =
     "the trainer stopped with its checkpoint kept (status 75), which its worker had not asked for: "
     "it got a SIGTERM from elsewhere";
@@ -29,14 +30,14 @@ v1::Finished Ended(v1::AttemptOutcome outcome, absl::string_view message, double
   return finished;
 }
 
-// The last line that is not empty, of at most 300 bytes.
+// The last line that is not empty, at most 300 bytes of it.
 std::string LastLine(absl::string_view text) {
   text = absl::StripTrailingAsciiWhitespace(text);
   const std::size_t newline = text.rfind('\n');
   absl::string_view line = newline == absl::string_view::npos ? text : text.substr(newline + 1);
   line = absl::StripAsciiWhitespace(line.substr(0, 300));
   std::string clean;
-  // The message is a Protobuf string, which must be UTF-8: other bytes may have been cut in the
+  // The message is a Protobuf string and must be UTF-8. A longer character may have been cut in the
   // middle.
   for (const char c : line) clean += absl::ascii_isprint(static_cast<unsigned char>(c)) ? c : '?';
   return clean;
@@ -177,7 +178,7 @@ v1::Finished TrainerTrace::Conclude(const ExitStatus& exit, StopReason reason,
     return Ended(v1::ATTEMPT_OUTCOME_CANCELLED, "", wall_seconds);
   }
   const bool succeeded = done_.has_value() && exit.ok();
-  // One that hung on its way out has said how it ended.
+  // A trainer that hung while exiting has already said how it ended.
   const bool stalled = absl::IsDeadlineExceeded(output) && !succeeded && !error_.has_value();
   if (stalled || (!output.ok() && !absl::IsDeadlineExceeded(output))) {
     const auto kind = absl::IsInvalidArgument(output)    ? v1::ERROR_KIND_INTERNAL

@@ -1,5 +1,5 @@
-// What one trainer has said so far, and how its attempt ended. No I/O, no clock: a pure state
-// machine over parsed lines.
+// Follows the lines of one trainer about one job and derives how the attempt ended. No I/O and no
+// clock: a pure state machine over parsed lines.
 #pragma once
 
 #include <optional>
@@ -14,17 +14,17 @@
 
 namespace pelab::agent {
 
-// Why the daemon ends a trainer; a later reason overrules an earlier one only if it is further
-// down.
+// Why the daemon ends a trainer. A later reason replaces an earlier one only if it is further down
+// in this list.
 enum class StopReason {
   kNone,
-  kShutdown,  // the daemon ends: what is not done is left to the next one
-  kPreempt,   // a drain, with the checkpoint kept
+  kShutdown,  // the daemon ends: the next daemon does what is not done
+  kPreempt,   // a drain; the checkpoint is kept
   kCancel,
-  kSupersede,  // nothing of it counts any more
+  kSupersede,  // a newer attempt has replaced this one, and nothing of it counts any more
 };
 
-// The exit status of a trainer that SIGTERM stopped with a checkpoint kept.
+// The exit status of a trainer that stopped on SIGTERM and kept its checkpoint.
 inline constexpr int kExitStopped = 75;
 
 // Not thread-safe.
@@ -32,17 +32,19 @@ class TrainerTrace {
  public:
   explicit TrainerTrace(const v1::Assignment& assignment);
 
-  // The event to spool for this line, if any. INVALID_ARGUMENT where the line cannot follow what
-  // came before: an epoch that is missing or twice, a start beyond what was allowed, an end before
-  // the end.
+  // Returns the event to spool for this line, if any. INVALID_ARGUMENT if the line cannot follow
+  // the earlier ones: a missing or repeated epoch, a start after the highest allowed epoch, or an
+  // end before all work is done.
   absl::StatusOr<std::optional<v1::Event>> Accept(TrainerLine line);
 
   const std::optional<DoneLine>& done() const { return done_; }
-  // The newest checkpoint that the trainer has kept: the next epoch to run, 0 where there is none.
+  // The next epoch to run after the newest checkpoint that the trainer has kept; 0 if there is
+  // none.
   int checkpoint() const { return checkpoint_; }
 
-  // How the attempt ended. `output` is the first thing that was wrong with the trainer's lines;
-  // `last_words` is the end of its standard error, quoted where it died without saying why.
+  // Returns how the attempt ended. `output` is the first error in the trainer's output.
+  // `last_words` is the end of its standard error; it is quoted if the trainer died without saying
+  // why.
   v1::Finished Conclude(const ExitStatus& exit, StopReason reason, const absl::Status& output,
                         absl::string_view last_words, double wall_seconds) const;
 
@@ -62,12 +64,12 @@ class TrainerTrace {
   int next_epoch_ = 0;
   int epochs_ = 0;
   int checkpoint_ = 0;
-  int unknown_ = 0;  // events
+  int unknown_ = 0;  // number of unknown events
   std::optional<DoneLine> done_;
   std::optional<ErrorLine> error_;
 };
 
-// How an attempt ended that a daemon left behind unfinished.
+// The outcome of an attempt that an earlier daemon left unfinished.
 v1::Finished InterruptedByDaemon();
 v1::Finished Failed(v1::ErrorKind kind, absl::string_view message);
 

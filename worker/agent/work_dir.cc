@@ -30,7 +30,8 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxRecordBytes = 4 << 20;
 constexpr auto kJobAge = std::chrono::hours(7 * 24);
 
-// Fencing tokens and the worker's identity are nobody else's: whoever has them can speak for it.
+// Fencing tokens and the worker's identity must stay private: anyone who has them can act as this
+// worker.
 constexpr unsigned kPrivateFile = 0600;
 constexpr unsigned kPrivateDirectory = 0700;
 
@@ -56,7 +57,8 @@ absl::StatusOr<std::string> ReadOrMakeWorkerId(const std::string& directory) {
   if (text.ok()) {
     std::string id(absl::StripAsciiWhitespace(*text));
     if (IsUuid(id)) {
-      PELAB_RETURN_IF_ERROR(MakePrivate(path, kPrivateFile));  // of an earlier version
+      // an earlier version made it readable
+      PELAB_RETURN_IF_ERROR(MakePrivate(path, kPrivateFile));
       return id;
     }
     return absl::InvalidArgumentError(
@@ -80,7 +82,7 @@ std::string JobDirName(const v1::Assignment& assignment) {
 }  // namespace
 
 absl::StatusOr<WorkDir> WorkDir::Open(const std::string& path) {
-  // One that was there may hold other things too: its own permissions are its owner's business.
+  // A directory that existed before may hold other things too, so its permissions are left alone.
   std::error_code unknown;
   const bool was_there = fs::exists(path, unknown);
   PELAB_RETURN_IF_ERROR(CreateDirectories(path));
@@ -220,7 +222,7 @@ void WorkDir::RemoveOldJobs() const {
 
 std::string JobName(const v1::Assignment& assignment) { return absl::StrCat(assignment.job_id()); }
 
-// Canonical JSON is passed on as it came: parsing and printing it again could only change it.
+// The canonical JSON is passed on as it came, because parsing and printing could change it.
 std::string JobDocument(const v1::Assignment& assignment) {
   std::string document = "{\"analyses\":[";
   for (const v1::Analysis& analysis : assignment.analyses()) {

@@ -1,19 +1,20 @@
 // The daemon's own directory:
 //
-//   lock                          held with flock: one daemon a directory
+//   lock                          held with flock: one daemon per directory
 //   worker_id                     a UUID, made at the first start
-//   attempts/ID/attempt.json      what the coordinator assigned
-//               job.json          what the trainer is given
+//   attempts/ID/attempt.json      the coordinator's assignment
+//               job.json          the trainer's --spec file
 //               spool             events until they are acknowledged
 //               log, log.1        the trainer's standard error, the last 256 to 512 KiB
-//               upload.json       training is done, its weights are not with the coordinator yet
+//               upload.json       present if training is done and the weights are not uploaded yet
 //               upload.safetensors, checkpoint.safetensors
-//                                 a checkpoint on its way to the coordinator, or from it
-//   jobs/KEY.JOB/                 the trainer's --workdir: checkpoints (for a later attempt on this
-//   host) and weights;
-//                                 removed when the job's end is acknowledged, or after 7 days
-//                                 without an attempt
-//   kept/KEY.JOB/                 weights that the coordinator had no room for
+//                                 a checkpoint on its way to, or from, the coordinator
+//               weights.safetensors
+//                                 kept weights that an analysis reads
+//   jobs/KEY.JOB/                 the trainer's --workdir: weights, and checkpoints for a later
+//                                 attempt on this host. Removed when the job's end is acknowledged,
+//                                 or after 7 days without an attempt
+//   kept/KEY.JOB/                 weights that could not be uploaded to the coordinator
 //   mps/                          sockets and logs of this worker's own MPS, while it runs
 #pragma once
 
@@ -30,32 +31,32 @@
 
 namespace pelab::agent {
 
-// The paths and files above. Movable; thread-safe for different attempts.
+// The paths and files above. Movable. Thread-safe for different attempts.
 class WorkDir {
  public:
-  // Creates the directory where needed, locks it and reads or makes its worker_id.
-  // FAILED_PRECONDITION where another daemon uses it.
+  // Creates the directory if needed, locks it, and reads or makes its worker_id.
+  // FAILED_PRECONDITION if another daemon uses the directory.
   static absl::StatusOr<WorkDir> Open(const std::string& path);
 
   const std::string& path() const { return path_; }  // absolute
   const std::string& worker_id() const { return worker_id_; }
   std::string AttemptDir(std::int64_t attempt_id) const;
-  // INVALID_ARGUMENT where the key is not 64 hexadecimal digits.
+  // INVALID_ARGUMENT if the key is not 64 hexadecimal digits.
   absl::StatusOr<std::string> JobDir(const v1::Assignment& assignment) const;
 
   absl::Status SaveAssignment(const v1::Assignment& assignment) const;
   absl::StatusOr<v1::Assignment> LoadAssignment(std::int64_t attempt_id) const;
-  // Attempts that have a directory, by number.
+  // The ids of the attempts that have a directory, in ascending order.
   std::vector<std::int64_t> ListAttempts() const;
   absl::Status RemoveAttempt(std::int64_t attempt_id) const;
 
   absl::Status SaveUpload(std::int64_t attempt_id, const DoneLine& done) const;
   std::optional<DoneLine> LoadUpload(std::int64_t attempt_id) const;
 
-  // Moves `file` of the job's directory to kept/ and answers where it is now.
+  // Moves `file` from the job's directory to kept/ and returns its new path.
   absl::StatusOr<std::string> Keep(const v1::Assignment& assignment, const std::string& file) const;
 
-  // Removes the directories of jobs that no attempt here has touched for 7 days.
+  // Removes the directories of jobs that had no attempt here for 7 days.
   void RemoveOldJobs() const;
 
  private:
@@ -66,9 +67,9 @@ class WorkDir {
   std::string worker_id_;
 };
 
-// The document that `pelab-trainer run --spec` reads.
+// The JSON document for `pelab-trainer run --spec`.
 std::string JobDocument(const v1::Assignment& assignment);
-// The name that the trainer's lines carry.
+// The job name in the trainer's lines.
 std::string JobName(const v1::Assignment& assignment);
 
 }  // namespace pelab::agent

@@ -1,4 +1,4 @@
-"""A first look at a sweep's results: does it hold over seeds, how was it learnt, which heads carry it?
+"""A first look at a sweep's results: means over seeds, learning curves and important heads.
 
     python3 first_look.py pelab.db [SWEEP]            # the file itself
     python3 first_look.py gpu01:7470 [SWEEP]          # a coordinator; also unix:PATH
@@ -15,22 +15,22 @@ import pelab
 
 
 def open_source(name: str) -> pelab.Source:
-    """A file where there is one of that name, else a coordinator's address."""
+    """Opens the file of this name if it exists; else connects to a coordinator."""
     return pelab.open(name) if Path(name).exists() else pelab.connect(name)
 
 
 def look(source: pelab.Source, sweep: str | None = None) -> dict[str, pd.DataFrame]:
-    """The frames that the text below is made of."""
+    """The frames that main prints."""
     jobs = source.results(sweep, fields=["model.layers", "train.lr"])
 
-    # Seeds collapsed: what `pelab results` shows.
+    # Means over seeds, as `pelab results` shows them.
     cells = source.summary(sweep)
 
-    # Mean test accuracy by epoch, a column a positional encoding.
+    # Mean test accuracy by epoch, with a column per positional encoding and task.
     curves = source.curves(sweep).merge(jobs[["job_id", "pe_label", "task"]], on="job_id")
     learning = curves.pivot_table(index="epoch", columns=["pe_label", "task"], values="test_accuracy")
 
-    # The head that costs most when it is taken away, in each seed of each encoding.
+    # The head with the largest accuracy drop, for each seed of each encoding and task.
     heads = source.ablations(sweep).merge(jobs[["job_id", "pe_label", "task", "seed"]], on="job_id")
     heads = heads[heads["accuracy_drop"].notna()]
     top = heads.loc[heads.groupby(["pe_label", "task", "seed"])["accuracy_drop"].idxmax()]

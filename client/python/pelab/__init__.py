@@ -1,10 +1,11 @@
-"""What pelab has stored, as pandas DataFrames.
+"""The results that pelab has stored, as pandas DataFrames.
 
     import pelab
-    source = pelab.open("pelab.db")              # the file itself, read-only; nothing has to run
-    source = pelab.connect("gpu01:7470")         # a coordinator, which can also be asked to do something
+    source = pelab.open("pelab.db")        # the file itself, read-only; no coordinator is needed
+    source = pelab.connect("gpu01:7470")   # a coordinator, which can also submit, cancel and watch
 
-Both give the same frames: the same rows in the same order, the same columns and types, every number bit for bit.
+Both give the same frames: the same rows in the same order, the same columns and types, and every
+number equal bit for bit.
 """
 
 from __future__ import annotations

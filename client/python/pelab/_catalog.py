@@ -1,4 +1,7 @@
-"""What the catalog of the pelab that this package was built with knows (`pelab catalog`): names, types, choices."""
+"""The catalog of the pelab that this package was built with: names, types and choices.
+
+`pelab catalog` shows the same catalog.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,18 @@ from typing import Any
 
 from pelab.errors import InvalidInput, NotFound
 
-CUSTOM = "custom"  # the protocol of jobs that depart from every named one
+CUSTOM = "custom"  # the protocol of jobs that depart from every named protocol
 
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a job's spec. Fields of one name have one type, whoever owns them."""
+    """A field of a job's spec. Fields of the same name have the same type, whatever their owner."""
 
     name: str
-    owner: str  # the PE or task that has it; empty: every job
+    owner: str  # the PE or task that has this field; empty: every job
     type: str  # bool, int, real, choice, set or int set
     choices: tuple[str, ...]
-    legacy: Any  # what a spec means that does not have it; None: it has no such value
+    legacy: Any  # the value if a spec lacks the field; None: there is no such value
 
 
 @lru_cache(maxsize=None)
@@ -43,12 +46,12 @@ def _by_name() -> Mapping[str, Field]:
 
 
 def frozen(value: Any) -> Any:
-    """JSON lists as tuples, which can be compared, grouped by and used as keys."""
+    """Turns JSON lists into tuples, which can be compared, grouped by and used as keys."""
     return tuple(map(frozen, value)) if isinstance(value, list) else value
 
 
 def field(name: str) -> Field | None:
-    """The field of that full name ("train.lr")."""
+    """The field of this full name ("train.lr"); None if there is none."""
     return _by_name().get(name)
 
 
@@ -69,12 +72,12 @@ def protocols() -> list[str]:
 
 
 def choices(name: str) -> tuple[str, ...]:
-    """Of all fields of this name."""
+    """The choices of all fields of this name."""
     return tuple(dict.fromkeys(choice for one in _fields() if one.name == name for choice in one.choices))
 
 
 def legacy_values(pe: str, task: str) -> dict[str, Any]:
-    """The fields that a spec of this PE and task may leave out, with what it then means."""
+    """The fields that a spec of this PE and task may leave out, with the values they then have."""
     return {one.name: one.legacy for one in _fields() if one.legacy is not None and one.owner in ("", pe, task)}
 
 
@@ -85,7 +88,7 @@ def hint(word: str, known: Iterable[str]) -> str:
 
 
 def unknown_text(what: str, word: str, known: Iterable[str]) -> str:
-    """For people: what is unknown, what was probably meant, and what there is."""
+    """A message that names the unknown word, a likely correction and the known words."""
     names = list(known)
     near = hint(word, names)
     meant = f" did you mean {near}?" if near else ""
@@ -93,11 +96,11 @@ def unknown_text(what: str, word: str, known: Iterable[str]) -> str:
 
 
 def unknown(what: str, word: str, known: Iterable[str]) -> InvalidInput:
-    """An error that says so."""
+    """An error with unknown_text's message."""
     return InvalidInput(unknown_text(f"unknown {what}", word, known))
 
 
 def no_sweep(sweep: str, names: Iterable[str]) -> NotFound:
-    """An error for a sweep that is not there; `names` are those that are, newest first."""
+    """An error for a sweep that does not exist; `names` are the existing sweeps, newest first."""
     known = list(dict.fromkeys(names))
     return NotFound(unknown_text("no sweep", sweep, known[:20] + ["…"] * (len(known) > 20)))

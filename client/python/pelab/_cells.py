@@ -1,4 +1,7 @@
-"""Jobs put together over seeds into cells, by the rules of `pelab results` (README.md, "Seeds collapsed")."""
+"""Groups jobs over seeds, by the rules of `pelab results` (README.md, "Seeds collapsed").
+
+A cell in this module is such a group.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,21 @@ Fields = Mapping[str, Any]  # "train.lr": 0.0001
 
 
 def value_of(fields: Fields, name: str) -> Any:
-    """None for a field that is not there."""
+    """The field's value; None if there is no such field."""
     return fields.get("pe" if name == "pe_label" else name)
 
 
 def identity_of(fields: Fields) -> str:
-    """What makes two jobs replicates of each other: everything but the seed, where it ran and the protocol's name."""
+    """Equal texts mean that two jobs are replicates of each other.
+
+    It holds every field given except the protocol's name. The fields given contain neither the
+    seed nor the device.
+    """
     return "".join(f"{name}={fields[name]}\n" for name in sorted(fields) if name != "protocol")
 
 
 class _Kind:
-    """Jobs that differ in seed, device and results alone."""
+    """Jobs that differ only in seed, device and results."""
 
     def __init__(self, jobs: JobRows, index: int) -> None:
         self.stored: dict[str, Any] = dict(jobs.fields(index))
@@ -41,7 +48,7 @@ class _Kind:
 
 
 class FieldTable:
-    """The fields of each job; seeds of parts of a job that follow its own read "seed"."""
+    """The fields of each job. A part's seed that follows the job's own seed reads "seed"."""
 
     def __init__(self, jobs: JobRows) -> None:
         self.jobs = jobs
@@ -64,8 +71,8 @@ class FieldTable:
                 self.distinct.append(made[key2])
             self.fields.append(made[key2])
 
-    # A job's part seed is taken to follow the job's own where its value is its own seed and no replicate with another
-    # seed has that value.
+    # A part's seed counts as following the job's own seed if the two are equal, and no replicate
+    # with another seed has the same part seed.
     def _find_fixed_seeds(self, kinds: Iterable[_Kind]) -> None:
         self.fixed: dict[tuple[str, str], set[Any]] = {}
         for kind in kinds:
@@ -110,14 +117,15 @@ def _telling_fields(rows: Sequence[Fields], ignored: set[str]) -> set[str]:
         if protocol != _catalog.CUSTOM:
             telling |= _differing(by_protocol[protocol], ignored)
             named.append(by_protocol[protocol][0])
-    for custom in by_protocol.get(_catalog.CUSTOM, []):  # how it departs from the named one that is next to it
+    for custom in by_protocol.get(_catalog.CUSTOM, []):
+        # Its departures from the nearest named protocol.
         departures = [_differing([base, custom], ignored) for base in named]
         telling |= min(departures, key=len, default=set())
     return telling
 
 
 def telling_columns(distinct: Sequence[Fields]) -> list[str]:
-    """What tells cells apart: "pe", "task", then what differs between jobs that agree in these."""
+    """The columns that identify cells: "pe", "task", then fields that differ where these agree."""
     by_name: dict[tuple[Any, Any], list[Fields]] = {}
     for fields in distinct:
         by_name.setdefault((value_of(fields, "pe"), value_of(fields, "task")), []).append(fields)
@@ -129,7 +137,7 @@ def telling_columns(distinct: Sequence[Fields]) -> list[str]:
 
 
 def mixed_fields(rows: Sequence[Fields]) -> set[str]:
-    """The fields that differ within one group of rows, by the same rule."""
+    """The fields that differ within these rows, by the same rule."""
     return _telling_fields(rows, {"pe.name", "task.name"})
 
 
@@ -156,7 +164,7 @@ def _cells(fields: FieldTable, columns: Sequence[str], whole: bool) -> list[_Cel
 
 
 def metric_of(jobs: JobRows, metric: str) -> Callable[[int], float | None]:
-    """The value of the job at a place."""
+    """A function that gives the metric's value for the job at an index."""
     reached = re.fullmatch(r"epochs_to\(\s*([0-9.eE+-]+)\s*\)", metric)
     if not reached and metric not in METRICS:
         raise _catalog.unknown("metric", metric, [*METRICS, "epochs_to(x)"])
@@ -175,21 +183,21 @@ def metric_of(jobs: JobRows, metric: str) -> Callable[[int], float | None]:
 
 
 def check_one_kind(metric: str, kinds: set[str]) -> None:
-    """Indices of ablations of several kinds do not belong together."""
+    """InvalidInput if there are several kinds of ablations: their indices cannot be combined."""
     if len(kinds) > 1:
         raise InvalidInput(f"metric {metric}: these jobs have head ablations of several kinds ({'; '.join(sorted(kinds))}); "
                            "choose one of them in the frame of `deposits`")
 
 
 class Outcome(NamedTuple):
-    """What a job gives for a metric: a value only where it is done."""
+    """A job's contribution to a metric; it has a value only if its state is done."""
 
     state: str  # done, missing, failed, cancelled or not_reached
     value: float = 0.0
 
 
 def outcome_of(jobs: JobRows, index: int, metric: str, value_of: Callable[[int], float | None]) -> Outcome:
-    """Only a trained job counts with its value."""
+    """The job's contribution; only a trained job contributes its value."""
     state, value = jobs.value(index, "state"), value_of(index)
     if state in ("failed", "cancelled"):
         return Outcome(state)
@@ -201,7 +209,7 @@ def outcome_of(jobs: JobRows, index: int, metric: str, value_of: Callable[[int],
 
 
 class Interval(NamedTuple):
-    """Of the mean of values, by Student's t; None where there are too few values."""
+    """The Student's t interval of a mean; None if there are too few values."""
 
     mean: float | None
     sd: float | None
@@ -219,24 +227,24 @@ def interval_of(values: Sequence[float]) -> Interval:
 
 
 def _within_bounds(metric: str, interval: Interval) -> Interval:
-    """No accuracy is below 0 or above 1, whatever its interval says."""
+    """Cuts the interval of an accuracy at 0 and 1."""
     if interval.low is None or interval.high is None or not metric.endswith("_accuracy"):
         return interval
     return interval._replace(low=max(interval.low, 0.0), high=min(interval.high, 1.0))
 
 
 def known_fields(jobs: JobRows) -> set[str]:
-    """What jobs can be grouped by."""
+    """The fields by which jobs can be grouped."""
     return {"pe", "pe_label", "task", "protocol", "seed", "device"} | _catalog.field_names() | jobs.field_names()
 
 
 def typed(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, str]:
-    """The types of the first columns of rows, which are fields."""
+    """The types of the leading columns of the rows, which hold fields."""
     return {name: _columns.kind_of(name, [row[place] for row in rows]) for place, name in enumerate(columns)}
 
 
 def _shared(fields: FieldTable, cell: _Cell, name: str) -> Any:
-    """The one value that a cell's jobs have; None where they differ."""
+    """The value that all jobs of a cell share; None if they differ."""
     values = {fields.stored_value(index, name) if name in ("seed", "device") else value_of(fields.fields[index], name)
               for index in cell.indices}
     return values.pop() if len(values) == 1 else None
@@ -250,7 +258,7 @@ def check_fields(jobs: JobRows, names: Iterable[str]) -> None:
 
 
 def summary(jobs: JobRows, metric: str, by: Sequence[str], more: Sequence[str] = ()) -> pd.DataFrame:
-    """A row a cell; `more` are fields for further columns."""
+    """One row per cell; `more` names fields for additional columns."""
     metric_value = metric_of(jobs, metric)
     check_fields(jobs, [*by, *more])
     fields = FieldTable(jobs)
@@ -261,7 +269,7 @@ def summary(jobs: JobRows, metric: str, by: Sequence[str], more: Sequence[str] =
         values = [one.value for one in outcomes if one.state == "done"]
         missing, failed, cancelled, not_reached = (
             sum(one.state == state for one in outcomes) for state in ("missing", "failed", "cancelled", "not_reached"))
-        # The mean of those that got there would be that of the seeds that did well.
+        # A mean over only the seeds that reached the accuracy would favor the good seeds.
         interval = _within_bounds(metric, interval_of([] if not_reached else values))
         rows.append([*cell.values, metric, len(values), missing, failed,
                      bool(outcomes) and len(values) + not_reached == len(outcomes), *interval, tuple(jobs.value(index, "seed") for index in cell.indices),

@@ -1,4 +1,7 @@
-"""Connections to a coordinator, by the same rules as the command line's --tls, --tls-ca, --token-file and --insecure."""
+"""Connections to a coordinator.
+
+The rules are those of the command line's --tls, --tls-ca, --token-file and --insecure.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _OPTIONS = [
 
 
 def _check_address(address: str) -> bool:
-    """Whether nobody else's machine can reach it."""
+    """Whether the address is local, so that no other machine can reach it."""
     def bad(why: str) -> InvalidInput:
         return InvalidInput(f'invalid address "{address}": {why}; allowed: unix:PATH or HOST:PORT')
     if address.startswith("unix:"):
@@ -76,7 +79,7 @@ def _token(token_file: str | os.PathLike[str] | None) -> str:
 
 def open_channel(address: str, *, tls: bool, tls_ca: str | os.PathLike[str] | None,
                  token_file: str | os.PathLike[str] | None, insecure: bool, timeout: float) -> grpc.Channel:
-    """A channel that has connected. NoCoordinator at the first refusal, or after `timeout` seconds."""
+    """Returns a connected channel. NoCoordinator on a refusal, or after `timeout` seconds."""
     local = _check_address(address)
     asked = tls or tls_ca is not None
     if asked and insecure:

@@ -1,7 +1,8 @@
-"""The columns of every frame, in order, with their types: what makes frames of both sources equal.
+"""The columns of every frame, in order, with their types, so that both sources' frames are equal.
 
-int, float, bool and text are as they read. "Int" and "Bool" may be missing (pandas' nullable types), a missing "float"
-is NaN, a missing "text" None. "time" is a point in time in UTC, stored as Unix milliseconds.
+"int", "float", "bool" and "text" are the usual types; a missing "float" is NaN, a missing "text" is
+None. "Int" and "Bool" may be missing (pandas' nullable types). "time" is a point in time in UTC,
+stored as Unix milliseconds.
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ SWEEPS: Columns = {
 
 
 def column(values: Sequence[Any], kind: str) -> Any:
-    """The values as a column of this type."""
+    """Makes a column of this type from the values."""
     if kind == "int":
         return np.array(values, dtype=np.int64)
     if kind == "Int":
@@ -188,16 +189,16 @@ def column(values: Sequence[Any], kind: str) -> Any:
 
 
 def frame(rows: Sequence[Sequence[Any]], columns: Columns) -> pd.DataFrame:
-    """Rows, each with the columns in order, as a frame."""
+    """Makes a frame from rows that have the columns in this order."""
     by_column = list(zip(*rows)) if rows else [()] * len(columns)
     return pd.DataFrame({name: column(values, kind) for (name, kind), values in zip(columns.items(), by_column)})
 
 
-_KINDS = {"bool": "bool", "int": "int", "real": "float"}  # of the catalog's types; the others are "text": as they are
+_KINDS = {"bool": "bool", "int": "int", "real": "float"}  # of the catalog; others: "text"
 
 
 def kind_of(name: str, values: Sequence[Any]) -> str:
-    """The type of a column of jobs or of a field of their specs, which has these values (None: there is none)."""
+    """The type of a column of jobs, or of a spec field, with these values (None: no value)."""
     known = _catalog.field(name)
     there = [value for value in values if value is not None]
     if name in JOBS:
@@ -206,12 +207,12 @@ def kind_of(name: str, values: Sequence[Any]) -> str:
         kind = _KINDS.get(known.type, "text") if known else _kind_of_unknown(there)
     wanted = {"int": int, "bool": bool, "float": (int, float)}.get(kind)
     if wanted is not None and not all(isinstance(value, wanted) for value in there):
-        return "text"  # a part's seed that follows the job's own reads "seed"
+        return "text"  # a part's seed that follows the job's seed reads "seed"
     return kind.capitalize() if len(there) < len(values) and kind in ("int", "bool") else kind
 
 
 def _kind_of_unknown(values: Sequence[Any]) -> str:
-    """Of a field that a newer pelab has written."""
+    """The type of a field that this catalog does not know; a newer pelab wrote it."""
     kinds = {type(value) for value in values}
     if kinds == {bool}:
         return "bool"
@@ -221,7 +222,7 @@ def _kind_of_unknown(values: Sequence[Any]) -> str:
 
 
 def text_of(value: object) -> str:
-    """A field's value as documents and the command line write it."""
+    """Writes a field's value as in documents and on the command line."""
     if value is None:
         return "-"
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)

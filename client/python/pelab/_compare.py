@@ -1,4 +1,7 @@
-"""Two methods on the same seeds, everything else being equal: `pelab results --compare A --with B` (core/results/comparison.h)."""
+"""Compares two methods on the same seeds, with everything else equal.
+
+The rules are those of `pelab results --compare A --with B` (core/results/comparison.h).
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,10 @@ _COLUMNS = {"metric": "text", "n": "int", "missing": "int", "failed": "int", "ca
 
 
 def compare(a: JobRows, b: JobRows, compared: Sequence[str], metric: str) -> pd.DataFrame:
-    """A row a group of pairs that differ in nothing but the seed. `compared`: the fields that the two conditions name.
+    """One row per group of pairs that differ only in the seed.
 
-    InvalidInput where a job is on both sides, or has several partners.
+    `compared` are the fields that the two conditions name. InvalidInput if a job is on both sides,
+    or has several partners.
     """
     both = set(_ids(a)) & set(_ids(b))
     if both:
@@ -47,7 +51,7 @@ def _ids(jobs: JobRows) -> list[int]:
 
 
 class _Side:
-    """One side's jobs with what partners have in common."""
+    """The jobs of one side, with their fields and metric."""
 
     def __init__(self, jobs: JobRows, metric: str) -> None:
         self.jobs = jobs
@@ -70,7 +74,8 @@ class _Side:
 @dataclass
 class _Group:
     common: Fields
-    pairs: list[tuple[int, int]] = field(default_factory=list)  # places of the job of a and of that of b
+    # Indices of the jobs on side a and side b.
+    pairs: list[tuple[int, int]] = field(default_factory=list)
 
     def values(self, columns: Iterable[str]) -> list[Any]:
         return [_cells.value_of(self.common, name) for name in columns]
@@ -84,22 +89,22 @@ class _Pairing:
         self._groups = self._pair()
 
     def groups(self) -> list[_Group]:
-        """In the order of the jobs of a."""
+        """The groups, in the order of side a's jobs."""
         return self._groups
 
     def columns(self) -> list[str]:
-        """What tells the groups apart."""
+        """The columns that identify the groups."""
         distinct = [group.common for group in self._groups]
         return [name for name in _cells.telling_columns(distinct) if not self._is_compared(name)] if distinct else []
 
     def same_examples(self) -> bool:
-        """Of another task, or of other data, examples are not the same ones."""
+        """Whether both sides use the same examples: the task and its data do not differ."""
         return not any(name.startswith("task") for name in self.confounders)
 
     def _is_compared(self, name: str) -> bool:
         return any(name == one or name.startswith(one + ".") for one in self._compared)
 
-    # Fields with one value on each side of every task that both have, and not the same in some.
+    # Fields that have one value on each side of every shared task, and differ in at least one task.
     def _find_confounders(self) -> dict[str, str]:
         of_a, of_b = self.a.values_by_task(), self.b.values_by_task()
         found: dict[str, str] = {}
@@ -125,12 +130,12 @@ class _Pairing:
         return list(groups.values())
 
     def _common(self, fields: Fields) -> Fields:
-        """What partners have in common, without their seed."""
+        """The fields that partners share; the seed is not among them."""
         return {name: value for name, value in fields.items()
                 if not self._is_compared(name) and name not in self.confounders}
 
     def _places(self, side: _Side) -> list[tuple[tuple[str, int], int]]:
-        """What a job's partner has to have, and the job's place."""
+        """For each job: the identity and seed that its partner must have, and the job's index."""
         known: dict[int, str] = {}
         seen: dict[tuple[str, int], int] = {}
         for index, fields in enumerate(side.fields.fields):
@@ -158,18 +163,18 @@ def _difference(a: Outcome, b: Outcome) -> Outcome:
 
 
 def _mean(side: list[Outcome]) -> float:
-    """Of one side's seeds; not a number where one of them never got there."""
+    """The mean over one side's seeds; None if a seed never reached the accuracy."""
     known = [] if any(one.state == "not_reached" for one in side) else side
     return _cells.interval_of([one.value for one in known]).mean
 
 
 def _row(group: _Group, pairing: _Pairing, examples: "_Examples | None") -> list[Any]:
-    """Of _COLUMNS from "n" to "not_reached"."""
+    """The values of _COLUMNS from "n" to "not_reached"."""
     sides = [(pairing.a.outcome(i), pairing.b.outcome(j)) for i, j in group.pairs]
     differences = [_difference(a, b) for a, b in sides]
     done = [place for place, one in enumerate(differences) if one.state == "done"]
     not_reached = sum(one.state == "not_reached" for one in differences)
-    known = [] if not_reached else done  # those that got there would be the seeds that did well
+    known = [] if not_reached else done  # the rest would favor the good seeds
     values = [differences[place].value for place in known]
     others = [sum(one.state == state for one in differences) for state in ("missing", "failed", "cancelled")]
     mean_a, mean_b = (_mean([sides[place][side] for place, one in enumerate(differences) if one.state in ("done", "not_reached")])
@@ -177,7 +182,7 @@ def _row(group: _Group, pairing: _Pairing, examples: "_Examples | None") -> list
     ids_a, ids_b = _ids(pairing.a.jobs), _ids(pairing.b.jobs)
     jobs_a, jobs_b = tuple(ids_a[i] for i, _ in group.pairs), tuple(ids_b[j] for _, j in group.pairs)
     t, p = _statistics.paired_t(values) or (None, None)
-    # Of each pair of trained models by itself: what holds for the methods is for the test over seeds to say.
+    # McNemar's test is about one pair of trained models. The test over seeds is about the methods.
     counts = [examples.count(*pair) if examples is not None else None for pair in zip(jobs_a, jobs_b)]
     only_a, only_b = (tuple(one[side] if one else None for one in counts) for side in (0, 1))
     mcnemar = tuple(_statistics.mcnemar_p(*one) if one else None for one in counts)
@@ -187,7 +192,7 @@ def _row(group: _Group, pairing: _Pairing, examples: "_Examples | None") -> list
 
 
 class _Examples:
-    """Which test examples each job has right, from its analyses example_correctness."""
+    """The test examples that each job gets right, from its example_correctness analyses."""
 
     def __init__(self, a: JobRows, b: JobRows) -> None:
         places = {name: place for place, name in enumerate(_columns.ANALYSES)}
@@ -201,7 +206,10 @@ class _Examples:
                 self._of_jobs.setdefault(row[0], {})[kind] = (row[places["total"]], right)
 
     def count(self, a: int, b: int) -> tuple[int, int] | None:
-        """How many only the one job has right, and how many only the other; None unless both were judged on the same examples."""
+        """The numbers of examples that only job a, and only job b, gets right.
+
+        None unless both were scored on the same examples.
+        """
         of_a, of_b = self._of_jobs.get(a, {}), self._of_jobs.get(b, {})
         for kind in sorted(of_a.keys() & of_b.keys()):
             (total_a, right_a), (total_b, right_b) = of_a[kind], of_b[kind]
@@ -212,7 +220,7 @@ class _Examples:
 
 
 def _right_of(result_json: str | None) -> str | None:
-    """A bit an example, as hexadecimal digits."""
+    """The correctness bits as hexadecimal digits, one bit per example; None if they are missing."""
     try:
         result = json.loads(result_json or "null")
     except ValueError:

@@ -1,4 +1,4 @@
-"""A database file, read through its public views, whether a coordinator serves it or not."""
+"""A database file, read through its public views. A coordinator may serve it at the same time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JOBS = ", ".join(f"j.{name}" for name in _columns.JOBS)
 _OF_SWEEP = "j.key IN (SELECT key FROM v_sweep_jobs WHERE sweep_id = ?)"
 _TEXTS = "coalesce(method, '') AS method, coalesce(hygiene, '') AS hygiene, coalesce(split, '') AS split, target"
 
-# The rows of one job, in order.
+# Each query reads the rows of one job, in order.
 _ROWS = {
     "curves": f"SELECT {', '.join(_columns.CURVES)} FROM v_curves WHERE job_id = ? ORDER BY epoch",
     "ablations": f"SELECT job_id, {_TEXTS}, {', '.join(list(_columns.ABLATIONS)[5:])} FROM v_head_ablation "
@@ -38,15 +38,19 @@ _ROWS = {
 
 
 def open_file(path: str | os.PathLike[str]) -> "File":
-    """The database at `path`, read-only: nothing has to run, and a coordinator may be writing it.
+    """Opens the database at `path` read-only. A coordinator may be writing to it, but need not run.
 
-    NotFound where there is none; Refused where it is no pelab database, or one of another schema.
+    NotFound if there is no file; Refused if it is not a pelab database or has another schema.
     """
     return File(Path(path))
 
 
 class File(Source):
-    """See Source. Every frame is one snapshot of the file."""
+    """See Source. Each query runs in one read transaction.
+
+    A frame for chosen jobs, or with `fields`, takes several queries: first the jobs, then their
+    rows.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -69,8 +73,9 @@ class File(Source):
     def close(self) -> None:
         self._db.close()
 
-    # A read-only connection to a database in WAL mode makes the -shm file where it is missing, which it cannot in a folder
-    # that is not writable; without a -wal file nobody writes, and the file can be read as it is.
+    # A read-only connection to a database in WAL mode creates the -shm file if it is missing. That
+    # fails in a folder that is not writable. If there is no -wal file (or an empty one), nobody is
+    # writing, so the file can be read as immutable.
     def _connect(self) -> sqlite3.Connection:
         uri = "file:" + quote(str(self.path.absolute()))
         db = sqlite3.connect(uri + "?mode=ro", uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
@@ -107,7 +112,7 @@ class File(Source):
 
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
-        """One read transaction; SQLite's errors end here."""
+        """One read transaction; converts SQLite's errors to PelabErrors."""
         try:
             self._db.execute("BEGIN")
             try:
@@ -117,7 +122,7 @@ class File(Source):
         except sqlite3.Error as error:
             raise self._said(error) from None
 
-    # Rows ------------------------------------------------------------------------------------------------------------
+    # Rows -----------------------------------------------------------------------------------------
 
     def _job_rows(self, sweep: str | None, states: Sequence[str], jobs: Sequence[str]) -> Sequence[Row]:
         with self._snapshot() as db:
@@ -184,7 +189,10 @@ class File(Source):
             return db.execute(f"SELECT {columns} FROM v_workers ORDER BY name, worker_id").fetchall()
 
     def _is_served(self) -> bool:
-        """Whether a coordinator holds FILE.lock; where none does, no worker is connected, whatever the file says."""
+        """Whether a coordinator holds FILE.lock.
+
+        If none does, no worker can be connected, whatever the file says.
+        """
         try:
             with open(f"{self.path}.lock", "rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

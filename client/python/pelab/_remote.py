@@ -1,4 +1,4 @@
-"""A coordinator over gRPC: the same frames as from the file, and what only a coordinator can do."""
+"""A coordinator over gRPC: the same frames as from the file, and a coordinator's operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pelab.errors import InvalidInput, NoCoordinator, NotFound, PelabError, Refu
 from pelab.v1 import common_pb2, results_pb2, results_pb2_grpc, sweeps_pb2, sweeps_pb2_grpc
 
 _DEADLINE = 30.0
-_PAGE_ROWS = 5000  # far below the message limit, whatever a row holds
+_PAGE_ROWS = 5000  # far below the message size limit for every kind of row
 _CURVE_ROWS = 10_000  # a row has at most 150 bytes
 _JOBS_AT_ONCE = 500
 _OF_MILLISECONDS = {"created_at", "started_at", "ended_at", "last_seen_at"}
@@ -39,11 +39,12 @@ _STATUS_ERRORS: Mapping[grpc.StatusCode, type[PelabError]] = {
 def connect(address: str, *, tls: bool = False, tls_ca: str | os.PathLike[str] | None = None,
             token_file: str | os.PathLike[str] | None = None, insecure: bool = False,
             timeout: float = 5.0) -> "Coordinator":
-    """The coordinator at "HOST:PORT" or "unix:PATH".
+    """Connects to the coordinator at "HOST:PORT" or "unix:PATH".
 
-    An address on another machine is spoken to over TLS, with the token of `token_file` or of PELAB_TOKEN; `tls_ca` names
-    whom to trust instead of the system's authorities, `tls` asks for TLS on this machine too, `insecure` does without
-    it. NoCoordinator where nobody answers within `timeout` seconds.
+    A connection to another machine uses TLS, with the token of `token_file` or PELAB_TOKEN.
+    `tls_ca` is a file with the authorities to trust instead of the system's; `tls` uses TLS for
+    local addresses too; `insecure` uses no TLS. NoCoordinator if the connection is refused or
+    nobody answers within `timeout` seconds.
     """
     channel = _channel.open_channel(address, tls=tls, tls_ca=tls_ca, token_file=token_file, insecure=insecure,
                                     timeout=timeout)
@@ -52,7 +53,10 @@ def connect(address: str, *, tls: bool = False, tls_ca: str | os.PathLike[str] |
 
 @dataclass(frozen=True)
 class JobCounts:
-    """Where the jobs of a submission stood: "N new, M already stored, K in flight, F failed earlier"."""
+    """The jobs of a submission, counted when it was submitted.
+
+    str() is "N new, M already stored, K in flight, F failed earlier".
+    """
 
     total: int
     new: int
@@ -69,7 +73,10 @@ class JobCounts:
 
 @dataclass(frozen=True)
 class Submission:
-    """A sweep that was stored. A very large one is still being expanded: then `expanded` is false and counts are 0."""
+    """A sweep that was stored.
+
+    A very large sweep may still be expanding: then `expanded` is false and the counts are 0.
+    """
 
     sweep_id: int
     name: str
@@ -82,7 +89,7 @@ class Submission:
 class Cancelled:
     claims_withdrawn: int
     jobs_cancelled: int
-    more: bool  # a very large sweep: none of its jobs starts any more, but counting them out goes on
+    more: bool  # a very large sweep: no job starts any more, but cancelling continues
 
 
 @dataclass(frozen=True)
@@ -96,12 +103,12 @@ class RunningJob:
     test_accuracy: float  # of the last epoch; 0 before the first
     worker: str
     device: str
-    analysing: bool  # its training is done: analyses are being added
+    analysing: bool  # trained; its analyses are running
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """How a sweep stands. str() is one line of progress."""
+    """The state of a sweep at one moment. str() is one line of progress."""
 
     sweep_id: int
     name: str
@@ -115,7 +122,7 @@ class Snapshot:
     cancelled: int
     epochs: int
     epochs_done: int
-    waiting_reason: str  # why queued jobs do not start, in words; empty if they do
+    waiting_reason: str  # why no queued job starts; empty if jobs do start
     jobs: tuple[RunningJob, ...]  # at most 64
 
     @property
@@ -132,7 +139,11 @@ class Snapshot:
 
 
 class Coordinator(Source):
-    """See Source. Long answers come in pages; every call has a deadline of 30 s, but for `watch` and `follow`."""
+    """See Source.
+
+    Long answers come in pages. Every call has a deadline of 30 s, except `watch`, `wait` and
+    `follow`.
+    """
 
     def __init__(self, address: str, channel: grpc.Channel) -> None:
         self.address = address
@@ -146,16 +157,17 @@ class Coordinator(Source):
     def close(self) -> None:
         self._channel.close()
 
-    # Asking it to do something ---------------------------------------------------------------------------------------
+    # Operations that only a coordinator offers ----------------------------------------------------
 
     def submit(self, sweep: str | os.PathLike[str] | Mapping[str, Any], *, overrides: Mapping[str, object] | None = None,
                priority: int = 0, fresh: bool = False, new: bool = False) -> Submission:
-        """Stores a sweep, whose jobs workers then train.
+        """Submits a sweep; the workers then train its jobs.
 
-        `sweep` is a path, the text of a document (anything with a line break), or a document as a mapping. `overrides`
-        sets fields as --set does: {"model.layers": 4}. The same document under the same name goes on with the sweep that is
-        there; a changed one needs another name, or `new` for another sweep of that name. InvalidInput has `violations` with
-        file, line and column.
+        `sweep` is a path, the text of a document (any text with a line break), or a document as a
+        mapping. `overrides` sets fields as --set does: {"model.layers": 4}. If a sweep with the
+        same name and the same document exists, the submission continues it. A changed document
+        needs another name, or `new`, which makes another sweep of that name. InvalidInput carries
+        `violations` with file, line and column.
         """
         text, file_name = _document(sweep)
         request = sweeps_pb2.SubmitRequest(document=text, file_name=file_name, client_token=str(uuid.uuid4()),
@@ -169,7 +181,10 @@ class Coordinator(Source):
                                     counts.analysis_jobs, counts.analysis_impossible))
 
     def cancel(self, sweep: str | int | None = None, *, job: str | int | None = None) -> Cancelled:
-        """Withdraws a sweep's claims on its jobs, or every claim on one job. What nobody claims any more stops."""
+        """Withdraws a sweep's claims on its jobs, or all claims on one job.
+
+        Jobs without any claim left are stopped.
+        """
         if (sweep is None) == (job is None):
             raise InvalidInput("name a sweep or a job to cancel, one of them")
         request = sweeps_pb2.CancelRequest()
@@ -181,17 +196,23 @@ class Coordinator(Source):
         return Cancelled(answer.claims_withdrawn, answer.jobs_cancelled, answer.more)
 
     def snapshot(self, sweep: str | int) -> Snapshot:
-        """How it stands now (without its running jobs)."""
+        """The state of the sweep now, without its running jobs."""
         return _snapshot(self._sweep(sweep), ())
 
     def watch(self, sweep: str | int) -> Iterator[Snapshot]:
-        """A snapshot at once and whenever something changed, at most five a second, until every job has ended."""
+        """Yields a snapshot immediately and after changes, until every job has ended.
+
+        There are at most five snapshots per second.
+        """
         request = sweeps_pb2.WatchSweepRequest(sweep=sweeps_pb2.SweepRef(sweep=str(sweep)))
         for update in self._stream(self._sweeps.WatchSweep, request, None):
             yield _snapshot(update.sweep, update.running)
 
     def wait(self, sweep: str | int, *, progress: TextIO | bool = False) -> Snapshot:
-        """Watches until every job has ended; with `progress` a line there (True: standard error) that is overwritten."""
+        """Waits until every job has ended and returns the last snapshot.
+
+        With `progress`, keeps a progress line up to date there (True: on standard error).
+        """
         out = sys.stderr if progress is True else progress or None
         last: Snapshot | None = None
         width = 0
@@ -206,11 +227,11 @@ class Coordinator(Source):
         return last if last is not None else self.snapshot(sweep)
 
     def follow(self, job: str | int, attempt: int = 0) -> Iterator[str]:
-        """What is kept of an attempt's log, then what comes, until the attempt ends."""
+        """Yields the stored part of an attempt's log, then new parts until the attempt ends."""
         for part in self._log(job, attempt, follow=True):
             yield part.decode("utf-8", errors="replace")
 
-    # Reading ---------------------------------------------------------------------------------------------------------
+    # Reading --------------------------------------------------------------------------------------
 
     def log(self, job: str | int, attempt: int = 0) -> str:
         return b"".join(self._log(job, attempt, follow=False)).decode("utf-8", errors="replace")
@@ -266,7 +287,7 @@ class Coordinator(Source):
         for page in self._pages(self._sweeps.ListSweeps, request, _PAGE_ROWS):
             yield from map(_sweep_row, page.sweeps)
 
-    # Calls -----------------------------------------------------------------------------------------------------------
+    # Calls ----------------------------------------------------------------------------------------
 
     def _pages(self, method: Callable[..., Any], request: Any, limit: int) -> Iterator[Any]:
         request.page.limit = limit
@@ -286,7 +307,7 @@ class Coordinator(Source):
             return method(request, timeout=_DEADLINE)
         except grpc.RpcError as error:
             raise self._said(error, file_name) from None
-        except ValueError as error:  # of a channel that was closed
+        except ValueError as error:  # raised by a closed channel
             raise NoCoordinator(f"the connection to {self.address} is closed: {error}") from None
 
     def _stream(self, method: Callable[..., Any], request: Any, timeout: float | None) -> Iterator[Any]:
@@ -299,7 +320,7 @@ class Coordinator(Source):
             call.cancel()
 
     def _said(self, error: grpc.RpcError, file_name: str = "") -> PelabError:
-        """The coordinator's own sentence."""
+        """Converts an RPC error to a PelabError with the coordinator's message."""
         code = error.code()
         if code == grpc.StatusCode.UNAVAILABLE:
             return NoCoordinator(f"lost the coordinator at {self.address}")
@@ -329,7 +350,7 @@ def _violations(error: grpc.RpcError, file_name: str) -> list[Violation]:
 
 
 def _document(sweep: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[str, str]:
-    """Its text, and a name for messages."""
+    """The document's text, and its name for messages."""
     if isinstance(sweep, Mapping):
         return json.dumps(sweep, indent=1), "document"
     if isinstance(sweep, str) and "\n" in sweep:
@@ -357,7 +378,7 @@ def _lower(prefix: str, name: str) -> str:
 
 
 def _reader(columns: _columns.Columns) -> Callable[[Any], Row]:
-    """A message as a row. What the views have as NULL is absent, and enumerations are words."""
+    """Reads a message as a row. Absent members become None; enumerations become words."""
     getters: list[Callable[[Any], Any]] = []
     for name, kind in columns.items():
         member = {"devices": "devices_json"}.get(name, f"{name}_ms" if name in _OF_MILLISECONDS else name)

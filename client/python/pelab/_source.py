@@ -1,4 +1,4 @@
-"""What both sources have in common: every frame is made here, from rows that they fetch."""
+"""The interface of both sources. All frames are built here, from rows that the sources fetch."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ Row = tuple[Any, ...]
 
 
 class Source(abc.ABC):
-    """A database, or whoever serves it. For one thread; a context manager.
+    """A database file or a coordinator. Use it from one thread; it is a context manager.
 
-    Jobs are chosen alike in every method that has these parameters:
+    These parameters choose jobs, in the same way in every method that has them:
 
     sweep    number or name of a sweep (None: every job of the database)
-    where    text such as "pe = rope and train.lr >= 1e-4" (README.md, "Choosing jobs")
-    state    one state or several; "open" is queued, assigned and running
-    jobs     job numbers, or keys' prefixes of 6 digits or more
-    fields   further columns: fields of the jobs' specs ("train.lr") or columns of results ("pe_label")
-    FIELD=…  a field that has this value, or one of these: task="distance", seed=range(5), model__layers=2
+    where    a condition such as "pe = rope and train.lr >= 1e-4" (README.md, "Choosing jobs")
+    state    one state or several; "open" means queued, assigned and running
+    jobs     job numbers, or prefixes of keys with at least 6 digits
+    FIELD=…  a value of a field, or several: task="distance", seed=range(5), model__layers=2
+
+    `fields` adds columns: fields of the jobs' specs ("train.lr") or columns of `results`
+    ("pe_label").
     """
 
-    # One row a job, or one a group of jobs ---------------------------------------------------------------------------
+    # One row per job, or per group of jobs --------------------------------------------------------
 
     def results(self, sweep: str | int | None = None, *, where: str | None = None,
                 state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                 fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
-        """A row a job, by job_id."""
+        """One row per job, ordered by job_id."""
         chosen = self._choose(sweep, where, state, jobs, equals)
         frame = _columns.frame(chosen.rows, _columns.JOBS)
         return _with_fields(frame, chosen, range(len(chosen.rows)), [name for name in fields if name not in _columns.JOBS])
@@ -41,86 +43,100 @@ class Source(abc.ABC):
     def summary(self, sweep: str | int | None = None, *, metric: str = "test_accuracy", by: Sequence[str] = (),
                 where: str | None = None, state: str | Sequence[str] | None = None,
                 jobs: Iterable[int | str] | None = None, fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
-        """Seeds collapsed: mean, sample sd and 95 % t interval over the n jobs that are trained, how many are missing
-        or failed. `by` names what makes a cell; empty: everything but the seed. `metric` is a column of results,
-        generalisation_gap, epochs_to(0.9) or a deposit index over all layers. A field of `fields` is missing in cells
-        whose jobs differ in it."""
+        """One row per group: the jobs of one configuration, over their seeds.
+
+        The mean, sample sd and 95 % t interval are those of the n trained jobs; other columns count
+        missing and failed jobs. `by` names the fields that form a group; empty: all fields except
+        the seed. `metric` is an accuracy or wall_seconds of `results`, generalisation_gap,
+        epochs_to(0.9) or a deposit index over all layers. A column of `fields` has no value in
+        groups whose jobs differ in it.
+        """
         return _cells.summary(self._choose(sweep, where, state, jobs, equals), metric, by, fields)
 
     def compare(self, sweep: str | int | None, a: str, b: str, *, metric: str = "test_accuracy", where: str | None = None,
                 state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                 **equals: object) -> pd.DataFrame:
-        """The jobs of condition `a` against those of condition `b` ("pe = rope", "pe = mla"), paired by seed: partners
-        differ in nothing but what the conditions name. A row a group of pairs that differ in nothing but the seed:
-        the mean difference (a minus b), its sample sd and 95 % t interval, the paired t test, and, where both jobs have the
-        analysis example_correctness, McNemar's test. `also_different` names other fields in which the sides differ
-        throughout; frame.attrs has it too, and unpaired_a and unpaired_b: jobs without a partner."""
+        """Compares the jobs of two conditions, such as "pe = rope" and "pe = mla", paired by seed.
+
+        The two jobs of a pair differ only in the fields that the conditions name, and in fields
+        that have one value throughout side `a` and another throughout side `b`; `also_different`
+        names the latter. Each row is a group of pairs that differ only in the seed: the mean
+        difference (a minus b), its sample sd and 95 % t interval, and the paired t test. It has
+        McNemar's test for pairs whose jobs both have the analysis example_correctness. frame.attrs
+        holds also_different, and unpaired_a and unpaired_b: the numbers of jobs without a partner.
+        """
         chosen = self._choose(sweep, where, state, jobs, equals)
         compared = [name for side in (a, b) for name in _where.fields_of(chosen, side)]
         if not compared:
             raise InvalidInput('compare needs a condition for each side, such as "pe = rope" and "pe = mla"')
         return _compare.compare(_where.select(chosen, a, {}), _where.select(chosen, b, {}), compared, metric)
 
-    # Rows that belong to jobs ----------------------------------------------------------------------------------------
+    # Rows that belong to jobs ---------------------------------------------------------------------
 
     def curves(self, sweep: str | int | None = None, *, where: str | None = None,
                state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
-        """A row an epoch of each job's accepted line, by job_id and epoch."""
+        """One row per epoch of each job's accepted curve, ordered by job_id and epoch."""
         return self._of_jobs("curves", _columns.CURVES, sweep, where, state, jobs, fields, equals)
 
     def ablations(self, sweep: str | int | None = None, *, where: str | None = None,
                   state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                   fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
-        """A row a head of each head-ablation matrix."""
+        """One row per head of each head-ablation matrix."""
         return self._of_jobs("ablations", _columns.ABLATIONS, sweep, where, state, jobs, fields, equals)
 
     def deposits(self, sweep: str | int | None = None, *, where: str | None = None,
                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                  fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
-        """Deposit indices of each matrix: a row over all layers (layer missing), then one a layer."""
+        """Deposit indices of each head-ablation matrix.
+
+        The first row is over all layers (its layer is missing); then one row per layer.
+        """
         return self._of_jobs("deposits", _columns.DEPOSITS, sweep, where, state, jobs, fields, equals)
 
     def analyses(self, sweep: str | int | None = None, *, name: str | None = None, where: str | None = None,
                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                  fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
-        """A row an analysis, its result as JSON (missing for head_ablation, whose rows `ablations` has)."""
+        """One row per analysis, with its result as JSON.
+
+        The result is missing for head_ablation: `ablations` has its rows.
+        """
         frame = self._of_jobs("analyses", _columns.ANALYSES, sweep, where, state, jobs, fields, equals)
         return frame if name is None else frame[frame["name"] == name].reset_index(drop=True)
 
     def attempts(self, sweep: str | int | None = None, *, where: str | None = None,
                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                  fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
-        """A row an attempt, by job_id and number: where it ran, from when to when, with which versions."""
+        """One row per attempt, ordered by job_id and number: worker, device, times and versions."""
         return self._of_jobs("attempts", _columns.ATTEMPTS, sweep, where, state, jobs, fields, equals)
 
     def artifacts(self, sweep: str | int | None = None, *, where: str | None = None,
                   state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                   fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
-        """A row a kept file (weights), by job_id and name."""
+        """One row per stored file (weights), ordered by job_id and name."""
         return self._of_jobs("artifacts", _columns.ARTIFACTS, sweep, where, state, jobs, fields, equals)
 
-    # Of the whole database -------------------------------------------------------------------------------------------
+    # Frames about the whole database --------------------------------------------------------------
 
     def workers(self) -> pd.DataFrame:
-        """A row a worker, by host."""
+        """One row per worker, ordered by name and id."""
         return _columns.frame(list(self._worker_rows()), _columns.WORKERS)
 
     def sweeps(self) -> pd.DataFrame:
-        """A row a sweep, newest first, with how its jobs stand."""
+        """One row per sweep, newest first, with the number of jobs in each state."""
         return _columns.frame(list(self._sweep_rows()), _columns.SWEEPS)
 
     @abc.abstractmethod
     def document(self, sweep: str | int) -> str:
-        """The text of a sweep's document, as it was submitted."""
+        """The text of a sweep's document as submitted."""
 
     @abc.abstractmethod
     def log(self, job: str | int, attempt: int = 0) -> str:
-        """What is kept of an attempt's log (its last 256 KiB); attempt 0 is the latest."""
+        """The stored end of an attempt's log (its last 256 KiB); attempt 0 is the latest one."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Lets go of the file or the connection."""
+        """Closes the file or the connection."""
 
     def __enter__(self) -> "Source":
         return self
@@ -128,15 +144,18 @@ class Source(abc.ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # What a source fetches -------------------------------------------------------------------------------------------
+    # The rows that each source fetches ------------------------------------------------------------
 
     @abc.abstractmethod
     def _job_rows(self, sweep: str | None, states: Sequence[str], jobs: Sequence[str]) -> Sequence[Row]:
-        """With the columns of JOBS, by job_id."""
+        """Rows with the columns of JOBS, ordered by job_id."""
 
     @abc.abstractmethod
     def _rows_of_jobs(self, what: str, sweep: str | None, job_ids: Sequence[int] | None) -> Iterable[Row]:
-        """Of these jobs, which are ascending, or of all of a sweep (None: of all) where `job_ids` is None."""
+        """Rows of these jobs, whose numbers ascend.
+
+        If `job_ids` is None: of all jobs of the sweep, or of all jobs if `sweep` is None too.
+        """
 
     @abc.abstractmethod
     def _worker_rows(self) -> Iterable[Row]: ...
@@ -166,7 +185,7 @@ class Source(abc.ABC):
 
 
 def _with_fields(frame: pd.DataFrame, jobs: JobRows, places: Sequence[int], fields: Sequence[str]) -> pd.DataFrame:
-    """Fields of jobs as further columns; `places`: the job of each row."""
+    """Adds fields of jobs as columns; `places` gives the index of each row's job."""
     _cells.check_fields(jobs, [name for name in fields if name not in _columns.JOBS])
     for name in fields:
         of_jobs = [jobs.value(index, name) for index in range(len(jobs.rows))]

@@ -1,4 +1,4 @@
-"""Means over seeds and their 95 % intervals, computed as the coordinator and the command line do (core/stats)."""
+"""Means over seeds and their 95 % intervals, computed exactly as in core/stats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_TERMS = 100_000
 
 
 def mean(values: Sequence[float]) -> float:
-    """Of at least one value; the digits that adding drops are kept."""
+    """The mean of at least one value, by compensated summation."""
     total = lost = 0.0
     for value in values:
         following = total + value
@@ -31,7 +31,7 @@ def sample_sd(values: Sequence[float]) -> float | None:
 
 
 def half_width(values: Sequence[float], confidence: float = 0.95) -> float | None:
-    """Of Student's t interval around the mean; None below two values."""
+    """The half-width of Student's t interval of the mean; None for fewer than two values."""
     sd = sample_sd(values)
     if sd is None:
         return None
@@ -39,7 +39,10 @@ def half_width(values: Sequence[float], confidence: float = 0.95) -> float | Non
 
 
 def paired_t(differences: Sequence[float]) -> tuple[float, float] | None:
-    """Student's paired t test that the mean is 0: t and the two-sided p. None where nothing is known of how they vary."""
+    """Student's paired t test that the mean is 0: t and the two-sided p.
+
+    None for fewer than two differences, and if all of them are equal.
+    """
     sd = sample_sd(differences)
     if not sd:
         return None
@@ -49,7 +52,10 @@ def paired_t(differences: Sequence[float]) -> tuple[float, float] | None:
 
 
 def mcnemar_p(only_a: int, only_b: int) -> float:
-    """McNemar's exact test that two models are right equally often, from the examples that only one has right: two-sided."""
+    """McNemar's exact two-sided test that two models are right equally often.
+
+    The counts are the examples that only one of the models gets right.
+    """
     fewer, n = min(only_a, only_b), only_a + only_b
     return min(1.0, 2 * _incomplete_beta(n - fewer, fewer + 1, 0.5, 0.5)) if n else 1.0
 
@@ -81,7 +87,7 @@ def _lower_tail(a: float, b: float, x: float, y: float) -> float:
 
 
 def _incomplete_beta(a: float, b: float, x: float, y: float) -> float:
-    """The regularised one; y is 1 - x."""
+    """The regularized incomplete beta function I_x(a, b); y is 1 - x."""
     if x == 0 or y <= 0:
         return 0.0 if x == 0 else 1.0
     if x < (a + 1) / (a + b + 2):
@@ -99,7 +105,7 @@ def t_cdf(t: float, degrees: float) -> float:
 
 @lru_cache(maxsize=1024)
 def t_quantile(p: float, degrees: float) -> float:
-    """Of Student's t distribution, for 0 < p < 1."""
+    """The quantile of Student's t distribution, for 0 < p < 1."""
     if p == 0.5:
         return 0.0
     tail = p if p < 0.5 else 1 - p
@@ -109,7 +115,7 @@ def t_quantile(p: float, degrees: float) -> float:
     while True:
         middle = low + (high - low) / 2
         if middle <= low or middle >= high:
-            break  # adjacent doubles: nothing lies between
+            break  # adjacent doubles
         if t_cdf(middle, degrees) < tail:
             low = middle
         else:

@@ -1,8 +1,9 @@
-"""The language of `--where` (docs/formats.md, "Conditions and metrics"), over rows that are here.
+"""The language of `--where` (docs/formats.md, "Conditions and metrics"), applied to fetched rows.
 
     pe = rope and (train.lr >= 1e-4 or not task in (distance, counting)) and seed in (0..4)
 
-The coordinator compiles it to SQL (core/db/read/where.h); the same texts choose the same jobs, which a test holds.
+The coordinator compiles conditions to SQL (core/db/read/where.h). A test checks that the same text
+chooses the same jobs in both.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ def _equals(stored: object, wanted: str) -> bool:
 
 
 def _holds(field: str, operator: str, wanted: str) -> Callable[[object], bool]:
-    """The condition on a value. What is missing satisfies != and !~ alone."""
+    """The condition on a value. A missing value satisfies only != and !~."""
     if operator in ("=", "!="):
         return lambda stored: _equals(stored, wanted) == (operator == "=")
     if operator in ("~", "!~"):
-        pattern = wanted.replace("[^", "[!")  # as SQLite's GLOB negates a set
+        pattern = wanted.replace("[^", "[!")  # the form in which fnmatch negates a set
 
         def matches(stored: object) -> bool:
             if stored is not None and not isinstance(stored, str):
@@ -74,12 +75,12 @@ def _holds(field: str, operator: str, wanted: str) -> Callable[[object], bool]:
 
 
 def _values_of(jobs: JobRows, name: str) -> set[str]:
-    """The texts that jobs have there."""
+    """The text values that the jobs have in this field."""
     return {value for value in (jobs.value(index, name) for index in range(len(jobs.rows))) if isinstance(value, str)}
 
 
 def _known_values(name: str) -> list[str]:
-    """What a job may have there; empty where that may be any text, or is no text."""
+    """The values that the field may have; empty if it takes any text, or no text."""
     if name in ("pe", "pe.name"):
         return _catalog.pes()
     if name in ("task", "task.name"):
@@ -91,7 +92,7 @@ def _known_values(name: str) -> list[str]:
 
 
 def check_value(jobs: JobRows, name: str, text: str) -> None:
-    """InvalidInput for a value that no job can have there: jobs would be looked for in vain."""
+    """InvalidInput for a value that no job can have in this field: nothing could match."""
     known = _known_values(name)
     if known and text not in known and text not in (there := _values_of(jobs, name)):
         raise _catalog.unknown(name, text, [*known, *sorted(there - set(known))])
@@ -101,7 +102,7 @@ def check_value(jobs: JobRows, name: str, text: str) -> None:
 
 
 def _wrong_for(name: str, text: str) -> str:
-    """What a value there has to be, where this text is not; else an empty text."""
+    """Says what the field's values must be if this text is not; else an empty text."""
     known = _catalog.field(name)
     kind = known.type if known else {"int": "int", "Int": "int", "float": "real", "bool": "bool"}.get(
         _columns.JOBS.get(name, ""), "real" if name in DERIVED else "")
@@ -122,7 +123,7 @@ class _Parser:
         self.at = 0
         self.known = known
         self.jobs = jobs
-        self.fields: list[str] = []  # that the conditions name, each once, in their order
+        self.fields: list[str] = []  # named by the conditions, each once, in order
 
     def parse(self) -> Predicate:
         predicate = self._any(0)
@@ -256,7 +257,7 @@ class _Parser:
             holds = _holds(field, operator, value)
         except InvalidInput as error:
             raise self._error(begin, str(error)) from None
-        if field in INDICES:  # of one of the job's head ablations
+        if field in INDICES:  # true if it holds for one of the job's head ablations
             return lambda jobs, index: any(holds(one) for one in jobs.indices(index, field))
         return lambda jobs, index: holds(jobs.value(index, field, argument))
 
@@ -293,17 +294,20 @@ def _parse(jobs: JobRows, where: str) -> tuple[Predicate, list[str]]:
 
 
 def known_fields(jobs: JobRows) -> set[str]:
-    """The columns of jobs, and the fields that their specs may have."""
+    """The columns of jobs, and the fields of their specs."""
     return set(_columns.JOBS) | {"pe.name", "task.name"} | _catalog.field_names() | jobs.field_names()
 
 
 def fields_of(jobs: JobRows, where: str) -> list[str]:
-    """The fields that its conditions name, each once, in their order."""
+    """The fields that the condition names, each once, in order."""
     return _parse(jobs, where)[1]
 
 
 def select(jobs: JobRows, where: str | None, equals: Mapping[str, object]) -> JobRows:
-    """The jobs of which all of it holds. A keyword's `__` stands for a dot, and a list for any of its values."""
+    """The jobs that meet all conditions.
+
+    `__` in a keyword stands for a dot; a list matches any of its values.
+    """
     predicates: list[Predicate] = []
     if where and where.strip():
         predicates.append(_parse(jobs, where)[0])
@@ -326,7 +330,10 @@ def _any_of(jobs: JobRows, name: str, wanted: object) -> Predicate:
 
 
 def _texts(name: str, wanted: object) -> list[str]:
-    """One value or several. Of a field whose values are lists a tuple is one, as frames have it."""
+    """The wanted values as texts.
+
+    For a field whose values are lists, a tuple is a single value, since frames hold tuples.
+    """
     known = _catalog.field(name)
     if known is not None and known.type in ("set", "int set") and isinstance(wanted, (tuple, set, frozenset)):
         return [_text(wanted)]

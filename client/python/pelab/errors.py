@@ -1,4 +1,4 @@
-"""Everything that this package raises on purpose is a PelabError whose text is a sentence for people."""
+"""The package's errors. All are PelabErrors, and their text is a message for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Violation:
-    """One thing that is wrong in a sweep document. `line` and `column` count from 1; 0: it has no place there."""
+    """One mistake in a sweep document.
+
+    `line` and `column` count from 1; they are 0 if the mistake has no place in the document.
+    """
 
     file: str
     line: int
@@ -25,15 +28,15 @@ class Violation:
 
 
 class PelabError(Exception):
-    """What went wrong, in words."""
+    """The base class; its text says what went wrong."""
 
 
 class NotFound(PelabError, ValueError):
-    """There is no such sweep, job or file."""
+    """The sweep, job or file does not exist."""
 
 
 class InvalidInput(PelabError, ValueError):
-    """What was asked cannot be. Of a sweep document `violations` says what and where."""
+    """The request is wrong. For a sweep document, `violations` lists each mistake and its place."""
 
     def __init__(self, message: str, violations: Sequence[Violation] = ()) -> None:
         super().__init__(message)
@@ -41,12 +44,12 @@ class InvalidInput(PelabError, ValueError):
 
 
 class Refused(PelabError):
-    """It makes sense, but not as things stand."""
+    """The request is valid, but the current state does not allow it."""
 
 
 class Unauthenticated(PelabError):
-    """The coordinator needs a token, or another one."""
+    """The token is missing, or it does not give permission."""
 
 
 class NoCoordinator(PelabError, ConnectionError):
-    """Nobody answers at that address, or not any more."""
+    """Nobody answers at the address, or the connection was lost or closed."""

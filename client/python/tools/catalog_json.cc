@@ -1,5 +1,5 @@
-// Prints what the Python package knows of the catalog, as JSON: the names of PEs, tasks and
-// protocols, and each field of a job with its owner, type, choices and legacy value. Runs at build
+// Prints the part of the catalog that the Python package needs, as JSON: the names of PEs, tasks
+// and protocols, and each job field with its owner, type, choices and legacy value. Runs at build
 // time.
 #include <iostream>
 #include <nlohmann/json.hpp>

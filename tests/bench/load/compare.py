@@ -1,6 +1,8 @@
-"""How many times as fast as the others this is, from the figures of one run of run.sh. Standard library only.
+"""Compares our speed with the other systems', from the results of one run of run.sh.
 
-  compare.py DIR     dispatch.json, results.json and peers.jsonl lie there; what is missing is left out
+  compare.py DIR     DIR holds dispatch.json, results.json and peers.jsonl; missing ones are skipped
+
+Standard library only.
 """
 
 import json
@@ -9,7 +11,8 @@ import sys
 
 DISPATCH = ("dispatch.json", "jobs a second, assigned to ended, durable")
 CURVES = ("results.json", "all curves read in one process", "epochs/s")
-# Ours, the peer (the start of its name), what of it (the start), and what is asked. Of several figures of a peer its best counts.
+# Our measurement, the start of the peer's name, the start of its measurement's name, and the
+# target. If a peer has several matching measurements, the best one counts.
 COMPARISONS = [
     (DISPATCH, "Celery", "dispatch", 5),
     (DISPATCH, "RQ", "dispatch", None),

@@ -1,4 +1,5 @@
-// How many jobs a second go the whole way, every step durable: assigned, started, each epoch, ended.
+// Measures how many jobs per second go through all durable steps: assigned, started, each epoch,
+// ended.
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "tests/bench/load/scenario.h"
@@ -9,7 +10,7 @@ namespace {
 constexpr absl::Duration kDispatchPatience = absl::Minutes(10);
 
 absl::Status MeasureDispatch(const Options& options, Bench& bench, Report& report) {
-  // All are queued before the first worker comes, so that expansion is not what is measured.
+  // All jobs are queued before the first worker connects, so that expansion is not measured.
   PELAB_ASSIGN_OR_RETURN(const v1::SubmitResponse sweep,
                          bench.Submit(Document("dispatch", 0, options.jobs, options.epochs)));
   const auto sweep_id = static_cast<std::int64_t>(sweep.sweep_id());
@@ -22,7 +23,7 @@ absl::Status MeasureDispatch(const Options& options, Bench& bench, Report& repor
   const auto jobs = static_cast<std::int64_t>(options.jobs);
   const auto ended = [&fleet] { return fleet.counters().jobs_acknowledged.load(); };
   PELAB_RETURN_IF_ERROR(fleet.Start());
-  // The first tenth is not counted: workers connect meanwhile.
+  // The first tenth is not counted, since workers are still connecting.
   Await(kDispatchPatience, [&] { return ended() >= jobs / 10; });
   bench.BeginCpu();
   const std::int64_t counted_from = ended();

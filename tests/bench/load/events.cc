@@ -1,5 +1,5 @@
-// Epoch events at a rate that trainers set, from many sessions at once: how long an acknowledgement
-// takes, and what the coordinator needs for it.
+// Epoch events at a fixed rate from many worker connections at once: measures how long an
+// acknowledgement takes, and which resources the coordinator uses.
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "tests/bench/load/scenario.h"
@@ -8,7 +8,7 @@ namespace pelab::load {
 namespace {
 
 constexpr absl::Duration kEventsPatience = absl::Minutes(5);
-constexpr int kManyEpochs = 100'000;  // no job ends while it is measured
+constexpr int kManyEpochs = 100'000;  // so no job ends during the measurement
 
 absl::Status MeasureEvents(const Options& options, Bench& bench, Report& report) {
   const int slots = options.workers * options.slots;
@@ -28,7 +28,7 @@ absl::Status MeasureEvents(const Options& options, Bench& bench, Report& report)
     return absl::DeadlineExceededError(
         absl::StrCat("only ", counters.assigned.load(), " of ", slots, " jobs were assigned"));
   }
-  absl::SleepFor(absl::Seconds(3));  // what connecting and assigning left behind is not measured
+  absl::SleepFor(absl::Seconds(3));  // excludes the aftermath of connecting and assigning
   fleet.TakeLatencies();
   bench.BeginCpu();
   const std::int64_t began = Now();
@@ -55,7 +55,7 @@ absl::Status MeasureEvents(const Options& options, Bench& bench, Report& report)
 }  // namespace
 
 absl::Status RunEvents(const Options& options, Report& report) {
-  // A connection each, at both ends.
+  // Each worker needs a connection at both ends.
   if (!AllowOpenFiles(static_cast<std::uint64_t>(options.workers) + 1024)) {
     report.Note(absl::StrCat("SKIPPED: this user may not open ", options.workers + 1024,
                              " files at once (ulimit -n)"));

@@ -8,7 +8,7 @@
 namespace pelab::load {
 namespace {
 
-// The canonical form spells it `"epochs":150`.
+// The canonical JSON has the form `"epochs":150`.
 int EpochsOf(const std::string& spec_json) {
   static const std::string member = "\"epochs\":";
   const std::size_t at = spec_json.find(member);
@@ -46,7 +46,7 @@ FakeWorker::FakeWorker(std::size_t index, std::string id, int slots,
 void FakeWorker::Start() {
   context_.set_wait_for_ready(true);
   stub_->async()->Session(&context_, this);
-  AddHold();  // writes start outside of reactions too, until Leave
+  AddHold();  // writes also start outside of reactions, until Leave
   {
     MutexLock lock(&mutex_);
     v1::Hello* hello = outgoing_.mutable_hello();
@@ -134,7 +134,7 @@ void FakeWorker::Take(const v1::Assignment& assignment) {
   started->set_environment_json("{}");
   started->mutable_execution()->set_threads(1);
   started->mutable_execution()->set_packing(1);
-  // Spread over the interval, as trainers are that did not start together.
+  // Spreads the events over the interval, as with trainers that started at different times.
   attempt.due = now + (attempt.interval * (1 + assignment.attempt_id() % 16)) / 16;
   if (attempt.interval == 0) {
     Report(assignment.attempt_id(), attempt, now);
@@ -152,7 +152,7 @@ void FakeWorker::Take(const v1::Ack& ack) {
     latencies_.Add(static_cast<double>(now - attempt.waiting.front()) / 1e6);
     attempt.waiting.pop_front();
     attempt.acknowledged += 1;
-    // Number 1 says that it started, the last that it ended.
+    // Event 1 says that the job started, the last event that it ended.
     if (attempt.acknowledged > 1 && static_cast<int>(attempt.acknowledged) <= attempt.epochs + 1) {
       hooks_.epochs_acknowledged.fetch_add(1, std::memory_order_relaxed);
     }
@@ -175,7 +175,7 @@ v1::Event* FakeWorker::Add(std::int64_t id, Attempt& attempt, std::int64_t due) 
   return event;
 }
 
-// What of the attempt is due.
+// Sends the events of the attempt that are due.
 void FakeWorker::Report(std::int64_t id, Attempt& attempt, std::int64_t now) {
   std::int64_t epochs = 0;
   while (attempt.due <= now && attempt.next_epoch < attempt.epochs) {

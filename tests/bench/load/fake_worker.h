@@ -1,6 +1,6 @@
-// A worker daemon without trainers, over real gRPC: it takes assignments, and reports as many epochs
-// of them as their spec asks for, at the pace it is told. What it measures is how long after an
-// event was due its acknowledgement came.
+// A worker daemon without trainers, over real gRPC. It accepts assignments and reports as many
+// epochs as their specs ask for, at the given pace. It measures the time from when an event was due
+// to its acknowledgement.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -25,19 +25,20 @@ namespace pelab::load {
 std::int64_t Now();
 inline constexpr std::int64_t kNever = INT64_MAX;
 
-// What all workers of a fleet share. Outlives them.
+// State shared by all workers of a fleet. Must outlive them.
 struct WorkerHooks {
-  // Between two epochs of a job with so many of them; zero: the whole job is reported at once.
+  // The time between two epochs of a job with this many epochs; zero: the whole job is reported at
+  // once.
   std::function<absl::Duration(int epochs)> pace;
-  // An assignment has arrived. Must not block. May be unset.
+  // Called when an assignment arrives. Must not block. May be unset.
   std::function<void(const v1::Assignment&, std::int64_t now)> on_assignment;
-  // Tick the worker at that time. Thread-safe.
+  // Asks for a Tick of this worker at this time. Thread-safe.
   std::function<void(std::size_t index, std::int64_t when)> wake;
   std::atomic<std::int64_t> welcomed{0};
   std::atomic<std::int64_t> assigned{0};
   std::atomic<std::int64_t> epochs_sent{0};
   std::atomic<std::int64_t> epochs_acknowledged{0};
-  std::atomic<std::int64_t> jobs_acknowledged{0};  // whose end is stored
+  std::atomic<std::int64_t> jobs_acknowledged{0};  // jobs whose end is stored
   std::atomic<std::int64_t> superseded{0};
   std::atomic<std::int64_t> broken{0};  // streams that ended before they were told to
 };
@@ -48,15 +49,15 @@ class FakeWorker final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::C
              const std::shared_ptr<grpc::Channel>& channel, WorkerHooks& hooks);
 
   void Start();
-  // Sends what is due, and answers when to come back.
+  // Sends what is due, and returns when it wants the next call.
   std::int64_t Tick(std::int64_t now);
-  // Breaks the stream; afterwards WaitUntilGone returns.
+  // Breaks the stream; WaitUntilGone returns afterwards.
   void Leave();
   void WaitUntilGone() { gone_.Wait(); }
-  // Moves what was measured since the last call to `to`.
+  // Moves the latencies since the last call to `to`.
   void TakeLatencies(Latencies& to);
 
-  // gRPC's reactions.
+  // Callbacks of gRPC.
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
@@ -71,7 +72,7 @@ class FakeWorker final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::C
     std::int64_t due = 0;
     std::uint64_t sequence = 0;  // of the last event
     std::uint64_t acknowledged = 0;
-    std::deque<std::int64_t> waiting;  // when those after `acknowledged` were due
+    std::deque<std::int64_t> waiting;  // due times of the events after `acknowledged`
     bool finished = false;
   };
 
@@ -97,7 +98,7 @@ class FakeWorker final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::C
   v1::EventBatch outbox_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool leaving_ ABSL_GUARDED_BY(mutex_) = false;
-  std::int64_t heartbeat_ ABSL_GUARDED_BY(mutex_) = kNever;  // every so often; known at Welcome
+  std::int64_t heartbeat_ ABSL_GUARDED_BY(mutex_) = kNever;  // interval; known after Welcome
   std::int64_t next_beat_ ABSL_GUARDED_BY(mutex_) = kNever;
   bool beat_due_ ABSL_GUARDED_BY(mutex_) = false;
   std::uint64_t beats_ ABSL_GUARDED_BY(mutex_) = 0;

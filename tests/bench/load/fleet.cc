@@ -10,7 +10,7 @@ namespace pelab::load {
 namespace {
 
 constexpr absl::Duration kWelcomeTime = absl::Minutes(1);
-constexpr std::int64_t kStep = 1'000'000;  // of the pace, in nanoseconds
+constexpr std::int64_t kStep = 1'000'000;  // step of the pace, in nanoseconds
 
 bool Within(absl::Duration time, const std::function<bool()>& condition) {
   const absl::Time end = absl::Now() + time;
@@ -28,7 +28,7 @@ Fleet::Fleet(const FleetOptions& options, std::function<absl::Duration(int)> pac
   hooks_.pace = std::move(pace);
   hooks_.wake = [this](std::size_t index, std::int64_t when) {
     MutexLock lock(&mutex_);
-    if (when >= next_[index]) return;  // it is ticked before, and asked again
+    if (when >= next_[index]) return;  // an earlier tick is planned already, and asks again
     next_[index] = when;
     due_.emplace(when, index);
   };
@@ -79,7 +79,7 @@ Latencies Fleet::TakeLatencies() {
   return all;
 }
 
-// The workers whose time has come, each once; false: stopping.
+// Collects the workers that are due, each once; false if the fleet is stopping.
 bool Fleet::TakeDue(std::vector<std::size_t>& due) {
   due.clear();
   const std::int64_t now = Now();
@@ -88,7 +88,7 @@ bool Fleet::TakeDue(std::vector<std::size_t>& due) {
   while (!due_.empty() && due_.top().first <= now) {
     const auto [when, index] = due_.top();
     due_.pop();
-    if (when != next_[index]) continue;  // an earlier tick has replaced it
+    if (when != next_[index]) continue;  // replaced by an earlier tick
     next_[index] = kNever;
     due.push_back(index);
   }

@@ -1,4 +1,4 @@
-// Many fake workers, the connections that they share, and one thread that keeps their pace.
+// Many fake workers, their shared connections, and one thread that keeps their pace.
 #pragma once
 
 #include <memory>
@@ -15,29 +15,29 @@ namespace pelab::load {
 
 struct FleetOptions {
   std::string address;
-  std::string name = "load";  // of the workers: NAME-0, NAME-1, …
+  std::string name = "load";  // the workers are NAME-0, NAME-1, …
   int workers = 1;
   int slots = 1;
-  int channels = 0;  // connections; 0: one a worker, as real daemons have
+  int channels = 0;  // connections; 0: one per worker, as real daemons have
 };
 
 class Fleet {
  public:
   Fleet(const FleetOptions& options, std::function<absl::Duration(int epochs)> pace);
-  ~Fleet();  // as Stop
+  ~Fleet();  // calls Stop
 
-  // Called for each assignment; set before Start.
+  // Sets a function that is called for each assignment. Call before Start.
   void OnAssignment(std::function<void(const v1::Assignment&, std::int64_t now)> hook) {
     hooks_.on_assignment = std::move(hook);
   }
-  // Connects every worker; DEADLINE_EXCEEDED where the coordinator has not welcomed them all in a
-  // minute.
+  // Connects every worker. DEADLINE_EXCEEDED if the coordinator has not welcomed all of them within
+  // a minute.
   absl::Status Start();
-  // Breaks every stream, as daemons that are killed.
+  // Breaks every stream, as if the daemons were killed.
   void Stop();
 
   const WorkerHooks& counters() const { return hooks_; }
-  // What was measured since the last call.
+  // The latencies since the last call.
   Latencies TakeLatencies();
 
  private:
@@ -50,7 +50,7 @@ class Fleet {
   WorkerHooks hooks_;
   std::vector<std::unique_ptr<FakeWorker>> workers_;
   Mutex mutex_;
-  std::vector<std::int64_t> next_ ABSL_GUARDED_BY(mutex_);  // of each worker
+  std::vector<std::int64_t> next_ ABSL_GUARDED_BY(mutex_);  // next tick of each worker
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -44,7 +44,8 @@ double Seconds(const timeval& time) {
 double CpuSeconds(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  // After the name, which may hold anything: state is field 3, utime and stime are 14 and 15.
+  // Skips the process name, which may contain anything. The state is field 3, utime and stime are
+  // fields 14 and 15.
   std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));
   std::string skipped;
   for (int i = 3; i < 14; ++i) rest >> skipped;

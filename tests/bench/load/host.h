@@ -1,4 +1,4 @@
-// What a load run knows of its machine and of processes: CPU time, memory, the disk's own fsync.
+// Facts about this machine and its processes: CPU time, memory, and the disk's own fsync latency.
 #pragma once
 
 #include <sys/types.h>
@@ -12,32 +12,32 @@
 
 namespace pelab::load {
 
-// Seconds of CPU that the process has used so far, its ended children not counted.
+// Seconds of CPU that the process has used so far, without its ended children.
 double CpuSeconds(pid_t pid);
 double OwnCpuSeconds();
-// The most memory that it ever held, in MiB (VmHWM).
+// The peak memory of the process, in MiB (VmHWM).
 double PeakMiB(pid_t pid);
 // "Intel(R) Xeon(R) …, 2 cores, load 0.3".
 std::string DescribeHost();
 
-// Appends 4 KiB and waits until it is on the disk, `times` times, in a file of `directory`.
+// Appends 4 KiB to a file in `directory` and waits until it is on the disk, `times` times.
 Latencies ProbeFsync(const std::string& directory, int times);
 
-// Whether this process and its children may have `files` open at once; raises the limit as far as
-// it may.
+// Raises the limit of open files as far as allowed. Returns whether this process and its children
+// may have `files` open at once.
 bool AllowOpenFiles(std::uint64_t files);
 
-// A coordinator of its own: `pelab-server` on `directory`/pelab.db and a socket beside it.
+// A coordinator for the bench: `pelab-server` on `directory`/pelab.db with a socket next to it.
 class ServerProcess {
  public:
-  // Answers when it does.
+  // Returns when the coordinator answers.
   static absl::StatusOr<ServerProcess> Start(const std::string& program,
                                              const std::string& directory);
 
   pid_t pid() const { return process_.pid(); }
   const std::string& address() const { return address_; }
   const std::string& database() const { return database_; }
-  // SIGTERM, and its end; an error where it had to be killed.
+  // Sends SIGTERM and waits for the end; an error if the process had to be killed.
   absl::Status Stop();
   void Kill();
 

@@ -1,4 +1,4 @@
-// Latencies of one kind, in milliseconds, and their quantiles. Not thread-safe.
+// Latencies of one kind, in milliseconds, with quantiles. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class Latencies {
   void Clear() { values_.clear(); }
   std::size_t count() const { return values_.size(); }
 
-  // The value that a share `q` of them does not exceed; 0 where there are none.
+  // The value at quantile `q` (nearest rank, q from 0 to 1); 0 without values.
   double Quantile(double q) {
     if (values_.empty()) return 0;
     if (!sorted_) std::sort(values_.begin(), values_.end());

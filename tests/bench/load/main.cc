@@ -1,4 +1,4 @@
-// pelab-load: thousands of fake workers over real gRPC against a pelab-server of its own.
+// pelab-load: thousands of fake workers over real gRPC against their own pelab-server.
 #include <stdlib.h>
 
 #include <CLI/CLI.hpp>
@@ -34,7 +34,7 @@ struct Words {
 
 absl::Status RunIn(const Words& words, Report& report) {
   std::filesystem::create_directories(words.parent);
-  // The socket's path has at most 107 bytes, so the folder's is absolute and short where it can be.
+  // A socket path has at most 107 bytes, so the folder's path is kept short. It is absolute.
   std::string pattern = std::filesystem::absolute(words.parent).string() + "/rXXXXXX";
   if (mkdtemp(pattern.data()) == nullptr) {
     return absl::NotFoundError(absl::StrCat("cannot make a folder in ", words.parent));
@@ -55,7 +55,7 @@ absl::Status RunIn(const Words& words, Report& report) {
 }
 
 int Main(int argc, char** argv) {
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // as pelab-server does
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // as in pelab-server
   Words words;
   Options& options = words.options;
   if (const auto self = SelfPath(); self.ok()) {

@@ -1,4 +1,5 @@
-// A sweep of a million jobs beside others: nobody may notice, and a restart has to be quick.
+// A sweep of a million jobs next to other sweeps: the others must not notice it, and a restart must
+// be quick.
 #include <fcntl.h>
 
 #include <map>
@@ -12,20 +13,20 @@ namespace pelab::load {
 namespace {
 
 constexpr absl::Duration kMillionPatience = absl::Minutes(20);
-constexpr int kLongEpochs = 100'000;  // of the sweep that goes on all the time
+constexpr int kLongEpochs = 100'000;  // of the sweep that runs during the whole scenario
 constexpr std::uint64_t kSmallSeeds = std::uint64_t{1}
-                                      << 40;  // of the further small sweeps, from there
+                                      << 40;  // the small sweeps use seeds from here on
 constexpr int kSmallJobs = 4;
 constexpr int kUrgent = 10;
 constexpr absl::Duration kBetweenSmall = absl::Milliseconds(200);
 constexpr int kStatusCalls = 20;
 
-// Submits small urgent sweeps now and then, and notes when each of their jobs reaches a worker.
+// Submits small urgent sweeps and records when each of their jobs reaches a worker.
 class SmallSweeps {
  public:
   explicit SmallSweeps(Bench& bench) : bench_(bench) {}
 
-  // Of any fleet; jobs of other sweeps are none of its business.
+  // Call it for every assignment of any fleet; it ignores jobs of other sweeps.
   void Assigned(const v1::Assignment& assignment, std::int64_t now) {
     const auto seed = static_cast<std::uint64_t>(assignment.seed());
     if (seed < kSmallSeeds) return;
@@ -49,7 +50,7 @@ class SmallSweeps {
         .status();
   }
 
-  // What was measured since the last call.
+  // Reports the latencies since the last call.
   void Report(const std::string& when, load::Report& report) {
     MutexLock lock(&mutex_);
     report.Add(absl::StrCat("small urgent sweep ", when, ": submit to start"), to_start_, "<= 20");
@@ -64,7 +65,7 @@ class SmallSweeps {
   std::uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::uint64_t, std::int64_t> began_ ABSL_GUARDED_BY(mutex_);
   Latencies to_start_ ABSL_GUARDED_BY(mutex_);
-  Latencies submits_;  // of the submitting thread
+  Latencies submits_;  // used only by the submitting thread
 };
 
 class Million {
@@ -74,7 +75,7 @@ class Million {
         bench_(bench),
         report_(report),
         small_(bench),
-        // Epochs of the long jobs come at the rate asked for, those of others after a second.
+        // Long jobs send epochs at the requested rate; all other jobs take one second per epoch.
         fleet_({.address = bench.server().address(),
                 .workers = options.workers,
                 .slots = options.slots,
@@ -106,12 +107,12 @@ class Million {
   }
 
  private:
-  // Half of the slots run long jobs; the others are there for what comes and goes.
+  // Half of the slots run long jobs; the other half serves the small sweeps.
   static std::uint64_t Long(const Options& options) {
     return static_cast<std::uint64_t>(options.workers) * options.slots / 2;
   }
 
-  // Small sweeps come and go until `ends`; then what was measured of them and of the others.
+  // Submits small sweeps until `ends`, then reports the latencies of these and of the other sweeps.
   absl::Status Phase(const std::string& name, const std::function<bool(double seconds)>& ends) {
     fleet_.TakeLatencies();
     bench_.BeginCpu();
@@ -154,7 +155,7 @@ class Million {
     return absl::OkStatus();
   }
 
-  // The real program, as people call it.
+  // Times the real program, as people run it.
   absl::Status Status() {
     Latencies times;
     for (int i = 0; i < kStatusCalls; ++i) {
@@ -173,7 +174,7 @@ class Million {
     return absl::OkStatus();
   }
 
-  // From the start of the process to the first job that a worker is given.
+  // Measures the time from starting the process to the first job that a worker receives.
   absl::Status RestartOnce(bool kill) {
     if (kill) {
       bench_.server().Kill();

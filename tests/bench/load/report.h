@@ -1,4 +1,4 @@
-// The figures of a run: a table for people, JSON for programs.
+// The results of a run: a table for people, JSON for programs.
 #pragma once
 
 #include <string>
@@ -13,18 +13,18 @@ class Report {
  public:
   explicit Report(std::string scenario) : scenario_(std::move(scenario)) {}
 
-  // `asked` says what the figure is to be, for people: ">= 10,000"; it is never asserted.
+  // `asked` is the target, for people: ">= 10,000". It is never asserted.
   void Add(const std::string& what, double value, const std::string& unit,
            const std::string& asked = "");
-  // p50, p99 and max of `latencies`, in ms; `asked` belongs to p99.
+  // Adds p50, p99 and max of `latencies`, in ms; `asked` is the target for p99.
   void Add(const std::string& what, Latencies& latencies, const std::string& asked = "");
   void Note(const std::string& note) { notes_.push_back(note); }
-  // Something that is wrong: the run fails.
+  // Records a problem, which makes the run fail.
   void Fail(const std::string& problem) { problems_.push_back(problem); }
   bool ok() const { return problems_.empty(); }
 
   void Print() const;
-  // One JSON object.
+  // Writes one JSON object.
   absl::Status Write(const std::string& path) const;
 
  private:

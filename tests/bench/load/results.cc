@@ -1,4 +1,5 @@
-// Reading what ten thousand jobs have left: with the real program, as people do, and in one process.
+// Reading the results of ten thousand jobs: with the real program, as people do, and within one
+// process.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ absl::StatusOr<Result> Do(store::Store& store, store::Write write) {
   return std::get<Result>(*std::move(results.front()));
 }
 
-// The whole curve of the attempt, as its worker sends it.
+// Adds the whole curve of the attempt, in the form in which its worker sends it.
 void AddEvents(const store::Assignment& assignment, int epochs, std::vector<store::Write>& writes) {
   std::uint64_t sequence = 0;
   const auto add = [&](auto body) {
@@ -48,7 +49,7 @@ void AddEvents(const store::Assignment& assignment, int epochs, std::vector<stor
   add(store::Finished{.wall_seconds = 15});
 }
 
-// Jobs of every PE and some seeds, as a sweep that has ended.
+// Stores jobs of every PE with several seeds, as a finished sweep.
 absl::Status Fill(store::Store& store, const experiment::Sweep& sweep, int epochs) {
   PELAB_RETURN_IF_ERROR(
       Do<store::WorkerStored>(store, store::WorkerHello{.worker_id = "w", .slots_json = "[]"})
@@ -128,7 +129,7 @@ class Reading {
     return absl::OkStatus();
   }
 
-  // One curve by a call to the coordinator, as a program of one's own makes it.
+  // Reads one curve per call to the coordinator, as a user's own program would.
   absl::Status Call() {
     Latencies times;
     for (int i = 0; i < 200; ++i) {
@@ -148,7 +149,7 @@ class Reading {
     return absl::OkStatus();
   }
 
-  // All of them from the file, in one process: what Optuna is compared with.
+  // Reads all curves from the file within one process; this is compared with Optuna.
   absl::Status Direct() {
     PELAB_ASSIGN_OR_RETURN(const auto reader, db::Reader::Open(bench_->server().database()));
     const std::int64_t began = Now();

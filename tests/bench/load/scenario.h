@@ -1,5 +1,5 @@
-// What every scenario of the load bench has: a coordinator of its own on a disk, calls to it, the
-// share of CPU that each side used, and the proof that everything arrived exactly once.
+// The parts that all scenarios of the load bench share: a coordinator on a disk, calls to it, the
+// CPU time that each side used, and the check that everything arrived exactly once.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -26,11 +26,11 @@ struct Options {
   int channels = 0;
   std::uint64_t jobs = 100'000;
   int epochs = 1;
-  double rate = 25'000;  // epochs a second, of all workers together
+  double rate = 25'000;  // epochs per second of all workers together
   absl::Duration time = absl::Seconds(30);
 };
 
-// `count` jobs of `epochs` epochs with seeds from `first` on.
+// A document with `count` jobs of `epochs` epochs, with seeds from `first` on.
 std::string Document(const std::string& name, std::uint64_t first, std::uint64_t count, int epochs);
 
 class Bench {
@@ -38,27 +38,28 @@ class Bench {
   static absl::StatusOr<std::unique_ptr<Bench>> Start(const Options& options);
 
   ServerProcess& server() { return *server_; }
-  // After the coordinator was stopped or killed.
+  // Starts the coordinator again after it was stopped or killed.
   absl::Status StartAgain();
 
-  // The answer and how long it took.
+  // Submits a sweep and returns the answer; adds its latency to `latency` unless that is null.
   absl::StatusOr<v1::SubmitResponse> Submit(const std::string& document, int priority = 0,
                                             Latencies* latency = nullptr);
   v1::Results::Stub& results() { return *results_; }
   v1::Sweeps::Stub& sweeps() { return *sweeps_; }
-  // A number that the database answers; for what no call tells, or tells at less cost.
+  // Reads a number from the database, for facts that no call reports or that are cheaper to read
+  // there.
   absl::StatusOr<std::int64_t> Ask(const std::string& sql);
   // Waits until every cell of the sweep is stored.
   absl::Status AwaitExpanded(std::int64_t sweep_id, absl::Duration within);
 
-  // CPU that both sides use from here to ReportCpu.
+  // Measures the CPU time of both sides from here to ReportCpu.
   void BeginCpu();
   void ReportCpu(Report& report);
   void ReportMemory(Report& report, const std::string& asked);
 
-  // Every job of the sweep is there once: one attempt, which succeeded, with each epoch once.
+  // Checks that every job of the sweep exists once, with one succeeded attempt and each epoch once.
   absl::Status CheckOnce(std::int64_t sweep_id, std::uint64_t jobs, int epochs);
-  // No attempt has a hole in its curve, and what was acknowledged is there.
+  // Checks that no attempt's curve has a gap and that all acknowledged epochs are stored.
   absl::Status CheckGapless(std::int64_t acknowledged_epochs);
 
  private:
@@ -76,13 +77,14 @@ class Bench {
   std::int64_t cpu_since_ = 0;
 };
 
-// The scenarios. An error: the run could not be done; what was found wrong is in the report.
+// The scenarios. An error means that the run could not be done; wrong results are recorded in the
+// report.
 absl::Status RunDispatch(const Options& options, Report& report);
 absl::Status RunEvents(const Options& options, Report& report);
 absl::Status RunMillion(const Options& options, Report& report);
 absl::Status RunResults(const Options& options, Report& report);
 
-// Waits until `condition` is true; false where it is not within `time`.
+// Waits until `condition` is true; false if it is not true within `time`.
 bool Await(absl::Duration time, const std::function<bool()>& condition);
 
 }  // namespace pelab::load

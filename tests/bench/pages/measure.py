@@ -1,15 +1,22 @@
 #!/usr/bin/env python3
-"""Measures the coordinator's pages in headless Chromium: how soon the grid of a sweep is drawn, and whether a page that
-follows 60 live jobs grows.
+"""Measures the coordinator's pages in headless Chromium.
+
+It measures how soon the grid of a sweep is drawn, and whether a page that follows 60 live jobs
+grows.
 
     PELAB_BIN=build/release/bin python3 tests/bench/pages/measure.py paint
     PELAB_BIN=build/release/bin python3 tests/bench/pages/measure.py live --minutes 10
 
-`paint`: a database of 10,000 jobs of 150 epochs, in it a sweep of 200; from the start of the navigation until the grid is
-drawn, with an empty cache each time. `live`: 60 jobs that run all the time, an epoch every 2 s each, and a page that follows
-them; every minute the JavaScript heap after a forced collection, nodes and listeners. At the end a heap snapshot of that page,
-and one of the same page opened anew, which shows the same curves: all objects, also those of the browser behind them (nodes,
-styles, layout). What the followed page has more, compiled functions aside, has grown. Exits 1 where a figure is not met.
+`paint` uses a database of 10,000 jobs of 150 epochs, with a sweep of 200 jobs. It measures the time
+from the start of the navigation until the grid is drawn, with an empty cache each time.
+
+`live` runs 60 jobs, each with an epoch every 2 s, and a page that follows them. Every minute it
+prints the JavaScript heap after a forced collection, and the numbers of nodes and listeners. At the
+end it takes a heap snapshot of that page, and one of the same page opened anew, which shows the
+same curves. A snapshot holds all objects, also the browser's own (nodes, styles, layout). Whatever
+the first page has in excess of the new one, except compiled functions, counts as growth.
+
+Exits 1 if a limit is exceeded.
 """
 
 import argparse
@@ -33,8 +40,10 @@ SMALL = "model: {d_model: 16, d_ff: 16, heads: 4, layers: 2}\n"
 LIVE = ("name: live\nprotocol: clean\npe: [nope, rope, alibi, mla, absolute, relative]\ntask: [distance, counting]\nseed: 0..4\n"
         f"{SMALL}train: {{epochs: 100000}}\nanalyses: []\n")
 MOST_PAINT = 1.0    # s
-MOST_GROWTH = 0.05  # of all objects
-COMPILED = "code"   # what V8 makes of functions that run often: bounded, and dropped when it is not used for a while
+MOST_GROWTH = 0.05  # share of all objects
+# V8's compiled code of functions that run often. It is bounded, and dropped after a while without
+# use.
+COMPILED = "code"
 
 
 class Measure(PagesTest):
@@ -63,7 +72,7 @@ class Measure(PagesTest):
         return max(drawn) <= MOST_PAINT
 
     def kinds(self):
-        """Bytes of the page's objects by kind, by a heap snapshot."""
+        """Bytes of the page's objects by kind, from a heap snapshot."""
         chunks = []
         note = self.page._note
 
@@ -98,7 +107,7 @@ class Measure(PagesTest):
         self.page.evaluate("window.seen = 0; new MutationObserver((all) => { window.seen += all.length; })"
                            ".observe(document.querySelector('main'), {subtree: true, attributes: true, childList: true, characterData: true})")
         self.assert_clean()
-        self.page.call("Network.disable")  # with it the browser keeps every answer for the debugger
+        self.page.call("Network.disable")  # while enabled, the browser keeps all answers
         for minute in range(1, minutes + 1):
             time.sleep(60)
             print(f"minute {minute}: {self.usage()}, {self.page.evaluate('window.seen')} changes of the page, "

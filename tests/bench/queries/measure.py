@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""How long people wait for answers about 10,000 jobs of 150 epochs with a head ablation each: the command line as a whole, from
-its start to its end, asking a coordinator and reading the file that nobody serves.
+"""Measures how long queries take over 10,000 jobs of 150 epochs, each with a head ablation.
+
+It times the whole command line program, from start to end, both asking a coordinator and reading
+the file while nobody serves it.
 
     PELAB_BIN=build/release/bin python3 tests/bench/queries/measure.py
 
-The results are made up (pelab-populate). Prints the median and the slowest of seven calls of each; exits 1 where a grouped
-query through the coordinator takes longer than asked."""
+The results are synthetic (pelab-populate). Prints the median and the slowest of seven calls of each
+query. Exits 1 if a grouped query through the coordinator takes longer than the limit."""
 
 import argparse
 import json
@@ -22,7 +24,7 @@ PES = "[nope, absolute, random, relative, alibi, rope, mla, rope_abs, {name: par
 SWEEP = (f"name: many\nprotocol: clean\npe: {PES}\ntask: [distance, counting]\nseed: 0..499\n"
          "model: {d_model: 16, d_ff: 16, heads: 4, layers: 2}\ntrain: {epochs: 150}\nanalyses: [head_ablation]\n")
 CALLS = 7
-MOST = 0.2  # s, of a grouped query
+MOST = 0.2  # limit of a grouped query, in seconds
 METRICS = ("test_accuracy", "best_test_accuracy", "train_accuracy", "generalisation_gap", "wall_seconds", "epochs_to(0.5)",
            "max_drop", "top_share", "top_ratio", "gini", "effective_heads", "deposits")
 GROUPED = ([["results", "many", "--metric", metric] for metric in METRICS] +

@@ -1,20 +1,26 @@
 #!/usr/bin/env python3
-"""A whole job at paper size, ours against PyTorch eager: of each encoding and task a training step, the evaluation of test
-examples and the ablation of every head, all measured on both sides, and from these an epoch and a job, extrapolated.
+"""A whole job at paper size, ours against PyTorch eager.
 
-    tests/bench/train/cells.py build/release                           every encoding and task under clean
-    tests/bench/train/cells.py build/release --pe mla --protocol published --task distance --rounds 3
-    tests/bench/train/cells.py build/gpu-bench --device cuda:0 --batch 512 --steps 20 --warm-up 5 --examples 4096 --ablated 512
+For each encoding and task, it measures on both sides a training step, the evaluation of test
+examples and the ablation of every head. An epoch and a job are extrapolated from these.
 
-Both sides take turns, each a process of its own, from the same weights with the same examples, matrix library and number of
-threads; a figure is the median over all rounds. Eager evaluates in batches of 256 and ablates as people write it: one whole pass
-a head. Before the steps, with the starting weights, both must agree: on the mean losses of the intact model and without each
-head, and on how many of the examples are right but for near ties. Measure when nothing else runs: eager's many small products
-on several threads lose far more to a busy machine than we do.
+    tests/bench/train/cells.py build/release                 every encoding and task under clean
+    tests/bench/train/cells.py build/release --pe mla --protocol published --task distance --rounds
+    3 tests/bench/train/cells.py build/gpu-bench --device cuda:0 --batch 512 --steps 20 --warm-up 5
+    \
+        --examples 4096 --ablated 512
 
-Nothing is trained for an epoch or a job: an epoch is the protocol's training examples in steps of --batch and one evaluation of
-its test examples; a job is its epochs and one ablation over its test examples. How a job starts, makes its data and keeps its
-weights is left out on both sides. Exits 1 where the sides disagree. Needs what steps.py needs; for bf16 PyTorch 2."""
+The sides alternate, each in its own process, with the same weights, examples, matrix library and
+number of threads. Each result is the median over all rounds. Eager evaluates in batches of 256 and
+ablates in the usual way, with one whole pass per head. Before the steps, both sides must agree with
+the starting weights: on the mean losses of the intact model and without each head, and, except for
+near ties, on the numbers of correct examples. Measure on an idle machine: a busy one slows eager's
+many small products on several threads far more than our side.
+
+No whole epoch or job is trained. An epoch is extrapolated as the protocol's training examples in
+steps of --batch plus one evaluation of its test examples; a job as its epochs plus one ablation
+over its test examples. Starting a job, making its data and storing its weights are left out on both
+sides. Exits 1 if the sides disagree. Needs the same as steps.py; for bf16 PyTorch 2."""
 
 import argparse
 import json
@@ -27,8 +33,8 @@ import tempfile
 
 from steps import HERE, PES, PROTOCOLS, PYTHON, TASKS, kernels, said
 
-MOST_APART = {"float32": 1e-4, "bf16": 1e-3}  # of losses, relative
-NEAR_TIES = {"float32": 2, "bf16": 8}         # predictions that may differ
+MOST_APART = {"float32": 1e-4, "bf16": 1e-3}  # relative difference of losses
+NEAR_TIES = {"float32": 2, "bf16": 8}         # so many predictions may differ
 KINDS = {"step": "seconds", "evaluation": "evaluation_seconds", "ablation": "ablation_seconds"}
 SHOWN = (("step", "step, s"), ("evaluation", "evaluation of 1000, s"), ("ablation", "ablation over 1000, s"),
          ("epoch", "epoch, h, extrapolated"), ("job", "job, h, extrapolated"))
@@ -40,18 +46,18 @@ def our_command(arguments, pe, task):
 
 
 def measured_options(arguments):
-    """What both sides are given: the data depend on it."""
+    """The options that both sides receive, since the data depend on them."""
     return ["--steps", str(arguments.steps), "--warm-up", str(arguments.warm_up), "--threads", str(arguments.threads),
             "--evaluate", str(arguments.examples), "--ablate", str(arguments.ablated), "--device", arguments.device]
 
 
 def protocol_job(arguments, pe, task, environment):
-    """The spec as the protocol has it, with all of its examples and epochs."""
+    """The spec with the protocol's own numbers of examples and epochs."""
     return said([*our_command(arguments, pe, task), "--whole", "--print-job"], environment)["spec"]
 
 
 def disagreement(mine, theirs, precision):
-    """(largest relative difference of a loss, what the sides disagree about or None)."""
+    """(largest relative difference of a loss, text about a disagreement or None)."""
     if mine["parameters"] != theirs["parameters"]:
         return math.nan, f"we train {mine['parameters']} parameters, the peer {theirs['parameters']}"
     apart = 0.0
@@ -62,7 +68,7 @@ def disagreement(mine, theirs, precision):
         losses = [abs(a - b) / max(abs(b), 1e-9) for a, b in zip(ours["loss"], eager["loss"])]
         right = max(abs(a - b) for a, b in zip(ours["correct"], eager["correct"]))
         apart = max(apart, *losses)
-        wrong = [loss for loss in losses if not loss <= MOST_APART[precision]]  # what is not a number, too
+        wrong = [loss for loss in losses if not loss <= MOST_APART[precision]]  # also catches NaN
         if wrong:
             return apart, f"{kind}: {len(wrong)} of {len(losses)} losses differ, the first by {wrong[0]:.1e}"
         if right > NEAR_TIES[precision]:
@@ -71,7 +77,8 @@ def disagreement(mine, theirs, precision):
 
 
 def take_turns(arguments, pe, task, environment):
-    """({side: {"step", "evaluation" and "ablation": [seconds]}}, the largest difference, what they disagree about)."""
+    """Returns ({side: {"step", "evaluation" and "ablation": [seconds]}}, the largest difference,
+    text about a disagreement)."""
     ours, precision = our_command(arguments, pe, task), ["--precision", arguments.precision]
     seconds = {side: {kind: [] for kind in KINDS} for side in ("ours", "eager")}
     apart, wrong = 0.0, None
@@ -90,7 +97,7 @@ def take_turns(arguments, pe, task, environment):
 
 
 def extrapolate(arguments, spec, of):
-    """Hours of an epoch and of a job, from seconds of a step and of 1000 examples."""
+    """Hours of an epoch and of a job, from the seconds of a step and of 1000 examples."""
     task, train = spec["task"], spec["train"]
     epoch = task["train_examples"] / arguments.batch * of["step"] + task["test_examples"] / 1000 * of["evaluation"]
     job = train["epochs"] * epoch + task["test_examples"] / 1000 * of["ablation"]
@@ -113,7 +120,7 @@ def measure(arguments, pe, task, environment):
 
 
 def figure(value):
-    """Three digits that count."""
+    """The value with three significant digits."""
     return f"{value:.{max(0, 2 - math.floor(math.log10(value)))}f}"
 
 

@@ -1,4 +1,4 @@
-"""Time, memory and ceilings of the device that the peer runs on: a CPU, or a GPU by its own events."""
+"""Time, memory and ceilings of the peer's device: a CPU, or a GPU timed by its own events."""
 
 import math
 import resource
@@ -6,12 +6,13 @@ import time
 
 import torch
 
-CEILING_SECONDS = 0.5  # how long a GPU is kept at each product: shorter, and its clock has not settled
+CEILING_SECONDS = 0.5  # per product; in a shorter time a GPU's clock does not settle
 COPIED_BYTES = 1 << 30
 
 
 def settle(device, tf32):
-    """The type of the products of 32-bit floats is what is asked for, not what a version of PyTorch takes by default."""
+    """Sets the type of float32 products explicitly, since the default depends on PyTorch's
+    version."""
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = tf32
@@ -19,7 +20,7 @@ def settle(device, tf32):
 
 
 def time_each(device, run, warm_up, count):
-    """Seconds of each of run(warm_up) … run(warm_up + count - 1); the first ones, run(0) …, warm up."""
+    """Seconds of run(warm_up) … run(warm_up + count - 1), each; run(0) … before them warm up."""
     for step in range(warm_up):
         run(step)
     if device.type != "cuda":
@@ -41,7 +42,7 @@ def time_each(device, run, warm_up, count):
 
 
 def peak_bytes(device):
-    """The most memory that tensors had since the steps began (GPU), or the process altogether."""
+    """Peak memory: of tensors since the steps began (GPU), or of the whole process (CPU)."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -52,7 +53,7 @@ def name(device):
 
 
 def best_seconds(device, run):
-    """Of the quickest of some runs, one after the other."""
+    """Seconds of the quickest of several consecutive runs."""
     if device.type != "cuda":
         return min(time_each(device, lambda _: run(), 0, 8))
     took = max(time_each(device, lambda _: run(), 3, 3))
@@ -60,14 +61,17 @@ def best_seconds(device, run):
 
 
 def matmul_ceiling(device, rows, inner, columns, dtype=torch.float32):
-    """FLOP/s of the best of some products of these sizes."""
+    """FLOP/s of the fastest of several products of these sizes."""
     a = torch.randn(rows, inner, device=device, dtype=dtype)
     b = torch.randn(inner, columns, device=device, dtype=dtype)
     return 2 * rows * inner * columns / best_seconds(device, lambda: a @ b)
 
 
 def ceilings(device):
-    """What the device reaches: FLOP/s of large square products by type, bytes/s read and written by a copy."""
+    """The rates that the device reaches.
+
+    FLOP/s of large square products by type, and bytes/s read and written by a copy.
+    """
     size = 8192 if device.type == "cuda" else 512
     source = torch.empty(COPIED_BYTES if device.type == "cuda" else 1 << 24, dtype=torch.uint8, device=device).random_()
     target = torch.empty_like(source)

@@ -1,16 +1,18 @@
-"""What a training step must at least do: the products' multiplications and additions, and every pass over memory that is left
-when what stands between two products is one pass and attention keeps no scores.
+"""The least work of a training step: the arithmetic of its products, and its passes over memory.
 
-A pass reads each of its tensors once and writes each once; nothing that one pass leaves is still in a cache for the next one.
+The passes assume that all work between two products is fused into one pass, and that attention
+stores no scores. A pass reads each of its tensors once and writes each of its tensors once; no data
+remain in a cache from one pass to the next.
 Letters: R rows (batch times positions), D width, F inner width, T positions, H heads."""
 
 import collections
 
-Pass = collections.namedtuple("Pass", "name times flop bytes")  # flop and bytes of one; `times` a step
+# Flop and bytes of one pass; `times` per step.
+Pass = collections.namedtuple("Pass", "name times flop bytes")
 
 
 def arithmetic(spec, batch, length):
-    """FLOP of a step: products of matrices alone, forward and twice as many backward."""
+    """FLOP of a step: only matrix products; the backward pass has twice as many as the forward."""
     model, pe = spec["model"], spec["pe"]
     d, positions = model["d_model"], batch * length
     width = d
@@ -25,7 +27,7 @@ def arithmetic(spec, batch, length):
 
 
 def linears(spec):
-    """(what, in, out) of a layer's products with weights."""
+    """(name, in, out) of a layer's products with weights."""
     model, pe = spec["model"], spec["pe"]
     d = model["d_model"]
     if pe["name"] == "mla":
@@ -41,7 +43,11 @@ def linears(spec):
 
 
 def passes(spec, batch, length, element, parameters):
-    """The step's passes. `element`: bytes of what is kept between passes; weights' gradients and AdamW have four."""
+    """The step's passes.
+
+    `element` is the size in bytes of elements stored between passes. Gradients of weights, and
+    AdamW's tensors, have four bytes.
+    """
     model, pe = spec["model"], spec["pe"]
     layers, d, f, heads, rows = model["layers"], model["d_model"], model["d_ff"], model["heads"], batch * length
     row = rows * element
@@ -76,8 +82,11 @@ def total(listed):
 
 
 def seconds(listed, flops_per_s, bytes_per_s):
-    """The step's floor: its arithmetic and its traffic each at the device's ceiling and quite hidden behind each other; and
-    the same pass by pass, none hidden behind another's."""
+    """Two floors of the step, at the device's ceilings.
+
+    In the first, the whole arithmetic and the whole traffic overlap perfectly. In the second they
+    overlap only within a pass, and passes follow one another.
+    """
     flop, moved = total(listed)
     by_pass = sum(p.times * max(p.flop / flops_per_s, p.bytes / bytes_per_s) for p in listed)
     return {"floor_s": max(flop / flops_per_s, moved / bytes_per_s), "by_pass_s": by_pass, "flop": flop, "bytes": moved}

@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""A training step at paper size on a GPU: ours against PyTorch (eager, torch.compile, FlexAttention), in float32 and bf16.
+"""A training step at paper size on a GPU, ours against PyTorch, in float32 and bf16.
 
-    tests/bench/train/gpu.py build/gpu-bench                        every encoding, then the cells of Table 1
+PyTorch runs eager, with torch.compile and with FlexAttention.
+
+    tests/bench/train/gpu.py build/gpu-bench          every encoding, then the cells of Table 1
     tests/bench/train/gpu.py build/gpu-bench --pe rope relative --batch 512 --rounds 5 --no-jobs
 
-All sides start from the same weights, see the same batches, and take turns, each a process of its own; a figure is the median
-of all of its steps. A side without dropout of attention weights ("no a.d.") is compared only with another without it, since
-FlexAttention has none. The floor is floor.py's, at what this device's copies and products reached in the same run; of the
-floor: floor over step. Epochs and jobs of the steps' table are extrapolated from the step alone. Then each cell of Table 1
-trains three epochs (the first warms up) and its heads are ablated, from which 14 cells of 5 seeds are extrapolated.
+All sides start from the same weights, use the same batches and alternate, each in its own process.
+Each result is the median of all steps. FlexAttention has no dropout of attention weights, so a side
+without it ("no a.d.") is compared only with another side without it. The floor is that of floor.py,
+with the rates that this device's copies and products reached in the same run; "of the floor" is
+floor over step. In the steps' table, epochs and jobs are extrapolated from the step alone. Then
+each cell of Table 1 trains three epochs (the first warms up) and its heads are ablated; from these,
+14 cells of 5 seeds are extrapolated.
 
-Exit status: 0 every bound met, 1 one is not (or a side failed), 2 this host lacks something."""
+Exit status: 0 every bound is met, 1 a bound is missed or a side failed, 2 this host lacks
+something."""
 
 import argparse
 import collections
@@ -28,9 +33,9 @@ from steps import HERE, PES, PROTOCOLS, TASKS
 
 PYTHON = os.environ.get("PELAB_TORCH_PYTHON", sys.executable)
 EPOCH_EXAMPLES, JOB_EPOCHS = 70000, 100  # of the distance task
-BIASED = ("relative", "alibi", "shaw")   # where FlexAttention stands against us
-OF_COMPILE = {"relative": 0.65}          # of the step of torch.compile; 0.8 for every other
-OF_EAGER = 0.25                          # bf16, of the step of eager float32
+BIASED = ("relative", "alibi", "shaw")   # compared with FlexAttention
+OF_COMPILE = {"relative": 0.65}          # bound as a share of torch.compile's step; 0.8 for others
+OF_EAGER = 0.25                          # bf16: bound as a share of the eager float32 step
 OF_FLOOR = 0.6
 
 Side = collections.namedtuple("Side", "who precision attention_dropout")
@@ -41,7 +46,7 @@ def label(side):
 
 
 def sides(pe, peers, precisions):
-    """In the order in which they take turns."""
+    """The sides, in the order in which they alternate."""
     found = []
     for precision in precisions:
         found.append(Side("ours", precision, True))
@@ -52,11 +57,11 @@ def sides(pe, peers, precisions):
 
 
 class Lacks(Exception):
-    """What this host lacks."""
+    """Raised if this host lacks something; the text says what."""
 
 
 def answer_of(command):
-    """(its JSON, None) or (None, why not)."""
+    """(the side's JSON, None) or (None, why it failed)."""
     done = subprocess.run([str(part) for part in command], check=False, capture_output=True, text=True)
     if done.returncode != 0:
         return None, (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
@@ -99,7 +104,7 @@ def peer_command(options, folder, side):
 
 
 def take_turns(options, pe):
-    """{side: {"seconds", "peak_bytes"} or {"failed"}} and the peers' view of the model."""
+    """{side: {"seconds", "peak_bytes"} or {"failed"}}, and the peers' description of the model."""
     measured, model = {}, None
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([str(part) for part in our_command(options, pe, Side("ours", "float32", True)) + ["--dump", folder]],
@@ -130,7 +135,7 @@ def median(measured, side):
 
 
 def check(pe, measured, floors):
-    """[(what, value or None, bound, met)]; a value: ours over the other's, or floor over ours."""
+    """[(name, value or None, bound, met)]; a value is ours over the other's, or floor over ours."""
     found = []
 
     def compare(name, mine, other, bound):

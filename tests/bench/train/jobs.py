@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Jobs an hour of a sweep of small jobs on this machine's CPU: `pelab run` against a PyTorch script that trains one job, run two
-at a time, as people do. The same models from the same weights, the same examples, float32, the same matrix library.
+"""Jobs per hour of a sweep of small jobs on this machine's CPU, against a PyTorch script.
+
+`pelab run` is compared with a script that trains one job; two copies run at a time, as people do
+it. Both sides have the same models, starting weights, examples and matrix library, in float32.
 
     tests/bench/train/jobs.py build/release
     tests/bench/train/jobs.py build/release --rounds 3 --json jobs.json
 
-Both sides take turns. Ours has coordinator, worker and database with everything that is recorded, and makes its data itself;
-the script's data is made before it is timed. Beside it our own sweep with one job at a time on as many threads, which shows that
-slots of one thread, a worker's default, are the better use of the cores. The means of the final test accuracies stand beside, so that it can be seen that
-both have trained alike. Exits 1 below twice the jobs an hour. Needs what steps.py needs."""
+The sides alternate. Our time includes coordinator, worker and database, all records and making the
+data; the script's data are made before its time starts. A third measurement runs our sweep with one
+job at a time on as many threads. It shows that slots of one thread, a worker's default, use the
+cores better. The mean final test accuracies are printed too, to show that both sides trained alike.
+Exits 1 if we reach less than twice the jobs per hour. Needs the same as steps.py."""
 
 import argparse
 import concurrent.futures
@@ -55,7 +58,7 @@ def run_ours(build, folder, environment, slots=AT_ONCE, threads=1):
 
 
 def dump(build, folder, specs, environment):
-    """What the script reads, a folder a job."""
+    """Writes the input of the script, one folder per job."""
     folders = []
     for number, spec in enumerate(specs):
         job = folder / f"job-{number}"

@@ -1,4 +1,4 @@
-"""The decoder as people write it in PyTorch, for peer.py. How attention is computed is ways.py's."""
+"""The decoder as people write it in PyTorch, for peer.py. ways.py computes the attention."""
 
 import math
 
@@ -8,7 +8,7 @@ from torch.nn import functional
 
 import ways
 
-# Those that this model has; any other would be measured as if it were nope.
+# The encodings of this model. Any other encoding would be measured as nope.
 KNOWN = ("nope", "absolute", "random", "relative", "shaw", "alibi", "rope", "partial_rope", "rope_abs", "xpos", "mla")
 
 
@@ -26,7 +26,7 @@ def rotary_table(length, width, base):
 
 
 def rotate(x, cos, sin):
-    """Adjacent pairs of (B, H, T, d) turn by their position's angles."""
+    """Rotates adjacent pairs of (B, H, T, d) by the angles of their position."""
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
 

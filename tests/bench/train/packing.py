@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Steps of K seeds of one configuration: as one batch against one seed after another, on a CPU or a GPU.
+"""Steps of K seeds of one configuration: as one batch, against one seed after another.
 
     tests/bench/train/packing.py build/release                       small batches on this CPU
     tests/bench/train/packing.py build/gpu-bench --device cuda:0     on a GPU, paper size too
 
-Sides take turns, each a process of its own; a figure is the median of a step's time for each seed. On a GPU one after another is
-measured with and without step graphs. What is asked: on a GPU 3 times without graphs and 1.5 times with them; on a CPU at least
-as quick, or else that `--packing auto`, which measures for itself, trains the seeds one after another: then the trainer is
-asked, and its own figures stand below. Exits 1 where neither holds."""
+The sides alternate, each in its own process. Each result is the median time of a step per seed. On
+a GPU, seeds one after another are measured with and without step graphs. The targets on a GPU are 3
+times as fast without graphs and 1.5 times with them. On a CPU one batch must be at least as fast,
+or `--packing auto`, which measures for itself, must train the seeds one after another; in that case
+the trainer's own measurements are printed below. Exits 1 if no target is met."""
 
 import argparse
 import json
@@ -24,7 +25,7 @@ SMALL = ["--small"]
 
 
 def ways(device, seeds):
-    """What the options of each side are."""
+    """The options of each side."""
     found = {"packed": ["--seeds", str(seeds)], "alone": []}
     if device != "cpu":
         found["alone, no graphs"] = ["--cuda-graphs", "off"]
@@ -47,7 +48,7 @@ def measure(arguments, size, environment):
 
 
 def chosen(arguments, environment):
-    """What `--packing auto` measures and does with the small job."""
+    """The measurements and the choice of `--packing auto` for the small job."""
     with tempfile.TemporaryDirectory() as name:
         folder, options = pathlib.Path(name), []
         bench = [arguments.build / "bench/train_bench", "--small", "--pe", arguments.pe, "--batch", str(arguments.batch)]

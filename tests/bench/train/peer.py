@@ -2,24 +2,31 @@
 """The other side of the training bench: the same decoder as people write it in PyTorch.
 
     peer.py FOLDER --steps 3 --threads 2         some steps; eager, float32, on the CPU
-    peer.py FOLDER --evaluate 128 --ablate 16    evaluates test examples, too, and ablates each head over some
+    peer.py FOLDER --evaluate 128 --ablate 16    also evaluates test examples and ablates each head
     peer.py FOLDER --job --threads 1             the whole job: every epoch and its evaluation
     peer.py FOLDER --device cuda:0 --how compile --precision bf16 --steps 20 --warm-up 5
-    peer.py --ceilings --device cuda:0      what that device reaches: products and copies
+    peer.py --ceilings --device cuda:0           the rates that the device reaches
 
-FOLDER has what `train_bench --dump` wrote: starting weights with their spec, examples, and the first batch's logits without
-dropout. Writes one line of JSON. With --steps it first computes those logits anew and exits 1 where they differ by more than
-their precision explains; then seconds of each step (dropout on, AdamW) after those that warm up, how many parameters are
-trained, the largest difference, the most memory it had, and how many FLOP/s its matrix products reach. With --evaluate and
---ablate, before the steps, seconds of evaluating so many test examples and of ablating each head over so many (a whole pass
-with its output zeroed before the output projection), and beside them what train_bench writes of them too: how many are scored,
-the losses and how many are right, of the intact model and then, layer by layer, without each head. Always eager. With --job
-the test accuracy of each epoch.
+FOLDER holds the output of `train_bench --dump`: starting weights with their spec, examples, and the
+logits of the first batch without dropout. Writes one line of JSON.
 
---how eager calls one operation after the other; compile is torch.compile(mode="max-autotune") of model and loss; flex is that
-with FlexAttention, which has no dropout of attention weights. Eager float32 writes the scores out; every other way takes
-scaled_dot_product_attention where the encoding lets it (--attention tells otherwise). bf16 is autocast. On a GPU AdamW is the
-fused one, and float32 products are not TF32 unless --tf32. Needs PyTorch and numpy."""
+With --steps it first computes those logits, and exits 1 if they differ by more than the precision
+explains. The JSON holds the seconds of each step after the warm-up (with dropout and AdamW), the
+number of trained parameters, the largest difference of the logits, the peak memory, and the FLOP/s
+that its matrix products reach.
+
+With --evaluate and --ablate it also measures, before the steps, the seconds of evaluating so many
+test examples, and of ablating each head over so many: a whole pass with the head's output zeroed
+before the output projection. It writes the same results as train_bench: the number of scored
+examples, and the losses and numbers of correct examples, of the intact model and then without each
+head, layer by layer. These passes are always eager. With --job it writes the test accuracy of each
+epoch.
+
+--how eager calls one operation after the other; compile is torch.compile(mode="max-autotune") of
+model and loss; flex is the same with FlexAttention, which has no dropout of attention weights.
+Eager float32 computes the scores explicitly. All other ways use scaled_dot_product_attention if the
+encoding allows it (--attention overrides this). bf16 is autocast. On a GPU AdamW is fused, and
+float32 products use TF32 only with --tf32. Needs PyTorch and numpy."""
 
 import argparse
 import contextlib
@@ -37,12 +44,12 @@ import ways  # noqa: E402
 from model import Decoder  # noqa: E402
 from recount.stored import read_safetensors  # noqa: E402
 
-EVALUATED = 256  # examples at a time
-MOST_DIFFERENCE = {"float32": 1e-3, "tf32": 2e-2, "bf16": 1e-1}  # of logits, against ours in float32
+EVALUATED = 256  # examples per batch
+MOST_DIFFERENCE = {"float32": 1e-3, "tf32": 2e-2, "bf16": 1e-1}  # of logits from ours
 
 
 def renamed(name):
-    """A name of the weights file as one of the modules above."""
+    """Converts a name of the weights file to a name in the modules above."""
     name = name.replace(".attention.latent_kv.norm", ".attention.kv_norm.weight")
     name = name.replace(".attention.latent_query.norm", ".attention.query_norm.weight")
     name = name.replace(".ffn.in.", ".ffn.inner.").replace(".ffn.out.", ".ffn.outer.")
@@ -132,7 +139,8 @@ class Job:
         loss = self.compiled_loss(*self.batch(chosen), self.classes[chosen])
         loss.backward()
         self.optimizer.step()
-        # A GPU's losses are read once an epoch: to read each would hold it up. On a CPU nothing waits.
+        # On a GPU the losses are read once per epoch: reading each one would stall it. A CPU does
+        # not wait.
         return loss.detach() if self.device.type == "cuda" else loss.item()
 
     def time_steps(self, steps, warm_up):
@@ -169,7 +177,10 @@ class Job:
         return self.score(self.train_examples, self.train_examples + examples)
 
     def ablate(self, examples):
-        """The scores of the intact model, then with each head of each layer in turn zeroed before the output projection."""
+        """The scores of the intact model, then without each head in turn, layer by layer.
+
+    A head is ablated by zeroing its output before the output projection.
+    """
         scores = [self.score_test(examples)]
         for attention in self.model.attention:
             for head in range(attention.heads):
@@ -179,7 +190,8 @@ class Job:
         return scores
 
     def time_once(self, run, examples):
-        """([seconds], what it gave), after a few of the examples to warm up; a GPU needs all for that."""
+        """([seconds], result) after a warm-up: on a few of the examples on a CPU, on all on a
+        GPU."""
         run(examples if self.device.type == "cuda" else max(1, examples // 16))
         found = []
         return devices.time_each(self.device, lambda _: found.append(run(examples)), 0, 1), found[0]
@@ -207,7 +219,7 @@ class Job:
 
 
 def without_head(head, width):
-    """A hook on the output projection, which takes the heads side by side."""
+    """A hook that zeroes one head in the input of the output projection."""
     def zero(_, inputs):
         heads = inputs[0].clone()
         heads[..., head * width:(head + 1) * width] = 0
@@ -220,7 +232,7 @@ def gathered(scores):
 
 
 def time_passes(job, options):
-    """Of --evaluate and --ablate, with the starting weights."""
+    """The results of --evaluate and --ablate, with the starting weights."""
     found = {}
     if options.evaluate:
         found["evaluation_seconds"], score = job.time_once(job.score_test, options.evaluate)
@@ -232,7 +244,7 @@ def time_passes(job, options):
 
 
 def measure(job, options):
-    """What --steps writes; None where this is not the same model."""
+    """The results of --steps; None if the logits show that this is not the same model."""
     differs = job.difference()
     if not differs <= MOST_DIFFERENCE["tf32" if options.tf32 else options.precision]:
         print(f"the logits differ by {differs:.2g}: this is not the same model", file=sys.stderr)
@@ -242,7 +254,7 @@ def measure(job, options):
     if max(options.evaluate, options.ablate) > most:
         print(f"there are only {most} test examples: --dump must be given --evaluate and --ablate too", file=sys.stderr)
         return None
-    passes = time_passes(job, options)  # first: a step changes the weights
+    passes = time_passes(job, options)  # before the steps, which change the weights
     return {**passes, "parameters": sum(p.numel() for p in job.model.parameters() if p.requires_grad), "difference": differs,
             "spec": job.spec, "length": length, "torch": torch.__version__, "device": devices.name(job.device),
             "how": options.how, "precision": options.precision, "tf32": options.tf32, "attention": attend_of(options).__name__,

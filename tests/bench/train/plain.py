@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Final accuracies with our kernels and with LibTorch's plain operations: the same small jobs, seed by seed.
+"""Final accuracies with our kernels against LibTorch's plain operations, for the same small jobs.
 
-    tests/bench/train/plain.py build/release                         five seeds of four encodings on this CPU
+    tests/bench/train/plain.py build/release       five seeds of four encodings on this CPU
     tests/bench/train/plain.py build/gpu-bench --device cuda:0 --precision float32 bf16
 
-Prints of each encoding the mean accuracies, the mean of the paired differences and its 95 % interval (Student's t over seeds).
-Exits 1 where an interval leaves out 0."""
+For each encoding it prints the mean accuracies, and the mean of the paired differences with its
+95 % interval (Student's t over seeds). Exits 1 if an interval does not contain 0."""
 
 import argparse
 import json
@@ -17,7 +17,8 @@ import tempfile
 
 from steps import PES, kernels
 
-STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}  # 97.5 %, by seeds
+# The 97.5 % quantiles of Student's t, by the number of seeds.
+STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 
 
 def accuracy(arguments, pe, precision, seed, way, environment):

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""A training step at paper size on this machine's CPU, ours against PyTorch eager: the same model from the same weights, the
-same batches, float32, the same matrix library and number of threads.
+"""A training step at paper size on this machine's CPU, ours against PyTorch eager.
 
-    tests/bench/train/steps.py build/release                      every encoding, distance under clean
-    tests/bench/train/steps.py build/release --pe rope mla --task counting --protocol published --rounds 5
+Both sides have the same model, weights, batches, matrix library and number of threads, in float32.
 
-Both sides take turns, each a process of its own; a figure is the median over all of its steps. Before that the peer computes
-the first batch's logits from our weights and must agree with them. A step is that of the whole batch, whatever parts it goes
-through the model in. Beside each the most memory either process had, and the floor: the model's multiplications and
-additions at the rate that the matrix library reached in the same run. Exits 1 where a ratio is below what is asked of it.
-Needs python3-torch (of the LibTorch that pelab was built with) and python3-numpy."""
+    tests/bench/train/steps.py build/release            every encoding, distance under clean
+    tests/bench/train/steps.py build/release --pe rope mla --task counting --protocol published
+    --rounds 5
+
+The sides alternate, each in its own process. Each result is the median over all steps. Before the
+steps, the peer computes the first batch's logits from our weights, and they must agree with ours. A
+step covers the whole batch, even if it goes through the model in parts. Each line also shows the
+peak memory of both processes, and the floor: the model's multiplications and additions at the rate
+that the matrix library reached in the same run. Exits 1 if a ratio is below its target. Needs
+python3-torch (with the LibTorch version that pelab was built with) and python3-numpy."""
 
 import argparse
 import json
@@ -27,7 +30,7 @@ sys.path.insert(0, str(HERE.parents[1] / "support"))
 import catalogue  # noqa: E402
 
 PES, TASKS, PROTOCOLS = catalogue.encodings(), catalogue.tasks(), catalogue.protocols()
-ASKED = {"mla": 1.5}  # times as fast; 2 for every other
+ASKED = {"mla": 1.5}  # times as fast as eager; 2 for every other encoding
 PYTHON = os.environ.get("PELAB_TORCH_PYTHON", "/usr/bin/python3")
 
 
@@ -39,7 +42,10 @@ def said(command, environment):
 
 
 def kernels(build):
-    """The environment in which the matrix library takes the same kernels for both sides. Ends where the build lacks our side."""
+    """The environment in which the matrix library uses the same kernels for both sides.
+
+    Exits if the build lacks our side.
+    """
     for program in ("bin/pelab-trainer", "bench/train_bench"):
         if not (build / program).exists():
             sys.exit(f"{build} has no {program}; cmake --build {build} --target pelab-trainer train_bench makes it")

@@ -1,26 +1,34 @@
-// Our side of the training bench (steps.py, jobs.py, cells.py, gpu.py): steps of one model, its evaluation and head ablation.
+// Our side of the training bench (steps.py, jobs.py, cells.py, gpu.py): training steps of a model,
+// its evaluation and its head ablation.
 //
-//   train_bench [--protocol P] [--pe NAME] [--task NAME] [--batch N] [--steps N] [--warm-up N] [--threads N]
-//               [--small] [--seed N] [--seeds K] [--device cpu|cuda:N] [--precision float32|bf16] [--tf32]
-//               [--no-attention-dropout] [--cuda-graphs on|off]
-//               [--evaluate N] [--ablate N] [--all-positions]
+//   train_bench [--protocol P] [--pe NAME] [--task NAME] [--batch N] [--steps N] [--warm-up N]
+//               [--threads N] [--small] [--seed N] [--seeds K] [--device cpu|cuda:N]
+//               [--precision float32|bf16] [--tf32] [--no-attention-dropout]
+//               [--cuda-graphs on|off] [--evaluate N] [--ablate N] [--all-positions]
 //   train_bench … --dump DIR
 //   train_bench … [--epochs N] --print-job
 //   train_bench … --whole --print-job
 //   train_bench --spec JOB.json --dump DIR
 //
-// Writes one line of JSON: seconds of each step (of K seeds as one batch, where there are several) after the warm-up, how many
-// parameters are trained, and the most memory that the process, on CUDA its tensors, has had. On CUDA the device is synchronised before and after all steps alone, and each
-// step's seconds are their mean. With --evaluate and --ablate also the seconds of evaluating so many test examples, and of
-// ablating each head over so many, both with the starting weights: beside them (evaluation, ablation) how many of the examples
-// are scored and, so that the other side can be checked, the losses and how many are right, of the intact model and then,
-// layer by layer, without each head. With --dump it computes no step: it writes the model's starting weights
-// (weights.safetensors, its spec among the metadata), the examples (data.safetensors: tokens, lengths,
-// classes; those to train with first) and the first batch's logits without dropout (logits), from
-// which the other side starts and with which it must agree. --print-job writes the job's document, with --whole the
-// protocol's own job: all of its examples and epochs. The data depend on --batch, --steps, --warm-up, --evaluate and --ablate:
-// a dump must be given those of what it is compared with. --small is two layers of
-// width 64 over 32 words in place of the paper's size.
+// Writes one line of JSON: the seconds of each step after the warm-up, the number of trained
+// parameters, and the peak memory (of the process; on CUDA, of its tensors). With --seeds K a step
+// trains K seeds as one batch. On CUDA the device is synchronized only before the first and after
+// the last step, and the seconds of each step are the mean of all.
+//
+// --evaluate N and --ablate N add the seconds of evaluating N test examples, and of ablating each
+// head over N test examples, both with the starting weights. So that the other side can be checked,
+// "evaluation" and "ablation" hold the number of scored examples, and the losses and numbers of
+// correct examples: of the intact model, then without each head, layer by layer.
+//
+// --dump computes no step. It writes what the other side starts from and must agree with: the
+// starting weights (weights.safetensors, with the spec in its metadata), the examples
+// (data.safetensors: tokens, lengths, classes; training examples first), and the logits of the
+// first batch without dropout (logits). The data depend on --batch, --steps, --warm-up, --evaluate
+// and --ablate, so a dump needs the same values as the run that it is compared with.
+//
+// --print-job writes the job's document; with --whole that of the protocol's own job, with all its
+// examples and epochs. --small is a model of two layers of width 64, on sequences of length 32, in
+// place of the paper's size.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
@@ -55,7 +63,7 @@ namespace spec = pelab::spec;
 using namespace pelab::trainer;  // NOLINT(google-build-using-namespace): a program of one file
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kTestExamples = 64;  // at least; more where more are evaluated
+constexpr std::int64_t kTestExamples = 64;  // at least; more if more are evaluated
 
 struct Options {
   std::string protocol = "clean";
@@ -81,7 +89,7 @@ struct Options {
   std::string dump;
   bool print_job = false;
   bool whole = false;
-  std::string spec;  // a job's document, instead of the names
+  std::string spec;  // a job document, used instead of the named options
 };
 
 const pelab::catalog::Values kSmall = {
@@ -164,14 +172,15 @@ std::vector<double> TimeSteps(Workbench& bench, const Options& options) {
   return seconds;
 }
 
-// Of the first `examples` test examples, after a few of them to warm up; a GPU needs all for that.
+// Runs over the first `examples` test examples after a warm-up: a few examples on a CPU, all of
+// them on a GPU.
 template <typename Run>
 auto TimeOnce(const Workbench& bench, std::int64_t examples, double* seconds, const Run& run) {
   const std::int64_t few = std::max<std::int64_t>(1, examples / 16);
   (void)run(bench.data.device().is_cpu() ? few : examples);
   const auto began = Clock::now();
   auto found = run(examples);
-  *seconds = SecondsSince(began);  // what was found lies on the host: no device computes any more
+  *seconds = SecondsSince(began);  // the result is on the host, so no device is still computing
   return found;
 }
 
@@ -187,7 +196,7 @@ void AddEvaluation(const Workbench& bench, std::int64_t examples, nlohmann::json
 }
 
 void AddAblation(const Workbench& bench, std::int64_t examples, nlohmann::json* into) {
-  HeadAblationOptions options;  // zeros for each head alone, over test examples
+  HeadAblationOptions options;  // zeroes each head alone, over test examples
   double seconds = 0;
   const HeadAblationResult found = TimeOnce(bench, examples, &seconds, [&](std::int64_t count) {
     options.max_examples = count;
@@ -205,7 +214,7 @@ void AddAblation(const Workbench& bench, std::int64_t examples, nlohmann::json* 
   (*into)["ablation"] = {{"scored", found.intact.total}, {"loss", loss}, {"correct", correct}};
 }
 
-// The passes without gradients come first: with the weights that the other side has too.
+// The passes without gradients come first, so that both sides use the starting weights.
 nlohmann::json Measure(Workbench& bench, const Options& options) {
   nlohmann::json found = {{"parameters", bench.parameters.count()}};
   if (options.evaluate > 0) AddEvaluation(bench, options.evaluate, &found);

@@ -1,7 +1,7 @@
-"""How the peer computes attention: with the scores written out, by scaled_dot_product_attention, or by FlexAttention.
+"""The peer's attention: explicit scores, scaled_dot_product_attention, or FlexAttention.
 
-Each takes the layer (its dropout, and Shaw's tables), query, key and value (B, H, T, w), a bias (H, T, T) or None, and the
-masks; each gives (B, H, T, d)."""
+Each function takes the layer (for its dropout and Shaw's tables), query, key and value (B, H, T,
+w), a bias (H, T, T) or None, and the masks. Each returns (B, H, T, d)."""
 
 import math
 
@@ -10,13 +10,14 @@ from torch.nn import functional
 
 
 class Masks:
-    """Which keys a query does not see."""
+    """The keys that a query does not see."""
 
     def __init__(self, causal, present, block_mask=None):
-        self.causal, self.present, self.block_mask = causal, present, block_mask  # present: (B, T), None where all are
+        # present: (B, T), or None if all positions are.
+        self.causal, self.present, self.block_mask = causal, present, block_mask
 
     def hidden(self, length, device):
-        """True where a key is not seen: broadcasts to (B, H, T, T). None where all are."""
+        """True where a key is not seen; broadcasts to (B, H, T, T). None if all keys are seen."""
         mask = torch.ones(length, length, dtype=torch.bool, device=device).triu(1) if self.causal else None
         if self.present is not None:
             padding = ~self.present[:, None, None, :]
@@ -44,9 +45,10 @@ def plain(layer, query, key, value, bias, masks):
 
 
 def sdpa(layer, query, key, value, bias, masks):
-    if layer.name == "shaw":  # its term belongs to queries and pairs at once
+    if layer.name == "shaw":  # its term depends on the query and on the pair
         return plain(layer, query, key, value, bias, masks)
-    query, key = query.to(value.dtype), key.to(value.dtype)  # under autocast a rotation leaves 32 bits
+    # Under autocast a rotation yields float32.
+    query, key = query.to(value.dtype), key.to(value.dtype)
     dropout = layer.weight_dropout.p if layer.training else 0.0
     if bias is None and masks.present is None:
         return functional.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=masks.causal)
@@ -83,7 +85,10 @@ def flex(layer, query, key, value, bias, masks):
 
 
 def block_mask(model, tokens, lengths):
-    """FlexAttention's mask of a batch, to be made outside of what is compiled; None where every key is seen."""
+    """FlexAttention's mask of a batch; None if every key is seen.
+
+    Call it outside the compiled code.
+    """
     from torch.nn.attention.flex_attention import create_block_mask
 
     causal, length = model["mask"] == "causal", tokens.shape[1]
@@ -99,7 +104,7 @@ def block_mask(model, tokens, lengths):
 
 
 def refusal(how, model, pe):
-    """Why attention cannot be computed so for this model; None where it can."""
+    """Why this model's attention cannot be computed in this way; None if it can."""
     if how != "flex":
         return None
     if "attention" in model["dropout_sites"] and model["dropout"] > 0:

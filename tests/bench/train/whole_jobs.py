@@ -1,8 +1,11 @@
-"""How long Table 1 takes on a GPU: each of its 14 cells trains some epochs with the trainer itself and has its heads ablated;
-the rest is extrapolated.
+"""The time that Table 1 takes on a GPU.
 
-Limits: of a pass without gradients a third of a step's floor (floor.py); an epoch is its steps and such a pass over the test
-examples; an ablation of L layers and H heads is one pass and, for each head, one of what comes after it."""
+Each of its 14 cells trains some epochs with the trainer itself, and its heads are ablated; the rest
+is extrapolated.
+
+The limits: a pass without gradients takes a third of a step's floor (floor.py). An epoch is its
+steps plus such a pass over the test examples. An ablation of L layers and H heads is one pass,
+plus, for each head, a pass through what follows that head."""
 
 import json
 import pathlib
@@ -14,19 +17,19 @@ import time
 import floor
 
 PES = ("nope", "absolute", "random", "relative", "alibi", "rope", "mla")
-EXAMPLES = {"distance": (70000, 30000), "counting": (35000, 15000)}  # to train and to test with
+EXAMPLES = {"distance": (70000, 30000), "counting": (35000, 15000)}  # for training and for testing
 SEEDS = 5
-PARAMETERS = 3.4e6  # about, of which AdamW's pass is a hundredth of a step
+PARAMETERS = 3.4e6  # roughly; AdamW's pass over them is a hundredth of a step
 EPOCHS = 3  # trained; the first warms up
 
 
 def published(pe):
-    """(epochs, batch) under the authors' code."""
+    """(epochs, batch) in the authors' code."""
     return (150, 1024) if pe == "mla" else (100, 512)
 
 
 def document(options, pe, task, precision, folder):
-    """A job as a trainer takes it; the precision is where train_bench puts it, in the spec."""
+    """The job document for a trainer; the precision is in the spec, as in train_bench."""
     subprocess.run([str(part) for part in [
         options.build / "bench/train_bench", "--protocol", "published", "--pe", pe, "--task", task, "--batch", 1, "--steps", 1,
         "--threads", "1", "--device", options.device, "--precision", precision, "--dump", folder]], check=True, capture_output=True, text=True)
@@ -41,7 +44,7 @@ def document(options, pe, task, precision, folder):
 
 
 def limits(options, spec, ceilings, precision):
-    """(seconds of an epoch, of the ablation) at the device's ceilings."""
+    """(seconds of an epoch, seconds of the ablation) at the device's ceilings."""
     model, train, task = spec["model"], spec["train"], spec["task"]
     rate = "bf16" if precision == "bf16" else "tf32" if options.tf32 else "float32"
     listed = floor.passes(spec, train["batch_size"], task["length"], 2 if precision == "bf16" else 4, PARAMETERS)
@@ -72,7 +75,8 @@ def run_cell(options, pe, task, precision, ceilings):
     if done.returncode != 0 or len(epochs) < EPOCHS:
         return {"failed": (done.stderr.strip().splitlines() or ["it ended early"])[-1]}
     epoch = statistics.mean(epochs[1:])
-    around = wall - sum(epochs) - ablation + max(0.0, epochs[0] - epoch)  # starting, data, warming up, keeping weights
+    # Starting, data, warm-up, storing weights.
+    around = wall - sum(epochs) - ablation + max(0.0, epochs[0] - epoch)
     epoch_limit, ablation_limit = limits(options, job["spec"], ceilings, precision)
     return {"epoch_s": epoch, "ablation_s": ablation, "around_s": around, "epoch_limit_s": epoch_limit,
             "ablation_limit_s": ablation_limit, "job_s": published(pe)[0] * epoch + ablation + around}

@@ -1,4 +1,4 @@
-// The JSON API over a real socket: the shape of each answer, its values, errors, and who is refused.
+// The JSON API over a real socket: the shape and the values of each answer, errors, and refusals.
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <gmock/gmock.h>
 
@@ -23,7 +23,8 @@ std::vector<std::string> Without(std::vector<std::string> names, const std::stri
   return names;
 }
 
-// Two seeds of two PEs on two slots: the first job is done, the second has one epoch of three.
+// Two seeds of two encodings on two slots. The first job is done; the second has one epoch of
+// three.
 class ApiTest : public HttpTest {
  protected:
   void SetUp() override {
@@ -107,7 +108,7 @@ TEST_F(ApiTest, AJobSaysInWhatItDiffersFromTheOthersOfItsSweep) {
     EXPECT_EQ(std::stod(one["varying"]["model.dropout"].get<std::string>()),
               spec["model"]["dropout"].get<double>());
   }
-  // Without a name it is the newest that has it.
+  // Without a sweep's name the newest sweep with this job is shown.
   EXPECT_EQ(Get("/jobs/" + jobs[0]["job_id"].dump())["sweep"]["name"], "axes");
   EXPECT_EQ(Get("/jobs/" + job)["sweep"]["name"], "api");
 }
@@ -140,7 +141,8 @@ TEST_F(ApiTest, ValuesAreTheStoredOnes) {
   EXPECT_NEAR(drops["drops"][0][0], 32.0 / 97, 1e-12);
 }
 
-// What a worker says of itself must not end the coordinator, nor who asks for its job.
+// A worker's description of itself must not end the coordinator, nor a client that asks for the
+// worker's job.
 TEST_F(ApiTest, WhatIsNestedIsNotShown) {
   const int deep = 1'000'000;
   const std::string nested = "{\"a\":" + std::string(deep, '[') + std::string(deep, ']') + "}";
@@ -152,7 +154,7 @@ TEST_F(ApiTest, WhatIsNestedIsNotShown) {
   const Json asked = Get("/jobs/" + JobOf(next));
   EXPECT_TRUE(asked["attempts"][0]["environment"].is_null());
 
-  // Of an earlier version that stored it.
+  // Stored by an earlier version, which accepted it.
   SQLite::Database db(options_.database, SQLite::OPEN_READWRITE);
   db.setBusyTimeout(10'000);
   SQLite::Statement store(db, "UPDATE attempts SET environment_json = ? WHERE attempt_id = ?");
@@ -280,7 +282,7 @@ TEST_F(ApiTest, OnlyReads) {
 TEST_F(ApiTest, OtherSitesAreRefused) {
   EXPECT_EQ(Ask("/api/v1/sweeps", {{"Host", "evil.example"}}).status, 421);
   EXPECT_EQ(Ask("/", {{"Host", "evil.example:7480"}}).status, 421);
-  EXPECT_EQ(Ask("/", {{"Host", "localhost:9999"}}).status, 200);  // through a tunnel
+  EXPECT_EQ(Ask("/", {{"Host", "localhost:9999"}}).status, 200);  // as through a tunnel
   EXPECT_EQ(Ask("/", {{"Range", "bytes=0-1,0-1,0-1"}}).status, 416);
   for (const char* path : {"/", "/api/v1/sweeps", "/nothing", "/api/v1/nothing"}) {
     const HttpAnswer answer = Ask(path);

@@ -1,4 +1,5 @@
-// Who sends a request without an end, or by drips, gets neither memory nor everybody's threads.
+// Clients that send an endless request, or send it byte by byte, must use up neither the memory nor
+// all threads.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -59,7 +60,7 @@ TEST_F(ConnectionTest, TooManyHeadersAreRefused) {
 }
 
 TEST_F(ConnectionTest, DripsKeepNobodyOut) {
-  constexpr int kDrips = 150;  // connections, more than there are threads
+  constexpr int kDrips = 150;  // more connections than threads
   std::vector<UniqueFd> drips;
   std::atomic<bool> enough{false};
   for (int i = 0; i < kDrips; ++i) {
@@ -69,7 +70,7 @@ TEST_F(ConnectionTest, DripsKeepNobodyOut) {
   std::thread dripping([&] {
     while (!enough) {
       for (UniqueFd& fd : drips) {
-        if (!Send(fd.get(), "x")) {  // cut off: it comes again
+        if (!Send(fd.get(), "x")) {  // cut off: connect again
           fd = Dial();
           Send(fd.get(), "GET / HT");
         }

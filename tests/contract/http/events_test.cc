@@ -1,5 +1,5 @@
-// Server-sent events: what comes first, what comes after, who comes again, how many may listen, and
-// that neither they nor the half-hearted hold up others or the end.
+// Server-sent events: the first event, later events, reconnecting clients, the limit on listeners.
+// Listeners and clients with half a request must not delay other clients or the shutdown.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
@@ -80,7 +80,7 @@ TEST_F(EventsTest, AllSweepsAndWorkers) {
 
 TEST_F(EventsTest, WhoComesAgainAndMissedNothingIsToldNothing) {
   std::string id;
-  // One that stays, so that the topic is not forgotten meanwhile.
+  // One listener stays, so that the topic is not dropped meanwhile.
   Listener stays(port(), "/api/v1/sweeps/live/events");
   {
     Listener listener(port(), "/api/v1/sweeps/live/events");
@@ -89,7 +89,7 @@ TEST_F(EventsTest, WhoComesAgainAndMissedNothingIsToldNothing) {
   Listener again(port(), "/api/v1/sweeps/live/events", id);
   ASSERT_TRUE(again.AwaitOpen());
   Listener stranger(port(), "/api/v1/sweeps/live/events", "other-1");
-  stranger.Await("jobs");  // by then the other was served
+  stranger.Await("jobs");  // by then the other client was served
   EXPECT_EQ(again.events(), 0U);
   EXPECT_EQ(again.status(), 200);
 }
@@ -106,7 +106,7 @@ TEST_F(EventsTest, ManyListenAndOthersAreServed) {
   EXPECT_THAT(refused.json().value("error", ""), HasSubstr("at most 64"));
   for (int i = 0; i < 30; ++i) EXPECT_EQ(Ask("/api/v1/sweeps").status, 200);
 
-  // Who has gone makes room within a moment.
+  // A client that leaves makes room within a moment.
   listeners.pop_back();
   const absl::Time deadline = absl::Now() + kPatience;
   bool room = false;
@@ -118,8 +118,8 @@ TEST_F(EventsTest, ManyListenAndOthersAreServed) {
   EXPECT_TRUE(room);
 }
 
-// A coordinator with a thousand workers has that many descriptors; select(), with which Debian's
-// httplib waits, knows none beyond 1024.
+// A coordinator with a thousand workers has a thousand descriptors. Debian's httplib waits with
+// select(), which accepts none beyond 1024.
 TEST_F(EventsTest, DescriptorsBeyondThoseOfSelect) {
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -139,7 +139,7 @@ TEST_F(EventsTest, TheEndWaitsForNobody) {
     listeners.push_back(std::make_unique<Listener>(port(), "/api/v1/events"));
     listeners.back()->Await("sweeps");
   }
-  // Half a request, and a connection that asks nothing.
+  // Half a request, and a connection without any request.
   std::vector<UniqueFd> idle;
   for (const std::string& text :
        {std::string("GET /api/v1/sweeps HTTP/1.1\r\nHost:"), std::string()}) {

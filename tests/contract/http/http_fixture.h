@@ -1,4 +1,4 @@
-// A coordinator in this process with its pages on loopback, and who asks them.
+// A coordinator in this process with its pages on loopback, and HTTP clients for it.
 #pragma once
 
 #include <httplib.h>
@@ -76,7 +76,7 @@ class Listener {
     left_ = true;
     client_.stop();
   }
-  // The next event of this name; fails the test after kPatience.
+  // Returns the next event of this name. Fails the test after kPatience.
   Event Await(const std::string& name) {
     MutexLock lock(&mutex_);
     const auto find = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

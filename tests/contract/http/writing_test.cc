@@ -1,4 +1,5 @@
-// Changes over HTTP: nobody makes one who may not, and each does what its command does.
+// Changes over HTTP: a client without permission cannot make one, and each request does the same as
+// its command.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -41,7 +42,7 @@ class WritingTest : public HttpTest {
     return Post(path, body, {{"Authorization", std::string("Bearer ") + kToken}});
   }
   std::string Own() const { return "http://127.0.0.1:" + std::to_string(port()); }
-  // What a browser sends once it has logged in.
+  // The headers of a browser that has logged in.
   httplib::Headers LogIn() const {
     const HttpAnswer answer = Post("/login", Json{{"token", kToken}}.dump(), {{"Origin", Own()}});
     EXPECT_EQ(answer.status, 200) << answer.body;

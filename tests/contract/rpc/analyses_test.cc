@@ -1,5 +1,5 @@
-// Analyses that are added to trained jobs, over RPC: asked for, assigned with kept weights, lost,
-// cancelled, taken through restarts, and read back.
+// Analyses that are added to trained jobs, over RPC: requested, assigned with kept weights, lost,
+// cancelled, kept over restarts, and read back.
 #include <gmock/gmock.h>
 
 #include <cstdint>
@@ -34,7 +34,7 @@ v1::Analysis LayerAblation() {
   return ToProto(experiment::MakeAnalysis("clean", "layer_ablation"));
 }
 
-// Two jobs, both trained, with their weights kept.
+// Two trained jobs with their weights kept.
 class AnalyzeTest : public CoordinatorTest {
  protected:
   void SetUp() override {
@@ -52,7 +52,7 @@ class AnalyzeTest : public CoordinatorTest {
     EXPECT_TRUE(worker.Leave().ok());
     before_ = Training();
   }
-  // What no analysis may change.
+  // The results that no analysis may change.
   std::string Training() {
     std::string all;
     v1::ListJobsResponse jobs = Jobs("s");
@@ -144,7 +144,7 @@ TEST_F(AnalyzeTest, ASweepGetsAnalysesWithoutTrainingAgain) {
   EXPECT_EQ(analyses.rows(2).total(), 97);
   const auto deposits =
       List<v1::ListDepositsResponse>(v1::ListDepositsRequest(), &v1::Results::Stub::ListDeposits);
-  ASSERT_EQ(deposits.rows_size(), 2 * 2 * 3);  // jobs, matrices, two layers and all of them
+  ASSERT_EQ(deposits.rows_size(), 2 * 2 * 3);  // jobs x matrices x (two layers and both together)
   EXPECT_EQ(deposits.rows(0).method(), "mean");
   EXPECT_DOUBLE_EQ(deposits.rows(0).max_drop(), 32 / 97.0);
   const auto artifacts = List<v1::ListArtifactsResponse>(v1::ListArtifactsRequest(),
@@ -275,7 +275,7 @@ TEST_F(AnalyzeTest, WorkersThatDieCostTheAnalysisOnly) {
       const v1::Assignment assignment = worker.AwaitAssignment();
       EXPECT_TRUE(assignment.has_weights());
     }
-    worker.Vanish();  // as with kill -9: no word of either
+    worker.Vanish();  // as with kill -9: no goodbye
   }
   EXPECT_EQ(AwaitFinished().jobs().succeeded(), 2u) << "the budget for lost workers is spent";
   EXPECT_EQ(Training(), before_);

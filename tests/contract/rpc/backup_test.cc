@@ -1,4 +1,5 @@
-// A backup while epochs arrive: consistent, whole, and served like any other database.
+// A backup while epochs arrive: it is consistent and complete, and can be served like any other
+// database.
 #include "core/db/backup/backup.h"
 
 #include <gmock/gmock.h>
@@ -102,18 +103,18 @@ TEST_F(BackupTest, UnderLoadItIsConsistentAndServedLikeTheOriginal) {
     EXPECT_EQ(report->artifact_bytes, weights.size());
     EXPECT_THAT(report->missing_artifacts, IsEmpty());
     ExpectSound(copy);
-    // What was acknowledged before the backup was asked for is in it: all but two events of the
-    // first attempt are epochs, and the second is as far.
+    // The backup contains everything acknowledged before it was requested: all but two events of
+    // the first attempt are epochs, and the second attempt is as far.
     const auto info = db::ReadInfo(copy);
     ASSERT_TRUE(info.ok()) << info.status();
     EXPECT_GE(info->epochs, static_cast<std::int64_t>(2 * (before - 2)));
-    await_more(acknowledged);  // and epochs go on being stored
+    await_more(acknowledged);  // epochs are stored meanwhile
   }
   stop = true;
   load.join();
   ExpectNothingLeft();
   worker.Vanish();
-  // Restored, the copy knows both attempts, and goes on.
+  // The restored copy knows both attempts, and they continue.
   ServeInstead(directory_ + "/copy0.db");
   const v1::ListJobsResponse jobs = Jobs("s");
   ASSERT_EQ(jobs.jobs_size(), 2);
@@ -141,7 +142,8 @@ TEST_F(BackupTest, AClientThatLeavesAndAServerThatStopsLeaveNothing) {
     return stream;
   };
   {
-    // Two that do not read on: a third is told so, and everybody else is served.
+    // Two clients stop reading. A third is refused with a message, and all other requests are
+    // served.
     grpc::ClientContext one;
     grpc::ClientContext two;
     const auto first = begin(one);
@@ -159,7 +161,7 @@ TEST_F(BackupTest, AClientThatLeavesAndAServerThatStopsLeaveNothing) {
     const absl::Time before = absl::Now();
     coordinator_->Stop();
     EXPECT_LT(absl::Now() - before, absl::Seconds(3));
-    while (second->Read(&part)) {  // what had arrived; how it ended comes after that
+    while (second->Read(&part)) {  // data that had arrived; the status follows it
     }
     EXPECT_FALSE(second->Finish().ok());
   }

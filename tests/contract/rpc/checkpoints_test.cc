@@ -1,4 +1,4 @@
-// Checkpoints over the wire: sent, recorded, given to another worker, collected; and the quota.
+// Checkpoints over RPC: uploaded, recorded, given to another worker, deleted; and the quota.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 
 class CheckpointTest : public CoordinatorTest {
  protected:
-  // As Put, by an attempt.
+  // Like Put, on behalf of an attempt.
   grpc::Status Send(const v1::Assignment& assignment, const std::string& data,
                     bool checkpoint = true, bool in_store = false) {
     v1::PutArtifactResponse response;
@@ -44,7 +44,7 @@ class CheckpointTest : public CoordinatorTest {
     while (Stored(data) && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
     EXPECT_FALSE(Stored(data));
   }
-  // Trains on `worker` up to `epochs` epochs, and sends and tells a checkpoint of that state.
+  // Trains up to `epochs` epochs on `worker`, then uploads and reports a checkpoint of that state.
   Script TrainTo(FakeWorker& worker, int epochs, const std::string& data) {
     Script script(worker.AwaitAssignment());
     std::vector<v1::Event> events = {script.Started(0, 3)};
@@ -91,7 +91,7 @@ TEST_F(CheckpointTest, AnotherWorkerGoesOnFromIt) {
   v1::ArtifactChunk chunk;
   ASSERT_TRUE(reader->Read(&chunk));
   EXPECT_EQ(chunk.data(), "state after 2 epochs");
-  // It is done with it: the file goes with the job's end.
+  // The file is deleted when the job ends.
   Script rest(again);
   second.Send({rest.Started(2, 3), rest.Epoch(2), rest.Ablation(),
                rest.Finished(v1::ATTEMPT_OUTCOME_SUCCEEDED)});
@@ -124,7 +124,7 @@ TEST_F(CheckpointTest, FilesOfAnAttemptThatIsNotOpenAreRefused) {
   worker.Send({script.Finished(v1::ATTEMPT_OUTCOME_FAILED, v1::ERROR_KIND_OUT_OF_MEMORY, "x")});
   AwaitGone("one");
   EXPECT_EQ(Send(script.assignment(), "three").error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  // Nor does a late event bring it back.
+  // A late event does not bring it back either.
   worker.Send({script.Checkpoint(1, Sha256Hex("three"), 5)});
   EXPECT_TRUE(worker.AwaitAck(script.assignment().attempt_id(), script.sequence()).superseded());
   ExpectSound();
@@ -165,14 +165,14 @@ TEST_F(CheckpointTest, CheckpointsAreRefusedAndGiveWayWhereTheQuotaIsShort) {
   const grpc::Status refused = Send(script.assignment(), std::string(61, 'd'));
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(Stored(small));
-  // Weights take its place.
+  // Weights replace the checkpoint.
   const std::string weights(70, 'w');
   ASSERT_TRUE(Send(script.assignment(), weights, /*checkpoint=*/false).ok());
   EXPECT_TRUE(Stored(weights));
   EXPECT_FALSE(Stored(small));
   EXPECT_EQ(Send(script.assignment(), std::string(101, 'x'), false).error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
-  // Training goes on, and ends well.
+  // Training goes on and succeeds.
   worker.Send({script.Epoch(1), script.Epoch(2), script.Ablation(),
                script.Artifact(Sha256Hex(weights), 70),
                script.Finished(v1::ATTEMPT_OUTCOME_SUCCEEDED)});
@@ -187,7 +187,7 @@ TEST_F(CheckpointTest, FilesThatNothingNamesAreCollectedAfterAWhile) {
   Script script = TrainTo(worker, 1, "one");
   ASSERT_TRUE(Send(script.assignment(), "sent, not told yet").ok());
   coordinator_.reset();
-  // As a crash between the commit that drops a row and the removal of its file leaves it.
+  // The state after a crash between the commit that drops a row and the removal of its file.
   std::filesystem::create_directories(std::filesystem::path(PathOf("orphan")).parent_path());
   std::ofstream(PathOf("orphan")) << "orphan";
   RestartWith(1 << 20, absl::Milliseconds(200));
@@ -208,7 +208,7 @@ TEST_F(CheckpointTest, ASharedDiskCarriesTheFiles) {
   Start();
   Submit(Document("s", "[0]"), "a");
   FakeWorker worker(channel_, "w1", 1);
-  Script script = TrainTo(worker, 1, "one");  // through the coordinator, all the same
+  Script script = TrainTo(worker, 1, "one");  // the upload goes through the coordinator
   const std::string data = "put there by the worker";
   EXPECT_EQ(Send(script.assignment(), data, true, true).error_code(), grpc::StatusCode::NOT_FOUND);
   std::filesystem::create_directories(std::filesystem::path(PathOf(data)).parent_path());
@@ -219,13 +219,13 @@ TEST_F(CheckpointTest, ASharedDiskCarriesTheFiles) {
   worker.Send({script.Epoch(1), script.Checkpoint(2, Sha256Hex(data), data.size())});
   AwaitGone("one");
   ExpectSound();
-  // One store, one database.
+  // An artifact store belongs to one database.
   CoordinatorOptions other = options_;
   other.database = directory_ + "/other.db";
   const auto refused = Coordinator::Start(other);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("belongs to"));
-  // Without the flag it is found all the same; another directory is a mistake.
+  // Without the flag the coordinator still finds the store. Another directory is an error.
   options_.artifact_store.clear();
   Start();
   coordinator_.reset();

@@ -1,4 +1,4 @@
-// Every verb that people have while sweeps run, over the wire.
+// Every control command while sweeps run, over RPC.
 #include <gmock/gmock.h>
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr char kOneSeed[] = "[0]";  // two PEs: two jobs
+constexpr char kOneSeed[] = "[0]";  // two encodings: two jobs
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kSlower = 10;
@@ -69,7 +69,7 @@ class ControlTest : public CoordinatorTest {
   static v1::Drain::Mode AwaitDrain(FakeWorker& worker) {
     return worker.Await([](const auto& m) { return m.has_drain(); }).drain().mode();
   }
-  // Runs the worker's next job to its end; answers its seed.
+  // Runs the worker's next job to its end and returns its seed.
   std::int64_t RunOne(FakeWorker& worker, v1::AttemptOutcome outcome) {
     Script script(worker.AwaitAssignment());
     if (outcome == v1::ATTEMPT_OUTCOME_SUCCEEDED) {
@@ -102,7 +102,7 @@ TEST_F(ControlTest, APausedSweepIsPassedOverUntilItIsResumed) {
   EXPECT_TRUE(row.paused());
   EXPECT_EQ(row.state(), v1::SWEEP_STATE_ACTIVE);
   EXPECT_EQ(row.waiting_reason(), "paused");
-  // What runs goes on to its end; the slot then goes to somebody else.
+  // The running job continues to its end; then the slot goes to another job.
   worker->Send(running.Whole(3));
   Submit(Document("other", "[9]"), "b");
   EXPECT_EQ(RunOne(*worker, v1::ATTEMPT_OUTCOME_SUCCEEDED), 9);
@@ -146,7 +146,7 @@ TEST_F(ControlTest, APriorityChangesWhatStartsNext) {
   ASSERT_TRUE(sweeps_->SetPriority(Context().get(), request, &control).ok());
   EXPECT_TRUE(control.changed());
   EXPECT_EQ(control.priority(), 5);
-  Restart();  // it is kept
+  Restart();  // the setting is kept
   FakeWorker worker(channel_, "w1", 1);
   EXPECT_EQ(RunOne(worker, v1::ATTEMPT_OUTCOME_SUCCEEDED), 2);
   EXPECT_EQ(RunOne(worker, v1::ATTEMPT_OUTCOME_SUCCEEDED), 2);
@@ -189,7 +189,7 @@ TEST_F(ControlTest, ARetryOfACancelledSweepSaysWhatToDo) {
   v1::ExtendResponse extended;
   EXPECT_THAT(Extend("s", "5", &extended).error_message(),
               HasSubstr("submit its document again, which reopens it"));
-  // Doing so takes the jobs back, and then a single one can be cancelled and retried.
+  // After that the jobs are queued again, and a single one can be cancelled and retried.
   Submit(Document("s", kOneSeed), "b");
   v1::CancelRequest one;
   one.set_job("1");
@@ -208,7 +208,7 @@ TEST_F(ControlTest, ExtendAddsSeedsAndTrainsNothingAgain) {
   EXPECT_EQ(response.new_seeds(), "2,7");
   EXPECT_EQ(response.counts().new_jobs(), 4u);
   EXPECT_EQ(GetSweep("s").state(), v1::SWEEP_STATE_FINISHED);
-  // One of the jobs is another sweep's already.
+  // One of the jobs belongs to another sweep already.
   Submit(Document("t", "[7]"), "b");
   RunOne(worker, v1::ATTEMPT_OUTCOME_SUCCEEDED);
   response.Clear();
@@ -302,7 +302,7 @@ TEST_F(ControlTest, APreemptedJobGoesElsewhereAndItsWorkerMayResumeAtOnce) {
   EXPECT_EQ(AwaitDrain(first), v1::Drain::KILL);
   EXPECT_EQ(Worker("w1").state(), "draining");
   Drain("w1", v1::Drain::RESUME);
-  // Its trainer ends after that; the worker takes jobs again all the same.
+  // Its trainer ends only after that. The worker still takes jobs again.
   first.Send({script.Finished(v1::ATTEMPT_OUTCOME_PREEMPTED)});
   EXPECT_EQ(RunOne(first, v1::ATTEMPT_OUTCOME_SUCCEEDED), 0);
   const v1::ListJobsResponse jobs = Jobs("s");
@@ -352,7 +352,8 @@ TEST_F(ControlTest, CancellingALargeSweepHoldsNobodyUp) {
   std::uint64_t withdrawn = 0;
   Notification done;
   std::thread canceller([&] {
-    // A call ends after a while and says that there is more: on a slow machine another one follows.
+    // A call ends after some time and reports whether there is more. On a slow machine another call
+    // follows.
     v1::CancelResponse response;
     do {
       response.Clear();

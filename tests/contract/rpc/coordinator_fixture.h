@@ -28,9 +28,9 @@
 
 namespace pelab {
 
-inline constexpr absl::Duration kPatience = absl::Seconds(60);  // for what has to happen
+inline constexpr absl::Duration kPatience = absl::Seconds(60);  // for events that must happen
 
-// Small, with one analysis; 2 layers of 2 heads.
+// A small sweep with one analysis; 2 layers of 2 heads.
 inline std::string Document(const std::string& name, const std::string& seeds = "[0, 1]",
                             int epochs = 3) {
   return absl::StrCat("name: ", name,
@@ -39,7 +39,8 @@ inline std::string Document(const std::string& name, const std::string& seeds = 
                       "train: {epochs: ", epochs, "}\nanalyses: [head_ablation]\n");
 }
 
-// The worker's end of a session. Reads on a thread of its own and keeps what came down.
+// The worker's end of a session. A thread of its own reads the coordinator's messages and keeps
+// them.
 class FakeWorker {
  public:
   FakeWorker(const std::shared_ptr<grpc::Channel>& channel, std::string id, int slots,
@@ -66,7 +67,7 @@ class FakeWorker {
   }
   ~FakeWorker() { Vanish(); }
 
-  // As a daemon that is killed: the stream breaks.
+  // Breaks the stream, like a daemon that is killed.
   void Vanish() {
     context_.TryCancel();
     Join();
@@ -84,7 +85,7 @@ class FakeWorker {
     return status_;
   }
 
-  // The next message that satisfies `wanted`, taken out; fails the test after kPatience.
+  // Removes and returns the next message that satisfies `wanted`. Fails the test after kPatience.
   v1::CoordinatorMessage Await(const std::function<bool(const v1::CoordinatorMessage&)>& wanted) {
     MutexLock lock(&mutex_);
     const auto find = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -187,7 +188,7 @@ inline v1::HeldAttempt Holding(const v1::Assignment& assignment) {
   return held;
 }
 
-// The events of one attempt, numbered as a spool numbers them.
+// The events of one attempt, numbered like in a spool.
 class Script {
  public:
   explicit Script(v1::Assignment assignment) : assignment_(std::move(assignment)) {}
@@ -201,7 +202,7 @@ class Script {
     event.mutable_started()->set_environment_json("{}");
     return event;
   }
-  // Losses that no shorter decimal writes exactly; counts that tell attempts apart.
+  // The losses have no shorter exact decimal form. The counts tell attempts apart.
   v1::Event Epoch(int epoch, int correct = 40) {
     v1::Event event = Next();
     v1::Epoch* e = event.mutable_epoch();
@@ -269,7 +270,7 @@ class Script {
     event.mutable_finished()->set_wall_seconds(1.5);
     return event;
   }
-  // Everything of an attempt that goes well.
+  // All events of a successful attempt.
   std::vector<v1::Event> Whole(int epochs) {
     std::vector<v1::Event> events = {Started(0, epochs)};
     for (int i = 0; i < epochs; ++i) events.push_back(Epoch(i));
@@ -318,7 +319,8 @@ class CoordinatorTest : public testing::Test {
   void Connect(const std::string& address) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-    arguments.SetInt("pelab.channel", ++channels_);  // no sharing with the one before
+    // do not share the previous channel's connection
+    arguments.SetInt("pelab.channel", ++channels_);
     channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
     sweeps_ = v1::Sweeps::NewStub(channel_);
     results_ = v1::Results::NewStub(channel_);
@@ -347,7 +349,7 @@ class CoordinatorTest : public testing::Test {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
-  // Puts `data` where weights are kept; answers its SHA-256.
+  // Stores `data` as an artifact and returns its SHA-256.
   std::string Put(const std::string& data) {
     v1::PutArtifactResponse response;
     const auto context = Context();

@@ -1,5 +1,5 @@
-// What goes wrong: workers that vanish, coordinators that restart, cancels, and requests that
-// cannot be served.
+// Faults: workers that vanish, coordinators that restart, cancels, and requests that cannot be
+// served.
 #include <gmock/gmock.h>
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr char kOneJob[] = "[0]";  // seeds; two PEs: two jobs
+constexpr char kOneJob[] = "[0]";  // seeds; two encodings: two jobs
 
 TEST_F(CoordinatorTest, ARestartKillsNoTraining) {
   Submit(Document("s", kOneJob), "a");
@@ -79,7 +79,7 @@ TEST_F(CoordinatorTest, AWorkerThatComesBackWithoutItsAttemptHasLostIt) {
     attempts.insert(next.attempt_id());
   }
   EXPECT_EQ(attempts.count(script.assignment().attempt_id()), 0u);
-  // The lost attempt's late events are refused gently.
+  // The lost attempt's late events are answered as superseded, not with an error.
   worker->Send({script.Epoch(1)});
   EXPECT_TRUE(worker->AwaitAck(script.assignment().attempt_id(), 3).superseded());
 }
@@ -95,7 +95,7 @@ TEST_F(CoordinatorTest, ALeaseThatIsNotRenewedCostsOneLeaseAndGoesElsewhere) {
   FakeWorker other(channel_, "other", 1);
   Script first(other.AwaitAssignment());
   other.Send(first.Whole(2));
-  Script second(other.AwaitAssignment());  // what the silent one had
+  Script second(other.AwaitAssignment());  // the silent worker's job
   EXPECT_EQ(second.assignment().job_id(), lost.job_id());
   other.Send(second.Whole(2));
   AwaitSweep("s", [](const auto& s) { return s.jobs().succeeded() == 2; });
@@ -298,7 +298,7 @@ TEST_F(CoordinatorTest, FilesArriveWholeOrNotAtAll) {
   };
   EXPECT_EQ(code(std::string(64, 'b')), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(code("../../etc/passwd"), grpc::StatusCode::INVALID_ARGUMENT);
-  // An empty file is a chunk without data.
+  // An empty file is sent as a chunk without data.
   response.Clear();
   {
     const auto own = Context();
@@ -360,7 +360,8 @@ TEST_F(CoordinatorTest, ADatabaseHasOneCoordinatorWhoseAddressItsLockNames) {
   same_socket.database = directory_ + "/other.db";
   EXPECT_THAT(std::string(Coordinator::Start(same_socket).status().message()),
               HasSubstr("another program listens there"));
-  EXPECT_EQ(Submit(Document("s"), "a").counts().new_jobs(), 4u);  // the first still serves
+  // the first coordinator still works
+  EXPECT_EQ(Submit(Document("s"), "a").counts().new_jobs(), 4u);
 }
 
 TEST_F(CoordinatorTest, ARealPortIsChosenAndServed) {
@@ -385,7 +386,7 @@ TEST_F(CoordinatorTest, ALargeSweepIsExpandedInSlicesAndDispatchedMeanwhile) {
   EXPECT_EQ(response.cells(), 4'000u);
   EXPECT_FALSE(response.expanded());
   worker.AwaitAssignment();
-  // Everybody else is answered meanwhile, and a restart goes on where it was.
+  // Other requests are answered meanwhile, and after a restart the work continues.
   EXPECT_EQ(Submit(Document("small"), "b").counts().total(), 4u);
   const v1::Sweep before = GetSweep("large");
   if (before.state() == v1::SWEEP_STATE_EXPANDING) Restart();

@@ -1,5 +1,5 @@
-// Peers that do not read, send too much, or send nonsense: what is kept for them is bounded, they are
-// told why in words, and everybody else is served.
+// Peers that do not read, send too much, or send nonsense. The memory used for them is bounded,
+// they get an error message, and all other clients are served.
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -34,17 +34,17 @@ class FloodTest : public CoordinatorTest {
   }
 };
 
-// Asks and asks, and reads no answer after its welcome.
+// The worker sends requests without pause and reads no answer after its welcome.
 TEST_F(FloodTest, AWorkerThatDoesNotReadIsGivenUp) {
   Submit(Document("s"), "a");
   const std::int64_t before = ResidentBytes();
-  // What gRPC itself takes in for it stays at 64 KiB: windows that grow would hold a million answers.
+  // The fixed window keeps gRPC's own buffer for the worker at 64 KiB. A growing window would hold
+  // a million answers.
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt("pelab.channel", -1);  // a connection of its own
-  const auto fleet = v1::Fleet::NewStub(
-      grpc::CreateCustomChannel(coordinator_->addresses().front(),
-                                grpc::InsecureChannelCredentials(), arguments));
+  const auto fleet = v1::Fleet::NewStub(grpc::CreateCustomChannel(
+      coordinator_->addresses().front(), grpc::InsecureChannelCredentials(), arguments));
   grpc::ClientContext context;
   const auto stream = fleet->Session(&context);
   v1::WorkerMessage message;
@@ -58,7 +58,7 @@ TEST_F(FloodTest, AWorkerThatDoesNotReadIsGivenUp) {
   ASSERT_TRUE(stream->Read(&welcome));
   std::atomic<std::uint64_t> sent = 0;
   std::thread flood([&] {
-    // Heartbeats are answered, and so are events, though of an attempt that is nobody's.
+    // The coordinator answers heartbeats, and also events of an unknown attempt.
     v1::WorkerMessage beat;
     beat.mutable_heartbeat()->set_sequence(1);
     v1::WorkerMessage events;
@@ -68,12 +68,12 @@ TEST_F(FloodTest, AWorkerThatDoesNotReadIsGivenUp) {
     event->mutable_started()->set_epochs(3);
     while (stream->Write(sent++ % 100 == 0 ? events : beat)) continue;
   });
-  // Another one works meanwhile.
+  // Another worker works meanwhile.
   FakeWorker worker(channel_, "w1", 1);
   Script script(worker.AwaitAssignment());
   worker.Send(script.Whole(3));
   worker.AwaitAck(script.assignment().attempt_id(), script.sequence());
-  // Some 200,000 answers: half a minute under ThreadSanitizer where nothing else runs.
+  // About 200,000 answers: half a minute under ThreadSanitizer on an idle machine.
   const absl::Time deadline = absl::Now() + 5 * kPatience;
   while (WorkerState("deaf") != "offline" && absl::Now() < deadline) {
     absl::SleepFor(absl::Milliseconds(20));
@@ -81,8 +81,8 @@ TEST_F(FloodTest, AWorkerThatDoesNotReadIsGivenUp) {
   EXPECT_EQ(WorkerState("deaf"), "offline") << "after " << sent << " messages";
   EXPECT_EQ(WorkerState("w1"), "online");
   EXPECT_LT(ResidentBytes() - before, 512 << 20);
-  if (HasFailure()) context.TryCancel();  // else it would send for ever
-  // Once it reads it learns why.
+  if (HasFailure()) context.TryCancel();  // otherwise it would send for ever
+  // Once it reads, it learns the reason.
   v1::CoordinatorMessage answer;
   while (stream->Read(&answer)) continue;
   flood.join();
@@ -157,7 +157,7 @@ TEST_F(FloodTest, WhatIsTooLongIsRefused) {
   EXPECT_EQ(Submit(Document("s"), "b").counts().new_jobs(), 4u);
 }
 
-// Bytes that are no HTTP/2, on connections that stay.
+// Bytes that are not HTTP/2, on connections that stay open.
 TEST_F(FloodTest, NonsenseIsNoHarm) {
   const std::string path = directory_ + "/s";
   std::vector<UniqueFd> connections;

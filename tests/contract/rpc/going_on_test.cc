@@ -1,4 +1,4 @@
-// Submitting what was submitted before; names, notes and deleting, over the wire.
+// Submitting a sweep again; names, notes and deleting, over RPC.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -176,7 +176,7 @@ TEST_F(GoingOnTest, ADeletedSweepIsGoneWithItsOwnJobsAlone) {
   for (const db::Check& check : *checks) {
     EXPECT_TRUE(check.problems.empty()) << check.name << ": " << check.problems.front();
   }
-  // Its jobs are trained again where they are wanted again.
+  // Its jobs are trained again if another submission wants them.
   EXPECT_EQ(Submit(Document("s", "[0, 1]"), "c").counts().new_jobs(), 2u);
 }
 

@@ -1,4 +1,5 @@
-// Jobs that were trained for another database: stored once and whole, or not at all.
+// Imports of jobs that were trained for another database: each is stored once and completely, or
+// not at all.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -24,7 +25,7 @@ std::string Nested(int depth) {
   return text + "1" + std::string(depth, '}');
 }
 
-// A job is trained in one database, which `there_` reads; then another one is served.
+// Trains jobs in one database, which `there_` reads, then serves another database.
 class ImportTest : public CoordinatorTest {
  protected:
   static constexpr int kEpochs = 3;
@@ -142,7 +143,7 @@ TEST_F(ImportTest, EverythingComesAndASecondImportChangesNothing) {
   EXPECT_EQ(first.verdict(), v1::IMPORT_VERDICT_NEW);
   EXPECT_EQ(first.generation(), 1);
   EXPECT_EQ(Import(jobs_[0].job_id).verdict(), v1::IMPORT_VERDICT_PRESENT);
-  Restart();  // what was answered is there
+  Restart();  // answered imports are stored
   transfer_ = v1::Transfer::NewStub(channel_);
   EXPECT_EQ(Check(jobs_[0].key, hash), v1::IMPORT_VERDICT_PRESENT);
   EXPECT_EQ(Check(jobs_[0].key, std::string(64, '0')), v1::IMPORT_VERDICT_DIFFERENT);
@@ -191,7 +192,7 @@ TEST_F(ImportTest, WhatNoSoundDatabaseHoldsIsRefusedWithItsReason) {
     return parts[2].mutable_analysis()->mutable_head_ablation();
   };
   const std::vector<Case> cases = {
-      // First: later ones find the file here, and take no notice of what is sent of it.
+      // This must come first: later cases find the file here and ignore the bytes that are sent.
       {"SHA-256 is", [&](Parts& p) { p[4].mutable_data()->at(0) = 'x'; }},
       {"a spec of another key", [&](Parts& p) { job(p)->set_key(std::string(64, 'a')); }},
       {"a spec of another key", [&](Parts& p) { job(p)->mutable_spec_json()->append(" "); }},
@@ -279,7 +280,7 @@ TEST_F(ImportTest, WhatIsBeingTrainedHereStaysAndWhatFailedHereIsMadeGood) {
   const v1::ImportJobResponse imported = Import(jobs_[0].job_id);
   EXPECT_EQ(imported.verdict(), v1::IMPORT_VERDICT_NEW);
   EXPECT_EQ(imported.generation(), 2);
-  // The sweep that was cancelled shows it, and a submission finds it.
+  // The cancelled sweep shows the imported job, and a submission finds it.
   int trained = 0;
   const v1::ListJobsResponse mine = Jobs("mine");
   for (const v1::JobRow& job : mine.jobs()) trained += job.trained() ? 1 : 0;
@@ -300,7 +301,7 @@ TEST_F(ImportTest, ASweepIsCancelledUntilItIsWhole) {
   EXPECT_FALSE(ImportSweep().changed());
   ExpectSound();
   Import(jobs_[1].job_id);
-  ImportSweep(/*end=*/false);  // breaks off: not finished by what has come
+  ImportSweep(/*end=*/false);  // breaks off: the imported jobs do not finish the sweep
   EXPECT_EQ(GetSweep("s").state(), v1::SWEEP_STATE_CANCELLED);
   ExpectSound();
   EXPECT_TRUE(ImportSweep().finished());
@@ -311,7 +312,7 @@ TEST_F(ImportTest, ASweepIsCancelledUntilItIsWhole) {
   EXPECT_FALSE(ImportSweep().changed());
   ExpectSound();
 
-  // It goes on like any other.
+  // It can be extended like any other sweep.
   v1::ExtendRequest request;
   request.mutable_sweep()->set_sweep("s");
   request.set_seeds("1");

@@ -1,4 +1,4 @@
-// The main line over RPC: a sweep is submitted, assigned, trained by a played worker, acknowledged
+// The main path over RPC: a sweep is submitted, assigned, trained by a played worker, acknowledged
 // and read back.
 #include <algorithm>
 #include <cstdint>

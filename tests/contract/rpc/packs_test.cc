@@ -1,4 +1,4 @@
-// Jobs that differ in their seed alone, given to one trainer together.
+// Jobs that differ only in their seed and are given to one trainer together.
 #include <gmock/gmock.h>
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class PacksTest : public CoordinatorTest {
 };
 
 TEST_F(PacksTest, SeedsOfOneCellComeTogetherAndEndSingly) {
-  Submit(Document("s", "0..4", /*epochs=*/2), "a");  // of nope and of rope
+  Submit(Document("s", "0..4", /*epochs=*/2), "a");  // five seeds each of nope and rope
   FakeWorker worker(channel_, "w1", 1, {}, "", /*pack=*/4);
   const v1::AssignmentPack pack = worker.AwaitPack();
   ASSERT_EQ(pack.assignments_size(), 4);
@@ -39,7 +39,7 @@ TEST_F(PacksTest, SeedsOfOneCellComeTogetherAndEndSingly) {
   EXPECT_EQ(Worker().busy_slots(), 1);
   EXPECT_THAT(Worker().devices_json(), HasSubstr("\"pack\":4"));
 
-  // Their events come between one another.
+  // Their events are interleaved.
   for (Script& script : scripts) worker.Send({script.Started(0, 2, 1, /*packing=*/4)});
   for (int epoch = 0; epoch < 2; ++epoch) {
     for (Script& script : scripts) worker.Send({script.Epoch(epoch)});
@@ -50,7 +50,7 @@ TEST_F(PacksTest, SeedsOfOneCellComeTogetherAndEndSingly) {
   }
   const auto given = [](const auto& m) { return m.has_assignment() || m.has_pack(); };
   EXPECT_EQ(worker.Count(given), 0) << "the fourth still has the slot";
-  // It is given back, and its next attempt is told how many it began with.
+  // The job is queued again, and its next attempt is told how many jobs it began with.
   worker.Send({scripts[3].Finished(v1::ATTEMPT_OUTCOME_PREEMPTED)});
   worker.AwaitAck(scripts[3].assignment().attempt_id(), scripts[3].sequence());
   worker.Leave();

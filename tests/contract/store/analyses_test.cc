@@ -25,7 +25,7 @@ class AnalysesTest : public StoreTest {
     return Do<Analysed>(store::Analyse{
         .jobs = std::move(jobs), .sweep_id = sweep_id, .analyses = analyses, .now = 6000});
   }
-  // Whatever happens afterwards, these stay.
+  // These results must stay unchanged, whatever happens later.
   std::string TrainingResults() {
     return Text(
                "SELECT job_id, epochs_done, train_correct, test_correct, best_test_accuracy, "
@@ -94,8 +94,9 @@ TEST_P(AnalysesTest, AskingAgainChangesNothing) {
   EXPECT_EQ(SweepState(sweep), "finished");
 }
 
-// Two sweeps share a trained job and have ended. It is queued for an analysis of one of them; when
-// the other lives again, the job waits for that one too, whatever becomes of the first.
+// Two finished sweeps share a trained job. The job is queued for an analysis of one of them. When
+// the other sweep is reopened, the job must count as open for that one too, whatever happens to the
+// first.
 TEST_P(AnalysesTest, ASweepThatLivesAgainWaitsForWhatWasQueuedMeanwhile) {
   const std::int64_t first = Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
   TrainWhole(1);
@@ -110,7 +111,7 @@ TEST_P(AnalysesTest, ASweepThatLivesAgainWaitsForWhatWasQueuedMeanwhile) {
 
   const auto retried = Do<Retried>(RetryJob{.job_id = 2, .failed_only = true, .now = 7000});
   EXPECT_EQ(SweepState(first), "active");
-  std::vector<std::int64_t> of_job;  // the sweeps in whose line job 1 stands from now on
+  std::vector<std::int64_t> of_job;  // the sweeps in whose queue job 1 is from now on
   for (const ReadyJob& job : retried.jobs.ready) {
     if (job.job_id != 1) continue;
     of_job.push_back(job.sweep_id);
@@ -194,7 +195,7 @@ TEST_P(AnalysesTest, AttemptsThatFailLeaveTheJobSucceeded) {
   EXPECT_EQ(Text("SELECT error IS NULL FROM v_jobs"), "1");
   EXPECT_EQ(Text("SELECT outcome, error FROM v_attempts WHERE number = 4"), "failed died");
   EXPECT_EQ(Text("SELECT count(*) FROM analysis_requests"), "0");
-  // It may be asked for again, with fresh budgets.
+  // It may be requested again, with fresh budgets.
   Analyse({kMean});
   for (int i = 1; i <= 5; ++i) {
     Attempt attempt = Assign(1, 950 + i);
@@ -241,7 +242,7 @@ TEST_P(AnalysesTest, CancellingEndsTheAnalysesOnly) {
   EXPECT_EQ(end.change->outcome, Outcome::kCancelled);
   EXPECT_EQ(end.change->state, JobState::kSucceeded);
   EXPECT_EQ(TrainingResults(), before);
-  // One job by name.
+  // Requests for single jobs.
   Analyse({kMean}, {1, 2});
   EXPECT_EQ(SweepState(sweep), "active");
   EXPECT_THAT(Do<Cancelled>(CancelJob{1, 8000}).jobs, ElementsAre(1));
@@ -274,9 +275,9 @@ TEST_P(AnalysesTest, SubmittingAgainWithMoreAnalysesQueuesThem) {
                               "analysis_impossible_jobs FROM sweeps WHERE sweep_id = ",
                               more)),
             "0 2 1 1 1");
-  ASSERT_THAT(slice_.ready, SizeIs(2));  // job 3 waits already, and goes with both sweeps now
+  ASSERT_THAT(slice_.ready, SizeIs(2));  // job 3 is queued already and now belongs to both sweeps
   EXPECT_EQ(slice_.ready[0].job_id, 1);
-  EXPECT_EQ(slice_.ready[0].sweep_id, 1);  // the oldest that still lives
+  EXPECT_EQ(slice_.ready[0].sweep_id, 1);  // the oldest open sweep
   EXPECT_THAT(slice_.ready[0].others, ElementsAre(Claim{more, 0}));
   EXPECT_THAT(slice_.standings, ElementsAre(SweepStanding{more, 3, false}));
   EXPECT_THAT(slice_.ready[0].requirement.analyses, ElementsAre(std::pair("head_ablation", 2)));
@@ -298,7 +299,7 @@ TEST_P(AnalysesTest, SubmittingAgainWithMoreAnalysesQueuesThem) {
   Event(third.Next(Finished{}));
   EXPECT_EQ(SweepState(more), "finished");
   EXPECT_EQ(SweepState(1), "finished");
-  // Nothing is missing any more but what is impossible.
+  // Only the impossible analysis is missing.
   const std::int64_t again = Submit("c", {Cell(0, "k0")}, false, 0, kBothAnalyses);
   EXPECT_EQ(SweepState(again), "finished");
   EXPECT_THAT(slice_.ready, IsEmpty());
@@ -333,7 +334,7 @@ TEST_P(AnalysesTest, AFreshGenerationHidesNothingUntilItIsTrained) {
 
 TEST_P(AnalysesTest, AnAnalysisNeitherSetsNorNeedsTheSettingsOfTraining) {
   Submit("a", {Cell(0, "k0")});
-  TrainWhole();  // by a worker that did not say
+  TrainWhole();  // by a worker that did not report it
   Analyse({kMean});
   Attempt attempt = Assign(1, 900);
   EXPECT_EQ(Event(attempt.Next(Started{3, 3, "{}", Execution{4, 0, 1}})).status,

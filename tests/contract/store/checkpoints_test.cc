@@ -1,4 +1,5 @@
-// A job's newest checkpoint: who may leave one, who gets it, when it goes; and which files are needed.
+// A job's newest checkpoint: which attempt may store one, which attempt gets it, when it is
+// deleted; and which files are needed.
 #include "core/db/check/check.h"
 #include "tests/contract/store/store_fixture.h"
 
@@ -25,7 +26,7 @@ class CheckpointsTest : public StoreTest {
   std::vector<std::string> Unneeded(const std::vector<std::string>& files) {
     return Do<Unused>(FindUnused{files}).sha256s;
   }
-  // Every promise that `pelab db check` knows, but for the files, which are not there.
+  // Every check of `pelab db check`, except those of the files, which do not exist here.
   void ExpectSound() {
     if (!GetParam()) return;
     const auto checks = db::CheckDatabase(path_);
@@ -59,7 +60,7 @@ TEST_P(CheckpointsTest, TheNewestIsKeptAndGivenToTheNextAttempt) {
   EXPECT_EQ(assignment_.checkpoint->sha256, Hash('2'));
   EXPECT_EQ(assignment_.checkpoint->bytes, 100u);
   EXPECT_EQ(assignment_.max_start_epoch, 2);
-  // After a restart, too.
+  // The same after a restart.
   if (!GetParam()) return;
   Open();
   std::vector<OpenAttempt> open;
@@ -90,7 +91,7 @@ TEST_P(CheckpointsTest, AnAttemptThatBeganEarlierDropsIt) {
   Event(second.Next(Started{1, 3, "{}"}));
   EXPECT_EQ(Rows(), "") << "the curve has one epoch now";
   EXPECT_THAT(dropped_, ElementsAre(Hash('2')));
-  Event(second.Next(At(1)));  // what it has on its own disk
+  Event(second.Next(At(1)));  // from the checkpoint on its own disk
   EXPECT_EQ(Rows(), "1 1 11");
   Do<EventStored>(EndAttempt{second.id, state::Event::kLose, "", 3000});
   Attempt third = Assign(1, 3);

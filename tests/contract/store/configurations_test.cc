@@ -1,5 +1,5 @@
-// What jobs that differ in their seed alone have in common is stored once, and every job's spec is
-// still there byte for byte.
+// The common part of jobs that differ only in their seed is stored once, and every job's spec is
+// still read back byte for byte.
 #include "core/base/sha256.h"
 #include "core/catalog/catalog.h"
 #include "core/db/check/check.h"
@@ -23,7 +23,8 @@ struct Spec {
   std::string json;
 };
 
-// Every PE on every task, with part seeds that follow the job's, are others and are equal by accident.
+// Every encoding on every task, with part seeds that follow the job's seed, that differ from it, or
+// that equal it by accident.
 std::vector<Spec> EverySpec() {
   std::vector<Spec> specs;
   for (const catalog::Entry& pe : catalog::Pes()) {
@@ -61,7 +62,7 @@ std::vector<NewCell> CellsOf(const std::vector<Spec>& specs) {
 
 class ConfigurationsTest : public StoreTest {
  protected:
-  // By job number.
+  // In the order of the job ids.
   std::vector<std::string> StoredSpecs() {
     SQLite::Statement rows(store_->database().connection(),
                            "SELECT spec_json, configuration_id FROM v_jobs ORDER BY job_id");
@@ -85,7 +86,7 @@ TEST_P(ConfigurationsTest, EverySpecIsThereAndSeedsShareIt) {
   const std::vector<Spec> specs = EverySpec();
   Submit("a", CellsOf(specs), false, 0, "[]");
   EXPECT_EQ(StoredSpecs(), JsonOf(specs));
-  // The one that all seeds share, and two in which the data's seed is another: 42 and the largest.
+  // One template that all seeds share, and two in which the data seed is fixed: 42 and the largest.
   const std::size_t pairs = catalog::Pes().size() * catalog::Tasks().size();
   EXPECT_EQ(Text("SELECT count(*) FROM configurations"), absl::StrCat(3 * pairs));
   EXPECT_EQ(Text("SELECT count(*) FROM v_jobs GROUP BY configuration_id LIMIT 1"), "4");
@@ -115,7 +116,7 @@ TEST_P(ConfigurationsTest, WorkersGetTheSpecAsItWas) {
   }
 }
 
-// What an older version stored, job by job, with the SQL of that version.
+// Writes the rows of schema 6, job by job, with the SQL of that version.
 void InsertOfSchema6(SQLite::Database& db, const std::vector<Spec>& specs) {
   for (const Spec& spec : specs) {
     SQLite::Statement job(
@@ -150,7 +151,7 @@ TEST_P(ConfigurationsTest, AFileOfSchema6KeepsEverySpecAndSharesItWithWhatComesL
   for (const Spec& spec : specs) expected.push_back(spec.json);
   Open();
   EXPECT_EQ(StoredSpecs(), expected);
-  // The templates are those that this version makes, so the same jobs again find them.
+  // The templates are the same as this version makes, so submitting the same jobs finds them.
   const std::string before = Text("SELECT * FROM configurations");
   for (const Spec& spec : specs) {
     EXPECT_THAT(before, testing::HasSubstr(experiment::TemplateOf(spec.json, spec.seed)));

@@ -1,4 +1,4 @@
-// Pausing, priorities, another try, further seeds, draining, and cancelling what is very large.
+// Pausing, priorities, retries, further seeds, draining, and cancelling very large sweeps.
 #include <algorithm>
 #include <numeric>
 
@@ -62,7 +62,7 @@ TEST_P(ControlTest, APausedSweepStartsNothing) {
   EXPECT_FALSE(Pause(sweep).changed);
   EXPECT_FALSE(MayStart(2)) << "though the scheduler asked before it heard of the pause";
   EXPECT_EQ(JobState(2), "queued");
-  // What runs goes on to its end.
+  // A running job continues to its end.
   Train(running, 0, 3);
   Event(running.Next(Matrix()));
   EXPECT_EQ(Event(running.Next(Finished{})).change->outcome, Outcome::kSucceeded);
@@ -87,7 +87,7 @@ TEST_P(ControlTest, AJobThatAnotherSweepClaimsRunsForThatOne) {
 TEST_P(ControlTest, ASweepThatHasEndedCannotBePausedAndStaysUnpausedWhenItIsActiveAgain) {
   const std::int64_t sweep = Submit("a", {Cell(0, "k0")});
   Pause(sweep);
-  Do<Cancelled>(CancelJob{1, 4000});  // paused, and finished nevertheless
+  Do<Cancelled>(CancelJob{1, 4000});  // the sweep is paused and still finishes
   EXPECT_EQ(SweepState(sweep), "finished");
   EXPECT_EQ(Text("SELECT paused FROM sweeps"), "0");
   const SweepSteered late = Pause(sweep);
@@ -190,7 +190,7 @@ TEST_P(ControlTest, RetryOfOneJobTakesACancelledOneBack) {
   EXPECT_THAT(retried.jobs.superseded, ElementsAre(stopping.id));
   EXPECT_EQ(JobState(1), "queued");
   EXPECT_EQ(Do<Retried>(RetryJob{.job_id = 1, .now = 5000}).nothing, 1);
-  // The sweep waits for it again.
+  // The sweep waits for the job again.
   Do<Cancelled>(CancelJob{2, 4000});
   EXPECT_EQ(SweepState(sweep), "active");
   Do<Cancelled>(CancelSweep{sweep, 4000});
@@ -260,11 +260,11 @@ TEST_P(ControlTest, ASweepExtendedWhileItExpandsIsNotDoneBeforeItsNewCellsAre) {
   Do<SliceStored>(ExpandSlice{.sweep_id = sweep, .from = 0, .next = 1, .cells = {Cell(0, "k0")}});
   EXPECT_EQ(Do<SweepExtended>(ExtendSweep{.sweep_id = sweep, .seeds = "7", .cells = 3}).expanded,
             1u);
-  // The last slice of the document as it was.
+  // The last slice of the original document.
   Do<SliceStored>(
       ExpandSlice{.sweep_id = sweep, .from = 1, .next = 2, .last = true, .cells = {Cell(1, "k1")}});
   EXPECT_EQ(SweepState(sweep), "expanding");
-  // An expander that begins where the extension found the sweep is told where it stands.
+  // An expander that starts from a stale position is told the current one.
   ExpandSlice stale{.sweep_id = sweep, .from = 1, .next = 3, .last = true};
   EXPECT_FALSE(Do<SliceStored>(stale).applied);
   EXPECT_EQ(Do<SliceStored>(stale).resume_at, 2u);
@@ -289,7 +289,7 @@ TEST_P(ControlTest, CancellingALargeSweepStopsItAtOnceAndDropsItsJobsInSlices) {
   std::int64_t claims = cancelled.claims_withdrawn;
   int slices = 0;
   while (cancelled.more) {
-    if (GetParam() && slices == 3) {  // a restart goes on with it
+    if (GetParam() && slices == 3) {  // a restart continues the work
       Open();
       const Recovered found = Recover();
       EXPECT_THAT(found.ready, ElementsAre(4999)) << "the other sweep's";
@@ -332,7 +332,7 @@ TEST_P(ControlTest, AWorkerDrainsUntilItResumes) {
   EXPECT_FALSE(Do<WorkerDrained>(DrainWorker{"w", "checkpoint"}).changed);
   EXPECT_EQ(Text("SELECT state, drain FROM v_workers"), "drained checkpoint");
   Submit("a", {Cell(0, "k0")});
-  Assign(1);  // its hello changes nothing of it
+  Assign(1);  // the drain survives the worker's hello
   EXPECT_EQ(Text("SELECT state, busy_slots FROM v_workers"), "draining 1");
   Submit("b", {Cell(0, "k1")});
   Assign(2);  // to the same slot: one trainer takes both

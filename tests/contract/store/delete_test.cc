@@ -1,4 +1,4 @@
-// Deleting sweeps: everything of theirs goes, nothing of anybody else's.
+// Deleting sweeps: removes everything of the deleted sweep and nothing of other sweeps.
 #include <gmock/gmock.h>
 
 #include "core/db/check/check.h"
@@ -21,7 +21,7 @@ class DeleteTest : public StoreTest {
     }
   }
   void ExpectSound() {
-    if (!GetParam()) return;  // there is a file to look at
+    if (!GetParam()) return;  // only if there is a file to check
     const auto checks = db::CheckDatabase(path_);
     ASSERT_TRUE(checks.ok()) << checks.status();
     for (const db::Check& check : *checks) {
@@ -120,7 +120,7 @@ TEST_P(DeleteTest, ItWaitsForTheWorkerThatHasYetToStop) {
 TEST_P(DeleteTest, AnalysesThatRunForNobodysSweepAreStopped) {
   const std::int64_t sweep = Submit("a", {Cell(0, "k0")}, false, 0, "[]");
   TrainWhole(1);
-  // Asked for by number, and its sweep was cancelled since.
+  // Requested by job number; the job's sweep was cancelled later.
   Do<Analysed>(Analyse{.jobs = {1}, .analyses = {{"layer_ablation", 1, "{}"}}, .now = 5000});
   ASSERT_EQ(JobState(1), "queued");
   Text("UPDATE sweeps SET state = 'finished'");

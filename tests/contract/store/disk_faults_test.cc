@@ -1,7 +1,7 @@
-// Every write, sync and truncation of a small sweep's life fails once, in every way: what fails is
-// not acknowledged, what was acknowledged is there after a power loss, the same process goes on once
-// the disk is well again, and a restart repairs. The store's contents are compared with those of a
-// life without faults, step by step.
+// Runs the life of a small sweep and lets every write, sync and truncation fail once, in every way.
+// Failed writes must not be acknowledged, and acknowledged writes must survive a power loss. The
+// same process must continue once the disk works again, and a restart must repair the database. The
+// store's contents are compared, step by step, with those of a life without faults.
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,15 +22,15 @@ using Fault = FaultyVfs::Fault;
 constexpr char kOtherParameters[] = R"({"data":"test","hygiene":"raw","method":"mean"})";
 constexpr char kPath[] = "pelab.db";
 
-// Each operation fails, but under a sanitizer, which is after the code of failures and not after each
-// place of the file: there every third.
+// Every operation fails once. Under a sanitizer only every third one does: there the failure code
+// matters, not each position in the file.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kStride = 3;
 #else
 constexpr std::uint64_t kStride = 1;
 #endif
 
-// What is applied as one batch; none: what is done between batches.
+// The writes of one batch. An empty step stands for the work between batches.
 using Step = std::vector<Write>;
 
 SubmitSweep Submission(const std::string& token, std::uint64_t cells) {
@@ -57,7 +57,7 @@ CreateAttempt Assign(std::int64_t job, std::uint64_t token) {
   return {.job_id = job, .worker_id = "w", .slot = 0, .device = "cpu", .token = token, .now = 2000};
 }
 
-// Ids are those that a fresh database gives. Every step may be applied again.
+// The ids are those of a fresh database. Every step may be applied again.
 std::vector<Step> Life() {
   const WorkerHello hello{.worker_id = "w",
                           .host = "h",
@@ -105,15 +105,15 @@ std::vector<Step> Life() {
 }
 
 absl::StatusOr<std::unique_ptr<Store>> OpenOn(const FaultyVfs& vfs) {
-  // Epochs move on with nearly every step.
+  // Small limits, so that epochs are moved in nearly every step.
   StoreOptions options;
   options.vfs = vfs.name();
   options.staging = {.rows = 2, .transactions = 2, .least_moved = 1, .moved_when_idle = 1};
   return Store::Open(kPath, options);
 }
 
-// Every row of every table, but for who is connected, which is nobody after a start, and for where
-// an epoch is.
+// Every row of every table, except which workers are connected (none after a start) and where an
+// epoch is stored.
 std::string Contents(Store& store) {
   SQLite::Database& db = store.database().connection();
   std::vector<std::string> tables;
@@ -157,7 +157,7 @@ std::string Problems(Store& store) {
   return all;
 }
 
-// Applies one step; false: it is not acknowledged.
+// Applies one step; false if it is not acknowledged.
 bool Do(Store& store, const Step& step) {
   if (step.empty()) {
     store.MoveEpochs();
@@ -186,8 +186,8 @@ class DiskFaultsTest : public testing::Test {
     EXPECT_EQ(Problems(*store), "");
   }
 
-  // The disk as it is, after the machine or the process died: what was acknowledged is there, and
-  // of what was not, all or nothing.
+  // Checks the disk after the machine or the process died: acknowledged batches are there, and of
+  // others all or nothing.
   void ExpectSurvivors(const FaultyVfs& vfs, std::size_t acknowledged, bool power_loss) {
     FaultyVfs other(vfs.operations());
     other.Load(vfs.Save());
@@ -208,7 +208,7 @@ class DiskFaultsTest : public testing::Test {
 
   enum class AtFailure { kGoOn, kHeal, kRestart };
 
-  // A life in which the fault comes; false: it was over before.
+  // Runs a life with the fault; false if the life ended before the fault came.
   bool LiveWith(Fault fault, AtFailure at_failure) {
     FaultyVfs vfs(fault.at);
     vfs.Load(empty_);
@@ -217,7 +217,7 @@ class DiskFaultsTest : public testing::Test {
     fault.at += vfs.operations(fault.kinds);
     vfs.Set(fault);
     std::size_t done = 0;
-    bool restarted = false;  // and nothing acknowledged since
+    bool restarted = false;  // true until the first acknowledgement after a restart
     for (int tries = 0; done < life_.size(); ++tries) {
       if (tries > 200) {
         ADD_FAILURE() << "it does not go on at step " << done;
@@ -265,7 +265,7 @@ class DiskFaultsTest : public testing::Test {
 
   const std::vector<Step> life_ = Life();
   FaultyVfs::Image empty_;
-  std::vector<std::string> contents_;  // after so many steps
+  std::vector<std::string> contents_;  // contents after each number of steps
 };
 
 TEST_F(DiskFaultsTest, EveryOperationFailsOnce) { Sweep({.how = Fault::kIoError}); }
@@ -275,7 +275,7 @@ TEST_F(DiskFaultsTest, EverySyncFailsOnce) {
 TEST_F(DiskFaultsTest, SyncsFailForAWhile) {
   Sweep({.times = 7, .kinds = FaultyVfs::kSync, .how = Fault::kIoError});
 }
-// What a failed sync has left looks written to the next process, and is not.
+// Data of a failed sync looks written to the next process, but is not durable.
 TEST_F(DiskFaultsTest, ASyncFailsAndTheProcessIsRestarted) {
   Sweep({.kinds = FaultyVfs::kSync, .how = Fault::kIoError}, AtFailure::kRestart);
 }
@@ -288,7 +288,7 @@ TEST_F(DiskFaultsTest, TheDiskFillsInTheMiddleOfAWrite) {
 TEST_F(DiskFaultsTest, TheProcessDiesAtEveryOperation) { Sweep({.how = Fault::kCrash}); }
 TEST_F(DiskFaultsTest, ThePowerFailsAtEveryOperation) { Sweep({.how = Fault::kPowerLoss}); }
 
-// A file that is being made, or opened again with a WAL that was left behind.
+// For a file that is being created, and for one that is opened again with a leftover WAL.
 TEST_F(DiskFaultsTest, OpeningFailsWholeAndSucceedsLater) {
   for (const bool is_new : {true, false}) {
     FaultyVfs::Image left;

@@ -1,5 +1,5 @@
-// Which trainings diverged: by the losses of their last epoch, for new jobs and for those of files
-// from before this was kept.
+// Finds diverged trainings by the losses of their last epoch, both for new jobs and for databases
+// from before this was recorded.
 #include "core/db/check/check.h"
 #include "core/db/read/reader.h"
 #include "core/experiment/canonical_json.h"
@@ -11,7 +11,7 @@
 namespace pelab::store {
 namespace {
 
-// Of 70 classes: guessing has a loss of ln 70 = 4.248, and 4.673 is a tenth above it.
+// A task with 70 classes: guessing has a loss of ln 70 = 4.248, and 4.673 is a tenth above that.
 NewCell RealCell(std::uint64_t ordinal) {
   NewCell cell = Cell(ordinal, absl::StrCat("k", ordinal));
   cell.spec_json = ToCanonicalJson(
@@ -49,8 +49,8 @@ TEST_P(DivergenceTest, BothFinalLossesAreAboveChance) {
   Submit("a", {RealCell(0), RealCell(1), RealCell(2), RealCell(3), RealCell(4)});
   TrainTo(1, 3e7, 2e7);
   TrainTo(2, 4.67, 4.67);  // learned nothing
-  TrainTo(3, 0.1, 9.0);    // learned by heart
-  TrainTo(4, 9.0, 4.0);    // began badly
+  TrainTo(3, 0.1, 9.0);    // memorized the training set
+  TrainTo(4, 9.0, 4.0);    // bad train loss, good test loss
   TrainTo(5, 4.68, 4.68);
   EXPECT_EQ(Text("SELECT diverged FROM v_jobs ORDER BY job_id"), "1 0 0 0 1");
   EXPECT_EQ(Text("SELECT train_loss, test_loss FROM v_jobs WHERE job_id = 3"), "0.1 9.0");
@@ -68,8 +68,8 @@ TEST_P(DivergenceTest, ASpecThatCannotBeReadSaysNothing) {
   ExpectSound();
 }
 
-// What an older version stored, with the SQL of that version: two jobs, the last epoch of the second
-// not in its curve yet.
+// Writes two jobs with the SQL of schema 10. The last epoch of the second job is not in its curve
+// yet.
 void FillSchema10(SQLite::Database& db) {
   const std::string shared = experiment::TemplateOf(RealCell(0).spec_json, 0);
   SQLite::Statement configuration(

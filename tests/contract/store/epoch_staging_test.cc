@@ -1,5 +1,5 @@
-// Epochs that wait before they are moved into their curves: wherever an epoch is, the views and the
-// summaries say what a plain list says.
+// Staged epochs: new epochs wait before they are moved into their curves. Wherever an epoch is
+// stored, the views and summaries must show the same as a plain list.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -18,7 +18,7 @@ class EpochStagingTest : public StoreTest {
     staging_ = staging;
     Open();
   }
-  // Where the epochs are: in their curves, waiting, waiting to be cleared away.
+  // Counts the epochs by place: in their curves, waiting, waiting to be deleted.
   std::string Places() {
     return Text(
         "SELECT (SELECT count(*) FROM curves), (SELECT count(*) FROM accepted_epochs "
@@ -43,13 +43,13 @@ TEST_P(EpochStagingTest, EpochsWaitUntilThereAreEnoughAndThenMoveByAttempt) {
   Store(second, 0, 2);
   Store(first, 0, 2);
   EXPECT_EQ(Places(), "0 4 4");
-  Store(second, 2, 3);  // begins the move: two epochs, those of the first attempt
+  Store(second, 2, 3);  // begins the move: the two epochs of the first attempt
   EXPECT_EQ(Places(), "2 3 5");
   EXPECT_EQ(Text("SELECT until_id, through_attempt FROM epoch_move"), "4 1");
   EXPECT_EQ(Text("SELECT job_id, epoch FROM v_curves ORDER BY 1, 2"), "1 0 1 1 2 0 2 1 2 2");
-  Store(first, 2, 3);  // the second's two
+  Store(first, 2, 3);  // moves the two epochs of the second attempt
   EXPECT_EQ(Places(), "4 2 6");
-  Store(first, 3, 4);  // and what has moved is cleared away
+  Store(first, 3, 4);  // and deletes the moved rows
   EXPECT_EQ(Places(), "4 3 3");
   EXPECT_EQ(Text("SELECT until_id, through_attempt FROM epoch_move"), "0 0");
 }
@@ -61,7 +61,7 @@ TEST_P(EpochStagingTest, FewEpochsMoveAfterSomeTransactionsToo) {
   Event(attempt.Next(Started{0, 20, "{}"}));
   Store(attempt, 0, 3);
   EXPECT_EQ(Places(), "0 3 3");
-  Store(attempt, 3, 4);  // the third transaction in which something waits
+  Store(attempt, 3, 4);  // the third transaction with waiting epochs
   EXPECT_EQ(Places(), "3 1 1");
 }
 
@@ -82,7 +82,7 @@ TEST_P(EpochStagingTest, WhileNothingElseIsDoneAllMove) {
   EXPECT_FALSE(store_->MoveEpochs());
 }
 
-// An id of a row that is gone would make a later epoch look as if it had been moved.
+// A reused row id would make a later epoch look as if it had been moved already.
 TEST_P(EpochStagingTest, AnEpochThatComesWhileOthersMoveIsNotTakenForOneOfThem) {
   constexpr int kJobs = 6;
   OpenWith({.rows = 2 * kJobs - 1, .transactions = 1000, .least_moved = 1});
@@ -96,7 +96,8 @@ TEST_P(EpochStagingTest, AnEpochThatComesWhileOthersMoveIsNotTakenForOneOfThem) 
   }
   for (int i = 0; i < kJobs; ++i) Store(attempts[i], 0, i + 1 < kJobs ? 2 : 1);
   ASSERT_EQ(Places(), "0 11 11");
-  // Each of these transactions moves one attempt; the last takes that of the highest id out of turn.
+  // Each of these transactions moves one attempt. The last one moves the attempt with the highest
+  // id out of turn.
   Do<EventStored>(EndAttempt{attempts.back().id, state::Event::kLose, "its lease ran out", 3000});
   Attempt again = Assign(kJobs, 78);
   Event(again.Next(Started{1, 9, "{}"}));
@@ -107,8 +108,8 @@ TEST_P(EpochStagingTest, AnEpochThatComesWhileOthersMoveIsNotTakenForOneOfThem) 
   EXPECT_EQ(Text("SELECT count(*) FROM v_curves WHERE job_id = 1"), "3");
 }
 
-// Many attempts that are lost, resumed and ended in any order, moves at every moment, transactions
-// that come to nothing, restarts.
+// Many attempts that are lost, resumed and ended in any order, with moves at any moment,
+// transactions without effect, and restarts.
 TEST_P(EpochStagingTest, AnyHistoryReadsAsAPlainList) {
   constexpr int kJobs = 6;
   constexpr int kEpochs = 1000;

@@ -1,4 +1,5 @@
-// What later attempts owe to earlier ones: the first one's settings, and budgets.
+// Later attempts of a job: they keep the settings of the first attempt; and the budgets for lost
+// attempts.
 #include "tests/contract/store/store_fixture.h"
 
 namespace pelab::store {
@@ -31,7 +32,7 @@ TEST_P(ExecutionTest, LaterAttemptsComputeAsTheFirst) {
             R"({"threads":2,"micro_batch":64,"packing":1})");
 }
 
-// SQLite refuses a whole query for one text that it cannot read: nothing would be assigned.
+// SQLite refuses a whole query for one unreadable text: without this no job would be assigned.
 TEST_P(ExecutionTest, SettingsThatCannotBeReadAreNoSettings) {
   const std::string nested = std::string(3000, '[') + std::string(3000, ']');
   std::int64_t job_id = 0;
@@ -74,7 +75,7 @@ TEST_P(ExecutionTest, ALossAfterProgressGivesAFreshBudget) {
   };
   for (int i = 0; i < 8; ++i) lose(i, i + 1, 100 + i);
   EXPECT_EQ(Text("SELECT state, lost_attempts FROM jobs"), "queued 1");
-  // The same epochs again are no progress.
+  // Repeating the same epochs is no progress.
   for (int i = 0; i < 4; ++i) lose(6, 8, 200 + i);
   EXPECT_EQ(Text("SELECT state, lost_attempts FROM jobs"), "failed 5");
 }
@@ -101,7 +102,7 @@ TEST_P(ExecutionTest, ATrainerThatStopsByItselfFailsUnlessItGotFurther) {
             "failed SIGTERM from elsewhere; it had stored no new epoch");
 }
 
-// A trainer that takes its jobs one after another is preempted again and again.
+// A trainer that trains its jobs one after another is preempted again and again.
 TEST_P(ExecutionTest, WaitingForItsTurnSpendsNoBudget) {
   Submit("a", {Cell(0, "k0", 20), Cell(1, "k1", 20), Cell(2, "k2", 20)});
   AddWorker();
@@ -127,8 +128,8 @@ TEST_P(ExecutionTest, WaitingForItsTurnSpendsNoBudget) {
     preempt(i % 2 == 0 ? second : first);
   }
   EXPECT_EQ(Text("SELECT state, lost_attempts FROM jobs WHERE job_id < 3"), "queued 0 queued 0");
-  // By itself it has its turn; so it has where its company came at another time, to another slot,
-  // or has not begun either.
+  // A job alone has its turn. The same holds if the other jobs came at another time, are on another
+  // slot, or have not begun either.
   Attempt alone = assign(3, 0, 3000);
   preempt(alone);
   EXPECT_EQ(Text("SELECT lost_attempts FROM jobs WHERE job_id = 3"), "1");

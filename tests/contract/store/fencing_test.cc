@@ -1,4 +1,4 @@
-// Attempts and their events: fencing, sequence numbers, what they may say, budgets.
+// Attempts and their events: fencing, sequence numbers, allowed contents, budgets.
 #include "tests/contract/store/store_fixture.h"
 
 namespace pelab::store {
@@ -98,7 +98,7 @@ TEST_P(FencingTest, TheAcceptedLineHasEveryEpochOnceOverRestartedAttempts) {
   const EventStored end = Event(third.Next(Finished{.wall_seconds = 1.0}));
   EXPECT_EQ(end.change->state, JobState::kSucceeded);
   EXPECT_EQ(Text("SELECT epoch, test_correct FROM v_curves ORDER BY epoch"), "0 10 1 21 2 32");
-  EXPECT_EQ(Text("SELECT wall_seconds FROM jobs"), "5.0");     // two epochs of 2 s before it
+  EXPECT_EQ(Text("SELECT wall_seconds FROM jobs"), "5.0");     // two earlier epochs of 2 s
   EXPECT_EQ(Text("SELECT count(*) FROM stored_epochs"), "4");  // nothing was deleted
 }
 
@@ -108,7 +108,7 @@ TEST_P(FencingTest, AStartFromScratchHidesWhatWasThere) {
   Train(first, 0, 2, 30);
   Do<EventStored>(EndAttempt{first.id, state::Event::kLose, "", 3000});
   Attempt second = Assign(1, 2);
-  EXPECT_EQ(Text("SELECT epochs_done FROM jobs"), "2");  // until the new line begins
+  EXPECT_EQ(Text("SELECT epochs_done FROM jobs"), "2");  // until the new attempt starts
   Event(second.Next(Started{0, 3, "{}"}));
   EXPECT_EQ(Text("SELECT epochs_done, test_correct IS NULL, best_test_correct IS NULL FROM jobs"),
             "0 1 1");
@@ -130,7 +130,7 @@ TEST_P(FencingTest, AStartBeyondWhatIsStoredFailsTheAttempt) {
 
 TEST_P(FencingTest, EventsThatCannotBeEndTheAttempt) {
   const std::vector<decltype(AttemptEvent::body)> bad = {
-      MakeEpoch(2),         // 1 is due
+      MakeEpoch(2),         // epoch 1 is due
       MakeEpoch(0),         // stored already
       Started{0, 3, "{}"},  // a second hello
       Epoch{.epoch = 1, .train_correct = 5, .train_total = 4, .test_correct = 1, .test_total = 4},

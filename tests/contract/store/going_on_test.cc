@@ -1,5 +1,4 @@
-// Going on with a sweep that is there, tokens that are used again, what a cancelled sweep counts,
-// names and notes.
+// Submitting to an existing sweep, reused tokens, the counts of a cancelled sweep, names and notes.
 #include <gmock/gmock.h>
 
 #include "tests/contract/store/store_fixture.h"
@@ -17,7 +16,7 @@ constexpr char kCounts[] =
 
 class GoingOnTest : public StoreTest {
  protected:
-  // Some cells of a sweep named "s"; every submission has a token of its own.
+  // Submits some job cells of a sweep named "s"; every submission has a token of its own.
   SweepStored Ask(const std::string& document, std::uint64_t cells, bool go_on = true,
                   const std::string& overrides = "[]") {
     return Do<SweepStored>(SubmitSweep{.name = "s",
@@ -80,10 +79,10 @@ TEST_P(GoingOnTest, AnotherDocumentOfTheNameIsRefusedUnlessItIsToBeAnotherSweep)
   EXPECT_EQ(Text("SELECT count(*) FROM sweeps"), "1");
   const SweepStored other = Ask("b", 1, /*go_on=*/false);
   EXPECT_NE(other.sweep_id, first.sweep_id);
-  // Either goes on from then on, by its document.
+  // From now on each document continues its own sweep.
   EXPECT_EQ(Ask("a", 1).sweep_id, first.sweep_id);
   EXPECT_EQ(Ask("b", 1).sweep_id, other.sweep_id);
-  // The name is compared by itself, and of two values of a field the later counts.
+  // The name is compared on its own. If a field has two values, the later one counts.
   EXPECT_EQ(Ask("a", 1, true, R"([{"field":"name","value":"s"}])").sweep_id, first.sweep_id);
 }
 
@@ -99,7 +98,7 @@ TEST_P(GoingOnTest, ACancelledSweepIsReopenedAndItsCancelledJobsAreQueuedAgain) 
   const SweepStored again = Ask("a", 3);
   EXPECT_TRUE(again.went_on && again.reopened && again.expands_again);
   EXPECT_EQ(SweepState(sweep), "expanding");
-  if (GetParam()) Open();  // it goes on after a restart, too
+  if (GetParam()) Open();  // it also continues after a restart
   const SliceStored slice = Slice(sweep, cells);
   EXPECT_TRUE(slice.applied);
   EXPECT_THAT(slice.superseded, ElementsAre(running.id));
@@ -166,7 +165,7 @@ TEST_P(GoingOnTest, SeedsThatWereAddedAreKept) {
   Do<Cancelled>(CancelSweep{sweep, 4000});
   Ask("a", 1);
   EXPECT_EQ(Text("SELECT cells, extensions_json FROM sweeps"), "2 [\"7\"]");
-  // The document alone is not the whole of it.
+  // The document alone is not the whole sweep.
   Slice(sweep, {Cell(0, "k0")});
   EXPECT_EQ(SweepState(sweep), "expanding");
   Do<SliceStored>(
@@ -189,14 +188,14 @@ TEST_P(GoingOnTest, ATokenThatIsUsedAgainMustRepeatItsRequest) {
   other.document = "b";
   other.request_sha256 = "of b";
   EXPECT_EQ(Do<SweepStored>(other).refusal, SweepStored::kTokenUsed);
-  // The token of a submission that went on is remembered as well.
+  // The token of a submission to an existing sweep is remembered too.
   write.client_token = other.client_token = "u";
   EXPECT_TRUE(Do<SweepStored>(write).went_on);
   const SweepStored again = Do<SweepStored>(write);
   EXPECT_TRUE(again.repeated_token && again.went_on);
   EXPECT_EQ(again.sweep_id, sweep);
   EXPECT_EQ(Do<SweepStored>(other).refusal, SweepStored::kTokenUsed);
-  // A database of before has no hashes: the documents are compared.
+  // An older database has no hashes: then the documents are compared.
   Text("DELETE FROM submissions");
   write.client_token = other.client_token = "t";
   EXPECT_TRUE(Do<SweepStored>(write).repeated_token);
@@ -213,13 +212,13 @@ TEST_P(GoingOnTest, ACancelledSweepCountsNothingThatOthersDoWithItsJobs) {
   EXPECT_EQ(Counts(first), "0 0 0 0 0 2") << "though its jobs wait and run for the other";
   EXPECT_EQ(Epochs(first), "2 6");
   EXPECT_EQ(Counts(second), "1 0 1 0 0 0");
-  // The job is lost and begins anew.
+  // The attempt is lost, and the job starts again.
   Do<EventStored>(EndAttempt{running.id, state::Event::kLose, "gone", 5000});
   Attempt anew = Assign(1, 12);
   Train(anew, 0, 1);
   EXPECT_EQ(Epochs(first), "2 6") << "what was done when it was cancelled";
   EXPECT_EQ(Epochs(second), "1 6");
-  // Whoever trains it: its result is there.
+  // The result counts, whichever attempt trained the job.
   for (int epoch = 1; epoch < 3; ++epoch) Event(anew.Next(MakeEpoch(epoch)));
   Event(anew.Next(Finished{}));
   EXPECT_EQ(Counts(first), "0 0 0 1 0 1");

@@ -1,4 +1,4 @@
-// Head ablations with what follows from their counts, and results that cannot be.
+// Head ablations with the values derived from their counts, and impossible results.
 #include "tests/contract/store/store_fixture.h"
 
 namespace pelab::store {
@@ -17,7 +17,7 @@ TEST_P(MatricesTest, AMatrixIsStoredWithWhatFollowsFromIt) {
   EXPECT_EQ(Text("SELECT head, correct, lost, gained, target, nll, nll_drop, "
                  "nll_drop_standard_error FROM v_head_ablation WHERE layer = 0"),
             "0 10 35 3 head 2.5 1.25 0.125 1 42 2 2 head 1.25 0.0 0.0");
-  // m = 32/97, its standard error sqrt((38/97 - m^2) / 97).
+  // The mean drop is m = 32/97, its standard error sqrt((38/97 - m^2) / 97).
   EXPECT_EQ(Text("SELECT abs(accuracy_drop - 32.0/97) < 1e-15, "
                  "abs(drop_standard_error - 0.05400655) < 1e-8, "
                  "abs(normalised_drop - (32.0/97) / (42.0/97 - 1.0/70)) < 1e-15, "
@@ -27,7 +27,8 @@ TEST_P(MatricesTest, AMatrixIsStoredWithWhatFollowsFromIt) {
                  "sum(normalised_drop IS NULL), sum(lost IS NULL), sum(nll_drop IS NULL) "
                  "FROM v_head_ablation"),
             "4 1 1 1 1 1");
-  // Layer 0: one head drops. Layer 1: its one entry does not (2/97 is under 3 standard errors).
+  // Layer 0: one head has an effect. Layer 1: its one entry has none (2/97 is under 3 standard
+  // errors).
   EXPECT_EQ(Text("SELECT layer, top_layer, top_head, deposit, abs(max_drop - 32.0/97) < 1e-15, "
                  "top_share, top_ratio IS NULL, deposits IS NULL FROM v_deposits WHERE layer = 0"),
             "0 0 0 1 1 1.0 1 1");
@@ -84,7 +85,7 @@ TEST_P(MatricesTest, AResultThatIsNotJsonEndsTheAttempt) {
       {.name = "probe", .version = 1, .parameters_json = "{}", .result_json = "{"},
       {.name = "probe", .version = 1, .parameters_json = "x", .result_json = "{}"},
       {.name = "", .version = 1, .parameters_json = "{}", .result_json = "{}"},
-      // Deeper than the views could look into.
+      // Nested deeper than the views can read.
       {.name = "probe",
        .version = 1,
        .parameters_json = "{}",

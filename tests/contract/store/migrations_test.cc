@@ -1,4 +1,4 @@
-// The database's file: what it says of itself, what is in it after a restart, and files from older
+// The database file: its description of itself, its content after a restart, and files from older
 // and newer versions.
 #include "migrations/migrations.h"
 
@@ -52,7 +52,7 @@ TEST_P(DatabaseFileTest, WhatWasAppliedIsThereAfterAReopenAndRecovers) {
   EXPECT_EQ(expanding[0].document, "the document");
   EXPECT_EQ(expanding[0].expanded_cells, 1u);
   EXPECT_EQ(Text("SELECT state FROM workers"), "offline");
-  // The count of open jobs was rebuilt: the sweep still ends when they do.
+  // The count of open jobs was rebuilt: the sweep still ends when its jobs end.
   EXPECT_EQ(Event(attempt.Next(MakeEpoch(2))).status, EventStored::kStored);
   Event(attempt.Next(Matrix()));
   Event(attempt.Next(Finished{}));
@@ -155,7 +155,7 @@ TEST_P(DatabaseFileTest, AFileOfSchema1IsMigratedWithEverythingInIt) {
     if (check.name == "artifacts are there at their size") continue;  // there is no such file here
     EXPECT_THAT(check.problems, testing::IsEmpty()) << check.name;
   }
-  // What is waited for is asked for as this version computes it.
+  // Missing analyses are requested in the form that this version computes.
   const std::string now =
       R"({"data":"test","hygiene":"clean","max_examples":0,"method":"zero","target":"head"})";
   std::vector<OpenAttempt> open;
@@ -168,13 +168,13 @@ TEST_P(DatabaseFileTest, AFileOfSchema1IsMigratedWithEverythingInIt) {
   EXPECT_THAT(open[0].assignment.analyses, testing::ElementsAre(Analysis{"head_ablation", 2, now}));
   ASSERT_EQ(ready.size(), 1u);
   EXPECT_THAT(ready[0].requirement.analyses, testing::ElementsAre(std::pair("head_ablation", 2)));
-  // And the trained job can be analysed.
+  // The trained job can be analyzed.
   EXPECT_EQ(
       Do<Analysed>(
           Analyse{.jobs = {1}, .sweep_id = 1, .analyses = {{"head_ablation", 2, now}}, .now = 9})
           .queued,
       1);
-  // Its matrix takes the old one's place in the view; nothing is deleted.
+  // Its matrix replaces the old one in the view; nothing is deleted.
   Attempt attempt = Assign(1, 900);
   Event(attempt.Next(Started{1, 1, "{}"}));
   Event(attempt.Next(Matrix(now)));

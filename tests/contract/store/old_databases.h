@@ -1,4 +1,5 @@
-// Populated databases of every schema that there ever was: schemas/schemaN.sql is a dump of one.
+// Databases with content in every schema that was ever committed: schemas/schemaN.sql is a dump of
+// schema N.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -14,7 +15,8 @@
 
 namespace pelab::store {
 
-// At `path`: the newest dump that is not newer than `schema`, brought to it step by step.
+// Writes a database of `schema` to `path`: the newest dump that is not newer, migrated step by
+// step.
 inline void WriteOldDatabase(const std::string& path, int schema) {
   const auto dump_of = [](int n) {
     return absl::StrCat(PELAB_SOURCE_DIR, "/tests/contract/store/schemas/schema", n, ".sql");

@@ -1,4 +1,4 @@
-// Which of the jobs that wait one trainer may take together: the scheduler is told with each.
+// Tells the scheduler, with each queued job, which jobs one trainer may take together.
 #include <map>
 
 #include "tests/contract/store/store_fixture.h"
@@ -8,7 +8,7 @@ namespace {
 
 class ReadyJobsTest : public StoreTest {
  protected:
-  // Two configurations of two seeds each.
+  // Two configurations with two seeds each.
   static std::vector<NewCell> Cells() {
     std::vector<NewCell> cells;
     for (std::uint64_t i = 0; i < 4; ++i) {
@@ -33,7 +33,7 @@ class ReadyJobsTest : public StoreTest {
         .execAndGet(absl::StrCat("SELECT configuration_id FROM jobs WHERE job_id = ", job_id))
         .getInt64();
   }
-  // An attempt that begins so, and is lost.
+  // Starts an attempt with this execution, then loses it.
   ReadyJob Lose(std::int64_t job_id, std::optional<Execution> execution) {
     Attempt attempt = Assign(job_id, ++token_);
     Event(attempt.Next(Started{0, 3, "{}", execution}));
@@ -61,7 +61,7 @@ TEST_P(ReadyJobsTest, NewOnesAndRecoveredOnesHaveTheirConfiguration) {
   const auto recovered = Recovered();
   ASSERT_EQ(recovered.size(), 4u);
   for (const auto& [id, job] : recovered) EXPECT_EQ(job.configuration_id, Configuration(id));
-  // So has what another sweep joins.
+  // The same holds for jobs that another sweep claims.
   Submit("b", {Cells()[1]});
   ASSERT_EQ(slice_.ready.size(), 1u);
   EXPECT_EQ(slice_.ready[0].configuration_id, Configuration(2));
@@ -75,7 +75,7 @@ TEST_P(ReadyJobsTest, WhatBeganAsABatchMayGoOnWithItsLike) {
   EXPECT_EQ(again.execution, R"({"threads":1,"micro_batch":0,"packing":4})");
   EXPECT_EQ(Recovered().at(1).execution, again.execution);
   EXPECT_EQ(Recovered().at(1).configuration_id, Configuration(1));
-  // Another way of computing is not its like.
+  // A job with other execution settings does not match.
   EXPECT_NE(Lose(2, Execution{.threads = 1, .micro_batch = 8, .packing = 4}).execution,
             again.execution);
 }
@@ -84,7 +84,7 @@ TEST_P(ReadyJobsTest, WhatGainsNothingFromOthersGoesByItself) {
   Submit("a", Cells());
   EXPECT_EQ(Lose(1, Execution{.threads = 1, .micro_batch = 0, .packing = 1}).configuration_id, 0);
   EXPECT_EQ(Recovered().at(1).configuration_id, 0);
-  // It is trained, and lacks an analysis only.
+  // The job is trained; only an analysis is missing.
   TrainWhole(3);
   const auto asked = Do<Analysed>(
       Analyse{.jobs = {3}, .analyses = {{"layer_ablation", 1, R"({"method":"zero"})"}}, .now = 1});
@@ -103,7 +103,7 @@ TEST_P(ReadyJobsTest, WhatMayHaveEndedItsTrainerGoesByItself) {
     EXPECT_EQ(Lose(2, std::nullopt).configuration_id, Configuration(2)) << losses;
   }
   EXPECT_EQ(Lose(2, std::nullopt).configuration_id, 0);
-  // Another try, with fresh budgets, has its like again.
+  // A retry, with fresh budgets, matches the others again.
   Do<Cancelled>(CancelJob{2, 1});
   const auto retried = Do<Retried>(RetryJob{.job_id = 2, .now = 1});
   ASSERT_EQ(retried.jobs.ready.size(), 1u);

@@ -1,5 +1,5 @@
-// Migrating from every schema that was ever committed: everything is still there, and whoever is
-// killed meanwhile leaves the old schema or the new one.
+// Migrations from every schema that was ever committed: nothing is lost, and a migration that is
+// killed leaves the old schema or the new one.
 #include <cstdint>
 #include <vector>
 
@@ -35,7 +35,7 @@ class SchemaTest : public testing::TestWithParam<int> {
     }
     return all;
   }
-  // What no migration may change.
+  // The contents that no migration may change.
   static std::string Contents(const std::string& path) {
     std::string all;
     for (const char* sql :
@@ -99,7 +99,7 @@ TEST_P(SchemaTest, TheCommandSaysFromWhereToWhere) {
   ExpectSound(path_);
 }
 
-// The write-ahead log, cut at every frame and within every frame, as a kill or a power loss would.
+// Cuts the write-ahead log at every frame and within every frame, like a kill or a power loss.
 TEST_P(SchemaTest, KilledAtAnyPointItIsOldOrNew) {
   const std::string before = Contents(path_);
   SQLite::Database db(path_, SQLite::OPEN_READWRITE);
@@ -118,7 +118,7 @@ TEST_P(SchemaTest, KilledAtAnyPointItIsOldOrNew) {
   const std::string copy = directory_ + "/cut.db";
   std::vector<int> seen;
   for (std::size_t end = 0; end <= log.size(); end += (end % kFrame == kHeader ? 100 : 0) + 1) {
-    // Every frame boundary, 1 byte and 101 bytes after it.
+    // Every frame boundary, and 1 byte and 101 bytes after it.
     const std::size_t in_frame = end < kHeader ? end : (end - kHeader) % kFrame;
     if (in_frame > 101) end += kFrame - in_frame;
     if (end > log.size()) break;

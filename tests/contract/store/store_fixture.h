@@ -1,4 +1,4 @@
-// A store, the same on a file and in memory, with short ways to ask it for things.
+// A store, on a file or in memory, with short functions to write to it and to read it.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -54,7 +54,8 @@ inline Epoch MakeEpoch(int epoch, int correct = 40) {
           .seconds = 2.0};
 }
 
-// Of 2 x 2 heads on 97 examples, 42 right intact; the last entry does not exist.
+// A matrix of 2 x 2 heads on 97 examples, 42 of them right when intact. The last entry does not
+// exist.
 inline HeadAblation Matrix(const std::string& parameters = kParameters) {
   return {.version = 2,
           .parameters_json = parameters,
@@ -165,7 +166,7 @@ class StoreTest : public testing::TestWithParam<bool> {
     assignment_ = *created.assignment;
     return {assignment_.attempt_id, token};
   }
-  // The only job of a sweep, trained, with its matrix and its weights kept.
+  // Trains the only job of a sweep and stores its matrix and its weights.
   void TrainWhole(std::int64_t job_id = 1, bool keep_weights = true) {
     Attempt attempt = Assign(job_id, 70 + job_id);
     Train(attempt, 0, 3);
@@ -202,7 +203,7 @@ class StoreTest : public testing::TestWithParam<bool> {
 
   std::string directory_;
   std::string path_;
-  std::string gone_artifact_;  // no file of this hash is there
+  std::string gone_artifact_;  // there is no file with this hash
   std::function<void(std::vector<std::string>)> dropped_callback_;
   EpochStagingOptions staging_;
   std::unique_ptr<Store> store_;

@@ -26,10 +26,10 @@ TEST_P(SweepsTest, SubmittingCountsWhatIsThere) {
   EXPECT_EQ(Text(absl::StrCat("SELECT new_jobs, stored_jobs, in_flight_jobs, failed_earlier_jobs "
                               "FROM sweeps WHERE sweep_id = ",
                               second)),
-            "2 1 1 1");  // k2 was cancelled, k4 is new and only once
+            "2 1 1 1");  // k2 was cancelled; k4 is new and counted once
   std::vector<std::int64_t> ready;
   for (const ReadyJob& job : slice_.ready) ready.push_back(job.job_id);
-  EXPECT_THAT(ready, ElementsAre(3, 4, 5));  // 4 waits already, and needs an analysis now
+  EXPECT_THAT(ready, ElementsAre(3, 4, 5));  // job 4 is queued already and needs an analysis now
   EXPECT_EQ(JobState(3), "queued");
   EXPECT_EQ(JobState(2), "failed");
 }
@@ -60,7 +60,7 @@ TEST_P(SweepsTest, AJobStopsWhenNoLiveSweepClaimsIt) {
   EXPECT_EQ(JobState(2), "queued");
   EXPECT_EQ(SweepState(first), "cancelled");
   EXPECT_EQ(Do<Cancelled>(CancelSweep{first, 4000}).claims_withdrawn, 0);  // idempotent
-  // The worker confirms; what it stored meanwhile is kept.
+  // The worker confirms. The epochs that it stored meanwhile are kept.
   Event(running.Next(Started{0, 3, "{}"}));
   const EventStored end = Event(running.Next(Finished{Outcome::kCancelled}));
   EXPECT_EQ(end.change->state, JobState::kCancelled);

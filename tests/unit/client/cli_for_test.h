@@ -1,4 +1,4 @@
-// The whole command line in one process, with what it writes kept.
+// Runs the whole command line in this process and captures its output.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ inline CliResult RunCli(std::vector<std::string> arguments) {
   return result;
 }
 
-// What FillForTest keeps as the weights of a job.
+// The weights that FillForTest stores for a job.
 inline std::string ArtifactForTest(std::int64_t job) { return "weights " + std::to_string(job); }
 
 inline std::string LayersForTest(int intact) {
@@ -41,10 +41,10 @@ inline std::string LayersForTest(int intact) {
          R"("total":300})";
 }
 
-// Two PEs with two seeds each, curves of two epochs, ablations of 2 x 3 heads and of layers,
-// weights; one job of rope failed.
+// Fills the database: two PEs with two seeds each, curves of two epochs, ablations of 2 x 3 heads
+// and of layers, and weights. One rope job failed.
 inline void FillForTest(db::DatabaseForTest& file) {
-  file.Execute("BEGIN");  // one commit: each waits for the disk
+  file.Execute("BEGIN");  // one transaction: every commit waits for the disk
   const auto sweep = file.AddSweep("quick", "finished");
   for (int i = 0; i < 4; ++i) {
     const std::string pe = i < 2 ? "nope" : "rope";

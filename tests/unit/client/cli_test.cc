@@ -36,12 +36,13 @@ class CliTest : public ::testing::Test {
     arguments.insert(arguments.end(), {"--output", "json"});
     const CliResult result = Run(std::move(arguments));
     EXPECT_EQ(result.err, "");
-    Json json = Json::parse(result.out, nullptr, false);  // exactly one value, or it is discarded
+    Json json = Json::parse(result.out, nullptr, false);  // parsing fails if there is more than one
+                                                          // value
     EXPECT_FALSE(json.is_discarded()) << result.out;
     return json;
   }
 
-  // Of commands that say on standard error what they do.
+  // For commands that report on standard error what they do.
   Json RunJsonIgnoringErrors(std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--output", "json"});
     return Json::parse(Run(std::move(arguments)).out, nullptr, false);
@@ -53,7 +54,7 @@ class CliTest : public ::testing::Test {
 TEST_F(CliTest, ResultsTableMarksWhatIsIncomplete) {
   const CliResult result = Run({"results", "quick"});
   EXPECT_EQ(result.code, 0);
-  // Interval of nope: t(0.975, 1) * (7 / 300) / 2.
+  // The half width of nope's interval: t(0.975, 1) * (7 / 300) / 2.
   EXPECT_EQ(result.out,
             "pe    task      test_accuracy  95% interval    n  seeds\n"
             "nope  distance         0.3483       ±0.1482  2/2  0.3367 0.3600\n"
@@ -236,7 +237,7 @@ TEST_F(CliTest, BackupIsAWholeCopy) {
   EXPECT_THAT(again.err, HasSubstr("is there already"));
 }
 
-// What is not whole is not copied, and said.
+// Damaged and missing files are not copied, and the report says so.
 TEST_F(CliTest, BackupSaysWhatTheOriginalLacks) {
   std::ofstream(db::ArtifactPath(file_.path(), Sha256Hex(ArtifactForTest(1)))) << "weighty 1";
   std::filesystem::remove(db::ArtifactPath(file_.path(), Sha256Hex(ArtifactForTest(2))));
@@ -249,7 +250,7 @@ TEST_F(CliTest, BackupSaysWhatTheOriginalLacks) {
   EXPECT_EQ(RunCli({"db", "check", "--db", copy}).code, 1);
 }
 
-// As a killed one leaves it.
+// Leaves the files that a killed backup would leave.
 TEST_F(CliTest, BackupTakesOverWhatAKilledOneLeft) {
   const std::string copy = file_.directory() + "/copy.db";
   std::ofstream(copy + ".partial") << std::string(1 << 20, 'x');
@@ -304,7 +305,7 @@ TEST_F(CliTest, DryRunAsksTheFile) {
   EXPECT_EQ(RunJsonIgnoringErrors({"run", sweep, "--dry-run", "--fresh"})["counts"]["new"], 6);
 }
 
-// A third PE whose jobs differ in a field, and run.
+// Adds a third PE whose jobs differ in a field and have run.
 void AddAxis(db::DatabaseForTest& file) {
   for (const int layers : {2, 4}) {
     const auto job = file.AddJob(

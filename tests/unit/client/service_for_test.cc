@@ -15,7 +15,7 @@
 namespace pelab::client {
 namespace {
 
-// Small pages, so that putting them together is tested too.
+// Small pages, so that joining pages is tested too.
 constexpr int kPage = 2;
 
 template <typename Request>
@@ -80,7 +80,7 @@ class ResultsForTest final : public v1::Results::Service {
     const std::lock_guard lock(mutex_);
     return Answer(reader_.ListArtifacts(Small(*q)), r);
   }
-  // Byte by byte, so that putting pieces together is tested too.
+  // One byte at a time, so that joining the pieces is tested too.
   grpc::Status GetArtifact(grpc::ServerContext*, const v1::GetArtifactRequest* q,
                            grpc::ServerWriter<v1::ArtifactChunk>* w) override {
     std::ifstream file(db::ArtifactPath(database_, q->sha256()), std::ios::binary);
@@ -126,7 +126,7 @@ class SweepsForTest final : public v1::Sweeps::Service {
     const std::lock_guard lock(mutex_);
     return Answer(reader_.ListSweeps(Small(*q)), r);
   }
-  // Ends at once: the sweeps of the tests have ended.
+  // Ends immediately: the sweeps in these tests have ended.
   grpc::Status WatchSweep(grpc::ServerContext*, const v1::WatchSweepRequest* q,
                           grpc::ServerWriter<v1::SweepUpdate>* w) override {
     const std::lock_guard lock(mutex_);
@@ -137,7 +137,7 @@ class SweepsForTest final : public v1::Sweeps::Service {
     w->Write(update);
     return grpc::Status::OK;
   }
-  // Answers what was asked for, so that a test sees the request.
+  // Echoes the request, so that a test can check it.
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* q,
                       v1::SubmitResponse* r) override {
     if (q->client_token().empty() || q->priority() == -7) {
@@ -158,7 +158,7 @@ class SweepsForTest final : public v1::Sweeps::Service {
     return grpc::Status::OK;
   }
 
-  // Counts what was asked for: of each target the analyses.
+  // Counts the request: the jobs as queued, the analyses as stored.
   grpc::Status Analyze(grpc::ServerContext*, const v1::AnalyzeRequest* q,
                        v1::AnalyzeResponse* r) override {
     r->set_queued(q->has_sweep() ? 4 : static_cast<std::uint64_t>(q->jobs().jobs_size()));

@@ -1,5 +1,5 @@
-// A coordinator's reading services over a database file, on a Unix socket: what the real one
-// answers with the same reader.
+// The services of a coordinator on a Unix socket, over a database file. Reading calls answer with
+// the reader that the real coordinator uses.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,8 @@ class ServiceForTest {
   ServiceForTest(const std::string& database, const std::string& socket);
   ~ServiceForTest();
   const std::string& address() const { return address_; }
-  // Is asked before each page of curves that is answered, the first being 0; an error is the answer.
+  // Sets a function that is called before each page of curves, which it receives as a number from
+  // 0. Its error becomes the answer.
   void OnCurves(std::function<absl::Status(int page)> on_curves);
 
  private:

@@ -1,4 +1,5 @@
-"""The Python package's own arithmetic and grammar: held against numpy and scipy, and against what people may write."""
+"""The Python package's own arithmetic and grammar: compared with numpy and scipy, and tried on
+input that people may write."""
 
 import json
 import random
@@ -128,7 +129,8 @@ class Cells(unittest.TestCase):
 
 
 def fetch_for_where(what, job_ids):
-    """Curves of jobs 1 (0.5, 0.95) and 2 (0.5, 0.6); job 1 has one head ablation, job 2 two."""
+    """The curves of jobs 1 (0.5, 0.95) and 2 (0.5, 0.6). Job 1 has one head ablation, job 2 has
+    two."""
     def row(columns, values):
         return tuple(values.get(name) for name in columns)
     if what == "curves":
@@ -140,7 +142,7 @@ def fetch_for_where(what, job_ids):
 
 class Comparing(unittest.TestCase):
     def test_a_metric_that_is_read_once_a_side(self):
-        """What one side has read of its own jobs is not taken for all there is."""
+        """The values that one side has read of its own jobs must not count as all values."""
         jobs = JobRows([job(1, 0), job(2, 0, pe="nope")], fetch=lambda what, ids: [
             row for row in fetch_for_where(what, ids) if row[0] in ids])
         a, b = (_where.select(jobs, None, {"pe": pe}) for pe in ("rope", "nope"))

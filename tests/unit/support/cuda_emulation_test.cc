@@ -1,4 +1,4 @@
-// The emulation of CUDA itself: what the other tests of kernels rely on.
+// Tests the emulation of CUDA itself, which the other tests of kernels rely on.
 #include "tests/support/cuda_emulation.h"
 
 #include <gmock/gmock.h>
@@ -177,7 +177,7 @@ TEST(CudaEmulation, ShufflesAndVotes) {
   }
 }
 
-// C = A B through shared memory and the fragments that ldmatrix gives: A by rows, B (k, n) by rows.
+// C = A B through shared memory and ldmatrix fragments. A is stored by rows, and so is B (k, n).
 __global__ void Multiply(const Bf16* a, const Bf16* b, float* c) {
   PELAB_SHARED(Bf16, left, 16 * 16);
   PELAB_SHARED(Bf16, right, 16 * 8);

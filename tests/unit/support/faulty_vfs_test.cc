@@ -1,4 +1,5 @@
-// The file system that fails: what a crash, a power loss and a failed sync leave, and SQLite on it.
+// Tests the failing file system: the state after a crash, a power loss and a failed sync, and
+// SQLite on it.
 #include "tests/support/faulty_vfs.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -14,7 +15,7 @@ namespace {
 
 using Fault = FaultyVfs::Fault;
 
-// A file opened past SQLite.
+// A file that is opened without SQLite.
 class RawFile {
  public:
   explicit RawFile(const FaultyVfs& vfs, const char* path = "f") {
@@ -83,7 +84,7 @@ TEST(FaultyVfsTest, AfterAFailedSyncPagesAreCleanAndNotDurable) {
   file.Write("old");
   vfs.Set({.at = vfs.operations() + 1});
   EXPECT_NE(file.Sync(), SQLITE_OK);
-  file.Write("old");  // written again, it is dirty again
+  file.Write("old");  // written again, so it is dirty again
   EXPECT_EQ(file.Sync(), SQLITE_OK);
   vfs.LosePower(0);
   EXPECT_EQ(vfs.Read("f"), "old");
@@ -155,7 +156,8 @@ TEST(FaultyVfsTest, FailsWhatItIsTold) {
   EXPECT_EQ(vfs.failures(), 3u);
 }
 
-// Whatever it dies in the middle of, what SQLite has committed is there afterwards, whole.
+// At whatever operation the process dies, every transaction that SQLite has committed is there
+// afterwards, complete.
 void CommitsUntil(Fault::How how, std::uint64_t at, std::uint64_t seed, bool* died) {
   FaultyVfs vfs(seed);
   int committed = 0;
@@ -195,7 +197,7 @@ TEST(FaultyVfsTest, SqliteKeepsWhatItCommitted) {
   }
 }
 
-// Two connections of one process: readers see whole commits, and a lock that is held is respected.
+// Two connections of one process: readers see complete commits, and locks are respected.
 TEST(FaultyVfsTest, ConnectionsOfOneProcessShareTheWal) {
   FaultyVfs vfs;
   SQLite::Database one(std::string("db"), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, 0,

@@ -1,4 +1,4 @@
-"""beanstalkd -f0: put, reserve, delete; eight connections that each do one job at a time."""
+"""beanstalkd -f0: put, reserve, delete, over eight connections with one job at a time each."""
 
 import shutil
 import socket

@@ -21,12 +21,12 @@ def run(name, durability, *redis_options):
 
         bench.spawn(PYTHON, "-m", "celery", "-A", "celery_tasks", "worker", "-c", 2, "-l", "ERROR",
                     env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent), "C_FORCE_ROOT": "1"})
-        celery_tasks.nothing.delay().get(timeout=60)  # the worker is up
+        celery_tasks.nothing.delay().get(timeout=60)  # waits until the worker is up
         began = time.monotonic()
         results = group(celery_tasks.nothing.s() for _ in range(TASKS))()
         results.join(timeout=300)
         report(name, "dispatch to result", TASKS / (time.monotonic() - began), "jobs/s", durability)
-        del results  # while there is a Redis to unsubscribe from
+        del results  # must happen while Redis runs: it unsubscribes
         gc.collect()
 
 

@@ -1,4 +1,7 @@
-"""What the peers' benchmarks share: a folder, processes that are ended by their pid, one line of JSON. Standard library only."""
+"""The parts that the peers' benchmarks share. Standard library only.
+
+A folder, processes that are ended by their pid, and output as one line of JSON.
+"""
 
 import contextlib
 import json
@@ -11,7 +14,7 @@ import sys
 import tempfile
 import time
 
-PYTHON = "/usr/bin/python3"  # Debian's: the packages belong to it
+PYTHON = "/usr/bin/python3"  # Debian's Python, which the packages are installed for
 
 
 def report(peer, what, value, unit, durability, note=""):
@@ -39,7 +42,7 @@ def wait_until(condition, timeout, what):
 
 
 class Bench:
-    """A folder on the disk that is measured, and the processes that run in it."""
+    """A folder on the measured disk, and the processes that run in it."""
 
     def __init__(self):
         parent = pathlib.Path(os.environ.get("PELAB_LOAD_DIR", "build/load")).resolve()
@@ -69,7 +72,7 @@ class Bench:
         return process
 
     def redis(self, *options):
-        """A Redis on a Unix socket; answers its path."""
+        """Starts a Redis on a Unix socket and returns the socket's path."""
         path = self.folder / "redis.sock"
         self.spawn("redis-server", "--port", 0, "--unixsocket", path, "--dir", self.folder, *options)
         wait_until(path.exists, 10, "redis-server")

@@ -7,7 +7,7 @@ import time
 from common import Bench, report, skip
 
 TRIALS = 100
-MORE_TRIALS = 1000  # stored through Optuna they would take minutes: copies of the first, row by row
+MORE_TRIALS = 1000  # copied row by row: storing them through Optuna takes minutes
 EPOCHS = 150
 READINGS = 3
 
@@ -19,7 +19,7 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def copy_trials(path, count):
-    """As many trials as `count`, all like those that are there."""
+    """Copies the existing trials until there are `count`."""
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         for first in range(TRIALS, count, TRIALS):
             db.execute("INSERT INTO trials (trial_id, number, study_id, state, datetime_start, datetime_complete) "
@@ -33,10 +33,15 @@ def copy_trials(path, count):
 
 
 def read_all(url, trials):
-    """Epochs a second, at Optuna's best: without the copies that `study.trials` makes, the file in memory, best of some."""
+    """Epochs per second in Optuna's best case.
+
+    The file is in memory, the copies that `study.trials` makes are avoided, and the best of several
+    runs counts.
+    """
     best = 0.0
     for _ in range(READINGS):
-        fresh = optuna.load_study(storage=url, study_name="bench")  # without what an earlier one has cached
+        # An earlier study object would have a cache.
+        fresh = optuna.load_study(storage=url, study_name="bench")
         began = time.monotonic()
         values = sum(len(trial.intermediate_values) for trial in fresh.get_trials(deepcopy=False))
         best = max(best, values / (time.monotonic() - began))

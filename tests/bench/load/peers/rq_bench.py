@@ -1,4 +1,4 @@
-"""RQ with Redis (append only, synced always): no-op jobs, two workers that do not fork."""
+"""RQ with Redis (append-only file, always synced): no-op jobs, two workers that do not fork."""
 
 import pathlib
 import os

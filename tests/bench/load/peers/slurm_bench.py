@@ -1,4 +1,4 @@
-"""Slurm, controller and node on this host: an array of jobs that do nothing."""
+"""Slurm with controller and node on this host: an array of no-op jobs."""
 
 import getpass
 import os

@@ -28,7 +28,7 @@ LineSeries Series(const std::string& label, const std::string& colour) {
           .half_widths = {0.01, 0.02, 0.03, 0.04}};
 }
 
-// The points of the first stroked path of this colour ("rgb(0%,…" of cairo).
+// The points of the first stroked path of this color ("rgb(0%,…" in cairo's output).
 std::vector<Point> PathOf(const std::string& svg, const std::string& stroke) {
   const std::regex path("<path [^>]*>");
   for (std::sregex_iterator it(svg.begin(), svg.end(), path), end; it != end; ++it) {
@@ -61,7 +61,7 @@ TEST(Looks, AnEncodingHasOneColourAndItsVariantsDashes) {
   EXPECT_EQ(nope.dash, rope.dash);
   EXPECT_TRUE(rope.varied);
   EXPECT_EQ((std::set<std::string>{nope.colour, rope.colour, own.colour}).size(), 3U);
-  // Alone, it looks the same.
+  // Drawn alone, it looks the same.
   const results::CellTable alone = Cells({MakeJob(2, "rope", 0, kDone, 1, "0.001")});
   EXPECT_EQ(Looks(alone).Of(alone.cells[0]).colour, rope.colour);
   EXPECT_FALSE(Looks(alone).Of(alone.cells[0]).varied);
@@ -168,9 +168,9 @@ TEST(HeatFigure, ColoursEveryHead) {
   const AblationMap map = MapOf({0.5, 0.01, -0.1, none}, {false, true, false, false});
   const auto svg = DrawHeatMaps(AblationFigure({map}, "job 1"), Vector::kSvg);
   ASSERT_TRUE(svg.ok()) << svg.status();
-  // 0.5 is the scale's end: #b2182b, red 178 / 255.
+  // 0.5 is the end of the scale: #b2182b, red 178 / 255.
   EXPECT_THAT(*svg, HasSubstr("fill:rgb(69.80"));
-  EXPECT_THAT(*svg, HasSubstr("fill:rgb(78.82"));  // the gap's, #c9d0d8
+  EXPECT_THAT(*svg, HasSubstr("fill:rgb(78.82"));  // the color of the gap, #c9d0d8
   EXPECT_THAT(*DrawHeatMaps(AblationFigure({map}, "job 1"), Vector::kPdf), StartsWith("%PDF-"));
 }
 

@@ -75,7 +75,7 @@ TEST(Claims, SeedsAreCountedWhereIndicesAreDefined) {
   EXPECT_EQ(Judged({cell}, deeper).verdict, "fails");
   Json layers = often;
   layers["layers"] = {5};
-  EXPECT_EQ(Judged({cell}, layers).verdict, "absent");  // it has two
+  EXPECT_EQ(Judged({cell}, layers).verdict, "absent");  // the model has two layers
 }
 
 TEST(Claims, ThePapersFileIsWhole) {

@@ -1,4 +1,4 @@
-// Set-up, comparisons and speed in a report's data.
+// The setup, the comparisons and the learning speed in a report's data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ TEST(ReportSetUp, SaysWhatIsSharedWhatVariesAndWhatItDepartsFrom) {
 
   const Json layers = Find(set_up["model"], "name", "model.layers");
   EXPECT_EQ(layers["value"], "2");
-  EXPECT_EQ(layers["default"], "6");  // science's default
+  EXPECT_EQ(layers["default"], "6");  // the default of the protocol `science`
   EXPECT_EQ(Find(set_up["model"], "name", "model.heads")["default"], nullptr);
   EXPECT_EQ(Find(set_up["varies"], "name", "model.mask")["values"], Json({"causal", "none"}));
 
@@ -100,7 +100,7 @@ TEST(ReportComparisons, StayWithinTheSameSetting) {
       {MakeJob(1, "nope", 0, kDone, 500, "0.001"), MakeJob(2, "nope", 0, kDone, 700, "0.003"),
        MakeJob(3, "alibi", 0, kDone, 600, "0.001"), MakeJob(4, "alibi", 0, kDone, 900, "0.003")});
   const Json found = report::Comparisons(input);
-  EXPECT_EQ(found["baseline"], "nope");  // the first, where there is no rope
+  EXPECT_EQ(found["baseline"], "nope");  // the first encoding, since there is no rope
   ASSERT_EQ(found["rows"].size(), 2U);
   EXPECT_NEAR(found["rows"][0]["difference"].get<double>(), 0.1, 1e-12);
   EXPECT_NEAR(found["rows"][1]["difference"].get<double>(), 0.2, 1e-12);

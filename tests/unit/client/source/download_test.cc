@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A source that has one file, in two pieces.
+// A source with a single file, which it delivers in two pieces.
 class OneFile final : public DataSource {
  public:
   absl::Status ReadArtifact(

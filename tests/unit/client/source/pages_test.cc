@@ -23,7 +23,7 @@ class Page {
   std::string next_;
 };
 
-// Four pages, fetched by "", "1", "2" and "3"; a call beside another one is noticed.
+// Four pages, fetched with "", "1", "2" and "3". Fails if two calls overlap.
 class PagesTest : public ::testing::Test {
  protected:
   absl::StatusOr<Page> Fetch(const std::string& after) {

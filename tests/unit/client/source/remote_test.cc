@@ -64,7 +64,8 @@ TEST_F(RemoteTest, TheSameAnswersWithAndWithoutACoordinator) {
   }
 }
 
-// Curves go out page by page; an error comes after what is out, and JSON stays one value.
+// Curves are written page by page. An error follows the rows already written, and JSON remains one
+// value.
 TEST_F(RemoteTest, CurvesThatBreakOffSaySo) {
   service_->OnCurves([](int page) {
     return page < 2 ? absl::OkStatus() : absl::UnavailableError("shutting down");
@@ -89,7 +90,7 @@ TEST_F(RemoteTest, CurvesThatBreakOffSaySo) {
 TEST_F(RemoteTest, JsonHasNoCurveWithoutItsJob) {
   service_->OnCurves([this](int page) {
     if (page > 0) return absl::OkStatus();
-    const auto job = file_.AddJob({.key = "f00001"});  // since the jobs were listed
+    const auto job = file_.AddJob({.key = "f00001"});  // added after the jobs were listed
     file_.AddToSweep(1, 4, job);
     file_.AddEpoch(file_.AddAttempt(job, 1, 0, "succeeded"), 0, 10);
     return absl::OkStatus();

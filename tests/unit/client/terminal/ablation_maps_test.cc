@@ -71,7 +71,7 @@ TEST(DropTest, CountsFromThreeStandardErrorsOn) {
 TEST(DropTest, WhatIsNotStoredIsNotThere) {
   v1::HeadAblationRow missing;
   EXPECT_FALSE(results::DropOf(missing, results::AblationMetric::kAccuracyDrop).has_value());
-  v1::HeadAblationRow old = Head(1, 0, 0, 0.001);  // of version 1: no errors, no losses
+  v1::HeadAblationRow old = Head(1, 0, 0, 0.001);  // version 1: no errors, no losses
   old.clear_drop_standard_error();
   old.clear_nll_drop();
   EXPECT_TRUE(results::DropOf(old, results::AblationMetric::kAccuracyDrop)->counts)
@@ -142,8 +142,8 @@ TEST(AblationMapTextTest, SaysWhatItsSignsMean) {
   EXPECT_THAT(AblationNotes(plain, {.width = 120}), HasSubstr("?: within 3 standard errors"));
 }
 
-// Seed 0 has its largest drop in head 0, seed 1 in head 1: by number they average to two middling
-// heads, which neither has.
+// Seed 0 has its largest drop in head 0, seed 1 in head 1. Averaged by head number they give two
+// medium heads, which neither seed has.
 std::vector<v1::HeadAblationRow> Exchanged() {
   return {Head(1, 0, 0, 0.6),  Head(1, 0, 1, 0.02), Head(1, 1, 0, 0.1), Head(1, 1, 1, 0.3),
           Head(2, 0, 0, 0.01), Head(2, 0, 1, 0.4),  Head(2, 1, 0, 0.0), Head(2, 1, 1, 0.2)};

@@ -28,7 +28,7 @@ v1::AnalysisRow Row(std::int64_t job, const std::string& name, const std::string
   return row;
 }
 
-// Layer 0: 500 lost; layer 1: net 5 of 1000, within its error.
+// Layer 0: 500 lost. Layer 1: a net loss of 5 of 1000, within its error.
 constexpr char kLayers[] =
     R"({"total":1000,"intact_correct":800,"intact_nll":0.5,"chance":0.1,"correct":[300,795],)"
     R"("lost":[500,15],"gained":[0,10],"nll":[2.5,0.501],"nll_standard_error":[0.1,0.01]})";
@@ -61,11 +61,12 @@ TEST(AnalysisTableTest, Golden) {
 TEST(LayerAblationTest, OneSeedHasTheErrorsOfItsExamples) {
   const std::string text = LayerAblationText(Cells({MakeJob(1, "rope", 0, kDone, 1)}),
                                              {Row(1, "layer_ablation", kLayers)}, {});
-  // s.e. of 500 in 1000: sqrt(0.25 / 1000) = 1.58 points, times 1.96; over 0.7 above chance.
+  // Standard error of 500 in 1000: sqrt(0.25 / 1000) = 1.58 points, times 1.96; divided by 0.7
+  // above chance.
   EXPECT_THAT(text, HasSubstr("rope distance: without all heads of a layer (zero ablation, test "
                               "data)\n"));
   EXPECT_THAT(text, HasSubstr("50.0±3.1           71.4±4.4       2.000±0.196\n"));
-  // Layer 1: marked; s.e. sqrt((0.025 - 0.000025) / 1000) = 0.5 points.
+  // Layer 1 is marked; its standard error is sqrt((0.025 - 0.000025) / 1000) = 0.5 points.
   EXPECT_THAT(text, HasSubstr("0.5±1.0?           0.7±1.4?      0.001±0.020?\n"));
 }
 

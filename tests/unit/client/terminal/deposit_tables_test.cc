@@ -46,7 +46,7 @@ v1::DepositRow LayerRow(std::int64_t job, int layer, bool deposit) {
   return row;
 }
 
-// Where nothing stands out from chance.
+// A row for an accuracy that does not stand out from chance.
 v1::DepositRow NullRow(std::int64_t job) {
   v1::DepositRow row;
   row.set_job_id(job);
@@ -123,7 +123,7 @@ TEST(DepositTableTest, Golden) {
   const auto groups = results::DepositGroups(
       cells, {Row(1, 0.60, 1, 1), Row(2, 0.61, 1, 0), NullRow(3), Row(6, 0.25, 0, 0)}, NineJobs(),
       false);
-  // 0.605 with an interval of t(0.975, 1) * 0.00707 / sqrt(2) = 0.0635.
+  // 0.605 with a half width of t(0.975, 1) * 0.00707 / sqrt(2) = 0.0635.
   EXPECT_EQ(DepositTableText(cells, groups, {.color = false, .width = 120}), &R"(
 zero ablation, test data, clean hygiene:
 pe     task      max drop  top share       gini  eff. heads  deposit  largest in      seeds

@@ -41,7 +41,7 @@ std::vector<std::string> LinesOf(const std::string& text) {
       lines.back() += c;
     }
   }
-  lines.pop_back();  // after the last newline
+  lines.pop_back();  // the empty piece after the last newline
   return lines;
 }
 

@@ -45,7 +45,7 @@ TEST(EtaTest, FollowsThePaceSinceTheStart) {
   Eta eta;
   EXPECT_FALSE(eta.Update(100, State(0, 60)).has_value()) << "epochs stored earlier are no pace";
   EXPECT_FALSE(eta.Update(105, State(0, 60)).has_value());
-  EXPECT_DOUBLE_EQ(*eta.Update(110, State(0, 80)), 50);  // 2 a second, 100 left
+  EXPECT_DOUBLE_EQ(*eta.Update(110, State(0, 80)), 50);  // 2 per second, 100 left
   EXPECT_FALSE(eta.Update(120, State(12, 180)).has_value());
 }
 
@@ -103,7 +103,7 @@ TEST(ProgressViewTest, TheGridAsFarAsThereIsRoom) {
     return out;
   };
   EXPECT_THAT(draw(24), HasSubstr("alibi"));
-  const std::string low = draw(9);  // two lines stay free, three are the progress
+  const std::string low = draw(9);  // two lines stay free, three show the progress
   EXPECT_THAT(low, HasSubstr("nope"));
   EXPECT_THAT(low, HasSubstr("and 1 more rows"));
   EXPECT_THAT(draw(7), Not(HasSubstr("distance  "))) << "no room for a row";

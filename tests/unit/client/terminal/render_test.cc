@@ -199,7 +199,8 @@ TEST(PlotTest, Golden) {
             "           x  0.2500  nope\n");
 }
 
-// The line's row, and as many rows to each side as 0.25 is of the axis: one.
+// The band covers the row of the line and one row to each side, since a half-width of 0.25 is one
+// row of this axis.
 TEST(PlotTest, ABandWithinTheRangeOfTheLines) {
   const Series rising{"rope", {{0, 0.0}, {2, 1.0}}, {0.25, 0.25}};
   EXPECT_EQ(LinePlot({rising}, {"test accuracy", "epoch", 5}, {.color = false, .width = 40}),

@@ -74,7 +74,7 @@ TEST(CurveSeriesTest, GoesAsFarAsEverySeedThatHasBegun) {
                                           MakeJob(2, "rope", 1, v1::JOB_STATE_RUNNING, 1),
                                           MakeJob(3, "rope", 2, v1::JOB_STATE_QUEUED, 1)});
   results::MeanCurves means(table, "test_accuracy");
-  means.Add(std::vector{Epoch(1, 0, 0.2), Epoch(1, 1, 0.4)});  // pages break within a job
+  means.Add(std::vector{Epoch(1, 0, 0.2), Epoch(1, 1, 0.4)});  // a page may end within a job
   means.Add(std::vector{Epoch(1, 2, 0.9), Epoch(2, 0, 0.4), Epoch(2, 1, 0.5), Epoch(9, 0, 5)});
   const std::vector<render::Series> series = CurveSeries(table, means.Curves());
   ASSERT_EQ(series.size(), 1u);

@@ -19,7 +19,7 @@ class RowStreamTest : public testing::Test {
     context_.out = [this](const std::string& text) { out_ += text; };
     context_.err = [](const std::string&) {};
   }
-  // Two pages, then `status`.
+  // Writes two pages, then finishes with `status`.
   absl::StatusOr<int> Put(const std::string& output, const absl::Status& status,
                           std::size_t rows = kRows.size()) {
     context_.options.output_name = output;

@@ -28,7 +28,7 @@ TEST(WorkerNames, AreNamesAndTheBeginningOfAnIdWhereTwoHaveOne) {
 
 TEST(WorkerNames, AWorkerIsSilentOnceItHasMissedAHeartbeat) {
   v1::WorkerRow idle = Worker("aaaaaaaa", "idle");
-  idle.set_silent_ms(60'000);  // it holds nothing that could be given away
+  idle.set_silent_ms(60'000);  // holds no jobs that could be given away
   v1::WorkerRow fresh = Worker("bbbbbbbb", "fresh");
   fresh.set_silent_ms(5'000);
   fresh.set_lease_left_ms(15'000);

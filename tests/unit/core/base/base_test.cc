@@ -132,7 +132,7 @@ TEST(File, ReplacesWholeOrNotAtAll) {
   struct stat info {};
   ASSERT_EQ(stat((dir / "f").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
-  // A target that cannot be replaced leaves it, and nothing beside it.
+  // If the target cannot be replaced, it stays, and no temporary file stays beside it.
   ASSERT_THAT(CreateDirectories(dir / "d/e"), IsOk());
   EXPECT_FALSE(WriteFileAtomically(dir / "d", "x").ok());
   EXPECT_THAT(WriteFileAtomically(dir / "none/f", "x"),

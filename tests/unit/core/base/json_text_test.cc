@@ -63,7 +63,7 @@ TEST(JsonText, TooLong) {
   EXPECT_TRUE(ParseJson(text).is_discarded());
 }
 
-// The library's own readers have no limit: whoever calls them has to say here why that is safe.
+// The library's own readers have no limit. A file that calls them must state here why that is safe.
 TEST(JsonText, NobodyElseReadsJson) {
   const std::map<std::string, std::string> allowed = {
       {"core/base/json_text.h", "within the limits"},

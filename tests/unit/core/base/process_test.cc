@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Runs a shell command with its standard output in a pipe; answers what it printed.
+// Runs a shell command with its standard output in a pipe and returns what it printed.
 std::string Output(const std::string& command, SpawnOptions options = {}) {
   Pipe pipe = *MakePipe();
   options.argv = {"/bin/sh", "-c", command};
@@ -87,7 +87,7 @@ TEST(Process, PassesOnlyTheDescriptorsThatAreNamed) {
   Pipe parent = *MakePipe();
   SpawnOptions options;
   options.fds = {{parent.read.get(), 5}};
-  // The shell itself may hold descriptors of 10 and above; what it execs does not.
+  // The shell itself may hold descriptors from 10 on; the program that it execs does not.
   EXPECT_EQ(Output("exec ls /proc/self/fd", options),
             "0\n1\n2\n3\n5\n");  // 3: the directory that ls reads
   EXPECT_EQ(Output("readlink /proc/self/fd/0", {}), "/dev/null\n");
@@ -97,7 +97,7 @@ TEST(Process, MapsCrossedDescriptors) {
   TempDir dir;
   std::ofstream(dir / "a") << "A";
   std::ofstream(dir / "b") << "B";
-  // Each wants the number that the other has here, where that is possible at all.
+  // Each file should get the number that the other one has here, if possible.
   UniqueFd a(open((dir / "a").c_str(), O_RDONLY | O_CLOEXEC));
   UniqueFd b(open((dir / "b").c_str(), O_RDONLY | O_CLOEXEC));
   const int low_a = a.get() <= 9 ? a.get() : 4;
@@ -119,8 +119,8 @@ TEST(Process, StartsWithDefaultSignals) {
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  // Bit n-1 is signal n; 32 and above are not this project's (the C library keeps two of them for
-  // itself).
+  // Bit n-1 is signal n. This project does not use signals from 32 on (the C library reserves two
+  // of them).
   const auto standard = [](const std::string& name) {
     const std::string hex = Output("sed -n 's/" + name + ":\\t//p' /proc/self/status");
     return std::stoull(hex, nullptr, 16) & 0x7FFFFFFF;
@@ -141,7 +141,7 @@ TEST(Process, WaitsNoLongerThanItIsTold) {
   EXPECT_GE(absl::Now() - begin, absl::Milliseconds(30));
   process->Signal(SIGKILL);
   EXPECT_EQ(process->Wait().ToString(), "ended by signal 9 (killed)");
-  EXPECT_EQ(process->Wait().code, 9);  // repeatable
+  EXPECT_EQ(process->Wait().code, 9);  // a second Wait gives the same
 }
 
 TEST(Process, StopGoesFromGentleToForce) {
@@ -149,7 +149,7 @@ TEST(Process, StopGoesFromGentleToForce) {
   options.argv = {"/bin/sh", "-c", "trap 'exit 7' TERM; while :; do sleep 0.02; done"};
   auto gentle = Process::Spawn(options);
   ASSERT_THAT(gentle, IsOk());
-  // A trap that is not set yet would let the signal end it.
+  // Give the shell time to set its trap; before that the signal would end it.
   absl::SleepFor(absl::Milliseconds(100));
   EXPECT_EQ(gentle->Stop(absl::Seconds(10)).code, 7);
   options.argv[2] = "trap '' TERM; while :; do sleep 0.02; done";

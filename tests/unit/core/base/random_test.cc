@@ -13,7 +13,7 @@ namespace {
 
 using Block = std::array<std::uint32_t, 4>;
 
-// The known answers that Random123 1.14 ships in tests/kat_vectors for philox4x32-10.
+// The known answers for philox4x32-10 in tests/kat_vectors of Random123 1.14.
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(Philox4x32({0, 0, 0, 0}, {0, 0}),
             (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
@@ -55,7 +55,8 @@ double ChiSquare(const std::vector<int>& counts, double expected) {
   return sum;
 }
 
-// Bounds that a fair generator passes in all but about one of 10^6 seeds; the seed is fixed.
+// A fair generator stays within these bounds for all but about one of 10^6 seeds; the seed here is
+// fixed.
 TEST(CounterRandom, BelowIsUniform) {
   for (const std::uint32_t bound : {2u, 3u, 7u, 70u, 569u}) {
     CounterRandom random(1, "below", bound);
@@ -71,8 +72,8 @@ TEST(CounterRandom, BelowIsUniform) {
   }
 }
 
-// Two thirds of 2^32: a generator that takes a remainder would put two thirds of its values below
-// half the bound.
+// The bound is two thirds of 2^32. A generator that takes a remainder would put two thirds of its
+// values below half the bound.
 TEST(CounterRandom, BelowIsUnbiasedForLargeBounds) {
   CounterRandom random(2, "below");
   constexpr std::uint32_t kBound = 2863311530u;

@@ -58,7 +58,7 @@ TEST(ShutdownSignal, CallsBackEveryTime) {
   shutdown.Request("enough");
   EXPECT_THAT(calls, ElementsAre("SIGINT 1", "SIGTERM 2", "enough 3"));
   EXPECT_EQ(shutdown.reason(), "SIGINT");
-  // One that comes late is called at once; none is called any more after it is replaced.
+  // A handler that is set late is called at once. A replaced handler is no longer called.
   std::vector<int> late;
   shutdown.OnRequest([&](absl::string_view, int count) { late.push_back(count); });
   EXPECT_THAT(late, ElementsAre(3));
@@ -71,7 +71,7 @@ TEST(ShutdownSignal, TheEndOfTheParentIsARequest) {
   ShutdownSignal shutdown;
   Pipe pipe = *MakePipe();
   ASSERT_THAT(shutdown.WatchParent(pipe.read.Release()), IsOk());
-  ASSERT_EQ(write(pipe.write.get(), "x", 1), 1);  // means nothing
+  ASSERT_EQ(write(pipe.write.get(), "x", 1), 1);  // a byte has no meaning
   EXPECT_FALSE(shutdown.WaitFor(absl::Milliseconds(20)));
   pipe.write.Reset();
   EXPECT_TRUE(shutdown.WaitFor(kPatience));

@@ -1,5 +1,5 @@
-// The catalog's tables are data; these tests hold what the rest of the program relies on for every
-// row, and the values that the paper fixes.
+// The catalog's tables are data. These tests check what the rest of the program needs of every row,
+// and the values that the paper fixes.
 #include "core/catalog/catalog.h"
 
 #include <gmock/gmock.h>
@@ -117,7 +117,7 @@ TEST(Fields, EveryDefaultJobIsValidAndCarriesItsProtocolsName) {
     for (const experiment::Violation& violation : experiment::CheckJob(job)) {
       messages.push_back(violation.message);
     }
-    // The published set has no mask, so it has no place for what needs one.
+    // The published protocol has no mask, so it excludes encodings that need one.
     if (job.pe == "xpos" && protocol == "published") {
       EXPECT_THAT(messages, ElementsAre(testing::HasSubstr("(constraint causal-only)")));
     } else {
@@ -250,7 +250,8 @@ TEST(ProtocolLabel, OneSwitchMakesItCustomAndSizesDoNot) {
   EXPECT_EQ(ProtocolLabel(job.pe, job.task, job.values), "custom");
 }
 
-// `clean` with the betas of `matched` has been `clean` from the start; `matched` means its betas.
+// A job of `clean` with the betas of `matched` keeps the name `clean`, as it always had. `matched`
+// requires its betas.
 TEST(ProtocolLabel, BetasTellMatchedApartAndLeaveTheOthersTheirNames) {
   const auto label = [](const char* protocol, const Values& set) {
     const Job job = MakeJob(protocol, "rope", "distance", 0, set);

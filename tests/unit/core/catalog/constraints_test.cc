@@ -1,4 +1,4 @@
-// Each constraint: a job that breaks it and nothing else, and the same job just inside the bound.
+// Each constraint: a job that breaks only this one, and the same job just inside the bound.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ struct Case {
   const char* task;
   const char* protocol;
   Values broken;
-  Values mended;          // over `broken`
+  Values mended;          // applied on top of `broken`
   const char* violation;  // part of the message
 };
 
@@ -350,8 +350,8 @@ TEST(Constraints, EachHasACaseHereAndNamesRealFields) {
   }
 }
 
-// Every field at an end of its range, alone and together: a constraint may refuse, but never
-// overflow or trap.
+// Every field at an end of its range, alone and together. A constraint may refuse the job, but must
+// never overflow or trap.
 TEST(Constraints, SurviveTheEndsOfEveryRange) {
   for (const Entry& protocol : Protocols()) {
     for (const Entry& pe : Pes()) {

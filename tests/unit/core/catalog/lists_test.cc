@@ -1,5 +1,6 @@
-// Files that list the encodings by hand and cannot ask the catalogue: each has to name every one. CONTRIBUTING.md's checklist
-// has to name each of these files, so that whoever adds an encoding meets them before this test.
+// Files that list the encodings by hand, because they cannot ask the catalog. Each must name every
+// encoding. The checklist in CONTRIBUTING.md must name each of these files, so that an author of a
+// new encoding sees them before this test fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ std::string ReadSource(const std::string& path) {
 
 struct List {
   const char* path;
-  const char* before;  // what stands on either side of a name
+  const char* before;  // the text before and after a name
   const char* after;
 };
 

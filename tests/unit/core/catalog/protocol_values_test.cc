@@ -1,4 +1,5 @@
-// What the protocols set and why, and the note for whoever compares encodings under one.
+// The settings of the protocols with their reasons, and the note for comparisons of encodings under
+// one protocol.
 #include "core/catalog/protocol_values.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +28,7 @@ TEST(ProtocolValues, EachHasAReasonOfOneLine) {
   }
 }
 
-// Whatever makes two protocols' jobs differ is listed, and every switch is.
+// Everything that makes two protocols' jobs differ is listed, and so is every switch.
 TEST(ProtocolValues, CoverWhatDiffersBetweenProtocols) {
   std::set<std::string_view> listed;
   for (const ProtocolValue& row : ProtocolValues("clean")) listed.insert(row.field);
@@ -72,7 +73,7 @@ TEST(ProtocolValues, SayWhatHoldsInGeneralAndForWhomElse) {
             "[attention, output, ffn]; mla: [ffn_inner, ffn]");
 }
 
-// Beside its betas and its read-out `matched` is `clean`.
+// Except for its betas and its readout, `matched` equals `clean`.
 TEST(ProtocolValues, MatchedIsCleanButForBetasAndReadout) {
   const std::vector<ProtocolValue> clean = ProtocolValues("clean");
   const std::vector<ProtocolValue> matched = ProtocolValues("matched");

@@ -24,14 +24,14 @@ std::string TemporaryDirectory() {
 DatabaseForTest::DatabaseForTest()
     : directory_(TemporaryDirectory()), path_(directory_ + "/test.db") {
   db_ = std::make_unique<SQLite::Database>(path_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-  db_->exec("PRAGMA synchronous = OFF");  // nobody pulls a plug here
+  db_->exec("PRAGMA synchronous = OFF");  // no power loss happens here
   db_->exec("PRAGMA journal_mode = WAL");
   int version = 0;
   for (const auto& migration : migrations::All()) {
     db_->exec(std::string(migration.sql));
     version = migration.version;
   }
-  // What the coordinator keeps with every write.
+  // Values that the coordinator updates with every write.
   db_->exec("DROP TABLE sweep_counts");
   db_->exec(
       "CREATE VIEW sweep_counts AS SELECT c.sweep_id, sum(j.state = 'queued') AS queued, "
@@ -145,7 +145,7 @@ void DatabaseForTest::Summarise(std::int64_t job, int epochs_done, int correct, 
   update.bind(3, correct);
   update.bind(4, best_correct);
   update.bind(5, total);
-  update.bind(6, 1.0 / (epochs_done + 2));  // as AddEpoch has them of the last epoch
+  update.bind(6, 1.0 / (epochs_done + 2));  // the losses that AddEpoch gives the last epoch
   update.bind(7, 2.0 / (epochs_done + 2));
   update.exec();
 }

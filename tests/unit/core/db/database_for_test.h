@@ -22,7 +22,7 @@ struct JobForTest {
   std::string spec_json = "{}";
 };
 
-// Owns the directory. `db()` is a writing connection in WAL mode, as the coordinator's.
+// Owns the directory. `db()` is a writing connection in WAL mode, like the coordinator's.
 class DatabaseForTest {
  public:
   DatabaseForTest();
@@ -40,16 +40,17 @@ class DatabaseForTest {
   void AddToSweep(std::int64_t sweep, int ordinal, std::int64_t job);
   std::int64_t AddAttempt(std::int64_t job, int number, int start_epoch,
                           const std::string& outcome);
-  // With counts (test_correct of test_total 300, train_correct the same) and losses that tell
+  // Adds an epoch with test_correct of test_total 300, the same train_correct, and losses that tell
   // epochs apart.
   void AddEpoch(std::int64_t attempt, int epoch, int test_correct);
   // Sets the job's summary row as the store does at an epoch.
   void Summarise(std::int64_t job, int epochs_done, int correct, int best_correct, int total);
-  // Without the head, drop = 10 * layer + head examples are lost and none gained; the loss goes from
-  // 0.5 to 0.5 + drop / 100. Chance is 0.1; the deposit indices are those of core/stats.
+  // Adds a head ablation. Without a head, 10 * layer + head examples are lost (the drop) and none
+  // gained; the loss goes from 0.5 to 0.5 + drop / 100. Chance is 0.1. The deposit indices are
+  // those of core/stats.
   void AddHeadAblation(std::int64_t job, std::int64_t attempt, int layers, int heads,
                        int intact_correct, int total, const std::string& method = "zero");
-  // Another analysis, of version 1 without parameters.
+  // Adds another analysis, of version 1 without parameters.
   void AddAnalysis(std::int64_t job, std::int64_t attempt, const std::string& name,
                    const std::string& result_json);
   void AddArtifact(std::int64_t attempt, const std::string& name, const std::string& sha256,

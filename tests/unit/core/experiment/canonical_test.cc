@@ -93,7 +93,7 @@ TEST(Canonical, FieldsWithoutMeaningAreAbsent) {
   EXPECT_EQ(table["task"]["max_gap"], 70);
 }
 
-// The example with one change; what reading it says.
+// Reads the example after one change and returns the messages.
 std::vector<std::string> Reading(const std::function<void(Json&)>& change) {
   Json json = Json::parse(DocumentedExample());
   change(json);

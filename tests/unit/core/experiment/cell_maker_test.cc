@@ -26,8 +26,8 @@ std::string Text(const std::optional<Cell>& cell) {
   return text;
 }
 
-// Every cell, in order, backwards and each by itself, is the one that the sweep gives. How many
-// there are.
+// Expects that the cells made in order, backwards and one at a time are those of the sweep. Returns
+// the number of cells.
 int ExpectTheSame(const Sweep& sweep) {
   CellMaker forwards(sweep), backwards(sweep);
   int cells = 0;
@@ -59,7 +59,7 @@ TEST(CellMakerTest, PartSeedsThatAreSetAndThoseThatFollow) {
                                   "seed: 0..5\n" +
                                   std::string(kSmall))),
             6);
-  // The seeds that are compared, too.
+  // The same with seeds that are compared.
   ExpectTheSame(
       SweepOf("name: a\npe: [rope, nope]\ntask: distance\n"
               "seed: [0, 1, 9007199254740990, 9007199254740991]\n"

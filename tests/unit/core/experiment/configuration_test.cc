@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Seed 0, of many digits, the digits of other members, and the largest.
+// Seed 0, seeds with many digits, seeds with the digits of other members, and the largest seed.
 constexpr std::int64_t kSeeds[] = {0, 1, 7, 42, 128, 574, 30000, 1234567890123, kMaxSeed};
 
 std::string Canonical(const std::string& protocol, const std::string& pe, const std::string& task,

@@ -1,5 +1,5 @@
-// The committed documents, specs and keys of tests/golden, which an independent script checks too:
-// a change here is a change of every stored job's identity.
+// The committed documents, specs and keys of tests/golden, which an independent script checks too.
+// A change here changes the identity of every stored job.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -18,8 +18,8 @@ nlohmann::json Cases() {
   return nlohmann::json::parse(file);
 }
 
-// Databases hold jobs under these keys: the file may grow, and what stood in it in November 2026
-// stays.
+// Databases hold jobs under these keys. The file may grow, but the entries of November 2026 must
+// stay.
 TEST(GoldenKeys, ThoseOfStoredJobsStay) {
   const nlohmann::json cases = Cases();
   ASSERT_GE(cases.size(), 53u);

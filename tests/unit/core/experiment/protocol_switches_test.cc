@@ -1,6 +1,6 @@
-// Everything in which the authors' code departs from the clean set, one row an item: what each set
-// says, for MLA and for the other PEs, and that the item can be set alone, in a document and on the
-// command line.
+// All differences between the authors' code and the clean protocol, one row for each: the values of
+// each protocol, for MLA and for the other encodings. Each difference can be set alone, in a
+// document and on the command line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,12 +16,12 @@ using catalog::Field;
 struct Row {
   const char* name;
   const char* field;
-  const char* owner;  // a PE, or "" for fields that every PE has
+  const char* owner;  // an encoding, or "" for fields that every encoding has
   const char* published;
-  const char* published_mla;  // of fields that every PE has
+  const char* published_mla;  // for fields that every encoding has
   const char* clean;
   bool is_switch = true;     // sizes do not decide the label
-  const char* matched = "";  // where it is not that of the clean set
+  const char* matched = "";  // if it differs from the clean value
 };
 
 void PrintTo(const Row& row, std::ostream* out) { *out << row.field; }
@@ -67,7 +67,7 @@ std::vector<std::string> PesOf(const Row& row) {
   return pes;
 }
 
-// The document with the field among those of its group.
+// The document with the field in its group.
 std::string DocumentWith(const std::string& protocol, const std::string& pe,
                          const std::string& field, const std::string& value) {
   const std::string group = field.substr(0, field.find('.'));
@@ -86,8 +86,8 @@ Cell OnlyCell(const std::string& document, const std::vector<Override>& override
   return result.sweep->At(0).value_or(Cell());
 }
 
-// Whether the two jobs differ in the field and, beside it, only in fields whose existence it
-// decides.
+// True if the two jobs differ in the field and, apart from it, only in fields that exist because of
+// it.
 bool DifferOnlyBy(const Row& row, const Job& a, const Job& b) {
   for (const Field& field : catalog::Fields()) {
     const bool owned = field.owner.empty() || field.owner == a.pe || field.owner == a.task;

@@ -1,4 +1,4 @@
-// What a bad document is told: one row a mistake, with the place and the words.
+// Error messages for bad documents: one row for each mistake, with the place and the text.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ std::vector<std::string> Complaints(const std::string& document,
   return complaints;
 }
 
-// Names in the order of messages.
+// The names in the order in which messages list them.
 std::string Known(const std::vector<catalog::Entry>& entries) {
   std::set<std::string> names;
   for (const catalog::Entry& entry : entries) names.emplace(entry.name);
@@ -33,7 +33,7 @@ std::string Known(const std::vector<catalog::Entry>& entries) {
   return text;
 }
 
-// `text` with <pes> and <protocols> replaced by what the catalogue has.
+// `text` with <pes> and <protocols> replaced by the names in the catalog.
 std::string Filled(std::string text) {
   for (const auto& [mark, names] :
        {std::pair<std::string, std::string>{"<pes>", Known(catalog::Pes())},
@@ -46,9 +46,9 @@ std::string Filled(std::string text) {
 
 struct Case {
   const char* name;
-  const char*
-      line;  // the third line of the document; name, pe and task are good unless it replaces them
-  const char* complaint;  // the whole of it, or its start if it ends in …
+  // The third line of the document. name, pe and task are valid unless this line replaces them.
+  const char* line;
+  const char* complaint;  // the whole message, or its start if it ends in …
 };
 
 void PrintTo(const Case& which, std::ostream* out) { *out << which.name; }
@@ -359,7 +359,7 @@ TEST(Complaints, Overrides) {
               ElementsAre(HasSubstr("belongs to an analysis that this sweep does not ask for")));
 }
 
-// What a complaint advises is taken when it is done.
+// The change that an error message advises is accepted.
 TEST(Complaints, SeveralValuesOfAnAnalysisAreAnalysesOfTheirOwn) {
   const std::string good = "name: a\npe: rope\ntask: distance\n";
   const std::string advice =

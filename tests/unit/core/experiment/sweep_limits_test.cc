@@ -1,4 +1,4 @@
-// Documents made to cost: each is answered at once, with a number and a limit.
+// Documents that are expensive by design: each is answered quickly, with a number and a limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ Timed Parse(const std::string& document) {
   return timed;
 }
 
-// The least of a few runs: what the work takes, not what a busy machine adds.
+// The shortest of a few runs: the cost of the work itself, without the load of a busy machine.
 double BestOf(int runs, const std::string& document) {
   double best = Parse(document).milliseconds;
   for (int i = 1; i < runs; ++i) best = std::min(best, Parse(document).milliseconds);

@@ -1,4 +1,4 @@
-// What a good document means.
+// The meaning of valid documents.
 #include "core/experiment/sweep.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ std::vector<Cell> Cells(const Sweep& sweep) {
   return cells;
 }
 
-// "rope(base=500) distance 3"
+// For example "rope(base=500) distance 3".
 std::vector<std::string> Labels(const Sweep& sweep) {
   std::vector<std::string> labels;
   for (const Cell& cell : Cells(sweep)) {
@@ -272,7 +272,7 @@ TEST(Sweep, OverridesWin) {
   EXPECT_EQ(Cells(Parsed(document, {{"protocol", "published"}}))[0].protocol_label, "published");
 }
 
-// "published rope(base=500) 0", cell by cell.
+// For example "published rope(base=500) 0", for each cell.
 std::vector<std::string> LabelsByProtocol(const Sweep& sweep) {
   std::vector<std::string> labels;
   for (const Cell& cell : Cells(sweep)) {
@@ -355,7 +355,7 @@ TEST(Protocols, CanBeExcluded) {
               ElementsAre("clean xpos 0", "published mla 0"));
 }
 
-// Everything in which the two protocols differ for nope is set.
+// Sets everything in which the two protocols differ for nope.
 constexpr const char* kNothingDiffers =
     "protocol: [clean, published]\npe: nope\n"
     "model: {mask: none, key_padding: masked, kv_source: self, readout: mean, final_norm: true}\n";
@@ -370,14 +370,14 @@ TEST(Protocols, AJobThatBothGiveStandsOnce) {
   EXPECT_EQ(sweep.cells(), 2u);
   EXPECT_TRUE(sweep.At(0));
   EXPECT_FALSE(sweep.At(1));
-  // Where the first is taken out by name, the second stands.
+  // If the first one is excluded by name, the second one stays.
   const Sweep second = Parsed(document + "train: {epochs: 7}\nexclude: {protocol: clean}\n");
   EXPECT_FALSE(second.At(0));
   EXPECT_TRUE(second.At(1));
 }
 
 TEST(Protocols, AJobThatAnotherItemGivesAgainIsRefused) {
-  // The second protocol's default form is the one that the second item sets.
+  // The second item sets exactly the default form of the second protocol.
   const std::string document =
       "name: a\n" + std::string(kNothingDiffers) + "task: " + kTaskSet + "\ntrain: {epochs: 7}\n";
   const std::string items = "[relative, {name: relative, form: table}]";

@@ -1,4 +1,4 @@
-// Cells of job rows.
+// Builds the groups of job rows.
 #pragma once
 
 #include <vector>

@@ -79,7 +79,7 @@ TEST(CellsTest, WhatElseDiffersBecomesAColumn) {
   EXPECT_EQ(table.cells[1].Label(), "rope distance 0.003");
 }
 
-// A spec leaves out a field at its legacy value.
+// A spec leaves out a field that has its legacy value.
 TEST(CellsTest, AFieldThatIsNotWrittenHasItsLegacyValue) {
   const CellTable table = Build({MakeJob(1, "rope", 0, kDone, 100),
                                  MakeJob(2, "rope", 0, kDone, 300, R"(0.001,"precision":"bf16")")});
@@ -125,7 +125,7 @@ TEST(CellsTest, GroupByTellsWhatItMixes) {
   EXPECT_TRUE(by_lr.mixed.empty());
 }
 
-// A job whose switches go with its protocol.
+// A job with the switches of its protocol.
 v1::JobRow Switched(std::int64_t id, const std::string& protocol, const std::string& mask,
                     const std::string& source, const std::string& lr = "0.001") {
   v1::JobRow job = MakeJob(id, "rope", 0, kDone, 100);

@@ -99,7 +99,8 @@ TEST(CompareExamplesTest, CountsWhatOnlyOneHasRight) {
   auto comparison = Of({MakeJob(1, "rope", 0, kDone, 900), MakeJob(2, "rope", 1, kDone, 950)},
                        {MakeJob(3, "mla", 0, kDone, 900), MakeJob(4, "mla", 1, kDone, 880)});
   ASSERT_TRUE(comparison.ok());
-  // 1111 0100 against 0110 1100: the first and the fourth against the fifth. The other pair lacks a side.
+  // 1111 0100 against 0110 1100: the first and the fourth against the fifth. The other pair lacks
+  // one side.
   CompareExamples({Judged(1, "f4"), Judged(3, "6c"), Judged(2, "ff")}, *comparison);
   const PairGroup& group = comparison->groups[0];
   ASSERT_TRUE(group.pairs[0].examples.has_value());
@@ -114,7 +115,7 @@ TEST(CompareExamplesTest, CountsWhatOnlyOneHasRight) {
 }
 
 TEST(CompareTest, APairInWhichASideNeverGotThereHasNoMeanDifference) {
-  const MetricValues values = {{1, 5.0}, {2, 6.0}, {3, 9.0}};  // job 4 never
+  const MetricValues values = {{1, 5.0}, {2, 6.0}, {3, 9.0}};  // job 4 has no value
   const JobList a({MakeJob(1, "rope", 0, kDone, 900), MakeJob(2, "rope", 1, kDone, 950)});
   const JobList b({MakeJob(3, "mla", 0, kDone, 900), MakeJob(4, "mla", 1, kDone, 880)});
   const auto comparison = Compare(a, b, {"pe"}, *ParseMetric("epochs_to(0.9)"), &values,

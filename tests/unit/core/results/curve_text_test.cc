@@ -1,4 +1,5 @@
-// Curve rows are written without the values in between: every digit is theirs.
+// Curve rows are written as text directly, without intermediate values: every digit must be the
+// same.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Job rows as the views would give them.
+// Job rows like those of the views.
 #pragma once
 
 #include <cstdint>

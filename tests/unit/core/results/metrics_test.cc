@@ -86,7 +86,7 @@ TEST(MetricsTest, CellsOfValuesThatAreNotInTheRows) {
 TEST(MetricsTest, EpochsCountFromZeroAsThoseOfCurves) {
   v1::EpochsToRow row;
   row.set_job_id(7);
-  row.set_epochs(1);  // the wire counts from 1
+  row.set_epochs(1);  // the protocol message counts from 1
   EXPECT_EQ(EpochsValues({row}).at(7), 0);
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Means of test accuracy: nope 0.2, alibi none, rope 0.7, shaw 0.2.
+// Mean test accuracies: nope 0.2, alibi none, rope 0.7, shaw 0.2.
 CellTable Table() {
   const JobList jobs({MakeJob(1, "nope", 0, kDone, 100), MakeJob(2, "nope", 1, kDone, 300),
                       MakeJob(3, "alibi", 0, v1::JOB_STATE_QUEUED, 0),
@@ -41,7 +41,7 @@ TEST(TopTest, HighestFirstThenInTheirOrderThenWhatHasNoMean) {
 
 TEST(TopTest, LowestFirstOfWhatIsBetterWhenLow) {
   CellTable table = Table();
-  table.metric.name = "wall_seconds";  // the means stay
+  table.metric.name = "wall_seconds";  // the means stay the same
   KeepTop(table, 3);
   EXPECT_THAT(Names(table), ElementsAre("nope", "shaw", "rope"));
   for (const char* name : {"epochs_to(0.9)", "generalisation_gap", "wall_seconds"}) {

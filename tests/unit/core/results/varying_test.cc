@@ -37,7 +37,7 @@ TEST(VaryingTest, SeveralFieldsAndOneThatIsNotThere) {
   rows[1].set_protocol("published");
   const JobList jobs(rows);
   const Varying varying(jobs);
-  // A protocol stands for what goes with it.
+  // A protocol stands for the fields that it sets.
   EXPECT_THAT(varying.fields(), ElementsAre("protocol"));
   EXPECT_EQ(varying.LabelOf(1), "protocol=published");
   rows[1].set_protocol("clean");

@@ -39,7 +39,7 @@ class ChannelTest : public testing::Test {
  protected:
   void SetUp() override { unsetenv("PELAB_TOKEN"); }
 
-  // A certificate for localhost, by the openssl program.
+  // Makes a certificate for localhost with the openssl program.
   void MakeCertificate() {
     SpawnOptions options;
     options.argv = {"/usr/bin/openssl",
@@ -66,7 +66,7 @@ class ChannelTest : public testing::Test {
     ASSERT_THAT(WriteFileAtomically(dir_ / "token", absl::StrCat(kToken, "\n")), IsOk());
     ASSERT_THAT(WriteFileAtomically(dir_ / "other", "another-token-of-length"), IsOk());
   }
-  // Listens on a free port of localhost; answers its address.
+  // Listens on a free port of localhost and returns its address.
   Address Serve(const ServerSecurity& security) {
     const Address listen = *ParseAddress("localhost:0", PortZero::kAllowed);
     auto credentials = MakeServerCredentials(security, listen);
@@ -95,7 +95,7 @@ class ChannelTest : public testing::Test {
 TEST_F(ChannelTest, PlainOnLoopback) {
   const Address address = Serve({});
   EXPECT_THAT(Call(address, {}), IsOk());
-  setenv("PELAB_TOKEN", kToken, 1);  // not sent over a plain connection, and no reason to fail
+  setenv("PELAB_TOKEN", kToken, 1);  // not sent over a plain connection, and not an error
   EXPECT_THAT(Call(address, {}), IsOk());
 }
 
@@ -139,8 +139,9 @@ TEST_F(ChannelTest, TlsChecksTheCertificateAndTheToken) {
   setenv("PELAB_TOKEN", kToken, 1);
   EXPECT_THAT(Call(address, security), IsOk());
 
+  // Without TLS.
   EXPECT_THAT(Call(address, {}),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr(address.ToString())));  // plain
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr(address.ToString())));
   ClientSecurity distrusting;
   distrusting.tls = true;  // the system's authorities do not know this certificate
   EXPECT_THAT(Call(address, distrusting), StatusIs(absl::StatusCode::kUnavailable, testing::_));

@@ -150,7 +150,7 @@ TEST(LockFile, NamesTheLiveHolder) {
     EXPECT_EQ(*ReadLiveAddress(database), "unix:/s");
   }
   EXPECT_EQ(*ReadLiveAddress(database),
-            std::nullopt);  // the file is still there, its address is not live
+            std::nullopt);  // the file still exists, but its address is not live
   EXPECT_THAT(LockFile::Acquire(database), IsOk());
 }
 
@@ -158,7 +158,7 @@ TEST(LockFile, ReadersDoNotKeepACoordinatorOut) {
   TempDir dir;
   const std::string database = dir / "pelab.db";
   ASSERT_THAT(LockFile::Acquire(database), IsOk());
-  // A reader that sits on its shared lock, for much longer than one does.
+  // A reader that holds its shared lock, much longer than a real one.
   SpawnOptions options;
   options.argv = {"/bin/sh", "-c", "exec flock --shared " + LockPath(database) + " sleep 0.2"};
   auto reader = Process::Spawn(options);

@@ -1,4 +1,4 @@
-// The whole table of transitions, written out a second time and compared cell by cell.
+// The whole table of transitions, written a second time and compared entry by entry.
 #include "core/state/state.h"
 
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ using S = JobState;
 using E = Event;
 using O = Outcome;
 
-// Rows that are absent are transitions that cannot happen. Losses and failures are shown here while
-// their budget lasts.
+// Transitions without a row cannot happen. For losses and failures the rows show the case that the
+// budget is not used up.
 const std::map<std::pair<S, E>, Want>& Table() {
   static const auto& table = *new std::map<std::pair<S, E>, Want>{
       {{S::kQueued, E::kAssign}, {S::kAssigned, {}}},
@@ -67,7 +67,8 @@ const std::map<std::pair<S, E>, Want>& Table() {
   return table;
 }
 
-// What the table says of one cell, with its budgets of 5 losses and 3 failures spelled out.
+// Expects the table's entry for one state and event, with the budgets of 5 losses and 3 failures
+// written out.
 void ExpectCell(S from, E event, const Facts& facts) {
   SCOPED_TRACE(testing::Message() << Name(from) << " event " << static_cast<int>(event) << " lost "
                                   << facts.lost_attempts << " failed " << facts.failed_attempts
@@ -181,7 +182,7 @@ TEST(Next, BudgetsAreTheCallers) {
             S::kFailed);
 }
 
-// A job on hosts that come and go is not failed for it while it gets on.
+// A job on hosts that come and go does not fail as long as it makes progress.
 TEST(Next, AnAttemptThatAdvancedTheJobGivesItAFreshBudget) {
   const auto lost = [](int before, Progress progress) {
     return Next(S::kRunning, E::kLose, {.progress = progress, .lost_attempts = before});
@@ -191,7 +192,7 @@ TEST(Next, AnAttemptThatAdvancedTheJobGivesItAFreshBudget) {
   EXPECT_EQ(lost(4, Progress::kRepeated)->to, S::kFailed);
 }
 
-// A trainer that always ends with 75 and never gets anywhere.
+// A trainer that always exits with 75 and never makes progress.
 TEST(Next, ATrainerThatStopsByItselfAndGotNowhereHasFailed) {
   const Facts facts{.error = ErrorKind::kTrainerDied, .progress = Progress::kRepeated};
   const auto first = Next(S::kRunning, E::kPreempt, facts);

@@ -26,7 +26,7 @@ AblationMatrix Matrix(const std::vector<Row>& rows, std::int64_t total, std::int
   return matrix;
 }
 
-// Rows of nothing but losses.
+// A row with lost examples and no gained ones.
 Row Lost(const std::vector<std::int64_t>& lost) {
   Row row;
   for (const std::int64_t count : lost) row.push_back(PairedCounts{count, 0});
@@ -39,7 +39,7 @@ TEST(PairedDropTest, IsTheMeanOfTheChangesAndItsError) {
   EXPECT_DOUBLE_EQ(drop.drop, 0.04);
   EXPECT_NEAR(drop.standard_error, std::sqrt(0.0784 / 1000), 1e-15);
   EXPECT_TRUE(drop.counts);
-  EXPECT_FALSE(Drop({20, 60}, 1000).counts);  // a gain is no drop
+  EXPECT_FALSE(Drop({20, 60}, 1000).counts);  // a gain is not a drop
   EXPECT_DOUBLE_EQ(Drop({20, 60}, 1000).drop, -0.04);
 }
 
@@ -62,11 +62,12 @@ TEST(PairedDropTest, AgreesWithTheChangesWrittenOut) {
 }
 
 TEST(PairedDropTest, CountsFromThreeStandardErrorsOn) {
-  // With k losses alone m > 3 s.e. is k > 9 (1 - k / n): 8 of 100 fall short of 8.28, 9 pass 8.19.
+  // With k losses and no gains, m > 3 s.e. means k > 9 (1 - k / n): 8 of 100 fall short of 8.28, 9
+  // exceed 8.19.
   EXPECT_FALSE(Drop({8, 0}, 100).counts);
   EXPECT_TRUE(Drop({9, 0}, 100).counts);
   EXPECT_FALSE(Drop({0, 0}, 100).counts);
-  // Every example lost: no variance is left.
+  // Every example is lost: the variance is zero.
   EXPECT_EQ(Drop({100, 0}, 100).standard_error, 0);
   EXPECT_TRUE(Drop({100, 0}, 100).counts);
 }
@@ -76,13 +77,13 @@ TEST(StandsOutTest, NeedsFiveStandardErrors) {
   EXPECT_TRUE(StandsOut(50, 100, 0.25));
   EXPECT_FALSE(StandsOut(50, 100, 0.2501));
   EXPECT_FALSE(StandsOut(0, 100, 0.1));
-  EXPECT_TRUE(StandsOut(100, 100, 0.5));   // no error at 1
-  EXPECT_FALSE(StandsOut(100, 100, 1.0));  // but one class is no task
+  EXPECT_TRUE(StandsOut(100, 100, 0.5));   // the error is 0 at an accuracy of 1
+  EXPECT_FALSE(StandsOut(100, 100, 1.0));  // a task with one class is not a task
   EXPECT_FALSE(StandsOut(0, 0, 0.1));
 }
 
 TEST(IndicesTest, OneLayerByHand) {
-  // Net drops 600, 150, 50 and, not counting, 5 - 3: d = 600, 150, 50, 0 of 1000; sum 800.
+  // Net drops 600, 150, 50 and 5 - 3, which does not count: d = 600, 150, 50, 0 of 1000; sum 800.
   const AblationMatrix matrix = Matrix(
       {{{PairedCounts{50, 0}, PairedCounts{610, 10}, PairedCounts{5, 3}, PairedCounts{150, 0}}}},
       1000, 900, 0.1);
@@ -109,7 +110,7 @@ TEST(IndicesTest, OneLayerByHand) {
 }
 
 TEST(IndicesTest, LayersAreDecidedAloneAndTheGlobalFiguresDescribe) {
-  // One large head in each of two layers: two deposits, although no head holds most of it all.
+  // One large head in each of two layers: two deposits, although no head holds most of the total.
   const AblationMatrix matrix = Matrix(
       {Lost({600, 0, 0, 0}), Lost({0, 0, 0, 600}), Lost({200, 200, 200, 200})}, 1000, 1000, 0.01);
   const std::vector<DepositIndices> all = IndicesOf(matrix);
@@ -124,7 +125,7 @@ TEST(IndicesTest, LayersAreDecidedAloneAndTheGlobalFiguresDescribe) {
   EXPECT_EQ(all[3].deposits, 2);
   EXPECT_DOUBLE_EQ(*all[3].top_share, 0.3);
   EXPECT_DOUBLE_EQ(*all[3].top_ratio, 1);
-  EXPECT_EQ(all[3].top_layer, 0);  // of equals the first
+  EXPECT_EQ(all[3].top_layer, 0);  // the first of equal heads
   EXPECT_EQ(all[3].top_head, 0);
 }
 
@@ -138,13 +139,13 @@ TEST(IndicesTest, GiniAndEffectiveHeadsOfTheLimits) {
 }
 
 TEST(IndicesTest, TheThresholdsAreReachedByEquality) {
-  // 0.40 exactly, and a ratio of 3 exactly; 300 / 100 is one that binary fractions miss.
+  // 0.40 exactly, and a ratio of 3 exactly; 300 / 100 is a ratio that binary fractions miss.
   const auto deposit = [](const std::vector<std::int64_t>& lost, std::int64_t intact) {
     return *IndicesOf(Matrix({Lost(lost)}, 1000, intact, 0)).front().deposit;
   };
   EXPECT_TRUE(deposit({400, 0}, 1000));
   EXPECT_FALSE(deposit({399, 0}, 1000));
-  EXPECT_TRUE(deposit({399, 0}, 798));  // half of what is above chance
+  EXPECT_TRUE(deposit({399, 0}, 798));  // half of the accuracy above chance
   EXPECT_FALSE(deposit({399, 0}, 799));
   EXPECT_TRUE(deposit({600, 200}, 1000));
   EXPECT_FALSE(deposit({600, 201}, 1000));
@@ -158,8 +159,9 @@ TEST(IndicesTest, ChanceLowersWhatHalfIs) {
 }
 
 TEST(IndicesTest, ANoisySecondHeadLeavesTheRatioOpen) {
-  // The second head changes 100 each way: net 0, s.e. sqrt(0.5 / 400) = 0.0354, three of them
-  // 0.106. A drop of 0.45 is more than three times that, one of 0.25 (all there is) is not.
+  // The second head changes 100 examples each way: net 0, standard error sqrt(0.5 / 400) = 0.0354,
+  // three of them 0.106. A drop of 0.45 is more than three times that; one of 0.25 (all there is)
+  // is not.
   const auto deposit = [](std::int64_t top, std::int64_t intact) {
     return *IndicesOf(Matrix({{PairedCounts{top, 0}, PairedCounts{100, 100}}}, 400, intact, 0))
                 .front()
@@ -170,7 +172,8 @@ TEST(IndicesTest, ANoisySecondHeadLeavesTheRatioOpen) {
 }
 
 TEST(IndicesTest, AmongUncountedDropsTheLargestStandsForTheSecond) {
-  // (40, 40) is noisier than (0, 0), and comes first of the uncounted only if its change is larger.
+  // (40, 40) is noisier than (0, 0). It comes first among the uncounted heads only if its change is
+  // larger.
   const double three_errors = 3 * std::sqrt(0.8 / 100) * 100;  // 26.8 of 100
   const std::int64_t top = 50;
   ASSERT_LT(static_cast<double>(top), 3 * three_errors);
@@ -195,7 +198,7 @@ TEST(IndicesTest, NothingDrops) {
 }
 
 TEST(IndicesTest, AtTheFloorNothingIsSaid) {
-  // 120 right of 1000 at a chance of 0.1 is two standard errors above it.
+  // 120 right of 1000 at a chance of 0.1 is two standard errors above chance.
   const std::vector<DepositIndices> all = IndicesOf(Matrix({Lost({100, 0})}, 1000, 120, 0.1));
   for (const DepositIndices& indices : all) {
     EXPECT_FALSE(indices.max_drop || indices.gini || indices.top_head || indices.deposit ||
@@ -210,13 +213,13 @@ TEST(IndicesTest, EntriesThatDoNotExistAreNotZeros) {
                         {std::nullopt, std::nullopt, std::nullopt, std::nullopt},
                         {std::nullopt, std::nullopt, PairedCounts{500, 0}, std::nullopt}},
                        1000, 900, 0.1));
-  EXPECT_DOUBLE_EQ(*all[0].gini, 0.5);  // of two entries, not of four
+  EXPECT_DOUBLE_EQ(*all[0].gini, 0.5);  // of two entries, not four
   EXPECT_EQ(all[0].top_head, 1);
   EXPECT_EQ(all[0].deposit, true);
   EXPECT_FALSE(all[1].max_drop.has_value());
   EXPECT_FALSE(all[1].deposit.has_value());
   EXPECT_DOUBLE_EQ(*all[2].top_share, 1);
-  EXPECT_FALSE(all[2].deposit.has_value());  // one head has none to compare with
+  EXPECT_FALSE(all[2].deposit.has_value());  // one head has no other to compare with
   EXPECT_EQ(all[3].deposits, 1);
   EXPECT_DOUBLE_EQ(*all[3].effective_heads, 2);
 }

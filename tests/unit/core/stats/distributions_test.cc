@@ -12,8 +12,9 @@ TEST(StudentTTest, QuantilesOfTheTables) {
   struct Known {
     double p, degrees, t;
   };
-  // Published tables of Student's t give these to three places; the further digits follow from the
-  // closed forms below (1, 2 and 4 degrees) or from an independent 30-digit evaluation.
+  // Published tables of Student's t give these values to three places. The further digits follow
+  // from the closed forms below (1, 2 and 4 degrees of freedom) or from an independent 30-digit
+  // evaluation.
   const Known known[] = {{0.975, 1, 12.706204736174698},   {0.975, 2, 4.302652729749464},
                          {0.975, 3, 3.1824463052837078},   {0.975, 4, 2.7764451051977934},
                          {0.975, 5, 2.5705818356363146},   {0.975, 9, 2.2621571627982053},

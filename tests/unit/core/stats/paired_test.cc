@@ -1,4 +1,4 @@
-// Values from scipy 1.10: stats.ttest_rel and stats.binomtest.
+// Expected values from scipy 1.10: stats.ttest_rel and stats.binomtest.
 #include "core/stats/paired.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,8 @@ TEST(McNemarTest, AgainstTheBinomialTest) {
 }
 
 TEST(BootstrapTest, TheSameValuesGiveTheSameInterval) {
-  // By tests/golden/test_aggregates.py, which has the generator from its description.
+  // Computed by tests/golden/test_aggregates.py, which implements the generator from its
+  // description.
   const auto intervals = BootstrapIntervals(std::vector<std::vector<double>>{
       {0.91, 0.93, 0.88, 0.95, 0.90}, {0.95, 0.88, 0.93, 0.90, 0.91}});
   ASSERT_TRUE(intervals[0].has_value());
@@ -59,7 +60,7 @@ TEST(BootstrapTest, OneValueHasNoneAndEqualValuesHaveNoWidth) {
   EXPECT_TRUE(BootstrapIntervals({}).empty());
 }
 
-// By the definition, one draw after the other.
+// The bootstrap by its definition, one draw after another.
 Interval PlainBootstrap(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   std::vector<double> means;
@@ -83,7 +84,8 @@ Interval PlainBootstrap(std::vector<double> values) {
 TEST(BootstrapTest, ManySamplesTogetherAreEachAsByTheDefinition) {
   CounterRandom random(1, "bootstrap_test");
   std::vector<std::vector<double>> samples;
-  // In no order; so many batches; one so large that some draws are rejected (some 9 of 2e7).
+  // Sizes in no order, many of them, and one so large that some draws are rejected (about 9 of
+  // 2e7).
   for (const int size : {5, 2, 1999, 0, 7, 1, 64, 5, 33}) samples.emplace_back(size);
   for (int i = 0; i < 70; ++i) samples.emplace_back(2 + i % 3);
   for (auto& sample : samples) {

@@ -1,4 +1,4 @@
-// What the HTTP server computes without a socket.
+// Values that the HTTP server computes without a socket.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -58,12 +58,12 @@ TEST(ProgressTest, TimeLeftIsByWhatRuns) {
   EXPECT_EQ(EstimateTimeLeft(0, {}).seconds, 0.0);
   EXPECT_EQ(EstimateTimeLeft(10, {}).seconds, std::nullopt);
   EXPECT_EQ(EstimateTimeLeft(10, {{0, 5}}).seconds, std::nullopt);
-  // 2 and 3 epochs a second.
+  // 2 and 3 epochs per second.
   const TimeLeft left = EstimateTimeLeft(100, {{20, 10}, {30, 10}});
   EXPECT_DOUBLE_EQ(*left.seconds, 20);
   EXPECT_EQ(left.based_on,
             "100 epochs left, 2 running jobs at 2.50 epochs a second each; analyses not counted");
-  // One that has just begun says nothing of how fast it will be.
+  // A job that has just begun does not show its speed yet.
   const TimeLeft begun = EstimateTimeLeft(100, {{20, 10}, {30, 10}, {0, 1}});
   EXPECT_DOUBLE_EQ(*begun.seconds, 100 / 7.5);
   EXPECT_EQ(begun.based_on,
@@ -103,13 +103,13 @@ TEST(LogTextTest, PiecesAreJoinedAndGapsAreSeen) {
 }
 
 TEST(LogTextTest, CharactersStayWhole) {
-  // "é" of which the second byte has not come.
+  // "é" without its second byte, which has not arrived.
   const render::Json first = LogJson({Part(0, "caf\xC3")}, 0, 1000);
   EXPECT_EQ(first["parts"][0]["text"], "caf");
   EXPECT_EQ(first["next_offset"], 3);
   const render::Json rest = LogJson({Part(0, "caf\xC3\xA9!")}, 3, 1000);
   EXPECT_EQ(rest["parts"][0]["text"], "\xC3\xA9!");
-  // A tail that would begin within it.
+  // A tail that would begin in the middle of it.
   const render::Json tail = LogJson({Part(0, "caf\xC3\xA9!")}, 0, 2);
   EXPECT_EQ(tail["parts"][0]["text"], "!");
   EXPECT_EQ(tail["parts"][0]["offset"], 5);

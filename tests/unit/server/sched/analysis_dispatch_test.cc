@@ -1,4 +1,4 @@
-// Jobs and analyses go to workers that have the analyses in the version that is asked for.
+// Jobs and analyses go to workers that have the analyses in the requested version.
 #include "tests/unit/server/sched/scheduler_fixture.h"
 
 namespace pelab::sched {

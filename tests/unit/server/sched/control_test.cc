@@ -1,4 +1,4 @@
-// Pauses, priorities, drains and cancels that meet the scheduler while it dispatches.
+// Pauses, priorities, drains and cancels that arrive while the scheduler assigns jobs.
 #include "tests/unit/server/sched/scheduler_fixture.h"
 
 namespace pelab::sched {
@@ -50,7 +50,7 @@ TEST_F(ControlTest, APausedSweepWaitsAndSaysSo) {
 TEST_F(ControlTest, AJobThatWasPlannedWhenItsSweepWasPausedWaitsToo) {
   const std::int64_t sweep = Submit("s", 1);
   Do<store::SweepSteered>(store::SteerSweep{.sweep_id = sweep, .paused = true});
-  const auto link = Connect("w", 1);  // plans before it hears of the pause
+  const auto link = Connect("w", 1);  // the scheduler plans before it hears of the pause
   EXPECT_THAT(link->assignments, IsEmpty());
   EXPECT_EQ(Text("SELECT count(*) FROM attempts"), "0");
   Steer({.sweep_id = sweep, .paused = true});
@@ -76,7 +76,7 @@ TEST_F(ControlTest, AFailedJobKeepsItsPlaceInAllItsSweepsThroughItsBackOff) {
   const std::int64_t first = Submit("s", 1);
   const auto link = Connect("w", 1);
   Fail(link->assignments[0]);
-  // Another sweep joins it while it waits, and its own is paused.
+  // While the job waits, another sweep claims it and its own sweep is paused.
   const auto stored = Do<store::SweepStored>(
       store::SubmitSweep{.name = "t", .client_token = "t", .analyses_json = "[]", .cells = 1});
   store::ExpandSlice slice{.sweep_id = stored.sweep_id, .from = 0, .next = 1, .last = true};
@@ -118,7 +118,7 @@ TEST_F(ControlTest, AWorkerThatWasAskedToGiveJobsBackTakesThemWhenItResumes) {
   EXPECT_THAT(link->assignments, SizeIs(2));
 }
 
-// Its refusal comes when it takes jobs again: it has not left.
+// The worker's refusal arrives after the drain has ended, on the same connection.
 TEST_F(ControlTest, WhatIsRefusedInAShortDrainIsGivenAgain) {
   Submit("s", 1);
   const auto link = Connect("w", 1);
@@ -145,7 +145,7 @@ TEST_F(ControlTest, AnAssignmentThatCrossedTheDrainMayComeBack) {
   world_.Settle();
   ASSERT_THAT(link->assignments, SizeIs(1));
   EXPECT_THAT(link->drains, ElementsAre("kill"));
-  // The worker, which drains, refuses it.
+  // The draining worker refuses it.
   Say(link->assignments[0], 1, store::Finished{state::Outcome::kPreempted});
   Drain("w", "");
   EXPECT_THAT(link->assignments, SizeIs(2));

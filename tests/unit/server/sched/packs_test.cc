@@ -11,7 +11,7 @@ using testing::SizeIs;
 
 class PacksTest : public SchedulerTest {
  protected:
-  // A sweep of `cells` configurations of `seeds` jobs each, seeds innermost.
+  // Submits a sweep of `cells` configurations of `seeds` jobs each; the seed varies fastest.
   std::int64_t SubmitSeeds(const std::string& name, int cells, int seeds, int priority = 0,
                            const std::string& device = "any") {
     const auto sweep = Do<store::SweepStored>(store::SubmitSweep{.name = name,
@@ -70,7 +70,7 @@ TEST_F(PacksTest, ASlotTakesNoMoreThanItSays) {
   SubmitSeeds("s", 1, 10);
   const auto link = ConnectPacking("w", 1, 4);
   ASSERT_EQ(link->sizes, Jobs({4}));
-  // It is free when all of them have ended, however they end.
+  // The slot is free once all of them have ended, in whatever way.
   Succeed(link->assignments[0]);
   Say(link->assignments[1], 1, store::Finished{state::Outcome::kCancelled});
   Fail(link->assignments[2], state::ErrorKind::kNonFiniteLoss);
@@ -88,14 +88,14 @@ TEST_F(PacksTest, WhatAWorkerFoundBetterAloneComesToItSingly) {
   Say(link->assignments[0], 1, hello);
   Say(link->assignments[0], 2,
       store::Finished{state::Outcome::kFailed, state::ErrorKind::kNonFiniteLoss, "it broke"});
-  // Its first pack is its own affair; the next ones of this configuration are plain.
+  // The first pack runs on. Later jobs of this configuration come to this worker one at a time.
   Succeed(link->assignments[1]);
   Succeed(link->assignments[2]);
   EXPECT_EQ(link->sizes, Jobs({3, 1}));
   EXPECT_EQ(ConfigurationOf(link->assignments[3]), ConfigurationOf(link->assignments[0]));
   for (int i = 3; i < 6; ++i) Succeed(link->assignments[i]);
   EXPECT_EQ(link->sizes, Jobs({3, 1, 1, 1, 3})) << "another configuration is another matter";
-  // As it is to others.
+  // Other workers still get packs.
   SubmitSeeds("t", 1, 6);
   const auto other = ConnectPacking("other", 1, 3);
   EXPECT_EQ(other->sizes, Jobs({3}));
@@ -141,7 +141,7 @@ TEST_F(PacksTest, SlotsThatCannotRunThemNeedNoShare) {
 }
 
 TEST_F(PacksTest, JobsThatThisSlotCannotRunAreNoReasonForALargerPack) {
-  Submit("other", 50, 0, "cpu");  // for which nobody is there
+  Submit("other", 50, 0, "cpu");  // for which there is no worker
   const auto first = ConnectPacking("a", 1, 8, {}, "gpu");
   const auto second = ConnectPacking("b", 1, 8, {}, "gpu");
   SubmitSeeds("s", 1, 4, 0, "gpu");
@@ -165,14 +165,14 @@ TEST_F(PacksTest, EveryJobCountsForItsSweepsShare) {
   const auto link = ConnectPacking("w", 2, 4);
   ASSERT_EQ(link->sizes, Jobs({4, 4}));
   EXPECT_NE(ConfigurationOf(link->packs[0][0]), ConfigurationOf(link->packs[1][0]));
-  // The next goes to the sweep that has fewer.
+  // The next pack goes to the sweep that has fewer running jobs.
   for (const store::Assignment& a : link->packs[1]) Succeed(a);
   ASSERT_THAT(link->packs, SizeIs(3));
   EXPECT_EQ(ConfigurationOf(link->packs[2][0]), ConfigurationOf(link->packs[0][0]));
 }
 
 TEST_F(PacksTest, WhatIsRefusedWhenItIsStoredIsLeftOut) {
-  // Nothing is stored while the disk hangs: meanwhile one of the jobs is cancelled.
+  // Nothing is stored while the disk hangs; meanwhile one of the jobs is cancelled.
   const auto link = ConnectPacking("w", 1, 8);
   world_.disk_hangs = true;
   SubmitSeeds("s", 1, 3);
@@ -273,7 +273,8 @@ TEST_F(PacksTest, OneTrainerThatDiesIsOneFailureOfItsWorker) {
   ConnectPacking("good", 1, 4);
   SubmitSeeds("b", 12, 4);
   ASSERT_EQ(bad->sizes, Jobs({4}));
-  // Four jobs at once, but one trainer: it takes three of them to be left out.
+  // Four jobs fail at once, but in one trainer: a worker is avoided only after three failed
+  // trainers.
   for (std::size_t dead = 0; dead < 3; ++dead) {
     ASSERT_THAT(bad->packs, SizeIs(dead + 1));
     for (const store::Assignment& a : std::vector(bad->packs[dead])) Fail(a);

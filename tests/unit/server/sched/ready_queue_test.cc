@@ -21,7 +21,7 @@ store::ReadyJob Job(std::int64_t id, std::int64_t sweep, std::int64_t ordinal,
 
 class ReadyQueueTest : public testing::Test {
  protected:
-  // The picked job's id, 0 where there is none; counts it as running.
+  // Returns the picked job's id and counts the job as running; 0 if there is none.
   std::int64_t Pick(const std::string& device = "") {
     const auto fits = [&](const store::Requirement& r) {
       return device.empty() || r.device_kind == device;
@@ -48,7 +48,7 @@ TEST_F(ReadyQueueTest, PriorityComesFirst) {
   queue_.SetStanding({.sweep_id = 1, .priority = -5});
   queue_.Add(Job(1, 1, 0));
   queue_.Add(Job(2, 2, 0));
-  queue_.SetStanding({.sweep_id = 2, .priority = 10});  // before or after its jobs came
+  queue_.SetStanding({.sweep_id = 2, .priority = 10});  // before or after its jobs were added
   queue_.Add(Job(3, 3, 0));
   EXPECT_EQ(Pick(), 2);
   EXPECT_EQ(Pick(), 3);
@@ -92,7 +92,7 @@ TEST_F(ReadyQueueTest, APausedSweepIsSkippedUntilItGoesOn) {
   EXPECT_EQ(Pick(), 0);
   EXPECT_TRUE(queue_.empty()) << "nobody need look at it";
   EXPECT_EQ(queue_.size(), 2u);
-  queue_.Add(Job(13, 1, 3));  // it may still be expanding
+  queue_.Add(Job(13, 1, 3));  // the sweep may still be expanding
   EXPECT_EQ(Pick(), 0);
   EXPECT_EQ(queue_.RequirementsOf(1).size(), 1u);
   queue_.SetStanding({.sweep_id = 1});
@@ -114,7 +114,7 @@ TEST_F(ReadyQueueTest, AJobGoesWithTheMostUrgentUnpausedSweepThatClaimsIt) {
   EXPECT_EQ(first->job_id, 1);
   EXPECT_EQ(first->sweep_id, 2) << "which pays for it with its share";
   EXPECT_EQ(first->ordinal, 7);
-  // Put back, it stands in every line again.
+  // A job that is put back is in every sweep's queue again.
   queue_.Add(*first);
   EXPECT_EQ(queue_.size(), 2u);
   queue_.SetStanding({.sweep_id = 2, .priority = 5, .paused = true});
@@ -138,19 +138,19 @@ TEST_F(ReadyQueueTest, ForgettingASweepLeavesWhatOthersClaim) {
 }
 
 TEST_F(ReadyQueueTest, NobodyStarvesAmongEquals) {
-  // Sweep 1 is large, the others come later and are small: each gets its turn as slots free.
+  // Sweep 1 is large; the others come later and are small. Each gets its turn as slots become free.
   for (int i = 0; i < 1000; ++i) queue_.Add(Job(1000 + i, 1, i));
   running_[1] = 8;  // it has all the slots
   for (int sweep = 2; sweep <= 5; ++sweep) {
     for (int i = 0; i < 2; ++i) queue_.Add(Job(sweep * 10 + i, sweep, i));
   }
-  // The next four slots go to those that have none.
+  // The next four slots go to the sweeps without a slot.
   for (int freed = 0; freed < 4; ++freed) {
     running_[1] -= 1;
     EXPECT_LT(Pick(), 1000);
   }
   for (int sweep = 1; sweep <= 5; ++sweep) EXPECT_GE(running_[sweep], 1) << sweep;
-  // From then on all get on evenly, and the large one is not held up for ever either.
+  // After that all sweeps advance evenly, so the large one does not starve either.
   for (int freed = 0; freed < 3; ++freed) {
     running_[1] -= 1;
     Pick();
@@ -164,7 +164,7 @@ TEST_F(ReadyQueueTest, NobodyStarvesAmongEquals) {
   EXPECT_EQ(queue_.size(), 0u);
 }
 
-// Jobs of a configuration, and what a trainer takes of them together.
+// Jobs of one configuration, and which of them a trainer takes together.
 class AlikeJobsTest : public ReadyQueueTest {
  protected:
   static store::ReadyJob Alike(std::int64_t id, std::int64_t configuration,
@@ -174,7 +174,7 @@ class AlikeJobsTest : public ReadyQueueTest {
     job.execution = execution;
     return job;
   }
-  // The next job's id, and those that go with it.
+  // Returns the next job's id and the ids of the jobs that go with it.
   std::vector<std::int64_t> PickPack(std::size_t most) {
     const auto job = queue_.Pick([](const auto&) { return true; }, [](auto) { return 0; });
     if (!job) return {};
@@ -233,7 +233,7 @@ TEST_F(AlikeJobsTest, LeaveTheLinesOfEverySweepThatClaimsThem) {
     queue_.Add(job);
   }
   queue_.SetStanding({.sweep_id = 2, .priority = 1});
-  // The more urgent sweep has them in another order, and gets them.
+  // The sweep with the higher priority has them in another order and gets them.
   EXPECT_EQ(PickPack(1), Ids({3, 2}));
   const auto last = queue_.Pick([](const auto&) { return true; }, [](auto) { return 0; });
   ASSERT_TRUE(last.has_value());

@@ -1,4 +1,4 @@
-// The scheduler on a real store in memory, under a false clock, in one thread.
+// The scheduler on a real store in memory, with a fake clock, in one thread.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ class World : public Clock, public Executor, public store::Journal {
     return absl::OkStatus();
   }
 
-  // Until nothing moves at this moment.
+  // Runs everything that is due now.
   void Settle() {
     while (!steps.empty() || (!commits.empty() && !disk_hangs)) {
       if (!steps.empty()) {
@@ -68,9 +68,9 @@ class World : public Clock, public Executor, public store::Journal {
   std::multimap<absl::Duration, std::function<void()>> timed;
   std::deque<std::pair<std::vector<store::Write>, Done>> commits;
   bool disk_full = false;
-  bool refused = false;                 // the last commit was
-  std::function<void(bool)> on_change;  // as the writer's
-  bool disk_hangs = false;              // what is to be written waits
+  bool refused = false;                 // the last commit was refused
+  std::function<void(bool)> on_change;  // like the writer's on_change
+  bool disk_hangs = false;              // commits wait while true
 };
 
 class Link : public WorkerLink {
@@ -90,9 +90,9 @@ class Link : public WorkerLink {
   void SendDrain(const std::string& drain) override { drains.push_back(drain); }
   void Close(const absl::Status& status) override { closed = status; }
 
-  std::vector<store::Assignment> assignments;  // all, those of packs too
+  std::vector<store::Assignment> assignments;  // all assignments, also those in packs
   std::vector<std::vector<store::Assignment>> packs;
-  std::vector<std::size_t> sizes;  // how many jobs each message had
+  std::vector<std::size_t> sizes;  // the number of jobs in each message
   std::vector<std::pair<std::int64_t, StopReason>> stops;
   std::vector<std::string> drains;
   absl::Status closed;
@@ -109,7 +109,7 @@ class SchedulerTest : public testing::Test {
     world_.on_change = [this](bool works) { scheduler_->StorageWorks(works); };
     scheduler_->Start();
   }
-  // What a coordinator does that starts on the same database.
+  // Recovers like a coordinator that starts on the same database.
   void Recover() {
     ASSERT_TRUE(world_.store
                     ->Recover([&](const auto& sweep) { scheduler_->SetStanding(sweep.standing); },
@@ -123,7 +123,7 @@ class SchedulerTest : public testing::Test {
     const std::vector<store::Write> writes = {std::move(write)};
     return std::get<Result>(*world_.store->Apply(writes)->front());
   }
-  // A sweep of `jobs` jobs of one epoch.
+  // Submits a sweep of `jobs` jobs of one epoch.
   std::int64_t Submit(const std::string& name, int jobs, int priority = 0,
                       const std::string& device = "any", const std::string& analyses = "[]") {
     const auto sweep = Do<store::SweepStored>(store::SubmitSweep{.name = name,
@@ -156,7 +156,7 @@ class SchedulerTest : public testing::Test {
     world_.Settle();
     return link;
   }
-  // What a worker says of its attempt.
+  // Stores an event of a worker's attempt.
   store::EventStored Say(const store::Assignment& a, std::uint64_t sequence,
                          decltype(store::AttemptEvent::body) body) {
     const auto stored =

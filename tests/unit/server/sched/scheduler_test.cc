@@ -1,4 +1,4 @@
-// Leases, budgets, quarantine, restarts: the scheduler's promises.
+// The scheduler's promises: leases, budgets, quarantine, restarts.
 #include "server/sched/worker_rows.h"
 #include "tests/unit/server/sched/scheduler_fixture.h"
 
@@ -40,14 +40,14 @@ TEST_F(SchedulerTest, ASilentWorkersJobIsGivenAwayAfterOneLease) {
   world_.Advance(absl::Seconds(2));
   EXPECT_EQ(Text("SELECT count(*) FROM attempts"), "2");
   EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 1"), "lost");
-  // Where it is heard of again it is told to stop.
+  // A worker that reports the attempt again is told to stop it.
   ASSERT_EQ(holder->stops.size(), 1u);
   scheduler_->Heartbeat(holder == silent ? "silent" : "other", holder.get(), {Holding(first)});
   ASSERT_EQ(holder->stops.size(), 2u);
   EXPECT_EQ(holder->stops[1], std::make_pair(first.attempt_id, StopReason::kSuperseded));
 }
 
-// Frozen or cut off, its connection looks well for long.
+// A frozen or cut-off worker: its connection looks alive for a long time.
 TEST_F(SchedulerTest, ASilentWorkerCostsOneLeaseAndNoFurtherJob) {
   Submit("s", 5);
   const auto link = Connect("w", 1);
@@ -60,13 +60,14 @@ TEST_F(SchedulerTest, ASilentWorkerCostsOneLeaseAndNoFurtherJob) {
   world_.Settle();
   EXPECT_EQ(link->assignments.size(), 2u) << "it is back";
   EXPECT_EQ(scheduler_->WaitingReason(1), "");
-  // So it is when it comes with a new connection.
+  // The same holds after it reconnects.
   world_.Advance(absl::Minutes(10));
   EXPECT_EQ(link->assignments.size(), 2u);
   EXPECT_EQ(Connect("w", 1)->assignments.size(), 1u);
 }
 
-// Sessions end when an event cannot be stored, and hellos are refused: no fault of the workers.
+// Sessions end when an event cannot be stored, and hellos are refused. That is not the workers'
+// fault.
 TEST_F(SchedulerTest, NobodyIsLostWhileTheDiskIsFull) {
   Submit("s", 3);
   const auto link = Connect("w1", 1);
@@ -90,7 +91,7 @@ TEST_F(SchedulerTest, NobodyIsLostWhileTheDiskIsFull) {
     world_.Advance(absl::Seconds(5));
     scheduler_->Heartbeat("w1", back.get(), {Holding(job)});
   }
-  // Who does not come back is lost one lease later.
+  // A worker that does not come back is lost one lease later.
   EXPECT_EQ(Text("SELECT group_concat(outcome) FROM attempts WHERE worker_id = 'w2'"), "lost");
   Say(job, 2, store::Epoch{.train_total = 1, .test_total = 1});
   Say(job, 3, store::Finished{});
@@ -123,7 +124,7 @@ TEST_F(SchedulerTest, AWorkerThatIsHeardOfWhileItsLossCannotBeStoredKeepsItsLeas
   world_.disk_full = false;
   world_.Advance(absl::Seconds(19));
   EXPECT_EQ(Text("SELECT outcome IS NULL FROM attempts"), "1");
-  // Its lease, and a fresh one for the time in which nothing could be stored.
+  // Its lease, and another one for the time in which nothing could be stored.
   world_.Advance(absl::Seconds(25));
   EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 1"), "lost");
 }
@@ -183,7 +184,7 @@ TEST_F(SchedulerTest, AFailureWaitsForItsBackOffThenRunsAgainUntilTheBudgetIsSpe
   Fail(link->assignments[0]);
   EXPECT_EQ(link->assignments.size(), 1u);
   EXPECT_THAT(scheduler_->WaitingReason(1), HasSubstr("back-off"));
-  world_.Advance(absl::Milliseconds(400));  // of 500: 1 s times the jitter
+  world_.Advance(absl::Milliseconds(400));  // of 500 ms: 1 s times the jitter
   EXPECT_EQ(link->assignments.size(), 1u);
   world_.Advance(absl::Milliseconds(400));
   ASSERT_EQ(link->assignments.size(), 2u);
@@ -204,7 +205,7 @@ TEST_F(SchedulerTest, AWorkerOnWhichEverythingFailsIsLeftOutWhileOthersWork) {
     Fail(bad->assignments[i]);
     world_.Settle();
   }
-  // Nobody else is there: it goes on, quarantined or not.
+  // There is no other worker, so it gets jobs although it is quarantined.
   ASSERT_EQ(bad->assignments.size(), 4u);
   const auto good = Connect("good", 1);
   Succeed(good->assignments[0]);
@@ -213,7 +214,8 @@ TEST_F(SchedulerTest, AWorkerOnWhichEverythingFailsIsLeftOutWhileOthersWork) {
   Succeed(good->assignments[1]);
   EXPECT_EQ(bad->assignments.size(), 4u);
   EXPECT_EQ(good->assignments.size(), 3u);
-  world_.Advance(absl::Minutes(11));  // over; and the good one has lost its silent attempt
+  // the quarantine is over, and the good worker has lost its silent attempt
+  world_.Advance(absl::Minutes(11));
   EXPECT_GT(bad->assignments.size(), 4u);
 }
 
@@ -269,7 +271,7 @@ TEST_F(SchedulerTest, AWorkerThatGivesAJobBackGetsNoMoreUntilItsNextHello) {
   EXPECT_EQ(Connect("w", 1)->assignments.size(), 1u);
 }
 
-// SIGTERM by hand, or by the kernel, to a trainer alone.
+// Somebody, or the kernel, sends SIGTERM to a trainer alone.
 TEST_F(SchedulerTest, ATrainerThatStopsByItselfDoesNotRetireItsWorker) {
   const std::int64_t sweep = Submit("s", 1);
   const auto link = Connect("w", 1);

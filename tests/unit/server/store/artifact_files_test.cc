@@ -1,4 +1,4 @@
-// What is there, what it holds of the quota, and who keeps a file from being collected.
+// Tests the stored files, their share of the quota, and what protects a file from being deleted.
 #include "server/store/artifact_files.h"
 
 #include <gmock/gmock.h>
@@ -76,7 +76,7 @@ TEST_F(ArtifactFilesTest, AHoldSavesAFileBeforeAndAfterItIsConsidered) {
     EXPECT_FALSE(files_->Consider(sha256));
   }
   ASSERT_TRUE(files_->Consider(sha256));
-  { const ArtifactFiles::FileHold hold(*files_, sha256); }  // somebody has sent it meanwhile
+  { const ArtifactFiles::FileHold hold(*files_, sha256); }  // the file was uploaded again meanwhile
   EXPECT_FALSE(files_->RemoveConsidered(sha256));
   ASSERT_TRUE(files_->Consider(sha256));
   {
@@ -91,12 +91,12 @@ TEST_F(ArtifactFilesTest, AHoldSavesAFileBeforeAndAfterItIsConsidered) {
 
 TEST_F(ArtifactFilesTest, OnlyWhatHasNotChangedForAWhileIsOld) {
   ASSERT_THAT(Put("x"), IsOk());
-  const auto upload = files_->Begin(Sha256Hex("x"), 1);  // another, under way
+  const auto upload = files_->Begin(Sha256Hex("x"), 1);  // another upload in progress
   ASSERT_THAT(upload, IsOk());
   const absl::Time now = absl::Now();
   EXPECT_THAT(files_->Old(FolderOf("x"), now - absl::Hours(1)), IsEmpty());
   EXPECT_THAT(files_->Old(FolderOf("x"), now + absl::Hours(1)), ElementsAre(Sha256Hex("x")));
-  // What a worker left half-written goes after an hour, and counts for nothing.
+  // A worker's half-written file is deleted after an hour and does not count towards the quota.
   const std::filesystem::path half =
       std::filesystem::path(files_->PathOf(Sha256Hex("x"))).parent_path() / ".put-1";
   std::ofstream(half) << "half";
@@ -106,7 +106,7 @@ TEST_F(ArtifactFilesTest, OnlyWhatHasNotChangedForAWhileIsOld) {
       half, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
   files_->Old(FolderOf("x"), now);
   EXPECT_FALSE(std::filesystem::exists(half));
-  EXPECT_EQ(files_->used(), 2u);  // the file, and the upload
+  EXPECT_EQ(files_->used(), 2u);  // the file and the upload
 }
 
 TEST_F(ArtifactFilesTest, WhatWorkersPutThereThemselvesIsCountedWhenItIsAnnounced) {

@@ -1,4 +1,4 @@
-// The writing thread: order, durability before the answer, bounds, and what happens at its end.
+// The writing thread: order, durability before the answer, bounds, and shutdown.
 #include "server/store/writer.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class WriterTest : public testing::Test {
         SubmitSweep{.name = "s", .document = std::string(bytes, 'd'), .client_token = token});
     return writes;
   }
-  // As another process sees it.
+  // The number of sweeps that another process sees.
   std::int64_t StoredSweeps() {
     SQLite::Database db(Path(), SQLite::OPEN_READONLY);
     return db.execAndGet("SELECT count(*) FROM sweeps").getInt64();
@@ -43,7 +43,7 @@ class WriterTest : public testing::Test {
 
 TEST_F(WriterTest, AnswersInOrderOnceStored) {
   Writer writer(*store_);
-  std::vector<std::int64_t> ids;  // of the writing thread until the last answer
+  std::vector<std::int64_t> ids;  // used by the writing thread until the last answer
   Notification done;
   for (int i = 0; i < 200; ++i) {
     ASSERT_TRUE(writer
@@ -169,7 +169,7 @@ TEST_F(WriterTest, EpochsMoveIntoTheirCurvesWhenNothingElseIsDone) {
 }
 
 TEST_F(WriterTest, AFullDiskIsToldOnceAndItsEndToo) {
-  std::vector<bool> changes;  // of the writing thread
+  std::vector<bool> changes;  // used by the writing thread
   {
     Writer writer(*store_, {.on_change = [&](bool works) { changes.push_back(works); }});
     const auto append = [&](std::size_t bytes) {

@@ -34,7 +34,7 @@ std::string Checkpoint(int epoch, const std::string& spec = kSpec) {
                       header, "tensors of epoch ", epoch);
 }
 
-// A coordinator that has some files, and answers what a test tells it to.
+// A coordinator that has some files and gives the answers that a test sets.
 class FakeCoordinator final : public FleetClient {
  public:
   std::unique_ptr<FleetStream> OpenSession() override { return nullptr; }
@@ -60,7 +60,7 @@ class FakeCoordinator final : public FleetClient {
   }
 
   std::map<std::string, std::string> files;
-  std::vector<absl::Status> failures;  // of the next calls of Get, the last first
+  std::vector<absl::Status> failures;  // for the next calls of Get; the last entry comes first
   absl::Status announced;
   std::vector<std::string> calls;
 };
@@ -79,7 +79,7 @@ class CheckpointTest : public testing::Test {
     assignment_.set_spec_json(kSpec);
     assignment_.set_max_start_epoch(20);
   }
-  // The coordinator has this file, and the assignment names it as of `epoch`.
+  // Stores this file at the coordinator and names it in the assignment as of `epoch`.
   void Keep(const std::string& data, int epoch) {
     const std::string sha256 = Sha256Hex(data);
     coordinator_.files[sha256] = data;
@@ -92,7 +92,7 @@ class CheckpointTest : public testing::Test {
     ASSERT_THAT(WriteFileAtomically(LocalPath(), data), IsOk());
   }
   std::string LocalPath() { return place_.job_dir + "/checkpoint.safetensors"; }
-  // The epoch of what the trainer will find; -1: nothing that it can read.
+  // The epoch of the checkpoint that the trainer will find; -1 if there is none that it can read.
   int LocalEpoch() {
     const auto file = ReadCheckpointFile(LocalPath());
     return file.ok() ? file->epoch : -1;
@@ -141,7 +141,7 @@ TEST_F(CheckpointTest, ANewerOneIsFetchedAndAnOlderOneIsNot) {
 
 TEST_F(CheckpointTest, WhatIsBeyondTheStoredCurveIsNotUsed) {
   Keep(Checkpoint(10), 10);
-  WriteLocal(Checkpoint(21));  // more than is stored: the trainer would begin anew
+  WriteLocal(Checkpoint(21));  // more epochs than are stored: the trainer would start from scratch
   FetchCheckpoint(place_, absl::Seconds(10));
   EXPECT_EQ(LocalEpoch(), 10);
   WriteLocal(Checkpoint(15, R"({"seed":2})"));  // of another job
@@ -160,7 +160,7 @@ TEST_F(CheckpointTest, WhatCannotBeFetchedLeavesTheLocalOneAndSaysSo) {
   FetchCheckpoint(place_, absl::Seconds(10));
   EXPECT_EQ(LocalEpoch(), 3);
   EXPECT_THAT(notes_, ElementsAre(HasSubstr("epoch 10 could not be fetched: no such file")));
-  // Of the hash that was named, but not what it was said to be.
+  // The hash is as named, but the content is not as announced.
   Keep(Checkpoint(11), 10);
   FetchCheckpoint(place_, absl::Seconds(10));
   Keep(Checkpoint(10, R"({"seed":2})"), 10);
@@ -212,7 +212,7 @@ class StoreTransferTest : public CheckpointTest {
 TEST_F(StoreTransferTest, FilesGoThroughTheDirectoryAndOnlyTheirNamesToTheCoordinator) {
   ASSERT_THAT(store_.Put(File(dir_ / "file"), go_on_), IsOk());
   EXPECT_EQ(*ReadFile(Stored(), 100), kData);
-  ASSERT_THAT(store_.Put(File(dir_ / "file"), go_on_), IsOk());  // there already
+  ASSERT_THAT(store_.Put(File(dir_ / "file"), go_on_), IsOk());  // the file is there already
   ASSERT_THAT(store_.Get(File(dir_ / "back"), go_on_), IsOk());
   EXPECT_EQ(*ReadFile(dir_ / "back", 100), kData);
   EXPECT_THAT(coordinator_.calls, ElementsAre("announce", "announce"));
@@ -238,7 +238,7 @@ TEST_F(StoreTransferTest, ARefusalIsTheCallersAndAFileThatIsNotWhatItIsSaidToBeI
   EXPECT_EQ(store_.Put(File(dir_ / "file"), go_on_).code(), absl::StatusCode::kResourceExhausted);
   std::filesystem::remove_all(dir_ / "store");
   ASSERT_THAT(WriteFileAtomically(dir_ / "file", "something else"), IsOk());
-  EXPECT_THAT(store_.Put(File(dir_ / "file"), go_on_), IsOk());  // the coordinator is the judge
+  EXPECT_THAT(store_.Put(File(dir_ / "file"), go_on_), IsOk());  // the coordinator decides
   EXPECT_FALSE(std::filesystem::exists(Stored()));
   EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(Stored()).parent_path()));
 }

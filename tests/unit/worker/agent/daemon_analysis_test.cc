@@ -45,7 +45,7 @@ TEST_F(DaemonAnalysisTest, FetchesTheWeightsAndRunsOnlyTheAnalyses) {
 TEST_F(DaemonAnalysisTest, TriesAgainWhileTheCoordinatorIsBusy) {
   StartBoth();
   fleet_->KeepArtifact(kWeights);
-  fleet_->SetArtifactError(8);  // resource exhausted: too many fetch files
+  fleet_->SetArtifactError(8);  // resource exhausted: too many downloads at once
   fleet_->Assign(KeptAssignment(1));
   ASSERT_TRUE(fleet_->Await([&] { return fleet_->Downloads() >= 2; }));
   fleet_->SetArtifactError(14);

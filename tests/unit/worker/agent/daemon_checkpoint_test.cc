@@ -1,4 +1,4 @@
-// A worker that sends its checkpoints to the coordinator, and goes on from those of others.
+// A worker that uploads its checkpoints and continues from those of other workers.
 #include "tests/unit/worker/agent/daemon_fixture.h"
 
 namespace pelab::agent {
@@ -23,7 +23,8 @@ class DaemonCheckpointTest : public DaemonTest {
     ASSERT_THAT(worker, IsOk());
     worker_.emplace(*std::move(worker));
   }
-  // The checkpoints that the coordinator was told of, each after the epochs that it holds.
+  // The checkpoints that were reported to the coordinator. Each must come after the epochs that it
+  // contains.
   std::vector<v1::Checkpoint> Checkpoints(std::int64_t attempt_id) {
     std::vector<v1::Checkpoint> checkpoints;
     int next = 0;
@@ -37,7 +38,7 @@ class DaemonCheckpointTest : public DaemonTest {
     }
     return checkpoints;
   }
-  // What the trainer double puts in place of tensors.
+  // Checks the content that the trainer double writes instead of tensors.
   void ExpectStored(const v1::Checkpoint& checkpoint) {
     const auto files = fleet_->Artifacts();
     const auto found = files.find(checkpoint.sha256());
@@ -45,7 +46,7 @@ class DaemonCheckpointTest : public DaemonTest {
     EXPECT_EQ(found->second.size(), checkpoint.bytes());
     EXPECT_THAT(found->second, HasSubstr(absl::StrCat("state of epoch ", checkpoint.epoch())));
   }
-  // The same job, given to a worker as its next attempt.
+  // The same job, assigned to a worker as its next attempt.
   static v1::Assignment Again(const v1::Assignment& before, std::int64_t attempt_id,
                               const v1::Checkpoint& checkpoint, int stored) {
     v1::Assignment again = before;
@@ -167,7 +168,7 @@ TEST_F(DaemonCheckpointTest, WhatCannotBeFetchedIsNoFailure) {
   EXPECT_TRUE(fleet_->Await([&] {
     return fleet_->Stored().at(1).log.find("epoch 5 could not be fetched") != std::string::npos;
   }));
-  // Damaged on its way.
+  // Damaged in transit.
   const v1::Assignment second = MakeAssignment(2, "keeps", 8);
   gone.set_sha256(fleet_->KeepArtifact(std::string(100, 'x')));
   fleet_->SendInstead(std::string(100, 'y'));
@@ -208,7 +209,7 @@ TEST_F(DaemonCheckpointTest, SharedDiskCarriesTheFiles) {
   EXPECT_TRUE(std::filesystem::exists(
       absl::StrCat(store, "/", checkpoint.sha256().substr(0, 2), "/", checkpoint.sha256())));
   EXPECT_EQ(fleet_->Artifacts().at(checkpoint.sha256()), "in the store");
-  // And back: nobody is asked for the file.
+  // Back on the first worker: the file is not downloaded.
   v1::Assignment next = Again(assignment, 2, checkpoint, 20);
   next.set_job_id(7777);  // another directory
   fleet_->Assign(next);

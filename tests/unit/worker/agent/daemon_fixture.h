@@ -1,4 +1,4 @@
-// The real pelab-worker, with a trainer that is a script, against a coordinator in this process.
+// Runs the real pelab-worker, with a script as trainer, against a coordinator in this process.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ class DaemonTest : public testing::Test {
                     "debug"};
     return options;
   }
-  // On a host whose driver names two GPUs, with a trainer that says that it sees CUDA.
+  // For a host whose driver reports two GPUs, with a trainer that says that it sees CUDA.
   SpawnOptions GpuWorkerOptions() {
     SpawnOptions options = WorkerOptions();
     const std::string library = dir_ / "lib";
@@ -72,7 +72,7 @@ class DaemonTest : public testing::Test {
     ASSERT_TRUE(
         fleet_->Await([&] { return fleet_->Stored().at(attempt_id).epochs().size() >= count; }));
   }
-  // The pid of the trainer of a job, as it wrote it into its directory.
+  // The PID of a job's trainer, which the trainer wrote into its directory.
   int TrainerPid(const v1::Assignment& assignment) {
     int pid = 0;
     std::ifstream(JobDir(assignment) + "/pid") >> pid;

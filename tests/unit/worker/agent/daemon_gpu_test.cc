@@ -1,4 +1,4 @@
-// A worker on a host that has GPUs, by its driver's word; the trainers are scripts.
+// A worker on a host whose driver reports GPUs; the trainers are scripts.
 #include "tests/unit/worker/agent/daemon_fixture.h"
 
 namespace pelab::agent {
@@ -60,7 +60,7 @@ TEST_F(DaemonGpuTest, ABatchIsReportedAndGoesOnAsOne) {
   again.mutable_execution()->set_packing(3);
   fleet_->Assign(again);
   EXPECT_EQ(packing(4), 3) << "also by itself";
-  // A trainer that does otherwise cannot go on with the job.
+  // A trainer with other settings cannot continue the job.
   again = MakeAssignment(5, "alone");
   again.mutable_execution()->set_threads(1);
   again.mutable_execution()->set_packing(3);
@@ -97,7 +97,7 @@ TEST_F(DaemonGpuTest, TrainersDoWithoutMpsWhereItIsOffOrDoesNotStart) {
   ASSERT_TRUE(fleet_->Await([&] { return fleet_->Hellos().size() == 2 && fleet_->connected(); }));
   EXPECT_THAT(LogOfAJob(2), HasSubstr("MPS [unset]"));
   EndWorker();
-  // Nobody shares a GPU: it would only be in the way.
+  // No GPU is shared, so MPS would be of no use.
   SpawnOptions single = MpsWorkerOptions();
   single.argv.insert(single.argv.end(), {"--slots-per-device", "1"});
   single.argv.erase(single.argv.end() - 4, single.argv.end() - 2);

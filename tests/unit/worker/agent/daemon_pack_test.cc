@@ -63,10 +63,10 @@ TEST_F(DaemonPackTest, OneThatIsDoneDoesNotWaitForTheOthers) {
   fleet_->AssignPack(pack);
   EXPECT_EQ(Outcome(2), v1::ATTEMPT_OUTCOME_SUCCEEDED);
   EXPECT_TRUE(Alive(TrainerPid(pack[0])));
-  // It is not presented any more, although the trainer may still be in its directory.
+  // The attempt is no longer reported as held, although the trainer may still use its directory.
   EXPECT_TRUE(fleet_->Await([&] { return IsHeld(1) && !IsHeld(2); }));
   EXPECT_TRUE(std::filesystem::exists(JobDir(pack[1])));
-  // The slot and the directories are the trainer's until it ends.
+  // The slot and the directories belong to the trainer until it ends.
   v1::Assignment next = MakeAssignment(3, "plain", 3);
   fleet_->Assign(next);
   next = pack[1];
@@ -99,7 +99,7 @@ TEST_F(DaemonPackTest, OneIsCancelledWhileTheOthersGoOn) {
   EXPECT_EQ(Outcome(2), v1::ATTEMPT_OUTCOME_SUCCEEDED);
   ExpectWholeLine(2, 40);
   EXPECT_EQ(fleet_->Stored().at(1).events.size(), said) << "what the trainer says of it is dropped";
-  // It would go on with the cancelled one for ever.
+  // The trainer would train the cancelled job for ever.
   EXPECT_TRUE(fleet_->Await([&] {
     return !Alive(trainer) && AttemptsEmpty() && !std::filesystem::exists(JobDir(pack[0]));
   }));
@@ -147,7 +147,7 @@ TEST_F(DaemonPackTest, AnErrorOfOneIsItsOwn) {
   EXPECT_EQ(failed->error_kind(), v1::ERROR_KIND_NON_FINITE_LOSS);
   EXPECT_EQ(failed->error(), "the loss is nan");
   EXPECT_FALSE(fleet_->Stored().at(2).finished().has_value()) << "it goes on";
-  // The trainer exits with 1 in the end, which says nothing about this one.
+  // The trainer finally exits with 1, which does not concern this job.
   EXPECT_EQ(Outcome(2), v1::ATTEMPT_OUTCOME_SUCCEEDED);
   ExpectWholeLine(2, 20);
 }
@@ -217,7 +217,7 @@ TEST_F(DaemonPackTest, ADrainKeepsTheCheckpointOfEach) {
 
 TEST_F(DaemonPackTest, ACancelDuringADrainLeavesTheOthersTheirCheckpoints) {
   StartBoth();
-  // Obeys slowly: within the grace of the drain, beyond that of the cancel.
+  // The trainer obeys slowly: within the grace of the drain, but not within that of the cancel.
   fleet_->AssignPack({MakeAssignment(1, "lingers", 100000), MakeAssignment(2, "lingers", 100000)});
   AwaitEpochs(1, 1);
   AwaitEpochs(2, 1);
@@ -292,7 +292,7 @@ TEST_F(DaemonPackTest, WhatBeganOtherwiseHasATrainerOfItsOwn) {
   EXPECT_THAT(Log(2), AllOf(HasSubstr("--packing 4"), HasSubstr("attempts/3/job.json"),
                             Not(HasSubstr("attempts/1/job.json"))));
   EXPECT_THAT(Log(5), AllOf(HasSubstr("analyze "), Not(HasSubstr("--packing"))));
-  // Attempts that came later are told of their own.
+  // Later attempts get their own settings.
   v1::Assignment again = MakeAssignment(6, "plain");
   again.mutable_execution()->set_threads(1);
   again.mutable_execution()->set_packing(1);

@@ -1,4 +1,4 @@
-// A worker's day: training, stopping, crashes of either side.
+// A worker in normal operation: training, stopping, and crashes of either side.
 #include "tests/unit/worker/agent/daemon_fixture.h"
 
 namespace pelab::agent {
@@ -49,7 +49,7 @@ TEST_F(DaemonTest, TrainsAJobAndShipsEverything) {
   EXPECT_EQ(fleet_->Artifacts().at(stored.events[5].artifact().sha256()), "weights of job 1007");
   EXPECT_THAT(stored.log, HasSubstr("ok on cpu, visible [], told [so]"));
 
-  // Nothing is kept of a job that is over and acknowledged.
+  // Nothing is kept of a job that has ended and is acknowledged.
   EXPECT_TRUE(fleet_->Await(
       [&] { return AttemptsEmpty() && !std::filesystem::exists(JobDir(assignment)); }));
   EXPECT_TRUE(fleet_->Await(
@@ -153,7 +153,7 @@ TEST_F(DaemonTest, TrainingGoesOnWhileTheCoordinatorIsAway) {
   const int trainer = TrainerPid(assignment);
   const auto stored = fleet_->Stored();
   fleet_.reset();
-  // It goes on: its checkpoint moves although nobody listens.
+  // The trainer continues: its checkpoint advances although the daemon is gone.
   const auto checkpoint = [&] {
     int epoch = 0;
     std::ifstream(JobDir(assignment) + "/checkpoint") >> epoch;
@@ -184,7 +184,7 @@ TEST_F(DaemonTest, ResendsWhatWasNotAcknowledgedOnABrokenStream) {
   fleet_->SetAcknowledging(false);
   fleet_->Assign(MakeAssignment(1, "plain", 5));
   ASSERT_TRUE(fleet_->AwaitFinished(1).has_value());
-  // The coordinator forgets the last three events, as if it had died before committing them.
+  // The coordinator forgets the last three events, as if it had died before it committed them.
   auto stored = fleet_->Stored();
   stored.at(1).events.resize(stored.at(1).events.size() - 3);
   fleet_->Restore(stored);
@@ -246,7 +246,7 @@ TEST_F(DaemonTest, KilledDaemonTakesItsTrainersAlongAndTheNextOneTellsOfThem) {
   EXPECT_FALSE(stored.has_gap);
   EXPECT_EQ(stored.epochs(), UpTo(static_cast<int>(stored.epochs().size())));
 
-  // The next attempt of that job goes on from the checkpoint that the first one left.
+  // The job's next attempt continues from the checkpoint that the first one left.
   const int reached = static_cast<int>(stored.epochs().size());
   v1::Assignment again = running;
   again.set_attempt_id(3);
@@ -338,7 +338,7 @@ TEST_F(DaemonTest, LaterAttemptsAreStartedAsTheFirst) {
   const v1::Execution second = fleet_->Stored().at(2).events[0].started().execution();
   EXPECT_EQ(second.threads(), 1);
   EXPECT_EQ(second.micro_batch(), 16);
-  // What began as a batch on a GPU goes on here too: on a CPU that makes no difference.
+  // A job that began in a batch on a GPU continues here too: on a CPU packing makes no difference.
   told = MakeAssignment(3, "plain");
   told.mutable_execution()->set_threads(1);
   told.mutable_execution()->set_packing(2);
@@ -356,7 +356,7 @@ TEST_F(DaemonTest, HoldsTrainingBackOnlyWhileTheSpoolIsFull) {
   ASSERT_TRUE(fleet_->Await([&] { return fleet_->connected(); }));
   constexpr int kEpochs = 5000;  // about 600 KB of events, far more than quota and pipe hold
   fleet_->Assign(MakeAssignment(1, "plain", kEpochs));
-  // Stuck: the number of epochs stops moving well below the end.
+  // Stuck: the number of epochs stops growing well before the end.
   std::size_t last = 0;
   absl::Time since = absl::Now();
   const auto stuck = [&] {
@@ -382,7 +382,7 @@ TEST_F(DaemonTest, DrainFinishLetsTrainersEndAndStays) {
   v1::CoordinatorMessage message;
   message.mutable_drain()->set_mode(v1::Drain::FINISH);
   fleet_->Send(message);
-  fleet_->Assign(MakeAssignment(2, "plain", 3, 1));  // crossed the request
+  fleet_->Assign(MakeAssignment(2, "plain", 3, 1));  // crossed the drain request
   EXPECT_EQ(fleet_->AwaitFinished(1)->outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
   EXPECT_EQ(fleet_->AwaitFinished(2)->outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
   message.mutable_drain()->set_mode(v1::Drain::RESUME);
@@ -422,7 +422,7 @@ TEST_F(DaemonTest, ConnectsAgainToASilentCoordinator) {
   fleet_->SetAnsweringHeartbeats(false);
   StartWorker();
   EXPECT_TRUE(fleet_->Await([&] { return fleet_->Hellos().size() >= 2; }));
-  // With answers the connection stays, well beyond a lease.
+  // With answers the connection stays, far longer than a lease.
   fleet_->SetAnsweringHeartbeats(true);
   const int heartbeats = fleet_->Heartbeats();
   EXPECT_TRUE(fleet_->Await([&] { return fleet_->Heartbeats() >= heartbeats + 5; }));
@@ -447,7 +447,7 @@ TEST_F(DaemonTest, EndsWhenItsParentDoes) {
   EXPECT_TRUE(fleet_->Await([&] { return fleet_->Goodbyes() == 1; }));
 }
 
-// Runs the worker to its end and answers its standard error.
+// Runs the worker to its end and returns its standard error.
 std::string ErrorsOf(SpawnOptions options, ExitStatus* exit) {
   Pipe pipe = *MakePipe();
   options.fds.emplace_back(pipe.write.get(), 2);

@@ -1,4 +1,4 @@
-// Trainers that hang, leave something behind or say what is not so.
+// Trainers that hang, leave something behind, or report wrong things.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class DaemonTroubleTest : public DaemonTest {
     options.argv.insert(options.argv.end(), {"--attempt-timeout", timeout});
     StartBothWith(options);
   }
-  // Its standard error goes to a file.
+  // The worker's standard error goes to a file.
   SpawnOptions LoggedOptions() {
     SpawnOptions options = WorkerOptions();
     options.argv = {"/bin/sh", "-c", absl::StrCat("exec \"$@\" 2>", dir_ / "worker.log"), "sh"};
@@ -39,7 +39,7 @@ class DaemonTroubleTest : public DaemonTest {
 };
 
 TEST_F(DaemonTroubleTest, ATrainerThatSaysNothingIsStoppedAndItsSlotIsFree) {
-  StartBothWithTimeout("5s");  // longer than a busy machine takes for its first line
+  StartBothWithTimeout("5s");  // longer than a busy machine needs for its first line
   fleet_->Assign(MakeAssignment(1, "hangs_at_once"));
   fleet_->Assign(MakeAssignment(2, "hangs_after_epoch", 3, 1));
   const auto at_once = fleet_->AwaitFinished(1);

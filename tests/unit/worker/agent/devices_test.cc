@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Three GPUs, the first of which has a MIG slice.
+// Three GPUs; the first one has a MIG slice.
 class FakeNvml final : public Nvml {
  public:
   absl::StatusOr<int> Count() override { return 3; }
@@ -57,10 +57,10 @@ TEST(VisibleGpus, FollowsCudaVisibleDevicesAsCudaDoes) {
   EXPECT_THAT(Visible("1,7,0"), ElementsAre("GPU-aaab2222"));
   EXPECT_THAT(Visible("-1"), IsEmpty());
   EXPECT_THAT(Visible("0,-1,1"), ElementsAre("GPU-aaaa1111"));
-  EXPECT_THAT(Visible("0,GPU-a"), ElementsAre("GPU-aaaa1111"));  // the beginning of two
+  EXPECT_THAT(Visible("0,GPU-a"), ElementsAre("GPU-aaaa1111"));  // a prefix of two UUIDs
   EXPECT_THAT(Visible("NoDevFiles"), IsEmpty());
   EXPECT_THAT(Visible("MIG-dddd"), IsEmpty());
-  // A device that is named twice empties it.
+  // A device that is named twice makes the list empty.
   EXPECT_THAT(Visible("0,1,0"), IsEmpty());
   EXPECT_THAT(Visible("0,GPU-aaaa"), IsEmpty());
 }
@@ -136,7 +136,7 @@ TEST(Nvml, ReadsThroughTheLibrary) {
   EXPECT_EQ(first->uuid, "GPU-11111111-0000");
   EXPECT_EQ(first->name, "Fake A");
   EXPECT_EQ(first->memory_bytes, 1000u);
-  EXPECT_EQ((*nvml)->Device(1)->memory_bytes, 0u);  // it does not say
+  EXPECT_EQ((*nvml)->Device(1)->memory_bytes, 0u);  // it does not report its memory
   EXPECT_THAT((*nvml)->Device(2),
               StatusIs(absl::StatusCode::kUnavailable,
                        testing::HasSubstr("cannot open GPU 2: as the test wants it")));

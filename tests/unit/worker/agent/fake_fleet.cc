@@ -41,7 +41,7 @@ struct FakeFleet::Impl final : public v1::Fleet::Service {
     Impl& fleet;
   };
 
-  // In two chunks.
+  // Sends the file in two chunks.
   grpc::Status SendArtifact(const std::string& sha256,
                             grpc::ServerWriter<v1::ArtifactChunk>* writer) {
     std::string data;

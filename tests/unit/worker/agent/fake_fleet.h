@@ -1,5 +1,5 @@
-// A coordinator in this process, on a Unix socket: it stores what workers send as strictly as the
-// real one (token, sequence without gap) and does what a test tells it to.
+// A coordinator in this process, on a Unix socket. It checks events as strictly as the real one
+// (token, no gap in the sequence), and it does what a test tells it to.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace pelab::agent {
 
-// What the fake knows of one attempt.
+// The fake's record of one attempt.
 struct StoredAttempt {
   v1::Assignment assignment;
   bool current = true;            // false: superseded
   std::vector<v1::Event> events;  // as stored: each sequence number once
   std::string log;
-  bool has_gap = false;  // an event came that does not follow the last one
+  bool has_gap = false;  // an event did not follow the last one
 
   std::optional<v1::Finished> finished() const;
   std::vector<int> epochs() const;
@@ -31,23 +31,22 @@ struct StoredAttempt {
 class FakeFleet {
  public:
   explicit FakeFleet(const std::string& socket_path);
-  ~FakeFleet();  // ends like a process that dies: streams break, the socket goes
+  ~FakeFleet();  // ends like a process that dies: streams break, the socket vanishes
 
-  // Answers of the next welcomes.
+  // Sets the values in the next Welcome messages.
   void SetTimes(absl::Duration heartbeat, absl::Duration lease);
   // While false, events are stored but not acknowledged.
   void SetAcknowledging(bool on);
   void SetAnsweringHeartbeats(bool on);
-  // What PutArtifact and GetArtifact answer instead of storing or sending: a gRPC code; nullopt:
-  // they do it.
+  // Makes PutArtifact and GetArtifact fail with this gRPC code; nullopt: they work.
   void SetArtifactError(std::optional<int> code);
-  // Puts a file there for GetArtifact; answers its SHA-256.
+  // Stores a file for GetArtifact and returns its SHA-256.
   std::string KeepArtifact(const std::string& data);
-  // GetArtifact sends this in place of what is asked for.
+  // GetArtifact sends this instead of the requested file.
   void SendInstead(const std::string& data);
   int Downloads() const;  // calls of GetArtifact
   int Uploads() const;    // calls of PutArtifact
-  // Sees files in this directory that a worker says it has put there.
+  // Makes the coordinator see the files that workers announce in this directory.
   void SetStore(const std::string& directory);
 
   // Stores the assignment and sends it on the live stream.
@@ -55,12 +54,12 @@ class FakeFleet {
   void AssignPack(const std::vector<v1::Assignment>& assignments);
   void Send(const v1::CoordinatorMessage& message);
   void Cancel(std::int64_t attempt_id);
-  void Supersede(std::int64_t attempt_id);  // only marks it; the worker hears of it in answers and
-                                            // acknowledgements
+  // Only marks the attempt; the worker hears of it in answers and acknowledgements.
+  void Supersede(std::int64_t attempt_id);
   // Breaks the live stream.
   void Disconnect();
 
-  // A copy that another FakeFleet goes on with, as after a restart.
+  // A copy of the state, with which another FakeFleet can continue, as after a restart.
   std::map<std::int64_t, StoredAttempt> Stored() const;
   void Restore(std::map<std::int64_t, StoredAttempt> stored);
 
@@ -71,9 +70,9 @@ class FakeFleet {
   bool connected() const;
   std::map<std::string, std::string> Artifacts() const;  // by SHA-256
 
-  // Waits until `condition`, which sees this object's state, is true; false after 20 s.
+  // Waits until `condition` is true; false after 20 s. `condition` may read this object's state.
   bool Await(const std::function<bool()>& condition) const;
-  // Waits until the attempt has finished and answers how.
+  // Waits until the attempt has finished, and returns how.
   std::optional<v1::Finished> AwaitFinished(std::int64_t attempt_id) const;
 
  private:
@@ -81,7 +80,7 @@ class FakeFleet {
   std::unique_ptr<Impl> impl_;
 };
 
-// An assignment whose spec makes trainer_double.sh behave as `mode` says.
+// An assignment whose spec selects a `mode` of trainer_double.sh.
 v1::Assignment MakeAssignment(std::int64_t attempt_id, const std::string& mode, int epochs = 3,
                               int slot = 0);
 

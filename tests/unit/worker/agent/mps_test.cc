@@ -1,4 +1,4 @@
-// Starting and ending a control daemon: a test of processes and directories, not of a GPU.
+// Starting and ending a control daemon. This tests processes and directories, not a GPU.
 #include "worker/agent/mps.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Sets a variable of this process until the end of the test.
+// Sets an environment variable of this process until the end of the test.
 class Variable {
  public:
   Variable(const char* name, const std::optional<std::string>& value) : name_(name) {
@@ -65,7 +65,7 @@ class MpsTest : public testing::Test {
     while (Alive(pid) && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
     return !Alive(pid);
   }
-  // A daemon in the directory that nobody will end.
+  // Leaves a daemon in the directory that nobody will end.
   void LeaveOne() {
     std::filesystem::create_directories(dir_ / "mps/pipe");
     std::filesystem::create_directories(dir_ / "mps/log");
@@ -117,7 +117,7 @@ TEST_F(MpsTest, EndsWhatAKilledWorkerHasLeft) {
     EXPECT_NE(Pid(), before);
     EXPECT_TRUE(Alive(Pid()));
   }
-  // After a power loss the socket is there without a daemon.
+  // After a power loss there is a socket without a daemon.
   LeaveOne();
   kill(Pid(), SIGKILL);
   EXPECT_TRUE(Ends(Pid()));

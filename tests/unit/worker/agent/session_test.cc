@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Attempts that are only written down.
+// Records the calls instead of running attempts.
 class FakeHost final : public AttemptHost {
  public:
   std::vector<v1::HeldAttempt> Held() override { return held; }
@@ -55,7 +55,7 @@ class FakeHost final : public AttemptHost {
   std::vector<std::int64_t> answers, started, refused, stopped;
   std::vector<std::vector<std::int64_t>> packs;
   std::vector<std::uint64_t> acknowledged;
-  absl::Duration preempt_grace = absl::InfiniteDuration();  // not preempted
+  absl::Duration preempt_grace = absl::InfiniteDuration();  // infinite: not preempted
   absl::Duration retry_cap;
   int disconnects = 0, events = 0, logs = 0;
   bool idle = false;
@@ -164,8 +164,8 @@ TEST_F(SessionTest, ABeatTellsHowBusyTheGpusAre) {
 TEST_F(SessionTest, TellsAtOnceThatItHoldsLess) {
   Begin();
   host_.held.resize(2);
-  EXPECT_EQ(Next(),
-            v1::WorkerMessage::MESSAGE_NOT_SET);  // more: the coordinator knows, it assigned them
+  // More attempts: the coordinator assigned them, so it knows.
+  EXPECT_EQ(Next(), v1::WorkerMessage::MESSAGE_NOT_SET);
   host_.held.resize(1);
   EXPECT_EQ(Next(), v1::WorkerMessage::kHeartbeat);
   EXPECT_EQ(Next(), v1::WorkerMessage::MESSAGE_NOT_SET);
@@ -224,7 +224,7 @@ TEST_F(SessionTest, DrainRefusesWhatCrossesIt) {
   v1::CoordinatorMessage message;
   message.mutable_drain()->set_mode(v1::Drain::FINISH);
   ASSERT_THAT(session_.Receive(message), IsOk());
-  EXPECT_EQ(host_.preempt_grace, absl::InfiniteDuration());  // trainers go on
+  EXPECT_EQ(host_.preempt_grace, absl::InfiniteDuration());  // trainers continue
   message.mutable_assignment()->set_attempt_id(1);
   ASSERT_THAT(session_.Receive(message), IsOk());
   EXPECT_THAT(host_.started, IsEmpty());
@@ -251,7 +251,7 @@ TEST_F(SessionTest, ADrainedWorkerStaysAndTakesJobsAgainWhenItIsToldTo) {
   assignment.mutable_assignment()->set_attempt_id(1);
   ASSERT_THAT(session_.Receive(assignment), IsOk());
   EXPECT_THAT(host_.started, ElementsAre(1));
-  // A new connection forgets a drain that was ended meanwhile.
+  // On a new connection the worker forgets a drain that was ended meanwhile.
   ASSERT_THAT(session_.Receive(drain), IsOk());
   Begin();
   assignment.mutable_assignment()->set_attempt_id(2);

@@ -90,8 +90,8 @@ TEST_F(SpoolTest, SurvivesItsProcess) {
   EXPECT_THAT(spool->Append(Epoch(1)), StatusIs(absl::StatusCode::kFailedPrecondition, testing::_));
 }
 
-// Whatever byte a power loss or a kill cuts the file at, what is whole before it stays and
-// appending goes on.
+// At whatever byte a power loss or a kill cuts the file, the complete frames before it stay, and
+// appending continues.
 TEST_F(SpoolTest, ATornTailIsCutOffAtAnyByte) {
   std::vector<std::uint64_t> ends = {0};
   {
@@ -135,7 +135,7 @@ TEST_F(SpoolTest, TheQuotaCountsWhatIsNotAcknowledged) {
   for (int epoch = 0; epoch < 4; ++epoch)
     ASSERT_THAT(spool->Append(Epoch(epoch, 300 << 10)), IsOk());
   EXPECT_TRUE(quota_.full());
-  // How an attempt ended is recorded even then.
+  // Even then the outcome of an attempt is recorded.
   ASSERT_THAT(spool->Append(Finished(v1::ATTEMPT_OUTCOME_FAILED)), IsOk());
   spool->Acknowledge(1);
   EXPECT_FALSE(quota_.full());
@@ -143,7 +143,7 @@ TEST_F(SpoolTest, TheQuotaCountsWhatIsNotAcknowledged) {
   EXPECT_EQ(quota_.used(), 0u);
   spool.reset();
   EXPECT_EQ(quota_.used(), 0u);
-  spool = Open();  // nothing remembers the acknowledgement but a rewritten file
+  spool = Open();  // only a rewritten file remembers the acknowledgement
   EXPECT_EQ(spool->last(), 5u);
 }
 

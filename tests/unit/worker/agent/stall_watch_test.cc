@@ -27,7 +27,8 @@ class StallWatchTest : public testing::Test {
  protected:
   void Use(std::optional<absl::Duration> timeout) { watch_.emplace(timeout, now_); }
   void Say(const TrainerLine& line) { watch_->OnEvent(line, now_); }
-  // How long nothing is said until it counts as hung; a day at most. Looks as often as it is told.
+  // Returns how long the trainer may be silent until it counts as hung; a day at most. Calls Look
+  // as often as it asks to be called.
   absl::Duration Silence(bool listening = true) {
     const absl::Duration begin = now_;
     while (now_ - begin < absl::Hours(24)) {

@@ -130,7 +130,7 @@ TEST(TrainerEvents, EpochKeepsEveryBitOfItsNumbers) {
   EXPECT_EQ(epoch.seconds(), 2);
 }
 
-// 2 layers of 3 heads of which one does not exist; `wrong` replaces members.
+// 2 layers of 3 heads, one of which does not exist. `wrong` replaces members.
 Json Ablation(const Json& wrong = Json::object()) {
   Json event = Json::parse(R"({
     "event": "head_ablation", "job": "12", "version": 2,
@@ -169,7 +169,7 @@ TEST(TrainerEvents, HeadAblation) {
   EXPECT_EQ(std::get<FactLine>(Parse(whole.dump())).event.head_ablation().missing_size(), 0);
 }
 
-// One member replaced by JSON.
+// The error message if one member is replaced by other JSON.
 std::string AblationComplaint(const char* member, const char* json) {
   Json wrong = Json::object();
   wrong[member] = Json::parse(json);

@@ -43,7 +43,7 @@ v1::Assignment MakeAssignment(int max_start_epoch = 0, bool ablation = false) {
   return assignment;
 }
 
-// The complaint about the last of `lines`, all others of which must be accepted.
+// The error message for the last of `lines`; all others must be accepted.
 std::string Complaint(TrainerTrace trace, std::vector<TrainerLine> lines) {
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) EXPECT_THAT(trace.Accept(lines[i]), IsOk());
   const auto last = trace.Accept(lines.back());
@@ -133,7 +133,7 @@ TEST(TrainerTrace, EndsByWhatWasSaidAndHowItEnded) {
   EXPECT_EQ(success.outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
   EXPECT_EQ(success.wall_seconds(), 2.5);
 
-  // Done, but it did not end well: its weights may not be whole.
+  // The job is done, but the trainer failed at its end, so the weights may be incomplete.
   EXPECT_EQ(Conclude(whole, kSigkill).error_kind(), v1::ERROR_KIND_TRAINER_DIED);
 
   const v1::Finished error = Conclude({Hello(0, 1), Error(v1::ERROR_KIND_OUT_OF_MEMORY)}, kExit1);
@@ -142,7 +142,7 @@ TEST(TrainerTrace, EndsByWhatWasSaidAndHowItEnded) {
   EXPECT_EQ(error.error(), "it broke");
   EXPECT_EQ(error.wall_seconds(), 7);
 
-  // Nobody here had asked it to stop.
+  // This worker had not asked it to stop.
   const v1::Finished by_itself = Conclude({Hello(0, 1)}, kExit75);
   EXPECT_EQ(by_itself.outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
   EXPECT_EQ(by_itself.error_kind(), v1::ERROR_KIND_TRAINER_DIED);
@@ -189,7 +189,7 @@ TEST(TrainerTrace, AStopDecides) {
   const v1::Finished asked = Conclude({Hello(0, 1)}, kExit75, StopReason::kPreempt);
   EXPECT_EQ(asked.outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
   EXPECT_EQ(asked.error_kind(), v1::ERROR_KIND_UNSPECIFIED) << "its worker had asked for it";
-  // It was done before it heard of it, or failed by itself.
+  // The trainer was done before it got the signal, or failed for another reason.
   EXPECT_EQ(Conclude(whole, kExit0, StopReason::kPreempt).outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
   EXPECT_EQ(Conclude({Error(v1::ERROR_KIND_IO)}, kExit1, StopReason::kShutdown).outcome(),
             v1::ATTEMPT_OUTCOME_FAILED);

@@ -15,8 +15,8 @@
 
 namespace pelab::trainer {
 
-// `protocol`'s defaults at a size that trains in a second: T 16, width 16, 2 layers of 2 heads, no
-// dropout.
+// The defaults of `protocol` at a size that trains in a second: T 16, width 16, 2 layers of 2
+// heads, no dropout.
 inline experiment::Job SmallJob(std::string_view protocol, std::string_view pe,
                                 std::string_view task, const catalog::Values& set = {}) {
   catalog::Values values = {
@@ -31,7 +31,7 @@ inline experiment::Job SmallJob(std::string_view protocol, std::string_view pe,
   return experiment::MakeJob(protocol, pe, task, 3, values);
 }
 
-// tests/golden/NAME, which an independent script computed.
+// Reads tests/golden/NAME, which an independent script has computed.
 inline nlohmann::json Golden(const std::string& name) {
   std::ifstream file(std::string(PELAB_SOURCE_DIR) + "/tests/golden/" + name);
   return nlohmann::json::parse(file);
@@ -44,7 +44,7 @@ inline std::string ReadWhole(const std::string& path) {
   return text.str();
 }
 
-// The value that a golden script gives to element `index` of the parameter `name`; see
+// The value of element `index` of the parameter `name` in the golden scripts; see
 // tests/golden/decoder.py.
 inline double FormulaWeight(const std::string& name, std::int64_t index) {
   std::int64_t sum = 37 * index;

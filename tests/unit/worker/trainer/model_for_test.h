@@ -1,4 +1,5 @@
-// A materialised decoder, its parameters by name, and batches, for the tests that use LibTorch.
+// A decoder with initialized parameters, its parameters by name, and batches, for tests with
+// LibTorch.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -41,7 +42,7 @@ struct TestModel {
     return {};
   }
 
-  // Every parameter, frozen ones too, from the formula of the golden scripts.
+  // Fills every parameter, also frozen ones, by the formula of the golden scripts.
   void FillByFormula() {
     for (const auto& named : parameters.NamedTensors()) {
       std::vector<double> values;
@@ -59,7 +60,7 @@ struct TestModel {
   Decoder decoder;
 };
 
-// A PE with some of its fields set: what the tests of every PE go through.
+// An encoding with some of its fields set. The tests of all encodings loop over these.
 struct Variant {
   std::string name;
   std::string pe;
@@ -69,7 +70,7 @@ inline std::ostream& operator<<(std::ostream& out, const Variant& variant) {
   return out << variant.name;
 }
 
-// The catalogue's encodings with their defaults, and some with fields set.
+// The catalog's encodings with their defaults, and some with fields set.
 inline std::vector<Variant> Variants() {
   const auto word = [](const char* value) { return catalog::Value(std::string(value)); };
   std::vector<Variant> variants = {
@@ -114,14 +115,14 @@ inline experiment::Job VariantJob(std::string_view protocol, const Variant& vari
   return SmallJob(protocol, variant.pe, "distance", values);
 }
 
-// Queries or keys (B, T, H, w) of positions 0 … T-1 as the PE turns them.
+// Queries or keys (B, T, H, w) of positions 0 … T-1 after the encoding's rotations.
 inline at::Tensor Turned(PositionalEncoding* pe, Side side, const at::Tensor& x) {
   const at::Tensor turns = pe->Turns(side);
   return turns.defined() ? TurnPairs(x, turns.narrow(0, 0, x.size(1))) : x;
 }
 
-// What a PE makes of one layer's queries and keys, (B, T, H, w) each, before masks: (B, H, T, T), by loops over positions
-// where the PE acts on pairs.
+// The logits (B, H, T, T) that an encoding computes from one layer's queries and keys, (B, T, H, w)
+// each, before masks. Terms that act on pairs are added by loops over positions.
 inline at::Tensor PeLogits(PositionalEncoding* pe, std::int64_t layer, const at::Tensor& query,
                            const at::Tensor& key) {
   const std::int64_t length = query.size(1);
@@ -178,7 +179,7 @@ inline double LargestDifference(const at::Tensor& a, const at::Tensor& b) {
   return std::isnan(most) ? std::numeric_limits<double>::infinity() : most;
 }
 
-// Random tokens of `vocabulary`, the later rows ever shorter where `padded`.
+// Random tokens of `vocabulary`. If `padded`, later rows are shorter and shorter.
 inline Batch RandomBatch(std::int64_t examples, std::int64_t length, std::int64_t vocabulary,
                          bool padded) {
   CounterRandom random(11, "test/tokens");

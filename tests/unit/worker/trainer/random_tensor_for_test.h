@@ -1,4 +1,5 @@
-// Tensors of independent normal numbers, the same in every run, and how far one tensor is from another.
+// Tensors of independent normal numbers, the same in every run, and the distance between two
+// tensors.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -19,9 +20,10 @@ inline at::Tensor RandomTensor(const std::string& name, at::IntArrayRef shape) {
   return x;
 }
 
-inline constexpr double kMostFloatError = 1e-5;  // of 32-bit floats against 64-bit ones
+// largest error of 32-bit floats against 64-bit ones
+inline constexpr double kMostFloatError = 1e-5;
 
-// |found - expected| / |expected|, of whole tensors.
+// |found - expected| / |expected|, with the norms of the whole tensors.
 inline double RelativeError(const at::Tensor& found, const at::Tensor& expected) {
   return ((found.to(at::kDouble) - expected).norm() / expected.norm()).item<double>();
 }

@@ -1,4 +1,4 @@
-// `pelab db check`: a sound file has no problems, and each promise that is broken is named.
+// `pelab db check`: a sound file has no problems, and each broken promise is named.
 #include "core/db/check/check.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ class MaintenanceTest : public ::testing::Test {
     file_.Summarise(job, 2, 250, 250, 300);
     file_.AddHeadAblation(job, attempt, 2, 3, 250, 300);
   }
-  // The promises that do not hold after `damage`.
+  // The promises that are broken after `damage`.
   std::vector<std::string> Broken(const std::string& damage) {
     if (!damage.empty()) file_.Execute(damage);
     const auto checks = CheckDatabase(file_.path());

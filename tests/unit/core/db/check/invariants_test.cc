@@ -25,8 +25,8 @@ constexpr char kWhole[] = "the file is a sound SQLite database";
 constexpr char kReferences[] = "references lead somewhere";
 constexpr char kArtifacts[] = "artifacts are there at their size";
 
-// Two sweeps: one finished, with a job that succeeded at its second attempt; one active, with that
-// job, one that runs and has an epoch, and one that waits.
+// Two sweeps. One is finished, with a job that succeeded at its second attempt. The other is
+// active, with that job, a running job that has an epoch, and a queued job.
 class Populated {
  public:
   Populated() {
@@ -86,10 +86,11 @@ TEST(InvariantsTest, APopulatedFileIsSound) {
 
 struct Damage {
   const char* sql;
-  std::vector<std::string> breaks;  // the first is what the damage is about
+  std::vector<std::string> breaks;  // the first one is the promise that the damage targets
 };
 
-// Job 1 succeeded, 2 runs (attempt 3), 3 waits; sweep 1 is finished, 2 active.
+// Job 1 has succeeded, job 2 runs (attempt 3), job 3 is queued. Sweep 1 is finished, sweep 2
+// active.
 const std::vector<Damage> kDamages = {
     {"DELETE FROM curves WHERE attempt_id = 1",
      {"epochs have no gap and none is there twice", "trained jobs have every epoch",
@@ -101,7 +102,7 @@ const std::vector<Damage> kDamages = {
     {"UPDATE jobs SET epochs = 3 WHERE job_id = 1", {"trained jobs have every epoch"}},
     {"DROP VIEW sweep_counts; CREATE TABLE sweep_counts AS SELECT sweep_id, 0 AS queued, 0 AS "
      "assigned, 0 AS running, 1 AS succeeded, 0 AS failed, 0 AS cancelled, 2 AS epochs, 2 AS "
-     "epochs_done, 0 AS open_claims FROM sweeps",  // right for the finished one alone
+     "epochs_done, 0 AS open_claims FROM sweeps",  // right for the finished sweep only
      {"the counts of a sweep are those of its jobs"}},
     {"UPDATE jobs SET epochs_done = 0 WHERE job_id = 2", {"summaries agree with the curves"}},
     {"UPDATE jobs SET test_correct = 1 WHERE job_id = 2",
@@ -210,7 +211,7 @@ TEST(InvariantsTest, AMissingFileIsAProblemAndOneTooManyIsANote) {
   EXPECT_THAT(checks.back().notes, ElementsAre(HasSubstr("belongs to no attempt")));
 }
 
-// Overwrites pages from the second on with something else, until SQLite notices.
+// Overwrites pages, from the second one on, until SQLite notices.
 TEST(InvariantsTest, ADamagedPageIsNamedOrTheFileRefused) {
   Populated populated;
   populated.file().Execute("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -232,7 +233,7 @@ TEST(InvariantsTest, ADamagedPageIsNamedOrTheFileRefused) {
       ++found;
       continue;
     }
-    // A page that is free or empty may hold anything.
+    // A free or empty page may hold anything.
     if (checks->front().problems.empty()) continue;
     EXPECT_EQ(checks->size(), 1u) << "what is read from a damaged file misleads";
     ++found;

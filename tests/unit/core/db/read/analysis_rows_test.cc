@@ -21,7 +21,7 @@ class AnalysisRowsTest : public ::testing::Test {
     job_ = file_.AddJob({.key = "a1"});
     attempt_ = file_.AddAttempt(job_, 1, 0, "succeeded");
   }
-  // All rows, in pages of `limit`.
+  // Reads all rows, in pages of `limit`.
   template <typename Row, typename Request, typename List>
   std::vector<Row> All(Request request, const List& list, int limit) {
     auto reader = Reader::Open(file_.path());
@@ -110,7 +110,7 @@ TEST_F(AnalysisRowsTest, PagesBreakAnywhereAndKeepMatricesApart) {
   const auto other = file_.AddJob({.key = "b1"});
   file_.AddHeadAblation(job_, attempt_, 2, 3, 250, 300, "zero");
   file_.AddHeadAblation(job_, attempt_, 2, 3, 250, 300, "mean");
-  // The same but for a parameter that no column shows.
+  // The same except for a parameter that no column shows.
   file_.AddHeadAblation(job_, attempt_, 2, 3, 240, 290, "resample");
   file_.Execute(
       "UPDATE analyses SET parameters_json = json_set(parameters_json, '$.method', 'zero', "

@@ -1,4 +1,4 @@
-// Curves are read past v_curves: whatever a job's attempts were, the rows are the view's.
+// Curves are read without v_curves. For any attempts of a job the rows must equal the view's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace pelab::db {
 namespace {
 
-// A row as text, doubles bit for bit.
+// A double as text, bit for bit.
 std::string Bits(double value) { return std::to_string(std::bit_cast<std::uint64_t>(value)) + " "; }
 
 std::string TextOf(const v1::CurveRow& row) {
@@ -47,7 +47,7 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
  protected:
   int Draw(int below) { return std::uniform_int_distribution<int>(0, below - 1)(random_); }
 
-  // Into the curve, or among those that wait for it.
+  // Adds an epoch to the curve, or to the epochs that wait to be moved there.
   void AddEpoch(std::int64_t attempt, int epoch, bool waits = false) {
     SQLite::Statement insert(
         file_.db(), std::string("INSERT INTO ") + (waits ? "staged_epochs" : "curves") +
@@ -71,7 +71,7 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
     insert.exec();
   }
 
-  // Attempts that began anew, resumed, never said hello or left nothing.
+  // Adds attempts that started from scratch, resumed, never said hello, or stored nothing.
   void AddCurve(std::int64_t job) {
     const int attempts = Draw(2) == 0 ? 1 : Draw(5);
     int reached = 0;
@@ -96,7 +96,8 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
     }
   }
 
-  // What waits, of several attempts by turns; a move of some of it to their curves is under way.
+  // Adds waiting epochs of several attempts in alternation; a move of some of them to their curves
+  // is in progress.
   void AddWaiting() {
     std::sort(waiting_.begin(), waiting_.end());
     for (const auto& [epoch, attempt] : waiting_) AddEpoch(attempt, epoch, /*waits=*/true);
@@ -110,9 +111,9 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
         "epoch_move WHERE staged_id <= until_id AND attempt_id <= through_attempt");
   }
 
-  // Some keys have two generations; the sweeps claim the first ones.
+  // Fills the database. Some keys have two generations; the sweeps claim the first ones.
   void Fill() {
-    file_.Execute("BEGIN");  // one commit: each waits for the disk
+    file_.Execute("BEGIN");  // one commit, because each commit waits for the disk
     for (int s = 0; s < 3; ++s) file_.AddSweep("sweep" + std::to_string(s));
     file_.Execute("UPDATE sweeps SET cells = 40 WHERE sweep_id = 1");
     for (int j = 0; j < 60; ++j) {
@@ -175,7 +176,7 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
     }
   }
 
-  // The least epoch of each job that got to `accuracy`, by the view.
+  // The first epoch at which each job reached `accuracy`, by the view.
   std::map<std::int64_t, std::int64_t> EpochsTo(double accuracy) {
     std::map<std::int64_t, std::int64_t> epochs;
     SQLite::Statement query(file_.db(),
@@ -188,7 +189,7 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
     return epochs;
   }
 
-  // As the coordinator keeps it with every epoch.
+  // Stores the best epochs, as the coordinator does with every epoch.
   void FillBest() {
     file_.Execute(
         "UPDATE jobs SET (best_test_correct, best_test_total) = (SELECT test_correct, test_total "
@@ -219,7 +220,8 @@ TEST_P(CurveRowsTest, AreThoseOfTheView) {
   ExpectViewsRows({"", "1", "2", "3"});
 }
 
-// As no coordinator stores it: db check names it, and it is still read whole and by epoch.
+// No coordinator stores such a file. `db check` names the problem, and the file is still read whole
+// and by epoch.
 TEST_P(CurveRowsTest, AreByEpochWhateverTheFileHolds) {
   const auto job = file_.AddJob({.key = "a1"});
   const auto first = file_.AddAttempt(job, 1, 0, "lost");

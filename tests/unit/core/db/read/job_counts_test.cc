@@ -11,7 +11,7 @@ TEST(CountJob, EveryStateHasItsPlace) {
     CountJob({.state = static_cast<v1::JobState>(state)}, /*fresh=*/false, counts);
   }
   EXPECT_EQ(counts.total(), 7u);
-  EXPECT_EQ(counts.new_jobs(), 2u);  // never seen, cancelled
+  EXPECT_EQ(counts.new_jobs(), 2u);  // never seen; cancelled
   EXPECT_EQ(counts.in_flight(), 3u);
   EXPECT_EQ(counts.stored(), 1u);
   EXPECT_EQ(counts.failed_earlier(), 1u);

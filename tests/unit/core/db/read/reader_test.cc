@@ -97,7 +97,7 @@ TEST_F(ReaderTest, ReadsBesideAWriterAndWithoutOne) {
   const auto job = file_.AddJob({.key = "a1"});
   auto reader = Open();
   EXPECT_THAT(Ids(*reader->ListJobs({})), ElementsAre(job));
-  const auto second = file_.AddJob({.key = "a2"});  // the open reader sees what is committed later
+  const auto second = file_.AddJob({.key = "a2"});  // the open reader sees later commits
   EXPECT_THAT(Ids(*reader->ListJobs({})), ElementsAre(job, second));
   reader.reset();
   file_.Close();

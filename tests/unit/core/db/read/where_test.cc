@@ -59,7 +59,7 @@ class WhereTest : public ::testing::Test {
   DatabaseForTest file_;
 };
 
-// SQLite reads JSON up to 2,000 deep and refuses the whole query beyond.
+// SQLite reads JSON up to a depth of 2,000 and refuses the whole query beyond that.
 TEST_F(WhereTest, ASpecThatCannotBeReadHasNoFields) {
   file_.AddJob(
       {.key = "e1",
@@ -119,7 +119,7 @@ TEST_F(WhereTest, ErrorsSayWhereAndWhatMayBeThere) {
   EXPECT_THAT(Error(std::string(70000, ' ') + "pe=rope"), HasSubstr("at most 64000"));
 }
 
-// "seed=5 or seed=6 or …", of `count` numbers from 5 on.
+// "seed=5 or seed=6 or …", with `count` numbers from 5 on.
 std::string Repeated(const std::string& condition, const std::string& word, int count) {
   std::string text;
   for (int i = 5; i < 5 + count; ++i) {
@@ -153,15 +153,15 @@ TEST_F(WhereTest, AThousandConditions) {
   }
 }
 
-// Whatever the shape, conditions within the bounds are answered, by every list.
-TEST_F(WhereTest, AlmostFiftyLevels) {  // epochs_to adds one
+// Conditions of any shape within the bounds are answered, by every list.
+TEST_F(WhereTest, AlmostFiftyLevels) {  // epochs_to adds one level
   const auto nested = [](const std::string& before, const std::string& after, int levels,
                          const std::string& innermost) {
     std::string text = innermost;
     for (int i = 0; i < levels; ++i) text = Concat(before, text, after);
     return text;
   };
-  // All hold for seed 7 alone.
+  // All are true for seed 7 only.
   const std::string many = Repeated("seed=", "or", 800);
   const std::vector<std::string> conditions = {
       nested("(", ")", 48, "seed=7"),
@@ -202,7 +202,7 @@ TEST_F(WhereTest, MoreThanAThousandConditionsAreRefused) {
   EXPECT_THAT(Error(Concat("pe=rope and seed in (", seeds, ")")), HasSubstr("of 3001"));
 }
 
-// What the bounds of a condition do not keep from SQLite is still an error of the condition.
+// If a condition within the bounds is still too much for SQLite, the error is the condition's.
 TEST_F(WhereTest, WhatSqliteRefusesToParseIsNoLostDatabase) {
   auto connection = Connection::Open(file_.path());
   ASSERT_TRUE(connection.ok()) << connection.status();

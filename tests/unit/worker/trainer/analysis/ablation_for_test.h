@@ -1,4 +1,4 @@
-// Ablations the plain way, one example at a time, to hold the analyses against.
+// Plain ablations, one example at a time, as a reference for the analyses.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -17,8 +17,8 @@ namespace pelab::trainer {
 
 inline catalog::Value Word(const char* value) { return catalog::Value(std::string(value)); }
 
-// Takes a head out of the weights: zeroing its rows of W_V and b_V takes away its output and leaves the output projection's
-// bias.
+// Removes a head from the weights. Zeroing its rows of W_V and b_V removes its output and leaves
+// the output projection's bias.
 inline void ZeroValues(const TestModel& model, std::int64_t layer, std::int64_t head) {
   const std::int64_t d = model.config.head_dim();
   const std::string name = "layers." + std::to_string(layer) + ".attention.value.";
@@ -39,7 +39,8 @@ struct Subject {
   TestModel model;
 };
 
-// One example alone through the decoder, `change` applied to the heads' outputs (T', D) of each layer; (C).
+// Runs one example alone through the decoder, with `change` applied to the heads' outputs (T', D)
+// of each layer. Returns its logits (C).
 template <typename Change>
 at::Tensor LogitsOfOne(const Subject& subject, std::int64_t example, const Change& change) {
   const Decoder& decoder = subject.model.decoder;
@@ -56,7 +57,7 @@ at::Tensor LogitsOfOne(const Subject& subject, std::int64_t example, const Chang
   return decoder.ReadOut(x, batch)[0];
 }
 
-// (T', D) for each layer.
+// The heads' outputs (T', D) of each layer.
 inline std::vector<at::Tensor> HeadsOfOne(const Subject& subject, std::int64_t example) {
   std::vector<at::Tensor> heads;
   LogitsOfOne(subject, example,
@@ -64,7 +65,8 @@ inline std::vector<at::Tensor> HeadsOfOne(const Subject& subject, std::int64_t e
   return heads;
 }
 
-// The mean over training examples [0, count) by plain loops: at a position, over those with a token there.
+// The heads' means over training examples [0, count) by plain loops. At each position the mean is
+// over the examples with a token there.
 inline std::vector<at::Tensor> PlainMeans(const Subject& subject, std::int64_t count) {
   std::vector<std::vector<at::Tensor>> heads;
   for (std::int64_t i = 0; i < count; ++i) heads.push_back(HeadsOfOne(subject, i));
@@ -93,7 +95,7 @@ inline experiment::Job PaddedJob(const std::string& protocol, const std::string&
                    {"task.truncate", std::int64_t{15}}});
 }
 
-// What plain loops over examples say of one entry.
+// The figures of one entry, computed by plain loops over examples.
 struct Plain {
   double intact_nll = 0;
   std::int64_t total = 0, intact_correct = 0, correct = 0, lost = 0, gained = 0;

@@ -1,4 +1,5 @@
-// The parts of the analyses, and layer and cumulative ablation, against plain loops and hand computations.
+// The parts of the analyses, and layer and cumulative ablation, against plain loops and
+// computations by hand.
 #include "core/experiment/analysis.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +31,7 @@ at::Tensor TwoClasses(const std::vector<double>& p) {
 }
 
 TEST(Paired, CountsAndErrorsByHand) {
-  // Five examples, the last of them of the class that is not scored.
+  // Five examples; the last one has the class that is not scored.
   const at::Tensor classes = at::tensor({0, 0, 0, 0, 1}, at::kLong);
   const std::vector<double> before = {0.8, 0.6, 0.4, 0.9, 0.9}, after = {0.4, 0.7, 0.6, 0.2, 0.1};
   const Predictions intact = Predict(TwoClasses(before), classes, 1);
@@ -76,7 +77,7 @@ TEST(Paired, EqualLogitsPredictTheLowestClass) {
   EXPECT_FALSE(equal.right[1].item<bool>());
 }
 
-// A head's removal changes losses by less than the last digit that bfloat16 has of them.
+// Removing a head changes losses by less than bfloat16 can represent.
 TEST(Paired, LossesOfRoundedLogitsAreNotRoundedThemselves) {
   const at::Tensor logits = RandomTensor("logits", {5, 9, 70}).to(at::kBFloat16);
   const at::Tensor classes = at::arange(9, at::kLong) * 3;
@@ -122,7 +123,7 @@ TEST(Substitutes, DonorsAreOtherTestExamples) {
     ASSERT_TRUE(donor >= 96 && donor < 144);
     EXPECT_NE(donor, i);
     ++times[donor];
-    // As the header states it.
+    // As the header describes it.
     CounterRandom random(7, "ablation/donor", i);
     const auto rank = static_cast<std::int64_t>(random.Below(i < 96 ? 48 : 47));
     EXPECT_EQ(donor, 96 + (i >= 96 && 96 + rank >= i ? rank + 1 : rank));
@@ -143,7 +144,7 @@ TEST(Substitutes, ALonelyTestExampleHasNoDonor) {
   CheckMethod(Method::kMean, job);
 }
 
-// A model with the heads of `sets` taken out of the weights.
+// Counts the right answers of a model with `heads` removed from the weights.
 std::int64_t RightWithout(const Subject& subject, const std::vector<Head>& heads,
                           std::int64_t begin, std::int64_t end) {
   at::Tensor weights = subject.model.parameters.flat().detach();
@@ -232,7 +233,8 @@ TEST(LayerAblation, MeanAndResampleAreThoseOfPlainLoops) {
   }
 }
 
-// The heads of a model that tells its training examples apart better than chance, so that counts differ.
+// Changes the weights so that the model is better than chance on its training examples and counts
+// differ.
 void Sharpen(const Subject& subject) {
   for (const auto& named : subject.model.parameters.NamedTensors()) {
     at::Tensor tensor = named.tensor;
@@ -307,7 +309,7 @@ TEST(CumulativeAblation, MeansAndDonorsTakeThePlaceOfAllThatAreRemoved) {
     CumulativeAblationOptions options{method, 3, 1, 15};
     const CumulativeAblationResult result =
         AblateCumulatively(subject.model.decoder, subject.data, 4, options);
-    // Of examples [begin, begin + 15), with the heads of `removed` replaced.
+    // The right answers among examples [begin, begin + 15) with the heads in `removed` replaced.
     const auto right = [&](const std::vector<Head>& removed, std::int64_t begin) {
       const auto ablated = [&](std::int64_t example) {
         const at::Tensor donor = Donors(subject.data, 4, at::tensor({example}));
@@ -350,7 +352,7 @@ TEST(CumulativeAblation, OptionsAreReadAndBounded) {
   EXPECT_EQ(options.steps, 16);
   EXPECT_EQ(options.orders, 5);
   EXPECT_EQ(options.max_examples, 2000);
-  // Steps count as far as there are heads.
+  // There are at most as many steps as heads.
   const experiment::Job small = SmallJob("clean", "rope", "distance");
   CheckRemovals({Method::kZero, 8192, 1000, 0}, small);
   const experiment::Job large =

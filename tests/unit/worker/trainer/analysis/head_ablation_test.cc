@@ -1,5 +1,5 @@
-// Head ablation: the shared fan-out against one whole pass an entry, both against taking the head out of the weights, and
-// the counts against plain loops over examples.
+// Head ablation. The shared computation is compared with one whole pass per entry, both with
+// removing the head from the weights, and the counts with plain loops over examples.
 #include "worker/trainer/analysis/head_ablation.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,8 @@ std::ostream& operator<<(std::ostream& out, const Variant& variant) {
   return out;
 }
 
-// Every PE under both protocols' masks, with both sources of keys and values and every read-out.
+// Every encoding under both protocols' masks, with both sources of keys and values and every
+// readout.
 std::vector<Variant> Variants() {
   std::vector<Variant> variants;
   for (const PeEntry& pe : PeRegistry()) {
@@ -42,7 +43,7 @@ std::vector<Variant> Variants() {
       for (const char* source : {"self", "input"}) {
         for (const char* readout : {"masked_mean", "mean", "last"}) {
           for (const bool padded : {false, true}) {
-            // Without padding the two means are one.
+            // Without padding the two means are the same.
             if (!padded && std::string(readout) == "mean") continue;
             Variant variant = {
                 protocol,
@@ -59,7 +60,7 @@ std::vector<Variant> Variants() {
   return variants;
 }
 
-// A few of them where each is slow to check.
+// A few variants, for tests that are slow for each.
 std::vector<Variant> FewVariants() {
   return {{"clean", "rope", {}, false},
           {"clean", "alibi", {{"model.attention_bias", false}}, true},
@@ -77,7 +78,7 @@ TestModel MakeModel(const Variant& variant, at::ScalarType dtype = at::kDouble) 
   return TestModel(SmallJob(variant.protocol, variant.pe, "distance", set), 4, dtype);
 }
 
-// Outputs that take the place of heads': the same for every example (1), or one each (B).
+// Replacement values for heads' outputs: the same for every example (1), or one for each (B).
 Replacement SomeReplacement(const Decoder& decoder, const Batch& batch, std::int64_t examples) {
   std::vector<at::Tensor> layers;
   const at::NoGradGuard no_grad;
@@ -112,7 +113,7 @@ TEST(HeadAblation, FanOutIsTheNaiveWay) {
     const TestModel exact = MakeModel(variant), single = MakeModel(variant, at::kFloat);
     const Batch batch = RandomBatch(5, 16, 40, variant.padded);
     for (const Hygiene hygiene : {Hygiene::kClean, Hygiene::kAuthors}) {
-      for (const std::int64_t replaced_by : {0, 1, 5}) {  // nothing, a mean, another example each
+      for (const std::int64_t replaced_by : {0, 1, 5}) {  // zeros, a mean, another example's values
         SCOPED_TRACE(testing::Message() << variant << ", hygiene " << static_cast<int>(hygiene)
                                         << ", replaced by " << replaced_by);
         Ablation ablation{Target::kHead, hygiene, {}, {}}, in_floats = ablation;
@@ -165,7 +166,7 @@ TEST(HeadAblation, FanOutOfLatentSlicesIsTheNaiveWay) {
   }
 }
 
-// Takes a slice out of the weights: zeroing its columns of the three up-projections.
+// Removes a slice from the weights by zeroing its columns of the three up-projections.
 void ZeroSlice(const TestModel& model, std::int64_t layer, std::int64_t slice) {
   for (const char* part : {"query", "key", "value"}) {
     const at::Tensor weight = model.Parameter("layers." + std::to_string(layer) + ".attention." +
@@ -208,7 +209,7 @@ TEST(HeadAblation, SlicesAreThoseOfAModelWithoutTheirColumns) {
   }
 }
 
-// Keys of the first layer with a slice taken from other examples, from the weights alone.
+// Keys of the first layer with a slice taken from other examples, computed from the weights alone.
 TEST(HeadAblation, AReplacedSliceIsThatOfTheDonorsLatent) {
   const at::NoGradGuard no_grad;
   const Variant variant = {"published", "mla", {{"pe.latent", std::int64_t{8}}}, false};
@@ -259,7 +260,7 @@ TEST(HeadAblation, SlicesBeyondTheLatentsAreNoEntries) {
   EXPECT_TRUE(heads.entries[0][1].has_value());
 }
 
-// The mean of a slice's part by plain loops, and what it does to one example.
+// The mean of a slice's part by plain loops, and its effect on one example.
 TEST(HeadAblation, MeansOfSlicesLeaveOutPads) {
   const at::NoGradGuard no_grad;
   const Subject subject(PaddedJob("published", "mla"));
@@ -330,7 +331,8 @@ TEST(HeadAblation, AuthorsHygieneKeepsTheLastHeadOfEarlierLayersOut) {
   }
 }
 
-// Counts and losses over a data set, from each example alone; class 0 is not scored under `published`.
+// Counts and losses over a data set, computed from each example alone. Class 0 is not scored under
+// `published`.
 TEST(HeadAblation, CountsWhatPlainLoopsSay) {
   const at::NoGradGuard no_grad;
   for (const Method method : {Method::kZero, Method::kMean, Method::kResample}) {
@@ -380,7 +382,7 @@ TEST(HeadAblation, CountsWhatPlainLoopsSay) {
   }
 }
 
-// Long sequences with many heads go on in several pieces of several chunks.
+// Long sequences with many heads are processed in several pieces of several chunks.
 TEST(HeadAblation, ChunksChangeNothing) {
   const at::NoGradGuard no_grad;
   const std::int64_t length = 96, heads = 8, tests = 60;

@@ -1,4 +1,4 @@
-// The kernels for the CPU, of several members: what they give of each has the bits of what they give of it alone.
+// The CPU kernels with several members: each member gets the same bits as alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void Sum(const float* partial, std::int64_t members, std::int64_t rows, std::int
   }
 }
 
-// In calls of at most `at_once` heads, which end in the middle of members.
+// Computes in calls of at most `at_once` heads, which may end in the middle of a member.
 AttentionResults Computed(AttentionCase<float>* attention, std::int64_t at_once) {
   const auto ranges = [&](const FusedAttention<float>& p, const auto& run) {
     const std::int64_t all = p.batch * p.heads;
@@ -88,14 +88,15 @@ TEST(AttentionMembersCpu, CombineOptions) {
   std::mt19937 random(7);
   for (unsigned seed = 0; seed < 60; ++seed) {
     AttentionOptions options = RandomAttentionOptions(&random);
-    if (options.one_projection) options.biases = false;  // whose sums are contiguous on the CPU
+    // the sums for biases are contiguous on the CPU
+    if (options.one_projection) options.biases = false;
     const bool by_member = random() % 2 == 0;
     ExpectAttentionAsAlone(options, seed, by_member, random() % 2 == 0 ? 4 : 1);
     if (HasFailure()) break;
   }
 }
 
-// As callers do who have several members: a problem of one, with its keys at hand.
+// The problem of one member with its own keys, as callers with several members make it.
 template <class Problem>
 Problem Own(const Problem& all, std::int64_t member) {
   Problem own = MemberOf(all, member);

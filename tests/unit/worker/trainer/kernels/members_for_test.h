@@ -1,5 +1,5 @@
-// Tests of members (worker/trainer/kernels/members.h): what a kernel gives of several at once has the bits that the same
-// kernel gives of each alone.
+// Helpers for tests of members (worker/trainer/kernels/members.h): a kernel must give the same bits
+// for each of several members as for that member alone.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,13 +16,13 @@ namespace pelab::trainer {
 
 inline constexpr std::int64_t kMembers = 3;
 
-// One after the other.
+// Appends `part` to `whole`.
 template <class Element>
 void Append(const std::vector<Element>& part, std::vector<Element>* whole) {
   whole->insert(whole->end(), part.begin(), part.end());
 }
 
-// One member's of kMembers equal parts.
+// The part of one member, of kMembers equal parts.
 template <class Element>
 std::vector<Element> PartOf(const std::vector<Element>& whole, std::int64_t member) {
   EXPECT_EQ(whole.size() % kMembers, 0U);
@@ -39,7 +39,7 @@ void ExpectSameBits(const std::vector<Element>& found, const std::vector<Element
   }
 }
 
-// The part of each member in `whole` has the bits of what field(alone[member]) gives.
+// Expects that the part of each member in `whole` has the same bits as field(alone[member]).
 template <class Alone, class Element, class Field>
 void ExpectSameParts(const std::vector<Element>& whole, const std::vector<Alone>& alone,
                      const char* what, const Field& field) {
@@ -49,11 +49,12 @@ void ExpectSameParts(const std::vector<Element>& whole, const std::vector<Alone>
   }
 }
 
-// Parameters of several members: those of a member side by side, each at a multiple of four floats, and the members one
-// after the other, `beyond` floats further apart than that takes. What lies between is NaN.
+// The parameters of several members. A member's parameters are side by side, each at a multiple of
+// four floats. The members follow one another, `beyond` floats further apart than needed. The gaps
+// are NaN.
 class MemberParameters {
  public:
-  // `members`: the parameters of each, in one order; empty: there is none.
+  // `members`: the parameters of each member, in the same order; empty: there is no such parameter.
   MemberParameters(const std::vector<std::vector<std::vector<float>>>& members,
                    std::int64_t beyond) {
     std::int64_t end = 0;
@@ -72,7 +73,7 @@ class MemberParameters {
     }
   }
   std::int64_t stride() const { return stride_; }
-  // Parameter i of the first member; null where there is none.
+  // Parameter i of the first member; null if there is none.
   const float* First(std::size_t i) const {
     return starts_[i] < 0 ? nullptr : data_.data() + starts_[i];
   }
@@ -83,10 +84,10 @@ class MemberParameters {
   std::vector<float> data_;
 };
 
-// Pairs of keys, `stride` words apart as those of a step's places are.
+// Pairs of keys, `stride` words apart like the keys of a step's dropout places.
 class MemberKeys {
  public:
-  static constexpr std::int64_t kStride = 6;  // of three places, of which this is the second
+  static constexpr std::int64_t kStride = 6;  // three places; this is the second
 
   void Add(std::uint32_t key0, std::uint32_t key1) {
     Append({~key0, ~key1, key0, key1, key0 + 1, key1 + 1}, &words_);

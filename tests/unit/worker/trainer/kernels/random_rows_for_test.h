@@ -14,7 +14,7 @@
 
 namespace pelab::trainer {
 
-// Normal numbers.
+// Normally distributed numbers.
 template <class Element>
 std::vector<Element> RandomElements(std::int64_t count, unsigned seed, float size = 1,
                                     float mean = 0) {
@@ -25,7 +25,7 @@ std::vector<Element> RandomElements(std::int64_t count, unsigned seed, float siz
   return elements;
 }
 
-// For results to take the place of.
+// NaNs, to be overwritten by results.
 template <class Element>
 std::vector<Element> NotNumbers(std::int64_t count) {
   std::vector<Element> elements(count);
@@ -40,13 +40,13 @@ std::vector<double> AsDoubles(const std::vector<Element>& elements) {
   return doubles;
 }
 
-// Of results that are stored as Element.
+// The tolerance for results that are stored as Element.
 template <class Element>
 constexpr double kTolerance = 1e-5;
 template <>
 inline constexpr double kTolerance<Bf16> = 1e-2;
 
-// The largest difference is at most `tolerance` of the largest number.
+// Expects that the largest difference is at most `tolerance` times the largest number.
 template <class Element>
 void ExpectClose(const std::vector<Element>& found, const std::vector<double>& expected,
                  const char* what, double tolerance = kTolerance<Element>) {

@@ -1,4 +1,4 @@
-// The attention kernel of the CPU against the plain path in LibTorch operations: outputs and all
+// The CPU's attention kernel against the plain path in LibTorch operations: outputs and all
 // gradients.
 #include "worker/trainer/model/attention.h"
 
@@ -23,19 +23,19 @@ struct Case {
   std::int64_t batch, rows, keys, heads, width;
   bool causal = false;
   bool padding = false;
-  std::int64_t distances = 0;  // heads of the bias by distance: 0, 1 or all of them
+  std::int64_t distances = 0;  // heads of the bias by distance: 0, 1 or all
   double dropout = 0;
-  std::int64_t value_width = 0;  // 0: as the queries'
+  std::int64_t value_width = 0;  // 0: that of the queries
   bool key_distance = false;
   bool biases = false;
-  std::int64_t turns = 0;    // heads of the turns: 0, 1 or all of them
+  std::int64_t turns = 0;    // heads of the rotations: 0, 1 or all
   std::int64_t packed = 0;   // parts of a common product: 0, 2 (keys and values) or 3
   std::int64_t skipped = 0;  // positions of padding that are left out
 
   std::int64_t of_values() const { return value_width == 0 ? width : value_width; }
 };
 
-// What has a gradient, by name; the same values in either type.
+// The tensors with gradients, by name; the same values in either type.
 std::map<std::string, at::Tensor> Leaves(const Case& c, at::ScalarType type) {
   std::map<std::string, at::Tensor> leaves;
   const auto add = [&](const std::string& name, at::IntArrayRef shape) {
@@ -44,7 +44,7 @@ std::map<std::string, at::Tensor> Leaves(const Case& c, at::ScalarType type) {
   if (c.packed > 0) add("packed", {c.batch, c.keys, c.packed, c.heads, c.width});
   if (c.packed < 3) add("query", {c.batch, c.rows, c.heads, c.width});
   if (c.packed == 0) {
-    // As the decoder makes them: views into one projection, so that rows are not adjacent.
+    // As in the decoder: views into one projection, so that rows are not adjacent.
     add("key_value", {c.batch, c.keys, c.heads * (c.width + c.of_values())});
   }
   if (c.biases) {
@@ -57,7 +57,7 @@ std::map<std::string, at::Tensor> Leaves(const Case& c, at::ScalarType type) {
   return leaves;
 }
 
-// Random complex numbers: turns that scale as well.
+// Random complex numbers: rotations that also scale.
 at::Tensor RandomTurns(const std::string& name, const Case& c, at::ScalarType type) {
   return at::view_as_complex(
       RandomTensor(name, {c.keys + 3, c.turns, c.width / 2, 2}).to(type).contiguous());
@@ -123,7 +123,7 @@ TEST_P(AttentionKernel, AgreesWithThePlainPath) {
   }
   for (const auto& [name, expected] : found[0]) {
     if (name == "gradient of key_bias" && c.turns == 0 && !c.key_distance) {
-      // In truth 0, for a bias of the keys shifts a row's logits alike.
+      // The true gradient is 0, because a bias of the keys shifts all logits of a row equally.
       EXPECT_LT(found[1][name].norm().item<double>(),
                 1e-5 * found[0]["gradient of query_bias"].norm().item<double>());
     } else if (expected.norm().item<double>() < 1e-12) {  // one key: its logit changes nothing
@@ -143,7 +143,7 @@ TEST_P(AttentionKernel, IsWhatAttendTakesWithAndWithoutGradients) {
   EXPECT_TRUE(trained.equal(Attend(inputs, 0, nullptr)));
 }
 
-// As variants of one sequence come: every tensor repeated without a copy.
+// As for variants of one sequence: every tensor is repeated without a copy.
 TEST(AttentionKernelViews, RepeatedSequencesAreReadThroughTheirStrides) {
   const at::NoGradGuard no_grad;
   const Case c{"one", 1, 9, 9, 2, 8, true, false, 2};
@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(
              11}),
     [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
 
-// One output by loops over the definition. `b`, `h` and `i` (a row) say which.
+// One output by loops over the definition, for batch `b`, head `h` and row `i`.
 at::Tensor ByDefinition(const Case& c, const AttentionInputs& in, std::int64_t b, std::int64_t h,
                         std::int64_t i) {
   const auto turned = [&](const at::Tensor& x, const at::Tensor& bias, const at::Tensor& turns,
@@ -252,8 +252,8 @@ TEST(AttentionDefinition, IsWhatBothPathsCompute) {
   }
 }
 
-// Softmax of logits that differ by more than a float's exponent can hold must neither overflow nor
-// lose the largest.
+// If logits differ by more than a float's exponent can hold, the softmax must neither overflow nor
+// lose the largest one.
 TEST(AttentionKernelExtremes, LargeLogitsGiveTheValueOfTheLargest) {
   const at::Tensor query = at::full({1, 1, 1, 4}, 100.0f);
   at::Tensor key = at::full({1, 3, 1, 4}, -100.0f);

@@ -37,8 +37,8 @@ experiment::Job JobOf(const nlohmann::json& golden) {
   return experiment::MakeJob("clean", golden["pe"]["name"].get<std::string>(), "distance", 0, set);
 }
 
-// Every PE under every protocol, and one switch at a time; double precision takes the plain
-// attention, single the kernel.
+// Every encoding under every protocol, and one switch at a time. Double precision uses the plain
+// attention, single precision the kernel.
 TEST(Decoder, MatchesTheGoldenForwardPasses) {
   const nlohmann::json cases = Golden("decoder.json")["forward"];
   ASSERT_GE(cases.size(), 92u);
@@ -110,8 +110,8 @@ class EveryPe : public testing::TestWithParam<Variant> {};
 INSTANTIATE_TEST_SUITE_P(, EveryPe, testing::ValuesIn(Variants()),
                          [](const auto& info) { return info.param.name; });
 
-// What stands in the padding does not matter where it is masked and not pooled, and does where it
-// is attended.
+// The content of padding does not matter if it is masked and not pooled; it matters if it is
+// attended.
 TEST_P(EveryPe, PaddingIsSeenExactlyWhereItIsAttended) {
   for (const char* padding : {"masked", "attended"}) {
     TestModel model(VariantJob("clean", GetParam(),
@@ -131,8 +131,7 @@ TEST_P(EveryPe, PaddingIsSeenExactlyWhereItIsAttended) {
   }
 }
 
-// Without a mask and without positions the published read-out is a function of the set of tokens
-// alone.
+// Without a mask and without positions the published readout depends only on the set of tokens.
 TEST(Decoder, PublishedNopeIsASetFunctionAndRopeIsNot) {
   const Batch batch = RandomBatch(2, 16, 40, false);
   const Batch reversed{batch.tokens.flip(1), {}};
@@ -147,7 +146,8 @@ TEST(Decoder, PublishedNopeIsASetFunctionAndRopeIsNot) {
 }
 
 TEST_P(EveryPe, ParametersAtPaperSizeAreCountedExactly) {
-  // By hand; `published` is what the authors' modules have where they exist.
+  // Computed by hand. The numbers of `published` are those of the authors' modules where these
+  // exist.
   constexpr std::int64_t kPublished = 3457086, kClean = 3328070;
   constexpr std::int64_t kShaw = 6 * 255 * 16, kTable = kShaw, kBuckets = 32 * 16;
   constexpr std::int64_t kPositions = 128 * 256;
@@ -169,7 +169,7 @@ TEST_P(EveryPe, ParametersAtPaperSizeAreCountedExactly) {
     return parameters.count();
   };
   catalog::Values set = GetParam().set;
-  set.erase("pe.latent");  // the paper's
+  set.erase("pe.latent");  // the paper's value
   set.erase("pe.rotary");
   set.erase("pe.max_distance");
   const auto at_paper_size = [&](const char* protocol) {
@@ -196,7 +196,8 @@ TEST_P(EveryPe, GradientsAreThoseOfFiniteDifferences) {
     const at::NoGradGuard no_grad;
     CounterRandom random(5, "test/directions");
     at::Tensor flat = model.parameters.flat();
-    // Single coordinates where the gradient is not nil, and random directions through everything.
+    // Checks single coordinates whose gradient is not near zero, and random directions through all
+    // of them.
     const at::Tensor live = gradient.abs().gt(1e-4).nonzero().flatten();
     ASSERT_GT(live.numel(), 500);
     for (int trial = 0; trial < 60; ++trial) {
@@ -222,8 +223,8 @@ TEST_P(EveryPe, GradientsAreThoseOfFiniteDifferences) {
   }
 }
 
-// Single precision, whose attention is the kernel, gives double precision's gradient within
-// rounding; with dropout too, whose masks are the same in both.
+// Single precision uses the attention kernel. Its gradients must equal those of double precision
+// within rounding, also with dropout, whose masks are the same in both.
 TEST_P(EveryPe, SinglePrecisionGradientsFollowDoublePrecision) {
   for (const char* protocol : {"clean", "published"}) {
     const experiment::Job job = VariantJob(protocol, GetParam(), {{"model.dropout", 0.25}});

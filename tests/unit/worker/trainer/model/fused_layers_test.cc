@@ -1,5 +1,5 @@
-// The fused passes between matrix products against the same formulas in LibTorch operations and 64-bit floats: outputs
-// and all gradients, on random shapes.
+// The fused passes between matrix products, against the same formulas in LibTorch operations and
+// 64-bit floats: outputs and all gradients, on random shapes.
 #include "worker/trainer/model/fused_layers.h"
 
 #include <ATen/ATen.h>
@@ -35,7 +35,8 @@ std::vector<at::Tensor> Leaves(const std::vector<at::Tensor>& values, at::Scalar
 
 using Function = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& leaves)>;
 
-// Both ways, with random weights on the outputs; every output and gradient agrees.
+// Computes both ways, with random weights on the outputs, and expects that every output and
+// gradient agrees.
 void ExpectAlike(const std::vector<at::Tensor>& values, const Function& fused,
                  const Function& plain, const std::string& what) {
   std::vector<at::Tensor> found[2];
@@ -172,7 +173,7 @@ TEST(FusedLayers, ActivationsAgreeWithThePlainWay) {
   }
 }
 
-// The kernel is taken, not the plain way: they differ in the last bits.
+// Wide layers use the kernel, not the plain way: the two differ in the last bits.
 TEST(FusedLayers, NarrowWidthsTakeThePlainWay) {
   const at::Tensor product = RandomTensor("product", {2, 3, 24}), bias = RandomTensor("bias", {24});
   EXPECT_TRUE(BiasActivate(product, bias, Activation::kGelu, {})

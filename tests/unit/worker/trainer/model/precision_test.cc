@@ -1,6 +1,6 @@
-// The whole decoder in each precision: 32-bit floats through the fused kernels, and bfloat16, against 64-bit floats through
-// plain operations. Every encoding, both protocols, dropout on (all drop the same elements), padded batches, gradients
-// included.
+// The whole decoder in each precision: 32-bit floats through the fused kernels, and bfloat16,
+// against 64-bit floats through plain operations. For every encoding and both protocols, with
+// dropout (the same elements are dropped in each), padded batches and gradients.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ struct Outcome {
   ClassifiedFigures figures;
 };
 
-// A batch's logits, figures and parameter gradients.
+// A batch's logits, sums and parameter gradients.
 Outcome OneBatch(const experiment::Job& job, at::ScalarType type) {
   TestModel model(job, 7, type);
   const Dropout dropout(model.decoder.config(), 3, 5);
@@ -49,7 +49,8 @@ TEST_P(EveryPrecision, AgreesWithDoubles) {
   EXPECT_NEAR(single.figures.loss, exact.figures.loss, 1e-5 * exact.figures.loss);
   const Outcome rounded = OneBatch(job, at::kBFloat16);
   EXPECT_EQ(rounded.logits.scalar_type(), at::kBFloat16);
-  // Rounding to 8 bits some thirty times in a row; how often depends on the matrix library. What is wrong is off by more.
+  // Values are rounded to 8 bits about thirty times in a row; how often depends on the matrix
+  // library. A real error would be larger than this.
   EXPECT_LT(RelativeError(rounded.logits, exact.logits), 0.03);
   EXPECT_LT(RelativeError(rounded.gradient, exact.gradient), 0.1);
   EXPECT_GT(RelativeError(rounded.logits, exact.logits), 1e-4) << "it is not in 16 bits";
@@ -72,7 +73,7 @@ TEST(ClassifiedSums, AreTheLossAndItsGradient) {
     loss.backward();
     ClassifiedSums sums(at::kCPU);
     const at::Tensor scored = sums.CountScored(classes, ignored);
-    // In two parts, as a batch that goes through the model so.
+    // In two parts, like a batch that goes through the model in parts.
     const auto part = [&](std::int64_t from, std::int64_t count) {
       return sums.AddAndDifferentiate(logits.narrow(0, from, count), classes.narrow(0, from, count),
                                       ignored, scored);
@@ -128,7 +129,8 @@ TEST(AdamWPrecisions, TheFusedStepIsThePlainOne) {
   EXPECT_TRUE(rounded.rounded().equal(floats.flat().to(at::kBFloat16)));
 }
 
-// Gradients of products arrive in 16 bits, those of norms in 32; the optimiser sees their sum.
+// Gradients of matrix products arrive in 16 bits, those of norms in 32. The optimizer uses their
+// sum.
 TEST(Parameters, RoundedCopiesHandTheirGradientsOver) {
   ParameterSet set;
   const auto weight = set.Add("w", {3, 2}, Init::Normal(1));

@@ -1,4 +1,5 @@
-// Expected numbers: tests/golden/repeat.py's generator, written from docs/reproducibility.md.
+// The expected numbers come from the generator in tests/golden/repeat.py, written from
+// docs/reproducibility.md.
 #include "worker/trainer/parameters/initial_values.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +20,7 @@ std::vector<double> Drawn(std::int64_t seed, const std::string& name, const Init
   return values;
 }
 
-// Stored results depend on these to the last bit.
+// Stored results depend on these values to the last bit.
 TEST(InitialValues, SymmetricOnesStay) {
   const double uniform[] = {0.34494041672103537, 0.6397836338459949, 0.648497183645993,
                             0.8807459164119872};
@@ -42,7 +43,7 @@ TEST(InitialValues, BetweenTwoBounds) {
     ASSERT_LT(value, 0.02);
     sum += value;
   }
-  // The mean of 10,000 has a standard error of 0.01/sqrt(12 * 10000) = 2.9e-5.
+  // The mean of 10,000 values has a standard error of 0.01/sqrt(12 * 10000) = 2.9e-5.
   EXPECT_NEAR(sum / 10000, 0.015, 1.5e-4);
 }
 
@@ -54,7 +55,7 @@ TEST(InitialValues, ByHead) {
       << "nothing is drawn";
 }
 
-// A quantity that a model keeps positive as exp(w) starts between the bounds it was given.
+// A quantity that a model keeps positive as exp(w) starts between its given bounds.
 TEST(InitialValues, ThroughATransform) {
   const auto log = [](double x) { return std::log(x); };
   const auto plain = Drawn(5, "pe.a", Init::Between(0.5, 2), 100);

@@ -1,5 +1,5 @@
-// Members: models of several seeds computed side by side, against each alone. Every encoding, both protocols, dropout on,
-// padded batches, gradients included.
+// Members: models of several seeds computed side by side, against each model alone. For every
+// encoding and both protocols, with dropout, padded batches and gradients.
 #include "worker/trainer/parameters/members.h"
 
 #include <ATen/ATen.h>
@@ -20,7 +20,7 @@ namespace pelab::trainer {
 namespace {
 
 const std::vector<std::int64_t> kSeeds = {3, 11, 4};
-constexpr std::int64_t kExamples = 5;  // of a member
+constexpr std::int64_t kExamples = 5;  // examples of each member
 
 // A decoder with members of these seeds.
 struct MembersModel {
@@ -55,7 +55,8 @@ struct MembersOutcome {
   std::vector<ClassifiedFigures> figures;
 };
 
-// Forward and backward in two parts, as a micro-batch goes: the first examples of every member, then the others.
+// Forward and backward in two parts, like micro-batches: the first examples of every member, then
+// the others.
 MembersOutcome OneBatchOf(MembersModel* model, const Batch& batch, const at::Tensor& classes) {
   const std::int64_t members = model->parameters.members();
   const Dropout dropout(model->decoder.config(), model->parameters.seeds(), 5);
@@ -79,7 +80,7 @@ MembersOutcome OneBatchOf(MembersModel* model, const Batch& batch, const at::Ten
 
 class EveryMember : public testing::TestWithParam<std::tuple<std::string, Variant>> {};
 
-// Whether what is computed of the members is what is computed of each alone: to the bit, or within `most`.
+// Expects that each member's results are those of the member alone: to the bit, or within `most`.
 void ExpectAsAlone(const experiment::Job& job, at::ScalarType type, bool padded, double most) {
   const auto members = static_cast<std::int64_t>(kSeeds.size());
   MembersModel together(job, kSeeds, type);
@@ -109,12 +110,13 @@ void ExpectAsAlone(const experiment::Job& job, at::ScalarType type, bool padded,
 TEST_P(EveryMember, IsComputedAsAlone) {
   const auto& [protocol, variant] = GetParam();
   const experiment::Job job = VariantJob(protocol, variant, {{"model.dropout", 0.2}});
-  ExpectAsAlone(job, at::kDouble, true, 1e-12);   // plain operations
-  ExpectAsAlone(job, at::kDouble, false, 1e-12);  // the last position alone where that is read
+  ExpectAsAlone(job, at::kDouble, true, 1e-12);  // plain operations
+  // only the last position, if only that one is read
+  ExpectAsAlone(job, at::kDouble, false, 1e-12);
   ExpectAsAlone(job, at::kBFloat16, true, 0.02);  // likewise
 }
 
-// The fused kernels of a CPU and its products: a member has the bits that it has alone.
+// With the CPU's fused kernels and matrix products, a member has the same bits as alone.
 TEST_P(EveryMember, HasTheBitsItHasAlone) {
   const auto& [protocol, variant] = GetParam();
   const experiment::Job job = VariantJob(protocol, variant, {{"model.dropout", 0.2}});
@@ -182,7 +184,7 @@ TEST(Members, TrainForEpochsAsAlone) {
       EXPECT_TRUE(found) << named.name;
     }
   }
-  // A member goes on from its own checkpoint, wherever it stands.
+  // A member continues from its own checkpoint, at any position among the members.
   const auto [later, later_decoder] = model({kSeeds[2], kSeeds[1]});
   const std::vector<const Dataset*> turned = {sets[2], sets[1]};
   const DeviceData turned_data(turned, labels, at::kCPU);

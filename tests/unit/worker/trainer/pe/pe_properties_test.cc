@@ -1,4 +1,4 @@
-// What must hold of the positional encodings whatever their size: over random shapes, seeds and weights.
+// Properties of the positional encodings at any size: over random shapes, seeds and weights.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ catalog::Values ValuesOf(const Shape& shape, std::int64_t seed) {
           {"task.data_seed", seed}};
 }
 
-// A PE of this shape alone, in double precision; with a causal mask where the seed is even.
+// One encoding of this shape, in double precision; with a causal mask if the seed is even.
 struct LonePe {
   LonePe(const char* protocol, const Variant& variant, const Shape& shape, std::int64_t seed)
       : job(VariantJob(protocol, variant, ValuesOf(shape, seed))), config(ModelConfigFrom(job, 4)) {
@@ -77,7 +77,8 @@ Variant Named(const std::string& name) {
   return {};
 }
 
-// Logits (H, T, T) of queries and keys that are the same at every position: what is left is position.
+// Logits (H, T, T) of queries and keys that are the same at every position, so that only position
+// matters.
 at::Tensor LogitsOfConstantContent(const LonePe& lone, const Shape& shape, CounterRandom* random) {
   const std::vector<std::int64_t> all = {1, shape.length, shape.heads, shape.head_dim};
   const at::Tensor q = RandomDoubles(random, {1, 1, shape.heads, shape.head_dim}).expand(all);
@@ -85,7 +86,7 @@ at::Tensor LogitsOfConstantContent(const LonePe& lone, const Shape& shape, Count
   return PeLogits(lone.pe.get(), 1, q, k).squeeze(0);
 }
 
-// How far from depending on i - j alone: the largest change along a diagonal.
+// How far the logits are from depending on i - j alone: the largest change along a diagonal.
 double Unevenness(const at::Tensor& logits) {
   const std::int64_t most = logits.size(-1) - 1;
   return LargestDifference(logits.narrow(-2, 1, most).narrow(-1, 1, most),
@@ -107,7 +108,7 @@ TEST(PeProperties, LogitsDependOnDistanceAlone) {
             << shape.length;
         spread = std::max(spread, (logits - logits.mean({1, 2}, true)).abs().max().item<double>());
       }
-      // … and all but nope do depend on it.
+      // All encodings but nope depend on i - j.
       if (std::string(name) == "nope") {
         EXPECT_LT(spread, 1e-12);
       } else {
@@ -117,7 +118,7 @@ TEST(PeProperties, LogitsDependOnDistanceAlone) {
   }
 }
 
-// A pair's logit is RoPE's times zeta_t^((i-j)/s), and so fades with distance.
+// A pair's logit is RoPE's times zeta_t^((i-j)/s), so it fades with distance.
 TEST(PeProperties, XposIsRopeThatFades) {
   CounterRandom random(3, "test/xpos");
   for (int draw = 0; draw < kDraws; ++draw) {
@@ -170,7 +171,7 @@ TEST(PeProperties, PartialRopeTurnsTheChosenHeadsAndNoOthers) {
       EXPECT_LT(LargestDifference(found.select(2, head), expected.select(2, head)), 1e-14)
           << "head " << head;
     }
-    // Distinguishable: every head does turn under rope.
+    // The test can tell: under rope every head rotates.
     EXPECT_GT((turned - x).abs().amax({0, 1, 3}).min().item<double>(), 1e-3);
   }
 }
@@ -189,7 +190,7 @@ TEST(PeProperties, PartialRopeRefusesHeadsThatAreNotThere) {
       says("rotates head 7; allowed: 0 to 1"));
 }
 
-// Values a^V and keys a^K are of different tables, and beyond the clip all distances are one.
+// Values a^V and keys a^K come from different tables, and all distances beyond the clip are equal.
 TEST(PeProperties, ShawClipsDistances) {
   CounterRandom random(5, "test/shaw");
   for (int draw = 0; draw < kDraws; ++draw) {
@@ -216,7 +217,7 @@ TEST(PeProperties, ShawClipsDistances) {
   }
 }
 
-// Rotary logits of latent attention where every position has the same content.
+// Rotary logits of latent attention with the same content at every position.
 at::Tensor MlaLogits(const LonePe& lone, const Shape& shape, CounterRandom* random) {
   const at::Tensor x = RandomDoubles(random, {1, 1, shape.heads * shape.head_dim})
                            .expand({1, shape.length, shape.heads * shape.head_dim});
@@ -262,7 +263,7 @@ TEST(PeProperties, SharedRotaryQueriesAreTheSameForEveryHead) {
   }
 }
 
-// Leaving out slice s is zeroing columns [s d, (s+1) d) of the three up-projections.
+// Leaving out slice s equals zeroing columns [s d, (s+1) d) of the three up-projections.
 TEST(PeProperties, LeavingOutALatentSliceIsZeroingItsColumns) {
   for (const char* name : {"mla_deepseek", "mla_authors"}) {
     for (const char* source : {"self", "input"}) {
@@ -273,8 +274,8 @@ TEST(PeProperties, LeavingOutALatentSliceIsZeroingItsColumns) {
       const at::Tensor x = model.decoder.Embed(batch);
       const at::Tensor input = x * 0.5;
       const std::int64_t latent = job.Int("pe.latent"), d = model.config.head_dim();
-      ASSERT_EQ(model.decoder.LatentSlices(),
-                2);  // 12 or 10 channels in slices of 8: the last is narrower
+      // 12 or 10 channels in slices of 8: the last one is narrower.
+      ASSERT_EQ(model.decoder.LatentSlices(), 2);
       for (std::int64_t slice = 0; slice < 2; ++slice) {
         const auto without = model.decoder.ProjectLayer(1, x, input, batch, slice);
         TestModel cut(job, 4);
@@ -289,7 +290,7 @@ TEST(PeProperties, LeavingOutALatentSliceIsZeroingItsColumns) {
         EXPECT_LT(LargestDifference(without.key, expected.key), 1e-12);
         EXPECT_LT(LargestDifference(without.value, expected.value), 1e-12);
         EXPECT_GT(LargestDifference(without.value, intact.value), 1e-3);
-        // The rotary channels see all of the latent.
+        // The rotary channels use the whole latent.
         EXPECT_TRUE(without.query_rows.narrow(3, d, without.query_rows.size(3) - d)
                         .equal(intact.query_rows.narrow(3, d, intact.query_rows.size(3) - d)));
       }
@@ -300,7 +301,8 @@ TEST(PeProperties, LeavingOutALatentSliceIsZeroingItsColumns) {
   EXPECT_EQ(rope.decoder.LatentSlices(), 0);
 }
 
-// An input without examples gives queries alone, which is how keys and values that do not change are computed once.
+// An input without examples gives queries only. So keys and values that do not change are computed
+// once.
 TEST(PeProperties, QueriesComeWithoutKeys) {
   for (const Variant& variant : Variants()) {
     TestModel model(VariantJob("clean", variant, {{"model.kv_source", std::string("input")}}), 4);
@@ -317,8 +319,8 @@ class EveryPeProperty : public testing::TestWithParam<Variant> {};
 INSTANTIATE_TEST_SUITE_P(, EveryPeProperty, testing::ValuesIn(Variants()),
                          [](const auto& info) { return info.param.name; });
 
-// Under a causal mask, changing tokens from a place on changes nothing before it: neither the residual stream nor the
-// logits that are read there.
+// Under a causal mask, changing tokens from some position on changes nothing before it: neither the
+// residual stream nor the logits read there.
 TEST_P(EveryPeProperty, LaterTokensChangeNoEarlierLogit) {
   CounterRandom random(8, "test/causal/" + GetParam().name);
   for (int draw = 0; draw < kDraws; ++draw) {
@@ -350,8 +352,8 @@ TEST_P(EveryPeProperty, LaterTokensChangeNoEarlierLogit) {
   }
 }
 
-// No parameter is declared and left unused. (A key's bias adds the same to all logits of a query where nothing turns it: its
-// gradient is nil by right.)
+// Every declared parameter is used. (Without rotations a key's bias adds the same to all logits of
+// a query, so its gradient is rightly zero.)
 TEST_P(EveryPeProperty, EveryParameterIsUsed) {
   for (const char* protocol : {"clean", "published"}) {
     TestModel model(VariantJob(protocol, GetParam()), 4);

@@ -99,7 +99,7 @@ TEST(PeTables, FactorsOfPairsMatchTheGoldenValues) {
   }
 }
 
-// Half of the published table's pairs vanish at position 0: it rotates nothing.
+// Half of the pairs in the published table are zero at position 0, so it is not a rotation.
 TEST(PeTables, SlicedTurnsAreNoRotations) {
   const auto turns = SlicedTurns(1, 16, 10000);
   for (int pair = 0; pair < 8; ++pair) {

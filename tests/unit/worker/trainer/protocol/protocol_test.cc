@@ -1,5 +1,5 @@
-// What the trainer reads and writes: safetensors, whole files, the event stream, SHA-256, job
-// documents.
+// The formats that the trainer reads and writes: safetensors, whole files, the event stream,
+// SHA-256, job documents.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

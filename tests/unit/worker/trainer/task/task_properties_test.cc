@@ -1,5 +1,6 @@
-// What holds of every data set, whatever its task, definition and split: labels that are equally frequent in both parts,
-// parts that share no sequence (and no cell, where cells are held out), examples that do not depend on how many there are.
+// Properties of every data set, for any task, definition and split: labels are equally frequent in
+// both parts, the parts share no sequence (and no cell, if cells are held out), and examples do not
+// depend on the number of examples.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +24,7 @@ namespace pelab::trainer {
 namespace {
 
 using Int = std::int64_t;
-using Cell = std::pair<Int, Int>;  // a label and a place of the first trigger
+using Cell = std::pair<Int, Int>;  // a label and a position of the first trigger
 
 constexpr Int kTrain = 12000, kTest = 6000;
 
@@ -44,7 +45,8 @@ Dataset Make(const Case& value, catalog::Values set = {}) {
   return MakeDataset(SmallJob(value.definition, "nope", value.task, set));
 }
 
-// Where the first trigger stands, if the label fits one place alone: chance triggers may leave several.
+// The position of the first trigger, if the label fits only one position: chance triggers may leave
+// several.
 std::optional<Int> PlaceOf(const Dataset& data, const Row& row, Int label) {
   const Int distance = label - data.label_min + 1 + (data.label_min == 2 ? 1 : 0);
   std::optional<Int> found;
@@ -80,7 +82,7 @@ TEST_P(DataProperty, LabelsAreEquallyFrequentInBothParts) {
 }
 
 TEST_P(DataProperty, PartsShareNoSequenceUnlessTheSplitIsRandom) {
-  // A small world, so that a split that did not look would share some.
+  // A small set of possible sequences, so that a split that did not check would share some.
   const bool counting = GetParam().task == "counting";
   catalog::Values small = {{"task.length", Int{counting ? 5 : 8}},
                            {"task.vocabulary", Int{12}},
@@ -161,7 +163,7 @@ class HeldOutCells : public testing::TestWithParam<std::string> {
     return trainer::Make({"distance", GetParam(), "held_out_cells"},
                          {{"task.held_out_fraction", fraction}, {"task.data_seed", data_seed}});
   }
-  // Of T 32: starts 0 … 14 of 17 distances, or left lengths 1 … 6 of 17 gaps.
+  // For T 32: starts 0 … 14 of 17 distances, or left lengths 1 … 6 of 17 gaps.
   static Int Places() { return GetParam() == "clean" ? 15 : 6; }
 };
 

@@ -1,5 +1,4 @@
-// Data sets: against tests/golden/data.py, and against the tasks' definitions by counting what the
-// tokens say.
+// Data sets: against tests/golden/data.py, and against the tasks' definitions, by counting tokens.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -126,8 +125,8 @@ TEST(PublishedDistance, FollowsTheAuthorsGenerator) {
       return static_cast<Int>(std::set<Int>(row.begin() + begin, row.begin() + end).size()) ==
              end - begin;
     };
-    // Some place holds the first trigger with the second one the labelled distance on, segments of
-    // allowed length around them and no word twice in a segment.
+    // At some position there is the first trigger, the second one follows at the labeled distance,
+    // the segments around them have an allowed length, and no word occurs twice in a segment.
     bool found = false;
     for (Int at = 1; at <= segment && at + gap + 1 < data.lengths[i]; ++at) {
       const Int rest = data.lengths[i] - at - gap - 2;
@@ -170,7 +169,8 @@ TEST(Counting, LabelIsTheNumberOfTriggers) {
   }
 }
 
-// All places are equally likely; one trigger a sequence, so that the places are independent.
+// All positions are equally likely. There is one trigger per sequence, so that the positions are
+// independent.
 TEST(Counting, TriggersStandAnywhere) {
   const Dataset data =
       Make("clean", "counting", {{"task.train_examples", Int{20000}}, {"task.max_count", Int{1}}});
@@ -187,8 +187,8 @@ TEST(Counting, TriggersStandAnywhere) {
 }
 
 TEST(Data, DisjointTestSetHasNoTrainingSequence) {
-  // Few enough sequences that a test set drawn carelessly would overlap: 2 * 2 * 5^2 = 100 and 120
-  // draws.
+  // So few possible sequences that a carelessly drawn test set would overlap: 2 * 2 * 5^2 = 100 and
+  // 120 draws.
   const Dataset data = Make("clean", "distance",
                             {{"task.length", Int{4}},
                              {"task.max_distance", Int{2}},

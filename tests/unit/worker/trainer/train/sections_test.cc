@@ -1,4 +1,4 @@
-// Padding that nobody reads, left out: the same step as with it.
+// Leaving out padding that nothing reads gives the same step as computing it.
 #include "worker/trainer/train/sections.h"
 
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@
 namespace pelab::trainer {
 namespace {
 
-// Fields under which nothing reads padding, of which published data has about half.
+// Fields under which nothing reads padding. About half of the published data is padding.
 catalog::Values Unread(const char* readout, const catalog::Values& set = {}) {
   catalog::Values values = {{"model.key_padding", std::string("masked")},
                             {"model.readout", std::string(readout)},
@@ -52,7 +52,8 @@ std::int64_t Positions(const Sections& sections) {
   return sum;
 }
 
-// One epoch with and without padding, dropout on, gives the same weights: two steps, of a whole batch and of a last one.
+// Expects that one epoch with and without padding gives the same weights, with dropout: two steps,
+// a whole batch and a last one.
 void ExpectTheSameEpoch(const experiment::Job& job, at::ScalarType type, std::int64_t micro_batch,
                         double tolerance) {
   Subject all(job, AllPositions(), type), without(job, {micro_batch}, type);
@@ -69,8 +70,8 @@ void ExpectTheSameEpoch(const experiment::Job& job, at::ScalarType type, std::in
 
 class EveryPeSections : public testing::TestWithParam<Variant> {};
 
-// In doubles by plain operations, in floats by the kernels. AdamW's first steps are the sign of a gradient where that is next to
-// nothing, so floats are held less tightly.
+// Doubles use plain operations, floats the kernels. Where a gradient is almost zero, AdamW's first
+// steps are its sign, so the tolerance for floats is larger.
 TEST_P(EveryPeSections, AnEpochIsTheSameWithoutPadding) {
   for (const char* readout : {"masked_mean", "last"}) {
     SCOPED_TRACE(readout);
@@ -84,7 +85,7 @@ TEST_P(EveryPeSections, AnEpochIsTheSameWithoutPadding) {
 INSTANTIATE_TEST_SUITE_P(Variants, EveryPeSections, testing::ValuesIn(Variants()),
                          [](const auto& info) { return info.param.name; });
 
-// Changing what is left out would change the step: the test above can fail.
+// Leaving out other positions would change the step, so the test above can fail.
 TEST(Sections, DropoutCountsThePositionsThatAreLeftOut) {
   ModelConfig config;
   config.layers = 2;
@@ -128,7 +129,7 @@ TEST(Sections, OrderByLengthKeepsTheBatches) {
   }
 }
 
-// By hand: lengths 1 … 64 in eights.
+// By hand: lengths 1 … 64 in steps of eight.
 TEST(Sections, AreAsLongAsTheirLongestInWholeEights) {
   Dataset dataset;
   dataset.length = 60;
@@ -152,12 +153,12 @@ TEST(Sections, AreAsLongAsTheirLongestInWholeEights) {
   EXPECT_EQ(described(SectionsOf(data, indices.data(), 64)), "0+32:32 32+32:60 ");
   EXPECT_EQ(described(SectionsOf(data, indices.data(), 33)), "0+33:40 ");
   EXPECT_EQ(described(SectionsOf(data, indices.data() + 3, 1)), "0+1:8 ");
-  // Of 10 examples of 60 positions: 600 positions, 18 examples of 32.
+  // At most 10 examples of 60 positions: 600 positions, 18 examples of 32.
   EXPECT_EQ(described(InParts(SectionsOf(data, indices.data(), 64), 10, 60)),
             "0+18:32 18+14:32 32+10:60 42+10:60 52+10:60 62+2:60 ");
 }
 
-// What a graph is made for.
+// Sections with the same shapes in every epoch, as a captured graph of the step needs them.
 TEST(Sections, AlikeOnesHaveRoomForEveryBatchOfEveryEpoch) {
   const Subject subject(VariantJob("published", {"mla", "mla", {}}, Unread("masked_mean")), {});
   const Batching own(subject.model.config, &subject.data, {3}, 40, false, 0);
@@ -180,7 +181,8 @@ TEST(Sections, AlikeOnesHaveRoomForEveryBatchOfEveryEpoch) {
   EXPECT_EQ(shared.sections[2][0].positions, most[2]);
 }
 
-// Where padding is read, or there is none, or others are computed beside it, nothing is left out.
+// Nothing is left out if padding is read, if there is none, or if other members are computed beside
+// it.
 TEST(Sections, OnlyPaddingThatNobodyReadsIsLeftOut) {
   const auto leaves_out = [](const experiment::Job& job, int members = 1) {
     const Dataset dataset = MakeDataset(job);
@@ -198,7 +200,7 @@ TEST(Sections, OnlyPaddingThatNobodyReadsIsLeftOut) {
   EXPECT_FALSE(leaves_out(SmallJob("clean", "mla", "distance")));
 }
 
-// Each example's logits are what they are with its padding, whatever the chunk; and the score.
+// Each example's logits are those with padding, for any chunk size; and so is the score.
 TEST(Sections, EvaluationGoesWithoutPadding) {
   const Subject subject(
       VariantJob("published", {"mla", "mla", {}},

@@ -1,4 +1,4 @@
-// Optimiser, evaluation, checkpoints, and the training loop's reproducibility.
+// The optimizer, evaluation, checkpoints, and the training loop's reproducibility.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -157,8 +157,8 @@ TEST(MicroBatch, IsWhatHasRoomOnACpu) {
 }
 
 TEST(Training, PartsOfABatchAddUpToTheWhole) {
-  // Published counting leaves class 0 out of the loss, so parts differ in their scored examples; 7
-  // divides no batch.
+  // Published counting leaves class 0 out of the loss, so parts differ in their number of scored
+  // examples. A micro-batch of 7 divides no batch evenly.
   for (const char* protocol : {"clean", "published"}) {
     const experiment::Job job = SmallJob(protocol, "rope", "counting", {{"model.dropout", 0.2}});
     Bench whole(job), parts(job);
@@ -208,7 +208,7 @@ TEST(Training, StopsBetweenBatches) {
   EXPECT_NO_THROW(bench.trainer.RunEpoch(0));
 }
 
-// Loss and counts as a person would compute them from the logits, with class 0 left out and not.
+// Loss and counts computed plainly from the logits, with class 0 left out and not.
 TEST(Evaluation, CountsTheScoredExamplesAndAveragesTheirLoss) {
   for (const char* protocol : {"clean", "published"}) {
     SCOPED_TRACE(protocol);

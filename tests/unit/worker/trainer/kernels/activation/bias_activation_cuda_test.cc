@@ -1,4 +1,4 @@
-// The kernels of bias_activation.h against its formulae in double.
+// The kernels of bias_activation.h against its formulas in double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,7 +32,8 @@ cuda_emulation::Dim3 GridOf(const BiasActivation<Element>& p) {
           static_cast<unsigned>(NormBlocks(p.rows)), static_cast<unsigned>(p.members.count)};
 }
 
-// Both ways; the sums for the bias of each member. `aligned`: whether accesses of 16 bytes fit the problem.
+// Runs forward and backward. Returns the sums for the bias of each member. `aligned`: 16-byte
+// accesses fit the problem.
 template <class Element>
 std::vector<float> Run(const BiasActivation<Element>& p, const BiasActivationGradients<Element>& g,
                        bool aligned) {
@@ -96,7 +97,8 @@ TYPED_TEST(BiasActivationCuda, ManyRows) {
       {.rows = 2 * kNormBlockRows + 3, .width = 24, .positions = 7, .skipped = 3});
 }
 
-// Each member's part has the bits of the same kernels on it alone. `beyond`: MemberParameters.
+// Expects that each member's part has the same bits as the same kernels on it alone. `beyond`: see
+// MemberParameters.
 template <class Element>
 void ExpectMembersAsAlone(const Options& o, std::int64_t beyond) {
   BiasActivationMembers<Element> made(o, beyond);
@@ -131,7 +133,7 @@ TYPED_TEST(BiasActivationCuda, MembersWithEveryOptionOnAndOff) {
   }
 }
 
-// Or a run that has failed would go on as if nothing had happened.
+// Otherwise a failed run would continue as if nothing had happened.
 TEST(BiasActivationCuda, NotANumberStaysSo) {
   const float product[4] = {kNan, 1, -1, 0}, bias[4] = {};
   float out[4] = {};

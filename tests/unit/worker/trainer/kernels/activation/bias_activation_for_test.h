@@ -1,4 +1,4 @@
-// Problems of bias_activation.h with random data, and several of them as the members of one.
+// Problems for bias_activation.h with random data, and several of them combined as members.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ struct BiasActivationOptions {
   std::int64_t width = 40;
   bool gelu = false;
   bool dropout = true;
-  // Of sequences of so many rows, so many more are not there but count in the dropout's index.
+  // In sequences of `positions` rows, `skipped` more positions are left out but count in the
+  // dropout's index.
   std::int64_t positions = 4, skipped = 0;
   bool in_place = false;
 };
@@ -48,13 +49,14 @@ struct BiasActivationCase {
   BiasActivationGradients<Element> g;
 };
 
-// Problems that differ in everything but their options, and one with each of them as a member.
+// Problems that differ in everything but their options, and one problem with all of them as
+// members.
 template <class Element>
 class BiasActivationMembers {
  public:
   using Case = BiasActivationCase<Element>;
 
-  // `beyond`: MemberParameters.
+  // `beyond`: see MemberParameters.
   BiasActivationMembers(const BiasActivationOptions& options, std::int64_t beyond)
       : alone(Alone(options)),
         biases_({{alone[0]->bias}, {alone[1]->bias}, {alone[2]->bias}}, beyond) {

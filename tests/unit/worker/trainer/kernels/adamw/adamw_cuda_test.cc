@@ -1,4 +1,4 @@
-// The kernel of adamw.h against its formulae in double.
+// The kernel of adamw.h against its formulas in double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ constexpr double kTightly = 1e-6;
 
 double LearningRate(std::int64_t step) { return step == 0 ? 0 : 0.1 / static_cast<double>(step); }
 
-// Steps with fresh gradients; the memory begins `offset` floats after an aligned place.
+// Runs steps with new gradients. The memory begins `offset` floats after an aligned address.
 template <int kVector>
 void ExpectSteps(std::int64_t count, std::int64_t offset, bool with_copy, bool with_count) {
   std::vector<float> parameters = RandomElements<float>(count + offset, 1),
@@ -66,7 +66,7 @@ void ExpectSteps(std::int64_t count, std::int64_t offset, bool with_copy, bool w
 
 TEST(AdamWCuda, FourAtATime) {
   ExpectSteps<4>(1024, 0, true, true);
-  ExpectSteps<4>(2051, 0, true, true);  // the last ones are not whole
+  ExpectSteps<4>(2051, 0, true, true);  // the last vector is not full
   ExpectSteps<4>(3, 0, false, false);
 }
 
@@ -75,7 +75,7 @@ TEST(AdamWCuda, OneAtATime) {
   ExpectSteps<1>(1, 0, false, true);
 }
 
-// The table of rates is that of the formulae, whatever the step.
+// The table of rates follows the formulas at every step.
 TEST(AdamWCuda, Rates) {
   const AdamWRates first = AdamWRatesAt(kSettings, 0, 0.5);
   EXPECT_FLOAT_EQ(first.decay, 0.975f);

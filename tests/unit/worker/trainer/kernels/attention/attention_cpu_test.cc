@@ -1,4 +1,4 @@
-// Vectors by distance inside the attention on a CPU against the general term that they amount to.
+// Vectors by distance in the CPU attention, against the equivalent general term.
 #include "worker/trainer/kernels/attention/attention_cpu.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class Problem {
     std::vector<float> out, query, key, value, table;
   };
 
-  // By the vectors, or by the logits that they add.
+  // Computes with the vectors, or with the logits that they add.
   Results Run(bool by_distance) {
     Results found;
     for (std::vector<float>* x : {&found.out, &found.query}) x->assign(query.size(), NAN);
@@ -83,7 +83,7 @@ class Problem {
   HeadRows<Element> View(Data& data, std::int64_t rows) const {
     return {data.data(), rows * s.heads * s.width, s.heads * s.width, s.width};
   }
-  // The vector that row i sees at key j, and the channels of a query.
+  // The offsets of the vector that row i uses for key j, and of the channels of a query.
   std::int64_t Vector(std::int64_t i, std::int64_t j) const {
     return (j - i + s.rows - 1) * s.width;
   }
@@ -110,7 +110,7 @@ class Problem {
     });
     return term;
   }
-  // What the logits' gradients mean for queries and vectors.
+  // Turns the logits' gradients into those of the queries and vectors.
   void ThroughTerm(const std::vector<float>& to_term, Results* found) const {
     found->table.assign(table.size(), 0);
     ForPairs([&](std::int64_t at, std::int64_t q, std::int64_t a) {

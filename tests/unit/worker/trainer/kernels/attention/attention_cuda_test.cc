@@ -22,7 +22,8 @@ double Largest(const Doubles& values) {
   return largest;
 }
 
-// Within `tolerance` of the largest expected value, or of `least_size`.
+// Expects differences of at most `tolerance` times the largest expected value, or times
+// `least_size`.
 void ExpectClose(const Doubles& got, const Doubles& expected, double tolerance,
                  const std::string& what, double least_size = 1e-3) {
   ASSERT_EQ(got.size(), expected.size()) << what;
@@ -48,7 +49,8 @@ void ExpectClose(const AttentionResults& got, const AttentionResults& expected, 
   ExpectClose(got.log_sum_exp, expected.log_sum_exp, tolerance, "log-sum-exp");
   ExpectClose(got.value, expected.value, tolerance, "dv");
   ExpectClose(got.value_bias, expected.value_bias, tolerance, "value bias");
-  // Zero where a query sees one key: the error is that of what cancels, D, a sum of d products.
+  // The gradient is zero if a query sees one key. The error is that of the canceling terms: D, a
+  // sum of d products.
   const auto products = static_cast<double>(expected.out.size() / expected.log_sum_exp.size());
   const double size = Largest(expected.value) * std::max(1.0, std::sqrt(products / 8));
   ExpectClose(got.query, expected.query, tolerance, "dq", size);
@@ -61,7 +63,7 @@ void ExpectClose(const AttentionResults& got, const AttentionResults& expected, 
               sum_size(expected.log_sum_exp, {0}));
   ExpectClose(got.query_bias, expected.query_bias, tolerance, "query bias",
               sum_size(expected.query, expected.query_bias));
-  // Zero without turns: the softmax does not see it.
+  // Zero without rotations: the softmax does not depend on it.
   ExpectClose(got.key_bias, expected.key_bias, tolerance, "key bias",
               sum_size(expected.key, expected.key_bias));
 }
@@ -165,7 +167,7 @@ TEST(AttentionCuda, CombinesOptions) {
   }
 }
 
-// The root of the mean square of what they differ by, as a part of the expected one's.
+// The root of the mean squared difference, relative to that of the expected values.
 double MeanError(const Doubles& got, const Doubles& expected) {
   double error = 0, size = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -207,7 +209,7 @@ TEST(AttentionOnTensorCores, CombinesOptions) {
   }
 }
 
-// Sharper than what holds for every element of every problem.
+// A stricter bound than one that holds for every element of every problem.
 TEST(AttentionOnTensorCores, RoundsAsBfloat16DoesOnAverage) {
   for (const auto& [width, value_width] : {std::pair{16, 16}, {32, 16}, {32, 32}, {64, 64}}) {
     for (const bool options_on : {false, true}) {
@@ -262,7 +264,7 @@ TEST(AttentionOnTensorCores, AreUsedWhereTheyFit) {
   EXPECT_FALSE(AttentionUsesTensorCores(attention.problem()));
 }
 
-// Either way it is right; the plain kernels where a block's shared memory is too small.
+// Both ways are right. The plain kernels run if a block's shared memory is too small.
 TEST(AttentionOnTensorCores, GiveWayWhereMemoryIsShort) {
   for (const std::size_t most_shared : {std::size_t{0}, cuda_emulation::kMostShared}) {
     AttentionCase<Bf16> attention({}, 12);
@@ -285,7 +287,7 @@ TEST(AttentionOnTensorCores, GiveWayWhereMemoryIsShort) {
   }
 }
 
-// Threads run in another order the second time, but sums do not.
+// The second time the threads run in another order, but the sums are the same.
 TEST(AttentionCuda, RepeatsEveryBit) {
   Options options;
   options.rows = options.keys = 50;

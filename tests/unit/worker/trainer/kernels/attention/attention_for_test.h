@@ -1,4 +1,5 @@
-// Attention problems with random data, and attention and its gradients in double, by the formula, to hold kernels against.
+// Attention problems with random data. Attention and its gradients are also computed in double by
+// the formula, as a reference for the kernels.
 #pragma once
 
 #include <cmath>
@@ -18,15 +19,15 @@ namespace pelab::trainer {
 
 using Doubles = std::vector<double>;
 
-// Results, or what a kernel gave, all contiguous.
+// The expected results, or those of a kernel; all contiguous.
 struct AttentionResults {
   Doubles out, log_sum_exp;                  // (B, T', H, d), (B, H, T')
   Doubles query, key, value;                 // gradients: (B, T' or T, H, w or d)
   Doubles query_bias, key_bias, value_bias;  // (H, w or d)
   Doubles diagonal;                          // (1 or H, 2T - 1)
   Doubles term;                              // (B, H, T', T)
-  std::vector<Doubles>
-      partials;  // of the sums for biases and diagonal, a sequence's after the other's
+  // Partial sums for the biases and the diagonal, one sequence after another.
+  std::vector<Doubles> partials;
 };
 
 template <class Element>
@@ -36,7 +37,7 @@ Element Made(double x) {
   return element;
 }
 
-// (B, rows, H, columns) with whatever lies between.
+// (B, rows, H, columns) with any strides.
 template <class Element>
 struct HeadTensor {
   std::vector<Element> data;
@@ -101,8 +102,8 @@ class AttentionCase {
     if (o.slopes) slopes_ = Floats(o.heads, 0.3);
     if (o.term == AttentionOptions::kWhole) {
       term_ = Floats(o.batch * o.heads * o.rows * o.keys, 1);
-      for (std::size_t i = 0; i < term_.size();
-           i += 11) {  // an additive mask, though never of key 0
+      // An additive mask, but never for key 0.
+      for (std::size_t i = 0; i < term_.size(); i += 11) {
         if (i % o.keys != 0) term_[i] = -std::numeric_limits<float>::infinity();
       }
     } else if (o.term == AttentionOptions::kRepeated) {
@@ -116,7 +117,8 @@ class AttentionCase {
   const FusedAttention<Element>& problem() const { return problem_; }
   const FusedAttentionGradients<Element>& gradients() const { return gradients_; }
 
-  // Forward, backward and the reductions, by the caller's means; sum(partial, members, rows, columns, sums).
+  // Runs forward, backward and the reductions with the caller's functions; sum(partial, members,
+  // rows, columns, sums).
   using Run = std::function<void(const FusedAttention<Element>&)>;
   using RunBack =
       std::function<void(const FusedAttention<Element>&, const FusedAttentionGradients<Element>&)>;
@@ -301,7 +303,7 @@ void AttentionCase<Element>::FillProblem() {
   }
 }
 
-// One row as it enters a product, and how a gradient goes back.
+// One row as it enters a product, with the way back for its gradient.
 struct TurnedRow {
   Doubles channels;
   const float* turns = nullptr;  // (w/2) complex
@@ -399,7 +401,7 @@ AttentionResults AttentionCase<Element>::Reference() const {
           const std::int64_t row = (b * H + h) * (R + o.skipped) + i;
           factors[j] = DropoutFactor(stream, static_cast<std::uint32_t>(row * (T + o.skipped) + j));
         }
-        Doubles slopes(T);  // of the loss by the dropped-out weights
+        Doubles slopes(T);  // gradients of the loss with respect to the weights after dropout
         double mean = 0;
         for (std::int64_t j = 0; j < T; ++j) {
           for (std::int64_t c = 0; c < d; ++c) {

@@ -1,4 +1,5 @@
-// The attention kernels for CUDA, emulated, over the problems of attention_for_test.h. After the emulation.
+// Runs the emulated CUDA attention kernels on the problems of attention_for_test.h. Include it
+// after the emulation.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@ inline void Sum(const float* partial, std::int64_t members, std::int64_t rows, s
   LaunchSumAttentionPartials(partial, members, rows, columns, sums, kLaunch);
 }
 
-// In ordinary arithmetic.
+// Without tensor cores.
 template <class Element>
 AttentionResults Emulated(AttentionCase<Element>* attention) {
   return attention->RunOn(

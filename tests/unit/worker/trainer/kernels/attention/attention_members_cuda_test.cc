@@ -1,4 +1,4 @@
-// The attention kernels for CUDA, emulated, of several members.
+// The attention kernels for CUDA, emulated, with several members.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace {
 
 using Options = AttentionOptions;
 
-// Where the biases' members lie at multiples of four floats, and where not.
+// The biases' members at multiples of four floats, and not.
 constexpr std::int64_t kBeyond[] = {4, 1};
 
 template <class Element>
@@ -45,7 +45,7 @@ void ExpectTensorAsAlone(const Options& options, unsigned seed, bool by_member =
   members.ExpectAsAlone([](AttentionCase<Bf16>* one) { return EmulatedTensor(one); });
 }
 
-// Each of these alone, so that what is wrong with one does not hide behind another; for both ways.
+// Each option alone, so that one error does not hide another; for both kinds of kernels.
 TEST(AttentionMembersCuda, HaveEveryOption) {
   const std::vector<void (*)(Options*)> changes = {
       [](Options*) {},
@@ -88,7 +88,7 @@ TEST(AttentionMembersCuda, HaveRowsAndTermsAnywhere) {
   }
 }
 
-// One head of one sequence each: members share a block. And so many that they do not.
+// Members of one sequence each. With one head each they share a block, with five they do not.
 TEST(AttentionMembersCuda, TakeEveryLength) {
   for (const std::int64_t keys : {1, 8, 33, 64, 100, 128}) {
     for (const std::int64_t rows : {keys, (keys + 1) / 2}) {
@@ -126,7 +126,8 @@ TEST(AttentionMembersCuda, CombineOptionsOnTensorCores) {
   }
 }
 
-// More rows than a pass of the block that adds them up has, and columns that are no multiple of its.
+// More rows than the summing block takes in one pass, and a number of columns that is not a
+// multiple of its own.
 TEST(AttentionMembersCuda, SumsOfManyRows) {
   for (const std::int64_t rows : {1, 31, 300, 777}) {
     constexpr std::int64_t kColumns = 45;

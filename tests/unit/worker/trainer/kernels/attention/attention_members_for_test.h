@@ -1,4 +1,4 @@
-// Several attention problems as the members of one.
+// Several attention problems combined as the members of one.
 #pragma once
 
 #include <algorithm>
@@ -13,27 +13,28 @@
 
 namespace pelab::trainer {
 
-// Problems that differ in everything that members may differ in, and one with each of them as a member. What an encoding
-// gives to every member alike (turns, slopes, a repeated term, the diagonal unless it is `by_member`) is theirs together.
+// Problems that differ in everything that members may differ in, and one problem with all of them
+// as members. The members share what an encoding gives to all of them: rotations, slopes, a
+// repeated term, and the diagonal unless it is `by_member`.
 template <class Element>
 class AttentionMembers {
  public:
   using Case = AttentionCase<Element>;
 
-  // `options`: of each. `beyond`: MemberParameters.
+  // `options`: those of each problem. `beyond`: see MemberParameters.
   AttentionMembers(const AttentionOptions& options, unsigned seed, bool by_member,
                    std::int64_t beyond)
       : alone(Alone(options, seed, by_member)),
         biases_(BiasesOf(alone), beyond),
         whole_(Times(options), seed) {
-    std::int64_t first = 0;  // sequence of the member
+    std::int64_t first = 0;  // the member's first sequence
     for (const auto& one : alone) {
       CopyRows(one->query_, first, &whole_.query_);
       CopyRows(one->key_, first, &whole_.key_);
       CopyRows(one->value_, first, &whole_.value_);
       CopyRows(one->out_gradient_, first, &whole_.out_gradient_);
       Append(one->lengths_, &lengths_);
-      // What they share is there once.
+      // Shared data is stored once.
       const bool own_diagonal = by_member || first == 0;
       Append(own_diagonal ? one->diagonal_ : NotNumbers(one->diagonal_.size()), &diagonals_);
       const bool own_term = options.term == AttentionOptions::kWhole || first == 0;
@@ -61,7 +62,7 @@ class AttentionMembers {
 
   Case* whole() { return &whole_; }
 
-  // Whether run(&case) gives of the whole what it gives of each. With the same bits.
+  // Expects that run(&case) gives the same bits for the whole as for each problem alone.
   template <class Run>
   void ExpectAsAlone(const Run& run) {
     const AttentionResults all = run(&whole_);
@@ -102,7 +103,7 @@ class AttentionMembers {
     for (unsigned m = 0; m < kMembers; ++m) {
       cases.push_back(std::make_unique<Case>(options, seed + 1000 * m));
       const auto share = [](const std::vector<float>& from, std::vector<float>* to) {
-        std::copy(from.begin(), from.end(), to->begin());  // which stays where it is
+        std::copy(from.begin(), from.end(), to->begin());  // the vector keeps its address
       };
       share(cases[0]->query_turns_, &cases[m]->query_turns_);
       share(cases[0]->key_turns_, &cases[m]->key_turns_);

@@ -1,4 +1,4 @@
-// What attention problems of tests are like.
+// Options of the attention problems in tests.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@ namespace pelab::trainer {
 
 struct AttentionOptions {
   std::int64_t batch = 2, heads = 3, rows = 7, keys = 7, width = 16, value_width = 16;
-  bool one_projection =
-      false;  // queries, keys and values as slices of (B, T, 3, H, d); rows = keys, width = value_width
-  bool padded_rows = false;  // rows that do not lie at multiples of four elements
+  // Queries, keys and values are slices of (B, T, 3, H, d); rows = keys, width = value_width.
+  bool one_projection = false;
+  bool padded_rows = false;  // rows do not begin at multiples of four elements
   bool biases = false;
   bool turned = false, turned_apart = false, turns_by_head = false;
   bool causal = false, lengths = false;
@@ -22,8 +22,8 @@ struct AttentionOptions {
   double dropout = 0;
   bool keys_in_memory = false;
   std::uint32_t first = 0;
-  std::int64_t skipped =
-      0;  // positions of each sequence that are not there but count in the dropout's index
+  // Positions of each sequence that are left out but count in the dropout's index.
+  std::int64_t skipped = 0;
 
   std::string Text() const {
     std::string text = "B" + std::to_string(batch) + " H" + std::to_string(heads) + " T'" +
@@ -63,7 +63,7 @@ inline AttentionOptions RandomAttentionOptions(std::mt19937* random) {
   const std::int64_t widths[] = {4, 8, 10, 16, 16, 16, 32, 64};
   o.width = widths[below(8)];
   o.value_width = one_in(2) ? o.width : std::int64_t{1} << below(7);
-  if (o.keys > 40) o.batch = o.heads = 1;  // the reference takes its time
+  if (o.keys > 40) o.batch = o.heads = 1;  // the reference is slow
   o.one_projection = one_in(3) && o.rows == o.keys && o.width == o.value_width;
   o.padded_rows = !o.one_projection && one_in(4);
   o.biases = one_in(2);
@@ -81,7 +81,7 @@ inline AttentionOptions RandomAttentionOptions(std::mt19937* random) {
   return o;
 }
 
-// Of a problem that tensor cores take.
+// Random options of a problem that tensor cores can compute.
 inline AttentionOptions RandomTensorOptions(std::mt19937* random) {
   AttentionOptions o = RandomAttentionOptions(random);
   const std::int64_t widths[] = {16, 16, 32, 64};

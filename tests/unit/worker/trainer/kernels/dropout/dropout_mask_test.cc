@@ -25,7 +25,7 @@ TEST(DropoutMask, IsAFunctionOfKeyAndIndexHoweverItIsCut) {
   }
 }
 
-// The bits that checkpoints and stored results rely on: changing them changes every run with
+// Checkpoints and stored results depend on these bits: changing them changes every run with
 // dropout.
 TEST(DropoutMask, KeepsItsBits) {
   const std::vector<float> mask = Mask(0x0123456789abcdef, 0.5, 0, 64);
@@ -59,7 +59,7 @@ TEST(DropoutMask, DropsAtItsRateAndKeepsTheMean) {
   }
 }
 
-// Neighbouring elements and neighbouring keys must not go together.
+// Masks of neighboring elements and of neighboring keys must be independent.
 TEST(DropoutMask, IsUncorrelatedBetweenElementsAndKeys) {
   constexpr std::int64_t kCount = 1 << 18;
   const std::vector<float> mask = Mask(1000, 0.5, 0, kCount);

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kKey = 0x0123456789abcdef;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// The masks of members, one after the other.
+// The masks of the members, one after another.
 template <int kVector>
 std::vector<float> Fill(const DropoutStream& stream, std::int64_t count, std::int64_t members = 1) {
   std::vector<float> mask(members * count, kNan);
@@ -43,13 +43,13 @@ TEST(DropoutStepCuda, MasksAreThoseOfTheCpu) {
   }
 }
 
-// Counts the step of each member and makes its keys.
+// Counts a step for each member and makes its keys.
 void Begin(const DropoutStep& step) {
   cuda_emulation::Launch({1, 1, static_cast<unsigned>(step.members)}, {kDropoutThreads}, 0,
                          DropoutStepKernel<kDropoutThreads>, step);
 }
 
-// Of a place in a step.
+// The key of a place in a step.
 std::uint64_t KeyOf(std::int64_t seed, std::int64_t step, std::int64_t place) {
   return CounterRandom(static_cast<std::uint64_t>(seed), "dropout",
                        static_cast<std::uint64_t>(step))
@@ -105,7 +105,7 @@ TEST(DropoutStepCuda, KeysOfMembers) {
   }
 }
 
-// What a step's kernels see through its keys are the masks of the CPU at that place of that step, of each member.
+// With a step's keys the kernels get the CPU's masks at that place of that step, for each member.
 TEST(DropoutStepCuda, PlacesOfAStep) {
   constexpr std::int64_t kPlaces = 5;
   const std::vector<std::int64_t> seeds = {3, 4, 1000};

@@ -1,4 +1,4 @@
-// The kernels of cross_entropy.h against its formulae in double.
+// The kernels of cross_entropy.h against its formulas in double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,7 +39,7 @@ void Launch(const CrossEntropy<Element>& p) {
   cuda_emulation::Launch({1, 1, members}, {kTallyThreads}, 0, TallyKernel<Element>, p);
 }
 
-// A batch with room for what comes of it.
+// A batch with room for its results.
 template <class Element>
 struct Batch {
   Batch(std::int64_t rows, std::int64_t classes, std::int64_t ignored, unsigned seed = 0)
@@ -69,7 +69,7 @@ struct Batch {
   CrossEntropy<Element> p;
 };
 
-// Rows [begin, end) of a batch of one member, whose N stays that of the whole.
+// Rows [begin, end) of a batch of one member; N stays that of the whole batch.
 template <class Element>
 CrossEntropy<Element> PartOf(CrossEntropy<Element> p, std::int64_t begin, std::int64_t end) {
   p.rows = end - begin;
@@ -123,10 +123,10 @@ TYPED_TEST(CrossEntropyCuda, Batches) {
     ExpectBatch<TypeParam>(7, classes, -100);
     if (classes > 1) ExpectBatch<TypeParam>(9, classes, 0);
   }
-  ExpectBatch<TypeParam>(700, 5, 3);  // more rows than the block that adds them up has threads
+  ExpectBatch<TypeParam>(700, 5, 3);  // more rows than the summing block has threads
 }
 
-// Of equal logits the first counts: rows of equal ones, with each of them as the label.
+// The first of equal logits counts: rows of equal logits, with each of them as the label.
 TYPED_TEST(CrossEntropyCuda, FirstOfEqualLogits) {
   Batch<TypeParam> batch(80, 80, -1);
   std::fill(batch.logits.begin(), batch.logits.end(), TypeParam{});
@@ -138,7 +138,7 @@ TYPED_TEST(CrossEntropyCuda, FirstOfEqualLogits) {
   for (std::int64_t r = 0; r < 80; ++r) EXPECT_EQ(batch.correct[r], r < (r + 37) % 80) << r;
 }
 
-// As at::argmax: what is not a number is largest, the first of several.
+// Like at::argmax: NaN counts as largest, and the first of several counts.
 TYPED_TEST(CrossEntropyCuda, NotANumber) {
   Batch<TypeParam> batch(1, 70, -1);
   for (const std::int64_t j : {40, 69}) SetElement(&batch.logits[j], kNan);
@@ -150,7 +150,7 @@ TYPED_TEST(CrossEntropyCuda, NotANumber) {
   EXPECT_TRUE(std::isnan(batch.sums.loss));
 }
 
-// What an ignored row holds stays out of everything.
+// The content of an ignored row affects nothing.
 TYPED_TEST(CrossEntropyCuda, IgnoredRowOfNoNumbers) {
   Batch<TypeParam> batch(2, 5, 0);
   batch.labels = {0, 2};
@@ -171,7 +171,7 @@ TYPED_TEST(CrossEntropyCuda, NothingScored) {
   for (const TypeParam gradient : batch.gradient) EXPECT_EQ(ToFloat(gradient), 0);
 }
 
-// Logits that a sum of exponentials would not hold.
+// Logits for which a plain sum of exponentials would overflow.
 TYPED_TEST(CrossEntropyCuda, LargeLogits) {
   Batch<TypeParam> batch(1, 3, -1);
   const float logits[] = {20000, 20000, -20000};
@@ -184,7 +184,8 @@ TYPED_TEST(CrossEntropyCuda, LargeLogits) {
   EXPECT_NEAR(batch.loss[0], 2 * ToFloat(batch.logits[0]) + std::log(2.0), 40000 * 1e-6);
 }
 
-// Parts of a batch, the gradient in the logits' place, give what the whole gives; sums go on from what they were.
+// Parts of a batch, with the gradient in the logits' place, give the same as the whole. Sums
+// continue from their earlier values.
 TYPED_TEST(CrossEntropyCuda, PartsInPlace) {
   constexpr std::int64_t kRows = 10, kClasses = 45, kFirst = 4;
   Batch<TypeParam> whole(kRows, kClasses, 0), parts(kRows, kClasses, 0);
@@ -214,7 +215,7 @@ TYPED_TEST(CrossEntropyCuda, EvaluationWantsNoGradient) {
   EXPECT_EQ(batch.sums.correct, whole.sums.correct);
 }
 
-// Of one part of the batches, a member's after the other's.
+// The results of one part of the batches, one member after another.
 template <class Element>
 struct Results {
   std::vector<float> loss;
@@ -222,8 +223,9 @@ struct Results {
   std::vector<Element> gradient;
 };
 
-// Batches of kMembers, each in parts that end at `ends`, all members' rows of a part at once: the bits of each batch
-// alone, in the same parts. The second one has nothing that is scored, if `one_empty`.
+// Batches of kMembers members, in parts that end at `ends`, with all members' rows of a part at
+// once. Expects the same bits as for each batch alone in the same parts. If `one_empty`, the second
+// batch has no scored rows.
 template <class Element>
 void ExpectMembersAsAlone(const std::vector<std::int64_t>& ends, std::int64_t classes,
                           std::int64_t ignored, bool one_empty, bool in_place = false) {

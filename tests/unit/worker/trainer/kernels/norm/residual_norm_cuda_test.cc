@@ -1,4 +1,5 @@
-// The kernels of residual_norm.h against its formulae in double; gradients against differences of them.
+// The kernels of residual_norm.h against its formulas in double; gradients against finite
+// differences of these.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +22,7 @@ using Options = ResidualNormOptions;
 template <class Element>
 using Case = ResidualNormCase<Element>;
 
-// `aligned`: whether accesses of 16 bytes fit the problem.
+// `aligned`: 16-byte accesses fit the problem.
 template <class Element>
 void Forward(const ResidualNorm<Element>& p, bool aligned) {
   const auto blocks =
@@ -49,7 +50,7 @@ template <class Element>
 void Backward(Case<Element>* made) {
   Backward(made->p, made->g, Aligned(made->p));
 }
-// gamma's, beta's, bias's.
+// Returns the gradients of gamma, beta and the bias.
 template <class Element>
 std::vector<std::vector<float>> Reduce(const ResidualNorm<Element>& p,
                                        const ResidualNormGradients<Element>& g) {
@@ -129,7 +130,8 @@ class ResidualNormCuda : public testing::Test {};
 using Elements = testing::Types<float, Bf16>;
 TYPED_TEST_SUITE(ResidualNormCuda, Elements);
 
-// Of 16 bytes and of single elements, with a last access that only some of the lanes make, to the most that fits.
+// Widths for 16-byte and for single accesses, with a last access by only some of the lanes, up to
+// the largest width.
 constexpr std::int64_t kWidths[] = {1, 7, 20, 24, 100, 256, 257, 264, 512, 520, 1024};
 
 TYPED_TEST(ResidualNormCuda, ForwardOfEveryWidth) {
@@ -152,7 +154,7 @@ TYPED_TEST(ResidualNormCuda, BackwardOfEveryWidth) {
   }
 }
 
-// More than one block of rows, the last one not full.
+// More than one block of rows; the last one is not full.
 TYPED_TEST(ResidualNormCuda, ManyRows) {
   Options options;
   options.rows = 3 * kNormBlockRows - 5, options.width = 40;
@@ -183,7 +185,7 @@ TYPED_TEST(ResidualNormCuda, NormAlone) {
   ExpectForward<TypeParam>(options);
 }
 
-// In evaluation nobody reads the sum or the statistics.
+// Evaluation does not need the sum or the statistics.
 TYPED_TEST(ResidualNormCuda, WritesOnlyWhatIsWanted) {
   Options options;
   Case<TypeParam> made(options), whole(options);
@@ -194,7 +196,8 @@ TYPED_TEST(ResidualNormCuda, WritesOnlyWhatIsWanted) {
   EXPECT_TRUE(std::isnan(ToFloat(made.sum[0])));
 }
 
-// Head ablation: 16 variants of a batch, each without another head's contribution, from one residual stream.
+// Head ablation: 16 variants of a batch, each without another head's contribution, from one
+// residual stream.
 TYPED_TEST(ResidualNormCuda, VariantsShareTheResidual) {
   constexpr int kVariants = 16;
   Options options;
@@ -203,7 +206,7 @@ TYPED_TEST(ResidualNormCuda, VariantsShareTheResidual) {
   ExpectForward<TypeParam>(options);
 }
 
-// A mean far from zero: the difference of E[y^2] and E[y]^2 would have lost the variance.
+// A mean far from zero: computed as E[y^2] - E[y]^2, the variance would be lost.
 TEST(ResidualNormCuda, VarianceFarFromZero) {
   Options options;
   options.product = options.bias = options.dropout = false;
@@ -218,7 +221,8 @@ TEST(ResidualNormCuda, VarianceFarFromZero) {
   ExpectClose(made.inverse, inverse, "inverse deviation", 1e-3);
 }
 
-// Each member's part has the bits of the same kernel on it alone. `beyond`: MemberParameters.
+// Expects that each member's part has the same bits as the same kernel on it alone. `beyond`: see
+// MemberParameters.
 template <class Element>
 void ExpectMembersAsAlone(const Options& options, std::int64_t beyond) {
   ResidualNormMembers<Element> made(options, beyond);
@@ -282,7 +286,7 @@ TYPED_TEST(ResidualNormCuda, MembersWithVariants) {
   ExpectMembersAsAlone<TypeParam>(options, 4);
 }
 
-// Members whose keys lie in no memory share them.
+// Members without keys in memory share one pair of keys.
 TYPED_TEST(ResidualNormCuda, MembersWithOnePairOfKeys) {
   Options options;
   ResidualNormMembers<TypeParam> made(options, 4);

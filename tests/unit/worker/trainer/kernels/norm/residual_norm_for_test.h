@@ -1,4 +1,5 @@
-// Problems of residual_norm.h with random data, the same in double, and several of them as the members of one.
+// Problems for residual_norm.h with random data, a reference in double, and several problems
+// combined as members.
 #pragma once
 
 #include <cmath>
@@ -23,14 +24,15 @@ struct ResidualNormOptions {
   bool norm = true;
   bool dropout = true;
   bool keys_in_memory = false;
-  // Of sequences of so many rows, so many more are not there but count in the dropout's index.
+  // In sequences of `positions` rows, `skipped` more positions are left out but count in the
+  // dropout's index.
   std::int64_t positions = 2, skipped = 0;
   bool to_sum = true;  // dy is given
   bool in_place = false;
   float sign = 1;
 };
 
-// A problem with the memory that it points to, and the same in double.
+// A problem with the memory that it points to, and its reference in double.
 template <class Element>
 class ResidualNormCase {
  public:
@@ -82,7 +84,7 @@ class ResidualNormCase {
     const std::int64_t of_all = row + row / o.positions * o.skipped;
     return DropoutFactor(stream, static_cast<std::uint32_t>(of_all * o.width + column));
   }
-  // y of a row.
+  // y of one row.
   std::vector<double> Sum(std::int64_t row) const {
     std::vector<double> y(o.width, 0.0);
     const std::int64_t from = o.residual_rows > 0 ? row % o.residual_rows : row;
@@ -93,7 +95,7 @@ class ResidualNormCase {
     }
     return y;
   }
-  // (y - mean) / deviation, and the two.
+  // (y - mean) / deviation, with the mean and the deviation.
   struct Normed {
     std::vector<double> h;
     double mean = 0, inverse = 0;
@@ -107,7 +109,7 @@ class ResidualNormCase {
     for (const double x : y) n.h.push_back((x - n.mean) * n.inverse);
     return n;
   }
-  // What the gradients are of: dy y + dn n of one row.
+  // The value that the gradients belong to: dy y + dn n of one row.
   double Score(std::int64_t row, const std::vector<double>& y) const {
     double score = 0;
     Normed n;
@@ -133,13 +135,14 @@ class ResidualNormCase {
   ResidualNormGradients<Element> g;
 };
 
-// Problems that differ in everything but their options, and one with each of them as a member.
+// Problems that differ in everything but their options, and one problem with all of them as
+// members.
 template <class Element>
 class ResidualNormMembers {
  public:
   using Case = ResidualNormCase<Element>;
 
-  // `beyond`: MemberParameters.
+  // `beyond`: see MemberParameters.
   ResidualNormMembers(const ResidualNormOptions& options, std::int64_t beyond)
       : alone(Alone(options)), parameters_(ParametersOf(alone), beyond) {
     p = alone[0]->p, g = alone[0]->g;
