@@ -22,7 +22,7 @@ namespace {
 constexpr char kDescription[] =
     "pelab runs sweeps of positional encodings x tasks x seeds and keeps every result.\n"
     "A command finds its coordinator by --server, then PELAB_SERVER, then the lock file of --db; "
-    "reading commands fall back to reading the file itself when nobody serves it.";
+    "reading commands fall back to reading the file itself if no coordinator serves it.";
 constexpr char kFooter[] =
     "Examples:\n"
     "  pelab run docs/sweeps/quick.yaml\n"

@@ -35,7 +35,7 @@ void AddDocumentFlags(CLI::App* app, DocumentOptions& document, SubmitOptions& s
   app->add_option("--name", document.name, "the sweep's name [default: the document's]")
       ->type_name("NAME");
   app->add_flag("--new", submit.new_sweep,
-                "another sweep, where one of this name is there [default: go on with that one]");
+                "make a new sweep even if one has this name [default: continue that one]");
   app->add_option("--priority", submit.priority, "higher first, -1000 to 1000 [default: 0]")
       ->check(CLI::Range(-1000, 1000));
   app->add_flag("--fresh", submit.fresh,

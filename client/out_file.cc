@@ -21,8 +21,7 @@ absl::StatusOr<std::string> FileToWrite(const std::string& path, bool force) {
   if (!fs::is_regular_file(status)) {
     return absl::InvalidArgumentError(Concat(path, " is a device or a pipe; name a file"));
   }
-  if (!force)
-    return absl::AlreadyExistsError(Concat(path, " is there already; --force replaces it"));
+  if (!force) return absl::AlreadyExistsError(Concat(path, " already exists; --force replaces it"));
   const fs::path target = fs::canonical(path, error);
   return error ? path : target.string();
 }

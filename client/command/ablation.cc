@@ -31,7 +31,7 @@ absl::Status PutForPaper(const Context& context, const AblationOptions& options,
                          const std::string& title, const std::vector<AblationMap>& maps) {
   const Paper paper = *PaperOf(context.options.output_name);
   if (options.strip) {
-    return absl::InvalidArgumentError(Concat("--strip is drawn on a terminal alone; --output ",
+    return absl::InvalidArgumentError(Concat("--strip works only with --output table; --output ",
                                              context.options.output_name, " gives the maps"));
   }
   if (maps.empty()) {
@@ -106,13 +106,14 @@ absl::StatusOr<int> Run(const Context& context, const AblationOptions& options) 
 
 void AddAblation(Commands& commands) {
   auto options = std::make_shared<AblationOptions>();
-  CLI::App* app = AddCommand(commands, "ablation",
-                             "what each attention head is worth: layers x heads, in points",
-                             "  pelab ablation 12\n"
-                             "  pelab ablation quick --strip\n"
-                             "  pelab ablation quick --method mean --metric nll_drop\n"
-                             "  pelab ablation quick --output json\n"
-                             "  pelab ablation quick --output svg --out heads.svg");
+  CLI::App* app =
+      AddCommand(commands, "ablation",
+                 "the accuracy lost without each attention head: layers x heads, in points",
+                 "  pelab ablation 12\n"
+                 "  pelab ablation quick --strip\n"
+                 "  pelab ablation quick --method mean --metric nll_drop\n"
+                 "  pelab ablation quick --output json\n"
+                 "  pelab ablation quick --output svg --out heads.svg");
   AddTarget(app, options->target, options->sweep);
   AddWhere(app, options->where);
   AddChoice(app, options->choice);
@@ -124,10 +125,10 @@ void AddAblation(Commands& commands) {
   AddPaperOptions(app, options->paper);
   CLI::Option* by_index =
       app->add_flag("--by-index", options->by_index,
-                    "put seeds together by the heads' numbers [default: only where the encoding "
+                    "average over seeds by head number [default: only where the encoding "
                     "tells heads apart, as alibi and partial_rope do]");
   app->add_flag("--by-rank", options->by_rank,
-                "put seeds together by rank within each layer: 1 is each seed's largest drop "
+                "average over seeds by rank within each layer: 1 is each seed's largest drop "
                 "[default: where the encoding treats heads alike]")
       ->excludes(by_index);
   app->callback([&commands, options] {

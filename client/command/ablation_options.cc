@@ -12,9 +12,10 @@ void AddTarget(CLI::App* app, std::string& target, std::string& sweep) {
 void AddChoice(CLI::App* app, results::AblationChoice& choice) {
   app->add_option("--method", choice.method,
                   "only ablations by zero, mean or resample [default: all]");
-  app->add_option("--hygiene", choice.hygiene, "only those of clean or authors [default: all]");
-  app->add_option("--data", choice.split, "only those on test or all data [default: all]");
-  app->add_option("--target", choice.target, "only those of head or authors [default: all]");
+  app->add_option("--hygiene", choice.hygiene,
+                  "only this restore policy: clean or authors [default: all]");
+  app->add_option("--data", choice.split, "only this data: test or all [default: all]");
+  app->add_option("--target", choice.target, "only this target: head or authors [default: all]");
 }
 
 }  // namespace pelab::client

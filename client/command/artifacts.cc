@@ -115,7 +115,7 @@ absl::StatusOr<int> Run(const Context& context, const ArtifactsOptions& options)
 void AddArtifacts(Commands& commands) {
   auto options = std::make_shared<ArtifactsOptions>();
   CLI::App* app =
-      AddCommand(commands, "artifacts", "the files that jobs left: list them, or get one",
+      AddCommand(commands, "artifacts", "list the stored files of jobs, or download one",
                  "  pelab artifacts quick\n"
                  "  pelab artifacts 12\n"
                  "  pelab artifacts 12 get weights.safetensors --out rope.safetensors\n"

@@ -53,11 +53,11 @@ absl::StatusOr<int> Run(const Context& context, const CancelOptions& options) {
 
 void AddCancel(Commands& commands) {
   auto options = std::make_shared<CancelOptions>();
-  CLI::App* app = AddCommand(commands, "cancel",
-                             "withdraw a sweep, or one job; nothing that is stored is deleted",
-                             "  pelab cancel quick\n"
-                             "  pelab cancel --job 12 --server gpu01:7470\n"
-                             "Running jobs stop within two seconds. pelab pause lets them end.");
+  CLI::App* app =
+      AddCommand(commands, "cancel", "cancel a sweep or a job; nothing that is stored is deleted",
+                 "  pelab cancel quick\n"
+                 "  pelab cancel --job 12 --server gpu01:7470\n"
+                 "Running jobs stop within two seconds. pelab pause lets them end.");
   app->add_option("SWEEP", options->sweep,
                   "number or name of a sweep; a job stops when no other live sweep wants it");
   app->add_option("--job", options->job, "one job instead, by number or key prefix");

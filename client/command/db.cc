@@ -212,7 +212,7 @@ absl::StatusOr<int> Migrate(const Context& context, bool keep_copy) {
 }  // namespace
 
 void AddDb(Commands& commands) {
-  CLI::App* app = AddCommand(commands, "db", "look after the database file",
+  CLI::App* app = AddCommand(commands, "db", "inspect, check, back up or migrate the database",
                              "  pelab db info\n"
                              "  pelab db check --db runs/quick.db\n"
                              "  pelab db backup /backup/pelab-friday.db\n"
@@ -231,7 +231,7 @@ void AddDb(Commands& commands) {
   auto target = std::make_shared<std::string>();
   CLI::App* backup = app->add_subcommand(
       "backup", "a consistent copy with its artifacts, from the coordinator where one serves it");
-  backup->add_option("FILE", *target, "where to; must not be there yet")->required();
+  backup->add_option("FILE", *target, "target file; must not exist")->required();
   backup->callback([&commands, target] {
     commands.chosen = [&commands, target] { return BackUp(*commands.context, *target); };
   });

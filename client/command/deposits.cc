@@ -81,7 +81,7 @@ absl::StatusOr<int> Run(const Context& context, const DepositsOptions& options) 
 void AddDeposits(Commands& commands) {
   auto options = std::make_shared<DepositsOptions>();
   CLI::App* app = AddCommand(
-      commands, "deposits", "whether one head of a layer does its work: indices over seeds",
+      commands, "deposits", "how much of each layer's drop one head carries: indices over seeds",
       "  pelab deposits quick\n"
       "  pelab deposits quick --by-layer\n"
       "  pelab deposits 12 --by-layer --output json\n"
@@ -94,7 +94,7 @@ void AddDeposits(Commands& commands) {
   AddWhere(app, options->where);
   AddChoice(app, options->choice);
   app->add_flag("--by-layer", options->by_layer, "each layer too, below all layers together");
-  app->add_flag("--seeds", options->seeds, "one line a job instead of a group");
+  app->add_flag("--seeds", options->seeds, "one line per job instead of a group");
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
   });

@@ -64,7 +64,7 @@ absl::StatusOr<int> Run(const Context& context, const ExportOptions& options) {
 void AddExport(Commands& commands) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* app =
-      AddCommand(commands, "export", "a sweep's results as CSV files that a stranger understands",
+      AddCommand(commands, "export", "a sweep's results as self-explanatory CSV files",
                  "  pelab export quick --out quick-results\n"
                  "  pelab export 3 --out /data/table1 --server gpu01:7470 --output json\n"
                  "Jobs, curves, head ablations, deposits, analyses, attempts, specs, the document, "
@@ -72,9 +72,7 @@ void AddExport(Commands& commands) {
                  "checksums and a README.md with every column. DIR is there whole or not at all.");
   app->add_option("SWEEP", options->sweep, "number or name of a sweep")->required();
   AddWhere(app, options->where);
-  app->add_option("--out", options->out, "folder to make; must not be there, or be empty")
-      ->type_name("DIR")
-      ->required();
+  app->add_option("--out", options->out, "a new or empty folder")->type_name("DIR")->required();
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
   });

@@ -62,12 +62,13 @@ absl::StatusOr<int> Run(const Context& context, const ExtendOptions& options) {
 
 void AddExtend(Commands& commands) {
   auto options = std::make_shared<ExtendOptions>();
-  CLI::App* app = AddCommand(
-      commands, "extend", "add seeds to a sweep, also while it runs; nothing is trained again",
-      "  pelab extend table1 --seed 5..9\n"
-      "  pelab extend table1 --seed 5..9 --seed 42 --dry-run\n"
-      "Seeds that it has add nothing. A finished sweep is active again until the new jobs have "
-      "ended.");
+  CLI::App* app = AddCommand(commands, "extend",
+                             "add seeds to a sweep, also while it runs; nothing is trained again",
+                             "  pelab extend table1 --seed 5..9\n"
+                             "  pelab extend table1 --seed 5..9 --seed 42 --dry-run\n"
+                             "Seeds that the sweep already has are ignored. A finished sweep is "
+                             "active again until the new jobs have "
+                             "ended.");
   app->add_option("SWEEP", options->sweep, "number or name of a sweep")->required();
   app->add_option("--seed", options->seeds, "5, or 5..9, or 5..9,12; repeatable")
       ->type_name("SEEDS")

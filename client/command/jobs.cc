@@ -90,10 +90,10 @@ void AddJobs(Commands& commands) {
                              "  pelab jobs --where 'seed=0,pe!=nope' --output csv");
   app->add_option("SWEEP", options->sweep,
                   "number or name of a sweep [default: all jobs of the database]");
-  app->add_option(
-      "--state", options->state,
-      "queued, assigned, running, succeeded, failed, cancelled or open; several apart by commas "
-      "[default: all]");
+  app->add_option("--state", options->state,
+                  "queued, assigned, running, succeeded, failed, cancelled or open; separate "
+                  "several with commas "
+                  "[default: all]");
   AddWhere(app, options->where);
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };

@@ -134,7 +134,7 @@ void AddReport(Commands& commands) {
   AddWhere(app, options->where);
   app->add_option("--out", options->out, "the file to write [default: report.html]")
       ->type_name("FILE");
-  app->add_flag("--force", options->force, "replace the file where it is there already");
+  app->add_flag("--force", options->force, "replace an existing file");
   app->add_flag("--all-seeds", options->all_seeds,
                 "each seed's curve too where there are more than 400,000 points of them");
   app->callback([&commands, options] {

@@ -323,7 +323,7 @@ void AddResults(Commands& commands) {
                   "(lowest of losses, gaps, epochs and seconds) [default: all]")
       ->type_name("N")
       ->check(CLI::Range(1, 1000000));
-  app->add_flag("--seeds", options->seeds, "one line a job instead of a group");
+  app->add_flag("--seeds", options->seeds, "one line per job instead of a group");
   AddPaperOptions(app, options->paper);
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };

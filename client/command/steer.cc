@@ -98,7 +98,7 @@ void AddPriority(Commands& commands) {
       "  pelab priority 3 -- -5\n"
       "Jobs of the highest priority start first; sweeps of the same priority share the slots "
       "evenly. A job that "
-      "several sweeps claim goes with the most urgent of them. What runs is not stopped.",
+      "several sweeps claim goes with the most urgent of them. Running jobs are not stopped.",
       options, SetPriority)
       ->add_option("PRIORITY", options->priority, "higher first, -1000 to 1000")
       ->required()

@@ -82,7 +82,7 @@ void AddSubmit(Commands& commands) {
                              "  pelab submit quick.yaml --set train.epochs=3 --watch\n"
                              "  pelab submit table1.yaml --dry-run\n"
                              "  pelab submit table1.yaml --set train.lr=3e-4 --name table1-lr\n"
-                             "The same file goes on with the sweep that is there, also with one "
+                             "Submitting the same file continues its sweep, also with one "
                              "that was cancelled. A changed one needs "
                              "a name of its own, or --new.");
   AddDocumentFlags(app, options->document, options->submit);

@@ -71,8 +71,8 @@ std::string DrainText(const v1::DrainWorkerResponse& response) {
   if (response.drain().empty()) {
     return worker + (response.changed() ? "takes jobs again\n" : "was not draining\n");
   }
-  if (response.attempts() == 0) return worker + "drained, takes no more jobs\n";
-  return Concat(worker, "takes no more jobs; ", response.attempts(),
+  if (response.attempts() == 0) return worker + "drained, accepts no more jobs\n";
+  return Concat(worker, "accepts no more jobs; ", response.attempts(),
                 response.attempts() == 1 ? " job " : " jobs ",
                 response.drain() == "finish" ? "of it may end\n" : "of it go elsewhere\n");
 }

@@ -50,7 +50,8 @@ Form FormOf(const results::Metric& metric) {
 
 std::string IntervalOf(const stats::SeedSummary& summary, const Form& form) {
   if (!summary.low || !summary.high) return "-";
-  const bool even = summary.half_width && *summary.low == *summary.mean - *summary.half_width;
+  const bool even = summary.half_width && *summary.low == *summary.mean - *summary.half_width &&
+                    *summary.high == *summary.mean + *summary.half_width;
   if (even) return Concat("±", form.Text(summary.half_width));
   return Concat(form.Text(summary.low), " to ", form.Text(summary.high));
 }
@@ -216,14 +217,14 @@ PaperTable ResultsTable(const results::CellTable& cells) {
   }
   table.notes.push_back(IntervalNote(cells.interval) + " n: seeds in the mean, of all.");
   if (incomplete) {
-    table.notes.emplace_back("*: not every seed of this cell has a result.");
+    table.notes.emplace_back("*: not every seed of this group has a result.");
   }
   if (std::string diverged = results::DivergedText(cells); !diverged.empty()) {
     table.notes.push_back(diverged + ".");
   }
   if (!cells.mixed.empty()) {
     table.notes.push_back(
-        Concat("Means go over different values of ", Join(cells.mixed, ", "), "."));
+        Concat("Means combine different values of ", Join(cells.mixed, ", "), "."));
   }
   return table;
 }
@@ -273,7 +274,7 @@ void AddPaperOptions(CLI::App* app, PaperOptions& options) {
   app->add_option("--out", options.out,
                   "write svg, pdf, latex or markdown to this file [default: standard output]")
       ->type_name("FILE");
-  app->add_flag("--force", options.force, "replace the file where it is there already");
+  app->add_flag("--force", options.force, "replace an existing file");
 }
 
 absl::Status CheckPaper(const Context& context, const PaperOptions& options) {

@@ -121,7 +121,8 @@ Json Comparisons(const ReportInput& input) {
   Json rows = Json::array(), without = Json::array();
   for (const Encoding& encoding : encodings) {
     if (&encoding == &*baseline) continue;
-    std::string why = "no two jobs differ in nothing else and have the same seed";
+    std::string why =
+        "no pairs: no two jobs have the same seed and differ only in the compared fields";
     bool found = false;
     for (const auto& [own, theirs] : Sides(encoding, *baseline)) {
       const auto comparison =

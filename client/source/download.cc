@@ -47,7 +47,7 @@ class Temporary {
     return FsyncDirectory(DirectoryOf(path));
   }
   static absl::Status IsThere(const std::string& path) {
-    return absl::AlreadyExistsError(Concat(path, " is there already; --force replaces it"));
+    return absl::AlreadyExistsError(Concat(path, " already exists; --force replaces it"));
   }
 
  private:

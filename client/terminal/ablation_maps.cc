@@ -138,9 +138,8 @@ std::string AblationNotes(const std::vector<AblationMap>& maps, const render::St
   const auto any = [&](const auto& holds) { return std::any_of(maps.begin(), maps.end(), holds); };
   if (any([](const AblationMap& map) { return map.by_rank; })) {
     text +=
-        " By rank: 1 is each seed's largest drop in the layer, whichever head it is of: between "
-        "seeds a head's number says nothing here. The largest of several is above 0 also by "
-        "chance.";
+        " By rank: 1 is each seed's largest drop in the layer, whichever head it is of: head "
+        "numbers are not comparable between seeds. The largest drop can exceed 0 by chance.";
   }
   if (any([](const AblationMap& map) { return HasMissing(map.map); })) {
     text += Concat(" -: ", WordsOf(maps.front().metric).missing, ".");

@@ -70,7 +70,7 @@ std::string ComparisonText(const results::Comparison& comparison, const std::str
                            const std::string& name_b, const render::Style& style) {
   std::string text;
   if (comparison.groups.empty()) {
-    text = "no two jobs differ in nothing else and have the same seed\n";
+    text = "no pairs: no two jobs have the same seed and differ only in the compared fields\n";
   } else {
     std::vector<render::Column> columns;
     for (const std::string& name : comparison.columns) {

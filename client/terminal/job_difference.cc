@@ -127,7 +127,7 @@ std::string DifferenceText(const render::Json& difference, const render::Style& 
   if (curves.at("first_difference").is_null()) {
     text += "those that both have are equal bit for bit, times aside\n";
   } else {
-    text += Concat("they part at epoch ", Shown(curves.at("first_difference")), "\n");
+    text += Concat("first difference at epoch ", Shown(curves.at("first_difference")), "\n");
   }
   return text;
 }

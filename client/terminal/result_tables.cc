@@ -62,23 +62,23 @@ std::vector<std::string> NotesOf(const results::CellTable& table) {
     return !cell.summary.complete() && cell.summary.mean.has_value();
   };
   if (any([&](const auto& cell) { return marked(cell) && results::IsOpen(cell); })) {
-    notes.emplace_back("~ not every seed of this cell has a result: this mean will change");
+    notes.emplace_back("~ not every seed of this group has a result: this mean will change");
   } else if (any(marked)) {
-    notes.emplace_back("~ not every seed of this cell has a result");
+    notes.emplace_back("~ not every seed of this group has a result");
   }
   if (table.interval == stats::IntervalKind::kBootstrap) {
     notes.emplace_back("interval: percentile bootstrap of the mean; too narrow for few seeds");
   }
   if (table.metric.source == results::Metric::Source::kEpochs) {
     notes.emplace_back(
-        "epochs count from 0, as those of curves; median: the first epoch by which half of the "
+        "epochs are numbered from 0; median: the first epoch by which half of the "
         "seeds were there; > E: not by epoch E, the last; no mean where a seed never was");
   }
   if (any([](const auto& cell) { return results::DivergedOf(cell) > 0; })) {
     notes.emplace_back("diverged: final losses in training and test are above that of guessing");
   }
   if (!table.mixed.empty()) {
-    notes.push_back(Concat("note: means go over different values of ", Join(table.mixed, ", ")));
+    notes.push_back(Concat("note: means combine different values of ", Join(table.mixed, ", ")));
   }
   return notes;
 }

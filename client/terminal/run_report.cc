@@ -19,7 +19,7 @@ std::string Again(const Context& context, const v1::Sweep& sweep, bool by_name) 
   const bool default_db = !context.options.database_given;
   const std::string where = default_db ? "" : Concat(" --db ", context.options.database);
   const std::string number = Concat(sweep.sweep_id());
-  std::string text = "\nask again with:\n  pelab results ";
+  std::string text = "\nto show these results again:\n  pelab results ";
   text += Concat(by_name ? sweep.name() : number, where, "\n");
   for (const char* command : {"curves", "ablation", "deposits"}) {
     text +=

@@ -174,7 +174,7 @@ class Control(Case):
 
         # A drain that waits: the running job ends on its own (here by a cancel).
         text = self.ok(self.pelab("workers", "drain", worker)).stdout
-        self.assertIn("takes no more jobs; 1 job of it may end", text)
+        self.assertIn("accepts no more jobs; 1 job of it may end", text)
         self.assertEqual(self.json("workers")["workers"][0]["state"], "draining")
         self.ok(self.pelab("cancel", "s"))
         self.wait_drained()

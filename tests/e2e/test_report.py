@@ -590,7 +590,7 @@ class CommandLine(Case):
         first = (self.folder / "report.html").read_bytes()
         again = self.pelab_db("report", "made-up")
         self.assertEqual((again.returncode, again.stdout), (2, ""))
-        self.assertIn("report.html is there already; --force replaces it", again.stderr)
+        self.assertIn("report.html already exists; --force replaces it", again.stderr)
         self.assertEqual((self.folder / "report.html").read_bytes(), first)
         self.ok(self.pelab_db("report", "made-up", "--force"))
         for output in ("json", "jsonl"):

@@ -7,12 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/mutex.h"
+#include "worker/agent/limits.h"
 
 namespace pelab::agent {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = 256 << 10;
-constexpr std::size_t kMaxPendingBytes = 256 << 10;
 constexpr std::size_t kTailBytes = 4 << 10;
 
 void KeepEnd(std::size_t bytes, std::string* text) {
@@ -28,13 +27,13 @@ void AttemptLog::Append(absl::string_view bytes) {
   Store(bytes);
   total_ += bytes.size();
   pending_.append(bytes.data(), bytes.size());
-  KeepEnd(kMaxPendingBytes, &pending_);
+  KeepEnd(limits::kLogPendingBytes, &pending_);
   tail_.append(bytes.data(), bytes.size());
   KeepEnd(kTailBytes, &tail_);
 }
 
 void AttemptLog::Store(absl::string_view bytes) {
-  if (file_bytes_ >= kMaxFileBytes) {
+  if (file_bytes_ >= limits::kLogFileBytes) {
     std::rename(path_.c_str(), absl::StrCat(path_, ".1").c_str());
     fd_.Reset();
     file_bytes_ = 0;

@@ -16,6 +16,7 @@
 #include "core/base/process.h"
 #include "core/base/status.h"
 #include "core/rpc/token_variable.h"
+#include "worker/agent/limits.h"
 #include "worker/agent/trainer_process.h"
 
 namespace pelab::agent {
@@ -23,7 +24,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxOutputBytes = 256 << 10;  // it is sent in the worker's first message
 constexpr std::size_t kStderrTail = 600;
 
 // The complete output of a short-lived program.
@@ -41,9 +41,9 @@ absl::StatusOr<Output> RunToEnd(SpawnOptions options, absl::Duration timeout) {
   Output output;
   OutputHandler handler;
   handler.on_line = [&](absl::string_view line) {
-    if (output.out.size() + line.size() > kMaxOutputBytes) {
+    if (output.out.size() + line.size() > limits::kCapabilitiesBytes) {
       return absl::InvalidArgumentError(
-          absl::StrCat("it printed more than ", kMaxOutputBytes, " bytes"));
+          absl::StrCat("it printed more than ", limits::kCapabilitiesBytes, " bytes"));
     }
     absl::StrAppend(&output.out, line, "\n");
     return absl::OkStatus();

@@ -12,11 +12,11 @@
 #include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/base/unique_fd.h"
+#include "worker/agent/limits.h"
 
 namespace pelab::agent {
 namespace {
 
-constexpr std::uint64_t kMaxHeaderBytes = 4 << 20;
 constexpr std::size_t kLengthBytes = 8;
 
 // Reads exactly `size` bytes at `offset`; false if the file is shorter.
@@ -45,7 +45,8 @@ absl::StatusOr<CheckpointFile> ReadCheckpointFile(const std::string& path) {
     size |= std::uint64_t{static_cast<unsigned char>(length[i])} << (8 * i);
   }
   std::string header;
-  if (size > kMaxHeaderBytes || !ReadExactly(fd.get(), kLengthBytes, size, &header)) return damaged;
+  if (size > limits::kCheckpointHeaderBytes || !ReadExactly(fd.get(), kLengthBytes, size, &header))
+    return damaged;
   const auto json = ParseJson(header);
   try {
     const auto& metadata = json.at("__metadata__");

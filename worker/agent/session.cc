@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "worker/agent/limits.h"
 
 namespace pelab::agent {
 namespace {
 
-constexpr std::size_t kMaxBatchBytes = 256 << 10;
 constexpr absl::Duration kDrainGrace = absl::Seconds(30);
 
 }  // namespace
@@ -146,7 +146,7 @@ bool Session::Next(v1::WorkerMessage* message) {
   message->Clear();
   if (host_->NextLog(message->mutable_log())) return true;
   message->Clear();
-  if (host_->NextEvents(kMaxBatchBytes, message->mutable_events())) return true;
+  if (host_->NextEvents(limits::kBatchBytes, message->mutable_events())) return true;
   message->Clear();
   if (goodbye_ && (goodbye_without_waiting_ || host_->Idle())) {
     said_goodbye_ = true;

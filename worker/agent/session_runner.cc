@@ -11,12 +11,11 @@
 #include "core/base/ids.h"
 #include "core/base/mutex.h"
 #include "core/rpc/backoff.h"
+#include "worker/agent/limits.h"
 
 namespace pelab::agent {
 namespace {
 
-constexpr std::size_t kMaxOutbox = 4;
-constexpr std::size_t kMaxInbox = 64;
 constexpr absl::Duration kFullPause = absl::Milliseconds(100);
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
 // How long to wait for the answer to Goodbye (the end of the stream).
@@ -132,7 +131,9 @@ absl::Status SessionRunner::RunConnection() {
     v1::CoordinatorMessage message;
     while (connection.stream->Read(&message)) {
       MutexLock lock(&mutex_);
-      const auto room = [&] { return connection.inbox.size() < kMaxInbox || connection.abandoned; };
+      const auto room = [&] {
+        return connection.inbox.size() < limits::kMessagesIn || connection.abandoned;
+      };
       mutex_.Await(room);
       connection.inbox.push_back(std::move(message));
       message.Clear();
@@ -202,7 +203,7 @@ absl::Status SessionRunner::Pump(Connection* connection) {
     while (room) {
       {
         MutexLock lock(&mutex_);
-        room = connection->outbox.size() < kMaxOutbox;
+        room = connection->outbox.size() < limits::kMessagesOut;
       }
       v1::WorkerMessage message;
       if (!room || !session_->Next(&message)) break;
@@ -219,13 +220,13 @@ absl::Status SessionRunner::Pump(Connection* connection) {
 void SessionRunner::WaitForWork(Connection* connection) {
   absl::Duration timer = session_->NextTimer() - clock_->Monotonic();
   MutexLock lock(&mutex_);
-  const bool was_full = connection->outbox.size() >= kMaxOutbox;
+  const bool was_full = connection->outbox.size() >= limits::kMessagesOut;
   // A heartbeat that is due must wait for room in the outbox. Waiting for its time would be a busy
   // loop.
   if (was_full) timer = std::max(timer, kFullPause);
   const auto work = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return notified_ || !connection->inbox.empty() || !connection->reading ||
-           !connection->writing || (was_full && connection->outbox.size() < kMaxOutbox);
+           !connection->writing || (was_full && connection->outbox.size() < limits::kMessagesOut);
   };
   const absl::Duration patience =
       shutdown_ ? shutdown_deadline_ - clock_->Monotonic() : absl::InfiniteDuration();

@@ -13,6 +13,7 @@
 #include "core/base/file.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
+#include "worker/agent/limits.h"
 
 namespace pelab::agent {
 namespace {
@@ -20,7 +21,6 @@ namespace {
 constexpr char kEventFrame = 1;
 constexpr char kBaseFrame = 2;
 constexpr std::size_t kHeaderBytes = 9;
-constexpr std::uint32_t kMaxPayloadBytes = 16 << 20;
 // rewrite the file only for at least so many acknowledged bytes
 constexpr std::uint64_t kCompactBytes = 1 << 20;
 
@@ -94,7 +94,7 @@ absl::StatusOr<bool> ReadFrame(int fd, std::uint64_t offset, LoadedFrame* frame)
   PELAB_ASSIGN_OR_RETURN(const bool has_header, ReadAt(fd, offset, kHeaderBytes, &header));
   if (!has_header) return false;
   const auto size = static_cast<std::uint32_t>(GetNumber(header.data(), 4));
-  if (size > kMaxPayloadBytes) return false;
+  if (size > limits::kSpooledEventBytes) return false;
   std::string body;
   PELAB_ASSIGN_OR_RETURN(const bool has_body,
                          ReadAt(fd, offset + kHeaderBytes - 1, size + 1, &body));
@@ -161,10 +161,10 @@ void Spool::Charge() {
 }
 
 absl::Status Spool::AppendFrame(char kind, const std::string& payload) {
-  if (payload.size() > kMaxPayloadBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("an event of ", payload.size(),
-                                                   " bytes is longer than ", kMaxPayloadBytes,
-                                                   ", the most allowed"));
+  if (payload.size() > limits::kSpooledEventBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an event of ", payload.size(), " bytes is longer than ",
+                     limits::kSpooledEventBytes, ", the most allowed"));
   }
   const std::string frame = Frame(kind, payload);
   if (lseek(fd_.get(), static_cast<off_t>(bytes_), SEEK_SET) < 0) {

@@ -21,11 +21,11 @@
 #include "core/base/orphans.h"
 #include "core/base/status.h"
 #include "core/base/unique_fd.h"
+#include "worker/agent/limits.h"
 
 namespace pelab::agent {
 namespace {
 
-constexpr std::size_t kMaxEnvironment = 8 << 20;
 constexpr absl::Duration kPause = absl::Milliseconds(10);
 
 struct Entry {
@@ -78,7 +78,7 @@ std::map<pid_t, Entry> Descendants() {
 }
 
 bool HasInEnvironment(pid_t pid, const std::string& variable) {
-  const auto text = ReadFile(absl::StrCat("/proc/", pid, "/environ"), kMaxEnvironment);
+  const auto text = ReadFile(absl::StrCat("/proc/", pid, "/environ"), limits::kEnvironmentBytes);
   if (!text.ok()) return false;
   for (const absl::string_view entry : absl::StrSplit(*text, '\0')) {
     if (entry == variable) return true;

@@ -12,6 +12,7 @@
 #include "core/base/json_text.h"
 #include "core/base/regular_file.h"
 #include "core/base/status.h"
+#include "worker/agent/limits.h"
 
 namespace pelab::agent {
 namespace {
@@ -243,7 +244,7 @@ FactLine ReadHeadAblation(const Members& members) {
 FactLine ReadAnalysis(const Members& members, const std::string& directory) {
   const std::string file = members.File("file");
   const absl::StatusOr<std::string> text =
-      ReadRegularFile(absl::StrCat(directory, "/", file), kMaxAnalysisBytes);
+      ReadRegularFile(absl::StrCat(directory, "/", file), limits::kAnalysisBytes);
   if (!text.ok()) throw BadLine(absl::StrCat("event analysis: ", text.status().message()));
   if (!IsJson(*text)) throw BadLine(absl::StrCat("event analysis: ", file, " is not JSON"));
   FactLine line;

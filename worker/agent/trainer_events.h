@@ -14,9 +14,6 @@
 
 namespace pelab::agent {
 
-inline constexpr std::size_t kMaxLineBytes = 1 << 20;
-inline constexpr std::size_t kMaxAnalysisBytes = 4 << 20;
-
 // A hello, epoch, head_ablation or analysis line. The event has a body only: its ids, sequence
 // number and time are not set.
 struct FactLine {

@@ -15,6 +15,7 @@
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
+#include "worker/agent/limits.h"
 #include "worker/agent/line_splitter.h"
 #include "worker/agent/trainer_events.h"
 
@@ -52,8 +53,9 @@ class Lines {
       if (error_->ok() && !line.empty()) *error_ = handler_.on_line(line);
     };
     if (!splitter_.Feed(bytes, on_line) && error_->ok()) {
-      *error_ = absl::InvalidArgumentError(absl::StrCat("the trainer printed a line of more than ",
-                                                        kMaxLineBytes, " bytes, the most allowed"));
+      *error_ =
+          absl::InvalidArgumentError(absl::StrCat("the trainer printed a line of more than ",
+                                                  limits::kLineBytes, " bytes, the most allowed"));
     }
   }
   bool broken() const { return !error_->ok(); }
@@ -61,7 +63,7 @@ class Lines {
  private:
   const OutputHandler& handler_;
   absl::Status* const error_;
-  LineSplitter splitter_{kMaxLineBytes};
+  LineSplitter splitter_{limits::kLineBytes};
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "core/base/mutex.h"
 #include "core/base/process.h"
 #include "core/base/unique_fd.h"
+#include "worker/agent/limits.h"
 
 namespace pelab::agent {
 
@@ -38,7 +39,7 @@ class TrainerProcess {
   // `options.fds` must not use the descriptors 1 and 2.
   static absl::StatusOr<std::unique_ptr<TrainerProcess>> Start(SpawnOptions options);
 
-  // Runs until the program has ended and its output is read. A line longer than kMaxLineBytes is an
+  // Runs until the program has ended and its output is read. A line longer than limits::kLineBytes is an
   // error. Bytes after the last newline count as a line, unless a signal ended the program.
   // `output_error` receives the first error. A program that closes its standard output but does not
   // end is stopped after 5 s.

@@ -20,6 +20,7 @@
 #include "core/base/ids.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
+#include "worker/agent/limits.h"
 
 namespace pelab::agent {
 namespace {
@@ -27,7 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxRecordBytes = 4 << 20;
 constexpr auto kJobAge = std::chrono::hours(7 * 24);
 
 // Fencing tokens and the worker's identity must stay private: anyone who has them can act as this
@@ -132,7 +132,7 @@ absl::Status WorkDir::SaveAssignment(const v1::Assignment& assignment) const {
 
 absl::StatusOr<v1::Assignment> WorkDir::LoadAssignment(std::int64_t attempt_id) const {
   const std::string path = absl::StrCat(AttemptDir(attempt_id), "/attempt.json");
-  PELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxRecordBytes));
+  PELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, limits::kRecordBytes));
   const Json record = ParseJson<Json>(text);
   v1::Assignment assignment;
   std::uint64_t token = 0;
@@ -181,7 +181,8 @@ absl::Status WorkDir::SaveUpload(std::int64_t attempt_id, const DoneLine& done) 
 }
 
 std::optional<DoneLine> WorkDir::LoadUpload(std::int64_t attempt_id) const {
-  const auto text = ReadFile(absl::StrCat(AttemptDir(attempt_id), "/upload.json"), kMaxRecordBytes);
+  const auto text =
+      ReadFile(absl::StrCat(AttemptDir(attempt_id), "/upload.json"), limits::kRecordBytes);
   if (!text.ok()) return std::nullopt;
   const Json record = ParseJson<Json>(*text);
   try {

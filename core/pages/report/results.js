@@ -28,7 +28,7 @@ export function resultsSection() {
   made.append(table({ columns, rows: data.cells.map((cell) => ({ ...cell.values, test: cell.test, best: cell.best, train: cell.train, gap: cell.gap, wall: cell.wall, seeds: seedsNote(cell) })) },
     { label: 'Results' }));
   if (data.cells.some((cell) => cell.diverged)) made.append(paragraph('diverged: succeeded with final losses, in training and in the test, above that of guessing.', 'warning'));
-  if (data.cells.some((cell) => !cell.complete)) made.append(paragraph('* not every seed of this cell has a result.', 'warning'));
+  if (data.cells.some((cell) => !cell.complete)) made.append(paragraph('* not every seed of this group has a result.', 'warning'));
   return made;
 }
 

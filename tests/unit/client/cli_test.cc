@@ -59,7 +59,7 @@ TEST_F(CliTest, ResultsTableMarksWhatIsIncomplete) {
             "pe    task      test_accuracy  95% interval    n  seeds\n"
             "nope  distance         0.3483       ±0.1482  2/2  0.3367 0.3600\n"
             "rope  distance        ~0.3833             -  1/2  1 failed\n"
-            "~ not every seed of this cell has a result\n");
+            "~ not every seed of this group has a result\n");
 }
 
 TEST_F(CliTest, ResultsJsonIsExact) {
@@ -354,7 +354,7 @@ TEST_F(CliTest, TopKeepsTheBestGroupsAndSaysHowManyItLeftOut) {
   EXPECT_EQ(Run({"results", "quick", "--top", "1"}).out,
             "pe    task      test_accuracy  95% interval    n  seeds\n"
             "rope  distance        ~0.3833             -  1/2  1 failed\n"
-            "~ not every seed of this cell has a result\n"
+            "~ not every seed of this group has a result\n"
             "the 1 best of 2 by mean test_accuracy, highest first; 1 left out\n");
   EXPECT_THAT(Run({"results", "quick", "--top", "2"}).out, Not(HasSubstr("left out")));
   const Json json =

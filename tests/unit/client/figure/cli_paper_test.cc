@@ -68,7 +68,7 @@ TEST_F(CliPaperTest, GoesToAFileThatIsNotReplacedUnasked) {
   EXPECT_THAT((std::string{std::istreambuf_iterator<char>(file), {}}), StartsWith("%PDF-"));
   const CliResult again = Run({"curves", "quick", "--output", "pdf", "--out", Path("a.pdf")});
   EXPECT_EQ(again.code, 2);
-  EXPECT_THAT(again.err, HasSubstr("is there already; --force replaces it"));
+  EXPECT_THAT(again.err, HasSubstr("already exists; --force replaces it"));
   EXPECT_EQ(Run({"curves", "quick", "--output", "svg", "--out", Path("a.pdf"), "--force"}).code, 0);
   const CliResult table = Run({"curves", "quick", "--out", Path("b.txt")});
   EXPECT_EQ(table.code, 2);

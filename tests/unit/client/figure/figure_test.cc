@@ -208,7 +208,7 @@ TEST(ResultsTable, IsInPercentWithItsMarksExplained) {
       "| nope     | distance |             35.00 | 0.00 to 98.53 | 2/2 |\n"
       "| rope     | distance |           70.00\\* |             - | 1/2 |\n\n"
       "Interval: 95 %, of the mean over seeds, by Student's t. n: seeds in the mean, of all.\n\n"
-      "\\*: not every seed of this cell has a result.\n");
+      "\\*: not every seed of this group has a result.\n");
   const std::string latex = ToLatex(table);
   EXPECT_THAT(latex, HasSubstr("\\begin{tabular}{llrrr}\n    \\toprule\n    encoding & task & test "
                                "accuracy (\\%) & interval & n \\\\\n    \\midrule\n"));
