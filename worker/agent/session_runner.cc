@@ -17,7 +17,7 @@ namespace pelab::agent {
 namespace {
 
 constexpr absl::Duration kFullPause = absl::Milliseconds(100);
-constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
+constexpr absl::Duration kFirstReconnectPause = absl::Milliseconds(100);
 // How long to wait for the answer to Goodbye (the end of the stream).
 constexpr absl::Duration kFarewell = absl::Milliseconds(300);
 
@@ -96,7 +96,7 @@ void SessionRunner::ReportBroken(const absl::Status& status) {
 }
 
 absl::Status SessionRunner::Run() {
-  rpc::Backoff backoff(kFirstPause, session_->lease() / 4, RandomUnit);
+  rpc::Backoff backoff(kFirstReconnectPause, session_->lease() / 4, RandomUnit);
   while (true) {
     ObeyShutdown();
     const absl::Status status = RunConnection();
