@@ -10,6 +10,7 @@
 #include "client/terminal/show.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/catalog/catalog.h"
 #include "core/results/rows.h"
 
 namespace pelab::client {
@@ -123,10 +124,15 @@ void AddAblation(Commands& commands) {
   app->add_flag("--strip", options->strip,
                 "a line a layer with its heads along the axis, in place of the map");
   AddPaperOptions(app, options->paper);
+  std::vector<std::string_view> differing;
+  for (const catalog::Entry& pe : catalog::Pes()) {
+    if (pe.heads_differ) differing.push_back(pe.name);
+  }
   CLI::Option* by_index =
       app->add_flag("--by-index", options->by_index,
-                    "average over seeds by head number [default: only where the encoding "
-                    "tells heads apart, as alibi and partial_rope do]");
+                    Concat("average over seeds by head number [default: only where the encoding "
+                           "tells heads apart, as ",
+                           Join(differing, " and "), " do]"));
   app->add_flag("--by-rank", options->by_rank,
                 "average over seeds by rank within each layer: 1 is each seed's largest drop "
                 "[default: where the encoding treats heads alike]")

@@ -98,6 +98,11 @@ struct Entry {  // a PE, task, protocol or analysis
   int version;              // part of the key of every spec that uses it (protocols have none: 0)
   std::string_view help;    // one line
   std::string_view source;  // paper and section
+  // For a PE: whether it treats the heads of a layer differently, so that head 2 of one seed is
+  // comparable with head 2 of another (heads.h).
+  bool heads_differ = false;
+  // For a PE: why it needs model.mask "causal"; empty if it accepts any mask.
+  std::string_view causal_because;
 };
 
 // A rule over several fields, for example "model.d_model must be divisible by model.heads".

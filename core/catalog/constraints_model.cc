@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
+#include <variant>
 
 #include "core/catalog/job_view.h"
 #include "core/catalog/tables.h"
@@ -48,8 +50,11 @@ std::string EvenRotary(const Values& values) {
 
 std::string CausalOnly(const Values& values) {
   const JobView job(values);
-  if (!job.Is("pe", "xpos") || job.Is("model.mask", "causal")) return "";
-  return "causal: the scales of xpos grow without bound for keys after the query";
+  const auto found = values.find("pe");
+  if (found == values.end() || job.Is("model.mask", "causal")) return "";
+  const Entry* pe = FindPe(std::get<std::string>(found->second));
+  if (pe == nullptr || pe->causal_because.empty()) return "";
+  return "causal: " + std::string(pe->causal_because);
 }
 
 std::string ScalesFit(const Values& values) {

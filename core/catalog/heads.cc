@@ -1,17 +1,12 @@
 #include "core/catalog/heads.h"
 
-#include <algorithm>
-#include <iterator>
+#include "core/catalog/catalog.h"
 
 namespace pelab::catalog {
-namespace {
-
-constexpr std::string_view kToldApart[] = {"alibi", "partial_rope"};
-
-}  // namespace
 
 bool HeadsDiffer(std::string_view pe) {
-  return std::find(std::begin(kToldApart), std::end(kToldApart), pe) != std::end(kToldApart);
+  const Entry* entry = FindPe(pe);
+  return entry != nullptr && entry->heads_differ;
 }
 
 }  // namespace pelab::catalog

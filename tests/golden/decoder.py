@@ -234,16 +234,19 @@ def forward_case(pe, config, padded):
             "logits": [forward(row, count, pe, config) for row, count in zip(tokens, lengths)]}
 
 
+CAUSAL_ONLY = {"xpos"}  # encodings without a bidirectional form
+
+
 def forward_cases():
     for pe in PES + MLAS:
-        causal_only = {"mask": "causal"} if pe["name"] == "xpos" else {}
+        causal_only = {"mask": "causal"} if pe["name"] in CAUSAL_ONLY else {}
         yield forward_case(pe, {**SIZE, **CLEAN}, True)
         yield forward_case(pe, {**SIZE, **PUBLISHED, **causal_only}, True)
         yield forward_case(pe, {**SIZE, **CLEAN, "readout": "last"}, False)
     yield forward_case(AUTHORS_MLA, {**SIZE, **PUBLISHED_MLA}, True)
     yield forward_case(MLA, {**SIZE, **CLEAN, "readout": "last", "kv_source": "input"}, False)
     yield forward_case(MLA, {**SIZE, **CLEAN, "heads": 6}, True)
-    rope = PES[9]
+    rope = next(pe for pe in PES if pe["name"] == "rope")
     for change in ({"readout": "last"}, {"readout": "mean"}, {"mask": "none"}, {"key_padding": "attended"},
                    {"kv_source": "input"}, {"final_norm": False}, {"activation": "gelu"}, {"attention_bias": False},
                    {"layers": 1, "heads": 1}, {"heads": 6}):
@@ -266,7 +269,7 @@ def pe_case(pe, mask):
 
 def compute():
     return {"pe": [pe_case(pe, mask) for pe in PES for mask in ("causal", "none")
-                   if pe["name"] != "xpos" or mask == "causal"], "forward": list(forward_cases())}
+                   if pe["name"] not in CAUSAL_ONLY or mask == "causal"], "forward": list(forward_cases())}
 
 
 if __name__ == "__main__":

@@ -43,14 +43,17 @@ int ExpectTheSame(const Sweep& sweep) {
 }
 
 TEST(CellMakerTest, EveryPeTaskAndProtocol) {
-  std::string pes;
+  std::string pes, causal;
   for (const catalog::Entry& pe : catalog::Pes()) {
     pes += (pes.empty() ? "" : ", ") + std::string(pe.name);
+    if (pe.causal_because.empty()) continue;
+    causal +=
+        (causal.empty() ? "{pe: " : ", {pe: ") + std::string(pe.name) + ", protocol: published}";
   }
   const Sweep sweep = SweepOf("name: a\nprotocol: [clean, published]\npe: [" + pes +
                               "]\ntask: [distance, counting]\nseed: [0, 7, 9007199254740990, "
-                              "9007199254740991]\nexclude: [{pe: xpos, protocol: published}]\n" +
-                              std::string(kSmall));
+                              "9007199254740991]\nexclude: [" +
+                              causal + "]\n" + std::string(kSmall));
   EXPECT_GE(ExpectTheSame(sweep), 2 * 2 * 4 * 10);
 }
 

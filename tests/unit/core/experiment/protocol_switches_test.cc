@@ -62,7 +62,7 @@ std::vector<std::string> PesOf(const Row& row) {
   if (row.owner[0] != '\0') return {row.owner};
   std::vector<std::string> pes;
   for (const catalog::Entry& pe : catalog::Pes()) {
-    if (pe.name != "xpos") pes.emplace_back(pe.name);  // it has no bidirectional job
+    if (pe.causal_because.empty()) pes.emplace_back(pe.name);  // else it has no bidirectional job
   }
   return pes;
 }

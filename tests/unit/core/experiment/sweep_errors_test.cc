@@ -209,7 +209,7 @@ const Case kCases[] = {
     {"PeIsNull", "pe:", "s.yaml:3:1: pe must be a name or a map with a name, not nothing"},
     {"PeListInList", "pe: [[rope]]",
      "s.yaml:3:6: pe must be a name or a map with a name, not a list"},
-    {"PeWithoutName", "pe: [{base: 500}]", "s.yaml:3:6: this pe has no name: write {name: mla, …}"},
+    {"PeWithoutName", "pe: [{base: 500}]", "s.yaml:3:6: this pe has no name: write {name: …"},
     {"PeTwice", "pe: [rope, nope, rope]",
      "s.yaml:3:18: pe[2] gives the same job as pe[0] (line 3); a sweep holds each job once"},
     {"PeTwiceInOtherWords", "pe: [rope, {name: rope, base: 1e4}]",

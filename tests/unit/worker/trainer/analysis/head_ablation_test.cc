@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/catalog/catalog.h"
 #include "core/experiment/analysis.h"
 #include "tests/unit/worker/trainer/analysis/ablation_for_test.h"
 #include "worker/trainer/pe/registry.h"
@@ -50,7 +51,8 @@ std::vector<Variant> Variants() {
                 std::string(pe.name),
                 {{"model.kv_source", Word(source)}, {"model.readout", Word(readout)}},
                 padded};
-            if (pe.name == "xpos") variant.set["model.mask"] = Word("causal");
+            if (!catalog::FindPe(pe.name)->causal_because.empty())
+              variant.set["model.mask"] = Word("causal");
             variants.push_back(variant);
           }
         }
