@@ -34,7 +34,7 @@ absl::StatusOr<ImportReport> PreviewFile(const std::string& database, Importer& 
       return absl::StatusOr<v1::CheckImportResponse>(all_new);
     });
   }
-  PELAB_ASSIGN_OR_RETURN(const auto reader, db::TransferReader::Open(database));
+  PELAB_ASSIGN_OR_RETURN(const auto reader, db::ImportReader::Open(database));
   return importer.Preview(
       [&](const v1::CheckImportRequest& request) -> absl::StatusOr<v1::CheckImportResponse> {
         PELAB_ASSIGN_OR_RETURN(const auto verdicts, reader->Check(request));

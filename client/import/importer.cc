@@ -47,7 +47,7 @@ bool IsWhole(const std::string& path, const v1::ImportedFile& file) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Importer>> Importer::Open(const std::string& path, bool with_files) {
-  auto reader = db::TransferReader::Open(path);
+  auto reader = db::ImportReader::Open(path);
   if (reader.ok()) {
     return std::unique_ptr<Importer>(new Importer(path, *std::move(reader), with_files));
   }
@@ -100,7 +100,7 @@ absl::StatusOr<ImportReport> Importer::Preview(const Check& check) {
   PELAB_RETURN_IF_ERROR(ForEachNew(check, report, [&](const db::FinishedJob& finished) {
     report.imported += 1;
     if (!with_files_) return absl::OkStatus();
-    PELAB_ASSIGN_OR_RETURN(const db::TransferJob job, reader_->ReadJob(finished.job_id));
+    PELAB_ASSIGN_OR_RETURN(const db::ExportedJob job, reader_->ReadJob(finished.job_id));
     for (const v1::ImportedFile& file : job.files) {
       report.files += 1;
       report.file_bytes += file.bytes();
@@ -130,7 +130,7 @@ absl::Status Importer::SendFile(const v1::ImportedFile& file,
   return absl::OkStatus();
 }
 
-absl::Status Importer::SendJob(const db::TransferJob& job,
+absl::Status Importer::SendJob(const db::ExportedJob& job,
                                const std::function<absl::Status(const v1::ImportJobPart&)>& write,
                                ImportReport& report) {
   v1::ImportJobPart part;
@@ -158,8 +158,8 @@ absl::Status Importer::SendJob(const db::TransferJob& job,
 
 absl::Status Importer::SendSweeps(Coordinator& coordinator, const std::function<bool()>& stopped,
                                   ImportReport& report) {
-  PELAB_ASSIGN_OR_RETURN(const std::vector<db::TransferSweep> sweeps, reader_->Sweeps());
-  for (const db::TransferSweep& sweep : sweeps) {
+  PELAB_ASSIGN_OR_RETURN(const std::vector<db::ExportedSweep> sweeps, reader_->Sweeps());
+  for (const db::ExportedSweep& sweep : sweeps) {
     if (stopped()) return absl::CancelledError("stopped");
     const auto send = [&](const std::function<absl::Status(const v1::ImportSweepPart&)>& write) {
       v1::ImportSweepPart part;
@@ -196,7 +196,7 @@ absl::StatusOr<ImportReport> Importer::Run(
   };
   PELAB_RETURN_IF_ERROR(ForEachNew(check, report, [&](const db::FinishedJob& finished) {
     if (stopped()) return absl::CancelledError("stopped");
-    PELAB_ASSIGN_OR_RETURN(const db::TransferJob job, reader_->ReadJob(finished.job_id));
+    PELAB_ASSIGN_OR_RETURN(const db::ExportedJob job, reader_->ReadJob(finished.job_id));
     const auto answer =
         coordinator.ImportJob([&](const auto& write) { return SendJob(job, write, report); });
     PELAB_RETURN_IF_ERROR(answer.status());

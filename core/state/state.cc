@@ -103,7 +103,7 @@ std::optional<Transition> FromOpen(JobState from, Event event, const Facts& fact
       return Keep(GivenUp(facts, JobState::kCancelled), std::nullopt, facts);
     case Event::kAssign:
     case Event::kRetry:
-    case Event::kAnalyse:
+    case Event::kAnalyze:
       return std::nullopt;
   }
   return std::nullopt;
@@ -125,7 +125,7 @@ std::optional<Transition> FromCancelled(Event event, const Facts& facts) {
       return Retry(Outcome::kSuperseded);
     case Event::kAssign:
     case Event::kClaimsGone:
-    case Event::kAnalyse:
+    case Event::kAnalyze:
       return std::nullopt;
   }
   return std::nullopt;
@@ -144,7 +144,7 @@ std::optional<Transition> FromSucceeded(Event event, const Facts& facts) {
       return Keep(JobState::kSucceeded, Outcome::kCancelled, facts);
     case Event::kLose:
       return Keep(JobState::kSucceeded, Outcome::kLost, facts);
-    case Event::kAnalyse:
+    case Event::kAnalyze:
       return Retry(Outcome::kSuperseded);
     case Event::kAssign:
     case Event::kClaimsGone:

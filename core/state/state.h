@@ -57,7 +57,7 @@ enum class Event {
   kStopped,     // the worker confirms that a cancelled job stopped
   kClaimsGone,  // no live sweep claims the job any more
   kRetry,       // a person requests another try, or a live sweep claims a cancelled job again
-  kAnalyse,     // analyses are added to a job whose training succeeded
+  kAnalyze,     // analyses are added to a job whose training succeeded
 };
 
 // How many attempts of a job may be lost, and how many may fail, before it is given up. The count

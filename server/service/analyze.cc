@@ -95,7 +95,7 @@ absl::Status SetTarget(const v1::AnalyzeRequest& request, db::Reader& reader,
   return absl::InvalidArgumentError("a sweep or jobs must be named");
 }
 
-void Add(const store::Analysed& part, v1::AnalyzeResponse& response) {
+void Add(const store::Analyzed& part, v1::AnalyzeResponse& response) {
   response.set_queued(response.queued() + part.queued);
   response.set_stored(response.stored() + part.stored);
   response.set_not_possible(response.not_possible() + part.not_possible);
@@ -113,15 +113,15 @@ grpc::Status SweepsService::Analyze(grpc::ServerContext* context, const v1::Anal
   return rpc::ToGrpc(DoAnalyze(*context, *request, *response));
 }
 
-absl::StatusOr<store::Analysed> SweepsService::Store(store::Analyse write) {
+absl::StatusOr<store::Analyzed> SweepsService::Store(store::Analyze write) {
   PELAB_ASSIGN_OR_RETURN(
       store::WriteResult result,
       AppendAndWait(parts_.writer, std::move(write), [this](const store::WriteResult& stored) {
-        parts_.executor.Post([this, jobs = std::get<store::Analysed>(stored).jobs] {
+        parts_.executor.Post([this, jobs = std::get<store::Analyzed>(stored).jobs] {
           parts_.scheduler.Expanded(jobs);
         });
       }));
-  return std::get<store::Analysed>(std::move(result));
+  return std::get<store::Analyzed>(std::move(result));
 }
 
 // Idempotent for each job: jobs that an interrupted call has queued are counted as queued again.
@@ -137,14 +137,14 @@ absl::Status SweepsService::DoAnalyze(grpc::ServerContext& context,
   do {
     if (context.IsCancelled()) return absl::CancelledError("the client is gone");
     PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse page, reader->ListJobs(jobs));
-    store::Analyse write{.jobs = {},
+    store::Analyze write{.jobs = {},
                          .sweep_id = sweep_id,
                          .analyses = analyses,
                          .now = absl::ToUnixMillis(parts_.clock.Wall())};
     for (const v1::JobRow& job : page.jobs()) write.jobs.push_back(job.job_id());
     jobs.mutable_page()->set_after(page.next());
     if (write.jobs.empty()) break;
-    PELAB_ASSIGN_OR_RETURN(const store::Analysed part, Store(std::move(write)));
+    PELAB_ASSIGN_OR_RETURN(const store::Analyzed part, Store(std::move(write)));
     Add(part, response);
   } while (!jobs.page().after().empty());
   return absl::OkStatus();

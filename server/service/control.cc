@@ -40,11 +40,11 @@ grpc::Status SweepsService::Cancel(grpc::ServerContext* context, const v1::Cance
 }
 grpc::Status SweepsService::Pause(grpc::ServerContext*, const v1::PauseRequest* request,
                                   v1::SweepControl* response) {
-  return rpc::ToGrpc(DoSteer(request->sweep().sweep(), {.paused = true}, *response));
+  return rpc::ToGrpc(DoControl(request->sweep().sweep(), {.paused = true}, *response));
 }
 grpc::Status SweepsService::Resume(grpc::ServerContext*, const v1::ResumeRequest* request,
                                    v1::SweepControl* response) {
-  return rpc::ToGrpc(DoSteer(request->sweep().sweep(), {.paused = false}, *response));
+  return rpc::ToGrpc(DoControl(request->sweep().sweep(), {.paused = false}, *response));
 }
 grpc::Status SweepsService::SetPriority(grpc::ServerContext*, const v1::SetPriorityRequest* request,
                                         v1::SweepControl* response) {
@@ -52,7 +52,7 @@ grpc::Status SweepsService::SetPriority(grpc::ServerContext*, const v1::SetPrior
     return rpc::ToGrpc(status);
   }
   return rpc::ToGrpc(
-      DoSteer(request->sweep().sweep(), {.priority = request->priority()}, *response));
+      DoControl(request->sweep().sweep(), {.priority = request->priority()}, *response));
 }
 grpc::Status SweepsService::Retry(grpc::ServerContext* context, const v1::RetryRequest* request,
                                   v1::RetryResponse* response) {
@@ -112,8 +112,8 @@ absl::Status SweepsService::DoCancel(const grpc::ServerContext& context,
   return absl::OkStatus();
 }
 
-absl::Status SweepsService::DoSteer(const std::string& name, store::SteerSweep write,
-                                    v1::SweepControl& response) {
+absl::Status SweepsService::DoControl(const std::string& name, store::ControlSweep write,
+                                      v1::SweepControl& response) {
   v1::Sweep sweep;
   {
     PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
@@ -123,20 +123,20 @@ absl::Status SweepsService::DoSteer(const std::string& name, store::SteerSweep w
   PELAB_ASSIGN_OR_RETURN(
       const store::WriteResult result,
       AppendAndWait(parts_.writer, write, [this](const store::WriteResult& stored) {
-        const auto& steered = std::get<store::SweepSteered>(stored);
-        if (!steered.live) return;
+        const auto& controlled = std::get<store::SweepControlled>(stored);
+        if (!controlled.live) return;
         parts_.executor.Post(
-            [this, standing = steered.standing] { parts_.scheduler.SetStanding(standing); });
+            [this, standing = controlled.standing] { parts_.scheduler.SetStanding(standing); });
       }));
-  const auto& steered = std::get<store::SweepSteered>(result);
+  const auto& controlled = std::get<store::SweepControlled>(result);
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   PELAB_ASSIGN_OR_RETURN(sweep, reader->GetSweepRow(absl::StrCat(sweep.sweep_id())));
   response.set_sweep_id(sweep.sweep_id());
   response.set_name(sweep.name());
   response.set_state(sweep.state());
-  response.set_paused(steered.standing.paused);
-  response.set_priority(steered.standing.priority);
-  response.set_changed(steered.changed);
+  response.set_paused(controlled.standing.paused);
+  response.set_priority(controlled.standing.priority);
+  response.set_changed(controlled.changed);
   return absl::OkStatus();
 }
 

@@ -16,7 +16,7 @@
 #include "core/base/status.h"
 #include "core/rpc/status.h"
 #include "server/limits.h"
-#include "server/service/seat.h"
+#include "server/service/thread_slot.h"
 
 namespace pelab::service {
 namespace {
@@ -130,7 +130,7 @@ absl::Status MaintenanceService::Send(grpc::ServerContext& context,
 
 grpc::Status MaintenanceService::Backup(grpc::ServerContext* context, const v1::BackupRequest*,
                                         grpc::ServerWriter<v1::BackupPart>* writer) {
-  const Seat seat(under_way_, limits::kBackups);
+  const ThreadSlot seat(under_way_, limits::kBackups);
   if (!seat.got()) {
     return rpc::ToGrpc(absl::ResourceExhaustedError(
         absl::StrCat(limits::kBackups, " backups are under way: try again later")));

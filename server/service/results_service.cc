@@ -10,7 +10,7 @@
 #include "core/rpc/status.h"
 #include "server/limits.h"
 #include "server/sched/worker_rows.h"
-#include "server/service/seat.h"
+#include "server/service/thread_slot.h"
 
 namespace pelab::service {
 namespace {
@@ -106,7 +106,7 @@ grpc::Status ResultsService::ReadLog(grpc::ServerContext* context,
                                      const v1::ReadLogRequest* request,
                                      grpc::ServerWriter<v1::LogPart>* writer) {
   if (!request->follow()) return rpc::ToGrpc(DoReadLog(*context, *request, *writer));
-  const Seat seat(followers_, limits::kLogFollowers);
+  const ThreadSlot seat(followers_, limits::kLogFollowers);
   if (!seat.got()) {
     return rpc::ToGrpc(absl::ResourceExhaustedError(
         absl::StrCat("more than ", limits::kLogFollowers, " clients follow logs")));
@@ -120,7 +120,7 @@ grpc::Status ResultsService::GetArtifact(grpc::ServerContext*,
   if (absl::Status status = store::CheckSha256(request->sha256()); !status.ok()) {
     return rpc::ToGrpc(status);
   }
-  const Seat seat(downloads_, limits::kDownloads);
+  const ThreadSlot seat(downloads_, limits::kDownloads);
   if (!seat.got()) {
     return rpc::ToGrpc(absl::ResourceExhaustedError(
         absl::StrCat("more than ", limits::kDownloads, " files are fetched at once: try again")));

@@ -78,12 +78,12 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
   // analyze.cc
   absl::Status DoAnalyze(grpc::ServerContext& context, const v1::AnalyzeRequest& request,
                          v1::AnalyzeResponse& response);
-  absl::StatusOr<store::Analysed> Store(store::Analyse write);
+  absl::StatusOr<store::Analyzed> Store(store::Analyze write);
   // control.cc
   absl::Status DoCancel(const grpc::ServerContext& context, const v1::CancelRequest& request,
                         v1::CancelResponse& response);
-  absl::Status DoSteer(const std::string& sweep, store::SteerSweep write,
-                       v1::SweepControl& response);
+  absl::Status DoControl(const std::string& sweep, store::ControlSweep write,
+                         v1::SweepControl& response);
   absl::Status DoRetry(const grpc::ServerContext& context, const v1::RetryRequest& request,
                        v1::RetryResponse& response);
   absl::StatusOr<std::int64_t> FindJob(const std::string& job);

@@ -14,7 +14,7 @@
 #include "server/service/blocking.h"
 #include "server/service/convert.h"
 #include "server/service/import_parts.h"
-#include "server/service/seat.h"
+#include "server/service/thread_slot.h"
 
 namespace pelab::service {
 namespace {
@@ -134,7 +134,7 @@ grpc::Status TransferService::CheckImport(grpc::ServerContext*,
     return rpc::ToGrpc(absl::InvalidArgumentError(
         absl::StrCat(request->keys_size(), " keys at once; at most ", limits::kImportedKeys)));
   }
-  const auto reader = db::TransferReader::Open(database_);
+  const auto reader = db::ImportReader::Open(database_);
   if (!reader.ok()) return rpc::ToGrpc(reader.status());
   const auto verdicts = (*reader)->Check(*request);
   if (!verdicts.ok()) return rpc::ToGrpc(verdicts.status());
@@ -164,7 +164,7 @@ absl::Status TransferService::Take(grpc::ServerReader<v1::ImportJobPart>& reader
 grpc::Status TransferService::ImportJob(grpc::ServerContext*,
                                         grpc::ServerReader<v1::ImportJobPart>* reader,
                                         v1::ImportJobResponse* response) {
-  const Seat seat(under_way_, limits::kImports);
+  const ThreadSlot seat(under_way_, limits::kImports);
   if (!seat.got()) return rpc::ToGrpc(TooMany());
   return rpc::ToGrpc(Take(*reader, *response));
 }
@@ -219,7 +219,7 @@ absl::Status TransferService::TakeSweep(grpc::ServerReader<v1::ImportSweepPart>&
 grpc::Status TransferService::ImportSweep(grpc::ServerContext*,
                                           grpc::ServerReader<v1::ImportSweepPart>* reader,
                                           v1::ImportSweepResponse* response) {
-  const Seat seat(under_way_, limits::kImports);
+  const ThreadSlot seat(under_way_, limits::kImports);
   if (!seat.got()) return rpc::ToGrpc(TooMany());
   return rpc::ToGrpc(TakeSweep(*reader, *response));
 }

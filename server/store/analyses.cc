@@ -156,7 +156,7 @@ std::optional<ReadyJob> QueueForAnalyses(Batch& batch, std::int64_t job_id, std:
                                          std::vector<std::int64_t>& superseded) {
   const std::optional<std::int64_t> open = OpenAttemptOf(batch.db, job_id);
   const auto change =
-      Move(batch, job_id, {.event = state::Event::kAnalyse, .error = "", .now = now});
+      Move(batch, job_id, {.event = state::Event::kAnalyze, .error = "", .now = now});
   if (!change) return std::nullopt;
   if (open) superseded.push_back(*open);
   return change->ready;

@@ -26,7 +26,7 @@ std::int64_t SweepToReopen(Database& db, std::int64_t job_id) {
 
 class Analyser {
  public:
-  Analyser(Batch& batch, const Analyse& write) : batch_(batch), write_(write) {}
+  Analyser(Batch& batch, const Analyze& write) : batch_(batch), write_(write) {}
 
   void Add(std::int64_t job_id) {
     Query row = batch_.db.Run(
@@ -54,7 +54,7 @@ class Analyser {
     if (trained) Queue(job_id, state);
   }
 
-  Analysed Finish() {
+  Analyzed Finish() {
     for (const std::int64_t sweep_id : sweeps_) AddStanding(batch_.db, sweep_id, result_.jobs);
     result_.jobs.applied = true;
     return std::move(result_);
@@ -89,17 +89,17 @@ class Analyser {
   }
 
   Batch& batch_;
-  const Analyse& write_;
-  Analysed result_;
+  const Analyze& write_;
+  Analyzed result_;
   std::set<std::int64_t> sweeps_;  // sweeps that wait for the queued jobs
 };
 
 }  // namespace
 
-WriteResult Do(Batch& batch, const Analyse& write) {
-  Analyser analyser(batch, write);
-  for (const std::int64_t job_id : write.jobs) analyser.Add(job_id);
-  return analyser.Finish();
+WriteResult Do(Batch& batch, const Analyze& write) {
+  Analyser analyzer(batch, write);
+  for (const std::int64_t job_id : write.jobs) analyzer.Add(job_id);
+  return analyzer.Finish();
 }
 
 }  // namespace pelab::store

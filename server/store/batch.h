@@ -80,7 +80,7 @@ struct Batch {
 };
 
 // An event that moves a job to another state.
-struct Happening {
+struct JobEvent {
   state::Event event = state::Event::kLose;
   state::ErrorKind error_kind = state::ErrorKind::kNone;
   std::string error;
@@ -90,7 +90,7 @@ struct Happening {
 };
 // Applies core/state's transition to the job and, if it has an outcome for the attempt, ends the
 // job's open attempt. nullopt: the event cannot happen in this state, and nothing changed.
-std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening& happening);
+std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const JobEvent& job_event);
 
 std::optional<std::int64_t> OpenAttemptOf(Database& db, std::int64_t job_id);
 
@@ -124,7 +124,7 @@ WriteResult Do(Batch& batch, const ExpandSlice& write);
 WriteResult Do(Batch& batch, const CancelSweep& write);
 WriteResult Do(Batch& batch, const DropSlice& write);
 WriteResult Do(Batch& batch, const CancelJob& write);
-WriteResult Do(Batch& batch, const SteerSweep& write);
+WriteResult Do(Batch& batch, const ControlSweep& write);
 WriteResult Do(Batch& batch, const LabelSweep& write);
 WriteResult Do(Batch& batch, const DeleteSweep& write);
 WriteResult Do(Batch& batch, const DeleteSlice& write);
@@ -132,7 +132,7 @@ WriteResult Do(Batch& batch, const CountDeletion& write);
 WriteResult Do(Batch& batch, const RetrySlice& write);
 WriteResult Do(Batch& batch, const RetryJob& write);
 WriteResult Do(Batch& batch, const ExtendSweep& write);
-WriteResult Do(Batch& batch, const Analyse& write);
+WriteResult Do(Batch& batch, const Analyze& write);
 WriteResult Do(Batch& batch, const WorkerHello& write);
 WriteResult Do(Batch& batch, const WorkerSeen& write);
 WriteResult Do(Batch& batch, const DrainWorker& write);

@@ -96,14 +96,14 @@ WriteResult Do(Batch& batch, const LabelSweep& write) {
   return result;
 }
 
-WriteResult Do(Batch& batch, const SteerSweep& write) {
+WriteResult Do(Batch& batch, const ControlSweep& write) {
   const std::optional<SweepRow> before = LoadSweep(batch.db, write.sweep_id);
-  if (!before) return SweepSteered{};
+  if (!before) return SweepControlled{};
   SweepRow sweep = *before;
   if (write.paused && sweep.live()) sweep.paused = *write.paused;
   if (write.priority) sweep.priority = *write.priority;
   const SweepStanding standing = StandingOf(write.sweep_id, sweep);
-  SweepSteered result{.found = true, .live = sweep.live(), .standing = standing};
+  SweepControlled result{.found = true, .live = sweep.live(), .standing = standing};
   result.changed = standing != StandingOf(write.sweep_id, *before);
   if (result.changed) {
     batch.db.Execute("UPDATE sweeps SET paused = ?, priority = ? WHERE sweep_id = ?", sweep.paused,

@@ -22,13 +22,13 @@ void CountForClaims(Batch& batch, std::int64_t job_id, int delta) {
 }
 
 void EndAttemptRow(Batch& batch, std::int64_t attempt_id, state::Outcome outcome,
-                   const Happening& happening) {
+                   const JobEvent& job_event) {
   std::optional<std::string> kind;
   std::optional<std::string> error;
-  if (happening.error_kind != state::ErrorKind::kNone) {
-    kind = std::string(state::Name(happening.error_kind));
+  if (job_event.error_kind != state::ErrorKind::kNone) {
+    kind = std::string(state::Name(job_event.error_kind));
   }
-  if (!happening.error.empty()) error = happening.error;
+  if (!job_event.error.empty()) error = job_event.error;
   if (const auto row = batch.attempts.find(attempt_id); row != batch.attempts.end()) {
     batch.Flush(row->second);
     batch.attempts.erase(row);
@@ -36,14 +36,14 @@ void EndAttemptRow(Batch& batch, std::int64_t attempt_id, state::Outcome outcome
   batch.db.Execute(
       "UPDATE attempts SET outcome = ?, error_kind = ?, error = ?, ended_at = ? "
       "WHERE attempt_id = ?",
-      state::Name(outcome), kind, error, happening.now, attempt_id);
+      state::Name(outcome), kind, error, job_event.now, attempt_id);
 }
 
 // The error that lists show: that of the last attempt that went wrong, until an attempt succeeds.
-std::optional<std::string> ErrorOfJob(const state::Transition& next, const Happening& happening,
+std::optional<std::string> ErrorOfJob(const state::Transition& next, const JobEvent& job_event,
                                       std::optional<std::string> before) {
-  if (next.to == JobState::kSucceeded || happening.event == state::Event::kRetry) return {};
-  if (!happening.error.empty()) return happening.error;
+  if (next.to == JobState::kSucceeded || job_event.event == state::Event::kRetry) return {};
+  if (!job_event.error.empty()) return job_event.error;
   if (next.to == JobState::kFailed && !before)
     return "its attempts were lost or preempted too often";
   return before;
@@ -99,49 +99,49 @@ struct Standing {
   std::optional<std::string> error;
 };
 
-std::optional<Standing> Load(Batch& batch, std::int64_t job_id, const Happening& happening) {
+std::optional<Standing> Load(Batch& batch, std::int64_t job_id, const JobEvent& job_event) {
   Query job = batch.db.Run(
       "SELECT state, lost_attempts, failed_attempts, error, trained FROM jobs WHERE job_id = ?",
       job_id);
   if (!job.Step()) return std::nullopt;
   Standing standing{.state = *state::ParseJobState(job.Text(0)),
-                    .facts = {.error = happening.error_kind,
+                    .facts = {.error = job_event.error_kind,
                               .trained = job.Int(4) != 0,
                               .lost_attempts = static_cast<int>(job.Int(1)),
                               .failed_attempts = static_cast<int>(job.Int(2)),
                               .budgets = batch.options.budgets},
                     .error = std::nullopt};
   if (!job.IsNull(3)) standing.error = job.Text(3);
-  if (happening.event == state::Event::kPreempt || happening.event == state::Event::kLose ||
-      happening.event == state::Event::kStopped) {
-    standing.facts.progress = ProgressOf(batch, job_id, happening.event);
+  if (job_event.event == state::Event::kPreempt || job_event.event == state::Event::kLose ||
+      job_event.event == state::Event::kStopped) {
+    standing.facts.progress = ProgressOf(batch, job_id, job_event.event);
   }
   return standing;
 }
 
 void StoreJob(Database& db, std::int64_t job_id, const state::Transition& next,
-              const Happening& happening, std::optional<std::string> error_before) {
+              const JobEvent& job_event, std::optional<std::string> error_before) {
   std::int64_t not_before = 0;
   if (next.back_off) {
-    not_before = happening.now + state::BackOffMilliseconds(next.failed_attempts, happening.jitter);
+    not_before = job_event.now + state::BackOffMilliseconds(next.failed_attempts, job_event.jitter);
   }
   std::optional<std::int64_t> ended;
-  if (state::IsTerminal(next.to)) ended = happening.now;
+  if (state::IsTerminal(next.to)) ended = job_event.now;
   db.Execute(
       "UPDATE jobs SET state = ?, lost_attempts = ?, failed_attempts = ?, not_before = ?, "
       "error = ?, ended_at = ?, trained = trained OR ?, attempts = attempts + ? WHERE job_id = ?",
       state::Name(next.to), next.lost_attempts, next.failed_attempts, not_before,
-      ErrorOfJob(next, happening, std::move(error_before)), ended, next.to == JobState::kSucceeded,
-      happening.event == state::Event::kAssign, job_id);
+      ErrorOfJob(next, job_event, std::move(error_before)), ended, next.to == JobState::kSucceeded,
+      job_event.event == state::Event::kAssign, job_id);
 }
 
 // After a job has ended, its requests for analyses are dropped. But if it succeeded and further
 // analyses were requested meanwhile, it is queued for them at once.
 std::optional<JobChange> GoOn(Batch& batch, std::int64_t job_id, bool succeeded,
-                              const Happening& happening) {
+                              const JobEvent& job_event) {
   if (succeeded && !NeededAnalyses(batch.db, job_id).empty() && FindWeights(batch, job_id)) {
     return Move(batch, job_id,
-                {.event = state::Event::kAnalyse, .error = "", .now = happening.now});
+                {.event = state::Event::kAnalyze, .error = "", .now = job_event.now});
   }
   batch.db.Execute("DELETE FROM analysis_requests WHERE job_id = ?", job_id);
   return std::nullopt;
@@ -207,35 +207,35 @@ void Batch::StoreCounts() {
   }
 }
 
-std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const Happening& given) {
+std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const JobEvent& given) {
   std::optional<Standing> before = Load(batch, job_id, given);
   if (!before) return std::nullopt;
   const std::optional<state::Transition> next =
       state::Next(before->state, given.event, before->facts);
   if (!next) return std::nullopt;
 
-  Happening happening = given;
-  if (happening.event == state::Event::kPreempt && next->attempt_outcome == Outcome::kFailed) {
-    happening.error += "; it had stored no new epoch";
+  JobEvent job_event = given;
+  if (job_event.event == state::Event::kPreempt && next->attempt_outcome == Outcome::kFailed) {
+    job_event.error += "; it had stored no new epoch";
   }
-  JobChange change{.job_id = job_id, .state = next->to, .error = happening.error_kind};
+  JobChange change{.job_id = job_id, .state = next->to, .error = job_event.error_kind};
   if (next->attempt_outcome) {
     change.outcome = *next->attempt_outcome;
-    const auto attempt = happening.attempt_id != 0 ? std::optional(happening.attempt_id)
+    const auto attempt = job_event.attempt_id != 0 ? std::optional(job_event.attempt_id)
                                                    : OpenAttemptOf(batch.db, job_id);
     if (attempt) {
-      EndAttemptRow(batch, *attempt, *next->attempt_outcome, happening);
+      EndAttemptRow(batch, *attempt, *next->attempt_outcome, job_event);
     }
   }
-  StoreJob(batch.db, job_id, *next, happening, std::move(before->error));
+  StoreJob(batch.db, job_id, *next, job_event, std::move(before->error));
   batch.CountMove(job_id, before->state, next->to, before->facts.trained);
   const bool was_open = !state::IsTerminal(before->state);
   const bool is_open = !state::IsTerminal(next->to);
   if (was_open != is_open) CountForClaims(batch, job_id, is_open ? 1 : -1);
   if (was_open && !is_open) {
     DropCheckpoint(batch, job_id);
-    const bool succeeded = happening.event == state::Event::kSucceed;
-    if (const auto again = GoOn(batch, job_id, succeeded, happening)) {
+    const bool succeeded = job_event.event == state::Event::kSucceed;
+    if (const auto again = GoOn(batch, job_id, succeeded, job_event)) {
       change.state = again->state;
       change.ready = again->ready;
     }

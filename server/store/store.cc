@@ -57,7 +57,7 @@ struct Sizer {
            (w.first ? Size(w.first->cells) : 0);
   }
   std::size_t operator()(const ExpandSlice& w) const { return Size(w.cells); }
-  std::size_t operator()(const Analyse& w) const { return w.jobs.size() * sizeof(w.jobs[0]); }
+  std::size_t operator()(const Analyze& w) const { return w.jobs.size() * sizeof(w.jobs[0]); }
   std::size_t operator()(const WorkerHello& w) const {
     return w.capabilities_json.size() + w.slots_json.size() + w.held.size() * sizeof(Held);
   }

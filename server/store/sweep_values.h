@@ -157,12 +157,12 @@ struct DeletionCounted {
 };
 
 // Changes a live sweep's pause and priority. If the sweep has ended, only the priority changes.
-struct SteerSweep {
+struct ControlSweep {
   std::int64_t sweep_id = 0;
   std::optional<bool> paused;
   std::optional<int> priority;
 };
-struct SweepSteered {
+struct SweepControlled {
   bool found = false;
   bool changed = false;
   bool live = false;
@@ -206,14 +206,14 @@ struct SweepExtended {
 
 // Adds analyses to jobs. Trained jobs are queued again; the others get the analyses after their
 // training. Idempotent. The caller splits long lists into several writes.
-struct Analyse {
+struct Analyze {
   std::vector<std::int64_t> jobs;
   // The sweep that the jobs were taken from; 0: they were named one by one.
   std::int64_t sweep_id = 0;
   std::vector<Analysis> analyses;
   std::int64_t now = 0;
 };
-struct Analysed {
+struct Analyzed {
   std::int64_t queued = 0;
   std::int64_t stored = 0;
   std::int64_t not_possible = 0;

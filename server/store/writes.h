@@ -306,14 +306,14 @@ struct SweepImported {
 
 struct Nothing {};  // Result of writes that have none.
 
-using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, CancelJob, SteerSweep,
-                           LabelSweep, DeleteSweep, DeleteSlice, CountDeletion, RetrySlice,
-                           RetryJob, ExtendSweep, Analyse, WorkerHello, WorkerSeen, DrainWorker,
-                           CreateAttempt, AttemptEvent, EndAttempt, AppendLog, RecordUpload,
-                           FindUnused, DropCheckpoints, ImportJob, ImportSweep>;
+using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, CancelJob,
+                           ControlSweep, LabelSweep, DeleteSweep, DeleteSlice, CountDeletion,
+                           RetrySlice, RetryJob, ExtendSweep, Analyze, WorkerHello, WorkerSeen,
+                           DrainWorker, CreateAttempt, AttemptEvent, EndAttempt, AppendLog,
+                           RecordUpload, FindUnused, DropCheckpoints, ImportJob, ImportSweep>;
 using WriteResult =
-    std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepSteered, SweepLabelled,
-                 SweepDeleted, DeletionCounted, Retried, SweepExtended, Analysed, WorkerStored,
+    std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepControlled, SweepLabelled,
+                 SweepDeleted, DeletionCounted, Retried, SweepExtended, Analyzed, WorkerStored,
                  WorkerDrained, AttemptCreated, EventStored, UploadRecorded, Unused, JobImported,
                  SweepImported>;
 

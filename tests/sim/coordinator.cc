@@ -362,10 +362,10 @@ void Coordinator::Cancel(store::Write write, Answer answer) {
       });
 }
 
-void Coordinator::Analyse(std::int64_t sweep_id, std::vector<store::Analysis> analyses,
+void Coordinator::Analyze(std::int64_t sweep_id, std::vector<store::Analysis> analyses,
                           Answer answer) {
   if (!process_) return answer(absl::UnavailableError("no coordinator"));
-  store::Analyse write{.jobs = {},
+  store::Analyze write{.jobs = {},
                        .sweep_id = sweep_id,
                        .analyses = std::move(analyses),
                        .now = absl::ToUnixMillis(world_.Wall())};
@@ -373,11 +373,11 @@ void Coordinator::Analyse(std::int64_t sweep_id, std::vector<store::Analysis> an
                          "SELECT DISTINCT job_id FROM sweep_jobs WHERE sweep_id = ?");
   rows.bind(1, sweep_id);
   while (rows.executeStep()) write.jobs.push_back(rows.getColumn(0).getInt64());
-  if (write.jobs.empty()) return answer(store::WriteResult(store::Analysed{}));
+  if (write.jobs.empty()) return answer(store::WriteResult(store::Analyzed{}));
   Append(
       std::move(write),
       [this](const store::WriteResult& result) {
-        process_->executor->Post([this, jobs = std::get<store::Analysed>(result).jobs] {
+        process_->executor->Post([this, jobs = std::get<store::Analyzed>(result).jobs] {
           process_->scheduler->Expanded(jobs);
         });
       },

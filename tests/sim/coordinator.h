@@ -61,8 +61,8 @@ class Coordinator {
   void Submit(const std::string& document, const std::string& token, bool fresh, int priority,
               Answer answer);
   void Cancel(store::Write write, Answer answer);
-  void Analyse(std::int64_t sweep_id, std::vector<store::Analysis> analyses, Answer answer);
-  void Steer(const store::SteerSweep& write, Answer answer);
+  void Analyze(std::int64_t sweep_id, std::vector<store::Analysis> analyses, Answer answer);
+  void Control(const store::ControlSweep& write, Answer answer);
   void RetryJob(std::int64_t job_id, bool failed_only, Answer answer);
   void RetryFailed(std::int64_t sweep_id, std::int64_t from, Answer answer);  // in slices
   // The answer's `applied` is false if there was nothing to add.

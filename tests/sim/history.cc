@@ -80,8 +80,8 @@ class History {
       const std::uint64_t what = world_.Draw(14);
       if (what < 4) people_.Submit();
       if (what >= 4 && what < 7) people_.Cancel();
-      if (what >= 7 && what < 9) people_.Analyse();
-      if (what >= 9 && what < 13) people_.Steer();
+      if (what >= 7 && what < 9) people_.Analyze();
+      if (what >= 9 && what < 13) people_.Control();
       if (what == 13) people_.Drain(AnyWorker().id());
       NextAsk();
     });

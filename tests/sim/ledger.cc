@@ -49,7 +49,7 @@ void Ledger::Counts::operator+=(const Counts& more) {
   lost += more.lost;
   starts += more.starts;
   found_unanswered += more.found_unanswered;
-  steered += more.steered;
+  controlled += more.controlled;
   retried += more.retried;
   extended += more.extended;
   drained += more.drained;
@@ -263,8 +263,8 @@ void Ledger::On(const store::SubmitSweep&, const store::WriteResult& result) {
 void Ledger::On(const store::ExpandSlice&, const store::WriteResult& result) {
   Superseded(std::get<store::SliceStored>(result));
 }
-void Ledger::On(const store::Analyse&, const store::WriteResult& result) {
-  Superseded(std::get<store::Analysed>(result).jobs);
+void Ledger::On(const store::Analyze&, const store::WriteResult& result) {
+  Superseded(std::get<store::Analyzed>(result).jobs);
 }
 void Ledger::On(const store::RetrySlice&, const store::WriteResult& result) {
   const auto& retried = std::get<store::Retried>(result);
@@ -276,8 +276,8 @@ void Ledger::On(const store::RetryJob&, const store::WriteResult& result) {
   counts_.retried += static_cast<std::uint64_t>(retried.queued);
   Superseded(retried.jobs);
 }
-void Ledger::On(const store::SteerSweep&, const store::WriteResult& result) {
-  counts_.steered += std::get<store::SweepSteered>(result).changed;
+void Ledger::On(const store::ControlSweep&, const store::WriteResult& result) {
+  counts_.controlled += std::get<store::SweepControlled>(result).changed;
 }
 void Ledger::On(const store::ExtendSweep& write, const store::WriteResult& result) {
   const bool applied = std::get<store::SweepExtended>(result).applied;

@@ -66,11 +66,11 @@ class Ledger {
     std::uint64_t starts = 0;            // starts of the coordinator
     std::uint64_t found_unanswered = 0;  // starts that found a batch whose answer nobody got
     // Changes by people.
-    std::uint64_t steered = 0;   // pauses, resumes, priorities
-    std::uint64_t retried = 0;   // jobs
-    std::uint64_t extended = 0;  // sweeps
-    std::uint64_t drained = 0;   // drains of workers, and their ends
-    std::uint64_t packed = 0;    // attempts that joined another attempt's slot
+    std::uint64_t controlled = 0;  // pauses, resumes, priorities
+    std::uint64_t retried = 0;     // jobs
+    std::uint64_t extended = 0;    // sweeps
+    std::uint64_t drained = 0;     // drains of workers, and their ends
+    std::uint64_t packed = 0;      // attempts that joined another attempt's slot
 
     void operator+=(const Counts& more);
   };
@@ -104,8 +104,8 @@ class Ledger {
   void On(const store::WorkerHello& write, const store::WriteResult& result);
   void On(const store::SubmitSweep& write, const store::WriteResult& result);
   void On(const store::ExpandSlice& write, const store::WriteResult& result);
-  void On(const store::Analyse& write, const store::WriteResult& result);
-  void On(const store::SteerSweep& write, const store::WriteResult& result);
+  void On(const store::Analyze& write, const store::WriteResult& result);
+  void On(const store::ControlSweep& write, const store::WriteResult& result);
   void On(const store::ExtendSweep& write, const store::WriteResult& result);
   void On(const store::DrainWorker& write, const store::WriteResult& result);
   void On(const store::RetrySlice& write, const store::WriteResult& result);

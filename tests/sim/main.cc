@@ -55,7 +55,7 @@ void Print(const HistoryResult& sum, std::uint64_t histories, absl::Duration too
                            counts.events, " events stored, ", counts.duplicates, " came twice, ",
                            counts.superseded, " too late, ", counts.gaps, " out of turn; ",
                            counts.lost, " attempts given up, ", counts.successes, " succeeded\n",
-                           counts.steered, " pauses and priorities, ", counts.retried,
+                           counts.controlled, " pauses and priorities, ", counts.retried,
                            " jobs tried again, ", counts.extended, " extensions, ", counts.drained,
                            " drains; ", counts.packed, " attempts packed with others")
                   .c_str());

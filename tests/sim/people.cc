@@ -105,22 +105,23 @@ void People::Cancel() {
   coordinator_.Cancel(store::CancelJob{job_id, absl::ToUnixMillis(world_.Wall())}, kNobodyWaits);
 }
 
-void People::Analyse() {
+void People::Analyze() {
   const std::int64_t sweep_id = AnySweep();
   if (sweep_id == 0) return;
   std::vector<store::Analysis> analyses = SomeAnalyses(*Parsed(Documents()[world_.Draw(2)]));
-  coordinator_.Analyse(sweep_id, std::move(analyses), kNobodyWaits);
+  coordinator_.Analyze(sweep_id, std::move(analyses), kNobodyWaits);
 }
 
-void People::Steer() {
+void People::Control() {
   const std::int64_t sweep_id = AnySweep();
   if (sweep_id == 0) return;
   switch (world_.Draw(6)) {
     case 0:
     case 1:
-      return coordinator_.Steer({.sweep_id = sweep_id, .paused = world_.Chance(0.6)}, kNobodyWaits);
+      return coordinator_.Control({.sweep_id = sweep_id, .paused = world_.Chance(0.6)},
+                                  kNobodyWaits);
     case 2:
-      return coordinator_.Steer(
+      return coordinator_.Control(
           {.sweep_id = sweep_id, .priority = static_cast<int>(world_.Draw(5))}, kNobodyWaits);
     case 3:
       return coordinator_.RetryFailed(sweep_id, 0, kNobodyWaits);
@@ -144,7 +145,7 @@ void People::Drain(const std::string& worker_id) {
 void People::LetGo(const std::vector<std::string>& workers) {
   for (const std::int64_t sweep_id : sweeps_) {
     Insist([=, this](const Coordinator::Answer& answer) {
-      coordinator_.Steer({.sweep_id = sweep_id, .paused = false}, answer);
+      coordinator_.Control({.sweep_id = sweep_id, .paused = false}, answer);
     });
   }
   for (const std::string& worker : workers) {

@@ -22,8 +22,8 @@ class People {
   void Submit();
   void SubmitProbe();                                   // eight short jobs that no other sweep has
   void Cancel();                                        // cancels a known sweep or one of its jobs
-  void Analyse();                                       // asks for analyses of a sweep
-  void Steer();                                         // pause, priority, retry or more seeds
+  void Analyze();                                       // asks for analyses of a sweep
+  void Control();                                       // pause, priority, retry or more seeds
   void Drain(const std::string& worker_id);             // or end its drain
   void LetGo(const std::vector<std::string>& workers);  // ends all pauses and drains
   // True if every submission, every cancel of a sweep, and the end of every pause and drain is

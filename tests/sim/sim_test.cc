@@ -55,7 +55,7 @@ TEST_F(SimTest, TriesWhatItMeansTo) {
   EXPECT_GT(seen.successes, 500u);
   EXPECT_GT(seen.lost, 50u);
   EXPECT_GT(seen.starts, 200u);
-  EXPECT_GT(seen.steered, 10u);
+  EXPECT_GT(seen.controlled, 10u);
   EXPECT_GT(seen.retried, 3u);
   EXPECT_GT(seen.extended, 5u);
   EXPECT_GT(seen.drained, 20u);

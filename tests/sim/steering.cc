@@ -15,14 +15,14 @@ SharedSweep WithSeeds(SharedSweep sweep, const std::vector<std::string>& extensi
   return sweep;
 }
 
-void Coordinator::Steer(const store::SteerSweep& write, Answer answer) {
+void Coordinator::Control(const store::ControlSweep& write, Answer answer) {
   Append(
       write,
       [this](const store::WriteResult& result) {
-        const auto& steered = std::get<store::SweepSteered>(result);
-        if (!steered.live) return;
+        const auto& controlled = std::get<store::SweepControlled>(result);
+        if (!controlled.live) return;
         process_->executor->Post(
-            [this, standing = steered.standing] { process_->scheduler->SetStanding(standing); });
+            [this, standing = controlled.standing] { process_->scheduler->SetStanding(standing); });
       },
       std::move(answer));
 }

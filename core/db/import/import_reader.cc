@@ -136,7 +136,7 @@ void ReadEntries(SQLite::Database& db, std::int64_t analysis_id, v1::HeadAblatio
   }
 }
 
-void ReadAnalyses(SQLite::Database& db, std::int64_t job_id, TransferJob& out) {
+void ReadAnalyses(SQLite::Database& db, std::int64_t job_id, ExportedJob& out) {
   SQLite::Statement query(
       db,
       "SELECT n.analysis_id, n.name, n.version, n.parameters_json, a.number, n.layers, n.heads, "
@@ -176,7 +176,7 @@ void ReadAnalyses(SQLite::Database& db, std::int64_t job_id, TransferJob& out) {
   }
 }
 
-void ReadFiles(SQLite::Database& db, std::int64_t job_id, TransferJob& out) {
+void ReadFiles(SQLite::Database& db, std::int64_t job_id, ExportedJob& out) {
   SQLite::Statement query(db,
                           "SELECT a.number, f.name, f.sha256, f.bytes FROM artifacts AS f "
                           "JOIN attempts AS a USING (attempt_id) WHERE a.job_id = ? AND a.outcome "
@@ -205,9 +205,9 @@ v1::ImportVerdict Verdict(SQLite::Database& db, const v1::ImportKey& wanted) {
                                                    : v1::IMPORT_VERDICT_IN_FLIGHT;
 }
 
-class SqliteTransferReader final : public TransferReader {
+class SqliteImportReader final : public ImportReader {
  public:
-  explicit SqliteTransferReader(std::unique_ptr<Connection> connection)
+  explicit SqliteImportReader(std::unique_ptr<Connection> connection)
       : connection_(std::move(connection)) {}
 
   absl::StatusOr<std::vector<FinishedJob>> Finished(std::int64_t* others) override {
@@ -225,9 +225,9 @@ class SqliteTransferReader final : public TransferReader {
     return connection_->Read(
         [&](auto& db) -> absl::StatusOr<std::string> { return HashOf(db, job_id); });
   }
-  absl::StatusOr<TransferJob> ReadJob(std::int64_t job_id) override {
-    return connection_->Read([&](auto& db) -> absl::StatusOr<TransferJob> {
-      TransferJob job;
+  absl::StatusOr<ExportedJob> ReadJob(std::int64_t job_id) override {
+    return connection_->Read([&](auto& db) -> absl::StatusOr<ExportedJob> {
+      ExportedJob job;
       if (absl::Status status = ReadRow(db, job_id, job.job); !status.ok()) return status;
       ReadAttempts(db, job_id, job.job);
       ForEachEpoch(db, job_id, [&](const v1::Epoch& epoch) { job.epochs.push_back(epoch); });
@@ -236,15 +236,15 @@ class SqliteTransferReader final : public TransferReader {
       return job;
     });
   }
-  absl::StatusOr<std::vector<TransferSweep>> Sweeps() override {
-    return connection_->Read([&](auto& db) -> absl::StatusOr<std::vector<TransferSweep>> {
+  absl::StatusOr<std::vector<ExportedSweep>> Sweeps() override {
+    return connection_->Read([&](auto& db) -> absl::StatusOr<std::vector<ExportedSweep>> {
       SQLite::Statement query(
           db,
           "SELECT sweep_id, client_token, name, protocol, document, file_name, overrides_json, "
           "analyses_json, resources_json, extensions_json, priority, cells, created_at, state "
           "FROM sweeps WHERE state <> 'expanding' AND deleted = 0 AND expanded_cells = cells ORDER "
           "BY sweep_id");
-      std::vector<TransferSweep> sweeps;
+      std::vector<ExportedSweep> sweeps;
       while (query.executeStep()) sweeps.push_back(ReadSweep(query));
       return sweeps;
     });
@@ -278,9 +278,9 @@ class SqliteTransferReader final : public TransferReader {
  private:
   // A sweep that was itself imported keeps its token, so that the same sweep has the same token in
   // every database.
-  static TransferSweep ReadSweep(SQLite::Statement& query) {
+  static ExportedSweep ReadSweep(SQLite::Statement& query) {
     constexpr char kImported[] = "import-";
-    TransferSweep out{.sweep_id = query.getColumn(0).getInt64(), .sweep = {}};
+    ExportedSweep out{.sweep_id = query.getColumn(0).getInt64(), .sweep = {}};
     v1::ImportedSweep& sweep = out.sweep;
     const std::string token = query.getColumn(1).getString();
     sweep.set_token(token.starts_with(kImported) ? token : kImported + Sha256Hex(token));
@@ -317,10 +317,10 @@ void CurveHash::Add(const v1::Epoch& epoch) {
   hash_.Update(bytes);
 }
 
-absl::StatusOr<std::unique_ptr<TransferReader>> TransferReader::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<ImportReader>> ImportReader::Open(const std::string& path) {
   absl::StatusOr<std::unique_ptr<Connection>> connection = Connection::Open(path);
   if (!connection.ok()) return connection.status();
-  return std::make_unique<SqliteTransferReader>(*std::move(connection));
+  return std::make_unique<SqliteImportReader>(*std::move(connection));
 }
 
 }  // namespace pelab::db

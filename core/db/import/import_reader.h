@@ -34,7 +34,7 @@ struct FinishedJob {
 };
 
 // A finished job in the form in which it is sent.
-struct TransferJob {
+struct ExportedJob {
   v1::ImportedJob job;
   std::vector<v1::Epoch> epochs;
   std::vector<v1::ImportedAnalysis> analyses;
@@ -42,25 +42,25 @@ struct TransferJob {
   int left_out = 0;  // number of matrices of version 1, which can no longer be stored
 };
 
-struct TransferSweep {
+struct ExportedSweep {
   std::int64_t sweep_id = 0;
   v1::ImportedSweep sweep;
 };
 
 // Every call is one read transaction; the database may be served meanwhile. One thread at a time.
-class TransferReader {
+class ImportReader {
  public:
-  virtual ~TransferReader() = default;
+  virtual ~ImportReader() = default;
   // The errors are those of Reader::Open.
-  static absl::StatusOr<std::unique_ptr<TransferReader>> Open(const std::string& path);
+  static absl::StatusOr<std::unique_ptr<ImportReader>> Open(const std::string& path);
 
   // The trained jobs, by number: of each key, the generation that v_jobs shows. `others` receives
   // the number of all other jobs of v_jobs.
   virtual absl::StatusOr<std::vector<FinishedJob>> Finished(std::int64_t* others) = 0;
   virtual absl::StatusOr<std::string> HashOfCurve(std::int64_t job_id) = 0;
-  virtual absl::StatusOr<TransferJob> ReadJob(std::int64_t job_id) = 0;
+  virtual absl::StatusOr<ExportedJob> ReadJob(std::int64_t job_id) = 0;
   // The sweeps that were fully expanded, oldest first.
-  virtual absl::StatusOr<std::vector<TransferSweep>> Sweeps() = 0;
+  virtual absl::StatusOr<std::vector<ExportedSweep>> Sweeps() = 0;
   // The sweep's job cells from ordinal `from` on, at most `limit`.
   virtual absl::StatusOr<v1::ImportedCells> Cells(std::int64_t sweep_id, std::uint64_t from,
                                                   int limit) = 0;

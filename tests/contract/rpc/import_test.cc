@@ -45,7 +45,7 @@ class ImportTest : public CoordinatorTest {
     worker.Leave();
     there_path_ = options_.database;
     ServeAnother();
-    there_ = *db::TransferReader::Open(there_path_);
+    there_ = *db::ImportReader::Open(there_path_);
     std::int64_t others = 0;
     jobs_ = *there_->Finished(&others);
     ASSERT_EQ(jobs_.size(), 2);
@@ -60,7 +60,7 @@ class ImportTest : public CoordinatorTest {
   }
 
   Parts PartsOf(std::int64_t job_id) {
-    const db::TransferJob job = *there_->ReadJob(job_id);
+    const db::ExportedJob job = *there_->ReadJob(job_id);
     Parts parts(2);
     *parts[0].mutable_job() = job.job;
     for (const v1::Epoch& epoch : job.epochs) *parts[1].mutable_epochs()->add_epochs() = epoch;
@@ -102,7 +102,7 @@ class ImportTest : public CoordinatorTest {
     return response.verdicts(0);
   }
   v1::ImportSweepResponse ImportSweep(bool end = true) {
-    const db::TransferSweep sweep = there_->Sweeps()->front();
+    const db::ExportedSweep sweep = there_->Sweeps()->front();
     v1::ImportSweepResponse response;
     const auto context = Context();
     const auto writer = transfer_->ImportSweep(context.get(), &response);
@@ -131,7 +131,7 @@ class ImportTest : public CoordinatorTest {
 
   const std::string weights_ = std::string(300'000, 'w');
   std::string there_path_;
-  std::unique_ptr<db::TransferReader> there_;
+  std::unique_ptr<db::ImportReader> there_;
   std::vector<db::FinishedJob> jobs_;
   std::unique_ptr<v1::Transfer::Stub> transfer_;
 };
@@ -150,9 +150,9 @@ TEST_F(ImportTest, EverythingComesAndASecondImportChangesNothing) {
   EXPECT_EQ(JobsHere(), 1);
   ExpectSound();
 
-  const auto here = *db::TransferReader::Open(options_.database);
-  const db::TransferJob copy = *here->ReadJob(first.job_id());
-  const db::TransferJob original = *there_->ReadJob(jobs_[0].job_id);
+  const auto here = *db::ImportReader::Open(options_.database);
+  const db::ExportedJob copy = *here->ReadJob(first.job_id());
+  const db::ExportedJob original = *there_->ReadJob(jobs_[0].job_id);
   EXPECT_EQ(copy.job.SerializeAsString(), original.job.SerializeAsString());
   ASSERT_EQ(copy.epochs.size(), kEpochs);
   for (int i = 0; i < kEpochs; ++i) {

@@ -20,9 +20,9 @@ const Analysis kLayers{"layer_ablation", 1, "{}"};
 
 class AnalysesTest : public StoreTest {
  protected:
-  Analysed Analyse(const std::vector<Analysis>& analyses, std::vector<std::int64_t> jobs = {1},
+  Analyzed Analyze(const std::vector<Analysis>& analyses, std::vector<std::int64_t> jobs = {1},
                    std::int64_t sweep_id = 0) {
-    return Do<Analysed>(store::Analyse{
+    return Do<Analyzed>(store::Analyze{
         .jobs = std::move(jobs), .sweep_id = sweep_id, .analyses = analyses, .now = 6000});
   }
   // These results must stay unchanged, whatever happens later.
@@ -40,7 +40,7 @@ TEST_P(AnalysesTest, ATrainedJobGetsAnAnalysisAndKeepsItsResults) {
   const std::int64_t sweep = Submit("a", {Cell(0, "k0")});
   TrainWhole();
   const std::string before = TrainingResults();
-  const Analysed asked = Analyse({kMean, kLayers}, {1}, sweep);
+  const Analyzed asked = Analyze({kMean, kLayers}, {1}, sweep);
   EXPECT_EQ(asked.queued, 1);
   ASSERT_THAT(asked.jobs.ready, SizeIs(1));
   EXPECT_EQ(asked.jobs.ready[0].sweep_id, sweep);
@@ -80,13 +80,13 @@ TEST_P(AnalysesTest, ATrainedJobGetsAnAnalysisAndKeepsItsResults) {
 TEST_P(AnalysesTest, AskingAgainChangesNothing) {
   const std::int64_t sweep = Submit("a", {Cell(0, "k0")});
   TrainWhole();
-  EXPECT_EQ(Analyse({{"head_ablation", 2, kParameters}}).stored, 1);
+  EXPECT_EQ(Analyze({{"head_ablation", 2, kParameters}}).stored, 1);
   EXPECT_EQ(SweepState(sweep), "finished");
-  EXPECT_EQ(Analyse({kMean}).queued, 1);
-  EXPECT_EQ(Analyse({kMean}).queued, 1);
+  EXPECT_EQ(Analyze({kMean}).queued, 1);
+  EXPECT_EQ(Analyze({kMean}).queued, 1);
   EXPECT_EQ(Text("SELECT count(*) FROM analysis_requests"), "1");
   Attempt attempt = Assign(1, 900);
-  EXPECT_EQ(Analyse({kMean}).queued, 1);
+  EXPECT_EQ(Analyze({kMean}).queued, 1);
   EXPECT_EQ(JobState(1), "assigned");
   Event(attempt.Next(Started{3, 3, "{}"}));
   Event(attempt.Next(Matrix(kMeanParameters)));
@@ -104,7 +104,7 @@ TEST_P(AnalysesTest, ASweepThatLivesAgainWaitsForWhatWasQueuedMeanwhile) {
   Event(failed.Next(Finished{Outcome::kFailed, state::ErrorKind::kBadSpec, "bad"}));
   const std::int64_t second = Submit("b", {Cell(0, "k0")});
   EXPECT_EQ(SweepState(first), "finished");
-  const Analysed asked = Analyse({kMean}, {1}, second);
+  const Analyzed asked = Analyze({kMean}, {1}, second);
   ASSERT_THAT(asked.jobs.ready, SizeIs(1));
   EXPECT_EQ(asked.jobs.ready[0].sweep_id, second);
   EXPECT_THAT(asked.jobs.ready[0].others, SizeIs(0)) << "the first has ended";
@@ -126,7 +126,7 @@ TEST_P(AnalysesTest, AnExtendedSweepWaitsForWhatWasQueuedMeanwhile) {
   const std::int64_t first = Submit("a", {Cell(0, "k0")});
   TrainWhole(1);
   const std::int64_t second = Submit("b", {Cell(0, "k0")});
-  Analyse({kMean}, {1}, second);
+  Analyze({kMean}, {1}, second);
   EXPECT_EQ(SweepState(first), "finished");
   const auto extended =
       Do<SweepExtended>(ExtendSweep{.sweep_id = first, .known = 0, .seeds = "5", .cells = 2});
@@ -144,7 +144,7 @@ TEST_P(AnalysesTest, WhatCannotBeAnalysedIsSaid) {
   Attempt failed = Assign(3, 3);
   Event(failed.Next(Finished{Outcome::kFailed, state::ErrorKind::kBadSpec, "bad"}));
   gone_artifact_ = kWeightsHash;
-  const Analysed asked = Analyse({kMean}, {1, 2, 3, 4, 99});
+  const Analyzed asked = Analyze({kMean}, {1, 2, 3, 4, 99});
   EXPECT_EQ(asked.not_possible, 2);
   EXPECT_EQ(asked.not_trained, 1);
   EXPECT_EQ(asked.after_training, 1);
@@ -159,7 +159,7 @@ TEST_P(AnalysesTest, WhatIsAskedBeforeTrainingEndsFollowsIt) {
   const std::int64_t sweep = Submit("a", {Cell(0, "k0")});
   Attempt attempt = Assign(1);
   Train(attempt, 0, 2);
-  EXPECT_EQ(Analyse({kMean}).after_training, 1);
+  EXPECT_EQ(Analyze({kMean}).after_training, 1);
   Event(attempt.Next(MakeEpoch(2)));
   Event(attempt.Next(Matrix()));
   Event(attempt.Next(Artifact{kWeightsName, kWeightsHash, 12}));
@@ -181,7 +181,7 @@ TEST_P(AnalysesTest, AttemptsThatFailLeaveTheJobSucceeded) {
   const std::int64_t sweep = Submit("a", {Cell(0, "k0")});
   TrainWhole();
   const std::string before = TrainingResults();
-  Analyse({kMean});
+  Analyze({kMean});
   for (int i = 1; i <= 3; ++i) {
     Attempt attempt = Assign(1, 900 + i);
     Event(attempt.Next(Started{3, 3, "{}"}));
@@ -196,13 +196,13 @@ TEST_P(AnalysesTest, AttemptsThatFailLeaveTheJobSucceeded) {
   EXPECT_EQ(Text("SELECT outcome, error FROM v_attempts WHERE number = 4"), "failed died");
   EXPECT_EQ(Text("SELECT count(*) FROM analysis_requests"), "0");
   // It may be requested again, with fresh budgets.
-  Analyse({kMean});
+  Analyze({kMean});
   for (int i = 1; i <= 5; ++i) {
     Attempt attempt = Assign(1, 950 + i);
     EXPECT_TRUE(Do<EventStored>(EndAttempt{attempt.id, state::Event::kLose, "lost", 7000}).change);
   }
   EXPECT_EQ(JobState(1), "succeeded");
-  Analyse({kMean});
+  Analyze({kMean});
   Attempt attempt = Assign(1, 999);
   Event(attempt.Next(Finished{Outcome::kFailed, state::ErrorKind::kOutOfMemory, "too big"}));
   EXPECT_EQ(JobState(1), "succeeded");
@@ -213,7 +213,7 @@ TEST_P(AnalysesTest, AnAnalysisThatTrainsIsRefused) {
   Submit("a", {Cell(0, "k0")});
   TrainWhole();
   const std::string before = TrainingResults();
-  Analyse({kMean});
+  Analyze({kMean});
   Attempt attempt = Assign(1, 900);
   const EventStored refused = Event(attempt.Next(Started{0, 3, "{}"}));
   EXPECT_EQ(refused.status, EventStored::kSuperseded);
@@ -227,7 +227,7 @@ TEST_P(AnalysesTest, CancellingEndsTheAnalysesOnly) {
   TrainWhole(1);
   TrainWhole(2);
   const std::string before = TrainingResults();
-  Analyse({kMean}, {1, 2}, sweep);
+  Analyze({kMean}, {1, 2}, sweep);
   Attempt attempt = Assign(1, 900);
   Event(attempt.Next(Started{3, 3, "{}"}));
   const auto cancelled = Do<Cancelled>(CancelSweep{sweep, 8000});
@@ -243,7 +243,7 @@ TEST_P(AnalysesTest, CancellingEndsTheAnalysesOnly) {
   EXPECT_EQ(end.change->state, JobState::kSucceeded);
   EXPECT_EQ(TrainingResults(), before);
   // Requests for single jobs.
-  Analyse({kMean}, {1, 2});
+  Analyze({kMean}, {1, 2});
   EXPECT_EQ(SweepState(sweep), "active");
   EXPECT_THAT(Do<Cancelled>(CancelJob{1, 8000}).jobs, ElementsAre(1));
   EXPECT_EQ(SweepState(sweep), "active");
@@ -254,10 +254,10 @@ TEST_P(AnalysesTest, CancellingEndsTheAnalysesOnly) {
 TEST_P(AnalysesTest, AskedAgainWhileItStopsSupersedesTheOldAttempt) {
   Submit("a", {Cell(0, "k0")});
   TrainWhole();
-  Analyse({kMean});
+  Analyze({kMean});
   Attempt stopping = Assign(1, 900);
   Do<Cancelled>(CancelJob{1, 8000});
-  const Analysed again = Analyse({kMean});
+  const Analyzed again = Analyze({kMean});
   EXPECT_EQ(again.queued, 1);
   EXPECT_THAT(again.jobs.superseded, ElementsAre(stopping.id));
   EXPECT_EQ(Event(stopping.Next(Started{3, 3, "{}"})).status, EventStored::kSuperseded);
@@ -327,7 +327,7 @@ TEST_P(AnalysesTest, AFreshGenerationHidesNothingUntilItIsTrained) {
   Submit("a", {Cell(0, "k0")});
   TrainWhole();
   Submit("b", {Cell(0, "k0")}, /*fresh=*/true);
-  Analyse({kMean});
+  Analyze({kMean});
   EXPECT_EQ(Text("SELECT job_id, state FROM v_jobs"), "1 queued")
       << "analyses that are being added do not hide a result";
 }
@@ -335,7 +335,7 @@ TEST_P(AnalysesTest, AFreshGenerationHidesNothingUntilItIsTrained) {
 TEST_P(AnalysesTest, AnAnalysisNeitherSetsNorNeedsTheSettingsOfTraining) {
   Submit("a", {Cell(0, "k0")});
   TrainWhole();  // by a worker that did not report it
-  Analyse({kMean});
+  Analyze({kMean});
   Attempt attempt = Assign(1, 900);
   EXPECT_EQ(Event(attempt.Next(Started{3, 3, "{}", Execution{4, 0, 1}})).status,
             EventStored::kStored);
@@ -345,7 +345,7 @@ TEST_P(AnalysesTest, AnAnalysisNeitherSetsNorNeedsTheSettingsOfTraining) {
 TEST_P(AnalysesTest, AStoredAnalysisIsProgressToo) {
   Submit("a", {Cell(0, "k0")});
   TrainWhole();
-  Analyse({kMean, kLayers});
+  Analyze({kMean, kLayers});
   Attempt attempt = Assign(1, 900);
   Event(attempt.Next(Started{3, 3, "{}"}));
   Event(attempt.Next(Matrix(kMeanParameters)));
@@ -381,7 +381,7 @@ TEST_P(AnalysesFileTest, QueuedAndOpenAnalysesSurviveARestart) {
   TrainWhole(2);
   Do<Cancelled>(CancelJob{3, 4000});
   const std::string before = TrainingResults();
-  Analyse({kMean}, {1, 2}, sweep);
+  Analyze({kMean}, {1, 2}, sweep);
   Attempt attempt = Assign(2, 900);
   Event(attempt.Next(Started{3, 3, "{}"}));
   const Recovered found = Restart();
@@ -404,7 +404,7 @@ TEST_P(AnalysesFileTest, QueuedAndOpenAnalysesSurviveARestart) {
 TEST_P(AnalysesFileTest, AnAnalysisThatIsBeingStoppedIsStillToBeStoppedAfterARestart) {
   Submit("a", {Cell(0, "k0")});
   TrainWhole();
-  Analyse({kMean});
+  Analyze({kMean});
   Attempt attempt = Assign(1, 900);
   Event(attempt.Next(Started{3, 3, "{}"}));
   Do<Cancelled>(CancelJob{1, 8000});

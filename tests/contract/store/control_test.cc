@@ -32,8 +32,8 @@ class ControlTest : public StoreTest {
     EXPECT_NE(created.assignment.has_value(), created.paused);
     return created.assignment.has_value();
   }
-  SweepSteered Pause(std::int64_t sweep, bool paused = true) {
-    return Do<SweepSteered>(SteerSweep{.sweep_id = sweep, .paused = paused});
+  SweepControlled Pause(std::int64_t sweep, bool paused = true) {
+    return Do<SweepControlled>(ControlSweep{.sweep_id = sweep, .paused = paused});
   }
   struct Recovered {
     std::vector<RecoveredSweep> sweeps;
@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, ControlTest, testing::Bool(),
 TEST_P(ControlTest, APausedSweepStartsNothing) {
   const std::int64_t sweep = Submit("a", Cells(2));
   Attempt running = Assign(1);
-  const SweepSteered paused = Pause(sweep);
+  const SweepControlled paused = Pause(sweep);
   EXPECT_TRUE(paused.found && paused.changed && paused.live);
   EXPECT_EQ(paused.standing, (SweepStanding{sweep, 0, true}));
   EXPECT_FALSE(Pause(sweep).changed);
@@ -90,7 +90,7 @@ TEST_P(ControlTest, ASweepThatHasEndedCannotBePausedAndStaysUnpausedWhenItIsActi
   Do<Cancelled>(CancelJob{1, 4000});  // the sweep is paused and still finishes
   EXPECT_EQ(SweepState(sweep), "finished");
   EXPECT_EQ(Text("SELECT paused FROM sweeps"), "0");
-  const SweepSteered late = Pause(sweep);
+  const SweepControlled late = Pause(sweep);
   EXPECT_FALSE(late.changed || late.live || late.standing.paused);
   EXPECT_EQ(Do<Retried>(RetryJob{.job_id = 1, .now = 5000}).queued, 1);
   EXPECT_TRUE(MayStart(1));
@@ -99,7 +99,7 @@ TEST_P(ControlTest, ASweepThatHasEndedCannotBePausedAndStaysUnpausedWhenItIsActi
 TEST_P(ControlTest, APauseAndAPriorityAreOneRowAndOutliveARestart) {
   const std::int64_t sweep = Submit("a", Cells(300), false, 3);
   const std::string before = Text("SELECT total_changes()");
-  Do<SweepSteered>(SteerSweep{.sweep_id = sweep, .paused = true, .priority = -7});
+  Do<SweepControlled>(ControlSweep{.sweep_id = sweep, .paused = true, .priority = -7});
   EXPECT_EQ(std::stoi(Text("SELECT total_changes()")) - std::stoi(before), 1);
   if (GetParam()) Open();
   const Recovered found = Recover();

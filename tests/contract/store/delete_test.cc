@@ -121,7 +121,7 @@ TEST_P(DeleteTest, AnalysesThatRunForNobodysSweepAreStopped) {
   const std::int64_t sweep = Submit("a", {Cell(0, "k0")}, false, 0, "[]");
   TrainWhole(1);
   // Requested by job number; the job's sweep was cancelled later.
-  Do<Analysed>(Analyse{.jobs = {1}, .analyses = {{"layer_ablation", 1, "{}"}}, .now = 5000});
+  Do<Analyzed>(Analyze{.jobs = {1}, .analyses = {{"layer_ablation", 1, "{}"}}, .now = 5000});
   ASSERT_EQ(JobState(1), "queued");
   Text("UPDATE sweeps SET state = 'finished'");
   const auto deleted = Do<SweepDeleted>(DeleteSweep{sweep, 6000});

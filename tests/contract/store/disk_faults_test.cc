@@ -96,7 +96,7 @@ std::vector<Step> Life() {
       {CancelSweep{1, 4000}},
       {CancelSweep{2, 4000}},
       {stopped.Next(Finished{.outcome = state::Outcome::kCancelled})},
-      {Analyse{.jobs = {1}, .analyses = {other}, .now = 5000}},
+      {Analyze{.jobs = {1}, .analyses = {other}, .now = 5000}},
       {Assign(1, 74)},
       {analyses.Next(started(3))},
       {analyses.Next(Matrix(kOtherParameters)), analyses.Next(Finished{.wall_seconds = 1})},

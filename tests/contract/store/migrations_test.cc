@@ -170,8 +170,8 @@ TEST_P(DatabaseFileTest, AFileOfSchema1IsMigratedWithEverythingInIt) {
   EXPECT_THAT(ready[0].requirement.analyses, testing::ElementsAre(std::pair("head_ablation", 2)));
   // The trained job can be analyzed.
   EXPECT_EQ(
-      Do<Analysed>(
-          Analyse{.jobs = {1}, .sweep_id = 1, .analyses = {{"head_ablation", 2, now}}, .now = 9})
+      Do<Analyzed>(
+          Analyze{.jobs = {1}, .sweep_id = 1, .analyses = {{"head_ablation", 2, now}}, .now = 9})
           .queued,
       1);
   // Its matrix replaces the old one in the view; nothing is deleted.

@@ -86,8 +86,8 @@ TEST_P(ReadyJobsTest, WhatGainsNothingFromOthersGoesByItself) {
   EXPECT_EQ(Recovered().at(1).configuration_id, 0);
   // The job is trained; only an analysis is missing.
   TrainWhole(3);
-  const auto asked = Do<Analysed>(
-      Analyse{.jobs = {3}, .analyses = {{"layer_ablation", 1, R"({"method":"zero"})"}}, .now = 1});
+  const auto asked = Do<Analyzed>(
+      Analyze{.jobs = {3}, .analyses = {{"layer_ablation", 1, R"({"method":"zero"})"}}, .now = 1});
   ASSERT_EQ(asked.jobs.ready.size(), 1u);
   EXPECT_EQ(asked.jobs.ready[0].configuration_id, 0);
 }

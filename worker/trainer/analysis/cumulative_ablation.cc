@@ -38,10 +38,11 @@ HeadSets SetsOf(const std::vector<Head>& heads, std::size_t count, std::int64_t 
 // Removes heads one after another and counts over the same examples.
 class Removal {
  public:
-  Removal(const Decoder& decoder, const DeviceData& data, const Substitutes& substitutes)
+  Removal(const Decoder& decoder, const DeviceData& data,
+          const ReplacementValues& replacement_values)
       : decoder_(decoder),
         data_(data),
-        substitutes_(substitutes),
+        replacement_values_(replacement_values),
         heads_(decoder.config().heads),
         chunk_(ChunkExamples(decoder.config(), data.length(), 1, data.device())),
         wide_(ChunkExamples(decoder.config(), data.length(), heads_, data.device())) {}
@@ -74,7 +75,7 @@ class Removal {
     for (std::int64_t at = range.begin; at < range.end; at += chunk_) {
       const std::int64_t to = std::min(range.end, at + chunk_);
       const LabelledBatch batch = data_.Range(at, to);
-      const Replacement replacement = substitutes_.For(at, to);
+      const Replacement replacement = replacement_values_.For(at, to);
       for (std::size_t i = 0; i < heads.size(); ++i) {
         ThrowIfStopped();
         const at::Tensor logits = LogitsReplacing(
@@ -104,7 +105,7 @@ class Removal {
   void CountVariants(const HeadSets& sets, std::int64_t begin, std::int64_t end,
                      std::vector<at::Tensor>* correct) const {
     const LabelledBatch batch = data_.Range(begin, end);
-    const Replacement replacement = substitutes_.For(begin, end);
+    const Replacement replacement = replacement_values_.For(begin, end);
     const Trace base = RunTraced(decoder_, batch.inputs, [&](std::int64_t layer, LayerTrace* kept) {
       if (!sets[layer].empty()) {
         const at::Tensor heads = ReplaceHeads(kept->heads, sets[layer], replacement.At(layer),
@@ -137,7 +138,7 @@ class Removal {
 
   const Decoder& decoder_;
   const DeviceData& data_;
-  const Substitutes& substitutes_;
+  const ReplacementValues& replacement_values_;
   std::int64_t heads_;
   std::int64_t chunk_;  // examples of one pass
   std::int64_t wide_;   // examples whose variants are computed together
@@ -195,8 +196,9 @@ CumulativeAblationResult AblateCumulatively(const Decoder& decoder, const Device
   const ExampleRange training = {0, options.max_examples == 0
                                         ? data.train_examples()
                                         : std::min(data.train_examples(), options.max_examples)};
-  const Substitutes substitutes(decoder, data, options.method, data_seed, options.max_examples);
-  const Removal removal(decoder, data, substitutes);
+  const ReplacementValues replacement_values(decoder, data, options.method, data_seed,
+                                             options.max_examples);
+  const Removal removal(decoder, data, replacement_values);
   std::vector<Head> greedy;
   while (static_cast<std::int64_t>(greedy.size()) < steps) {
     greedy.push_back(removal.Next(greedy, training));

@@ -17,7 +17,7 @@
 #include "core/experiment/analysis.h"
 #include "core/experiment/job.h"
 #include "worker/trainer/analysis/paired.h"
-#include "worker/trainer/analysis/substitutes.h"
+#include "worker/trainer/analysis/replacement_values.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/train/batches.h"
 

@@ -14,8 +14,8 @@
 #include "core/experiment/analysis.h"
 #include "worker/trainer/analysis/paired.h"
 #include "worker/trainer/analysis/passes.h"
+#include "worker/trainer/analysis/replacement_values.h"
 #include "worker/trainer/analysis/slices.h"
-#include "worker/trainer/analysis/substitutes.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/train/batches.h"
 

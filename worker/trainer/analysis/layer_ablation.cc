@@ -38,7 +38,8 @@ LayerAblationResult AblateLayers(const Decoder& decoder, const DeviceData& data,
                                  std::int64_t data_seed, const LayerAblationOptions& options) {
   const at::NoGradGuard no_grad;
   const ExampleRange range = ChooseExamples(data, options.all_data, options.max_examples);
-  const Substitutes substitutes(decoder, data, options.method, data_seed, options.max_examples);
+  const ReplacementValues replacement_values(decoder, data, options.method, data_seed,
+                                             options.max_examples);
   const std::int64_t chunk = ChunkExamples(decoder.config(), data.length(), 1, data.device());
   IntactTally intact;
   std::vector<PairedTally> tallies(decoder.config().layers);
@@ -47,7 +48,7 @@ LayerAblationResult AblateLayers(const Decoder& decoder, const DeviceData& data,
     const std::int64_t to = std::min(range.end, at + chunk);
     const LabelledBatch batch = data.Range(at, to);
     const Trace trace = RunTraced(decoder, batch.inputs);
-    const Replacement replacement = substitutes.For(at, to);
+    const Replacement replacement = replacement_values.For(at, to);
     const Predictions whole = Predict(trace.logits, batch.classes, data.ignored_class());
     intact.Add(whole, batch.classes, data.ignored_class());
     for (std::size_t layer = 0; layer < tallies.size(); ++layer) {

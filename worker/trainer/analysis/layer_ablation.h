@@ -7,7 +7,7 @@
 
 #include "core/experiment/analysis.h"
 #include "worker/trainer/analysis/paired.h"
-#include "worker/trainer/analysis/substitutes.h"
+#include "worker/trainer/analysis/replacement_values.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/train/batches.h"
 

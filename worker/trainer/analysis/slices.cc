@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker/trainer/analysis/substitutes.h"
+#include "worker/trainer/analysis/replacement_values.h"
 #include "worker/trainer/protocol/stop.h"
 #include "worker/trainer/train/evaluate.h"
 

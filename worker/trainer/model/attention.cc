@@ -22,15 +22,15 @@ at::Tensor ByHead(const at::Tensor& bias, const at::Tensor& x) {
 }
 
 // x (B, n, H, w), the last n of `positions` positions, with bias added and rotated.
-at::Tensor Prepared(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& turns,
+at::Tensor Prepared(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& rotations,
                     std::int64_t positions) {
   const at::Tensor with_bias = bias.defined() ? AddByMember(x, ByHead(bias, x)) : x;
-  if (!turns.defined()) return with_bias;
-  return TurnPairs(with_bias, turns.narrow(0, positions - x.size(1), x.size(1)));
+  if (!rotations.defined()) return with_bias;
+  return TurnPairs(with_bias, rotations.narrow(0, positions - x.size(1), x.size(1)));
 }
 
 at::Tensor PreparedQuery(const AttentionInputs& inputs) {
-  return Prepared(inputs.query, inputs.query_bias, inputs.query_turns, inputs.key.size(1));
+  return Prepared(inputs.query, inputs.query_bias, inputs.query_rotations, inputs.key.size(1));
 }
 
 // A separate matrix product for each query row i: x (B, H, T', m) and y (T', m, n) or (M, T', m, n)
@@ -85,7 +85,7 @@ at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer,
                          const Dropout* dropout) {
   const std::int64_t rows = inputs.query.size(1), keys = inputs.key.size(1);
   const at::Tensor query = PreparedQuery(inputs).transpose(1, 2) * LogitScale(inputs.query);
-  const at::Tensor key = Prepared(inputs.key, inputs.key_bias, inputs.key_turns, keys);
+  const at::Tensor key = Prepared(inputs.key, inputs.key_bias, inputs.key_rotations, keys);
   const at::Tensor value = Prepared(inputs.value, inputs.value_bias, {}, keys);
   at::Tensor logits = at::matmul(query, key.transpose(1, 2).transpose(-2, -1));  // (B, H, T', T)
   if (const at::Tensor term = KeyDistanceLogits(inputs); term.defined()) logits = logits + term;

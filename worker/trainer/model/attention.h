@@ -28,8 +28,8 @@ struct AttentionInputs {
   at::Tensor value_bias = {};  // (H d)
   // Rotations: (at least T, 1 or H, w/2), complex, contiguous. Adjacent channels are multiplied by
   // the entry for their position.
-  at::Tensor query_turns = {};
-  at::Tensor key_turns = {};
+  at::Tensor query_rotations = {};
+  at::Tensor key_rotations = {};
   // Added to the logits after the scale 1/sqrt(w): (1 or H, 2T-1), entry j - i + T - 1 for query i
   // and key j.
   at::Tensor distance_bias = {};

@@ -184,8 +184,8 @@ at::Tensor Decoder::Heads(std::int64_t layer, const KeysValues& projected, const
     inputs.key_bias = biases[1];
     inputs.value_bias = biases[2];
   }
-  inputs.query_turns = pe_->Turns(Side::kQuery);
-  inputs.key_turns = pe_->Turns(Side::kKey);
+  inputs.query_rotations = pe_->Rotations(Side::kQuery);
+  inputs.key_rotations = pe_->Rotations(Side::kKey);
   inputs.distance_bias = pe_->DistanceBias(layer, length);
   inputs.key_distance = pe_->DistanceTerm(Side::kKey, layer, length);
   inputs.value_distance = pe_->DistanceTerm(Side::kValue, layer, length);

@@ -21,7 +21,7 @@ using torch::autograd::variable_list;
 
 // The inputs that have no gradient. Tensors may be undefined.
 struct Fixed {
-  at::Tensor query_turns, key_turns, lengths;
+  at::Tensor query_rotations, key_rotations, lengths;
   bool causal = false;
   DropoutStream dropout;
   std::int64_t members = 1;
@@ -69,8 +69,8 @@ HeadRows<Element> ViewHeads(const at::Tensor& x) {
   return {static_cast<Element*>(x.data_ptr()), x.stride(0), x.stride(1), x.stride(2)};
 }
 
-const float* TurnsData(const at::Tensor& turns) {
-  return turns.defined() ? at::view_as_real(turns).data_ptr<float>() : nullptr;
+const float* RotationsData(const at::Tensor& rotations) {
+  return rotations.defined() ? at::view_as_real(rotations).data_ptr<float>() : nullptr;
 }
 
 // Sets sizes and rotations only, which decide whether a kernel accepts the problem.
@@ -83,8 +83,8 @@ FusedAttention<Element> ShapeOf(const Parts& parts, const Fixed& fixed) {
   problem.keys = parts.key.size(1);
   problem.width = parts.query.size(3);
   problem.value_width = parts.value.size(3);
-  problem.query_turns = TurnsData(fixed.query_turns);
-  problem.key_turns = TurnsData(fixed.key_turns);
+  problem.query_rotations = RotationsData(fixed.query_rotations);
+  problem.key_rotations = RotationsData(fixed.key_rotations);
   return problem;
 }
 
@@ -105,7 +105,7 @@ FusedAttention<Element> ProblemOf(const Parts& parts, const variable_list& input
       problem.members.parameter_stride = inputs[bias].stride(0);
     }
   }
-  problem.turns_by_head = fixed.query_turns.defined() && fixed.query_turns.size(1) > 1;
+  problem.rotations_by_head = fixed.query_rotations.defined() && fixed.query_rotations.size(1) > 1;
   problem.causal = fixed.causal;
   if (fixed.lengths.defined()) problem.lengths = fixed.lengths.data_ptr<std::int64_t>();
   if (const at::Tensor& distance = inputs[kDistance]; distance.defined()) {
@@ -179,8 +179,8 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
     }
     problem.log_sum_exp = DataOf<float>(log_sums);
     Forward(out.device(), problem);
-    inputs.insert(inputs.end(), {log_sums, fixed.query_turns, fixed.key_turns, fixed.lengths,
-                                 out.device().is_cpu() ? at::Tensor() : out, rest});
+    inputs.insert(inputs.end(), {log_sums, fixed.query_rotations, fixed.key_rotations,
+                                 fixed.lengths, out.device().is_cpu() ? at::Tensor() : out, rest});
     context->save_for_backward(std::move(inputs));
     context->saved_data["causal"] = fixed.causal;
     context->saved_data["members"] = fixed.members;
@@ -243,7 +243,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
 bool FusedAttentionFits(const AttentionInputs& inputs) {
   if (!KernelsTake(inputs.query) || inputs.value_distance.defined()) return false;
   const Parts parts(inputs.query, inputs.key, inputs.value);
-  const Fixed fixed{inputs.query_turns, inputs.key_turns};
+  const Fixed fixed{inputs.query_rotations, inputs.key_rotations};
   return InTypeOf(inputs.query, [&](auto element) {
     return AttentionFitsOn(inputs.query.device(), ShapeOf<decltype(element)>(parts, fixed));
   });
@@ -251,7 +251,8 @@ bool FusedAttentionFits(const AttentionInputs& inputs) {
 
 at::Tensor AttendFused(const AttentionInputs& inputs, std::int64_t layer, const Dropout* dropout) {
   // Lengths that are repeated for variants may be one number with stride 0.
-  Fixed fixed{inputs.query_turns, inputs.key_turns, Contiguous(inputs.lengths), inputs.causal};
+  Fixed fixed{inputs.query_rotations, inputs.key_rotations, Contiguous(inputs.lengths),
+              inputs.causal};
   if (dropout != nullptr) {
     const std::int64_t pairs = inputs.query.size(1) * inputs.key.size(1);
     fixed.dropout = dropout->Stream(layer, DropoutSite::kAttention, inputs.query.size(2) * pairs);

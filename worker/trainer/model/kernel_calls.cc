@@ -190,7 +190,7 @@ void Backward(at::Device device, const BiasActivation<Element>& problem,
 
 template <class Element>
 bool AttentionFitsOn(at::Device device, const FusedAttention<Element>& problem) {
-  const bool turned = problem.query_turns != nullptr || problem.key_turns != nullptr;
+  const bool turned = problem.query_rotations != nullptr || problem.key_rotations != nullptr;
   if (turned && problem.width % 2 != 0) return false;
   return device.is_cpu() ? problem.keys <= kMostCpuAttentionKeys : AttentionFits(problem);
 }

@@ -10,7 +10,7 @@
 // shared rotary query, all heads also share one W_QR. The logit is q_h k_h / sqrt(d + r).
 //
 // R rotates adjacent pairs. With `sliced` (the authors' code), R is a table that is not a rotation
-// (see SlicedTurns in tables.h); the logit then depends on i and j separately.
+// (see SlicedRotations in tables.h); the logit then depends on i and j separately.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -163,12 +163,12 @@ class Mla : public PositionalEncoding {
   }
 
   at::Tensor Turned(const at::Tensor& x, std::int64_t first) {
-    if (!turns_.defined()) {
-      turns_ = ToTurns(sliced_ ? SlicedTurns(config_.max_len, rotary_, base_)
-                               : RotaryTurns(config_.max_len, rotary_, base_),
-                       config_.max_len, parameters_);
+    if (!rotations_.defined()) {
+      rotations_ = ToRotations(sliced_ ? SlicedRotations(config_.max_len, rotary_, base_)
+                                       : RotaryRotations(config_.max_len, rotary_, base_),
+                               config_.max_len, parameters_);
     }
-    return TurnPairs(x, turns_.narrow(0, first, x.size(1)));
+    return TurnPairs(x, rotations_.narrow(0, first, x.size(1)));
   }
 
   // Appends the rotary channels (B, T, 1 or H, r) to the content channels (B, T, H d) of each head:
@@ -188,7 +188,7 @@ class Mla : public PositionalEncoding {
   bool sliced_;
   std::optional<ParameterSet::Handle> input_table_;  // (max_len, D)
   std::vector<Layer> layers_;
-  at::Tensor turns_;  // (max_len, 1, r/2), complex
+  at::Tensor rotations_;  // (max_len, 1, r/2), complex
 };
 
 }  // namespace

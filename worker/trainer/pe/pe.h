@@ -39,7 +39,7 @@ class PositionalEncoding {
   // 2. The rotations (or scalings) of queries (kQuery) and keys (kKey). Adjacent channels, read as
   // complex numbers, are multiplied by the entry for their position: (at least max_len, 1 or H,
   // w/2), complex, contiguous. Undefined: no rotation.
-  virtual at::Tensor Turns(Side /*side*/) { return {}; }
+  virtual at::Tensor Rotations(Side /*side*/) { return {}; }
 
   // 3. The bias that is added to the logits, by the distance between key and query: (1 or H, 2T-1),
   // entry j - i + T - 1. Undefined: nothing is added.

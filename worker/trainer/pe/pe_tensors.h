@@ -43,12 +43,12 @@ class InputSinusoid {
   at::Tensor table_;  // (max_len, D)
 };
 
-// The values of RotaryTurns or SlicedTurns (tables.h) as complex numbers: (length, 1, width/2).
-at::Tensor ToTurns(const std::vector<double>& values, std::int64_t length,
-                   const ParameterSet& parameters);
+// The values of RotaryRotations or SlicedRotations (tables.h) as complex numbers: (length, 1, width/2).
+at::Tensor ToRotations(const std::vector<double>& values, std::int64_t length,
+                       const ParameterSet& parameters);
 // Reads adjacent pairs of `x` (B, n, H, width) as complex numbers and multiplies them by the
-// rotations `turns` (n, 1 or H, width/2).
-at::Tensor TurnPairs(const at::Tensor& x, const at::Tensor& turns);
+// rotations `rotations` (n, 1 or H, width/2).
+at::Tensor TurnPairs(const at::Tensor& x, const at::Tensor& rotations);
 // Throws TrainerError(kBadSpec) if the head size is odd, so that channels cannot be paired.
 void RequirePairs(const PeContext& context);
 

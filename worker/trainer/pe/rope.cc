@@ -32,16 +32,16 @@ class Rope : public PositionalEncoding {
     return sinusoid_ ? sinusoid_->Rows(length) : at::Tensor();
   }
 
-  at::Tensor Turns(Side /*side*/) override {
-    if (!turns_.defined()) turns_ = MakeTurns();
-    return turns_;
+  at::Tensor Rotations(Side /*side*/) override {
+    if (!rotations_.defined()) rotations_ = MakeRotations();
+    return rotations_;
   }
 
  protected:
   // (max_len, 1 or H, d/2), complex.
-  virtual at::Tensor MakeTurns() const {
-    return ToTurns(RotaryTurns(config_.max_len, config_.head_dim(), base_), config_.max_len,
-                   parameters_);
+  virtual at::Tensor MakeRotations() const {
+    return ToRotations(RotaryRotations(config_.max_len, config_.head_dim(), base_), config_.max_len,
+                       parameters_);
   }
   const ModelConfig& config_;
 
@@ -49,7 +49,7 @@ class Rope : public PositionalEncoding {
   const ParameterSet& parameters_;
   double base_;
   std::optional<InputSinusoid> sinusoid_;
-  at::Tensor turns_;
+  at::Tensor rotations_;
 };
 
 class PartialRope : public Rope {
@@ -67,11 +67,11 @@ class PartialRope : public Rope {
 
  protected:
   // The other heads have the factor 1: they are not rotated.
-  at::Tensor MakeTurns() const override {
-    const at::Tensor all = Rope::MakeTurns();
-    at::Tensor turns = at::ones({all.size(0), config_.heads, all.size(2)}, all.options());
-    for (const std::int64_t head : heads_) turns.select(1, head).copy_(all.select(1, 0));
-    return turns;
+  at::Tensor MakeRotations() const override {
+    const at::Tensor all = Rope::MakeRotations();
+    at::Tensor rotations = at::ones({all.size(0), config_.heads, all.size(2)}, all.options());
+    for (const std::int64_t head : heads_) rotations.select(1, head).copy_(all.select(1, 0));
+    return rotations;
   }
 
  private:

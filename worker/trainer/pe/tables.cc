@@ -31,26 +31,26 @@ std::vector<double> Sinusoid(std::int64_t length, std::int64_t width, double bas
   return table;
 }
 
-std::vector<double> RotaryTurns(std::int64_t length, std::int64_t width, double base) {
+std::vector<double> RotaryRotations(std::int64_t length, std::int64_t width, double base) {
   const auto frequencies = Frequencies(width, base);
-  std::vector<double> turns;
+  std::vector<double> rotations;
   for (std::int64_t t = 0; t < length; ++t) {
     for (const double frequency : frequencies) {
-      turns.push_back(std::cos(static_cast<double>(t) * frequency));
-      turns.push_back(std::sin(static_cast<double>(t) * frequency));
+      rotations.push_back(std::cos(static_cast<double>(t) * frequency));
+      rotations.push_back(std::sin(static_cast<double>(t) * frequency));
     }
   }
-  return turns;
+  return rotations;
 }
 
-std::vector<double> SlicedTurns(std::int64_t length, std::int64_t width, double base) {
+std::vector<double> SlicedRotations(std::int64_t length, std::int64_t width, double base) {
   const auto rows = Sinusoid(length, width, base, SinusoidLayout::kHalfSplit);
-  std::vector<double> turns;
+  std::vector<double> rotations;
   for (std::size_t even = 0; even + 1 < rows.size(); even += 2) {
-    turns.push_back(rows[even + 1]);
-    turns.push_back(rows[even]);
+    rotations.push_back(rows[even + 1]);
+    rotations.push_back(rows[even]);
   }
-  return turns;
+  return rotations;
 }
 
 std::vector<double> XposBases(std::int64_t width) {

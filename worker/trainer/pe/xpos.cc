@@ -24,12 +24,13 @@ class Xpos : public PositionalEncoding {
     RequirePairs(context);
   }
 
-  at::Tensor Turns(Side side) override {
+  at::Tensor Rotations(Side side) override {
     if (!query_.defined()) {
-      const at::Tensor turns = ToTurns(RotaryTurns(config_.max_len, config_.head_dim(), base_),
-                                       config_.max_len, parameters_);
-      query_ = turns * Scales(1);
-      key_ = turns * Scales(-1);
+      const at::Tensor rotations =
+          ToRotations(RotaryRotations(config_.max_len, config_.head_dim(), base_), config_.max_len,
+                      parameters_);
+      query_ = rotations * Scales(1);
+      key_ = rotations * Scales(-1);
     }
     return side == Side::kQuery ? query_ : key_;
   }

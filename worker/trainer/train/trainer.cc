@@ -38,7 +38,7 @@ void RequireFinite(const EpochResult& result) {
 }
 
 Trainer::Trainer(const experiment::Job& job, Decoder* decoder, ParameterSet* parameters,
-                 const DeviceData* data, const StepWays& ways)
+                 const DeviceData* data, const StepOptions& ways)
     : decoder_(*decoder),
       parameters_(*parameters),
       data_(*data),

@@ -37,7 +37,7 @@ struct EpochResult {
 void RequireFinite(const EpochResult& result);
 
 // Options for computing steps. None of them changes results by more than rounding.
-struct StepWays {
+struct StepOptions {
   // Above 0: a batch goes through the model in parts of this many examples of full length, or
   // proportionally more shorter ones. The gradients of the parts add up to that of the batch. Needs
   // less memory.
@@ -54,7 +54,7 @@ class Trainer {
   // with the members' seeds. `data` is the members' data, on the same device. `job` is the job of
   // one of them.
   Trainer(const experiment::Job& job, Decoder* decoder, ParameterSet* parameters,
-          const DeviceData* data, const StepWays& ways = {});
+          const DeviceData* data, const StepOptions& ways = {});
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 

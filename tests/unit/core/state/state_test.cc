@@ -13,7 +13,7 @@ constexpr JobState kStates[] = {JobState::kQueued,    JobState::kAssigned, JobSt
                                 JobState::kSucceeded, JobState::kFailed,   JobState::kCancelled};
 constexpr Event kEvents[] = {Event::kAssign, Event::kStart,   Event::kSucceed, Event::kFail,
                              Event::kLose,   Event::kPreempt, Event::kStopped, Event::kClaimsGone,
-                             Event::kRetry,  Event::kAnalyse};
+                             Event::kRetry,  Event::kAnalyze};
 constexpr ErrorKind kKinds[] = {
     ErrorKind::kNone, ErrorKind::kBadSpec,  ErrorKind::kOutOfMemory, ErrorKind::kNonFiniteLoss,
     ErrorKind::kIo,   ErrorKind::kInternal, ErrorKind::kTrainerDied, ErrorKind::kStalled};
@@ -62,7 +62,7 @@ const std::map<std::pair<S, E>, Want>& Table() {
       {{S::kSucceeded, E::kPreempt}, {S::kSucceeded, O::kCancelled}},
       {{S::kSucceeded, E::kStopped}, {S::kSucceeded, O::kCancelled}},
       {{S::kSucceeded, E::kLose}, {S::kSucceeded, O::kLost}},
-      {{S::kSucceeded, E::kAnalyse}, {S::kQueued, O::kSuperseded, Want::kReset}},
+      {{S::kSucceeded, E::kAnalyze}, {S::kQueued, O::kSuperseded, Want::kReset}},
   };
   return table;
 }
@@ -168,7 +168,7 @@ TEST(Next, OnlyARetryOrAnAnalysisLeavesATerminalState) {
   for (const S from : {S::kSucceeded, S::kFailed, S::kCancelled}) {
     for (const E event : kEvents) {
       const auto got = Next(from, event, {});
-      if (got && event != E::kRetry && event != E::kAnalyse) {
+      if (got && event != E::kRetry && event != E::kAnalyze) {
         EXPECT_EQ(got->to, from);
       }
     }

@@ -21,8 +21,8 @@ class AnalysisDispatchTest : public SchedulerTest {
     Say(a, 4, store::Finished{});
   }
   void Ask() {
-    const auto asked = Do<store::Analysed>(
-        store::Analyse{.jobs = {1}, .sweep_id = 1, .analyses = {{"probe", 2, "{}"}}, .now = 1});
+    const auto asked = Do<store::Analyzed>(
+        store::Analyze{.jobs = {1}, .sweep_id = 1, .analyses = {{"probe", 2, "{}"}}, .now = 1});
     EXPECT_EQ(asked.queued, 1);
     scheduler_->Expanded(asked.jobs);
     world_.Settle();

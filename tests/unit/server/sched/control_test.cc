@@ -10,9 +10,9 @@ using testing::SizeIs;
 
 class ControlTest : public SchedulerTest {
  protected:
-  void Steer(const store::SteerSweep& write) {
-    const auto steered = Do<store::SweepSteered>(write);
-    if (steered.live) scheduler_->SetStanding(steered.standing);
+  void Control(const store::ControlSweep& write) {
+    const auto controlled = Do<store::SweepControlled>(write);
+    if (controlled.live) scheduler_->SetStanding(controlled.standing);
     world_.Settle();
   }
   void Drain(const std::string& worker, const std::string& drain) {
@@ -31,7 +31,7 @@ class ControlTest : public SchedulerTest {
 TEST_F(ControlTest, APausedSweepWaitsAndSaysSo) {
   const std::int64_t sweep = Submit("s", 3);
   const auto link = Connect("w", 1);
-  Steer({.sweep_id = sweep, .paused = true});
+  Control({.sweep_id = sweep, .paused = true});
   Succeed(link->assignments[0]);
   EXPECT_THAT(link->assignments, SizeIs(1));
   EXPECT_EQ(scheduler_->WaitingReason(sweep), "paused");
@@ -43,18 +43,18 @@ TEST_F(ControlTest, APausedSweepWaitsAndSaysSo) {
   const auto again = Connect("w", 1);
   EXPECT_THAT(again->assignments, IsEmpty());
   EXPECT_EQ(scheduler_->WaitingReason(sweep), "paused");
-  Steer({.sweep_id = sweep, .paused = false});
+  Control({.sweep_id = sweep, .paused = false});
   EXPECT_THAT(again->assignments, SizeIs(1));
 }
 
 TEST_F(ControlTest, AJobThatWasPlannedWhenItsSweepWasPausedWaitsToo) {
   const std::int64_t sweep = Submit("s", 1);
-  Do<store::SweepSteered>(store::SteerSweep{.sweep_id = sweep, .paused = true});
+  Do<store::SweepControlled>(store::ControlSweep{.sweep_id = sweep, .paused = true});
   const auto link = Connect("w", 1);  // the scheduler plans before it hears of the pause
   EXPECT_THAT(link->assignments, IsEmpty());
   EXPECT_EQ(Text("SELECT count(*) FROM attempts"), "0");
-  Steer({.sweep_id = sweep, .paused = true});
-  Steer({.sweep_id = sweep, .paused = false});
+  Control({.sweep_id = sweep, .paused = true});
+  Control({.sweep_id = sweep, .paused = false});
   world_.Advance(absl::Seconds(1));
   EXPECT_THAT(link->assignments, SizeIs(1)) << "it is not forgotten";
 }
@@ -62,12 +62,12 @@ TEST_F(ControlTest, AJobThatWasPlannedWhenItsSweepWasPausedWaitsToo) {
 TEST_F(ControlTest, APriorityChangesTheOrderOfWhatWaits) {
   Submit("first", 2);
   const std::int64_t second = Submit("second", 2);
-  Steer({.sweep_id = second, .priority = 5});
+  Control({.sweep_id = second, .priority = 5});
   const auto link = Connect("w", 2);
   ASSERT_THAT(link->assignments, SizeIs(2));
   EXPECT_THAT((std::vector{link->assignments[0].job_id, link->assignments[1].job_id}),
               ElementsAre(3, 4));
-  Steer({.sweep_id = second, .priority = -5});
+  Control({.sweep_id = second, .priority = -5});
   Restart();
   EXPECT_EQ(scheduler_->WaitingReason(second), "");
 }
@@ -83,7 +83,7 @@ TEST_F(ControlTest, AFailedJobKeepsItsPlaceInAllItsSweepsThroughItsBackOff) {
   slice.cells.push_back(
       {.key = "s0", .spec_json = "{}", .requirement = {.pe = "rope"}, .epochs = 1});
   scheduler_->Expanded(Do<store::SliceStored>(slice));
-  Steer({.sweep_id = first, .paused = true});
+  Control({.sweep_id = first, .paused = true});
   world_.Advance(absl::Seconds(2));
   EXPECT_THAT(link->assignments, SizeIs(2));
 }

@@ -117,8 +117,8 @@ inline experiment::Job VariantJob(std::string_view protocol, const Variant& vari
 
 // Queries or keys (B, T, H, w) of positions 0 … T-1 after the encoding's rotations.
 inline at::Tensor Turned(PositionalEncoding* pe, Side side, const at::Tensor& x) {
-  const at::Tensor turns = pe->Turns(side);
-  return turns.defined() ? TurnPairs(x, turns.narrow(0, 0, x.size(1))) : x;
+  const at::Tensor rotations = pe->Rotations(side);
+  return rotations.defined() ? TurnPairs(x, rotations.narrow(0, 0, x.size(1))) : x;
 }
 
 // The logits (B, H, T, T) that an encoding computes from one layer's queries and keys, (B, T, H, w)

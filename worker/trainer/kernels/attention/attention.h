@@ -70,9 +70,9 @@ struct FusedAttention {
   // Rotations by position: (at least T, 1 or H, w/2) complex numbers as pairs (real, imaginary),
   // contiguous. After the bias, adjacent channels are multiplied by them as complex numbers. Null:
   // no rotation.
-  const float* query_turns = nullptr;
-  const float* key_turns = nullptr;
-  bool turns_by_head = false;  // true: H per position; else 1
+  const float* query_rotations = nullptr;
+  const float* key_rotations = nullptr;
+  bool rotations_by_head = false;  // true: H per position; else 1
 
   // The keys that a query sees. It always sees at least one.
   bool causal = false;                    // only keys that are not after the query
@@ -133,7 +133,7 @@ inline constexpr std::int64_t kMostAttentionKeys = 1024;
 template <class Element>
 bool AttentionFits(const FusedAttention<Element>& problem) {
   const FusedAttention<Element>& p = problem;
-  const bool turned = p.query_turns != nullptr || p.key_turns != nullptr;
+  const bool turned = p.query_rotations != nullptr || p.key_rotations != nullptr;
   const bool dropped = p.dropout.threshold != 0;
   return p.batch > 0 && p.heads > 0 && p.rows > 0 && p.rows <= p.keys &&
          p.keys <= kMostAttentionKeys && p.width > 0 && p.width <= kMostAttentionWidth &&

@@ -164,11 +164,12 @@ PELAB_INLINE const float* BiasOf(const float* bias, std::int64_t head, std::int6
 PELAB_INLINE void PackHead(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head,
                            Buffers* b) {
   Pack(HeadOf(p.query, batch, head), p.query.row_stride, p.rows, p.width,
-       BiasOf(p.query_bias, head, p.width), TurnsOf(p, p.query_turns, head, p.keys - p.rows),
-       p.scale, b->query.data(), b->width);
-  Pack(HeadOf(p.key, batch, head), p.key.row_stride, p.keys, p.width,
-       BiasOf(p.key_bias, head, p.width), TurnsOf(p, p.key_turns, head, 0), 1, b->key.data(),
+       BiasOf(p.query_bias, head, p.width),
+       RotationsOf(p, p.query_rotations, head, p.keys - p.rows), p.scale, b->query.data(),
        b->width);
+  Pack(HeadOf(p.key, batch, head), p.key.row_stride, p.keys, p.width,
+       BiasOf(p.key_bias, head, p.width), RotationsOf(p, p.key_rotations, head, 0), 1,
+       b->key.data(), b->width);
   Pack(HeadOf(p.value, batch, head), p.value.row_stride, p.keys, p.value_width,
        BiasOf(p.value_bias, head, p.value_width), {}, 1, b->value.data(), b->value_width);
   Transpose(b->key.data(), b->keys, b->width, b->key_columns.data());
@@ -351,10 +352,11 @@ PELAB_INLINE void BackwardHead(const FusedAttention<float>& p,
   float* const product = b->product.data();
   OverKeys(p, visible, b->width, b->gradient.data(), b->keys, b->key.data(), product);
   BackwardDistances(p, to, visible, batch, head, b);
-  Unpack(product, b->width, p.rows, p.width, TurnsOf(p, p.query_turns, head, p.keys - p.rows),
-         p.scale, sums(to.query_bias, p.width), HeadOf(to.query, batch, head), to.query.row_stride);
+  Unpack(product, b->width, p.rows, p.width,
+         RotationsOf(p, p.query_rotations, head, p.keys - p.rows), p.scale,
+         sums(to.query_bias, p.width), HeadOf(to.query, batch, head), to.query.row_stride);
   OverQueries(p, visible, b->width, b->gradient.data(), b->keys, b->query.data(), product);
-  Unpack(product, b->width, p.keys, p.width, TurnsOf(p, p.key_turns, head, 0), 1,
+  Unpack(product, b->width, p.keys, p.width, RotationsOf(p, p.key_rotations, head, 0), 1,
          sums(to.key_bias, p.width), HeadOf(to.key, batch, head), to.key.row_stride);
   OverQueries(p, visible, b->value_width, b->weights.data(), b->keys, b->rows_in.data(), product);
   Unpack(product, b->value_width, p.keys, p.value_width, {}, 1, sums(to.value_bias, p.value_width),

@@ -71,28 +71,28 @@ PELAB_INLINE void Product(std::int64_t m, std::int64_t n, const float* a, std::i
 }
 
 // Multiplies 8 adjacent pairs by 8 complex numbers or by their conjugates.
-PELAB_INLINE Floats TurnVector(Floats x, Floats turns, bool conjugate) {
+PELAB_INLINE Floats TurnVector(Floats x, Floats rotations, bool conjugate) {
   const Ints swapped = {1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14};
   const Ints reals = {0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14};
   const Ints imaginaries = {1, 1, 3, 3, 5, 5, 7, 7, 9, 9, 11, 11, 13, 13, 15, 15};
   const Floats signs = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
   const Floats across =
-      __builtin_shuffle(x, swapped) * __builtin_shuffle(turns, imaginaries) * signs;
-  const Floats along = x * __builtin_shuffle(turns, reals);
+      __builtin_shuffle(x, swapped) * __builtin_shuffle(rotations, imaginaries) * signs;
+  const Floats along = x * __builtin_shuffle(rotations, reals);
   return conjugate ? along - across : along + across;
 }
 
 // The rotations (complex numbers) for the rows of one head; null: none.
-struct Turns {
+struct Rotations {
   const float* data = nullptr;  // of the first row
   std::int64_t row_stride = 0;
 };
 
-PELAB_INLINE Turns TurnsOf(const FusedAttention<float>& p, const float* table, std::int64_t head,
-                           std::int64_t first_position) {
+PELAB_INLINE Rotations RotationsOf(const FusedAttention<float>& p, const float* table,
+                                   std::int64_t head, std::int64_t first_position) {
   if (table == nullptr) return {};
-  const std::int64_t stride = (p.turns_by_head ? p.heads : 1) * p.width;
-  return {table + first_position * stride + (p.turns_by_head ? head * p.width : 0), stride};
+  const std::int64_t stride = (p.rotations_by_head ? p.heads : 1) * p.width;
+  return {table + first_position * stride + (p.rotations_by_head ? head * p.width : 0), stride};
 }
 
 // The first `count` channels at `from`, followed by zeros.
@@ -116,15 +116,16 @@ PELAB_INLINE Element* HeadOf(const HeadRows<Element>& view, std::int64_t batch, 
 // Copies the rows of one head with bias (the part of this head), rotation and scale. Each row is
 // padded with zeros.
 PELAB_INLINE void Pack(const float* from, std::int64_t row_stride, std::int64_t rows,
-                       std::int64_t width, const float* bias, const Turns& turns, float scale,
-                       float* to, std::int64_t to_stride) {
+                       std::int64_t width, const float* bias, const Rotations& rotations,
+                       float scale, float* to, std::int64_t to_stride) {
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t c = 0; c < width; c += kLanes) {
       const std::int64_t count = width - c;
       Floats x = LoadChannels(from + i * row_stride + c, count);
       if (bias != nullptr) x += LoadChannels(bias + c, count);
-      if (turns.data != nullptr) {
-        x = TurnVector(x, LoadChannels(turns.data + i * turns.row_stride + c, count), false);
+      if (rotations.data != nullptr) {
+        x = TurnVector(x, LoadChannels(rotations.data + i * rotations.row_stride + c, count),
+                       false);
       }
       Store(x * scale, to + i * to_stride + c);
     }
@@ -134,15 +135,15 @@ PELAB_INLINE void Pack(const float* from, std::int64_t row_stride, std::int64_t 
 // Applies scale and inverse rotation to the rows of a gradient and stores them. `bias_sum`, if not
 // null, gets the sum of the rows, which is the gradient of the bias.
 PELAB_INLINE void Unpack(const float* from, std::int64_t from_stride, std::int64_t rows,
-                         std::int64_t width, const Turns& turns, float scale, float* bias_sum,
-                         float* to, std::int64_t row_stride) {
+                         std::int64_t width, const Rotations& rotations, float scale,
+                         float* bias_sum, float* to, std::int64_t row_stride) {
   for (std::int64_t c = 0; c < width; c += kLanes) {
     const std::int64_t count = width - c;
     Floats sum = {};
     for (std::int64_t i = 0; i < rows; ++i) {
       Floats x = Load(from + i * from_stride + c) * scale;
-      if (turns.data != nullptr) {
-        x = TurnVector(x, LoadChannels(turns.data + i * turns.row_stride + c, count), true);
+      if (rotations.data != nullptr) {
+        x = TurnVector(x, LoadChannels(rotations.data + i * rotations.row_stride + c, count), true);
       }
       sum += x;
       StoreChannels(x, count, to + i * row_stride + c);

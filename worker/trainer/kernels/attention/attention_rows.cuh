@@ -68,14 +68,14 @@ __device__ __forceinline__ float4 Scaled4(float4 x, float factor) {
   return make_float4(x.x * factor, x.y * factor, x.z * factor, x.w * factor);
 }
 
-// Multiplies two complex numbers by those of `turns`, or (TurnedBack4) by their conjugates.
-__device__ __forceinline__ float4 Turned4(float4 x, float4 turns) {
-  return make_float4(x.x * turns.x - x.y * turns.y, x.x * turns.y + x.y * turns.x,
-                     x.z * turns.z - x.w * turns.w, x.z * turns.w + x.w * turns.z);
+// Multiplies two complex numbers by those of `rotations`, or (TurnedBack4) by their conjugates.
+__device__ __forceinline__ float4 Turned4(float4 x, float4 rotations) {
+  return make_float4(x.x * rotations.x - x.y * rotations.y, x.x * rotations.y + x.y * rotations.x,
+                     x.z * rotations.z - x.w * rotations.w, x.z * rotations.w + x.w * rotations.z);
 }
-__device__ __forceinline__ float4 TurnedBack4(float4 x, float4 turns) {
-  return make_float4(x.x * turns.x + x.y * turns.y, x.y * turns.x - x.x * turns.y,
-                     x.z * turns.z + x.w * turns.w, x.w * turns.z - x.z * turns.w);
+__device__ __forceinline__ float4 TurnedBack4(float4 x, float4 rotations) {
+  return make_float4(x.x * rotations.x + x.y * rotations.y, x.y * rotations.x - x.x * rotations.y,
+                     x.z * rotations.z + x.w * rotations.w, x.w * rotations.z - x.z * rotations.w);
 }
 
 // Four elements from `column` on; those from `width` on are zeros.
@@ -143,39 +143,39 @@ __device__ __forceinline__ const float* MemberBiases(const FusedAttention<Elemen
 // The change that is applied to every loaded row of a head before it enters a product.
 struct RowChange {
   const float* bias;   // (w); null: none
-  const float* turns;  // rotations by position, with a stride of `turn_stride` floats; null: none
+  const float* rotations;  // rotations by position, with a stride of `turn_stride` floats; null: none
   int turn_stride;
   int first_position;  // of row 0
   int width;
   float scale;
 
-  __device__ __forceinline__ RowChange(const float* all_biases, const float* all_turns,
-                                       bool turns_by_head, const HeadPlace& place, int heads,
+  __device__ __forceinline__ RowChange(const float* all_biases, const float* all_rotations,
+                                       bool rotations_by_head, const HeadPlace& place, int heads,
                                        std::int64_t columns, int first, float by)
       : bias(all_biases == nullptr ? nullptr : all_biases + place.head * columns),
-        turns(all_turns),
-        turn_stride(static_cast<int>(turns_by_head ? heads * columns : columns)),
+        rotations(all_rotations),
+        turn_stride(static_cast<int>(rotations_by_head ? heads * columns : columns)),
         first_position(first),
         width(static_cast<int>(columns)),
         scale(by) {
-    if (turns != nullptr && turns_by_head) turns += place.head * columns;
+    if (rotations != nullptr && rotations_by_head) rotations += place.head * columns;
   }
 
-  __device__ __forceinline__ const float* TurnsOf(int row) const {
-    return turns + static_cast<std::int64_t>(first_position + row) * turn_stride;
+  __device__ __forceinline__ const float* RotationsOf(int row) const {
+    return rotations + static_cast<std::int64_t>(first_position + row) * turn_stride;
   }
-  __device__ __forceinline__ float4 Turns(int row, int column) const {
-    return LoadRow4(TurnsOf(row), column, width, false);
+  __device__ __forceinline__ float4 Rotations(int row, int column) const {
+    return LoadRow4(RotationsOf(row), column, width, false);
   }
   __device__ __forceinline__ float4 Apply(float4 x, int row, int column) const {
     if (bias != nullptr) Add4(&x, 1, LoadRow4(bias, column, width, false));
-    if (turns != nullptr) x = Turned4(x, Turns(row, column));
+    if (rotations != nullptr) x = Turned4(x, Rotations(row, column));
     return Scaled4(x, scale);
   }
   // Converts the gradient of the changed row to that of the loaded row. The caller applies the
   // scale.
   __device__ __forceinline__ float4 Undo(float4 gradient, int row, int column) const {
-    if (turns != nullptr) gradient = TurnedBack4(gradient, Turns(row, column));
+    if (rotations != nullptr) gradient = TurnedBack4(gradient, Rotations(row, column));
     return gradient;
   }
 };

@@ -58,7 +58,7 @@ __device__ __forceinline__ void FillMatrix(const HeadView<const Bf16>& from,
                                            const AttentionPlan& plan, int rows, Bf16* to) {
   constexpr int kChunks = kColumns / 8;
   const int padded = WholeTiles(rows);
-  const bool changes = change.bias != nullptr || change.turns != nullptr;
+  const bool changes = change.bias != nullptr || change.rotations != nullptr;
   for (int i = place.thread; i < padded * kChunks; i += plan.threads) {
     const int row = i / kChunks, column = i % kChunks * 8;
     uint4 x = make_uint4(0, 0, 0, 0);
@@ -237,8 +237,8 @@ __device__ __forceinline__ void StoreTile(const HeadView<Bf16>& to, const RowCha
       const int column = 8 * c + lane % 4 * 2;
       x *= scale;
       y *= scale;
-      if (change.turns != nullptr) {
-        const float* const turn = change.TurnsOf(row) + column;
+      if (change.rotations != nullptr) {
+        const float* const turn = change.RotationsOf(row) + column;
         const float re = turn[0], im = turn[1], before = x;
         x = x * re + y * im;
         y = y * re - before * im;

@@ -16,7 +16,7 @@
 #include "worker/trainer/analysis/example_correctness.h"
 #include "worker/trainer/analysis/layer_ablation.h"
 #include "worker/trainer/analysis/paired.h"
-#include "worker/trainer/analysis/substitutes.h"
+#include "worker/trainer/analysis/replacement_values.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/stop.h"
 #include "worker/trainer/train/evaluate.h"
@@ -96,7 +96,7 @@ TEST(Paired, AnInfiniteLossIsAnError) {
                                             &TrainerError::kind, ErrorKind::kNonFiniteLoss)));
 }
 
-TEST(Substitutes, MeansLeaveOutPads) {
+TEST(ReplacementValues, MeansLeaveOutPads) {
   const at::NoGradGuard no_grad;
   for (const experiment::Job& job : {PaddedJob("published", "rope"), PaddedJob("clean", "absolute"),
                                      SmallJob("clean", "alibi", "counting")}) {
@@ -113,7 +113,7 @@ TEST(Substitutes, MeansLeaveOutPads) {
   }
 }
 
-TEST(Substitutes, DonorsAreOtherTestExamples) {
+TEST(ReplacementValues, DonorsAreOtherTestExamples) {
   const Subject subject(SmallJob("clean", "nope", "distance"));
   const at::Tensor all = at::arange(144, at::kLong);
   const at::Tensor donors = Donors(subject.data, 7, all);
@@ -133,7 +133,7 @@ TEST(Substitutes, DonorsAreOtherTestExamples) {
   EXPECT_FALSE(Donors(subject.data, 8, all).equal(donors));
 }
 
-TEST(Substitutes, ALonelyTestExampleHasNoDonor) {
+TEST(ReplacementValues, ALonelyTestExampleHasNoDonor) {
   const experiment::Job job =
       SmallJob("clean", "nope", "distance", {{"task.test_examples", std::int64_t{1}}});
   const Subject subject(job);

@@ -62,7 +62,7 @@ TEST(AttentionMembersCpu, HaveEveryOption) {
       [](AttentionOptions* o) { o->one_projection = true; },
       [](AttentionOptions* o) { o->padded_rows = true; },
       [](AttentionOptions* o) { o->biases = true; },
-      [](AttentionOptions* o) { o->turned = o->turned_apart = o->turns_by_head = true; },
+      [](AttentionOptions* o) { o->turned = o->turned_apart = o->rotations_by_head = true; },
       [](AttentionOptions* o) { o->causal = true; },
       [](AttentionOptions* o) { o->lengths = true; },
       [](AttentionOptions* o) { o->diagonal = AttentionOptions::kShared; },

@@ -28,9 +28,9 @@ struct Case {
   std::int64_t value_width = 0;  // 0: that of the queries
   bool key_distance = false;
   bool biases = false;
-  std::int64_t turns = 0;    // heads of the rotations: 0, 1 or all
-  std::int64_t packed = 0;   // parts of a common product: 0, 2 (keys and values) or 3
-  std::int64_t skipped = 0;  // positions of padding that are left out
+  std::int64_t rotations = 0;  // heads of the rotations: 0, 1 or all
+  std::int64_t packed = 0;     // parts of a common product: 0, 2 (keys and values) or 3
+  std::int64_t skipped = 0;    // positions of padding that are left out
 
   std::int64_t of_values() const { return value_width == 0 ? width : value_width; }
 };
@@ -58,9 +58,9 @@ std::map<std::string, at::Tensor> Leaves(const Case& c, at::ScalarType type) {
 }
 
 // Random complex numbers: rotations that also scale.
-at::Tensor RandomTurns(const std::string& name, const Case& c, at::ScalarType type) {
+at::Tensor RandomRotations(const std::string& name, const Case& c, at::ScalarType type) {
   return at::view_as_complex(
-      RandomTensor(name, {c.keys + 3, c.turns, c.width / 2, 2}).to(type).contiguous());
+      RandomTensor(name, {c.keys + 3, c.rotations, c.width / 2, 2}).to(type).contiguous());
 }
 
 AttentionInputs Inputs(const Case& c, const std::map<std::string, at::Tensor>& leaves) {
@@ -87,9 +87,9 @@ AttentionInputs Inputs(const Case& c, const std::map<std::string, at::Tensor>& l
   inputs.value_bias = leaf("value_bias");
   inputs.distance_bias = leaf("distances");
   inputs.key_distance = leaf("key_distance");
-  if (c.turns > 0) {
-    inputs.query_turns = RandomTurns("query_turns", c, inputs.query.scalar_type());
-    inputs.key_turns = RandomTurns("key_turns", c, inputs.query.scalar_type());
+  if (c.rotations > 0) {
+    inputs.query_rotations = RandomRotations("query_turns", c, inputs.query.scalar_type());
+    inputs.key_rotations = RandomRotations("key_turns", c, inputs.query.scalar_type());
   }
   inputs.causal = c.causal;
   if (c.padding) {  // sequence b ends b positions early
@@ -122,7 +122,7 @@ TEST_P(AttentionKernel, AgreesWithThePlainPath) {
     for (const auto& [name, leaf] : leaves) found[fused]["gradient of " + name] = leaf.grad();
   }
   for (const auto& [name, expected] : found[0]) {
-    if (name == "gradient of key_bias" && c.turns == 0 && !c.key_distance) {
+    if (name == "gradient of key_bias" && c.rotations == 0 && !c.key_distance) {
       // The true gradient is 0, because a bias of the keys shifts all logits of a row equally.
       EXPECT_LT(found[1][name].norm().item<double>(),
                 1e-5 * found[0]["gradient of query_bias"].norm().item<double>());
@@ -190,11 +190,11 @@ INSTANTIATE_TEST_SUITE_P(
 // One output by loops over the definition, for batch `b`, head `h` and row `i`.
 at::Tensor ByDefinition(const Case& c, const AttentionInputs& in, std::int64_t b, std::int64_t h,
                         std::int64_t i) {
-  const auto turned = [&](const at::Tensor& x, const at::Tensor& bias, const at::Tensor& turns,
+  const auto turned = [&](const at::Tensor& x, const at::Tensor& bias, const at::Tensor& rotations,
                           std::int64_t position) {
     at::Tensor y = bias.defined() ? x + bias.narrow(0, h * c.width, c.width) : x.clone();
-    for (std::int64_t t = 0; turns.defined() && t < c.width / 2; ++t) {
-      const at::Tensor by = at::view_as_real(turns)[position][c.turns > 1 ? h : 0][t];
+    for (std::int64_t t = 0; rotations.defined() && t < c.width / 2; ++t) {
+      const at::Tensor by = at::view_as_real(rotations)[position][c.rotations > 1 ? h : 0][t];
       const double re = by[0].item<double>(), im = by[1].item<double>();
       const double even = y[2 * t].item<double>(), odd = y[2 * t + 1].item<double>();
       y[2 * t] = even * re - odd * im;
@@ -203,12 +203,12 @@ at::Tensor ByDefinition(const Case& c, const AttentionInputs& in, std::int64_t b
     return y;
   };
   const std::int64_t position = i + c.keys - c.rows;
-  const at::Tensor query = turned(in.query[b][i][h], in.query_bias, in.query_turns, position);
+  const at::Tensor query = turned(in.query[b][i][h], in.query_bias, in.query_rotations, position);
   std::vector<at::Tensor> logits, values;
   for (std::int64_t j = 0; j < c.keys; ++j) {
     if (c.causal && j > position) continue;
     if (in.lengths.defined() && j >= in.lengths[b].item<std::int64_t>()) continue;
-    at::Tensor key = turned(in.key[b][j][h], in.key_bias, in.key_turns, j);
+    at::Tensor key = turned(in.key[b][j][h], in.key_bias, in.key_rotations, j);
     if (in.key_distance.defined()) key = key + in.key_distance[j - position + c.keys - 1];
     at::Tensor logit = (query * key).sum() / std::sqrt(static_cast<double>(c.width));
     if (in.distance_bias.defined()) {

@@ -91,9 +91,9 @@ TEST(PeTables, FactorsOfPairsMatchTheGoldenValues) {
     return values;
   };
   for (const auto& golden : cases) {
-    ExpectNear(RotaryTurns(golden["length"], golden["width"], golden["base"]),
+    ExpectNear(RotaryRotations(golden["length"], golden["width"], golden["base"]),
                flat(golden["rotary"]));
-    ExpectNear(SlicedTurns(golden["length"], golden["width"], golden["base"]),
+    ExpectNear(SlicedRotations(golden["length"], golden["width"], golden["base"]),
                flat(golden["sliced"]));
     ExpectNear(XposBases(golden["width"]), golden["xpos"]);
   }
@@ -101,9 +101,9 @@ TEST(PeTables, FactorsOfPairsMatchTheGoldenValues) {
 
 // Half of the pairs in the published table are zero at position 0, so it is not a rotation.
 TEST(PeTables, SlicedTurnsAreNoRotations) {
-  const auto turns = SlicedTurns(1, 16, 10000);
+  const auto rotations = SlicedRotations(1, 16, 10000);
   for (int pair = 0; pair < 8; ++pair) {
-    const double size = std::hypot(turns[2 * pair], turns[2 * pair + 1]);
+    const double size = std::hypot(rotations[2 * pair], rotations[2 * pair + 1]);
     EXPECT_NEAR(size, pair < 4 ? 0 : std::sqrt(2.0), kTolerance) << "pair " << pair;
   }
 }

@@ -31,7 +31,7 @@ catalog::Values Unread(const char* readout, const catalog::Values& set = {}) {
 }
 
 struct Subject {
-  Subject(const experiment::Job& job, const StepWays& ways, at::ScalarType type = at::kDouble)
+  Subject(const experiment::Job& job, const StepOptions& ways, at::ScalarType type = at::kDouble)
       : dataset(MakeDataset(job)),
         labels(LabelSpaceOf(job, dataset)),
         data(dataset, labels, at::kCPU),
@@ -44,7 +44,7 @@ struct Subject {
   Trainer trainer;
 };
 
-StepWays AllPositions() { return {0, true, /*leave_padding_out=*/false}; }
+StepOptions AllPositions() { return {0, true, /*leave_padding_out=*/false}; }
 
 std::int64_t Positions(const Sections& sections) {
   std::int64_t sum = 0;

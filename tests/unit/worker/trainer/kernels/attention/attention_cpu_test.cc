@@ -110,7 +110,7 @@ class Problem {
     });
     return term;
   }
-  // Turns the logits' gradients into those of the queries and vectors.
+  // Rotations the logits' gradients into those of the queries and vectors.
   void ThroughTerm(const std::vector<float>& to_term, Results* found) const {
     found->table.assign(table.size(), 0);
     ForPairs([&](std::int64_t at, std::int64_t q, std::int64_t a) {

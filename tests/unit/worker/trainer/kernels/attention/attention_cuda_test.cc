@@ -138,7 +138,8 @@ TEST(AttentionCuda, HasEveryOption) {
       {"padded_rows", [](Options* o) { o->padded_rows = true; }},
       {"biases", [](Options* o) { o->biases = true; }},
       {"turned", [](Options* o) { o->turned = true; }},
-      {"turned_apart", [](Options* o) { o->turned = o->turned_apart = o->turns_by_head = true; }},
+      {"turned_apart",
+       [](Options* o) { o->turned = o->turned_apart = o->rotations_by_head = true; }},
       {"causal", [](Options* o) { o->causal = true; }},
       {"lengths", [](Options* o) { o->lengths = true; }},
       {"diagonal", [](Options* o) { o->diagonal = Options::kShared; }},
@@ -328,7 +329,7 @@ TEST(AttentionCuda, KnowsWhatItTakes) {
   EXPECT_FALSE(fits([](auto* p) { p->members.count = 3; }));
   EXPECT_FALSE(fits([](auto* p) {
     p->width = 15;
-    p->query_turns = p->query_bias = reinterpret_cast<const float*>(8);
+    p->query_rotations = p->query_bias = reinterpret_cast<const float*>(8);
   }));
   EXPECT_FALSE(fits([](auto* p) {
     p->batch = std::int64_t{1} << 29;

@@ -87,9 +87,9 @@ class AttentionCase {
       value_bias_ = Floats(o.heads * o.value_width, 0.5);
     }
     if (o.turned) {
-      const std::int64_t count = (o.keys + 2) * (o.turns_by_head ? o.heads : 1) * o.width;
-      query_turns_ = Floats(count, 0.8);
-      key_turns_ = o.turned_apart ? Floats(count, 0.8) : query_turns_;
+      const std::int64_t count = (o.keys + 2) * (o.rotations_by_head ? o.heads : 1) * o.width;
+      query_rotations_ = Floats(count, 0.8);
+      key_rotations_ = o.turned_apart ? Floats(count, 0.8) : query_rotations_;
     }
     if (o.lengths) {
       for (std::int64_t b = 0; b < o.batch; ++b) {
@@ -214,8 +214,8 @@ class AttentionCase {
   std::mt19937 random_;
   HeadTensor<Element> query_, key_, value_, out_, out_rest_, out_gradient_, to_query_, to_key_,
       to_value_;
-  std::vector<float> query_bias_, key_bias_, value_bias_, query_turns_, key_turns_, diagonal_,
-      slopes_, term_, log_sum_exp_;
+  std::vector<float> query_bias_, key_bias_, value_bias_, query_rotations_, key_rotations_,
+      diagonal_, slopes_, term_, log_sum_exp_;
   std::vector<float> query_bias_partial_, key_bias_partial_, value_bias_partial_, diagonal_partial_,
       term_gradient_;
   std::vector<std::int64_t> lengths_;
@@ -242,9 +242,9 @@ void AttentionCase<Element>::FillProblem() {
   p.query_bias = or_null(query_bias_);
   p.key_bias = or_null(key_bias_);
   p.value_bias = or_null(value_bias_);
-  p.query_turns = or_null(query_turns_);
-  p.key_turns = or_null(key_turns_);
-  p.turns_by_head = o.turns_by_head;
+  p.query_rotations = or_null(query_rotations_);
+  p.key_rotations = or_null(key_rotations_);
+  p.rotations_by_head = o.rotations_by_head;
   p.causal = o.causal;
   p.lengths = or_null(lengths_);
   p.diagonal = or_null(diagonal_);
@@ -306,10 +306,10 @@ void AttentionCase<Element>::FillProblem() {
 // One row as it enters a product, with the way back for its gradient.
 struct TurnedRow {
   Doubles channels;
-  const float* turns = nullptr;  // (w/2) complex
+  const float* rotations = nullptr;  // (w/2) complex
 
   void Turn(const float* by) {
-    turns = by;
+    rotations = by;
     for (std::size_t c = 0; c + 1 < channels.size(); c += 2) {
       const double x = channels[c], y = channels[c + 1], re = by[c], im = by[c + 1];
       channels[c] = x * re - y * im;
@@ -317,8 +317,8 @@ struct TurnedRow {
     }
   }
   Doubles Back(Doubles gradient) const {
-    for (std::size_t c = 0; turns != nullptr && c + 1 < gradient.size(); c += 2) {
-      const double x = gradient[c], y = gradient[c + 1], re = turns[c], im = turns[c + 1];
+    for (std::size_t c = 0; rotations != nullptr && c + 1 < gradient.size(); c += 2) {
+      const double x = gradient[c], y = gradient[c + 1], re = rotations[c], im = rotations[c + 1];
       gradient[c] = x * re + y * im;
       gradient[c + 1] = y * re - x * im;
     }
@@ -352,19 +352,20 @@ AttentionResults AttentionCase<Element>::Reference() const {
     }
     return made;
   };
-  const auto turns_at = [&](const std::vector<float>& turns, std::int64_t at, std::int64_t h) {
-    return turns.data() + (o.turns_by_head ? at * H + h : at) * w;
+  const auto rotations_at = [&](const std::vector<float>& rotations, std::int64_t at,
+                                std::int64_t h) {
+    return rotations.data() + (o.rotations_by_head ? at * H + h : at) * w;
   };
   for (std::int64_t b = 0; b < B; ++b) {
     for (std::int64_t h = 0; h < H; ++h) {
       std::vector<TurnedRow> queries, keys, values;
       for (std::int64_t i = 0; i < R; ++i) {
         queries.push_back(row_of(query_, b, i, h, query_bias_));
-        if (o.turned) queries[i].Turn(turns_at(query_turns_, i + T - R, h));
+        if (o.turned) queries[i].Turn(rotations_at(query_rotations_, i + T - R, h));
       }
       for (std::int64_t j = 0; j < T; ++j) {
         keys.push_back(row_of(key_, b, j, h, key_bias_));
-        if (o.turned) keys[j].Turn(turns_at(key_turns_, j, h));
+        if (o.turned) keys[j].Turn(rotations_at(key_rotations_, j, h));
         values.push_back(row_of(value_, b, j, h, value_bias_));
       }
       std::vector<Doubles> to_keys(T, Doubles(w)), to_values(T, Doubles(d));

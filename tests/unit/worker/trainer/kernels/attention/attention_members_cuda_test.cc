@@ -52,7 +52,7 @@ TEST(AttentionMembersCuda, HaveEveryOption) {
       [](Options* o) { o->one_projection = o->biases = true; },
       [](Options* o) { o->biases = true; },
       [](Options* o) { o->turned = true; },
-      [](Options* o) { o->turned = o->turned_apart = o->turns_by_head = true; },
+      [](Options* o) { o->turned = o->turned_apart = o->rotations_by_head = true; },
       [](Options* o) { o->causal = true; },
       [](Options* o) { o->lengths = true; },
       [](Options* o) { o->diagonal = Options::kShared; },

@@ -46,7 +46,8 @@ class AttentionMembers {
     p.members = {kMembers, biases_.stride()};
     p.query_bias = biases_.First(0), p.key_bias = biases_.First(1);
     p.value_bias = biases_.First(2);
-    p.query_turns = alone[0]->problem_.query_turns, p.key_turns = alone[0]->problem_.key_turns;
+    p.query_rotations = alone[0]->problem_.query_rotations,
+    p.key_rotations = alone[0]->problem_.key_rotations;
     if (options.lengths) p.lengths = lengths_.data();
     if (p.diagonal != nullptr) p.diagonal = diagonals_.data();
     p.diagonal_by_member = by_member;
@@ -105,8 +106,8 @@ class AttentionMembers {
       const auto share = [](const std::vector<float>& from, std::vector<float>* to) {
         std::copy(from.begin(), from.end(), to->begin());  // the vector keeps its address
       };
-      share(cases[0]->query_turns_, &cases[m]->query_turns_);
-      share(cases[0]->key_turns_, &cases[m]->key_turns_);
+      share(cases[0]->query_rotations_, &cases[m]->query_rotations_);
+      share(cases[0]->key_rotations_, &cases[m]->key_rotations_);
       share(cases[0]->slopes_, &cases[m]->slopes_);
       if (!by_member) share(cases[0]->diagonal_, &cases[m]->diagonal_);
       if (options.term == AttentionOptions::kRepeated) share(cases[0]->term_, &cases[m]->term_);

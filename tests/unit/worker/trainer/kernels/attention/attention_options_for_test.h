@@ -14,7 +14,7 @@ struct AttentionOptions {
   bool one_projection = false;
   bool padded_rows = false;  // rows do not begin at multiples of four elements
   bool biases = false;
-  bool turned = false, turned_apart = false, turns_by_head = false;
+  bool turned = false, turned_apart = false, rotations_by_head = false;
   bool causal = false, lengths = false;
   enum Diagonal { kNone, kShared, kByHead } diagonal = kNone;
   bool slopes = false;
@@ -37,7 +37,7 @@ struct AttentionOptions {
     add(biases, "biases");
     add(turned, "turned");
     add(turned_apart, "turned_apart");
-    add(turns_by_head, "turns_by_head");
+    add(rotations_by_head, "turns_by_head");
     add(causal, "causal");
     add(lengths, "lengths");
     add(diagonal == kShared, "diagonal");
@@ -69,7 +69,7 @@ inline AttentionOptions RandomAttentionOptions(std::mt19937* random) {
   o.biases = one_in(2);
   o.turned = one_in(2);
   o.turned_apart = one_in(2);
-  o.turns_by_head = one_in(2);
+  o.rotations_by_head = one_in(2);
   o.causal = one_in(2);
   o.lengths = one_in(2);
   o.diagonal = static_cast<AttentionOptions::Diagonal>(below(3));

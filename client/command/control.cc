@@ -14,7 +14,7 @@
 namespace pelab::client {
 namespace {
 
-struct SteerOptions {
+struct ControlOptions {
   std::string sweep;
   int priority = 0;
 };
@@ -32,7 +32,7 @@ std::string PausedText(const v1::SweepControl& control) {
                 "; what runs goes on to its end");
 }
 
-absl::StatusOr<int> Pause(const Context& context, const SteerOptions& options) {
+absl::StatusOr<int> Pause(const Context& context, const ControlOptions& options) {
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::PauseRequest request;
   request.mutable_sweep()->set_sweep(options.sweep);
@@ -40,7 +40,7 @@ absl::StatusOr<int> Pause(const Context& context, const SteerOptions& options) {
   return PutControl(context, control, PausedText(control));
 }
 
-absl::StatusOr<int> Resume(const Context& context, const SteerOptions& options) {
+absl::StatusOr<int> Resume(const Context& context, const ControlOptions& options) {
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::ResumeRequest request;
   request.mutable_sweep()->set_sweep(options.sweep);
@@ -48,7 +48,7 @@ absl::StatusOr<int> Resume(const Context& context, const SteerOptions& options) 
   return PutControl(context, control, PausedText(control));
 }
 
-absl::StatusOr<int> SetPriority(const Context& context, const SteerOptions& options) {
+absl::StatusOr<int> SetPriority(const Context& context, const ControlOptions& options) {
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::SetPriorityRequest request;
   request.mutable_sweep()->set_sweep(options.sweep);
@@ -59,11 +59,11 @@ absl::StatusOr<int> SetPriority(const Context& context, const SteerOptions& opti
       Concat("priority ", control.priority(), control.changed() ? "" : ", as before"));
 }
 
-using SteerVerb = absl::StatusOr<int> (*)(const Context&, const SteerOptions&);
+using ControlVerb = absl::StatusOr<int> (*)(const Context&, const ControlOptions&);
 
 CLI::App* Add(Commands& commands, const std::string& name, const std::string& help,
-              const std::string& examples, const std::shared_ptr<SteerOptions>& options,
-              SteerVerb verb) {
+              const std::string& examples, const std::shared_ptr<ControlOptions>& options,
+              ControlVerb verb) {
   CLI::App* app = AddCommand(commands, name, help, examples);
   app->add_option("SWEEP", options->sweep, "number or name of a sweep")->required();
   app->callback([&commands, options, verb] {
@@ -81,18 +81,18 @@ void AddPause(Commands& commands) {
       "What runs goes on to its end (pelab cancel stops it). A job that another sweep claims too "
       "still runs "
       "for that one. The sweep stays paused when the coordinator is restarted.",
-      std::make_shared<SteerOptions>(), Pause);
+      std::make_shared<ControlOptions>(), Pause);
 }
 
 void AddResume(Commands& commands) {
   Add(commands, "resume", "let a paused sweep go on",
       "  pelab resume table1\n"
       "  pelab resume 3 --server gpu01:7470",
-      std::make_shared<SteerOptions>(), Resume);
+      std::make_shared<ControlOptions>(), Resume);
 }
 
 void AddPriority(Commands& commands) {
-  auto options = std::make_shared<SteerOptions>();
+  auto options = std::make_shared<ControlOptions>();
   Add(commands, "priority", "change how urgent a sweep is, also while it runs",
       "  pelab priority table1 10\n"
       "  pelab priority 3 -- -5\n"

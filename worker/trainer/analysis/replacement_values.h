@@ -73,11 +73,11 @@ std::int64_t MeanExamples(const DeviceData& data, std::int64_t max_examples);
 
 // Supplies the replacement values for each batch. Use it from one thread. The constructor's
 // arguments must outlive it.
-class Substitutes {
+class ReplacementValues {
  public:
   // `max_examples` limits the training examples over which a mean is taken; 0: all. Throws Stopped.
-  Substitutes(const Decoder& decoder, const DeviceData& data, Method method, std::int64_t data_seed,
-              std::int64_t max_examples);
+  ReplacementValues(const Decoder& decoder, const DeviceData& data, Method method,
+                    std::int64_t data_seed, std::int64_t max_examples);
 
   // For examples [begin, end) of the data set.
   Replacement For(std::int64_t begin, std::int64_t end) const;

@@ -6,11 +6,11 @@
 namespace pelab::service {
 
 // Takes one place. The destructor gives it back.
-class Seat {
+class ThreadSlot {
  public:
-  Seat(std::atomic<int>& taken, int most) : taken_(taken), got_(taken.fetch_add(1) < most) {}
-  ~Seat() { taken_.fetch_sub(1); }
-  Seat(const Seat&) = delete;
+  ThreadSlot(std::atomic<int>& taken, int most) : taken_(taken), got_(taken.fetch_add(1) < most) {}
+  ~ThreadSlot() { taken_.fetch_sub(1); }
+  ThreadSlot(const ThreadSlot&) = delete;
   bool got() const { return got_; }
 
  private:

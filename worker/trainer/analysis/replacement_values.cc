@@ -1,4 +1,4 @@
-#include "worker/trainer/analysis/substitutes.h"
+#include "worker/trainer/analysis/replacement_values.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -122,13 +122,13 @@ std::int64_t MeanExamples(const DeviceData& data, std::int64_t max_examples) {
   return max_examples == 0 ? all : std::min(all, max_examples);
 }
 
-Substitutes::Substitutes(const Decoder& decoder, const DeviceData& data, Method method,
-                         std::int64_t data_seed, std::int64_t max_examples)
+ReplacementValues::ReplacementValues(const Decoder& decoder, const DeviceData& data, Method method,
+                                     std::int64_t data_seed, std::int64_t max_examples)
     : decoder_(decoder), data_(data), method_(method), data_seed_(data_seed) {
   if (method == Method::kMean) mean_ = MeanHeads(decoder, data, MeanExamples(data, max_examples));
 }
 
-Replacement Substitutes::For(std::int64_t begin, std::int64_t end) const {
+Replacement ReplacementValues::For(std::int64_t begin, std::int64_t end) const {
   if (method_ != Method::kResample) return mean_;
   return HeadsAsReplacement(TraceDonors(decoder_, data_, data_seed_, begin, end));
 }
