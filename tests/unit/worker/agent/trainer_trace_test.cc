@@ -28,7 +28,7 @@ TrainerLine Epoch(int epoch) {
   line.event.mutable_epoch()->set_epoch(epoch);
   return line;
 }
-TrainerLine Ablation() {
+TrainerLine AblationLine() {
   FactLine line;
   line.event.mutable_head_ablation()->set_version(1);
   return line;
@@ -53,7 +53,7 @@ std::string Complaint(TrainerTrace trace, std::vector<TrainerLine> lines) {
 TEST(TrainerTrace, AcceptsAWholeRunAndAResumedOne) {
   const TrainerTrace ablation(MakeAssignment(0, true));
   EXPECT_EQ(Complaint(ablation, {Hello(0, 2), Epoch(0), CheckpointLine{1, "c"}, Epoch(1),
-                                 Ablation(), Done()}),
+                                 AblationLine(), Done()}),
             "nothing");
   EXPECT_EQ(Complaint(TrainerTrace(MakeAssignment(5)),
                       {Hello(5, 6), Epoch(5), UnknownLine{"weather"}, Done()}),
@@ -74,7 +74,8 @@ TEST(TrainerTrace, RefusesWhatCannotFollow) {
               HasSubstr("reported epoch 1 of 1"));
   EXPECT_THAT(Complaint(fresh, {Hello(0, 3), Epoch(0), Done()}),
               HasSubstr("done after 1 of 3 epochs"));
-  EXPECT_THAT(Complaint(fresh, {Hello(0, 1), Epoch(0), Ablation()}), HasSubstr("not asked for"));
+  EXPECT_THAT(Complaint(fresh, {Hello(0, 1), Epoch(0), AblationLine()}),
+              HasSubstr("not asked for"));
   EXPECT_THAT(Complaint(TrainerTrace(MakeAssignment(0, true)), {Hello(0, 1), Epoch(0), Done()}),
               HasSubstr("done without analysis head_ablation"));
   EXPECT_THAT(Complaint(fresh, {Hello(0, 1), Epoch(0), Done(), Epoch(1)}),
@@ -112,7 +113,8 @@ TEST(TrainerTrace, HoldsATrainerToTheSettingsOfTheFirstAttempt) {
 TEST(TrainerTrace, AnAnalysisTrainsNothing) {
   v1::Assignment assignment = MakeAssignment(3, /*ablation=*/true);
   assignment.mutable_weights()->set_sha256("abc");
-  EXPECT_EQ(Complaint(TrainerTrace(assignment), {Hello(3, 3), Ablation(), DoneLine{}}), "nothing");
+  EXPECT_EQ(Complaint(TrainerTrace(assignment), {Hello(3, 3), AblationLine(), DoneLine{}}),
+            "nothing");
   EXPECT_THAT(Complaint(TrainerTrace(assignment), {Hello(2, 3)}),
               HasSubstr("starts at epoch 2 of 3, but was asked for analyses only"));
   EXPECT_THAT(Complaint(TrainerTrace(assignment), {Hello(3, 3), DoneLine{}}),
