@@ -12,7 +12,7 @@ namespace {
 using agent::StopReason;
 
 constexpr absl::Duration kFarewell = absl::Milliseconds(300);
-constexpr absl::Duration kPatience = absl::Seconds(30);  // of a daemon that has to end
+constexpr absl::Duration kWorkerPatience = absl::Seconds(30);  // of a daemon that has to end
 constexpr absl::Duration kKeepalive = absl::Seconds(40);
 
 const std::vector<v1::ErrorKind>& Failures() {
@@ -120,7 +120,7 @@ void SimWorker::Stop() {
   daemon_->ending = true;
   StopAll(StopReason::kShutdown);
   daemon_->session.BeginGoodbye(/*without_waiting=*/false);
-  AfterInDaemon(kPatience, [this] {
+  AfterInDaemon(kWorkerPatience, [this] {
     daemon_->session.BeginGoodbye(/*without_waiting=*/true);
     Pump();
     if (daemon_) AfterInDaemon(kFarewell, [this] { Exit(absl::Seconds(1)); });
