@@ -137,10 +137,11 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const HeadView<const Element> value(p.value, place, p.value_width, plan.vectors);
   const HeadView<Element> out(p.out, place, p.value_width, plan.vectors);
   const HeadView<Element> rest(p.out_rest, place, p.value_width, plan.vectors);
-  const RowChange query_change(MemberBiases(p, place, p.query_bias), p.query_rotations, p.rotations_by_head,
-                               place, heads, p.width, logits.first_position, p.scale * kLog2E);
-  const RowChange key_change(MemberBiases(p, place, p.key_bias), p.key_rotations, p.rotations_by_head,
-                             place, heads, p.width, 0, 1);
+  const RowChange query_change(MemberBiases(p, place, p.query_bias), p.query_rotations,
+                               p.rotations_by_head, place, heads, p.width, logits.first_position,
+                               p.scale * kLog2E);
+  const RowChange key_change(MemberBiases(p, place, p.key_bias), p.key_rotations,
+                             p.rotations_by_head, place, heads, p.width, 0, 1);
   const RowChange value_change(MemberBiases(p, place, p.value_bias), nullptr, false, place, heads,
                                p.value_width, 0, 1);
   const int part = place.thread % Shape::kLanes;

@@ -23,14 +23,14 @@ struct AttentionPlan {
 
 // The head on which a thread works.
 struct HeadPlace {
-  int local;           // index among the heads of the block
-  int thread;          // index among the threads of the head
+  int local;   // index among the heads of the block
+  int thread;  // index among the threads of the head
   // False in the last block for heads beyond the last; these threads compute another head in vain.
   bool exists;
-  std::int64_t index;  // b H + h
-  std::int64_t batch;  // b
-  int head;            // h
-  unsigned member;     // m
+  std::int64_t index;      // b H + h
+  std::int64_t batch;      // b
+  int head;                // h
+  unsigned member;         // m
   std::int64_t in_member;  // the index among the member's heads
 
   template <class Element>
@@ -142,8 +142,9 @@ __device__ __forceinline__ const float* MemberBiases(const FusedAttention<Elemen
 
 // The change that is applied to every loaded row of a head before it enters a product.
 struct RowChange {
-  const float* bias;   // (w); null: none
-  const float* rotations;  // rotations by position, with a stride of `turn_stride` floats; null: none
+  const float* bias;  // (w); null: none
+  const float*
+      rotations;  // rotations by position, with a stride of `turn_stride` floats; null: none
   int turn_stride;
   int first_position;  // of row 0
   int width;

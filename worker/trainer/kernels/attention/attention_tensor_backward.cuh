@@ -236,10 +236,11 @@ __global__ void __launch_bounds__(2 * kKeys, kWidth + kValueWidth > 48 ? 1 : 2)
                                        matrix(layout.slopes),
                                        biases + warp * Layout::kBiases,
                                        logits.Drops() ? logits.dropout.kept : 1};
-  const RowChange query_change(MemberBiases(p, place, p.query_bias), p.query_rotations, p.rotations_by_head,
-                               place, heads, p.width, logits.first_position, 1);
-  const RowChange key_change(MemberBiases(p, place, p.key_bias), p.key_rotations, p.rotations_by_head,
-                             place, heads, p.width, 0, 1);
+  const RowChange query_change(MemberBiases(p, place, p.query_bias), p.query_rotations,
+                               p.rotations_by_head, place, heads, p.width, logits.first_position,
+                               1);
+  const RowChange key_change(MemberBiases(p, place, p.key_bias), p.key_rotations,
+                             p.rotations_by_head, place, heads, p.width, 0, 1);
   const RowChange value_change(MemberBiases(p, place, p.value_bias), nullptr, false, place, heads,
                                p.value_width, 0, 1);
   const RowChange no_change(nullptr, nullptr, false, place, heads, p.value_width, 0, 1);

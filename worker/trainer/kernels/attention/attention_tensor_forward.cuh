@@ -106,13 +106,14 @@ __global__ void __launch_bounds__(2 * kKeys)
   Bf16* const values = keys + padded_keys * kMatrixStride<kWidth>;
   const HeadLogits logits(
       p, place, plan, reinterpret_cast<float*>(values + padded_keys * kMatrixStride<kValueWidth>));
-  FillMatrix<kWidth>(HeadView<const Bf16>(p.query, place, p.width, true),
-                     RowChange(MemberBiases(p, place, p.query_bias), p.query_rotations, p.rotations_by_head,
-                               place, heads, p.width, logits.first_position, 1),
-                     place, plan, logits.rows, queries);
+  FillMatrix<kWidth>(
+      HeadView<const Bf16>(p.query, place, p.width, true),
+      RowChange(MemberBiases(p, place, p.query_bias), p.query_rotations, p.rotations_by_head, place,
+                heads, p.width, logits.first_position, 1),
+      place, plan, logits.rows, queries);
   FillMatrix<kWidth>(HeadView<const Bf16>(p.key, place, p.width, true),
-                     RowChange(MemberBiases(p, place, p.key_bias), p.key_rotations, p.rotations_by_head,
-                               place, heads, p.width, 0, 1),
+                     RowChange(MemberBiases(p, place, p.key_bias), p.key_rotations,
+                               p.rotations_by_head, place, heads, p.width, 0, 1),
                      place, plan, logits.keys, keys);
   FillMatrix<kValueWidth>(HeadView<const Bf16>(p.value, place, p.value_width, true),
                           RowChange(MemberBiases(p, place, p.value_bias), nullptr, false, place,
