@@ -142,9 +142,8 @@ __device__ __forceinline__ const float* MemberBiases(const FusedAttention<Elemen
 
 // The change that is applied to every loaded row of a head before it enters a product.
 struct RowChange {
-  const float* bias;  // (w); null: none
-  const float*
-      rotations;  // rotations by position, with a stride of `turn_stride` floats; null: none
+  const float* bias;       // (w); null: none
+  const float* rotations;  // by position, with a stride of `turn_stride` floats; null: none
   int turn_stride;
   int first_position;  // of row 0
   int width;
