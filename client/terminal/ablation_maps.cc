@@ -133,8 +133,8 @@ std::string AblationMapText(const AblationMap& map, const render::Style& style) 
 std::string AblationNotes(const std::vector<AblationMap>& maps, const render::Style& style) {
   if (maps.empty()) return "";
   std::string text =
-      "Figures are the drops as stored, of several seeds their mean. ?: within 3 standard errors "
-      "of the paired change in every seed, so it may be chance.";
+      "Values are the stored drops; for several seeds, their mean. ?: within 3 standard errors of "
+      "the paired change in every seed, so it may be chance.";
   const auto any = [&](const auto& holds) { return std::any_of(maps.begin(), maps.end(), holds); };
   if (any([](const AblationMap& map) { return map.by_rank; })) {
     text +=

@@ -20,7 +20,6 @@ void OpenClosedStandardDescriptors() {
 }
 
 int FlushStandardOutput(const char* program, int status) {
-  errno = 0;
   std::cout.flush();
   if (std::cout.good() && std::fflush(stdout) == 0) return status;
   if (errno == EPIPE) return status;

@@ -8,9 +8,9 @@ namespace pelab {
 // fail (EBADF). Call it first in main, before anything opens a file.
 void OpenClosedStandardDescriptors();
 
-// Writes out what std::cout and stdout hold. Returns `status`; where something could not be
-// written, says so on standard error in the name of `program` and returns 1 for a status of 0. A
-// reader that went away (`| head`) has what it wanted.
+// Flushes std::cout and stdout, and returns `status`. Call it right after the last output: errno then
+// names the reason of a failure. If something could not be written, it says so on standard error in
+// the name of `program` and returns 1 in place of 0. A reader that went away (`| head`) is no error.
 int FlushStandardOutput(const char* program, int status);
 
 }  // namespace pelab

@@ -15,6 +15,7 @@ using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr char kZero[] =
     R"({"data":"test","hygiene":"clean","max_examples":0,"method":"zero","target":"head"})";
@@ -131,7 +132,7 @@ TEST(AblationMapTextTest, SaysWhatItsSignsMean) {
             "head          0      1      2\n"
             "layer 0    25.0      -    1.0?\n");
   EXPECT_EQ(AblationNotes(maps, {.width = 120}),
-            "Figures are the drops as stored, of several seeds their mean. ?: within 3 standard "
+            "Values are the stored drops; for several seeds, their mean. ?: within 3 standard "
             "errors of the paired change in every\n"
             "seed, so it may be chance. -: no such entry.\n");
   const auto plain =
@@ -222,7 +223,7 @@ TEST(ChooseTest, KeepsTheChosenAndNamesWhatThereIs) {
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].method(), "mean");
   const absl::Status status = results::Choose({.method = "meen"}, rows);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("--method"));
+  EXPECT_THAT(std::string(status.message()), StartsWith("method: no stored ablation"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("stored: mean"));
   std::vector<v1::HeadAblationRow> none;
   EXPECT_TRUE(results::Choose({.method = "mean"}, none).ok());

@@ -38,7 +38,7 @@ TEST(CellTableTextTest, GoldenWithAnIncompleteCell) {
             "nope   distance         0.3500  0.0000..0.9853  2/2  0.3000 0.4000\n"
             "rope   distance        ~0.7000               -  1/2  1 failed\n"
             "alibi  distance              -               -  0/1  1 missing\n"
-            "~ not every seed of this group has a result: this mean will change\n");
+            "~ not every seed of this group has a result\n");
 }
 
 TEST(CellTableTextTest, EpochsThatSomeSeedsNeverReached) {
