@@ -1,6 +1,6 @@
 # The front door. `make demo` and `make test` work on a bare Debian 12 or 13 machine.
 #
-#   make demo           install what is missing, build, run docs/sweeps/quick.yaml (12 small jobs) through the real programs
+#   make demo           install what is missing, build the four programs, run docs/sweeps/quick.yaml (12 small jobs) with them
 #   make test           install, build, run every test
 #   make fault          the fault tests with full counts: 200 kill -9 of the coordinator, 200 of workers, 50 SIGSTOPs, 50 partitions …
 #   make test-sanitize  all but LibTorch code under AddressSanitizer + UBSan, coordinator and agent under
@@ -25,19 +25,25 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 DB ?= build/demo/pelab.db
 
-.PHONY: demo test fault test-sanitize sim build wheel python-install deps bench bench-load lint cuda-check gpu-bench clean
+.PHONY: demo test fault test-sanitize sim build configured wheel python-install deps bench bench-load lint cuda-check gpu-bench clean
 .DEFAULT_GOAL := build
 
 deps:
 	@deploy/install-deps.sh
 
-$(BUILD)/build.ninja: CMakeLists.txt CMakePresets.json | deps
-	cmake --preset $(PRESET)
+# `make demo` on a new machine leaves the tests out, and what they need to be installed.
+configured: deps
+	@grep -qs '^PELAB_WITH_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt && [ ! CMakePresets.json -nt $(BUILD)/build.ninja ] || \
+	  cmake --preset $(PRESET) -DPELAB_WITH_TESTS=ON
 
-build: deps $(BUILD)/build.ninja
+build: configured
 	cmake --build $(BUILD) -j $(JOBS)
 
-demo: build
+PROGRAMS := pelab pelab-server pelab-worker pelab-trainer
+demo:
+	@deploy/install-deps.sh --programs
+	@[ -e $(BUILD)/build.ninja ] || cmake --preset $(PRESET) -DPELAB_WITH_TESTS=OFF
+	cmake --build $(BUILD) -j $(JOBS) --target $(PROGRAMS)
 	@mkdir -p $(dir $(DB))
 	$(BUILD)/bin/pelab run docs/sweeps/quick.yaml --db $(DB)
 
@@ -68,7 +74,7 @@ test-sanitize: build
 	  -L '$(subst $(space),|,$(TSAN_TESTS))' -E '$(ONE_THREAD)'
 	tests/fault/sanitized.sh build/tsan $(BUILD)
 
-wheel: deps $(BUILD)/build.ninja
+wheel: configured
 	cmake --build $(BUILD) -j $(JOBS) --target wheel
 
 # With the python3 that the build found, which has gRPC, pandas and Protobuf: nothing comes from a network.
@@ -80,7 +86,7 @@ python-install: wheel
 	@"$(VENV)/bin/python3" -c 'import pelab; print("pelab", pelab.__version__, "is installed for $(VENV)/bin/python3")'
 
 SEEDS ?= 0..99999
-sim: deps $(BUILD)/build.ninja
+sim: configured
 	cmake --build $(BUILD) -j $(JOBS) --target sim
 	@first=$(firstword $(subst .., ,$(SEEDS))) last=$(lastword $(subst .., ,$(SEEDS))); \
 	seq $$first 2500 $$last | xargs -P $(JOBS) -I{} sh -c \

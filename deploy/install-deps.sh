@@ -2,6 +2,7 @@
 # Installs what pelab is built with, on Debian 12 and 13. Silent when nothing is missing.
 #
 #   deploy/install-deps.sh             everything, LibTorch included (CPU; Debian's own package)
+#   deploy/install-deps.sh --programs  what the four programs are built with, and nothing for the tests
 #   deploy/install-deps.sh --no-torch  coordinator, worker agent and CLI only, or a host with its own LibTorch
 #   deploy/install-deps.sh --lint      also what `make lint` runs
 #   deploy/install-deps.sh --bench     also PyTorch, against which `make bench-train` measures
@@ -12,12 +13,14 @@ set -euo pipefail
 packages=(
   g++ make cmake ninja-build ccache mold python3
   libcpp-httplib-dev pkg-config zlib1g-dev  # the coordinator's pages
-  libcairo2-dev  # figures as SVG and PDF
+  libcairo2-dev fonts-dejavu-core  # figures as SVG and PDF
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libabsl-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
-  libsqlite3-dev libsqlitecpp-dev libssl-dev openssl
-  libgtest-dev libgmock-dev python3-numpy faketime iproute2
-  chromium fonts-dejavu-core  # pages are opened by their tests
+  libsqlite3-dev libsqlitecpp-dev libssl-dev
+)
+tests=(
+  libgtest-dev libgmock-dev python3-numpy faketime iproute2 openssl
+  chromium  # pages are opened by their tests
   python3-grpcio python3-pandas python3-protobuf python3-scipy  # the Python package and its tests
   python3-pip python3-setuptools python3-venv python3-wheel     # its wheel
 )
@@ -31,14 +34,15 @@ fi
 torch=(libtorch-dev libopenblas0-openmp)  # without OpenBLAS LibTorch may get the slow reference BLAS
 for argument in "$@"; do
   case $argument in
+    --programs) tests=() ;;
     --no-torch) torch=() ;;
     --lint) packages+=(clang-tidy clang-format mypy) ;;
     --bench) packages+=(python3-torch) ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "install-deps.sh: unknown argument \"$argument\"; known: --no-torch, --lint, --bench" >&2; exit 2 ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "install-deps.sh: unknown argument \"$argument\"; known: --programs, --no-torch, --lint, --bench" >&2; exit 2 ;;
   esac
 done
-packages+=("${torch[@]}")
+packages+=("${tests[@]}" "${torch[@]}")
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   cat >&2 <<'END'
