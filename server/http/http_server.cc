@@ -64,10 +64,26 @@ class Server final : public httplib::Server {
     bool closed = false;
     for (int left = kKeepAliveRequests; ok && !closed && connection.AwaitRequest(); --left) {
       const bool last = left == 1 || !connection.HasNoBody();
-      ok = process_request(connection, last, closed, nullptr);
+      ok = Process(*this, connection, last, closed);
       closed = closed || last || connection.broken();
     }
     return ok;
+  }
+
+  // From version 0.15 on httplib is told the addresses of both ends. (A template, so that only the
+  // call that this version has is compiled.)
+  template <typename Self>
+  static bool Process(Self& self, Connection& connection, bool last, bool& closed) {
+    if constexpr (requires { self.process_request(connection, last, closed, nullptr); }) {
+      return self.process_request(connection, last, closed, nullptr);
+    } else {
+      std::string remote, local;
+      int remote_port = 0, local_port = 0;
+      connection.get_remote_ip_and_port(remote, remote_port);
+      connection.get_local_ip_and_port(local, local_port);
+      return self.process_request(connection, remote, remote_port, local, local_port, last, closed,
+                                  nullptr);
+    }
   }
 };
 
