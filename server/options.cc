@@ -20,20 +20,20 @@ constexpr char kExamples[] = R"(Examples:
   pelab-server --db runs/pelab.db --listen unix:/run/user/1000/pelab.sock
       serves it on a Unix socket
   pelab-server --listen 0.0.0.0:7470 --tls-cert cert.pem --tls-key key.pem --token-file token
-      serves other machines, over TLS, to those who have the token
+      serves other machines over TLS; every call must carry the token
 
   pelab-server --http 127.0.0.1:7480
-      also shows its sweeps, live, to a browser on this machine at http://127.0.0.1:7480/; from
-      another one: ssh -L 7480:127.0.0.1:7480 HOST
+      also shows its sweeps live in a browser on this machine, at http://127.0.0.1:7480/; from
+      another machine, first run ssh -L 7480:127.0.0.1:7480 HOST
 
   pelab-server --db /var/lib/pelab/pelab.db --artifact-store /shared/pelab
-      keeps files on a disk that the workers see; they are started with the same --artifact-store
+      keeps files on a disk that the workers see; start them with the same --artifact-store
 
-Files: FILE is the SQLite database, FILE.artifacts/ holds weights and checkpoints by their SHA-256
-(with --artifact-store it is a link to DIR; one database a DIR), FILE.lock names the address at
-which the database is served. Checkpoints make room for weights where the quota is short. A file
-that nothing names any more is removed. SIGTERM and SIGINT end the server cleanly; workers go
-on training and connect again.
+Files: FILE is the SQLite database. FILE.artifacts/ holds weights and checkpoints, named by their
+SHA-256; with --artifact-store it is a link to DIR, and each database needs its own DIR. FILE.lock
+names the address at which the database is served. If the quota is short, checkpoints make room for
+weights. A file that nothing refers to any more is removed. SIGTERM and SIGINT end the server
+cleanly; workers continue training and connect again.
 )";
 
 struct Words {
@@ -82,7 +82,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
   app.footer(kExamples);
   app.set_version_flag("--version", PELAB_VERSION);
   Words words;
-  app.add_option("--db", options.coordinator.database, "the database; created where it is missing")
+  app.add_option("--db", options.coordinator.database, "the database; created if it is missing")
       ->capture_default_str()
       ->type_name("FILE");
   app.add_option("--listen", words.listen, "unix:PATH or HOST:PORT; may be repeated; port 0: any")
@@ -90,35 +90,36 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
       ->type_name("ADDR")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--http", words.http, "also serve pages and a JSON API on HOST:PORT; port 0: any")
+  app.add_option("--http", words.http,
+                 "also serve pages and a JSON API on HOST:PORT; port 0: any free port")
       ->type_name("ADDR");
   app.add_option("--http-host", options.coordinator.http_hosts,
-                 "a further name of this machine under which browsers ask, as a proxy's; may be "
-                 "repeated")
+                 "accept requests to this host name too, such as a proxy's; may be repeated")
       ->type_name("NAME")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_flag(
-      "--http-write", options.coordinator.http_write,
-      "let the pages change sweeps (pause, resume, cancel, retry, extend, priority, note), "
-      "for those who have the token");
+  app.add_flag("--http-write", options.coordinator.http_write,
+               "let people who have the token change sweeps on the pages (pause, resume, cancel, "
+               "retry, extend, priority, note)");
   app.add_option("--http-token-file", options.coordinator.http_token_file,
                  "file with the token for --http-write (default: that of --token-file)")
       ->type_name("FILE");
-  app.add_option("--heartbeat", words.heartbeat, "how often workers say that they are there")
+  app.add_option("--heartbeat", words.heartbeat, "interval of the workers' heartbeats")
       ->capture_default_str()
       ->type_name("TIME");
-  app.add_option("--lease", words.lease, "how long a silent worker keeps its jobs")
+  app.add_option("--lease", words.lease,
+                 "time after which the jobs of a silent worker are given to others")
       ->capture_default_str()
       ->type_name("TIME");
-  app.add_option("--artifact-quota", words.quota, "how much FILE.artifacts/ may hold")
+  app.add_option("--artifact-quota", words.quota, "disk space for FILE.artifacts/")
       ->capture_default_str()
       ->type_name("SIZE");
-  app.add_option("--artifact-store", options.coordinator.artifact_store,
-                 "keep these files in DIR, which workers see under the same or another path")
+  app.add_option(
+         "--artifact-store", options.coordinator.artifact_store,
+         "keep these files in DIR, a disk that the workers see under the same or another path")
       ->type_name("DIR");
   app.add_option("--artifact-grace", words.grace,
-                 "how old a file is that is removed because nothing names it")
+                 "age at which a file is removed that nothing refers to any more")
       ->capture_default_str()
       ->type_name("TIME");
   app.add_option("--parent-fd", options.parent_fd,

@@ -19,13 +19,13 @@ namespace {
 constexpr int kUsageExitCode = 2;
 
 constexpr char kFooter[] = R"(
-The work directory holds the worker's identity, the events that the coordinator has not acknowledged, and the
-checkpoints of its jobs; keep it over restarts. One worker a directory.
+The working directory holds the worker's identity, the events that the coordinator has not
+acknowledged, and the checkpoints of its jobs. Keep it over restarts. Each worker needs its own.
 
-SIGTERM and Ctrl-C stop the trainers with their checkpoints kept; their jobs are queued again at once. What is new in
-those checkpoints goes to the coordinator first, within 8 seconds, so that another worker can go on. Before a time limit
-send the same signal (Slurm: #SBATCH --signal=TERM@60). To let its jobs end, or to empty a host from elsewhere:
-pelab workers drain.
+SIGTERM and Ctrl-C stop the trainers, whose checkpoints are kept and sent to the coordinator within
+8 seconds. Their jobs are queued again at once, and another worker can continue them. Send the same
+signal before a time limit (Slurm: #SBATCH --signal=TERM@60). To let the jobs finish, or to empty
+a host from elsewhere, use pelab workers drain.
 
 Examples:
   pelab-worker --server unix:/tmp/pelab.sock --cpu-slots 2
@@ -91,66 +91,69 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
       ->envname("PELAB_SERVER")
       ->type_name("ADDR")
       ->required();
-  app.add_option("--workdir", options->work_dir, "Work directory, made when missing")
+  app.add_option("--workdir", options->work_dir, "Working directory; created if it is missing")
       ->type_name("DIR")
       ->capture_default_str();
   app.add_option("--slots-per-device", options->slots.slots_per_device,
-                 "Trainers at a time on each GPU")
+                 "Trainers that run at the same time on each GPU")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--cpu-slots", options->slots.cpu_slots,
-                 "Trainers at a time where there is no GPU (default: cores / threads per slot)")
+                 "Trainers that run at the same time on a host without a GPU (default: cores / "
+                 "threads per slot)")
       ->check(CLI::Range(1, 1024));
   app.add_option("--threads-per-slot", options->slots.threads_per_slot,
                  "CPU threads of each trainer")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--pack", options->slots.pack,
-                 absl::StrCat("The most jobs that a trainer takes at a time where they differ in "
-                              "their seed alone, as one batch where it finds that to be faster: "
-                              "with 8, seeds 0..7 of a configuration go together (1: never; "
-                              "default: ",
-                              kGpuPack, " on a GPU, ", kCpuPack, " on a CPU)"))
+  app.add_option(
+         "--pack", options->slots.pack,
+         absl::StrCat("How many jobs that differ only in their seed one trainer gets together: "
+                      "with 8, seeds 0..7 of a configuration. The trainer measures whether "
+                      "one batch for all is faster than one after another (1: never "
+                      "together; default: ",
+                      kGpuPack, " on a GPU, ", kCpuPack, " on a CPU)"))
       ->check(CLI::Range(1, 64));
   app.add_option("--mps", raw->mps,
-                 "auto: where several trainers share a GPU (--slots-per-device), start NVIDIA's "
-                 "MPS for them, unless this host lacks it or runs it already; off: do not")
+                 "auto: if several trainers share a GPU (--slots-per-device), start NVIDIA's MPS "
+                 "for them, unless this host lacks it or runs it already; off: never start it")
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str();
-  app.add_option("--micro-batch", options->micro_batch,
-                 "Examples that a trainer takes through the model at once (0: the whole batch; "
-                 "default: on a CPU as many as have room in half a gigabyte). A job keeps the "
-                 "setting, and the threads, of its first attempt")
+  app.add_option(
+         "--micro-batch", options->micro_batch,
+         "Examples of a batch that a trainer computes at once (0: the whole batch; default: on "
+         "a CPU as many as fit into half a gigabyte). A job keeps this setting, and the "
+         "threads, of its first attempt")
       ->check(CLI::Range(0, 1 << 30));
   app.add_option("--trainer", options->trainer,
                  "The trainer (default: pelab-trainer beside this program, then in PATH)")
       ->type_name("FILE");
-  app.add_option("--spool-quota", raw->spool_quota,
-                 "Disk space for events that are not acknowledged; trainers wait once it is used")
+  app.add_option(
+         "--spool-quota", raw->spool_quota,
+         "Disk space for events that are not acknowledged yet; trainers wait when it is used up")
       ->type_name("SIZE")
       ->capture_default_str();
   app.add_option("--checkpoint-every", raw->checkpoint_every,
-                 "How often a trainer keeps a checkpoint, at the end of an epoch: after so many "
-                 "epochs (1epoch, 5epochs) or so much time")
+                 "How often a trainer keeps a checkpoint, always at the end of an epoch: a number "
+                 "of epochs (1epoch, 5epochs) or a time")
       ->type_name("EPOCHS|TIME")
       ->capture_default_str();
   app.add_option("--checkpoint-upload", raw->checkpoint_upload,
-                 "How often the newest checkpoint goes to the coordinator, besides when this "
+                 "How often the newest checkpoint is sent to the coordinator; also sent when this "
                  "worker drains or ends (0: never)")
       ->type_name("TIME")
       ->capture_default_str();
   app.add_option("--attempt-timeout", raw->attempt_timeout,
-                 "Stop a trainer that has said nothing for so long; its job is tried again. auto: "
-                 "10 minutes, or 20 times its longest epoch where that is longer; off: never")
+                 "Stop a trainer that reported nothing for this long; its job is tried again. "
+                 "auto: 10 minutes, or 20 times its longest epoch if that is longer; off: never")
       ->type_name("TIME|auto|off")
       ->capture_default_str();
   app.add_option("--name", options->name,
-                 "What people call this worker, in `pelab workers` and in messages (default: this "
-                 "host's name)")
+                 "The worker's name in `pelab workers` and in messages (default: this host's name)")
       ->type_name("NAME");
   app.add_option("--artifact-store", options->artifact_store,
-                 "Put files into the coordinator's --artifact-store DIR, on a disk that both see, "
-                 "instead of sending them")
+                 "Write files to the coordinator's --artifact-store, a disk that both see as DIR "
+                 "here, instead of sending them")
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory);
   app.add_option("--parent-fd", options->parent_fd,

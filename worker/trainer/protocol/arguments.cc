@@ -11,7 +11,7 @@ namespace pelab::trainer {
 namespace {
 
 constexpr std::string_view kHelp =
-    R"(pelab-trainer trains a job, or several that differ in their seed alone, and reports on it, one JSON object a line.
+    R"(pelab-trainer trains one job, or several that differ only in their seed. It reports as JSON Lines.
 
 usage:
   pelab-trainer run --spec JOB.json --workdir DIR [--spec JOB.json --workdir DIR …] [options]
@@ -21,26 +21,29 @@ usage:
   pelab-trainer --help | --version
 
 run trains each job, evaluates it after every epoch, runs its analyses and keeps its weights:
-  --spec FILE             a canonical spec, or {"job": ID, "spec": {...}, "analyses": [...]}; each begins a job
-  --workdir DIR           where that job's weights and checkpoints go; made when missing
-  --packing auto|off|on|K several jobs as one batch (on), one after another (off), or as a measurement at the start
-                          finds quicker (auto, default); K: with the results of a batch of K jobs
+  --spec FILE             a canonical spec, or {"job": ID, "spec": {...}, "analyses": [...]}; each
+                          begins a job
+  --workdir DIR           folder for that job's weights and checkpoints; created if it is missing
+  --packing auto|off|on|K several jobs as one batch (on), one after another (off), or whichever a
+                          measurement at the start finds faster (auto, default); K: with the
+                          results of a batch of K jobs
   --device DEVICE         cpu (default) or cuda:N
   --threads N             CPU threads (default 1)
-  --resume                go on from the newest checkpoint of this job in --workdir, if any
-  --max-start-epoch N     with --resume: only from a checkpoint of that job whose next epoch is at most N
+  --resume                continue from the newest checkpoint of this job in --workdir, if any
+  --max-start-epoch N     with --resume: only from a checkpoint whose next epoch is at most N
   --checkpoint-seconds S  least seconds between checkpoints (default 30)
   --checkpoint-epochs N   a checkpoint after every N epochs instead (default 0: by the seconds)
-  --micro-batch N         go through each batch N examples at a time; 0: all at once; auto (default):
-                          on a CPU as many as have room in half a gigabyte
+  --micro-batch N         compute each batch N examples at a time; 0: all at once; auto (default):
+                          on a CPU as many as fit into half a gigabyte
   --cuda-graphs on|off    on a GPU launch each step as one graph (default: on); results are the same
-  --kernels fused|plain   plain: LibTorch's operations in place of our kernels, slower, for comparisons (default: fused)
+  --kernels fused|plain   plain: LibTorch's operations in place of our kernels, slower, for
+                          comparisons (default: fused)
   --parent-fd N           end at once when this pipe reaches end of file
 
-analyze runs the job's analyses on weights that run kept, without training:
+analyze runs the job's analyses on the weights that `run` kept, without training:
   --spec FILE             {"job": ID, "spec": {...}, "analyses": [...]}, with at least one analysis
   --weights FILE          weights.safetensors of this very job
-  --workdir DIR           where result files go; made when missing
+  --workdir DIR           folder for result files; created if it is missing
   --device, --threads, --parent-fd as above
 
 dataset writes the job's data: tokens (N, T), lengths (N), labels (N), split (N; 0 train, 1 test).
