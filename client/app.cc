@@ -28,8 +28,8 @@ constexpr char kFooter[] =
     "  pelab run docs/sweeps/quick.yaml\n"
     "  pelab results quick\n"
     "  pelab submit table1.yaml --server gpu01:7470 --watch\n"
-    "Exit status: 0 all well, 1 failed, 2 usage or invalid input, 3 finished but not every job "
-    "succeeded, 4 no coordinator.";
+    "Exit status: 0 success, 1 failure, 2 usage or invalid input, 3 finished but not every job "
+    "succeeded, 4 no coordinator, 130 interrupted.";
 
 // Accepts every output that some command accepts. CheckOutput checks the command's own outputs once
 // the command is known.
@@ -48,9 +48,9 @@ CLI::Validator KnownOutput(const std::vector<std::string>& outputs) {
 void AddGlobalFlags(CLI::App& app, GlobalOptions& options,
                     const std::vector<std::string>& outputs) {
   const char* group = "Where and how";
-  app.add_option(
-         "--server", options.server,
-         "coordinator: unix:PATH or HOST:PORT [default: $PELAB_SERVER, then whoever serves --db]")
+  app.add_option("--server", options.server,
+                 "coordinator: unix:PATH or HOST:PORT [default: $PELAB_SERVER, then the "
+                 "coordinator of --db]")
       ->type_name("ADDR")
       ->group(group);
   app.add_option_function<std::string>(
@@ -66,7 +66,7 @@ void AddGlobalFlags(CLI::App& app, GlobalOptions& options,
       ->check(KnownOutput(outputs))
       ->type_name("FORMAT")
       ->group(group);
-  app.add_flag("--no-color", options.no_color, "no colours on a terminal (nor with NO_COLOR set)")
+  app.add_flag("--no-color", options.no_color, "no colors on a terminal (NO_COLOR does the same)")
       ->group(group);
   rpc::AddClientSecurityFlags(app, &options.security);
 }

@@ -52,15 +52,14 @@ absl::StatusOr<int> Run(const Context& context, const AnalyzeOptions& options) {
 
 void AddAnalyze(Commands& commands) {
   auto options = std::make_shared<AnalyzeOptions>();
-  CLI::App* app = AddCommand(
-      commands, "analyze", "add analyses to finished jobs, from their kept weights",
-      "  pelab analyze quick --analysis layer_ablation --analysis cumulative_ablation\n"
-      "  pelab analyze quick --analysis head_ablation --set head_ablation.method=mean\n"
-      "  pelab analyze 12 --analysis head_ablation --server gpu01:7470 --watch\n"
-      "Nothing is trained again, and what is stored already is not computed again. Where nobody "
-      "serves --db, "
-      "a coordinator and a worker are brought along as by pelab run, until the analyses are "
-      "stored.");
+  CLI::App* app =
+      AddCommand(commands, "analyze", "add analyses to finished jobs, from their kept weights",
+                 "  pelab analyze quick --analysis layer_ablation --analysis cumulative_ablation\n"
+                 "  pelab analyze quick --analysis head_ablation --set head_ablation.method=mean\n"
+                 "  pelab analyze 12 --analysis head_ablation --server gpu01:7470 --watch\n"
+                 "Nothing is trained again, and analyses that are stored are not computed again. "
+                 "If no coordinator serves --db, this command starts a coordinator and a worker "
+                 "until the analyses are stored.");
   AddTarget(app, options->target, options->sweep);
   app->add_option("--analysis", options->words.names,
                   "what `pelab catalog analysis` lists; repeatable")

@@ -28,8 +28,7 @@ std::string PausedText(const v1::SweepControl& control) {
   if (HasEnded(control))
     return Concat("nothing to do, it is ", results::StateName(control.state()));
   if (!control.paused()) return control.changed() ? "goes on" : "was not paused";
-  return Concat(control.changed() ? "paused" : "was paused already",
-                "; what runs goes on to its end");
+  return Concat(control.changed() ? "paused" : "was paused already", "; running jobs finish");
 }
 
 absl::StatusOr<int> Pause(const Context& context, const ControlOptions& options) {
@@ -78,7 +77,7 @@ void AddPause(Commands& commands) {
   Add(commands, "pause", "start no further jobs of a sweep, until it is resumed",
       "  pelab pause table1\n"
       "  pelab pause 3 --server gpu01:7470\n"
-      "What runs goes on to its end (pelab cancel stops it). A job that another sweep claims too "
+      "Running jobs finish (pelab cancel stops them). A job that another sweep claims too "
       "still runs "
       "for that one. The sweep stays paused when the coordinator is restarted.",
       std::make_shared<ControlOptions>(), Pause);

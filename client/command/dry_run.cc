@@ -63,7 +63,7 @@ absl::StatusOr<Answer> Ask(const Context& context, const Document& document, boo
                            const std::vector<experiment::Cell>& cells) {
   Answer answer;
   answer.counts.set_new_jobs(cells.size());
-  answer.asked = "nobody: there is no database yet";
+  answer.asked = "nobody: no database exists yet";
   auto coordinator = FindCoordinator(context.options);
   std::error_code ignored;
   if (coordinator.ok()) {

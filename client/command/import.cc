@@ -146,10 +146,10 @@ void AddImport(Commands& commands) {
       "  pelab import other.db --db all.db\n"
       "  pelab import other.db --server gpu01:7470 --dry-run\n"
       "A job comes with its curve, attempts, analyses, ablations and weights; sweeps come with "
-      "their documents. What is here stays as it is, and a second import changes nothing. Where "
-      "nobody serves --db, a coordinator is brought along, and makes the file where it is not "
-      "there.\n"
-      "Exit status 1: a key has another curve here, or a file there is missing or damaged.");
+      "their documents. Jobs that are here stay as they are, and a second import changes nothing. "
+      "If no coordinator serves --db, this command starts one, which creates the file if it is "
+      "missing.\n"
+      "Exit status 1: a job has another curve here, or a file there is missing or damaged.");
   app->add_option("OTHER.db", options->other,
                   "the database to take jobs from; is only read, may be served")
       ->required();

@@ -40,7 +40,7 @@ absl::StatusOr<int> Run(const Context& context, const RetryOptions& options) {
     case Output::kTable:
       context.out(Concat(response.queued(), response.queued() == 1 ? " job" : " jobs",
                          " queued again, ", response.nothing(),
-                         response.nothing() == 1 ? " needs nothing\n" : " need nothing\n"));
+                         response.nothing() == 1 ? " needs no retry\n" : " need no retry\n"));
       break;
   }
   return kExitOk;

@@ -22,8 +22,8 @@ absl::StatusOr<int> Run(Commands& commands, RunCommandOptions& options) {
   commands.document_name = options.document.file;
   if (!context.options.server.empty() && !options.dry_run) {
     return absl::InvalidArgumentError(
-        "pelab run brings its own coordinator and takes no --server (nor PELAB_SERVER); use pelab "
-        "submit --watch");
+        "pelab run starts its own coordinator and does not accept --server (nor PELAB_SERVER); use "
+        "pelab submit --watch");
   }
   PELAB_ASSIGN_OR_RETURN(const Document document, LoadDocument(options.document));
   if (options.dry_run) return DryRun(context, document, options.run.submit.fresh);
@@ -37,7 +37,7 @@ absl::StatusOr<int> Run(Commands& commands, RunCommandOptions& options) {
 void AddRun(Commands& commands) {
   auto options = std::make_shared<RunCommandOptions>();
   CLI::App* app = AddCommand(
-      commands, "run", "run a sweep here: bring a coordinator and a worker, train, show results",
+      commands, "run", "run a sweep here: start a coordinator and a worker, train, show results",
       "  pelab run docs/sweeps/quick.yaml\n"
       "  pelab run quick.yaml --db runs/quick.db --set train.epochs=3\n"
       "  pelab run quick.yaml --cpu-slots 2 --threads-per-slot 1\n"
