@@ -65,9 +65,8 @@ TEST_F(PacksTest, BetterAloneIsKeptWhateverComesWithIt) {
   Submit(Document("s", "0..4", /*epochs=*/2), "a");
   FakeWorker worker(channel_, "w1", 1, {}, "", /*pack=*/2);
   std::vector<Script> scripts;
-  for (const v1::Assignment& assignment : worker.AwaitPack().assignments()) {
-    scripts.emplace_back(assignment);
-  }
+  const v1::AssignmentPack pack = worker.AwaitPack();
+  for (const v1::Assignment& assignment : pack.assignments()) scripts.emplace_back(assignment);
   ASSERT_EQ(scripts.size(), 2u);
   for (Script& script : scripts) {
     v1::Event started = script.Started(0, 2, 1, /*packing=*/2);
