@@ -152,6 +152,8 @@ absl::StatusOr<std::string> DrawPage(Vector form, const PageSize& size, const st
           : cairo_pdf_surface_create_for_stream(&Append, &bytes, size.width, size.height),
       &cairo_surface_destroy);
   if (form == Vector::kPdf) {
+    // pdflatex warns of figures newer than 1.5, which cairo 1.18 would write.
+    cairo_pdf_surface_restrict_to_version(surface.get(), CAIRO_PDF_VERSION_1_4);
     cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_TITLE,
                                    render::Escape(title).c_str());
     cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_CREATOR,

@@ -120,7 +120,7 @@ TEST_F(CliTest, CurvesAndAblationsAreWhole) {
 TEST_F(CliTest, AblationMarksWhatMayBeChance) {
   const CliResult drops = Run({"ablation", "1"});
   EXPECT_THAT(drops.out, HasSubstr("layer 0     0.0?   0.3?   0.7?\n")) << "0, 1 and 2 of 300";
-  EXPECT_THAT(drops.out, HasSubstr("?: within 3\nstandard errors"));
+  EXPECT_THAT(drops.out, HasSubstr("?: within 3 standard\nerrors"));
   EXPECT_THAT(Run({"ablation", "1", "--metric", "nll_drop"}).out,
               HasSubstr("layer 1   0.100  0.110  0.120\n"));
   EXPECT_THAT(Run({"ablation", "1", "--metric", "normalised_drop"}).out,

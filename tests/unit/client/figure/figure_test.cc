@@ -28,6 +28,12 @@ LineSeries Series(const std::string& label, const std::string& colour) {
           .half_widths = {0.01, 0.02, 0.03, 0.04}};
 }
 
+// The SVG with colors as cairo 1.16 writes them; 1.18 has attributes in place of styles.
+std::string WithStyles(const std::string& svg) {
+  const std::string attributes = std::regex_replace(svg, std::regex(R"(\b(fill|stroke)=")"), "$1:");
+  return std::regex_replace(attributes, std::regex("%, "), "%,");
+}
+
 // The points of the first stroked path of this color ("rgb(0%,…" in cairo's output).
 std::vector<Point> PathOf(const std::string& svg, const std::string& stroke) {
   const std::regex path("<path [^>]*>");
@@ -98,7 +104,7 @@ TEST(LineFigure, DrawsEveryPointWhereItBelongs) {
   const auto svg = DrawLines(figure, Vector::kSvg);
   ASSERT_TRUE(svg.ok()) << svg.status();
   EXPECT_THAT(*svg, StartsWith("<?xml"));
-  const std::vector<Point> points = PathOf(*svg, "stroke:rgb(0%,44.70");
+  const std::vector<Point> points = PathOf(WithStyles(*svg), "stroke:rgb(0%,44.70");
   ASSERT_EQ(points.size(), 4U);
   const double per_epoch = points[1].x - points[0].x;
   const double per_unit = (points[0].y - points[1].y) / 0.2;
@@ -169,8 +175,8 @@ TEST(HeatFigure, ColoursEveryHead) {
   const auto svg = DrawHeatMaps(AblationFigure({map}, "job 1"), Vector::kSvg);
   ASSERT_TRUE(svg.ok()) << svg.status();
   // 0.5 is the end of the scale: #b2182b, red 178 / 255.
-  EXPECT_THAT(*svg, HasSubstr("fill:rgb(69.80"));
-  EXPECT_THAT(*svg, HasSubstr("fill:rgb(78.82"));  // the color of the gap, #c9d0d8
+  EXPECT_THAT(WithStyles(*svg), HasSubstr("fill:rgb(69.80"));
+  EXPECT_THAT(WithStyles(*svg), HasSubstr("fill:rgb(78.82"));  // the color of the gap, #c9d0d8
   EXPECT_THAT(*DrawHeatMaps(AblationFigure({map}, "job 1"), Vector::kPdf), StartsWith("%PDF-"));
 }
 

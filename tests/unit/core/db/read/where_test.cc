@@ -1,7 +1,9 @@
 #include "core/db/read/where.h"
 
+#include <SQLiteCpp/SQLiteCpp.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <cstdint>
 
@@ -214,11 +216,16 @@ TEST_F(WhereTest, WhatSqliteRefusesToParseIsNoLostDatabase) {
   };
   const absl::Status deep =
       asked(Concat("SELECT ", std::string(200, '('), "1", std::string(200, ')')));
-  EXPECT_EQ(deep.code(), absl::StatusCode::kInvalidArgument) << deep;
-  EXPECT_THAT(std::string(deep.message()), HasSubstr("too large for SQLite"));
+  // From SQLite 3.46 on the parser's stack grows.
+  if (sqlite3_libversion_number() < 3'046'000) {
+    EXPECT_EQ(deep.code(), absl::StatusCode::kInvalidArgument) << deep;
+    EXPECT_THAT(std::string(deep.message()), HasSubstr("too large for SQLite"));
+  }
   std::string chain = "SELECT 1";
   for (int i = 0; i < 2000; ++i) chain += " OR 1";
-  EXPECT_EQ(asked(chain).code(), absl::StatusCode::kInvalidArgument);
+  const absl::Status long_chain = asked(chain);
+  EXPECT_EQ(long_chain.code(), absl::StatusCode::kInvalidArgument) << long_chain;
+  EXPECT_THAT(std::string(long_chain.message()), HasSubstr("too large for SQLite"));
   const absl::Status wrong = asked("SELECT nosuch");
   EXPECT_EQ(wrong.code(), absl::StatusCode::kInternal) << wrong;
 }
