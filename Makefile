@@ -1,23 +1,36 @@
 # The front door. `make demo` and `make test` work on a bare Debian 12 or 13 machine.
 #
-#   make demo           install what is missing, build the four programs, run docs/sweeps/quick.yaml (12 small jobs) with them
+#   make demo           install what is missing, build the four programs, run docs/sweeps/quick.yaml
+#                       (12 small jobs) with them
 #   make test           install, build, run every test
-#   make fault          the fault tests with full counts: 200 kill -9 of the coordinator, 200 of workers, 50 SIGSTOPs, 50 partitions …
-#   make test-sanitize  all but LibTorch code under AddressSanitizer + UBSan, coordinator and agent under
-#                       ThreadSanitizer; the fault tests under both, with programs that were built so
-#   make sim            100,000 simulated histories under faults (SEEDS=0..99999); `make test` runs 2,000
+#   make fault          the fault tests with full counts: 200 kill -9 of the coordinator, 200 of
+#                       workers, 50 SIGSTOPs, 50 partitions …
+#   make test-sanitize  all but LibTorch code under AddressSanitizer + UBSan, coordinator and agent
+#                       under ThreadSanitizer; the fault tests under both, with programs built so
+#   make sim            100,000 simulated histories under faults (SEEDS=0..99999); `make test` runs
+#                       2,000
 #   make build          build everything into build/release
 #   make wheel          the Python package `pelab` as build/release/wheel/pelab-*.whl
-#   make python-install the same package into a virtual environment: VENV=DIR, which is made where it is missing [build/python-env]
+#   make python-install the same package into a virtual environment: VENV=DIR, which is made where
+#                       it is missing [build/python-env]
 #   make bench          the benchmarks of tests/bench
 #   make bench-queries  how long `pelab results` and others take on 10,000 jobs of 150 epochs
-#   make bench-pages    the coordinator's pages in a browser: first paint, and ten minutes of 60 live jobs
-#   make bench-train    a training step at paper size and a sweep of small jobs, each against PyTorch (15 minutes)
-#   make bench-cells    evaluation, head ablation, epochs and whole jobs at paper size, against PyTorch (half an hour)
-#   make bench-load     thousands of fake workers against a coordinator, then others at the same work (half an hour)
-#   make lint           clang-format and clang-tidy, warnings are errors
-#   make cuda-check     on a GPU host: build the trainer against its LibTorch and train at paper size (no network)
-#   make gpu-bench      on a GPU host: a training step at paper size against PyTorch's ways, and the hours of Table 1 (no network)
+#   make bench-pages    the coordinator's pages in a browser: first paint, and ten minutes of 60
+#                       live jobs
+#   make bench-train    a training step at paper size and a sweep of small jobs, each against
+#                       PyTorch (15 minutes)
+#   make bench-cells    evaluation, head ablation, epochs and whole jobs at paper size, against
+#                       PyTorch (half an hour)
+#   make bench-load     thousands of fake workers against a coordinator, then others at the same
+#                       work (half an hour)
+#   make lint           the form of all sources: 100 columns, clang-format, clang-tidy, flake8,
+#                       mypy, ESLint, shellcheck; a second run takes seconds
+#   make sbom           what is linked and bundled, as CycloneDX in build/sbom.cdx.json; also checks
+#                       the lock files and the known advisories (no network)
+#   make cuda-check     on a GPU host: build the trainer against its LibTorch and train at paper
+#                       size (no network)
+#   make gpu-bench      on a GPU host: a training step at paper size against PyTorch's ways, and the
+#                       hours of Table 1 (no network)
 
 SHELL := /bin/bash
 PRESET ?= release
@@ -25,7 +38,8 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 DB ?= build/demo/pelab.db
 
-.PHONY: demo test fault test-sanitize sim build configured wheel python-install deps bench bench-load lint cuda-check gpu-bench clean
+.PHONY: demo test fault test-sanitize sim build configured wheel python-install deps bench
+.PHONY: bench-load lint cuda-check gpu-bench clean
 .DEFAULT_GOAL := build
 
 deps:
@@ -33,7 +47,8 @@ deps:
 
 # `make demo` on a new machine leaves the tests out, and what they need to be installed.
 configured: deps
-	@grep -qs '^PELAB_WITH_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt && [ ! CMakePresets.json -nt $(BUILD)/build.ninja ] || \
+	@{ grep -qs '^PELAB_WITH_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt && \
+	  [ ! CMakePresets.json -nt $(BUILD)/build.ninja ]; } || \
 	  cmake --preset $(PRESET) -DPELAB_WITH_TESTS=ON
 
 build: configured
@@ -50,7 +65,7 @@ demo:
 test: build
 	ctest --test-dir $(BUILD) --output-on-failure -j $$(( $(JOBS) + 1 ))
 
-# FAULT_ROUNDS and PELAB_FAULT_SEED may be set; each test prints the seed that repeats it when it fails.
+# FAULT_ROUNDS and PELAB_FAULT_SEED may be set; a test that fails prints the seed that repeats it.
 FAULT_ROUNDS ?= 200
 fault: build
 	@for test in kill_loops silence full_disk damage clock; do \
@@ -60,7 +75,8 @@ fault: build
 	done
 
 # Threads are the coordinator's and the agent's.
-TSAN_TESTS := core_base_test core_rpc_test sched_test writer_test artifact_files_test store_contract_test rpc_contract_test http_contract_test http_test agent_test agent_daemon_test
+TSAN_TESTS := core_base_test core_rpc_test sched_test writer_test artifact_files_test \
+  store_contract_test rpc_contract_test http_contract_test http_test agent_test agent_daemon_test
 # The store's files under faults have one thread, and would take three quarters of the time.
 ONE_THREAD := DiskFaultsTest
 TSAN := pelab-server pelab-worker $(TSAN_TESTS)
@@ -77,20 +93,24 @@ test-sanitize: build
 wheel: configured
 	cmake --build $(BUILD) -j $(JOBS) --target wheel
 
-# With the python3 that the build found, which has gRPC, pandas and Protobuf: nothing comes from a network.
+# With the python3 that the build found, which has gRPC, pandas and Protobuf: nothing comes from a
+# network.
 VENV ?= build/python-env
 python-install: wheel
 	@python=$$(sed -n 's/^PELAB_PANDAS_PYTHON:[A-Z]*=//p' $(BUILD)/CMakeCache.txt); \
 	[ -x "$(VENV)/bin/python3" ] || "$$python" -m venv --system-site-packages "$(VENV)"
-	@"$(VENV)/bin/python3" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps --no-index $(BUILD)/wheel/pelab-*.whl
-	@"$(VENV)/bin/python3" -c 'import pelab; print("pelab", pelab.__version__, "is installed for $(VENV)/bin/python3")'
+	@"$(VENV)/bin/python3" -m pip install --quiet --disable-pip-version-check --force-reinstall \
+	  --no-deps --no-index $(BUILD)/wheel/pelab-*.whl
+	@"$(VENV)/bin/python3" -c \
+	  'import pelab; print("pelab", pelab.__version__, "is installed for $(VENV)/bin/python3")'
 
 SEEDS ?= 0..99999
 sim: configured
 	cmake --build $(BUILD) -j $(JOBS) --target sim
 	@first=$(firstword $(subst .., ,$(SEEDS))) last=$(lastword $(subst .., ,$(SEEDS))); \
 	seq $$first 2500 $$last | xargs -P $(JOBS) -I{} sh -c \
-	  'to=$$(({} + 2499)); [ $$to -le '$$last' ] || to='$$last'; $(BUILD)/tests/sim/sim --seeds {}..$$to || exit 255'
+	  'to=$$(({} + 2499)); [ $$to -le '$$last' ] || to='$$last'; \
+	   $(BUILD)/tests/sim/sim --seeds {}..$$to || exit 255'
 
 bench: build
 	tests/bench/run.sh $(BUILD)
@@ -120,10 +140,19 @@ bench-cells: build
 bench-load: build
 	tests/bench/load/run.sh $(BUILD) build/load
 
+# LINT may have options of tests/lint/lint.py, such as --changed. Without this line it would be
+# "lint", which Make sets.
+LINT :=
 lint:
 	@deploy/install-deps.sh --lint
-	cmake --preset dev >/dev/null && cmake --build build/dev --target pelab_proto pelab_python -j $(JOBS) >/dev/null
-	tests/lint.sh build/dev
+	@$(MAKE) --no-print-directory configured >/dev/null
+	@cmake --build $(BUILD) --target pelab_proto pelab_python -j $(JOBS) >/dev/null
+	python3 -B tests/lint/lint.py --build $(BUILD) $(LINT)
+
+.PHONY: sbom
+sbom: build
+	python3 -B deploy/supply/sbom.py --bin $(BUILD)/bin --out build/sbom.cdx.json
+	python3 -B deploy/supply/check.py --sbom build/sbom.cdx.json
 
 cuda-check:
 	deploy/cuda-check.sh

@@ -7,13 +7,16 @@
 #include <cstring>
 #include <exception>
 #include <sstream>
+#include <utility>
 
 #include "client/command/commands.h"
-#include "client/errors.h"
-#include "client/help_format.h"
-#include "client/outputs.h"
+#include "client/options/outputs.h"
+#include "client/terminal/errors.h"
+#include "client/terminal/help_format.h"
+#include "core/base/file.h"
 #include "core/base/strings.h"
 #include "core/catalog/catalog.h"
+#include "core/render/text.h"
 #include "core/rpc/cli_options.h"
 
 namespace pelab::client {
@@ -155,9 +158,25 @@ std::string NameOf(const CLI::App& app) {
   return name;
 }
 
+// Filters what goes to standard output, so that data cannot control a terminal even where a command
+// forgot to escape it. Figures are bytes, and a file or a program that reads JSON or CSV gets the
+// data as it is.
+void FilterOutput(Context& context) {
+  const bool to_file = !context.stdout_is_terminal && context.output() != Output::kTable;
+  if (to_file || PaperOf(context.options.output_name)) return;
+  const render::Markup markup = context.output() == Output::kJson  ? render::Markup::kJson
+                                : context.output() == Output::kCsv ? render::Markup::kCsv
+                                : context.style.color              ? render::Markup::kColored
+                                                                   : render::Markup::kPlain;
+  context.out = [out = std::move(context.out), markup](const std::string& text) {
+    out(render::Displayable(text, markup));
+  };
+}
+
 int UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv,
                Context& context) {
   if (const char* format = JsonAskedFor(argc, argv)) context.options.output_name = format;
+  FilterOutput(context);
   std::string message = UnknownCommand(app, argc, argv);
   // If an option is missing, an unknown argument may be its misspelling.
   const bool extras = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
@@ -230,10 +249,12 @@ int RunPelab(int argc, const char* const* argv, Context& context) {
     return UsageError(app, error, argc, argv, context);
   }
   if (context.options.no_color) context.style.color = false;
+  context.options.database = ResolveLinks(context.options.database);
   for (const CLI::App* command : app.get_subcommands()) {
     const absl::Status status = CheckOutput(command->get_name(), context.options.output_name);
     if (!status.ok()) return ReportError(context, status, "");
   }
+  FilterOutput(context);
   absl::StatusOr<int> code = absl::InternalError("no command was chosen");
   try {
     code = commands.chosen();

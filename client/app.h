@@ -2,7 +2,7 @@
 // error.
 #pragma once
 
-#include "client/options.h"
+#include "client/options/options.h"
 
 namespace pelab::client {
 

@@ -5,14 +5,14 @@
 #include <cstdio>
 
 #include "client/app.h"
-#include "client/standard_output.h"
+#include "client/terminal/standard_output.h"
 #include "core/base/logging.h"
 #include "core/base/standard_descriptors.h"
 
 int main(int argc, char** argv) {
   pelab::OpenClosedStandardDescriptors();
-  std::signal(SIGPIPE, SIG_IGN);  // without a signal, `pelab results
-                                  // head` ends quietly
+  std::signal(SIGPIPE, SIG_IGN);  // so that `pelab results | head` ends quietly
+  std::signal(SIGXFSZ, SIG_IGN);  // so that a file that exceeds `ulimit -f` is an error with a name
   if (absl::Status status = pelab::SetUpLogging("pelab", {.level = "error"}); !status.ok())
     return 1;
   pelab::client::StandardOutput output;

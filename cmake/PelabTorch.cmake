@@ -1,12 +1,13 @@
-# pelab_torch: LibTorch, wherever it is. In this order: CMAKE_PREFIX_PATH or Torch_DIR, the LibTorch inside python3's
-# torch, the system's package (docs/adr/0003-libtorch-versions.md).
+# pelab_torch: LibTorch, wherever it is. In this order: CMAKE_PREFIX_PATH or Torch_DIR, the LibTorch
+# inside python3's torch, the system's package (docs/adr/0003-libtorch-versions.md).
 
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL TRUE)  # the tests link LibTorch too, from another folder
 find_package(Torch QUIET NO_CMAKE_SYSTEM_PATH NO_CMAKE_PACKAGE_REGISTRY NO_SYSTEM_ENVIRONMENT_PATH)
 if(NOT Torch_FOUND)
   execute_process(
     COMMAND python3 -c "import torch; print(torch.utils.cmake_prefix_path)"
-    OUTPUT_VARIABLE pelab_python_torch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE pelab_python_failed)
+    OUTPUT_VARIABLE pelab_python_torch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET
+                    RESULT_VARIABLE pelab_python_failed)
   if(NOT pelab_python_failed AND EXISTS "${pelab_python_torch}/Torch")
     find_package(Torch QUIET PATHS ${pelab_python_torch} NO_DEFAULT_PATH)
   endif()
@@ -16,13 +17,16 @@ if(NOT Torch_FOUND)
 endif()
 if(NOT Torch_FOUND)
   message(FATAL_ERROR
-    "LibTorch was not found. Install libtorch-dev (Debian), or name one with -DTorch_DIR=…/share/cmake/Torch or "
-    "-DCMAKE_PREFIX_PATH=…, or configure with -DPELAB_WITH_TRAINER=OFF (preset no-torch) to build without the trainer.")
+    "LibTorch was not found. Install libtorch-dev (Debian), or name one with "
+    "-DTorch_DIR=…/share/cmake/Torch or "
+    "-DCMAKE_PREFIX_PATH=…, or configure with -DPELAB_WITH_TRAINER=OFF (preset no-torch) to build "
+    "without the trainer.")
 endif()
 message(STATUS "LibTorch ${Torch_VERSION}: ${TORCH_INSTALL_PREFIX}")
 
 add_library(pelab_torch INTERFACE)
 target_link_libraries(pelab_torch INTERFACE ${TORCH_LIBRARIES})
 target_include_directories(pelab_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
-separate_arguments(pelab_torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")  # the C++ ABI that it was built with
+# the C++ ABI that it was built with
+separate_arguments(pelab_torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(pelab_torch INTERFACE ${pelab_torch_flags})

@@ -1,4 +1,5 @@
-"""Reads pelab-trainer's events and says how long the epochs took and what a whole job would take."""
+"""Reads pelab-trainer's events and says how long the epochs took and what a whole job would
+take."""
 import json
 import sys
 
@@ -11,12 +12,14 @@ def main():
         event = json.loads(line)
         kind = event["event"]
         if kind == "hello":
-            print(f"trainer {event['trainer']}, LibTorch {event['libtorch']}, {event['device_name']}, "
-                  f"{event['parameters']:,} parameters, {event['train_examples']:,} + {event['test_examples']:,} examples")
+            print(f"trainer {event['trainer']}, LibTorch {event['libtorch']}, "
+                  f"{event['device_name']}, {event['parameters']:,} parameters, "
+                  f"{event['train_examples']:,} + {event['test_examples']:,} examples")
         elif kind == "epoch":
             epochs.append(event["seconds"])
-            print(f"epoch {event['epoch']}: {event['seconds']:.2f} s, training loss {event['train_loss']:.4f}, "
-                  f"test accuracy {event['test_correct'] / event['test_total']:.4f}", flush=True)
+            print(f"epoch {event['epoch']}: {event['seconds']:.2f} s, training loss "
+                  f"{event['train_loss']:.4f}, test accuracy "
+                  f"{event['test_correct'] / event['test_total']:.4f}", flush=True)
         elif kind == "head_ablation":
             ablation = event["seconds"]
             print(f"head ablation of {event['total']:,} examples: {ablation:.2f} s")

@@ -1,11 +1,13 @@
-# For scripts of a GPU host, to be sourced: what such a host needs, and a build there without network.
+# shellcheck shell=bash
+# For scripts of a GPU host, to be sourced: what such a host needs, and a build
+# there without network.
 #
 #   program=cuda-check                        whose messages these are
 #   require_gpu_host                          exits 2 with a sentence where something is lacking
 #   build_for_gpu BUILD_DIR [CMAKE_OPTION …] -- TARGET …
 #
-# Where nlohmann-json or CLI11 is not installed, PELAB_JSON_INCLUDE and PELAB_CLI11_INCLUDE name the folders that hold
-# nlohmann/json.hpp and CLI/CLI.hpp.
+# Where nlohmann-json or CLI11 is not installed, PELAB_JSON_INCLUDE and PELAB_CLI11_INCLUDE name the
+# folders that hold nlohmann/json.hpp and CLI/CLI.hpp.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 lacks() { echo "$program: $1" >&2; exit 2; }
@@ -21,14 +23,17 @@ require_gpu_host() {
 
   if ! command -v nvcc >/dev/null; then
     toolkit=${CUDA_HOME:-/usr/local/cuda}
-    [ -x "$toolkit/bin/nvcc" ] || lacks "no CUDA toolkit: nvcc is neither in PATH nor in $toolkit/bin; CUDA_HOME names another"
+    [ -x "$toolkit/bin/nvcc" ] ||
+      lacks "no CUDA toolkit: nvcc is neither in PATH nor in $toolkit/bin; CUDA_HOME names another"
     export PATH=$toolkit/bin:$PATH
   fi
 
   if [ -z "${Torch_DIR:-}${CMAKE_PREFIX_PATH:-}" ]; then
     python3 -c 'import torch' 2>/dev/null ||
-      lacks "python3 has no torch; install one with CUDA, or name a LibTorch by Torch_DIR or CMAKE_PREFIX_PATH"
-    python3 - <<'END' || lacks "python3's torch sees no CUDA device: it is a CPU build, or too old or new for the driver"
+      lacks "python3 has no torch; install one with CUDA, or name a LibTorch by Torch_DIR or \
+CMAKE_PREFIX_PATH"
+    blind="python3's torch sees no CUDA device: it is a CPU build, or too old or new for the driver"
+    python3 - <<'END' || lacks "$blind"
 import sys
 import torch
 print(f"torch {torch.__version__}, CUDA {torch.version.cuda}")

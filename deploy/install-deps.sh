@@ -2,8 +2,8 @@
 # Installs what pelab is built with, on Debian 12 and 13. Silent when nothing is missing.
 #
 #   deploy/install-deps.sh             everything, LibTorch included (CPU; Debian's own package)
-#   deploy/install-deps.sh --programs  what the four programs are built with, and nothing for the tests
-#   deploy/install-deps.sh --no-torch  coordinator, worker agent and CLI only, or a host with its own LibTorch
+#   deploy/install-deps.sh --programs  what the four programs are built with, and nothing for tests
+#   deploy/install-deps.sh --no-torch  without LibTorch, or for a host with its own
 #   deploy/install-deps.sh --lint      also what `make lint` runs
 #   deploy/install-deps.sh --bench     also PyTorch, against which `make bench-train` measures
 #
@@ -16,7 +16,7 @@ packages=(
   libcairo2-dev fonts-dejavu-core  # figures as SVG and PDF
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libabsl-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
-  libsqlite3-dev libsqlitecpp-dev libssl-dev
+  libsqlite3-dev libsqlitecpp-dev libssl-dev libboost-dev libutf8proc-dev
 )
 tests=(
   libgtest-dev libgmock-dev python3-numpy faketime iproute2 openssl
@@ -24,22 +24,27 @@ tests=(
   python3-grpcio python3-pandas python3-protobuf python3-scipy  # the Python package and its tests
   python3-pip python3-setuptools python3-venv python3-wheel     # its wheel
 )
-# The pages' scripts are bundled at build time. Node from elsewhere does as well, and Debian's would clash with it.
+# The pages' scripts are bundled at build time. Node from elsewhere does as well, and Debian's would
+# clash with it.
 if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
   packages+=(nodejs npm)
 elif [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 18 ]; then
   echo "install-deps.sh: $(command -v node) is Node.js $(node --version); 18 or newer is needed" >&2
   exit 1
 fi
-torch=(libtorch-dev libopenblas0-openmp)  # without OpenBLAS LibTorch may get the slow reference BLAS
+# Without OpenBLAS LibTorch may get the slow reference BLAS.
+torch=(libtorch-dev libopenblas0-openmp)
 for argument in "$@"; do
   case $argument in
     --programs) tests=() ;;
     --no-torch) torch=() ;;
-    --lint) packages+=(clang-tidy clang-format mypy) ;;
+    --lint) packages+=(clang-tidy clang-format flake8 mypy shellcheck) ;;
     --bench) packages+=(python3-torch) ;;
     -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "install-deps.sh: unknown argument \"$argument\"; known: --programs, --no-torch, --lint, --bench" >&2; exit 2 ;;
+    *)
+      echo "install-deps.sh: unknown argument \"$argument\";" \
+        "known: --programs, --no-torch, --lint, --bench" >&2
+      exit 2 ;;
   esac
 done
 packages+=("${tests[@]}" "${torch[@]}")
@@ -47,12 +52,15 @@ packages+=("${tests[@]}" "${torch[@]}")
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   cat >&2 <<'END'
 install-deps.sh: this is not Debian. Please install:
-  GCC 12 or newer (C++20), CMake 3.25, Ninja, Python 3.9, pkg-config, cpp-httplib 0.11, zlib, cairo 1.16 with a font (DejaVu); optionally ccache and mold
-  gRPC 1.51 with its C++ plug-in, Protobuf 3.21, Abseil 20220623, OpenSSL 3
+  GCC 12 or newer (C++20), CMake 3.25, Ninja, Python 3.9, pkg-config, cpp-httplib 0.11, zlib, cairo
+    1.16 with a font (DejaVu); optionally ccache and mold
+  gRPC 1.51 with its C++ plug-in, Protobuf 3.21, Abseil 20220623, OpenSSL 3, Boost 1.74 (headers),
+    utf8proc 2.8
   SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11, CLI11 2.1
   Node.js 18 with npm (for the charts of reports and pages)
   GoogleTest 1.12, numpy 1.21; optionally libfaketime, iproute2 and chromium (for the tests)
-  for Python 3.11: grpcio 1.51, protobuf 4.21, pandas 1.5, scipy 1.10, pip, setuptools, wheel (its package and the tests)
+  for Python 3.11: grpcio 1.51, protobuf 4.21, pandas 1.5, scipy 1.10, pip, setuptools, wheel (its
+    package and the tests)
   LibTorch 1.13 to 2.11 (for pelab-trainer; set Torch_DIR or CMAKE_PREFIX_PATH)
 (each: this version or newer)
 END
@@ -60,7 +68,8 @@ END
 fi
 
 missing=()
-installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^installed //p' || true)
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null |
+  sed -n 's/^installed //p' || true)
 for package in "${packages[@]}"; do
   grep -qxF -- "$package" <<<"$installed" || missing+=("$package")
 done
@@ -68,7 +77,10 @@ done
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
-  command -v sudo >/dev/null || { echo "install-deps.sh: need root or sudo to install: ${missing[*]}" >&2; exit 1; }
+  if ! command -v sudo >/dev/null; then
+    echo "install-deps.sh: need root or sudo to install: ${missing[*]}" >&2
+    exit 1
+  fi
   as_root=(sudo)
 fi
 echo "installing: ${missing[*]}"

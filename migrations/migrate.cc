@@ -6,9 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "core/db/schema.h"
-#include "core/experiment/chance.h"
 #include "migrations/migrations.h"
+#include "migrations/schema.h"
 
 namespace pelab::migrations {
 namespace {
@@ -29,12 +28,14 @@ bool IsEmpty(SQLite::Database& db) {
 template <typename Act>
 auto OnFile(const std::string& path, int flags, Act act)
     -> decltype(act(std::declval<SQLite::Database&>())) {
+  PELAB_RETURN_IF_ERROR(CheckDatabasePath(path));
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
+  if (!std::filesystem::exists(path, error)) {
     return absl::NotFoundError(absl::StrCat("no database at ", path));
   }
   try {
     SQLite::Database db(path, flags, kBusyTimeoutMs);
+    KeepSchema(db);
     return act(db);
   } catch (const SQLite::Exception& exception) {
     switch (exception.getErrorCode()) {
@@ -52,40 +53,13 @@ auto OnFile(const std::string& path, int flags, Act act)
   }
 }
 
-// Fills the columns that version 11 derives from the specs; SQL alone cannot compute them.
-void FillDivergence(SQLite::Database& db) {
-  SQLite::Statement all(db, "SELECT configuration_id, template FROM configurations");
-  SQLite::Statement set(db,
-                        "UPDATE configurations SET divergence_loss = ? WHERE configuration_id = ?");
-  while (all.executeStep()) {
-    const auto loss = experiment::DivergenceLossOf(all.getColumn(1).getString());
-    if (!loss) continue;
-    set.reset();
-    set.bind(1, *loss);
-    set.bind(2, all.getColumn(0).getInt64());
-    set.exec();
-  }
-  db.exec(
-      "UPDATE jobs SET diverged = 1 FROM configurations AS c WHERE "
-      "c.configuration_id = jobs.configuration_id AND epochs_done = epochs AND "
-      "min(train_loss, test_loss) > c.divergence_loss");
-}
-
 }  // namespace
 
 absl::StatusOr<int> SchemaOf(SQLite::Database& db, const std::string& path) {
   if (IsEmpty(db)) return 0;
-  if (Pragma(db, "application_id") != db::kApplicationId) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, " is an SQLite database, but not one of pelab's"));
-  }
-  const std::int64_t version = Pragma(db, "user_version");
-  if (version > db::kSchemaVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, " is from a newer version of pelab (schema ", version,
-                     "; this program knows up to ", db::kSchemaVersion, ")"));
-  }
-  return static_cast<int>(version);
+  const absl::Status status = CheckSchema(db, path);
+  if (!status.ok() && !status.GetPayload(kOlderSchemaPayload)) return status;
+  return static_cast<int>(Pragma(db, "user_version"));
 }
 
 void SetUpWriting(SQLite::Database& db) {
@@ -96,20 +70,19 @@ void SetUpWriting(SQLite::Database& db) {
 }
 
 absl::StatusOr<Migrated> Migrate(SQLite::Database& db, const std::string& path) {
-  PELAB_ASSIGN_OR_RETURN(const int from, SchemaOf(db, path));
-  Migrated done{.from = from, .to = from};
-  if (from == db::kSchemaVersion) return done;
+  const int newest = NewestSchema();
+  PELAB_ASSIGN_OR_RETURN(int from, SchemaOf(db, path));
+  if (from == newest) return Migrated{.from = from, .to = newest};
   SQLite::Transaction transaction(db, SQLite::TransactionBehavior::IMMEDIATE);
+  // Asked again, because another process may have migrated the file before this one got its lock.
+  PELAB_ASSIGN_OR_RETURN(from, SchemaOf(db, path));
   for (const Migration& step : All()) {
-    if (step.version <= from) continue;
-    db.exec(std::string(step.sql));
-    if (step.version == 11) FillDivergence(db);
-    done.to = step.version;
+    if (step.version > from) db.exec(std::string(step.sql));
   }
-  db.exec(absl::StrCat("PRAGMA application_id = ", db::kApplicationId));
-  db.exec(absl::StrCat("PRAGMA user_version = ", done.to));
+  db.exec(absl::StrCat("PRAGMA application_id = ", kApplicationId));
+  db.exec(absl::StrCat("PRAGMA user_version = ", newest));
   transaction.commit();
-  return done;
+  return Migrated{.from = from, .to = newest};
 }
 
 absl::StatusOr<Migrated> MigrateFile(const std::string& path) {

@@ -10,8 +10,8 @@
 
 namespace pelab::migrations {
 
-// The schema version of a file; 0 if it is empty. FAILED_PRECONDITION if it is not a pelab
-// database, or is from a newer version (both named). Writes nothing. Throws SQLite::Exception.
+// The schema version of a file; 0 if it is empty. The errors are those of CheckSchema, but an older
+// schema is none. Writes nothing. Throws SQLite::Exception.
 absl::StatusOr<int> SchemaOf(SQLite::Database& db, const std::string& path);
 
 struct Migrated {

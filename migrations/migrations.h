@@ -7,12 +7,13 @@
 namespace pelab::migrations {
 
 struct Migration {
-  // From 1, without gaps; the value of PRAGMA user_version after this migration.
+  // PRAGMA user_version after this migration: kFirstSchema for the first, then without gaps.
   int version;
   std::string_view name;  // file name
   std::string_view sql;
 };
 
+// Not empty. Programs of tests/support/next_schema have one migration more.
 std::span<const Migration> All();
 
 }  // namespace pelab::migrations

@@ -4,19 +4,22 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/file.h"
 #include "core/base/ids.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/rpc/lock_file.h"
+#include "server/acceptor.h"
 #include "server/http/http_server.h"
+#include "server/limits.h"
 #include "server/listen.h"
 #include "server/sched/strand.h"
 #include "server/service/artifact_collector.h"
@@ -24,6 +27,7 @@
 #include "server/service/fleet_service.h"
 #include "server/service/maintenance_service.h"
 #include "server/service/results_service.h"
+#include "server/service/silent_peers.h"
 #include "server/service/sweeps_service.h"
 #include "server/service/transfer_service.h"
 #include "server/steady_poller.h"
@@ -34,9 +38,18 @@ namespace {
 // For calls that are under way when the coordinator stops.
 constexpr absl::Duration kGrace = absl::Seconds(1);
 
-// The token that allows changes through the pages; empty if changes are not allowed.
-absl::StatusOr<std::string> WriteToken(const CoordinatorOptions& options) {
-  if (!options.http_write) return std::string();
+// Bounds what all clients together take of memory and threads. A call above the limit of threads is
+// refused with RESOURCE_EXHAUSTED, and memory that is short slows the readers of all connections.
+void LimitResources(grpc::ServerBuilder& builder) {
+  grpc::ResourceQuota quota("pelab");
+  quota.Resize(limits::kRpcBytes).SetMaxThreads(limits::kRpcThreads);
+  builder.SetResourceQuota(quota);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits::kStreamsOfConnection);
+}
+
+// The token that allows changes through the pages; null if changes are not allowed.
+absl::StatusOr<std::shared_ptr<rpc::TokenFile>> WriteToken(const CoordinatorOptions& options) {
+  if (!options.http_write) return nullptr;
   const std::string& file =
       options.http_token_file.empty() ? options.security.token_file : options.http_token_file;
   if (file.empty()) {
@@ -44,7 +57,7 @@ absl::StatusOr<std::string> WriteToken(const CoordinatorOptions& options) {
         "--http-write needs a token, so that not everybody who may look may change: give "
         "--http-token-file FILE, or --token-file");
   }
-  return rpc::ReadTokenFile(file);
+  return rpc::TokenFile::Open(file);
 }
 
 }  // namespace
@@ -64,7 +77,9 @@ struct Coordinator::Parts {
                             }}),
         collector(*artifacts, writer, std::move(dropped), options.artifact_grace),
         scheduler(*options.clock, strand, writer,
-                  {.lease = options.lease, .token = [] { return RandomToken(); }}),
+                  {.lease = options.lease,
+                   .longest_silence = options.attempt_silence,
+                   .token = [] { return RandomToken(); }}),
         expander(*options.clock, writer, strand, scheduler),
         readers(options.database),
         sweeps({*options.clock, writer, strand, scheduler, expander, readers}),
@@ -73,13 +88,14 @@ struct Coordinator::Parts {
                [] { return RandomUnit(); }},
               *artifacts, collector),
         maintenance(options.database, *artifacts),
-        transfer(options.database, writer, *artifacts, collector) {}
+        transfer(options.database, writer, *artifacts, collector),
+        silent_peers(*options.clock, options.peer_silence) {}
 
   absl::Status Recover();
   http::Sources MakeSources(const Clock& clock);
-  std::vector<sched::WorkerStanding> AskWorkers();
+  std::vector<sched::WorkerStatus> AskWorkers();
 
-  rpc::LockFile lock;
+  rpc::LockFile lock;  // the first: it must outlive all connections to the database
   std::unique_ptr<store::ArtifactFiles> artifacts;
   std::unique_ptr<store::Store> store;
   sched::Strand strand;
@@ -93,12 +109,13 @@ struct Coordinator::Parts {
   service::FleetService fleet;
   service::MaintenanceService maintenance;
   service::TransferService transfer;
+  service::SilentPeers silent_peers;
+  std::vector<std::unique_ptr<Acceptor>> acceptors;
   std::unique_ptr<grpc::Server> server;
   std::optional<SteadyPoller> poller;
   std::optional<http::Sources> sources;          // used by the pages
   std::unique_ptr<v1::Sweeps::Stub> own_sweeps;  // the pages use the same calls as every client
   std::unique_ptr<http::HttpServer> http;
-  std::vector<std::string> sockets;  // socket files to remove when stopping
   bool stopped = false;
 };
 
@@ -113,8 +130,8 @@ http::Sources Coordinator::Parts::MakeSources(const Clock& clock) {
           .workers = [this] { return AskWorkers(); }};
 }
 
-std::vector<sched::WorkerStanding> Coordinator::Parts::AskWorkers() {
-  return service::AskOn<std::vector<sched::WorkerStanding>>(
+std::vector<sched::WorkerStatus> Coordinator::Parts::AskWorkers() {
+  return service::AskOn<std::vector<sched::WorkerStatus>>(
       strand, [this] { return scheduler.Workers(); }, {});
 }
 
@@ -131,11 +148,11 @@ absl::Status Coordinator::Parts::Recover() {
   strand.Post([&] {
     status = store->Recover(
         [&](const store::RecoveredSweep& sweep) {
-          if (sweep.deleting) deleting.push_back(sweep.standing.sweep_id);
+          if (sweep.deleting) deleting.push_back(sweep.settings.sweep_id);
           if (sweep.dropping) {
-            dropping.push_back(sweep.standing.sweep_id);
+            dropping.push_back(sweep.settings.sweep_id);
           } else if (!sweep.deleting) {
-            scheduler.SetStanding(sweep.standing);
+            scheduler.SetSweepSettings(sweep.settings);
           }
         },
         [&](const store::ReadyJob& job) {
@@ -176,7 +193,9 @@ Coordinator::Coordinator(std::unique_ptr<Parts> parts) : parts_(std::move(parts)
 
 Coordinator::~Coordinator() { Stop(); }
 
-absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const CoordinatorOptions& options) {
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const CoordinatorOptions& given) {
+  CoordinatorOptions options = given;
+  options.database = ResolveLinks(given.database);
   // Refuse first what can be refused without touching a file.
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials;
   for (const rpc::Address& address : options.listen) {
@@ -186,25 +205,29 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   if (options.http) {
     PELAB_RETURN_IF_ERROR(http::CheckHttpAddress(*options.http, options.security.insecure));
   }
-  PELAB_ASSIGN_OR_RETURN(const std::string write_token, WriteToken(options));
+  PELAB_ASSIGN_OR_RETURN(auto write_token, WriteToken(options));
   PELAB_ASSIGN_OR_RETURN(rpc::LockFile lock, rpc::LockFile::Acquire(options.database));
-  for (const rpc::Address& address : options.listen) PELAB_RETURN_IF_ERROR(CheckFree(address));
+  std::vector<std::unique_ptr<Acceptor>> acceptors;
+  for (const rpc::Address& address : options.listen) {
+    PELAB_ASSIGN_OR_RETURN(acceptors.emplace_back(), Acceptor::Take(address));
+  }
   if (options.http) PELAB_RETURN_IF_ERROR(CheckFree(*options.http));
   PELAB_ASSIGN_OR_RETURN(
       auto artifacts,
       store::ArtifactFiles::Open(options.database, options.artifact_quota, options.artifact_store));
   store::StoreOptions store_options;
-  store_options.has_artifact = [files = artifacts.get()](const std::string& sha256) {
-    return files->Has(sha256);
+  store_options.artifact_bytes = [files = artifacts.get()](const std::string& sha256) {
+    return files->StoredBytes(sha256);
   };
   const auto dropped = std::make_shared<service::DroppedFiles>();
   store_options.dropped = [dropped](const auto& sha256s) { dropped->Add(sha256s); };
   PELAB_ASSIGN_OR_RETURN(auto store, store::Store::Open(options.database, store_options));
   std::unique_ptr<Coordinator> coordinator(new Coordinator(std::make_unique<Parts>(
       std::move(lock), std::move(artifacts), dropped, std::move(store), options)));
+  coordinator->parts_->acceptors = std::move(acceptors);
   PELAB_RETURN_IF_ERROR(coordinator->parts_->Recover());
   PELAB_RETURN_IF_ERROR(coordinator->Listen(options, credentials));
-  if (options.http) PELAB_RETURN_IF_ERROR(coordinator->ListenHttp(options, write_token));
+  if (options.http) PELAB_RETURN_IF_ERROR(coordinator->ListenHttp(options, std::move(write_token)));
   return coordinator;
 }
 
@@ -219,10 +242,16 @@ absl::Status Coordinator::Listen(
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   rpc::ConfigureServer(builder);
-  std::vector<int> ports(options.listen.size(), 0);
-  for (std::size_t i = 0; i < options.listen.size(); ++i) {
-    builder.AddListeningPort(options.listen[i].ToString(), credentials[i], &ports[i]);
+  LimitResources(builder);
+  std::vector<std::unique_ptr<Acceptor::Connections>> connections;
+  for (const auto& credential : credentials) {
+    using Kind = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+    connections.push_back(
+        builder.experimental().AddExternalConnectionAcceptor(Kind::FROM_FD, credential));
   }
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(parts_->silent_peers.Factory());
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   builder.RegisterService(&parts_->sweeps);
   builder.RegisterService(&parts_->results);
   builder.RegisterService(&parts_->fleet);
@@ -234,28 +263,24 @@ absl::Status Coordinator::Listen(
         absl::StrCat("cannot listen on ", options.listen.front().ToString()));
   }
   parts_->poller.emplace();
-  for (std::size_t i = 0; i < options.listen.size(); ++i) {
-    rpc::Address address = options.listen[i];
-    if (address.is_unix) {
-      parts_->sockets.push_back(address.path);
-    } else {
-      address.port = ports[i];
-    }
-    addresses_.push_back(address.ToString());
+  for (std::size_t i = 0; i < connections.size(); ++i) {
+    PELAB_RETURN_IF_ERROR(parts_->acceptors[i]->Start(std::move(connections[i])));
+    addresses_.push_back(parts_->acceptors[i]->address().ToString());
   }
   return parts_->lock.WriteAddress(addresses_.front());
 }
 
 absl::Status Coordinator::ListenHttp(const CoordinatorOptions& options,
-                                     const std::string& write_token) {
+                                     std::shared_ptr<rpc::TokenFile> write_token) {
   parts_->sources.emplace(parts_->MakeSources(*options.clock));
   parts_->own_sweeps = v1::Sweeps::NewStub(parts_->server->InProcessChannel({}));
-  PELAB_ASSIGN_OR_RETURN(parts_->http, http::HttpServer::Start({.listen = *options.http,
-                                                                .hosts = options.http_hosts,
-                                                                .database = options.database,
-                                                                .write_token = write_token,
-                                                                .sweeps = parts_->own_sweeps.get()},
-                                                               *parts_->sources));
+  PELAB_ASSIGN_OR_RETURN(parts_->http,
+                         http::HttpServer::Start({.listen = *options.http,
+                                                  .hosts = options.http_hosts,
+                                                  .database = options.database,
+                                                  .write_token = std::move(write_token),
+                                                  .sweeps = parts_->own_sweeps.get()},
+                                                 *parts_->sources));
   http_address_ = parts_->http->address();
   spdlog::info("pages on {}/", http_address_);
   return absl::OkStatus();
@@ -266,6 +291,7 @@ void Coordinator::Stop() {
   parts_->stopped = true;
   parts_->http.reset();
   parts_->own_sweeps.reset();
+  for (const auto& acceptor : parts_->acceptors) acceptor->Stop();
   if (parts_->server) {
     parts_->server->GetHealthCheckService()->Shutdown();
     parts_->fleet.CloseAll();
@@ -281,7 +307,6 @@ void Coordinator::Stop() {
   parts_->collector.Stop();
   parts_->writer.Stop();
   parts_->strand.Stop();
-  for (const std::string& socket : parts_->sockets) unlink(socket.c_str());
 }
 
 }  // namespace pelab

@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/rpc/address.h"
 #include "core/rpc/credentials.h"
+#include "core/rpc/secrets.h"
 
 namespace grpc {
 class ServerCredentials;
@@ -31,9 +32,12 @@ struct CoordinatorOptions {
   std::string http_token_file;          // file with that token; empty: the token file of `security`
   absl::Duration heartbeat = absl::Seconds(5);
   absl::Duration lease = absl::Seconds(20);
+  // An attempt of which its worker reports nothing for this time is lost; infinite: no limit.
+  absl::Duration attempt_silence = absl::Hours(24);
   std::uint64_t artifact_quota = std::uint64_t{20} << 30;
   std::string artifact_store;  // a directory that workers see too; empty: DATABASE.artifacts
   absl::Duration artifact_grace = absl::Minutes(15);  // how long files without a reference are kept
+  absl::Duration peer_silence = absl::Minutes(1);     // how long a call may wait for its client
   const Clock* clock = &SystemClock::Instance();
 };
 
@@ -61,7 +65,8 @@ class Coordinator {
   explicit Coordinator(std::unique_ptr<Parts> parts);
   absl::Status Listen(const CoordinatorOptions& options,
                       const std::vector<std::shared_ptr<grpc::ServerCredentials>>& credentials);
-  absl::Status ListenHttp(const CoordinatorOptions& options, const std::string& write_token);
+  absl::Status ListenHttp(const CoordinatorOptions& options,
+                          std::shared_ptr<rpc::TokenFile> write_token);
 
   std::unique_ptr<Parts> parts_;
   std::vector<std::string> addresses_;

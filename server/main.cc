@@ -1,30 +1,44 @@
 // pelab-server: connects the coordinator to a command line, signals and a log.
 #include <grpc/support/log.h>
 #include <spdlog/spdlog.h>
+#include <sqlite3.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "core/base/logging.h"
 #include "core/base/shutdown.h"
 #include "core/base/standard_descriptors.h"
+#include "core/base/utf8.h"
 #include "server/coordinator.h"
 #include "server/options.h"
 
 namespace {
 
 int Fail(const absl::Status& status, int code) {
-  std::fprintf(stderr, "pelab-server: %s\n", std::string{status.message()}.c_str());
+  std::fprintf(stderr, "pelab-server: %s\n", pelab::Escape(std::string(status.message())).c_str());
   return code;
 }
 
 // gRPC's own messages are only useful for debugging.
 void LogOfGrpc(gpr_log_func_args* args) { spdlog::debug("grpc: {}", args->message); }
 
+absl::StatusOr<std::unique_ptr<pelab::Coordinator>> Start(
+    const pelab::CoordinatorOptions& options) {
+  try {
+    return pelab::Coordinator::Start(options);
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot start a thread: ", error.what(), " (ulimit -u, TasksMax=)"));
+  }
+}
+
 int Serve(const pelab::ServerOptions& options, pelab::ShutdownSignal& shutdown) {
-  absl::StatusOr<std::unique_ptr<pelab::Coordinator>> coordinator =
-      pelab::Coordinator::Start(options.coordinator);
+  absl::StatusOr<std::unique_ptr<pelab::Coordinator>> coordinator = Start(options.coordinator);
   if (!coordinator.ok()) {
     return Fail(coordinator.status(), absl::IsInvalidArgument(coordinator.status()) ? 2 : 1);
   }
@@ -43,6 +57,7 @@ int Serve(const pelab::ServerOptions& options, pelab::ShutdownSignal& shutdown) 
 
 int main(int argc, char** argv) {
   pelab::OpenClosedStandardDescriptors();
+  const std::uint64_t descriptors = pelab::RaiseDescriptorLimit();
   pelab::ServerOptions options;
   if (const std::optional<int> exit_status = pelab::ParseCommandLine(argc, argv, options)) {
     return *exit_status;
@@ -50,10 +65,13 @@ int main(int argc, char** argv) {
   if (const absl::Status status = pelab::SetUpLogging("pelab-server", options.log); !status.ok()) {
     return Fail(status, 2);
   }
+  spdlog::info("{} files and connections may be open at once", descriptors);
   gpr_set_log_function(LogOfGrpc);
   // If Abseil is built for debugging, as Debian's is, it tracks the order in which gRPC takes
   // locks. With ten thousand workers that costs a tenth of the CPU time.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // SQLite would count its memory under a lock at every allocation, and nobody asks for the count.
+  sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   pelab::ShutdownSignal shutdown;
   if (options.parent_fd >= 0) {
     if (const absl::Status status = shutdown.WatchParent(options.parent_fd); !status.ok()) {

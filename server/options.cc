@@ -9,6 +9,7 @@
 #include "core/base/duration.h"
 #include "core/base/standard_descriptors.h"
 #include "core/base/status.h"
+#include "core/base/utf8.h"
 #include "core/rpc/cli_options.h"
 
 namespace pelab {
@@ -40,10 +41,20 @@ struct Words {
   std::vector<std::string> listen = {"127.0.0.1:7470"};
   std::string heartbeat = "5s";
   std::string lease = "20s";
+  std::string attempt_silence = "24h";
   std::string quota = "20GiB";
   std::string grace = "15m";
   std::string http;
 };
+
+absl::StatusOr<absl::Duration> ParseSilence(const std::string& text) {
+  if (text == "off") return absl::InfiniteDuration();
+  auto time = ParseDuration(text, "--attempt-silence");
+  if (time.ok()) return time;
+  return absl::InvalidArgumentError(absl::StrCat("invalid --attempt-silence \"", text,
+                                                 "\"; allowed: a time such as 12h or 24h, or off "
+                                                 "(no limit)"));
+}
 
 absl::Status Read(const Words& words, CoordinatorOptions& options) {
   for (const std::string& text : words.listen) {
@@ -62,6 +73,7 @@ absl::Status Read(const Words& words, CoordinatorOptions& options) {
   }
   PELAB_ASSIGN_OR_RETURN(options.heartbeat, ParseDuration(words.heartbeat, "--heartbeat"));
   PELAB_ASSIGN_OR_RETURN(options.lease, ParseDuration(words.lease, "--lease"));
+  PELAB_ASSIGN_OR_RETURN(options.attempt_silence, ParseSilence(words.attempt_silence));
   PELAB_ASSIGN_OR_RETURN(options.artifact_quota, ParseByteSize(words.quota, "--artifact-quota"));
   PELAB_ASSIGN_OR_RETURN(options.artifact_grace, ParseDuration(words.grace, "--artifact-grace"));
   if (options.lease < 2 * options.heartbeat) {
@@ -111,6 +123,11 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
                  "time after which the jobs of a silent worker are given to others")
       ->capture_default_str()
       ->type_name("TIME");
+  app.add_option("--attempt-silence", words.attempt_silence,
+                 "time after which a running job of which its worker reports nothing is given to "
+                 "others; off: never")
+      ->capture_default_str()
+      ->type_name("TIME");
   app.add_option("--artifact-quota", words.quota, "disk space for FILE.artifacts/")
       ->capture_default_str()
       ->type_name("SIZE");
@@ -135,7 +152,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
     return 2;
   }
   if (const absl::Status status = Read(words, options.coordinator); !status.ok()) {
-    std::fprintf(stderr, "pelab-server: %s\n", std::string{status.message()}.c_str());
+    std::fprintf(stderr, "pelab-server: %s\n", Escape(std::string(status.message())).c_str());
     return 2;
   }
   return std::nullopt;

@@ -3,10 +3,11 @@
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
 #include "client/command/where_option.h"
-#include "client/connect.h"
 #include "client/figure/paper.h"
-#include "client/outputs.h"
+#include "client/options/outputs.h"
+#include "client/source/connect.h"
 #include "client/terminal/ablation_maps.h"
+#include "client/terminal/put.h"
 #include "client/terminal/show.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
@@ -44,6 +45,7 @@ absl::Status PutForPaper(const Context& context, const AblationOptions& options,
                                  paper == Paper::kSvg ? Vector::kSvg : Vector::kPdf));
   }
   std::vector<PaperTable> tables;
+  tables.reserve(maps.size());
   for (const AblationMap& map : maps) tables.push_back(AblationTable(map));
   return PutPaper(context, options.paper, TablesText(tables, paper));
 }
@@ -51,6 +53,23 @@ absl::Status PutForPaper(const Context& context, const AblationOptions& options,
 results::HeadOrder OrderOf(const AblationOptions& options) {
   if (options.by_index) return results::HeadOrder::kIndex;
   return options.by_rank ? results::HeadOrder::kRank : results::HeadOrder::kByEncoding;
+}
+
+render::Json WithIntervals(const std::vector<v1::HeadAblationRow>& rows) {
+  render::Json heads = render::Json::array();
+  for (const v1::HeadAblationRow& row : rows) heads.push_back(results::WithIntervals(row));
+  return heads;
+}
+
+std::string TextOf(const AblationOptions& options, const std::string& title,
+                   const std::vector<AblationMap>& maps, const render::Style& style) {
+  if (maps.empty()) return Concat(title, " has no head ablation yet\n");
+  std::string text;
+  for (const AblationMap& map : maps) {
+    text += (text.empty() ? "" : "\n") +
+            (options.strip ? AblationStripText(map, style) : AblationMapText(map, style));
+  }
+  return Concat(text, "\n", AblationNotes(maps, style));
 }
 
 absl::StatusOr<int> Run(const Context& context, const AblationOptions& options) {
@@ -63,44 +82,32 @@ absl::StatusOr<int> Run(const Context& context, const AblationOptions& options) 
                          FindTarget(*source, options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(auto rows, source->HeadAblations(target.filter));
   PELAB_RETURN_IF_ERROR(ChooseByFlags(options.choice, rows));
-  render::Json heads = render::Json::array();
-  for (const v1::HeadAblationRow& row : rows) heads.push_back(results::WithIntervals(row));
   if (context.output() == Output::kCsv) {
     std::vector<std::string> columns = results::kHeadAblationColumns;
     for (const char* name :
          {"drop_counts", "drop_interval", "nll_drop_counts", "nll_drop_interval"})
       columns.emplace_back(name);
-    PutCsv(context, columns, heads);
-    return kExitOk;
+    return Put(context, {.columns = columns, .csv = [&] { return WithIntervals(rows); }});
   }
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(target.filter));
   PELAB_ASSIGN_OR_RETURN(const auto analyses, source->Analyses(target.filter, "head_ablation"));
   const results::Variants variants = results::VariantsOf(analyses);
   PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
   if (!target.is_sweep) results::OneSeedEach(cells);
-  if (context.output() == Output::kJson) {
-    PutJson(
-        context,
-        {{"jobs", results::ToJsonArray(jobs)},
-         {"head_ablation", heads},
-         {"metric", options.metric},
-         {"means", results::ToJsonArray(results::MeanAblations(cells, rows, variants, *metric))}},
-        "head_ablation");
-    return kExitOk;
-  }
-  const auto maps = AblationMaps(cells, rows, variants, *metric, OrderOf(options));
+  const auto json = [&] {
+    return render::Json{
+        {"jobs", results::ToJsonArray(jobs)},
+        {"head_ablation", WithIntervals(rows)},
+        {"metric", options.metric},
+        {"means", results::ToJsonArray(results::MeanAblations(cells, rows, variants, *metric))}};
+  };
+  const auto maps = [&] { return AblationMaps(cells, rows, variants, *metric, OrderOf(options)); };
   if (PaperOf(context.options.output_name)) {
-    PELAB_RETURN_IF_ERROR(PutForPaper(context, options, target.title, maps));
+    PELAB_RETURN_IF_ERROR(PutForPaper(context, options, target.title, maps()));
     return kExitOk;
   }
-  std::string text;
-  for (const AblationMap& map : maps) {
-    text += (text.empty() ? "" : "\n") + (options.strip ? AblationStripText(map, context.style)
-                                                        : AblationMapText(map, context.style));
-  }
-  context.out(text.empty() ? Concat(target.title, " has no head ablation yet\n")
-                           : Concat(text, "\n", AblationNotes(maps, context.style)));
-  return kExitOk;
+  const auto text = [&] { return TextOf(options, target.title, maps(), context.style); };
+  return Put(context, {.json = json, .text = text, .rows = "head_ablation"});
 }
 
 }  // namespace

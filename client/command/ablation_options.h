@@ -23,7 +23,7 @@ void AddChoice(CLI::App* app, results::AblationChoice& choice);
 // Keeps the rows that the choice selects; an error names the flag.
 template <typename Row>
 absl::Status ChooseByFlags(const results::AblationChoice& choice, std::vector<Row>& rows) {
-  const absl::Status status = results::Choose(choice, rows);
+  absl::Status status = results::Choose(choice, rows);
   if (status.ok()) return status;
   return {status.code(), Concat("--", std::string(status.message()))};
 }

@@ -3,8 +3,9 @@
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
 #include "client/command/where_option.h"
-#include "client/connect.h"
+#include "client/source/connect.h"
 #include "client/terminal/analysis_tables.h"
+#include "client/terminal/put.h"
 #include "client/terminal/show.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
@@ -35,28 +36,29 @@ absl::StatusOr<int> Run(const Context& context, const AnalysesOptions& options) 
   PELAB_ASSIGN_OR_RETURN(const Target target,
                          FindTarget(*source, options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(const auto rows, source->Analyses(target.filter, options.name));
-  if (context.output() == Output::kCsv) {
-    PutCsv(context, results::kAnalysisColumns, results::ToJsonArray(rows));
-    return kExitOk;
-  }
-  PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(target.filter));
-  if (context.output() == Output::kJson) {
-    PutJson(context,
-            {{"jobs", results::ToJsonArray(jobs)}, {"analyses", results::ToJsonArray(rows)}},
-            "analyses");
-    return kExitOk;
+  results::JobList jobs;
+  if (context.output() != Output::kCsv) {
+    PELAB_ASSIGN_OR_RETURN(jobs, source->Jobs(target.filter));
   }
   PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
   if (!target.is_sweep) results::OneSeedEach(cells);
-  const std::string text = TextOf(options, cells, rows, context.style);
-  const std::string what = options.name.empty() ? "analysis" : options.name;
-  context.out(text.empty() ? Concat(target.title, " has no ", what,
-                                    " yet; pelab analyze adds one to a finished job\n")
-                           : text);
-  if (!text.empty() && options.name == "head_ablation") {
-    context.out("the matrices: pelab ablation; their indices: pelab deposits\n");
-  }
-  return kExitOk;
+  const auto json = [&] {
+    return render::Json{{"jobs", results::ToJsonArray(jobs)},
+                        {"analyses", results::ToJsonArray(rows)}};
+  };
+  const auto text = [&] {
+    const std::string text = TextOf(options, cells, rows, context.style);
+    if (text.empty()) {
+      return Concat(target.title, " has no ", options.name.empty() ? "analysis" : options.name,
+                    " yet; pelab analyze adds one to a finished job\n");
+    }
+    return options.name == "head_ablation"
+               ? text + "the matrices: pelab ablation; their indices: pelab deposits\n"
+               : text;
+  };
+  return Put(
+      context,
+      {.json = json, .text = text, .rows = "analyses", .columns = results::kAnalysisColumns});
 }
 
 }  // namespace

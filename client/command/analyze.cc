@@ -1,11 +1,11 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "client/analysis_plan.h"
 #include "client/command/ablation_options.h"
+#include "client/command/analysis_plan.h"
 #include "client/command/commands.h"
-#include "client/connect.h"
 #include "client/embedded/analyzer.h"
+#include "client/source/connect.h"
 #include "client/terminal/analyze_report.h"
 #include "client/terminal/show.h"
 #include "core/base/status.h"

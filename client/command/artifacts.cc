@@ -1,14 +1,19 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
-#include "client/connect.h"
+#include "client/source/connect.h"
 #include "client/source/download.h"
+#include "client/terminal/put.h"
 #include "client/terminal/show.h"
 #include "client/terminal/table.h"
+#include "core/base/file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/render/text.h"
 #include "core/results/rows.h"
 
 namespace pelab::client {
@@ -27,26 +32,21 @@ struct ArtifactsOptions {
 
 absl::StatusOr<int> List(const Context& context, DataSource& source, const Target& target) {
   PELAB_ASSIGN_OR_RETURN(const auto rows, source.Artifacts(target.filter));
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, {{"artifacts", results::ToJsonArray(rows)}}, "artifacts");
-      return kExitOk;
-    case Output::kCsv:
-      PutCsv(context, results::kArtifactColumns, results::ToJsonArray(rows));
-      return kExitOk;
-    case Output::kTable:
-      break;
-  }
-  if (rows.empty()) {
-    context.out(Concat(target.title, " has no stored files\n"));
-    return kExitOk;
-  }
-  render::Table table({{"job", Align::kRight}, {"name"}, {"bytes", Align::kRight}, {"sha256"}});
-  for (const v1::ArtifactRow& row : rows) {
-    table.AddRow({Concat(row.job_id()), row.name(), Concat(row.bytes()), row.sha256()});
-  }
-  context.out(table.Render(context.style));
-  return kExitOk;
+  const auto text = [&] {
+    if (rows.empty()) return Concat(target.title, " has no stored files\n");
+    render::Table table({{"job", Align::kRight}, {"name"}, {"bytes", Align::kRight}, {"sha256"}});
+    for (const v1::ArtifactRow& row : rows) {
+      table.AddRow({Concat(row.job_id()), row.name(), Concat(row.bytes()), row.sha256()});
+    }
+    return table.Render(context.style);
+  };
+  return Put(context, {.json =
+                           [&] {
+                             return render::Json{{"artifacts", results::ToJsonArray(rows)}};
+                           },
+                       .text = text,
+                       .rows = "artifacts",
+                       .columns = results::kArtifactColumns});
 }
 
 absl::StatusOr<v1::ArtifactRow> FindArtifact(const std::vector<v1::ArtifactRow>& rows,
@@ -67,22 +67,24 @@ absl::StatusOr<int> Get(const Context& context, DataSource& source, const Target
   }
   PELAB_ASSIGN_OR_RETURN(const auto rows, source.Artifacts(target.filter));
   PELAB_ASSIGN_OR_RETURN(const v1::ArtifactRow row, FindArtifact(rows, target, options.name));
+  if (options.out.empty() && !IsPlainFileName(row.name())) {
+    return absl::FailedPreconditionError(Concat("the stored file's name \"",
+                                                render::Escape(row.name()),
+                                                "\" is not a plain file name; say with --out "
+                                                "where to write it"));
+  }
   const std::string out = options.out.empty() ? options.name : options.out;
+  std::error_code ignored;
+  if (options.out.empty() && std::filesystem::is_symlink(out, ignored)) {
+    return absl::FailedPreconditionError(
+        Concat(out, " is a link; say with --out where to write the file"));
+  }
   PELAB_RETURN_IF_ERROR(Download(source, row, out, options.force));
   render::Json json = results::ToJson(row);
   json["file"] = out;
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, json);
-      break;
-    case Output::kCsv:
-      PutCsv(context, {"job_id", "name", "sha256", "bytes", "file"}, render::Json::array({json}));
-      break;
-    case Output::kTable:
-      context.out(Concat(out, ": ", row.bytes(), " bytes, sha256 ", row.sha256(), "\n"));
-      break;
-  }
-  return kExitOk;
+  return PutRow(context, json,
+                Concat(render::Escape(out), ": ", row.bytes(), " bytes, sha256 ",
+                       render::Escape(row.sha256()), "\n"));
 }
 
 absl::Status CheckAction(const ArtifactsOptions& options) {

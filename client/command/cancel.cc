@@ -1,8 +1,8 @@
 #include <CLI/CLI.hpp>
 
 #include "client/command/commands.h"
-#include "client/connect.h"
-#include "client/terminal/show.h"
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
 #include "core/base/strings.h"
 
 namespace pelab::client {
@@ -27,26 +27,16 @@ absl::StatusOr<int> Run(const Context& context, const CancelOptions& options) {
   }
   auto response = (*coordinator)->Cancel(request);
   if (!response.ok()) return response.status();
-  const render::Json json = {{"claims_withdrawn", response->claims_withdrawn()},
-                             {"jobs_cancelled", response->jobs_cancelled()},
-                             {"more", response->more()}};
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, json);
-      break;
-    case Output::kCsv:
-      PutCsv(context, {"claims_withdrawn", "jobs_cancelled", "more"}, render::Json::array({json}));
-      break;
-    case Output::kTable:
-      context.out(Concat("cancelled ", response->jobs_cancelled(), " jobs (",
-                         response->claims_withdrawn(),
-                         " claims withdrawn); results that are stored stay\n",
-                         response->more() ? "the sweep is large: no job of it starts any more, and "
-                                            "the coordinator goes on cancelling them\n"
-                                          : ""));
-      break;
-  }
-  return kExitOk;
+  return PutRow(
+      context,
+      {{"claims_withdrawn", response->claims_withdrawn()},
+       {"jobs_cancelled", response->jobs_cancelled()},
+       {"more", response->more()}},
+      Concat("cancelled ", response->jobs_cancelled(), " jobs (", response->claims_withdrawn(),
+             " claims withdrawn); results that are stored stay\n",
+             response->more() ? "the sweep is large: no job of it starts any more, and "
+                                "the coordinator goes on cancelling them\n"
+                              : ""));
 }
 
 }  // namespace

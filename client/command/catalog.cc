@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "client/command/commands.h"
-#include "client/terminal/show.h"
+#include "client/terminal/put.h"
 #include "client/terminal/table.h"
 #include "core/base/strings.h"
 #include "core/catalog/protocol_values.h"
@@ -66,9 +66,9 @@ Json EntryJson(const char* kind, const catalog::Entry& entry) {
 // A narrower terminal would make five columns unreadable.
 constexpr int kLeastTableWidth = 120;
 
-// Indents the continuation lines:
-// "  help: a long text
-// goes on here"
+// Wraps `text` after `before`, with its other lines indented to the end of `before`:
+//   help: a long text
+//         goes on here
 std::string Hanging(const std::string& before, const std::string& text, int width) {
   const int indent = render::DisplayWidth(before);
   std::string wrapped = render::Wrap(text, std::max(20, width - indent));
@@ -139,26 +139,18 @@ absl::StatusOr<int> ShowFields(const Context& context, const std::string& name) 
     if (name.empty() || field.name == name) fields.push_back(&field);
   }
   if (fields.empty()) return Unknown("field", name, names);
-  Json rows = Json::array();
-  for (const catalog::Field* field : fields) rows.push_back(FieldJson(*field));
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, {{"fields", rows}}, "fields");
-      break;
-    case Output::kCsv:
-      PutCsv(context, {"name", "owner", "type", "allowed", "default", "switch", "unit", "help"},
-             rows);
-      break;
-    case Output::kTable:
-      if (name.empty()) {
-        context.out(FieldTable(fields, context.style));
-      } else {
-        for (const catalog::Field* field : fields)
-          context.out(AllDetails(*field, context.style.width));
-      }
-      break;
-  }
-  return kExitOk;
+  const auto json = [&] {
+    Json rows = Json::array();
+    for (const catalog::Field* field : fields) rows.push_back(FieldJson(*field));
+    return Json{{"fields", rows}};
+  };
+  const auto text = [&] {
+    if (name.empty()) return FieldTable(fields, context.style);
+    std::string text;
+    for (const catalog::Field* field : fields) text += AllDetails(*field, context.style.width);
+    return text;
+  };
+  return Put(context, {.json = json, .text = text, .rows = "fields"});
 }
 
 // "model.mask", or "pe.slopes of alibi"; field names of analyses already include their owner.
@@ -203,7 +195,7 @@ bool Concerns(const catalog::Field& field, std::string_view kind, std::string_vi
 
 // Shows an entry with its own fields and the common fields whose defaults it decides. A protocol
 // also shows the values that it sets.
-void ShowEntry(const Context& context, const Kind& kind, const catalog::Entry& entry) {
+int ShowEntry(const Context& context, const Kind& kind, const catalog::Entry& entry) {
   std::vector<const catalog::Field*> fields;
   for (const catalog::Field& field : catalog::Fields()) {
     if (Concerns(field, kind.name, entry.name)) fields.push_back(&field);
@@ -213,24 +205,22 @@ void ShowEntry(const Context& context, const Kind& kind, const catalog::Entry& e
   for (const catalog::Field* field : fields) json["fields"].push_back(FieldJson(*field));
   const bool is_protocol = catalog::FindProtocol(entry.name) == &entry;
   if (is_protocol) json["values"] = ProtocolValuesJson(entry.name);
-  if (context.output() == Output::kJson) return PutJson(context, json);
-  if (context.output() == Output::kCsv) {
-    if (is_protocol) return PutCsv(context, {"field", "owner", "value", "reason"}, json["values"]);
-    return PutCsv(context, {"kind", "name", "version", "help", "source", "fields"},
-                  Json::array({json}));
-  }
-  std::string text = Concat(kind.name, " ", entry.name);
-  if (entry.version > 0) text += Concat(", version ", entry.version);
-  text += "\n" + Hanging("  ", std::string(entry.help), context.style.width);
-  if (!entry.source.empty()) {
-    text += Hanging("  source: ", std::string(entry.source), context.style.width);
-  }
-  context.out(text);
-  if (!fields.empty()) context.out("\n" + FieldTable(fields, context.style));
-  if (is_protocol) context.out(ProtocolValuesText(entry.name, context.style));
+  const auto text = [&] {
+    std::string text = Concat(kind.name, " ", entry.name);
+    if (entry.version > 0) text += Concat(", version ", entry.version);
+    text += "\n" + Hanging("  ", std::string(entry.help), context.style.width);
+    if (!entry.source.empty()) {
+      text += Hanging("  source: ", std::string(entry.source), context.style.width);
+    }
+    if (!fields.empty()) text += "\n" + FieldTable(fields, context.style);
+    return is_protocol ? text + ProtocolValuesText(entry.name, context.style) : text;
+  };
+  return Put(context, {.json = [&] { return json; },
+                       .text = text,
+                       .csv = [&] { return is_protocol ? json["values"] : Json::array({json}); }});
 }
 
-void ShowEntries(const Context& context, const std::vector<const Kind*>& kinds) {
+int ShowEntries(const Context& context, const std::vector<const Kind*>& kinds) {
   Json rows = Json::array();
   render::Table table({{"kind"},
                        {"name"},
@@ -244,14 +234,12 @@ void ShowEntries(const Context& context, const std::vector<const Kind*>& kinds) 
                     entry.version > 0 ? Concat(entry.version) : "-", std::string(entry.help)});
     }
   }
-  switch (context.output()) {
-    case Output::kJson:
-      return PutJson(context, {{"entries", rows}}, "entries");
-    case Output::kCsv:
-      return PutCsv(context, {"kind", "name", "version", "help", "source"}, rows);
-    case Output::kTable:
-      return context.out(table.Render(context.style));
-  }
+  return Put(context, {.json =
+                           [&] {
+                             return Json{{"entries", rows}};
+                           },
+                       .text = [&] { return table.Render(context.style); },
+                       .rows = "entries"});
 }
 
 absl::StatusOr<int> Run(const Context& context, const CatalogOptions& options) {
@@ -264,15 +252,13 @@ absl::StatusOr<int> Run(const Context& context, const CatalogOptions& options) {
     return Unknown("kind of entry", options.kind, {"pe", "task", "protocol", "analysis", "field"});
   }
   if (options.name.empty()) {
-    ShowEntries(context, kinds);
-    return kExitOk;
+    return ShowEntries(context, kinds);
   }
   std::vector<std::string_view> known;
   for (const catalog::Entry& entry : kinds.front()->entries()) {
     known.push_back(entry.name);
     if (entry.name == options.name) {
-      ShowEntry(context, *kinds.front(), entry);
-      return kExitOk;
+      return ShowEntry(context, *kinds.front(), entry);
     }
   }
   return Unknown(options.kind, options.name, known);

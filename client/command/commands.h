@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "client/options.h"
+#include "client/options/options.h"
 
 namespace CLI {
 class App;

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "client/outputs.h"
+#include "client/options/outputs.h"
 #include "core/base/strings.h"
 
 namespace pelab::client {
@@ -46,8 +46,7 @@ void BashCases(const CLI::App& app, const std::string& path, std::string& out) {
   }
 }
 
-// ":run
-// :submit": matches one of the subcommands after `path`.
+// ":run|:submit": matches one of the subcommands after `path`.
 std::string BashPattern(const CLI::App& app, const std::string& path) {
   std::vector<std::string> names;
   for (const CLI::App* sub : Subcommands(app)) names.push_back(Concat(path, ":", sub->get_name()));

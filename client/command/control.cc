@@ -3,12 +3,7 @@
 
 #include "client/command/commands.h"
 #include "client/command/control_answer.h"
-#include "client/connect.h"
-#include "client/filter.h"
-#include "client/terminal/show.h"
-#include "core/base/status.h"
 #include "core/base/strings.h"
-#include "core/render/text.h"
 #include "core/results/names.h"
 
 namespace pelab::client {
@@ -32,27 +27,20 @@ std::string PausedText(const v1::SweepControl& control) {
 }
 
 absl::StatusOr<int> Pause(const Context& context, const ControlOptions& options) {
-  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
-  v1::PauseRequest request;
-  request.mutable_sweep()->set_sweep(options.sweep);
-  PELAB_ASSIGN_OR_RETURN(const auto control, coordinator->Pause(request));
+  PELAB_ASSIGN_OR_RETURN(const auto control, Change(context, options.sweep, &Coordinator::Pause));
   return PutControl(context, control, PausedText(control));
 }
 
 absl::StatusOr<int> Resume(const Context& context, const ControlOptions& options) {
-  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
-  v1::ResumeRequest request;
-  request.mutable_sweep()->set_sweep(options.sweep);
-  PELAB_ASSIGN_OR_RETURN(const auto control, coordinator->Resume(request));
+  PELAB_ASSIGN_OR_RETURN(const auto control, Change(context, options.sweep, &Coordinator::Resume));
   return PutControl(context, control, PausedText(control));
 }
 
 absl::StatusOr<int> SetPriority(const Context& context, const ControlOptions& options) {
-  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::SetPriorityRequest request;
-  request.mutable_sweep()->set_sweep(options.sweep);
   request.set_priority(options.priority);
-  PELAB_ASSIGN_OR_RETURN(const auto control, coordinator->SetPriority(request));
+  PELAB_ASSIGN_OR_RETURN(const auto control,
+                         Change(context, options.sweep, &Coordinator::SetPriority, request));
   return PutControl(
       context, control,
       Concat("priority ", control.priority(), control.changed() ? "" : ", as before"));

@@ -1,13 +1,25 @@
-// The output of commands that change one sweep: pause, resume, priority, sweeps rename and sweeps
-// note. As thread-safe as the context.
+// Commands that change one sweep: pause, resume, priority, sweeps rename and sweeps note. As
+// thread-safe as the context.
 #pragma once
 
 #include <string>
 
-#include "client/options.h"
+#include "client/options/options.h"
+#include "client/source/connect.h"
+#include "core/base/status.h"
 #include "pelab/v1/sweeps.pb.h"
 
 namespace pelab::client {
+
+// Changes `sweep` as `request` describes. Returns the errors of FindCoordinator and of the call.
+template <typename Request>
+absl::StatusOr<v1::SweepControl> Change(
+    const Context& context, const std::string& sweep,
+    absl::StatusOr<v1::SweepControl> (Coordinator::*change)(const Request&), Request request = {}) {
+  PELAB_ASSIGN_OR_RETURN(const auto coordinator, FindCoordinator(context.options));
+  request.mutable_sweep()->set_sweep(sweep);
+  return (*coordinator.*change)(request);
+}
 
 // Writes "sweep 1 quick: TEXT", or the sweep's control state as one JSON value or CSV row. Returns
 // kExitOk.

@@ -6,9 +6,9 @@
 
 #include "client/command/commands.h"
 #include "client/command/where_option.h"
-#include "client/connect.h"
 #include "client/figure/paper.h"
-#include "client/outputs.h"
+#include "client/options/outputs.h"
+#include "client/source/connect.h"
 #include "client/terminal/result_tables.h"
 #include "client/terminal/row_stream.h"
 #include "client/terminal/show.h"

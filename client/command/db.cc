@@ -2,17 +2,17 @@
 #include <filesystem>
 
 #include "client/command/commands.h"
-#include "client/connect.h"
-#include "client/terminal/show.h"
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
 #include "client/terminal/table.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/db/backup/backup.h"
 #include "core/db/check/check.h"
-#include "core/db/schema.h"
 #include "core/render/text.h"
 #include "core/rpc/lock_file.h"
 #include "migrations/migrate.h"
+#include "migrations/schema.h"
 
 namespace pelab::client {
 namespace {
@@ -32,24 +32,11 @@ absl::StatusOr<int> Info(const Context& context) {
                      {"ablated_heads", info.ablated_heads},
                      {"artifacts", info.artifacts},
                      {"artifact_bytes", info.artifact_bytes}};
-  std::vector<std::string> columns;
   render::Table table({{"what"}, {"value", render::Column::Align::kRight}});
   for (const auto& [name, value] : json.items()) {
-    columns.push_back(name);
     table.AddRow({name, value.is_string() ? value.get<std::string>() : value.dump()});
   }
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, json);
-      break;
-    case Output::kCsv:
-      PutCsv(context, columns, Json::array({json}));
-      break;
-    case Output::kTable:
-      context.out(table.Render(context.style));
-      break;
-  }
-  return kExitOk;
+  return PutRow(context, json, table.Render(context.style));
 }
 
 absl::StatusOr<int> CheckFile(const Context& context) {
@@ -71,51 +58,30 @@ absl::StatusOr<int> CheckFile(const Context& context) {
     for (const std::string& note : check.notes)
       text += Concat("         note: ", render::Escape(note), "\n");
   }
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, {{"ok", sound}, {"checks", rows}}, "checks");
-      break;
-    case Output::kCsv:
-      PutCsv(context, {"check", "ok", "problems", "notes"}, rows);
-      break;
-    case Output::kTable:
-      context.out(text);
-      break;
-  }
+  Put(context, {.json =
+                    [&] {
+                      return Json{{"ok", sound}, {"checks", rows}};
+                    },
+                .text = [&] { return text; },
+                .rows = "checks"});
   return sound ? kExitOk : kExitFailed;
-}
-
-// Writes one row of names and values in the requested output; as a table, `text`.
-void PutRow(const Context& context, const Json& row, const std::string& text) {
-  std::vector<std::string> columns;
-  for (const auto& [name, value] : row.items()) columns.push_back(name);
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, row);
-      break;
-    case Output::kCsv:
-      PutCsv(context, columns, Json::array({row}));
-      break;
-    case Output::kTable:
-      context.out(text);
-      break;
-  }
 }
 
 // Writes one part from the coordinator into the copy.
 absl::Status Receive(const v1::BackupPart& part, db::BackupWriter& writer) {
   switch (part.part_case()) {
+    case v1::BackupPart::kHeader:
+      writer.Announce(part.header().database_bytes(), part.header().artifacts());
+      return absl::OkStatus();
     case v1::BackupPart::kDatabase:
       return writer.AppendDatabase(part.database());
     case v1::BackupPart::kFile:
       if (!part.file().missing())
         return writer.BeginArtifact({part.file().sha256(), part.file().bytes()});
-      writer.ArtifactIsMissing(part.file().sha256());
-      return absl::OkStatus();
+      return writer.ArtifactIsMissing(part.file().sha256());
     case v1::BackupPart::kData:
       return writer.AppendArtifact(part.data());
-    default:  // skips the header, which is for progress displays, and parts that a newer
-              // coordinator may send
+    default:  // skips parts that a newer coordinator may send
       return absl::OkStatus();
   }
 }
@@ -149,13 +115,14 @@ absl::StatusOr<int> BackUp(const Context& context, const std::string& target) {
   std::string from;
   PELAB_ASSIGN_OR_RETURN(const db::BackupReport report, MakeBackup(context, target, &from));
   const std::size_t missing = report.missing_artifacts.size();
-  std::string text = Concat("copied ", from, " to ", target, ": ", report.database_bytes,
-                            " bytes\nand ", report.artifacts, " artifacts of ",
-                            report.artifact_bytes, " bytes to ", target, ".artifacts\n");
+  std::string text =
+      Concat("copied ", render::Escape(from), " to ", target, ": ", report.database_bytes,
+             " bytes\nand ", report.artifacts, " artifacts of ", report.artifact_bytes,
+             " bytes to ", target, ".artifacts\n");
   if (missing != 0) {
     text += Concat("the copy lacks ", missing,
                    " artifacts that are missing or damaged in the original, such as ",
-                   report.missing_artifacts.front(), "\n");
+                   render::Escape(report.missing_artifacts.front()), "\n");
   }
   PutRow(context,
          {{"database", from},
@@ -179,9 +146,10 @@ std::string NameOfOldCopy(const std::string& database, int schema) {
 
 absl::StatusOr<int> Migrate(const Context& context, bool keep_copy) {
   const std::string& database = context.options.database;
+  const int newest = migrations::NewestSchema();
   PELAB_ASSIGN_OR_RETURN(int from, migrations::SchemaOfFile(database));
   std::string copy;
-  if (from != db::kSchemaVersion) {
+  if (from != newest) {
     const absl::StatusOr<rpc::LockFile> lock = rpc::LockFile::Acquire(database);
     if (!lock.ok()) return Annotate(lock.status(), "cannot migrate");
     if (keep_copy && from != 0) {
@@ -193,17 +161,17 @@ absl::StatusOr<int> Migrate(const Context& context, bool keep_copy) {
     PELAB_ASSIGN_OR_RETURN(const migrations::Migrated done, migrations::MigrateFile(database));
     from = done.from;
   }
-  const bool done = from != db::kSchemaVersion;
-  std::string text = Concat(database, " has schema ", db::kSchemaVersion,
-                            ", the newest: there is nothing to do\n");
+  const bool done = from != newest;
+  std::string text =
+      Concat(database, " has schema ", newest, ", the newest: there is nothing to do\n");
   if (done) {
-    text = Concat("migrated ", database, " from schema ", from, " to ", db::kSchemaVersion,
+    text = Concat("migrated ", database, " from schema ", from, " to ", newest,
                   copy.empty() ? "" : "; the old one is kept as ", copy, "\n");
   }
   PutRow(context,
          {{"database", database},
           {"from", from},
-          {"to", db::kSchemaVersion},
+          {"to", newest},
           {"copy", copy.empty() ? Json() : Json(copy)}},
          text);
   return kExitOk;

@@ -4,8 +4,9 @@
 #include "client/command/ablation_options.h"
 #include "client/command/commands.h"
 #include "client/command/where_option.h"
-#include "client/connect.h"
+#include "client/source/connect.h"
 #include "client/terminal/deposit_tables.h"
+#include "client/terminal/put.h"
 #include "client/terminal/show.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
@@ -36,8 +37,8 @@ absl::StatusOr<int> Run(const Context& context, const DepositsOptions& options) 
   };
   if (context.output() == Output::kCsv && options.seeds) {
     PELAB_ASSIGN_OR_RETURN(const auto rows, read_rows());
-    PutCsv(context, results::kDepositColumns, results::ToJsonArray(rows));
-    return kExitOk;
+    return Put(context, {.columns = results::kDepositColumns,
+                         .csv = [&] { return results::ToJsonArray(rows); }});
   }
   // Reads all three at once: each takes a while for a large sweep.
   auto rows_to_come = std::async(std::launch::async, read_rows);
@@ -50,30 +51,28 @@ absl::StatusOr<int> Run(const Context& context, const DepositsOptions& options) 
   if (!target.is_sweep || options.seeds) results::OneSeedEach(cells);
   const auto groups =
       results::DepositGroups(cells, rows, results::VariantsOf(analyses), options.by_layer);
-  render::Json array = render::Json::array();
-  switch (context.output()) {
-    case Output::kJson:
-      for (const results::DepositGroup& group : groups)
-        array.push_back(results::ToJson(cells, group));
-      PutJson(context,
-              {{"groups", array},
-               {"deposits", results::ToJsonArray(rows)},
-               {"jobs", results::ToJsonArray(jobs)}},
-              "groups");
-      break;
-    case Output::kCsv:
-      for (const results::DepositGroup& group : groups)
-        array.push_back(results::FlatJson(cells, group));
-      PutCsv(context, results::DepositGroupColumns(cells), array);
-      break;
-    case Output::kTable:
-      context.out(rows.empty() ? Concat(target.title,
-                                        " has no deposit indices yet: they come with "
-                                        "head_ablation, which pelab analyze adds\n")
-                               : DepositTableText(cells, groups, context.style));
-      break;
-  }
-  return kExitOk;
+  const auto of_groups = [&](const auto& json_of) {
+    render::Json array = render::Json::array();
+    for (const results::DepositGroup& group : groups) array.push_back(json_of(cells, group));
+    return array;
+  };
+  const auto json = [&] {
+    const auto nested = [](const auto&... group) { return results::ToJson(group...); };
+    return render::Json{{"groups", of_groups(nested)},
+                        {"deposits", results::ToJsonArray(rows)},
+                        {"jobs", results::ToJsonArray(jobs)}};
+  };
+  const auto text = [&] {
+    return rows.empty() ? Concat(target.title,
+                                 " has no deposit indices yet: they come with head_ablation, which "
+                                 "pelab analyze adds\n")
+                        : DepositTableText(cells, groups, context.style);
+  };
+  return Put(context, {.json = json,
+                       .text = text,
+                       .rows = "groups",
+                       .columns = results::DepositGroupColumns(cells),
+                       .csv = [&] { return of_groups(results::FlatJson); }});
 }
 
 }  // namespace

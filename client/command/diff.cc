@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "client/command/commands.h"
-#include "client/connect.h"
+#include "client/source/connect.h"
 #include "client/terminal/job_difference.h"
-#include "client/terminal/show.h"
+#include "client/terminal/put.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 
@@ -39,27 +39,21 @@ absl::StatusOr<int> Run(const Context& context, const DiffOptions& options) {
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const DiffSide a, Read(*source, options.a));
   PELAB_ASSIGN_OR_RETURN(const DiffSide b, Read(*source, options.b));
-  const render::Json difference = DifferenceOf(a, b);
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, difference);
-      break;
-    case Output::kCsv: {
-      render::Json rows = render::Json::array();
-      for (const char* section : {"spec", "environment", "result"}) {
-        for (render::Json row : difference.at(section)) {
-          row["section"] = section;
-          rows.push_back(std::move(row));
-        }
+  render::Json difference = DifferenceOf(a, b);
+  const auto csv = [&] {
+    render::Json rows = render::Json::array();
+    for (const char* section : {"spec", "environment", "result"}) {
+      for (render::Json row : difference.at(section)) {
+        row["section"] = section;
+        rows.push_back(std::move(row));
       }
-      PutCsv(context, {"section", "field", "a", "b"}, rows);
-      break;
     }
-    case Output::kTable:
-      context.out(DifferenceText(difference, context.style));
-      break;
-  }
-  return kExitOk;
+    return rows;
+  };
+  return Put(context, {.json = [&] { return difference; },
+                       .text = [&] { return DifferenceText(difference, context.style); },
+                       .columns = {"section", "field", "a", "b"},
+                       .csv = csv});
 }
 
 }  // namespace

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "client/command/notes.h"
-#include "client/connect.h"
-#include "client/filter.h"
+#include "client/limits.h"
+#include "client/options/filter.h"
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
 #include "client/terminal/show.h"
 #include "client/terminal/table.h"
 #include "client/terminal/varying_columns.h"
@@ -24,9 +26,6 @@
 namespace pelab::client {
 namespace {
 
-constexpr std::size_t kShownRows = 30;
-constexpr std::size_t kKeysAtOnce = 1000;
-
 std::vector<experiment::Cell> Expand(const experiment::Sweep& sweep) {
   std::vector<experiment::Cell> cells;
   for (std::uint64_t i = 0; i < sweep.cells(); ++i) {
@@ -35,19 +34,19 @@ std::vector<experiment::Cell> Expand(const experiment::Sweep& sweep) {
   return cells;
 }
 
-struct Answer {
+struct Counted {
   v1::JobCounts counts;
   std::string asked;  // the source that said what is stored
 };
 
-absl::StatusOr<Answer> AskFile(const std::string& path, const std::vector<experiment::Cell>& cells,
-                               const std::vector<v1::Analysis>& analyses) {
+absl::StatusOr<Counted> AskFile(const std::string& path, const std::vector<experiment::Cell>& cells,
+                                const std::vector<v1::Analysis>& analyses) {
   PELAB_ASSIGN_OR_RETURN(auto reader, db::Reader::Open(path));
-  Answer answer;
+  Counted answer;
   answer.asked = path;
-  for (std::size_t first = 0; first < cells.size(); first += kKeysAtOnce) {
+  for (std::size_t first = 0; first < cells.size(); first += limits::kKeysLookedUp) {
     std::vector<std::string> keys;
-    for (std::size_t i = first; i < std::min(cells.size(), first + kKeysAtOnce); ++i)
+    for (std::size_t i = first; i < std::min(cells.size(), first + limits::kKeysLookedUp); ++i)
       keys.push_back(cells[i].key);
     PELAB_ASSIGN_OR_RETURN(const auto found, reader->FindKeys(keys, analyses));
     for (const std::string& key : keys) {
@@ -59,9 +58,9 @@ absl::StatusOr<Answer> AskFile(const std::string& path, const std::vector<experi
   return answer;
 }
 
-absl::StatusOr<Answer> Ask(const Context& context, const Document& document, bool fresh,
-                           const std::vector<experiment::Cell>& cells) {
-  Answer answer;
+absl::StatusOr<Counted> Ask(const Context& context, const Document& document, bool fresh,
+                            const std::vector<experiment::Cell>& cells) {
+  Counted answer;
   answer.counts.set_new_jobs(cells.size());
   answer.asked = "nobody: no database exists yet";
   auto coordinator = FindCoordinator(context.options);
@@ -110,7 +109,7 @@ std::string CellsTable(const std::vector<experiment::Cell>& cells, const render:
   varying.AddTo(columns);
   columns.insert(columns.end(), {{"seed", Align::kRight}, {"epochs", Align::kRight}, {"key"}});
   render::Table table(columns);
-  for (std::size_t i = 0; i < std::min(cells.size(), kShownRows); ++i) {
+  for (std::size_t i = 0; i < std::min(cells.size(), limits::kDryRunRows); ++i) {
     const experiment::Cell& cell = cells[i];
     std::vector<std::string> row = {cell.pe_label, cell.job.task, cell.protocol_label};
     varying.AddCells(i, row);
@@ -119,7 +118,8 @@ std::string CellsTable(const std::vector<experiment::Cell>& cells, const render:
     table.AddRow(std::move(row));
   }
   std::string out = table.Render(style);
-  if (cells.size() > kShownRows) out += Concat("and ", cells.size() - kShownRows, " more\n");
+  if (cells.size() > limits::kDryRunRows)
+    out += Concat("and ", cells.size() - limits::kDryRunRows, " more\n");
   return out;
 }
 
@@ -142,29 +142,26 @@ render::Json CellsJson(const std::vector<experiment::Cell>& cells) {
 
 absl::StatusOr<int> DryRun(const Context& context, const Document& document, bool fresh) {
   const std::vector<experiment::Cell> cells = Expand(document.sweep);
-  PELAB_ASSIGN_OR_RETURN(const Answer answer, Ask(context, document, fresh, cells));
+  PELAB_ASSIGN_OR_RETURN(const Counted answer, Ask(context, document, fresh, cells));
   PutNotes(context, document.sweep);
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, {{"dry_run", true},
+  const auto json = [&] {
+    return render::Json{{"dry_run", true},
                         {"name", document.sweep.name()},
                         {"counts", results::ToJson(answer.counts)},
                         {"asked", answer.asked},
                         {"notes", experiment::NotesOn(document.sweep)},
-                        {"jobs", CellsJson(cells)}});
-      break;
-    case Output::kCsv:
-      PutCsv(context, {"ordinal", "key", "pe", "pe_label", "task", "protocol", "seed", "spec"},
-             CellsJson(cells));
-      break;
-    case Output::kTable:
-      context.out(CellsTable(cells, context.style));
-      context.out(Concat(document.sweep.name(), ": ", cells.size(),
-                         " jobs: ", CountsText(answer.counts), " (asked ", answer.asked,
-                         ")\nnothing was stored\n"));
-      break;
-  }
-  return kExitOk;
+                        {"jobs", CellsJson(cells)}};
+  };
+  const auto text = [&] {
+    return Concat(CellsTable(cells, context.style), document.sweep.name(), ": ", cells.size(),
+                  " jobs: ", CountsText(answer.counts), " (asked ", answer.asked,
+                  ")\nnothing was stored\n");
+  };
+  return Put(context,
+             {.json = json,
+              .text = text,
+              .columns = {"ordinal", "key", "pe", "pe_label", "task", "protocol", "seed", "spec"},
+              .csv = [&] { return CellsJson(cells); }});
 }
 
 }  // namespace pelab::client

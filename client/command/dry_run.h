@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "client/document.h"
-#include "client/options.h"
+#include "client/options/document.h"
+#include "client/options/options.h"
 
 namespace pelab::client {
 

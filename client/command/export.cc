@@ -2,9 +2,9 @@
 
 #include "client/command/commands.h"
 #include "client/command/where_option.h"
-#include "client/connect.h"
 #include "client/export/exporter.h"
-#include "client/terminal/show.h"
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
@@ -23,7 +23,7 @@ absl::StatusOr<int> Run(const Context& context, const ExportOptions& options) {
   PELAB_ASSIGN_OR_RETURN(const ExportReport report,
                          ExportSweep(*source, options.sweep, options.where, options.out,
                                      [&context](const std::string& done) {
-                                       context.err(Concat("pelab: ", done, "\n"));
+                                       context.err(Concat("pelab: ", render::Escape(done), "\n"));
                                      }));
   render::Json files = render::Json::array();
   std::uint64_t bytes = 0;
@@ -32,31 +32,26 @@ absl::StatusOr<int> Run(const Context& context, const ExportOptions& options) {
         {{"file", file.name}, {"rows", file.rows}, {"bytes", file.bytes}, {"sha256", file.sha256}});
     bytes += file.bytes;
   }
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, {{"sweep_id", report.sweep.sweep_id()},
+  std::string text = Concat("exported sweep ", render::Escape(report.sweep.name()),
+                            options.where.empty() ? "" : " where ", render::Escape(options.where),
+                            " to ", render::Escape(options.out), ": ", report.jobs, " jobs, ",
+                            files.size(), " files, ", bytes, " bytes\nbegin with README.md\n");
+  if (report.trained != report.jobs) {
+    text += Concat(report.jobs - report.trained, " of its ", report.jobs,
+                   " jobs are not trained; README.md says which\n");
+  }
+  render::Json value = {{"sweep_id", report.sweep.sweep_id()},
                         {"sweep", report.sweep.name()},
                         {"where", options.where},
                         {"directory", options.out},
                         {"jobs", report.jobs},
                         {"trained", report.trained},
                         {"complete", report.trained == report.jobs},
-                        {"files", files}});
-      break;
-    case Output::kCsv:
-      PutCsv(context, {"file", "rows", "bytes", "sha256"}, files);
-      break;
-    default:
-      context.out(Concat("exported sweep ", report.sweep.name(),
-                         options.where.empty() ? "" : " where ", render::Escape(options.where),
-                         " to ", render::Escape(options.out), ": ", report.jobs, " jobs, ",
-                         files.size(), " files, ", bytes, " bytes\nbegin with README.md\n"));
-      if (report.trained != report.jobs) {
-        context.out(Concat(report.jobs - report.trained, " of its ", report.jobs,
-                           " jobs are not trained; README.md says which\n"));
-      }
-  }
-  return kExitOk;
+                        {"files", files}};
+  return Put(context, {.json = [&] { return value; },
+                       .text = [&] { return text; },
+                       .columns = {"file", "rows", "bytes", "sha256"},
+                       .csv = [&] { return files; }});
 }
 
 }  // namespace

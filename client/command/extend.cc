@@ -1,9 +1,9 @@
 #include <CLI/CLI.hpp>
 
 #include "client/command/commands.h"
-#include "client/connect.h"
-#include "client/document.h"
-#include "client/terminal/show.h"
+#include "client/options/document.h"
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
@@ -43,19 +43,8 @@ absl::StatusOr<int> Run(const Context& context, const ExtendOptions& options) {
       {"dry_run", options.dry_run},
       {"expanded", response.expanded()},
       {"counts", response.expanded() ? results::ToJson(response.counts()) : render::Json(nullptr)}};
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, json);
-      break;
-    case Output::kCsv:
-      PutCsv(context, {"sweep_id", "name", "new_seeds", "cells", "dry_run", "expanded"},
-             render::Json::array({json}));
-      break;
-    case Output::kTable:
-      context.out(Text(response, options.dry_run));
-      break;
-  }
-  return kExitOk;
+  return PutRow(context, json, Text(response, options.dry_run),
+                {"sweep_id", "name", "new_seeds", "cells", "dry_run", "expanded"});
 }
 
 }  // namespace

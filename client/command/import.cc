@@ -1,12 +1,15 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 
 #include "client/command/commands.h"
-#include "client/connect.h"
 #include "client/embedded/import_session.h"
 #include "client/import/importer.h"
-#include "client/terminal/show.h"
+#include "client/limits.h"
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
+#include "core/base/file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
@@ -19,8 +22,6 @@ struct ImportOptions {
   bool dry_run = false;
   bool no_files = false;
 };
-
-constexpr std::uint64_t kJobsBetweenWords = 100;
 
 // Previews an import into a file that nobody serves. If the file does not exist, every job is new.
 absl::StatusOr<ImportReport> PreviewFile(const std::string& database, Importer& importer) {
@@ -47,7 +48,7 @@ absl::StatusOr<ImportReport> PreviewFile(const std::string& database, Importer& 
 absl::StatusOr<ImportReport> Import(const Context& context, const ImportOptions& options,
                                     Importer& importer) {
   const auto progress = [&context](std::uint64_t done, std::uint64_t all) {
-    if (done % kJobsBetweenWords == 0) {
+    if (done % limits::kImportWords == 0) {
       context.err(Concat("pelab: ", done, " of ", all, " jobs\n"));
     }
   };
@@ -86,7 +87,7 @@ std::string Lines(const ImportOptions& options, const ImportReport& report) {
                    "rest\n");
   }
   for (const std::string& key : report.different) {
-    text += Concat("job ", key.substr(0, 12),
+    text += Concat("job ", render::Escape(std::string_view(key).substr(0, 12)),
                    " has another curve here than there: nothing was overwritten\n");
   }
   for (const std::string& path : report.missing_files) {
@@ -122,18 +123,7 @@ absl::StatusOr<int> Run(const Context& context, const ImportOptions& options) {
                             {"old_matrices", report->old_matrices},
                             {"sweeps", report->sweeps},
                             {"partial_sweeps", report->partial_sweeps}};
-  std::vector<std::string> columns;
-  for (const auto& [name, value] : row.items()) columns.push_back(name);
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, row);
-      break;
-    case Output::kCsv:
-      PutCsv(context, columns, render::Json::array({row}));
-      break;
-    default:
-      context.out(Lines(options, *report));
-  }
+  PutRow(context, row, Lines(options, *report));
   return report->different.empty() && report->missing_files.empty() ? kExitOk : kExitFailed;
 }
 
@@ -156,6 +146,7 @@ void AddImport(Commands& commands) {
   app->add_flag("--dry-run", options->dry_run, "say what would be imported, and change nothing");
   app->add_flag("--no-files", options->no_files, "leave out weights and other files");
   app->callback([&commands, options] {
+    options->other = ResolveLinks(options->other);
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
   });
 }

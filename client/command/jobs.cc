@@ -5,8 +5,8 @@
 
 #include "client/command/commands.h"
 #include "client/command/where_option.h"
-#include "client/connect.h"
-#include "client/filter.h"
+#include "client/options/filter.h"
+#include "client/source/connect.h"
 #include "client/terminal/show.h"
 #include "client/terminal/table.h"
 #include "client/terminal/varying_columns.h"

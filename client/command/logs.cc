@@ -2,7 +2,9 @@
 #include <cstdint>
 
 #include "client/command/commands.h"
-#include "client/connect.h"
+#include "client/limits.h"
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
 #include "client/terminal/show.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
@@ -51,21 +53,19 @@ class LogPrinter {
   std::string pending_;
 };
 
-// All jobs of the newest sweep that contains this job. Only the job itself if none of the 20 newest
-// sweeps contains it, or only sweeps of more than 10,000 jobs do.
+// All jobs of the newest sweep that contains this job. Considers the 20 newest sweeps, and none
+// with more than 10,000 jobs; if no such sweep contains the job, returns the job alone.
 absl::StatusOr<results::JobList> JobsBeside(DataSource& source, const std::string& job) {
-  constexpr int kNewestSweeps = 20;
-  constexpr std::uint64_t kMostJobs = 10'000;
   v1::JobFilter filter;
   filter.add_jobs(job);
   PELAB_ASSIGN_OR_RETURN(const results::JobList alone, source.Jobs(filter));
   PELAB_ASSIGN_OR_RETURN(const auto sweeps, source.Sweeps());
   int asked = 0;
   for (const v1::Sweep& sweep : sweeps) {
-    if (asked++ == kNewestSweeps) break;
+    if (asked++ == limits::kNeighborSweeps) break;
     filter.set_sweep(Concat(sweep.sweep_id()));
     PELAB_ASSIGN_OR_RETURN(const results::JobList here, source.Jobs(filter));
-    if (here.empty() || TotalOf(sweep.jobs()) > kMostJobs) continue;
+    if (here.empty() || TotalOf(sweep.jobs()) > limits::kNeighborJobs) continue;
     filter.clear_jobs();
     return source.Jobs(filter);
   }
@@ -112,14 +112,12 @@ absl::StatusOr<int> Run(const Context& context, const LogsOptions& options) {
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const auto parts, source->Log(options.job, options.attempt));
   if (context.output() != Output::kTable) {
-    render::Json rows = render::Json::array();
-    for (const v1::LogPart& part : parts) rows.push_back(PartJson(part));
-    if (context.output() == Output::kJson) {
-      PutJson(context, {{"job", options.job}, {"parts", rows}}, "parts");
-    } else {
-      PutCsv(context, {"attempt", "offset", "text"}, rows);
-    }
-    return kExitOk;
+    const auto json = [&] {
+      render::Json rows = render::Json::array();
+      for (const v1::LogPart& part : parts) rows.push_back(PartJson(part));
+      return render::Json{{"job", options.job}, {"parts", rows}};
+    };
+    return Put(context, {.json = json, .rows = "parts", .columns = {"attempt", "offset", "text"}});
   }
   PELAB_RETURN_IF_ERROR(PutTitle(context, *source, options.job));
   LogPrinter printer(context);

@@ -1,7 +1,7 @@
 #include "client/command/metric_values.h"
 
 #include "client/command/ablation_options.h"
-#include "client/filter.h"
+#include "client/options/filter.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 

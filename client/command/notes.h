@@ -1,7 +1,7 @@
 // Notes about a valid sweep file: the command prints them and continues.
 #pragma once
 
-#include "client/options.h"
+#include "client/options/options.h"
 #include "core/experiment/sweep.h"
 
 namespace pelab::client {

@@ -4,14 +4,15 @@
 #include "absl/time/clock.h"
 #include "client/command/commands.h"
 #include "client/command/where_option.h"
-#include "client/connect.h"
-#include "client/out_file.h"
+#include "client/options/out_file.h"
 #include "client/report/html_data.h"
 #include "client/report/html_page.h"
-#include "client/terminal/show.h"
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/experiment/sweep_name.h"
 #include "core/render/text.h"
 
 namespace pelab::client {
@@ -44,7 +45,10 @@ std::string ShellWord(const std::string& text) {
 
 std::string CommandLine(const ReportInput& input, const ReportCommandOptions& options) {
   std::string command = "pelab report";
-  for (const v1::Sweep& sweep : input.sweeps) command += Concat(" ", sweep.name());
+  for (const v1::Sweep& sweep : input.sweeps) {
+    const std::string& name = sweep.name();
+    command += " " + (experiment::IsSweepName(name) ? name : ShellWord(name));
+  }
   if (!options.where.empty()) command += Concat(" --where ", ShellWord(options.where));
   return Concat(command, options.all_seeds ? " --all-seeds" : "", " --out report.html");
 }
@@ -68,8 +72,8 @@ class Progress {
   bool shown_;
 };
 
-void Put(const Context& context, const ReportCommandOptions& options, const ReportInput& input,
-         std::size_t bytes) {
+int PutReport(const Context& context, const ReportCommandOptions& options, const ReportInput& input,
+              std::size_t bytes) {
   std::size_t done = 0;
   for (const v1::JobRow& job : input.jobs) done += report::IsDone(job) ? 1 : 0;
   const std::size_t jobs = input.jobs.size();
@@ -78,23 +82,13 @@ void Put(const Context& context, const ReportCommandOptions& options, const Repo
   const render::Json row = {{"report", options.out}, {"bytes", bytes},
                             {"sweeps", names},       {"jobs", jobs},
                             {"jobs_done", done},     {"cells", input.cells.cells.size()}};
-  switch (context.output()) {
-    case Output::kJson:
-      return PutJson(context, row);
-    case Output::kCsv:
-      return PutCsv(context, {"report", "bytes", "sweeps", "jobs", "jobs_done", "cells"},
-                    render::Json::array({row}));
-    case Output::kTable: {
-      std::string text = Concat("wrote ", render::Escape(options.out), ": ", jobs, " jobs, ",
-                                render::Fixed(static_cast<double>(bytes) / 1e6, 1), " MB\n");
-      if (done < jobs) {
-        text += Concat(jobs - done,
-                       " of the jobs have no result yet or failed: they are listed "
-                       "in the report\n");
-      }
-      return context.out(text);
-    }
+  std::string text = Concat("wrote ", render::Escape(options.out), ": ", jobs, " jobs, ",
+                            render::Fixed(static_cast<double>(bytes) / 1e6, 1), " MB\n");
+  if (done < jobs) {
+    text += Concat(jobs - done,
+                   " of the jobs have no result yet or failed: they are listed in the report\n");
   }
+  return PutRow(context, row, text);
 }
 
 absl::StatusOr<int> Run(const Context& context, const ReportCommandOptions& options) {
@@ -114,8 +108,7 @@ absl::StatusOr<int> Run(const Context& context, const ReportCommandOptions& opti
                                     .all_seeds = options.all_seeds}));
   PELAB_RETURN_IF_ERROR(WriteFileAtomically(*file, page));
   progress.Clear();
-  Put(context, options, input, page.size());
-  return kExitOk;
+  return PutReport(context, options, input, page.size());
 }
 
 }  // namespace

@@ -7,11 +7,13 @@
 #include "client/command/commands.h"
 #include "client/command/metric_values.h"
 #include "client/command/where_option.h"
-#include "client/connect.h"
 #include "client/figure/paper.h"
-#include "client/filter.h"
-#include "client/outputs.h"
+#include "client/limits.h"
+#include "client/options/filter.h"
+#include "client/options/outputs.h"
+#include "client/source/connect.h"
 #include "client/terminal/comparison_table.h"
+#include "client/terminal/put.h"
 #include "client/terminal/result_tables.h"
 #include "client/terminal/show.h"
 #include "client/terminal/table.h"
@@ -92,9 +94,9 @@ std::string TopText(const results::CellTable& table, const results::LeftOut& lef
 
 // Writes the results in the requested output. "jobs" are the stored rows, "groups" are computed
 // from them. `left_out` has one entry per table, or is empty.
-void Put(const Context& context, const ResultsOptions& options,
-         const std::vector<results::CellTable>& tables,
-         const std::vector<results::LeftOut>& left_out, const results::JobList& jobs) {
+void PutGroups(const Context& context, const ResultsOptions& options,
+               const std::vector<results::CellTable>& tables,
+               const std::vector<results::LeftOut>& left_out, const results::JobList& jobs) {
   render::Json groups = render::Json::array();
   render::Json metrics = render::Json::array();
   bool complete = true;
@@ -103,32 +105,34 @@ void Put(const Context& context, const ResultsOptions& options,
     complete = complete && table.complete();
     for (const results::Cell& cell : table.cells) groups.push_back(results::ToJson(table, cell));
   }
-  switch (context.output()) {
-    case Output::kJson: {
-      render::Json value = {
-          {"sweep", options.sweep.empty() ? render::Json(nullptr) : render::Json(options.sweep)},
-          {"metric", tables.front().metric.name},
-          {"metrics", metrics},
-          {"complete", complete},
-          {"groups", groups},
-          {"jobs", results::ToJsonArray(jobs)}};
-      for (const results::LeftOut& of_table : left_out) {
-        value["groups_left_out"].push_back(of_table.cells);
-      }
-      return PutJson(context, value, "groups");
+  const auto json = [&] {
+    render::Json value = {
+        {"sweep", options.sweep.empty() ? render::Json(nullptr) : render::Json(options.sweep)},
+        {"metric", tables.front().metric.name},
+        {"metrics", metrics},
+        {"complete", complete},
+        {"groups", groups},
+        {"jobs", results::ToJsonArray(jobs)}};
+    for (const results::LeftOut& of_table : left_out) {
+      value["groups_left_out"].push_back(of_table.cells);
     }
-    case Output::kCsv:
-      return PutCsv(context, results::CellColumns(tables.front()), groups);
-    case Output::kTable:
-      if (jobs.empty()) return context.out("no jobs\n");
-      if (options.seeds) return context.out(SeedTable(jobs, context.style));
-      for (std::size_t t = 0; t < tables.size(); ++t) {
-        context.out(Concat(t == 0 ? "" : "\n", CellTableText(tables[t], context.style)));
-        if (!left_out.empty() && left_out[t].cells > 0) {
-          context.out(TopText(tables[t], left_out[t]));
-        }
-      }
-  }
+    return value;
+  };
+  const auto text = [&]() -> std::string {
+    if (jobs.empty()) return "no jobs\n";
+    if (options.seeds) return SeedTable(jobs, context.style);
+    std::string text;
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      text += Concat(t == 0 ? "" : "\n", CellTableText(tables[t], context.style));
+      if (!left_out.empty() && left_out[t].cells > 0) text += TopText(tables[t], left_out[t]);
+    }
+    return text;
+  };
+  Put(context, {.json = json,
+                .text = text,
+                .rows = "groups",
+                .columns = results::CellColumns(tables.front()),
+                .csv = [&] { return groups; }});
 }
 
 void NoteExpansion(const Context& context, DataSource& source, const std::string& name) {
@@ -179,13 +183,14 @@ absl::StatusOr<int> Groups(const Context& context, const ResultsOptions& options
   }
   if (const auto paper = PaperOf(context.options.output_name)) {
     std::vector<PaperTable> of_paper;
+    of_paper.reserve(tables.size());
     for (const results::CellTable& table : tables) of_paper.push_back(ResultsTable(table));
     PELAB_RETURN_IF_ERROR(PutPaper(context, options.paper, TablesText(of_paper, *paper)));
     for (std::size_t t = 0; t < left_out.size(); ++t) {
       if (left_out[t].cells > 0) context.err(Concat("note: ", TopText(tables[t], left_out[t])));
     }
   } else {
-    Put(context, options, tables, left_out, jobs);
+    PutGroups(context, options, tables, left_out, jobs);
   }
   if (context.output() == Output::kTable && !PaperOf(context.options.output_name)) {
     PELAB_ASSIGN_OR_RETURN(const std::string computed_by,
@@ -196,15 +201,14 @@ absl::StatusOr<int> Groups(const Context& context, const ResultsOptions& options
   return kExitOk;
 }
 
-// Reads which examples the jobs got right. For few jobs it asks for these jobs only: each result
+// Reads which examples the jobs got right. Asks for these jobs only if they are few: each result
 // has some kilobytes.
 absl::StatusOr<std::vector<v1::AnalysisRow>> JudgedExamples(DataSource& source,
                                                             const results::JobList& a,
                                                             const results::JobList& b) {
-  constexpr std::size_t kFew = 500;
   if (a.empty() || b.empty()) return std::vector<v1::AnalysisRow>();
   v1::JobFilter filter;
-  if (a.size() + b.size() <= kFew) {
+  if (a.size() + b.size() <= limits::kComparedByJob) {
     for (const results::JobList* side : {&a, &b}) {
       for (const v1::JobRow& job : *side) filter.add_jobs(Concat(job.job_id()));
     }
@@ -248,23 +252,14 @@ absl::StatusOr<int> Compare(const Context& context, const ResultsOptions& option
     PELAB_RETURN_IF_ERROR(PutPaper(context, options.paper, TablesText(of_paper, *paper)));
     return kExitOk;
   }
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context,
-              {{"compare", options.compare},
-               {"with", options.with},
-               {"also_different", confounders},
-               {"groups", groups}},
-              "groups");
-      break;
-    case Output::kCsv:
-      PutCsv(context, columns, groups);
-      break;
-    case Output::kTable:
-      context.out(text);
-      break;
-  }
-  return kExitOk;
+  const auto json = [&] {
+    return render::Json{{"compare", options.compare},
+                        {"with", options.with},
+                        {"also_different", confounders},
+                        {"groups", groups}};
+  };
+  return Put(context,
+             {.json = json, .text = [&] { return text; }, .rows = "groups", .columns = columns});
 }
 
 absl::StatusOr<int> Run(const Context& context, const ResultsOptions& options) {

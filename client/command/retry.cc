@@ -1,8 +1,8 @@
 #include <CLI/CLI.hpp>
 
 #include "client/command/commands.h"
-#include "client/connect.h"
-#include "client/terminal/show.h"
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
@@ -29,21 +29,10 @@ absl::StatusOr<int> Run(const Context& context, const RetryOptions& options) {
     request.set_job(options.job);
   }
   PELAB_ASSIGN_OR_RETURN(const auto response, coordinator->Retry(std::move(request)));
-  const render::Json json = {{"queued", response.queued()}, {"need_nothing", response.nothing()}};
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, json);
-      break;
-    case Output::kCsv:
-      PutCsv(context, {"queued", "need_nothing"}, render::Json::array({json}));
-      break;
-    case Output::kTable:
-      context.out(Concat(response.queued(), response.queued() == 1 ? " job" : " jobs",
-                         " queued again, ", response.nothing(),
-                         response.nothing() == 1 ? " needs no retry\n" : " need no retry\n"));
-      break;
-  }
-  return kExitOk;
+  return PutRow(context, {{"queued", response.queued()}, {"need_nothing", response.nothing()}},
+                Concat(response.queued(), response.queued() == 1 ? " job" : " jobs",
+                       " queued again, ", response.nothing(),
+                       response.nothing() == 1 ? " needs no retry\n" : " need no retry\n"));
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include "client/command/commands.h"
 #include "client/command/dry_run.h"
 #include "client/command/notes.h"
-#include "client/connect.h"
 #include "client/embedded/runner.h"
+#include "client/source/connect.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 

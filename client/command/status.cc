@@ -3,9 +3,11 @@
 #include <CLI/CLI.hpp>
 
 #include "client/command/commands.h"
-#include "client/connect.h"
-#include "client/document.h"
-#include "client/filter.h"
+#include "client/limits.h"
+#include "client/options/document.h"
+#include "client/options/filter.h"
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
 #include "client/terminal/show.h"
 #include "client/terminal/sweep_grid.h"
 #include "client/terminal/table.h"
@@ -90,31 +92,24 @@ std::string Warnings(const results::JobList& jobs, int width) {
 
 // Warns about workers that hold jobs and have missed their heartbeat. Says nothing if the workers
 // cannot be read.
-void PutSilentWorkers(const Context& context, DataSource& source) {
+std::string SilentWorkersText(DataSource& source) {
+  std::string text;
   const auto workers = source.Workers();
-  if (!workers.ok()) return;
-  for (const std::string& line : SilentWorkers(*workers)) {
-    context.out(render::Escape(line) + "\n");
-  }
+  if (!workers.ok()) return text;
+  for (const std::string& line : SilentWorkers(*workers)) text += render::Escape(line) + "\n";
+  return text;
 }
 
 absl::StatusOr<int> ShowAll(const Context& context, DataSource& source) {
   PELAB_ASSIGN_OR_RETURN(const auto sweeps, source.Sweeps());
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, {{"source", source.Description()}, {"sweeps", results::ToJsonArray(sweeps)}},
-              "sweeps");
-      break;
-    case Output::kCsv:
-      PutCsv(context, results::kSweepColumns, results::ToJsonArray(sweeps));
-      break;
-    case Output::kTable:
-      context.out(sweeps.empty() ? "no sweeps\n" : SweepTable(sweeps, context.style));
-      PutSilentWorkers(context, source);
-      context.out(Concat("from ", render::Escape(source.Description()), "\n"));
-      break;
-  }
-  return kExitOk;
+  const auto text = [&] {
+    return Concat(sweeps.empty() ? "no sweeps\n" : SweepTable(sweeps, context.style),
+                  SilentWorkersText(source), "from ", render::Escape(source.Description()), "\n");
+  };
+  return Put(context, {.json = [&] { return SweepsJson(source, sweeps); },
+                       .text = text,
+                       .rows = "sweeps",
+                       .columns = results::kSweepColumns});
 }
 
 v1::JobFilter RunningOf(const v1::Sweep& sweep) {
@@ -127,7 +122,7 @@ v1::JobFilter RunningOf(const v1::Sweep& sweep) {
 // Prints the sweep's grid, what computed it, and its running jobs; for a large sweep only the
 // running jobs.
 absl::Status PutJobsOf(const Context& context, DataSource& source, const v1::Sweep& sweep) {
-  if (TotalOf(sweep.jobs()) > SweepGrid::kMostJobs) {
+  if (TotalOf(sweep.jobs()) > limits::kGridJobs) {
     PELAB_ASSIGN_OR_RETURN(const auto running, source.Jobs(RunningOf(sweep)));
     context.out(RunningTable(running, context.style));
     return absl::OkStatus();
@@ -147,25 +142,30 @@ absl::Status PutJobsOf(const Context& context, DataSource& source, const v1::Swe
 
 absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const std::string& name) {
   PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, source.Sweep(name));
-  if (context.output() == Output::kJson) {
-    PELAB_ASSIGN_OR_RETURN(const auto running, source.Jobs(RunningOf(sweep)));
-    PutJson(context, {{"source", source.Description()},
-                      {"sweep", results::ToJson(sweep)},
-                      {"running", results::ToJsonArray(running)}});
-    return kExitOk;
-  }
-  if (context.output() == Output::kCsv) {
-    PutCsv(context, results::kSweepColumns, render::Json::array({results::ToJson(sweep)}));
-    return kExitOk;
+  if (context.output() != Output::kTable) {
+    results::JobList running;
+    if (context.output() == Output::kJson) {
+      PELAB_ASSIGN_OR_RETURN(running, source.Jobs(RunningOf(sweep)));
+    }
+    const render::Json json = results::ToJson(sweep);
+    const auto value = [&] {
+      return render::Json{{"source", source.Description()},
+                          {"sweep", json},
+                          {"running", results::ToJsonArray(running)}};
+    };
+    return Put(context, {.json = value, .columns = results::kSweepColumns, .csv = [&] {
+                           return render::Json::array({json});
+                         }});
   }
   context.out(SweepTable({sweep}, context.style));
-  const std::string submitted = Concat(
-      "submitted ", render::FormatTime(sweep.created_at_ms()), " from ",
-      render::Escape(sweep.file_name()), ", protocol ", render::Escape(sweep.protocol()), ": ",
-      CountsText(sweep.counts()),
-      sweep.priority() == 0 ? "" : Concat("; priority ", sweep.priority()),
-      sweep.extensions().empty() ? ""
-                                 : Concat("; extended by seeds ", Join(sweep.extensions(), ",")));
+  const std::string submitted =
+      Concat("submitted ", render::FormatTime(sweep.created_at_ms()), " from ",
+             render::Escape(sweep.file_name()), ", protocol ", render::Escape(sweep.protocol()),
+             ": ", CountsText(sweep.counts()),
+             sweep.priority() == 0 ? "" : Concat("; priority ", sweep.priority()),
+             sweep.extensions().empty()
+                 ? ""
+                 : Concat("; extended by seeds ", render::Escape(Join(sweep.extensions(), ","))));
   context.out(render::Wrap(submitted, context.style.width) + "\n");
   if (!sweep.note().empty()) {
     context.out(render::Wrap(Concat("note: ", render::Escape(sweep.note())), context.style.width) +
@@ -174,7 +174,7 @@ absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const st
   if (!sweep.waiting_reason().empty()) {
     context.out(Concat("waiting: ", render::Escape(sweep.waiting_reason()), "\n"));
   }
-  PutSilentWorkers(context, source);
+  context.out(SilentWorkersText(source));
   PELAB_RETURN_IF_ERROR(PutJobsOf(context, source, sweep));
   context.out(Concat("from ", render::Escape(source.Description()), "\n"));
   return kExitOk;

@@ -3,12 +3,14 @@
 #include "client/command/commands.h"
 #include "client/command/dry_run.h"
 #include "client/command/notes.h"
-#include "client/connect.h"
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
 #include "client/terminal/show.h"
 #include "client/terminal/watch.h"
 #include "core/base/ids.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/render/text.h"
 #include "core/results/rows.h"
 
 namespace pelab::client {
@@ -32,22 +34,20 @@ render::Json SubmittedJson(const v1::SubmitResponse& r) {
 }
 
 std::string Text(const v1::SubmitResponse& response) {
-  return Concat("sweep ", response.sweep_id(), " ", response.name(), ": ",
+  return Concat("sweep ", response.sweep_id(), " ", render::Escape(response.name()), ": ",
                 response.expanded() ? CountsText(response.counts())
                                     : Concat(response.cells(), " cells accepted, being expanded"),
                 "\n");
 }
 
+// With --watch, the JSON value is on one line, like the updates that follow it.
 void PutSubmitted(const Context& context, const v1::SubmitResponse& response,
                   const std::string& text, bool watch) {
-  if (context.output() == Output::kJson) {
-    return context.out(render::ToJson(SubmittedJson(response), /*one_line=*/watch));
+  const render::Json json = SubmittedJson(response);
+  if (watch && context.output() == Output::kJson) {
+    return context.out(render::ToJson(json, /*one_line=*/true));
   }
-  if (context.output() == Output::kCsv) {
-    return PutCsv(context, {"sweep_id", "name", "cells", "expanded", "went_on", "reopened"},
-                  render::Json::array({SubmittedJson(response)}));
-  }
-  context.out(text);
+  PutRow(context, json, text, {"sweep_id", "name", "cells", "expanded", "went_on", "reopened"});
 }
 
 absl::StatusOr<int> Run(Commands& commands, const SubmitCommandOptions& options) {

@@ -8,7 +8,8 @@
 
 #include "client/command/commands.h"
 #include "client/command/control_answer.h"
-#include "client/connect.h"
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
 #include "client/terminal/show.h"
 #include "client/terminal/table.h"
 #include "core/base/status.h"
@@ -48,37 +49,27 @@ std::string SweepsTable(const std::vector<v1::Sweep>& sweeps, const render::Styl
 absl::StatusOr<int> ListSweeps(const Context& context) {
   PELAB_ASSIGN_OR_RETURN(auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const auto sweeps, source->Sweeps());
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context,
-              {{"source", source->Description()}, {"sweeps", results::ToJsonArray(sweeps)}},
-              "sweeps");
-      break;
-    case Output::kCsv:
-      PutCsv(context, results::kSweepColumns, results::ToJsonArray(sweeps));
-      break;
-    case Output::kTable:
-      context.out(sweeps.empty() ? "no sweeps\n" : SweepsTable(sweeps, context.style));
-      break;
-  }
-  return kExitOk;
+  return Put(
+      context,
+      {.json = [&] { return SweepsJson(*source, sweeps); },
+       .text = [&] { return sweeps.empty() ? "no sweeps\n" : SweepsTable(sweeps, context.style); },
+       .rows = "sweeps",
+       .columns = results::kSweepColumns});
 }
 
 absl::StatusOr<int> Rename(const Context& context, const SweepsOptions& options) {
-  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::RenameRequest request;
-  request.mutable_sweep()->set_sweep(options.sweep);
   request.set_name(options.text);
-  PELAB_ASSIGN_OR_RETURN(const auto control, coordinator->Rename(request));
+  PELAB_ASSIGN_OR_RETURN(const auto control,
+                         Change(context, options.sweep, &Coordinator::Rename, request));
   return PutControl(context, control, control.changed() ? "renamed" : "was named so already");
 }
 
 absl::StatusOr<int> SetNote(const Context& context, const SweepsOptions& options) {
-  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::SetNoteRequest request;
-  request.mutable_sweep()->set_sweep(options.sweep);
   request.set_note(options.text);
-  PELAB_ASSIGN_OR_RETURN(const auto control, coordinator->SetNote(request));
+  PELAB_ASSIGN_OR_RETURN(const auto control,
+                         Change(context, options.sweep, &Coordinator::SetNote, request));
   return PutControl(context, control, options.text.empty() ? "has no note" : "noted");
 }
 
@@ -105,31 +96,20 @@ absl::StatusOr<bool> Agreed(const Context& context, const v1::DeleteResponse& wo
 }
 
 int PutDeleted(const Context& context, const v1::DeleteResponse& response, bool dry_run) {
-  const render::Json json = {{"sweep_id", response.sweep_id()},
-                             {"name", response.name()},
-                             {"jobs_deleted", response.jobs_deleted()},
-                             {"jobs_kept", response.jobs_kept()},
-                             {"more", response.more()},
-                             {"dry_run", dry_run}};
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, json);
-      break;
-    case Output::kCsv:
-      PutCsv(context, {"sweep_id", "name", "jobs_deleted", "jobs_kept", "more", "dry_run"},
-             render::Json::array({json}));
-      break;
-    case Output::kTable:
-      context.out(Concat("sweep ", response.sweep_id(), " ", render::Escape(response.name()), ": ",
-                         JobsText(response.jobs_deleted()), dry_run ? " would be" : "",
-                         " deleted with all results", KeptText(response), "\n",
-                         dry_run           ? "nothing was deleted\n"
-                         : response.more() ? "the sweep is gone; the coordinator goes on deleting "
-                                             "its jobs\n"
-                                           : ""));
-      break;
-  }
-  return kExitOk;
+  return PutRow(context,
+                {{"sweep_id", response.sweep_id()},
+                 {"name", response.name()},
+                 {"jobs_deleted", response.jobs_deleted()},
+                 {"jobs_kept", response.jobs_kept()},
+                 {"more", response.more()},
+                 {"dry_run", dry_run}},
+                Concat("sweep ", response.sweep_id(), " ", render::Escape(response.name()), ": ",
+                       JobsText(response.jobs_deleted()), dry_run ? " would be" : "",
+                       " deleted with all results", KeptText(response), "\n",
+                       dry_run           ? "nothing was deleted\n"
+                       : response.more() ? "the sweep is gone; the coordinator goes on deleting "
+                                           "its jobs\n"
+                                         : ""));
 }
 
 absl::StatusOr<int> Delete(const Context& context, const SweepsOptions& options) {

@@ -1,12 +1,13 @@
 #include <CLI/CLI.hpp>
 
 #include "client/command/commands.h"
-#include "client/connect.h"
-#include "client/terminal/show.h"
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
 #include "client/terminal/table.h"
 #include "client/terminal/worker_names.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/event/enums.h"
 #include "core/render/text.h"
 #include "core/results/rows.h"
 
@@ -37,32 +38,25 @@ absl::StatusOr<int> ListWorkers(const Context& context) {
   if (!source.ok()) return source.status();
   auto workers = (*source)->Workers();
   if (!workers.ok()) return workers.status();
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, {{"workers", results::ToJsonArray(*workers)}});
-      break;
-    case Output::kCsv:
-      PutCsv(context, results::kWorkerColumns, results::ToJsonArray(*workers));
-      break;
-    case Output::kTable:
-      context.out(workers->empty() ? "no workers\n" : WorkerTable(*workers, context.style));
-      for (const std::string& line : SilentWorkers(*workers)) {
-        context.out(render::Escape(line) + "\n");
-      }
-      break;
-  }
-  return kExitOk;
+  const auto rows = [&] { return results::ToJsonArray(*workers); };
+  const auto text = [&] {
+    std::string text = workers->empty() ? "no workers\n" : WorkerTable(*workers, context.style);
+    for (const std::string& line : SilentWorkers(*workers)) text += render::Escape(line) + "\n";
+    return text;
+  };
+  return Put(context, {.json =
+                           [&] {
+                             return render::Json{{"workers", rows()}};
+                           },
+                       .text = text,
+                       .columns = results::kWorkerColumns,
+                       .csv = rows});
 }
 
 struct WorkersOptions {
   std::string worker;
   std::string mode = "finish";
 };
-
-v1::Drain::Mode ModeOf(const std::string& name) {
-  if (name == "checkpoint") return v1::Drain::CHECKPOINT;
-  return name == "kill" ? v1::Drain::KILL : v1::Drain::FINISH;
-}
 
 std::string DrainText(const v1::DrainWorkerResponse& response) {
   const std::string worker = Concat(
@@ -91,19 +85,8 @@ absl::StatusOr<int> Drain(const Context& context, const std::string& worker, v1:
       {"busy_slots", response.busy_slots()},
       {"changed", response.changed()},
       {"attempts", response.attempts()}};
-  switch (context.output()) {
-    case Output::kJson:
-      PutJson(context, json);
-      break;
-    case Output::kCsv:
-      PutCsv(context, {"worker_id", "host", "drain", "busy_slots", "changed", "attempts", "name"},
-             render::Json::array({json}));
-      break;
-    case Output::kTable:
-      context.out(DrainText(response));
-      break;
-  }
-  return kExitOk;
+  return PutRow(context, json, DrainText(response),
+                {"worker_id", "host", "drain", "busy_slots", "changed", "attempts", "name"});
 }
 
 constexpr char kWorkerHelp[] =
@@ -136,7 +119,7 @@ void AddWorkers(Commands& commands) {
   app->callback([&commands, app, drain, resume, options] {
     commands.chosen = [&commands, app, drain, resume, options]() -> absl::StatusOr<int> {
       if (app->got_subcommand(drain)) {
-        return Drain(*commands.context, options->worker, ModeOf(options->mode));
+        return Drain(*commands.context, options->worker, *event::ParseDrain(options->mode));
       }
       if (app->got_subcommand(resume)) {
         return Drain(*commands.context, options->worker, v1::Drain::RESUME);

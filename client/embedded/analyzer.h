@@ -2,9 +2,9 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "client/analysis_plan.h"
+#include "client/command/analysis_plan.h"
 #include "client/embedded/session.h"
-#include "client/options.h"
+#include "client/options/options.h"
 
 namespace pelab::client {
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "client/limits.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
@@ -19,28 +20,26 @@
 namespace pelab::client {
 namespace {
 
-constexpr int kParentFd = 3;           // its descriptor number in the children
-constexpr std::size_t kTailLines = 5;  // quoted in error messages
-constexpr std::size_t kTailBytes = 4096;
+constexpr int kParentFd = 3;  // its descriptor number in the children
 
 std::string Tail(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   file.seekg(0, std::ios::end);
   const auto size = static_cast<std::size_t>(std::max<std::streamoff>(0, file.tellg()));
-  file.seekg(static_cast<std::streamoff>(size - std::min(size, kTailBytes)));
+  file.seekg(static_cast<std::streamoff>(size - std::min(size, limits::kQuotedLogBytes)));
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
-  if (lines.size() > kTailLines) lines.erase(lines.begin(), lines.end() - kTailLines);
+  if (lines.size() > limits::kQuotedLogLines)
+    lines.erase(lines.begin(), lines.end() - limits::kQuotedLogLines);
   return lines.empty() ? "nothing" : Join(lines, " | ");
 }
 
 // Makes a directory with a path short enough for a socket: in $TMPDIR if that is short, else in
 // /tmp.
 absl::StatusOr<std::string> MakeSocketDirectory() {
-  constexpr std::size_t kLongestParent = 60;
   const char* tmpdir = getenv("TMPDIR");
   std::string parent = tmpdir != nullptr && *tmpdir == '/' ? tmpdir : "/tmp";
-  if (parent.size() > kLongestParent) parent = "/tmp";
+  if (parent.size() > limits::kSocketParentBytes) parent = "/tmp";
   std::string path = parent + "/pelab-XXXXXX";  // mkdtemp sets mode 0700, so no other user can
                                                 // connect
   if (mkdtemp(path.data()) == nullptr)

@@ -1,5 +1,6 @@
 // The coordinator and the worker that `pelab run` starts. They are sibling programs, each in its
-// own process group. A pipe ties them to this process: when it ends, in whatever way, they end too.
+// own process group. A pipe ties them to this process: when this process ends, in whatever way,
+// they end too.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@ namespace pelab::client {
 
 struct FleetOptions {
   std::string database;
-  std::optional<int> cpu_slots;  // passed to the worker if set; the same for the next two
+  std::optional<int> cpu_slots;  // passed to the worker if set, like the next two
   std::optional<int> slots_per_device;
   std::optional<int> threads_per_slot;
 
@@ -29,8 +30,8 @@ struct FleetOptions {
 // Kill may be called from any thread; all other functions from one thread only.
 class Fleet {
  public:
-  // Starts the coordinator on a Unix socket in a new temporary directory: a socket path has at most
-  // 107 bytes, so the database's directory could be too long.
+  // Starts the coordinator on a Unix socket in a new temporary directory. The path of the
+  // database's directory may be too long: a socket's path has at most 107 bytes.
   static absl::StatusOr<std::unique_ptr<Fleet>> StartServer(const FleetOptions& options);
   ~Fleet();
   Fleet(const Fleet&) = delete;
@@ -41,15 +42,15 @@ class Fleet {
   absl::Status CheckServer();
   absl::Status StartWorker();
   bool has_worker() const { return worker_.has_value(); }
-  // The same for the worker; OK if none was started.
+  // Like CheckServer, for the worker. OK if no worker was started.
   absl::Status CheckWorker();
-  // File descriptors that become readable when the worker or the coordinator ends; -1 if it was not
+  // A file descriptor that becomes readable when the process ends; -1 if the process was not
   // started.
   int worker_pidfd() const { return worker_ ? worker_->pidfd() : -1; }
   int server_pidfd() const { return server_ ? server_->pidfd() : -1; }
 
-  // Stops the worker first, so that it can tell the coordinator which jobs it gives back; then the
-  // coordinator. Sends SIGKILL to a process that outlasts its grace.
+  // Stops the worker first, so that the worker can tell the coordinator which jobs it gives back.
+  // Then stops the coordinator. Sends SIGKILL to a process that outlasts its grace.
   void Stop(absl::Duration worker_grace, absl::Duration server_grace);
   // Sends SIGKILL to both. Their trainers end on their own when the worker is gone.
   void Kill();

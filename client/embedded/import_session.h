@@ -4,7 +4,7 @@
 #include "absl/status/statusor.h"
 #include "client/embedded/session.h"
 #include "client/import/importer.h"
-#include "client/options.h"
+#include "client/options/options.h"
 
 namespace pelab::client {
 

@@ -3,16 +3,16 @@
 #include <cstdint>
 
 #include "absl/time/clock.h"
+#include "client/limits.h"
 #include "client/terminal/run_report.h"
 #include "client/terminal/watch.h"
 #include "core/base/ids.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/render/text.h"
 
 namespace pelab::client {
 namespace {
-
-constexpr absl::Duration kRunPoll = absl::Milliseconds(50);
 
 std::uint64_t Pending(const v1::Sweep& sweep) {
   return sweep.jobs().queued() + sweep.jobs().assigned() + sweep.jobs().running();
@@ -61,14 +61,15 @@ class Runner final : public EmbeddedSession {
       if (sweep.state() != v1::SWEEP_STATE_EXPANDING || interrupted()) {
         sweep_ = sweep;
         if (!announced_ && context().output() == Output::kTable) {
-          context().out(response.went_on() ? WentOnText(response, sweep)
-                                           : Concat("sweep ", sweep.sweep_id(), " ", sweep.name(),
-                                                    ": ", CountsText(sweep.counts()), "\n"));
+          context().out(response.went_on()
+                            ? WentOnText(response, sweep)
+                            : Concat("sweep ", sweep.sweep_id(), " ", render::Escape(sweep.name()),
+                                     ": ", CountsText(sweep.counts()), "\n"));
         }
         announced_ = true;
         return sweep;
       }
-      absl::SleepFor(kRunPoll);
+      absl::SleepFor(limits::kRunPoll);
     }
   }
 

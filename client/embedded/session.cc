@@ -9,21 +9,15 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "client/limits.h"
 #include "client/source/remote.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/render/text.h"
 #include "core/rpc/lock_file.h"
 
 namespace pelab::client {
 namespace {
-
-constexpr absl::Duration kStartTimeout = absl::Seconds(30);
-constexpr absl::Duration kConnectStep = absl::Milliseconds(250);
-constexpr absl::Duration kPoll = absl::Milliseconds(50);
-// Their sum is below the 5 s within which Ctrl-C must have ended everything.
-constexpr absl::Duration kWorkerGrace = absl::Seconds(3);
-constexpr absl::Duration kServerGrace = absl::Milliseconds(1500);
-constexpr int kMaxJoins = 20;
 
 // Calls `on_end` from its own thread once one of the descriptors is readable. The destructor ends
 // the thread.
@@ -85,7 +79,7 @@ absl::StatusOr<int> EmbeddedSession::Run() {
     // joins the next coordinator or starts its own.
     const bool lost = result.status().code() == absl::StatusCode::kUnavailable && !fleet_;
     if (interrupted()) return Interrupted();
-    if (!lost || joins == kMaxJoins) return result;
+    if (!lost || joins == limits::kJoins) return result;
   }
 }
 
@@ -107,15 +101,15 @@ void EmbeddedSession::Hold(std::unique_ptr<Fleet> fleet) {
 
 // Joins the coordinator that holds the database, or starts one.
 absl::StatusOr<std::unique_ptr<Coordinator>> EmbeddedSession::Attach() {
-  const absl::Time give_up = absl::Now() + kStartTimeout;
+  const absl::Time give_up = absl::Now() + limits::kStart;
   while (!interrupted()) {
     PELAB_ASSIGN_OR_RETURN(const auto address, rpc::ReadLiveAddress(context_.options.database));
     if (!address) return StartOwn();
     if (!address->empty()) {
-      auto joined = ConnectTo(*address, context_.options.security, absl::Seconds(2));
+      auto joined = ConnectTo(*address, context_.options.security, limits::kConnectBeside);
       if (joined.ok()) {
-        context_.err(Concat("pelab: ", context_.options.database, " is served at ", *address,
-                            " already; joining it\n"));
+        context_.err(Concat("pelab: ", context_.options.database, " is served at ",
+                            render::Escape(*address), " already; joining it\n"));
         return joined;
       }
     }
@@ -123,7 +117,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> EmbeddedSession::Attach() {
       return absl::UnavailableError(Concat("no coordinator: another process holds ",
                                            context_.options.database, " but does not answer"));
     }
-    absl::SleepFor(kPoll);
+    absl::SleepFor(limits::kStartPoll);
   }
   return absl::CancelledError("stopped");
 }
@@ -135,14 +129,14 @@ absl::StatusOr<std::unique_ptr<Coordinator>> EmbeddedSession::StartOwn() {
                        .threads_per_slot = worker_.threads_per_slot};
   PELAB_ASSIGN_OR_RETURN(auto fleet, Fleet::StartServer(options));
   Hold(std::move(fleet));
-  const absl::Time give_up = absl::Now() + kStartTimeout;
+  const absl::Time give_up = absl::Now() + limits::kStart;
   while (!interrupted()) {
-    auto connected = ConnectTo(fleet_->address(), {}, kConnectStep, rpc::OnRefusal::kWait);
+    auto connected = ConnectTo(fleet_->address(), {}, limits::kStartStep, rpc::OnRefusal::kWait);
     if (connected.ok()) return connected;
     PELAB_RETURN_IF_ERROR(fleet_->CheckServer());
     if (absl::Now() > give_up) {
       return absl::InternalError(Concat("pelab-server did not answer within ",
-                                        absl::ToInt64Seconds(kStartTimeout), " s; see ",
+                                        absl::ToInt64Seconds(limits::kStart), " s; see ",
                                         options.ServerLog()));
     }
   }
@@ -171,7 +165,7 @@ absl::Status EmbeddedSession::Follow(const std::function<absl::Status(Canceller&
 }
 
 void EmbeddedSession::Stop() {
-  if (fleet_) fleet_->Stop(kWorkerGrace, kServerGrace);
+  if (fleet_) fleet_->Stop(limits::kWorkerGrace, limits::kServerGrace);
 }
 
 int EmbeddedSession::Interrupted() {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/embedded/fleet.h"
-#include "client/options.h"
+#include "client/options/options.h"
 #include "client/source/data_source.h"
 #include "core/base/shutdown.h"
 
@@ -20,7 +20,7 @@ class App;
 
 namespace pelab::client {
 
-// How the worker that this command starts runs jobs.
+// Options of the worker that this command starts.
 struct WorkerOptions {
   std::optional<int> cpu_slots;
   std::optional<int> slots_per_device;
@@ -29,9 +29,9 @@ struct WorkerOptions {
 // Adds --cpu-slots, --slots-per-device and --threads-per-slot.
 void AddWorkerFlags(CLI::App* app, WorkerOptions& options);
 
-// Construct and run it while the process has a single thread. Ctrl-C and SIGTERM stop everything
-// within 5 s; a second signal kills everything at once. Unfinished jobs stay queued in the
-// database.
+// Construct and run a session while the process has a single thread. Ctrl-C and SIGTERM stop
+// everything within 5 s; a second signal kills everything at once. Unfinished jobs stay queued in
+// the database.
 class EmbeddedSession {
  public:
   EmbeddedSession(const Context& context, const WorkerOptions& worker);
@@ -56,8 +56,8 @@ class EmbeddedSession {
   // coordinator.
   absl::Status EnsureWorker();
   bool owns_coordinator() const { return fleet_ != nullptr; }
-  // Runs `something`, which lasts until it is done or its canceller is cancelled. If the
-  // coordinator or the worker of this command ended meanwhile, returns an error that says why.
+  // Calls `something`, which must return when its work is done or its canceller is cancelled. If
+  // the coordinator or the worker of this command ended meanwhile, returns an error that says why.
   absl::Status Follow(const std::function<absl::Status(Canceller&)>& something);
   // Stops the worker and the coordinator if this command started them.
   void Stop();

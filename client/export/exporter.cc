@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "client/export/readme.h"
 #include "client/export/tables.h"
+#include "client/limits.h"
 #include "client/terminal/show.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
@@ -22,11 +23,6 @@ namespace pelab::client {
 namespace {
 
 using render::Json;
-
-constexpr std::size_t kJobsAtOnce = 100;      // matrices of this many jobs are held at once
-constexpr std::size_t kRowsAtOnce = 1000;     // rows of jobs.csv written at once
-constexpr std::size_t kNamedUnfinished = 40;  // listed in the README
-constexpr std::uint64_t kRowsBetweenWords = 1'000'000;
 
 class Exporter {
  public:
@@ -73,7 +69,7 @@ class Exporter {
     facts_.states[results::StateName(job.state())] += 1;
     if (job.state() == v1::JOB_STATE_SUCCEEDED || job.trained()) {
       facts_.trained += 1;
-    } else if (facts_.unfinished.size() < kNamedUnfinished) {
+    } else if (facts_.unfinished.size() < limits::kExportNamed) {
       facts_.unfinished.push_back(Concat("job ", job.job_id(), ", ", JobLabel(job), ": ",
                                          StateText(job), ", ", job.epochs_done(), " of ",
                                          job.epochs(), " epochs"));
@@ -139,7 +135,7 @@ class Exporter {
       Json row = results::ToJson(jobs_.rows()[i], "");
       for (const std::string& name : fields) row[name] = values.StoredValue(i, name);
       rows.push_back(std::move(row));
-      if (rows.size() == kRowsAtOnce || i + 1 == jobs_.size()) {
+      if (rows.size() == limits::kExportRows || i + 1 == jobs_.size()) {
         PELAB_RETURN_IF_ERROR(AppendRows(rows));
         rows = Json::array();
       }
@@ -166,7 +162,7 @@ class Exporter {
         ++rows;
       }
       folder_.CountRows(rows);
-      if ((written + rows) / kRowsBetweenWords != written / kRowsBetweenWords) {
+      if ((written + rows) / limits::kExportWords != written / limits::kExportWords) {
         progress_(Concat("curves.csv: ", written + rows, " rows so far"));
       }
       written += rows;
@@ -180,9 +176,9 @@ class Exporter {
   absl::Status WriteOfJobs(ExportTable table, const Read& read) {
     PELAB_RETURN_IF_ERROR(BeginTable(std::move(table)));
     const std::vector<v1::JobRow>& jobs = jobs_.rows();
-    for (std::size_t at = 0; at < jobs.size(); at += kJobsAtOnce) {
+    for (std::size_t at = 0; at < jobs.size(); at += limits::kExportJobs) {
       v1::JobFilter some;
-      for (std::size_t i = at; i < std::min(at + kJobsAtOnce, jobs.size()); ++i) {
+      for (std::size_t i = at; i < std::min(at + limits::kExportJobs, jobs.size()); ++i) {
         some.add_jobs(Concat(jobs[i].job_id()));
       }
       PELAB_ASSIGN_OR_RETURN(const auto rows, read(some));

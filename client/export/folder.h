@@ -22,8 +22,8 @@ struct WrittenFile {
 };
 
 // Writes files one after another into a temporary folder beside the requested one; Publish renames
-// it. Without Publish nothing remains. A killed process leaves DIR.partial-XXXXXX behind. Not
-// thread-safe.
+// the temporary folder. Without Publish nothing remains. A killed process leaves behind a folder
+// DIR.partial- with six random letters. Not thread-safe.
 class ExportFolder {
  public:
   // ALREADY_EXISTS if `path` exists and is not an empty directory; NOT_FOUND if its parent

@@ -24,8 +24,9 @@ struct ExportFacts {
   std::map<std::string, std::uint64_t> states;  // jobs by state
   std::vector<std::string> unfinished;          // descriptions of the first jobs that are not
                                                 // trained
-  // The values that attempts reported, by member, with the number of attempts for each value.
-  std::map<std::string, std::map<std::string, std::uint64_t>> environment;  // by member
+  // By member of the environment: the values that attempts reported, with the number of attempts
+  // for each.
+  std::map<std::string, std::map<std::string, std::uint64_t>> environment;
   std::int64_t first_started_at_ms = 0;
   std::int64_t last_ended_at_ms = 0;
 

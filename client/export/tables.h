@@ -1,5 +1,5 @@
-// The tables of an export: their columns and the meaning of each. The README describes them from
-// here.
+// The tables of an export: their columns and the meaning of each. The export's README takes its
+// text about them from here.
 #pragma once
 
 #include <string>

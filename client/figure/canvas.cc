@@ -17,8 +17,8 @@ namespace {
 
 constexpr char kFont[] = "sans-serif";
 
-double Channel(const std::string& colour, std::size_t at) {
-  return static_cast<double>(std::strtol(colour.substr(1 + 2 * at, 2).c_str(), nullptr, 16)) / 255;
+double Channel(const std::string& color, std::size_t at) {
+  return static_cast<double>(std::strtol(color.substr(1 + 2 * at, 2).c_str(), nullptr, 16)) / 255;
 }
 
 cairo_status_t Append(void* bytes, const unsigned char* data, unsigned int length) {
@@ -28,8 +28,8 @@ cairo_status_t Append(void* bytes, const unsigned char* data, unsigned int lengt
 
 }  // namespace
 
-void Canvas::SetColour(const std::string& colour, double alpha) {
-  cairo_set_source_rgba(cairo_, Channel(colour, 0), Channel(colour, 1), Channel(colour, 2), alpha);
+void Canvas::SetColor(const std::string& color, double alpha) {
+  cairo_set_source_rgba(cairo_, Channel(color, 0), Channel(color, 1), Channel(color, 2), alpha);
 }
 
 void Canvas::SetFont(double size, bool bold) {
@@ -44,21 +44,21 @@ void Canvas::Path(const std::vector<Point>& points) {
 }
 
 void Canvas::FillRectangle(double x, double y, double width, double height,
-                           const std::string& colour) {
-  FillPolygon({{x, y}, {x + width, y}, {x + width, y + height}, {x, y + height}}, colour);
+                           const std::string& color) {
+  FillPolygon({{x, y}, {x + width, y}, {x + width, y + height}, {x, y + height}}, color);
 }
 
-void Canvas::FillPolygon(const std::vector<Point>& corners, const std::string& colour,
+void Canvas::FillPolygon(const std::vector<Point>& corners, const std::string& color,
                          double alpha) {
   Path(corners);
   cairo_close_path(cairo_);
-  SetColour(colour, alpha);
+  SetColor(color, alpha);
   cairo_fill(cairo_);
 }
 
 void Canvas::Line(const std::vector<Point>& points, const Stroke& stroke) {
   Path(points);
-  SetColour(stroke.colour);
+  SetColor(stroke.color);
   cairo_set_line_width(cairo_, stroke.width);
   cairo_set_line_join(cairo_, CAIRO_LINE_JOIN_ROUND);
   cairo_set_dash(cairo_, stroke.dash.data(), static_cast<int>(stroke.dash.size()), 0);
@@ -66,23 +66,23 @@ void Canvas::Line(const std::vector<Point>& points, const Stroke& stroke) {
 }
 
 void Canvas::Marker(const Point& middle, double size, const std::string& name,
-                    const std::string& colour) {
+                    const std::string& color) {
   const double r = size / 2, third = r / 3;
   const auto at = [&](double x, double y) { return Point{middle.x + x, middle.y + y}; };
   if (name == "circle") {
     cairo_new_path(cairo_);
     cairo_arc(cairo_, middle.x, middle.y, r, 0, 2 * std::numbers::pi);
-    SetColour(colour);
+    SetColor(color);
     cairo_fill(cairo_);
   } else if (name == "square") {
-    FillRectangle(middle.x - 0.9 * r, middle.y - 0.9 * r, 1.8 * r, 1.8 * r, colour);
+    FillRectangle(middle.x - 0.9 * r, middle.y - 0.9 * r, 1.8 * r, 1.8 * r, color);
   } else if (name == "diamond") {
     const double d = 1.2 * r;
-    FillPolygon({at(0, -d), at(d, 0), at(0, d), at(-d, 0)}, colour);
+    FillPolygon({at(0, -d), at(d, 0), at(0, d), at(-d, 0)}, color);
   } else if (name == "triangle-up") {
-    FillPolygon({at(0, -1.1 * r), at(1.1 * r, 0.9 * r), at(-1.1 * r, 0.9 * r)}, colour);
+    FillPolygon({at(0, -1.1 * r), at(1.1 * r, 0.9 * r), at(-1.1 * r, 0.9 * r)}, color);
   } else if (name == "triangle-down") {
-    FillPolygon({at(0, 1.1 * r), at(1.1 * r, -0.9 * r), at(-1.1 * r, -0.9 * r)}, colour);
+    FillPolygon({at(0, 1.1 * r), at(1.1 * r, -0.9 * r), at(-1.1 * r, -0.9 * r)}, color);
   } else {  // cross and x: a plus sign, upright or turned by 45 degrees
     cairo_save(cairo_);
     cairo_translate(cairo_, middle.x, middle.y);
@@ -90,7 +90,7 @@ void Canvas::Marker(const Point& middle, double size, const std::string& name,
     cairo_new_path(cairo_);
     cairo_rectangle(cairo_, -1.1 * r, -third, 2.2 * r, 2 * third);
     cairo_rectangle(cairo_, -third, -1.1 * r, 2 * third, 2.2 * r);
-    SetColour(colour);
+    SetColor(color);
     cairo_fill(cairo_);
     cairo_restore(cairo_);
   }
@@ -113,9 +113,9 @@ std::string Canvas::Fitted(const std::string& text, double size, double width, b
 }
 
 void Canvas::Text(double x, double y, const std::string& text, double size, Anchor align,
-                  const std::string& colour, bool bold) {
+                  const std::string& color, bool bold) {
   const double width = TextWidth(text, size, bold);
-  SetColour(colour);
+  SetColor(color);
   cairo_move_to(cairo_,
                 x - (align == Anchor::kLeft     ? 0
                      : align == Anchor::kMiddle ? width / 2
@@ -125,11 +125,11 @@ void Canvas::Text(double x, double y, const std::string& text, double size, Anch
 }
 
 void Canvas::VerticalText(double x, double y, const std::string& text, double size,
-                          const std::string& colour) {
+                          const std::string& color) {
   cairo_save(cairo_);
   cairo_translate(cairo_, x, y);
   cairo_rotate(cairo_, -std::numbers::pi / 2);
-  Text(0, 0, text, size, Anchor::kMiddle, colour);
+  Text(0, 0, text, size, Anchor::kMiddle, color);
   cairo_restore(cairo_);
 }
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-// NOLINTNEXTLINE(readability-identifier-naming): cairo's own names
+// NOLINTNEXTLINE(bugprone-reserved-identifier): cairo's own names
 typedef struct _cairo cairo_t;
 
 namespace pelab::client {
@@ -16,7 +16,7 @@ namespace pelab::client {
 enum class Anchor { kLeft, kMiddle, kRight };
 
 struct Stroke {
-  std::string colour = "#000000";
+  std::string color = "#000000";
   double width = 1;
   std::vector<double> dash;  // alternating lengths of strokes and gaps; empty: solid
 };
@@ -31,18 +31,18 @@ class Canvas {
   explicit Canvas(cairo_t* cairo) : cairo_(cairo) {}
 
   // Colors are "#rrggbb"; `alpha` ranges from 0 to 1.
-  void FillRectangle(double x, double y, double width, double height, const std::string& colour);
-  void FillPolygon(const std::vector<Point>& corners, const std::string& colour, double alpha = 1);
+  void FillRectangle(double x, double y, double width, double height, const std::string& color);
+  void FillPolygon(const std::vector<Point>& corners, const std::string& color, double alpha = 1);
   void Line(const std::vector<Point>& points, const Stroke& stroke);
   // Draws one of the markers of core/pages/style/looks.json, centered on `middle`.
-  void Marker(const Point& middle, double size, const std::string& name, const std::string& colour);
+  void Marker(const Point& middle, double size, const std::string& name, const std::string& color);
 
   // `y` is the baseline. Control characters and invalid UTF-8 are escaped.
   void Text(double x, double y, const std::string& text, double size, Anchor align,
-            const std::string& colour = "#1a2230", bool bold = false);
+            const std::string& color = "#1a2230", bool bold = false);
   // Writes upwards, centered on (x, y).
   void VerticalText(double x, double y, const std::string& text, double size,
-                    const std::string& colour);
+                    const std::string& color);
   double TextWidth(const std::string& text, double size, bool bold = false);
   // The text, cut off with "…" if it is wider than `width`.
   std::string Fitted(const std::string& text, double size, double width, bool bold = false);
@@ -51,7 +51,7 @@ class Canvas {
   void Clipped(double x, double y, double width, double height, const std::function<void()>& draw);
 
  private:
-  void SetColour(const std::string& colour, double alpha = 1);
+  void SetColor(const std::string& color, double alpha = 1);
   void SetFont(double size, bool bold);
   void Path(const std::vector<Point>& points);
 

@@ -23,8 +23,8 @@ constexpr double kPageWidth = 500, kAxis = 30, kMapGap = 20, kBarWidth = 120;
 constexpr double kRow = 17;                     // height of a layer's row
 constexpr double kWidestCell = 26, kRoom = 15;  // cells at least kRoom wide show their number
 
-int Channel(const std::string& colour, std::size_t at) {
-  return static_cast<int>(std::strtol(colour.substr(1 + 2 * at, 2).c_str(), nullptr, 16));
+int Channel(const std::string& color, std::size_t at) {
+  return static_cast<int>(std::strtol(color.substr(1 + 2 * at, 2).c_str(), nullptr, 16));
 }
 
 // The color for `share`, from -1 (kLow) through 0 (kMiddle) to 1 (kHigh).

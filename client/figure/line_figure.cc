@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <vector>
 
 #include "client/figure/ink.h"
 #include "core/base/strings.h"
@@ -37,8 +38,7 @@ Scales ScalesOf(const LineFigure& figure) {
   }
   if (!(low <= high)) low = 0, high = 1;
   if (figure.percent)
-    low = 0, high = std::min(high, 1.0);  // intervals of few seeds can exceed 100
-                                          // %
+    low = 0, high = std::min(high, 1.0);  // intervals of few seeds can exceed 100 %
   Scales scales{.x = RoundScale(0, std::max(last, 1.0), 6), .y = RoundScale(low, high, 5)};
   scales.x.step = std::max(scales.x.step, 1.0);
   scales.x.high = std::max(last, 1.0);
@@ -61,25 +61,34 @@ struct Frame {
   }
 };
 
+std::vector<double> TicksOf(const Scale& scale) {
+  const double steps = std::floor((scale.high - scale.low) / scale.step + 0.001);
+  std::vector<double> ticks(static_cast<std::size_t>(steps) + 1);
+  for (std::size_t i = 0; i < ticks.size(); ++i) {
+    ticks[i] = scale.low + static_cast<double>(i) * scale.step;
+  }
+  return ticks;
+}
+
 void DrawAxes(Canvas& canvas, const LineFigure& figure, const Frame& frame) {
   const Scale& x = frame.scales.x;
   const Scale& y = frame.scales.y;
-  for (double tick = y.low; tick <= y.high + y.step / 1000; tick += y.step) {
+  for (const double tick : TicksOf(y)) {
     const double at = frame.At(0, tick).y;
-    canvas.Line({{frame.x, at}, {frame.x + frame.width, at}}, {.colour = kGrid, .width = 0.6});
+    canvas.Line({{frame.x, at}, {frame.x + frame.width, at}}, {.color = kGrid, .width = 0.6});
     canvas.Text(frame.x - 4, at + 2.7, TickText(tick, y.step, figure.percent), kInk - 0.5,
                 Anchor::kRight, kMuted);
   }
-  for (double tick = x.low; tick <= x.high + x.step / 1000; tick += x.step) {
+  for (const double tick : TicksOf(x)) {
     const double at = frame.At(tick, 0).x, bottom = frame.y + frame.height;
-    canvas.Line({{at, bottom}, {at, bottom + 3}}, {.colour = kMuted, .width = 0.6});
+    canvas.Line({{at, bottom}, {at, bottom + 3}}, {.color = kMuted, .width = 0.6});
     canvas.Text(at, bottom + 11, TickText(tick, x.step, false), kInk - 0.5, Anchor::kMiddle,
                 kMuted);
   }
   canvas.Line({{frame.x, frame.y},
                {frame.x, frame.y + frame.height},
                {frame.x + frame.width, frame.y + frame.height}},
-              {.colour = kMuted, .width = 0.8});
+              {.color = kMuted, .width = 0.8});
   canvas.Text(frame.x + frame.width / 2, frame.y + frame.height + 23, figure.x_label, kInk,
               Anchor::kMiddle, kText);
   canvas.VerticalText(frame.x - 36, frame.y + frame.height / 2, figure.y_label, kInk, kText);
@@ -97,7 +106,7 @@ void DrawBand(Canvas& canvas, const Frame& frame, const LineSeries& series) {
     for (std::size_t i = to; i > from; --i) {
       outline.push_back(frame.At(series.x[i - 1], series.mean[i - 1] - series.half_widths[i - 1]));
     }
-    if (outline.size() > 2) canvas.FillPolygon(outline, series.look.colour, 0.16);
+    if (outline.size() > 2) canvas.FillPolygon(outline, series.look.color, 0.16);
     from = to;
   }
 }
@@ -113,12 +122,12 @@ void DrawSeries(Canvas& canvas, const Frame& frame, const LineSeries& series) {
   for (std::size_t i = 0; i < series.x.size(); ++i) {
     points.push_back(frame.At(series.x[i], series.mean[i]));
   }
-  const Stroke stroke{.colour = series.look.colour, .width = 1.2, .dash = Half(series.look.dash)};
+  const Stroke stroke{.color = series.look.color, .width = 1.2, .dash = Half(series.look.dash)};
   canvas.Line(points, stroke);
   if (!series.look.varied && points.size() > 1) return;
   const std::size_t step = std::max<std::size_t>(1, (points.size() + kMarkers - 1) / kMarkers);
   for (std::size_t i = 0; i < points.size(); i += step) {
-    canvas.Marker(points[i], 4.5, series.look.marker, series.look.colour);
+    canvas.Marker(points[i], 4.5, series.look.marker, series.look.color);
   }
 }
 
@@ -145,10 +154,10 @@ double LayLegend(Canvas& canvas, const std::vector<const LineSeries*>& legend, d
     if (draw) {
       const double middle = y + line + kLegendLine / 2;
       canvas.Line({{x, middle}, {x + kSwatch - 5, middle}},
-                  {.colour = series->look.colour, .width = 1.4, .dash = Half(series->look.dash)});
+                  {.color = series->look.color, .width = 1.4, .dash = Half(series->look.dash)});
       if (series->look.varied) {
         canvas.Marker({x + (kSwatch - 5) / 2, middle}, 4.5, series->look.marker,
-                      series->look.colour);
+                      series->look.color);
       }
       canvas.Text(x + kSwatch, middle + 2.8, label, kInk, Anchor::kLeft, kText);
     }
@@ -187,8 +196,9 @@ absl::StatusOr<std::string> DrawLines(const LineFigure& figure, Vector form) {
     const Scales scales = ScalesOf(figure);
     for (std::size_t i = 0; i < figure.panels.size(); ++i) {
       const LinePanel& panel = figure.panels[i];
+      const std::size_t row = i / columns;
       const Frame frame{.x = static_cast<double>(i % columns) * panel_width + kLeft,
-                        .y = static_cast<double>(i / columns) * kPanelHeight + kTop,
+                        .y = static_cast<double>(row) * kPanelHeight + kTop,
                         .width = panel_width - kLeft - kRight,
                         .height = kPanelHeight - kTop - kBottom,
                         .scales = scales};

@@ -15,7 +15,7 @@ using render::Json;
 
 struct Palette {
   std::vector<std::string> encodings;  // these own the first colors
-  std::vector<std::string> colours;
+  std::vector<std::string> colors;
   std::vector<std::vector<double>> dashes;
   std::vector<std::string> markers;
 };
@@ -24,7 +24,7 @@ const Palette& File() {
   static const auto& palette = *new Palette([] {
     const Json file = ParseJson<Json>(pages::FindAsset("looks.json")->bytes);
     return Palette{.encodings = file["encodings"],
-                   .colours = file["light"],
+                   .colors = file["light"],
                    .dashes = file["dashes"],
                    .markers = file["markers"]};
   }());
@@ -61,7 +61,7 @@ Looks::Looks(const results::CellTable& cells) : cells_(cells) {
 // first those that belong to no catalog encoding, then unused ones, then a repeated color.
 void Looks::TakeSlot(const std::string& encoding) {
   if (slots_.count(encoding) > 0) return;
-  const std::size_t known = File().encodings.size(), count = File().colours.size();
+  const std::size_t known = File().encodings.size(), count = File().colors.size();
   const std::size_t own = IndexOf(encoding, File().encodings);
   if (own < known) {
     slots_[encoding] = own;
@@ -86,11 +86,11 @@ Look Looks::Of(const results::Cell& cell) const {
   const Palette& palette = File();
   const Kind kind = KindOf(cell);
   const std::vector<std::string>& owns = owns_.at(kind.encoding);
-  const std::size_t slot = slots_.at(kind.encoding), again = slot / palette.colours.size();
+  const std::size_t slot = slots_.at(kind.encoding), again = slot / palette.colors.size();
   const std::size_t axis = IndexOf(kind.axis, axes_), own = IndexOf(kind.own, owns);
   const std::size_t dash = again + (axes_.size() > 1 ? axis : own);
   const std::size_t marker = again + (owns.size() > 1 ? own : axis);
-  return {.colour = palette.colours[slot % palette.colours.size()],
+  return {.color = palette.colors[slot % palette.colors.size()],
           .dash = palette.dashes[dash % palette.dashes.size()],
           .marker = palette.markers[marker % palette.markers.size()],
           .varied = axes_.size() > 1 || owns.size() > 1};

@@ -11,7 +11,7 @@
 namespace pelab::client {
 
 struct Look {
-  std::string colour;        // "#0072b2"
+  std::string color;         // "#0072b2"
   std::vector<double> dash;  // alternating lengths of strokes and gaps at line width 2; empty:
                              // solid
   std::string marker;        // "circle"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "client/figure/looks.h"
-#include "client/out_file.h"
+#include "client/options/out_file.h"
 #include "client/report/html_data.h"
 #include "client/terminal/metric_text.h"
 #include "core/base/file.h"
@@ -65,6 +65,7 @@ std::string IntervalOf(const results::CurvePoint& point, bool is_share, const Fo
 
 std::vector<PaperTable::Column> NamingColumns(const std::vector<std::string>& names) {
   std::vector<PaperTable::Column> columns;
+  columns.reserve(names.size());
   for (const std::string& name : names) columns.push_back({name == "pe" ? "encoding" : name});
   return columns;
 }
@@ -80,6 +81,7 @@ std::string IntervalNote(stats::IntervalKind kind) {
 std::vector<int> EpochsOf(int last) {
   std::vector<int> epochs;
   const int count = std::min(static_cast<int>(kEpochsInTable), last + 1);
+  epochs.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
     epochs.push_back(count == 1 ? last
                                 : static_cast<int>(std::lround(1.0 * last * i / (count - 1))));
@@ -161,7 +163,7 @@ HeatFigure AblationFigure(const std::vector<AblationMap>& maps, const std::strin
     case results::AblationMetric::kNllDrop:
       figure.unit = "loss added, in nats";
       break;
-    case results::AblationMetric::kNormalisedDrop:
+    case results::AblationMetric::kNormalizedDrop:
       figure.unit = "accuracy lost, in percent of what is above chance";
       break;
   }

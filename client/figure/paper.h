@@ -9,8 +9,8 @@
 #include "client/figure/heat_figure.h"
 #include "client/figure/line_figure.h"
 #include "client/figure/paper_table.h"
-#include "client/options.h"
-#include "client/outputs.h"
+#include "client/options/options.h"
+#include "client/options/outputs.h"
 #include "client/terminal/ablation_maps.h"
 #include "core/results/cells.h"
 #include "core/results/comparison.h"
@@ -26,8 +26,8 @@ namespace pelab::client {
 LineFigure CurvesFigure(const results::CellTable& cells,
                         const std::vector<results::MeanCurve>& curves, const std::string& title,
                         const std::string& metric);
-// One row per group: the metric at up to 6 epochs including the last, with the interval at the
-// last.
+// One row per group: the metric at up to 6 epochs. The last epoch is one of them and also has the
+// interval.
 PaperTable CurvesTable(const results::CellTable& cells,
                        const std::vector<results::MeanCurve>& curves, const std::string& title,
                        const std::string& metric);
@@ -55,7 +55,7 @@ void AddPaperOptions(CLI::App* app, PaperOptions& options);
 // --out is a directory. ALREADY_EXISTS if --out exists, unless --force. Call it before reading any
 // data.
 absl::Status CheckPaper(const Context& context, const PaperOptions& options);
-// Writes to --out atomically, or else to standard output.
+// Writes to --out atomically; without --out, to standard output.
 absl::Status PutPaper(const Context& context, const PaperOptions& options,
                       const absl::StatusOr<std::string>& bytes);
 

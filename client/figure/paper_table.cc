@@ -38,8 +38,7 @@ std::string LatexRow(const std::vector<std::string>& cells) {
   return Concat("    ", Join(texts, " & "), " \\\\\n");
 }
 
-// Escapes Markdown's special characters; an unescaped "
-// " would end the cell.
+// Escapes Markdown's special characters. A "|" that is not escaped would end the cell.
 std::string MarkdownText(const std::string& text) {
   std::string out;
   for (const char c : render::Escape(text)) {

@@ -36,17 +36,17 @@ std::string DashOf(const Look& look) {
 }
 
 // A color is named after its code: "pelab0072b2".
-std::string ColourName(const Look& look) { return Concat("pelab", look.colour.substr(1)); }
+std::string ColorName(const Look& look) { return Concat("pelab", look.color.substr(1)); }
 
 std::string Definitions(const LineFigure& figure) {
   std::string text;
-  std::map<std::string, std::string> colours;
+  std::map<std::string, std::string> colors;
   for (const LinePanel& panel : figure.panels) {
     for (const LineSeries& series : panel.series) {
-      colours[ColourName(series.look)] = series.look.colour.substr(1);
+      colors[ColorName(series.look)] = series.look.color.substr(1);
     }
   }
-  for (const auto& [name, code] : colours) {
+  for (const auto& [name, code] : colors) {
     std::string upper = code;
     std::transform(upper.begin(), upper.end(), upper.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -63,10 +63,10 @@ std::string Band(const LineSeries& series, double factor) {
     if (!std::isfinite(half)) return "";
     const std::string x = render::Shortest(series.x[i]);
     there += Concat(" (", x, ",", render::Shortest(factor * (series.mean[i] + half)), ")");
-    back = Concat(" (", x, ",", render::Shortest(factor * (series.mean[i] - half)), ")") + back;
+    back.insert(0, Concat(" (", x, ",", render::Shortest(factor * (series.mean[i] - half)), ")"));
   }
   if (series.x.size() < 2) return "";
-  return Concat("  \\addplot[draw=none, fill=", ColourName(series.look),
+  return Concat("  \\addplot[draw=none, fill=", ColorName(series.look),
                 ", fill opacity=0.16, forget plot] coordinates {", there, back, " } -- cycle;\n");
 }
 
@@ -76,7 +76,7 @@ std::string Line(const LineSeries& series, double factor) {
           ? Concat("mark=", Marks().at(series.look.marker),
                    ", mark repeat=", (series.x.size() + 7) / 8, ", mark size=1.5pt")
           : std::string("no markers");
-  std::string text = Concat("  \\addplot[", ColourName(series.look), ", thick, ",
+  std::string text = Concat("  \\addplot[", ColorName(series.look), ", thick, ",
                             DashOf(series.look), ", ", mark, "] coordinates {");
   for (std::size_t i = 0; i < series.x.size(); ++i) {
     text += Concat(" (", render::Shortest(series.x[i]), ",",

@@ -1,42 +1,33 @@
 #include "client/import/importer.h"
 
 #include <algorithm>
-#include <fstream>
+#include <functional>
+#include <optional>
 #include <utility>
 
+#include "client/limits.h"
+#include "core/base/file.h"
+#include "core/base/regular_file.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/db/check/check.h"
-#include "core/db/schema.h"
+#include "migrations/schema.h"
 
 namespace pelab::client {
 namespace {
 
-constexpr std::size_t kKeysInQuestion = 200;  // keys in one request
-constexpr int kEpochsAtOnce = 5000;           // epochs in one message: at most 400 KB
-constexpr int kCellsAtOnce = 2000;
-constexpr std::size_t kFilePieceBytes = 256 << 10;
-
-// Calls `use(piece) -> Status` for the whole file, piece by piece.
-template <typename Use>
-absl::Status ReadPieces(const std::string& path, const Use& use) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return absl::NotFoundError(Concat("cannot read ", path));
-  std::string piece(kFilePieceBytes, '\0');
-  while (in) {
-    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    if (in.gcount() == 0) break;
-    PELAB_RETURN_IF_ERROR(use(piece.substr(0, static_cast<std::size_t>(in.gcount()))));
-  }
-  return in.bad() ? absl::InternalError(Concat("cannot read ", path)) : absl::OkStatus();
+absl::Status ReadStored(const std::string& path,
+                        const std::function<absl::Status(std::string piece)>& use) {
+  PELAB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path));
+  return ReadPieces(fd.get(), path, use);
 }
 
 // Whether the file exists and has the expected size and SHA-256.
 bool IsWhole(const std::string& path, const v1::ImportedFile& file) {
   Sha256 hash;
   std::uint64_t bytes = 0;
-  const absl::Status read = ReadPieces(path, [&](const std::string& piece) {
+  const absl::Status read = ReadStored(path, [&](const std::string& piece) {
     hash.Update(piece);
     bytes += piece.size();
     return absl::OkStatus();
@@ -51,7 +42,7 @@ absl::StatusOr<std::unique_ptr<Importer>> Importer::Open(const std::string& path
   if (reader.ok()) {
     return std::unique_ptr<Importer>(new Importer(path, *std::move(reader), with_files));
   }
-  if (!reader.status().GetPayload(db::kOlderSchemaPayload)) return reader.status();
+  if (!reader.status().GetPayload(migrations::kOlderSchemaPayload)) return reader.status();
   return absl::FailedPreconditionError(
       Concat(std::string(reader.status().message()),
              "; to leave it as it is, migrate a copy: pelab db migrate "
@@ -64,8 +55,8 @@ absl::Status Importer::ForEachNew(const Check& check, ImportReport& report, cons
   PELAB_ASSIGN_OR_RETURN(const std::vector<db::FinishedJob> jobs, reader_->Finished(&others));
   report.unfinished = static_cast<std::uint64_t>(others);
   jobs_ = jobs.size();
-  for (std::size_t at = 0; at < jobs.size(); at += kKeysInQuestion) {
-    const std::size_t end = std::min(at + kKeysInQuestion, jobs.size());
+  for (std::size_t at = 0; at < jobs.size(); at += limits::kImportKeys) {
+    const std::size_t end = std::min(at + limits::kImportKeys, jobs.size());
     v1::CheckImportRequest request;
     for (std::size_t i = at; i < end; ++i) {
       v1::ImportKey& key = *request.add_keys();
@@ -113,16 +104,16 @@ absl::StatusOr<ImportReport> Importer::Preview(const Check& check) {
 absl::Status Importer::SendFile(const v1::ImportedFile& file,
                                 const std::function<absl::Status(const v1::ImportJobPart&)>& write,
                                 ImportReport& report) {
-  const std::string path = db::ArtifactPath(path_, file.sha256());
-  if (!IsWhole(path, file)) {
-    report.missing_files.push_back(path);
+  const std::optional<std::string> path = db::ArtifactPath(path_, file.sha256());
+  if (!path || !IsWhole(*path, file)) {
+    report.missing_files.push_back(path.value_or(file.sha256()));
     return absl::OkStatus();
   }
   v1::ImportJobPart part;
   *part.mutable_file() = file;
   PELAB_RETURN_IF_ERROR(write(part));
-  PELAB_RETURN_IF_ERROR(ReadPieces(path, [&](const std::string& piece) {
-    part.set_data(piece);
+  PELAB_RETURN_IF_ERROR(ReadStored(*path, [&](std::string piece) {
+    part.set_data(std::move(piece));
     return write(part);
   }));
   report.files += 1;
@@ -138,7 +129,7 @@ absl::Status Importer::SendJob(const db::ExportedJob& job,
   PELAB_RETURN_IF_ERROR(write(part));
   for (std::size_t i = 0; i < job.epochs.size();) {
     part.mutable_epochs()->Clear();
-    for (int n = 0; n < kEpochsAtOnce && i < job.epochs.size(); ++n, ++i) {
+    for (int n = 0; n < limits::kImportEpochs && i < job.epochs.size(); ++n, ++i) {
       *part.mutable_epochs()->add_epochs() = job.epochs[i];
     }
     PELAB_RETURN_IF_ERROR(write(part));
@@ -167,7 +158,7 @@ absl::Status Importer::SendSweeps(Coordinator& coordinator, const std::function<
       PELAB_RETURN_IF_ERROR(write(part));
       for (std::uint64_t from = 0;;) {
         PELAB_ASSIGN_OR_RETURN(*part.mutable_cells(),
-                               reader_->Cells(sweep.sweep_id, from, kCellsAtOnce));
+                               reader_->Cells(sweep.sweep_id, from, limits::kImportCells));
         if (part.cells().keys_size() == 0) break;
         from = *part.cells().ordinals().rbegin() + 1;
         PELAB_RETURN_IF_ERROR(write(part));

@@ -38,15 +38,15 @@ class Importer {
   static absl::StatusOr<std::unique_ptr<Importer>> Open(const std::string& path, bool with_files);
 
   // Answers for each key of a request whether its job is new here, present, different or in flight.
-  // It calls CheckImport of a coordinator, or reads the file.
+  // It calls CheckImport of a coordinator, or reads the target database file.
   using Check =
       std::function<absl::StatusOr<v1::CheckImportResponse>(const v1::CheckImportRequest&)>;
 
   // Counts what an import would do, without sweeps.
   absl::StatusOr<ImportReport> Preview(const Check& check);
-  // Imports job by job; each job is stored and acknowledged before the next one is sent. Between
-  // jobs it calls `stopped` and returns CANCELLED if that is true; a repeated import continues
-  // there. `progress` is told from time to time how many of all jobs are done.
+  // Imports job by job; each job is stored and acknowledged before the next one is sent. Calls
+  // `stopped` between jobs and returns CANCELLED if the answer is true; a repeated import then
+  // continues with the next job. Tells `progress` from time to time how many of all jobs are done.
   absl::StatusOr<ImportReport> Run(
       Coordinator& coordinator, const std::function<bool()>& stopped,
       const std::function<void(std::uint64_t done, std::uint64_t all)>& progress);

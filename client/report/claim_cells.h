@@ -28,8 +28,8 @@ struct Ablation {
 };
 
 // A job's deposit indices under one ablation. `defined` is false if the accuracy is within 5
-// standard errors of chance: it cannot drop then, so the indices mean nothing. If it could drop but
-// does not, max_drop is 0.
+// standard errors of chance: such an accuracy cannot drop, so the indices mean nothing. If the
+// accuracy could drop but does not, max_drop is 0.
 struct Indices {
   bool defined = false;
   double max_drop = 0;
@@ -41,15 +41,15 @@ struct ClaimCell {
   std::string protocol;
   std::string task;
   std::string pe_label;
-  render::Json spec;  // spec of its first job
+  render::Json spec;  // of the group's first job
   BySeed test;
   BySeed train;
   BySeed gap;    // training accuracy minus test accuracy
   BySeed speed;  // mean test accuracy over all epochs
   std::map<Ablation, std::map<std::int64_t, Indices>> indices;  // the inner map is by seed
   // The indices under the ablation that the group's protocol asks for: the authors' ablation for
-  // `published`, else heads ablated with clean restore on test data. If that one is not stored, the
-  // most similar one. nullptr if the group has no indices.
+  // `published`, else heads ablated with clean restore on test data. If they are not stored: those
+  // under the most similar stored ablation. nullptr if the group has no indices.
   const std::map<std::int64_t, Indices>* OwnIndices() const;
   // The indices under an ablation that sets each head's own output to zero; nullptr if there is
   // none.

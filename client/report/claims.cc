@@ -96,20 +96,8 @@ std::string OfSeeds(const std::string& must, int k, int n) {
   return often == kHolds ? kFails : kHolds;
 }
 
-// The p for which I_p(a, b) = wanted (the regularized incomplete beta function), by bisection.
-double BetaQuantile(double a, double b, double wanted) {
-  double low = 0, high = 1;
-  for (int step = 0; step < 200; ++step) {
-    const double middle = (low + high) / 2;
-    (stats::RegularisedIncompleteBeta(a, b, middle, 1 - middle) < wanted ? low : high) = middle;
-  }
-  return (low + high) / 2;
-}
-
-// The Clopper-Pearson limits of the share behind k of n.
 std::string ShareText(int k, int n) {
-  const double low = k == 0 ? 0 : BetaQuantile(k, n - k + 1, kTail);
-  const double high = k == n ? 1 : BetaQuantile(k + 1, n - k, 1 - kTail);
+  const auto [low, high] = stats::ClopperPearson(k, n, kTail);
   return Concat("; share ", render::Fixed(low, 2), " to ", render::Fixed(high, 2));
 }
 

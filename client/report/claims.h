@@ -13,7 +13,7 @@
 namespace pelab::client::report {
 
 struct Outcome {
-  std::string verdict;  // "holds", "fails", "undecided", or why it cannot be compared
+  std::string verdict;  // "holds", "fails", "undecided", or why the claim cannot be judged
   std::string ours;     // our numbers, in points, with 95 % intervals
 };
 

@@ -63,6 +63,7 @@ std::vector<std::pair<Rows, Rows>> Sides(const Encoding& encoding, const Encodin
     }
   }
   std::vector<std::pair<Rows, Rows>> all;
+  all.reserve(sides.size());
   for (auto& [group, pair] : sides) all.push_back(std::move(pair));
   return all;
 }
@@ -151,7 +152,7 @@ Json EpochsToHalf(const ReportInput& input) {
       }
     }
     if (seeds.empty()) continue;
-    const stats::SeedSummary summary = stats::Summarise(seeds);
+    const stats::SeedSummary summary = stats::Summarize(seeds);
     rows.push_back({{"cell", c},
                     {"median", render::OrNull(summary.median)},
                     {"reached", summary.n},

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "client/limits.h"
 #include "client/report/html_data.h"
 #include "core/stats/seeds.h"
 
@@ -86,7 +87,7 @@ Json Series(std::size_t index, const results::Cell& cell, const std::vector<Seed
 Json Curves(const ReportInput& input, bool all_seeds) {
   std::size_t points = 0;
   for (const auto& [job, curve] : input.curves) points += curve.test.size() + curve.train.size();
-  const bool with_seeds = all_seeds || points <= kMaxSeedPoints;
+  const bool with_seeds = all_seeds || points <= limits::kReportSeedPoints;
   Json series = Json::array();
   for (std::size_t c = 0; c < input.cells.cells.size(); ++c) {
     const results::Cell& cell = input.cells.cells[c];

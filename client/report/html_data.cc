@@ -35,7 +35,7 @@ Json Summary(const results::Cell& cell,
     results.push_back(value ? stats::SeedResult{stats::SeedResult::State::kDone, *value}
                             : stats::SeedResult{});
   }
-  const stats::SeedSummary summary = stats::Summarise(results);
+  const stats::SeedSummary summary = stats::Summarize(results);
   return {{"mean", render::OrNull(summary.mean)},
           {"sd", render::OrNull(summary.sd)},
           {"half_width", render::OrNull(summary.half_width)},

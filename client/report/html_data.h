@@ -16,25 +16,21 @@ struct ReportOptions {
   bool all_seeds = false;       // include every seed's curve, however many there are
 };
 
-// The curves of single seeds are included up to this many points in all; all_seeds removes the
-// limit.
-inline constexpr std::size_t kMaxSeedPoints = 400'000;
-
 // All the data of the page.
 render::Json ReportData(const ReportInput& input, const ReportOptions& options);
 
 // The parts of ReportData.
 namespace report {
 
-// The name of a group in the charts, "rope" or "rope train.lr=0.0003": what identifies it within
-// its task and protocol. Charts are divided by `group`, that is by task and protocol.
+// How the charts name a group. `label` ("rope", "rope train.lr=0.0003") identifies it within its
+// task and protocol. Groups with the same `group`, that is task and protocol, share a chart.
 struct CellName {
   std::string group;  // "distance, clean"
   std::string task;
   std::string protocol;  // empty if all groups have the same protocol
   std::string label;
   std::string encoding;  // "rope"
-  std::string own;       // its own settings: "partial_rope(heads=2)"; empty for the defaults
+  std::string own;       // the encoding's settings: "partial_rope(heads=2)"; empty for the defaults
   std::string axis;      // other settings that vary: "train.lr=0.0003"
 };
 CellName NameOf(const results::CellTable& cells, const results::Cell& cell);
@@ -54,7 +50,8 @@ render::Json Curves(const ReportInput& input, bool all_seeds);
 // For each group and variant of the ablation: the mean drop of each head, and the drops of every
 // seed.
 render::Json Heads(const ReportInput& input);
-// For each group, variant and layer: the mean over seeds of the layer's largest drop that counts.
+// For each group, variant and layer: the mean over seeds of the layer's largest drop that counts
+// (core/stats/deposit.h).
 render::Json Layers(const ReportInput& input);
 render::Json Deposits(const ReportInput& input);
 // Test accuracy against the number of heads with RoPE, by task and protocol, with `rope` and `nope`
@@ -70,7 +67,7 @@ render::Json SetUp(const ReportInput& input);
 render::Json Comparisons(const ReportInput& input);
 // [{"cell", "median", "reached", "of"}]: the epoch, from 0, by which at least half of the done
 // seeds had reached a test accuracy of 0.5. A seed that never reaches it counts as slower than all
-// others; the median is null if it would be such a seed.
+// others. The median is null if the median seed never reaches it.
 render::Json EpochsToHalf(const ReportInput& input);
 // Versions, devices, keys and specs behind the report, and the commands that repeat it.
 render::Json Provenance(const ReportInput& input, const ReportOptions& options);

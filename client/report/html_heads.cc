@@ -63,7 +63,7 @@ Json MapJson(std::size_t cell, const results::MeanAblation& mean) {
 
 // Whether the intact accuracy stands out from chance, by analysis. If not, the matrix means
 // nothing.
-std::map<std::int64_t, bool> StandingOut(const ReportInput& input) {
+std::map<std::int64_t, bool> StandsOutByAnalysis(const ReportInput& input) {
   std::map<std::int64_t, bool> stands_out;
   for (const v1::HeadAblationRow& row : input.heads) {
     stands_out.emplace(
@@ -85,7 +85,7 @@ Json Heads(const ReportInput& input) {
 }
 
 Json Layers(const ReportInput& input) {
-  const std::map<std::int64_t, bool> stands_out = StandingOut(input);
+  const std::map<std::int64_t, bool> stands_out = StandsOutByAnalysis(input);
   // By job, variant and layer. If the accuracy could drop but does not, the largest drop is 0.
   std::map<std::int64_t, std::map<results::Variant, std::map<int, double>>> largest;
   for (const v1::DepositRow& row : input.deposits) {

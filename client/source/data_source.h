@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/db/read/reader.h"
 #include "core/results/job_list.h"
 #include "pelab/v1/fleet.pb.h"
 #include "pelab/v1/maintenance.pb.h"
@@ -20,9 +21,9 @@
 
 namespace pelab::client {
 
-// Functions that return lists return them whole; the Read functions deliver pages or pieces. Errors
-// are those of db::Reader; UNAVAILABLE means only that a coordinator does not answer. Several
-// threads may read at the same time.
+// Functions that return a list return the whole list; the Read functions deliver pages or pieces.
+// Errors are those of db::RowReader; UNAVAILABLE means only that a coordinator does not answer.
+// Several threads may read at the same time.
 class DataSource {
  public:
   virtual ~DataSource() = default;
@@ -30,40 +31,63 @@ class DataSource {
   absl::StatusOr<results::JobList> Jobs(const v1::JobFilter& filter);
   // The same jobs in pages, for sweeps of any size; `on_page` works as in ReadCurves. Each page
   // holds the configurations of its rows. `on_page` may move data out of the page.
-  virtual absl::Status ReadJobs(
-      const v1::JobFilter& filter,
-      const std::function<absl::Status(v1::ListJobsResponse&)>& on_page) = 0;
+  absl::Status ReadJobs(const v1::JobFilter& filter,
+                        const std::function<absl::Status(v1::ListJobsResponse&)>& on_page);
   // Accuracy curves, ordered by job and epoch, in pages: a sweep can have millions of epochs.
   // `on_page` runs on the calling thread while the next page is fetched on another; it must not use
-  // this source. Its first error ends the list and is returned.
+  // this source. Its first error ends the reading and is returned.
   using CurvePage = google::protobuf::RepeatedPtrField<v1::CurveRow>;
-  virtual absl::Status ReadCurves(const v1::JobFilter& filter,
-                                  const std::function<absl::Status(const CurvePage&)>& on_page) = 0;
-  virtual absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(
-      const v1::JobFilter& filter) = 0;
+  absl::Status ReadCurves(const v1::JobFilter& filter,
+                          const std::function<absl::Status(const CurvePage&)>& on_page);
+  absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(const v1::JobFilter& filter);
   // `whole_models`: only rows about all layers together.
-  virtual absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter,
-                                                               bool whole_models = false) = 0;
-  // The number of epochs until jobs reached a test accuracy; only jobs that reached it.
-  virtual absl::StatusOr<std::vector<v1::EpochsToRow>> EpochsTo(const v1::JobFilter& filter,
-                                                                double test_accuracy) = 0;
-  // The analyses of this name; all of them if it is empty.
-  virtual absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter& filter,
-                                                                const std::string& name) = 0;
-  virtual absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter& filter) = 0;
-  // Delivers a stored file's bytes in order, in pieces. The first error of `on_piece` ends it and
-  // is returned. NOT_FOUND if no file with this hash is stored.
+  absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter,
+                                                       bool whole_models = false);
+  // The number of epochs until a job reached a test accuracy; no rows for jobs that did not reach
+  // it.
+  absl::StatusOr<std::vector<v1::EpochsToRow>> EpochsTo(const v1::JobFilter& filter,
+                                                        double test_accuracy);
+  // The analyses of this name; all analyses if `name` is empty.
+  absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter& filter,
+                                                        const std::string& name);
+  absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter& filter);
+  absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter);
+  virtual absl::StatusOr<std::vector<v1::WorkerRow>> Workers();
+  absl::StatusOr<std::vector<v1::Sweep>> Sweeps();  // newest first
+  absl::StatusOr<v1::Sweep> Sweep(const std::string& sweep);
+
+  // Delivers a stored file's bytes in order, in pieces. Ends with the first error of `on_piece` and
+  // returns it. NOT_FOUND if no file with this hash is stored.
   virtual absl::Status ReadArtifact(
       const std::string& sha256,
       const std::function<absl::Status(const std::string& piece)>& on_piece) = 0;
-  virtual absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) = 0;
-  virtual absl::StatusOr<std::vector<v1::WorkerRow>> Workers() = 0;
-  virtual absl::StatusOr<std::vector<v1::Sweep>> Sweeps() = 0;  // newest first
-  virtual absl::StatusOr<v1::Sweep> Sweep(const std::string& sweep) = 0;
   virtual absl::StatusOr<std::vector<v1::LogPart>> Log(const std::string& job, int attempt) = 0;
 
   // "the coordinator at unix:/run/pelab.sock" or "pelab.db (nobody serves it)".
   virtual std::string Description() const = 0;
+
+ protected:
+  // Calls `use` with a reader. If readers are not thread-safe, no other thread uses this reader
+  // meanwhile. Returns the error of `use`, or of getting a reader.
+  virtual absl::Status Use(const std::function<absl::Status(db::RowReader&)>& use) = 0;
+  // How many rows a page has at most. (Pages of curves have db::kMaxPage: their rows are short.)
+  virtual int PageRows() const { return db::kMaxPage; }
+
+ private:
+  template <typename Request, typename Response>
+  using List = absl::StatusOr<Response> (db::RowReader::*)(const Request&);
+
+  // `ask(reader) -> StatusOr<Response>`.
+  template <typename Response, typename Question>
+  absl::StatusOr<Response> Ask(const Question& ask);
+  // Passes every page of the list, with up to `rows` rows each, to `on_page`.
+  template <typename Request, typename Response, typename OnPage>
+  absl::Status ForEachPage(List<Request, Response> list, Request request, int rows,
+                           const OnPage& on_page);
+  // The rows of all pages together.
+  template <typename Row, typename Request, typename Response>
+  absl::StatusOr<std::vector<Row>> AllRows(List<Request, Response> list,
+                                           const v1::JobFilter& filter, Request request = {});
 };
 
 // Cancels a streaming call from another thread. Thread-safe.
@@ -100,24 +124,24 @@ class Coordinator : public DataSource {
       const v1::DrainWorkerRequest& request) = 0;
   virtual absl::StatusOr<v1::AnalyzeResponse> Analyze(const v1::AnalyzeRequest& request) = 0;
   // Calls `on_update` with a snapshot immediately and after every change, until every job has
-  // ended. CANCELLED if `canceller` is cancelled; it may be null.
+  // ended. CANCELLED if `canceller` (may be null) is cancelled.
   virtual absl::Status Watch(const std::string& sweep,
                              const std::function<void(const v1::SweepUpdate&)>& on_update,
                              Canceller* canceller) = 0;
   // Delivers the stored parts of the log, then new ones until the attempt ends. CANCELLED if
-  // `canceller` is cancelled; it may be null.
+  // `canceller` (may be null) is cancelled.
   virtual absl::Status FollowLog(const std::string& job, int attempt,
                                  const std::function<void(const v1::LogPart&)>& on_part,
                                  Canceller* canceller) = 0;
-  // Delivers a consistent copy of the whole database in pieces. The first error of `on_part` ends
-  // it and is returned.
+  // Delivers a consistent copy of the whole database in pieces. Ends with the first error of
+  // `on_part` and returns it.
   virtual absl::Status Backup(
       const std::function<absl::Status(const v1::BackupPart&)>& on_part) = 0;
   virtual absl::StatusOr<v1::CheckImportResponse> CheckImport(
       const v1::CheckImportRequest& request) = 0;
-  // A function that streams an upload. It passes the parts, in order, to the function that it
-  // receives, and stops at that function's first error or at an error of its own. After an error
-  // nothing is stored.
+  // A function that streams an upload. It passes the parts, in order, to the function that is its
+  // argument. It stops at the first error of that function, or at an error of its own. After an
+  // error nothing is stored.
   template <typename Part>
   using Send = std::function<absl::Status(const std::function<absl::Status(const Part&)>&)>;
   virtual absl::StatusOr<v1::ImportJobResponse> ImportJob(const Send<v1::ImportJobPart>& send) = 0;

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "client/out_file.h"
+#include "client/options/out_file.h"
 #include "core/base/file.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
@@ -73,11 +73,17 @@ absl::Status Download(DataSource& source, const v1::ArtifactRow& row, const std:
   PELAB_ASSIGN_OR_RETURN(Temporary file, Temporary::Beside(path));
   Sha256 hash;
   std::uint64_t bytes = 0;
-  PELAB_RETURN_IF_ERROR(source.ReadArtifact(row.sha256(), [&](const std::string& piece) {
-    hash.Update(piece);
+  const auto keep = [&](const std::string& piece) -> absl::Status {
     bytes += piece.size();
+    if (bytes > row.bytes()) {
+      return absl::DataLossError(Concat(source.Description(), " sends more than the ", row.bytes(),
+                                        " bytes that it announced of ", row.name(), " (job ",
+                                        row.job_id(), ")"));
+    }
+    hash.Update(piece);
     return file.Write(piece);
-  }));
+  };
+  PELAB_RETURN_IF_ERROR(source.ReadArtifact(row.sha256(), keep));
   const std::string sha256 = hash.FinishHex();
   if (sha256 != row.sha256() || bytes != row.bytes()) {
     return absl::DataLossError(Concat("the stored file ", row.name(), " of job ", row.job_id(),

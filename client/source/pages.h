@@ -3,6 +3,7 @@
 
 #include <future>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -10,13 +11,28 @@
 
 namespace pelab::client {
 
+// The cursors that led to the pages of one list so far. Not thread-safe.
+class Cursors {
+ public:
+  // INTERNAL if `next` came before: the pages repeat, and the list would never end.
+  absl::Status Add(const std::string& next) {
+    if (seen_.insert(next).second) return absl::OkStatus();
+    return absl::InternalError("the list does not go on: the coordinator repeats its pages");
+  }
+
+ private:
+  std::unordered_set<std::string> seen_;
+};
+
 // Calls `fetch(after) -> StatusOr<Response>` for each page and passes the page to
 // `on_page(response) -> Status`. While `on_page` runs, another thread fetches the next page; at
-// most one page is fetched at a time. Ends with the first error.
+// most one page is fetched at a time. Ends with the first error; INTERNAL if pages repeat.
 template <typename Fetch, typename OnPage>
 absl::Status ReadPages(Fetch fetch, OnPage on_page) {
   auto page = fetch(std::string());
+  Cursors cursors;
   while (page.ok() && !page->next().empty()) {
+    if (absl::Status added = cursors.Add(page->next()); !added.ok()) return added;
     auto next = std::async(fetch, page->next());
     absl::Status status = on_page(*page);
     page = next.get();

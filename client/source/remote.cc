@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "client/limits.h"
 #include "client/source/pages.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
@@ -20,10 +21,7 @@
 namespace pelab::client {
 namespace {
 
-constexpr std::chrono::seconds kDeadline{30};
-constexpr int kPageRows = 5000;  // far below the message size limit for every kind of row
-
-class RemoteCoordinator final : public Coordinator {
+class RemoteCoordinator final : public Coordinator, private db::RowReader {
  public:
   RemoteCoordinator(std::string address, const std::shared_ptr<grpc::Channel>& channel)
       : address_(std::move(address)),
@@ -33,54 +31,6 @@ class RemoteCoordinator final : public Coordinator {
         fleet_(v1::Fleet::NewStub(channel)),
         transfer_(v1::Transfer::NewStub(channel)) {}
 
-  absl::Status ReadJobs(
-      const v1::JobFilter& filter,
-      const std::function<absl::Status(v1::ListJobsResponse&)>& on_page) override {
-    v1::ListJobsRequest request;
-    *request.mutable_filter() = filter;
-    request.set_specs_apart(true);
-    return ForEachPage<v1::ListJobsResponse>(*results_, &v1::Results::Stub::ListJobs, request,
-                                             kPageRows, on_page);
-  }
-  absl::Status ReadCurves(const v1::JobFilter& filter,
-                          const std::function<absl::Status(const CurvePage&)>& on_page) override {
-    v1::ListCurvesRequest request;
-    *request.mutable_filter() = filter;
-    constexpr int kRows = db::kMaxPage;  // a row has at most 150 bytes
-    return ForEachPage<v1::ListCurvesResponse>(
-        *results_, &v1::Results::Stub::ListCurves, request, kRows,
-        [&](const auto& page) { return on_page(page.rows()); });
-  }
-  absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(
-      const v1::JobFilter& filter) override {
-    return AllPages<v1::HeadAblationRow, v1::ListHeadAblationsRequest,
-                    v1::ListHeadAblationsResponse>(filter, &v1::Results::Stub::ListHeadAblations);
-  }
-  absl::StatusOr<std::vector<v1::EpochsToRow>> EpochsTo(const v1::JobFilter& filter,
-                                                        double test_accuracy) override {
-    v1::ListEpochsToRequest request;
-    request.set_test_accuracy(test_accuracy);
-    return AllPages<v1::EpochsToRow, v1::ListEpochsToRequest, v1::ListEpochsToResponse>(
-        filter, &v1::Results::Stub::ListEpochsTo, std::move(request));
-  }
-  absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter,
-                                                       bool whole_models) override {
-    v1::ListDepositsRequest request;
-    request.set_whole_models(whole_models);
-    return AllPages<v1::DepositRow, v1::ListDepositsRequest, v1::ListDepositsResponse>(
-        filter, &v1::Results::Stub::ListDeposits, std::move(request));
-  }
-  absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter& filter,
-                                                        const std::string& name) override {
-    v1::ListAnalysesRequest request;
-    request.set_name(name);
-    return AllPages<v1::AnalysisRow, v1::ListAnalysesRequest, v1::ListAnalysesResponse>(
-        filter, &v1::Results::Stub::ListAnalyses, std::move(request));
-  }
-  absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter& filter) override {
-    return AllPages<v1::ArtifactRow, v1::ListArtifactsRequest, v1::ListArtifactsResponse>(
-        filter, &v1::Results::Stub::ListArtifacts);
-  }
   absl::Status ReadArtifact(
       const std::string& sha256,
       const std::function<absl::Status(const std::string& piece)>& on_piece) override {
@@ -90,35 +40,6 @@ class RemoteCoordinator final : public Coordinator {
     auto stream = results_->GetArtifact(&context, request);
     return ReadAll<v1::ArtifactChunk>(
         context, *stream, [&](const v1::ArtifactChunk& chunk) { return on_piece(chunk.data()); });
-  }
-  absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) override {
-    return AllPages<v1::AttemptRow, v1::ListAttemptsRequest, v1::ListAttemptsResponse>(
-        filter, &v1::Results::Stub::ListAttempts);
-  }
-  absl::StatusOr<std::vector<v1::WorkerRow>> Workers() override {
-    v1::ListWorkersResponse response;
-    absl::Status status =
-        Call(*results_, &v1::Results::Stub::ListWorkers, v1::ListWorkersRequest(), response);
-    if (!status.ok()) return status;
-    return std::vector<v1::WorkerRow>(response.workers().begin(), response.workers().end());
-  }
-  absl::StatusOr<std::vector<v1::Sweep>> Sweeps() override {
-    std::vector<v1::Sweep> all;
-    v1::ListSweepsRequest request;
-    absl::Status status =
-        ForEachPage<v1::ListSweepsResponse>(*sweeps_, &v1::Sweeps::Stub::ListSweeps, request,
-                                            kPageRows, [&](v1::ListSweepsResponse& response) {
-                                              for (auto& sweep : *response.mutable_sweeps())
-                                                all.push_back(std::move(sweep));
-                                              return absl::OkStatus();
-                                            });
-    if (!status.ok()) return status;
-    return all;
-  }
-  absl::StatusOr<v1::Sweep> Sweep(const std::string& sweep) override {
-    v1::GetSweepRequest request;
-    request.mutable_sweep()->set_sweep(sweep);
-    return Answer<v1::Sweep>(*sweeps_, &v1::Sweeps::Stub::GetSweep, request);
   }
   absl::StatusOr<std::vector<v1::LogPart>> Log(const std::string& job, int attempt) override {
     std::vector<v1::LogPart> parts;
@@ -158,6 +79,7 @@ class RemoteCoordinator final : public Coordinator {
   }
   absl::StatusOr<v1::RetryResponse> Retry(v1::RetryRequest request) override {
     v1::RetryResponse all;
+    Cursors cursors;
     for (;;) {
       v1::RetryResponse response;
       absl::Status status = Call(*sweeps_, &v1::Sweeps::Stub::Retry, request, response);
@@ -166,6 +88,7 @@ class RemoteCoordinator final : public Coordinator {
       all.set_nothing(all.nothing() + response.nothing());
       all.set_sweep_id(response.sweep_id());
       if (response.next().empty()) return all;
+      if (status = cursors.Add(response.next()); !status.ok()) return status;
       request.mutable_sweep()->set_sweep(Concat(response.sweep_id()));
       request.set_after(response.next());
     }
@@ -222,6 +145,56 @@ class RemoteCoordinator final : public Coordinator {
   std::string Description() const override { return Concat("the coordinator at ", address_); }
 
  private:
+  // The calls of any number of threads may be under way at the same time.
+  absl::Status Use(const std::function<absl::Status(db::RowReader&)>& use) override {
+    return use(*this);
+  }
+  // Pages are far below gRPC's limit of a message, for every kind of row.
+  int PageRows() const override { return limits::kPageRows; }
+  absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) override {
+    return Answer<v1::ListJobsResponse>(*results_, &v1::Results::Stub::ListJobs, request);
+  }
+  absl::StatusOr<v1::ListCurvesResponse> ListCurves(const v1::ListCurvesRequest& request) override {
+    return Answer<v1::ListCurvesResponse>(*results_, &v1::Results::Stub::ListCurves, request);
+  }
+  absl::StatusOr<v1::ListEpochsToResponse> ListEpochsTo(
+      const v1::ListEpochsToRequest& request) override {
+    return Answer<v1::ListEpochsToResponse>(*results_, &v1::Results::Stub::ListEpochsTo, request);
+  }
+  absl::StatusOr<v1::ListHeadAblationsResponse> ListHeadAblations(
+      const v1::ListHeadAblationsRequest& request) override {
+    return Answer<v1::ListHeadAblationsResponse>(*results_, &v1::Results::Stub::ListHeadAblations,
+                                                 request);
+  }
+  absl::StatusOr<v1::ListDepositsResponse> ListDeposits(
+      const v1::ListDepositsRequest& request) override {
+    return Answer<v1::ListDepositsResponse>(*results_, &v1::Results::Stub::ListDeposits, request);
+  }
+  absl::StatusOr<v1::ListAnalysesResponse> ListAnalyses(
+      const v1::ListAnalysesRequest& request) override {
+    return Answer<v1::ListAnalysesResponse>(*results_, &v1::Results::Stub::ListAnalyses, request);
+  }
+  absl::StatusOr<v1::ListArtifactsResponse> ListArtifacts(
+      const v1::ListArtifactsRequest& request) override {
+    return Answer<v1::ListArtifactsResponse>(*results_, &v1::Results::Stub::ListArtifacts, request);
+  }
+  absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(
+      const v1::ListAttemptsRequest& request) override {
+    return Answer<v1::ListAttemptsResponse>(*results_, &v1::Results::Stub::ListAttempts, request);
+  }
+  absl::StatusOr<v1::ListWorkersResponse> ListWorkers(
+      const v1::ListWorkersRequest& request) override {
+    return Answer<v1::ListWorkersResponse>(*results_, &v1::Results::Stub::ListWorkers, request);
+  }
+  absl::StatusOr<v1::ListSweepsResponse> ListSweeps(const v1::ListSweepsRequest& request) override {
+    return Answer<v1::ListSweepsResponse>(*sweeps_, &v1::Sweeps::Stub::ListSweeps, request);
+  }
+  absl::StatusOr<v1::Sweep> GetSweep(const std::string& sweep) override {
+    v1::GetSweepRequest request;
+    request.mutable_sweep()->set_sweep(sweep);
+    return Answer<v1::Sweep>(*sweeps_, &v1::Sweeps::Stub::GetSweep, request);
+  }
+
   // Converts an error. UNAVAILABLE here means a lost connection, so its message names the address.
   absl::Status Convert(const grpc::Status& status) const {
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
@@ -229,7 +202,7 @@ class RemoteCoordinator final : public Coordinator {
     }
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
       return absl::DeadlineExceededError(Concat(
-          "the coordinator at ", address_, " did not answer within ", kDeadline.count(), " s"));
+          "the coordinator at ", address_, " did not answer within ", limits::kCall.count(), " s"));
     }
     return rpc::FromGrpc(status);
   }
@@ -237,7 +210,7 @@ class RemoteCoordinator final : public Coordinator {
   template <typename Stub, typename Method, typename Request, typename Response>
   absl::Status Call(Stub& stub, Method method, const Request& request, Response& response) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+    context.set_deadline(std::chrono::system_clock::now() + limits::kCall);
     return Convert((stub.*method)(&context, request, &response));
   }
   template <typename Response, typename Stub, typename Method, typename Request>
@@ -246,29 +219,6 @@ class RemoteCoordinator final : public Coordinator {
     absl::Status status = Call(stub, method, request, response);
     if (!status.ok()) return status;
     return response;
-  }
-  // Passes every page of the list to `on_page`.
-  template <typename Response, typename Stub, typename Method, typename Request, typename OnPage>
-  absl::Status ForEachPage(Stub& stub, Method method, Request& request, int rows, OnPage on_page) {
-    request.mutable_page()->set_limit(rows);
-    const auto fetch = [&](const std::string& after) {
-      request.mutable_page()->set_after(after);
-      return Answer<Response>(stub, method, request);
-    };
-    return ReadPages(fetch, on_page);
-  }
-  template <typename Row, typename Request, typename Response, typename Method>
-  absl::StatusOr<std::vector<Row>> AllPages(const v1::JobFilter& filter, Method method,
-                                            Request request = {}) {
-    std::vector<Row> all;
-    *request.mutable_filter() = filter;
-    absl::Status status =
-        ForEachPage<Response>(*results_, method, request, kPageRows, [&](Response& response) {
-          for (auto& row : *response.mutable_rows()) all.push_back(std::move(row));
-          return absl::OkStatus();
-        });
-    if (!status.ok()) return status;
-    return all;
   }
   template <typename Message, typename Stream>
   absl::Status ReadStream(grpc::ClientContext& context, Stream& stream,
@@ -319,7 +269,7 @@ class RemoteCoordinator final : public Coordinator {
     request.set_attempt(attempt);
     request.set_follow(follow);
     grpc::ClientContext context;
-    if (!follow) context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+    if (!follow) context.set_deadline(std::chrono::system_clock::now() + limits::kCall);
     auto stream = results_->ReadLog(&context, request);
     return ReadStream<v1::LogPart>(context, *stream, on_part, canceller);
   }

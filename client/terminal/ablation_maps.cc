@@ -24,7 +24,7 @@ constexpr MetricWords kMetrics[] = {
      "no such entry"},
     {results::AblationMetric::kNllDrop, "loss added without each head, in nats", 1, 3,
      "no such entry, or an ablation of version 1, which has no losses"},
-    {results::AblationMetric::kNormalisedDrop,
+    {results::AblationMetric::kNormalizedDrop,
      "accuracy lost without each head, in percent of what is above chance", 100, 1,
      "no such entry, or an accuracy that does not stand out from chance"},
 };

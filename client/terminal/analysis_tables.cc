@@ -56,11 +56,12 @@ std::string TitleOf(const Group& group, const std::string& what) {
                 seeds.empty() ? "" : ", ", seeds, ")");
 }
 
-// A value over seeds. A single seed has the error over its examples.
+// The values of one quantity over seeds. With a single seed, the error is the one over its
+// examples.
 struct Figure {
   std::vector<double> values;  // as stored
   double half_width = 0;       // of the last seed added; used if it is the only one
-  bool may_be_chance = true;   // true if it may be chance in every seed
+  bool may_be_chance = true;   // the value may be chance in every seed
   std::string Text(double factor, int decimals) const {
     if (values.empty()) return "-";
     const std::optional<double> over_seeds = stats::IntervalHalfWidth(values);
@@ -76,7 +77,7 @@ struct Figure {
 };
 
 struct LayerFigures {
-  Figure drop, normalised, nll;
+  Figure drop, normalized, nll;
 };
 
 // Throws nlohmann's exceptions if the result lacks a documented member.
@@ -95,7 +96,7 @@ void AddLayers(const Json& result, std::vector<LayerFigures>& layers) {
     LayerFigures& figures = layers[layer];
     figures.drop.Add(results::Judge(drop.drop, drop.standard_error));
     if (stands_out) {
-      figures.normalised.Add(
+      figures.normalized.Add(
           results::Judge(drop.drop / above_chance, drop.standard_error / above_chance));
     }
     figures.nll.Add(results::Judge(
@@ -114,7 +115,7 @@ std::string LayerTable(const Group& group, const render::Style& style) {
                        {"loss added, nats", Align::kRight}});
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     const LayerFigures& f = layers[layer];
-    table.AddRow({Concat(layer), f.drop.Text(100, 1), f.normalised.Text(100, 1), f.nll.Text(1, 3)});
+    table.AddRow({Concat(layer), f.drop.Text(100, 1), f.normalized.Text(100, 1), f.nll.Text(1, 3)});
   }
   return render::Paint(style, "1",
                        render::Wrap(render::Escape(TitleOf(group, "without all heads of a layer")),
@@ -231,8 +232,8 @@ std::string DrawGroups(const results::CellTable& cells, const std::vector<v1::An
     try {
       text += draw(group);
     } catch (const Json::exception& error) {
-      text +=
-          Concat(TitleOf(group, "result cannot be read"), ": ", render::Escape(error.what()), "\n");
+      text += render::Escape(Concat(TitleOf(group, "result cannot be read"), ": ", error.what())) +
+              "\n";
     }
   }
   return text;

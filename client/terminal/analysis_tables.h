@@ -16,9 +16,9 @@ std::string AnalysisTableText(const results::CellTable& cells,
                               const std::vector<v1::AnalysisRow>& rows, const render::Style& style);
 
 // layer_ablation: one table per group and variant. For each layer: the accuracy drop in points, the
-// drop in percent of the accuracy above chance, and the added loss in nats. The interval is that of
-// the mean over seeds; with a single seed, that of the paired change over its examples. Skips rows
-// of other analyses.
+// drop in percent of the accuracy above chance, and the added loss in nats. The interval is about
+// the mean over seeds; with a single seed, about the paired change over its examples. Skips rows of
+// other analyses.
 std::string LayerAblationText(const results::CellTable& cells,
                               const std::vector<v1::AnalysisRow>& rows, const render::Style& style);
 

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "client/limits.h"
 #include "client/terminal/progress.h"
+#include "client/terminal/put.h"
 #include "client/terminal/show.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
@@ -20,9 +22,6 @@ namespace pelab::client {
 namespace {
 
 using render::Json;
-
-constexpr absl::Duration kAnalysisPoll = absl::Milliseconds(200);
-constexpr std::size_t kShownErrors = 20;
 
 const std::vector<std::string> kColumns = {"queued",         "stored",      "not_possible",
                                            "after_training", "not_trained", "lacking"};
@@ -67,6 +66,19 @@ std::string AnswerText(const AnalysisPlan& plan, const v1::AnalyzeResponse& answ
   if (answer.not_trained() > 0)
     text += Concat(", ", answer.not_trained(), " not trained (failed or cancelled)");
   return text + "\n";
+}
+
+// Writes the answer. If `lacking` (the jobs that lack analyses) is not null, adds it; in CSV, its
+// size.
+void PutJsonOrCsv(const Context& context, Json answer, const Json& lacking) {
+  const auto with = [&](const Json& lacks) {
+    if (!lacking.is_null()) answer["lacking"] = lacks;
+    return answer;
+  };
+  Put(context, {.json = [&] { return with(lacking); },
+                .text = [] { return ""; },
+                .columns = kColumns,
+                .csv = [&] { return Json::array({with(lacking.size())}); }});
 }
 
 // One line of progress: redrawn on a terminal, printed again after each change elsewhere.
@@ -132,7 +144,7 @@ absl::Status AwaitAnalyses(const Context& context, DataSource& source, const Ana
     }
     progress.Update(total - left, total, running, waiting);
     if (left == 0) return absl::OkStatus();
-    absl::SleepFor(kAnalysisPoll);
+    absl::SleepFor(limits::kAnalysisPoll);
   }
 }
 
@@ -144,37 +156,29 @@ absl::StatusOr<int> ReportAnalyses(const Context& context, DataSource& source,
     context.out(Concat(plan.title, ": ", plan.jobs.size() - lacking.size(), " of ",
                        plan.jobs.size(), plan.jobs.size() == 1 ? " job has" : " jobs have",
                        " what was asked for\n"));
-    for (std::size_t i = 0; i < std::min(lacking.size(), kShownErrors); ++i) {
+    for (std::size_t i = 0; i < std::min(lacking.size(), limits::kErrorsShown); ++i) {
       const LackingJob& one = lacking[i];
       context.err(Concat("pelab: job ", one.job.job_id(), " (", render::Escape(JobLabel(one.job)),
                          ") lacks it", one.error.empty() ? "" : ": ", render::Escape(one.error),
                          "\n"));
     }
-    if (lacking.size() > kShownErrors) {
-      context.err(Concat("pelab: and ", lacking.size() - kShownErrors, " more jobs\n"));
+    if (lacking.size() > limits::kErrorsShown) {
+      context.err(Concat("pelab: and ", lacking.size() - limits::kErrorsShown, " more jobs\n"));
     }
     return code;
   }
-  Json json = AnswerJson(plan, answer);
-  json["lacking"] = Json::array();
+  Json rows = Json::array();
   for (const LackingJob& one : lacking) {
-    json["lacking"].push_back({{"job_id", one.job.job_id()},
-                               {"error", one.error.empty() ? Json(nullptr) : Json(one.error)}});
+    rows.push_back({{"job_id", one.job.job_id()},
+                    {"error", one.error.empty() ? Json(nullptr) : Json(one.error)}});
   }
-  if (context.output() == Output::kJson) {
-    PutJson(context, json);
-  } else {
-    json["lacking"] = lacking.size();
-    PutCsv(context, kColumns, Json::array({json}));
-  }
+  PutJsonOrCsv(context, AnswerJson(plan, answer), rows);
   return code;
 }
 
 int PutAnswerOnly(const Context& context, const AnalysisPlan& plan,
                   const v1::AnalyzeResponse& answer) {
-  const Json json = AnswerJson(plan, answer);
-  if (context.output() == Output::kJson) PutJson(context, json);
-  if (context.output() == Output::kCsv) PutCsv(context, kColumns, Json::array({json}));
+  PutJsonOrCsv(context, AnswerJson(plan, answer), nullptr);
   return answer.not_possible() + answer.not_trained() > 0 ? kExitIncomplete : kExitOk;
 }
 

@@ -3,8 +3,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/analysis_plan.h"
-#include "client/options.h"
+#include "client/command/analysis_plan.h"
+#include "client/options/options.h"
 #include "client/source/data_source.h"
 
 namespace pelab::client {
@@ -14,8 +14,8 @@ namespace pelab::client {
 void PutAnswer(const Context& context, const AnalysisPlan& plan, const v1::AnalyzeResponse& answer);
 
 // Waits until none of the plan's jobs is queued, assigned or running, with progress on standard
-// error. `trained_only` ignores jobs that still have to be trained. CANCELLED if `canceller` is
-// cancelled; it may be null.
+// error. `trained_only` ignores jobs that still have to be trained. CANCELLED if `canceller` (may
+// be null) is cancelled.
 absl::Status AwaitAnalyses(const Context& context, DataSource& source, const AnalysisPlan& plan,
                            bool trained_only, Canceller* canceller);
 

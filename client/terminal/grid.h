@@ -14,7 +14,7 @@ struct Grid {
   enum class Mark { kQueued, kRunning, kSucceeded, kFailed, kCancelled };
   struct Cell {
     std::vector<Mark> seeds;    // ordered by seed
-    std::vector<double> curve;  // accuracies over equal parts of the epochs; NaN: not there yet
+    std::vector<double> curve;  // the last accuracy in each equal part of the epochs; NaN: none yet
     std::optional<double> accuracy;  // the accuracy so far
     bool complete = false;           // every seed has succeeded; otherwise "~" precedes the
                                      // accuracy

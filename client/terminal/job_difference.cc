@@ -1,5 +1,7 @@
 #include "client/terminal/job_difference.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -69,11 +71,13 @@ Json Differing(const Flat& a, const Flat& b) {
   return rows;
 }
 
-bool SameEpoch(const v1::CurveRow& a, const v1::CurveRow& b) {
-  return a.epoch() == b.epoch() && a.train_correct() == b.train_correct() &&
-         a.train_total() == b.train_total() && a.test_correct() == b.test_correct() &&
-         a.test_total() == b.test_total() && a.train_loss() == b.train_loss() &&
-         a.test_loss() == b.test_loss() && a.learning_rate() == b.learning_rate();
+// Whether two epochs are equal in everything except the job and the seconds.
+bool SameEpoch(v1::CurveRow a, v1::CurveRow b) {
+  for (v1::CurveRow* row : {&a, &b}) {
+    row->clear_job_id();
+    row->clear_seconds();
+  }
+  return google::protobuf::util::MessageDifferencer::Equals(a, b);
 }
 
 Json Curves(const DiffSide& a, const DiffSide& b) {

@@ -171,10 +171,10 @@ std::string LinePlot(const std::vector<Series>& all, const PlotOptions& options,
 
   std::string out = Paint(style, "1", Wrap(Escape(options.title), style.width)) + "\n";
   for (int row = 0; row < canvas.height(); ++row) {
-    const bool labelled = row % kLabelEvery == 0 || row == canvas.height() - 1;
+    const bool labeled = row % kLabelEvery == 0 || row == canvas.height() - 1;
     const double value = y.At(1 - static_cast<double>(row) / (canvas.height() - 1));
-    out += PadLeft(labelled ? Number(value) : "", kAxisWidth);
-    out += labelled ? " ┤" : " │";
+    out += PadLeft(labeled ? Number(value) : "", kAxisWidth);
+    out += labeled ? " ┤" : " │";
     out += AreaLine(canvas, row, style) + "\n";
   }
   std::string rule;

@@ -43,9 +43,9 @@ struct HeatMap {
   int first = 0;                 // the number of the first column
 };
 
-// One line per layer, one column per head. With color, the background deepens from no change to the
-// map's largest absolute value, or to `scale` if that is above 0 (for maps that are compared).
-// Heads that do not fit side by side continue below.
+// One line per layer, one column per head. With color, the background is deepest at the map's
+// largest absolute value or, if `scale` is above 0, at that stored value, so that maps can be
+// compared. Heads that do not fit side by side continue below.
 std::string HeatMapText(const HeatMap& map, const Style& style, double scale = 0);
 
 // Values of several lines along one common axis.
@@ -60,8 +60,8 @@ struct Strips {
   int decimals = 1;
 };
 
-// One line per strip: "o" for one value, a digit where two to nine values coincide, "#" for more, "
-// " at zero, and the largest value at the end. All strips share one axis, which includes zero.
+// One line per strip: "o" for one value, a digit where two to nine values coincide, "#" for more,
+// "|" at zero, and the largest value at the end. All strips share one axis, which includes zero.
 std::string StripPlot(const Strips& strips, const Style& style);
 
 }  // namespace pelab::render

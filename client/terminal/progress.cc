@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "client/limits.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
 
@@ -37,15 +38,12 @@ std::string Bar(double fraction, int width, const Style& style) {
 }
 
 std::optional<double> Eta::Update(double now_seconds, const ProgressState& state) {
-  if (!started_) {
-    started_ = true;
-    start_seconds_ = now_seconds;
-    start_done_ = state.epochs_done;
-    return std::nullopt;
-  }
-  if (state.epochs_done <= start_done_ || state.epochs_done >= state.epochs) return std::nullopt;
+  if (!first_done_) first_done_ = state.epochs_done;
+  if (state.epochs_done <= *first_done_) return std::nullopt;
+  if (!start_) start_ = Start{now_seconds, state.epochs_done};
+  if (state.epochs_done <= start_->done || state.epochs_done >= state.epochs) return std::nullopt;
   const double pace =
-      static_cast<double>(state.epochs_done - start_done_) / (now_seconds - start_seconds_);
+      static_cast<double>(state.epochs_done - start_->done) / (now_seconds - start_->seconds);
   if (!(pace > 0) || !std::isfinite(pace)) return std::nullopt;
   return static_cast<double>(state.epochs - state.epochs_done) / pace;
 }
@@ -93,8 +91,8 @@ void ProgressView::Draw(const ProgressState& state, std::optional<double> eta) {
 void ProgressView::Plain(double now_seconds, const ProgressState& state,
                          std::optional<double> eta) {
   const std::uint64_t ended = state.succeeded + state.failed;
-  const bool due =
-      now_seconds - printed_at_ >= kPlainSeconds && state.epochs_done != printed_epochs_;
+  const bool due = now_seconds - printed_at_ >= client::limits::kPlainSeconds &&
+                   state.epochs_done != printed_epochs_;
   if (printed_ && ended == printed_ended_ && !due) return;
   printed_ = true;
   printed_at_ = now_seconds;

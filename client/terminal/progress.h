@@ -38,16 +38,20 @@ struct ProgressState {
   Grid grid;  // drawn below if it is not empty and there is room
 };
 
-// Estimates the remaining seconds from the pace since the first update; nullopt while there is no
-// estimate.
+// Estimates the remaining seconds from the pace since the first epoch that came while it watched:
+// before that epoch, trainers start and make their data. nullopt while there is no estimate.
 class Eta {
  public:
   std::optional<double> Update(double now_seconds, const ProgressState& state);
 
  private:
-  bool started_ = false;
-  double start_seconds_ = 0;
-  std::uint64_t start_done_ = 0;
+  struct Start {
+    double seconds = 0;
+    std::uint64_t done = 0;
+  };
+
+  std::optional<std::uint64_t> first_done_;
+  std::optional<Start> start_;
 };
 
 // Writes to `write`. Not thread-safe.
@@ -55,15 +59,13 @@ class ProgressView {
  public:
   using Write = std::function<void(const std::string&)>;
   // `redraw`: the output is a terminal, and each drawing replaces the last one. Otherwise prints a
-  // line whenever a job has ended, and every `kPlainSeconds` while epochs advance.
+  // line whenever a job has ended, and every client::limits::kPlainSeconds while epochs advance.
   ProgressView(const Style& style, bool redraw, Write write)
       : style_(style), redraw_(redraw), write_(std::move(write)) {}
 
   void Update(double now_seconds, const ProgressState& state);
   // Erases the drawing on a terminal, so that later output takes its place.
   void Finish();
-
-  static constexpr double kPlainSeconds = 10;
 
  private:
   void Draw(const ProgressState& state, std::optional<double> eta);

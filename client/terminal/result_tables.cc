@@ -78,7 +78,8 @@ std::vector<std::string> NotesOf(const results::CellTable& table) {
     notes.emplace_back("diverged: final losses in training and test are above that of guessing");
   }
   if (!table.mixed.empty()) {
-    notes.push_back(Concat("note: means combine different values of ", Join(table.mixed, ", ")));
+    notes.push_back(Concat("note: means combine different values of ",
+                           render::Escape(Join(table.mixed, ", "))));
   }
   return notes;
 }

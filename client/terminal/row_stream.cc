@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "client/errors.h"
+#include "client/terminal/errors.h"
 
 namespace pelab::client {
 namespace {

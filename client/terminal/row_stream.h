@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/options.h"
+#include "client/options/options.h"
 #include "core/render/json.h"
 
 namespace pelab::client {

@@ -3,18 +3,21 @@
 #include <algorithm>
 
 #include "client/terminal/ablation_maps.h"
+#include "client/terminal/put.h"
 #include "client/terminal/result_tables.h"
 #include "client/terminal/show.h"
 #include "client/terminal/watch.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/experiment/sweep_name.h"
 #include "core/results/rows.h"
 
 namespace pelab::client {
 namespace {
 
-// The commands that show the sweep again: by its name, or by its number where another sweep has
-// taken the name. A number alone is a job's for commands that take either.
+// The commands that show the sweep again. They use the sweep's number if another sweep has taken
+// its name, or if a shell might not read the name as one word. Commands that accept a job or a
+// sweep read a number as a job's, so these get --sweep.
 std::string Again(const Context& context, const v1::Sweep& sweep, bool by_name) {
   const bool default_db = !context.options.database_given;
   const std::string where = default_db ? "" : Concat(" --db ", context.options.database);
@@ -38,14 +41,14 @@ absl::Status ReportRun(const Context& context, DataSource& source, const v1::Swe
                          results::BuildCells(jobs, "test_accuracy", {}));
   render::Json groups = render::Json::array();
   for (const results::Cell& cell : cells.cells) groups.push_back(results::ToJson(cells, cell));
-  if (context.output() == Output::kJson) {
-    PutJson(context, {{"sweep", results::ToJson(sweep)},
-                      {"groups", groups},
-                      {"jobs", results::ToJsonArray(jobs)}});
-    return absl::OkStatus();
-  }
-  if (context.output() == Output::kCsv) {
-    PutCsv(context, results::CellColumns(cells), groups);
+  if (context.output() != Output::kTable) {
+    const auto json = [&] {
+      return render::Json{{"sweep", results::ToJson(sweep)},
+                          {"groups", groups},
+                          {"jobs", results::ToJsonArray(jobs)}};
+    };
+    Put(context,
+        {.json = json, .columns = results::CellColumns(cells), .csv = [&] { return groups; }});
     return absl::OkStatus();
   }
   context.out(EndText(sweep) + "\n");
@@ -72,7 +75,8 @@ absl::Status ReportRun(const Context& context, DataSource& source, const v1::Swe
                        AblationNotes({*strongest}, context.style)));
   }
   PELAB_ASSIGN_OR_RETURN(const v1::Sweep named, source.Sweep(sweep.name()));
-  context.out(Again(context, sweep, named.sweep_id() == sweep.sweep_id()));
+  context.out(Again(context, sweep,
+                    named.sweep_id() == sweep.sweep_id() && experiment::IsSweepName(sweep.name())));
   return absl::OkStatus();
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "client/options.h"
+#include "client/options/options.h"
 #include "client/source/data_source.h"
 
 namespace pelab::client {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/filter.h"
+#include "client/limits.h"
+#include "client/options/filter.h"
 #include "client/terminal/row_stream.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
@@ -39,7 +40,7 @@ absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
     if (found.ok()) {
       target.filter.set_sweep(Concat(found->sweep_id()));
       target.is_sweep = true;
-      target.title = Concat("sweep ", found->name(), condition);
+      target.title = Concat("sweep ", render::Escape(found->name()), condition);
       return target;
     }
     if (found.status().code() != absl::StatusCode::kNotFound || !sweep.empty())
@@ -82,8 +83,7 @@ std::string JobLabel(const v1::JobRow& job, const std::string& varying) {
 absl::StatusOr<std::string> ComputedByLine(const Context& context, DataSource& source,
                                            const v1::JobFilter& filter,
                                            const results::JobList& jobs) {
-  constexpr std::size_t kMostJobs = 10'000;
-  if (jobs.empty() || jobs.size() > kMostJobs) return "";
+  if (jobs.empty() || jobs.size() > limits::kComputedByJobs) return "";
   PELAB_ASSIGN_OR_RETURN(const auto attempts, source.Attempts(filter));
   const std::string text = results::ComputedByText(jobs, attempts);
   if (text.empty()) return "";
@@ -101,11 +101,8 @@ std::uint64_t TotalOf(const v1::StateCounts& jobs) {
          jobs.cancelled();
 }
 
-void PutJson(const Context& context, const render::Json& value, const std::string& rows) {
-  if (!context.options.json_lines()) return context.out(render::ToJson(value));
-  if (rows.empty()) return context.out(render::ToJson(value, /*one_line=*/true));
-  for (const render::Json& row : value.at(rows))
-    context.out(render::ToJson(row, /*one_line=*/true));
+render::Json SweepsJson(const DataSource& source, const std::vector<v1::Sweep>& sweeps) {
+  return {{"source", source.Description()}, {"sweeps", results::ToJsonArray(sweeps)}};
 }
 
 absl::StatusOr<int> PutJobs(const Context& context, DataSource& source,
@@ -117,11 +114,6 @@ absl::StatusOr<int> PutJobs(const Context& context, DataSource& source,
     for (const v1::JobRow& job : jobs) stream.Add(results::ToJson(job, jobs.SpecOf(job)));
     return stream.EndPage();
   }));
-}
-
-void PutCsv(const Context& context, const std::vector<std::string>& columns,
-            const render::Json& rows) {
-  context.out(render::ToCsv(columns, rows));
 }
 
 }  // namespace pelab::client

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/options.h"
+#include "client/options/options.h"
 #include "client/source/data_source.h"
 #include "core/render/json.h"
 
@@ -21,7 +21,8 @@ struct Target {
   bool is_sweep = false;  // a sweep, or all jobs that meet a condition
   std::string title;      // "job 12", "sweep quick", "sweep quick where seed = 0"
 };
-// INVALID_ARGUMENT unless exactly one of `name` and `sweep` is given, or neither but a condition.
+// INVALID_ARGUMENT if both `name` and `sweep` are given, or if there is neither of them and no
+// condition.
 absl::Status CheckTargetNames(const std::string& name, const std::string& sweep,
                               const std::string& where = "");
 absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
@@ -50,13 +51,10 @@ std::string StateText(const v1::JobRow& job);
 // The number of jobs in all states together.
 std::uint64_t TotalOf(const v1::StateCounts& jobs);
 
-// Writes one JSON value. As JSON Lines: on one line, or one line for each row of its member `rows`.
-void PutJson(const Context& context, const render::Json& value, const std::string& rows = "");
+// The JSON value that every command prints for a list of sweeps.
+render::Json SweepsJson(const DataSource& source, const std::vector<v1::Sweep>& sweeps);
+
 // Writes job rows with their specs, page by page, in any output format except the table.
 absl::StatusOr<int> PutJobs(const Context& context, DataSource& source,
                             const v1::JobFilter& filter);
-// Writes CSV with these columns.
-void PutCsv(const Context& context, const std::vector<std::string>& columns,
-            const render::Json& rows);
-
 }  // namespace pelab::client

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "client/limits.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/results/cells.h"
@@ -13,8 +14,6 @@
 namespace pelab::client {
 namespace {
 
-constexpr int kMostNamed = 64;  // up to this many jobs are requested by number; beyond that, the
-                                // whole sweep's curves
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 render::Grid::Mark MarkOf(v1::JobState state) {
@@ -56,7 +55,7 @@ absl::Status SweepGrid::ReadCourses(const results::JobList& jobs) {
     course.parts.fill(kNone);
   }
   if (filter.jobs().empty()) return absl::OkStatus();
-  if (first || filter.jobs_size() > kMostNamed) filter.clear_jobs();
+  if (first || filter.jobs_size() > limits::kCurvesByJob) filter.clear_jobs();
   return source_.ReadCurves(filter, [&](const DataSource::CurvePage& page) {
     for (const v1::CurveRow& row : page) {
       const auto course = courses_.find(row.job_id());
@@ -70,8 +69,8 @@ absl::Status SweepGrid::ReadCourses(const results::JobList& jobs) {
   });
 }
 
-// The mean over the seeds that have come that far. A job with few epochs has parts without an
-// epoch; they repeat the part before.
+// For each part, the mean accuracy over the seeds that have reached it. A job with few epochs has
+// parts without an epoch; such a part repeats the part before it.
 std::vector<double> SweepGrid::MeanCourse(const std::vector<v1::JobRow>& jobs) const {
   std::vector<double> means(kParts, kNone);
   std::vector<std::vector<double>> values(kParts);

@@ -15,9 +15,6 @@ namespace pelab::client {
 
 class SweepGrid {
  public:
-  // Larger sweeps get no grid: it would not fit on any screen.
-  static constexpr std::uint64_t kMostJobs = 1000;
-
   // `source` must outlive this object.
   SweepGrid(DataSource& source, std::string sweep) : source_(source), sweep_(std::move(sweep)) {}
 

@@ -43,6 +43,11 @@ int LongestWord(const std::string& text) {
 
 }  // namespace
 
+Table::Table(std::vector<Column> columns, std::size_t most_lines)
+    : columns_(std::move(columns)), most_lines_(most_lines) {
+  for (Column& column : columns_) column.title = Escape(column.title);
+}
+
 void Table::AddRow(std::vector<std::string> cells, std::string sgr) {
   for (std::string& cell : cells) cell = Escape(cell);
   cells.resize(columns_.size());

@@ -17,14 +17,13 @@ struct Column {
   bool shrinks = false;  // its texts wrap if the table is wider than the terminal
 };
 
-// A table with a header line. Cells are data, so they are escaped. Not thread-safe.
+// A table with a header line. Cells and titles may be data, so they are escaped. Not thread-safe.
 class Table {
  public:
   // A wrapped cell has at most `most_lines` lines.
   static constexpr std::size_t kFewLines = 3;
   static constexpr std::size_t kAllLines = 1000;
-  explicit Table(std::vector<Column> columns, std::size_t most_lines = kFewLines)
-      : columns_(std::move(columns)), most_lines_(most_lines) {}
+  explicit Table(std::vector<Column> columns, std::size_t most_lines = kFewLines);
 
   // `cells` has one entry per column; `sgr` colors the whole row.
   void AddRow(std::vector<std::string> cells, std::string sgr = "");

@@ -13,7 +13,8 @@ namespace pelab::client {
 
 class VaryingColumns {
  public:
-  // One column per setting; with more settings, one column "settings" holds all of them.
+  // Up to this many settings have a column each. If there are more, one column "settings" holds
+  // all.
   static constexpr std::size_t kMostColumns = 3;
 
   // `jobs` must outlive this object. `shown`: a field that already has its own column.

@@ -8,12 +8,14 @@
 #include <unordered_map>
 #include <utility>
 
+#include "client/limits.h"
 #include "client/terminal/progress.h"
 #include "client/terminal/show.h"
 #include "client/terminal/sweep_grid.h"
 #include "client/terminal/worker_names.h"
 #include "core/base/strings.h"
 #include "core/render/json.h"
+#include "core/render/text.h"
 #include "core/results/rows.h"
 #include "core/results/varying.h"
 
@@ -42,14 +44,14 @@ render::Json UpdateJson(const v1::SweepUpdate& update) {
   return {{"sweep", results::ToJson(update.sweep())}, {"running", running}};
 }
 
-// The grid next to the progress. It is read at most once per kGridSeconds, since that takes several
-// calls.
+// The grid next to the progress. It is read at most once per limits::kGridSeconds, since that takes
+// several calls.
 class WatchedGrid {
  public:
   explicit WatchedGrid(Coordinator& coordinator) : coordinator_(coordinator) {}
 
   const render::Grid& At(double now, const v1::Sweep& sweep) {
-    if (TotalOf(sweep.jobs()) > SweepGrid::kMostJobs || now - looked_at_ < kGridSeconds)
+    if (TotalOf(sweep.jobs()) > limits::kGridJobs || now - looked_at_ < limits::kGridSeconds)
       return last_;
     if (!grid_) grid_.emplace(coordinator_, Concat(sweep.sweep_id()));
     looked_at_ = now;
@@ -63,18 +65,16 @@ class WatchedGrid {
     return last_;
   }
   // The settings in which the job differs from the sweep's others, as of the last look; empty
-  // before it.
+  // before the first.
   std::string VaryingOf(std::int64_t job) const {
     const auto found = varying_.find(job);
     return found == varying_.end() ? "" : found->second;
   }
 
  private:
-  static constexpr double kGridSeconds = 0.5;
-
   Coordinator& coordinator_;
   std::optional<SweepGrid> grid_;  // made once the sweep's number is known
-  double looked_at_ = -kGridSeconds;
+  double looked_at_ = -limits::kGridSeconds;
   render::Grid last_;
   std::unordered_map<std::int64_t, std::string> varying_;  // by job
 };
@@ -140,8 +140,8 @@ int ExitCodeOf(const v1::Sweep& sweep) {
 
 std::string EndText(const v1::Sweep& sweep) {
   std::string text =
-      Concat("sweep ", sweep.sweep_id(), " ", sweep.name(), ": ", sweep.jobs().succeeded(), " of ",
-             TotalOf(sweep.jobs()), " jobs succeeded");
+      Concat("sweep ", sweep.sweep_id(), " ", render::Escape(sweep.name()), ": ",
+             sweep.jobs().succeeded(), " of ", TotalOf(sweep.jobs()), " jobs succeeded");
   if (sweep.diverged() > 0) text += Concat(", ", sweep.diverged(), " of them diverged");
   if (sweep.jobs().failed() > 0) text += Concat(", ", sweep.jobs().failed(), " failed");
   if (sweep.jobs().cancelled() > 0) text += Concat(", ", sweep.jobs().cancelled(), " cancelled");

@@ -4,14 +4,14 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "client/options.h"
+#include "client/options/options.h"
 #include "client/source/data_source.h"
 
 namespace pelab::client {
 
 // Shows progress on standard error: a redrawn display on a terminal with color, plain lines
 // elsewhere. With `json_lines`, prints each snapshot to standard output instead. Returns the last
-// state of the sweep; CANCELLED if `canceller` is cancelled; it may be null.
+// state of the sweep; CANCELLED if `canceller` (may be null) is cancelled.
 absl::StatusOr<v1::Sweep> WatchToEnd(const Context& context, Coordinator& coordinator,
                                      const std::string& sweep, Canceller* canceller,
                                      bool json_lines);

@@ -15,7 +15,7 @@ namespace pelab::client {
 std::map<std::string, std::string> WorkerLabels(const std::vector<v1::WorkerRow>& workers);
 
 // The shortest beginning of the id, of at least 6 characters, that identifies the worker among
-// these. `pelab workers drain` accepts it.
+// `workers`. `pelab workers drain` accepts it.
 std::string ShortId(const v1::WorkerRow& worker, const std::vector<v1::WorkerRow>& workers);
 
 // One line for each worker that holds jobs and has missed its heartbeat: "worker gpu1 not heard of

@@ -14,7 +14,8 @@ namespace pelab {
 // names `what` (the flag), the value and the allowed forms.
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text, absl::string_view what);
 
-// "256MiB", "2GiB", "64KiB", "1000000": a size in bytes, from 1 byte to 2^60. The same errors.
+// "256MiB", "2GiB", "64KiB", "1000000": a size in bytes, from 1 byte to 2^60. Errors as for
+// ParseDuration.
 absl::StatusOr<std::uint64_t> ParseByteSize(absl::string_view text, absl::string_view what);
 
 }  // namespace pelab

@@ -4,10 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/ids.h"
 #include "core/base/regular_file.h"
@@ -47,6 +50,46 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_by
         absl::StrCat("cannot read ", path, ": it is a directory; a file is expected"));
   }
   return ReadAll(fd.get(), path, max_bytes);
+}
+
+absl::Status ReadPieces(int fd, absl::string_view path,
+                        const std::function<absl::Status(std::string piece)>& use) {
+  constexpr std::size_t kPieceBytes = 256 << 10;
+  for (;;) {
+    std::string piece(kPieceBytes, '\0');
+    const ssize_t got = read(fd, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
+    if (got == 0) return absl::OkStatus();
+    piece.resize(static_cast<std::size_t>(got));
+    PELAB_RETURN_IF_ERROR(use(std::move(piece)));
+  }
+}
+
+std::optional<std::uint64_t> BytesOf(int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return std::nullopt;
+  return static_cast<std::uint64_t>(info.st_size);
+}
+
+absl::Status CheckRegularFile(const std::string& path, absl::string_view wanted) {
+  const auto refuse = [&](absl::string_view what) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is ", what, ", not ", wanted));
+  };
+  std::error_code ignored;  // what cannot be looked at cannot be opened either
+  switch (fs::status(path, ignored).type()) {
+    case fs::file_type::directory:
+      return refuse("a directory");
+    case fs::file_type::fifo:
+      return refuse("a pipe");
+    case fs::file_type::socket:
+      return refuse("a socket");
+    case fs::file_type::block:
+    case fs::file_type::character:
+      return refuse("a device");
+    default:
+      return absl::OkStatus();
+  }
 }
 
 absl::StatusOr<UniqueFd> OpenRegularFile(const std::string& path) {
@@ -120,6 +163,27 @@ absl::Status RemoveAll(const std::string& path) {
   fs::remove_all(path, error);
   if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot remove ", path));
   return absl::OkStatus();
+}
+
+std::string ResolveLinks(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as many as Linux follows
+  fs::path at = path;
+  for (int links = 0; links < kMostLinks; ++links) {
+    std::error_code error;
+    const fs::path target = fs::read_symlink(at, error);
+    if (error) return at.string();   // no link
+    at = at.parent_path() / target;  // the target alone, if it is absolute
+  }
+  return path;
+}
+
+bool IsPlainFileName(absl::string_view name) {
+  constexpr std::size_t kMostBytes = 256;
+  const auto is_odd = [](char c) {
+    return c == '/' || absl::ascii_iscntrl(static_cast<unsigned char>(c));
+  };
+  return !name.empty() && name.size() <= kMostBytes && name != "." && name != ".." &&
+         std::none_of(name.begin(), name.end(), is_odd);
 }
 
 std::string DirectoryOf(const std::string& path) {

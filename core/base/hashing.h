@@ -14,8 +14,8 @@ struct FileHash {
   std::string sha256;
   std::size_t bytes = 0;
 };
-// Reads the file once, in pieces. NOT_FOUND if there is none, otherwise INTERNAL with the system's
-// reason.
+// Reads the file once, in pieces. NOT_FOUND if there is no such file; other errors are INTERNAL,
+// with the system's reason.
 absl::StatusOr<FileHash> Sha256File(const std::string& path);
 
 }  // namespace pelab

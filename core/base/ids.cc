@@ -1,42 +1,31 @@
 #include "core/base/ids.h"
 
-#include <sys/random.h>
+#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "absl/strings/escaping.h"
+
 namespace pelab {
 namespace {
-
-// getrandom fails only on a kernel that lacks it. The program then aborts, because a predictable
-// identifier would be worse.
-void FillRandom(void* data, std::size_t bytes) {
-  auto* at = static_cast<unsigned char*>(data);
-  while (bytes > 0) {
-    const ssize_t got = getrandom(at, bytes, 0);
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      std::perror("getrandom");
-      std::abort();
-    }
-    at += got;
-    bytes -= static_cast<std::size_t>(got);
-  }
-}
 
 // Asks the kernel for a whole block at a time: a coordinator draws tens of thousands of numbers per
 // second.
 void TakeRandom(void* data, std::size_t bytes) {
   struct Block {
-    std::array<unsigned char, 512> bytes;
+    std::array<unsigned char, 256> bytes;  // the most that getentropy gives
     std::size_t used = sizeof(bytes);
   };
   thread_local Block block;
   if (block.used + bytes > block.bytes.size()) {
-    FillRandom(block.bytes.data(), block.bytes.size());
+    // Fails only on a kernel without getentropy. A predictable identifier would be worse than none.
+    if (getentropy(block.bytes.data(), block.bytes.size()) != 0) {
+      std::perror("getentropy");
+      std::abort();
+    }
     block.used = 0;
   }
   std::memcpy(data, block.bytes.data() + block.used, bytes);
@@ -56,13 +45,9 @@ std::string RandomUuid() {
   TakeRandom(bytes.data(), bytes.size());
   bytes[6] = (bytes[6] & 0x0F) | 0x40;  // version 4
   bytes[8] = (bytes[8] & 0x3F) | 0x80;  // variant 10
-  constexpr absl::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kDigits[bytes[i] >> 4];
-    text += kDigits[bytes[i] & 15];
-  }
+  std::string text = absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  for (const std::size_t dash : {8, 13, 18, 23}) text.insert(dash, 1, '-');
   return text;
 }
 

@@ -34,6 +34,10 @@ std::string WhyNotBounded(std::string_view text) {
     return "has " + std::to_string(text.size()) + " bytes; at most " +
            std::to_string(kMaxJsonBytes) + " are allowed";
   }
+  // Nlohmann skips a byte order mark and reads up to a NUL byte. SQLite's JSON functions, which
+  // read stored texts too, accept neither.
+  if (text.starts_with("\xEF\xBB\xBF")) return "begins with a byte order mark";
+  if (text.find('\0') != std::string_view::npos) return "holds a NUL byte";
   if (DepthOf(text) > kMaxJsonDepth) {
     return "is nested more than " + std::to_string(kMaxJsonDepth) + " deep";
   }

@@ -10,10 +10,11 @@
 namespace pelab {
 
 inline constexpr int kMaxJsonDepth = 64;                   // maximum nesting of lists and objects
-inline constexpr std::size_t kMaxJsonBytes = 16ULL << 20;  // limit of one text, as of one message
+inline constexpr std::size_t kMaxJsonBytes = 16ULL << 20;  // of one text; as rpc::kMaxMessageBytes
 
-// "is nested more than 64 deep", "has 20000000 bytes; at most 16777216 are allowed"; empty if the
-// text is within the limits. Such a text need not be valid JSON.
+// "is nested more than 64 deep", "has 20000000 bytes; at most 16777216 are allowed", "begins with a
+// byte order mark", "holds a NUL byte"; empty if the text is within the limits. A text within the
+// limits may still be invalid JSON.
 std::string WhyNotBounded(std::string_view text);
 
 // Parses the text. The result is a discarded value (is_discarded() is true; is_object() and the
@@ -24,7 +25,7 @@ Json ParseJson(std::string_view text) {
   return Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
 }
 
-// Like ParseJson, but null if the text cannot be read. For values shown among others.
+// Like ParseJson, but null if the text cannot be read. For one value within a larger answer.
 template <typename Json = nlohmann::json>
 Json ParseJsonOrNull(std::string_view text) {
   Json value = ParseJson<Json>(text);

@@ -5,32 +5,55 @@
 #include <spdlog/spdlog.h>
 
 #include <array>
+#include <ctime>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "core/base/utf8.h"
 
 namespace pelab {
 namespace {
 
-void AppendJsonString(absl::string_view text, std::string* out) {
-  *out += '"';
+std::string_view PayloadOf(const spdlog::details::log_msg& message) {
+  return {message.payload.data(), message.payload.size()};
+}
+
+void AppendJsonString(std::string_view text, std::string* out) {
+  std::string quoted;
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      *out += '\\';
-      *out += c;
-    } else if (c == '\n') {
-      *out += "\\n";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      absl::StrAppendFormat(out, "\\u%04x", byte);
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (c == '\n') {
+      quoted += "\\n";
+    } else if (c == '\t') {
+      quoted += "\\t";
     } else {
-      *out += c;
+      quoted += c;
     }
   }
-  *out += '"';
+  absl::StrAppend(out, "\"", EscapeJson(quoted), "\"");
+}
+
+// The message of a line of text: names of workers, errors of trainers and the like come from
+// outside and must not write lines of their own.
+class EscapedPayload final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
+              spdlog::memory_buf_t& destination) override {
+    const std::string text = Escape(PayloadOf(message));
+    destination.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<EscapedPayload>();
+  }
+};
+
+std::unique_ptr<spdlog::formatter> TextFormatter() {
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<EscapedPayload>('*').set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %n: %*");
+  return formatter;
 }
 
 class JsonFormatter final : public spdlog::formatter {
@@ -46,7 +69,7 @@ class JsonFormatter final : public spdlog::formatter {
         "\",\"level\":\"", absl::string_view(level.data(), level.size()), "\",\"program\":");
     AppendJsonString(program_, &line);
     line += ",\"message\":";
-    AppendJsonString({message.payload.data(), message.payload.size()}, &line);
+    AppendJsonString(PayloadOf(message), &line);
     line += "}\n";
     destination.append(line.data(), line.data() + line.size());
   }
@@ -87,7 +110,7 @@ absl::Status SetUpLogging(absl::string_view program, const LogOptions& options) 
   if (options.format == "json") {
     logger->set_formatter(std::make_unique<JsonFormatter>(std::string(program)));
   } else {
-    logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %n: %v");
+    logger->set_formatter(TextFormatter());
   }
   logger->set_level(level->second);
   logger->flush_on(spdlog::level::trace);

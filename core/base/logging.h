@@ -13,7 +13,9 @@ struct LogOptions {
   std::string level = "info";   // trace | debug | info | warning | error | off
 };
 
-// Makes spdlog's default logger write to standard error, with color only on a terminal.
+// Makes spdlog's default logger write to standard error, with color only on a terminal. A message
+// is one line in both formats, and what it quotes can neither control a terminal nor hide: control
+// characters, marks of direction and bytes that are not UTF-8 are escaped (core/base/utf8.h).
 // INVALID_ARGUMENT names the value and the allowed values. Call before other threads log.
 absl::Status SetUpLogging(absl::string_view program, const LogOptions& options);
 

@@ -1,6 +1,6 @@
 // A mutex with condition waits, modeled on absl::Mutex: a waiter passes the condition it waits for.
-// It is built on std::mutex because ThreadSanitizer understands that one. Distributions ship Abseil
-// without instrumentation, so ThreadSanitizer cannot see absl::Mutex's locks.
+// It is built on std::mutex because ThreadSanitizer understands std::mutex. Distributions ship
+// Abseil without instrumentation, so ThreadSanitizer cannot see absl::Mutex's locks.
 #pragma once
 
 #include <algorithm>

@@ -66,8 +66,8 @@ class FileActions {
   FileActions& operator=(const FileActions&) = delete;
   posix_spawn_file_actions_t* get() { return &actions_; }
 
-  // First copies the descriptors to numbers above all that the child uses, so that no dup2
-  // overwrites a source.
+  // First copies the descriptors to numbers that are higher than all numbers in the child, so that
+  // no dup2 overwrites a source.
   absl::Status Map(const SpawnOptions& options) {
     bool used[kMaxChildFd + 1] = {};
     for (const auto& [here, there] : options.fds) {
@@ -107,7 +107,7 @@ class SpawnAttributes {
     sigset_t set;
     sigemptyset(&set);
     posix_spawnattr_setsigmask(&attributes_, &set);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2})
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ, SIGCHLD, SIGUSR1, SIGUSR2})
       sigaddset(&set, signal);
     posix_spawnattr_setsigdefault(&attributes_, &set);
   }
@@ -120,7 +120,7 @@ class SpawnAttributes {
   posix_spawnattr_t attributes_;
 };
 
-// The children that Process objects wait for. A child is entered before it can have ended.
+// The children that Process objects wait for. Spawn adds a child before anybody can reap it.
 struct Children {
   Mutex mutex;
   std::set<pid_t> pids ABSL_GUARDED_BY(mutex);
@@ -129,7 +129,7 @@ Children& Known() {
   static auto& known = *new Children;
   return known;
 }
-// Waits until the child `pid` has ended and reaps it. Its number is then free for other processes.
+// Waits until the child `pid` has ended and reaps it. Another process may then get the number.
 siginfo_t Reap(pid_t pid) {
   const auto wait = [pid](int options) {
     siginfo_t info{};

@@ -65,7 +65,7 @@ class CounterRandom {
     return (std::uint64_t{block[half]} << 32) | block[half + 1];
   }
 
-  // At(2 pair) and At(2 pair + 1) from one block; each as its high half, then its low half.
+  // At(2 pair) and At(2 pair + 1) from one block: of each number the high half, then the low half.
   constexpr std::array<std::uint32_t, 4> BlockAt(std::uint64_t pair) const {
     return Philox4x32(
         {static_cast<std::uint32_t>(pair), static_cast<std::uint32_t>(pair >> 32),
@@ -90,7 +90,7 @@ class CounterRandom {
   // Uniform double in [0, 1) with 53 bits.
   constexpr double Uniform() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }
 
-  // A standard normal number by Box-Muller; each uses two draws.
+  // A standard normal number by Box-Muller; each number uses two draws.
   double Normal() {
     const double radius = std::sqrt(-2.0 * std::log(1.0 - Uniform()));
     return radius * std::cos(6.283185307179586476925286766559 * Uniform());

@@ -1,16 +1,17 @@
 // Reports that sanitizers should suppress. Built into every program of a sanitizer build, and into
 // no other. Distributions ship gRPC, Abseil and httplib without instrumentation, so ThreadSanitizer
-// cannot see how these libraries order their accesses, and reports memory that they hand from one
-// thread to another as a race. The only name of this project here is a test's listener: httplib's
-// Client::stop() ends with a jump to the unlock of the mutex it locked, and this unlock then
-// appears to be the listener's.
+// cannot see how these libraries order their accesses, and reports a race when they hand memory
+// from one thread to another. One entry names code of this project, the listener of a test.
+// httplib's Client::stop() ends with a jump (a tail call) into the function that unlocks its mutex.
+// ThreadSanitizer then reports this unlock as the listener's.
 // The sanitizers look for exactly these names.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions();
 
-// A Status counts its references in libabsl_status, but the caller that inlined the last Unref
-// frees its text.
+// Status::Unref is listed because the references of a Status are counted in libabsl_status, which
+// is not instrumented. The text is freed in the program's code, into which the last Unref is
+// inlined.
 
 // gRPC's resolver keeps the parsed /etc/resolv.conf, and fontconfig keeps the fonts it found.
 extern "C" const char* __lsan_default_suppressions() {

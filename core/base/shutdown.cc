@@ -17,12 +17,23 @@
 namespace pelab {
 namespace {
 
+// A program that was started with nohup shall outlive its terminal.
+bool IsIgnored(int signal) {
+  struct sigaction now {};
+  return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 sigset_t ShutdownSignals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  if (!IsIgnored(SIGHUP)) sigaddset(&set, SIGHUP);
   return set;
+}
+
+absl::string_view NameOf(std::uint32_t signal) {
+  return signal == SIGINT ? "SIGINT" : signal == SIGHUP ? "SIGHUP" : "SIGTERM";
 }
 
 void Ring(int event_fd) {
@@ -43,6 +54,7 @@ ShutdownSignal::ShutdownSignal() {
   const sigset_t set = ShutdownSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   signals_.Reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   wake_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   requested_event_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -128,7 +140,7 @@ void ShutdownSignal::Watch() {
     }
     signalfd_siginfo info{};
     while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-      Request(info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+      Request(NameOf(info.ssi_signo));
     }
     if (fds[2].revents != 0 && AtEnd(parent)) {
       {

@@ -1,5 +1,5 @@
-// Requests to end a program: SIGTERM, SIGINT, or the death of the process that started it
-// (`--parent-fd`).
+// Requests to end a program: SIGTERM, SIGINT, SIGHUP (its terminal was closed), or the death of the
+// process that started it (`--parent-fd`).
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,10 @@
 namespace pelab {
 
 // Turns all of these requests into one event. Create it in main before any other thread: it blocks
-// SIGTERM and SIGINT for the calling thread and all threads started later, ignores SIGPIPE, and
-// reads the signals on its own thread. Thread-safe.
+// SIGTERM, SIGINT and SIGHUP for the calling thread and all threads started later, and reads these
+// signals on its own thread. SIGHUP is left alone if it is ignored, as under nohup. Also ignores
+// SIGPIPE and SIGXFSZ (`ulimit -f`), so that writing fails with an error that can be reported.
+// Thread-safe.
 class ShutdownSignal {
  public:
   // `reason` is for people ("SIGTERM", "parent ended"). `count` is 1 for the first request, so that

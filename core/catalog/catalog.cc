@@ -33,7 +33,8 @@ bool IsChoice(const Field& field, std::string_view value) {
   return std::find(field.choices.begin(), field.choices.end(), value) != field.choices.end();
 }
 
-// Members in the order of the field's choices, each at most once: every set has one canonical form.
+// Whether the members are in the order of the field's choices, each at most once. Every set then
+// has one canonical form.
 bool IsOrderedSubset(const Field& field, const std::vector<std::string>& values) {
   auto from = field.choices.begin();
   for (const std::string& value : values) {
@@ -44,7 +45,7 @@ bool IsOrderedSubset(const Field& field, const std::vector<std::string>& values)
   return true;
 }
 
-// Ascending and distinct, so that every set has one canonical form.
+// Whether the members are ascending and distinct. Every set then has one canonical form.
 bool IsOrderedSet(const Field& field, const std::vector<std::int64_t>& values) {
   const auto in_range = [&](std::int64_t value) {
     return InRange(field, static_cast<double>(value));

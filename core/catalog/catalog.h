@@ -109,9 +109,9 @@ struct Entry {  // a PE, task, protocol or analysis
 struct Constraint {
   std::string_view name;
   std::string_view
-      field;  // the field that an error names, and whose place in the document the error points to
+      field;  // the field that an error names; the error points to its place in the document
   std::vector<std::string_view>
-      others;  // if the document does not set `field`, the first of these that it sets
+      others;  // the error points to the first of these that is set, if `field` is not set
   // Empty if the rule holds, or if the job lacks one of the fields. Otherwise describes what
   // `field` must be, with the deciding values: "a multiple of model.heads (16)".
   std::string (*check)(const Values&);
@@ -138,8 +138,8 @@ const Field* FindField(std::string_view name, std::string_view owner);
 bool Applies(const Field& field, std::string_view pe, std::string_view task,
              const Values& resolved);
 
-// The field's default in this context; `resolved` holds the values of all fields before it in
-// Fields().
+// The field's default in this context; `resolved` holds the values of all fields that come before
+// this field in Fields().
 Value DefaultOf(const Field& field, std::string_view protocol, std::string_view pe,
                 std::string_view task, const Values& resolved);
 
@@ -156,12 +156,13 @@ std::string InConstraint(std::string_view words, std::string_view constraint);
 // constraint. Empty if there is no particular reason.
 std::string WhyNoField(std::string_view pe, std::string_view field);
 
-// The first protocol whose values for this PE and task equal those in `resolved` in all deciding
-// fields (DecidesLabel), or "custom".
+// The first protocol that gives this PE and task the values in `resolved`, or "custom" if none
+// does. Only the fields that decide the label are compared (DecidesLabel).
 std::string ProtocolLabel(std::string_view pe, std::string_view task, const Values& resolved);
 
-// The nearest of `known` to `word` by edit distance. "" if none is within a third of the word's
-// letters (at least 1), or if the word has more than 64 letters.
+// The nearest of `known` to `word` by edit distance. "" if the word has more than 64 letters, or if
+// the nearest needs more edits than a third of the number of the word's letters (1 edit is always
+// allowed).
 std::string_view DidYouMean(std::string_view word, const std::vector<std::string_view>& known);
 
 }  // namespace pelab::catalog

@@ -1,5 +1,5 @@
-// Constraints on the model and the positional encoding. Each check returns "" if it holds or if the
-// job lacks one of its fields.
+// Constraints on the model and the positional encoding. Each check returns "" if the constraint
+// holds, or if the job lacks one of the fields that the check reads.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

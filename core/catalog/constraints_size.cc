@@ -56,7 +56,7 @@ std::string StateFits(const Values& values) {
          " parameters; the limit is " + std::to_string(limit);
 }
 
-// The numbers that a layer of this PE keeps for one token, beyond those that every PE keeps.
+// How many values a layer of this PE keeps for one token, beyond the values that every PE keeps.
 std::int64_t ExtraPerToken(const JobView& job) {
   const std::int64_t heads = job.Positive("model.heads");
   const std::int64_t length = job.Int("task.length");

@@ -1,5 +1,5 @@
 // Constraints on the task: whether its sequences and labels can be generated. Each check returns ""
-// if it holds or if the job lacks one of its fields.
+// if the constraint holds, or if the job lacks one of the fields that the check reads.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -97,7 +97,8 @@ Rarest RarestDistance(const JobView& job) {
     return {starts < 1 ? NAN : std::log(static_cast<double>(starts)) + fillers,
             job.Int("task.max_distance")};
   }
-  // A gap of one word between two segments, each a choice without replacement.
+  // The rarest class has a gap of one word between two segments. The words of each segment are
+  // drawn without replacement.
   const std::int64_t segment = job.Int("task.max_segment");
   if (segment > words) return {NAN, 1};
   return {std::log(static_cast<double>(words)) + 2 * LogFalling(words, segment),
@@ -111,8 +112,8 @@ Rarest RarestCount(const JobView& job) {
   const std::int64_t others = job.Int("task.vocabulary") - kFirstWord - triggers;
   const std::int64_t most = job.Int("task.max_count");
   if (others < 1 || most > length) return {NAN, 1};
-  // Choices of places times choices of words. The product is log-concave in the count, so its
-  // minimum is at one end.
+  // The number of choices of places, times the number of choices of words. The product is
+  // log-concave in the count, so its minimum is at the smallest or the largest count.
   const double log_others = std::log(static_cast<double>(others));
   const double none = static_cast<double>(length) * log_others;
   const double all = LogFalling(length, most) - LogFalling(most, most) +
@@ -126,7 +127,7 @@ std::string EnoughSequences(const Values& values) {
   if (!job.Is("task.split", "disjoint")) return "";
   const Rarest rarest = job.Is("task", "counting") ? RarestCount(job) : RarestDistance(job);
   constexpr double kSpare =
-      10;  // sequences for each one that is drawn, so that redrawing stays rare
+      10;  // possible sequences for each drawn one, so that few are drawn again
   const double bound =
       std::exp(rarest.log_sequences) / kSpare * static_cast<double>(rarest.classes) -
       static_cast<double>(job.Int("task.test_examples"));

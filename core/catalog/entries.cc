@@ -59,8 +59,8 @@ const std::vector<Entry>& Protocols() {
        "Deposit-Pattern-Research, trans.py, data-gen.py"},
       {"matched", 0,
        "clean, with AdamW's usual betas and the last token read: nothing but the encoding differs "
-       "between jobs, and nothing that is known to favour one of them is kept",
-       "docs/reproduction.md, The optimiser's betas"},
+       "between jobs, and nothing that is known to favor one of them is kept",
+       "docs/reproduction.md, AdamW's betas"},
   };
   return entries;
 }

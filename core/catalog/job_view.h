@@ -47,7 +47,7 @@ class JobView {
   const Values& values_;
 };
 
-// Describes what `field` must be if it exceeds `bound`; "" if it does not, or if one of them is
+// Describes what `field` must be if it exceeds `bound`; "" if it does not, or if one of the two is
 // missing.
 inline std::string AtMost(const JobView& job, std::string_view field, std::string_view bound) {
   if (!job.Has(field) || !job.Has(bound) || job.Int(field) <= job.Int(bound)) return "";

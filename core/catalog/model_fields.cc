@@ -70,7 +70,7 @@ std::vector<Field> TrainFields() {
                "passes over the training examples"),
       IntField("train.batch_size", "", 1, 65536, PublishedOr(Whole(1024), Whole(512), Whole(512)),
                "examples",
-               "examples in an optimiser step; the last one of an epoch may be smaller"),
+               "examples in an optimizer step; the last one of an epoch may be smaller"),
       RealField("train.lr", "", {0, 1000, true, false}, Always(1e-4), "",
                 "peak learning rate of AdamW"),
       RealField("train.beta1", "", {0, 1, false, true}, MatchedOr(0.9, 0.98), "",

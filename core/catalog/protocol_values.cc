@@ -123,7 +123,7 @@ std::string ValueUnder(const Field& field, std::string_view protocol) {
 }  // namespace
 
 bool DecidesLabel(const Field& field, std::string_view protocol) {
-  // Jobs with betas other than the authors' have carried `clean` and `published` from the start.
+  // From the start, jobs got the labels `clean` and `published` whatever their betas were.
   const bool beta = field.name == kBeta1 || field.name == kBeta2;
   return field.is_switch || (beta && protocol == kMatched);
 }

@@ -19,7 +19,8 @@ struct ProtocolValue {
   std::string_view reason;  // one line
 };
 
-// Whether a job has to have the protocol's value of this field to carry the protocol's name.
+// Whether a job must have the protocol's value of this field to get the protocol's name as its
+// label.
 bool DecidesLabel(const Field& field, std::string_view protocol);
 
 // The fields whose default depends on the protocol, in the order of Fields(). Every other field has

@@ -98,8 +98,8 @@ inline Field Switch(Field field) {
   field.is_switch = true;
   return field;
 }
-// A field that was added after jobs had been stored. Those jobs all had the value `legacy`, and
-// keep their keys because the canonical form omits it.
+// A field that was added after jobs had been stored. All of those jobs had the value `legacy`. They
+// keep their keys, because the canonical form omits this value.
 inline Field AddedLater(Value legacy, Field field) {
   field.legacy = std::move(legacy);
   return field;

@@ -7,9 +7,8 @@
 #include <system_error>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/cord.h"
 #include "core/base/strings.h"
-#include "core/db/schema.h"
+#include "migrations/schema.h"
 
 namespace pelab::db {
 namespace {
@@ -65,8 +64,9 @@ absl::Status Damaged(const std::string& path, const SQLite::Exception& error) {
 bool IsTooLarge(const SQLite::Exception& error) {
   if (error.getErrorCode() == SQLITE_TOOBIG) return true;
   const std::string_view what = error.what();
-  for (const std::string_view text : {"parser stack overflow", "Expression tree is too large",
-                                      "too many SQL variables", "too many terms"}) {
+  for (const std::string_view text :
+       {"parser stack overflow", "Expression tree is too large", "too many SQL variables",
+        "too many terms", "pattern too complex"}) {
     if (what.find(text) != std::string_view::npos) return true;
   }
   return false;
@@ -98,9 +98,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
   if (type == std::filesystem::file_type::not_found) {
     return absl::NotFoundError(Concat("no database at ", path));
   }
-  if (type == std::filesystem::file_type::directory) {
-    return absl::FailedPreconditionError(Concat(path, " is a directory, not a pelab database"));
-  }
+  if (absl::Status status = migrations::CheckDatabasePath(path); !status.ok()) return status;
   try {
     std::unique_ptr<Connection> connection(new Connection(path, OpenFile(path)));
     if (absl::Status status = connection->CheckFile(); !status.ok()) return status;
@@ -116,26 +114,8 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
 }
 
 absl::Status Connection::CheckFile() {
-  const std::int64_t application = Pragma(*db_, "application_id");
-  const std::int64_t version = Pragma(*db_, "user_version");
-  if (application != kApplicationId) {
-    return absl::FailedPreconditionError(
-        Concat(path_, " is not a pelab database: its application id is ", application,
-               ", that of pelab is ", kApplicationId));
-  }
-  if (version > kSchemaVersion) {
-    return absl::FailedPreconditionError(
-        Concat(path_, " is from a newer pelab: its schema is version ", version,
-               ", this program knows up to ", kSchemaVersion));
-  }
-  if (version < kSchemaVersion) {
-    absl::Status status = absl::FailedPreconditionError(
-        Concat(path_, " has schema version ", version, " and this program reads ", kSchemaVersion,
-               "; pelab db migrate migrates it, and so does a pelab-server that starts on it"));
-    status.SetPayload(kOlderSchemaPayload, absl::Cord());
-    return status;
-  }
-  return absl::OkStatus();
+  migrations::KeepSchema(*db_);
+  return migrations::CheckSchema(*db_, path_);
 }
 
 absl::Status Connection::Failed(const SQLite::Exception& error) const {

@@ -29,7 +29,8 @@ void BindAll(SQLite::Statement& statement, const std::vector<Bind>& values, int 
 // `prefix` followed by upper case; `prefix` followed by "UNSPECIFIED" for NULL.
 std::string UpperName(std::string_view prefix, const SQLite::Column& column);
 
-// Parses `text` as a decimal integer; false unless all of it is digits and fits.
+// Parses `text` as a decimal integer; false if `text` has other characters or the number does not
+// fit.
 bool ParseNumber(std::string_view text, std::int64_t* number);
 
 class Connection {

@@ -35,8 +35,11 @@ std::string Shown(const Json& json) {
   constexpr std::size_t kLongest = 80;
   if (json.is_structured()) return std::string(JsonTypeInWords(json));
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "…";
-  return text;
+  if (text.size() <= kLongest) return text;
+  // As Shorten of core/base/utf8.h, which the trainer cannot link.
+  std::size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "…";
 }
 
 std::optional<std::int64_t> ReadInteger(const Json& json) {

@@ -13,9 +13,9 @@ namespace {
 constexpr std::int64_t kOne = kMaxSeed;
 constexpr std::int64_t kOther = kMaxSeed - 1;
 
-// The fields in which the two jobs differ. nullopt if one of these fields does not simply have the
-// seed's value, or if it is more than a source of randomness (a switch, or a field with a legacy
-// value).
+// The fields in which the two jobs differ. nullopt if one of these fields has another value than
+// the seed, or if one of them is more than a source of randomness (a switch, or a field with a
+// legacy value).
 std::optional<std::vector<std::string>> Following(const Job& one, const Job& other) {
   if (one.values.size() != other.values.size()) return std::nullopt;
   std::vector<std::string> fields;

@@ -1,6 +1,6 @@
 // Computes the cells of a sweep one after the other, with the same results as Sweep::At. Most cells
-// differ from the one before only in their seed; for those, only the parts that depend on the seed
-// are computed again. Not thread-safe.
+// differ from the previous cell only in their seed. For such a cell, only the parts that depend on
+// the seed are computed again. Not thread-safe.
 #pragma once
 
 #include <cstdint>

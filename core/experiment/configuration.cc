@@ -3,8 +3,8 @@
 namespace pelab::experiment {
 namespace {
 
-// The end of the name of a member that holds a seed. It matches nothing else, since a quotation
-// mark within a string is escaped. The character before it is `"` or `_`.
+// The end of the name of a member that holds a seed. This text occurs nowhere else, since a
+// quotation mark within a string is escaped. The character before this text is `"` or `_`.
 constexpr std::string_view kNameEnd = "seed\":";
 
 // Whether the number at `at` is exactly `seed`.

@@ -1,6 +1,6 @@
 // Templates of configurations. Jobs that differ only in their seed share a template: their
-// canonical spec with a mark in place of the seed, and in place of the seed of each part
-// (task.data_seed) that has the same value. Pure functions over text: thread-safe.
+// canonical spec with a mark in place of the seed. A mark also replaces the seed of a part
+// (task.data_seed) if it equals the job's seed. Pure functions over text: thread-safe.
 #pragma once
 
 #include <cstdint>

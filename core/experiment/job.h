@@ -40,9 +40,9 @@ Job MakeJob(std::string_view protocol, std::string_view pe, std::string_view tas
 // Reports every value outside its range. If all are in range, reports every constraint that does
 // not hold. Empty for a job that may run.
 std::vector<Violation> CheckJob(const Job& job);
-// The number of classes that the job's examples can have and are scored on, at least 1; 1 over this
-// is the accuracy of guessing. Classes that task.scored_classes leaves out and classes that no
-// label has do not count.
+// The number of classes that the job's examples can have and are scored on, at least 1. Guessing
+// has an accuracy of 1 / ScoredClasses. Classes that task.scored_classes leaves out and classes
+// that no label has do not count.
 std::int64_t ScoredClasses(const Job& job);
 // The job's values together with its coordinates "pe", "task" and "seed", in the form that the
 // catalog's functions take.

@@ -24,9 +24,9 @@ inline constexpr std::size_t kMaxDocumentBytes = 1 << 20;
 inline constexpr std::int64_t kMaxSeed = (std::int64_t{1} << 53) - 1;
 
 // `--set model.layers=4`: replaces a part of the document before defaults are applied. The value is
-// read as YAML. `field` is name, protocol, seed, or the full name of a field. An override of such a
-// field replaces it everywhere in the document, including its axis. The later of two overrides for
-// one field wins.
+// read as YAML. `field` is name, protocol, seed, or the full name of a field. An override replaces
+// the field everywhere in the document, including the field's axis. Of two overrides for one field,
+// the later one wins.
 struct Override {
   std::string field;
   std::string value;

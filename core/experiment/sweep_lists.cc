@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/utf8.h"
 #include "core/experiment/analysis.h"
 #include "core/experiment/sweep_reader.h"
 

@@ -43,7 +43,7 @@ struct Axis {
 // An exclude rule removes a job that matches every part of the rule.
 struct ExcludeRule {
   Place place;
-  std::set<std::string, std::less<>> protocols;  // empty: any; also for the next two
+  std::set<std::string, std::less<>> protocols;  // empty: any; so too for pes and tasks
   std::set<std::string, std::less<>> pes;
   std::set<std::string, std::less<>> tasks;
   std::optional<SeedSet> seeds;
@@ -71,7 +71,7 @@ struct SweepPlan {
   std::vector<SeedSet> extensions;  // seeds added later; their cells follow all earlier ones
   std::vector<Axis> axes;
   std::vector<Setting> fixed;      // model.* and train.*
-  std::vector<Setting> overrides;  // from the command line; these win over all of the above
+  std::vector<Setting> overrides;  // from the command line; they win over all other settings
   std::vector<ExcludeRule> rules;
   std::vector<Analysis> analyses;
   Resources resources;
@@ -92,8 +92,8 @@ struct SweepPlan {
   const Setting* Find(const Combination& combination, std::string_view field) const;
   Job MakeJobOf(const Combination& combination, std::int64_t seed) const;
   bool IsExcluded(const Combination& combination, const Job& job) const;
-  // Whether the same job already exists at another cell: an axis beyond its first value has no
-  // meaning for the job, or an earlier protocol gives the same job because the document sets every
+  // Whether another cell has the same job. Either an axis has no meaning for the job and is not at
+  // its first value here, or an earlier protocol gives the same job because the document sets every
   // field in which the protocols differ.
   bool IsRepeat(const Combination& combination, const Job& job) const;
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/base/utf8.h"
 #include "core/experiment/sweep_name.h"
 
 namespace pelab::experiment {

@@ -1,6 +1,6 @@
-// Reads a document's tree and the command line's overrides into a SweepPlan. Reads everything it
-// can and reports everything it cannot. SweepChecker then decides whether the jobs are valid.
-// Private to core/experiment.
+// Reads a document's tree and the command line's overrides into a SweepPlan. Reads everything that
+// can be read, and reports every part that cannot. SweepChecker then decides whether the jobs are
+// valid. Private to core/experiment.
 #pragma once
 
 #include <functional>

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "core/base/utf8.h"
 #include "core/experiment/sweep.h"
 
 namespace pelab::experiment {
@@ -49,7 +50,7 @@ class TreeBuilder : public YAML::EventHandler {
     node->quoted = tag == "!";
     node->text = value;
     // yaml-cpp turns the escapes \_ and \N into single bytes that are not valid UTF-8.
-    if (Shorten(value, value.size()) != value)
+    if (!IsUtf8(value) || value.find('\0') != std::string::npos)
       throw Stop{mark, "an escape here is not a character"};
     Finish(node);
   }
@@ -104,7 +105,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void RefuseTag(const YAML::Mark& mark, const std::string& tag) {
     if (tag.empty() || tag == "?" || tag == "!") return;
-    throw Stop{mark, "the tag " + tag.substr(0, 60) + " is not supported; leave it out"};
+    throw Stop{mark, "the tag " + Shorten(tag, 60) + " is not supported; leave it out"};
   }
 
   void RefuseDepth(const YAML::Mark& mark) {
@@ -216,35 +217,19 @@ Violation FromMark(const YAML::Mark& mark, std::string message) {
                         : At(mark.line + 1, mark.column + 1, std::move(message));
 }
 
-// The length of the UTF-8 sequence at the start of `bytes`, 0 if there is none.
-std::size_t SequenceLength(std::string_view bytes) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return lead == 0 ? 0 : 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || bytes.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const bool overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
-  const bool surrogate = lead == 0xED && byte(1) > 0x9F;
-  const bool beyond = lead == 0xF4 && byte(1) > 0x8F;
-  return overlong || surrogate || beyond ? 0 : length;
-}
-
 // The place of the first byte that is not valid text, if any.
 std::optional<Violation> FindBadBytes(std::string_view text) {
   int line = 1;
   int column = 1;
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = SequenceLength(text.substr(i));
-    if (length == 0) return At(line, column, "a byte that is not UTF-8 text");
+    const Utf8Character c = FirstCharacter(text.substr(i));
+    if (!c.valid || c.value == 0) return At(line, column, "a byte that is not UTF-8 text");
     ++column;
     if (text[i] == '\n') {
       ++line;
       column = 1;
     }
-    i += length;
+    i += c.bytes;
   }
   return std::nullopt;
 }
@@ -292,17 +277,6 @@ YamlResult ParseYaml(std::string_view text, std::string_view what) {
     result.root = builder.root();
   }
   return result;
-}
-
-std::string Shorten(std::string_view text, std::size_t bytes) {
-  std::string shown;
-  while (!text.empty()) {
-    const std::size_t length = std::max<std::size_t>(1, SequenceLength(text));
-    if (shown.size() + length > bytes) return shown + "…";
-    shown += SequenceLength(text) == 0 ? "?" : text.substr(0, length);
-    text.remove_prefix(length);
-  }
-  return shown;
 }
 
 std::string InWords(const YamlNode& node) {

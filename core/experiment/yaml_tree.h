@@ -37,18 +37,14 @@ inline constexpr std::size_t kMaxYamlDepth = 64;
 
 struct YamlResult {
   YamlPointer root;  // null if and only if the text could not be read as one document
-  std::vector<Violation> violations;  // may be set beside a root: duplicate keys
+  std::vector<Violation> violations;  // can be set together with `root`: duplicate keys
 };
 
 // `what` names the text in messages: "document", "value".
 YamlResult ParseYaml(std::string_view text, std::string_view what);
 
-// At most `bytes` of the text, cut between characters and then followed by "…"; each byte that is
-// not UTF-8 becomes "?".
-std::string Shorten(std::string_view text, std::size_t bytes);
-
-// The node for messages, shortened: text in quotes, other scalars as written; "a list", "a map",
-// "nothing".
+// The node for messages, shortened: numbers and booleans as written, other scalars in quotes; "a
+// list", "a map", "nothing".
 std::string InWords(const YamlNode& node);
 
 }  // namespace pelab::experiment

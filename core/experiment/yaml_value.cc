@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace pelab::experiment {
 namespace {
 
@@ -126,8 +128,8 @@ std::string OncePerValue(const Field& field, const YamlNode& node) {
   for (const YamlPointer& item : node.items) {
     const std::optional<Value> value = ReadYamlValue(field, *item);
     if (!value || shown == kMostShown) continue;
-    list += (list.empty() ? "{name: " : ", {name: ") + owner + ", " + parameter + ": " +
-            catalog::ToText(*value) + "}";
+    absl::StrAppend(&list, list.empty() ? "" : ", ", "{name: ", owner, ", ", parameter, ": ",
+                    catalog::ToText(*value), "}");
     ++shown;
   }
   return "list " + owner + " once for each value" +

@@ -28,7 +28,7 @@ class Violations {
   void Add(Violation violation);
   bool empty() const { return violations_.empty(); }
   bool full() const { return violations_.size() >= kMaxViolations; }
-  // In document order; those of the command line come last.
+  // In document order; violations of the command line come last.
   std::vector<Violation> TakeSorted();
 
  private:

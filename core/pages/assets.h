@@ -23,7 +23,8 @@ struct Asset {
 //                 the coordinator's pages (core/pages/dashboard)
 //   licences.txt  the licenses of the bundled libraries; must accompany every page with plotly.js
 //   claims.json   the paper's claims and how they are judged (docs/sweeps/verdict)
-// None of them, except the HTML, contains "</script" or "<!--", so all can be put in a <script>
+//   looks.json    the colors, dashes and markers of series (core/pages/style)
+// Only the HTML may contain "</script" or "<!--", so every other asset can be put in a <script>
 // element.
 std::span<const Asset> Assets();
 

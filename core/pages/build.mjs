@@ -24,7 +24,8 @@ function write(name, text) {
 // `globalName` is the page's name for the object with the module's exports.
 async function bundle(name, entry, globalName) {
   const made = await esbuild.build({
-    entryPoints: [join(here, entry)], bundle: true, format: 'iife', globalName, write: false, target: 'es2020',
+    entryPoints: [join(here, entry)], bundle: true, format: 'iife', globalName, write: false,
+    target: 'es2020',
     charset: 'ascii', logLevel: 'warning',
   });
   write(name, made.outputFiles[0].text);
@@ -35,16 +36,20 @@ const { version } = JSON.parse(readFileSync(join(plotlyDir, 'package.json'), 'ut
 const licence = readFileSync(join(plotlyDir, 'LICENSE'), 'utf8').trim();
 write('plotly.js', readFileSync(join(plotlyDir, 'plotly-cartesian.min.js'), 'utf8'));
 write('licences.txt', `This page contains plotly.js ${version} (${PLOTLY}).\n\n${licence}\n`);
-// --series-0 …: the colors of looks.json as custom properties, put before the page's other colors
-// in base.css.
+// base.css, after the colors of looks.json as custom properties (--series-0 …) and after the dark
+// colors for readers whose system is dark.
 const looks = readFileSync(join(here, 'style/looks.json'), 'utf8');
-const colours = (theme) => JSON.parse(looks)[theme].map((colour, slot) => `--series-${slot}:${colour};`).join('');
-const seriesColours = `:root{${colours('light')}}\n:root[data-theme="dark"]{${colours('dark')}}\n` +
-  `@media (prefers-color-scheme: dark){:root:not([data-theme="light"]){${colours('dark')}}}\n`;
+const base = readFileSync(join(here, 'style/base.css'), 'utf8');
+const colors = (theme) =>
+  JSON.parse(looks)[theme].map((color, slot) => `--series-${slot}:${color};`).join('');
+const [, dark] = base.match(/:root\[data-theme="dark"\] \{([^}]*)\}/);
 write('looks.json', looks);
-write('base.css', seriesColours + readFileSync(join(here, 'style/base.css'), 'utf8'));
+const inDark = colors('dark'), systemIsDark = '@media (prefers-color-scheme: dark)';
+write('base.css', `:root{${colors('light')}}\n:root[data-theme="dark"]{${inDark}}\n` +
+  `${systemIsDark}{:root:not([data-theme="light"]){${inDark}${dark}}}\n${base}`);
 write('report.css', readFileSync(join(here, 'style/report.css'), 'utf8'));
-for (const name of ['dashboard.css', 'icon.svg']) write(name, readFileSync(join(here, 'dashboard', name), 'utf8'));
+for (const name of ['dashboard.css', 'icon.svg'])
+  write(name, readFileSync(join(here, 'dashboard', name), 'utf8'));
 writeFileSync(join(dist, 'dashboard.html'), readFileSync(join(here, 'dashboard/dashboard.html')));
 write('claims.json', readFileSync(join(here, '../../docs/sweeps/verdict/claims.json'), 'utf8'));
 await bundle('charts.js', 'charts/index.js', 'pelabCharts');

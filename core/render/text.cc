@@ -1,52 +1,21 @@
 #include "core/render/text.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
 
+#include "core/base/utf8.h"
+
 namespace pelab::render {
 namespace {
 
-struct CodePoint {
-  char32_t value = 0;
-  std::size_t bytes = 1;
-  bool valid = false;
-};
-
-// Decodes strictly (RFC 3629): no overlong forms, no surrogates, nothing above U+10FFFF.
-CodePoint Decode(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return {lead, 1, true};
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return {};
-  char32_t value = lead & (0x7F >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {};
-    value = (value << 6) | (byte(i) & 0x3F);
-  }
-  const bool overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
-  if (overlong || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) return {};
-  return {value, length, true};
-}
-
-bool Between(char32_t c, char32_t first, char32_t last) { return c >= first && c <= last; }
-
-bool IsUnsafe(char32_t c) {
-  return c < 0x20 || Between(c, 0x7F, 0x9F) || Between(c, 0x200B, 0x200F) ||
-         Between(c, 0x2028, 0x202E) || Between(c, 0x2060, 0x206F) || c == 0xFEFF;
-}
-
-int WidthOf(char32_t c) {
-  if (Between(c, 0x300, 0x36F) || Between(c, 0x20D0, 0x20FF) || Between(c, 0xFE00, 0xFE0F))
-    return 0;
-  const bool wide =
-      Between(c, 0x1100, 0x115F) || Between(c, 0x2E80, 0xA4CF) || Between(c, 0xAC00, 0xD7A3) ||
-      Between(c, 0xF900, 0xFAFF) || Between(c, 0xFE30, 0xFE6F) || Between(c, 0xFF00, 0xFF60) ||
-      Between(c, 0x1F300, 0x1F64F) || Between(c, 0x1F900, 0x1F9FF) || Between(c, 0x20000, 0x3FFFD);
-  return wide ? 2 : 1;
+// The columns of one character. A byte that is not UTF-8 takes one column.
+int WidthOf(Utf8Character c) {
+  return c.valid ? utf8proc_charwidth(static_cast<utf8proc_int32_t>(c.value)) : 1;
 }
 
 // The length of an SGR sequence ("\x1b[1;32m") at the start of the text, otherwise 0.
@@ -56,32 +25,30 @@ std::size_t SgrLength(std::string_view text) {
   return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
 }
 
-std::string Escaped(char32_t c) {
-  if (c == '\n') return "\\n";
-  if (c == '\t') return "\\t";
-  if (c == '\r') return "\\r";
-  char buffer[16];
-  std::snprintf(buffer, sizeof(buffer), c < 0x100 ? "\\x%02x" : "\\u%04x",
-                static_cast<unsigned>(c));
-  return buffer;
+// The number of bytes at the start of the text that `markup` allows although they are control
+// characters.
+std::size_t AllowedBytes(std::string_view text, Markup markup) {
+  if (text.front() == '\n' || text.front() == '\t') return 1;
+  if (markup == Markup::kCsv && text.starts_with("\r\n")) return 2;
+  return markup == Markup::kColored ? SgrLength(text) : 0;
 }
 
 }  // namespace
 
-std::string Escape(std::string_view text, bool keep_lines) {
+std::string Displayable(std::string_view text, Markup markup) {
+  if (markup == Markup::kJson) return EscapeJson(text);
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const CodePoint c = Decode(text);
-    const bool kept_line = keep_lines && (c.value == '\n' || c.value == '\t');
-    if (!c.valid) {
-      out += Escaped(static_cast<unsigned char>(text.front()));
-    } else if (IsUnsafe(c.value) && !kept_line) {
-      out += Escaped(c.value);
-    } else {
+    const Utf8Character c = FirstCharacter(text);
+    if (c.valid && !IsUnsafeToShow(c.value)) {
       out += text.substr(0, c.bytes);
+      text.remove_prefix(c.bytes);
+      continue;
     }
-    text.remove_prefix(c.bytes);
+    const std::size_t allowed = AllowedBytes(text, markup);
+    out += allowed > 0 ? std::string(text.substr(0, allowed)) : Escape(text.substr(0, c.bytes));
+    text.remove_prefix(std::max(allowed, c.bytes));
   }
   return out;
 }
@@ -93,8 +60,8 @@ int DisplayWidth(std::string_view text) {
       text.remove_prefix(sgr);
       continue;
     }
-    const CodePoint c = Decode(text);
-    width += c.valid ? WidthOf(c.value) : 1;
+    const Utf8Character c = FirstCharacter(text);
+    width += WidthOf(c);
     text.remove_prefix(c.bytes);
   }
   return width;
@@ -106,8 +73,8 @@ std::string Truncate(std::string_view text, int width) {
   std::string out;
   int used = 0;
   while (!text.empty()) {
-    const CodePoint c = Decode(text);
-    const int w = c.valid ? WidthOf(c.value) : 1;
+    const Utf8Character c = FirstCharacter(text);
+    const int w = WidthOf(c);
     if (used + w > width - 1) break;
     used += w;
     out += text.substr(0, c.bytes);
@@ -155,8 +122,8 @@ std::string Wrap(std::string_view text, int width) {
       rest.remove_prefix(part.size());
       if (used > 0 && used + DisplayWidth(part) > width) break_line();
       while (!part.empty()) {
-        const CodePoint c = Decode(part);
-        const int columns = c.valid ? WidthOf(c.value) : 1;
+        const Utf8Character c = FirstCharacter(part);
+        const int columns = WidthOf(c);
         if (used > 0 && used + columns > width) break_line();
         out += part.substr(0, c.bytes);
         used += columns;

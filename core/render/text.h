@@ -6,11 +6,23 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/utf8.h"
+
 namespace pelab::render {
 
-// Makes data safe to show: control characters, escape sequences, invisible direction marks and
-// bytes that are not UTF-8 become \n, \t, \x1b, \u202e. With `keep_lines`, newlines and tabs stay.
-std::string Escape(std::string_view text, bool keep_lines = false);
+using pelab::Escape;
+
+// How a text that is displayed as a whole may control what displays it.
+enum class Markup {
+  kPlain,    // lines and tabs
+  kColored,  // also SGR sequences (colors)
+  kCsv,      // lines that end in CRLF
+  kJson,     // lines; other characters are escaped as JSON does it
+};
+
+// The last filter before a terminal: escapes whatever `markup` does not allow. Data is escaped by
+// Escape before it becomes a part of a text; this catches what was forgotten.
+std::string Displayable(std::string_view text, Markup markup);
 
 // The number of terminal columns that UTF-8 text takes: 0 for combining marks, 2 for wide
 // characters, otherwise 1. SGR sequences take none.

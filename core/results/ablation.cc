@@ -28,7 +28,7 @@ struct Named {
 };
 constexpr Named kMetrics[] = {{AblationMetric::kAccuracyDrop, "accuracy_drop"},
                               {AblationMetric::kNllDrop, "nll_drop"},
-                              {AblationMetric::kNormalisedDrop, "normalised_drop"}};
+                              {AblationMetric::kNormalizedDrop, "normalised_drop"}};
 
 // Means of the values added to each entry of a row-major matrix of this shape.
 class Means {
@@ -213,7 +213,7 @@ std::optional<EntryDrop> DropOf(const v1::HeadAblationRow& row, AblationMetric m
       if (!row.has_nll_drop()) return std::nullopt;
       return Judge(row.nll_drop(),
                    error(row.has_nll_drop_standard_error(), row.nll_drop_standard_error()));
-    case AblationMetric::kNormalisedDrop: {
+    case AblationMetric::kNormalizedDrop: {
       if (!row.has_normalised_drop()) return std::nullopt;
       if (!stats::StandsOut(row.intact_correct(), row.total(), row.chance())) return std::nullopt;
       const double above_chance =

@@ -18,7 +18,7 @@ namespace pelab::results {
 enum class AblationMetric {
   kAccuracyDrop,    // intact minus ablated accuracy
   kNllDrop,         // the increase of the mean loss under ablation, in nats
-  kNormalisedDrop,  // the accuracy drop divided by the intact accuracy above chance
+  kNormalizedDrop,  // the accuracy drop divided by the intact accuracy above chance
 };
 // Parses "accuracy_drop", "nll_drop" or "normalised_drop"; otherwise INVALID_ARGUMENT.
 absl::StatusOr<AblationMetric> ParseAblationMetric(const std::string& name);
@@ -27,8 +27,8 @@ absl::StatusOr<AblationMetric> ParseAblationMetric(const std::string& name);
 struct EntryDrop {
   double value = 0;                      // as it is stored
   std::optional<double> standard_error;  // for the paired change; absent in ablations of version 1
-  // More than 3 standard errors above 0, or the standard error is unknown. Deposit indices use only
-  // drops that count.
+  // True if the drop is more than 3 standard errors above 0, or if the standard error is unknown.
+  // Deposit indices use only drops that count.
   bool counts = true;
 
   // Whether the drop lies within 3 standard errors of 0. A drop below that range does not count for
@@ -59,7 +59,7 @@ struct MeanDrops {
   std::vector<int> significant;              // number of seeds whose drop is unlikely to be chance
 };
 
-// The head with the largest counting drop of a layer, over seeds.
+// The head that has the largest drop of its layer in most seeds, among drops that count.
 struct LayerLead {
   int layer = 0;
   int head = 0;   // leads in most seeds; the first of equals
@@ -67,8 +67,9 @@ struct LayerLead {
   int of = 0;     // seeds in which any drop of the layer counts; 0: no head leads
 };
 
-// How heads of different seeds are matched: by number, or by rank. By rank, the largest drop of
-// each layer is combined with the largest of the other seeds, and so on.
+// How heads of different seeds are matched: by number, or by rank. By rank, the largest drop of a
+// layer in one seed is combined with the largest drop of this layer in every other seed, then the
+// second largest, and so on.
 enum class HeadOrder {
   kByEncoding,  // by rank, except for a single seed or if catalog::HeadsDiffer
   kIndex,
@@ -81,7 +82,7 @@ struct MeanAblation {
   Variant variant;
   int layers = 0;
   int heads = 0;
-  std::vector<SeedDrops> seeds;  // those that have the ablation, by job number
+  std::vector<SeedDrops> seeds;  // seeds that have the ablation, by job number
   MeanDrops by_index;
   MeanDrops by_rank;             // indexed by rank, from 0, and not by head
   std::vector<LayerLead> leads;  // one per layer

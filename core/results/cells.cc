@@ -101,7 +101,7 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& opt
   table.interval = options.interval;
   table.columns = group_by.empty() ? TellingColumns(fields.distinct()) : group_by;
   Places places(fields, table.columns, group_by.empty());
-  std::vector<std::vector<const Fields*>> members;  // for each group, one object per run of seeds
+  std::vector<std::vector<const Fields*>> members;  // by group, without adjacent repeats
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const std::size_t c = places.Of(i);
     if (c == table.cells.size()) {
@@ -121,7 +121,7 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& opt
     }
     if (!group_by.empty()) mixed.merge(MixedFields(members[c]));
   }
-  auto summaries = stats::SummariseAll(results, options.interval);
+  auto summaries = stats::SummarizeAll(results, options.interval);
   for (std::size_t c = 0; c < summaries.size(); ++c) {
     if (IsShare(options.metric)) Clip(summaries[c]);
     table.cells[c].summary = summaries[c];
@@ -136,7 +136,7 @@ void OneSeedEach(CellTable& table) {
   for (const Cell& cell : table.cells) {
     for (const v1::JobRow& job : cell.jobs) {
       const std::vector results = {ResultOf(job, table.metric)};
-      Cell one{cell.values, {job}, stats::Summarise(results), results};
+      Cell one{cell.values, {job}, stats::Summarize(results), results};
       one.values.push_back(Concat("seed ", job.seed()));
       cells.push_back(std::move(one));
     }

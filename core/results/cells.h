@@ -45,8 +45,8 @@ struct CellOptions {
   stats::IntervalKind interval = stats::IntervalKind::kStudentT;
 };
 
-// Builds the groups. Only a job whose training succeeded counts with its value. INVALID_ARGUMENT
-// for an unknown field.
+// Builds the groups. Only jobs whose training succeeded contribute a value. INVALID_ARGUMENT for an
+// unknown field.
 absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& options);
 // The same for a metric of the job's row, given by name; INVALID_ARGUMENT also for an unknown
 // metric.
@@ -71,8 +71,8 @@ std::string MissingText(const stats::SeedSummary& summary);
 int DivergedOf(const Cell& cell);
 // "diverged: rope distance 2 of 2, rope counting 1 of 2"; empty if no job diverged.
 std::string DivergedText(const CellTable& table);
-// Whether one of the group's jobs is not trained yet and may still be, so that the mean will
-// change.
+// Whether one of the group's jobs is not trained yet but may still be trained, which would change
+// the mean.
 bool IsOpen(const Cell& cell);
 
 // {"pe": …, "task": …, "metric", "n", "missing", "failed", "complete", "mean", "sd", "half_width",

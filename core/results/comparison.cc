@@ -48,8 +48,8 @@ const std::set<std::string>& Of(const Values& values, const std::string& name) {
   return found == values.end() ? none : found->second;
 }
 
-// Fields with one value on each side in every task that both sides have, and with different values
-// in some task.
+// Fields that have a single value on each side within every task that both sides have. In some
+// task, the two values differ.
 std::map<std::string, std::string> FindConfounders(const Side& a, const Side& b,
                                                    const std::vector<std::string>& compared) {
   const auto of_a = ValuesByTask(a), of_b = ValuesByTask(b);
@@ -178,7 +178,7 @@ PairResults ResultsOf(const Metric& metric, const MetricValues* values, PairGrou
   return results;
 }
 
-void Summarise(const Metric& metric, const MetricValues* values, stats::IntervalKind interval,
+void Summarize(const Metric& metric, const MetricValues* values, stats::IntervalKind interval,
                std::vector<PairGroup>& groups) {
   std::vector<std::vector<stats::SeedResult>> a, b, differences;
   for (PairGroup& group : groups) {
@@ -187,9 +187,9 @@ void Summarise(const Metric& metric, const MetricValues* values, stats::Interval
     b.push_back(std::move(results.b));
     differences.push_back(std::move(results.differences));
   }
-  const auto of_a = stats::SummariseAll(a, interval);
-  const auto of_b = stats::SummariseAll(b, interval);
-  const auto of_differences = stats::SummariseAll(differences, interval);
+  const auto of_a = stats::SummarizeAll(a, interval);
+  const auto of_b = stats::SummarizeAll(b, interval);
+  const auto of_differences = stats::SummarizeAll(differences, interval);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     groups[i].a = of_a[i];
     groups[i].b = of_b[i];
@@ -285,7 +285,7 @@ absl::StatusOr<Comparison> Compare(const JobList& a, const JobList& b,
     }
     out.groups[number->second].pairs.push_back({a.rows()[i], b.rows()[j], std::nullopt});
   }
-  Summarise(metric, values, interval, out.groups);
+  Summarize(metric, values, interval, out.groups);
   return out;
 }
 

@@ -47,19 +47,19 @@ struct Comparison {
   stats::IntervalKind interval = stats::IntervalKind::kStudentT;
   std::vector<std::string> columns;  // the fields that tell the groups apart
   std::vector<PairGroup> groups;
-  // Fields, other than the compared ones, that have one value on each side, but different values:
-  // other possible causes of the difference. "train.batch_size: 512 against 1024".
+  // Fields, other than the compared ones, that have one value on side a and another value on side
+  // b: other possible causes of the difference. "train.batch_size: 512 against 1024".
   std::vector<std::string> confounders;
   std::size_t unpaired_a = 0;  // jobs without a partner
   std::size_t unpaired_b = 0;
 };
 
-// Pairs the jobs of the two sides. Two jobs are partners if their seeds and all other fields are
-// equal, except the fields that distinguish the sides: those of `compared` and their parts ("pe"
-// includes "pe.base"), and fields that have one value in all jobs of a task on one side and another
-// value in all of them on the other side. `compared` lists the fields that the two conditions name.
-// INVALID_ARGUMENT if a job has several partners (the message says how these differ), or if a job
-// is on both sides.
+// Pairs the jobs of the two sides. Two jobs are partners if their seeds are equal, and all other
+// fields except those that distinguish the sides. The fields of `compared` and their parts ("pe"
+// includes "pe.base") distinguish the sides. A further field distinguishes them if, within every
+// task, it has one value on side a and one value on side b, and these two values differ in some
+// task. `compared` lists the fields that the two conditions name. INVALID_ARGUMENT if a job has
+// several partners (the message says how these differ), or if a job is on both sides.
 absl::StatusOr<Comparison> Compare(const JobList& a, const JobList& b,
                                    const std::vector<std::string>& compared, const Metric& metric,
                                    const MetricValues* values, stats::IntervalKind interval);

@@ -35,7 +35,7 @@ constexpr Member kMembers[] = {{"device", "", "", true},
 
 using Environment = std::map<std::string_view, std::string>;  // by Member::name
 
-// "cpu", or a GPU's name, because its number says nothing.
+// "cpu", or a GPU's name, because the number of a GPU says nothing.
 std::string DeviceOf(const Json& said) {
   const std::string device = said.value("device", "");
   const std::string name = said.value("device_name", "");

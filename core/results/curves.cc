@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "core/stats/seeds.h"
@@ -10,12 +11,17 @@ namespace pelab::results {
 namespace {
 
 using CurveColumn = double (v1::CurveRow::*)() const;
+constexpr std::pair<std::string_view, CurveColumn> kCurveMetrics[] = {
+    {"test_accuracy", &v1::CurveRow::test_accuracy},
+    {"train_accuracy", &v1::CurveRow::train_accuracy},
+    {"test_loss", &v1::CurveRow::test_loss},
+    {"train_loss", &v1::CurveRow::train_loss},
+    {"learning_rate", &v1::CurveRow::learning_rate}};
 
 CurveColumn ColumnOf(const std::string& metric) {
-  if (metric == "train_loss") return &v1::CurveRow::train_loss;
-  if (metric == "train_accuracy") return &v1::CurveRow::train_accuracy;
-  if (metric == "test_loss") return &v1::CurveRow::test_loss;
-  if (metric == "learning_rate") return &v1::CurveRow::learning_rate;
+  for (const auto& [name, column] : kCurveMetrics) {
+    if (metric == name) return column;
+  }
   return &v1::CurveRow::test_accuracy;
 }
 
@@ -26,8 +32,11 @@ bool IsGivenUp(const v1::JobRow& job) {
 }  // namespace
 
 const std::vector<std::string>& CurveMetrics() {
-  static const auto& names = *new std::vector<std::string>{
-      "test_accuracy", "train_accuracy", "test_loss", "train_loss", "learning_rate"};
+  static const auto& names = *new std::vector<std::string>([] {
+    std::vector<std::string> all;
+    for (const auto& [name, column] : kCurveMetrics) all.emplace_back(name);
+    return all;
+  }());
   return names;
 }
 

@@ -29,10 +29,10 @@ struct MeanCurve {
   std::vector<CurvePoint> points;
 };
 
-// The mean over the seeds of each group. A curve ends at the last epoch that all its seeds that
-// have begun have reached. Seeds that failed or were cancelled do not count, because the others
-// would wait for them forever; in a group that has no other seeds, they do count. Memory: one
-// number per epoch and job.
+// The mean over the seeds of each group. Seeds that have not begun are left out. A curve ends at
+// the last epoch that all its other seeds have reached. Seeds that failed or were cancelled do not
+// count, because the curve would never get beyond their last epochs. If a group has no other seeds,
+// they do count. Memory: one number per epoch and job.
 class MeanCurves {
  public:
   // `metric` is one of CurveMetrics().

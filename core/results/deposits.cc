@@ -81,7 +81,7 @@ stats::SeedSummary SeedsOf(const Cell& cell, const std::vector<const v1::Deposit
                                                           : State::kMissing,
                        0});
   }
-  return stats::Summarise(results);
+  return stats::Summarize(results);
 }
 
 void CountDeposits(const v1::DepositRow& row, DepositGroup& group) {
@@ -130,7 +130,7 @@ DepositGroup Collect(const Cell& cell, const Variant& variant, LayerOrAll layer,
       if (row != nullptr && (row->*index.has)())
         values.push_back({State::kDone, (row->*index.get)()});
     }
-    group.*index.summary = stats::Summarise(values);
+    group.*index.summary = stats::Summarize(values);
   }
   return group;
 }

@@ -27,11 +27,12 @@ struct DepositGroup {
   stats::SeedSummary top_ratio;
   stats::SeedSummary gini;
   stats::SeedSummary effective_heads;
-  // The number of seeds, out of `judged`, that have a deposit in this layer, or in any layer.
+  // The number of seeds, out of `judged`, that have a deposit: in this layer or, for all layers
+  // together, in any layer.
   int deposit_seeds = 0;
   int judged = 0;
   // The layer (for a single layer: the head) with the largest drop in most seeds, the first of
-  // equals; it is the top in `top_seeds` out of `placed` seeds.
+  // equals. It has the largest drop in `top_seeds` out of `placed` seeds.
   std::optional<int> top;
   int top_seeds = 0;
   int placed = 0;

@@ -24,9 +24,9 @@ class FieldTable {
  public:
   explicit FieldTable(const JobList& jobs);
 
-  // All fields except seed and device, which differ between the jobs of a configuration. The seed
-  // of a part of a job (task.data_seed) reads "seed" if it follows the job's seed, since replicates
-  // differ in it too. Several jobs may share the returned object.
+  // All fields except seed and device, which differ between the jobs of a configuration. If the
+  // seed of a part (task.data_seed) follows the job's seed, the field has the value "seed" here,
+  // since replicates differ in it too. Several jobs may share the returned object.
   const Fields& Of(std::size_t job) const { return *fields_[job]; }
   // Each object once, in the order of its first job.
   const std::vector<const Fields*>& distinct() const { return distinct_; }
@@ -37,7 +37,7 @@ class FieldTable {
  private:
   // The jobs that differ only in seed, device and results.
   struct Kind {
-    Fields stored;            // kSeedMark if the value is that of the job's seed
+    Fields stored;            // kSeedMark if the value equals the job's seed
     std::string rest;         // the identity of the replicates, without the seeds of parts
     bool some_fixed = false;  // a value that follows the seed here is a fixed value in other jobs
   };

@@ -23,7 +23,7 @@ class JobList {
   // only in their seed are also given a common configuration.
   void Add(v1::ListJobsResponse page);
 
-  // By job number; their spec_json is empty.
+  // The rows by job number; their spec_json is empty.
   const std::vector<v1::JobRow>& rows() const { return rows_; }
   auto begin() const { return rows_.begin(); }
   auto end() const { return rows_.end(); }

@@ -1,5 +1,6 @@
-// Rows as JSON objects: every column of the documented views under its own name, numbers exactly as
-// stored, and null for absent values. Pure functions: thread-safe.
+// Rows as JSON objects and CSV: every column of the documented views under its own name, numbers
+// exactly as stored, and null for absent values. The names and their order are those of the fields
+// of the row messages (results.proto). Pure functions: thread-safe.
 #pragma once
 
 #include <string>
@@ -12,14 +13,10 @@
 
 namespace pelab::results {
 
+// One row of any kind. States are lower case; a field with JSON text becomes its value.
+render::Json ToJson(const google::protobuf::Message& row);
 render::Json ToJson(const v1::JobRow& row, const std::string& spec_json);
-render::Json ToJson(const v1::CurveRow& row);
-render::Json ToJson(const v1::HeadAblationRow& row);
-render::Json ToJson(const v1::DepositRow& row);
-render::Json ToJson(const v1::AnalysisRow& row);
-render::Json ToJson(const v1::ArtifactRow& row);
-render::Json ToJson(const v1::AttemptRow& row);
-render::Json ToJson(const v1::WorkerRow& row);
+render::Json ToJson(const v1::WorkerRow& row);  // without what a coordinator adds to it
 render::Json ToJson(const v1::Sweep& sweep);
 render::Json ToJson(const v1::JobCounts& counts);
 

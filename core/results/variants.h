@@ -14,8 +14,8 @@
 
 namespace pelab::results {
 
-// The kind of an analysis. Analyses of one variant, of one job or of several, computed the same
-// thing.
+// The kind of an analysis. Two analyses of one variant computed the same thing, whether for one job
+// or for two.
 struct Variant {
   std::string name;  // "head_ablation"
   int version = 0;

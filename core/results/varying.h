@@ -11,8 +11,8 @@
 
 namespace pelab::results {
 
-// The only place that decides which settings tables and lines about jobs show: those of
-// TellingColumns, so that a job is labeled like its group in `pelab results`.
+// The only place that decides which settings appear in tables and lines about jobs. It takes the
+// settings of TellingColumns, so that a job is labeled like its group in `pelab results`.
 class Varying {
  public:
   // Refers to `jobs`, which must outlive it.

@@ -17,6 +17,8 @@ namespace pelab::rpc {
 inline constexpr int kMaxMessageBytes = 16 << 20;  // limit of one message, in both directions
 inline constexpr int kKeepaliveTimeMs = 10'000;
 inline constexpr int kKeepaliveTimeoutMs = 10'000;
+inline constexpr int kHandshakeTimeoutMs = 10'000;  // for a new connection's TLS and first frame
+inline constexpr int kIdleConnectionMs = 600'000;   // a connection without calls is closed then
 
 // Creates a channel that connects on first use, retries after 100 to 250 ms, and ignores proxies in
 // the environment. Errors are those of MakeChannelCredentials.

@@ -4,31 +4,36 @@
 #include <grpcpp/security/auth_metadata_processor.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
-#include <openssl/crypto.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
-#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
 #include "core/rpc/channel.h"
+#include "core/rpc/secrets.h"
 #include "core/rpc/token_variable.h"
 
 namespace pelab::rpc {
 namespace {
 
 constexpr std::size_t kMaxPemBytes = 1 << 20;
-constexpr std::size_t kMinTokenBytes = 16;
-constexpr std::size_t kMaxTokenBytes = 4096;
 
-// The only place that checks a call's token. The comparison takes the same time for a wrong token
-// of the right length as for the right one.
+constexpr unsigned kLookForCertificateSeconds = 1;
+constexpr absl::string_view kBearer = "Bearer ";
+
+// The only place that checks a call's token.
 class TokenProcessor final : public grpc::AuthMetadataProcessor {
  public:
-  explicit TokenProcessor(absl::string_view token) : expected_(absl::StrCat("Bearer ", token)) {}
+  explicit TokenProcessor(std::shared_ptr<TokenFile> token) : token_(std::move(token)) {}
 
   bool IsBlocking() const override { return false; }
 
@@ -39,9 +44,10 @@ class TokenProcessor final : public grpc::AuthMetadataProcessor {
       return {grpc::StatusCode::UNAUTHENTICATED,
               "this coordinator needs a token; give --token-file or PELAB_TOKEN"};
     }
-    const grpc::string_ref given = found->second;
-    if (given.size() != expected_.size() ||
-        CRYPTO_memcmp(given.data(), expected_.data(), expected_.size()) != 0) {
+    const absl::string_view given(found->second.data(), found->second.size());
+    if (!absl::StartsWith(given, kBearer) ||
+        !token_->Is({given.data() + kBearer.size(), given.size() - kBearer.size()})) {
+      wrong_.Add();
       return {grpc::StatusCode::UNAUTHENTICATED, "the token is not this coordinator's"};
     }
     consumed->emplace("authorization", std::string(given.data(), given.size()));
@@ -49,19 +55,48 @@ class TokenProcessor final : public grpc::AuthMetadataProcessor {
   }
 
  private:
-  const std::string expected_;
+  const std::shared_ptr<TokenFile> token_;
+  WrongTokens wrong_{"calls"};
 };
 
-absl::StatusOr<std::string> CheckToken(std::string token, absl::string_view source) {
-  const bool printable = std::all_of(token.begin(), token.end(), [](char c) {
-    return absl::ascii_isgraph(static_cast<unsigned char>(c));
-  });
-  if (!printable || token.size() < kMinTokenBytes || token.size() > kMaxTokenBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "invalid token in ", source, " (", token.size(), " characters); allowed: ", kMinTokenBytes,
-        " to ", kMaxTokenBytes, " printable characters without spaces, on one line"));
+template <typename T, void (*Free)(T*)>
+struct Freed {
+  void operator()(T* object) const { Free(object); }
+};
+using Bio = std::unique_ptr<BIO, Freed<BIO, BIO_free_all>>;
+using Certificate = std::unique_ptr<X509, Freed<X509, X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY, EVP_PKEY_free>>;
+
+Bio ReadableText(const std::string& text) {
+  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
+// gRPC would start with files that it cannot use, and refuse every connection.
+absl::Status CheckCertificate(const ServerSecurity& security) {
+  PELAB_ASSIGN_OR_RETURN(const std::string key_text, ReadFile(security.tls_key_file, kMaxPemBytes));
+  PELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(security.tls_cert_file, kMaxPemBytes));
+  const Certificate certificate(
+      PEM_read_bio_X509(ReadableText(text).get(), nullptr, nullptr, nullptr));
+  if (!certificate) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tls-cert ", security.tls_cert_file, " has no certificate in PEM form"));
   }
-  return token;
+  // An encrypted key would ask for its password on the terminal.
+  const auto no_password = [](char*, int, int, void*) { return -1; };
+  const Key key(
+      PEM_read_bio_PrivateKey(ReadableText(key_text).get(), nullptr, no_password, nullptr));
+  if (!key) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tls-key ", security.tls_key_file,
+                     " has no private key in PEM form, or one that is encrypted"));
+  }
+  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("--tls-key ", security.tls_key_file,
+                                                   " is not the key of the certificate ",
+                                                   security.tls_cert_file));
+  }
+  WarnIfOthersCanRead(security.tls_key_file);
+  return absl::OkStatus();
 }
 
 // The client's token: from its file, otherwise from the environment; "" if there is none.
@@ -73,11 +108,6 @@ absl::StatusOr<std::string> ClientToken(const ClientSecurity& security) {
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
-  PELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTokenBytes + 2));
-  return CheckToken(std::string(absl::StripTrailingAsciiWhitespace(text)), path);
-}
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
     const ServerSecurity& security, const Address& address) {
@@ -103,14 +133,16 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
     return absl::InvalidArgumentError(absl::StrCat(
         address.ToString(), " can be reached from other machines and needs --token-file"));
   }
-  grpc::SslServerCredentialsOptions options;
-  PELAB_ASSIGN_OR_RETURN(std::string key, ReadFile(security.tls_key_file, kMaxPemBytes));
-  PELAB_ASSIGN_OR_RETURN(std::string certificate, ReadFile(security.tls_cert_file, kMaxPemBytes));
-  options.pem_key_cert_pairs.push_back({std::move(key), std::move(certificate)});
-  auto credentials = grpc::SslServerCredentials(options);
+  PELAB_RETURN_IF_ERROR(CheckCertificate(security));
+  grpc::experimental::TlsServerCredentialsOptions options(
+      std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+          security.tls_key_file, security.tls_cert_file, kLookForCertificateSeconds));
+  options.watch_identity_key_cert_pairs();
+  options.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+  auto credentials = grpc::experimental::TlsServerCredentials(options);
   if (!security.token_file.empty()) {
-    PELAB_ASSIGN_OR_RETURN(const std::string token, ReadTokenFile(security.token_file));
-    credentials->SetAuthMetadataProcessor(std::make_shared<TokenProcessor>(token));
+    PELAB_ASSIGN_OR_RETURN(auto token, TokenFile::Open(security.token_file));
+    credentials->SetAuthMetadataProcessor(std::make_shared<TokenProcessor>(std::move(token)));
   }
   return credentials;
 }
@@ -147,8 +179,10 @@ void ConfigureServer(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kKeepaliveTimeMs / 2);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Two coordinators on one port would share its workers at random.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // A peer that connects and says nothing, and a client that does nothing for long, hold a
+  // descriptor.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
 }
 
 }  // namespace pelab::rpc

@@ -6,6 +6,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/utf8.h"
 #include "pelab/v1/common.pb.h"
 
 namespace pelab::rpc {
@@ -34,9 +35,9 @@ std::string FittingDetails(const absl::Cord& payload) {
   return some.SerializeAsString();
 }
 
+// Also makes the message UTF-8: clients copy it into JSON and into other messages.
 std::string FittingMessage(absl::string_view message) {
-  if (message.size() <= kMaxMessageText) return std::string(message);
-  return absl::StrCat(message.substr(0, kMaxMessageText), " …");
+  return Shorten({message.data(), message.size()}, kMaxMessageText);
 }
 
 }  // namespace

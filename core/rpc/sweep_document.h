@@ -1,6 +1,6 @@
 // Parses sweep documents as they are transmitted: text and overrides in, a checked sweep or typed
-// violations out. The CLI checks with it before sending and the coordinator before storing, so both
-// report the same. Pure: thread-safe.
+// violations out. The CLI checks a document here before it sends it, and the coordinator before it
+// stores it, so both report the same violations. Pure: thread-safe.
 #pragma once
 
 #include <string>

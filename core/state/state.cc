@@ -34,7 +34,7 @@ JobState GivenUp(const Facts& facts, JobState otherwise) {
   return facts.trained ? JobState::kSucceeded : otherwise;
 }
 
-// The attempt was lost through no fault of the job. The job is queued again at once, until the
+// The job did not cause the loss of its attempt. So the job is queued again at once, until the
 // budget for losses is spent. An attempt that advanced the job restarts the count.
 Transition Lose(Outcome outcome, const Facts& facts) {
   Transition next = Keep(JobState::kQueued, outcome, facts);
@@ -56,7 +56,7 @@ Transition Fail(const Facts& facts) {
 }
 
 // The worker asked for the stop (it drains or ends). This counts as a loss only if nothing was
-// stored.
+// stored although the trainer was free to run the job.
 Transition PreemptInOrder(const Facts& facts) {
   if (facts.progress == Progress::kNone) return Lose(Outcome::kPreempted, facts);
   Transition next = Keep(JobState::kQueued, Outcome::kPreempted, facts);
@@ -66,7 +66,8 @@ Transition PreemptInOrder(const Facts& facts) {
 
 Transition Preempt(const Facts& facts) {
   if (facts.error == ErrorKind::kNone) return PreemptInOrder(facts);
-  // A trainer that stops without being asked, and without progress, would do so forever.
+  // A trainer that stops without being asked, and without progress, would do so again in every
+  // attempt.
   const bool nowhere = facts.progress == Progress::kNone || facts.progress == Progress::kRepeated;
   return nowhere ? Fail(facts) : Lose(Outcome::kPreempted, facts);
 }
@@ -136,7 +137,7 @@ std::optional<Transition> FromSucceeded(Event event, const Facts& facts) {
   switch (event) {
     case Event::kStart:
       return Keep(JobState::kSucceeded, std::nullopt, facts);
-    case Event::kSucceed:  // it finished before the request to stop arrived
+    case Event::kSucceed:  // the attempt finished before the request to stop arrived
       return Keep(JobState::kSucceeded, Outcome::kSucceeded, facts);
     case Event::kFail:
     case Event::kPreempt:

@@ -23,8 +23,8 @@ enum class ErrorKind {
 };
 // How far the open attempt has advanced its job.
 enum class Progress {
-  kNone,    // nothing of the attempt is stored
-  kWaited,  // nothing is stored because the trainer was busy with other jobs of the same assignment
+  kNone,      // nothing of the attempt is stored
+  kWaited,    // nothing is stored because the trainer was busy with other jobs of the same pack
   kRepeated,  // only epochs that earlier attempts had reached too
   kAdvanced,  // an epoch beyond those of all earlier attempts, or an analysis
 };
@@ -60,8 +60,9 @@ enum class Event {
   kAnalyze,     // analyses are added to a job whose training succeeded
 };
 
-// How many attempts of a job may be lost, and how many may fail, before it is given up. The count
-// of losses restarts when an attempt advances the job, so it limits only jobs without progress.
+// A job is given up when this many of its attempts were lost, or when this many failed. The count
+// of losses restarts when an attempt advances the job, so this budget limits only jobs without
+// progress.
 struct Budgets {
   int lost = 5;
   int failed = 3;
@@ -72,8 +73,8 @@ struct Facts {
   // For kFail: the error. For kPreempt: kNone if the worker asked for the stop (it drains or ends),
   // any other kind if the trainer stopped without being asked.
   ErrorKind error = ErrorKind::kNone;
-  // Training has succeeded already, so attempts only add analyses. If they are given up, the job
-  // returns to succeeded instead of becoming failed or cancelled.
+  // Training has succeeded already, so attempts only add analyses. If the analyses are given up,
+  // the job returns to succeeded instead of becoming failed or cancelled.
   bool trained = false;
   Progress progress = Progress::kNone;
   int lost_attempts = 0;  // before this event
@@ -89,8 +90,8 @@ struct Transition {
   bool back_off = false;  // queued again, but after a delay
 };
 
-// The transition, or nullopt if `event` cannot happen in `from`. The latter is a late or repeated
-// message, which changes nothing.
+// The transition, or nullopt if `event` cannot happen in `from`. Such an event comes from a late or
+// repeated message, and changes nothing.
 std::optional<Transition> Next(JobState from, Event event, const Facts& facts);
 
 // The delay before the next attempt after `failed_attempts` failures: 1 s, doubled each time, at

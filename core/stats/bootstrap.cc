@@ -10,7 +10,7 @@
 namespace pelab::stats {
 namespace {
 
-constexpr std::size_t kBatch = 64;  // samples whose means are held at a time: 5 MB
+constexpr std::size_t kBatch = 64;  // samples whose means are in memory at a time: 5 MB
 
 CounterRandom Resample(int number) {
   return CounterRandom(0, "bootstrap", static_cast<std::uint64_t>(number));
@@ -27,7 +27,7 @@ struct Resampled {
 
   void Add(const std::vector<std::uint32_t>& drawn) {
     const std::size_t n = above.size();
-    double sums[4] = {0, 0, 0, 0};  // four sums, so that no addition waits for the one before
+    double sums[4] = {0, 0, 0, 0};  // four sums, so that no addition waits for the previous one
     std::size_t i = 0;
     for (; i + 4 <= n; i += 4) {
       for (std::size_t lane = 0; lane < 4; ++lane) sums[lane] += above[drawn[i + lane]];
@@ -42,8 +42,8 @@ struct Resampled {
   std::vector<double> means;
 };
 
-// The 32-bit halves that Below uses of a resample's random numbers, two from each block. The number
-// of halves must be even.
+// Below uses the high half of each 64-bit random number. Fills `halves` with these halves for one
+// resample, two from each block. The number of halves must be even.
 void FillHalves(const CounterRandom& random, std::vector<std::uint32_t>& halves) {
   for (std::size_t pair = 0; pair < halves.size() / 2; ++pair) {
     const auto block = random.BlockAt(pair);
@@ -52,7 +52,7 @@ void FillHalves(const CounterRandom& random, std::vector<std::uint32_t>& halves)
   }
 }
 
-// The results of n calls of Below(n).
+// Fills `drawn` with the results of n calls of Below(n).
 void Draw(const std::vector<std::uint32_t>& halves, CounterRandom random,
           std::vector<std::uint32_t>& drawn) {
   const auto n = static_cast<std::uint32_t>(drawn.size());
@@ -64,7 +64,7 @@ void Draw(const std::vector<std::uint32_t>& halves, CounterRandom random,
     all_taken &= static_cast<std::uint32_t>(product) >= threshold;
   }
   if (all_taken) return;
-  // Below has rejected a number (fewer than n of 2^32 are rejected), which shifts all that follow.
+  // Below rejects one of these numbers (it rejects fewer than n of 2^32), so all later draws shift.
   for (std::uint32_t& number : drawn) number = random.Below(n);
 }
 

@@ -3,10 +3,10 @@
 // thread-safe.
 //
 // An entry is judged example by example against the intact model: `lost` examples were right and
-// become wrong without the head, `gained` examples the other way round. With n scored examples, the
-// drop of accuracy is m = (lost - gained) / n, with the standard error of the paired difference
-// sqrt(((lost + gained) / n - m^2) / n). A drop counts if m > 3 standard errors; otherwise the
-// indices below treat it as 0.
+// become wrong without the head; `gained` examples were wrong and become right. With n scored
+// examples, the drop of accuracy is m = (lost - gained) / n, with the standard error of the paired
+// difference sqrt(((lost + gained) / n - m^2) / n). A drop counts if m > 3 standard errors;
+// otherwise the indices below treat it as 0.
 #pragma once
 
 #include <cstdint>
@@ -51,10 +51,10 @@ struct AblationMatrix {
 //   max_drop         max(d)
 //   top_share        max(p)
 //   top_ratio        largest d over the second largest; null if the latter is 0 or does not exist
-//   gini             of all entries' d: 0 if alike, (k - 1) / k if one of k holds everything
-//   effective_heads  1 / sum(p^2): 1 if one holds everything, k if k are alike
+//   gini             of all entries' d: 0 if all are equal, (k - 1) / k if one of k is not 0
+//   effective_heads  1 / sum(p^2): 1 if one entry is not 0, k if k entries are equal
 //   top_layer, top_head  where the largest d is; the first of equals
-// All of them are null if the intact accuracy does not stand out from chance (StandsOut), or if no
+// All indices are null if the intact accuracy does not stand out from chance (StandsOut), or if no
 // drop counts.
 struct DepositIndices {
   std::optional<int> layer;  // nullopt: all layers together
@@ -70,11 +70,12 @@ struct DepositIndices {
   //   (max_drop >= 0.40 or max_drop / (A - chance) >= 0.5) and
   //   max_drop >= 3 max(second largest d, 3 standard errors of that entry).
   // Among entries whose drops do not count, the one with the largest m ranks first. False if the
-  // intact accuracy stands out and no drop counts. Null if it does not stand out, or if the layer
-  // has fewer than two entries, because the rule compares heads.
+  // intact accuracy stands out and no drop counts. Null if the intact accuracy does not stand out,
+  // or if the layer has fewer than two entries, because the rule compares heads.
   std::optional<bool> deposit;
 
-  // For all layers: the number of layers in which `deposit` is true; null if it is null in each.
+  // For all layers: the number of layers in which `deposit` is true; null if `deposit` is null in
+  // each.
   std::optional<int> deposits;
 };
 

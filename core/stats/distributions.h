@@ -1,18 +1,29 @@
-// The distributions needed for intervals. Pure functions: thread-safe.
+// The distributions needed for intervals and tests. Pure functions: thread-safe.
 #pragma once
+
+#include <cstdint>
 
 namespace pelab::stats {
 
-// The regularized incomplete beta function I_x(a, b) for a, b > 0 and x in [0, 1], by its continued
-// fraction (modified Lentz; DLMF 8.17.22). `y` must be 1 - x; it is passed separately so that x
-// near 1 loses no digits. Relative error about 1e-14 for small a and b, 1e-9 at 1e6; NaN outside
-// the domain.
-double RegularisedIncompleteBeta(double a, double b, double x, double y);
-
-// Student's t distribution with `degrees` > 0 degrees of freedom: P(T <= t).
+// Student's t distribution with `degrees` > 0 degrees of freedom: P(T <= t). NaN outside the
+// domain.
 double StudentTCdf(double t, double degrees);
 
 // The t with P(T <= t) = p, for 0 < p < 1; NaN outside the domain.
 double StudentTQuantile(double p, double degrees);
+
+// The binomial distribution: P(X <= successes) of `trials` that each succeed with probability
+// `share`. NaN outside the domain.
+double BinomialCdf(std::int64_t successes, std::int64_t trials, double share);
+
+struct ShareLimits {
+  double low = 0;
+  double high = 1;
+};
+// The Clopper-Pearson limits of the unknown share, after `successes` of `trials` > 0. If the share
+// is below `low`, this many successes or more have a probability of `tail` at most. If the share is
+// above `high`, this many successes or fewer have a probability of `tail` at most. NaN outside the
+// domain.
+ShareLimits ClopperPearson(std::int64_t successes, std::int64_t trials, double tail);
 
 }  // namespace pelab::stats

@@ -19,11 +19,7 @@ std::optional<PairedTest> PairedT(std::span<const double> differences) {
 }
 
 double McNemarP(std::int64_t only_a, std::int64_t only_b) {
-  const auto fewer = static_cast<double>(std::min(only_a, only_b));
-  const auto n = static_cast<double>(only_a + only_b);
-  if (n == 0) return 1;
-  // P(X <= k) = I_{1/2}(n - k, k + 1).
-  return std::min(1.0, 2 * RegularisedIncompleteBeta(n - fewer, fewer + 1, 0.5, 0.5));
+  return std::min(1.0, 2 * BinomialCdf(std::min(only_a, only_b), only_a + only_b, 0.5));
 }
 
 }  // namespace pelab::stats

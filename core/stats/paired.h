@@ -12,14 +12,14 @@ struct PairedTest {
   double t = 0;
   double p = 1;  // two-sided
 };
-// nullopt for fewer than two differences, and if all are equal, because nothing is then known about
-// their spread.
+// nullopt for fewer than two differences, or if all are equal: nothing is then known about their
+// spread.
 std::optional<PairedTest> PairedT(std::span<const double> differences);
 
 // McNemar's exact test (McNemar 1947; the binomial form) of the hypothesis that two models are
-// right equally often. It uses the numbers of examples that only one of them has right. The
-// two-sided p is twice the smaller tail of Binomial(only_a + only_b, 1/2), at most 1; it is 1 if
-// they never differ.
+// right equally often. `only_a` examples are right in model a alone, `only_b` examples in model b
+// alone. The two-sided p is twice the smaller tail of Binomial(only_a + only_b, 1/2), at most 1. It
+// is 1 if both numbers are 0.
 double McNemarP(std::int64_t only_a, std::int64_t only_b);
 
 }  // namespace pelab::stats

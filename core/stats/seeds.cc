@@ -61,7 +61,7 @@ std::optional<double> IntervalHalfWidth(std::span<const double> values, double c
   return StudentTQuantile((1 + confidence) / 2, n - 1) * *sd / std::sqrt(n);
 }
 
-SeedSummary Summarise(std::span<const SeedResult> seeds, double confidence) {
+SeedSummary Summarize(std::span<const SeedResult> seeds, double confidence) {
   SeedSummary summary;
   for (const SeedResult& seed : seeds) {
     summary.missing += seed.state == SeedResult::State::kMissing ? 1 : 0;
@@ -84,11 +84,11 @@ SeedSummary Summarise(std::span<const SeedResult> seeds, double confidence) {
   return summary;
 }
 
-std::vector<SeedSummary> SummariseAll(std::span<const std::vector<SeedResult>> groups,
+std::vector<SeedSummary> SummarizeAll(std::span<const std::vector<SeedResult>> groups,
                                       IntervalKind interval, double confidence) {
   std::vector<SeedSummary> summaries;
   for (const std::vector<SeedResult>& group : groups) {
-    summaries.push_back(Summarise(group, confidence));
+    summaries.push_back(Summarize(group, confidence));
   }
   if (interval != IntervalKind::kBootstrap) return summaries;
   std::vector<std::vector<double>> samples;

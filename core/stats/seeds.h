@@ -42,18 +42,19 @@ struct SeedSummary {
   int missing = 0;
   int failed = 0;
   int cancelled = 0;
-  // Not included in n. If there is any, the mean and its spread are unknown: a mean over the n
-  // alone would cover only the seeds that did well.
+  // Not included in n. If any seed is censored, the mean and its spread are unknown: a mean over
+  // the n seeds would cover only those that did well.
   int censored = 0;
-  std::optional<double> mean;        // over the n; nullopt if n is 0
+  std::optional<double> mean;        // over the n seeds; nullopt if n is 0
   std::optional<double> sd;          // from 2 values on
   std::optional<double> half_width;  // half the interval by Student's t; from 2 values on
   // The interval of the requested kind; from 2 values on.
   std::optional<double> low;
   std::optional<double> high;
-  // The smallest value that at least half of the done and censored seeds have reached, where a
-  // censored seed counts as larger than all others (the Kaplan-Meier median). nullopt if there are
-  // none, or if more than half are censored; the median then exceeds `median_above`.
+  // The Kaplan-Meier median: the smallest v such that at least half of the done and censored seeds
+  // have a value of v or less. Censored seeds count as larger than all others. nullopt if there are
+  // no such seeds, or if more than half are censored. In the latter case the median exceeds
+  // `median_above`.
   std::optional<double> median;
   std::optional<double> median_above;
 
@@ -62,10 +63,10 @@ struct SeedSummary {
 };
 
 // A summary with the interval by Student's t.
-SeedSummary Summarise(std::span<const SeedResult> seeds, double confidence = 0.95);
+SeedSummary Summarize(std::span<const SeedResult> seeds, double confidence = 0.95);
 
 // One summary per group, with the requested kind of interval.
-std::vector<SeedSummary> SummariseAll(std::span<const std::vector<SeedResult>> groups,
+std::vector<SeedSummary> SummarizeAll(std::span<const std::vector<SeedResult>> groups,
                                       IntervalKind interval, double confidence = 0.95);
 
 }  // namespace pelab::stats

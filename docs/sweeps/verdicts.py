@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Turns finished sweeps into the tables and verdicts of docs/reproduction.md.
 
-Reads the public views of a pelab database (docs/formats.md) and nothing else; Python's standard library is enough. How each
-claim is decided is in verdict/claims.json and claims.py, how intervals are computed in verdict/statistics.py.
+Reads the public views of a pelab database (docs/formats.md) and nothing else; Python's standard
+library is enough. How each claim is decided is in verdict/claims.json and claims.py, how intervals
+are computed in verdict/statistics.py.
 """
 import argparse
 import pathlib
@@ -16,7 +17,7 @@ EXAMPLES = """examples:
   # print the tables of a sweep
   python3 docs/sweeps/verdicts.py --db pelab.db small-table1
 
-  # put them between the markers <!-- begin small/table1 --> and <!-- end small/table1 --> of a document
+  # put them between the markers <!-- begin small/table1 --> and <!-- end small/table1 -->
   python3 docs/sweeps/verdicts.py --db pelab.db small-table1 --write docs/reproduction.md
 
   # several sweeps as one section
@@ -38,10 +39,13 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sweep", nargs="+", help="name of a sweep in the database")
-    parser.add_argument("--db", default="pelab.db", metavar="FILE", help="database file [default: pelab.db]")
-    parser.add_argument("--section", metavar="NAME",
-                        help="name in the markers [default: the first sweep's name, its first - as /]")
-    parser.add_argument("--write", metavar="FILE", help="the document to put the section in [default: print it]")
+    parser.add_argument("--db", default="pelab.db", metavar="FILE",
+                        help="database file [default: pelab.db]")
+    parser.add_argument(
+        "--section", metavar="NAME",
+        help="name in the markers [default: the first sweep's name, its first - as /]")
+    parser.add_argument("--write", metavar="FILE",
+                        help="the document to put the section in [default: print it]")
     options = parser.parse_args(arguments)
     try:
         connection = results.open_database(options.db)
@@ -54,7 +58,8 @@ def main(arguments=None):
             return 0
         path = pathlib.Path(options.write)
         section = options.section or options.sweep[0].replace("-", "/", 1)
-        path.write_text(replace_section(path.read_text(encoding="utf-8"), section, body), encoding="utf-8")
+        path.write_text(replace_section(path.read_text(encoding="utf-8"), section, body),
+                        encoding="utf-8")
         print(f"{path}: section {section} written")
         return 0
     except (results.Problem, OSError) as problem:

@@ -13,6 +13,7 @@
 #include "core/base/json_text.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/base/utf8.h"
 #include "core/results/names.h"
 #include "core/rpc/status.h"
 
@@ -63,10 +64,10 @@ class Members {
   }
   static absl::Status Wrong(const std::string& name, const Json& value,
                             const std::string& allowed) {
-    std::string shown = render::ToJson(value, /*one_line=*/true).substr(0, 80);
-    if (!shown.empty() && shown.back() == '\n') shown.pop_back();
+    std::string shown = render::ToJson(value, /*one_line=*/true);
+    shown.pop_back();  // the newline
     return absl::InvalidArgumentError(
-        Concat("\"", name, "\" is ", shown, "; it must be ", allowed));
+        Concat("\"", name, "\" is ", Shorten(shown, 80), "; it must be ", allowed));
   }
 
   const Json& body_;
@@ -211,8 +212,8 @@ absl::StatusOr<Json> Act(const std::vector<std::string>& path, const std::string
     }
     return absl::InvalidArgumentError(
         action->members.empty()
-            ? Concat("unknown member \"", name.substr(0, 80), "\"; this takes none")
-            : Concat("unknown member \"", name.substr(0, 80),
+            ? Concat("unknown member \"", Shorten(name, 80), "\"; this takes none")
+            : Concat("unknown member \"", Shorten(name, 80),
                      "\"; known: ", Join(action->members, ", ")));
   }
   return action->act(path[1], Members(json), sweeps);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "core/base/strings.h"
 #include "core/results/names.h"
@@ -69,16 +71,15 @@ absl::StatusOr<std::uint64_t> EpochsGivenUp(db::Reader& reader, const v1::Sweep&
   return epochs;
 }
 
-Json WorkerJson(const v1::WorkerRow& row, const sched::WorkerStanding* standing,
-                std::int64_t now_ms) {
+Json WorkerJson(const v1::WorkerRow& row, const sched::WorkerStatus* status, std::int64_t now_ms) {
   Json json = results::ToJson(row);
   json["utilisation"] =
       row.slots() > 0 ? Json(static_cast<double>(row.busy_slots()) / row.slots()) : Json(nullptr);
-  json["connected"] = standing != nullptr && standing->connected;
-  json["quarantined"] = standing != nullptr && standing->quarantine_left > absl::ZeroDuration();
+  json["connected"] = status != nullptr && status->connected;
+  json["quarantined"] = status != nullptr && status->quarantine_left > absl::ZeroDuration();
   Json leases = Json::array();
-  if (standing != nullptr) {
-    for (const auto& lease : standing->leases) {
+  if (status != nullptr) {
+    for (const auto& lease : status->leases) {
       leases.push_back({{"slot", lease.slot},
                         {"job_id", lease.job_id},
                         {"attempt_id", lease.attempt_id},
@@ -88,8 +89,8 @@ Json WorkerJson(const v1::WorkerRow& row, const sched::WorkerStanding* standing,
   }
   json["leases"] = std::move(leases);
   json["loads"] = Json::array();
-  if (standing != nullptr) {
-    for (const sched::DeviceLoad& load : standing->loads) {
+  if (status != nullptr) {
+    for (const sched::DeviceLoad& load : status->loads) {
       json["loads"].push_back(
           {{"device", load.device},
            {"busy_percent", load.busy_percent ? Json(*load.busy_percent) : Json(nullptr)},
@@ -105,6 +106,25 @@ v1::Page PageOf(const Query& query, std::int64_t limit) {
   page.set_after(query.Text("after"));
   page.set_limit(static_cast<int>(limit));
   return page;
+}
+
+// The names of the workers of these attempts, by id.
+absl::StatusOr<std::map<std::string, std::string>> NamesOfWorkers(
+    db::Reader& reader, const std::vector<v1::AttemptRow>& attempts) {
+  std::set<std::string> wanted;
+  for (const v1::AttemptRow& attempt : attempts) wanted.insert(attempt.worker());
+  std::map<std::string, std::string> names;
+  v1::ListWorkersRequest request;
+  request.mutable_page()->set_limit(db::kMaxPage);
+  while (!wanted.empty()) {
+    PELAB_ASSIGN_OR_RETURN(const v1::ListWorkersResponse page, reader.ListWorkers(request));
+    for (const v1::WorkerRow& worker : page.workers()) {
+      if (wanted.erase(worker.worker_id()) != 0) names[worker.worker_id()] = worker.name();
+    }
+    if (page.next().empty()) break;
+    request.mutable_page()->set_after(page.next());
+  }
+  return names;
 }
 
 }  // namespace
@@ -144,7 +164,7 @@ const std::vector<Api::Route>& Api::Routes() {
         {"/jobs/{job}/deposits", page, &Api::JobDeposits},
         {"/jobs/{job}/analyses", {"after", "limit", "name"}, &Api::Analyses},
         {"/jobs/{job}/log", {"attempt", "offset", "tail"}, &Api::Log},
-        {"/workers", {}, &Api::Workers},
+        {"/workers", page, &Api::Workers},
     };
   }());
   return routes;
@@ -259,9 +279,7 @@ absl::StatusOr<Json> Api::AttemptRows(std::int64_t job_id) {
   filter.add_jobs(Concat(job_id));
   PELAB_ASSIGN_OR_RETURN(const auto attempts,
                          AllRows<v1::AttemptRow>(reader_, &db::Reader::ListAttempts, filter));
-  PELAB_ASSIGN_OR_RETURN(const v1::ListWorkersResponse workers, reader_.ListWorkers());
-  std::map<std::string, std::string> names;
-  for (const v1::WorkerRow& worker : workers.workers()) names[worker.worker_id()] = worker.name();
+  PELAB_ASSIGN_OR_RETURN(auto names, NamesOfWorkers(reader_, attempts));
   Json rows = Json::array();
   for (const v1::AttemptRow& attempt : attempts) {
     Json row = results::ToJson(attempt);
@@ -272,25 +290,30 @@ absl::StatusOr<Json> Api::AttemptRows(std::int64_t job_id) {
   return rows;
 }
 
-absl::StatusOr<Json> Api::WorkerRows() {
-  PELAB_ASSIGN_OR_RETURN(v1::ListWorkersResponse rows, reader_.ListWorkers());
+absl::StatusOr<Api::RowPage> Api::WorkerRows(const v1::Page& page) {
+  v1::ListWorkersRequest request;
+  *request.mutable_page() = page;
+  PELAB_ASSIGN_OR_RETURN(v1::ListWorkersResponse rows, reader_.ListWorkers(request));
   const std::int64_t now = absl::ToUnixMillis(sources_.clock.Wall());
-  const std::vector<sched::WorkerStanding> all = sources_.workers();
-  sched::AddStandings(all, sources_.clock.Wall(), rows);
-  std::map<std::string, sched::WorkerStanding> standings;
-  for (const sched::WorkerStanding& standing : all) standings[standing.worker_id] = standing;
+  const std::vector<sched::WorkerStatus> all = sources_.workers();
+  sched::AddWorkerStatuses(all, sources_.clock.Wall(), rows);
+  std::map<std::string, sched::WorkerStatus> statuses;
+  for (const sched::WorkerStatus& status : all) statuses[status.worker_id] = status;
   Json workers = Json::array();
   for (const v1::WorkerRow& row : rows.workers()) {
-    const auto found = standings.find(row.worker_id());
-    workers.push_back(WorkerJson(row, found == standings.end() ? nullptr : &found->second, now));
+    const auto found = statuses.find(row.worker_id());
+    workers.push_back(WorkerJson(row, found == statuses.end() ? nullptr : &found->second, now));
   }
-  return workers;
+  return RowPage{std::move(workers), rows.next()};
 }
 
-absl::StatusOr<Json> Api::Workers(const std::string&, const Query&) {
-  PELAB_ASSIGN_OR_RETURN(Json workers, WorkerRows());
+absl::StatusOr<Json> Api::Workers(const std::string&, const Query& query) {
+  PELAB_ASSIGN_OR_RETURN(const std::int64_t limit,
+                         query.Number("limit", db::kDefaultPage, 1, db::kMaxPage));
+  PELAB_ASSIGN_OR_RETURN(RowPage page, WorkerRows(PageOf(query, limit)));
   return Json{{"now_ms", absl::ToUnixMillis(sources_.clock.Wall())},
-              {"workers", std::move(workers)}};
+              {"workers", std::move(page.rows)},
+              {"next", OrNull(page.next)}};
 }
 
 }  // namespace pelab::http

@@ -21,9 +21,9 @@ struct Sources {
   const Clock& clock;
   // Returns a number that changes with every commit.
   std::function<std::uint64_t()> version;
-  // Both ask sched::Scheduler; the result is empty if it does not answer in time.
+  // The next two ask sched::Scheduler. Their result is empty if it does not answer in time.
   std::function<std::string(std::int64_t sweep_id)> waiting_reason;
-  std::function<std::vector<sched::WorkerStanding>()> workers;
+  std::function<std::vector<sched::WorkerStatus>()> workers;
 };
 
 // Answers requests on the given database connection. Used by one thread at a time; cheap to create.
@@ -37,7 +37,11 @@ class Api {
 
   // These are also used by the event streams (topics.h).
   absl::StatusOr<render::Json> SweepRow(v1::Sweep sweep);
-  absl::StatusOr<render::Json> WorkerRows();
+  struct RowPage {
+    render::Json rows;
+    std::string next;  // where the next page begins; empty: this is the last one
+  };
+  absl::StatusOr<RowPage> WorkerRows(const v1::Page& page);
   // Includes the names of the workers.
   absl::StatusOr<render::Json> AttemptRows(std::int64_t job_id);
 

@@ -63,8 +63,8 @@ Json PointsJson(const results::MeanCurve& curve) {
       {"epoch", std::move(epochs)}, {"mean", std::move(means)}, {"half_width", std::move(widths)}};
 }
 
-// Sets "drops" to the mean drops by head, and "counts" to whether a head's drop exceeds its error
-// in at least one seed.
+// Sets "drops" to the mean drops by head, and "counts" to whether a head's drop counts
+// (results::EntryDrop) in at least one seed.
 Json DropsJson(const results::MeanAblation& mean) {
   Json json = results::ToJson(mean);
   json["drops"] = json["by_index"]["drops"];
@@ -99,7 +99,7 @@ absl::StatusOr<results::Variants> AllVariants(db::Reader& reader, const v1::JobF
 // A page of one job's rows as {"<name>": […], "next": …}.
 template <typename Request, typename Response>
 absl::StatusOr<Json> JobPage(db::Reader& reader,
-                             absl::StatusOr<Response> (db::Reader::*list)(const Request&),
+                             absl::StatusOr<Response> (db::RowReader::*list)(const Request&),
                              Request request, const std::string& id, const Query& query,
                              const std::string& name) {
   PELAB_ASSIGN_OR_RETURN(const std::int64_t limit,

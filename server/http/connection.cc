@@ -1,6 +1,6 @@
 #include "server/http/connection.h"
 
-#include <arpa/inet.h>
+#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::size_t kBufferBytes = 4 << 10;
 constexpr std::size_t kFarewellBytes = 256 << 10;
+constexpr std::string_view kEventStream = "Content-Type: text/event-stream";
 // How often to check whether others wait or the server stops.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 
@@ -30,20 +32,6 @@ bool Poll(int fd, short events, absl::Duration limit) {
     const int ready = poll(&one, 1, static_cast<int>(absl::ToInt64Milliseconds(left)));
     if (ready >= 0 || errno != EINTR) return ready > 0;
   }
-}
-
-void Name(const sockaddr_storage& name, std::string& ip, int& port) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (name.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(name);
-    inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-    port = ntohs(v4.sin_port);
-  } else if (name.ss_family == AF_INET6) {
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(name);
-    inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-    port = ntohs(v6.sin6_port);
-  }
-  ip = text.data();
 }
 
 }  // namespace
@@ -69,10 +57,20 @@ Connection::~Connection() {
   close(fd_);
 }
 
+absl::Duration Connection::Most(absl::Duration limit, absl::Duration hurried) const {
+  return others_wait_() ? std::min(limit, hurried) : limit;
+}
+
+bool Connection::IsAnswerLate() const {
+  if (streams_) return false;
+  const absl::Duration taken =
+      absl::Seconds(static_cast<double>(answered_) / static_cast<double>(limits_.answer_rate));
+  return absl::Now() - began_answer_ >= Most(limits_.answer, limits_.hurried_answer) + taken;
+}
+
 bool Connection::AwaitBytes(absl::Time since, absl::Duration limit) {
   while (!Poll(fd_, POLLIN, kLook)) {
-    const absl::Duration most = others_wait_() ? std::min(limit, limits_.hurried) : limit;
-    if (ends_() || absl::Now() - since >= most) return false;
+    if (ends_() || absl::Now() - since >= Most(limit, limits_.hurried)) return false;
   }
   return true;
 }
@@ -82,6 +80,10 @@ bool Connection::AwaitRequest() {
   head_bytes_ = 0;
   head_lines_ = 0;
   line_bytes_ = 0;
+  body_bytes_ = 0;
+  began_answer_ = absl::InfiniteFuture();
+  answered_ = 0;
+  streams_ = false;
   began_ = absl::Now();
   if (taken_ < buffer_.size()) return true;
   if (!AwaitBytes(began_, limits_.idle)) return false;
@@ -106,9 +108,12 @@ bool Connection::Fill() {
   return got > 0;
 }
 
-bool Connection::CountHead(std::string_view bytes) {
+bool Connection::Count(std::string_view bytes) {
   for (const char c : bytes) {
-    if (!in_head_) return true;
+    if (!in_head_) {
+      ++body_bytes_;
+      continue;
+    }
     if (c == '\n') {
       in_head_ = line_bytes_ > 0;  // an empty line ends the head
       line_bytes_ = 0;
@@ -118,7 +123,8 @@ bool Connection::CountHead(std::string_view bytes) {
     }
     ++head_bytes_;
   }
-  return head_bytes_ <= limits_.head_bytes && head_lines_ <= limits_.head_lines;
+  return head_bytes_ <= limits_.head_bytes && head_lines_ <= limits_.head_lines &&
+         body_bytes_ <= limits_.body_bytes;
 }
 
 ssize_t Connection::read(char* data, std::size_t size) {
@@ -127,9 +133,10 @@ ssize_t Connection::read(char* data, std::size_t size) {
     broken_ = true;
     return -1;
   }
-  const bool late = absl::Now() - began_ >= limits_.request;  // the peer never stops sending
+  // The peer may send a little all the time.
+  const bool late = absl::Now() - began_ >= Most(limits_.request, limits_.hurried);
   const std::size_t n = std::min(size, buffer_.size() - taken_);
-  if (late || (in_head_ && !CountHead(std::string_view(buffer_).substr(taken_, n)))) {
+  if (late || !Count(std::string_view(buffer_).substr(taken_, n))) {
     broken_ = true;
     return -1;
   }
@@ -139,12 +146,29 @@ ssize_t Connection::read(char* data, std::size_t size) {
 }
 
 ssize_t Connection::write(const char* data, std::size_t size) {
-  if (!Poll(fd_, POLLOUT, limits_.write)) return -1;
-  ssize_t sent = -1;
+  if (began_answer_ == absl::InfiniteFuture()) {
+    began_answer_ = absl::Now();
+    // httplib writes an answer's head at once.
+    streams_ = std::string_view(data, size).find(kEventStream) != std::string_view::npos;
+  }
+  // All or nothing: httplib writes the head of an answer only once.
+  std::size_t done = 0;
+  while (done < size) {
+    if (!AwaitRoom()) return -1;
+    const ssize_t sent = send(fd_, data + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EINTR && errno != EAGAIN) return -1;
+    done += static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
+    answered_ += static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
+  }
+  return static_cast<ssize_t>(size);
+}
+
+bool Connection::AwaitRoom() {
+  const absl::Time since = absl::Now();
   do {
-    sent = send(fd_, data, size, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  return sent;
+    if (IsAnswerLate() || absl::Now() - since >= limits_.write) return false;
+  } while (!Poll(fd_, POLLOUT, kLook));
+  return true;
 }
 
 bool Connection::is_readable() const {
@@ -161,13 +185,16 @@ bool Connection::is_writable() const {
 void Connection::get_remote_ip_and_port(std::string& ip, int& port) const {
   sockaddr_storage name{};
   socklen_t length = sizeof(name);
-  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&name), &length) == 0) Name(name, ip, port);
-}
-
-void Connection::get_local_ip_and_port(std::string& ip, int& port) const {
-  sockaddr_storage name{};
-  socklen_t length = sizeof(name);
-  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&name), &length) == 0) Name(name, ip, port);
+  auto* const address = reinterpret_cast<sockaddr*>(&name);
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> service{};
+  if (getpeername(fd_, address, &length) != 0 ||
+      getnameinfo(address, length, host.data(), host.size(), service.data(), service.size(),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return;
+  }
+  ip = host.data();
+  port = std::atoi(service.data());
 }
 
 }  // namespace pelab::http

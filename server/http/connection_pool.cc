@@ -1,6 +1,37 @@
 #include "server/http/connection_pool.h"
 
+#include <spdlog/spdlog.h>
+
+#include <system_error>
+
+#include "absl/time/clock.h"
+
 namespace pelab::http {
+namespace {
+
+constexpr absl::Duration kBetweenWarnings = absl::Minutes(1);
+
+}  // namespace
+
+std::thread MakeThread(std::function<void()> body) { return std::thread(std::move(body)); }
+
+ConnectionPool::ConnectionPool(std::size_t threads, std::size_t waiting, ThreadMaker maker)
+    : most_threads_(threads), most_waiting_(waiting), maker_(std::move(maker)) {
+  threads_.push_back(maker_([this] { Run(); }));
+}
+
+// Where the user may have no further thread, those that exist serve the queue.
+void ConnectionPool::AddThread() {
+  try {
+    threads_.push_back(maker_([this] { Run(); }));
+  } catch (const std::system_error& error) {
+    const absl::Time now = absl::Now();
+    if (now - warned_ < kBetweenWarnings) return;
+    warned_ = now;
+    spdlog::warn("no further thread for the pages: {}; {} serve them (ulimit -u, TasksMax=)",
+                 error.what(), threads_.size());
+  }
+}
 
 ConnectionPool::Taken ConnectionPool::enqueue(std::function<void()> serve) {
   bool more = false;
@@ -12,7 +43,7 @@ ConnectionPool::Taken ConnectionPool::enqueue(std::function<void()> serve) {
     queue_.push_back(std::move(serve));
     more = queue_.size() > idle_ && threads_.size() < most_threads_;
   }
-  if (more) threads_.emplace_back([this] { Run(); });
+  if (more) AddThread();
   return static_cast<Taken>(true);
 }
 

@@ -1,27 +1,19 @@
 #include "server/http/http_server.h"
 
-#include <dirent.h>
 #include <httplib.h>
-#include <netinet/in.h>
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <exception>
-#include <thread>
 #include <utility>
 
-#include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/db/read/reader_pool.h"
 #include "core/render/text.h"
 #include "server/http/answer.h"
-#include "server/http/connection.h"
-#include "server/http/connection_pool.h"
 #include "server/http/events.h"
 #include "server/http/hosts.h"
+#include "server/http/limited_server.h"
 #include "server/http/pages.h"
 #include "server/http/writing.h"
 #include "server/limits.h"
@@ -32,86 +24,17 @@ namespace {
 
 constexpr std::size_t kRequestThreads = 24;  // besides those of the event streams
 constexpr std::size_t kWaitingConnections = 64;
-constexpr int kBacklog = 128;
-constexpr int kKeepAliveRequests = 100;
 // After this time a stream ends and the page reconnects.
 constexpr absl::Duration kStreamTime = absl::Hours(1);
 // Interval of keep-alive comments, which reveal lost connections.
 constexpr absl::Duration kBeat = absl::Seconds(15);
 // How often to check whether the peer is still there.
 constexpr absl::Duration kLookAtPeer = absl::Seconds(1);
-constexpr absl::Duration kStopTime = absl::Seconds(1);
 
 // Plotly sets styles on its own elements; scripts may only come from this server.
 constexpr char kPolicy[] =
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: "
     "blob:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-// httplib uses a backlog of 5 connections, which a single page with its charts may fill.
-class Server final : public httplib::Server {
- public:
-  void Widen() { ::listen(svr_sock_, kBacklog); }
-  // Owned by httplib; exists while connections are served.
-  std::atomic<ConnectionPool*> pool{nullptr};
-
- private:
-  // Like httplib's own implementation, but over a connection with limits.
-  bool process_and_close_socket(socket_t fd) override {
-    Connection connection(
-        fd, {}, [this] { return pool.load()->others_wait(); },
-        [this] { return svr_sock_ == INVALID_SOCKET; });
-    bool ok = true;
-    bool closed = false;
-    for (int left = kKeepAliveRequests; ok && !closed && connection.AwaitRequest(); --left) {
-      const bool last = left == 1 || !connection.HasNoBody();
-      ok = Process(*this, connection, last, closed);
-      closed = closed || last || connection.broken();
-    }
-    return ok;
-  }
-
-  // From version 0.15 on httplib is told the addresses of both ends. (A template, so that only the
-  // call that this version has is compiled.)
-  template <typename Self>
-  static bool Process(Self& self, Connection& connection, bool last, bool& closed) {
-    if constexpr (requires { self.process_request(connection, last, closed, nullptr); }) {
-      return self.process_request(connection, last, closed, nullptr);
-    } else {
-      std::string remote, local;
-      int remote_port = 0, local_port = 0;
-      connection.get_remote_ip_and_port(remote, remote_port);
-      connection.get_local_ip_and_port(local, local_port);
-      return self.process_request(connection, remote, remote_port, local, local_port, last, closed,
-                                  nullptr);
-    }
-  }
-};
-
-int PortOf(int fd, bool* listening) {
-  sockaddr_storage name{};
-  socklen_t length = sizeof(name);
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0) return -1;
-  int listens = 0;
-  length = sizeof(listens);
-  getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length);
-  *listening = listens != 0;
-  if (name.ss_family == AF_INET) return ntohs(reinterpret_cast<sockaddr_in&>(name).sin_port);
-  if (name.ss_family == AF_INET6) return ntohs(reinterpret_cast<sockaddr_in6&>(name).sin6_port);
-  return -1;
-}
-
-// Breaks every connection to `port`. httplib cannot do that, and would wait for clients that send
-// slowly.
-void BreakConnections(int port) {
-  DIR* directory = opendir("/proc/self/fd");
-  if (directory == nullptr) return;
-  while (const dirent* entry = readdir(directory)) {
-    const int fd = std::atoi(entry->d_name);
-    bool listening = false;
-    if (fd > 2 && PortOf(fd, &listening) == port && !listening) shutdown(fd, SHUT_RDWR);
-  }
-  closedir(directory);
-}
 
 absl::StatusOr<std::int64_t> JobId(db::Reader& reader, const std::string& id) {
   v1::ListJobsRequest request;
@@ -216,33 +139,17 @@ struct HttpServer::Parts {
   db::ReaderPool readers;
   EventHub hub;
   std::optional<Writing> writing;
-  Server server;
-  Notification serving;
-  Notification ended;
-  int port = 0;
-  bool stopped = false;
-  std::thread thread;
+  LimitedServer server{kMostStreams + kRequestThreads, kWaitingConnections};
 };
 
 void HttpServer::Parts::SetUp() {
-  // The default options of httplib let two programs share a port.
-  server.set_socket_options([](socket_t fd) {
-    const int on = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  });
-  server.set_tcp_nodelay(true);
-  server.set_payload_max_length(options.write_token.empty() ? 0 : limits::kHttpBodyBytes);
+  server.set_payload_max_length(options.write_token ? limits::kHttpBodyBytes : 0);
   server.set_default_headers({{"Content-Security-Policy", kPolicy},
                               {"X-Content-Type-Options", "nosniff"},
                               {"X-Frame-Options", "DENY"},
                               {"Referrer-Policy", "no-referrer"},
                               {"Cross-Origin-Opener-Policy", "same-origin"},
                               {"Cross-Origin-Resource-Policy", "same-origin"}});
-  server.new_task_queue = [this] {
-    serving.Notify();
-    server.pool = new ConnectionPool(kMostStreams + kRequestThreads, kWaitingConnections);
-    return server.pool.load();
-  };
   // Runs before httplib's routes, which are regular expressions.
   server.set_pre_routing_handler([this](const auto& request, auto& response) {
     if (!Check(request, response)) return httplib::Server::HandlerResponse::Handled;
@@ -285,6 +192,11 @@ bool HttpServer::Parts::Check(const httplib::Request& request, httplib::Response
                 Concat("this coordinator is not known as \"", host,
                        "\"; use its address, or start it with --http-host NAME"),
                 request, response);
+    return false;
+  }
+  if (request.has_header("Transfer-Encoding")) {
+    AnswerError(411, "send the body of a request with Content-Length, not in chunks", request,
+                response);
     return false;
   }
   if (!request.ranges.empty()) {
@@ -376,16 +288,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions&
   Parts& parts = *http->parts_;
   parts.SetUp();
   rpc::Address address = options.listen;
-  if (address.port == 0)
-    address.port = parts.server.bind_to_any_port(address.host);
-  else if (!parts.server.bind_to_port(address.host, address.port))
-    address.port = -1;
-  if (address.port <= 0) {
-    return absl::UnavailableError(Concat("cannot listen on ", options.listen.ToString()));
-  }
-  parts.server.Widen();
-  parts.port = address.port;
-  if (!options.write_token.empty()) {
+  PELAB_ASSIGN_OR_RETURN(address.port, parts.server.Listen(address));
+  if (options.write_token) {
     parts.writing.emplace(Writing::Parts{.token = options.write_token,
                                          .port = address.port,
                                          .names = options.hosts,
@@ -393,23 +297,13 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions&
                                          .sweeps = *options.sweeps});
   }
   http->address_ = Concat("http://", address.ToString());
-  parts.thread = std::thread([&parts] {
-    parts.server.listen_after_bind();
-    parts.serving.Notify();
-    parts.ended.Notify();
-  });
-  parts.serving.Wait();  // httplib cannot be stopped before that
+  parts.server.Start();
   return http;
 }
 
 void HttpServer::Stop() {
-  if (parts_->stopped) return;
-  parts_->stopped = true;
   parts_->hub.Stop();
-  if (!parts_->thread.joinable()) return;
-  parts_->server.stop();
-  while (!parts_->ended.WaitFor(kStopTime)) BreakConnections(parts_->port);
-  parts_->thread.join();
+  parts_->server.Stop();
 }
 
 }  // namespace pelab::http

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/rpc/address.h"
+#include "core/rpc/secrets.h"
 #include "pelab/v1/sweeps.grpc.pb.h"
 #include "server/http/api.h"
 
@@ -19,8 +20,8 @@ struct HttpOptions {
   rpc::Address listen;             // HOST:PORT; port 0: any free port
   std::vector<std::string> hosts;  // further host names that requests may use
   std::string database;
-  // Clients that have it may change sweeps; empty: nobody may.
-  std::string write_token;
+  // Clients that have this token may change sweeps; empty: nobody may.
+  std::shared_ptr<rpc::TokenFile> write_token;
   v1::Sweeps::StubInterface* sweeps = nullptr;  // receives the changes; required with a token
 };
 

@@ -30,7 +30,7 @@ absl::StatusOr<results::JobList> AllJobs(db::Reader& reader, const v1::JobFilter
 // Reads every page of `(reader.*list)(request)` and passes each to `on_page`.
 template <typename Request, typename Response, typename OnPage>
 absl::Status ForEachPage(db::Reader& reader,
-                         absl::StatusOr<Response> (db::Reader::*list)(const Request&),
+                         absl::StatusOr<Response> (db::RowReader::*list)(const Request&),
                          const v1::JobFilter& filter, OnPage on_page) {
   Request request;
   *request.mutable_filter() = filter;
@@ -46,7 +46,7 @@ absl::Status ForEachPage(db::Reader& reader,
 // All rows of such a list.
 template <typename Row, typename Request, typename Response>
 absl::StatusOr<std::vector<Row>> AllRows(
-    db::Reader& reader, absl::StatusOr<Response> (db::Reader::*list)(const Request&),
+    db::Reader& reader, absl::StatusOr<Response> (db::RowReader::*list)(const Request&),
     const v1::JobFilter& filter) {
   std::vector<Row> rows;
   const absl::Status status = ForEachPage(reader, list, filter, [&rows](const Response& page) {

@@ -10,7 +10,7 @@
 namespace pelab::http {
 
 inline constexpr std::int64_t kDefaultTail = 64 << 10;   // bytes
-inline constexpr std::int64_t kLargestTail = 256 << 10;  // bytes that are kept of an attempt
+inline constexpr std::int64_t kLargestTail = 256 << 10;  // bytes that are kept of an attempt's log
 
 // Returns {"attempt", "parts": [{"offset", "text"}], "next_offset"} with the last `tail` bytes of
 // `parts`, which are in order and start at `offset` or later. Bytes without a gap form one part;

@@ -28,8 +28,8 @@ struct TimeLeft {
 TimeLeft EstimateTimeLeft(std::uint64_t epochs_left, const std::vector<Pace>& running);
 
 // Returns {"jobs", "ended", "fraction", "epochs_left", "time_left_seconds", "based_on"}. `fraction`
-// is the done part of the epochs that are still expected. `epochs_given_up` are the epochs that
-// failed and cancelled jobs lack.
+// is the share of the sweep's epochs that are done, without the epochs that are given up.
+// `epochs_given_up` are the epochs that failed and cancelled jobs lack.
 render::Json ProgressJson(const v1::Sweep& sweep, std::uint64_t epochs_given_up,
                           const std::vector<Pace>& running);
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
+#include "core/rpc/secrets.h"
 
 namespace pelab::http {
 
@@ -26,30 +28,29 @@ struct Session {
 // Thread-safe.
 class Sessions {
  public:
-  Sessions(std::string token, const Clock& clock) : token_(std::move(token)), clock_(clock) {}
+  Sessions(std::shared_ptr<rpc::TokenFile> token, const Clock& clock)
+      : token_(std::move(token)), clock_(clock) {}
 
   // Whether `given` is the token, compared with SameSecret. Wrong tokens are counted in the log.
   bool IsToken(std::string_view given);
   Session Open();
-  // nullopt if there is no session with that id, or if it has expired.
+  // nullopt if there is no session with that id, if it has expired, or if it was opened with an
+  // earlier token.
   std::optional<Session> Find(std::string_view id);
   void Close(std::string_view id);
 
  private:
   struct Kept {
     std::string csrf;
-    absl::Duration ends;  // on the monotonic clock
+    absl::Duration ends;        // on the monotonic clock
+    std::uint64_t version = 0;  // of the token
   };
 
-  const std::string token_;
+  const std::shared_ptr<rpc::TokenFile> token_;
   const Clock& clock_;
   Mutex mutex_;
   std::map<std::string, Kept, std::less<>> open_ ABSL_GUARDED_BY(mutex_);
-  std::uint64_t wrong_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::optional<absl::Duration> said_ ABSL_GUARDED_BY(mutex_);  // when the log last mentioned them
+  rpc::WrongTokens wrong_{"pages"};
 };
-
-// Whether both are equal. For equal lengths, the time does not depend on where they differ.
-bool SameSecret(std::string_view a, std::string_view b);
 
 }  // namespace pelab::http

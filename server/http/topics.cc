@@ -39,9 +39,9 @@ absl::StatusOr<Snapshot> ObserveAll(db::Reader& reader, Api& api) {
     PELAB_ASSIGN_OR_RETURN(const Json row, api.SweepRow(sweep));
     Add("sweeps", Concat(sweep.sweep_id()), row, snapshot);
   }
-  PELAB_ASSIGN_OR_RETURN(const Json workers, api.WorkerRows());
+  PELAB_ASSIGN_OR_RETURN(const Api::RowPage workers, api.WorkerRows({}));
   AddEvent("workers", snapshot);
-  for (const Json& worker : workers) {
+  for (const Json& worker : workers.rows) {
     Add("workers", worker["worker_id"].get<std::string>(), worker, snapshot);
   }
   return snapshot;

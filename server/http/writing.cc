@@ -134,7 +134,7 @@ std::optional<Writing::Who> Writing::Authorise(const httplib::Request& request,
                   "\"Authorization: Bearer TOKEN\"");
   }
   if (!request.has_header("Origin") ||
-      !SameSecret(request.get_header_value(kCsrfHeader), session->csrf)) {
+      !rpc::SameSecret(request.get_header_value(kCsrfHeader), session->csrf)) {
     return refuse(403, Concat("the request does not come from a page of this coordinator (",
                               kCsrfHeader, "); load the page anew"));
   }
@@ -143,7 +143,8 @@ std::optional<Writing::Who> Writing::Authorise(const httplib::Request& request,
 
 std::string Writing::Cookie(const httplib::Request& request, const std::string& id,
                             absl::Duration age) const {
-  // Only a proxy serves https. A browser then does not send the cookie over plain connections.
+  // Only a proxy serves https. With the attribute Secure, a browser does not send the cookie over
+  // plain connections.
   const bool secure = absl::StartsWith(request.get_header_value("Origin"), "https://");
   return Concat(cookie_, "=", id,
                 "; Path=/; HttpOnly; SameSite=Strict; Max-Age=", absl::ToInt64Seconds(age),

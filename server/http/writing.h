@@ -4,6 +4,7 @@
 
 #include <httplib.h>
 
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,7 +20,7 @@ namespace pelab::http {
 class Writing {
  public:
   struct Parts {
-    std::string token;
+    std::shared_ptr<rpc::TokenFile> token;
     // Part of the cookie's name: browsers share cookies between the ports of a host.
     int port = 0;
     // Host names under which a proxy serves the pages (--http-host).

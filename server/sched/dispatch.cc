@@ -103,7 +103,7 @@ std::size_t Scheduler::Share(std::size_t index, const store::Requirement& requir
                              const ReadyQueue::Fits& fits, Round& round) const {
   const auto pack = static_cast<std::size_t>(round.free[index].slot->pack);
   const std::size_t jobs = 1 + ready_.Waiting(fits);
-  // Enough for all later slots, whether or not they can run them.
+  // The jobs fill this slot and all later ones, even if every later slot can run them.
   if ((round.free.size() - index) * pack <= jobs) return pack;
   std::vector<std::size_t>& able = round.able[requirement];
   if (able.empty()) {
@@ -127,9 +127,7 @@ void Scheduler::OnPlansStored(std::vector<Planned> plans,
       together.clear();
     }
     if (!results.ok() || !(*results)[i].ok()) {
-      PutBack(plans[i]);
-      // Wait a second before the next try: the disk may be full.
-      Delay(plans[i].job, clock_.Monotonic() + absl::Seconds(1));
+      OnNotStored(plans[i], results.ok() && !absl::IsUnavailable((*results)[i].status()));
       continue;
     }
     auto& created = std::get<store::AttemptCreated>(*(*results)[i]);
@@ -144,8 +142,21 @@ void Scheduler::OnPlansStored(std::vector<Planned> plans,
   Send(together);
 }
 
+// The database failed, for instance because its disk is full, or it refused the assignment
+// `itself`. It would refuse it again, so the pauses grow.
+void Scheduler::OnNotStored(const Planned& plan, bool itself) {
+  PutBack(plan);
+  absl::Duration pause = kAfterRefusedWrite;
+  if (itself) {
+    absl::Duration& next = refused_pauses_[plan.job.job_id];
+    pause = next = std::min(std::max(2 * next, kAfterRefusedWrite), kMostAfterRefusedWrite);
+  }
+  Delay(plan.job, clock_.Monotonic() + pause);
+}
+
 void Scheduler::OnRefused(const Planned& plan, const store::AttemptCreated& refused) {
   PutBack(plan);
+  refused_pauses_.erase(plan.job.job_id);
   // The job was paused while the attempt was being stored. If it is in the queue again, that entry
   // is newer.
   if (refused.paused && !ready_.Contains(plan.job.job_id)) {
@@ -167,9 +178,10 @@ void Scheduler::PutBack(const Planned& plan) {
 }
 
 Scheduler::Attempt& Scheduler::Launch(const Planned& plan, store::Assignment assignment) {
-  // The job may have been queued again by a slice that joined it while the attempt was being
-  // stored.
+  // While the attempt was being stored, a slice of another sweep may have claimed the job and so
+  // put it into the queue again.
   ready_.Remove(plan.job.job_id);
+  refused_pauses_.erase(plan.job.job_id);
   Worker& worker = workers_[plan.worker_id];
   Subtract(worker.planned, plan.slot);
   worker.attempts.insert(assignment.attempt_id);
@@ -180,11 +192,12 @@ Scheduler::Attempt& Scheduler::Launch(const Planned& plan, store::Assignment ass
                           .worker_id = plan.worker_id,
                           .began = now,
                           .lease_end = now + options_.lease,
-                          .drained = !worker.info.drain.empty()};
+                          .reported = now,
+                          .drained = worker.info.drain != v1::Drain::RESUME};
 }
 
-// Sends attempts to their worker. If it is not connected, they are sent when it comes back, or lost
-// when their leases run out.
+// Sends attempts to their worker. If the worker is not connected, they are sent when it comes back,
+// or lost when their leases run out.
 void Scheduler::Send(const std::vector<std::int64_t>& together) {
   if (together.empty()) return;
   const std::shared_ptr<WorkerLink>& link = workers_[attempts_.at(together.front()).worker_id].link;
@@ -196,7 +209,7 @@ void Scheduler::Send(const std::vector<std::int64_t>& together) {
   link->SendPack(assignments);
 }
 
-// Why no connected slot can run it; empty if one can.
+// Why no connected slot can run a job with this requirement; empty if a slot can.
 std::string Scheduler::WhyNowhere(const store::Requirement& requirement) const {
   std::string why_not;
   for (const auto& [id, worker] : workers_) {
@@ -204,7 +217,7 @@ std::string Scheduler::WhyNowhere(const store::Requirement& requirement) const {
     for (const Slot& slot : worker.info.slots) {
       const std::string reason = worker.info.capabilities.WhyNot(slot, requirement);
       if (reason.empty()) return "";
-      if (why_not.empty()) why_not = absl::StrCat("worker ", id, ": ", reason);
+      if (why_not.empty()) why_not = absl::StrCat("worker ", NameOf(id), ": ", reason);
     }
   }
   return why_not;
@@ -226,7 +239,7 @@ std::string Scheduler::WaitingReason(std::int64_t sweep_id) const {
   int silent = 0;
   std::size_t slots = 0;
   for (const auto& [id, worker] : workers_) {
-    if (worker.link && !worker.info.drain.empty()) ++draining;
+    if (worker.link && worker.info.drain != v1::Drain::RESUME) ++draining;
     if (worker.link && worker.silent) ++silent;
     if (!TakesJobs(worker)) continue;
     connected += 1;
@@ -240,7 +253,7 @@ std::string Scheduler::WaitingReason(std::int64_t sweep_id) const {
   }
   if (connected == 0) return "no worker is connected";
   if (slots == 0) return "no connected worker has a slot";
-  // Reported even while other jobs of the sweep run, because these would wait forever.
+  // Reported even while other jobs of the sweep run: a job that no slot can run would wait forever.
   std::size_t nowhere = 0;
   std::string why_not;
   for (const store::Requirement& requirement : requirements) {

@@ -1,7 +1,10 @@
-// How long a worker that is silent is believed: leases are renewed by heartbeats, and an attempt whose
-// lease has run out is lost.
+// How long the attempts of a silent worker are kept: heartbeats renew leases, and an attempt whose
+// lease has run out is lost. So is an attempt of which nothing was reported for a long time: its
+// daemon is alive, but the part of it that runs trainers may hang.
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +38,8 @@ void Scheduler::GiveUpExpired() {
     }
     if (attempt.why_lost.empty()) {
       spdlog::warn("attempt {} of job {} is lost: worker {} was not heard of for {}", id,
-                   attempt.job.job_id, attempt.worker_id, absl::FormatDuration(options_.lease));
+                   attempt.job.job_id, NameOf(attempt.worker_id),
+                   absl::FormatDuration(options_.lease));
       // The connection may look healthy for a long time, but messages sent over it would be lost
       // too.
       workers_[attempt.worker_id].silent = true;
@@ -43,7 +47,7 @@ void Scheduler::GiveUpExpired() {
     End(id, state::Event::kLose,
         !attempt.why_lost.empty()
             ? attempt.why_lost
-            : absl::StrCat("worker ", attempt.worker_id, " did not renew its lease of ",
+            : absl::StrCat("worker ", NameOf(attempt.worker_id), " did not renew its lease of ",
                            absl::FormatDuration(options_.lease)));
   }
 }
@@ -56,17 +60,58 @@ std::vector<std::int64_t> Scheduler::Expired() {
   return expired;
 }
 
+void Scheduler::GiveUpSilent() {
+  const auto is_silent = [this](absl::Duration reported) {
+    return clock_.Monotonic() - reported >= options_.longest_silence;
+  };
+  // While nothing can be stored, no event counts.
+  if (!storage_works_ || std::none_of(attempts_.begin(), attempts_.end(), [&](const auto& entry) {
+        return is_silent(entry.second.reported);
+      })) {
+    return;
+  }
+  // Members of a pack may wait for each other.
+  std::map<std::pair<std::string, int>, absl::Duration> reported;  // by worker and slot
+  for (const auto& [id, attempt] : attempts_) {
+    absl::Duration& last =
+        reported.try_emplace({attempt.worker_id, attempt.assignment.slot}, attempt.reported)
+            .first->second;
+    last = std::max(last, attempt.reported);
+  }
+  std::vector<std::int64_t> silent;
+  for (const auto& [id, attempt] : attempts_) {
+    const absl::Duration last = reported.at({attempt.worker_id, attempt.assignment.slot});
+    if (is_silent(last) && !attempt.ended && !attempt.ending) silent.push_back(id);
+  }
+  for (const std::int64_t id : silent) {
+    const Attempt& attempt = attempts_.at(id);
+    std::string why =
+        absl::StrCat("worker ", NameOf(attempt.worker_id), " reported nothing about it for ",
+                     absl::FormatDuration(options_.longest_silence), " (--attempt-silence)");
+    spdlog::warn("attempt {} of job {} is lost: {}", id, attempt.job.job_id, why);
+    End(id, state::Event::kLose, std::move(why));
+  }
+}
+
 void Scheduler::StorageWorks(bool works) {
+  const absl::Duration now = clock_.Monotonic();
+  if (storage_works_ && !works) storage_failed_ = now;
+  const absl::Duration outage = storage_works_ ? absl::ZeroDuration() : now - storage_failed_;
   storage_works_ = works;
   if (!works) return;
   for (auto& [id, attempt] : attempts_) {
-    // An attempt that is known to be lost stays lost.
-    if (attempt.why_lost.empty()) attempt.lease_end = clock_.Monotonic() + options_.lease;
+    attempt.reported = now;
+    // An attempt that is known to be lost stays lost. The others get back the time of the outage.
+    // With a whole lease, a fault that comes every few seconds would keep dead workers for ever.
+    if (!attempt.why_lost.empty()) continue;
+    attempt.lease_end =
+        std::max(attempt.lease_end, std::min(now + options_.lease, attempt.lease_end + outage));
   }
   WantDispatch();
 }
 
-// Makes a small write. If nobody else writes, it would go unnoticed that writes work again.
+// Makes a small write. Otherwise, if nobody else writes, nobody would notice that writes work
+// again.
 void Scheduler::ProbeStorage(const std::string& worker_id) {
   if (clock_.Monotonic() - probed_ < kAfterRefusedWrite) return;
   probed_ = clock_.Monotonic();

@@ -72,14 +72,14 @@ void ReadyQueue::LeaveLine(std::int64_t sweep_id, const Sweep& sweep) {
   if (line->second.empty()) lines_.erase(line);
 }
 
-void ReadyQueue::SetStanding(const store::SweepStanding& standing) {
-  Sweep& sweep = sweeps_[standing.sweep_id];
-  LeaveLine(standing.sweep_id, sweep);
-  sweep.priority = standing.priority;
-  sweep.paused = standing.paused;
-  StandInLine(standing.sweep_id, sweep);
+void ReadyQueue::SetSweepSettings(const store::SweepSettings& settings) {
+  Sweep& sweep = sweeps_[settings.sweep_id];
+  LeaveLine(settings.sweep_id, sweep);
+  sweep.priority = settings.priority;
+  sweep.paused = settings.paused;
+  StandInLine(settings.sweep_id, sweep);
   if (sweep.lanes.empty() && sweep.priority == 0 && !sweep.paused) {
-    sweeps_.erase(standing.sweep_id);
+    sweeps_.erase(settings.sweep_id);
   }
 }
 

@@ -30,7 +30,7 @@ class ReadyQueue {
 
   // Sets a sweep's priority and pause. Before the first call a sweep has priority 0 and is not
   // paused.
-  void SetStanding(const store::SweepStanding& standing);
+  void SetSweepSettings(const store::SweepSettings& settings);
   bool IsPaused(std::int64_t sweep_id) const;
   // The sweep has no claims any more. Jobs that no other sweep claims are removed.
   void Forget(std::int64_t sweep_id);
@@ -50,7 +50,7 @@ class ReadyQueue {
   // sweeps that share jobs are paused, the result may be too high.
   std::size_t Waiting(const Fits& fits) const;
 
-  // Whether no sweep, apart from paused ones, has a job here.
+  // True if no sweep has a job here, or if only paused sweeps have.
   bool empty() const { return lines_.empty(); }
   std::size_t size() const { return places_.size(); }
   // Every distinct requirement of the sweep's jobs here.

@@ -41,6 +41,7 @@ void Scheduler::Tick() {
     if (!ready_.Contains(job.job_id)) ready_.Add(job);
   }
   GiveUpExpired();
+  GiveUpSilent();
   WantDispatch();
 }
 
@@ -76,11 +77,13 @@ void Scheduler::RecoverOpen(const store::OpenAttempt& open) {
                    .worker_id = open.worker_id,
                    .began = now,
                    .lease_end = now + options_.lease,
+                   .reported = now,
                    .started = open.started,
                    .cancelled = open.cancelled,
                    .first_of_pack = open.job.job_id};
   Worker& worker = workers_[open.worker_id];
   Add(worker.taken, open.assignment.slot);
+  worker.info.name = open.worker_name;  // in case it does not come back
   worker.attempts.insert(id);
   worker.heard = now;
   running_[open.job.sweep_id] += 1;
@@ -105,7 +108,7 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
   worker.silent = false;
   worker.heard = clock_.Monotonic();
   worker.seen_written = worker.heard;
-  if (!worker.info.drain.empty()) Drain(worker_id, worker.info.drain);
+  if (worker.info.drain != v1::Drain::RESUME) Drain(worker_id, worker.info.drain);
   std::set<std::int64_t> held_ids;
   std::set<std::int64_t> left_over;
   for (const store::Held& h : held) {
@@ -118,7 +121,7 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
     const bool holds = held_ids.count(id) != 0;
     Add(worker.taken, attempt.assignment.slot);
     if (attempt.ended) {
-      // The Welcome has told the worker already, which drops the attempt.
+      // The Welcome has already told the worker to drop the attempt.
       released.push_back(id);
       continue;
     }
@@ -131,7 +134,8 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
     } else if (attempt.ending) {
       continue;
     } else if (attempt.started || attempt.cancelled) {
-      End(id, state::Event::kLose, absl::StrCat("worker ", worker_id, " came back without it"));
+      End(id, state::Event::kLose,
+          absl::StrCat("worker ", NameOf(worker_id), " came back without it"));
     } else {
       worker.link->SendAssignment(attempt.assignment);
     }
@@ -147,7 +151,7 @@ void Scheduler::Heartbeat(const std::string& worker_id, const WorkerLink* link,
   Heard(*worker);
   std::set<std::int64_t> held_ids;
   for (const store::Held& h : held) {
-    held_ids.insert(h.attempt_id);
+    if (worker->attempts.count(h.attempt_id) != 0) held_ids.insert(h.attempt_id);
     const auto found = attempts_.find(h.attempt_id);
     if (found == attempts_.end()) {
       if (given_up_.count(h.attempt_id) != 0) {
@@ -189,7 +193,7 @@ void Scheduler::Goodbye(const std::string& worker_id, const WorkerLink* link) {
     if (attempt.ended) {
       attempt.lease_end = clock_.Monotonic();
     } else {
-      End(id, state::Event::kLose, absl::StrCat("worker ", worker_id, " ended"));
+      End(id, state::Event::kLose, absl::StrCat("worker ", NameOf(worker_id), " ended"));
     }
   }
   Disconnected(worker_id, link);
@@ -197,8 +201,9 @@ void Scheduler::Goodbye(const std::string& worker_id, const WorkerLink* link) {
 
 void Scheduler::Stored(const store::EventStored& event) {
   const auto found = attempts_.find(event.attempt_id);
-  if (found == attempts_.end()) return;
+  if (event.foreign || found == attempts_.end()) return;
   Renew(found->second);
+  found->second.reported = clock_.Monotonic();
   Heard(workers_[found->second.worker_id]);
   found->second.started = true;
   if (event.better_alone) {
@@ -212,7 +217,8 @@ void Scheduler::Stored(const store::EventStored& event) {
 }
 
 void Scheduler::Expanded(const store::SliceStored& slice) {
-  for (const store::SweepStanding& standing : slice.standings) ready_.SetStanding(standing);
+  for (const store::SweepSettings& settings : slice.sweep_settings)
+    ready_.SetSweepSettings(settings);
   for (const store::ReadyJob& job : slice.ready) AddReady(job);
   for (const std::int64_t id : slice.superseded) {
     const auto found = attempts_.find(id);
@@ -229,9 +235,10 @@ void Scheduler::Cancelled(const store::Cancelled& cancelled) {
   for (const std::int64_t job_id : cancelled.jobs) {
     ready_.Remove(job_id);
     DropDelayed(job_id);
+    refused_pauses_.erase(job_id);
   }
   if (cancelled.sweep_id != 0 && cancelled.more) {
-    ready_.SetStanding({.sweep_id = cancelled.sweep_id, .paused = true});
+    ready_.SetSweepSettings({.sweep_id = cancelled.sweep_id, .paused = true});
   } else if (cancelled.sweep_id != 0) {
     ready_.Forget(cancelled.sweep_id);
   }
@@ -246,23 +253,23 @@ void Scheduler::Cancelled(const store::Cancelled& cancelled) {
   }
 }
 
-void Scheduler::SetStanding(const store::SweepStanding& standing) {
-  ready_.SetStanding(standing);
+void Scheduler::SetSweepSettings(const store::SweepSettings& settings) {
+  ready_.SetSweepSettings(settings);
   WantDispatch();
 }
 
-void Scheduler::Drain(const std::string& worker_id, const std::string& drain) {
+void Scheduler::Drain(const std::string& worker_id, v1::Drain::Mode drain) {
   const auto found = workers_.find(worker_id);
-  if (found == workers_.end()) return;  // its next hello tells it
+  if (found == workers_.end()) return;  // the worker is told after its next hello
   Worker& worker = found->second;
   worker.info.drain = drain;
-  if (drain.empty()) worker.leaving = false;
+  if (drain == v1::Drain::RESUME) worker.leaving = false;
   if (worker.link) worker.link->SendDrain(drain);
   // The worker refuses attempts that it has not started. It still does so if the drain is lifted
   // before its refusal arrives.
   for (auto& [id, attempt] : attempts_) {
-    if (drain.empty() || attempt.worker_id != worker_id) continue;
-    attempt.drained = attempt.drained || drain != "finish" || !attempt.started;
+    if (drain == v1::Drain::RESUME || attempt.worker_id != worker_id) continue;
+    attempt.drained = attempt.drained || drain != v1::Drain::FINISH || !attempt.started;
   }
   WantDispatch();
 }
@@ -357,7 +364,7 @@ void Scheduler::CountFailure(Worker& worker, const Attempt& attempt,
   worker.fast_failures.clear();
   worker.quarantined_until = clock_.Monotonic() + options_.quarantine;
   spdlog::warn("worker {} is quarantined for {}: {} different jobs failed on it at once",
-               attempt.worker_id, absl::FormatDuration(options_.quarantine),
+               NameOf(attempt.worker_id), absl::FormatDuration(options_.quarantine),
                options_.quarantine_after);
 }
 
@@ -366,7 +373,8 @@ bool Scheduler::Quarantined(const Worker& worker) const {
 }
 
 bool Scheduler::TakesJobs(const Worker& worker) {
-  return worker.link != nullptr && !worker.leaving && !worker.silent && worker.info.drain.empty();
+  return worker.link != nullptr && !worker.leaving && !worker.silent &&
+         worker.info.drain == v1::Drain::RESUME;
 }
 
 bool Scheduler::OthersWork() const {
@@ -377,7 +385,7 @@ bool Scheduler::OthersWork() const {
 
 void Scheduler::Seen(Worker& worker, const std::string& state) {
   worker.seen_written = clock_.Monotonic();
-  // A worker whose lease ran out is written down after it was heard the last time.
+  // This write may come long after the worker was last heard from, as when a lease runs out.
   const absl::Duration silent = std::max(worker.seen_written - worker.heard, absl::ZeroDuration());
   Write(store::WorkerSeen{worker.info.worker_id, state,
                           NowMs(clock_) - absl::ToInt64Milliseconds(silent)});

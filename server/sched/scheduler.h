@@ -30,6 +30,8 @@ namespace pelab::sched {
 
 // The pause after the database refused a write.
 inline constexpr absl::Duration kAfterRefusedWrite = absl::Seconds(1);
+// The longest pause after the database refused the same job's assignment again and again.
+inline constexpr absl::Duration kMostAfterRefusedWrite = absl::Minutes(1);
 
 enum class StopReason { kCancelled, kSuperseded };
 
@@ -41,17 +43,17 @@ class WorkerLink {
   // Sends attempts of one slot, for jobs of one configuration, to be run by one trainer.
   virtual void SendPack(const std::vector<store::Assignment>& assignments) = 0;
   virtual void SendStop(std::int64_t attempt_id, std::uint64_t token, StopReason reason) = 0;
-  // `drain`: finish, checkpoint or kill (store::DrainWorker); empty: accept jobs again.
-  virtual void SendDrain(const std::string& drain) = 0;
+  virtual void SendDrain(v1::Drain::Mode drain) = 0;
   // Ends the stream with this status.
   virtual void Close(const absl::Status& status) = 0;
 };
 
 struct WorkerInfo {
   std::string worker_id;
+  std::string name;  // as people see it: the name that the worker was given, or its host
   std::vector<Slot> slots;
   Capabilities capabilities;
-  std::string drain;  // as stored; empty: the worker accepts jobs
+  v1::Drain::Mode drain = v1::Drain::RESUME;
 };
 
 // Load of one of a worker's GPUs, as last reported.
@@ -63,7 +65,7 @@ struct DeviceLoad {
 };
 
 // The current status of a worker, for display.
-struct WorkerStanding {
+struct WorkerStatus {
   struct Lease {
     std::int64_t attempt_id = 0;
     std::int64_t job_id = 0;
@@ -86,6 +88,9 @@ struct SchedulerOptions {
   absl::Duration fast_failure = absl::Seconds(60);
   int quarantine_after = 3;  // fast failures of different jobs in a row
   absl::Duration quarantine = absl::Minutes(10);
+  // An attempt is lost if its worker renews its lease but has reported nothing about it for this
+  // time, nor about another attempt on the same slot.
+  absl::Duration longest_silence = absl::InfiniteDuration();
   std::function<std::uint64_t()> token;  // returns a new fencing token, never 0
 };
 
@@ -108,7 +113,7 @@ class Scheduler {
                  const std::vector<store::Held>& held);
   void Heartbeat(const std::string& worker_id, const WorkerLink* link,
                  const std::vector<store::Held>& held);
-  // Stores the current load of the worker's GPUs, for Workers.
+  // Keeps the current load of the worker's GPUs for Workers().
   void SetLoads(const std::string& worker_id, const WorkerLink* link,
                 std::vector<DeviceLoad> loads);
   // The worker's stream has ended. Its attempts stay until their leases run out.
@@ -121,12 +126,13 @@ class Scheduler {
   void Expanded(const store::SliceStored& slice);
   void Cancelled(const store::Cancelled& cancelled);
   // A sweep was paused, resumed, or got another priority.
-  void SetStanding(const store::SweepStanding& standing);
-  // The worker stops accepting jobs, or (empty) accepts them again.
-  void Drain(const std::string& worker_id, const std::string& drain);
+  void SetSweepSettings(const store::SweepSettings& settings);
+  // The worker stops accepting jobs, or (RESUME) accepts them again.
+  void Drain(const std::string& worker_id, v1::Drain::Mode drain);
 
-  // Whether writes can be stored. While they cannot, workers are refused although they did nothing
-  // wrong. So no lease runs out, and when writes work again, every attempt gets a fresh lease.
+  // Tells whether writes can be stored. While they cannot, workers are refused although they did
+  // nothing wrong. So no lease runs out, and when writes work again, every lease is longer by the
+  // time of the outage, but ends at most a whole lease from then.
   void StorageWorks(bool works);
 
   // Why the sweep's queued jobs do not start, in words. Empty if they only wait for other jobs of
@@ -134,7 +140,7 @@ class Scheduler {
   std::string WaitingReason(std::int64_t sweep_id) const;
 
   // Every worker that is connected or has attempts, ordered by id.
-  std::vector<WorkerStanding> Workers() const;
+  std::vector<WorkerStatus> Workers() const;
 
   // Handles leases that have run out and back-offs that have ended. Called by the timer.
   void Tick();
@@ -146,15 +152,18 @@ class Scheduler {
     std::string worker_id;
     absl::Duration began;
     absl::Duration lease_end;
-    std::string why_lost;    // set while the loss is known but not stored yet
-    bool started = false;    // its worker has reported something about it
-    bool cancelled = false;  // its job is cancelled; the worker must stop it
-    // Ended in the database; the slot is not free until the worker lets go of it.
+    absl::Duration reported;  // when its last event came; at first, when it began
+    std::string why_lost;     // set while the loss is known but not stored yet
+    bool started = false;     // its worker has reported something about it
+    bool cancelled = false;   // its job is cancelled; the worker must stop it
+    // The attempt has ended in the database. Its slot is not free until the worker gives up the
+    // attempt.
     bool ended = false;
     bool ending = false;     // an EndAttempt is queued
-    bool left_over = false;  // of a daemon that died; its trainer has ended
+    bool left_over = false;  // its daemon died, and its trainer has ended
     bool drained = false;    // its worker was asked to give it back
-    // The first job of the pack that was sent together; the own job if it was sent alone.
+    // The first job of the pack with which the attempt was sent; the attempt's own job if it was
+    // sent alone.
     std::int64_t first_of_pack = 0;
   };
   // How many attempts each slot holds; no entry: the slot is free.
@@ -194,13 +203,15 @@ class Scheduler {
     std::map<store::Requirement, std::vector<std::size_t>> able;
     std::vector<store::Write> writes;
     std::vector<Planned> plans;
-    // The same for the whole round: the store recognizes by it which attempts came together.
+    // Unix milliseconds, one value for the whole round. The store uses it to recognize attempts
+    // that were sent together.
     std::int64_t now = 0;
   };
 
   void ScheduleTick();
   void GiveUpExpired();
   std::vector<std::int64_t> Expired();
+  void GiveUpSilent();
   void ProbeStorage(const std::string& worker_id);
   void Heard(Worker& worker);
   void Delay(const store::ReadyJob& job, absl::Duration until);
@@ -214,6 +225,7 @@ class Scheduler {
                     const ReadyQueue::Fits& fits, Round& round) const;
   void OnPlansStored(std::vector<Planned> plans,
                      absl::StatusOr<std::vector<store::ApplyResult>> results);
+  void OnNotStored(const Planned& plan, bool itself);
   void OnRefused(const Planned& plan, const store::AttemptCreated& refused);
   Attempt& Launch(const Planned& plan, store::Assignment assignment);
   void Send(const std::vector<std::int64_t>& together);
@@ -226,6 +238,7 @@ class Scheduler {
   void Release(std::int64_t attempt_id);
   void CountFailure(Worker& worker, const Attempt& attempt, const store::JobChange& change);
   std::string WhyNowhere(const store::Requirement& requirement) const;
+  std::string NameOf(const std::string& worker_id) const;
   bool Quarantined(const Worker& worker) const;
   static bool TakesJobs(const Worker& worker);
   bool OthersWork() const;  // whether some worker accepts jobs and is not in quarantine
@@ -250,7 +263,10 @@ class Scheduler {
   std::set<std::int64_t> given_up_;
   std::deque<std::int64_t> given_up_order_;
   bool dispatch_wanted_ = false;
+  // The pause before a job's assignment is stored again, for jobs whose last one was refused.
+  std::unordered_map<std::int64_t, absl::Duration> refused_pauses_;
   bool storage_works_ = true;
+  absl::Duration storage_failed_;  // since when it does not work
   absl::Duration probed_ = -absl::InfiniteDuration();
 };
 

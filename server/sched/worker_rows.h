@@ -11,7 +11,7 @@ namespace pelab::sched {
 
 // Sets when each worker was last heard from and, if it has open attempts, how long until the first
 // of them is lost unless the worker is heard from again. `now` is the wall clock. Pure.
-void AddStandings(const std::vector<WorkerStanding>& standings, absl::Time now,
-                  v1::ListWorkersResponse& response);
+void AddWorkerStatuses(const std::vector<WorkerStatus>& statuses, absl::Time now,
+                       v1::ListWorkersResponse& response);
 
 }  // namespace pelab::sched

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
+#include "core/base/utf8.h"
 #include "core/experiment/analysis.h"
 #include "core/experiment/canonical_json.h"
-#include "core/experiment/yaml_tree.h"
 #include "core/rpc/status.h"
 #include "server/limits.h"
 #include "server/service/blocking.h"
@@ -29,9 +29,9 @@ absl::StatusOr<std::string> AsJobDocument(const v1::AnalyzeRequest& request) {
     const auto parameters = ParseJson(analysis.parameters_json());
     if (!parameters.is_object()) {
       const std::string why = WhyNotBounded(analysis.parameters_json());
-      return absl::InvalidArgumentError(
-          absl::StrCat("parameters_json of analysis \"", experiment::Shorten(analysis.name(), 80),
-                       "\" ", why.empty() ? "is not a JSON object" : why));
+      return absl::InvalidArgumentError(absl::StrCat("parameters_json of analysis \"",
+                                                     Shorten(analysis.name(), 80), "\" ",
+                                                     why.empty() ? "is not a JSON object" : why));
     }
     absl::StrAppend(&analyses, analyses.empty() ? "" : ",", "{\"name\":",
                     nlohmann::json(analysis.name())
@@ -124,7 +124,8 @@ absl::StatusOr<store::Analyzed> SweepsService::Store(store::Analyze write) {
   return std::get<store::Analyzed>(std::move(result));
 }
 
-// Idempotent for each job: jobs that an interrupted call has queued are counted as queued again.
+// Idempotent for each job: if a call was interrupted, the next call also counts the jobs that the
+// first one queued.
 absl::Status SweepsService::DoAnalyze(grpc::ServerContext& context,
                                       const v1::AnalyzeRequest& request,
                                       v1::AnalyzeResponse& response) {

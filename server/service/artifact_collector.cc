@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kAskedAtOnce = 256;  // hashes per request to the writer thread
 constexpr int kMostRounds = 16;            // attempts to make room, per call
+constexpr int kMostWrites = 4;             // writes of the same bytes: others may take the room
 // A backup holds all files. Meanwhile they are checked again at this interval.
 constexpr absl::Duration kWhileBackedUp = absl::Seconds(1);
 
@@ -108,6 +109,16 @@ void ArtifactCollector::MakeRoom(std::uint64_t bytes) {
     spdlog::info("gave up {} checkpoints: their space is needed for results", dropped.size());
     Collect(dropped);
   }
+}
+
+absl::Status ArtifactCollector::Write(store::ArtifactFiles::Upload& upload,
+                                      absl::string_view bytes) {
+  absl::Status status = upload.Write(bytes);
+  for (int i = 1; i < kMostWrites && absl::IsResourceExhausted(status); ++i) {
+    MakeRoom(bytes.size());
+    status = upload.Write(bytes);
+  }
+  return status;
 }
 
 }  // namespace pelab::service

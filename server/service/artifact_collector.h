@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
 #include "server/store/artifact_files.h"
@@ -47,6 +49,9 @@ class ArtifactCollector {
   // Deletes checkpoints, oldest first, until `bytes` more fit into the quota or no checkpoints are
   // left. Blocks.
   void MakeRoom(std::uint64_t bytes);
+  // Writes to an upload for which checkpoints give way. They are deleted only for bytes that have
+  // come, never for a size that was announced. Blocks.
+  absl::Status Write(store::ArtifactFiles::Upload& upload, absl::string_view bytes);
   // Ends the thread. The journal must still work when this is called.
   void Stop();
 

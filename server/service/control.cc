@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/base/utf8.h"
 #include "core/rpc/status.h"
 #include "server/service/blocking.h"
 #include "server/service/sweeps_service.h"
@@ -23,7 +24,7 @@ absl::StatusOr<std::int64_t> ReadPosition(const std::string& after) {
   std::int64_t position = 0;
   if (after.empty() || (absl::SimpleAtoi(after, &position) && position >= 0)) return position;
   return absl::InvalidArgumentError(
-      absl::StrCat("position \"", after.substr(0, 80), "\" is not one of an answer"));
+      absl::StrCat("position \"", Shorten(after, 80), "\" is not one of an answer"));
 }
 
 }  // namespace
@@ -125,8 +126,9 @@ absl::Status SweepsService::DoControl(const std::string& name, store::ControlSwe
       AppendAndWait(parts_.writer, write, [this](const store::WriteResult& stored) {
         const auto& controlled = std::get<store::SweepControlled>(stored);
         if (!controlled.live) return;
-        parts_.executor.Post(
-            [this, standing = controlled.standing] { parts_.scheduler.SetStanding(standing); });
+        parts_.executor.Post([this, settings = controlled.settings] {
+          parts_.scheduler.SetSweepSettings(settings);
+        });
       }));
   const auto& controlled = std::get<store::SweepControlled>(result);
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
@@ -134,8 +136,8 @@ absl::Status SweepsService::DoControl(const std::string& name, store::ControlSwe
   response.set_sweep_id(sweep.sweep_id());
   response.set_name(sweep.name());
   response.set_state(sweep.state());
-  response.set_paused(controlled.standing.paused);
-  response.set_priority(controlled.standing.priority);
+  response.set_paused(controlled.settings.paused);
+  response.set_priority(controlled.settings.priority);
   response.set_changed(controlled.changed);
   return absl::OkStatus();
 }

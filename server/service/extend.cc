@@ -32,6 +32,14 @@ absl::StatusOr<experiment::Extension> Extended(const v1::Sweep& row, const exper
   }
   experiment::Extension extension = experiment::Extend(sweep, seeds);
   if (!extension.sweep) return absl::InvalidArgumentError(extension.problem);
+  std::size_t bytes = extension.seeds.size();
+  for (const std::string& earlier : row.extensions()) bytes += earlier.size();
+  if (bytes > limits::kSeedsBytes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the seeds that were added to sweep ", row.sweep_id(), " (", row.name(),
+                     ") would have ", bytes, " characters; allowed: ", limits::kSeedsBytes,
+                     "; submit its document under another name with the seeds that you want"));
+  }
   return extension;
 }
 

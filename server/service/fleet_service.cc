@@ -6,10 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
+#include "core/event/enums.h"
 #include "core/rpc/status.h"
 #include "server/limits.h"
 #include "server/service/blocking.h"
 #include "server/service/convert.h"
+#include "server/service/thread_slot.h"
 
 namespace pelab::service {
 namespace {
@@ -48,14 +50,17 @@ void FleetService::CloseAll() {
 
 absl::Status FleetService::Receive(const v1::ArtifactHeader& header,
                                    grpc::ServerReader<v1::PutArtifactRequest>& reader) {
-  if (!header.checkpoint()) collector_.MakeRoom(header.bytes());
-  PELAB_ASSIGN_OR_RETURN(const auto upload, artifacts_.Begin(header.sha256(), header.bytes()));
+  using Room = store::ArtifactFiles::Room;
+  PELAB_ASSIGN_OR_RETURN(const auto upload,
+                         artifacts_.Begin(header.sha256(), header.bytes(),
+                                          header.checkpoint() ? Room::kFree : Room::kMayBeMade));
   v1::PutArtifactRequest request;
   while (reader.Read(&request)) {
     if (!request.has_chunk()) {
       return absl::InvalidArgumentError("an upload has one header, then chunks");
     }
-    PELAB_RETURN_IF_ERROR(upload->Write(request.chunk()));
+    PELAB_RETURN_IF_ERROR(header.checkpoint() ? upload->Write(request.chunk())
+                                              : collector_.Write(*upload, request.chunk()));
   }
   return upload->Commit();
 }
@@ -67,15 +72,25 @@ absl::Status FleetService::Announce(const v1::ArtifactHeader& header) {
   return artifacts_.Announce(header.sha256(), header.bytes());
 }
 
-// Stores the row that keeps the file, before the worker is told that the upload succeeded.
-absl::Status FleetService::Record(const v1::ArtifactHeader& header) {
-  // Belongs to no attempt, so it is kept for a limited time only.
-  if (header.attempt_id() == 0) return absl::OkStatus();
+// Asks, before a byte of the file counts, whether its attempt may send it. Afterwards it stores the
+// row that keeps the file, before the worker is told that the upload succeeded.
+absl::Status FleetService::Record(const v1::ArtifactHeader& header, Asked asked) {
+  if (header.attempt_id() == 0) {
+    return absl::InvalidArgumentError("an upload must name the open attempt that its file is of");
+  }
+  const int most = header.checkpoint() ? limits::kCheckpointsOfAttempt : limits::kFilesOfAttempt;
   const auto recorded = AppendAndWait(
-      context_.journal, store::RecordUpload{header.attempt_id(), header.token(), header.sha256()});
-  // Worth a retry, whatever the database lacks now.
+      context_.journal, store::RecordUpload{header.attempt_id(), header.token(), header.sha256(),
+                                            most, asked == Asked::kBefore});
+  // The worker should try again, whatever the error of the database is.
   if (!recorded.ok()) return absl::UnavailableError(recorded.status().message());
-  if (std::get<store::UploadRecorded>(*recorded).accepted) return absl::OkStatus();
+  const auto& result = std::get<store::UploadRecorded>(*recorded);
+  if (result.accepted) return absl::OkStatus();
+  if (result.full) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("attempt ", header.attempt_id(), " has sent ", most,
+                     " files that none of its events names; no more are kept"));
+  }
   return absl::FailedPreconditionError(
       absl::StrCat("attempt ", header.attempt_id(), " is not open: its files are not kept"));
 }
@@ -88,6 +103,7 @@ absl::Status FleetService::Put(grpc::ServerReader<v1::PutArtifactRequest>& reade
   }
   const v1::ArtifactHeader header = request.header();
   PELAB_RETURN_IF_ERROR(store::CheckSha256(header.sha256()));
+  PELAB_RETURN_IF_ERROR(Record(header, Asked::kBefore));
   const store::ArtifactFiles::FileHold hold(artifacts_, header.sha256());
   if (header.in_store()) {
     PELAB_RETURN_IF_ERROR(Announce(header));
@@ -96,7 +112,7 @@ absl::Status FleetService::Put(grpc::ServerReader<v1::PutArtifactRequest>& reade
   } else {
     PELAB_RETURN_IF_ERROR(Receive(header, reader));
   }
-  return Record(header);
+  return Record(header, Asked::kAfter);
 }
 
 absl::Status FleetService::DoDrain(const v1::DrainWorkerRequest& request,
@@ -104,7 +120,12 @@ absl::Status FleetService::DoDrain(const v1::DrainWorkerRequest& request,
   if (request.worker().empty()) {
     return absl::InvalidArgumentError("a worker must be named: its name, its id or its host");
   }
-  PELAB_ASSIGN_OR_RETURN(const std::string drain, FromDrainMode(request.mode()));
+  const v1::Drain::Mode drain = request.mode();
+  if (drain == v1::Drain::MODE_UNSPECIFIED || !v1::Drain::Mode_IsValid(drain)) {
+    return absl::InvalidArgumentError(absl::StrCat("drain mode ", static_cast<int>(drain),
+                                                   " is unknown; known: FINISH, CHECKPOINT, KILL, "
+                                                   "RESUME"));
+  }
   PELAB_ASSIGN_OR_RETURN(
       const store::WriteResult result,
       AppendAndWait(context_.journal, store::DrainWorker{request.worker(), drain},
@@ -120,7 +141,7 @@ absl::Status FleetService::DoDrain(const v1::DrainWorkerRequest& request,
   response.set_worker_id(drained.worker_id);
   response.set_name(drained.name);
   response.set_host(drained.host);
-  response.set_drain(drain);
+  response.set_drain(event::NameOf(drain));
   response.set_busy_slots(drained.busy_slots);
   response.set_attempts(drained.attempts);
   response.set_changed(drained.changed);
@@ -135,6 +156,12 @@ grpc::Status FleetService::DrainWorker(grpc::ServerContext*, const v1::DrainWork
 grpc::Status FleetService::PutArtifact(grpc::ServerContext*,
                                        grpc::ServerReader<v1::PutArtifactRequest>* reader,
                                        v1::PutArtifactResponse* response) {
+  const ThreadSlot seat(uploads_, limits::kUploads);
+  if (!seat.got()) {
+    // Not RESOURCE_EXHAUSTED, at which a worker gives the file up.
+    return rpc::ToGrpc(absl::UnavailableError(
+        absl::StrCat(limits::kUploads, " files are being uploaded: try again later")));
+  }
   grpc::Status status = rpc::ToGrpc(Put(*reader, *response));
   // A client whose flow-control window is full would learn of an early answer only at its next
   // ping. So the rest of the upload is read and ignored.

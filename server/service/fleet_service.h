@@ -1,6 +1,7 @@
 // pelab.v1.Fleet: worker sessions, and uploads of result files.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -37,10 +38,12 @@ class FleetService final : public v1::Fleet::WithCallbackMethod_Session<v1::Flee
   absl::Status Receive(const v1::ArtifactHeader& header,
                        grpc::ServerReader<v1::PutArtifactRequest>& reader);
   absl::Status Announce(const v1::ArtifactHeader& header);
-  absl::Status Record(const v1::ArtifactHeader& header);
+  enum class Asked { kBefore, kAfter };  // the file's bytes
+  absl::Status Record(const v1::ArtifactHeader& header, Asked asked);
   absl::Status DoDrain(const v1::DrainWorkerRequest& request, v1::DrainWorkerResponse& response);
 
   FleetContext context_;
+  std::atomic<int> uploads_{0};
   store::ArtifactFiles& artifacts_;
   ArtifactCollector& collector_;
   Mutex mutex_;

@@ -1,15 +1,26 @@
 #include "server/service/import_parts.h"
 
+#include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/file.h"
 #include "core/base/json_text.h"
+#include "core/base/sha256.h"
 #include "core/base/status.h"
+#include "core/event/check.h"
+#include "core/experiment/canonical_json.h"
 #include "core/experiment/key.h"
+#include "core/experiment/sweep.h"
+#include "core/state/state.h"
 #include "server/limits.h"
-#include "server/service/convert.h"
+#include "server/service/check_text.h"
+#include "server/service/sweeps_service.h"
 #include "server/store/artifact_files.h"
 
 namespace pelab::service {
@@ -17,30 +28,100 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kMaxSeed = (std::int64_t{1} << 53) - 1;
+constexpr char kImportToken[] = "import-";               // as core/db/import writes it
+constexpr std::int64_t kLastTime = 253'402'300'799'999;  // the end of the year 9999, in ms
 
 absl::Status Bad(const v1::ImportedJob& job, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("job ", job.key().substr(0, 12), " ", what));
 }
 
-template <typename T>
-std::optional<T> If(bool has, T value) {
-  return has ? std::optional<T>(std::move(value)) : std::nullopt;
+// The first of several checks that fails.
+absl::Status AllOf(std::initializer_list<absl::Status> checks) {
+  for (const absl::Status& check : checks) PELAB_RETURN_IF_ERROR(check);
+  return absl::OkStatus();
 }
 
-// The integer spec[part][name]; nullopt if it is missing or not an integer.
-std::optional<std::int64_t> IntegerAt(const json& spec, const char* part, const char* name) {
-  const auto member = spec.find(part);
-  if (member == spec.end() || !member->is_object()) return std::nullopt;
-  const auto value = member->find(name);
-  if (value == member->end() || !value->is_number_integer()) return std::nullopt;
-  return value->get<std::int64_t>();
+// A text of a row that may hold anything, such as an error of several lines.
+absl::Status CheckSize(absl::string_view what, const std::string& text, std::size_t most) {
+  if (text.size() <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " has ", text.size(), " bytes; at most ", most, " are allowed"));
 }
-std::string TextAt(const json& spec, const char* part, const char* name) {
-  const auto member = spec.find(part);
-  if (member == spec.end() || !member->is_object()) return "";
-  const auto value = member->find(name);
-  return value == member->end() || !value->is_string() ? "" : value->get<std::string>();
+
+absl::Status CheckTime(absl::string_view what, std::int64_t unix_ms) {
+  if (unix_ms >= 0 && unix_ms <= kLastTime) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " is ", unix_ms, " ms after 1970; allowed: 0 to ", kLastTime));
+}
+
+// The rules of CheckHello (convert.cc), for a worker of another database.
+absl::Status CheckWorker(const std::string& of, const v1::ImportedWorker& worker) {
+  if (worker.slots() < 0 || worker.slots() > limits::kSlotsOfWorker) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        of, " a worker with ", worker.slots(), " slots; allowed: 0 to ", limits::kSlotsOfWorker));
+  }
+  return AllOf({CheckText(of + " a worker whose id", worker.worker_id(), limits::kWorkerIdBytes),
+                CheckText(of + " a worker whose host", worker.host(), limits::kHostBytes),
+                CheckText(of + " a worker whose version", worker.version(), limits::kVersionBytes),
+                CheckSize(of + " a worker whose list of slots", worker.slots_json(),
+                          2 * limits::kImportedTextBytes),
+                CheckTime(of + " a worker whose time", worker.last_seen_at_ms())});
+}
+
+absl::Status CheckAttempt(const std::string& of, const v1::ImportedAttempt& attempt) {
+  if (attempt.slot() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(of, " an attempt in slot ", attempt.slot(), "; slots count from 0"));
+  }
+  if (attempt.has_error_kind() && !state::ParseErrorKind(attempt.error_kind())) {
+    return absl::InvalidArgumentError(absl::StrCat(of,
+                                                   " an attempt with the unknown kind of error \"",
+                                                   Printable(attempt.error_kind(), 80), "\""));
+  }
+  return AllOf({CheckText(of + " an attempt whose device", attempt.device(), limits::kLabelBytes),
+                CheckSize(of + " an attempt whose error", attempt.error(), limits::kErrorBytes),
+                CheckSize(of + " an attempt whose list of analyses", attempt.analyses_json(),
+                          limits::kImportedTextBytes),
+                CheckSize(of + " an attempt whose environment", attempt.environment_json(),
+                          limits::kImportedTextBytes),
+                CheckTime(of + " an attempt whose start", attempt.started_at_ms()),
+                CheckTime(of + " an attempt whose end", attempt.ended_at_ms())});
+}
+
+// Texts, times and sizes, as they are of jobs that were trained here.
+absl::Status CheckTexts(const v1::ImportedJob& job) {
+  const std::string of = absl::StrCat("job ", job.key().substr(0, 12), " has");
+  if (job.memory_bytes() > static_cast<std::uint64_t>(INT64_MAX)) {
+    return Bad(job, "wants more memory than there is");
+  }
+  PELAB_RETURN_IF_ERROR(
+      AllOf({CheckText(of + " a label that", job.pe_label(), limits::kLabelBytes),
+             CheckText(of + " a protocol that", job.protocol(), limits::kLabelBytes),
+             CheckText(of + " a device that", job.device(), limits::kLabelBytes),
+             CheckSize(of + " an execution that", job.execution_json(), limits::kImportedTextBytes),
+             CheckTime(of + " a start that", job.created_at_ms()),
+             CheckTime(of + " an end that", job.ended_at_ms())}));
+  for (const v1::ImportedWorker& worker : job.workers()) {
+    PELAB_RETURN_IF_ERROR(CheckWorker(of, worker));
+  }
+  for (const v1::ImportedAttempt& attempt : job.attempts()) {
+    PELAB_RETURN_IF_ERROR(CheckAttempt(of, attempt));
+  }
+  return absl::OkStatus();
+}
+
+// The job of a spec, which must be one that could be submitted here. Otherwise conditions, charts
+// and trainers would meet encodings, types and sizes that they do not know.
+absl::StatusOr<experiment::Job> ToJob(const v1::ImportedJob& job) {
+  experiment::CanonicalResult read = experiment::FromCanonicalJson(job.spec_json());
+  if (!read.job) {
+    const std::string why = read.violations.empty() ? "" : read.violations.front().message;
+    return Bad(job, absl::StrCat("has a spec that cannot be: ", Printable(why, 1000)));
+  }
+  if (experiment::ToCanonicalJson(*read.job) != job.spec_json()) {
+    return Bad(job, "has a spec that is not written canonically");
+  }
+  return *std::move(read.job);
 }
 
 absl::StatusOr<store::NewCell> ToCell(const v1::ImportedJob& job) {
@@ -51,27 +132,20 @@ absl::StatusOr<store::NewCell> ToCell(const v1::ImportedJob& job) {
     return Bad(job, why.empty() ? "has a spec that is not a JSON object"
                                 : absl::StrCat("has a spec that ", why));
   }
-  const auto seed = spec.find("seed");
-  const auto epochs = IntegerAt(spec, "train", "epochs");
-  store::NewCell cell{
-      .key = job.key(),
-      .pe_label = job.pe_label(),
-      .protocol_label = job.protocol(),
-      .seed = seed != spec.end() && seed->is_number_integer() ? seed->get<std::int64_t>() : -1,
-      .spec_json = job.spec_json(),
-      .requirement = {
-          .pe = TextAt(spec, "pe", "name"),
-          .pe_version = static_cast<int>(IntegerAt(spec, "pe", "version").value_or(0)),
-          .task = TextAt(spec, "task", "name"),
-          .task_version = static_cast<int>(IntegerAt(spec, "task", "version").value_or(0)),
-          .device_kind = job.device_kind(),
-          .memory_bytes = job.memory_bytes(),
-          .analyses = {}}};
-  if (cell.requirement.pe.empty() || cell.requirement.task.empty() || cell.seed < 0 ||
-      cell.seed > kMaxSeed || !epochs || *epochs < 0 || *epochs > INT32_MAX) {
-    return Bad(job, "has a spec without pe.name, task.name, seed or train.epochs");
-  }
-  cell.epochs = static_cast<int>(*epochs);
+  PELAB_ASSIGN_OR_RETURN(const experiment::Job read, ToJob(job));
+  store::NewCell cell{.key = job.key(),
+                      .pe_label = job.pe_label(),
+                      .protocol_label = job.protocol(),
+                      .seed = read.seed,
+                      .spec_json = job.spec_json(),
+                      .requirement = {.pe = read.pe,
+                                      .pe_version = read.pe_version,
+                                      .task = read.task,
+                                      .task_version = read.task_version,
+                                      .device_kind = job.device_kind(),
+                                      .memory_bytes = job.memory_bytes(),
+                                      .analyses = {}},
+                      .epochs = static_cast<int>(read.Int("train.epochs"))};
   const std::string& kind = cell.requirement.device_kind;
   if (cell.pe_label.empty() || cell.protocol_label.empty() ||
       (kind != "any" && kind != "gpu" && kind != "cpu")) {
@@ -80,100 +154,76 @@ absl::StatusOr<store::NewCell> ToCell(const v1::ImportedJob& job) {
   return cell;
 }
 
-std::optional<state::Outcome> ToOutcome(v1::AttemptOutcome outcome) {
-  switch (outcome) {
-    case v1::ATTEMPT_OUTCOME_SUCCEEDED:
-      return state::Outcome::kSucceeded;
-    case v1::ATTEMPT_OUTCOME_FAILED:
-      return state::Outcome::kFailed;
-    case v1::ATTEMPT_OUTCOME_LOST:
-      return state::Outcome::kLost;
-    case v1::ATTEMPT_OUTCOME_PREEMPTED:
-      return state::Outcome::kPreempted;
-    case v1::ATTEMPT_OUTCOME_CANCELLED:
-      return state::Outcome::kCancelled;
-    case v1::ATTEMPT_OUTCOME_SUPERSEDED:
-      return state::Outcome::kSuperseded;
-    default:
-      return std::nullopt;
+// The rules of Submit and Rename, for a sweep of another database.
+absl::Status CheckSweep(const v1::ImportedSweep& sweep) {
+  // No submission has such a token, so an import finds only what imports have stored.
+  if (!absl::StartsWith(sweep.token(), kImportToken) ||
+      !IsSha256(sweep.token().substr(sizeof(kImportToken) - 1))) {
+    return absl::InvalidArgumentError(absl::StrCat("the token of an imported sweep must be \"",
+                                                   kImportToken, "\" and a SHA-256, not \"",
+                                                   Printable(sweep.token(), 80), "\""));
   }
+  if (const absl::Status name = CheckSweepName(sweep.name()); !name.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a sweep cannot be imported: ", std::string(name.message()),
+                     "; rename it there (pelab sweeps rename) and import again"));
+  }
+  if (sweep.cells() > experiment::kMaxJobs) {
+    return absl::InvalidArgumentError(absl::StrCat("sweep ", sweep.name(), " has ", sweep.cells(),
+                                                   " cells; at most ", experiment::kMaxJobs,
+                                                   " are allowed"));
+  }
+  const std::string of = absl::StrCat("sweep ", sweep.name(), " has");
+  return AllOf(
+      {CheckText(of + " a protocol that", sweep.protocol(), limits::kLabelBytes),
+       CheckText(of + " a file name that", sweep.file_name(), limits::kFileNameBytes),
+       CheckSize(of + " a document that", sweep.document(), experiment::kMaxDocumentBytes),
+       CheckSize(of + " overrides, a text that", sweep.overrides_json(), limits::kOverridesBytes),
+       CheckSize(of + " analyses, a text that", sweep.analyses_json(), limits::kImportedTextBytes),
+       CheckSize(of + " resources, a text that", sweep.resources_json(), limits::kLabelBytes),
+       CheckSize(of + " added seeds, a text that", sweep.extensions_json(),
+                 2 * limits::kSeedsBytes),
+       CheckTime(of + " a time of submission that", sweep.created_at_ms()),
+       CheckPriority(sweep.priority())});
+}
+
+// As the numbers of an event of a worker. Settings that cannot be read are no settings.
+absl::Status CheckNumbers(const v1::ImportedJob& job) {
+  std::string wrong;
+  if (const auto execution = event::ExecutionFromJson(job.execution_json())) {
+    wrong = event::WhatIsWrong(*execution);
+  }
+  if (wrong.empty()) {
+    wrong = event::WhatIsWrongWithSeconds("end", "wall_seconds", job.wall_seconds());
+  }
+  return wrong.empty() ? absl::OkStatus() : Bad(job, absl::StrCat("cannot be: ", wrong));
 }
 
 }  // namespace
 
-absl::StatusOr<store::ImportJob> ToImportJob(const v1::ImportedJob& job) {
+absl::StatusOr<store::ImportJob> ToImportJob(v1::ImportedJob job) {
   PELAB_ASSIGN_OR_RETURN(store::NewCell cell, ToCell(job));
+  PELAB_RETURN_IF_ERROR(CheckTexts(job));
   // SQL looks into this column, so it must be valid JSON.
   if (job.has_execution_json() && !IsJsonObject(job.execution_json())) {
     return Bad(job, "has an execution that is not a JSON object");
   }
-  store::ImportJob out{.cell = std::move(cell),
-                       .device = If(job.has_device(), job.device()),
-                       .wall_seconds = If(job.has_wall_seconds(), job.wall_seconds()),
-                       .execution_json = If(job.has_execution_json(), job.execution_json()),
-                       .created_at = job.created_at_ms(),
-                       .ended_at = job.ended_at_ms()};
-  for (const v1::ImportedAttempt& attempt : job.attempts()) {
-    const auto outcome = ToOutcome(attempt.outcome());
-    if (!outcome) return Bad(job, "has an attempt that has not ended");
-    if (!IsJson(attempt.analyses_json()) ||
-        (attempt.has_environment_json() && !IsJsonObject(attempt.environment_json()))) {
-      return Bad(job, "has an attempt with analyses or an environment that are not JSON");
-    }
-    out.attempts.push_back(
-        {.worker_id = attempt.worker_id(),
-         .slot = attempt.slot(),
-         .device = attempt.device(),
-         .analyses_json = attempt.analyses_json(),
-         .start_epoch = If(attempt.has_start_epoch(), attempt.start_epoch()),
-         .environment_json = If(attempt.has_environment_json(), attempt.environment_json()),
-         .outcome = *outcome,
-         .error_kind = If(attempt.has_error_kind(), attempt.error_kind()),
-         .error = If(attempt.has_error(), attempt.error()),
-         .started_at = attempt.started_at_ms(),
-         .ended_at = attempt.ended_at_ms()});
-  }
-  for (const v1::ImportedWorker& worker : job.workers()) {
-    if (worker.worker_id().empty() || !IsJson(worker.slots_json())) {
-      return Bad(job, "has a worker without an id, or with slots that are not JSON");
-    }
-    out.workers.push_back({.worker_id = worker.worker_id(),
-                           .host = worker.host(),
-                           .version = worker.version(),
-                           .slots_json = worker.slots_json(),
-                           .slots = worker.slots(),
-                           .last_seen_at = worker.last_seen_at_ms()});
-  }
+  PELAB_RETURN_IF_ERROR(CheckNumbers(job));
+  store::ImportJob out{.cell = std::move(cell)};
+  out.job = std::move(job);
   return out;
 }
 
-store::ImportedAnalysis ToImportedAnalysis(const v1::ImportedAnalysis& analysis) {
-  store::ImportedAnalysis out{
-      .attempt = analysis.attempt(), .created_at = analysis.created_at_ms(), .body = {}};
-  if (analysis.has_result()) {
-    out.body = ToResult(analysis.result());
-  } else {
-    out.body = ToMatrix(analysis.head_ablation());
-  }
-  return out;
-}
-
-absl::StatusOr<store::ImportedFile> ToImportedFile(const v1::ImportedFile& file) {
+absl::Status CheckFile(const v1::ImportedFile& file) {
   PELAB_RETURN_IF_ERROR(store::CheckSha256(file.sha256()));
-  if (file.name().empty() || file.name().size() > limits::kImportedNameBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("the name of a file has 1 to ",
-                                                   limits::kImportedNameBytes, " bytes, not ",
-                                                   file.name().size()));
-  }
-  return store::ImportedFile{
-      .attempt = file.attempt(),
-      .artifact = {.name = file.name(), .sha256 = file.sha256(), .bytes = file.bytes()}};
+  if (IsPlainFileName(file.name())) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the name of a file is \"",
+                                                 absl::CHexEscape(file.name().substr(0, 80)),
+                                                 "\"; allowed: ", kPlainFileName));
 }
 
 absl::StatusOr<store::ImportSweep> ToImportSweep(const v1::ImportedSweep& sweep) {
-  if (sweep.token().empty() || sweep.name().empty()) {
-    return absl::InvalidArgumentError("an imported sweep has a token and a name");
-  }
+  PELAB_RETURN_IF_ERROR(CheckSweep(sweep));
   for (const std::string* text : {&sweep.overrides_json(), &sweep.analyses_json(),
                                   &sweep.resources_json(), &sweep.extensions_json()}) {
     if (!IsJson(*text)) {

@@ -9,11 +9,10 @@
 namespace pelab::service {
 
 // Converts the job without its epochs, analyses and files. INVALID_ARGUMENT, with the reason, if
-// the key does not belong to the spec or if the spec or an attempt is malformed.
-absl::StatusOr<store::ImportJob> ToImportJob(const v1::ImportedJob& job);
-store::ImportedAnalysis ToImportedAnalysis(const v1::ImportedAnalysis& analysis);
+// the key does not belong to the spec or if the spec is malformed. The store checks the rest.
+absl::StatusOr<store::ImportJob> ToImportJob(v1::ImportedJob job);
 // INVALID_ARGUMENT if the hash is not a SHA-256, or if the name is empty or too long.
-absl::StatusOr<store::ImportedFile> ToImportedFile(const v1::ImportedFile& file);
+absl::Status CheckFile(const v1::ImportedFile& file);
 
 // Converts the sweep without its cells. INVALID_ARGUMENT if a required field is missing or a
 // setting is not JSON.

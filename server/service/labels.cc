@@ -3,33 +3,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "core/experiment/sweep_name.h"
 #include "core/rpc/status.h"
 #include "server/limits.h"
 #include "server/service/blocking.h"
+#include "server/service/check_text.h"
 #include "server/service/sweeps_service.h"
 
 namespace pelab::service {
-namespace {
-
-absl::Status CheckName(const std::string& name) {
-  if (!experiment::IsSweepName(name)) {
-    return absl::InvalidArgumentError(absl::StrCat("name \"", name.substr(0, 100), "\" must be ",
-                                                   std::string(experiment::kSweepNameRule)));
-  }
-  if (experiment::IsNumberName(name)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("name \"", name, "\" must not be a number: sweeps have numbers, too, and ",
-                     "`pelab cancel ", name, "` would mean another one"));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 grpc::Status SweepsService::Rename(grpc::ServerContext*, const v1::RenameRequest* request,
                                    v1::SweepControl* response) {
-  if (absl::Status status = CheckName(request->name()); !status.ok()) return rpc::ToGrpc(status);
+  if (absl::Status status = CheckSweepName(request->name()); !status.ok())
+    return rpc::ToGrpc(status);
   return rpc::ToGrpc(
       DoLabel(request->sweep().sweep(), {.name = request->name(), .note = {}}, *response));
 }
@@ -55,10 +39,10 @@ absl::Status SweepsService::DoLabel(const std::string& name, store::LabelSweep w
   const std::string new_name = write.name.value_or("");
   PELAB_ASSIGN_OR_RETURN(const store::WriteResult result,
                          AppendAndWait(parts_.writer, std::move(write)));
-  const auto& labelled = std::get<store::SweepLabelled>(result);
-  if (!labelled.found) return absl::NotFoundError(absl::StrCat("no sweep \"", name, "\""));
-  if (labelled.has_name != 0) {
-    return absl::AlreadyExistsError(absl::StrCat("sweep ", labelled.has_name, " is named \"",
+  const auto& labeled = std::get<store::SweepLabeled>(result);
+  if (!labeled.found) return absl::NotFoundError(absl::StrCat("no sweep \"", name, "\""));
+  if (labeled.has_name != 0) {
+    return absl::AlreadyExistsError(absl::StrCat("sweep ", labeled.has_name, " is named \"",
                                                  new_name, "\" already; choose another name"));
   }
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
@@ -68,7 +52,7 @@ absl::Status SweepsService::DoLabel(const std::string& name, store::LabelSweep w
   response.set_state(sweep.state());
   response.set_paused(sweep.paused());
   response.set_priority(sweep.priority());
-  response.set_changed(labelled.changed);
+  response.set_changed(labeled.changed);
   return absl::OkStatus();
 }
 

@@ -6,13 +6,14 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <functional>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
+#include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"
 #include "server/limits.h"
@@ -23,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPiece = 256 << 10;
 constexpr std::uintmax_t kReserve = 64 << 20;  // free space that a copy must leave for the database
 constexpr char kCopy[] = ".backup-";           // FILE.backup-<number>, while the copy is being made
 
@@ -46,19 +46,14 @@ absl::Status CheckRoom(const std::string& database) {
                    " while it is made; there are ", space.available));
 }
 
-// Reads the whole file in pieces.
-absl::Status ReadPieces(int fd, const std::string& name,
-                        const std::function<absl::Status(std::string)>& on_piece) {
-  std::string piece;
-  for (;;) {
-    piece.resize(kPiece);
-    const ssize_t got = read(fd, piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ErrnoStatus(errno, absl::StrCat("cannot read ", name));
-    if (got == 0) return absl::OkStatus();
-    piece.resize(static_cast<std::size_t>(got));
-    PELAB_RETURN_IF_ERROR(on_piece(piece));
-  }
+// A row without a hash could name any file of this host. A file of another size is damaged.
+absl::StatusOr<UniqueFd> OpenArtifact(const store::ArtifactFiles& artifacts,
+                                      const db::StoredFile& file) {
+  const std::optional<std::string> path = artifacts.PathOf(file.sha256);
+  if (!path) return absl::NotFoundError("the name is no SHA-256");
+  PELAB_ASSIGN_OR_RETURN(UniqueFd fd, OpenRegularFile(*path));
+  if (BytesOf(fd.get()) != file.bytes) return absl::DataLossError("the file has another size");
+  return fd;
 }
 
 }  // namespace
@@ -91,7 +86,7 @@ absl::StatusOr<MaintenanceService::Snapshot> MaintenanceService::Take(
 
 absl::Status MaintenanceService::Send(grpc::ServerContext& context,
                                       grpc::ServerWriter<v1::BackupPart>& writer) {
-  // Before the snapshot, so that the files that it names stay.
+  // Taken before the snapshot, so that no file that the snapshot names is removed.
   const auto hold = artifacts_.HoldAll();
   PELAB_ASSIGN_OR_RETURN(const Snapshot snapshot, Take(context));
   v1::BackupPart part;
@@ -111,14 +106,13 @@ absl::Status MaintenanceService::Send(grpc::ServerContext& context,
     return send();
   }));
   for (const db::StoredFile& file : snapshot.artifacts) {
-    const std::string path = artifacts_.PathOf(file.sha256);
-    const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const absl::StatusOr<UniqueFd> fd = OpenArtifact(artifacts_, file);
     part.mutable_file()->set_sha256(file.sha256);
     part.mutable_file()->set_bytes(file.bytes);
-    part.mutable_file()->set_missing(!fd);
+    part.mutable_file()->set_missing(!fd.ok());
     PELAB_RETURN_IF_ERROR(send());
-    if (!fd) continue;
-    PELAB_RETURN_IF_ERROR(ReadPieces(fd.get(), path, [&](std::string piece) {
+    if (!fd.ok()) continue;
+    PELAB_RETURN_IF_ERROR(ReadPieces(fd->get(), file.sha256, [&](std::string piece) {
       part.set_data(std::move(piece));
       return send();
     }));

@@ -1,11 +1,12 @@
 #include "server/service/results_service.h"
 
 #include <cstdint>
-#include <fstream>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/file.h"
+#include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"
 #include "server/limits.h"
@@ -16,7 +17,6 @@ namespace pelab::service {
 namespace {
 
 constexpr absl::Duration kFollowInterval = absl::Milliseconds(200);
-constexpr std::size_t kChunk = 256 << 10;
 
 template <typename Call, typename Response>
 grpc::Status Read(db::ReaderPool& readers, const Call& call, Response* response) {
@@ -94,11 +94,12 @@ grpc::Status ResultsService::ListAttempts(grpc::ServerContext*,
   return Read(
       readers_, [&](auto& reader) { return reader.ListAttempts(*request); }, response);
 }
-grpc::Status ResultsService::ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
+grpc::Status ResultsService::ListWorkers(grpc::ServerContext*,
+                                         const v1::ListWorkersRequest* request,
                                          v1::ListWorkersResponse* response) {
   grpc::Status status = Read(
-      readers_, [&](auto& reader) { return reader.ListWorkers(); }, response);
-  if (status.ok()) sched::AddStandings(workers_(), absl::Now(), *response);
+      readers_, [&](auto& reader) { return reader.ListWorkers(*request); }, response);
+  if (status.ok()) sched::AddWorkerStatuses(workers_(), absl::Now(), *response);
   return status;
 }
 
@@ -130,29 +131,28 @@ grpc::Status ResultsService::GetArtifact(grpc::ServerContext*,
 
 absl::Status ResultsService::SendArtifact(const std::string& sha256,
                                           grpc::ServerWriter<v1::ArtifactChunk>& writer) const {
-  std::ifstream file(artifacts_.PathOf(sha256), std::ios::binary | std::ios::ate);
-  if (!file) {
+  const absl::StatusOr<UniqueFd> file = OpenRegularFile(artifacts_.PathOf(sha256).value_or(""));
+  const std::optional<std::uint64_t> total = file.ok() ? BytesOf(file->get()) : std::nullopt;
+  if (!total) {
     return absl::NotFoundError(absl::StrCat("no artifact with sha256 ", sha256, " is stored"));
   }
-  const auto total = static_cast<std::uint64_t>(file.tellg());
-  file.seekg(0);
   v1::ArtifactChunk chunk;
-  chunk.set_total_bytes(total);
-  std::uint64_t sent = 0;
-  do {
+  chunk.set_total_bytes(*total);
+  const auto send = [&]() -> absl::Status {
     if (stopping_) return absl::UnavailableError("the coordinator is shutting down");
-    std::string& data = *chunk.mutable_data();
-    data.resize(kChunk);
-    file.read(data.data(), kChunk);
-    data.resize(static_cast<std::size_t>(file.gcount()));
-    if (data.empty() && total != 0) {
-      return absl::DataLossError(absl::StrCat("artifact ", sha256, " cannot be read to its end"));
-    }
-    sent += data.size();
     if (!writer.Write(chunk)) return absl::CancelledError("the client is gone");
     chunk.clear_total_bytes();
-  } while (sent < total);
-  return absl::OkStatus();
+    return absl::OkStatus();
+  };
+  if (*total == 0) return send();
+  std::uint64_t sent = 0;
+  PELAB_RETURN_IF_ERROR(ReadPieces(file->get(), sha256, [&](std::string piece) {
+    sent += piece.size();
+    *chunk.mutable_data() = std::move(piece);
+    return send();
+  }));
+  if (sent == *total) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("artifact ", sha256, " cannot be read to its end"));
 }
 
 absl::Status ResultsService::DoReadLog(grpc::ServerContext& context,

@@ -16,11 +16,11 @@ namespace pelab::service {
 
 class ResultsService final : public v1::Results::Service {
  public:
-  using WorkerStandings = std::function<std::vector<sched::WorkerStanding>()>;
+  using WorkerStatuses = std::function<std::vector<sched::WorkerStatus>()>;
 
-  // `workers` returns their current status. Any thread may call it.
+  // `workers` returns the current status of all workers. Any thread may call it.
   ResultsService(db::ReaderPool& readers, const store::ArtifactFiles& artifacts,
-                 WorkerStandings workers)
+                 WorkerStatuses workers)
       : readers_(readers), artifacts_(artifacts), workers_(std::move(workers)) {}
 
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
@@ -58,7 +58,7 @@ class ResultsService final : public v1::Results::Service {
 
   db::ReaderPool& readers_;
   const store::ArtifactFiles& artifacts_;
-  const WorkerStandings workers_;
+  const WorkerStatuses workers_;
   std::atomic<bool> stopping_{false};
   std::atomic<int> followers_{0};
   std::atomic<int> downloads_{0};

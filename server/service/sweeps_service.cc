@@ -15,6 +15,7 @@
 #include "core/rpc/sweep_document.h"
 #include "server/limits.h"
 #include "server/service/blocking.h"
+#include "server/service/check_text.h"
 #include "server/service/preview.h"
 
 namespace pelab::service {
@@ -38,6 +39,12 @@ std::string ResourcesJson(const experiment::Resources& resources) {
 absl::Status CheckSubmit(const v1::SubmitRequest& request) {
   if (request.client_token().empty() || request.client_token().size() > 64) {
     return absl::InvalidArgumentError("client_token must have 1 to 64 characters");
+  }
+  PELAB_RETURN_IF_ERROR(CheckText("file_name", request.file_name(), limits::kFileNameBytes));
+  if (const std::size_t bytes = OverridesToJson(request.overrides()).size();
+      bytes > limits::kOverridesBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the overrides have ", bytes, " bytes; at most ",
+                                                   limits::kOverridesBytes, " are allowed"));
   }
   return CheckPriority(request.priority());
 }

@@ -12,7 +12,6 @@
 #include "core/rpc/status.h"
 #include "server/limits.h"
 #include "server/service/blocking.h"
-#include "server/service/convert.h"
 #include "server/service/import_parts.h"
 #include "server/service/thread_slot.h"
 
@@ -43,12 +42,11 @@ class Incoming {
         return absl::OkStatus();
       }
       case v1::ImportJobPart::kEpochs:
-        for (const v1::Epoch& epoch : part.epochs().epochs()) {
-          job_->epochs.push_back(ToEpoch(epoch));
-        }
+        job_->epochs.insert(job_->epochs.end(), part.epochs().epochs().begin(),
+                            part.epochs().epochs().end());
         return absl::OkStatus();
       case v1::ImportJobPart::kAnalysis:
-        job_->analyses.push_back(ToImportedAnalysis(part.analysis()));
+        job_->analyses.push_back(part.analysis());
         return absl::OkStatus();
       case v1::ImportJobPart::kFile:
         return Begin(part.file());
@@ -72,13 +70,13 @@ class Incoming {
  private:
   absl::Status Begin(const v1::ImportedFile& file) {
     PELAB_RETURN_IF_ERROR(EndFile());
-    PELAB_ASSIGN_OR_RETURN(store::ImportedFile imported, ToImportedFile(file));
+    PELAB_RETURN_IF_ERROR(CheckFile(file));
     holds_.emplace_back(artifacts_, file.sha256());
-    job_->files.push_back(std::move(imported));
+    job_->files.push_back(file);
     skipping_ = artifacts_.Has(file.sha256());
     if (skipping_) return absl::OkStatus();
-    collector_.MakeRoom(file.bytes());
-    PELAB_ASSIGN_OR_RETURN(upload_, artifacts_.Begin(file.sha256(), file.bytes()));
+    PELAB_ASSIGN_OR_RETURN(upload_, artifacts_.Begin(file.sha256(), file.bytes(),
+                                                     store::ArtifactFiles::Room::kMayBeMade));
     return absl::OkStatus();
   }
   absl::Status Append(const std::string& data) {
@@ -88,7 +86,7 @@ class Incoming {
     }
     if (skipping_) return absl::OkStatus();
     if (!upload_) return absl::InvalidArgumentError("data came before the file that they are of");
-    return upload_->Write(data);
+    return collector_.Write(*upload_, data);
   }
   absl::Status EndFile() {
     if (!upload_) return absl::OkStatus();
@@ -181,6 +179,10 @@ absl::Status TransferService::TakeSweep(grpc::ServerReader<v1::ImportSweepPart>&
     sweep.finish = finish;
     PELAB_ASSIGN_OR_RETURN(const store::WriteResult result, AppendAndWait(journal_, sweep));
     const auto& imported = std::get<store::SweepImported>(result);
+    if (!imported.refused.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("sweep ", sweep.name, " cannot be imported: ", imported.refused));
+    }
     response.set_sweep_id(imported.sweep_id);
     response.set_changed(response.changed() || imported.changed);
     response.set_finished(imported.finished);

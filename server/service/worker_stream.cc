@@ -31,9 +31,9 @@ void WorkerStream::Send(v1::CoordinatorMessage message) {
   if (!writing_) SendNext();
 }
 
-// Gives up on a worker that does not read. Its stream cannot be finished before it reads. Until
-// then it is treated as gone: nothing is queued for it, nothing is read from it, and its leases run
-// out.
+// Gives up on a worker that does not read. The stream cannot be finished before the worker reads.
+// Until then the worker is treated as gone: nothing is queued for it, nothing is read from it, and
+// its leases run out.
 void WorkerStream::GiveUpReader() {
   spdlog::warn("a worker does not read what it is sent: its session is given up");
   closing_ = true;
@@ -41,11 +41,6 @@ void WorkerStream::GiveUpReader() {
                                "the worker does not read what it is sent: connect again");
   queue_.clear();
   Ended();
-}
-
-bool WorkerStream::IsClosing() {
-  MutexLock lock(&mutex_);
-  return closing_;
 }
 
 void WorkerStream::SendNext() {
@@ -97,7 +92,9 @@ void WorkerStream::OnReadDone(bool ok) {
 }
 
 void WorkerStream::ReadOn() {
-  if (!IsClosing()) StartRead(&incoming_);
+  // Under the mutex: after Finish, gRPC may be done with this object at any moment.
+  MutexLock lock(&mutex_);
+  if (!closing_) StartRead(&incoming_);
 }
 
 }  // namespace pelab::service

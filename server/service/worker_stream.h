@@ -37,7 +37,6 @@ class WorkerStream final
   void ReadOn() override;
   void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveUpReader() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsClosing();
 
   std::shared_ptr<WorkerStream> self_;
   v1::WorkerMessage incoming_;  // used by one reaction at a time

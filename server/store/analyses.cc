@@ -1,14 +1,12 @@
 #include "server/store/analyses.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
+#include "core/event/check.h"
 #include "core/stats/deposit.h"
-#include "server/limits.h"
-#include "server/store/shares.h"
 
 namespace pelab::store {
 namespace {
@@ -19,45 +17,36 @@ void AddMissing(const std::vector<Analysis>& from, std::vector<Analysis>& to) {
   }
 }
 
-bool IsLoss(double nll) { return std::isfinite(nll) && nll >= 0; }
-
-// Every example is either right or wrong, both intact and ablated, so the counts must be
-// consistent.
-bool IsPossible(const AblatedHead& head, const HeadAblation& matrix) {
-  return IsShare(head.correct, matrix.total) && IsShare(head.lost, matrix.intact_correct) &&
-         IsShare(head.gained, matrix.total - matrix.intact_correct) &&
-         matrix.intact_correct - head.correct == head.lost - head.gained && IsLoss(head.nll) &&
-         IsLoss(head.nll_standard_error);
-}
-
-void StoreEntries(Database& db, std::int64_t analysis_id, const HeadAblation& matrix) {
-  for (std::size_t i = 0; i < matrix.entries.size(); ++i) {
-    const int layer = static_cast<int>(i) / matrix.heads;
-    const int head = static_cast<int>(i) % matrix.heads;
-    const std::optional<AblatedHead>& entry = matrix.entries[i];
-    if (!entry) {
+void StoreEntries(Database& db, std::int64_t analysis_id, const v1::HeadAblation& ablation) {
+  for (int i = 0; i < ablation.correct_size(); ++i) {
+    const int layer = i / ablation.heads();
+    const int head = i % ablation.heads();
+    if (!event::HasEntry(ablation, i)) {
       db.Execute("INSERT INTO head_ablation (analysis_id, layer, head) VALUES (?, ?, ?)",
                  analysis_id, layer, head);
       continue;
     }
-    const stats::PairedDrop drop = stats::Drop({entry->lost, entry->gained}, matrix.total);
+    const stats::PairedDrop drop =
+        stats::Drop({ablation.lost(i), ablation.gained(i)}, ablation.total());
     db.Execute(
         "INSERT INTO head_ablation (analysis_id, layer, head, correct, lost, gained, "
         "drop_standard_error, nll, nll_standard_error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        analysis_id, layer, head, entry->correct, entry->lost, entry->gained, drop.standard_error,
-        entry->nll, entry->nll_standard_error);
+        analysis_id, layer, head, ablation.correct(i), ablation.lost(i), ablation.gained(i),
+        drop.standard_error, ablation.nll(i), ablation.nll_standard_error(i));
   }
 }
 
-void StoreIndices(Database& db, std::int64_t analysis_id, const HeadAblation& matrix) {
-  stats::AblationMatrix counts{.layers = matrix.layers,
-                               .heads = matrix.heads,
-                               .total = matrix.total,
-                               .intact_correct = matrix.intact_correct,
-                               .chance = matrix.chance};
-  for (const std::optional<AblatedHead>& entry : matrix.entries) {
+void StoreIndices(Database& db, std::int64_t analysis_id, const v1::HeadAblation& ablation) {
+  stats::AblationMatrix counts{.layers = ablation.layers(),
+                               .heads = ablation.heads(),
+                               .total = ablation.total(),
+                               .intact_correct = ablation.intact_correct(),
+                               .chance = ablation.chance()};
+  for (int i = 0; i < ablation.correct_size(); ++i) {
     std::optional<stats::PairedCounts>& pair = counts.entries.emplace_back();
-    if (entry) pair = stats::PairedCounts{entry->lost, entry->gained};
+    if (event::HasEntry(ablation, i)) {
+      pair = stats::PairedCounts{ablation.lost(i), ablation.gained(i)};
+    }
   }
   for (const stats::DepositIndices& row : stats::IndicesOf(counts)) {
     db.Execute(
@@ -147,8 +136,8 @@ std::optional<KeptWeights> StoredWeights(Database& db, std::int64_t job_id) {
 
 std::optional<KeptWeights> FindWeights(const Batch& batch, std::int64_t job_id) {
   std::optional<KeptWeights> weights = StoredWeights(batch.db, job_id);
-  const auto& has = batch.options.has_artifact;
-  if (weights && has && !has(weights->sha256)) return std::nullopt;
+  const auto& bytes_of = batch.options.artifact_bytes;
+  if (weights && bytes_of && !bytes_of(weights->sha256)) return std::nullopt;
   return weights;
 }
 
@@ -162,70 +151,30 @@ std::optional<ReadyJob> QueueForAnalyses(Batch& batch, std::int64_t job_id, std:
   return change->ready;
 }
 
-std::string WhatIsWrong(const AnalysisResult& result) {
-  if (result.name.empty()) return "its analysis has no name";
-  if (!IsJson(result.parameters_json) || !IsJson(result.result_json)) {
-    return absl::StrCat("its analysis ", result.name.substr(0, 80),
-                        " has parameters or a result that are not JSON");
-  }
-  return "";
-}
-
-std::string WhatIsWrong(const HeadAblation& matrix) {
-  if (!IsJson(matrix.parameters_json)) {
-    return "its head ablation has parameters that are not JSON";
-  }
-  if (matrix.layers < 1 || matrix.heads < 1 || matrix.layers > limits::kLayersOrHeads ||
-      matrix.heads > limits::kLayersOrHeads ||
-      matrix.entries.size() != static_cast<std::size_t>(matrix.layers) * matrix.heads) {
-    return absl::StrCat("its head ablation has ", matrix.entries.size(), " whole entries for ",
-                        matrix.layers, " layers of ", matrix.heads,
-                        " heads: counts, losses and their errors must all be there");
-  }
-  if (matrix.total < 1 || !IsShare(matrix.intact_correct, matrix.total)) {
-    return "its head ablation's intact count is more than its total";
-  }
-  if (!IsLoss(matrix.intact_nll) || !(matrix.chance > 0 && matrix.chance <= 1)) {
-    return absl::StrCat("its head ablation has an intact loss of ", matrix.intact_nll,
-                        " and a chance of ", matrix.chance,
-                        "; allowed: from 0 on, and above 0 to 1");
-  }
-  for (std::size_t i = 0; i < matrix.entries.size(); ++i) {
-    const std::optional<AblatedHead>& head = matrix.entries[i];
-    if (!head || IsPossible(*head, matrix)) continue;
-    return absl::StrCat("its head ablation cannot be: layer ", i / matrix.heads, " head ",
-                        i % matrix.heads, " has ", head->correct, " correct, ", head->lost,
-                        " lost and ", head->gained, " gained of ", matrix.intact_correct,
-                        " intact and ", matrix.total, " in all, with a loss of ", head->nll, " +- ",
-                        head->nll_standard_error);
-  }
-  return "";
-}
-
-void StoreMatrix(const Batch& batch, const AttemptRow& attempt, const HeadAblation& matrix,
+void StoreMatrix(const Batch& batch, const AttemptRow& attempt, const v1::HeadAblation& ablation,
                  std::int64_t now) {
   const int stored = batch.db.Execute(
       "INSERT OR IGNORE INTO analyses (job_id, name, version, parameters_json, attempt_id, layers, "
       "heads, intact_correct, total, seconds, created_at, intact_nll, chance) "
       "VALUES (?, 'head_ablation', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      attempt.job_id, matrix.version, matrix.parameters_json, attempt.attempt_id, matrix.layers,
-      matrix.heads, matrix.intact_correct, matrix.total, matrix.seconds, now, matrix.intact_nll,
-      matrix.chance);
+      attempt.job_id, ablation.version(), ablation.parameters_json(), attempt.attempt_id,
+      ablation.layers(), ablation.heads(), ablation.intact_correct(), ablation.total(),
+      ablation.seconds(), now, ablation.intact_nll(), ablation.chance());
   if (stored == 0) return;
   const std::int64_t analysis_id = batch.db.LastId();
-  StoreEntries(batch.db, analysis_id, matrix);
-  StoreIndices(batch.db, analysis_id, matrix);
+  StoreEntries(batch.db, analysis_id, ablation);
+  StoreIndices(batch.db, analysis_id, ablation);
 }
 
-void StoreResult(const Batch& batch, const AttemptRow& attempt, const AnalysisResult& result,
+void StoreResult(const Batch& batch, const AttemptRow& attempt, const v1::AnalysisResult& result,
                  std::int64_t now) {
   std::optional<double> seconds;
-  if (result.seconds > 0) seconds = result.seconds;
+  if (result.seconds() > 0) seconds = result.seconds();
   batch.db.Execute(
       "INSERT OR IGNORE INTO analyses (job_id, name, version, parameters_json, attempt_id, "
       "result_json, seconds, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-      attempt.job_id, result.name, result.version, result.parameters_json, attempt.attempt_id,
-      result.result_json, seconds, now);
+      attempt.job_id, result.name(), result.version(), result.parameters_json(), attempt.attempt_id,
+      result.result_json(), seconds, now);
 }
 
 }  // namespace pelab::store

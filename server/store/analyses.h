@@ -29,21 +29,17 @@ std::optional<KeptWeights> StoredWeights(Database& db, std::int64_t job_id);
 // The same, or nullopt if their file is missing.
 std::optional<KeptWeights> FindWeights(const Batch& batch, std::int64_t job_id);
 
-// Queues a succeeded job for the analyses that it lacks; nullopt if the job is not succeeded. An
-// attempt that is still open (it was told to stop) is added to `superseded`.
+// Queues a succeeded job for the analyses that it lacks; nullopt if the job has another state. If
+// an attempt of the job is still open (although it was told to stop), adds it to `superseded`.
 std::optional<ReadyJob> QueueForAnalyses(Batch& batch, std::int64_t job_id, std::int64_t now,
                                          std::vector<std::int64_t>& superseded);
 
-// Empty, or an error that a correct trainer never causes.
-std::string WhatIsWrong(const HeadAblation& matrix);
-std::string WhatIsWrong(const AnalysisResult& result);
-
-// Stores a result. If one with the same name, parameters and version is stored, it stays: what was
-// acknowledged is never replaced. Storing a matrix also stores its deposit indices
-// (core/stats/deposit.h).
-void StoreMatrix(const Batch& batch, const AttemptRow& attempt, const HeadAblation& matrix,
+// Stores a result. If a result with the same name, parameters and version is stored already, that
+// result stays: what was acknowledged is never replaced. Storing a matrix also stores its deposit
+// indices (core/stats/deposit.h).
+void StoreMatrix(const Batch& batch, const AttemptRow& attempt, const v1::HeadAblation& ablation,
                  std::int64_t now);
-void StoreResult(const Batch& batch, const AttemptRow& attempt, const AnalysisResult& result,
+void StoreResult(const Batch& batch, const AttemptRow& attempt, const v1::AnalysisResult& result,
                  std::int64_t now);
 
 }  // namespace pelab::store

@@ -55,7 +55,7 @@ class Analyser {
   }
 
   Analyzed Finish() {
-    for (const std::int64_t sweep_id : sweeps_) AddStanding(batch_.db, sweep_id, result_.jobs);
+    for (const std::int64_t sweep_id : sweeps_) AddSettings(batch_.db, sweep_id, result_.jobs);
     result_.jobs.applied = true;
     return std::move(result_);
   }

@@ -1,6 +1,7 @@
 #include "server/store/artifact_files.h"
 
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,7 +10,9 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -28,8 +31,10 @@ constexpr char kTemporary[] = ".upload-";
 constexpr char kWorkersTemporary[] = ".put-";
 constexpr absl::Duration kAbandoned = absl::Hours(1);
 
+// The number of a hash's folder, from 0 to kFolders - 1.
 int FolderOf(const std::string& sha256) {
-  return std::stoi(sha256.substr(0, 2), nullptr, 16);  // 256 folders, for every hash
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  return 16 * digit(sha256[0]) + digit(sha256[1]);
 }
 
 struct FileFacts {
@@ -64,14 +69,8 @@ std::optional<std::uint64_t> SizeOf(const std::string& path) {
 
 }  // namespace
 
-bool IsSha256(absl::string_view text) {
-  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
-}
-
 absl::Status CheckSha256(absl::string_view text) {
-  if (IsSha256(text)) return absl::OkStatus();
+  if (IsSha256({text.data(), text.size()})) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "sha256 must be 64 lower-case hexadecimal digits, not \"", text.substr(0, 80), "\""));
 }
@@ -101,17 +100,25 @@ absl::Status ArtifactFiles::Scan() {
   return absl::OkStatus();
 }
 
-std::string ArtifactFiles::PathOf(const std::string& sha256) const {
-  return absl::StrCat(directory_, "/", sha256.substr(0, 2), "/", sha256);
+std::optional<std::string> ArtifactFiles::PathOf(const std::string& sha256) const {
+  const std::optional<std::string> place = PlaceOfHash(sha256);
+  if (!place) return std::nullopt;
+  return absl::StrCat(directory_, "/", *place);
 }
 
 bool ArtifactFiles::Has(const std::string& sha256) const {
+  const std::optional<std::string> path = PathOf(sha256);
   std::error_code error;
-  return fs::exists(PathOf(sha256), error);
+  return path && fs::is_regular_file(*path, error);
+}
+
+std::optional<std::uint64_t> ArtifactFiles::StoredBytes(const std::string& sha256) const {
+  const std::optional<std::string> path = PathOf(sha256);
+  return path && Has(sha256) ? SizeOf(*path) : std::nullopt;
 }
 
 std::uint64_t ArtifactFiles::UsedLocked() const {
-  std::uint64_t used = announced_;
+  std::uint64_t used = uploading_;
   for (const std::uint64_t bytes : counted_) used += bytes;
   return used;
 }
@@ -155,40 +162,52 @@ ArtifactFiles::FileHold::~FileHold() {
 // Uploads -------------------------------------------------------------------------------------
 
 absl::StatusOr<std::unique_ptr<ArtifactFiles::Upload>> ArtifactFiles::Begin(
-    const std::string& sha256, std::uint64_t bytes) {
-  std::unique_ptr<Upload> upload;
+    const std::string& sha256, std::uint64_t bytes, Room room) {
+  PELAB_RETURN_IF_ERROR(CheckSha256(sha256));
+  const std::string path = *PathOf(sha256);
   {
     MutexLock lock(&mutex_);
-    const std::uint64_t used = UsedLocked();
-    if (bytes > quota_ || used > quota_ - bytes) return NoRoom(bytes);
-    announced_ += bytes;
-    upload.reset(new Upload(*this, sha256, bytes));
+    const bool fits = bytes <= quota_ && UsedLocked() <= quota_ - bytes;
+    if (bytes > quota_ || (!fits && room == Room::kFree)) return NoRoom(bytes);
   }
-  const std::string parent = DirectoryOf(PathOf(sha256));
+  std::unique_ptr<Upload> upload(new Upload(*this, sha256, path, bytes));
+  const std::string parent = DirectoryOf(path);
   PELAB_RETURN_IF_ERROR(CreateDirectories(parent));
   upload->temporary_ = absl::StrCat(parent, "/", kTemporary, RandomUuid());
   PELAB_ASSIGN_OR_RETURN(upload->fd_, OpenForAppend(upload->temporary_));
   return upload;
 }
 
-ArtifactFiles::Upload::Upload(ArtifactFiles& files, std::string sha256, std::uint64_t bytes)
-    : files_(files), sha256_(std::move(sha256)), bytes_(bytes) {}
+ArtifactFiles::Upload::Upload(ArtifactFiles& files, std::string sha256, std::string path,
+                              std::uint64_t bytes)
+    : files_(files), sha256_(std::move(sha256)), path_(std::move(path)), bytes_(bytes) {}
 
 ArtifactFiles::Upload::~Upload() {
   // Fails harmlessly after a commit, which has renamed the file.
   if (fd_) unlink(temporary_.c_str());
   MutexLock lock(&files_.mutex_);
-  files_.announced_ -= bytes_;
+  files_.uploading_ -= reserved_;
+}
+
+absl::Status ArtifactFiles::Upload::Reserve(std::uint64_t bytes) {
+  MutexLock lock(&files_.mutex_);
+  if (files_.UsedLocked() + bytes > files_.quota_) return files_.NoRoom(bytes);
+  files_.uploading_ += bytes;
+  reserved_ += bytes;
+  return absl::OkStatus();
 }
 
 absl::Status ArtifactFiles::Upload::Write(absl::string_view bytes) {
-  written_ += bytes.size();
-  if (written_ > bytes_) {
+  PELAB_RETURN_IF_ERROR(broken_);
+  if (bytes.size() > bytes_ - written_) {
     return absl::InvalidArgumentError(
         absl::StrCat("the upload is longer than its announced ", bytes_, " bytes"));
   }
+  PELAB_RETURN_IF_ERROR(Reserve(bytes.size()));
+  written_ += bytes.size();
   hash_.Update({bytes.data(), bytes.size()});
-  return WriteAll(fd_.get(), bytes, temporary_);
+  broken_ = WriteAll(fd_.get(), bytes, temporary_);
+  return broken_;
 }
 
 absl::Status ArtifactFiles::Upload::Commit() {
@@ -201,27 +220,27 @@ absl::Status ArtifactFiles::Upload::Commit() {
         absl::StrCat("the upload's SHA-256 is ", hash, "; ", sha256_, " was announced"));
   }
   if (fsync(fd_.get()) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync ", temporary_));
-  const std::string path = files_.PathOf(sha256_);
   {
     MutexLock lock(&files_.mutex_);
     // If two uploads of the same file overlap, the second one replaces equal bytes and is not
     // counted twice.
-    const std::uint64_t before = SizeOf(path).value_or(0);
-    if (std::rename(temporary_.c_str(), path.c_str()) != 0) {
-      return ErrnoStatus(errno, absl::StrCat("cannot rename to ", path));
+    const std::uint64_t before = SizeOf(path_).value_or(0);
+    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+      return ErrnoStatus(errno, absl::StrCat("cannot rename to ", path_));
     }
     std::uint64_t& counted = files_.counted_[FolderOf(sha256_)];
     counted += bytes_ - std::min(before, counted);
+    files_.uploading_ -= std::exchange(reserved_, 0);
   }
-  PELAB_RETURN_IF_ERROR(FsyncDirectory(DirectoryOf(path)));
+  PELAB_RETURN_IF_ERROR(FsyncDirectory(DirectoryOf(path_)));
   return FsyncDirectory(files_.directory_);
 }
 
 absl::Status ArtifactFiles::Announce(const std::string& sha256, std::uint64_t bytes) {
-  const std::optional<std::uint64_t> size = SizeOf(PathOf(sha256));
-  if (size != bytes) {
-    return absl::NotFoundError(absl::StrCat("the coordinator sees no ", PathOf(sha256), " of ",
-                                            bytes,
+  PELAB_RETURN_IF_ERROR(CheckSha256(sha256));
+  const std::string path = *PathOf(sha256);
+  if (SizeOf(path) != bytes) {
+    return absl::NotFoundError(absl::StrCat("the coordinator sees no ", path, " of ", bytes,
                                             " bytes: its --artifact-store must be the worker's"));
   }
   Old(FolderOf(sha256), absl::InfinitePast());  // recounts the folder, including this file
@@ -253,6 +272,11 @@ std::vector<std::string> ArtifactFiles::Old(int folder, absl::Time cutoff) {
 }
 
 bool ArtifactFiles::Consider(const std::string& sha256) {
+  if (!IsSha256(sha256)) {
+    spdlog::warn("the database names a file \"{}\", which is no SHA-256; it is left alone",
+                 absl::CHexEscape(sha256.substr(0, 80)));
+    return false;
+  }
   MutexLock lock(&mutex_);
   if (held_.count(sha256) != 0) return false;
   considered_.insert(sha256);
@@ -262,7 +286,7 @@ bool ArtifactFiles::Consider(const std::string& sha256) {
 bool ArtifactFiles::RemoveConsidered(const std::string& sha256) {
   MutexLock lock(&mutex_);
   if (considered_.erase(sha256) == 0 || held()) return false;
-  const std::string path = PathOf(sha256);
+  const std::string path = *PathOf(sha256);  // only hashes are considered
   const std::uint64_t bytes = SizeOf(path).value_or(0);
   if (unlink(path.c_str()) != 0) return false;
   std::uint64_t& counted = counted_[FolderOf(sha256)];

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,8 +24,6 @@
 
 namespace pelab::store {
 
-// Whether `text` is a SHA-256 in this project's form: 64 lower-case hexadecimal digits.
-bool IsSha256(absl::string_view text);
 // INVALID_ARGUMENT if `text` is not a SHA-256.
 absl::Status CheckSha256(absl::string_view text);
 
@@ -39,10 +38,13 @@ class ArtifactFiles {
                                                              std::uint64_t quota_bytes,
                                                              const std::string& store = "");
 
-  // The path of the file with this hash, whether or not it exists.
-  std::string PathOf(const std::string& sha256) const;
+  // The path of the file with this hash, whether or not it exists. nullopt if the text is not a
+  // hash. Hashes come from rows of the database too, and those can hold anything.
+  std::optional<std::string> PathOf(const std::string& sha256) const;
   bool Has(const std::string& sha256) const;
-  // Bytes of complete files and of announced uploads.
+  // The size of the file with this hash; nullopt if there is none.
+  std::optional<std::uint64_t> StoredBytes(const std::string& sha256) const;
+  // Bytes of complete files, and what uploads have written so far.
   std::uint64_t used() const;
   // How many bytes of other files must be removed before `bytes` more fit into the quota. 0 if
   // none, or if `bytes` exceeds the quota itself.
@@ -66,11 +68,14 @@ class ArtifactFiles {
   Hold HoldAll();
   bool held() const { return holds_.load() != 0; }
 
-  // An upload. If it is not committed, it leaves nothing behind.
+  // An upload. Its bytes count towards the quota once they are written, so a size that is only
+  // announced takes no room from others. If it is not committed, it leaves nothing behind.
   class Upload {
    public:
     ~Upload();
-    // INVALID_ARGUMENT if there are more bytes than announced; RESOURCE_EXHAUSTED on a full disk.
+    // INVALID_ARGUMENT if there are more bytes than announced. RESOURCE_EXHAUSTED if they do not
+    // fit into the quota: nothing is written, and the call may be repeated when there is room.
+    // Any error of the disk stays: it is returned again.
     absl::Status Write(absl::string_view bytes);
     // The file is durable when this returns OK. INVALID_ARGUMENT if the hash or the size differs
     // from the announced one.
@@ -78,20 +83,30 @@ class ArtifactFiles {
 
    private:
     friend class ArtifactFiles;
-    Upload(ArtifactFiles& files, std::string sha256, std::uint64_t bytes);
+    Upload(ArtifactFiles& files, std::string sha256, std::string path, std::uint64_t bytes);
+    // Counts `bytes` more towards the quota.
+    absl::Status Reserve(std::uint64_t bytes);
 
     ArtifactFiles& files_;
     const std::string sha256_;
+    const std::string path_;
     const std::uint64_t bytes_;
     std::string temporary_;
     UniqueFd fd_;
     Sha256 hash_;
     std::uint64_t written_ = 0;
+    std::uint64_t reserved_ = 0;  // guarded by files_.mutex_
+    absl::Status broken_;         // the error of the disk
   };
-  // RESOURCE_EXHAUSTED, with both sizes, if `bytes` do not fit into the quota.
-  absl::StatusOr<std::unique_ptr<Upload>> Begin(const std::string& sha256, std::uint64_t bytes);
-  // Accounts for a file that a worker has put here itself. NOT_FOUND if there is no file of that
-  // size; RESOURCE_EXHAUSTED if it does not fit into the quota.
+  // Which uploads begin: those that fit now, or also those for which other files may give way.
+  enum class Room { kFree, kMayBeMade };
+  // INVALID_ARGUMENT if `sha256` is no hash; RESOURCE_EXHAUSTED, with both sizes, if `bytes` do not
+  // fit into the quota. Room is taken when bytes come, so a later Write may still find too little.
+  absl::StatusOr<std::unique_ptr<Upload>> Begin(const std::string& sha256, std::uint64_t bytes,
+                                                Room room = Room::kFree);
+  // Accounts for a file that a worker has put here itself. INVALID_ARGUMENT if `sha256` is no hash;
+  // NOT_FOUND if there is no file of that size; RESOURCE_EXHAUSTED if it does not fit into the
+  // quota.
   absl::Status Announce(const std::string& sha256, std::uint64_t bytes);
 
   // Removing files that nothing refers to: Old, then Consider, then RemoveConsidered.
@@ -99,8 +114,8 @@ class ArtifactFiles {
   // The files of one folder (0 to kFolders - 1) that have not changed since `cutoff`. Also recounts
   // the folder's bytes and removes partial files that workers abandoned more than an hour ago.
   std::vector<std::string> Old(int folder, absl::Time cutoff);
-  // Marks the file as a candidate for removal. False if somebody holds it. Any later hold withdraws
-  // the mark.
+  // Marks the file as a candidate for removal. False if somebody holds it, and for a text that is
+  // not a hash (logged): no such file is ever removed. Any later hold withdraws the mark.
   bool Consider(const std::string& sha256);
   // Removes a file that was considered and not held since. Returns whether it was removed.
   bool RemoveConsidered(const std::string& sha256);
@@ -117,8 +132,8 @@ class ArtifactFiles {
   std::atomic<int> holds_{0};
   mutable Mutex mutex_;
   std::array<std::uint64_t, kFolders> counted_ ABSL_GUARDED_BY(mutex_) = {};  // by folder
-  // Bytes of open uploads.
-  std::uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Bytes that open uploads have written.
+  std::uint64_t uploading_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, int> held_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> considered_ ABSL_GUARDED_BY(mutex_);
 };

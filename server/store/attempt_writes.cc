@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/event/enums.h"
+#include "server/limits.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 
@@ -73,6 +75,7 @@ std::string WhyNotOne(Database& db, const std::string& text,
   if (named.size() > 1) {
     const std::size_t characters = CharactersThatDiffer(named);
     std::vector<std::string> ids;
+    ids.reserve(named.size());
     for (const NamedWorker& worker : named) ids.push_back(worker.worker_id.substr(0, characters));
     return absl::StrCat("\"", text, "\" names ", named.size(), " workers; give the first ",
                         characters, " characters of an id: ", absl::StrJoin(ids, ", "));
@@ -117,7 +120,9 @@ WriteResult Do(Batch& batch, const WorkerHello& write) {
   }
   Query drain =
       batch.db.Run("SELECT coalesce(drain, '') FROM workers WHERE worker_id = ?", write.worker_id);
-  if (drain.Step()) result.drain = drain.Text(0);
+  if (drain.Step()) {
+    result.drain = event::ParseDrain(drain.Text(0)).value_or(v1::Drain::FINISH);
+  }
   return result;
 }
 
@@ -141,10 +146,10 @@ WriteResult Do(Batch& batch, const DrainWorker& write) {
     result.busy_slots = static_cast<int>(open.Int(0));
     result.attempts = static_cast<int>(open.Int(1));
   }
-  result.changed = before != write.drain;
-  std::optional<std::string> drain;
-  if (!write.drain.empty()) drain = write.drain;
-  batch.db.Execute("UPDATE workers SET drain = ? WHERE worker_id = ?", drain, result.worker_id);
+  const std::string drain = event::NameOf(write.drain);
+  result.changed = before != drain;
+  batch.db.Execute("UPDATE workers SET drain = nullif(?, '') WHERE worker_id = ?", drain,
+                   result.worker_id);
   return result;
 }
 
@@ -186,7 +191,8 @@ WriteResult Do(Batch& batch, const EndAttempt& write) {
 
 WriteResult Do(Batch& batch, const AppendLog& write) {
   AttemptRow* row = batch.Load(write.attempt_id);
-  if (row == nullptr || row->token != write.token || write.data.empty()) return Nothing{};
+  if (!IsOf(row, write.token, write.worker) || write.data.empty()) return Nothing{};
+  if (write.offset > limits::kLogOffset) return Nothing{};  // a log may be lost
   // Bytes that are stored already are skipped. Otherwise overlapping pieces could grow without
   // limit.
   std::uint64_t end = 0;

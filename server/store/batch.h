@@ -5,11 +5,13 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/event/job_facts.h"
 #include "server/store/database.h"
 #include "server/store/epoch_staging.h"
 #include "server/store/store.h"
@@ -24,6 +26,8 @@ struct AttemptRow {
   std::uint64_t token = 0;
   std::uint64_t last_sequence = 0;
   std::int64_t job_id = 0;
+  std::int64_t configuration_id = 0;
+  std::string worker_id;
   std::string device;
   std::string analyses_json;
   std::optional<int> start_epoch;
@@ -33,14 +37,18 @@ struct AttemptRow {
   std::optional<Execution> execution;
   int epochs = 0;
   int epochs_done = 0;
-  int epochs_counted = 0;     // the part of epochs_done that the sweeps' counts include
-  std::optional<Epoch> last;  // the last epoch of this batch
+  int epochs_counted = 0;         // the part of epochs_done that the sweeps' counts include
+  std::optional<v1::Epoch> last;  // the last epoch of this batch
   std::optional<std::int64_t> best_correct;
   std::optional<std::int64_t> best_total;
   std::optional<double> wall_seconds;  // set by this batch
 
   bool sequence_dirty = false;
 };
+// Whether `row` (null: there is no such attempt) is an attempt with this token that this worker
+// runs; a null `worker` stands for any.
+bool IsOf(const AttemptRow* row, std::uint64_t token,
+          const std::shared_ptr<const std::string>& worker);
 
 // Changes to the counts of one sweep.
 struct CountDelta {
@@ -51,8 +59,8 @@ struct CountDelta {
 
 struct Batch {
   Batch(Database& database, EpochStaging& epochs, const StoreOptions& store_options,
-        const OpenJobs& open)
-      : db(database), staging(epochs), options(store_options), open_before(open) {}
+        const OpenJobs& open, FactsCache& known)
+      : db(database), staging(epochs), options(store_options), open_before(open), facts(known) {}
 
   // Returns nullptr if there is no such attempt.
   AttemptRow* Load(std::int64_t attempt_id);
@@ -64,6 +72,11 @@ struct Batch {
   // transition.
   void CountMove(std::int64_t job_id, state::JobState from, state::JobState to, bool trained);
   void CountEpochs(std::int64_t job_id, std::int64_t more);  // for the sweeps that claim the job
+  // What the spec of the attempt's job says; nullptr if it is not a canonical spec. Valid until the
+  // next call.
+  const event::JobFacts* FactsOf(const AttemptRow& row);
+  // Empty if a row may name this file. Otherwise: it is not stored, or its size is another.
+  std::string WhatIsWrongWithFile(const std::string& sha256, std::uint64_t bytes) const;
   void StoreCounts();  // stores `counts` and `open_delta`; call once, at the end
 
   Database& db;
@@ -71,6 +84,7 @@ struct Batch {
   const StoreOptions& options;
   std::map<std::int64_t, AttemptRow> attempts;
   const OpenJobs& open_before;  // by sweep, as of the end of the previous batch
+  FactsCache& facts;            // of configurations that were asked for, also by earlier batches
   OpenJobs open_delta;
   std::map<std::int64_t, CountDelta> counts;  // by sweep
   // Sweeps whose open count starts from 0 before open_delta is added.
@@ -94,8 +108,9 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const JobEvent&
 
 std::optional<std::int64_t> OpenAttemptOf(Database& db, std::int64_t job_id);
 
-// Replaces the job's checkpoint, unless the job has ended meanwhile or the file is missing.
-void StoreCheckpoint(Batch& batch, const AttemptRow& attempt, const Checkpoint& checkpoint,
+// Replaces the job's checkpoint, unless the job has ended meanwhile, or the file is missing or has
+// another size.
+void StoreCheckpoint(Batch& batch, const AttemptRow& attempt, const v1::Checkpoint& checkpoint,
                      std::int64_t now);
 // Forgets the job's checkpoint if its epoch is beyond `epoch`.
 void DropCheckpointBeyond(Batch& batch, std::int64_t job_id, int epoch);
@@ -111,10 +126,11 @@ std::vector<Claim> OtherClaims(Database& db, const ReadyJob& job);
 // analyses and the other claims.
 ReadyJob ReadReady(const Query& query);
 extern const char kReadyColumns[];
-// Index of the last one: how many attempts the job has had.
+// Index of the last of these columns: how many attempts the job has had.
 inline constexpr int kReadyAttempts = 12;
 
-// Reads a job's execution_json; nullopt if it is NULL or malformed.
+Execution ToExecution(const v1::Execution& execution);
+// Reads a job's execution_json; nullopt if it is NULL, malformed or not possible.
 std::optional<Execution> ReadExecution(const Query& query, int column);
 // The assignment of an attempt, read from its row.
 Assignment LoadAssignment(Database& db, std::int64_t attempt_id);

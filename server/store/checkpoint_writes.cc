@@ -1,9 +1,18 @@
 // Checkpoints, and finding out which files are needed.
 #include <cstdint>
 
+#include "absl/strings/str_cat.h"
 #include "server/store/batch.h"
 
 namespace pelab::store {
+
+std::string Batch::WhatIsWrongWithFile(const std::string& sha256, std::uint64_t bytes) const {
+  if (!options.artifact_bytes) return "";
+  const std::optional<std::uint64_t> stored = options.artifact_bytes(sha256);
+  if (!stored) return absl::StrCat("no file with SHA-256 ", sha256, " is stored");
+  if (*stored == bytes) return "";
+  return absl::StrCat("\"bytes\" is ", bytes, "; the stored file has ", *stored);
+}
 
 void DropCheckpointBeyond(Batch& batch, std::int64_t job_id, int epoch) {
   Query dropped = batch.db.Run(
@@ -11,30 +20,39 @@ void DropCheckpointBeyond(Batch& batch, std::int64_t job_id, int epoch) {
   while (dropped.Step()) batch.dropped_files.push_back(dropped.Text(0));
 }
 
-void StoreCheckpoint(Batch& batch, const AttemptRow& attempt, const Checkpoint& checkpoint,
+void StoreCheckpoint(Batch& batch, const AttemptRow& attempt, const v1::Checkpoint& checkpoint,
                      std::int64_t now) {
   // If the file has been removed since the upload, training continues without this checkpoint.
-  if (batch.options.has_artifact && !batch.options.has_artifact(checkpoint.sha256)) return;
+  if (!batch.WhatIsWrongWithFile(checkpoint.sha256(), checkpoint.bytes()).empty()) return;
   {
     Query before = batch.db.Run("SELECT sha256 FROM checkpoints WHERE job_id = ? AND sha256 <> ?",
-                                attempt.job_id, checkpoint.sha256);
+                                attempt.job_id, checkpoint.sha256());
     if (before.Step()) batch.dropped_files.push_back(before.Text(0));
   }
   const int stored = batch.db.Execute(
       "INSERT OR REPLACE INTO checkpoints (job_id, attempt_id, epoch, sha256, bytes, created_at) "
       "SELECT job_id, ?2, ?3, ?4, ?5, ?6 FROM jobs WHERE job_id = ?1 AND NOT trained "
       "AND state IN ('queued', 'assigned', 'running')",
-      attempt.job_id, attempt.attempt_id, checkpoint.epoch, checkpoint.sha256, checkpoint.bytes,
-      now);
-  if (stored == 0) batch.dropped_files.push_back(checkpoint.sha256);
+      attempt.job_id, attempt.attempt_id, checkpoint.epoch(), checkpoint.sha256(),
+      checkpoint.bytes(), now);
+  if (stored == 0) batch.dropped_files.push_back(checkpoint.sha256());
 }
 
 WriteResult Do(Batch& batch, const RecordUpload& write) {
-  const int recorded = batch.db.Execute(
-      "INSERT OR REPLACE INTO uploads (attempt_id, sha256) SELECT attempt_id, ?3 FROM attempts "
-      "WHERE attempt_id = ?1 AND token = ?2 AND outcome IS NULL",
-      write.attempt_id, write.token, write.sha256);
-  return UploadRecorded{recorded != 0};
+  {
+    Query open = batch.db.Run(
+        "SELECT (SELECT count(*) FROM uploads AS u WHERE u.attempt_id = a.attempt_id "
+        "AND u.sha256 <> ?3) FROM attempts AS a "
+        "WHERE a.attempt_id = ?1 AND a.token = ?2 AND a.outcome IS NULL",
+        write.attempt_id, write.token, write.sha256);
+    if (!open.Step()) return UploadRecorded{};
+    if (open.Int(0) >= write.most) return UploadRecorded{.full = true};
+  }
+  if (!write.only_ask) {
+    batch.db.Execute("INSERT OR REPLACE INTO uploads (attempt_id, sha256) VALUES (?, ?)",
+                     write.attempt_id, write.sha256);
+  }
+  return UploadRecorded{.accepted = true};
 }
 
 WriteResult Do(Batch& batch, const FindUnused& write) {

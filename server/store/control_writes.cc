@@ -23,7 +23,7 @@ void ReopenAll(Batch& batch, std::int64_t job_id, SliceStored& jobs) {
   }
   for (const std::int64_t sweep_id : finished) {
     Reopen(batch, sweep_id, /*for_analyses=*/false, jobs);
-    AddStanding(batch.db, sweep_id, jobs);
+    AddSettings(batch.db, sweep_id, jobs);
   }
 }
 
@@ -79,11 +79,11 @@ WriteResult Do(Batch& batch, const LabelSweep& write) {
   {
     Query row = batch.db.Run("SELECT name, note FROM sweeps WHERE sweep_id = ? AND deleted = 0",
                              write.sweep_id);
-    if (!row.Step()) return SweepLabelled{};
+    if (!row.Step()) return SweepLabeled{};
     name = row.Text(0);
     note = row.Text(1);
   }
-  SweepLabelled result{.found = true};
+  SweepLabeled result{.found = true};
   if (write.name && *write.name != name) {
     result.has_name = OtherWithName(batch.db, write.sweep_id, *write.name);
     if (result.has_name != 0) return result;
@@ -102,9 +102,9 @@ WriteResult Do(Batch& batch, const ControlSweep& write) {
   SweepRow sweep = *before;
   if (write.paused && sweep.live()) sweep.paused = *write.paused;
   if (write.priority) sweep.priority = *write.priority;
-  const SweepStanding standing = StandingOf(write.sweep_id, sweep);
-  SweepControlled result{.found = true, .live = sweep.live(), .standing = standing};
-  result.changed = standing != StandingOf(write.sweep_id, *before);
+  const SweepSettings settings = SettingsOf(write.sweep_id, sweep);
+  SweepControlled result{.found = true, .live = sweep.live(), .settings = settings};
+  result.changed = settings != SettingsOf(write.sweep_id, *before);
   if (result.changed) {
     batch.db.Execute("UPDATE sweeps SET paused = ?, priority = ? WHERE sweep_id = ?", sweep.paused,
                      sweep.priority, write.sweep_id);
@@ -185,7 +185,7 @@ WriteResult Do(Batch& batch, const ExtendSweep& write) {
   if (!sweep->live()) {
     CountOpenJobs(batch, write.sweep_id);
     AddWaiting(batch, write.sweep_id, result.jobs);
-    AddStanding(batch.db, write.sweep_id, result.jobs);
+    AddSettings(batch.db, write.sweep_id, result.jobs);
   }
   return result;
 }

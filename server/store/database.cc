@@ -1,11 +1,15 @@
 #include "server/store/database.h"
 
+#include <google/protobuf/descriptor.h>
 #include <spdlog/spdlog.h>
 #include <sqlite3.h>
+
+#include <stdexcept>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "migrations/migrate.h"
+#include "migrations/schema.h"
 #include "server/store/wal_file.h"
 
 namespace pelab::store {
@@ -25,14 +29,22 @@ absl::Status SetUp(SQLite::Database& db, const std::string& path, const std::str
   if (done.from != 0 && done.from != done.to) {
     spdlog::info("{} was migrated from schema {} to {}", path, done.from, done.to);
   }
-  // Set after migrating, which needs the checks. For every statement that sets a state, SQLite
-  // would build a table of the allowed names. Here the names come from core/state's enumerations
-  // only.
+  // Set after migrating, which needs the checks. With checks, SQLite would build a table of the
+  // allowed names for every statement that sets a state. The names need no check, because all come
+  // from core/state's enumerations.
   db.exec("PRAGMA ignore_check_constraints = ON");
   return absl::OkStatus();
 }
 
 }  // namespace
+
+std::string ColumnsOf(const google::protobuf::Descriptor* message) {
+  std::string columns;
+  for (int i = 0; i < message->field_count(); ++i) {
+    absl::StrAppend(&columns, i == 0 ? "" : ", ", message->field(i)->name());
+  }
+  return columns;
+}
 
 Query::~Query() {
   if (statement_ == nullptr) return;
@@ -47,8 +59,10 @@ Database::Database(const std::string& path, const std::string& vfs)
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
                                                          const std::string& vfs) {
+  PELAB_RETURN_IF_ERROR(migrations::CheckDatabasePath(path));
   try {
     std::unique_ptr<Database> database(new Database(path, vfs));
+    migrations::KeepSchema(database->connection_);
     PELAB_RETURN_IF_ERROR(SetUp(database->connection_, path, vfs));
     return database;
   } catch (const SQLite::Exception& error) {
@@ -65,12 +79,43 @@ SQLite::Statement& Database::Prepare(const char* sql) {
   return *statement;
 }
 
+int Database::BindFields(SQLite::Statement& s, int i, const google::protobuf::Message& message) {
+  using Field = google::protobuf::FieldDescriptor;
+  const google::protobuf::Descriptor& type = *message.GetDescriptor();
+  const google::protobuf::Reflection& values = *message.GetReflection();
+  for (int at = 0; at < type.field_count(); ++at) {
+    const Field* field = type.field(at);
+    switch (field->cpp_type()) {
+      case Field::CPPTYPE_INT32:
+        Bind(s, i + at, values.GetInt32(message, field));
+        break;
+      case Field::CPPTYPE_INT64:
+        Bind(s, i + at, values.GetInt64(message, field));
+        break;
+      case Field::CPPTYPE_DOUBLE:
+        Bind(s, i + at, values.GetDouble(message, field));
+        break;
+      default:  // no stored message has other types
+        throw std::logic_error(field->full_name() + " is not a number");
+    }
+  }
+  return i + type.field_count() - 1;
+}
+
 bool Database::Checkpoint(bool truncate) {
   const int mode = truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
   int in_wal = 0;
   int moved = 0;
   const int rc = sqlite3_wal_checkpoint_v2(connection_.getHandle(), nullptr, mode, &in_wal, &moved);
   return rc == SQLITE_OK && in_wal == moved;
+}
+
+bool Database::Moved() {
+  int moved = 0;
+  // Databases in memory, and file systems of tests, do not answer: they are not moved.
+  const int rc =
+      sqlite3_file_control(connection_.getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  return rc == SQLITE_OK && moved != 0;
 }
 
 absl::Status ToStatus(const SQLite::Exception& error, absl::string_view what) {

@@ -4,17 +4,21 @@
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <google/protobuf/message.h>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/base/utf8.h"
 
 namespace pelab::store {
 
@@ -32,7 +36,10 @@ class Query {
   bool Step() { return statement_->executeStep(); }
   std::int64_t Int(int column) const { return statement_->getColumn(column).getInt64(); }
   double Real(int column) const { return statement_->getColumn(column).getDouble(); }
-  std::string Text(int column) const { return statement_->getColumn(column).getString(); }
+  // Texts become parts of messages, which must be UTF-8; a file may hold others.
+  std::string Text(int column) const {
+    return ValidUtf8(statement_->getColumn(column).getString());
+  }
   bool IsNull(int column) const { return statement_->getColumn(column).isNull(); }
 
  private:
@@ -43,22 +50,26 @@ struct Blob {
   const std::string& data;
 };
 
+// The fields of a message, as the names of columns: "epoch, train_loss, …". A field has the name of
+// its column, so the columns of an epoch are listed in fleet.proto and in the schema only.
+std::string ColumnsOf(const google::protobuf::Descriptor* message);
+
 class Database {
  public:
   // Opens or creates `path` (":memory:" for tests) and migrates it to the newest schema in one
-  // transaction. FAILED_PRECONDITION if it is not a pelab database, or is from a newer version
-  // (both named); DATA_LOSS if the file is damaged; otherwise the error of SQLite or the system.
-  // `vfs` names a registered SQLite VFS; empty: the default one.
+  // transaction. FAILED_PRECONDITION if it is not a pelab database, or is from a newer version (the
+  // message names both versions); DATA_LOSS if the file is damaged; otherwise the error of SQLite
+  // or the system. `vfs` names a registered SQLite VFS; empty: the default one.
   static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path,
                                                         const std::string& vfs = "");
 
-  // Binds `args` to the parameters in order. `sql` must be a literal: its address is the cache's
-  // key.
+  // Binds `args` to the parameters in order; a message binds one parameter for each of its fields,
+  // which must be numbers. `sql` must live as long as the database: its address is the cache's key.
   template <typename... Args>
   Query Run(const char* sql, const Args&... args) {
     SQLite::Statement& statement = Prepare(sql);
     [[maybe_unused]] int index = 0;
-    (Bind(statement, ++index, args), ...);
+    ((index = BindNext(statement, index + 1, args)), ...);
     return Query(&statement);
   }
   // For statements that return no rows. Returns the number of rows changed.
@@ -75,12 +86,27 @@ class Database {
   // way.
   bool Checkpoint(bool truncate);
 
+  // Whether the file was renamed, removed or replaced since it was opened. SQLite would go on
+  // writing into the old file, which nobody finds again. Costs one stat; does not throw.
+  bool Moved();
+
   SQLite::Database& connection() { return connection_; }
 
  private:
   Database(const std::string& path, const std::string& vfs);
   SQLite::Statement& Prepare(const char* sql);
 
+  // Binds `v` from the parameter `i` on. Returns the last parameter that was bound.
+  template <typename T>
+  static int BindNext(SQLite::Statement& s, int i, const T& v) {
+    if constexpr (std::is_base_of_v<google::protobuf::Message, T>) {
+      return BindFields(s, i, v);
+    } else {
+      Bind(s, i, v);
+      return i;
+    }
+  }
+  static int BindFields(SQLite::Statement& s, int i, const google::protobuf::Message& message);
   static void Bind(SQLite::Statement& s, int i, std::int64_t v) { s.bind(i, v); }
   static void Bind(SQLite::Statement& s, int i, std::uint64_t v) {
     s.bind(i, static_cast<std::int64_t>(v));

@@ -78,11 +78,12 @@ int DeleteJob(Batch& batch, const Doomed& job) {
       "DELETE FROM configurations WHERE configuration_id = ?1 AND NOT EXISTS "
       "(SELECT 1 FROM jobs WHERE configuration_id = ?1)",
       job.configuration_id);
+  batch.facts.erase(job.configuration_id);  // a later configuration may get its number
   return rows;
 }
 
 // Cancels the job if it is still open, because no live sweep waits for it any more. Returns whether
-// it has an open attempt, which its worker has yet to let go of.
+// it has an open attempt, which its worker still holds.
 bool Stop(Batch& batch, const Doomed& job, std::int64_t now, Cancelled& cancelled) {
   const std::optional<std::int64_t> open = OpenAttemptOf(batch.db, job.job_id);
   if (!state::IsTerminal(job.state) &&

@@ -1,7 +1,11 @@
 #include "server/store/epoch_staging.h"
 
 #include <algorithm>
+#include <deque>
+#include <string>
 #include <utility>
+
+#include "absl/strings/str_replace.h"
 
 namespace pelab::store {
 namespace {
@@ -9,7 +13,26 @@ namespace {
 // Deleting rows in bulk, whole pages at a time, is cheap compared with moving them.
 constexpr std::size_t kClearedPerMoved = 4;
 
+// Returns `sql` with EPOCH replaced by the columns of an epoch, and PARAMETERS by one `?` for each.
+// The text is never freed, because its address is the key of a prepared statement.
+const char* EpochSql(const char* sql) {
+  const google::protobuf::Descriptor* epoch = v1::Epoch::descriptor();
+  std::string parameters = "?";
+  for (int i = 1; i < epoch->field_count(); ++i) parameters += ", ?";
+  static auto& kept = *new std::deque<std::string>;
+  return kept
+      .emplace_back(
+          absl::StrReplaceAll(sql, {{"EPOCH", ColumnsOf(epoch)}, {"PARAMETERS", parameters}}))
+      .c_str();
+}
+
 }  // namespace
+
+void StoreEpoch(Database& db, std::int64_t attempt_id, const v1::Epoch& epoch) {
+  static const char* const sql =
+      EpochSql("INSERT INTO curves (attempt_id, EPOCH) VALUES (?, PARAMETERS)");
+  db.Execute(sql, attempt_id, epoch);
+}
 
 EpochStaging::EpochStaging(Database& db, const EpochStagingOptions& options)
     : db_(db), options_(options) {}
@@ -26,14 +49,10 @@ void EpochStaging::End() {
   if (Moving()) MoveSome(std::max(options_.least_moved, 2 * appended_));
 }
 
-void EpochStaging::Append(std::int64_t attempt_id, const Epoch& epoch) {
-  db_.Execute(
-      "INSERT INTO staged_epochs (staged_id, attempt_id, epoch, train_loss, train_correct, "
-      "train_total, "
-      "test_loss, test_correct, test_total, learning_rate, seconds) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      next_id_, attempt_id, epoch.epoch, epoch.train_loss, epoch.train_correct, epoch.train_total,
-      epoch.test_loss, epoch.test_correct, epoch.test_total, epoch.learning_rate, epoch.seconds);
+void EpochStaging::Append(std::int64_t attempt_id, const v1::Epoch& epoch) {
+  static const char* const sql = EpochSql(
+      "INSERT INTO staged_epochs (staged_id, attempt_id, EPOCH) VALUES (?, ?, PARAMETERS)");
+  db_.Execute(sql, next_id_, attempt_id, epoch);
   young_[attempt_id].push_back(next_id_++);
   ++young_count_;
   ++appended_;
@@ -145,14 +164,10 @@ void EpochStaging::ClearSome(std::size_t budget) {
 }
 
 void EpochStaging::Move(const std::vector<std::int64_t>& staged_ids) {
-  for (const std::int64_t staged_id : staged_ids) {
-    db_.Execute(
-        "INSERT INTO curves (attempt_id, epoch, train_loss, train_correct, train_total, "
-        "test_loss, test_correct, test_total, learning_rate, seconds) "
-        "SELECT attempt_id, epoch, train_loss, train_correct, train_total, test_loss, "
-        "test_correct, test_total, learning_rate, seconds FROM staged_epochs WHERE staged_id = ?",
-        staged_id);
-  }
+  static const char* const sql = EpochSql(
+      "INSERT INTO curves (attempt_id, EPOCH) "
+      "SELECT attempt_id, EPOCH FROM staged_epochs WHERE staged_id = ?");
+  for (const std::int64_t staged_id : staged_ids) db_.Execute(sql, staged_id);
 }
 
 }  // namespace pelab::store

@@ -1,7 +1,7 @@
 // Holds epochs between their arrival and their place in the attempt's curve. Epochs are appended to
 // one table (staged_epochs), dozens to a page. Once there are many, they are moved into `curves`,
 // attempt by attempt. Writing each epoch straight into its curve would cost one WAL page per epoch
-// (migrations/0007_staged_epochs.sql). The views show both tables, so a reader cannot tell where an
+// (migrations/0001_init.sql). The views show both tables, so a reader cannot tell where an
 // epoch is stored.
 //
 // All of this happens inside the transactions of Store::Apply, a little in each, so that no batch
@@ -14,10 +14,13 @@
 #include <map>
 #include <vector>
 
+#include "pelab/v1/fleet.pb.h"
 #include "server/store/database.h"
-#include "server/store/writes.h"
 
 namespace pelab::store {
+
+// Stores an epoch of an attempt at once, without staging.
+void StoreEpoch(Database& db, std::int64_t attempt_id, const v1::Epoch& epoch);
 
 struct EpochStagingOptions {
   // A move begins when this many epochs are staged, or after this many transactions. Few epochs
@@ -40,15 +43,15 @@ class EpochStaging {
   // Call this in place of End when the transaction was rolled back.
   void RolledBack() { known_ = false; }
 
-  void Append(std::int64_t attempt_id, const Epoch& epoch);
+  void Append(std::int64_t attempt_id, const v1::Epoch& epoch);
   // Whether an epoch of the attempt is staged.
   bool Holds(std::int64_t attempt_id) const;
   // Moves the staged epochs of all the job's attempts: from then on its curve is complete in
   // `curves`.
   void MoveJob(std::int64_t job_id);
 
-  // Whether nothing is staged and nothing is left to clear. MoveOn continues that work; call it in
-  // a transaction of its own while nothing else is to be written.
+  // Whether nothing is staged and nothing is left to clear. MoveOn continues to move and to clear.
+  // Call MoveOn in a transaction of its own while nothing else is to be written.
   bool empty() const { return known_ && young_.empty() && !Moving(); }
   void MoveOn();
 

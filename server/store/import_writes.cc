@@ -1,15 +1,17 @@
 // Importing jobs and sweeps from another database.
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/json_text.h"
+#include "core/event/check.h"
+#include "core/event/enums.h"
+#include "core/event/job_facts.h"
 #include "core/experiment/configuration.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 #include "server/store/divergence.h"
-#include "server/store/shares.h"
 #include "server/store/sweeps.h"
 
 namespace pelab::store {
@@ -41,40 +43,43 @@ std::optional<Here> FindHere(Database& db, const std::string& key) {
               .epochs_done = row.Int(5)};
 }
 
-std::string WrongWithEpoch(const Epoch& epoch, int due) {
-  if (epoch.epoch != due) {
-    return absl::StrCat("epoch ", epoch.epoch, " comes where epoch ", due, " is due");
-  }
-  const bool finite = std::isfinite(epoch.train_loss) && std::isfinite(epoch.test_loss) &&
-                      std::isfinite(epoch.learning_rate) && std::isfinite(epoch.seconds);
-  if (finite && IsScore(epoch.train_correct, epoch.train_total) &&
-      IsScore(epoch.test_correct, epoch.test_total)) {
-    return "";
-  }
-  return absl::StrCat("the numbers of epoch ", epoch.epoch,
-                      " cannot be: all must be finite, and correct at most total");
+template <typename T>
+std::optional<T> If(bool has, const T& value) {
+  return has ? std::optional<T>(value) : std::nullopt;
+}
+
+// The epoch at which an attempt of a job of `epochs` epochs starts.
+int StartOf(const v1::ImportedAttempt& attempt, int epochs) {
+  return attempt.has_start_epoch() ? attempt.start_epoch() : epochs;
 }
 
 // Checks an imported job. Empty, or an inconsistency that no intact database contains.
 class Judge {
  public:
-  Judge(const Batch& batch, const ImportJob& write) : batch_(batch), write_(write) {}
+  Judge(const Batch& batch, const ImportJob& write)
+      : batch_(batch), write_(write), facts_(event::FactsOf(write.cell.spec_json)) {}
 
   std::string WhatIsWrong() const {
-    if (std::string wrong = Line(); !wrong.empty()) return wrong;
+    if (std::string wrong = Curve(); !wrong.empty()) return wrong;
     if (std::string wrong = Attempts(); !wrong.empty()) return wrong;
     if (std::string wrong = Analyses(); !wrong.empty()) return wrong;
     return Files();
   }
 
  private:
-  std::string Line() const {
+  std::string Curve() const {
     if (write_.epochs.size() != static_cast<std::size_t>(write_.cell.epochs)) {
       return absl::StrCat("it has ", write_.epochs.size(), " of ", write_.cell.epochs, " epochs");
     }
-    for (std::size_t i = 0; i < write_.epochs.size(); ++i) {
-      std::string wrong = WrongWithEpoch(write_.epochs[i], static_cast<int>(i));
+    int due = 0;
+    for (const v1::Epoch& epoch : write_.epochs) {
+      if (epoch.epoch() != due) {
+        return absl::StrCat("epoch ", epoch.epoch(), " comes where epoch ", due, " is due");
+      }
+      std::string wrong = event::WhatIsWrong(epoch);
+      if (wrong.empty() && facts_) wrong = event::WhatIsWrong(epoch, *facts_);
       if (!wrong.empty()) return wrong;
+      ++due;
     }
     return "";
   }
@@ -84,17 +89,27 @@ class Judge {
     int trained = 0;
     bool from_start = write_.cell.epochs == 0;
     std::set<std::string> workers;
-    for (const ImportedWorker& worker : write_.workers) workers.insert(worker.worker_id);
-    for (const ImportedAttempt& attempt : write_.attempts) {
-      if (workers.count(attempt.worker_id) == 0) return "an attempt's worker is not named";
-      const int start = attempt.start_epoch.value_or(write_.cell.epochs);
+    for (const v1::ImportedWorker& worker : write_.job.workers()) {
+      if (worker.worker_id().empty() || !IsJson(worker.slots_json())) {
+        return "it has a worker without an id, or with slots that are not JSON";
+      }
+      workers.insert(worker.worker_id());
+    }
+    for (const v1::ImportedAttempt& attempt : write_.job.attempts()) {
+      if (!event::OutcomeOf(attempt.outcome())) return "it has an attempt that has not ended";
+      if (!IsJson(attempt.analyses_json()) ||
+          (attempt.has_environment_json() && !IsJsonObject(attempt.environment_json()))) {
+        return "it has an attempt with analyses or an environment that are not JSON";
+      }
+      if (workers.count(attempt.worker_id()) == 0) return "an attempt's worker is not named";
+      const int start = StartOf(attempt, write_.cell.epochs);
       if (start < 0 || start > write_.cell.epochs) {
         return absl::StrCat("an attempt starts at epoch ", start, " of ", write_.cell.epochs);
       }
       from_start |= start == 0;
-      const bool ended_well = attempt.outcome == state::Outcome::kSucceeded;
+      const bool ended_well = attempt.outcome() == v1::ATTEMPT_OUTCOME_SUCCEEDED;
       succeeded += ended_well ? 1 : 0;
-      trained += ended_well && attempt.start_epoch && start < write_.cell.epochs ? 1 : 0;
+      trained += ended_well && start < write_.cell.epochs ? 1 : 0;
     }
     if (!from_start) return "no attempt starts at epoch 0";
     if (succeeded == 0) return "no attempt of it succeeded";
@@ -102,38 +117,39 @@ class Judge {
     return "";
   }
 
-  bool IsAttempt(int number) const {
-    return number >= 1 && static_cast<std::size_t>(number) <= write_.attempts.size();
-  }
+  bool IsAttempt(int number) const { return number >= 1 && number <= write_.job.attempts_size(); }
 
   std::string Analyses() const {
-    for (const ImportedAnalysis& analysis : write_.analyses) {
-      if (!IsAttempt(analysis.attempt)) {
-        return absl::StrCat("an analysis is of attempt ", analysis.attempt, " of ",
-                            write_.attempts.size());
+    for (const v1::ImportedAnalysis& analysis : write_.analyses) {
+      if (!IsAttempt(analysis.attempt())) {
+        return absl::StrCat("an analysis is of attempt ", analysis.attempt(), " of ",
+                            write_.job.attempts_size());
       }
-      std::string wrong =
-          std::visit([](const auto& body) { return store::WhatIsWrong(body); }, analysis.body);
+      std::string wrong = analysis.has_result() ? event::WhatIsWrong(analysis.result())
+                                                : event::WhatIsWrong(analysis.head_ablation());
+      if (wrong.empty() && facts_ && !analysis.has_result()) {
+        wrong = event::WhatIsWrong(analysis.head_ablation(), *facts_);
+      }
       if (!wrong.empty()) return wrong;
     }
     return "";
   }
 
   std::string Files() const {
-    const auto& has = batch_.options.has_artifact;
-    for (const ImportedFile& file : write_.files) {
-      if (!IsAttempt(file.attempt)) {
-        return absl::StrCat("a file is of attempt ", file.attempt, " of ", write_.attempts.size());
+    for (const v1::ImportedFile& file : write_.files) {
+      if (!IsAttempt(file.attempt())) {
+        return absl::StrCat("a file is of attempt ", file.attempt(), " of ",
+                            write_.job.attempts_size());
       }
-      if (has && !has(file.artifact.sha256)) {
-        return absl::StrCat("its file ", file.artifact.name, " has not come");
-      }
+      const std::string wrong = batch_.WhatIsWrongWithFile(file.sha256(), file.bytes());
+      if (!wrong.empty()) return absl::StrCat("file ", file.name(), ": ", wrong);
     }
     return "";
   }
 
   const Batch& batch_;
   const ImportJob& write_;
+  const std::optional<event::JobFacts> facts_;
 };
 
 class Importer {
@@ -142,22 +158,30 @@ class Importer {
 
   JobImported Store(int generation) {
     InsertJob(generation);
-    for (const ImportedWorker& worker : write_.workers) InsertWorker(worker);
-    for (const ImportedAttempt& attempt : write_.attempts) InsertAttempt(attempt);
-    for (const Epoch& epoch : write_.epochs) InsertEpoch(epoch);
-    for (const ImportedAnalysis& analysis : write_.analyses) {
-      const AttemptRow attempt{.attempt_id = attempts_[analysis.attempt - 1], .job_id = job_id_};
-      if (const auto* matrix = std::get_if<HeadAblation>(&analysis.body)) {
-        StoreMatrix(batch_, attempt, *matrix, analysis.created_at);
+    // Workers that no attempt names are left out: nothing of the job needs them.
+    std::set<std::string> named;
+    for (const v1::ImportedAttempt& attempt : write_.job.attempts()) {
+      named.insert(attempt.worker_id());
+    }
+    for (const v1::ImportedWorker& worker : write_.job.workers()) {
+      if (named.count(worker.worker_id()) != 0) InsertWorker(worker);
+    }
+    for (const v1::ImportedAttempt& attempt : write_.job.attempts()) InsertAttempt(attempt);
+    for (const v1::Epoch& epoch : write_.epochs) {
+      StoreEpoch(batch_.db, AttemptOf(epoch), epoch);
+    }
+    for (const v1::ImportedAnalysis& analysis : write_.analyses) {
+      const AttemptRow attempt{.attempt_id = attempts_[analysis.attempt() - 1], .job_id = job_id_};
+      if (analysis.has_result()) {
+        StoreResult(batch_, attempt, analysis.result(), analysis.created_at_ms());
       } else {
-        StoreResult(batch_, attempt, std::get<AnalysisResult>(analysis.body), analysis.created_at);
+        StoreMatrix(batch_, attempt, analysis.head_ablation(), analysis.created_at_ms());
       }
     }
-    for (const ImportedFile& file : write_.files) {
+    for (const v1::ImportedFile& file : write_.files) {
       batch_.db.Execute(
           "INSERT INTO artifacts (attempt_id, name, sha256, bytes) VALUES (?, ?, ?, ?)",
-          attempts_[file.attempt - 1], file.artifact.name, file.artifact.sha256,
-          file.artifact.bytes);
+          attempts_[file.attempt() - 1], file.name(), file.sha256(), file.bytes());
     }
     return {.refused = "",
             .verdict = JobImported::kStored,
@@ -169,23 +193,24 @@ class Importer {
   // The summary is computed from the epochs, as Batch::Flush does it.
   void InsertJob(int generation) {
     const NewCell& cell = write_.cell;
-    const Epoch* best = nullptr;
-    for (const Epoch& epoch : write_.epochs) {
+    const v1::ImportedJob& job = write_.job;
+    const v1::Epoch* best = nullptr;
+    for (const v1::Epoch& epoch : write_.epochs) {
       if (best == nullptr || Accuracy(epoch) > Accuracy(*best)) best = &epoch;
     }
     std::optional<std::int64_t> train_correct, train_total, test_correct, test_total, best_correct,
         best_total;
     std::optional<double> train_loss, test_loss;
     if (best != nullptr) {
-      const Epoch& last = write_.epochs.back();
-      train_loss = last.train_loss;
-      test_loss = last.test_loss;
-      train_correct = last.train_correct;
-      train_total = last.train_total;
-      test_correct = last.test_correct;
-      test_total = last.test_total;
-      best_correct = best->test_correct;
-      best_total = best->test_total;
+      const v1::Epoch& last = write_.epochs.back();
+      train_loss = last.train_loss();
+      test_loss = last.test_loss();
+      train_correct = last.train_correct();
+      train_total = last.train_total();
+      test_correct = last.test_correct();
+      test_total = last.test_total();
+      best_correct = best->test_correct();
+      best_total = best->test_total();
     }
     batch_.db.Execute(
         "INSERT INTO jobs (key, generation, pe, pe_version, pe_label, task, task_version, "
@@ -198,49 +223,47 @@ class Importer {
         cell.requirement.task, cell.requirement.task_version, cell.protocol_label, cell.seed,
         ConfigurationWith(batch_.db, experiment::TemplateOf(cell.spec_json, cell.seed)),
         cell.requirement.device_kind, cell.requirement.memory_bytes, cell.epochs,
-        static_cast<int>(write_.epochs.size()), static_cast<int>(write_.attempts.size()),
-        train_correct, train_total, test_correct, test_total, best_correct, best_total, train_loss,
-        test_loss, write_.wall_seconds, write_.device, write_.execution_json, write_.created_at,
-        write_.ended_at);
+        static_cast<int>(write_.epochs.size()), write_.job.attempts_size(), train_correct,
+        train_total, test_correct, test_total, best_correct, best_total, train_loss, test_loss,
+        If(job.has_wall_seconds(), job.wall_seconds()), If(job.has_device(), job.device()),
+        If(job.has_execution_json(), job.execution_json()), job.created_at_ms(), job.ended_at_ms());
     job_id_ = batch_.db.LastId();
     JudgeDivergence(batch_.db, job_id_);
   }
 
-  static double Accuracy(const Epoch& epoch) {
-    return static_cast<double>(epoch.test_correct) / static_cast<double>(epoch.test_total);
+  static double Accuracy(const v1::Epoch& epoch) {
+    return static_cast<double>(epoch.test_correct()) / static_cast<double>(epoch.test_total());
   }
 
-  void InsertWorker(const ImportedWorker& worker) {
+  void InsertWorker(const v1::ImportedWorker& worker) {
     batch_.db.Execute(
         "INSERT OR IGNORE INTO workers (worker_id, host, version, slots_json, slots, "
         "capabilities_json, state, last_seen_at) VALUES (?, ?, ?, ?, ?, '', 'offline', ?)",
-        worker.worker_id, worker.host, worker.version, worker.slots_json, worker.slots,
-        worker.last_seen_at);
+        worker.worker_id(), worker.host(), worker.version(), worker.slots_json(), worker.slots(),
+        worker.last_seen_at_ms());
   }
 
-  void InsertAttempt(const ImportedAttempt& attempt) {
+  void InsertAttempt(const v1::ImportedAttempt& attempt) {
     batch_.db.Execute(
         "INSERT INTO attempts (job_id, number, token, worker_id, slot, device, analyses_json, "
         "start_epoch, environment_json, outcome, error_kind, error, started_at, ended_at) "
         "VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        job_id_, static_cast<int>(attempts_.size()) + 1, attempt.worker_id, attempt.slot,
-        attempt.device, attempt.analyses_json, attempt.start_epoch, attempt.environment_json,
-        state::Name(attempt.outcome), attempt.error_kind, attempt.error, attempt.started_at,
-        attempt.ended_at);
+        job_id_, static_cast<int>(attempts_.size()) + 1, attempt.worker_id(), attempt.slot(),
+        attempt.device(), attempt.analyses_json(),
+        If(attempt.has_start_epoch(), attempt.start_epoch()),
+        If(attempt.has_environment_json(), attempt.environment_json()),
+        state::Name(*event::OutcomeOf(attempt.outcome())),
+        If(attempt.has_error_kind(), attempt.error_kind()),
+        If(attempt.has_error(), attempt.error()), attempt.started_at_ms(), attempt.ended_at_ms());
     attempts_.push_back(batch_.db.LastId());
   }
 
-  // Adds the epoch to its attempt by the rule for accepted epochs: the last attempt that started at
-  // or before it. There is always one, because one attempt starts at epoch 0.
-  void InsertEpoch(const Epoch& epoch) {
-    std::size_t of = write_.attempts.size() - 1;
-    while (write_.attempts[of].start_epoch.value_or(write_.cell.epochs) > epoch.epoch) --of;
-    batch_.db.Execute(
-        "INSERT INTO curves (attempt_id, epoch, train_loss, train_correct, train_total, "
-        "test_loss, test_correct, test_total, learning_rate, seconds) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        attempts_[of], epoch.epoch, epoch.train_loss, epoch.train_correct, epoch.train_total,
-        epoch.test_loss, epoch.test_correct, epoch.test_total, epoch.learning_rate, epoch.seconds);
+  // An epoch belongs to the last attempt that started at or before it, by the rule for accepted
+  // epochs. There is always one, because one attempt starts at epoch 0.
+  std::int64_t AttemptOf(const v1::Epoch& epoch) const {
+    int of = write_.job.attempts_size() - 1;
+    while (StartOf(write_.job.attempts(of), write_.cell.epochs) > epoch.epoch()) --of;
+    return attempts_[of];
   }
 
   Batch& batch_;
@@ -295,8 +318,13 @@ WriteResult Do(Batch& batch, const ImportSweep& write) {
   std::string state;
   {
     Query row =
-        batch.db.Run("SELECT sweep_id, state FROM sweeps WHERE client_token = ?", write.token);
+        batch.db.Run("SELECT sweep_id, state, document = ? FROM sweeps WHERE client_token = ?",
+                     write.document, write.token);
     if (row.Step()) {
+      if (row.Int(2) == 0) {
+        return SweepImported{.refused = absl::StrCat("its token is that of sweep ", row.Int(0),
+                                                     " here, which has another document")};
+      }
       result.sweep_id = row.Int(0);
       state = row.Text(1);
     }

@@ -77,11 +77,11 @@ struct ReadyJob {
 };
 
 // The settings of a live sweep that decide its place among the others.
-struct SweepStanding {
+struct SweepSettings {
   std::int64_t sweep_id = 0;
   int priority = 0;
   bool paused = false;
-  bool operator==(const SweepStanding&) const = default;
+  bool operator==(const SweepSettings&) const = default;
 };
 
 // An assignment as it is sent to a worker.
@@ -106,6 +106,7 @@ struct Assignment {
 // An attempt that has not ended, in the form that the scheduler keeps.
 struct OpenAttempt {
   std::string worker_id;
+  std::string worker_name;  // as v_workers shows it
   ReadyJob job;
   Assignment assignment;
   bool started = false;    // some of its events are stored

@@ -2,7 +2,10 @@
 #include <cstdint>
 
 #include "core/base/json_text.h"
+#include "core/base/utf8.h"
+#include "core/event/check.h"
 #include "core/experiment/configuration.h"
+#include "server/limits.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 
@@ -49,8 +52,8 @@ std::optional<std::string> ErrorOfJob(const state::Transition& next, const JobEv
   return before;
 }
 
-// Whether the open attempt waited in a trainer that ran other jobs first. It did if it has not
-// started although another attempt that was sent to the same slot at the same moment has.
+// Whether the open attempt waited in a trainer that ran other jobs first. If so, it has not
+// started, but an attempt that was sent to the same slot at the same time has.
 bool WaitedForOthers(Batch& batch, std::int64_t job_id) {
   constexpr std::int64_t kMostTogether = 64;
   const std::optional<std::int64_t> attempt_id = OpenAttemptOf(batch.db, job_id);
@@ -73,7 +76,7 @@ bool WaitedForOthers(Batch& batch, std::int64_t job_id) {
 state::Progress ProgressOf(Batch& batch, std::int64_t job_id, state::Event event) {
   const std::optional<std::int64_t> attempt_id = OpenAttemptOf(batch.db, job_id);
   if (!attempt_id) return state::Progress::kNone;
-  // So that no epoch is staged: epochs are read by their attempts here.
+  // After this no epoch is staged, so the query finds all of them in `curves`.
   batch.staging.MoveJob(job_id);
   Query row = batch.db.Run(
       "SELECT (SELECT max(epoch) FROM curves WHERE attempt_id = ?1), "
@@ -82,9 +85,9 @@ state::Progress ProgressOf(Batch& batch, std::int64_t job_id, state::Event event
       "EXISTS (SELECT 1 FROM analyses WHERE job_id = ?2 AND attempt_id = ?1)",
       *attempt_id, job_id);
   row.Step();
-  const bool analysed = row.Int(2) != 0;
+  const bool analyzed = row.Int(2) != 0;
   const bool further = !row.IsNull(0) && (row.IsNull(1) || row.Int(0) > row.Int(1));
-  if (analysed || further) return state::Progress::kAdvanced;
+  if (analyzed || further) return state::Progress::kAdvanced;
   if (!row.IsNull(0)) return state::Progress::kRepeated;
   if (event == state::Event::kPreempt && WaitedForOthers(batch, job_id)) {
     return state::Progress::kWaited;
@@ -93,30 +96,30 @@ state::Progress ProgressOf(Batch& batch, std::int64_t job_id, state::Event event
 }
 
 // A job's state before an event.
-struct Standing {
+struct JobBefore {
   JobState state = JobState::kQueued;
   state::Facts facts;
   std::optional<std::string> error;
 };
 
-std::optional<Standing> Load(Batch& batch, std::int64_t job_id, const JobEvent& job_event) {
+std::optional<JobBefore> Load(Batch& batch, std::int64_t job_id, const JobEvent& job_event) {
   Query job = batch.db.Run(
       "SELECT state, lost_attempts, failed_attempts, error, trained FROM jobs WHERE job_id = ?",
       job_id);
   if (!job.Step()) return std::nullopt;
-  Standing standing{.state = *state::ParseJobState(job.Text(0)),
-                    .facts = {.error = job_event.error_kind,
-                              .trained = job.Int(4) != 0,
-                              .lost_attempts = static_cast<int>(job.Int(1)),
-                              .failed_attempts = static_cast<int>(job.Int(2)),
-                              .budgets = batch.options.budgets},
-                    .error = std::nullopt};
-  if (!job.IsNull(3)) standing.error = job.Text(3);
+  JobBefore before{.state = *state::ParseJobState(job.Text(0)),
+                   .facts = {.error = job_event.error_kind,
+                             .trained = job.Int(4) != 0,
+                             .lost_attempts = static_cast<int>(job.Int(1)),
+                             .failed_attempts = static_cast<int>(job.Int(2)),
+                             .budgets = batch.options.budgets},
+                   .error = std::nullopt};
+  if (!job.IsNull(3)) before.error = job.Text(3);
   if (job_event.event == state::Event::kPreempt || job_event.event == state::Event::kLose ||
       job_event.event == state::Event::kStopped) {
-    standing.facts.progress = ProgressOf(batch, job_id, job_event.event);
+    before.facts.progress = ProgressOf(batch, job_id, job_event.event);
   }
-  return standing;
+  return before;
 }
 
 void StoreJob(Database& db, std::int64_t job_id, const state::Transition& next,
@@ -208,13 +211,14 @@ void Batch::StoreCounts() {
 }
 
 std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const JobEvent& given) {
-  std::optional<Standing> before = Load(batch, job_id, given);
+  std::optional<JobBefore> before = Load(batch, job_id, given);
   if (!before) return std::nullopt;
   const std::optional<state::Transition> next =
       state::Next(before->state, given.event, before->facts);
   if (!next) return std::nullopt;
 
   JobEvent job_event = given;
+  job_event.error = Shorten(given.error, limits::kErrorBytes);
   if (job_event.event == state::Event::kPreempt && next->attempt_outcome == Outcome::kFailed) {
     job_event.error += "; it had stored no new epoch";
   }
@@ -246,7 +250,7 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const JobEvent&
 
 // The configuration is 0 if the job must run alone. A job that is trained or that began alone would
 // not get faster by packing. A job that has failed before, or was lost more than twice, may have
-// ended its trainer, and must not endanger other jobs.
+// made its trainer end, and must not endanger other jobs.
 const char kReadyColumns[] =
     "j.job_id, coalesce(c.sweep_id, 0), coalesce(c.ordinal, 0), j.not_before, j.pe, "
     "j.pe_version, j.task, j.task_version, j.device_kind, j.memory_bytes, "
@@ -297,20 +301,33 @@ ReadyJob LoadReady(Database& db, std::int64_t job_id) {
   return job;
 }
 
+const event::JobFacts* Batch::FactsOf(const AttemptRow& row) {
+  constexpr std::size_t kMostKept = 1024;
+  auto known = facts.find(row.configuration_id);
+  if (known == facts.end()) {
+    Query query = db.Run("SELECT template FROM configurations WHERE configuration_id = ?",
+                         row.configuration_id);
+    const std::string spec_template = query.Step() ? query.Text(0) : "";
+    if (facts.size() >= kMostKept) facts.clear();
+    known = facts
+                .emplace(row.configuration_id,
+                         event::FactsOf(experiment::FillTemplate(spec_template, 0)))
+                .first;
+  }
+  return known->second ? &*known->second : nullptr;
+}
+
+Execution ToExecution(const v1::Execution& execution) {
+  return {.threads = execution.threads(),
+          .micro_batch = execution.micro_batch(),
+          .packing = execution.packing()};
+}
+
 std::optional<Execution> ReadExecution(const Query& query, int column) {
   if (query.IsNull(column)) return std::nullopt;
-  const auto json = ParseJson(query.Text(column));
-  const auto number = [&json](const char* name) -> std::optional<int> {
-    const auto member = json.find(name);
-    if (member == json.end() || !member->is_number_integer()) return std::nullopt;
-    return member->get<int>();
-  };
-  if (!json.is_object()) return std::nullopt;
-  const auto threads = number("threads");
-  const auto micro_batch = number("micro_batch");
-  const auto packing = number("packing");
-  if (!threads || !micro_batch || !packing) return std::nullopt;
-  return Execution{.threads = *threads, .micro_batch = *micro_batch, .packing = *packing};
+  const std::optional<v1::Execution> read = event::ExecutionFromJson(query.Text(column));
+  if (!read || !event::WhatIsWrong(*read).empty()) return std::nullopt;
+  return ToExecution(*read);
 }
 
 Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {

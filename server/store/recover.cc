@@ -62,7 +62,7 @@ class ReadyBuilder {
     job_->sweep_id = 0;
     claims_.clear();
     asked_ = row.Int(kReadyAttempts + 1) != 0;
-    // Nothing is stored about a job that was never tried.
+    // A job that was never tried has no stored analyses.
     untouched_ = row.Int(kReadyAttempts) == 0 && !asked_;
   }
   bool Holds(std::int64_t job_id) const { return job_ && job_->job_id == job_id; }
@@ -114,10 +114,12 @@ void RecoverReady(Database& db, const std::function<void(ReadyJob)>& ready) {
 void RecoverOpen(Database& db, const std::function<void(OpenAttempt)>& open) {
   Query rows = db.Run(
       "SELECT a.attempt_id, a.worker_id, a.last_sequence, j.state IN ('cancelled', 'succeeded'), "
-      "j.job_id FROM attempts AS a JOIN jobs AS j USING (job_id) WHERE a.outcome IS NULL "
+      "j.job_id, w.name FROM attempts AS a JOIN jobs AS j USING (job_id) "
+      "JOIN v_workers AS w USING (worker_id) WHERE a.outcome IS NULL "
       "ORDER BY a.attempt_id");
   while (rows.Step()) {
     open({.worker_id = rows.Text(1),
+          .worker_name = rows.Text(5),
           .job = LoadReady(db, rows.Int(4)),
           .assignment = LoadAssignment(db, rows.Int(0)),
           .started = rows.Int(2) > 0,
@@ -155,7 +157,7 @@ void RecoverSweeps(Database& db, const std::function<void(RecoveredSweep)>& swee
       "WHERE state IN ('expanding', 'active') OR drop_from IS NOT NULL OR deleted = 1 "
       "ORDER BY sweep_id");
   while (rows.Step()) {
-    sweep({.standing = {.sweep_id = rows.Int(0),
+    sweep({.settings = {.sweep_id = rows.Int(0),
                         .priority = static_cast<int>(rows.Int(1)),
                         .paused = rows.Int(2) != 0},
            .dropping = rows.Int(3) != 0,

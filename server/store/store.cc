@@ -29,9 +29,9 @@ void FinishSweeps(Batch& batch, const OpenJobs& before) {
   }
 }
 
-// Writes that change attempts through the batch's rows, or do not touch them. CreateAttempt does
-// not touch them: the rows belong to open attempts, whose jobs are not queued, and a write that
-// ends an attempt stores its row first.
+// Whether a write changes attempts through the batch's rows only, or leaves the attempts of these
+// rows alone. CreateAttempt leaves them alone: its job is queued, but the rows belong to open
+// attempts. A write that ends an attempt stores the attempt's row first.
 template <typename T>
 constexpr bool kKeepsRows = std::is_same_v<T, AttemptEvent> || std::is_same_v<T, AppendLog> ||
                             std::is_same_v<T, CreateAttempt> || std::is_same_v<T, WorkerSeen>;
@@ -43,6 +43,27 @@ WriteResult DoOne(Batch& batch, const Write& write) {
         return Do(batch, value);
       },
       write);
+}
+
+// Whether the error is of the file, its disk or its locks, so that no other write would succeed
+// either. Every other error is of the write itself: what the schema, a trigger or a function of SQL
+// refuses.
+bool IsOfTheFile(const SQLite::Exception& error) {
+  switch (error.getErrorCode() & 0xff) {  // without the extended part
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_NOMEM:
+    case SQLITE_READONLY:
+    case SQLITE_IOERR:
+    case SQLITE_CORRUPT:
+    case SQLITE_FULL:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PROTOCOL:
+    case SQLITE_NOTADB:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::size_t Size(const std::vector<NewCell>& cells) {
@@ -61,30 +82,11 @@ struct Sizer {
   std::size_t operator()(const WorkerHello& w) const {
     return w.capabilities_json.size() + w.slots_json.size() + w.held.size() * sizeof(Held);
   }
-  std::size_t operator()(const AttemptEvent& w) const {
-    return std::visit(
-        [](const auto& body) -> std::size_t {
-          using Body = std::decay_t<decltype(body)>;
-          if constexpr (std::is_same_v<Body, Started>) return body.environment_json.size();
-          if constexpr (std::is_same_v<Body, HeadAblation>)
-            return body.entries.size() * sizeof(body.entries[0]);
-          if constexpr (std::is_same_v<Body, AnalysisResult>) return body.result_json.size();
-          if constexpr (std::is_same_v<Body, Finished>) return body.error.size();
-          return 0;
-        },
-        w.body);
-  }
+  std::size_t operator()(const AttemptEvent& w) const { return w.event->ByteSizeLong(); }
   std::size_t operator()(const AppendLog& w) const { return w.data.size(); }
   std::size_t operator()(const ImportJob& w) const {
-    std::size_t size = w.cell.spec_json.size() + w.epochs.size() * sizeof(Epoch);
-    for (const ImportedAttempt& attempt : w.attempts) {
-      size += sizeof(attempt) + attempt.environment_json.value_or("").size();
-    }
-    for (const ImportedAnalysis& analysis : w.analyses) {
-      const auto* matrix = std::get_if<HeadAblation>(&analysis.body);
-      size += matrix != nullptr ? matrix->entries.size() * sizeof(matrix->entries[0])
-                                : std::get<AnalysisResult>(analysis.body).result_json.size();
-    }
+    std::size_t size = w.job.ByteSizeLong() + w.epochs.size() * sizeof(v1::Epoch);
+    for (const v1::ImportedAnalysis& analysis : w.analyses) size += analysis.ByteSizeLong();
     return size;
   }
   std::size_t operator()(const ImportSweep& w) const {
@@ -129,7 +131,7 @@ absl::Status Store::LoadOpenJobs() {
 }
 
 std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
-  Batch batch(*database_, staging_, options_, open_jobs_);
+  Batch batch(*database_, staging_, options_, open_jobs_, facts_);
   SQLite::Transaction transaction(database_->connection(), SQLite::TransactionBehavior::IMMEDIATE);
   staging_.Begin();
   std::vector<WriteResult> results;
@@ -158,6 +160,13 @@ absl::StatusOr<std::vector<ApplyResult>> Store::ApplyOneByOne(std::span<const Wr
       results.emplace_back(ApplyOnce({&write, 1}).front());
     } catch (const SQLite::Exception& error) {
       staging_.RolledBack();
+      if (IsOfTheFile(error)) {
+        const absl::Status status = ToStatus(error, "cannot write to the database");
+        if (results.empty()) return status;
+        // The first ones may be stored. The others are not refused; they may be sent again.
+        results.resize(writes.size(), absl::UnavailableError(status.message()));
+        return results;
+      }
       results.emplace_back(ToStatus(error, "cannot store this"));
     }
   }
@@ -165,18 +174,20 @@ absl::StatusOr<std::vector<ApplyResult>> Store::ApplyOneByOne(std::span<const Wr
 }
 
 absl::StatusOr<std::vector<ApplyResult>> Store::Apply(std::span<const Write> writes) {
+  if (database_->Moved()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_,
+                     " was removed or replaced while it is served: put it back, or start "
+                     "the coordinator again"));
+  }
   try {
     std::vector<WriteResult> results = ApplyOnce(writes);
     return std::vector<ApplyResult>(std::make_move_iterator(results.begin()),
                                     std::make_move_iterator(results.end()));
   } catch (const SQLite::Exception& error) {
     staging_.RolledBack();
-    // The schema refused one of them. The others must not be affected.
-    const int code = error.getErrorCode();
-    if (code == SQLITE_CONSTRAINT || code == SQLITE_MISMATCH || code == SQLITE_TOOBIG) {
-      return ApplyOneByOne(writes);
-    }
-    return ToStatus(error, "cannot write to the database");
+    if (IsOfTheFile(error)) return ToStatus(error, "cannot write to the database");
+    return ApplyOneByOne(writes);  // the others must not be affected
   }
 }
 

@@ -10,10 +10,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/event/job_facts.h"
 #include "server/store/checkpointer.h"
 #include "server/store/epoch_staging.h"
 #include "server/store/writes.h"
@@ -24,9 +26,9 @@ class Database;
 
 struct StoreOptions {
   state::Budgets budgets;
-  // Whether an artifact's file exists. Called on the writer thread; must be quick. If unset, every
-  // artifact that the database knows counts as existing.
-  std::function<bool(const std::string& sha256)> has_artifact;
+  // The size of the stored file with this hash; nullopt if there is none. Called on the writer
+  // thread; must be quick. If unset, every file counts as stored, at the size that is said of it.
+  std::function<std::optional<std::uint64_t>(const std::string& sha256)> artifact_bytes;
   // Name of the SQLite VFS to open the file with; empty: the default one.
   std::string vfs;
   EpochStagingOptions staging;
@@ -47,7 +49,7 @@ struct ExpandingSweep {
 // A sweep that is live, or cancelled with claims left to withdraw, or deleted with jobs left to
 // delete.
 struct RecoveredSweep {
-  SweepStanding standing;
+  SweepSettings settings;
   bool dropping = false;
   bool deleting = false;
 };
@@ -56,7 +58,12 @@ struct RecoveredSweep {
 // end of a sweep is noticed without counting its jobs.
 using OpenJobs = std::map<std::int64_t, std::int64_t>;
 
-// The result of one write, or the reason why that write alone could not be stored.
+// What the specs of configurations say, by configuration_id: reading a spec takes longer than
+// storing an epoch. nullopt: not a canonical spec. Bounded (Batch::FactsOf).
+using FactsCache = std::unordered_map<std::int64_t, std::optional<event::JobFacts>>;
+
+// The result of one write, or the reason why that write alone could not be stored: UNAVAILABLE if
+// the file failed meanwhile, so that the write may succeed later.
 using ApplyResult = absl::StatusOr<WriteResult>;
 
 class Store {
@@ -67,9 +74,11 @@ class Store {
   ~Store();
 
   // Applies all of `writes`, in order, in one transaction that is durable when this returns. An
-  // error (the disk is full, the file is damaged) means that nothing of the batch is stored. If a
-  // write breaks a constraint of the schema, the writes are applied again, each in a transaction of
-  // its own: the ones that fail are left out and have their own errors.
+  // error (the disk is full, the file is damaged) means that nothing of the batch is stored.
+  // FAILED_PRECONDITION while the file is not at its path: it was moved, removed or replaced. If
+  // SQLite refuses one of the writes (it breaks a constraint, a trigger fails), the writes are
+  // applied again, each in a transaction of its own: the ones that fail are left out and have their
+  // own errors.
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const Write> writes);
 
   // Reports what the scheduler has to know at start. Marks every worker offline, because none is
@@ -104,6 +113,7 @@ class Store {
   std::unique_ptr<Database> database_;
   StoreOptions options_;
   OpenJobs open_jobs_;
+  FactsCache facts_;
   EpochStaging staging_;
   std::optional<Checkpointer> checkpointer_;  // exists from the first BeginCheckpoint on
 };

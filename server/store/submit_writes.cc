@@ -43,7 +43,7 @@ std::optional<SweepStored> Repeated(Database& db, const SubmitSweep& write) {
                write.client_token);
     if (row.Step()) return answer(row.Int(0), row.Text(1) == write.request_sha256, row.Int(2) != 0);
   }
-  // The token of a sweep that was imported, or submitted before schema 12.
+  // The token of a sweep without a submission: it was imported.
   Query row = db.Run(
       "SELECT sweep_id, document = ? AND fresh = ?, overrides_json FROM sweeps "
       "WHERE client_token = ? AND deleted = 0",
@@ -108,7 +108,7 @@ SweepStored GoOn(Batch& batch, std::int64_t sweep_id, const SubmitSweep& write) 
     batch.db.Execute("UPDATE sweeps SET priority = ? WHERE sweep_id = ?", write.priority, sweep_id);
   }
   if (stored.expands_again) ExpandAgain(batch, sweep_id, sweep, write, stored.first);
-  AddStanding(batch.db, sweep_id, stored.first);
+  AddSettings(batch.db, sweep_id, stored.first);
   return stored;
 }
 

@@ -24,8 +24,8 @@ struct NewCell {
   Requirement requirement;
   int epochs = 0;
 };
-// The jobs of the ordinals [from, next) of a sweep, without excluded ones. It is applied once: if
-// the sweep is no longer expanding at `from`, nothing happens.
+// The jobs of the ordinals [from, next) of a sweep, without excluded ones. A slice is applied once:
+// if the sweep is no longer expanding at `from`, nothing happens.
 struct ExpandSlice {
   std::int64_t sweep_id = 0;
   std::uint64_t from = 0;
@@ -37,7 +37,8 @@ struct ExpandSlice {
 struct SliceStored {
   bool applied = false;                    // false: stop expanding, unless resume_at is set
   std::optional<std::uint64_t> resume_at;  // where an expanding sweep continues instead
-  std::vector<SweepStanding> standings;    // settings of the live sweeps that claim jobs in `ready`
+  std::vector<SweepSettings>
+      sweep_settings;  // settings of the live sweeps that claim jobs in `ready`
   std::vector<ReadyJob> ready;
   // Open attempts of jobs that were cancelled or trained and are queued again.
   std::vector<std::int64_t> superseded;
@@ -78,7 +79,8 @@ struct SweepStored {
   bool went_on = false;        // an existing sweep was continued
   bool reopened = false;       // the sweep, or some of its jobs, had been cancelled
   bool expands_again = false;  // the sweep is expanded again, from its first cell on
-  // New sweep with `first`: the result of that slice; continued sweep: its jobs that wait already.
+  // For a new sweep with `first`: the result of that slice. For a continued sweep: its jobs that
+  // wait already.
   SliceStored first;
 };
 
@@ -88,7 +90,7 @@ struct LabelSweep {
   std::optional<std::string> name;
   std::optional<std::string> note;
 };
-struct SweepLabelled {
+struct SweepLabeled {
   bool found = false;
   bool changed = false;
   // Another sweep that has the name, so that nothing is changed; 0: none.
@@ -106,9 +108,10 @@ struct DeleteSlice {
   std::int64_t now = 0;
 };
 
-// From then on no job starts for the sweep, and jobs that run for it alone are stopped. The
-// DropSlices that follow withdraw the remaining claims and cancel the queued jobs. A sweep that is
-// active only for analyses of its trained jobs becomes finished again and keeps its claims.
+// Cancels a sweep. From then on no job starts for the sweep, and jobs that run for it alone are
+// stopped. The DropSlices that follow withdraw the remaining claims and cancel the queued jobs. A
+// sweep that is active only for analyses of its trained jobs becomes finished again and keeps its
+// claims.
 struct CancelSweep {
   std::int64_t sweep_id = 0;
   std::int64_t now = 0;
@@ -119,7 +122,7 @@ struct DropSlice {
   std::int64_t sweep_id = 0;
   std::int64_t now = 0;
 };
-// Withdraws every sweep's claim; of a trained job, only the analyses are cancelled.
+// Withdraws every sweep's claim on the job. For a trained job, cancels only the analyses.
 struct CancelJob {
   std::int64_t job_id = 0;
   std::int64_t now = 0;
@@ -166,7 +169,7 @@ struct SweepControlled {
   bool found = false;
   bool changed = false;
   bool live = false;
-  SweepStanding standing;
+  SweepSettings settings;
 };
 
 // Queues the failed jobs of a part of a sweep, from ordinal `from` on. Idempotent.
@@ -189,7 +192,7 @@ struct Retried {
   SliceStored jobs;                  // for the scheduler
 };
 
-// Adds seeds to a sweep. `cells` is the sweep's size including them. It is applied only if the
+// Adds seeds to a sweep. `cells` is the sweep's size including them. Nothing happens unless the
 // sweep has exactly `known` extensions, the ones that the caller has seen. The expansion then
 // continues as after a submission.
 struct ExtendSweep {

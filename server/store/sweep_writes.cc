@@ -304,7 +304,7 @@ SliceStored Expand(Batch& batch, std::int64_t sweep_id, const ExpandSlice& write
   // The entry is needed even for 0, so that a sweep without open jobs is finished at once.
   batch.open_delta[sweep_id] += 0;
   slice.result().applied = true;
-  slice.result().standings = {StandingOf(sweep_id, *sweep)};
+  slice.result().sweep_settings = {SettingsOf(sweep_id, *sweep)};
   return std::move(slice.result());
 }
 

@@ -26,13 +26,13 @@ std::optional<SweepRow> LoadSweep(Database& db, std::int64_t sweep_id) {
   return sweep;
 }
 
-SweepStanding StandingOf(std::int64_t sweep_id, const SweepRow& sweep) {
+SweepSettings SettingsOf(std::int64_t sweep_id, const SweepRow& sweep) {
   return {.sweep_id = sweep_id, .priority = sweep.priority, .paused = sweep.paused};
 }
 
-void AddStanding(Database& db, std::int64_t sweep_id, SliceStored& slice) {
+void AddSettings(Database& db, std::int64_t sweep_id, SliceStored& slice) {
   const std::optional<SweepRow> sweep = LoadSweep(db, sweep_id);
-  if (sweep && sweep->live()) slice.standings.push_back(StandingOf(sweep_id, *sweep));
+  if (sweep && sweep->live()) slice.sweep_settings.push_back(SettingsOf(sweep_id, *sweep));
 }
 
 void Reopen(Batch& batch, std::int64_t sweep_id, bool for_analyses, SliceStored& slice) {

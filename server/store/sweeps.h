@@ -30,21 +30,21 @@ struct SweepRow {
 };
 // Also loads a deleted sweep.
 std::optional<SweepRow> LoadSweep(Database& db, std::int64_t sweep_id);
-SweepStanding StandingOf(std::int64_t sweep_id, const SweepRow& sweep);
+SweepSettings SettingsOf(std::int64_t sweep_id, const SweepRow& sweep);
 // Adds the sweep's settings to `slice` if it is live.
-void AddStanding(Database& db, std::int64_t sweep_id, SliceStored& slice);
+void AddSettings(Database& db, std::int64_t sweep_id, SliceStored& slice);
 
-// Makes a finished sweep active again, so that it waits for its jobs that are open, and adds its
-// jobs that wait already to `slice`. With `for_analyses` the sweep is active for analyses only.
-// Without it, a sweep that was active for analyses only loses that mark. Otherwise nothing happens
-// to a sweep that has not finished.
+// Makes a finished sweep active again, so that it waits for its open jobs. Adds its jobs that wait
+// already to `slice`. With `for_analyses` the sweep is active for analyses only. Without
+// `for_analyses`, a sweep that is active for analyses only becomes active as usual. Any other sweep
+// is left as it is.
 void Reopen(Batch& batch, std::int64_t sweep_id, bool for_analyses, SliceStored& slice);
-// The sweep is reopened: adds its claimed jobs that are queued, for other sweeps until now, to
-// `slice`.
+// For a sweep that is reopened: adds to `slice` those of its claimed jobs that wait. Until now,
+// these jobs waited for other sweeps only.
 void AddWaiting(Batch& batch, std::int64_t sweep_id, SliceStored& slice);
 // Counts the open jobs of a sweep that is live from now on.
 void CountOpenJobs(Batch& batch, std::int64_t sweep_id);
-// Called if the sweep ends in this batch other than by the end of its last job.
+// Call this if the sweep ends in this batch for another reason than the end of its last job.
 void StopCounting(Batch& batch, std::int64_t sweep_id);
 
 // Applied once: if the sweep is no longer expanding at `write.from`, nothing happens.

@@ -11,8 +11,8 @@
 namespace pelab::store {
 namespace {
 
-// SQLite's own VFS transfers less than 128 KiB at a time. It writes only the remainder of a larger
-// size above a multiple of 128 KiB, nothing for an exact multiple, and reports a full disk.
+// One write through SQLite's own VFS must be smaller than 128 KiB. Of a larger one, the VFS writes
+// only the remainder after division by 128 KiB, and then reports a full disk.
 constexpr sqlite3_int64 kChunk = 1 << 16;
 
 // An open file of a VFS. The destructor closes it.

@@ -32,7 +32,7 @@ bool IsHurried(const std::vector<Write>& writes) {
     return std::holds_alternative<SubmitSweep>(write) ||
            std::holds_alternative<ExpandSlice>(write) ||
            std::holds_alternative<CreateAttempt>(write) ||
-           (event != nullptr && std::holds_alternative<Finished>(event->body));
+           (event != nullptr && event->event->has_finished());
   };
   return std::any_of(writes.begin(), writes.end(), hurried);
 }
@@ -170,7 +170,7 @@ void Writer::Run() {
     Commit(batch);
     tidy_ = false;
     if (store_.TakeCheckpointEnded()) {
-      store_.Checkpoint(/*truncate=*/false);  // of what was written meanwhile
+      store_.Checkpoint(/*truncate=*/false);  // copies the pages that were written meanwhile
     } else if (since_checkpoint_ >= options_.checkpoint_bytes) {
       store_.BeginCheckpoint();
       since_checkpoint_ = 0;

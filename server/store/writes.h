@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,9 @@
 #include <vector>
 
 #include "core/state/state.h"
+#include "pelab/v1/fleet.pb.h"
+#include "pelab/v1/transfer.pb.h"
+#include "server/limits.h"
 #include "server/store/job_values.h"
 #include "server/store/sweep_values.h"
 
@@ -43,15 +47,14 @@ struct HeldStored {
 };
 struct WorkerStored {
   std::vector<HeldStored> held;
-  std::string drain;  // finish, checkpoint or kill; empty: the worker accepts jobs
+  v1::Drain::Mode drain = v1::Drain::RESUME;
 };
-// Makes a worker stop accepting jobs (`drain` is finish, checkpoint or kill), or accept them again
-// (empty).
+// Makes a worker stop accepting jobs, or accept them again.
 struct DrainWorker {
   // Its id, the first 6 or more characters of it, its name or its host. Must fit one worker only; a
   // full id or a unique name takes precedence.
   std::string worker;
-  std::string drain;
+  v1::Drain::Mode drain = v1::Drain::FINISH;
 };
 struct WorkerDrained {
   std::string refused;  // the reason for a refusal, for people; nothing else is set then
@@ -86,72 +89,13 @@ struct AttemptCreated {
   bool paused = false;
 };
 
-struct Started {
-  int start_epoch = 0;
-  int epochs = 0;
-  std::string environment_json;
-  std::optional<Execution> execution;
-  // The trainer measured that it computes this faster alone than as one batch with others.
-  bool better_alone = false;
-};
-struct Epoch {
-  int epoch = 0;
-  double train_loss = 0;
-  std::int64_t train_correct = 0;
-  std::int64_t train_total = 0;
-  double test_loss = 0;
-  std::int64_t test_correct = 0;
-  std::int64_t test_total = 0;
-  double learning_rate = 0;
-  double seconds = 0;
-};
-// An entry of a head ablation: the effect of one head, or of what the target puts in its place.
-struct AblatedHead {
-  std::int64_t correct = 0;
-  std::int64_t lost = 0;    // examples that are right intact and wrong ablated
-  std::int64_t gained = 0;  // examples that are wrong intact and right ablated
-  double nll = 0;           // mean over the scored examples, in nats
-  double nll_standard_error = 0;
-};
-struct HeadAblation {
-  int version = 0;
-  std::string parameters_json;
-  int layers = 0;
-  int heads = 0;
-  std::int64_t total = 0;
-  std::int64_t intact_correct = 0;
-  double intact_nll = 0;
-  double chance = 0;
-  // Shape layers x heads, row-major; nullopt if an entry does not exist.
-  std::vector<std::optional<AblatedHead>> entries;
-  double seconds = 0;
-};
-struct AnalysisResult {
-  std::string name;
-  int version = 0;
-  std::string parameters_json;
-  std::string result_json;
-  double seconds = 0;
-};
-struct Artifact {
-  std::string name;
-  std::string sha256;
-  std::uint64_t bytes = 0;
-};
-struct Finished {
-  state::Outcome outcome = state::Outcome::kSucceeded;  // or kFailed, kPreempted, kCancelled
-  state::ErrorKind error_kind = state::ErrorKind::kNone;
-  std::string error;
-  double wall_seconds = 0;
-  std::string warning = {};  // for people: what is missing although the attempt succeeded
-};
-// One fact about an attempt. (attempt_id, token, sequence) is checked in the transaction that
-// stores it. `sequence` must be the last stored one plus 1.
+// One fact about an attempt, as its worker sent it. Its attempt, token, worker and sequence number
+// are checked in the transaction that stores it; the sequence number must be the last stored one
+// plus 1.
 struct AttemptEvent {
-  std::int64_t attempt_id = 0;
-  std::uint64_t token = 0;
-  std::uint64_t sequence = 0;
-  std::variant<Started, Epoch, HeadAblation, AnalysisResult, Artifact, Checkpoint, Finished> body;
+  std::shared_ptr<const v1::Event> event;  // usually inside the batch in which it came; never null
+  // The id of the worker whose session sent it; null: any worker.
+  std::shared_ptr<const std::string> worker;
   std::int64_t now = 0;
   double jitter = 0.75;  // factor for a back-off, in [0.5, 1)
 };
@@ -181,6 +125,8 @@ struct EventStored {
   };
   Status status = kSuperseded;
   std::int64_t attempt_id = 0;
+  // The event had a false token, or came from another worker: it says nothing about the attempt.
+  bool foreign = false;
   std::uint64_t acknowledged = 0;
   bool started = false;  // the event was the trainer's hello
   // The hello said that the job is faster alone than as one batch with others.
@@ -195,6 +141,7 @@ struct AppendLog {
   std::uint64_t token = 0;
   std::uint64_t offset = 0;
   std::string data;
+  std::shared_ptr<const std::string> worker;  // as in AttemptEvent
 };
 
 // Files -----------------------------------------------------------------------------------------
@@ -205,9 +152,12 @@ struct RecordUpload {
   std::int64_t attempt_id = 0;
   std::uint64_t token = 0;
   std::string sha256;
+  int most = limits::kFilesOfAttempt;  // files of the attempt that no event has named
+  bool only_ask = false;               // whether it would be recorded; nothing is changed
 };
 struct UploadRecorded {
-  bool accepted = false;  // false: the attempt has ended or does not exist
+  bool accepted = false;  // false: the attempt has ended or does not exist, or `full`
+  bool full = false;      // the attempt has `most` other files already
 };
 // Finds out which of these hashes no row refers to.
 struct FindUnused {
@@ -223,50 +173,14 @@ struct Unused {
 
 // Imports ---------------------------------------------------------------------------------------
 
-struct ImportedAttempt {
-  std::string worker_id;
-  int slot = 0;
-  std::string device;
-  std::string analyses_json;
-  std::optional<int> start_epoch;
-  std::optional<std::string> environment_json;
-  state::Outcome outcome = state::Outcome::kSucceeded;
-  std::optional<std::string> error_kind;
-  std::optional<std::string> error;
-  std::int64_t started_at = 0;
-  std::int64_t ended_at = 0;
-};
-struct ImportedWorker {
-  std::string worker_id;
-  std::string host;
-  std::string version;
-  std::string slots_json;
-  int slots = 0;
-  std::int64_t last_seen_at = 0;
-};
-struct ImportedAnalysis {
-  int attempt = 0;  // number of the attempt, from 1
-  std::int64_t created_at = 0;
-  std::variant<HeadAblation, AnalysisResult> body;
-};
-struct ImportedFile {
-  int attempt = 0;
-  Artifact artifact;  // its file is present already and held
-};
 // A complete job that was trained for another database. If its key is trained, queued or running
 // here, nothing is changed.
 struct ImportJob {
-  NewCell cell;  // the ordinal is not used
-  std::optional<std::string> device;
-  std::optional<double> wall_seconds;
-  std::optional<std::string> execution_json;
-  std::int64_t created_at = 0;
-  std::int64_t ended_at = 0;
-  std::vector<ImportedWorker> workers;
-  std::vector<ImportedAttempt> attempts;  // by number from 1
-  std::vector<Epoch> epochs;              // the accepted curve
-  std::vector<ImportedAnalysis> analyses;
-  std::vector<ImportedFile> files;
+  NewCell cell;  // of `job`; the ordinal is not used
+  v1::ImportedJob job;
+  std::vector<v1::Epoch> epochs;  // the accepted curve
+  std::vector<v1::ImportedAnalysis> analyses;
+  std::vector<v1::ImportedFile> files;  // present already and held
 };
 struct JobImported {
   enum Verdict { kStored, kPresent, kInFlight };
@@ -296,6 +210,7 @@ struct ImportSweep {
   bool finish = false;  // every cell is trained here: set with the last slice
 };
 struct SweepImported {
+  std::string refused;        // the token is of another sweep here; nothing is changed
   std::int64_t sweep_id = 0;  // 0: none of its jobs is here
   bool changed = false;
   bool finished = false;  // the sweep is here and not cancelled
@@ -312,7 +227,7 @@ using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, Can
                            DrainWorker, CreateAttempt, AttemptEvent, EndAttempt, AppendLog,
                            RecordUpload, FindUnused, DropCheckpoints, ImportJob, ImportSweep>;
 using WriteResult =
-    std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepControlled, SweepLabelled,
+    std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepControlled, SweepLabeled,
                  SweepDeleted, DeletionCounted, Retried, SweepExtended, Analyzed, WorkerStored,
                  WorkerDrained, AttemptCreated, EventStored, UploadRecorded, Unused, JobImported,
                  SweepImported>;

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The benchmarks: each prints a ratio, both sides measured in one run. A speed is never asserted in a test.
+# The benchmarks: each prints a ratio, both sides measured in one run. A speed is never asserted in
+# a test.
 #
 #   tests/bench/run.sh BUILD_DIR
 set -euo pipefail

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/store/store.h"
+#include "tests/support/events.h"
 
 namespace {
 
@@ -52,19 +53,15 @@ std::vector<Assignment> Populate(Store& store) {
     auto created = Do<AttemptCreated>(
         store, CreateAttempt{.job_id = job.job_id, .worker_id = "w", .device = "cpu", .token = 7});
     assignments.push_back(*created.assignment);
-    Do<EventStored>(store, AttemptEvent{.attempt_id = assignments.back().attempt_id,
-                                        .token = 7,
-                                        .sequence = 1,
-                                        .body = Started{0, 2 * kRounds * kEpochsARound, "{}"}});
+    Do<EventStored>(store, pelab::EventWrite(assignments.back().attempt_id, 7, 1,
+                                             pelab::StartedEvent(0, 2 * kRounds * kEpochsARound)));
   }
   return assignments;
 }
 
 Write EpochOf(const Assignment& assignment, int epoch) {
-  return AttemptEvent{.attempt_id = assignment.attempt_id,
-                      .token = 7,
-                      .sequence = static_cast<std::uint64_t>(epoch) + 2,
-                      .body = Epoch{.epoch = epoch, .train_total = 1, .test_total = 1}};
+  return pelab::EventWrite(assignment.attempt_id, 7, static_cast<std::uint64_t>(epoch) + 2,
+                           pelab::OneWrong(epoch));
 }
 
 // Events per second for kEpochsARound epochs of every job, starting at epoch `first`.

@@ -10,22 +10,24 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import Case, processes, tiny_sweep, wait_until  # noqa: E402
+from trained_case import RunCase  # noqa: E402
 
 EPOCHS = 2
 LAYERS = HEADS = 2
 
 
-class Analyze(Case):
+def document(analyses):
+    return tiny_sweep(epochs=EPOCHS, pes="rope") + f"analyses: {json.dumps(analyses)}\n"
+
+
+class Analyze(RunCase):
+    SWEEP = document([])
+
     def setUp(self):
         super().setUp()
-        self.sweep = self.write("tiny.yaml", self.document([]))
-        self.ok(self.run_sweep(self.sweep))
-        self.trained = self.curves()
-        self.assertEqual(len(self.trained), 2 * EPOCHS)
+        self.curves_before = self.curves()
+        self.assertEqual(len(self.curves_before), 2 * EPOCHS)
         self.assertEqual(self.query("SELECT count(*) FROM v_analyses"), [(0,)])
-
-    def document(self, analyses, seeds="[0, 1]"):
-        return tiny_sweep(epochs=EPOCHS, pes="rope", seeds=seeds) + f"analyses: {json.dumps(analyses)}\n"
 
     def analyze(self, *arguments, status=0):
         """Runs `analyze` on the file alone. It starts a coordinator and a worker of its own and
@@ -40,13 +42,14 @@ class Analyze(Case):
     def assert_not_trained_again(self, attempts):
         """Checks that every attempt after a job's first one began where training had ended, and
         that the curves are the first attempt's."""
-        self.assertEqual(self.curves(), self.trained)
+        self.assertEqual(self.curves(), self.curves_before)
         self.assertEqual(self.states(), {"succeeded": 2})
         later = self.query("SELECT start_epoch, outcome FROM v_attempts WHERE number > 1")
         self.assertEqual(later, [(EPOCHS, "succeeded")] * attempts)
 
     def stored(self):
-        return sorted(self.query("SELECT job_id, name, parameters_json ->> '$.method' FROM v_analyses"))
+        return sorted(
+            self.query("SELECT job_id, name, parameters_json ->> '$.method' FROM v_analyses"))
 
     def test_analyses_are_added_without_training(self):
         first = self.analyze("tiny", "--analysis", "layer_ablation", "--analysis", "head_ablation",
@@ -69,7 +72,8 @@ class Analyze(Case):
         self.ok(self.pelab_db("db", "check"))
 
     def test_resubmitting_with_more_analyses_does_the_same(self):
-        self.sweep.write_text(self.document(["layer_ablation", {"name": "cumulative_ablation", "steps": 3, "orders": 2}]))
+        self.sweep.write_text(
+            document(["layer_ablation", {"name": "cumulative_ablation", "steps": 3, "orders": 2}]))
         refused = self.ok(self.run_sweep(self.sweep), 2)  # another document is not the stored sweep
         self.assertIn("--new", refused.stderr)
         result = self.ok(self.run_sweep(self.sweep, "--new"))
@@ -94,7 +98,8 @@ class Analyze(Case):
         self.check_layers()
         self.check_removals()
         for command in (["deposits", "tiny", "--by-layer"], ["analyses", "tiny"],
-                        ["analyses", "tiny", "--name", "layer_ablation"], ["ablation", "tiny", "--metric", "nll_drop"],
+                        ["analyses", "tiny", "--name", "layer_ablation"],
+                        ["ablation", "tiny", "--metric", "nll_drop"],
                         ["analyses", "1", "--name", "cumulative_ablation"], ["artifacts", "tiny"]):
             self.assertIn("\n", self.ok(self.pelab_db(*command)).stdout)
             self.assertTrue(self.ok(self.pelab_db(*command, "--output", "csv")).stdout)
@@ -111,7 +116,8 @@ class Analyze(Case):
         self.assertEqual(head["drop_counts"], drop > 3 * error)
         low, high = head["drop_interval"]
         self.assertAlmostEqual((low + high) / 2, drop, places=12)
-        self.assertAlmostEqual(head["chance"], 1 / 8, places=12)  # distances 1 to 70 (16 - 1) // 127
+        # distances 1 to 70 (16 - 1) // 127
+        self.assertAlmostEqual(head["chance"], 1 / 8, places=12)
 
     def check_deposits(self, heads):
         """Checks the indices over all layers, recomputed from the matrix."""
@@ -127,7 +133,8 @@ class Analyze(Case):
                 self.assertIsNone(row["gini"])
             else:
                 self.assertAlmostEqual(row["max_drop"], max(drops), places=12)
-                self.assertAlmostEqual(row["effective_heads"], sum(drops)**2 / sum(d * d for d in drops), places=9)
+                self.assertAlmostEqual(row["effective_heads"],
+                                       sum(drops)**2 / sum(d * d for d in drops), places=9)
         groups = self.read("deposits", "tiny", "--by-layer")["groups"]
         self.assertEqual([group["layer"] for group in groups], [None, 0, 1])
         self.assertEqual([group["n"] for group in groups], [2, 2, 2])
@@ -138,7 +145,8 @@ class Analyze(Case):
         for row in rows:
             result = row["result"]
             self.assertEqual(result["total"], 128)
-            for correct, lost, gained in zip(result["correct"], result["lost"], result["gained"], strict=True):
+            for correct, lost, gained in zip(result["correct"], result["lost"], result["gained"],
+                                             strict=True):
                 self.assertEqual(correct, result["intact_correct"] - lost + gained)
 
     def check_removals(self):
@@ -146,37 +154,44 @@ class Analyze(Case):
         result = rows[0]["result"]
         self.assertEqual(sorted(result["greedy"]["heads"]), [[0, 0], [0, 1], [1, 0], [1, 1]])
         self.assertEqual(len(result["random"]), 5)
-        self.assertEqual({order["correct"][-1] for order in result["random"]} | {result["greedy"]["correct"][-1]},
-                         {result["greedy"]["correct"][-1]}, "with every head gone the order is the same")
+        self.assertEqual({order["correct"][-1] for order in result["random"]}
+                         | {result["greedy"]["correct"][-1]}, {result["greedy"]["correct"][-1]},
+                         "with every head gone the order is the same")
 
     def test_a_coordinator_answers_and_its_worker_does_the_work(self):
         self.server()
         asked = self.ok(self.pelab("analyze", "tiny", "--analysis", "layer_ablation"))
         self.assertIn("2 queued", asked.stdout)
-        self.assertIn("mean", self.read("results", "tiny")["groups"][0], "results stay while analyses wait")
+        self.assertIn("mean", self.read("results", "tiny")["groups"][0],
+                      "results stay while analyses wait")
         self.assertEqual(self.read("results", "tiny")["groups"][0]["n"], 2)
         self.worker()
-        watched = self.ok(self.pelab("analyze", "tiny", "--analysis", "layer_ablation", "--watch", timeout=60))
+        watched = self.ok(self.pelab("analyze", "tiny", "--analysis", "layer_ablation",
+                                     "--watch", timeout=60))
         self.assertIn("2 of 2 jobs have what was asked for", watched.stdout)
         self.assert_not_trained_again(attempts=2)
         for command in (["analyses", "tiny"], ["deposits", "tiny"], ["artifacts", "tiny"]):
             self.assertEqual(self.json(*command), self.read(*command))
 
     def test_interrupted_it_leaves_nothing_and_goes_on(self):
-        long = ["analyze", "tiny", "--analysis", "cumulative_ablation", "--set", "cumulative_ablation.orders=300",
-                "--db", self.db]
+        long = ["analyze", "tiny", "--analysis", "cumulative_ablation",
+                "--set", "cumulative_ablation.orders=100", "--db", self.db]
         process = self.spawn("pelab", *long, log="analyze.log")
         wait_until(lambda: self.trainers() or process.poll() is not None, 30, "a trainer")
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(10), 130, self.logs())
         wait_until(lambda: not processes(str(self.folder)), 5, "everything to end")
-        self.assertEqual(self.curves(), self.trained)
-        self.assertEqual(self.read("results", "tiny")["groups"][0]["n"], 2, "results stay while analyses wait")
-        short = self.analyze("tiny", "--analysis", "cumulative_ablation", "--set", "cumulative_ablation.orders=300")
+        self.assertEqual(self.curves(), self.curves_before)
+        self.assertEqual(
+            self.read("results", "tiny")["groups"][0]["n"], 2, "results stay while analyses wait")
+        short = self.analyze("tiny", "--analysis", "cumulative_ablation", "--set",
+                             "cumulative_ablation.orders=100")
         self.assertIn("2 of 2 jobs have what was asked for", short.stdout)
-        self.assertEqual(self.curves(), self.trained)
-        self.assertEqual(self.query("SELECT DISTINCT start_epoch FROM v_attempts WHERE number > 1 AND outcome = ?",
-                                    "succeeded"), [(EPOCHS,)])
+        self.assertEqual(self.curves(), self.curves_before)
+        self.assertEqual(
+            self.query(
+                "SELECT DISTINCT start_epoch FROM v_attempts WHERE number > 1 AND outcome = ?",
+                "succeeded"), [(EPOCHS,)])
 
     def test_without_kept_weights_it_says_so(self):
         for path in pathlib.Path(f"{self.db}.artifacts").rglob("*"):
@@ -189,14 +204,19 @@ class Analyze(Case):
         self.assertEqual(self.stored(), [])
 
 
-class BadRequests(Case):
+class BadRequests(RunCase):
+    SWEEP = document([])
+
     def test_are_answered_before_anything_starts(self):
-        self.ok(self.run_sweep(self.write("tiny.yaml", tiny_sweep(epochs=1, pes="nope", seeds="0") + "analyses: []\n")))
         for arguments, *expected in (
-                (["tiny", "--analysis", "head_ablatoin"], "did you mean head_ablation", "layer_ablation"),
-                (["tiny", "--analysis", "head_ablation", "--set", "head_ablation.method=none"], '"none"', "resample"),
-                (["tiny", "--analysis", "head_ablation", "--set", "train.lr=1"], "head_ablation.method"),
-                (["tiny", "--analysis", "cumulative_ablation", "--set", "cumulative_ablation.steps=0"], "from 1 to"),
+                (["tiny", "--analysis", "head_ablatoin"], "did you mean head_ablation",
+                 "layer_ablation"),
+                (["tiny", "--analysis", "head_ablation", "--set", "head_ablation.method=none"],
+                 '"none"', "resample"),
+                (["tiny", "--analysis", "head_ablation", "--set", "train.lr=1"],
+                 "head_ablation.method"),
+                (["tiny", "--analysis", "cumulative_ablation",
+                  "--set", "cumulative_ablation.steps=0"], "from 1 to"),
                 (["tiny"], "--analysis"),
                 (["--analysis", "head_ablation"], "name one job or one sweep")):
             result = self.ok(self.pelab_db("analyze", *arguments), 2)
@@ -206,18 +226,22 @@ class BadRequests(Case):
         self.assertIn('"tinny"', result.stderr)
         self.assertEqual(processes(str(self.folder)), [])
         self.assertEqual(self.query("SELECT count(*) FROM v_analyses"), [(0,)])
-        self.assertEqual(self.query("SELECT count(*) FROM v_attempts"), [(1,)])
+        self.assertEqual(self.query("SELECT count(*) FROM v_attempts"), [(2,)])
 
-    def test_no_database(self):
+
+class NoDatabase(Case):
+    def test_it_is_said(self):
         result = self.ok(self.pelab_db("analyze", "tiny", "--analysis", "head_ablation"), 2)
         self.assertIn("no database", result.stderr)
         self.assertFalse(self.db.exists())
 
 
-class Artifacts(Case):
+class Artifacts(RunCase):
+    SWEEP = document([])
+
     def test_get_checks_and_never_overwrites(self):
-        self.ok(self.run_sweep(self.write("tiny.yaml", tiny_sweep(epochs=1, pes="rope", seeds="0"))))
-        listed = json.loads(self.ok(self.pelab_db("artifacts", "tiny", "--output", "json")).stdout)["artifacts"]
+        listed = json.loads(self.ok(self.pelab_db("artifacts", "1", "--output",
+                                                  "json")).stdout)["artifacts"]
         self.assertEqual([row["name"] for row in listed], ["weights.safetensors"])
         out = self.folder / "mine.safetensors"
         get = ["artifacts", "1", "get", "weights.safetensors", "--out", out]
@@ -239,12 +263,14 @@ class Artifacts(Case):
         self.ok(self.pelab("artifacts", "1", "get", "weights.safetensors", "--out", remote))
         self.assertEqual(remote.read_bytes(), data)
 
-        stored = next(path for path in pathlib.Path(f"{self.db}.artifacts").rglob(listed[0]["sha256"]))
+        stored = next(path
+                      for path in pathlib.Path(f"{self.db}.artifacts").rglob(listed[0]["sha256"]))
         stored.chmod(0o644)
         stored.write_bytes(data[:-1] + b"?")
         damaged = self.folder / "damaged.safetensors"
         for run in (self.pelab, self.pelab_db):
-            result = self.ok(run("artifacts", "1", "get", "weights.safetensors", "--out", damaged), 1)
+            result = self.ok(run("artifacts", "1", "get", "weights.safetensors", "--out", damaged),
+                             1)
             self.assertIn("damaged", result.stderr)
             self.assertFalse(damaged.exists())
         self.assertEqual([path.name for path in self.folder.glob("*.safetensors*")

@@ -19,26 +19,33 @@ class Control(Case):
         return self.json("status", name)["sweep"]
 
     def attempts(self, name):
-        return self.query("SELECT count(*) FROM v_attempts a JOIN v_sweep_jobs s USING (job_id) WHERE s.sweep = ?", name)[0][0]
+        return self.query("SELECT count(*) FROM v_attempts a JOIN v_sweep_jobs s USING (job_id) "
+                          "WHERE s.sweep = ?", name)[0][0]
 
     def outcomes(self, name):
-        return [row[0] for row in self.query("SELECT a.outcome FROM v_attempts a JOIN v_sweep_jobs s USING (job_id) "
-                                             "WHERE s.sweep = ? ORDER BY a.attempt_id", name)]
+        return [row[0]
+                for row in self.query("SELECT a.outcome FROM v_attempts a JOIN v_sweep_jobs s "
+                                      "USING (job_id) WHERE s.sweep = ? ORDER BY a.attempt_id",
+                                      name)]
 
     def wait_state(self, name, state):
-        wait_until(lambda: self.query("SELECT state FROM sweeps WHERE name = ?", name) == [(state,)], 60,
-                   f"sweep {name} to be {state}")
+        wait_until(lambda: self.query("SELECT state FROM sweeps WHERE name = ?",
+                                      name) == [(state,)], 60, f"sweep {name} to be {state}")
 
     def wait_drained(self):
-        wait_until(lambda: self.query("SELECT state FROM v_workers") == [("drained",)], 10, "the worker to be drained")
+        wait_until(lambda: self.query("SELECT state FROM v_workers") == [("drained",)], 10,
+                   "the worker to be drained")
 
     def test_a_cancelled_sweep_goes_on_and_is_deleted(self):
         coordinator = self.server()
-        document = tiny_sweep(name="first", epochs=LONG, train_examples=1024, seeds="[0, 1]", pes="[nope]")
+        document = tiny_sweep(name="first", epochs=LONG, train_examples=1024, seeds="[0, 1]",
+                              pes="[nope]")
         self.submit(document)
-        self.submit(tiny_sweep(name="other", epochs=LONG, train_examples=1024, seeds="[1]", pes="[nope]"))
+        self.submit(tiny_sweep(name="other", epochs=LONG, train_examples=1024, seeds="[1]",
+                               pes="[nope]"))
         self.worker(slots=2)
-        wait_until(lambda: self.query("SELECT count(*) FROM v_curves")[0][0] > 3, 60, "the first epochs")
+        wait_until(lambda: self.query("SELECT count(*) FROM v_curves")[0][0] > 3, 60,
+                   "the first epochs")
         refused = self.pelab("sweeps", "delete", "first", "--yes")
         self.assertEqual(refused.returncode, 2)
         self.assertIn("pelab cancel 1", refused.stderr)
@@ -61,7 +68,8 @@ class Control(Case):
         would = self.json("sweeps", "delete", "second", "--dry-run")
         self.assertEqual((would["jobs_deleted"], would["jobs_kept"]), (1, 1))
         deleted = self.json("sweeps", "delete", "second", "--yes")
-        self.assertEqual((deleted["jobs_deleted"], deleted["jobs_kept"], deleted["more"]), (1, 1, False))
+        self.assertEqual((deleted["jobs_deleted"], deleted["jobs_kept"], deleted["more"]),
+                         (1, 1, False))
         self.assertEqual(self.pelab("status", "second").returncode, 2)
         self.assertEqual(self.query("SELECT count(*) FROM v_jobs"), [(1,)])
         self.ok(self.pelab("cancel", "other"))
@@ -73,7 +81,8 @@ class Control(Case):
         coordinator = self.server()
         self.submit(tiny_sweep(name="held", seeds="[0]"))
         paused = self.json("pause", "held")
-        self.assertEqual((paused["state"], paused["paused"], paused["changed"]), ("active", True, True))
+        self.assertEqual((paused["state"], paused["paused"], paused["changed"]),
+                         ("active", True, True))
         self.assertFalse(self.json("pause", "held")["changed"])
 
         # The scheduler skips a paused sweep, also after a restart; another sweep runs.
@@ -98,14 +107,17 @@ class Control(Case):
 
         # Add seeds, one of which is stored already.
         dry = self.json("extend", "held", "--seed", "0..1", "--seed", "7", "--dry-run")
-        self.assertEqual((dry["new_seeds"], dry["counts"]["new"], dry["counts"]["stored"]), ("1,7", 3, 1))
+        self.assertEqual((dry["new_seeds"], dry["counts"]["new"], dry["counts"]["stored"]),
+                         ("1,7", 3, 1))
         self.assertEqual(self.sweep("held")["state"], "finished")
         text = self.ok(self.pelab("extend", "held", "--seed", "0..1,7")).stdout
         self.assertIn("got seeds 1,7: 3 new, 1 already stored", text)
         self.assertEqual(self.json("extend", "held", "--seed", "1")["new_seeds"], "")
         self.wait_state("held", "finished")
-        self.assertEqual(self.query("SELECT count(*) FROM v_sweep_jobs WHERE sweep = 'held'"), [(6,)])
-        self.assertEqual(self.query("SELECT count(*) FROM v_attempts a JOIN v_jobs j USING (job_id) WHERE j.seed = 0"),
+        self.assertEqual(self.query("SELECT count(*) FROM v_sweep_jobs WHERE sweep = 'held'"),
+                         [(6,)])
+        self.assertEqual(self.query(
+            "SELECT count(*) FROM v_attempts a JOIN v_jobs j USING (job_id) WHERE j.seed = 0"),
                          [(2,)], "a stored job was trained again")
         self.ok(self.pelab("results", "held"))
         self.ok(self.pelab_db("db", "check"))
@@ -114,8 +126,8 @@ class Control(Case):
         self.server()
         self.worker(slots=2)
         self.submit(tiny_sweep(name="long", epochs=LONG, seeds="[0]", pes="[nope]"))
-        self.submit(tiny_sweep(name="lr", seeds="[0]", pes="[nope]"), "--set", "train.lr=1000", "--set",
-                    "train.weight_decay=1")  # its weights grow until they are not finite
+        self.submit(tiny_sweep(name="lr", seeds="[0]", pes="[nope]"), "--set", "train.lr=1000",
+                    "--set", "train.weight_decay=1")  # its weights grow until they are not finite
         wait_until(lambda: self.trainers(), 30, "the trainers")
         self.wait_state("lr", "finished")
         self.assertEqual(self.sweep("lr")["failed"], 1)
@@ -134,7 +146,8 @@ class Control(Case):
         self.assertEqual(self.json("cancel", "long")["jobs_cancelled"], 1)
         refused = self.ok(self.pelab("retry", "long"), 2)
         self.assertIn("submit its document again", refused.stderr)
-        refused = json.loads(self.ok(self.pelab("extend", "long", "--seed", "5", "--output", "json"), 2).stdout)
+        refused = json.loads(
+            self.ok(self.pelab("extend", "long", "--seed", "5", "--output", "json"), 2).stdout)
         self.assertIn("submit its document again, which reopens it", refused["error"]["message"])
         self.ok(self.pelab("extend", "lr", "--seed", "9..5"), 2)
         self.ok(self.pelab("pause", "nobody"), 2)
@@ -144,11 +157,14 @@ class Control(Case):
     def test_workers(self):
         self.server()
         first = self.worker("a", 1)
-        self.submit(tiny_sweep(name="s", epochs=LONG, train_examples=1024, seeds="[0]", pes="[nope]"))
-        wait_until(lambda: self.query("SELECT max(epochs_done) FROM v_jobs")[0][0] >= 2, 30, "some epochs")
+        self.submit(tiny_sweep(name="s", epochs=LONG, train_examples=1024, seeds="[0]",
+                               pes="[nope]"))
+        wait_until(lambda: self.query("SELECT max(epochs_done) FROM v_jobs")[0][0] >= 2, 30,
+                   "some epochs")
         worker = self.json("workers")["workers"][0]["worker_id"]
         drained = self.json("workers", "drain", worker, "--mode", "checkpoint")
-        self.assertEqual((drained["drain"], drained["busy_slots"], drained["changed"]), ("checkpoint", 1, True))
+        self.assertEqual((drained["drain"], drained["busy_slots"], drained["changed"]),
+                         ("checkpoint", 1, True))
         self.wait_drained()
         self.assertEqual(self.outcomes("s"), ["preempted"])
 
@@ -157,20 +173,25 @@ class Control(Case):
         first.wait(10)
         self.worker("a", 1)
         self.wait_drained()
-        wait_until(lambda: self.sweep("s")["waiting_reason"] == "every connected worker drains", 10, "the reason")
+        wait_until(lambda: self.sweep("s")["waiting_reason"] == "every connected worker drains", 10,
+                   "the reason")
         self.assertEqual(self.attempts("s"), 1)
         self.assertIn("takes jobs again", self.ok(self.pelab("workers", "resume", worker)).stdout)
 
         # The job continues from its checkpoint. If the daemon is told to end, the checkpoint is
         # kept too.
-        wait_until(lambda: self.query("SELECT max(start_epoch) FROM v_attempts")[0][0], 30, "it to go on")
+        wait_until(lambda: self.query("SELECT max(start_epoch) FROM v_attempts")[0][0], 30,
+                   "it to go on")
         before = self.query("SELECT epochs_done FROM v_jobs")[0][0]
-        wait_until(lambda: self.query("SELECT epochs_done FROM v_jobs")[0][0] > before + 1, 30, "more epochs")
+        wait_until(lambda: self.query("SELECT epochs_done FROM v_jobs")[0][0] > before + 1, 30,
+                   "more epochs")
         self.ok(self.pelab("workers", "drain", worker, "--mode", "kill"))
         wait_until(lambda: not self.trainers(), 2, "the trainer to end")
-        wait_until(lambda: self.outcomes("s") == ["preempted", "preempted"], 10, "the attempt to end")
+        wait_until(lambda: self.outcomes("s") == ["preempted", "preempted"], 10,
+                   "the attempt to end")
         self.ok(self.pelab("workers", "resume", worker))
-        wait_until(lambda: len(self.query("SELECT 1 FROM v_attempts WHERE start_epoch > 0")) == 2, 30, "it to go on again")
+        wait_until(lambda: len(self.query("SELECT 1 FROM v_attempts WHERE start_epoch > 0")) == 2,
+                   30, "it to go on again")
 
         # A drain that waits: the running job ends on its own (here by a cancel).
         text = self.ok(self.pelab("workers", "drain", worker)).stdout
@@ -178,7 +199,8 @@ class Control(Case):
         self.assertEqual(self.json("workers")["workers"][0]["state"], "draining")
         self.ok(self.pelab("cancel", "s"))
         self.wait_drained()
-        self.assertEqual(self.query("SELECT failed_attempts FROM jobs"), [(0,)], "a drain spent a failure")
+        self.assertEqual(self.query("SELECT failed_attempts FROM jobs"), [(0,)],
+                         "a drain spent a failure")
         self.ok(self.pelab("workers", "drain", "nobody"), 2)
 
 

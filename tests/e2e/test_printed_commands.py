@@ -13,16 +13,19 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import BIN, SOURCE  # noqa: E402
-from printed_commands import Commands, Mistake, of_markdown, of_prose, of_source, split  # noqa: E402
+from printed_commands import (  # noqa: E402
+    Commands, Mistake, of_markdown, of_prose, of_source, split)
 
 POPULATE = BIN.parent / "tests" / "pelab-populate"
 DOCUMENTS = [SOURCE / "README.md", SOURCE / "client" / "python" / "README.md",
              *(path for path in sorted((SOURCE / "docs").rglob("*.md")) if "adr" not in path.parts)]
-SOURCES = [path for folder in ("client", "core/pages", "core/db", "core/results", "core/experiment", "server", "worker/agent")
-           for path in sorted((SOURCE / folder).rglob("*")) if path.suffix in (".cc", ".h", ".js", ".html") and "node_modules" not in path.parts]
+SOURCES = [path for folder in ("client", "core/pages", "core/db", "core/results", "core/experiment",
+                               "server", "worker/agent")
+           for path in sorted((SOURCE / folder).rglob("*"))
+           if path.suffix in (".cc", ".h", ".js", ".html") and "node_modules" not in path.parts]
 PROSE = {"runs"}  # words after "pelab" in sentences that look like commands
-READING = {"status", "jobs", "results", "curves", "diff", "ablation", "deposits", "analyses", "artifacts", "report", "catalog", "export", "logs",
-           "completion", "workers"}
+READING = {"status", "jobs", "results", "curves", "diff", "ablation", "deposits", "analyses",
+           "artifacts", "report", "catalog", "export", "logs", "completion", "workers"}
 MEAN = ", {name: head_ablation, method: mean}"  # an example needs this analysis
 SWEEP = """\
 name: {name}
@@ -45,8 +48,10 @@ class PrintedCommands(unittest.TestCase):
         # examples show results of these sweeps
         names = ["quick", "table1", "paper-table1", "paper-figure05"]
         for place, name in enumerate(names):
-            (cls.folder / f"{name}.yaml").write_text(SWEEP.format(name=name, lr=f"{place + 1}e-3", more="" if place else MEAN))
-        subprocess.run([POPULATE, *(cls.folder / f"{name}.yaml" for name in names), "--db", cls.folder / "pelab.db", "--fail-every", "5"], check=True)
+            (cls.folder / f"{name}.yaml").write_text(SWEEP.format(name=name, lr=f"{place + 1}e-3",
+                                                                  more="" if place else MEAN))
+        subprocess.run([POPULATE, *(cls.folder / f"{name}.yaml" for name in names),
+                        "--db", cls.folder / "pelab.db", "--fail-every", "5"], check=True)
 
     def printed(self):
         """Yields (place, words, environment, mentioned) of the commands in documents and help
@@ -87,7 +92,8 @@ class PrintedCommands(unittest.TestCase):
                 place = f"{path.relative_to(SOURCE)}:{number}: {text[:100]}"
                 top = self.commands.help([program])
                 if command not in top.subcommands:
-                    if difflib.get_close_matches(command, top.subcommands, 1, 0.7) and command not in PROSE:
+                    if (difflib.get_close_matches(command, top.subcommands, 1, 0.7)
+                        and command not in PROSE):
                         mistakes.append(f'{place}\n    there is no command "{command}"')
                     continue
                 count += 1
@@ -95,27 +101,34 @@ class PrintedCommands(unittest.TestCase):
                 known = {**top.options, **page.options}
                 for inner in page.subcommands if program == "pelab" else []:
                     known.update(self.commands.help([program, command, inner]).options)
-                mistakes += [f"{place}\n    {program} {command} has no option {option}" for option in options if option not in known]
+                mistakes += [f"{place}\n    {program} {command} has no option {option}"
+                             for option in options if option not in known]
         self.assertEqual(mistakes, [], "\n".join(mistakes))
         self.assertGreater(count, 80)
 
     def test_reading_commands_run(self):
         failed, ran = [], 0
-        key = subprocess.run([BIN / "pelab", "jobs", "quick", "--output", "csv"], cwd=self.folder, capture_output=True, text=True,
+        key = subprocess.run([BIN / "pelab", "jobs", "quick", "--output", "csv"], cwd=self.folder,
+                             capture_output=True, text=True,
                              check=True).stdout.splitlines()[1].split(",")[1]
         for place, words, environment, mentioned in self.printed():
             if mentioned or not self.only_reads(words) or environment or "…" in words:
                 continue
-            words = [key[:6] if re.fullmatch(r"[0-9a-f]{6}", word) and not word.isdigit() else word for word in words]
+            words = [key[:6] if re.fullmatch(r"[0-9a-f]{6}", word) and not word.isdigit() else word
+                     for word in words]
             for name, value in zip(words, words[1:]):
                 if name == "--db" and not (self.folder / value).exists():
                     (self.folder / value).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(self.folder / "pelab.db", self.folder / value)
-            shown = subprocess.run([BIN / words[0], *words[1:]], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                   timeout=60, env={name: value for name, value in os.environ.items() if name != "PELAB_SERVER"})
+            shown = subprocess.run([BIN / words[0], *words[1:]], cwd=self.folder,
+                                   stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                   timeout=60,
+                                   env={name: value for name, value in os.environ.items()
+                                        if name != "PELAB_SERVER"})
             ran += 1
             if shown.returncode != 0:
-                failed.append(f"{place}\n    exit {shown.returncode}: {shown.stdout[-200:]}{shown.stderr[-400:]}")
+                failed.append(f"{place}\n    exit {shown.returncode}: "
+                              f"{shown.stdout[-200:]}{shown.stderr[-400:]}")
         self.assertEqual(failed, [], "\n".join(failed))
         self.assertGreater(ran, 40)
 
@@ -129,21 +142,26 @@ class PrintedCommands(unittest.TestCase):
         return reads and not writes_elsewhere and not waits
 
     def test_what_a_mistake_is(self):
-        for line in ["pelab extend quick --seeds 1", "pelab reslts quick", "pelab results a b", "pelab priority quick", "pelab db chek",
-                     "pelab workers drain", "pelab-worker --pak 3", "pelab-trainer rnu", "pelab --no-such status"]:
+        for line in ["pelab extend quick --seeds 1", "pelab reslts quick", "pelab results a b",
+                     "pelab priority quick", "pelab db chek", "pelab workers drain",
+                     "pelab-worker --pak 3", "pelab-trainer rnu", "pelab --no-such status"]:
             with self.assertRaises(Mistake, msg=line):
                 self.commands.check(split(line)[0])
-        for line in ["host0$ pelab-server --db lab.db --tls-cert … --insecure", "PELAB_SERVER=a:1 pelab submit s.yaml --watch  # a comment",
-                     "pelab priority 3 -- -5", "pelab curves --sweep 3 --output csv > curves.csv", "source <(pelab completion bash)"]:
+        for line in ["host0$ pelab-server --db lab.db --tls-cert … --insecure",
+                     "PELAB_SERVER=a:1 pelab submit s.yaml --watch  # a comment",
+                     "pelab priority 3 -- -5", "pelab curves --sweep 3 --output csv > curves.csv",
+                     "source <(pelab completion bash)"]:
             self.commands.check(split(line)[0])
 
 
 class MakeTargets(unittest.TestCase):
     def test_every_printed_target_is_there(self):
-        targets = set(re.findall(r"^([a-z][\w-]*):", (SOURCE / "Makefile").read_text(), re.MULTILINE))
+        targets = set(re.findall(r"^([a-z][\w-]*):", (SOURCE / "Makefile").read_text(),
+                                 re.MULTILINE))
         for document in [*DOCUMENTS, SOURCE / "CONTRIBUTING.md"]:
             text = document.read_text()
-            printed = re.findall(r"`make ([a-z][\w-]*)", text) + re.findall(r"^make ([a-z][\w-]*)", text, re.MULTILINE)
+            printed = re.findall(r"`make ([a-z][\w-]*)", text) + re.findall(r"^make ([a-z][\w-]*)",
+                                                                            text, re.MULTILINE)
             self.assertEqual(set(printed) - targets, set(), document)
 
 

@@ -17,13 +17,15 @@ def under(protocol, **arguments):
     return tiny_sweep(**arguments).replace("protocol: clean", f"protocol: {protocol}")
 
 
-class Catalogue(Case):
+class Catalog(Case):
     def values(self, protocol):
-        shown = json.loads(self.ok(self.pelab_db("catalog", "protocol", protocol, "--output", "json")).stdout)
+        shown = json.loads(
+            self.ok(self.pelab_db("catalog", "protocol", protocol, "--output", "json")).stdout)
         return {(row["field"], row["owner"]): row for row in shown["values"]}
 
     def test_a_protocol_says_what_it_sets_and_why(self):
-        clean, matched, published = (self.values(name) for name in ("clean", "matched", "published"))
+        clean, matched, published = (self.values(name)
+                                     for name in ("clean", "matched", "published"))
         self.assertEqual(set(clean), set(matched))
         self.assertEqual(set(clean), set(published))
         for values in (clean, matched, published):
@@ -37,9 +39,11 @@ class Catalogue(Case):
 
     def test_as_a_table_and_as_csv(self):
         table = self.ok(self.pelab_db("catalog", "protocol", "clean")).stdout
-        for word in ("field", "value", "reason", "train.beta1", "0.98", "model.mask", "causal", "pe.slopes of alibi"):
+        for word in ("field", "value", "reason", "train.beta1", "0.98", "model.mask", "causal",
+                     "pe.slopes of alibi"):
             self.assertIn(word, table)
-        rows = self.ok(self.pelab_db("catalog", "protocol", "clean", "--output", "csv")).stdout.splitlines()
+        rows = self.ok(self.pelab_db("catalog", "protocol", "clean",
+                                     "--output", "csv")).stdout.splitlines()
         self.assertEqual(rows[0], "field,owner,value,reason")
         self.assertEqual(len(rows) - 1, len(self.values("clean")))
 
@@ -70,15 +74,18 @@ class Notes(Case):
 
 class Matched(Case):
     def test_runs_with_every_encoding(self):
-        known = json.loads(self.ok(self.pelab_db("catalog", "pe", "--output", "json")).stdout)["entries"]
+        known = json.loads(
+            self.ok(self.pelab_db("catalog", "pe", "--output", "json")).stdout)["entries"]
         names = [entry["name"] for entry in known]
-        path = self.write("sweep.yaml", under("matched", pes="[" + ", ".join(names) + "]", seeds="[0]", epochs=1,
-                                              train_examples=64))
+        path = self.write("sweep.yaml", under("matched", pes="[" + ", ".join(names) + "]",
+                                              seeds="[0]", epochs=1, train_examples=64))
         result = self.ok(self.run_sweep(path, "--cpu-slots", 2))
         self.assertNotIn(BETAS, result.stdout + result.stderr)
         rows = self.query("SELECT pe, state, protocol, json_extract(spec_json, '$.train.beta1'), "
-                          "json_extract(spec_json, '$.train.beta2'), json_extract(spec_json, '$.model.readout') FROM v_jobs")
-        self.assertEqual(sorted(rows), sorted((name, "succeeded", "matched", 0.9, 0.999, "last") for name in names))
+                          "json_extract(spec_json, '$.train.beta2'), json_extract(spec_json, "
+                          "'$.model.readout') FROM v_jobs")
+        self.assertEqual(sorted(rows), sorted((name, "succeeded", "matched", 0.9, 0.999, "last")
+                                              for name in names))
 
 
 if __name__ == "__main__":

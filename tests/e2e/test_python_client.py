@@ -30,11 +30,14 @@ OF_JOBS = ["results", "curves", "ablations", "deposits", "analyses", "attempts",
 
 # Covers every part of the language (docs/formats.md, "Conditions and metrics").
 CONDITIONS = [
-    "pe=rope", "seed=1,pe=nope", "train.lr=1e-3", "state=failed", "test_accuracy>0.1,seed<=0", "pe!=rope",
-    "pe in (rope, alibi) and not seed=1", "(pe=rope or seed=0) and state=succeeded", "not (pe=nope or seed=1)", "pe=rope or pe=nope and seed=1",
-    "seed in (1..7)", "seed not in (0, 7)", "pe ~ 'r*'", "pe !~ \"n[ao]pe\"", "task='distance'", "train.lr >= 1e-2", "train.lr < 1e3",
-    "generalisation_gap < 1", "generalisation_gap > -1 and seed=0", "epochs_to(0) <= 1", "epochs_to(0.99) <= 3", "not epochs_to(0.99) <= 3",
-    "gini > 0", "effective_heads >= 1 or pe=rope", "max_drop >= 0 and pe=nope", "model.layers=2", "model.layers in (1..3) and seed=0",
+    "pe=rope", "seed=1,pe=nope", "train.lr=1e-3", "state=failed", "test_accuracy>0.1,seed<=0",
+    "pe!=rope", "pe in (rope, alibi) and not seed=1", "(pe=rope or seed=0) and state=succeeded",
+    "not (pe=nope or seed=1)", "pe=rope or pe=nope and seed=1", "seed in (1..7)",
+    "seed not in (0, 7)", "pe ~ 'r*'", "pe !~ \"n[ao]pe\"", "task='distance'", "train.lr >= 1e-2",
+    "train.lr < 1e3", "generalisation_gap < 1", "generalisation_gap > -1 and seed=0",
+    "epochs_to(0) <= 1", "epochs_to(0.99) <= 3", "not epochs_to(0.99) <= 3",
+    "gini > 0", "effective_heads >= 1 or pe=rope", "max_drop >= 0 and pe=nope", "model.layers=2",
+    "model.layers in (1..3) and seed=0",
     "error ~ '*loss*'", "wall_seconds > 0", "protocol=custom", "pe.base=10000", "pe.base!=10000",
 ]
 
@@ -45,6 +48,12 @@ def same(left, right, **options):
     for name in left.columns:
         if left[name].dtype == np.float64:
             assert left[name].to_numpy().tobytes() == right[name].to_numpy().tobytes(), name
+
+
+def outside():
+    """The environment without what a caller's build or virtual environment sets."""
+    return {name: value for name, value in os.environ.items()
+            if name not in ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "VIRTUAL_ENV")}
 
 
 class Package(TrainedCase):
@@ -58,8 +67,10 @@ class Package(TrainedCase):
 
     def test_both_sources_give_equal_frames(self):
         file, coordinator = self.sources()
-        choices = [{}, {"sweep": "tiny"}, {"sweep": 2}, {"where": "pe=rope and seed in (0)"}, {"state": ["failed"]}, {"jobs": [1, 3]},
-                   {"sweep": "tiny", "where": "not pe=rope", "train__epochs": 3}, {"where": "seed>100"},
+        choices = [{}, {"sweep": "tiny"}, {"sweep": 2}, {"where": "pe=rope and seed in (0)"},
+                   {"state": ["failed"]}, {"jobs": [1, 3]},
+                   {"sweep": "tiny", "where": "not pe=rope", "train__epochs": 3},
+                   {"where": "seed>100"},
                    {"where": "epochs_to(0.05) <= 3 and gini >= 0 or generalisation_gap > 0.9"}]
         for name in OF_JOBS + ["summary"]:
             for choice in choices:
@@ -68,8 +79,10 @@ class Package(TrainedCase):
                 if choice == {}:
                     self.assertGreater(len(left), 0, name)
         self.assertEqual(len(file.results(where="seed>100")), 0)
-        same(file.results(fields=["train.lr", "model.layers", "pe.base"]), coordinator.results(fields=["train.lr", "model.layers", "pe.base"]))
-        same(file.summary(by=["pe", "seed"], metric="wall_seconds"), coordinator.summary(by=["pe", "seed"], metric="wall_seconds"))
+        same(file.results(fields=["train.lr", "model.layers", "pe.base"]),
+             coordinator.results(fields=["train.lr", "model.layers", "pe.base"]))
+        same(file.summary(by=["pe", "seed"], metric="wall_seconds"),
+             coordinator.summary(by=["pe", "seed"], metric="wall_seconds"))
         for metric in ("generalisation_gap", "epochs_to(0.1)", "gini"):
             same(file.summary("tiny", metric=metric), coordinator.summary("tiny", metric=metric))
         same(file.workers(), coordinator.workers())
@@ -78,7 +91,8 @@ class Package(TrainedCase):
         same(file.curves(jobs=[key]), coordinator.curves(jobs=[key]))
         self.assertEqual(file.document("tiny"), coordinator.document("tiny"))
         self.assertEqual(file.log(1), coordinator.log(1))
-        for bad in [{"sweep": "nobody"}, {"jobs": ["abc"]}, {"jobs": ["ffffffff"]}, {"jobs": ["777"]}]:
+        for bad in [{"sweep": "nobody"}, {"jobs": ["abc"]}, {"jobs": ["ffffffff"]},
+                    {"jobs": ["777"]}]:
             said = []
             for source in (file, coordinator):
                 with self.assertRaises(pelab.PelabError) as raised:
@@ -98,10 +112,12 @@ class Package(TrainedCase):
         cells = file.summary("tiny").to_dict("records")
         self.assertEqual(len(cells), len(results["groups"]))
         for row, group in zip(cells, results["groups"]):
-            for name in ("pe", "task", "metric", "n", "missing", "failed", "cancelled", "complete", "mean", "sd"):
+            for name in ("pe", "task", "metric", "n", "missing", "failed", "cancelled", "complete",
+                         "mean", "sd"):
                 self.assertEqual(row[name], group[name], name)
             self.assertAlmostEqual(row["half_width"], group["half_width"], delta=1e-12)
-            self.assertEqual((list(row["seeds"]), list(row["job_ids"])), (group["seeds"], group["job_ids"]))
+            self.assertEqual((list(row["seeds"]), list(row["job_ids"])),
+                             (group["seeds"], group["job_ids"]))
         curves = self.json("curves", "tiny")["curves"]
         self.assertEqual(coordinator.curves("tiny").to_dict("records"), curves)
         chosen = set()
@@ -116,7 +132,8 @@ class Package(TrainedCase):
         self.assertEqual(len(heads), len(frame))
         for row, head in zip(frame.to_dict("records"), heads):
             for name, value in row.items():
-                self.assertTrue(value == head[name] or (pd.isna(value) and head[name] is None), name)
+                self.assertTrue(value == head[name] or (pd.isna(value) and head[name] is None),
+                                name)
 
     def test_submit_watch_cancel_log(self):
         _, coordinator = self.sources()
@@ -126,25 +143,30 @@ class Package(TrainedCase):
         self.assertEqual((submission.name, submission.expanded, str(submission.counts)),
                          ("more", True, "1 new, 0 already stored, 0 in flight, 0 failed earlier"))
         snapshots = list(coordinator.watch("more"))
-        self.assertTrue(snapshots[-1].ended and snapshots[-1].succeeded == 1 and not snapshots[0].ended)
+        self.assertTrue(snapshots[-1].ended and snapshots[-1].succeeded == 1
+                        and not snapshots[0].ended)
         self.assertIn("1/1 jobs succeeded", str(snapshots[-1]))
         frame = coordinator.results("more", fields=["train.epochs"])
         self.assertEqual((frame["train.epochs"][0], frame["epochs_done"][0]), (4, 4))
 
-        again = coordinator.submit(self.write("again.yaml", document.replace("name: more", "name: again")))
+        again = coordinator.submit(self.write("again.yaml",
+                                              document.replace("name: more", "name: again")))
         self.assertEqual(again.counts.new, 1)  # with the document's own 3 epochs
         line = io.StringIO()
         self.assertEqual(coordinator.wait("again", progress=line).succeeded, 1)
         self.assertTrue(line.getvalue().startswith("\ragain: ") and line.getvalue().endswith("\n"))
 
-        mapping = {"name": "long", "protocol": "clean", "pe": "nope", "seed": 1, "model": {"d_model": 16, "d_ff": 32, "heads": 2, "layers": 2,
-                   "max_len": 16}, "task": {"name": "distance", "length": 16, "vocabulary": 40, "train_examples": 512, "test_examples": 128},
+        mapping = {"name": "long", "protocol": "clean", "pe": "nope", "seed": 1,
+                   "model": {"d_model": 16, "d_ff": 32, "heads": 2, "layers": 2, "max_len": 16},
+                   "task": {"name": "distance", "length": 16, "vocabulary": 40,
+                            "train_examples": 512, "test_examples": 128},
                    "train": {"epochs": 100_000, "batch_size": 64}}
         self.assertEqual(coordinator.submit(mapping).counts.new, 1)
         watched = coordinator.watch("long")
         running = next(one for one in watched if one.jobs and one.jobs[0].epochs_done > 0)
         job = running.jobs[0]
-        self.assertEqual((job.pe_label, job.task, job.seed, job.epochs), ("nope", "distance", 1, 100_000))
+        self.assertEqual((job.pe_label, job.task, job.seed, job.epochs),
+                         ("nope", "distance", 1, 100_000))
         watched.close()
         self.assertEqual(coordinator.cancel("long").jobs_cancelled, 1)
         self.assertEqual(coordinator.wait("long").cancelled, 1)
@@ -156,7 +178,7 @@ class Package(TrainedCase):
 
     def test_errors_are_sentences(self):
         file, coordinator = self.sources()
-        path = self.write("bad.yaml", tiny_sweep(pes="[nope, alibbi]") + "colour: red\n")
+        path = self.write("bad.yaml", tiny_sweep(pes="[nope, alibbi]") + "color: red\n")
         with self.assertRaises(pelab.InvalidInput) as raised:
             coordinator.submit(path)
         places = [(one.line, one.column) for one in raised.exception.violations]
@@ -171,16 +193,19 @@ class Package(TrainedCase):
                 (lambda: source.log(99), pelab.NotFound, "no job 99"),
                 (lambda: source.log(1, attempt=9), pelab.NotFound, "job 1 has no attempt 9"),
                 (lambda: source.results(state="done"), pelab.InvalidInput, 'unknown state "done"'),
-                (lambda: source.results(where="colour=red"), pelab.InvalidInput, 'unknown field "colour"'),
-                (lambda: source.results(fields=["colour"]), pelab.InvalidInput, 'unknown field "colour"'),
+                (lambda: source.results(where="color=red"), pelab.InvalidInput,
+                 'unknown field "color"'),
+                (lambda: source.results(fields=["color"]), pelab.InvalidInput,
+                 'unknown field "color"'),
             ]:
                 with self.assertRaises(kind) as raised:
                     wrong()
                 self.assertIn(words, str(raised.exception))
         with self.assertRaises(pelab.NotFound) as raised:
             coordinator.submit(self.folder / "none.yaml")
-        for address, kind in [(f"unix:{self.folder}/nobody", pelab.NoCoordinator), ("127.0.0.1:1", pelab.NoCoordinator),
-                              ("nohost", pelab.InvalidInput), ("host:99999", pelab.InvalidInput), ("unix:", pelab.InvalidInput),
+        for address, kind in [(f"unix:{self.folder}/nobody", pelab.NoCoordinator),
+                              ("127.0.0.1:1", pelab.NoCoordinator), ("nohost", pelab.InvalidInput),
+                              ("host:99999", pelab.InvalidInput), ("unix:", pelab.InvalidInput),
                               ("::1:7470", pelab.InvalidInput)]:
             with self.assertRaises(kind):
                 pelab.connect(address)
@@ -199,18 +224,33 @@ class Package(TrainedCase):
         self.assertIn("no database at", str(raised.exception))
         with self.assertRaises(pelab.Refused):
             pelab.open(self.folder)
+        os.mkfifo(self.folder / "pipe.db")
+        with self.assertRaises(pelab.Refused) as raised:
+            pelab.open(self.folder / "pipe.db")  # must not wait for a writer
+        self.assertIn("pipe.db is not a regular file", str(raised.exception))
         for text in [b"not a database at all, but long enough to be looked at" * 40, b""]:
             (self.folder / "text.db").write_bytes(text)
             with self.assertRaises(pelab.Refused) as raised:
                 pelab.open(self.folder / "text.db")
             self.assertIn("is not a pelab database", str(raised.exception))
-        for version, words in [(4711, "from a newer pelab"), (pelab.SCHEMA_VERSION - 1, "pelab db migrate")]:
+        changed = self.folder / "changed.db"
+        shutil.copy(self.db, changed)
+        connection = sqlite3.connect(changed)
+        connection.executescript(
+            "DROP VIEW v_jobs; CREATE VIEW v_jobs AS WITH RECURSIVE n (job_id) AS (SELECT 1 UNION "
+            "ALL SELECT job_id FROM n) SELECT job_id FROM n")
+        connection.close()
+        with self.assertRaises(pelab.Refused) as raised:
+            pelab.open(changed)
+        self.assertIn('its view "v_jobs" is not the view', str(raised.exception))
+        for version, words in [(4711, "from a newer pelab"), (1, "from before the first release")]:
             connection = sqlite3.connect(self.db)
             connection.execute(f"PRAGMA user_version = {version}")
             connection.close()
             with self.assertRaises(pelab.Refused) as raised:
                 pelab.open(self.db)
             self.assertIn(words, str(raised.exception))
+        self.assertIn(str(raised.exception), self.ok(self.pelab_db("results"), 2).stderr)
 
     def test_the_file_is_not_written_and_odd_names_are_names(self):
         odd = self.folder / "a b%20?#é.db"
@@ -218,6 +258,8 @@ class Package(TrainedCase):
         before = odd.read_bytes()
         with pelab.open(odd) as source:
             self.assertEqual(len(source.results("tiny")), 4)
+            self.assertEqual(set(source.workers()["state"]), {"offline"})
+            os.mkfifo(f"{odd}.lock")
             self.assertEqual(set(source.workers()["state"]), {"offline"})
             with self.assertRaises(sqlite3.OperationalError):
                 source._db.execute("DELETE FROM jobs")
@@ -231,6 +273,10 @@ class Package(TrainedCase):
         coordinator.submit(tiny_sweep(name="busy", seeds="[0]", pes="[rope]", epochs=100_000))
         first = pelab.open(self.db)
         wait_until(lambda: len(first.curves("busy")) > 5, 60, "epochs")
+        link = self.folder / "link.db"
+        link.symlink_to(self.db.name)
+        with pelab.open(link) as linked:  # the coordinator locks the file, not the link
+            self.assertIn("online", set(linked.workers()["state"]))
         seen = 0
         for _ in range(20):
             frame = first.curves("busy")
@@ -241,38 +287,43 @@ class Package(TrainedCase):
         first.close()
         coordinator.cancel("busy")
 
-    def test_wheel(self):
-        environment = self.folder / "venv"
-        subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", environment], check=True)
+    def install_wheel(self):
+        """Installs the wheel into a new virtual environment; gives its Python."""
+        environment = self.folder / "pelab-env"
+        subprocess.run([sys.executable, "-m", "venv",
+                        "--system-site-packages", "--without-pip", environment], check=True)
         python = environment / "bin" / "python3"
-        outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check",
-                        os.environ["PELAB_WHEEL"]], check=True, env=outside, cwd=self.folder)
-        script = ("import pelab, sys, pathlib; assert 'venv' in pelab.__file__; "
-                  "assert (pathlib.Path(pelab.__file__).parent / 'py.typed').exists(); "
-                  "print(len(pelab.open(sys.argv[1]).results()), pelab.__version__)")
-        shown = subprocess.run([python, "-c", script, self.db], check=True, env=outside, cwd=self.folder, capture_output=True, text=True)
-        version = self.ok(self.pelab_db("--version")).stdout.split()[1]
-        self.assertEqual(shown.stdout.split(), ["5", version])
+        subprocess.run([python, "-m", "pip", "install",
+                        "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check",
+                        os.environ["PELAB_WHEEL"]], check=True, env=outside(), cwd=self.folder)
+        return python
 
-    def test_the_documented_installation(self):
+    def install_as_documented(self):
         """Runs the command of client/python/README.md with a home folder of its own."""
-        if BIN.parent.parent != SOURCE / "build":
-            self.skipTest("the Makefile builds in build/, and these binaries are elsewhere")
         section = (SOURCE / "client" / "python" / "README.md").read_text().split("## Installing")[1]
-        command = section.split("```\n")[1]
-        outside = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "VIRTUAL_ENV")}
-        outside |= {"HOME": str(self.folder), "PRESET": BIN.parent.name, "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
-        shown = subprocess.run(["bash", "-ec", command], env=outside, cwd=SOURCE, capture_output=True, text=True)
+        environment = outside() | {
+            "HOME": str(self.folder), "PRESET": BIN.parent.name,
+            "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+        shown = subprocess.run(["bash", "-ec", section.split("```\n")[1]], env=environment,
+                               cwd=SOURCE, capture_output=True, text=True)
         self.assertEqual(shown.returncode, 0, shown.stdout + shown.stderr)
-        version = self.ok(self.pelab_db("--version")).stdout.split()[1]
-        self.assertIn(f"pelab {version} is installed", shown.stdout)
-        script = "import pelab, sys; print(pelab.__file__); print(len(pelab.open(sys.argv[1]).results()), len(pelab.open(sys.argv[1]).summary()))"
-        shown = subprocess.run([self.folder / "pelab-env" / "bin" / "python3", "-c", script, self.db], env=outside, cwd=self.folder,
+        self.assertIn(" is installed", shown.stdout)
+        return self.folder / "pelab-env" / "bin" / "python3"
+
+    def test_installation(self):
+        # The Makefile builds in build/: for programs elsewhere, only the wheel can be tried.
+        there = BIN.parent.parent == SOURCE / "build"
+        python = self.install_as_documented() if there else self.install_wheel()
+        script = ("import pelab, sys, pathlib; print(pelab.__file__); "
+                  "assert (pathlib.Path(pelab.__file__).parent / 'py.typed').exists(); "
+                  "source = pelab.open(sys.argv[1]); "
+                  "print(pelab.__version__, len(source.results()), len(source.summary()))")
+        shown = subprocess.run([python, "-c", script, self.db], env=outside(), cwd=self.folder,
                                check=True, capture_output=True, text=True)
-        where, *counts = shown.stdout.split()
+        where, *said = shown.stdout.split()
         self.assertTrue(where.startswith(str(self.folder / "pelab-env")), where)
-        self.assertEqual(counts, ["5", "3"])
+        version = self.ok(self.pelab_db("--version")).stdout.split()[1]
+        self.assertEqual(said, [version, "5", "3"])
 
     def test_examples_on_both_sources(self):
         file, coordinator = self.sources()
@@ -284,7 +335,8 @@ class Package(TrainedCase):
         for name in left:
             same(left[name], right[name])
             self.assertGreater(len(left[name]), 0, name)
-        shown = [subprocess.run([sys.executable, EXAMPLES / "first_look.py", str(name), "tiny"], check=True, capture_output=True, text=True)
+        shown = [subprocess.run([sys.executable, EXAMPLES / "first_look.py", str(name), "tiny"],
+                                check=True, capture_output=True, text=True)
                  for name in (self.db, self.socket)]
         self.assertEqual(shown[0].stdout, shown[1].stdout)
         self.assertIn("n=2", shown[0].stdout)
@@ -297,8 +349,9 @@ class Package(TrainedCase):
         os.environ["PELAB_DB"] = str(self.db)
         done, names = run_notebook(json.loads(text))
         names["source"].close()
-        again, other = run_notebook(json.loads(text.replace('pelab.open(os.environ.get(\\"PELAB_DB\\", \\"pelab.db\\"))',
-                                                            f'pelab.connect(\\"{self.socket}\\")')))
+        again, other = run_notebook(
+            json.loads(text.replace('pelab.open(os.environ.get(\\"PELAB_DB\\", \\"pelab.db\\"))',
+                                    f'pelab.connect(\\"{self.socket}\\")')))
         other["source"].close()
         self.assertIsInstance(other["source"], pelab.Coordinator)
         self.assertEqual(done["cells"][-1]["outputs"], again["cells"][-1]["outputs"])
@@ -321,11 +374,13 @@ class Documented(TrainedCase):
         self.addCleanup(os.chdir, SOURCE)
         cells = [{"cell_type": "code", "source": [text]} for text in texts]
         notebook, names = run_notebook({"cells": cells})
-        return ["".join("".join(output.get("text", "")) for output in cell["outputs"]) for cell in notebook["cells"]], names
+        return (["".join("".join(output.get("text", "")) for output in cell["outputs"])
+                 for cell in notebook["cells"]], names)
 
     def test_reading(self):
         self.server()
-        printed, names = self.run_blocks([block for block in self.blocks() if " as lab:" not in block])
+        printed, names = self.run_blocks([block
+                                          for block in self.blocks() if " as lab:" not in block])
         self.assertIn("distance: ", "".join(printed))
         self.assertIn("2 pairs", "".join(printed))
         self.assertEqual((list(names["learning"].columns), len(names["learning"])), ([1e-3], 3))
@@ -337,8 +392,11 @@ class Documented(TrainedCase):
         self.server()
         self.worker()
         self.write("table1.yaml", tiny_sweep(name="table1", epochs=1, seeds="[0]"))
-        printed, names = self.run_blocks(["import pelab\n```", *(block for block in self.blocks() if " as lab:" in block)])
-        self.assertTrue(printed[1].startswith("2 new, 0 already stored, 0 in flight, 0 failed earlier\n"), printed)
+        printed, names = self.run_blocks(["import pelab\n```", *(block for block in self.blocks()
+                                                                 if " as lab:" in block)])
+        self.assertTrue(
+            printed[1].startswith("2 new, 0 already stored, 0 in flight, 0 failed earlier\n"),
+            printed)
         self.assertIn("table1: 2/2 jobs succeeded", printed[1])
         self.assertEqual(names["snapshot"].succeeded, 2)
 

@@ -17,7 +17,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the matrix products are ti
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
 from pelab_harness import BIN, Case, SOURCE, trainer_environment  # noqa: E402
-import catalogue  # noqa: E402
+import catalog  # noqa: E402
 import numpy  # noqa: E402
 import reevaluate  # noqa: E402
 from recount import stored  # noqa: E402
@@ -28,9 +28,10 @@ TRAINER = BIN / "pelab-trainer"
 
 # With each protocol's own switches: every encoding in the catalog except those for causal masks
 # only.
-CAUSAL_ONLY = [name for name in catalogue.encodings() if ("published", name, "distance") not in catalogue.default_specs()]
+CAUSAL_ONLY = [name for name in catalog.encodings()
+               if ("published", name, "distance") not in catalog.default_specs()]
 FORMS = {"shaw": "{name: shaw, max_distance: 5, values: true}"}
-NAMES = [name for name in catalogue.encodings() if name not in CAUSAL_ONLY]
+NAMES = [name for name in catalog.encodings() if name not in CAUSAL_ONLY]
 PES = "\n" + "".join(f"  - {FORMS.get(name, name)}\n" for name in NAMES)
 SIZE = """
 model: {d_model: 16, d_ff: 24, heads: 4, layers: 2, max_len: 24, dropout: 0.1}
@@ -39,7 +40,8 @@ train: {epochs: 2, batch_size: 32, lr: 1e-2}
 TASKS = """
 task:
   - {name: distance, length: 24, vocabulary: 40, train_examples: 160, test_examples: 96}
-  - {name: counting, length: 24, vocabulary: 40, train_examples: 160, test_examples: 96, triggers: 6}
+  - {name: counting, length: 24, vocabulary: 40, train_examples: 160, test_examples: 96,
+     triggers: 6}
 seed: 0
 """
 PRODUCT = "name: product\nprotocol: [clean, published]\npe:" + PES + TASKS + SIZE
@@ -59,7 +61,8 @@ name: methods
 protocol: published
 pe:
   - {name: rope, input_sinusoid: false}
-  - {name: mla, latent: 12, rotary_query: per_head, rotation: rope, latent_norm: true, input_table: false}
+  - {name: mla, latent: 12, rotary_query: per_head, rotation: rope, latent_norm: true,
+     input_table: false}
 task: {name: distance, length: 24, vocabulary: 40, train_examples: 160, test_examples: 96}
 seed: 0
 analyses:
@@ -81,7 +84,8 @@ pe:
   - {name: random, trainable: true}
   - {name: shaw, max_distance: 30}
   - {name: mla, latent: 10, rotation: sliced}
-task: {name: distance, definition: published, length: 24, vocabulary: 40, train_examples: 160, test_examples: 96}
+task: {name: distance, definition: published, length: 24, vocabulary: 40, train_examples: 160,
+       test_examples: 96}
 seed: 0
 axes: {model.readout: [last]}
 """ + SIZE
@@ -90,7 +94,8 @@ BOTH_WAYS = """
 name: both
 protocol: clean
 pe: [{name: relative, buckets: 8, max_distance: 12}, {name: mla, rotary_query: shared}]
-task: {name: distance, length: 24, vocabulary: 40, train_examples: 160, test_examples: 96, split: held_out_cells}
+task: {name: distance, length: 24, vocabulary: 40, train_examples: 160, test_examples: 96,
+       split: held_out_cells}
 seed: 0
 axes: {model.mask: [none], model.kv_source: [input], model.readout: [mean]}
 """ + SIZE
@@ -102,13 +107,11 @@ def all_scored(job):
 
 
 class Agreement(Case):
+    data = {}  # task -> data set
+
     @classmethod
     def setUpClass(cls):
         os.environ.update(trainer_environment())
-
-    def setUp(self):
-        super().setUp()
-        self.data = {}
 
     def data_of(self, spec):
         """Makes a data set with the trainer, once for all jobs that use it."""
@@ -118,7 +121,8 @@ class Agreement(Case):
         return self.data[key]
 
     def check(self, document, jobs):
-        self.ok(self.run_sweep(self.write(f"{re.search('name: (.*)', document)[1]}.yaml", document)))
+        self.ok(self.run_sweep(self.write(f"{re.search('name: (.*)', document)[1]}.yaml",
+                                          document)))
         self.assertEqual(self.states(), {"succeeded": jobs})
         store = stored.Store(self.db)
         checked = [reevaluate.check_job(store, job_id, self.data_of) for job_id in store.jobs()]
@@ -136,18 +140,24 @@ class Agreement(Case):
             # Each job is ablated as in both protocols: the test set's heads one by one, and the
             # authors' entries on both sets. An mla job with a latent of 8 has 2 authors' entries
             # per layer, any other job 4.
-            entries = collections.Counter(row.where.split(":")[0] for row in rows if row.figure == "lost")
-            self.assertEqual(entries, {"zero head clean test": 8, "zero authors authors all": 4 if job["pe"] == "mla" else 8},
+            entries = collections.Counter(row.where.split(":")[0]
+                                          for row in rows if row.figure == "lost")
+            self.assertEqual(entries, {"zero head clean test": 8,
+                                       "zero authors authors all": 4 if job["pe"] == "mla" else 8},
                              reevaluate.label(job))
-            self.assertEqual(sum(row.figure == "null" for row in rows), 4 if job["pe"] == "mla" else 0)
+            self.assertEqual(sum(row.figure == "null" for row in rows),
+                             4 if job["pe"] == "mla" else 0)
             self.assertEqual(sum(row.figure == "gini" for row in rows), 6)
             totals = {row.where.split(":")[0]: row.own for row in rows if row.figure == "total"}
             if all_scored(job):
-                self.assertEqual(totals, {"test set": 96, "zero head clean test": 96, "zero authors authors all": 256})
+                self.assertEqual(totals, {"test set": 96, "zero head clean test": 96,
+                                          "zero authors authors all": 256})
             else:
                 self.assertLess(totals["zero authors authors all"], 256)
-        self.assertTrue(any(row.own for _, rows in checked for row in rows if row.figure == "lost"), "nothing ever changes")
-        self.assertLess(statistics.mean(row.allowed for _, rows in checked for row in rows if row.figure == "correct"), 0.1,
+        self.assertTrue(any(row.own for _, rows in checked for row in rows if row.figure == "lost"),
+                        "nothing ever changes")
+        self.assertLess(statistics.mean(row.allowed for _, rows in checked
+                                        for row in rows if row.figure == "correct"), 0.1,
                         "the predictions are too close for this to say anything")
 
     def test_causal_only(self):
@@ -182,8 +192,8 @@ class Script(Case):
         self.db = self.trained.db
 
     def reevaluate(self, *words):
-        return subprocess.run([sys.executable, SCRIPT, *map(str, words)], cwd=self.folder, capture_output=True, text=True,
-                              timeout=60)
+        return subprocess.run([sys.executable, SCRIPT, *map(str, words)], cwd=self.folder,
+                              capture_output=True, text=True, timeout=60)
 
     def change(self, sql):
         """Writes to a copy of the database, bypassing its rules."""
@@ -191,7 +201,8 @@ class Script(Case):
         copy.unlink(missing_ok=True)
         with sqlite3.connect(self.db) as source, sqlite3.connect(copy) as target:
             source.backup(target)
-            triggers = [name for name, in target.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]
+            triggers = [name for name, in target.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'trigger'")]
             for name in triggers:
                 target.execute(f"DROP TRIGGER {name}")
             self.assertGreater(target.execute(sql).rowcount, 0, sql)
@@ -207,27 +218,31 @@ class Script(Case):
         self.assertIn("figures, all agree", every.stdout.splitlines()[-1])
         one = self.ok(self.reevaluate("--db", self.db, "--job", 1, "--trainer", TRAINER))
         self.assertIn("layer 1 head 3", one.stdout)
-        found = json.loads(self.ok(self.reevaluate("--db", self.db, "--job", 2, "--trainer", TRAINER, "--output", "json")).stdout)
+        found = json.loads(self.ok(self.reevaluate("--db", self.db, "--job", 2, "--trainer",
+                                                   TRAINER, "--output", "json")).stdout)
         self.assertTrue(found[0]["agrees"])
         self.assertGreater(len(found[0]["figures"]), 80)
 
     def test_finds_a_count_that_is_off(self):
-        for sql, where in (("UPDATE head_ablation SET lost = lost + 40, correct = correct - 40 WHERE layer = 1 AND head = 2 "
-                            "AND analysis_id = 1", "layer 1 head 2"),
-                           ("UPDATE head_ablation SET nll = nll + 0.001 WHERE layer = 0 AND head = 1", "layer 0 head 1"),
+        for sql, where in (("UPDATE head_ablation SET lost = lost + 40, correct = correct - 40 "
+                            "WHERE layer = 1 AND head = 2 AND analysis_id = 1", "layer 1 head 2"),
+                           ("UPDATE head_ablation SET nll = nll + 0.001 WHERE layer = 0 AND head = "
+                            "1", "layer 0 head 1"),
                            ("UPDATE analyses SET chance = 0.5", "chance"),
-                           ("UPDATE deposit_indices SET deposit = 1 - coalesce(deposit, 0) WHERE layer = 0", "deposit")):
+                           ("UPDATE deposit_indices SET deposit = 1 - coalesce(deposit, 0) WHERE "
+                            "layer = 0", "deposit")):
             with self.subTest(sql=sql):
                 result = self.reevaluate("--db", self.change(sql), "--trainer", TRAINER)
                 self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
                 self.assertIn("DISAGREE", result.stdout.splitlines()[-1])
-                self.assertTrue(any(where in line and "DISAGREES" in line for line in result.stdout.splitlines()), result.stdout)
+                self.assertTrue(any(where in line and "DISAGREES" in line
+                                    for line in result.stdout.splitlines()), result.stdout)
 
     def test_two_files_alone(self):
         store = stored.Store(self.db)
         job = self.write("job.json", store.job(1)["spec_json"])
-        self.ok(subprocess.run([TRAINER, "dataset", "--spec", job, "--out", self.folder / "data"], capture_output=True,
-                               text=True, timeout=60))
+        self.ok(subprocess.run([TRAINER, "dataset", "--spec", job, "--out", self.folder / "data"],
+                               capture_output=True, text=True, timeout=60))
         files = ["--weights", store.weights(1), "--data", self.folder / "data", "--output", "json"]
         rows = json.loads(self.ok(self.reevaluate(*files)).stdout)
         matrix = store.ablations(1)[0]["matrix"]
@@ -235,14 +250,16 @@ class Script(Case):
         for row in rows[2:]:
             layer, head = (int(word) for word in row["where"].split()[1::2])
             self.assertLessEqual(abs(row["correct"] - matrix[layer, head]["correct"]), row["close"])
-        self.assertNotEqual(self.ok(self.reevaluate(*files, "--method", "mean")).stdout, json.dumps(rows) + "\n")
+        self.assertNotEqual(self.ok(self.reevaluate(*files, "--method", "mean")).stdout,
+                            json.dumps(rows) + "\n")
 
     def test_data_are_the_same_for_one_and_two_threads(self):
         job = self.write("job.json", stored.Store(self.db).job(1)["spec_json"])
         said = []
         for threads in (1, 2):
-            result = self.ok(subprocess.run([TRAINER, "run", "--spec", job, "--workdir", self.folder / f"w{threads}",
-                                             "--threads", str(threads)], capture_output=True, text=True, timeout=60))
+            result = self.ok(subprocess.run(
+                [TRAINER, "run", "--spec", job, "--workdir", self.folder / f"w{threads}",
+                 "--threads", str(threads)], capture_output=True, text=True, timeout=60))
             hello = json.loads(result.stdout.splitlines()[0])
             self.assertEqual((hello["event"], hello["threads"]), ("hello", threads))
             said.append(hello["data_sha256"])
@@ -253,14 +270,16 @@ class Script(Case):
         other = self.folder / "other"
         job = json.loads(stored.Store(self.db).job(1)["spec_json"])
         job["task"]["data_seed"] = 5
-        self.ok(subprocess.run([TRAINER, "dataset", "--spec", self.write("job.json", json.dumps(job)), "--out", other],
+        self.ok(subprocess.run([TRAINER, "dataset",
+                                "--spec", self.write("job.json", json.dumps(job)), "--out", other],
                                capture_output=True, text=True, timeout=60))
         for words, *said in ((["--db", "no.db", "--trainer", TRAINER], "no.db", "no such file"),
                              (["--db", self.db, "--job", 99, "--trainer", TRAINER], "no job 99"),
                              (["--db", self.db], "--data", "--trainer"),
                              (["--db", self.db, "--job", 1, "--data", other], "data_seed"),
                              (["--db", self.db, "--job", 1, "--data", self.db], "JSON"),
-                             (["--db", self.db, "--job", 1, "--trainer", "/bin/false"], "ended with 1"),
+                             (["--db", self.db, "--job", 1, "--trainer", "/bin/false"],
+                              "ended with 1"),
                              ([], "--db or --weights"), (["--weights", "w"], "--data")):
             result = self.reevaluate(*words)
             self.assertEqual(result.returncode, 2, f"{words}: {result.stdout}")
@@ -270,7 +289,8 @@ class Script(Case):
 
 class ErrorFunction(unittest.TestCase):
     def test_is_that_of_the_c_library(self):
-        points = numpy.concatenate([numpy.linspace(-7, 7, 20001), [0.0, 1e-300, -1e-9, 40.0, -40.0]])
+        points = numpy.concatenate([numpy.linspace(-7, 7, 20001),
+                                    [0.0, 1e-300, -1e-9, 40.0, -40.0]])
         self.assertLess(abs(erf(points) - [math.erf(x) for x in points]).max(), 1e-15)
 
 

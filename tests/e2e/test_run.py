@@ -11,18 +11,15 @@ import pathlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import Case, processes, tiny_sweep, wait_until  # noqa: E402
+from trained_case import RunCase  # noqa: E402
 
 
-class Run(Case):
-    def test_run_then_run_again_then_one_more_seed(self):
-        sweep = self.write("tiny.yaml", tiny_sweep(epochs=3))
-        first = self.ok(self.run_sweep(sweep))
-        self.assertIn("4 new", first.stdout)
-        self.assert_complete(jobs=4, epochs=3)
-        self.assertEqual(processes(str(self.folder)), [], "something is left running")
+class Run(RunCase):
+    SWEEP = tiny_sweep(epochs=3)
 
+    def test_run_again_then_one_more_seed(self):
         began = time.monotonic()
-        again = self.ok(self.run_sweep(sweep))
+        again = self.ok(self.run_sweep(self.sweep))
         self.assertIn("going on with sweep 1 tiny: 4 succeeded; it has finished", again.stdout)
         self.assertLess(time.monotonic() - began, 10)
 
@@ -37,19 +34,58 @@ class Run(Case):
         self.assert_complete(jobs=6, epochs=3)
 
     def test_same_spec_twice_gives_the_same_bits(self):
-        sweep = self.write("tiny.yaml", tiny_sweep(epochs=3))
-        self.ok(self.run_sweep(sweep))
         first, self.db = self.db, self.folder / "other.db"
-        self.ok(self.run_sweep(sweep))
+        run = self.ok(self.run_sweep(self.sweep))
+        self.assertIn("4 new", run.stdout)
+        self.assert_complete(jobs=4, epochs=3)
+        self.assertEqual(processes(str(self.folder)), [], "something is left running")
         self.assertEqual(self.curves(first), self.curves(self.db))
         self.assertEqual(self.ablations(first), self.ablations(self.db))
         self.assertEqual(len(self.curves(first)), 12)
 
-    def test_interrupted_run_leaves_nothing_and_goes_on(self):
-        sweep = self.write("tiny.yaml", tiny_sweep(epochs=30, train_examples=1024))
+    def test_json_carries_the_stored_numbers_with_and_without_a_coordinator(self):
+        offline = {name: json.loads(self.ok(self.pelab_db(*command, "--output", "json")).stdout)
+                   for name, command in {"results": ["results"], "curves": ["curves", "tiny"],
+                                         "ablation": ["ablation", "tiny"],
+                                         "jobs": ["jobs", "tiny"]}.items()}
+        self.server()
+        online = {name: self.json(*command)
+                  for name, command in {"results": ["results"], "curves": ["curves", "tiny"],
+                                        "ablation": ["ablation", "tiny"],
+                                        "jobs": ["jobs", "tiny"]}.items()}
+        self.assertEqual(offline, online)
+        stored = {row[0]: row[1:] for row in self.query(
+            "SELECT key, test_accuracy, test_correct, test_total, best_test_accuracy, wall_seconds "
+            "FROM v_jobs")}
+        jobs = online["results"]["jobs"]
+        self.assertEqual(len(jobs), 4)
+        for job in jobs:
+            self.assertEqual(stored[job["key"]], tuple(job[name] for name in (
+                "test_accuracy", "test_correct", "test_total", "best_test_accuracy",
+                "wall_seconds")))
+            self.assertEqual(job["test_accuracy"], job["test_correct"] / job["test_total"])
+
+    def test_weights_are_kept_and_are_safetensors(self):
+        files = [path for path in pathlib.Path(f"{self.db}.artifacts").rglob("*") if path.is_file()]
+        self.assertEqual(len(files), 4)
+        for file in files:
+            data = file.read_bytes()
+            header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+            sizes = [
+                math.prod(entry["shape"]) * 4 for name, entry in header.items()
+                if name != "__metadata__"]
+            self.assertEqual(8 + int.from_bytes(data[:8], "little") + sum(sizes), len(data))
+        self.assertEqual(sorted(self.query("SELECT sha256, bytes FROM artifacts")),
+                         sorted((file.name, file.stat().st_size) for file in files))
+
+
+class Interrupted(Case):
+    def test_it_leaves_nothing_and_goes_on(self):
+        sweep = self.write("tiny.yaml", tiny_sweep(epochs=20))
         process = self.spawn("pelab", "run", sweep, "--db", self.db)
-        wait_until(lambda: self.db.exists() and self.trainers() and self.query("SELECT count(*) FROM v_curves")[0][0] > 3,
-                   60, "the first epochs")
+        wait_until(
+            lambda: self.db.exists() and self.trainers() and self.query(
+                "SELECT count(*) FROM v_curves")[0][0] > 3, 60, "the first epochs")
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
         process.wait(10)
@@ -65,42 +101,13 @@ class Run(Case):
 
         again = self.ok(self.run_sweep(sweep))
         self.assertIn("going on with sweep 1 tiny: ", again.stdout)
-        self.assert_complete(jobs=4, epochs=30)
+        self.assert_complete(jobs=4, epochs=20)
         self.assertEqual(self.query("SELECT count(*) FROM v_sweeps"), [(1,)])
-        self.assertEqual(self.query("SELECT count(*) FROM v_sweep_jobs WHERE sweep = 'tiny'"), [(4,)])
+        self.assertEqual(self.query("SELECT count(*) FROM v_sweep_jobs WHERE sweep = 'tiny'"),
+                         [(4,)])
         after = self.curves()
-        self.assertEqual(before, {at: after[at] for at in before}, "an epoch that was stored has changed")
-
-
-class Results(Case):
-    def test_json_carries_the_stored_numbers_with_and_without_a_coordinator(self):
-        self.ok(self.run_sweep(self.write("tiny.yaml", tiny_sweep(epochs=2))))
-        offline = {name: json.loads(self.ok(self.pelab_db(*command, "--output", "json")).stdout)
-                   for name, command in {"results": ["results"], "curves": ["curves", "tiny"],
-                                         "ablation": ["ablation", "tiny"], "jobs": ["jobs", "tiny"]}.items()}
-        self.server()
-        online = {name: self.json(*command)
-                  for name, command in {"results": ["results"], "curves": ["curves", "tiny"],
-                                        "ablation": ["ablation", "tiny"], "jobs": ["jobs", "tiny"]}.items()}
-        self.assertEqual(offline, online)
-        stored = {row[0]: row[1:] for row in self.query(
-            "SELECT key, test_accuracy, test_correct, test_total, best_test_accuracy, wall_seconds FROM v_jobs")}
-        jobs = online["results"]["jobs"]
-        self.assertEqual(len(jobs), 4)
-        for job in jobs:
-            self.assertEqual(stored[job["key"]], tuple(job[name] for name in (
-                "test_accuracy", "test_correct", "test_total", "best_test_accuracy", "wall_seconds")))
-            self.assertEqual(job["test_accuracy"], job["test_correct"] / job["test_total"])
-
-    def test_weights_are_kept_and_are_safetensors(self):
-        self.ok(self.run_sweep(self.write("tiny.yaml", tiny_sweep(epochs=1, seeds="0", pes="rope"))))
-        files = [path for path in pathlib.Path(f"{self.db}.artifacts").rglob("*") if path.is_file()]
-        self.assertEqual(len(files), 1)
-        data = files[0].read_bytes()
-        header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
-        sizes = [math.prod(entry["shape"]) * 4 for name, entry in header.items() if name != "__metadata__"]
-        self.assertEqual(8 + int.from_bytes(data[:8], "little") + sum(sizes), len(data))
-        self.assertEqual(self.query("SELECT sha256, bytes FROM artifacts"), [(files[0].name, len(data))])
+        self.assertEqual(before, {at: after[at] for at in before},
+                         "an epoch that was stored has changed")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,8 @@ def expand(name):
     """The file's jobs, as listed by the dry run."""
     with tempfile.TemporaryDirectory() as folder:
         result = subprocess.run(
-            [BIN / "pelab", "submit", SWEEPS / f"{name}.yaml", "--dry-run", "--output", "json", "--db", f"{folder}/none.db"],
+            [BIN / "pelab", "submit", SWEEPS / f"{name}.yaml", "--dry-run", "--output", "json",
+             "--db", f"{folder}/none.db"],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     if result.returncode != 0:
         raise AssertionError(f"{name}: exit {result.returncode}\n{result.stdout}\n{result.stderr}")
@@ -44,7 +45,8 @@ def jobs(name):
 
 def keys(name, **conditions):
     """The keys of the jobs with these values of pe, task or protocol."""
-    return {job["key"] for job in jobs(name) if all(job[what] == value for what, value in conditions.items())}
+    return {job["key"]
+            for job in jobs(name) if all(job[what] == value for what, value in conditions.items())}
 
 
 def data_of(job):
@@ -104,7 +106,8 @@ class Paper(unittest.TestCase):
             published = (150, 1024) if job["pe"] == "mla" else (100, 512)
             clean = (100 if job["task"] == "distance" else 150, 512)
             self.assertIn(job["protocol"], ("published", "clean"))
-            self.assertEqual((train["epochs"], train["batch_size"]), published if job["protocol"] == "published" else clean)
+            self.assertEqual((train["epochs"], train["batch_size"]),
+                             published if job["protocol"] == "published" else clean)
             self.assertEqual((train["lr"], train["beta1"], train["beta2"]), (1e-4, 0.98, 0.9))
 
     def test_both_protocols_and_five_seeds(self):
@@ -120,7 +123,8 @@ class Paper(unittest.TestCase):
             self.assertLessEqual(keys("paper/figure02", pe=pe), keys("paper/table1"))
             self.assertLessEqual(keys("paper/figure03", pe=pe), keys("paper/table1"))
         for k, figure in ((2, "09"), (3, "10"), (5, "11"), (6, "12"), (13, "13"), (15, "14")):
-            first = {job["key"] for job in jobs(f"paper/figure{figure}") if job["spec"]["pe"].get("heads") == k}
+            first = {job["key"] for job in jobs(f"paper/figure{figure}")
+                     if job["spec"]["pe"].get("heads") == k}
             self.assertEqual(len(first), 10)  # 2 protocols x 5 seeds
             self.assertLessEqual(first, keys("paper/figure05"))
 
@@ -131,23 +135,29 @@ class Small(unittest.TestCase):
     def test_sizes_are_table_1s(self):
         """Checks the sizes and the training against Table 1, except the betas where they are
         varied."""
-        model, train, data = (sizes_of(jobs("small/table1")[0]), jobs("small/table1")[0]["spec"]["train"],
+        model, train, data = (sizes_of(jobs("small/table1")[0]),
+                              jobs("small/table1")[0]["spec"]["train"],
                               {job["task"]: data_of(job) for job in jobs("small/table1")})
         for name in self.NAMES:
             varied = {"beta1", "beta2"} if name.startswith("small/betas") else set()
             for job in jobs(name):
                 self.assertEqual((sizes_of(job), data_of(job)), (model, data[job["task"]]), name)
-                self.assertEqual({**job["spec"]["train"], **{field: train[field] for field in varied}}, train, name)
+                self.assertEqual({**job["spec"]["train"],
+                                  **{field: train[field] for field in varied}}, train, name)
 
     def test_betas_are_the_authors_and_the_usual_ones(self):
         for name in ("small/betas", "small/betas_clean"):
-            self.assertEqual({(job["spec"]["train"]["beta1"], job["spec"]["train"]["beta2"]) for job in jobs(name)},
+            self.assertEqual({(job["spec"]["train"]["beta1"], job["spec"]["train"]["beta2"])
+                              for job in jobs(name)},
                              {(0.98, 0.9), (0.9, 0.98)})
 
     def test_table_1_has_every_method_both_tasks_three_seeds_and_both_protocols(self):
-        cells = {(job["pe"], job["task"], job["seed"], job["protocol"]) for job in jobs("small/table1")}
-        methods = ("nope", "absolute", "random", "relative", "alibi", "rope", "mla", "partial_rope", "rope_abs")
-        self.assertEqual(cells, {(pe, task, seed, protocol) for pe in methods for task in ("distance", "counting")
+        cells = {(job["pe"], job["task"], job["seed"], job["protocol"])
+                 for job in jobs("small/table1")}
+        methods = ("nope", "absolute", "random", "relative", "alibi", "rope", "mla", "partial_rope",
+                   "rope_abs")
+        self.assertEqual(cells, {(pe, task, seed, protocol) for pe in methods
+                                 for task in ("distance", "counting")
                                  for seed in range(3) for protocol in ("clean", "published")})
 
     def test_sweeps_share_table_1s_jobs(self):
@@ -162,7 +172,8 @@ class Small(unittest.TestCase):
             if "/switches_" not in name:
                 continue
             base = {job["pe"]: flat(job) for job in jobs(name) if job["protocol"] == "published"}
-            departures = [changed(flat(job), base[job["pe"]]) for job in jobs(name) if job["protocol"] != "published"]
+            departures = [changed(flat(job), base[job["pe"]])
+                          for job in jobs(name) if job["protocol"] != "published"]
             self.assertTrue(departures, name)
             for departed in departures:
                 # its class 0 is a distance, so the scored classes change with it
@@ -173,14 +184,15 @@ class Small(unittest.TestCase):
     def test_backbones_are_equal_but_for_the_encoding(self):
         for name in ("small/backbone_clean", "small/backbone_mla", "small/backbone_rope"):
             for task in ("distance", "counting"):
-                rest = {json.dumps({field: value for field, value in flat(job).items() if not field.startswith("pe.")},
+                rest = {json.dumps({field: value for field, value in flat(job).items()
+                                    if not field.startswith("pe.")},
                                    sort_keys=True) for job in jobs(name) if job["task"] == task}
                 self.assertEqual(len(rest), 1, f"{name} {task}")
 
 
 def flat(job):
-    fields = {f"{section}.{name}": value for section, members in job["spec"].items() if isinstance(members, dict)
-              for name, value in members.items()}
+    fields = {f"{section}.{name}": value for section, members in job["spec"].items()
+              if isinstance(members, dict) for name, value in members.items()}
     return {name: value for name, value in fields.items() if name != "task.data_seed"}
 
 

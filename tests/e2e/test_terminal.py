@@ -33,21 +33,25 @@ name: heads
 protocol: clean
 pe: [nope, rope, alibi]
 task:
-  - {name: distance, length: 40, vocabulary: 64, max_distance: 36, train_examples: 5000, test_examples: 1000}
-  - {name: counting, length: 40, vocabulary: 64, triggers: 8, train_examples: 4000, test_examples: 1000}
+  - {name: distance, length: 40, vocabulary: 64, max_distance: 36,
+     train_examples: 5000, test_examples: 1000}
+  - {name: counting, length: 40, vocabulary: 64, triggers: 8,
+     train_examples: 4000, test_examples: 1000}
 seed: [0, 1, 2]
 model: {layers: 3, heads: 4, d_model: 64, d_ff: 128, dropout: 0, max_len: 40, readout: last}
 train: {epochs: 20, batch_size: 64, lr: 3e-3}
 analyses: [head_ablation, layer_ablation, cumulative_ablation]
 """
-OTHER = SWEEP.replace("name: heads", "name: other").replace("seed: [0, 1, 2]", "seed: [5]").replace("[nope, rope, alibi]", "[relative]")
+OTHER = SWEEP.replace("name: heads", "name: other").replace("seed: [0, 1, 2]", "seed: [5]").replace(
+    "[nope, rope, alibi]", "[relative]")
 
 # Its jobs differ in more than encoding, task and seed.
 AXIS = """\
 name: axis
 protocol: clean
 pe: [nope, alibi, {name: partial_rope, heads: [1, 2]}]
-task: {name: distance, length: 40, vocabulary: 64, max_distance: 36, train_examples: 5000, test_examples: 1000}
+task: {name: distance, length: 40, vocabulary: 64, max_distance: 36,
+       train_examples: 5000, test_examples: 1000}
 seed: [0, 1]
 model: {layers: 2, heads: 4, d_model: 64, d_ff: 128, dropout: 0, max_len: 40, readout: last}
 train: {epochs: 20, batch_size: 64}
@@ -147,6 +151,7 @@ db backup copy.db
 logs 999
 """.strip().splitlines()
 
+
 class Terminal(Case):
     def setUp(self):
         super().setUp()
@@ -159,18 +164,23 @@ class Terminal(Case):
         self.write("other.yaml", OTHER)
         self.write("axis.yaml", AXIS)
         self.write("tiny.yaml", tiny_sweep())
-        self.write("wrong.yaml", SWEEP.replace("pe: [nope, rope, alibi]", "pe: [nope, rop]").replace("seed:", "seeds:"))
+        self.write("wrong.yaml", SWEEP.replace("pe: [nope, rope, alibi]",
+                                               "pe: [nope, rop]").replace("seed:", "seeds:"))
 
     def populate(self, sweep, db, *options):
-        subprocess.run([POPULATE, sweep, "--db", db, *options], cwd=self.folder, check=True, timeout=120)
+        subprocess.run([POPULATE, sweep, "--db", db, *options], cwd=self.folder, check=True,
+                       timeout=120)
 
     def on_terminal(self, arguments, columns, color):
         """The output of the command on a terminal, with both streams on it."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "PELAB_SERVER")}
-        env.update({"TERM": "xterm-256color"} if color else {"TERM": "xterm-256color", "NO_COLOR": "1"})
-        process = subprocess.Popen([BIN / "pelab", *arguments], cwd=self.folder, env=env, stdin=subprocess.DEVNULL, stdout=slave,
+        env = {k: v
+               for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "PELAB_SERVER")}
+        env.update({"TERM": "xterm-256color"} if color else {"TERM": "xterm-256color",
+                                                             "NO_COLOR": "1"})
+        process = subprocess.Popen([BIN / "pelab", *arguments], cwd=self.folder, env=env,
+                                   stdin=subprocess.DEVNULL, stdout=slave,
                                    stderr=slave, start_new_session=True)
         self.started.append(process)
         os.close(slave)
@@ -188,7 +198,8 @@ class Terminal(Case):
 
     def piped(self, arguments):
         env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "PELAB_SERVER")}
-        result = subprocess.run([BIN / "pelab", *arguments], cwd=self.folder, env=env, stdin=subprocess.DEVNULL,
+        result = subprocess.run([BIN / "pelab", *arguments], cwd=self.folder, env=env,
+                                stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
         return result.stdout.decode(), result.returncode
 
@@ -201,7 +212,8 @@ class Terminal(Case):
         text = re.sub(r"[^\n]*\r\x1b\[K", "", text)
         text = text.replace(str(self.folder), "FOLDER").replace("\x1b", "␛")
         text = re.sub(r"\b\d+\.\d+\.\d+(-\w+)?\b", "VERSION", text)
-        text = re.sub(r"\d+(?= bytes\b)|(?<=bytes)( +\d+)$", lambda m: re.sub(r"\d", "#", m.group()), text, flags=re.MULTILINE)
+        text = re.sub(r"\d+(?= bytes\b)|(?<=bytes)( +\d+)$",
+                      lambda m: re.sub(r"\d", "#", m.group()), text, flags=re.MULTILINE)
         text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "DATE TIME UTC", text)
         return text
 
@@ -214,7 +226,8 @@ class Terminal(Case):
             if check_pipe and arguments[0] not in CHANGING:
                 piped, _ = self.piped(arguments)
                 self.assertEqual(mask(self.shown(piped)), drawn, f"pelab {command}, in a pipe")
-            text += f"$ pelab {command}\n{drawn}" + (f"(exit status {status})\n" if status else "") + "\n"
+            text += (f"$ pelab {command}\n{drawn}" + (f"(exit status {status})\n" if status else "")
+                     + "\n")
         return text
 
     def hold(self, name, columns, color, text):
@@ -225,7 +238,9 @@ class Terminal(Case):
             return
         golden = path.read_text() if path.exists() else ""
         if text != golden:
-            self.fail("".join(["\n", *difflib.unified_diff(golden.splitlines(True), text.splitlines(True), str(path), "drawn", n=2)]))
+            self.fail("".join(["\n",
+                               *difflib.unified_diff(golden.splitlines(True), text.splitlines(True),
+                                                     str(path), "drawn", n=2)]))
 
 
 class Golden(Terminal):
@@ -239,8 +254,9 @@ class Live(Terminal):
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
-        watch = subprocess.Popen([BIN / "pelab", "status", "heads", "--watch", "--db", self.db], cwd=self.folder, stdin=slave,
-                                 stdout=slave, stderr=slave, start_new_session=True, env={**env, "TERM": "xterm-256color"})
+        watch = subprocess.Popen([BIN / "pelab", "status", "heads", "--watch", "--db", self.db],
+                                 cwd=self.folder, stdin=slave, stdout=slave, stderr=slave,
+                                 start_new_session=True, env={**env, "TERM": "xterm-256color"})
         self.started.append(watch)
         os.close(slave)
         os.set_blocking(master, False)
@@ -260,27 +276,34 @@ class Live(Terminal):
         self.assertIsNone(watch.poll())
         self.ok(self.pelab("cancel", "heads"))  # the sweep that it follows ends
         self.assertEqual(watch.wait(20), 3, drawn.decode())
-        wait_until(lambda: draws("16 of 18 jobs succeeded") or draws(" of 18 jobs succeeded"), 20, "the end")
-        self.assertIn("\x1b[J", drawn.decode().rsplit(" of 18 jobs succeeded", 1)[0][-400:], "the drawing is erased")
+        wait_until(lambda: draws("16 of 18 jobs succeeded") or draws(" of 18 jobs succeeded"), 20,
+                   "the end")
+        self.assertIn("\x1b[J", drawn.decode().rsplit(" of 18 jobs succeeded", 1)[0][-400:],
+                      "the drawing is erased")
         os.close(master)
 
     def test_help_fits_a_terminal_of_80_columns(self):
         helps, _ = self.on_terminal(["--help"], 80, True)
-        commands = re.findall(r"(?m)^  ([a-z]+) ", helps.split("Subcommands:")[1].split("Examples:")[0])
+        commands = re.findall(r"(?m)^  ([a-z]+) ",
+                              helps.split("Subcommands:")[1].split("Examples:")[0])
         self.assertGreater(len(commands), 20)
         for command in [[], *([name] for name in commands)]:
             for columns in (80, 200):
                 text, status = self.on_terminal([*command, "--help"], columns, True)
                 self.assertEqual(status, 0)
                 for line in text.splitlines():
-                    self.assertLessEqual(len(line), columns, f"pelab {' '.join(command)} --help: {line}")
+                    self.assertLessEqual(len(line), columns,
+                                         f"pelab {' '.join(command)} --help: {line}")
 
 
 def reading(columns, color):
     def test(self):
-        self.populate("heads.yaml", "pelab.db", "--fail-every", "7", "--open-every", "5", "--log", "epoch 0\nepoch 1\n\x1b[31mred\n")
+        self.populate("heads.yaml", "pelab.db", "--fail-every", "7", "--open-every", "5",
+                      "--log", "epoch 0\nepoch 1\n\x1b[31mred\n")
         self.populate("other.yaml", "other.db")
-        self.hold("reading", columns, color, self.transcript(READING, columns, color, check_pipe=(columns, color) == (80, False)))
+        self.hold("reading", columns, color,
+                  self.transcript(READING, columns, color,
+                                  check_pipe=(columns, color) == (80, False)))
     return test
 
 
@@ -317,7 +340,8 @@ class Training(Terminal):
 
 for columns, color in LOOKS:
     for make in (reading, axis, steering):
-        setattr(Golden, f"test_{make.__name__}_{columns}{'_color' if color else ''}", make(columns, color))
+        setattr(Golden, f"test_{make.__name__}_{columns}{'_color' if color else ''}",
+                make(columns, color))
 
 
 if __name__ == "__main__":

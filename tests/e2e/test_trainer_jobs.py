@@ -15,7 +15,8 @@ class SeveralJobs(TrainerCase):
     SEEDS = (3, 5, 8)
 
     def job(self, seed, epochs=3, **model):
-        job = document(model=model, task={"data_seed": seed}, train={"epochs": epochs}, job=f"seed{seed}")
+        job = document(model=model, task={"data_seed": seed}, train={"epochs": epochs},
+                       job=f"seed{seed}")
         job["spec"]["seed"] = seed
         return job
 
@@ -68,10 +69,12 @@ class SeveralJobs(TrainerCase):
             job["spec"]["train"]["precision"] = "bf16"
         together = self.run_jobs(jobs, "all", "--packing", "on")
         one = self.run_jobs(jobs[1:2], "one", "--packing", 3)
-        self.assertEqual([(event["packing"], event["members"]) for event in (together[0], one[0])], [(3, 3), (3, 3)])
+        self.assertEqual([(event["packing"], event["members"]) for event in (together[0], one[0])],
+                         [(3, 3), (3, 3)])
         self.expect_as_alone(one, jobs[1:2], together)
         # With another packing the checkpoint is not used.
-        again = self.run_jobs(jobs[1:2], "one", "--packing", "off", "--resume", "--checkpoint-epochs", 1)
+        again = self.run_jobs(jobs[1:2], "one", "--packing", "off",
+                              "--resume", "--checkpoint-epochs", 1)
         self.assertEqual((again[0]["packing"], again[0]["start_epoch"]), (1, 0))
 
     def test_what_fails_of_one_leaves_the_others(self):
@@ -90,10 +93,12 @@ class SeveralJobs(TrainerCase):
     def test_a_loss_that_is_no_number_is_the_error_of_each(self):
         jobs = [self.job(seed, epochs=20) for seed in self.SEEDS]
         for job in jobs:
-            job["spec"]["train"].update(lr=1000, weight_decay=1000, warmup_fraction=0, schedule="constant")
+            job["spec"]["train"].update(lr=1000, weight_decay=1000, warmup_fraction=0,
+                                        schedule="constant")
         events = self.run_jobs(jobs, "w", "--packing", "on", status=1)
         for job in jobs:
-            self.assertRegex(self.one_error(self.of(events, job), "non_finite_loss"), r"loss of epoch \d+ is")
+            self.assertRegex(self.one_error(self.of(events, job), "non_finite_loss"),
+                             r"loss of epoch \d+ is")
 
     def test_other_configurations_are_refused(self):
         jobs = [self.job(3), self.job(5, d_ff=48)]
@@ -103,10 +108,14 @@ class SeveralJobs(TrainerCase):
 
     def test_each_needs_its_own_directory(self):
         spec = self.write(self.job(3))
-        for options, text in ((["--spec", spec, "--workdir", "w", "--spec", spec, "--workdir", "w"], "--workdir w"),
-                              (["--spec", spec, "--workdir", "w", "--spec", spec], "--workdir DIR is missing"),
-                              (["--spec", spec, "--workdir", "w", "--packing", "all"], "auto, off, on, or an integer")):
-            result = subprocess.run([TRAINER, "run", *options], capture_output=True, text=True, timeout=60)
+        for options, text in ((["--spec", spec, "--workdir", "w", "--spec", spec, "--workdir", "w"],
+                               "--workdir w"),
+                              (["--spec", spec, "--workdir", "w", "--spec", spec],
+                               "--workdir DIR is missing"),
+                              (["--spec", spec, "--workdir", "w", "--packing", "all"],
+                               "auto, off, on, or an integer")):
+            result = subprocess.run([TRAINER, "run", *options], capture_output=True, text=True,
+                                    timeout=60)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(text, result.stderr)
 
@@ -126,8 +135,10 @@ class SeveralJobs(TrainerCase):
             start = self.of(resumed, job)[0]["start_epoch"]
             self.assertEqual(start, 0 if job["job"] == "seed5" else self.of(told, job)[-1]["epoch"])
             before = facts(self.of(told, job), "epoch")[:start]
-            self.assertEqual(before + facts(self.of(resumed, job), "epoch"), facts(self.of(alone, job), "epoch"))
-            self.assertEqual(facts(self.of(resumed, job), "done"), facts(self.of(alone, job), "done"))
+            self.assertEqual(before + facts(self.of(resumed, job), "epoch"),
+                             facts(self.of(alone, job), "epoch"))
+            self.assertEqual(facts(self.of(resumed, job), "done"),
+                             facts(self.of(alone, job), "done"))
         # A checkpoint that was made in a batch is continued alone.
         told = self.stop_after(jobs, "v", 9, "--packing", "on")
         last = self.run_jobs(jobs[:1], "v", "--resume")

@@ -10,8 +10,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import Case, tiny_sweep, wait_until  # noqa: E402
 
 JOBS = 2
-EPOCHS = 16
-SWEEP = tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds="[0]")
+EPOCHS = 20
+SWEEP = tiny_sweep(epochs=EPOCHS, train_examples=512, seeds="[0]")
 
 
 class Checkpoints(Case):
@@ -22,7 +22,8 @@ class Checkpoints(Case):
         if Checkpoints.reference is None:
             other = self.folder / "undisturbed.db"
             path = self.write("undisturbed.yaml", SWEEP)
-            self.ok(self.pelab_db("run", path, "--db", other, "--cpu-slots", 2, "--threads-per-slot", 1))
+            self.ok(self.pelab_db("run", path, "--db", other, "--cpu-slots", 2,
+                                  "--threads-per-slot", 1))
             Checkpoints.reference = self.results(db=other)
         return Checkpoints.reference
 
@@ -52,8 +53,9 @@ class Checkpoints(Case):
         self.assertEqual(self.checkpoints(), {}, "a checkpoint has outlived its job")
         self.ok(self.pelab_db("db", "check"))
         first = self.query("SELECT worker FROM v_attempts ORDER BY attempt_id LIMIT 1")[0][0]
-        return [row[0] for row in self.query("SELECT start_epoch FROM v_attempts WHERE worker <> ? AND outcome = 'succeeded'",
-                                             first)]
+        return [row[0] for row in self.query(
+            "SELECT start_epoch FROM v_attempts WHERE worker <> ? AND outcome = 'succeeded'",
+            first)]
 
     def test_a_lost_machine(self):
         self.begin("--checkpoint-upload", "100ms")
@@ -68,25 +70,28 @@ class Checkpoints(Case):
         """`leave` ends the first worker in an orderly way: no stored epoch may be computed again.
         """
         self.begin()  # uploads every 5 minutes, so only the last checkpoint is uploaded
-        wait_until(lambda: self.query("SELECT count(DISTINCT job_id) FROM v_curves WHERE epoch >= 2")[0][0] == JOBS, 60,
-                   "epochs of every job")
+        wait_until(lambda: self.query("SELECT count(DISTINCT job_id) FROM v_curves WHERE epoch >= "
+                                      "2")[0][0] == JOBS, 60, "epochs of every job")
         leave()
         done = dict(self.query("SELECT job_id, count(*) FROM v_curves GROUP BY job_id"))
-        self.assertEqual(self.checkpoints(), done, "something that is stored would be computed again")
+        self.assertEqual(self.checkpoints(), done,
+                         "something that is stored would be computed again")
         starts = self.finish()
         self.assertEqual(sorted(starts), sorted(done.values()))
 
     def test_a_worker_that_is_told_to_end(self):
         def leave():
             self.first.terminate()
-            self.assertEqual(self.first.wait(20), 0)
+            self.assertEqual(self.first.wait(10), 0)
+            self.assertEqual(self.trainers(), [], "it takes its trainers along")
         self.hand_over(leave)
 
     def test_a_worker_that_is_drained(self):
         def leave():
             worker = self.query("SELECT worker_id FROM v_workers")[0][0]
             self.ok(self.pelab("workers", "drain", worker, "--mode", "checkpoint"))
-            wait_until(lambda: self.query("SELECT count(*) FROM v_attempts WHERE outcome = 'preempted'")[0][0] == JOBS, 60,
+            wait_until(lambda: self.query(
+                "SELECT count(*) FROM v_attempts WHERE outcome = 'preempted'")[0][0] == JOBS, 60,
                        "every attempt to be given back")
         self.hand_over(leave)
 

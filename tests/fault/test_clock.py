@@ -15,11 +15,13 @@ from pelab_harness import tiny_sweep, wait_until  # noqa: E402
 
 EPOCHS = 20
 JOBS = 2
-FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") + glob.glob("/usr/lib/faketime/libfaketimeMT.so.1")
+FAKETIME = (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+            + glob.glob("/usr/lib/faketime/libfaketimeMT.so.1"))
 JUMPS = ("-3600", "+3600", "-86400", "+0", "+31536000", "-5")
 # If the programs are built with AddressSanitizer, it wants to be loaded first, and it asks for the
 # time while it holds its locks.
-ASAN = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0:allocator_release_to_os_interval_ms=-1"
+ASAN = (os.environ.get("ASAN_OPTIONS", "")
+        + ":verify_asan_link_order=0:allocator_release_to_os_interval_ms=-1")
 
 
 @unittest.skipUnless(FAKETIME, "libfaketime is not installed (Debian: faketime)")
@@ -28,11 +30,12 @@ class Clock(FaultCase):
         """The environment of a program whose wall clock is off by the offset in a file, and that
         file."""
         path = self.write(f"{name}.clock", "+0")
-        return path, {"LD_PRELOAD": FAKETIME[0], "FAKETIME_TIMESTAMP_FILE": str(path), "FAKETIME_NO_CACHE": "1",
-                      "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "ASAN_OPTIONS": ASAN}
+        return (path, {"LD_PRELOAD": FAKETIME[0], "FAKETIME_TIMESTAMP_FILE": str(path),
+                       "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1",
+                       "FAKETIME_DONT_FAKE_MONOTONIC": "1", "ASAN_OPTIONS": ASAN})
 
     def test_jumps(self):
-        document = tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds="[0]")
+        document = tiny_sweep(epochs=EPOCHS, train_examples=512, seeds="[0]")
         self.undisturbed(document, JOBS)
         clock, env = self.false_clock("coordinator")
         other, agents = self.false_clock("worker")
@@ -45,12 +48,14 @@ class Clock(FaultCase):
             self.set(clock if number % 3 else other, JUMPS[number % len(JUMPS)])
         # Just before the clock goes back by an hour, a trainer dies: its job waits for the end of a
         # back-off of one second.
-        if self.trainers() and self.query("SELECT count(*) FROM v_jobs WHERE state = 'running'")[0][0]:
+        if (self.trainers()
+            and self.query("SELECT count(*) FROM v_jobs WHERE state = 'running'")[0][0]):
             os.kill(self.trainers()[0], signal.SIGKILL)
             wait_until(lambda: self.outcomes().get("failed") or self._finished(), 20, "the failure")
             self.set(clock, "-7200")
         self.settle(document, JOBS, timeout=60)
-        self.assertLessEqual(set(self.outcomes()), {"succeeded", "failed"}, "an attempt was lost to a clock")
+        self.assertLessEqual(set(self.outcomes()), {"succeeded", "failed"},
+                             "an attempt was lost to a clock")
 
     @staticmethod
     def set(path, offset):

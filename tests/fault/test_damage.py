@@ -7,13 +7,14 @@ import pathlib
 import shutil
 import signal
 import sqlite3
+import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from fault_case import FaultCase, rounds  # noqa: E402
-from pelab_harness import SOURCE, tiny_sweep, wait_until  # noqa: E402
+from pelab_harness import BIN, SOURCE, tiny_sweep, wait_until  # noqa: E402
 
 EPOCHS = 20
 JOBS = 2
@@ -24,7 +25,7 @@ class Damage(FaultCase):
     def run_until(self, epochs):
         """Makes a database whose coordinator was killed in the middle of a sweep, and records the
         stored epochs that were seen."""
-        self.document = tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds="[0]")
+        self.document = tiny_sweep(epochs=EPOCHS, train_examples=256, seeds="[0]")
         self.undisturbed(self.document, JOBS)
         server, worker = self.server(), self.worker()
         self.submit(self.document)
@@ -38,14 +39,15 @@ class Damage(FaultCase):
     def start_refused(self):
         """The message that names the damage: from the server, which does not start, or from a
         command to a server that starts. None if all is well."""
-        server = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, "--heartbeat", "200ms", "--lease", "2s",
-                            log="try.log")
+        server = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket,
+                            "--heartbeat", "200ms", "--lease", "2s", log="try.log")
         status = None
 
         def answered():
             nonlocal status
             status = self.pelab("status")
-            return server.poll() is not None or status.returncode == 0 or "is damaged" in status.stderr
+            return (server.poll() is not None or status.returncode == 0
+                    or "is damaged" in status.stderr)
         wait_until(answered, 20, "an answer")
         if server.poll() is None:
             self.stop(server)
@@ -55,7 +57,8 @@ class Damage(FaultCase):
         return (self.folder / "try.log").read_text().splitlines()[-1]
 
     def keep(self):
-        files = {path: path.read_bytes() for path in self.folder.glob("pelab.db*") if path.is_file()}
+        files = {path: path.read_bytes()
+                 for path in self.folder.glob("pelab.db*") if path.is_file()}
 
         def restore():
             for path in self.folder.glob("pelab.db*"):
@@ -83,7 +86,8 @@ class Damage(FaultCase):
                 self.assertIsNone(self.start_refused(), "a torn log is no reason to refuse")
                 self.check()
                 now = self.curves()
-                self.assertEqual(now, {where: figures[where] for where in now}, "not a prefix of what was trained")
+                self.assertEqual(now, {where: figures[where] for where in now},
+                                 "not a prefix of what was trained")
         # With the complete log all epochs that were seen are still there, and the sweep runs to its
         # end.
         restore()
@@ -111,16 +115,18 @@ class Damage(FaultCase):
                 self.assertIn(result.returncode, (0, 1, 2), result.stderr)
                 named += result.returncode != 0
                 if result.returncode:
-                    self.assertRegex(result.stdout + result.stderr, "FAILED the file is a sound|is damaged|not a pelab")
+                    self.assertRegex(result.stdout + result.stderr,
+                                     "FAILED the file is a sound|is damaged|not a pelab")
                 said = self.start_refused()
                 if said:
                     refused += 1
-                    self.assertRegex(said, "damaged|malformed|not a pelab database|not one of pelab's")
+                    self.assertRegex(said,
+                                     "damaged|malformed|not a pelab database|not one of pelab's")
                     self.assertNotIn("assert", said)
         self.assertGreater(named, 0, "no damage was noticed")
 
     def test_a_backup_under_load_is_whole_and_served(self):
-        self.document = tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds="[0]")
+        self.document = tiny_sweep(epochs=EPOCHS, train_examples=256, seeds="[0]")
         self.undisturbed(self.document, JOBS)
         server, worker = self.server(), self.worker()
         self.submit(self.document)
@@ -132,7 +138,8 @@ class Damage(FaultCase):
         copy.parent.mkdir()
         report = json.loads(self.ok(self.pelab("db", "backup", copy, "--output", "json")).stdout)
         self.assertEqual(report["missing_artifacts"], [])
-        self.assertEqual({at: self.curves(copy).get(at) for at in seen}, seen, "the copy lacks what was stored before")
+        self.assertEqual({at: self.curves(copy).get(at) for at in seen}, seen,
+                         "the copy lacks what was stored before")
         self.settle(self.document, JOBS)  # the original database continues
         self.kill(server)
         self.kill(worker)
@@ -145,35 +152,39 @@ class Damage(FaultCase):
         self.settle(self.document, JOBS)
 
     def test_a_killed_migration_leaves_old_or_new(self):
-        dump = (SOURCE / "tests/contract/store/schemas/schema1.sql").read_text()
+        # By a `pelab` with one migration more than there are.
+        newer = "pelab-of-next-schema"
+        migrations = sorted((SOURCE / "migrations").glob("[0-9]*.sql"))
+        rows = SOURCE / "tests/contract/store/schemas/rows_101.sql"
         old = self.folder / "old.db"
         connection = sqlite3.connect(old)
         connection.execute("PRAGMA journal_mode = WAL")  # as in every database of a coordinator
-        connection.executescript(dump)
-        connection.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) "
-                           "INSERT INTO logs SELECT 1, i, randomblob(4000) FROM n")
+        for file in [migrations[0], rows, *migrations[1:]]:
+            connection.executescript(file.read_text())
+        first = 100 + len(migrations)
+        connection.executescript("PRAGMA application_id = 0x50454C42; "
+                                 f"PRAGMA user_version = {first}")
+        connection.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i "
+                           "< 2000) INSERT INTO logs SELECT 2, i, randomblob(4000) FROM n")
         connection.commit()
-        newest = self.newest_schema()
         connection.close()
         for _ in range(rounds(6, 0.25)):
             shutil.copyfile(old, self.db)
             for leftover in ("-wal", "-shm"):
                 pathlib.Path(f"{self.db}{leftover}").unlink(missing_ok=True)
-            process = self.spawn("pelab", "--db", self.db, "db", "migrate", "--no-copy")
+            process = self.spawn(newer, "--db", self.db, "db", "migrate", "--no-copy")
             time.sleep(self.draw.uniform(0, 0.1))
             process.send_signal(signal.SIGKILL)
             process.wait()
             self.started.remove(process)
             schema = self.query("PRAGMA user_version")[0][0]
-            self.assertIn(schema, (1, newest))
+            self.assertIn(schema, (first, first + 1))
             self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
-            self.assertEqual(self.query("SELECT count(*) FROM logs")[0][0], 2000)
-        self.ok(self.pelab_db("db", "migrate", "--no-copy"))
-        self.assertEqual(self.query("PRAGMA user_version")[0][0], newest)
-
-    @staticmethod
-    def newest_schema():
-        return max(int(path.name[:4]) for path in (SOURCE / "migrations").glob("[0-9]*.sql"))
+            logs = self.query("SELECT count(*) FROM v_logs WHERE attempt_id = 2")
+            self.assertEqual(logs[0][0], 2000)
+        subprocess.run([BIN / newer, "--db", self.db, "db", "migrate", "--no-copy"],
+                       check=True, capture_output=True, timeout=60)
+        self.assertEqual(self.query("PRAGMA user_version")[0][0], first + 1)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ def own_mounts():
     """Gives this process and its children a private mount namespace. Returns the reason if that is
     not allowed, else None."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS) != 0 or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
+    if (libc.unshare(CLONE_NEWNS) != 0
+        or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0):
         return f"no mounts of one's own here (errno {ctypes.get_errno()})"
     return None
 
@@ -59,7 +60,7 @@ class FullDisk(FaultCase):
         (self.disk / "filler").unlink()
 
     def prepare(self):
-        self.document = tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds="[0]")
+        self.document = tiny_sweep(epochs=EPOCHS, train_examples=512, seeds="[0]")
         self.undisturbed(self.document, JOBS)
 
     def test_under_the_database(self):
@@ -88,7 +89,8 @@ class FullDisk(FaultCase):
     def refusal(self, number):
         """Submits sweeps until the disk is really full, and returns the message of the refusal.
         Earlier submissions that still fit into the log are cancelled."""
-        path = self.write("large.yaml", tiny_sweep(seeds="[77]", name=f"large{number}") + "#" + "x" * 200_000 + "\n")
+        path = self.write("large.yaml", tiny_sweep(seeds="[77]", name=f"large{number}") + "#"
+                          + "x" * 200_000 + "\n")
         result = self.pelab("submit", path)
         if result.returncode == 0:
             self.pelab("cancel", f"large{number}")
@@ -105,7 +107,8 @@ class FullDisk(FaultCase):
             self.wait_epochs(4)
             self.fill()
             time.sleep(1.5 * LEASE)
-            self.assertEqual(self.query("SELECT count(*) FROM v_attempts WHERE outcome IN ('lost', 'failed')")[0][0], 0)
+            self.assertEqual(self.query(
+                "SELECT count(*) FROM v_attempts WHERE outcome IN ('lost', 'failed')")[0][0], 0)
             self.free()
             self.wait_epochs(1)
         self.settle(self.document, JOBS)
@@ -116,7 +119,9 @@ class FullDisk(FaultCase):
         lease = 0.5
         self.server(lease_ms=int(1000 * lease))
         self.worker("disk/w", 2)
-        wait_until(lambda: self.query("SELECT count(*) FROM v_workers WHERE state = 'online'")[0][0], 20, "the worker")
+        wait_until(
+            lambda: self.query("SELECT count(*) FROM v_workers WHERE state = 'online'")[0][0], 20,
+            "the worker")
         self.observe()
         self.fill()
         self.submit(self.document)

@@ -16,7 +16,10 @@ EPOCHS = 10
 def sweep(hits):
     """A sweep with enough jobs for so many hits, so that no job is hit too often."""
     seeds = max(2, hits // 3)
-    return tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds=f"0..{seeds - 1}", pes="[nope, rope]"), 2 * seeds
+    return tiny_sweep(epochs=EPOCHS,
+                      train_examples=512,
+                      seeds=f"0..{seeds - 1}",
+                      pes="[nope, rope]"), 2 * seeds
 
 
 class KillLoops(FaultCase):
@@ -29,13 +32,14 @@ class KillLoops(FaultCase):
         self.submit(document)
         self.observe(customer=True)
         for hit in range(hits):
-            self.nap(0.05, 0.6)
+            self.nap(0.02, 0.3)
             self.kill(coordinator)
             coordinator = self.server()
+        # On a busy machine all of the customer's calls may have met a dead coordinator so far.
+        wait_until(lambda: self.customer.submitted, 60, "a sweep of the customer to be stored")
         self.settle(document, jobs)
-        self.assertEqual({"succeeded", "cancelled"} | set(self.outcomes()), {"succeeded", "cancelled"},
-                         "a restart of the coordinator cost an attempt")
-        self.assertGreater(len(self.customer.submitted), 0)
+        self.assertEqual({"succeeded", "cancelled"} | set(self.outcomes()),
+                         {"succeeded", "cancelled"}, "a restart of the coordinator cost an attempt")
 
     def test_workers(self):
         hits = rounds(4)
@@ -55,15 +59,19 @@ class KillLoops(FaultCase):
             name = self.draw.choice(sorted(workers))
             trainers = self.trainers_of(name)
             self.kill(workers[name])
-            wait_until(lambda: not any(map(alive, trainers)), 10, "the trainers of the dead daemon to end")
+            wait_until(lambda: not any(map(alive, trainers)), 5,
+                       "the trainers of the dead daemon to end")
             workers[name] = self.worker(name, 1)
         self.settle(document, jobs)
-        self.assertNotIn("failed", self.outcomes(), "a dead worker is not a failed job")
+        outcomes = self.outcomes()
+        self.assertEqual(outcomes.pop("succeeded"), jobs)
+        self.assertNotIn("failed", outcomes, "a dead worker is not a failed job")
 
     def most_lost(self):
         """The highest number of lost attempts of a running job. At five a job is given up, as
         intended."""
-        return self.query("SELECT coalesce(max(lost_attempts), 0) FROM jobs WHERE state IN ('assigned', 'running')")[0][0]
+        return self.query("SELECT coalesce(max(lost_attempts), 0) FROM jobs WHERE state IN "
+                          "('assigned', 'running')")[0][0]
 
     def trainers_of(self, name):
         return processes("pelab-trainer", str(self.folder / name) + "/")

@@ -25,7 +25,7 @@ SWEEP = f"""\
 name: resume
 protocol: [clean, published]
 pe: [rope, relative, random, shaw, mla]
-task: {{name: distance, length: 16, vocabulary: 40, train_examples: 512, test_examples: 128}}
+task: {{name: distance, length: 16, vocabulary: 40, train_examples: 256, test_examples: 128}}
 model: {{d_model: 16, d_ff: 32, heads: 2, layers: 2, max_len: 16, dropout: 0.1}}
 train: {{epochs: {EPOCHS}, batch_size: 64, lr: 1e-3}}
 """
@@ -40,8 +40,9 @@ class Resume(Case):
     def start(self, job, workdir, *options):
         path = self.folder / "job.json"
         path.write_text(json.dumps(job))
-        return subprocess.Popen([BIN / "pelab-trainer", "run", "--spec", path, "--workdir", self.folder / workdir,
-                                 "--checkpoint-seconds", "0", *map(str, options)], stdin=subprocess.DEVNULL,
+        return subprocess.Popen([BIN / "pelab-trainer", "run", "--spec", path,
+                                 "--workdir", self.folder / workdir, "--checkpoint-seconds", "0",
+                                 *map(str, options)], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def events_until(self, process, epochs, number):
@@ -71,28 +72,36 @@ class Resume(Case):
             line = {epoch: figures for epoch, figures in line.items() if epoch < start}
             line.update({e["epoch"]: without_times(e) for e in events if e["event"] == "epoch"})
             if events[-1]["event"] == "done":
-                return line, [without_times(e) for e in events if e["event"] in ("head_ablation", "done")], interruptions
+                return (line, [without_times(e) for e in events
+                               if e["event"] in ("head_ablation", "done")], interruptions)
             interruptions += 1
         self.fail(f"no attempt finished: {events[-1]}")
 
     def test_ten_times(self):
         draw = random.Random(SEED)
         (self.folder / "resume.yaml").write_text(SWEEP)
-        sweep = json.loads(self.ok(self.pelab_db("submit", "resume.yaml", "--dry-run", "--output", "json")).stdout)
-        parameters = {"data": "test", "hygiene": "clean", "max_examples": 0, "method": "zero", "target": "head"}
+        sweep = json.loads(
+            self.ok(self.pelab_db("submit", "resume.yaml", "--dry-run", "--output", "json")).stdout)
+        parameters = {"data": "test", "hygiene": "clean", "max_examples": 0, "method": "zero",
+                      "target": "head"}
         interruptions = 0
         for trial in range(TRIALS):
             cell = sweep["jobs"][trial % len(sweep["jobs"])]
-            with self.subTest(trial=trial, pe=cell["pe"], protocol=cell["protocol"], PELAB_RESUME_SEED=SEED):
+            with self.subTest(trial=trial, pe=cell["pe"], protocol=cell["protocol"],
+                              PELAB_RESUME_SEED=SEED):
                 job = {"job": "j", "spec": cell["spec"],
-                       "analyses": [{"name": "head_ablation", "version": 2, "parameters": parameters}]}
+                       "analyses": [{"name": "head_ablation", "version": 2,
+                                     "parameters": parameters}]}
                 whole = self.events_until(self.start(job, f"whole{trial}"), None, None)
                 line, results, times = self.interrupted(job, f"killed{trial}", draw)
                 interruptions += times
-                self.assertEqual(line, {e["epoch"]: without_times(e) for e in whole if e["event"] == "epoch"})
+                self.assertEqual(line, {e["epoch"]: without_times(e)
+                                        for e in whole if e["event"] == "epoch"})
                 self.assertEqual(len(line), EPOCHS)
-                self.assertEqual(results, [without_times(e) for e in whole if e["event"] in ("head_ablation", "done")])
-        self.assertGreaterEqual(interruptions, TRIALS, f"hardly anything was interrupted; PELAB_RESUME_SEED={SEED}")
+                self.assertEqual(results, [without_times(e) for e in whole
+                                           if e["event"] in ("head_ablation", "done")])
+        self.assertGreaterEqual(interruptions, TRIALS,
+                                f"hardly anything was interrupted; PELAB_RESUME_SEED={SEED}")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,10 @@ def sweep(hits):
     """A sweep with enough jobs for all hits: a job may be lost only five times, and the other
     worker goes on meanwhile."""
     seeds = 2 if hits < 10 else 5 * hits // 2
-    return tiny_sweep(epochs=EPOCHS, train_examples=1024, seeds=f"0..{seeds - 1}", pes="[nope, rope]"), 2 * seeds
+    return tiny_sweep(epochs=EPOCHS,
+                      train_examples=512,
+                      seeds=f"0..{seeds - 1}",
+                      pes="[nope, rope]"), 2 * seeds
 
 
 class Silence(FaultCase):
@@ -32,8 +35,9 @@ class Silence(FaultCase):
     def holds(self, worker):
         """True if the worker holds a job that may be lost once more. After five losses a job is
         given up, as intended, and a job often comes back to the same worker."""
-        return self.query("SELECT count(*) FROM v_attempts AS a JOIN jobs AS j USING (job_id) WHERE a.outcome IS NULL "
-                          "AND a.worker = ? AND a.start_epoch IS NOT NULL AND j.lost_attempts < 4", worker)[0][0] > 0
+        return self.query("SELECT count(*) FROM v_attempts AS a JOIN jobs AS j USING (job_id) "
+                          "WHERE a.outcome IS NULL AND a.worker = ? AND a.start_epoch IS NOT NULL "
+                          "AND j.lost_attempts < 4", worker)[0][0] > 0
 
     def worker_id(self, name):
         return (self.folder / name / "worker_id").read_text().strip()
@@ -47,7 +51,8 @@ class Silence(FaultCase):
         before = self.lost()
         begin()
         try:
-            wait_until(lambda: self.lost() > before or self._finished(), 6 * LEASE + 10, f"the job of {what} to be given away")
+            wait_until(lambda: self.lost() > before or self._finished(), 6 * LEASE + 10,
+                       f"the job of {what} to be given away")
             self.nap(0.0, LEASE / 2)
         finally:
             end()
@@ -66,8 +71,8 @@ class Stopped(Silence):
         self.observe()
         identity = wait_until(lambda: self.identity_of("frozen"), 10, "the worker's name")
         hit = sum(self.silence_until_lost(identity, lambda: os.kill(agent.pid, signal.SIGSTOP),
-                                          lambda: os.kill(agent.pid, signal.SIGCONT), "the frozen worker")
-                  for _ in range(hits))
+                                          lambda: os.kill(agent.pid, signal.SIGCONT),
+                                          "the frozen worker") for _ in range(hits))
         self.assertGreaterEqual(hit, max(1, hits - 1), "hardly anything was hit")
         self.settle(document, jobs)
         self.assertGreaterEqual(self.outcomes().get("lost", 0), hit)
@@ -88,7 +93,8 @@ class Network:
         self.outside, self.inside = f"pl{os.getpid()}", "pelab0"
         self.ip("netns", "add", self.name)
         try:
-            self.ip("link", "add", self.outside, "type", "veth", "peer", "name", self.inside, "netns", self.name)
+            self.ip("link", "add", self.outside, "type", "veth", "peer", "name", self.inside,
+                    "netns", self.name)
             self.ip("addr", "add", f"{self.here}/30", "dev", self.outside)
             self.ip("link", "set", self.outside, "up")
             self.within("addr", "add", f"{self.there}/30", "dev", self.inside)
@@ -147,8 +153,10 @@ class Partitioned(Silence):
         identity = wait_until(lambda: self.identity_of("far"), 10, "the worker's name")
         hit = 0
         for i in range(hits):
-            how = self.WAYS[i % 3] if hits > 2 else (self.WAYS[0], self.draw.choice(self.WAYS[1:]))[i % 2]
-            hit += self.silence_until_lost(identity, lambda: network.cut(how), lambda: network.mend(how), "the far worker")
+            how = self.WAYS[i % 3] if hits > 2 else (self.WAYS[0],
+                                                     self.draw.choice(self.WAYS[1:]))[i % 2]
+            hit += self.silence_until_lost(identity, lambda: network.cut(how),
+                                           lambda: network.mend(how), "the far worker")
         self.assertGreaterEqual(hit, max(1, hits - 1), "hardly anything was hit")
         self.settle(document, jobs)
         self.assertGreaterEqual(self.outcomes().get("lost", 0), hit)
@@ -159,16 +167,18 @@ class Partitioned(Silence):
         """Starts a coordinator on the Unix socket, for the tests, and on an address that the far
         worker can reach. Returns that address."""
         self.server("--listen", f"{host}:0", "--insecure")
-        log = wait_until(lambda: [text for text in map(pathlib.Path.read_text, self.folder.glob("pelab-server.*.log"))
+        log = wait_until(lambda: [text for text in map(pathlib.Path.read_text,
+                                                       self.folder.glob("pelab-server.*.log"))
                                   if f"{host}:" in text], 10, "the address")[0]
         return next(word.strip(",") for word in log.split() if word.startswith(f"{host}:"))
 
     def spawn_within(self, network, address):
         with open(self.folder / "far.log", "ab") as sink:
-            process = subprocess.Popen(["ip", "netns", "exec", network.name, BIN / "pelab-worker", "--server", address,
-                                        "--insecure", "--workdir", self.folder / "far", "--cpu-slots", "1",
-                                        "--threads-per-slot", "1"], cwd=self.folder, stdin=subprocess.DEVNULL,
-                                       stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
+            process = subprocess.Popen(
+                ["ip", "netns", "exec", network.name, BIN / "pelab-worker", "--server", address,
+                 "--insecure", "--workdir", self.folder / "far", "--cpu-slots", "1",
+                 "--threads-per-slot", "1"], cwd=self.folder, stdin=subprocess.DEVNULL,
+                stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
         self.started.append(process)
         return process
 

@@ -21,16 +21,17 @@ SEED = int(os.environ.get("PELAB_STORM_SEED", random.SystemRandom().randrange(1 
 KILLS = int(os.environ.get("PELAB_STORM_KILLS", 5))  # at most; the storm ends with the sweep
 SECONDS = float(os.environ.get("PELAB_STORM_SECONDS", 1))  # between two kills
 JOBS = int(os.environ.get("PELAB_STORM_JOBS", 8))
-EPOCHS = 20
+EPOCHS = 16
 WORKERS = 4
 NEVER_BACK = 0.3  # share of the killed workers
-SWEEP = tiny_sweep(name="storm", epochs=EPOCHS, train_examples=1024, seeds=f"0..{JOBS // 2 - 1}")
+SWEEP = tiny_sweep(name="storm", epochs=EPOCHS, train_examples=512, seeds=f"0..{JOBS // 2 - 1}")
 
 
 class Storm(Case):
     def start_worker(self, name):
         pack = 3 if int(name[1:]) % 2 == 0 else 1
-        return self.worker(name, 1, "--checkpoint-every", "1epoch", "--checkpoint-upload", "300ms", "--pack", pack)
+        return self.worker(name, 1, "--checkpoint-every", "1epoch", "--checkpoint-upload", "300ms",
+                           "--pack", pack)
 
     def finished(self):
         return self.states().get("succeeded", 0) == JOBS
@@ -39,7 +40,8 @@ class Storm(Case):
         """Kills workers until the sweep or the storm ends. Returns how many it killed."""
         names = [f"w{i}" for i in range(WORKERS)]
         workers = {name: self.start_worker(name) for name in names}
-        wait_until(lambda: self.query("SELECT count(*) FROM v_curves")[0][0] >= WORKERS, 60, "the first epochs")
+        wait_until(lambda: self.query("SELECT count(*) FROM v_curves")[0][0] >= WORKERS, 60,
+                   "the first epochs")
         killed = 0
         while killed < KILLS and not self.finished():
             name = draw.choice(sorted(workers))
@@ -58,7 +60,8 @@ class Storm(Case):
         print(f"PELAB_STORM_SEED={SEED}", file=sys.stderr, flush=True)
         calm = self.folder / "calm.db"
         path = self.write("calm.yaml", SWEEP)
-        self.ok(self.pelab_db("run", path, "--db", calm, "--cpu-slots", 2, "--threads-per-slot", 1, timeout=3600))
+        self.ok(self.pelab_db("run", path, "--db", calm, "--cpu-slots", 2, "--threads-per-slot", 1,
+                              timeout=3600))
         self.server()
         self.submit(SWEEP)
         killed = self.storm(random.Random(SEED))
@@ -66,13 +69,16 @@ class Storm(Case):
         self.assert_complete(JOBS, EPOCHS)
         self.assertEqual(self.results(), self.results(db=calm), f"PELAB_STORM_SEED={SEED}")
         self.ok(self.pelab_db("db", "check"))
-        interrupted = self.query("SELECT count(*) FROM v_attempts WHERE outcome <> 'succeeded'")[0][0]
+        interrupted = self.query(
+            "SELECT count(*) FROM v_attempts WHERE outcome <> 'succeeded'")[0][0]
         resumed = self.query("SELECT count(*) FROM v_attempts WHERE start_epoch > 0")[0][0]
         self.assertGreaterEqual(killed, min(KILLS, 3), "the sweep was over before the storm")
-        together = self.query("SELECT max(n) FROM (SELECT count(*) AS n FROM attempts GROUP BY worker_id, slot, started_at)")[0][0]
+        together = self.query("SELECT max(n) FROM (SELECT count(*) AS n FROM attempts GROUP BY "
+                              "worker_id, slot, started_at)")[0][0]
         self.assertGreater(interrupted, 0, f"nobody was hit; PELAB_STORM_SEED={SEED}")
         self.assertGreater(together, 1, "nobody took several")
-        print(f"{killed} workers killed, {interrupted} attempts interrupted, {resumed} resumed", file=sys.stderr)
+        print(f"{killed} workers killed, {interrupted} attempts interrupted, {resumed} resumed",
+              file=sys.stderr)
 
 
 if __name__ == "__main__":

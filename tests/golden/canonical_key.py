@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Computes a job's key without any of pelab's code (Python's standard library only).
 
-    canonical_key.py --check canonical_keys.json    recompute every committed key; exit 1 where one differs
+    canonical_key.py --check canonical_keys.json    recompute every committed key; exit 1 where one
+                                                    differs
     canonical_key.py --write canonical_keys.json --pelab build/release/bin/pelab
-                                                    add the default jobs that the catalogue has and the file lacks: every
-                                                    protocol, encoding and task. What stands in the file is never changed:
-                                                    where the program gives another spec for it, exit 1
+                                                    add the default jobs that the catalog has and
+                                                    the file lacks: every protocol, encoding and
+                                                    task. What stands in the file is never changed:
+                                                    where the program gives another spec for it,
+                                                    exit 1
     canonical_key.py SPEC.json                      print the key of a spec, however it is laid out
 
-The key is the lower-case hexadecimal SHA-256 of the spec in RFC 8785 form: members sorted by name, no white space,
-numbers as ECMAScript writes them.
+The key is the lower-case hexadecimal SHA-256 of the spec in RFC 8785 form: members sorted by name,
+no white space, numbers as ECMAScript writes them.
 """
 import hashlib
 import json
@@ -55,18 +58,21 @@ def canonical(value):
     if isinstance(value, list):
         return "[" + ",".join(canonical(item) for item in value) + "]"
     names = sorted(value, key=lambda name: name.encode("utf-16-be"))
-    return "{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{canonical(value[name])}" for name in names) + "}"
+    return ("{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{canonical(value[name])}"
+                           for name in names) + "}")
 
 
 def key(spec):
     return hashlib.sha256(canonical(spec).encode("utf-8")).hexdigest()
 
 
-# Spellings that a careless formatter gets wrong (RFC 8785, appendix B, and this project's own defaults).
+# Spellings that a careless formatter gets wrong (RFC 8785, appendix B, and this project's own
+# defaults).
 NUMBERS = {
-    1e-8: "1e-8", 1e-5: "0.00001", 1e-6: "0.000001", 9.999999999999997e-7: "9.999999999999997e-7", 10000.0: "10000",
-    1e21: "1e+21", 999999999999999900000.0: "999999999999999900000", 5e-324: "5e-324", 0.1: "0.1",
-    333333333.33333325: "333333333.33333325", 1.7976931348623157e308: "1.7976931348623157e+308", -2.5: "-2.5",
+    1e-8: "1e-8", 1e-5: "0.00001", 1e-6: "0.000001", 9.999999999999997e-7: "9.999999999999997e-7",
+    10000.0: "10000", 1e21: "1e+21", 999999999999999900000.0: "999999999999999900000",
+    5e-324: "5e-324", 0.1: "0.1", 333333333.33333325: "333333333.33333325",
+    1.7976931348623157e308: "1.7976931348623157e+308", -2.5: "-2.5",
 }
 
 
@@ -92,7 +98,8 @@ def asked(pelab, *arguments):
 
 
 def resolved(pelab, document):
-    """The spec of a document's only job; None where the document is refused (xpos without a causal mask)."""
+    """The spec of a document's only job; None where the document is refused (xpos without a causal
+    mask)."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "golden.yaml")
         with open(path, "w", encoding="utf-8") as file:
@@ -102,7 +109,8 @@ def resolved(pelab, document):
 
 
 def default_documents(pelab):
-    names = {kind: [entry["name"] for entry in asked(pelab, "catalog", kind)["entries"]] for kind in ("protocol", "pe", "task")}
+    names = {kind: [entry["name"] for entry in asked(pelab, "catalog", kind)["entries"]]
+             for kind in ("protocol", "pe", "task")}
     for protocol in names["protocol"]:
         for pe in names["pe"]:
             for task in names["task"]:
@@ -111,8 +119,9 @@ def default_documents(pelab):
 
 
 def dump(cases):
-    return "[\n" + ",\n".join("{" + ",\n ".join(f"{json.dumps(name)}: {json.dumps(case[name])}" for name in
-                                                ("name", "document", "key", "spec")) + "}" for case in cases) + "\n]\n"
+    return ("[\n" + ",\n".join(
+        "{" + ",\n ".join(f"{json.dumps(name)}: {json.dumps(case[name])}" for name in
+                          ("name", "document", "key", "spec")) + "}" for case in cases) + "\n]\n")
 
 
 def write(path, pelab):
@@ -120,7 +129,8 @@ def write(path, pelab):
         cases = json.load(file)
     changed = [case["name"] for case in cases if resolved(pelab, case["document"]) != case["spec"]]
     for name in changed:
-        print(f"{name}: the program gives another spec than the committed one; stored jobs would lose their keys")
+        print(f"{name}: the program gives another spec than the committed one; stored jobs would "
+              "lose their keys")
     if changed:
         return 1
     known = {case["name"] for case in cases}

@@ -1,32 +1,41 @@
 #!/usr/bin/env python3
-"""What can be had at most, and from parts of the input alone, on the task `distance` at the paper's size. Needs numpy.
+"""What can be had at most, and from parts of the input alone, on the task `distance` at the paper's
+size. Needs numpy.
 
     ceilings.py                            prints the ceilings
-    ceilings.py --trainer PELAB-TRAINER    also generates data and holds the same rules' accuracies against them; exit 1 where
-                                           one is off by more than 4.5 standard errors
+    ceilings.py --trainer PELAB-TRAINER    also generates data and holds the same rules' accuracies
+                                           against them; exit 1 where one is off by more than 4.5
+                                           standard errors
 
-Published definition: L, R uniform in 1 … 25, gap M uniform in 1 … 70, W = 569 words; sequence = L different words, w1, M
-different words, w2, R different words, cut to 120. Triggers are words too, so they recur in the segments.
+Published definition: L, R uniform in 1 … 25, gap M uniform in 1 … 70, W = 569 words; sequence = L
+different words, w1, M different words, w2, R different words, cut to 120. Triggers are words too,
+so they recur in the segments.
 
-  length       From the length n = L + M + R + 2 alone: (1/70) sum over n of max over M of P(L + R = n - 2 - M). That is a
-               triangle with its top, 25/625, at L + R = 26: 70 lengths have a gap at the top, at either end one climbs or
-               descends the side, 1 + … + 24 of 625. (70 * 25 + 2 * 300) / (70 * 625) = 5.37 %. Cutting merges lengths 120,
-               121 and 122, whose best gap is the same.
-  outermost    First w1 to last w2. Right where the left segment lacks w1 and the right one lacks w2: a segment of s of W
-               words lacks a word with probability 1 - s/W, so (1 - 13/W)^2. (Else the distance found is too large. Cutting
-               drops a last word that could mislead in under 0.001 %.)
-  next         First w1 to the next w2. Left lacks w1, middle lacks w2: (1 - 13/W)(1 - 35.5/W); where w1 recurs on the left
-               another pair may have the same distance by chance, at most 13/W * 1/W more.
+  length       From the length n = L + M + R + 2 alone: (1/70) sum over n of max over M of P(L + R =
+               n - 2 - M). That is a triangle with its top, 25/625, at L + R = 26: 70 lengths have a
+               gap at the top, at either end one climbs or descends the side, 1 + … + 24 of 625. (70
+               * 25 + 2 * 300) / (70 * 625) = 5.37 %. Cutting merges lengths 120, 121 and 122, whose
+               best gap is the same.
+  outermost    First w1 to last w2. Right where the left segment lacks w1 and the right one lacks
+               w2: a segment of s of W words lacks a word with probability 1 - s/W, so (1 - 13/W)^2.
+               (Else the distance found is too large. Cutting drops a last word that could mislead
+               in under 0.001 %.)
+  next         First w1 to the next w2. Left lacks w1, middle lacks w2: (1 - 13/W)(1 - 35.5/W);
+               where w1 recurs on the left another pair may have the same distance by chance, at
+               most 13/W * 1/W more.
   first        First w1 to the first w2 anywhere: the left segment lacks both, the middle lacks w2:
                (1 - 35.5/W) E[(W - L)(W - L - 1)] / (W (W - 1)); by chance at most 13/W * 1/W more.
-  bayes        Any (p, q) with w1 at p and w2 at q, allowed L = p, M = q - p - 1, R = n - q - 1 and no word twice in a segment
-               is possible, with likelihood 1 / ((W)_L (W)_M (W)_R), (W)_s = W (W-1) … (W-s+1). The rule takes the gap with
-               the largest sum; its accuracy is the mean of the largest posterior, over sequences drawn here.
+  bayes        Any (p, q) with w1 at p and w2 at q, allowed L = p, M = q - p - 1, R = n - q - 1 and
+               no word twice in a segment is possible, with likelihood 1 / ((W)_L (W)_M (W)_R),
+               (W)_s = W (W-1) … (W-s+1). The rule takes the gap with the largest sum; its accuracy
+               is the mean of the largest posterior, over sequences drawn here.
 
-Clean definition, T = 128, D = 70: start uniform in 0 … 57, distance uniform in 1 … 70, both seen once.
+Clean definition, T = 128, D = 70: start uniform in 0 … 57, distance uniform in 1 … 70, both seen
+once.
 
-  second       From the second trigger's place q alone: each of the 58 * 70 cells of start and distance is as likely, and each of
-               the 127 places of q is worth one cell: 127/4060 = 3.13 %. (First place alone: 1/70.)
+  second       From the second trigger's place q alone: each of the 58 * 70 cells of start and
+               distance is as likely, and each of the 127 places of q is worth one cell: 127/4060 =
+               3.13 %. (First place alone: 1/70.)
   pair         From both places: 100 %.
 """
 import argparse
@@ -39,7 +48,7 @@ from recount import stored
 
 WORDS, SEGMENT, GAP, CUT = 569, 25, 70, 120
 LENGTH, DISTANCE = 128, 70
-SAMPLES = 100_000
+SAMPLES, BATCH = 100_000, 5_000
 LOG_FALLING = np.concatenate([[0.0], np.cumsum(np.log(WORDS - np.arange(GAP)))])  # [s]: ln (W)_s
 
 
@@ -56,7 +65,8 @@ def best_gap_of_length():
 
 def best_distance_of_second():
     """{q: a likeliest distance}."""
-    return {start + distance: distance for start in range(LENGTH - DISTANCE) for distance in range(1, DISTANCE + 1)}
+    return {start + distance: distance for start in range(LENGTH - DISTANCE)
+            for distance in range(1, DISTANCE + 1)}
 
 
 def different(words):
@@ -66,7 +76,8 @@ def different(words):
 def posterior(row, first, second):
     """{gap: probability} of a published sequence, given its two triggers."""
     n = len(row)
-    places = [p for p in range(1, min(SEGMENT, n - 1) + 1) if row[p] == first and different(row[:p])]
+    places = [p
+              for p in range(1, min(SEGMENT, n - 1) + 1) if row[p] == first and different(row[:p])]
     logs = []
     for p in places:
         for q in range(p + 2, min(p + GAP + 2, n)):
@@ -75,9 +86,11 @@ def posterior(row, first, second):
                 continue
             if not different(row[p + 1:q]) or not different(row[q + 1:]):
                 continue
-            ways = SEGMENT - right + 1 if n == CUT else 1  # a cut sequence hides how long the right segment was
+            # a cut sequence hides how long the right segment was
+            ways = SEGMENT - right + 1 if n == CUT else 1
             gap = q - p - 1
-            logs.append((gap, math.log(ways) - LOG_FALLING[p] - LOG_FALLING[gap] - LOG_FALLING[right]))
+            logs.append((gap,
+                         math.log(ways) - LOG_FALLING[p] - LOG_FALLING[gap] - LOG_FALLING[right]))
     top = max(log for _, log in logs)
     sums = {}
     for gap, log in logs:
@@ -85,23 +98,43 @@ def posterior(row, first, second):
     return {gap: value / sum(sums.values()) for gap, value in sums.items()}
 
 
+def drawn_words(random, count, most):
+    """(count, most): in each row different words, drawn as the first steps of a shuffle."""
+    words = np.tile(np.arange(WORDS, dtype=np.int16), (count, 1))
+    rows = np.arange(count)
+    for place in range(most):
+        other = random.integers(place, WORDS, count)
+        drawn = words[rows, other]
+        words[rows, other] = words[:, place]
+        words[:, place] = drawn
+    return words[:, :most]
+
+
 def bayes_ceiling():
     """(the ceiling, its standard error), by sequences drawn from the definition."""
     random = np.random.default_rng(20250513)
     found = []
-    for _ in range(SAMPLES):
-        gap, left, right = random.integers(1, (GAP + 1, SEGMENT + 1, SEGMENT + 1))
-        pieces = [random.choice(WORDS, size, replace=False, shuffle=True) for size in (left, gap, right)]
-        row = np.concatenate([pieces[0], [0], pieces[1], [1], pieces[2]])[:CUT]
-        once = (row == 0).sum() == 1 and (row == 1).sum() == 1
-        found.append(1.0 if once else max(posterior(row.tolist(), 0, 1).values()))
-    return float(np.mean(found)), float(np.std(found) / math.sqrt(SAMPLES))
+    for _ in range(0, SAMPLES, BATCH):
+        sizes = [random.integers(1, most + 1, BATCH) for most in (SEGMENT, GAP, SEGMENT)]
+        words = [drawn_words(random, BATCH, most) for most in (SEGMENT, GAP, SEGMENT)]
+        shown = [*sizes[:2], np.minimum(sizes[2], CUT - 2 - sizes[0] - sizes[1])]
+        recurs = np.zeros(BATCH, bool)
+        for segment, size in zip(words, shown):
+            recurs |= ((segment <= 1) & (np.arange(segment.shape[1]) < size[:, None])).any(1)
+        found.append(np.ones(BATCH))
+        for at in np.flatnonzero(recurs):
+            left, gap, right = (segment[at, :size[at]] for segment, size in zip(words, shown))
+            row = np.concatenate([left, [0], gap, [1], right]).tolist()
+            found[-1][at] = max(posterior(row, 0, 1).values())
+    found = np.concatenate(found)
+    return float(found.mean()), float(found.std() / math.sqrt(SAMPLES))
 
 
 def ceilings():
     """{name: (accuracy, its uncertainty)}."""
     left, middle = (SEGMENT + 1) / 2, (GAP + 1) / 2
-    lacks_both = sum((WORDS - s) * (WORDS - s - 1) for s in range(1, SEGMENT + 1)) / SEGMENT / (WORDS * (WORDS - 1))
+    lacks_both = (sum((WORDS - s) * (WORDS - s - 1)
+                      for s in range(1, SEGMENT + 1)) / SEGMENT / (WORDS * (WORDS - 1)))
     chance_pair = left / WORDS / WORDS
     return {"length": (sum(share for _, share in best_gap_of_length().values()), 0.0),
             "outermost": ((1 - left / WORDS) ** 2, 1e-5),
@@ -115,10 +148,13 @@ def ceilings():
 def published_rules(row, triggers, of_length):
     """{name: the gap that a rule says}."""
     first, second = triggers
-    ones, twos = ([place for place, word in enumerate(row) if word == trigger] for trigger in triggers)
+    ones, twos = ([place for place, word in enumerate(row) if word == trigger]
+                  for trigger in triggers)
     after = [place for place in twos if place > ones[0]]
-    gaps = posterior(row, first, second) if len(ones) > 1 or len(twos) > 1 else {twos[0] - ones[0] - 1: 1}
-    return {"length": of_length[len(row)][0], "outermost": twos[-1] - ones[0] - 1, "next": after[0] - ones[0] - 1,
+    gaps = (posterior(row, first, second) if len(ones) > 1
+            or len(twos) > 1 else {twos[0] - ones[0] - 1: 1})
+    return {"length": of_length[len(row)][0], "outermost": twos[-1] - ones[0] - 1,
+            "next": after[0] - ones[0] - 1,
             "first": twos[0] - ones[0] - 1, "bayes": max(gaps.items(), key=lambda item: item[1])[0]}
 
 
@@ -128,21 +164,25 @@ def clean_rules(row, triggers, of_second):
 
 
 def task(definition):
-    common = {"name": "distance", "version": 1, "definition": definition, "data_seed": 11, "label_space": "exact",
-              "length": LENGTH, "scored_classes": "all", "split": "disjoint", "vocabulary": WORDS + 5, "train_examples": 70000,
+    common = {"name": "distance", "version": 1, "definition": definition, "data_seed": 11,
+              "label_space": "exact", "length": LENGTH, "scored_classes": "all",
+              "split": "disjoint", "vocabulary": WORDS + 5, "train_examples": 70000,
               "test_examples": 30000}
-    own = {"max_distance": DISTANCE} if definition == "clean" else {"max_segment": SEGMENT, "max_gap": GAP, "truncate": CUT}
+    own = {"max_distance": DISTANCE} if definition == "clean" else {"max_segment": SEGMENT,
+                                                                    "max_gap": GAP, "truncate": CUT}
     return {**common, **own}
 
 
 def job(definition):
     """A whole job, since a data set is a job's; only its task counts here."""
     return {"format": 1, "seed": 11, "pe": {"name": "nope", "version": 1}, "task": task(definition),
-            "model": {"activation": "relu", "attention_bias": True, "d_ff": 512, "d_model": 256, "dropout": 0.1,
-                      "dropout_sites": ["attention", "output", "ffn"], "final_norm": True, "heads": 16,
-                      "key_padding": "masked", "kv_source": "self", "layer_norm_eps": 1e-5, "layers": 6, "mask": "causal",
+            "model": {"activation": "relu", "attention_bias": True, "d_ff": 512, "d_model": 256,
+                      "dropout": 0.1, "dropout_sites": ["attention", "output", "ffn"],
+                      "final_norm": True, "heads": 16, "key_padding": "masked", "kv_source": "self",
+                      "layer_norm_eps": 1e-5, "layers": 6, "mask": "causal",
                       "max_len": LENGTH, "readout": "masked_mean"},
-            "train": {"batch_size": 512, "beta1": 0.98, "beta2": 0.9, "epochs": 1, "epsilon": 1e-8, "lr": 1e-4,
+            "train": {"batch_size": 512, "beta1": 0.98, "beta2": 0.9, "epochs": 1, "epsilon": 1e-8,
+                      "lr": 1e-4,
                       "schedule": "cosine", "warmup_fraction": 0.06, "weight_decay": 1e-5}}
 
 
@@ -163,7 +203,8 @@ def measure(trainer):
 
 
 def main(words):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainer", help="pelab-trainer, to generate data with")
     arguments = parser.parse_args(words)
     expected = ceilings()
@@ -176,7 +217,8 @@ def main(words):
             allowed = 4.5 * math.hypot(math.sqrt(value * (1 - value) / count), uncertainty)
             agrees = abs(found - value) <= allowed
             off += not agrees
-            line += f"   generated {100 * found:7.3f} %, allowed +- {100 * allowed:.3f}{'' if agrees else '   OFF'}"
+            line += (f"   generated {100 * found:7.3f} %, allowed +- "
+                     f"{100 * allowed:.3f}{'' if agrees else '   OFF'}")
         print(line)
     return 1 if off else 0
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Whole small data sets and their fingerprints, generated anew from the definitions (Python's standard library only).
+"""Whole small data sets and their fingerprints, generated anew from the definitions (Python's
+standard library only).
 
     data.py --check data.json    recompute and compare; exit 1 where something differs
     data.py --write data.json    recompute and write
 
-The random numbers are Philox4x32-10 (Salmon et al. 2011) at (data_seed, purpose, example), as core/base/random.h documents.
+The random numbers are Philox4x32-10 (Salmon et al. 2011) at (data_seed, purpose, example), as
+core/base/random.h documents.
 """
 import hashlib
 import struct
@@ -37,15 +39,16 @@ class Random:
         index, self.index = self.index, self.index + 1
         a, b = index >> 1 & 0xFFFFFFFF, index >> 33 & 0xFFFFFFFF
         c, d = self.stream & 0xFFFFFFFF, self.stream >> 32
-        k, l = self.key & 0xFFFFFFFF, self.key >> 32
+        k, m = self.key & 0xFFFFFFFF, self.key >> 32
         for _ in range(10):
             p, q = 0xD2511F53 * a, 0xCD9E8D57 * c
-            a, b, c, d = (q >> 32) ^ b ^ k, q & 0xFFFFFFFF, (p >> 32) ^ d ^ l, p & 0xFFFFFFFF
-            k, l = k + 0x9E3779B9 & 0xFFFFFFFF, l + 0xBB67AE85 & 0xFFFFFFFF
+            a, b, c, d = (q >> 32) ^ b ^ k, q & 0xFFFFFFFF, (p >> 32) ^ d ^ m, p & 0xFFFFFFFF
+            k, m = k + 0x9E3779B9 & 0xFFFFFFFF, m + 0xBB67AE85 & 0xFFFFFFFF
         return (c << 32 | d) if index & 1 else (a << 32 | b)
 
     def below(self, bound):
-        """Lemire 2019: the high half of a product, rejected where the low half would make it uneven."""
+        """Lemire 2019: the high half of a product, rejected where the low half would make it
+        uneven."""
         while True:
             product = (self.next() >> 32) * bound
             if product & 0xFFFFFFFF >= (1 << 32) % bound:
@@ -61,11 +64,13 @@ def choose(seed, purpose, vocabulary, count):
 
 
 def start_place(spec, part, distance, first, count, random):
-    """Held-out cells: of each distance some places are the test set's alone, the others the training set's."""
+    """Held-out cells: of each distance some places are the test set's alone, the others the
+    training set's."""
     if spec["split"] != "held_out_cells":
         return first + random.below(count)
     held = min(max(int(spec["held_out_fraction"] * count + 0.5), 1), count - 1)
-    places, shuffle = list(range(first, first + count)), Random(spec["data_seed"], "distance/held_out", distance)
+    places, shuffle = (list(range(first, first + count)),
+                       Random(spec["data_seed"], "distance/held_out", distance))
     for i in range(held):
         j = i + shuffle.below(count - i)
         places[i], places[j] = places[j], places[i]
@@ -116,7 +121,8 @@ def counting(spec, _, random, triggers):
 def generate(spec):
     """Rows of (tokens without padding, label), training part first."""
     unique = spec["task"] == "distance" and spec["definition"] == "published"
-    draw = counting if spec["task"] == "counting" else distance_published if unique else distance_clean
+    draw = (counting if spec["task"] == "counting" else distance_published if unique
+            else distance_clean)
     triggers = choose(spec["data_seed"], f"{spec['task']}/triggers", spec["vocabulary"],
                       spec["triggers"] if spec["task"] == "counting" else 2)
     rows, taken = [], set()
@@ -125,7 +131,8 @@ def generate(spec):
         for i in range(count):
             attempt = 0
             while True:
-                tokens, label = draw(spec, purpose, Random(spec["data_seed"], purpose, (attempt << 40) + i), triggers)
+                tokens, label = draw(spec, purpose, Random(spec["data_seed"], purpose,
+                                                           (attempt << 40) + i), triggers)
                 attempt += 1
                 if not refuse or tuple(tokens) not in taken:
                     break
@@ -149,7 +156,8 @@ def generate(spec):
 def fingerprint(spec, rows):
     digest = hashlib.sha256(struct.pack("<qq", spec["length"], spec["train_examples"]))
     for tokens, _ in rows:
-        digest.update(struct.pack(f"<{spec['length']}i", *tokens, *[0] * (spec["length"] - len(tokens))))
+        digest.update(struct.pack(f"<{spec['length']}i", *tokens,
+                                  *[0] * (spec["length"] - len(tokens))))
     digest.update(struct.pack(f"<{len(rows)}i", *[len(tokens) for tokens, _ in rows]))
     digest.update(struct.pack(f"<{len(rows)}i", *[label for _, label in rows]))
     return digest.hexdigest()
@@ -157,22 +165,28 @@ def fingerprint(spec, rows):
 
 def cases():
     sizes = {"vocabulary": 40, "train_examples": 60, "test_examples": 20}
-    clean = {"task": "distance", "definition": "clean", "split": "disjoint", "length": 16, "max_distance": 8, **sizes}
-    published = {"task": "distance", "definition": "published", "split": "random", "length": 32, "max_segment": 6,
-                 "max_gap": 16, "truncate": 30, **sizes}
-    count = {"task": "counting", "definition": "clean", "split": "disjoint", "length": 16, "triggers": 6, "max_count": 12,
-             **sizes}
+    clean = {"task": "distance", "definition": "clean", "split": "disjoint", "length": 16,
+             "max_distance": 8, **sizes}
+    published = {"task": "distance", "definition": "published", "split": "random", "length": 32,
+                 "max_segment": 6, "max_gap": 16, "truncate": 30, **sizes}
+    count = {"task": "counting", "definition": "clean", "split": "disjoint", "length": 16,
+             "triggers": 6, "max_count": 12, **sizes}
     yield {**clean, "data_seed": 0}
     yield {**clean, "data_seed": 2**53 - 1}
-    yield {**clean, "data_seed": 5, "length": 4, "max_distance": 2, "vocabulary": 12, "test_examples": 40}  # many draws repeat
+    # many draws repeat
+    yield {**clean, "data_seed": 5, "length": 4, "max_distance": 2, "vocabulary": 12,
+           "test_examples": 40}
     yield {**clean, "data_seed": 1, "split": "random"}
     yield {**published, "data_seed": 0}
     yield {**published, "data_seed": 7, "split": "disjoint"}
-    yield {**published, "data_seed": 3, "max_segment": 1, "max_gap": 2, "vocabulary": 11}  # many draws repeat
+    # many draws repeat
+    yield {**published, "data_seed": 3, "max_segment": 1, "max_gap": 2, "vocabulary": 11}
     held_out = {"split": "held_out_cells", "held_out_fraction": 0.3}
     yield {**clean, "data_seed": 6, **held_out}
     yield {**published, "data_seed": 6, **held_out}
-    yield {**published, "data_seed": 8, **held_out, "max_segment": 2, "max_gap": 3, "vocabulary": 11}  # as few as can be
+    # as few as can be
+    yield {**published, "data_seed": 8, **held_out, "max_segment": 2, "max_gap": 3,
+           "vocabulary": 11}
     yield {**count, "data_seed": 0}
     yield {**count, "data_seed": 4, "split": "random"}
     yield {**count, "data_seed": 2, "definition": "published", "content_length": 14}

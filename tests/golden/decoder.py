@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""A whole small decoder, and each positional encoding alone, in plain Python (standard library only).
+"""A whole small decoder, and each positional encoding alone, in plain Python (standard library
+only).
 
     decoder.py --check decoder.json    recompute and compare; exit 1 where something differs
     decoder.py --write decoder.json    recompute and write
 
-Nothing here is tuned to be quick or shared between cases: every sum is a loop over positions. Weights come from a formula of
-their name and index (`weight`), so whoever reads the JSON can make the same model.
+Nothing is shared between cases but the weights: every sum is a loop over positions.
+Weights come from a formula of their name and index (`weight`), so whoever reads the JSON can make
+the same model.
 """
 import cmath
+import functools
 import math
 import sys
 
@@ -18,42 +21,54 @@ FULL = [[5, 9, 6, 10, 7, 8], [9, 5, 8, 6, 10, 5]]
 PADDED = [[5, 9, 6, 10, 7, 8], [9, 5, 8, 6, 0, 0]]
 PADDED_LENGTHS = [6, 4]
 
-CLEAN = {"mask": "causal", "key_padding": "masked", "kv_source": "self", "readout": "masked_mean", "final_norm": True,
-         "activation": "relu", "attention_bias": True}
-PUBLISHED = {"mask": "none", "key_padding": "attended", "kv_source": "input", "readout": "mean", "final_norm": False,
-             "activation": "relu", "attention_bias": True}
-PUBLISHED_MLA = {"mask": "none", "key_padding": "masked", "kv_source": "self", "readout": "masked_mean", "final_norm": True,
+CLEAN = {"mask": "causal", "key_padding": "masked", "kv_source": "self", "readout": "masked_mean",
+         "final_norm": True, "activation": "relu", "attention_bias": True}
+PUBLISHED = {"mask": "none", "key_padding": "attended", "kv_source": "input", "readout": "mean",
+             "final_norm": False, "activation": "relu", "attention_bias": True}
+PUBLISHED_MLA = {"mask": "none", "key_padding": "masked", "kv_source": "self",
+                 "readout": "masked_mean", "final_norm": True,
                  "activation": "gelu", "attention_bias": False}
-SIZE = {"layers": 2, "heads": 3, "d_model": 12, "d_ff": 10, "vocabulary": 12, "max_len": 8, "classes": 5,
-        "layer_norm_eps": 1e-3}
+SIZE = {"layers": 2, "heads": 3, "d_model": 12, "d_ff": 10, "vocabulary": 12, "max_len": 8,
+        "classes": 5, "layer_norm_eps": 1e-3}
 
-PES = [{"name": "nope"}, {"name": "absolute", "form": "sinusoidal"}, {"name": "absolute", "form": "learned"},
+PES = [{"name": "nope"}, {"name": "absolute", "form": "sinusoidal"},
+       {"name": "absolute", "form": "learned"},
        {"name": "random", "trainable": False}, {"name": "random", "trainable": True},
-       {"name": "relative", "form": "t5", "buckets": 8, "max_distance": 6}, {"name": "relative", "form": "table"},
+       {"name": "relative", "form": "t5", "buckets": 8, "max_distance": 6},
+       {"name": "relative", "form": "table"},
        {"name": "alibi", "slopes": "geometric"}, {"name": "alibi", "slopes": "exponential"},
-       {"name": "rope", "base": 10000.0, "input_sinusoid": False}, {"name": "rope", "base": 50.0, "input_sinusoid": False},
+       {"name": "rope", "base": 10000.0, "input_sinusoid": False},
+       {"name": "rope", "base": 50.0, "input_sinusoid": False},
        {"name": "rope", "base": 10000.0, "input_sinusoid": True},
-       {"name": "shaw", "max_distance": 7, "values": False}, {"name": "shaw", "max_distance": 2, "values": True},
-       {"name": "xpos", "base": 10000.0, "scale_base": 512.0}, {"name": "xpos", "base": 50.0, "scale_base": 3.0},
+       {"name": "shaw", "max_distance": 7, "values": False},
+       {"name": "shaw", "max_distance": 2, "values": True},
+       {"name": "xpos", "base": 10000.0, "scale_base": 512.0},
+       {"name": "xpos", "base": 50.0, "scale_base": 3.0},
        {"name": "partial_rope", "base": 10000.0, "select": "first", "heads": 2},
        {"name": "partial_rope", "base": 50.0, "select": "list", "head_list": [0, 2]},
        {"name": "rope_abs", "base": 10000.0}]
-MLA = {"name": "mla", "base": 10000.0, "latent": 6, "rotary": 4, "rotary_query": "per_head", "rotation": "rope",
-       "latent_norm": True, "input_table": False}
-AUTHORS_MLA = {**MLA, "rotary_query": "shared", "rotation": "sliced", "latent_norm": False, "input_table": True}
-MLAS = [MLA, AUTHORS_MLA, {**MLA, "base": 50.0, "latent": 5, "rotary": 6}, {**AUTHORS_MLA, "latent": 8, "rotary": 2},
+MLA = {"name": "mla", "base": 10000.0, "latent": 6, "rotary": 4, "rotary_query": "per_head",
+       "rotation": "rope", "latent_norm": True, "input_table": False}
+AUTHORS_MLA = {**MLA, "rotary_query": "shared", "rotation": "sliced", "latent_norm": False,
+               "input_table": True}
+MLAS = [MLA, AUTHORS_MLA, {**MLA, "base": 50.0, "latent": 5, "rotary": 6},
+        {**AUTHORS_MLA, "latent": 8, "rotary": 2},
         {**MLA, "rotary_query": "shared"}, {**AUTHORS_MLA, "latent_norm": True, "rotary": 6}]
 
 
 def weight(name, index):
-    value = ((sum((place + 1) * byte for place, byte in enumerate(name.encode())) + 37 * index) % 101 - 50) / 100
+    value = (((sum((place + 1) * byte for place, byte in enumerate(name.encode())) + 37 * index)
+              % 101 - 50) / 100)
     return 1 + value / 2 if name.endswith("norm.weight") else value
 
 
+@functools.cache  # nobody changes what it returns
 def matrix(name, rows, columns):
-    return [[weight(name, row * columns + column) for column in range(columns)] for row in range(rows)]
+    return [[weight(name, row * columns + column) for column in range(columns)]
+            for row in range(rows)]
 
 
+@functools.cache
 def vector(name, size):
     return [weight(name, i) for i in range(size)]
 
@@ -119,7 +134,8 @@ def rotated(x, position, base):
 
 
 def sliced(x, position, base):
-    """The published table of multi-head latent attention, in the order in which that code computes."""
+    """The published table of multi-head latent attention, in the order in which that code
+    computes."""
     angles = [position * base ** (-2 * t / len(x)) for t in range(len(x) // 2)]
     row = [math.sin(angle) for angle in angles] + [math.cos(angle) for angle in angles]
     sine, cosine = row[0::2], row[1::2]
@@ -129,7 +145,8 @@ def sliced(x, position, base):
 
 
 def turned(pe, x, position, head, sign, content):
-    """A query (sign 1) or key (sign -1) after the PE's rotation, which leaves latent attention's first `content` channels."""
+    """A query (sign 1) or key (sign -1) after the PE's rotation, which leaves latent attention's
+    first `content` channels."""
     if pe["name"] == "mla":
         turn = rotated if pe["rotation"] == "rope" else sliced
         return x[:content] + turn(x[content:], position, pe["base"])
@@ -148,14 +165,16 @@ def shaw(pe, side, layer, i, j, width):
     if pe["name"] != "shaw" or side == "value" and not pe["values"]:
         return [0.0] * width
     most = pe["max_distance"]
-    return matrix(f"layers.{layer}.pe.{side}", 2 * most + 1, width)[max(-most, min(most, j - i)) + most]
+    return matrix(f"layers.{layer}.pe.{side}", 2 * most + 1,
+                  width)[max(-most, min(most, j - i)) + most]
 
 
 def logit(pe, layer, head, i, j, q, k, config):
     content = config["d_model"] // config["heads"]
     q, k = turned(pe, q, i, head, 1, content), turned(pe, k, j, head, -1, content)
     k = [value + added for value, added in zip(k, shaw(pe, "key", layer, i, j, len(k)))]
-    return sum(a * b for a, b in zip(q, k)) / math.sqrt(len(q)) + bias(pe, layer, head, i, j, config)
+    return sum(a * b for a, b in zip(q, k)) / math.sqrt(len(q)) + bias(pe, layer, head, i, j,
+                                                                       config)
 
 
 def rms_norm(x, name):
@@ -177,7 +196,8 @@ def projected(pe, name, query_row, source_row, config):
     latent_q = linear(query_row, name + "latent_query", pe["latent"], False)
     latent_kv = linear(source_row, name + "latent_kv", pe["latent"], False)
     if pe["latent_norm"]:
-        latent_q, latent_kv = rms_norm(latent_q, name + "latent_query.norm"), rms_norm(latent_kv, name + "latent_kv.norm")
+        latent_q, latent_kv = (rms_norm(latent_q, name + "latent_query.norm"),
+                               rms_norm(latent_kv, name + "latent_kv.norm"))
     own = heads if pe["rotary_query"] == "per_head" else 1
     rotary_q = by_head(linear(latent_q, name + "rotary_query", own * pe["rotary"], False), own)
     rotary_k = linear(source_row, name + "rotary_key", pe["rotary"], False)
@@ -193,29 +213,35 @@ def forward(tokens, count, pe, config):
     d, heads, eps = config["d_model"], config["heads"], config["layer_norm_eps"]
     width, length = d // heads, len(tokens)
     embedding = matrix("embedding.weight", config["vocabulary"], d)
-    first = [[e + t for e, t in zip(embedding[token], input_term(pe, place, config))] for place, token in enumerate(tokens)]
+    first = [[e + t for e, t in zip(embedding[token], input_term(pe, place, config))]
+             for place, token in enumerate(tokens)]
     x = first
     for layer in range(config["layers"]):
         name = f"layers.{layer}."
         normed = [layer_norm(row, name + "attention.norm", eps) for row in x]
         source = normed if config["kv_source"] == "self" else first
         with_bias = config["attention_bias"]
-        q, k, v = zip(*(projected(pe, name + "attention.", *rows, config) for rows in zip(normed, source)))
+        q, k, v = zip(*(projected(pe, name + "attention.", *rows, config)
+                        for rows in zip(normed, source)))
         middle = []
         for i in range(length):
             keys = [j for j in range(length) if (j <= i or config["mask"] == "none") and
                     (j < count or config["key_padding"] == "attended")]
             joined = []
             for head in range(heads):
-                shares = softmax([logit(pe, layer, head, i, j, q[i][head], k[j][head], config) for j in keys])
-                seen = [[a + b for a, b in zip(v[j][head], shaw(pe, "value", layer, i, j, width))] for j in keys]
-                joined += [sum(share * value[c] for share, value in zip(shares, seen)) for c in range(width)]
+                shares = softmax([logit(pe, layer, head, i, j, q[i][head], k[j][head], config)
+                                  for j in keys])
+                seen = [[a + b for a, b in zip(v[j][head], shaw(pe, "value", layer, i, j, width))]
+                        for j in keys]
+                joined += [sum(share * value[c] for share, value in zip(shares, seen))
+                           for c in range(width)]
             out = linear(joined, name + "attention.output", d, with_bias)
             middle.append([a + b for a, b in zip(x[i], out)])
         x = []
         for row in middle:
             inner = linear(layer_norm(row, name + "ffn.norm", eps), name + "ffn.in", config["d_ff"])
-            out = linear([activation(config["activation"], value) for value in inner], name + "ffn.out", d)
+            out = linear([activation(config["activation"], value) for value in inner],
+                         name + "ffn.out", d)
             x.append([a + b for a, b in zip(row, out)])
     if config["final_norm"]:
         x = [layer_norm(row, "final_norm", eps) for row in x]
@@ -247,8 +273,9 @@ def forward_cases():
     yield forward_case(MLA, {**SIZE, **CLEAN, "readout": "last", "kv_source": "input"}, False)
     yield forward_case(MLA, {**SIZE, **CLEAN, "heads": 6}, True)
     rope = next(pe for pe in PES if pe["name"] == "rope")
-    for change in ({"readout": "last"}, {"readout": "mean"}, {"mask": "none"}, {"key_padding": "attended"},
-                   {"kv_source": "input"}, {"final_norm": False}, {"activation": "gelu"}, {"attention_bias": False},
+    for change in ({"readout": "last"}, {"readout": "mean"}, {"mask": "none"},
+                   {"key_padding": "attended"}, {"kv_source": "input"}, {"final_norm": False},
+                   {"activation": "gelu"}, {"attention_bias": False},
                    {"layers": 1, "heads": 1}, {"heads": 6}):
         yield forward_case(rope, {**SIZE, **CLEAN, **change}, True)
     for change in ({"kv_source": "input"}, {"mask": "none"}, {"final_norm": False}, {"layers": 1}):
@@ -258,18 +285,21 @@ def forward_cases():
 def pe_case(pe, mask):
     config = {**SIZE, **CLEAN, "mask": mask}
     length, heads, width = 6, config["heads"], config["d_model"] // config["heads"]
+
     def piece(name, place, head):
         return [weight(name, (place * heads + head) * width + c) for c in range(width)]
     return {"pe": pe, "config": config, "length": length,
             "input_term": [input_term(pe, t, config) for t in range(length)],
-            "logits": [[[[logit(pe, layer, head, i, j, piece("query", i, head), piece("key", j, head), config)
+            "logits": [[[[logit(pe, layer, head, i, j, piece("query", i, head),
+                                piece("key", j, head), config)
                           for j in range(length)] for i in range(length)] for head in range(heads)]
                        for layer in range(config["layers"])]}
 
 
 def compute():
     return {"pe": [pe_case(pe, mask) for pe in PES for mask in ("causal", "none")
-                   if pe["name"] not in CAUSAL_ONLY or mask == "causal"], "forward": list(forward_cases())}
+                   if pe["name"] not in CAUSAL_ONLY or mask == "causal"],
+            "forward": list(forward_cases())}
 
 
 if __name__ == "__main__":

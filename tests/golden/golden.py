@@ -1,9 +1,11 @@
-"""What the scripts that compute golden values share: writing their JSON and holding a committed file against a fresh run.
+"""What the scripts that compute golden values share: writing their JSON and holding a committed
+file against a fresh run.
 
     SCRIPT --write FILE.json    compute and write
     SCRIPT --check FILE.json    compute and compare; exit 1 where something differs
 
-Numbers agree within a relative 1e-11 (the C library's sine and exponential may differ in the last digit), all else exactly.
+Numbers agree within a relative 1e-11 (the C library's sine and exponential may differ in the last
+digit), all else exactly.
 """
 import json
 import math
@@ -39,7 +41,8 @@ def dump(values):
         if depth == 0 or not isinstance(value, (dict, list)) or not value:
             return json.dumps(value)
         if isinstance(value, dict):
-            items = [f"{json.dumps(name)}: {lines(item, depth - 1)}" for name, item in value.items()]
+            items = [f"{json.dumps(name)}: {lines(item, depth - 1)}"
+                     for name, item in value.items()]
             return "{\n" + ",\n".join(items) + "\n}"
         return "[\n" + ",\n".join(lines(item, depth - 1) for item in value) + "\n]"
     return lines(values, 2) + "\n"

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""Counts a stored job's results once more, from its kept weights and its data: numpy, in float64, no code of pelab's.
+"""Counts a stored job's results once more, from its kept weights and its data: numpy, in float64,
+no code of pelab's.
 
-    reevaluate.py --db FILE [--job N ...] --trainer PATH      jobs of a database (all that succeeded, if none is named); their
-    reevaluate.py --db FILE --job N --data DATA.safetensors   data from `pelab-trainer dataset`, run here or before
-    reevaluate.py --weights FILE --data FILE [--method mean]  two files alone: prints the figures, compares nothing
+    reevaluate.py --db FILE [--job N ...] --trainer PATH      jobs of a database; all that
+                                                              succeeded, if none is named
+    reevaluate.py --db FILE --job N --data DATA.safetensors   with data that `pelab-trainer dataset`
+                                                              wrote before
+    reevaluate.py --weights FILE --data FILE [--method mean]  two files alone: prints the figures,
+                                                              compares nothing
 
-Each stored count may differ from the one found here by as many examples as have less than 1e-4 between their two largest
-logits; mean losses by 2e-5 (relative above 1 nat); deposit indices follow from the stored counts exactly.
+Each stored count may differ from the one found here by as many examples as have less than 1e-4
+between their two largest logits; mean losses by 2e-5 (relative above 1 nat); deposit indices follow
+from the stored counts exactly.
 
 Exit status: 0 if all agree, 1 if something disagrees, 2 if something cannot be read.
 """
@@ -28,7 +33,8 @@ def chunk_size(spec):
 
 
 def ablation_of(spec, tensors, data, parameters):
-    return Ablation(Decoder(spec, tensors), data, parameters, spec["task"]["data_seed"], chunk_size(spec))
+    return Ablation(Decoder(spec, tensors), data, parameters, spec["task"]["data_seed"],
+                    chunk_size(spec))
 
 
 def test_scores(ablation):
@@ -45,8 +51,10 @@ def compare_ablation(spec, tensors, data, analysis, rows):
     """One stored analysis: every entry, then the indices."""
     ablation = ablation_of(spec, tensors, data, analysis["parameters"])
     intact, entries = ablation.run()
-    name = " ".join(str(analysis["parameters"][part]) for part in ("method", "target", "hygiene", "data"))
-    nll = next((row["nll"] - row["nll_drop"] for row in analysis["matrix"].values() if row["nll"] is not None), None)
+    name = " ".join(str(analysis["parameters"][part])
+                    for part in ("method", "target", "hygiene", "data"))
+    nll = next((row["nll"] - row["nll_drop"]
+                for row in analysis["matrix"].values() if row["nll"] is not None), None)
     rows.intact(f"{name}: intact", analysis["intact_correct"], analysis["total"], nll, intact)
     heads = ablation.decoder.heads
     rows.equal(f"{name}: matrix", "entries", sorted(analysis["matrix"]),
@@ -56,16 +64,19 @@ def compare_ablation(spec, tensors, data, analysis, rows):
         if head < ablation.entries:
             rows.entry(where, row, entries[layer][head], intact)
         else:
-            rows.equal(where, "null", [row[part] for part in ("correct", "lost", "gained", "nll")], [None] * 4)
+            rows.equal(where, "null", [row[part] for part in ("correct", "lost", "gained", "nll")],
+                       [None] * 4)
         rows.real(where, "chance", row["chance"], stored.chance(spec["task"]), report.EXACT)
     compare_deposits(name, analysis, stored.chance(spec["task"]), ablation.decoder, rows)
 
 
 def compare_deposits(name, analysis, chance, decoder, rows):
     pairs = [[(row["lost"], row["gained"]) if row["lost"] is not None else None
-              for row in (analysis["matrix"][layer, head] for head in range(decoder.heads))] for layer in range(decoder.layers)]
+              for row in (analysis["matrix"][layer, head] for head in range(decoder.heads))]
+             for layer in range(decoder.layers)]
     own = deposits.deposits(pairs, analysis["intact_correct"], analysis["total"], chance)
-    rows.equal(f"{name}: deposits", "layers", sorted(map(str, analysis["deposits"])), sorted(map(str, own)))
+    rows.equal(f"{name}: deposits", "layers", sorted(map(str, analysis["deposits"])),
+               sorted(map(str, own)))
     for layer, indices in own.items():
         where = f"{name}: " + ("all layers" if layer is None else f"layer {layer}")
         for index, value in indices.items():
@@ -91,9 +102,11 @@ def check_job(store, job_id, data_of):
     data, sha256 = data_of(spec)
     rows = report.Rows()
     rows.equal("data", "sha256", sorted(store.data_sha256(job_id)), [sha256])
-    intact = {"method": "zero", "target": "head", "hygiene": "clean", "data": "test", "max_examples": 0}
+    intact = {"method": "zero", "target": "head", "hygiene": "clean", "data": "test",
+              "max_examples": 0}
     scores = test_scores(ablation_of(spec, tensors, data, intact))
-    rows.intact("test set", job["test_correct"], job["test_total"], store.last_test_loss(job_id), scores)
+    rows.intact("test set", job["test_correct"], job["test_total"], store.last_test_loss(job_id),
+                scores)
     for analysis in store.ablations(job_id):
         compare_ablation(spec, tensors, data, analysis, rows)
     return job, rows
@@ -112,11 +125,14 @@ def check(arguments):
         raise stored.Wrong("--data is one job's data; name the job with --job, or give --trainer")
     if not arguments.data and not arguments.trainer:
         raise stored.Wrong("give the job's data with --data, or --trainer to make them")
+
     def data_of(spec):
-        return stored.read_data(arguments.data, spec) if arguments.data else stored.make_data(arguments.trainer, spec)
+        return (stored.read_data(arguments.data, spec) if arguments.data
+                else stored.make_data(arguments.trainer, spec))
     found = [check_job(store, job_id, data_of) for job_id in jobs]
     if arguments.output == "json":
-        print(json.dumps([{"job_id": job["job_id"], "label": label(job), "agrees": all(row.agrees for row in rows),
+        print(json.dumps([{"job_id": job["job_id"], "label": label(job),
+                           "agrees": all(row.agrees for row in rows),
                            "figures": [vars(row) for row in rows]} for job, rows in found]))
     else:
         print_check(found)
@@ -130,12 +146,12 @@ def print_check(found):
         if shown:
             print(f"job {job['job_id']}: {label(job)}")
             print(report.table(["where", "figure", "stored", "recounted", "allowed", ""],
-                               [[row.where, row.figure, shorten(row.stored), shorten(row.own), row.allowed,
-                                 "" if row.agrees else "DISAGREES"] for row in shown]))
+                               [[row.where, row.figure, shorten(row.stored), shorten(row.own),
+                                 row.allowed, "" if row.agrees else "DISAGREES"] for row in shown]))
     if len(found) > 1:
         print(report.table(["job", "what", "close", "verdict"],
-                           [[job["job_id"], label(job), max(int(row.allowed or 0) for row in rows), report.verdict(rows)]
-                            for job, rows in found]))
+                           [[job["job_id"], label(job), max(int(row.allowed or 0) for row in rows),
+                             report.verdict(rows)] for job, rows in found]))
     print(report.verdict([row for _, rows in found for row in rows]))
 
 
@@ -147,7 +163,8 @@ def recount(arguments):
     """The file form."""
     spec, tensors = stored.read_weights(arguments.weights)
     data, _ = stored.read_data(arguments.data, spec)
-    parameters = {"method": arguments.method, "target": arguments.target, "hygiene": arguments.hygiene,
+    parameters = {"method": arguments.method, "target": arguments.target,
+                  "hygiene": arguments.hygiene,
                   "data": arguments.examples, "max_examples": arguments.max_examples}
     ablation = ablation_of(spec, tensors, data, parameters)
     scores = test_scores(ablation)
@@ -165,13 +182,16 @@ def recount(arguments):
 
 def figures(scores, intact):
     return [int(scores.right.sum()), len(scores.right), int((intact.right & ~scores.right).sum()),
-            int((~intact.right & scores.right).sum()), float(scores.nll.mean()), report.close(scores, intact)]
+            int((~intact.right & scores.right).sum()), float(scores.nll.mean()),
+            report.close(scores, intact)]
 
 
 def parse(words):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--db", help="the coordinator's or `pelab run`'s database")
-    parser.add_argument("--job", type=int, nargs="+", help="job ids of --db; default: all that succeeded")
+    parser.add_argument("--job", type=int, nargs="+",
+                        help="job ids of --db; default: all that succeeded")
     parser.add_argument("--trainer", help="pelab-trainer, to make the data with")
     parser.add_argument("--data", help="what `pelab-trainer dataset` wrote")
     parser.add_argument("--weights", help="a kept weights.safetensors, in the place of --db")
@@ -181,7 +201,8 @@ def parse(words):
     alone.add_argument("--target", choices=["head", "authors"], default="head")
     alone.add_argument("--hygiene", choices=["clean", "authors"], default="clean")
     alone.add_argument("--examples", choices=["test", "all"], default="test")
-    alone.add_argument("--max-examples", type=int, default=0, help="the first so many of them; 0: all")
+    alone.add_argument("--max-examples", type=int, default=0,
+                       help="the first so many of them; 0: all")
     arguments = parser.parse_args(words)
     if (arguments.db is None) == (arguments.weights is None):
         parser.error("give either --db or --weights")

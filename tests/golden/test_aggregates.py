@@ -1,5 +1,6 @@
-"""Every aggregate that `pelab` prints against numpy and scipy, over databases with made-up results in which seeds fail, are
-missing, tie and stand alone. The bootstrap's generator is written anew here, from its description in core/base/random.h."""
+"""Every aggregate that `pelab` prints against numpy and scipy, over databases with made-up results
+in which seeds fail, are missing, tie and stand alone. The bootstrap's generator is written anew
+here, from its description in core/base/random.h."""
 
 import collections
 import functools
@@ -40,7 +41,8 @@ train: {epochs: 15}
 """,
 }
 ROW_METRICS = {
-    "test_accuracy": "test_accuracy", "best_test_accuracy": "best_test_accuracy", "train_accuracy": "train_accuracy",
+    "test_accuracy": "test_accuracy", "best_test_accuracy": "best_test_accuracy",
+    "train_accuracy": "train_accuracy",
     "generalisation_gap": "train_accuracy - test_accuracy", "wall_seconds": "wall_seconds",
 }
 INDICES = ("max_drop", "top_share", "top_ratio", "gini", "effective_heads", "deposits")
@@ -62,13 +64,15 @@ def philox(counter, key):
     for _ in range(10):
         p0 = numpy.uint64(0xD2511F53) * c[0]
         p1 = numpy.uint64(0xCD9E8D57) * c[2]
-        c = [(p1 >> shift) ^ c[1] ^ numpy.uint64(k[0]), p1 & low, (p0 >> shift) ^ c[3] ^ numpy.uint64(k[1]), p0 & low]
+        c = [(p1 >> shift) ^ c[1] ^ numpy.uint64(k[0]), p1 & low,
+             (p0 >> shift) ^ c[3] ^ numpy.uint64(k[1]), p0 & low]
         k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
     return c
 
 
 def draws(n, resamples=10000):
-    """[resamples, n]: which of n values each draw takes. Draws that Lemire's method rejects are left to the slow path."""
+    """[resamples, n]: which of n values each draw takes. Draws that Lemire's method rejects are
+    left to the slow path."""
     purpose = 0xCBF29CE484222325
     for c in b"bootstrap":
         purpose = (purpose ^ c) * 0x100000001B3 & MASK
@@ -85,7 +89,8 @@ def draws(n, resamples=10000):
     kept = (products & numpy.uint64(0xFFFFFFFF)) >= numpy.uint64(((1 << 32) - n) % n)
     out = numpy.zeros((resamples, n), dtype=int)
     for row in range(resamples):
-        good = products[row][kept[row]] >> numpy.uint64(32) if not kept[row].all() else products[row] >> numpy.uint64(32)
+        good = (products[row][kept[row]] >> numpy.uint64(32) if not kept[row].all()
+                else products[row] >> numpy.uint64(32))
         out[row] = good[:n]
     return out
 
@@ -93,7 +98,8 @@ def draws(n, resamples=10000):
 @functools.lru_cache
 def t_quantile(p, degrees):
     """By the distribution function: scipy 1.10's ppf is itself off by some 1e-9."""
-    return scipy.optimize.brentq(lambda t: scipy.stats.t.cdf(t, degrees) - p, 0, 1000, xtol=1e-14, rtol=1e-14)
+    return scipy.optimize.brentq(lambda t: scipy.stats.t.cdf(t, degrees) - p, 0, 1000, xtol=1e-14,
+                                 rtol=1e-14)
 
 
 def t_interval(values):
@@ -116,12 +122,13 @@ class Aggregates(unittest.TestCase):
             path = cls.folder / f"{name}.db"
             (cls.folder / f"{name}.yaml").write_text(document)
             holes = ["--fail-every", "11", "--open-every", "9"] if name == "many" else []
-            subprocess.run([POPULATE, cls.folder / f"{name}.yaml", "--db", path, *holes], check=True, timeout=60)
+            subprocess.run([POPULATE, cls.folder / f"{name}.yaml", "--db", path, *holes],
+                           check=True, timeout=60)
             cls.databases[name] = path
 
     def pelab(self, name, *arguments):
-        result = subprocess.run([BIN / "pelab", *arguments, "--db", self.databases[name], "--output", "json"],
-                                capture_output=True, text=True, timeout=60)
+        result = subprocess.run([BIN / "pelab", *arguments, "--db", self.databases[name],
+                                 "--output", "json"], capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads(result.stdout)
 
@@ -135,31 +142,36 @@ class Aggregates(unittest.TestCase):
     def close(self, found, wanted, what):
         self.assertEqual(found is None, wanted is None, what)
         if wanted is not None:
-            self.assertTrue(math.isclose(found, wanted, rel_tol=1e-9, abs_tol=1e-12), f"{what}: {found}, not {wanted}")
+            self.assertTrue(math.isclose(found, wanted, rel_tol=1e-9, abs_tol=1e-12),
+                            f"{what}: {found}, not {wanted}")
 
     def values_of(self, name, metric):
         """job_id -> value, of succeeded jobs."""
         if metric in ROW_METRICS:
             sql = f"SELECT job_id, {ROW_METRICS[metric]} FROM v_jobs WHERE state = 'succeeded'"
         elif metric in INDICES:
-            sql = (f"SELECT d.job_id, d.{metric} FROM v_deposits AS d JOIN v_jobs AS j USING (job_id) WHERE d.layer IS NULL "
-                   "AND j.state = 'succeeded'")
+            sql = (f"SELECT d.job_id, d.{metric} FROM v_deposits AS d JOIN v_jobs AS j USING "
+                   "(job_id) WHERE d.layer IS NULL AND j.state = 'succeeded'")
         else:
             x = float(metric[len("epochs_to("):-1])
-            sql = ("SELECT c.job_id, min(c.epoch) FROM v_curves AS c JOIN v_jobs AS j USING (job_id) WHERE "
-                   f"j.state = 'succeeded' AND c.test_accuracy >= {x} GROUP BY c.job_id")
+            sql = (
+                "SELECT c.job_id, min(c.epoch) FROM v_curves AS c JOIN v_jobs AS j USING (job_id) "
+                f"WHERE j.state = 'succeeded' AND c.test_accuracy >= {x} GROUP BY c.job_id")
         return {job: value for job, value in self.query(name, sql) if value is not None}
 
     def jobs_of(self, name, columns):
         groups = collections.defaultdict(list)
-        for row in self.query(name, f"SELECT job_id, state, {', '.join(columns)} FROM v_jobs ORDER BY job_id"):
+        for row in self.query(
+                name, f"SELECT job_id, state, {', '.join(columns)} FROM v_jobs ORDER BY job_id"):
             groups[tuple(map(str, row[2:]))].append(row[:2])
         return groups
 
     def check_groups(self, name, metric, interval, columns):
-        answer = self.pelab(name, "results", "--metric", metric, "--interval", interval, "--group-by", ",".join(columns))
+        answer = self.pelab(name, "results", "--metric", metric, "--interval", interval,
+                            "--group-by", ",".join(columns))
         values, jobs = self.values_of(name, metric), self.jobs_of(name, columns)
-        self.assertEqual({tuple(group[column] for column in columns) for group in answer["groups"]}, set(jobs))
+        self.assertEqual({tuple(group[column] for column in columns) for group in answer["groups"]},
+                         set(jobs))
         for group in answer["groups"]:
             what = f"{name} {metric} {interval} {[group[column] for column in columns]}"
             mine = jobs[tuple(group[column] for column in columns)]
@@ -171,11 +183,13 @@ class Aggregates(unittest.TestCase):
             self.assertEqual((group["n"], group["failed"], group["missing"], group["not_reached"]),
                              (len(done), failed, lacking - censored, censored), what)
             if censored:
-                self.assertEqual([group[name] for name in ("mean", "sd", "half_width", "low", "high")], [None] * 5, what)
+                self.assertEqual([group[name] for name in ("mean", "sd", "half_width", "low",
+                                                           "high")], [None] * 5, what)
                 continue
             self.close(group["mean"], numpy.mean(done) if len(done) else None, what)
             self.close(group["sd"], numpy.std(done, ddof=1) if len(done) > 1 else None, what)
-            low, high = (None, None) if len(done) < 2 else t_interval(done) if interval == "t" else bootstrap_interval(done)
+            low, high = ((None, None) if len(done) < 2 else t_interval(done) if interval == "t"
+                         else bootstrap_interval(done))
             if low is not None and metric.endswith("_accuracy"):
                 low, high = max(low, 0), min(high, 1)
             self.close(group["low"], low, what)
@@ -199,13 +213,19 @@ class Aggregates(unittest.TestCase):
     def test_paired(self):
         tests = 0
         for metric in ("test_accuracy", "epochs_to(0.3)", "gini"):
-            answer = self.pelab("many", "results", "--metric", metric, "--compare", "pe=rope", "--with", "pe=alibi")
+            answer = self.pelab("many", "results", "--metric", metric, "--compare", "pe=rope",
+                                "--with", "pe=alibi")
             values = self.values_of("many", metric)
-            self.assertEqual({group["task"] for group in answer["groups"]}, {"distance", "counting"})
+            self.assertEqual({group["task"] for group in answer["groups"]},
+                             {"distance", "counting"})
             for group in answer["groups"]:
-                rows = self.query("many", "SELECT a.job_id, b.job_id, a.seed FROM v_jobs AS a JOIN v_jobs AS b ON a.seed = b.seed AND a.task = b.task "
-                                  "WHERE a.pe = 'rope' AND b.pe = 'alibi' AND a.task = ? ORDER BY a.seed", group["task"])
-                self.assertEqual([(p["job_a"], p["job_b"], p["seed"]) for p in group["pairs"]], rows)
+                rows = self.query("many",
+                                  "SELECT a.job_id, b.job_id, a.seed FROM v_jobs AS a JOIN v_jobs "
+                                  "AS b ON a.seed = b.seed AND a.task = b.task WHERE a.pe = 'rope' "
+                                  "AND b.pe = 'alibi' AND a.task = ? ORDER BY a.seed",
+                                  group["task"])
+                self.assertEqual([(p["job_a"], p["job_b"], p["seed"]) for p in group["pairs"]],
+                                 rows)
                 both = [(values[a], values[b]) for a, b, _ in rows if a in values and b in values]
                 self.assertEqual(group["n"], len(both))
                 if not both or group["not_reached"]:
@@ -229,15 +249,19 @@ class Aggregates(unittest.TestCase):
         self.assertGreater(tests, 3)
 
     def test_pairs_of_one_seed_have_no_test(self):
-        (group,) = self.pelab("one", "results", "--compare", "pe=rope", "--with", "pe=nope")["groups"]
+        (group,) = self.pelab("one", "results", "--compare", "pe=rope",
+                              "--with", "pe=nope")["groups"]
         self.assertEqual((group["n"], group["low"], group["t"], group["p"]), (1, None, None, None))
 
     def test_deposit_indices_from_their_matrices(self):
         """Gini and effective heads of every stored matrix, from the drops alone."""
         checked = 0
-        for analysis, stored_gini, stored_heads in self.query("many", "SELECT analysis_id, gini, effective_heads FROM v_deposits WHERE layer IS NULL"):
-            rows = self.query("many", "SELECT accuracy_drop, lost, gained, total FROM v_head_ablation WHERE analysis_id = ? AND accuracy_drop IS NOT NULL",
-                              analysis)
+        for analysis, stored_gini, stored_heads in self.query(
+                "many", "SELECT analysis_id, gini, effective_heads FROM v_deposits WHERE layer IS "
+                        "NULL"):
+            rows = self.query("many",
+                              "SELECT accuracy_drop, lost, gained, total FROM v_head_ablation "
+                              "WHERE analysis_id = ? AND accuracy_drop IS NOT NULL", analysis)
             drops = []
             for _, lost, gained, total in rows:
                 mean = (lost - gained) / total

@@ -4,8 +4,9 @@
     training.py --check training.json    recompute and compare; exit 1 where something differs
     training.py --write training.json    recompute and write
 
-AdamW is written from Loshchilov & Hutter 2019, algorithm 2, with bias-corrected moments (Kingma & Ba 2015, algorithm 1); the
-schedule from its definition: linear from 0 over the first int(f * S) of S steps, then a half cosine to 0, or constant.
+AdamW is written from Loshchilov & Hutter 2019, algorithm 2, with bias-corrected moments (Kingma &
+Ba 2015, algorithm 1); the schedule from its definition: linear from 0 over the first int(f * S) of
+S steps, then a half cosine to 0, or constant.
 """
 import math
 import sys
@@ -29,17 +30,18 @@ def adamw(beta1, beta2, epsilon, decay, rates):
             second[i] = beta2 * second[i] + (1 - beta2) * g * g
             unbiased_first = first[i] / (1 - beta1 ** (step + 1))
             unbiased_second = second[i] / (1 - beta2 ** (step + 1))
-            values[i] -= rate * decay * values[i] + rate * unbiased_first / (math.sqrt(unbiased_second) + epsilon)
+            values[i] -= (rate * decay * values[i]
+                          + rate * unbiased_first / (math.sqrt(unbiased_second) + epsilon))
         history.append(list(values))
     return history
 
 
 def adamw_cases():
     rates = [0.0, 1e-3, 2e-3, 0.1, 1e-4, 1e-4]
-    for beta1, beta2, epsilon, decay in ((0.98, 0.9, 1e-8, 1e-5), (0.9, 0.98, 1e-8, 0.0), (0.9, 0.999, 1e-3, 0.1),
-                                         (0.0, 0.0, 1e-8, 0.5)):
-        yield {"beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": decay, "rates": rates,
-               "start": [0.5, -1.25, 2.0, 0.0],
+    for beta1, beta2, epsilon, decay in ((0.98, 0.9, 1e-8, 1e-5), (0.9, 0.98, 1e-8, 0.0),
+                                         (0.9, 0.999, 1e-3, 0.1), (0.0, 0.0, 1e-8, 0.5)):
+        yield {"beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": decay,
+               "rates": rates, "start": [0.5, -1.25, 2.0, 0.0],
                "gradients": [[gradient(step, i) for i in range(4)] for step in range(len(rates))],
                "values": adamw(beta1, beta2, epsilon, decay, rates)}
 
@@ -54,12 +56,14 @@ def rate(schedule, lr, fraction, steps, step):
 
 
 def schedule_cases():
-    for schedule, lr, fraction, steps in (("cosine", 1e-4, 0.06, 50), ("cosine", 3e-4, 0.0, 7), ("constant", 1e-3, 0.5, 9),
-                                          ("cosine", 1.0, 1.0, 5), ("constant", 2.0, 0.0, 3), ("cosine", 1e-4, 0.06, 13700)):
-        at = sorted({*range(min(steps, 60)), steps // 2, steps - 1, int(fraction * steps) - 1, int(fraction * steps)})
+    for schedule, lr, fraction, steps in (("cosine", 1e-4, 0.06, 50), ("cosine", 3e-4, 0.0, 7),
+                                          ("constant", 1e-3, 0.5, 9), ("cosine", 1.0, 1.0, 5),
+                                          ("constant", 2.0, 0.0, 3), ("cosine", 1e-4, 0.06, 13700)):
+        at = sorted({*range(min(steps, 60)), steps // 2, steps - 1, int(fraction * steps) - 1,
+                     int(fraction * steps)})
         at = [step for step in at if 0 <= step < steps]
-        yield {"schedule": schedule, "lr": lr, "warmup_fraction": fraction, "steps": steps, "at": at,
-               "rates": [rate(schedule, lr, fraction, steps, step) for step in at]}
+        yield {"schedule": schedule, "lr": lr, "warmup_fraction": fraction, "steps": steps,
+               "at": at, "rates": [rate(schedule, lr, fraction, steps, step) for step in at]}
 
 
 def compute():

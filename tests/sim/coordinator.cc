@@ -13,6 +13,7 @@
 #include "server/service/expander.h"
 #include "server/store/database.h"
 #include "tests/sim/process.h"
+#include "tests/sim/truth.h"
 
 namespace pelab::sim {
 namespace {
@@ -157,7 +158,9 @@ void Coordinator::Start() {
 absl::Status Coordinator::StartProcess() {
   store::StoreOptions options;
   options.vfs = vfs_.name();
-  options.has_artifact = [this](const std::string& sha256) { return HasArtifact(sha256); };
+  options.artifact_bytes = [this](const std::string& sha256) {
+    return HasArtifact(sha256) ? std::optional(kWeightsBytes) : std::nullopt;
+  };
   // A history has few epochs; small limits move them all the same.
   options.staging = {.rows = 6, .transactions = 9, .least_moved = 2};
   auto store = store::Store::Open(kPath, options);
@@ -183,7 +186,7 @@ absl::Status Coordinator::StartProcess() {
                             [this] { return world_.Unit(); }});
   std::vector<store::ExpandingSweep> expanding;
   PELAB_RETURN_IF_ERROR(p.store->Recover(
-      [&](const store::RecoveredSweep& sweep) { p.scheduler->SetStanding(sweep.standing); },
+      [&](const store::RecoveredSweep& sweep) { p.scheduler->SetSweepSettings(sweep.settings); },
       [&](const store::ReadyJob& job) { p.scheduler->AddReady(job); },
       [&](const store::OpenAttempt& open) { p.scheduler->RecoverOpen(open); },
       [&](const store::ExpandingSweep& sweep) { expanding.push_back(sweep); }));

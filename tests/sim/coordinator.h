@@ -67,7 +67,7 @@ class Coordinator {
   void RetryFailed(std::int64_t sweep_id, std::int64_t from, Answer answer);  // in slices
   // The answer's `applied` is false if there was nothing to add.
   void Extend(std::int64_t sweep_id, const std::string& seeds, Answer answer);
-  void Drain(const std::string& worker_id, const std::string& drain, Answer answer);
+  void Drain(const std::string& worker_id, v1::Drain::Mode drain, Answer answer);
 
   // True if nothing is open any more: no sweep, job, attempt or write.
   bool Quiet();

@@ -41,24 +41,26 @@ absl::StatusOr<std::vector<store::ApplyResult>> SimJournal::Apply(
   std::vector<store::Write> rewritten = writes;
   std::map<std::int64_t, std::uint64_t> next;
   for (store::Write& write : rewritten) {
-    auto* event = std::get_if<store::AttemptEvent>(&write);
-    if (event == nullptr) continue;
-    const auto open = parts_.ledger.OpenInsteadOf(event->attempt_id);
+    auto* write_event = std::get_if<store::AttemptEvent>(&write);
+    if (write_event == nullptr) continue;
+    const auto open = parts_.ledger.OpenInsteadOf(write_event->event->attempt_id());
     if (!open) continue;
-    const std::uint64_t sequence = next.emplace(open->attempt_id, open->sequence).first->second++;
-    event->attempt_id = open->attempt_id;
-    event->token = open->token;
-    event->sequence = sequence;
+    auto event = std::make_shared<v1::Event>(*write_event->event);
+    event->set_attempt_id(open->attempt_id);
+    event->set_token(open->token);
+    event->set_sequence(next.emplace(open->attempt_id, open->sequence).first->second++);
+    write_event->event = std::move(event);
+    write_event->worker = nullptr;  // any worker
   }
   auto results = parts_.store.Apply(rewritten);
   if (!results.ok()) return results;
   for (std::size_t i = 0; i < writes.size(); ++i) {
-    const auto* event = std::get_if<store::AttemptEvent>(&writes[i]);
-    if (event == nullptr || !(*results)[i].ok()) continue;
+    const auto* write = std::get_if<store::AttemptEvent>(&writes[i]);
+    if (write == nullptr || !(*results)[i].ok()) continue;
     auto& stored = std::get<store::EventStored>(*(*results)[i]);
-    if (stored.attempt_id == event->attempt_id) continue;
-    stored.attempt_id = event->attempt_id;
-    stored.acknowledged = event->sequence;
+    if (stored.attempt_id == write->event->attempt_id()) continue;
+    stored.attempt_id = write->event->attempt_id();
+    stored.acknowledged = write->event->sequence();
   }
   return results;
 }

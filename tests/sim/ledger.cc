@@ -17,11 +17,11 @@ namespace {
 // In the order of the enumeration.
 constexpr const char* kStatuses[] = {"stored", "duplicate", "gap", "superseded"};
 
-const char* NameOf(const decltype(store::AttemptEvent::body)& body) {
-  if (std::holds_alternative<store::Started>(body)) return "started";
-  if (std::holds_alternative<store::Epoch>(body)) return "epoch";
-  if (std::holds_alternative<store::HeadAblation>(body)) return "matrix";
-  if (std::holds_alternative<store::Finished>(body)) return "end";
+const char* NameOf(const v1::Event& event) {
+  if (event.has_started()) return "started";
+  if (event.has_epoch()) return "epoch";
+  if (event.has_head_ablation()) return "matrix";
+  if (event.has_finished()) return "end";
   return "file or analysis";
 }
 
@@ -120,58 +120,60 @@ void Ledger::On(const store::CreateAttempt& write, const store::WriteResult& res
 
 void Ledger::On(const store::AttemptEvent& write, const store::WriteResult& result) {
   const auto& stored = std::get<store::EventStored>(result);
-  Note("event ", write.sequence, " of attempt ", write.attempt_id, ": ", NameOf(write.body), " ",
+  const v1::Event& event = *write.event;
+  Note("event ", event.sequence(), " of attempt ", event.attempt_id(), ": ", NameOf(event), " ",
        kStatuses[stored.status], ", up to ", stored.acknowledged);
-  const auto found = attempts_.find(write.attempt_id);
-  if (found == attempts_.end() || found->second.token != write.token) {
+  const auto found = attempts_.find(event.attempt_id());
+  if (found == attempts_.end() || found->second.token != event.token()) {
     if (stored.status != store::EventStored::kSuperseded) {
-      Violate("an event of no attempt (", write.attempt_id, ") was not refused");
+      Violate("an event of no attempt (", event.attempt_id(), ") was not refused");
     }
     return;
   }
   Attempt& attempt = found->second;
   switch (stored.status) {
     case store::EventStored::kStored:
-      return OnStored(write, attempt, stored);
+      return OnStored(event, attempt, stored);
     case store::EventStored::kDuplicate:
     case store::EventStored::kGap:
       (stored.status == store::EventStored::kGap ? counts_.gaps : counts_.duplicates) += 1;
       if (stored.acknowledged != attempt.stored ||
-          (stored.status == store::EventStored::kDuplicate) != (write.sequence <= attempt.stored)) {
-        Violate("event ", write.sequence, " of attempt ", write.attempt_id, " is answered with ",
-                stored.acknowledged, " where ", attempt.stored, " are stored");
+          (stored.status == store::EventStored::kDuplicate) !=
+              (event.sequence() <= attempt.stored)) {
+        Violate("event ", event.sequence(), " of attempt ", event.attempt_id(),
+                " is answered with ", stored.acknowledged, " where ", attempt.stored,
+                " are stored");
       }
       return;
     case store::EventStored::kSuperseded:
       counts_.superseded += 1;
       if (attempt.open) {
-        Violate("event ", write.sequence, " of the open attempt ", write.attempt_id,
+        Violate("event ", event.sequence(), " of the open attempt ", event.attempt_id(),
                 " was refused");
       }
       return;
   }
 }
 
-void Ledger::OnStored(const store::AttemptEvent& event, Attempt& attempt,
-                      const store::EventStored& result) {
+void Ledger::OnStored(const v1::Event& event, Attempt& attempt, const store::EventStored& result) {
   counts_.events += 1;
   if (!attempt.open) {
-    Violate("event ", event.sequence, " of attempt ", event.attempt_id,
+    Violate("event ", event.sequence(), " of attempt ", event.attempt_id(),
             " was stored after that was superseded");
   }
-  if (event.sequence != attempt.stored + 1) {
-    Violate("event ", event.sequence, " of attempt ", event.attempt_id, " was stored after ",
+  if (event.sequence() != attempt.stored + 1) {
+    Violate("event ", event.sequence(), " of attempt ", event.attempt_id(), " was stored after ",
             attempt.stored);
   }
-  attempt.stored = event.sequence;
+  attempt.stored = event.sequence();
   CheckBody(event, attempt);
-  const auto* finished = std::get_if<store::Finished>(&event.body);
-  if ((finished != nullptr) != result.change.has_value()) {
-    Violate("attempt ", event.attempt_id, finished != nullptr ? " goes on after its end" : " ends");
+  if (event.has_finished() != result.change.has_value()) {
+    Violate("attempt ", event.attempt_id(),
+            event.has_finished() ? " goes on after its end" : " ends");
   }
   if (!result.change) return;
   attempt.open = false;
-  heard_.erase(event.attempt_id);
+  heard_.erase(event.attempt_id());
   Job& job = jobs_[attempt.job_id];
   if (result.change->outcome != state::Outcome::kSucceeded) return;
   counts_.successes += 1;
@@ -180,27 +182,28 @@ void Ledger::OnStored(const store::AttemptEvent& event, Attempt& attempt,
   }
 }
 
-void Ledger::CheckBody(const store::AttemptEvent& event, Attempt& attempt) {
+void Ledger::CheckBody(const v1::Event& event, Attempt& attempt) {
   Job& job = jobs_[attempt.job_id];
-  if (const auto* started = std::get_if<store::Started>(&event.body)) {
-    attempt.start_epoch = started->start_epoch;
+  if (event.has_started()) {
+    const v1::Started& started = event.started();
+    attempt.start_epoch = started.start_epoch();
     if (attempt.analyses_only) return;
-    if (started->start_epoch > job.epochs_done) {
-      Violate("attempt ", event.attempt_id, " starts at ", started->start_epoch, " after ",
+    if (started.start_epoch() > job.epochs_done) {
+      Violate("attempt ", event.attempt_id(), " starts at ", started.start_epoch(), " after ",
               job.epochs_done, " epochs");
     }
-    job.epochs_done = started->start_epoch;
-    const store::Execution execution = started->execution.value_or(store::Execution{});
-    const int how = HowOf(execution.threads, execution.packing);
+    job.epochs_done = started.start_epoch();
+    const int how = HowOf(started.execution().threads(), started.execution().packing());
     if (!job.how) job.how = how;
     if (*job.how != how) Violate("job ", attempt.job_id, " changes its threads or its packing");
   }
-  if (const auto* epoch = std::get_if<store::Epoch>(&event.body)) {
-    if (attempt.analyses_only || !attempt.start_epoch || epoch->epoch != job.epochs_done) {
-      Violate("epoch ", epoch->epoch, " of attempt ", event.attempt_id, " follows ",
-              job.epochs_done, " epochs of job ", attempt.job_id);
+  if (event.has_epoch()) {
+    const int epoch = event.epoch().epoch();
+    if (attempt.analyses_only || !attempt.start_epoch || epoch != job.epochs_done) {
+      Violate("epoch ", epoch, " of attempt ", event.attempt_id(), " follows ", job.epochs_done,
+              " epochs of job ", attempt.job_id);
     }
-    job.epochs_done = epoch->epoch + 1;
+    job.epochs_done = epoch + 1;
     attempt.epochs += 1;
   }
 }

@@ -119,9 +119,8 @@ class Ledger {
   void Note(const Args&... args) {
     world_.Note("  ", args...);
   }
-  void OnStored(const store::AttemptEvent& event, Attempt& attempt,
-                const store::EventStored& result);
-  void CheckBody(const store::AttemptEvent& event, Attempt& attempt);
+  void OnStored(const v1::Event& event, Attempt& attempt, const store::EventStored& result);
+  void CheckBody(const v1::Event& event, Attempt& attempt);
   std::uint64_t Stored() const;  // the number of stored attempts and events
   void CompareAttempts(store::Store& store);
   void CompareJobs(store::Store& store);

@@ -4,7 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/experiment/analysis.h"
+#include "tests/sim/truth.h"
 
 namespace pelab::sim {
 namespace {
@@ -13,13 +15,19 @@ constexpr absl::Duration kTimeout = absl::Seconds(15);
 constexpr std::uint64_t kTriedAgain = 6;  // jobs of a sweep to retry
 constexpr auto kNobodyWaits = [](const absl::StatusOr<store::WriteResult>&) {};
 
+// With the examples that the results of truth.h have.
+std::string DistanceTask() {
+  return absl::StrCat("{name: distance, train_examples: ", kExamples,
+                      ", test_examples: ", kExamples, "}");
+}
+
 // A few small sweeps that share jobs.
 const std::vector<std::string>& Documents() {
   static const auto* const documents = [] {
     auto* const all = new std::vector<std::string>;
     const auto add = [&](const char* pes, const char* seeds, int epochs, const char* analyses) {
       all->push_back(absl::StrCat("name: s", all->size(), "\nprotocol: clean\npe: ", pes,
-                                  "\ntask: distance\nseed: ", seeds,
+                                  "\ntask: ", DistanceTask(), "\nseed: ", seeds,
                                   "\nmodel: {d_model: 8, d_ff: 16, heads: 2, layers: 1}\n",
                                   "train: {epochs: ", epochs, "}\nanalyses: ", analyses, "\n"));
     };
@@ -52,8 +60,9 @@ void People::Submit() {
 
 void People::SubmitProbe() {
   TrySubmit(
-      "name: probe\nprotocol: clean\npe: nope\ntask: distance\nseed: 100..107\n"
-      "model: {d_model: 8, d_ff: 16, heads: 2, layers: 1}\ntrain: {epochs: 1}\n",
+      absl::StrCat("name: probe\nprotocol: clean\npe: nope\ntask: ", DistanceTask(),
+                   "\nseed: 100..107\n"
+                   "model: {d_model: 8, d_ff: 16, heads: 2, layers: 1}\ntrain: {epochs: 1}\n"),
       "probe", /*fresh=*/false, /*priority=*/0);
 }
 
@@ -137,8 +146,8 @@ void People::Control() {
 }
 
 void People::Drain(const std::string& worker_id) {
-  static const std::vector<std::string>& modes =
-      *new std::vector<std::string>{"finish", "checkpoint", "kill", ""};
+  static const std::vector<v1::Drain::Mode>& modes = *new std::vector<v1::Drain::Mode>{
+      v1::Drain::FINISH, v1::Drain::CHECKPOINT, v1::Drain::KILL, v1::Drain::RESUME};
   coordinator_.Drain(worker_id, world_.OneOf(modes), kNobodyWaits);
 }
 
@@ -149,8 +158,9 @@ void People::LetGo(const std::vector<std::string>& workers) {
     });
   }
   for (const std::string& worker : workers) {
-    Insist(
-        [=, this](const Coordinator::Answer& answer) { coordinator_.Drain(worker, "", answer); });
+    Insist([=, this](const Coordinator::Answer& answer) {
+      coordinator_.Drain(worker, v1::Drain::RESUME, answer);
+    });
   }
 }
 

@@ -21,8 +21,9 @@ void Coordinator::Control(const store::ControlSweep& write, Answer answer) {
       [this](const store::WriteResult& result) {
         const auto& controlled = std::get<store::SweepControlled>(result);
         if (!controlled.live) return;
-        process_->executor->Post(
-            [this, standing = controlled.standing] { process_->scheduler->SetStanding(standing); });
+        process_->executor->Post([this, settings = controlled.settings] {
+          process_->scheduler->SetSweepSettings(settings);
+        });
       },
       std::move(answer));
 }
@@ -80,7 +81,7 @@ void Coordinator::Extend(std::int64_t sweep_id, const std::string& seeds, Answer
       });
 }
 
-void Coordinator::Drain(const std::string& worker_id, const std::string& drain, Answer answer) {
+void Coordinator::Drain(const std::string& worker_id, v1::Drain::Mode drain, Answer answer) {
   Append(
       store::DrainWorker{worker_id, drain},
       [this, drain](const store::WriteResult& result) {

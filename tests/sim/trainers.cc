@@ -79,7 +79,7 @@ void SimWorker::Begin(std::int64_t id, Entry& entry) {
     const bool reached = coordinator_.up() && link_.whole();
     if (!reached) return Later(id, world_.Between(absl::Milliseconds(100), absl::Seconds(5)));
     if (!coordinator_.HasArtifact(assignment.weights().sha256())) {
-      return Finish(id, agent::Failed(v1::ERROR_KIND_IO, "cannot fetch its kept weights"));
+      return Finish(id, agent::Failed(state::ErrorKind::kIo, "cannot fetch its kept weights"));
     }
   }
   entry.phase = Phase::kTraining;
@@ -147,12 +147,12 @@ v1::Started SimWorker::Hello(const v1::Assignment& assignment, Entry& entry) {
 }
 
 // If a trainer dies, all its unfinished jobs fail with it.
-void SimWorker::Fail(std::int64_t id, v1::ErrorKind kind) {
+void SimWorker::Fail(std::int64_t id, state::ErrorKind kind) {
   std::vector<std::int64_t> failed = {id};
   for (const auto& [other, entry] : daemon_->entries) {
     const bool trains = entry.phase == Phase::kTraining || entry.phase == Phase::kFetching;
     if (other == id || entry.run != daemon_->entries[id].run || !trains) continue;
-    if (kind == v1::ERROR_KIND_TRAINER_DIED) failed.push_back(other);
+    if (kind == state::ErrorKind::kTrainerDied) failed.push_back(other);
   }
   for (const std::int64_t each : failed) {
     Finish(each, agent::Failed(kind, "a failure that was drawn"));
@@ -169,7 +169,7 @@ void SimWorker::Upload(std::int64_t id, Entry& entry) {
     v1::Event event;
     event.mutable_artifact()->set_name("weights.safetensors");
     event.mutable_artifact()->set_sha256(sha256);
-    event.mutable_artifact()->set_bytes(12);
+    event.mutable_artifact()->set_bytes(kWeightsBytes);
     Append(id, std::move(event));
   }
   Finish(id, Ended(v1::ATTEMPT_OUTCOME_SUCCEEDED));

@@ -69,6 +69,7 @@ inline v1::HeadAblation MatrixOf(const std::string& key, const v1::Analysis& ana
   }
   return out;
 }
+inline constexpr std::uint64_t kWeightsBytes = 12;
 inline std::string WeightsOf(std::string_view key) {
   std::string sha256;
   for (std::uint64_t i = 0; i < 4; ++i) {

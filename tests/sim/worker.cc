@@ -15,11 +15,12 @@ constexpr absl::Duration kFarewell = absl::Milliseconds(300);
 constexpr absl::Duration kWorkerPatience = absl::Seconds(30);  // of a daemon that has to end
 constexpr absl::Duration kKeepalive = absl::Seconds(40);
 
-const std::vector<v1::ErrorKind>& Failures() {
-  static const auto* const kinds = new std::vector<v1::ErrorKind>{
-      v1::ERROR_KIND_TRAINER_DIED, v1::ERROR_KIND_TRAINER_DIED,  v1::ERROR_KIND_IO,
-      v1::ERROR_KIND_INTERNAL,     v1::ERROR_KIND_OUT_OF_MEMORY, v1::ERROR_KIND_NON_FINITE_LOSS,
-      v1::ERROR_KIND_BAD_SPEC};
+const std::vector<state::ErrorKind>& Failures() {
+  static const auto* const kinds = new std::vector<state::ErrorKind>{
+      state::ErrorKind::kTrainerDied, state::ErrorKind::kTrainerDied,
+      state::ErrorKind::kIo,          state::ErrorKind::kInternal,
+      state::ErrorKind::kOutOfMemory, state::ErrorKind::kNonFiniteLoss,
+      state::ErrorKind::kBadSpec};
   return *kinds;
 }
 

@@ -97,7 +97,7 @@ class SimWorker final : private agent::AttemptHost {
     int how = 0;
     std::deque<v1::Analysis> analyses;
     int steps_to_failure = -1;
-    v1::ErrorKind failure = v1::ERROR_KIND_UNSPECIFIED;
+    state::ErrorKind failure = state::ErrorKind::kNone;
     int tries = 0;
   };
   struct Daemon {
@@ -149,7 +149,7 @@ class SimWorker final : private agent::AttemptHost {
   bool MayBegin(std::int64_t id) const;
   void Begin(std::int64_t id, Entry& entry);
   v1::Started Hello(const v1::Assignment& assignment, Entry& entry);
-  void Fail(std::int64_t id, v1::ErrorKind kind);
+  void Fail(std::int64_t id, state::ErrorKind kind);
   void Train(std::int64_t id, Entry& entry);
   void Upload(std::int64_t id, Entry& entry);
   void Conclude(std::int64_t id, Entry& entry);

@@ -26,11 +26,13 @@ import tempfile
 import time
 
 CHROMIUM = os.environ.get("PELAB_CHROMIUM") or next(
-    (found for found in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if found), None)
+    (found for found in map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+     if found), None)
 MISSING = "no chromium on PATH (deploy/install-deps.sh installs it): the pages were not looked at"
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--disable-extensions",
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync",
+         "--disable-dev-shm-usage", "--disable-extensions",
          "--hide-scrollbars", "--mute-audio", "--remote-debugging-pipe"]
 
 
@@ -69,33 +71,43 @@ class Page:
         self._receive, their_answers = os.pipe()
         # The browser expects the protocol's pipe at its descriptors 3 and 4. bash moves it there,
         # from higher numbers that do not overlap.
-        to_browser, from_browser = (fcntl.fcntl(descriptor, fcntl.F_DUPFD, 20) for descriptor in (theirs, their_answers))
+        to_browser, from_browser = (fcntl.fcntl(descriptor, fcntl.F_DUPFD, 20)
+                                    for descriptor in (theirs, their_answers))
         os.close(theirs)
         os.close(their_answers)
-        command = f"exec 3<&{to_browser} 4>&{from_browser} {to_browser}<&- {from_browser}>&-; exec \"$@\""
+        command = (
+            f"exec 3<&{to_browser} 4>&{from_browser} {to_browser}<&- {from_browser}>&-; exec "
+            "\"$@\"")
         self._process = subprocess.Popen(
-            ["bash", "-c", command, "bash", CHROMIUM, *FLAGS, f"--user-data-dir={self._profile}", "about:blank"],
-            pass_fds=(to_browser, from_browser), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            ["bash", "-c", command, "bash", CHROMIUM, *FLAGS,
+             f"--user-data-dir={self._profile}", "about:blank"],
+            pass_fds=(to_browser, from_browser), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True, env={**os.environ, "HOME": self._profile})
         os.close(to_browser)
         os.close(from_browser)
 
     def _attach(self, width, height, dark, mobile):
         self._session = None
-        targets = self._until(lambda: [target for target in self.call("Target.getTargets")["targetInfos"] if target["type"] == "page"],
+        targets = self._until(lambda: [target
+                                       for target in self.call("Target.getTargets")["targetInfos"]
+                                       if target["type"] == "page"],
                               "a tab")
-        self._session = self.call("Target.attachToTarget", targetId=targets[0]["targetId"], flatten=True)["sessionId"]
+        self._session = self.call("Target.attachToTarget", targetId=targets[0]["targetId"],
+                                  flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
         self.size(width, height, mobile)
-        self.colours(dark)
+        self.colors(dark)
 
     def size(self, width, height=900, mobile=False):
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=1, mobile=mobile)
         self.call("Emulation.setTouchEmulationEnabled", enabled=mobile)
 
-    def colours(self, dark):
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+    def colors(self, dark):
+        self.call("Emulation.setEmulatedMedia",
+                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def close(self):
         process = getattr(self, "_process", None)
@@ -130,7 +142,8 @@ class Page:
 
     def _message(self, deadline, what):
         while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._receive], [], [], max(0, deadline - time.monotonic()))
+            ready, _, _ = select.select([self._receive], [], [],
+                                        max(0, deadline - time.monotonic()))
             if not ready:
                 raise BrowserError(f"{what}: no answer from the browser")
             more = os.read(self._receive, 1 << 20)
@@ -147,12 +160,16 @@ class Page:
         method = message.get("method")
         if method == "Runtime.exceptionThrown":
             details = params["exceptionDetails"]
-            self._complaints.append("exception: " + details.get("exception", {}).get("description", details["text"]))
-        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+            self._complaints.append(
+                "exception: " + details.get("exception", {}).get("description", details["text"]))
+        elif (method == "Runtime.consoleAPICalled"
+              and params["type"] in ("error", "warning", "assert")):
             self._complaints.append(f"console {params['type']}: " +
-                                    " ".join(str(argument.get("value", argument.get("description"))) for argument in params["args"]))
+                                    " ".join(str(argument.get("value", argument.get("description")))
+                                             for argument in params["args"]))
         elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-            self._complaints.append(f"log: {params['entry']['text']} {params['entry'].get('url', '')}")
+            self._complaints.append(
+                f"log: {params['entry']['text']} {params['entry'].get('url', '')}")
         elif method == "Network.requestWillBeSent":
             self._requests.append(params["request"]["url"])
         elif method == "Network.webSocketCreated":
@@ -183,10 +200,12 @@ class Page:
 
     def evaluate(self, script):
         """Returns the value of a JavaScript expression. A promise is awaited."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True, userGesture=True)
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True,
+                           awaitPromise=True, userGesture=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
-            raise BrowserError(f"{script}: {details.get('exception', {}).get('description', details['text'])}")
+            raise BrowserError(
+                f"{script}: {details.get('exception', {}).get('description', details['text'])}")
         return answer["result"].get("value")
 
     def wait(self, script, what=None):
@@ -195,10 +214,12 @@ class Page:
 
     def press(self, key, text=""):
         """Presses a key: "Tab", "Enter", "ArrowLeft", "+"."""
-        codes = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowUp": 38,
+                 "ArrowRight": 39, "ArrowDown": 40}
         text = text or {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
         code = codes.get(key, ord(key.upper()) if len(key) == 1 else 0)
-        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text, windowsVirtualKeyCode=code)
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text,
+                  windowsVirtualKeyCode=code)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def complaints(self):
@@ -211,18 +232,22 @@ class Page:
         """Every address that the page has requested, except its own, blobs and inline data (data:).
         """
         self.evaluate("true")
-        return [url for url in self._requests if url != self._own and not url.startswith(("data:", "blob:"))]
+        return [url for url in self._requests
+                if url != self._own and not url.startswith(("data:", "blob:"))]
 
     def screenshot(self, path, whole=True):
         """Writes a PNG of the page. With `whole` it shows the whole page, not only the window."""
         more = {}
         if whole:
             size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-            more = {"clip": {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 16000), "scale": 1},
+            more = {"clip": {"x": 0, "y": 0, "width": size["width"],
+                             "height": min(size["height"], 16000), "scale": 1},
                     "captureBeyondViewport": True}
-        pathlib.Path(path).write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png", **more)["data"]))
+        pathlib.Path(path).write_bytes(
+            base64.b64decode(self.call("Page.captureScreenshot", format="png", **more)["data"]))
         return path
 
     def overflow(self):
         """How many pixels the page is wider than the window; 0 if nothing scrolls sideways."""
-        return self.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        return self.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth")

@@ -70,8 +70,9 @@ class Customer:
         while not self.stopping.wait(self.pause):
             number += 1
             name = f"small{number}"
-            path = self.case.write(f"{name}.yaml", tiny_sweep(epochs=1, train_examples=64, seeds=f"[{1000 + number}]",
-                                                              pes="[nope]", name=name))
+            path = self.case.write(f"{name}.yaml",
+                                   tiny_sweep(epochs=1, train_examples=64,
+                                              seeds=f"[{1000 + number}]", pes="[nope]", name=name))
             if not self._told("submit", path, into=self.submitted, name=name):
                 continue
             if self.draw.random() < 0.5:
@@ -79,7 +80,8 @@ class Customer:
 
     def _told(self, *arguments, into, name):
         result = self.case.pelab(*arguments)
-        (into if result.returncode == 0 else self.refused).append(name if result.returncode == 0 else result.stderr)
+        (into if result.returncode == 0 else self.refused).append(name if result.returncode == 0
+                                                                  else result.stderr)
         return result.returncode == 0
 
     def stop(self):
@@ -145,32 +147,37 @@ class FaultCase(Case):
         self.ledger.look()
         self.assertEqual(self.ledger.changed, [], "an epoch that was stored has changed")
         now = self.curves()
-        self.assertEqual({at: now.get(at) for at in self.ledger.seen}, self.ledger.seen, "a stored epoch is gone")
+        self.assertEqual({at: now.get(at) for at in self.ledger.seen}, self.ledger.seen,
+                         "a stored epoch is gone")
         failed = self.query("SELECT job_id, state, error FROM v_jobs WHERE state = 'failed'")
         self.assertEqual(failed, [])
         self.assertEqual({at: row for at, row in now.items() if at[0] in keys}, curves,
                          "curves differ from those of the undisturbed run")
-        self.assertEqual({at: row for at, row in self.ablations().items() if at[0] in keys}, ablations)
+        self.assertEqual({at: row for at, row in self.ablations().items() if at[0] in keys},
+                         ablations)
         if self.customer:
             self._check_customer()
         self.check()
 
     def _finished(self):
-        return not self.query("SELECT 1 FROM sweeps WHERE state IN ('expanding', 'active') LIMIT 1") and not self.query(
-            "SELECT 1 FROM v_attempts WHERE outcome IS NULL LIMIT 1")
+        return not self.query("SELECT 1 FROM sweeps WHERE state IN ('expanding', 'active') LIMIT "
+                              "1") and not self.query(
+                                  "SELECT 1 FROM v_attempts WHERE outcome IS NULL LIMIT 1")
 
     def _check_customer(self):
         stored = dict(self.query("SELECT name, state FROM sweeps"))
         self.assertEqual([name for name in self.customer.submitted if name not in stored], [],
                          "a sweep whose submission was acknowledged is gone")
         # If its job had already succeeded, the sweep is finished, and a cancel finds nothing to do.
-        self.assertEqual([name for name in self.customer.cancelled if stored[name] not in ("cancelled", "finished")], [])
+        self.assertEqual([name for name in self.customer.cancelled
+                          if stored[name] not in ("cancelled", "finished")], [])
 
     def check(self, status=0):
         result = self.pelab_db("db", "check", "--output", "json")
         report = json.loads(result.stdout)
         broken = [check for check in report["checks"] if not check["ok"]]
-        self.assertEqual((result.returncode, broken), (status, []) if status == 0 else (status, broken))
+        self.assertEqual((result.returncode, broken),
+                         (status, []) if status == 0 else (status, broken))
         return broken
 
     def outcomes(self):
@@ -178,9 +185,12 @@ class FaultCase(Case):
 
     def wait_epochs(self, more, timeout=60):
         """Waits until `more` more epochs are stored, or everything has ended."""
-        count = lambda: self.query("SELECT count(*) FROM v_curves")[0][0]
+        def count():
+            return self.query("SELECT count(*) FROM v_curves")[0][0]
+
         start = count()
-        wait_until(lambda: count() >= start + more or self._finished(), timeout, f"{more} more epochs")
+        wait_until(lambda: count() >= start + more or self._finished(), timeout,
+                   f"{more} more epochs")
 
     def nap(self, least, most):
         time.sleep(self.draw.uniform(least, most))

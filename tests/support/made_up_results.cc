@@ -74,18 +74,20 @@ double MadeUpJob::Accuracy(int epoch) const {
   return std::clamp(top_ * (1 - std::exp(-rate_ * done)) + wobble, 0.0, 1.0);
 }
 
-store::Epoch MadeUpJob::EpochAt(int epoch) const {
+v1::Epoch MadeUpJob::EpochAt(int epoch) const {
   const double test = Accuracy(epoch);
   const double train = std::min(1.0, test + 0.05 * (1 - test) + (pe_ == "random" ? 0.2 : 0.0));
-  return {.epoch = epoch,
-          .train_loss = -std::log(std::max(train, 1e-3)),
-          .train_correct = Count(train, train_),
-          .train_total = train_,
-          .test_loss = -std::log(std::max(test, 1e-3)),
-          .test_correct = Count(test, test_),
-          .test_total = test_,
-          .learning_rate = learning_rate_,
-          .seconds = 2 + 0.1 * Noise(50)};
+  v1::Epoch made;
+  made.set_epoch(epoch);
+  made.set_train_loss(-std::log(std::max(train, 1e-3)));
+  made.set_train_correct(Count(train, train_));
+  made.set_train_total(train_);
+  made.set_test_loss(-std::log(std::max(test, 1e-3)));
+  made.set_test_correct(Count(test, test_));
+  made.set_test_total(test_);
+  made.set_learning_rate(learning_rate_);
+  made.set_seconds(2 + 0.1 * Noise(50));
+  return made;
 }
 
 double MadeUpJob::DropOf(int layer, int head, const std::string& method) const {
@@ -98,48 +100,46 @@ double MadeUpJob::DropOf(int layer, int head, const std::string& method) const {
   return intact * 0.03 * small * small * (small > -0.7 ? 1 : -0.5);
 }
 
-store::HeadAblation MadeUpJob::Matrix(const store::Analysis& analysis) const {
+v1::HeadAblation MadeUpJob::Matrix(const store::Analysis& analysis) const {
   const Json parameters = Json::parse(analysis.parameters_json);
   const std::int64_t total = parameters.value("data", "test") == "all" ? train_ + test_ : test_;
   const double intact = Accuracy(epochs_ - 1);
-  store::HeadAblation matrix{.version = analysis.version,
-                             .parameters_json = analysis.parameters_json,
-                             .layers = layers_,
-                             .heads = heads_,
-                             .total = total,
-                             .intact_correct = Count(intact, total),
-                             .intact_nll = -std::log(std::max(intact, 1e-3)),
-                             .chance = chance_,
-                             .seconds = 1.5};
+  v1::HeadAblation matrix;
+  matrix.set_version(analysis.version);
+  matrix.set_parameters_json(analysis.parameters_json);
+  matrix.set_layers(layers_);
+  matrix.set_heads(heads_);
+  matrix.set_total(total);
+  matrix.set_intact_correct(Count(intact, total));
+  matrix.set_intact_nll(-std::log(std::max(intact, 1e-3)));
+  matrix.set_chance(chance_);
+  matrix.set_seconds(1.5);
   const bool slices = parameters.value("target", "head") == "authors";
   for (int layer = 0; layer < layers_; ++layer) {
     for (int head = 0; head < heads_; ++head) {
-      if (slices && head >= real_entries_) {
-        matrix.entries.emplace_back(std::nullopt);
-        continue;
-      }
+      const bool missing = slices && head >= real_entries_;
       const double drop = DropOf(layer, head, parameters.value("method", "zero"));
-      const std::int64_t gained = total / 200;
+      std::int64_t gained = total / 200;
       const std::int64_t correct = std::clamp<std::int64_t>(
-          matrix.intact_correct - Count(std::abs(drop), total) * (drop < 0 ? -1 : 1), gained,
+          matrix.intact_correct() - Count(std::abs(drop), total) * (drop < 0 ? -1 : 1), gained,
           total);
-      matrix.entries.push_back(
-          store::AblatedHead{.correct = correct,
-                             .lost = matrix.intact_correct - correct + gained,
-                             .gained = gained,
-                             .nll = matrix.intact_nll + std::max(0.0, drop) * 4,
-                             .nll_standard_error = 0.01});
-      store::AblatedHead& entry = *matrix.entries.back();
-      if (entry.lost < 0) {  // better without the head: move the difference to `gained`
-        entry.gained -= entry.lost;
-        entry.lost = 0;
+      std::int64_t lost = matrix.intact_correct() - correct + gained;
+      if (lost < 0) {  // better without the head: move the difference to `gained`
+        gained -= lost;
+        lost = 0;
       }
+      if (slices) matrix.add_missing(missing);
+      matrix.add_correct(missing ? 0 : correct);
+      matrix.add_lost(missing ? 0 : lost);
+      matrix.add_gained(missing ? 0 : gained);
+      matrix.add_nll(missing ? 0 : matrix.intact_nll() + std::max(0.0, drop) * 4);
+      matrix.add_nll_standard_error(missing ? 0 : 0.01);
     }
   }
   return matrix;
 }
 
-store::AnalysisResult MadeUpJob::Result(const store::Analysis& analysis) const {
+v1::AnalysisResult MadeUpJob::Result(const store::Analysis& analysis) const {
   const double intact = Accuracy(epochs_ - 1);
   Json result = Json::object();
   if (analysis.name == "layer_ablation") {
@@ -173,11 +173,13 @@ store::AnalysisResult MadeUpJob::Result(const store::Analysis& analysis) const {
               {"intact_nll", 1.0}, {"chance", chance_},
               {"greedy", order},   {"random", Json::array({order})}};
   }
-  return {.name = analysis.name,
-          .version = analysis.version,
-          .parameters_json = analysis.parameters_json,
-          .result_json = result.dump(),
-          .seconds = 0.5};
+  v1::AnalysisResult made;
+  made.set_name(analysis.name);
+  made.set_version(analysis.version);
+  made.set_parameters_json(analysis.parameters_json);
+  made.set_result_json(result.dump());
+  made.set_seconds(0.5);
+  return made;
 }
 
 }  // namespace pelab

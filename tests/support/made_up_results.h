@@ -15,10 +15,10 @@ class MadeUpJob {
   MadeUpJob(const std::string& spec_json, std::uint64_t seed);
 
   int epochs() const { return epochs_; }
-  store::Epoch EpochAt(int epoch) const;
-  store::HeadAblation Matrix(const store::Analysis& analysis) const;
+  v1::Epoch EpochAt(int epoch) const;
+  v1::HeadAblation Matrix(const store::Analysis& analysis) const;
   // For layer_ablation and cumulative_ablation; any other analysis gets an empty object.
-  store::AnalysisResult Result(const store::Analysis& analysis) const;
+  v1::AnalysisResult Result(const store::Analysis& analysis) const;
 
  private:
   double Noise(std::uint64_t index) const;  // in [-1, 1)

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Stands in for nvidia-cuda-mps-control: a daemon that does nothing but be there, and a front end that reads a command.
-# PELAB_MPS_DOUBLE: fails (it does not start), dies (it starts and is gone), deaf (it never answers).
+# Stands in for nvidia-cuda-mps-control: a daemon that does nothing but be there, and a front end
+# that reads a command. PELAB_MPS_DOUBLE: fails (it does not start), dies (it starts and is gone),
+# deaf (it never answers).
 set -u
 pipe=$CUDA_MPS_PIPE_DIRECTORY
 
@@ -10,7 +11,8 @@ if [ "${1-}" = -d ]; then
   # A socket that is there already, with or without a daemon: a new one refuses.
   [ ! -e "$pipe/control" ] || exit 3
   echo "visible [${CUDA_VISIBLE_DEVICES-unset}]" > "$CUDA_MPS_LOG_DIRECTORY/control.log"
-  setsid sh -c 'echo $$ > "$1/pid"; : > "$1/control"; exec sleep 600' sh "$pipe" </dev/null >/dev/null 2>&1 &
+  setsid sh -c 'echo $$ > "$1/pid"; : > "$1/control"; exec sleep 600' sh "$pipe" \
+    </dev/null >/dev/null 2>&1 &
   while [ ! -e "$pipe/control" ]; do sleep 0.01; done
   [ "${PELAB_MPS_DOUBLE-}" != dies ] || { kill -KILL "$(cat "$pipe/pid")"; rm "$pipe/pid"; }
   exit 0

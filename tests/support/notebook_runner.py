@@ -24,10 +24,11 @@ def _outputs(source, count, namespace):
             value = eval(compile(ast.Expression(last.value), f"<cell {count}>", "eval"), namespace)
     outputs = []
     if printed.getvalue():
-        outputs.append({"name": "stdout", "output_type": "stream", "text": printed.getvalue().splitlines(keepends=True)})
+        outputs.append({"name": "stdout", "output_type": "stream",
+                        "text": printed.getvalue().splitlines(keepends=True)})
     if value is not None:
-        outputs.append({"data": {"text/plain": repr(value).splitlines(keepends=True)}, "execution_count": count,
-                        "metadata": {}, "output_type": "execute_result"})
+        outputs.append({"data": {"text/plain": repr(value).splitlines(keepends=True)},
+                        "execution_count": count, "metadata": {}, "output_type": "execute_result"})
     return outputs
 
 

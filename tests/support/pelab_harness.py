@@ -20,10 +20,12 @@ import unittest
 BIN = pathlib.Path(os.environ["PELAB_BIN"]).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
+
 def trainer_environment():
     """The environment variables that the trainer asks for: with them it starts in half the time.
     Workers set them too."""
-    return json.loads(subprocess.run([BIN / "pelab-trainer", "capabilities"], capture_output=True, text=True, check=True).stdout)["environment"]
+    return json.loads(subprocess.run([BIN / "pelab-trainer", "capabilities"], capture_output=True,
+                                     text=True, check=True).stdout)["environment"]
 
 
 def tiny_sweep(epochs=3, train_examples=512, seeds="[0, 1]", pes="[nope, rope]", name="tiny"):
@@ -33,7 +35,8 @@ def tiny_sweep(epochs=3, train_examples=512, seeds="[0, 1]", pes="[nope, rope]",
 name: {name}
 protocol: clean
 pe: {pes}
-task: {{name: distance, length: 16, vocabulary: 40, train_examples: {train_examples}, test_examples: 128}}
+task: {{name: distance, length: 16, vocabulary: 40, train_examples: {train_examples},
+        test_examples: 128}}
 seed: {seeds}
 model: {{d_model: 16, d_ff: 32, heads: 2, layers: 2, max_len: 16, dropout: 0.1}}
 train: {{epochs: {epochs}, batch_size: 64, lr: 1e-3}}
@@ -109,40 +112,46 @@ class Case(unittest.TestCase):
     def spawn(self, program, *arguments, log=None, env=None):
         log = log or f"{program}.{len(self.started)}.log"
         with open(self.folder / log, "ab") as sink:
-            process = subprocess.Popen([BIN / program, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,
-                                       stdout=sink, stderr=subprocess.STDOUT, start_new_session=True,
+            process = subprocess.Popen([BIN / program, *map(str, arguments)], cwd=self.folder,
+                                       stdin=subprocess.DEVNULL, stdout=sink,
+                                       stderr=subprocess.STDOUT, start_new_session=True,
                                        env={**os.environ, **(env or {})})
         self.started.append(process)
         return process
 
     def server(self, *arguments, lease_ms=2000, env=None):
         """Starts a coordinator on this test's database and socket, and waits until it answers."""
-        process = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, "--heartbeat", f"{lease_ms // 10}ms",
+        process = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket,
+                             "--heartbeat", f"{lease_ms // 10}ms",
                              "--lease", f"{lease_ms}ms", *arguments, env=env)
-        wait_until(lambda: process.poll() is not None or self.pelab("status").returncode == 0, 20, "the coordinator")
+        wait_until(lambda: process.poll() is not None or self.pelab("status").returncode == 0, 20,
+                   "the coordinator")
         self.assertIsNone(process.poll(), "the coordinator ended: " + self.logs())
         return process
 
     def worker(self, name="w", slots=2, *arguments, env=None):
-        return self.spawn("pelab-worker", "--server", self.socket, "--workdir", self.folder / name, "--cpu-slots", slots,
-                          "--threads-per-slot", 1, *arguments, env=env)
+        return self.spawn("pelab-worker", "--server", self.socket, "--workdir", self.folder / name,
+                          "--cpu-slots", slots, "--threads-per-slot", 1, *arguments, env=env)
 
     def pelab(self, *arguments, timeout=120, env=None):
-        return subprocess.run([BIN / "pelab", "--server", self.socket, *map(str, arguments)], cwd=self.folder,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout,
-                              env={**os.environ, **(env or {})})
+        return subprocess.run([BIN / "pelab", "--server", self.socket, *map(str, arguments)],
+                              cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=timeout, env={**os.environ, **(env or {})})
 
     def pelab_db(self, *arguments, timeout=120):
         """Runs the CLI on the database file, without a coordinator."""
-        return subprocess.run([BIN / "pelab", "--db", self.db, *map(str, arguments)], cwd=self.folder,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+        return subprocess.run([BIN / "pelab", "--db", self.db, *map(str, arguments)],
+                              cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=timeout)
 
     def run_sweep(self, sweep, *arguments, timeout=180):
-        return subprocess.run([BIN / "pelab", "run", sweep, "--db", self.db, *map(str, arguments)], cwd=self.folder,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+        return subprocess.run([BIN / "pelab", "run", sweep, "--db", self.db, *map(str, arguments)],
+                              cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=timeout)
 
     def ok(self, result, status=0):
-        self.assertEqual(result.returncode, status, f"{result.args}\n{result.stdout}\n{result.stderr}\n{self.logs()}")
+        self.assertEqual(result.returncode, status,
+                         f"{result.args}\n{result.stdout}\n{result.stderr}\n{self.logs()}")
         return result
 
     def json(self, *arguments):
@@ -169,8 +178,9 @@ class Case(unittest.TestCase):
 
     def curves(self, db=None):
         """The curves in the views, without times: {(key, epoch): figures}."""
-        rows = self.query("SELECT j.key, c.epoch, c.train_loss, c.train_correct, c.train_total, c.test_loss, "
-                          "c.test_correct, c.test_total, c.learning_rate FROM v_curves c JOIN v_jobs j USING (job_id)",
+        rows = self.query("SELECT j.key, c.epoch, c.train_loss, c.train_correct, c.train_total, "
+                          "c.test_loss, c.test_correct, c.test_total, c.learning_rate FROM "
+                          "v_curves c JOIN v_jobs j USING (job_id)",
                           db=db)
         curves = {(row[0], row[1]): row[2:] for row in rows}
         self.assertEqual(len(curves), len(rows), "an epoch is in the view twice")
@@ -178,28 +188,31 @@ class Case(unittest.TestCase):
 
     def ablations(self, db=None):
         return dict((row[:6], row[6:]) for row in self.query(
-            "SELECT j.key, a.method, a.hygiene, a.split, a.layer, a.head, a.correct, a.total, a.intact_correct "
-            "FROM v_head_ablation a JOIN v_jobs j USING (job_id)", db=db))
+            "SELECT j.key, a.method, a.hygiene, a.split, a.layer, a.head, a.correct, a.total, "
+            "a.intact_correct FROM v_head_ablation a JOIN v_jobs j USING (job_id)", db=db))
 
     def results(self, db=None):
         """All results of a sweep by key, without times and hosts: two runs of it must agree on
         them."""
-        ablations = self.query("SELECT j.key, a.method, a.hygiene, a.split, a.target, a.layer, a.head, a.correct, a.total, a.lost, "
-                               "a.gained, a.nll, a.nll_drop, a.nll_drop_standard_error, a.drop_standard_error "
-                               "FROM v_head_ablation a JOIN v_jobs j USING (job_id)", db=db)
-        deposits = self.query("SELECT j.key, d.layer, d.max_drop, d.gini, d.effective_heads, d.top_head, d.deposits "
-                              "FROM v_deposits d JOIN v_jobs j USING (job_id)", db=db)
-        weights = self.query("SELECT j.key, a.name, a.sha256, a.bytes FROM v_artifacts a JOIN v_jobs j USING (job_id)", db=db)
+        ablations = self.query(
+            "SELECT j.key, a.method, a.hygiene, a.split, a.target, a.layer, a.head, a.correct, "
+            "a.total, a.lost, a.gained, a.nll, a.nll_drop, a.nll_drop_standard_error, "
+            "a.drop_standard_error FROM v_head_ablation a JOIN v_jobs j USING (job_id)", db=db)
+        deposits = self.query(
+            "SELECT j.key, d.layer, d.max_drop, d.gini, d.effective_heads, d.top_head, d.deposits "
+            "FROM v_deposits d JOIN v_jobs j USING (job_id)", db=db)
+        weights = self.query("SELECT j.key, a.name, a.sha256, a.bytes FROM v_artifacts a JOIN "
+                             "v_jobs j USING (job_id)", db=db)
         key = repr  # NULLs cannot be compared
-        return {"curves": self.curves(db), "ablations": sorted(ablations, key=key), "deposits": sorted(deposits, key=key),
-                "weights": sorted(weights)}
+        return {"curves": self.curves(db), "ablations": sorted(ablations, key=key),
+                "deposits": sorted(deposits, key=key), "weights": sorted(weights)}
 
     def assert_complete(self, jobs, epochs, layers=2, heads=2):
         """Checks that every job succeeded and has each epoch once and a complete ablation matrix.
         """
         self.assertEqual(self.states(), {"succeeded": jobs})
-        per_job = self.query("SELECT job_id, count(*), count(DISTINCT epoch), min(epoch), max(epoch) FROM v_curves "
-                             "GROUP BY job_id")
+        per_job = self.query("SELECT job_id, count(*), count(DISTINCT epoch), min(epoch), "
+                             "max(epoch) FROM v_curves GROUP BY job_id")
         self.assertEqual([row[1:] for row in per_job], [(epochs, epochs, 0, epochs - 1)] * jobs)
         heads_rows = self.query("SELECT job_id, count(*) FROM v_head_ablation GROUP BY job_id")
         self.assertEqual([row[1] for row in heads_rows], [layers * heads] * jobs)

@@ -22,6 +22,7 @@
 #include "core/experiment/sweep.h"
 #include "server/service/expander.h"
 #include "server/store/store.h"
+#include "tests/support/events.h"
 #include "tests/support/made_up_results.h"
 
 namespace pelab {
@@ -166,29 +167,23 @@ class Populator {
     const auto& assignment = std::get<store::AttemptCreated>(*created).assignment;
     if (!assignment) return absl::InternalError("a queued job got no attempt");
     std::uint64_t sequence = 0;
-    const auto add = [&](decltype(store::AttemptEvent::body) body) {
+    const auto add = [&](EventBody body) {
       now_ += 40;
-      events.push_back(store::AttemptEvent{.attempt_id = assignment->attempt_id,
-                                           .token = token,
-                                           .sequence = ++sequence,
-                                           .body = std::move(body),
-                                           .now = now_});
+      events.push_back(
+          EventWrite(assignment->attempt_id, token, ++sequence, std::move(body), now_));
     };
     const MadeUpJob job(assignment->spec_json, options_.seed);
-    add(store::Started{0, job.epochs(),
-                       R"({"device":"cpu","device_name":"Example CPU","libtorch":"1.13.1",)"
-                       R"("parameters":12345,"protocol":1,"threads":1,"trainer":")" PELAB_VERSION
-                       R"("})"});
+    add(StartedEvent(0, job.epochs(),
+                     R"({"device":"cpu","device_name":"Example CPU","libtorch":"1.13.1",)"
+                     R"("parameters":12345,"protocol":1,"threads":1,"trainer":")" PELAB_VERSION
+                     R"("})"));
     const int until = end == End::kSucceeded ? job.epochs() : (job.epochs() + 1) / 2;
     for (int epoch = 0; epoch < until; ++epoch) add(job.EpochAt(epoch));
     if (!options_.log.empty()) {
       events.push_back(store::AppendLog{assignment->attempt_id, token, 0, options_.log});
     }
     if (end == End::kFailed) {
-      add(store::Finished{.outcome = state::Outcome::kFailed,
-                          .error_kind = state::ErrorKind::kOutOfMemory,
-                          .error = options_.error,
-                          .wall_seconds = 3});
+      add(EndEvent(v1::ATTEMPT_OUTCOME_FAILED, state::ErrorKind::kOutOfMemory, options_.error, 3));
     } else if (end == End::kSucceeded) {
       for (const store::Analysis& analysis : assignment->analyses) {
         if (analysis.name == "head_ablation") {
@@ -197,7 +192,7 @@ class Populator {
           add(job.Result(analysis));
         }
       }
-      add(store::Finished{.wall_seconds = 60 + static_cast<double>(job_id % 10)});
+      add(SucceededEvent(60 + static_cast<double>(job_id % 10)));
     }
     return absl::OkStatus();
   }

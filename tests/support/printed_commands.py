@@ -6,7 +6,8 @@ import shlex
 import subprocess
 
 PROGRAMS = ("pelab", "pelab-server", "pelab-worker", "pelab-trainer")
-_NAME = re.compile(r"(?<![\w/.-])(?:(?:\./)?(?:[\w.-]+/)*bin/)?(pelab(?:-server|-worker|-trainer)?)(?= |$)")
+_NAME = re.compile(
+    r"(?<![\w/.-])(?:(?:\./)?(?:[\w.-]+/)*bin/)?(pelab(?:-server|-worker|-trainer)?)(?= |$)")
 _ELLIPSIS = {"…", "...", "[options]"}
 
 
@@ -19,7 +20,8 @@ class Help:
 
     def __init__(self, binaries, path):
         self.path = path
-        self.text = subprocess.run([binaries / path[0], *path[1:], "--help"], capture_output=True, text=True, check=True).stdout
+        self.text = subprocess.run([binaries / path[0], *path[1:], "--help"], capture_output=True,
+                                   text=True, check=True).stdout
         self.options = {}  # name -> whether it takes a value
         self.positionals = []
         self.subcommands = []
@@ -29,7 +31,8 @@ class Help:
                 section = line.split(":")[0].split(" ")[0]
             if line.startswith("Usage: "):
                 words = line.split()[1 + len(path):]
-                self.positionals = [word for word in words if word.strip("[]") not in ("OPTIONS", "SUBCOMMAND")]
+                self.positionals = [word for word in words
+                                    if word.strip("[]") not in ("OPTIONS", "SUBCOMMAND")]
             if section == "Subcommands" and (found := re.match(r"  (\w+)(?:  |$)", line)):
                 self.subcommands.append(found.group(1))
             if section != "Examples" and (found := re.match(r"  (-[^ ].*?)(?:   *|$)", line)):
@@ -96,7 +99,8 @@ class Commands:
                         raise Mistake(f"{name} needs a value")
                     rest = rest[1:]
             elif word in at.subcommands and not given:
-                at = self.help([*at.path, word]) if at.path == ["pelab"] or at.path[0] == "pelab" else at
+                at = (self.help([*at.path, word]) if at.path == ["pelab"]
+                      or at.path[0] == "pelab" else at)
                 options.update(at.options)
                 if at.path[0] == "pelab-trainer":
                     at.positionals = []
@@ -110,7 +114,8 @@ class Commands:
         most = 10**6 if any("..." in word for word in at.positionals) else len(at.positionals)
         if len(given) > most:
             raise Mistake(f"{' '.join(at.path)} takes {most} arguments, not {given}")
-        if at.path[0] == "pelab" and not given and at.subcommands and len(at.path) == 1 and not partial:
+        if (at.path[0] == "pelab" and not given and at.subcommands and len(at.path) == 1
+            and not partial):
             raise Mistake("there is no command")
         if len(given) < least and not partial:
             raise Mistake(f"{' '.join(at.path)} needs {' '.join(at.positionals)}")
@@ -130,9 +135,11 @@ def split(line):
     environment = {}
     for start, word in enumerate(words):
         program = word.rsplit("/", 1)[-1]
-        if program in PROGRAMS and (start == 0 or re.fullmatch(r"[|&;(<]+", words[start - 1]) or all("=" in one for one in words[:start])):
+        if program in PROGRAMS and (start == 0 or re.fullmatch(r"[|&;(<]+", words[start - 1])
+                                    or all("=" in one for one in words[:start])):
             environment = dict(one.split("=", 1) for one in words[:start] if "=" in one)
-            end = next((place for place in range(start, len(words)) if re.fullmatch(r"[|&;()<>]+", words[place])), len(words))
+            end = next((place for place in range(start, len(words))
+                        if re.fullmatch(r"[|&;()<>]+", words[place])), len(words))
             return [program, *words[start + 1:end]], environment
     return None
 
@@ -162,14 +169,16 @@ def of_source(text):
     for literal in re.finditer(_LITERAL, text):
         inside = next(group for group in literal.groups() if group is not None)
         for name in re.finditer(_NAME.pattern.replace("(?= |$)", "(?= )"), inside):
-            found.append((text.count("\n", 0, literal.start()) + 1, inside[name.start():] + _behind(text, literal.end())))
+            found.append((text.count("\n", 0, literal.start()) + 1,
+                          inside[name.start():] + _behind(text, literal.end())))
     return found
 
 
 def _behind(text, at):
     """The remaining strings of the statement. Anything between two of them, except spaces, counts
     as a value."""
-    end = min((place for place in (text.find(";", at), text.find("}", at)) if place >= 0), default=len(text))
+    end = min((place for place in (text.find(";", at), text.find("}", at)) if place >= 0),
+              default=len(text))
     joined, last = "", at
     for literal in re.finditer(_LITERAL, text[at:end]):
         between = text[last:at + literal.start()]
@@ -188,4 +197,5 @@ def of_prose(text):
     text = re.split(r"\\n|\n|[;`]|\. |, |\)| \(| –", text)[0]
     words = text.replace("\\u2026", "…").split()
     command = re.match(r"[\w-]*", words[1]).group() if len(words) > 1 else ""
-    return words[0].rsplit("/", 1)[-1], command, [word.strip(":.'\"").split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+    return (words[0].rsplit("/", 1)[-1], command,
+            [word.strip(":.'\"").split("=")[0] for word in words if re.match(r"--?[a-z]", word)])

@@ -1,11 +1,20 @@
 #!/bin/sh
-# Stands in for pelab-trainer where pages are tested and measured: an epoch every PELAB_EPOCH_SECONDS (0.2), with made-up
-# counts that level off, and a line of log for each that a terminal or a browser must not obey.
+# Stands in for pelab-trainer where pages are tested and measured: an epoch every
+# PELAB_EPOCH_SECONDS (0.2), with made-up counts that level off, and a line of log for each that a
+# terminal or a browser must not obey.
 set -u
+
+# One line on standard output, from parts.
+say() {
+  said=
+  for part; do said=$said$part; done
+  echo "$said"
+}
 
 if [ "$1" = capabilities ]; then
   # PELAB_STEADY_DEVICE=cuda:0: it takes slots on GPUs.
-  echo "{\"protocol\":1,\"trainer\":\"steady\",\"libtorch\":\"none\",\"devices\":[\"${PELAB_STEADY_DEVICE:-cpu}\"]}"
+  say "{\"protocol\":1,\"trainer\":\"steady\",\"libtorch\":\"none\"," \
+      "\"devices\":[\"${PELAB_STEADY_DEVICE:-cpu}\"]}"
   exit 0
 fi
 
@@ -28,20 +37,30 @@ train() {
   job=$(sed -n 's/.*"job":"\([^"]*\)".*/\1/p' "$1")
   epochs=$(sed -n 's/.*"epochs":\([0-9]*\).*/\1/p' "$1")
   pe=$(sed -n 's/.*"pe":{[^}]*"name":"\([a-z_]*\)".*/\1/p' "$1")
+  train_examples=$(sed -n 's/.*"train_examples":\([0-9]*\).*/\1/p' "$1")
+  test_examples=$(sed -n 's/.*"test_examples":\([0-9]*\).*/\1/p' "$1")
   seed=$(sed -n 's/.*"seed":\([0-9]*\),"task".*/\1/p' "$1")
-  case "$pe" in rope*) top=930 ;; mla) top=885 ;; absolute) top=620 ;; alibi) top=410 ;; *) top=250 ;; esac
+  case "$pe" in
+    rope*) top=930 ;; mla) top=885 ;; absolute) top=620 ;; alibi) top=410 ;; *) top=250 ;;
+  esac
   trap 'exit 75' TERM
 
-  echo "{\"event\":\"hello\",\"job\":\"$job\",\"protocol\":1,\"device\":\"$device\",\"threads\":$threads,\"micro_batch\":0,\"packing\":1,\"start_epoch\":0,\"epochs\":$epochs}"
+  say "{\"event\":\"hello\",\"job\":\"$job\",\"protocol\":1,\"device\":\"$device\"," \
+      "\"threads\":$threads,\"micro_batch\":0,\"packing\":1,\"start_epoch\":0,\"epochs\":$epochs}"
   at=0
   while [ "$at" -lt "$epochs" ]; do
     sleep "${PELAB_EPOCH_SECONDS:-0.2}"
     noise=$(( (at * 7919 + ${seed:-0} * 104729) % 300 ))
     correct=$(( top * 30 * at * 10 / (at * 10 + epochs * 2) + noise ))
     loss=$(( 3000 - correct / 12 ))
-    printf '{"event":"epoch","job":"%s","epoch":%d,"train_loss":%d.%03d,"train_correct":%d,"train_total":30000,"test_loss":%d.%03d,"test_correct":%d,"test_total":30000,"learning_rate":1e-4,"seconds":0.5}\n' \
-      "$job" "$at" $((loss / 1000)) $((loss % 1000)) $((correct + 400)) $((loss / 1000)) $((loss % 1000)) "$correct"
-    printf '\033[31mepoch %d\033[0m <img src=x onerror=injected()> of seed %s\n' "$at" "${seed:-?}" >&2
+    loss_text=$(printf '%d.%03d' $((loss / 1000)) $((loss % 1000)))
+    say "{\"event\":\"epoch\",\"job\":\"$job\",\"epoch\":$at,\"train_loss\":$loss_text," \
+        "\"train_correct\":$(((correct + 400) * train_examples / 30000))," \
+        "\"train_total\":$train_examples,\"test_loss\":$loss_text," \
+        "\"test_correct\":$((correct * test_examples / 30000)),\"test_total\":$test_examples," \
+        "\"learning_rate\":1e-4,\"seconds\":0.5}"
+    printf '\033[31mepoch %d\033[0m <img src=x onerror=injected()> of seed %s\n' \
+      "$at" "${seed:-?}" >&2
     at=$((at + 1))
   done
   echo "{\"event\":\"done\",\"job\":\"$job\",\"wall_seconds\":1.5}"

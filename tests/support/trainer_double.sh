@@ -1,11 +1,19 @@
 #!/bin/sh
-# Stands in for pelab-trainer in the tests of the worker: the same command line and the same JSON Lines, without any
-# training. What it does is the word after "mode": in the spec that it is given; see the case below. Several jobs run beside
-# each other in one process group.
+# Stands in for pelab-trainer in the tests of the worker: the same command line and the same JSON
+# Lines, without any training. What it does is the word after "mode": in the spec that it is given;
+# see the case below. Several jobs run beside each other in one process group.
 set -u
 
+# One line on standard output, from parts.
+say() {
+  said=
+  for part; do said=$said$part; done
+  echo "$said"
+}
+
 if [ "$1" = capabilities ]; then
-  echo "{\"trainer\":\"double\",\"devices\":[\"${PELAB_DOUBLE_DEVICE-cpu}\"],\"environment\":{\"PELAB_DOUBLE_TOLD\":\"so\"},\"pe\":{\"rope\":1}}"
+  say "{\"trainer\":\"double\",\"devices\":[\"${PELAB_DOUBLE_DEVICE-cpu}\"]," \
+      "\"environment\":{\"PELAB_DOUBLE_TOLD\":\"so\"},\"pe\":{\"rope\":1}}"
   exit 0
 fi
 
@@ -28,44 +36,62 @@ while [ $# -gt 0 ]; do
 done
 [ "$micro_batch" != auto ] || micro_batch=12
 # On a CPU it changes nothing.
-case "$device,$packing" in cpu,* | *,off | *,) batch=1 ;; *,auto) batch=$jobs ;; *) batch=$packing ;; esac
+case "$device,$packing" in
+  cpu,* | *,off | *,) batch=1 ;;
+  *,auto) batch=$jobs ;;
+  *) batch=$packing ;;
+esac
 
 # Ends with the agent, as the trainer does.
 ( while read -r _; do :; done; kill -KILL $$ ) <&"$parent" >/dev/null 2>&1 &
 
 hello() {
-  echo "{\"event\":\"hello\",\"job\":\"$job\",\"protocol\":1,\"device\":\"$device\",\"threads\":$threads,\"micro_batch\":$micro_batch,\"packing\":$batch,\"start_epoch\":$1,\"epochs\":$epochs}"
+  say "{\"event\":\"hello\",\"job\":\"$job\",\"protocol\":1,\"device\":\"$device\"," \
+      "\"threads\":$threads,\"micro_batch\":$micro_batch,\"packing\":$batch," \
+      "\"start_epoch\":$1,\"epochs\":$epochs}"
 }
 epoch() {
-  echo "{\"event\":\"epoch\",\"job\":\"$job\",\"epoch\":$1,\"train_loss\":0.1,\"train_correct\":$1,\"train_total\":10000,\"test_loss\":0.30000000000000004,\"test_correct\":$1,\"test_total\":20000,\"learning_rate\":1e-8,\"seconds\":0.01}"
+  say "{\"event\":\"epoch\",\"job\":\"$job\",\"epoch\":$1,\"train_loss\":0.1," \
+      "\"train_correct\":$1,\"train_total\":10000,\"test_loss\":0.30000000000000004," \
+      "\"test_correct\":$1,\"test_total\":20000,\"learning_rate\":1e-8,\"seconds\":0.01}"
 }
 done_event() {
   printf 'weights of job %s' "$job" > "$workdir/weights.safetensors"
   sum=$(sha256sum "$workdir/weights.safetensors" | cut -d' ' -f1)
   size=$(wc -c < "$workdir/weights.safetensors")
-  echo "{\"event\":\"done\",\"job\":\"$job\",\"weights\":{\"file\":\"weights.safetensors\",\"sha256\":\"$sum\",\"bytes\":$size},\"wall_seconds\":1.5}"
+  say "{\"event\":\"done\",\"job\":\"$job\",\"weights\":{\"file\":\"weights.safetensors\"," \
+      "\"sha256\":\"$sum\",\"bytes\":$size},\"wall_seconds\":1.5}"
 }
 # Done with weights that are not what is said of them.
 without_weights() {
-  echo "{\"event\":\"done\",\"job\":\"$job\",\"weights\":{\"file\":\"${1##*/}\",\"sha256\":\"$(printf '%064d' 7)\",\"bytes\":6},\"wall_seconds\":1.5}"
+  say "{\"event\":\"done\",\"job\":\"$job\",\"weights\":{\"file\":\"${1##*/}\"," \
+      "\"sha256\":\"$(printf '%064d' 7)\",\"bytes\":6},\"wall_seconds\":1.5}"
 }
 ablation() {
-  echo "{\"event\":\"head_ablation\",\"job\":\"$job\",\"version\":2,\"parameters\":{\"method\":\"zero\"},\"total\":2000,\"intact_correct\":900,\"intact_nll\":0.5,\"chance\":0.01,\"correct\":[[1,2],[3,null]],\"lost\":[[899,898],[897,null]],\"gained\":[[0,0],[0,null]],\"nll\":[[1,2],[3,null]],\"nll_standard_error\":[[0.1,0.2],[0.3,null]],\"seconds\":0.5}"
+  say "{\"event\":\"head_ablation\",\"job\":\"$job\",\"version\":2," \
+      "\"parameters\":{\"method\":\"zero\"},\"total\":2000,\"intact_correct\":900," \
+      "\"intact_nll\":0.5,\"chance\":0.01,\"correct\":[[1,2],[3,null]]," \
+      "\"lost\":[[899,898],[897,null]],\"gained\":[[0,0],[0,null]],\"nll\":[[1,2],[3,null]]," \
+      "\"nll_standard_error\":[[0.1,0.2],[0.3,null]],\"seconds\":0.5}"
 }
-# A checkpoint's metadata, as the trainer writes it, and "state of epoch N" in place of tensors. Fails where a program in it
-# was hit by the SIGTERM that the whole process group gets.
+# A checkpoint's metadata, as the trainer writes it, and "state of epoch N" in place of tensors.
+# Fails where a program in it was hit by the SIGTERM that the whole process group gets.
 write_checkpoint() {
   header="{\"__metadata__\":{\"epoch\":\"$1\",\"spec\":\"$quoted_spec\"}}"
   body="${header}state of epoch $1"
-  printf "\\$(printf '%03o' "${#header}")\\0\\0\\0\\0\\0\\0\\0%s" "$body" > "$workdir/checkpoint.tmp"
+  printf "\\$(printf '%03o' "${#header}")\\0\\0\\0\\0\\0\\0\\0%s" "$body" \
+    > "$workdir/checkpoint.tmp"
   sum=$(sha256sum "$workdir/checkpoint.tmp") || return 1
   mv "$workdir/checkpoint.tmp" "$workdir/checkpoint.safetensors" || return 1
-  echo "{\"event\":\"checkpoint\",\"job\":\"$job\",\"epoch\":$1,\"file\":\"checkpoint.safetensors\",\"sha256\":\"${sum%% *}\",\"bytes\":$((8 + ${#body}))}"
+  say "{\"event\":\"checkpoint\",\"job\":\"$job\",\"epoch\":$1," \
+      "\"file\":\"checkpoint.safetensors\",\"sha256\":\"${sum%% *}\",\"bytes\":$((8 + ${#body}))}"
 }
 # The next epoch of the checkpoint that is there.
-checkpoint_epoch() { sed -n 's/.*state of epoch \([0-9]*\)$/\1/p' "$workdir/checkpoint.safetensors"; }
-# Epochs $1 … with $2 seconds before each; keeps a checkpoint after each, and obeys SIGTERM between two. With $3 the
-# checkpoints are the real files.
+checkpoint_epoch() {
+  sed -n 's/.*state of epoch \([0-9]*\)$/\1/p' "$workdir/checkpoint.safetensors"
+}
+# Epochs $1 … with $2 seconds before each; keeps a checkpoint after each, and obeys SIGTERM between
+# two. With $3 the checkpoints are the real files.
 train() {
   at=$1
   stop=
@@ -74,7 +100,11 @@ train() {
     [ "$2" = 0 ] || sleep "$2"
     epoch "$at"
     at=$((at + 1))
-    if [ -n "${3-}" ]; then write_checkpoint "$at" || write_checkpoint "$at"; else echo "$at" > "$workdir/checkpoint"; fi
+    if [ -n "${3-}" ]; then
+      write_checkpoint "$at" || write_checkpoint "$at"
+    else
+      echo "$at" > "$workdir/checkpoint"
+    fi
     [ -z "$stop" ] || exit 75
   done
 }
@@ -107,7 +137,8 @@ run_job() {
     keeps)  # as slow, with real checkpoints
       quoted_spec=$(sed -n 's/.*"spec":\({.*}\)}.*/\1/p' "$spec" | sed 's/"/\\"/g')
       start=0
-      if [ -f "$workdir/checkpoint.safetensors" ] && [ "$(checkpoint_epoch)" -le "$max_start" ]; then
+      if [ -f "$workdir/checkpoint.safetensors" ] &&
+          [ "$(checkpoint_epoch)" -le "$max_start" ]; then
         start=$(checkpoint_epoch)
       fi
       hello "$start"; train "$start" 0.05 real; done_event ;;
@@ -116,12 +147,17 @@ run_job() {
     lingers) trap 'sleep 1.5; exit 75' TERM; hello 0; epoch 0; while :; do sleep 0.1; done ;;
     stubborn) trap '' TERM; hello 0; epoch 0; while :; do sleep 0.2; done ;;
     garbage) hello 0; echo 'Segmentation fault'; sleep 60 ;;
+    not_utf8) hello 0; printf 'half \303\n'; sleep 60 ;;
+    long_error) hello 0; say "{\"event\":\"error\",\"job\":\"$job\",\"kind\":\"internal\"," \
+        "\"message\":\"$(head -c 16383 /dev/zero | tr '\0' x)é and more\"}"; exit 1 ;;
     long_line) hello 0; head -c 1200000 /dev/zero | tr '\0' x; sleep 60 ;;
     killed) hello 0; epoch 0; kill -KILL $$ ;;
     silent) hello 0; exit 0 ;;
     exit_3) hello 0; echo 'terminate called after throwing' >&2; exit 3 ;;
-    oom) hello 0; echo "{\"event\":\"error\",\"job\":\"$job\",\"kind\":\"out_of_memory\",\"message\":\"no room for 3 GiB\"}"; exit 1 ;;
-    fails) hello 0; epoch 0; echo "{\"event\":\"error\",\"job\":\"$job\",\"kind\":\"non_finite_loss\",\"message\":\"the loss is nan\"}"; exit 1 ;;
+    oom) hello 0; say "{\"event\":\"error\",\"job\":\"$job\",\"kind\":\"out_of_memory\"," \
+        "\"message\":\"no room for 3 GiB\"}"; exit 1 ;;
+    fails) hello 0; epoch 0; say "{\"event\":\"error\",\"job\":\"$job\"," \
+        "\"kind\":\"non_finite_loss\",\"message\":\"the loss is nan\"}"; exit 1 ;;
     stranger) hello 0; job=nobody; epoch 0; sleep 60 ;;
     skips) hello 0; epoch 0; epoch 2; sleep 60 ;;
     too_late) hello 5; sleep 60 ;;
@@ -136,14 +172,19 @@ run_job() {
       done_event ;;
     weights_missing) hello 0; train 0 0; without_weights "$workdir/nothing.here" ;;
     weights_fifo) hello 0; train 0 0; mkfifo "$workdir/pipe"; without_weights "$workdir/pipe" ;;
-    weights_wrong) hello 0; train 0 0; echo other > "$workdir/other"; without_weights "$workdir/other" ;;
+    weights_wrong)
+      hello 0; train 0 0; echo other > "$workdir/other"; without_weights "$workdir/other" ;;
     analysis_fifo)
       hello 0; train 0 0; mkfifo "$workdir/pipe"
-      echo "{\"event\":\"analysis\",\"job\":\"$job\",\"name\":\"latents\",\"version\":1,\"parameters\":{},\"file\":\"pipe\"}"
+      say "{\"event\":\"analysis\",\"job\":\"$job\",\"name\":\"latents\",\"version\":1," \
+          "\"parameters\":{},\"file\":\"pipe\"}"
       sleep 600 ;;
     chatters)
       hello 0; train 0 0
-      at=0; while [ "$at" -lt 500 ]; do at=$((at + 1)); echo "{\"event\":\"weather_$at\",\"job\":\"$job\"}"; done
+      at=0
+      while [ "$at" -lt 500 ]; do
+        at=$((at + 1)); echo "{\"event\":\"weather_$at\",\"job\":\"$job\"}"
+      done
       done_event ;;
     *) echo "trainer_double: unknown mode '$mode'" >&2; exit 2 ;;
   esac
@@ -156,7 +197,8 @@ job() {
   job=$(sed -n 's/.*"job":"\([^"]*\)".*/\1/p' "$spec")
   epochs=$(sed -n 's/.*"epochs":\([0-9]*\).*/\1/p' "$spec")
   echo $$ > "$workdir/pid"
-  echo "$mode on $device, visible [${CUDA_VISIBLE_DEVICES-unset}], told [${PELAB_DOUBLE_TOLD-nothing}]" >&2
+  say "$mode on $device, visible [${CUDA_VISIBLE_DEVICES-unset}], " \
+      "told [${PELAB_DOUBLE_TOLD-nothing}]" >&2
   if [ "$command" = analyze ]; then analyze; else run_job; fi
 }
 

@@ -16,6 +16,7 @@
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
+#include "core/base/utf8.h"
 #include "worker/agent/capabilities.h"
 #include "worker/agent/devices.h"
 #include "worker/agent/fleet_client.h"
@@ -43,8 +44,8 @@ class LastResort {
  public:
   LastResort(ShutdownSignal* shutdown, absl::Duration patience)
       : thread_([this, shutdown, patience] {
-          // Waits for both in turn: nothing can wake a wait for the signal when the daemon ends
-          // without one.
+          // Checks for the end and for the signal in turn, because a daemon that ends without a
+          // signal cannot wake a wait for the signal.
           while (!over_.HasBeenNotified()) {
             if (!shutdown->WaitFor(absl::Milliseconds(100))) continue;
             if (over_.WaitFor(patience + kLastResort)) return;
@@ -66,7 +67,7 @@ class LastResort {
 
 std::string HostName() {
   char name[HOST_NAME_MAX + 1] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+  return gethostname(name, sizeof name - 1) == 0 ? ValidUtf8(name) : "unknown";
 }
 
 // Null if NVML cannot be loaded.
@@ -107,8 +108,8 @@ WorkerIdentity MakeIdentity(const AgentOptions& options, const WorkDir& work_dir
   return identity;
 }
 
-// Null if trainers need no daemon of ours (no two share a GPU, or the host has one that they find
-// by themselves), or if this host cannot run one.
+// Null if trainers need no MPS of this worker's own (no two share a GPU, or they find the host's
+// MPS by themselves), or if this host cannot run it.
 std::unique_ptr<Mps> StartMps(const AgentOptions& options, const WorkDir& work_dir,
                               const std::vector<SlotPlan>& plans) {
   const bool on_gpus = plans.front().slot.device_kind() == "gpu";
@@ -143,6 +144,11 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
                          MakeFleetClient(options.server, options.security));
   PELAB_ASSIGN_OR_RETURN(const std::string trainer, FindTrainer(options.trainer));
   PELAB_ASSIGN_OR_RETURN(const WorkDir work_dir, WorkDir::Open(options.work_dir));
+  // The work directory is locked: no other daemon of this worker is running.
+  if (const std::size_t strays = KillStraysOfWorker(work_dir.worker_id(), kStraysPatience);
+      strays > 0) {
+    spdlog::warn("ended {} processes that trainers of an earlier daemon had left behind", strays);
+  }
   PELAB_ASSIGN_OR_RETURN(const Capabilities capabilities, ReadCapabilities(trainer));
   std::unique_ptr<Nvml> nvml = FindNvml();
   const std::vector<SlotPlan> plans = PlanSlots(FindGpus(nvml.get(), capabilities), options.slots,

@@ -17,7 +17,7 @@ struct ArtifactFile {
   std::int64_t attempt_id = 0;
   std::uint64_t token = 0;
   bool checkpoint = false;  // may be refused or removed first when space is short
-  // the call ends by then, or earlier by its own time limit
+  // the call's deadline; the call's own time limit may be earlier
   absl::Time until = absl::InfiniteFuture();
 };
 

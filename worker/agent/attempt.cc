@@ -13,7 +13,9 @@
 #include "core/base/ids.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
+#include "core/base/utf8.h"
 #include "core/rpc/backoff.h"
+#include "worker/agent/limits.h"
 
 namespace pelab::agent {
 namespace {
@@ -179,14 +181,14 @@ absl::Status Attempt::OnLine(TrainerLine line) {
   const absl::Status status = Take(std::move(line));
   if (uploader_.has_value()) uploader_->Offer(trace_.checkpoint());
   EndStep();
-  // If the attempt was settled meanwhile, the result of its line no longer matters.
+  // If the attempt was settled meanwhile, an error in this line no longer matters.
   return settled() ? absl::OkStatus() : status;
 }
 
 absl::Status Attempt::Take(TrainerLine line) {
   if (auto* fact = std::get_if<FactLine>(&line); fact != nullptr && fact->event.has_started()) {
     v1::Execution* now = fact->event.mutable_started()->mutable_execution();
-    // The trainer says packing 1 wherever the number changes nothing, so keep the recorded one.
+    // The trainer reports packing 1 if the number changes no result. Then keep the recorded number.
     if (any_packing_ && assignment_.has_execution() && now->packing() == 1) {
       now->set_packing(assignment_.execution().packing());
     }
@@ -332,6 +334,10 @@ void Attempt::Finish(v1::Finished finished) {
     finished.set_outcome(v1::ATTEMPT_OUTCOME_CANCELLED);
   }
   if (stop_reason() == StopReason::kSupersede) return;
+  // They may quote a trainer's output, a path or a message of the system. A Protobuf string that is
+  // not UTF-8 could not be read back from the spool.
+  finished.set_error(Shorten(finished.error(), limits::kErrorBytes));
+  finished.set_warning(Shorten(finished.warning(), limits::kErrorBytes));
   if (finished.outcome() == v1::ATTEMPT_OUTCOME_FAILED) Note(finished.error());
   v1::Event event;
   *event.mutable_finished() = std::move(finished);

@@ -48,7 +48,7 @@ class RetryCap {
   std::atomic<std::int64_t> ms_;
 };
 
-// The settings and services that all attempts of a daemon share. It must outlive them.
+// The settings and services that all attempts of a daemon share. Must outlive the attempts.
 struct AttemptContext {
   const WorkDir* work_dir = nullptr;
   SpoolQuota* quota = nullptr;
@@ -62,12 +62,12 @@ struct AttemptContext {
   int threads = 1;
   std::optional<int> micro_batch;  // likewise; 0: the whole batch; nullopt: the trainer chooses
   int parent_fd = -1;              // the read end of a pipe whose write end only this daemon holds
-  // There is something to send, or the attempt has ended. May be called from any thread.
+  // Tells the session that there is something to send, or that an attempt has ended. Thread-safe.
   std::function<void()> notify;
   RetryCap retry_cap{absl::Seconds(5)};  // the longest pause between tries to send or fetch a file
   CheckpointCadence checkpoint_every;
-  // How long a trainer may be silent. nullopt: its own pace decides (StallWatch); infinite: for
-  // ever.
+  // How long a trainer may be silent. nullopt: the trainer's own pace decides (StallWatch);
+  // infinite: no limit.
   std::optional<absl::Duration> attempt_timeout;
   // The time between two uploads of a job's newest checkpoint. Zero: never, not even at the end.
   absl::Duration checkpoint_upload = absl::Minutes(5);
@@ -77,8 +77,8 @@ struct AttemptContext {
 
 // Everything that belongs to one attempt, from its spool to its outcome. A TrainerRun
 // (trainer_run.h) does the training and reports it here. The attempt itself does the work after the
-// training, and all of it if there is nothing to train. Thread-safe. The destructor waits for the
-// attempt's thread.
+// training. If there is nothing to train, it does all the work. Thread-safe. The destructor waits
+// for the attempt's thread.
 class Attempt {
  public:
   Attempt(const AttemptContext* context, v1::Assignment assignment, std::unique_ptr<Spool> spool);
@@ -90,7 +90,8 @@ class Attempt {
   void StartUpload(DoneLine done);
   // An earlier daemon left the attempt unfinished: records it as preempted.
   void FinishInterrupted();
-  // A run has taken the attempt on this slot (-1: there is no such slot) and keeps it until Leave.
+  // A run has taken the attempt, on this slot (-1: there is no such slot), and keeps it until
+  // Leave.
   void Enter(int slot);
 
   // Sets the reason why the trainer, or the work after it, has to end within `grace`. Returns at
@@ -109,9 +110,9 @@ class Attempt {
 
   // The run's thread calls the next four functions, one at a time.
 
-  // Fetches what the trainer starts from. For training that is a newer checkpoint, if the
-  // assignment names one; OK also if it cannot be fetched. For an analysis it is the kept weights;
-  // then an error is final, unless the attempt was stopped.
+  // Fetches the file that the trainer starts from. For training: a newer checkpoint, if the
+  // assignment names one; always OK, even if the checkpoint cannot be fetched. For an analysis: the
+  // kept weights; an error is final, unless the attempt was stopped.
   absl::Status Fetch(const std::string& job_dir, absl::Duration patience);
   // The trainer has started. `any_packing`: on its device, a job computed alone (packing 1) gives
   // the same numbers as in a batch of any size.
@@ -136,7 +137,7 @@ class Attempt {
   void Leave();
 
  private:
-  // Keeps the work that follows the outcome from running beside a step of the run. False if the
+  // Begins a step of the run: the work that follows the outcome waits until EndStep. False if the
   // attempt is already settled.
   bool BeginStep();
   void EndStep();

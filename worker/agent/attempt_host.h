@@ -19,7 +19,8 @@ class AttemptHost {
   // Attempts that run, or that have ended with events that are not acknowledged.
   virtual std::vector<v1::HeldAttempt> Held() = 0;
 
-  // There is a new connection. Until Answer is called for an attempt, nothing about it may be sent.
+  // The old connection is gone. Until Answer is called for an attempt, nothing about it may be
+  // sent.
   virtual void Disconnected() = 0;
   // The coordinator's answer about a held attempt: send the events after `acknowledged`, or drop
   // the attempt.
@@ -32,7 +33,7 @@ class AttemptHost {
   virtual void Refuse(const v1::Assignment& assignment) = 0;
   virtual void Stop(const v1::StopAttempt& stop) = 0;
   virtual void Acknowledge(const v1::Ack& ack) = 0;
-  // Ends every trainer with its checkpoint kept. Trainers that do not end within `grace` are
+  // Ends every trainer; each keeps a checkpoint first. Trainers that do not end within `grace` are
   // killed.
   virtual void Preempt(absl::Duration grace) = 0;
   // Sets the longest pause between two tries to send or fetch a file.

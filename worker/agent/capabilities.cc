@@ -15,6 +15,7 @@
 #include "core/base/mutex.h"
 #include "core/base/process.h"
 #include "core/base/status.h"
+#include "core/base/utf8.h"
 #include "core/rpc/token_variable.h"
 #include "worker/agent/limits.h"
 #include "worker/agent/trainer_process.h"
@@ -119,9 +120,10 @@ absl::StatusOr<Capabilities> ReadCapabilities(const std::string& trainer, absl::
   }
   const Json object = ParseJson<Json>(output.out);
   if (!object.is_object()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        what, " printed no JSON object of at most ", kMaxJsonDepth, " levels but \"",
-        absl::StripAsciiWhitespace(output.out.substr(0, 200)), "\"; is it a pelab-trainer?"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, " printed no JSON object of at most ", kMaxJsonDepth, " levels but \"",
+                     Shorten(std::string(absl::StripAsciiWhitespace(output.out)), 200),
+                     "\"; is it a pelab-trainer?"));
   }
   return Capabilities{object.dump(), SeesCuda(object), EnvironmentOf(object)};
 }

@@ -12,7 +12,7 @@ namespace pelab::agent {
 
 struct Capabilities {
   std::string json;  // the output of `pelab-trainer capabilities`, on one line
-  bool cuda = true;  // false if it says that it sees no CUDA device
+  bool cuda = true;  // false if the trainer says that it sees no CUDA device
   // Environment variables that the trainer asks for: it starts twice as fast with them.
   std::vector<std::pair<std::string, std::string>> environment;
 };

@@ -33,7 +33,7 @@ std::string LocalPath(const CheckpointPlace& place) {
   return absl::StrCat(place.job_dir, "/", kCheckpointName);
 }
 
-// True if the trainer would start from it.
+// True if the trainer would start from this checkpoint.
 bool IsUsable(const absl::StatusOr<CheckpointFile>& file, const v1::Assignment& assignment) {
   return file.ok() && file->spec == assignment.spec_json() &&
          file->epoch <= assignment.max_start_epoch();

@@ -28,10 +28,10 @@ struct CheckpointPlace {
   absl::Duration retry_cap = absl::Seconds(5);
 };
 
-// Fetches the coordinator's checkpoint into the job's directory if the assignment names one that is
-// newer than the local one and that the job may start from. Keeps trying for at most `patience`
-// while the coordinator is away. After any failure the directory is as it was, and the trainer
-// starts from that.
+// Fetches the checkpoint that the assignment names into the job's directory, if it is newer than
+// the local one and the job may start from it. Keeps trying for at most `patience` while the
+// coordinator is away. After any failure the directory is as it was, and the trainer starts from
+// its contents.
 void FetchCheckpoint(const CheckpointPlace& place, absl::Duration patience);
 
 // Uploads the newest checkpoint of a running attempt every `interval`, on a thread of its own, and

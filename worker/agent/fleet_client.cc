@@ -85,7 +85,8 @@ class GrpcFleetClient final : public FleetClient {
         results_(v1::Results::NewStub(channel)) {}
 
   std::unique_ptr<FleetStream> OpenSession() override {
-    // A channel that has just failed refuses calls until it has tried again, so let it try now.
+    // A channel that has just failed refuses calls until it has tried to connect again. Let it try
+    // now.
     channel_->WaitForConnected(std::chrono::system_clock::now() + kConnectTime);
     return std::make_unique<GrpcFleetStream>(stub_.get());
   }

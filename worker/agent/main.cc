@@ -7,13 +7,14 @@
 #include "core/base/logging.h"
 #include "core/base/shutdown.h"
 #include "core/base/standard_descriptors.h"
+#include "core/base/utf8.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/options.h"
 
 namespace {
 
 int Complain(const absl::Status& status, int exit_code) {
-  std::cerr << "pelab-worker: " << status.message() << "\n";
+  std::cerr << "pelab-worker: " << pelab::Escape(std::string(status.message())) << "\n";
   return exit_code;
 }
 

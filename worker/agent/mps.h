@@ -14,16 +14,16 @@
 namespace pelab::agent {
 
 // The program that starts an MPS control daemon and talks to it. nullopt if this host lacks it, or
-// if this host already has a daemon that trainers find by themselves: the environment names one, or
-// one listens in `host_directory`, the default place of NVIDIA's programs.
+// if this host already has a daemon that trainers find by themselves: the environment names that
+// daemon, or it listens in `host_directory`, the default place of NVIDIA's programs.
 std::optional<std::string> MpsProgram(const std::string& host_directory = "/tmp/nvidia-mps");
 
-// The directory of a worker's own daemon: inside its work directory (absolute), or, if the paths of
-// the sockets would be too long there, a directory of its own for temporary files.
+// The directory of a worker's own daemon: inside its work directory (absolute). If the paths of the
+// sockets would be too long there: a directory of its own in TMPDIR or /tmp.
 std::string MpsDirectory(const std::string& work_dir, const std::string& worker_id);
 
-// A control daemon that serves only this worker's trainers. If an earlier worker left one in the
-// directory, Start ends that one first. Not thread-safe.
+// A control daemon that serves only this worker's trainers. If an earlier worker left its daemon in
+// the directory, Start ends that daemon first. Not thread-safe.
 class Mps {
  public:
   // Errors say why the daemon could not start. FAILED_PRECONDITION if the directory belongs to

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "core/base/duration.h"
 #include "core/base/standard_descriptors.h"
+#include "core/base/utf8.h"
 #include "core/rpc/cli_options.h"
 
 namespace pelab::agent {
@@ -29,10 +30,13 @@ a host from elsewhere, use pelab workers drain.
 
 Examples:
   pelab-worker --server unix:/tmp/pelab.sock --cpu-slots 2
-  pelab-worker --server gpu-head:7470 --token-file token --tls-ca ca.pem --workdir /scratch/$USER/pelab
-  CUDA_VISIBLE_DEVICES=0,1 pelab-worker --server localhost:7470 --slots-per-device 2 --threads-per-slot 4
+  pelab-worker --server gpu-head:7470 --token-file token --tls-ca ca.pem )"
+                           R"(--workdir /scratch/$USER/pelab
+  CUDA_VISIBLE_DEVICES=0,1 pelab-worker --server localhost:7470 --slots-per-device 2 )"
+                           R"(--threads-per-slot 4
   pelab-worker --server gpu-head:7470 --pack 16
-  pelab-worker --server gpu-head:7470 --checkpoint-every 1epoch --checkpoint-upload 2m --artifact-store /shared/pelab
+  pelab-worker --server gpu-head:7470 --checkpoint-every 1epoch --checkpoint-upload 2m )"
+                           R"(--artifact-store /shared/pelab
 )";
 
 // Flags as text, before they are checked and converted.
@@ -165,7 +169,7 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
 }
 
 int Complain(const absl::Status& status) {
-  std::cerr << "pelab-worker: " << status.message() << "\n";
+  std::cerr << "pelab-worker: " << Escape(std::string(status.message())) << "\n";
   return kUsageExitCode;
 }
 

@@ -32,8 +32,8 @@ struct AgentOptions {
   LogOptions logging;
 };
 
-// The parsed command line. main goes on with `options`, or ends with `exit_code` (help was printed,
-// or an error).
+// The parsed command line. main goes on with `options`, or ends with `exit_code` after help or an
+// error was printed.
 struct CommandLine {
   bool go_on = false;
   int exit_code = 0;

@@ -1,5 +1,6 @@
 // Slots and job directories, each used by one trainer at a time. An attempt that is still ending
-// keeps its own until it is gone, even if the coordinator has already assigned the slot again.
+// keeps its slot and directory until it is gone, even if the coordinator has already assigned the
+// slot again.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +17,9 @@ namespace pelab::agent {
 // Thread-safe.
 class Reservations {
  public:
-  // Waits until all are free, then takes them at once, so that a waiting caller holds nothing.
-  // Returns false if `give_up` answers true first. Call Poke when the answer of `give_up` changes.
+  // Waits until the slot and all directories are free, then takes all at once: a waiting caller
+  // holds nothing. Returns false if `give_up` answers true first. Call Poke when the answer of
+  // `give_up` changes.
   bool Acquire(int slot, const std::vector<std::string>& directories,
                const std::function<bool()>& give_up) {
     MutexLock lock(&mutex_);

@@ -43,8 +43,8 @@ class Session {
   absl::Status Receive(const v1::CoordinatorMessage& message);
 
   // The next message to send now; false if there is none. Hello comes first, then nothing until
-  // Welcome. After that heartbeats that are due go before logs, and logs before events, so that the
-  // coordinator has the log when the attempt ends.
+  // Welcome. After Welcome, heartbeats that are due go before logs. Logs go before events, so that
+  // the coordinator has the log when the attempt ends.
   bool Next(v1::WorkerMessage* message);
 
   // The monotonic time at which something is due even if nothing happens: a heartbeat, or giving up

@@ -99,7 +99,7 @@ absl::Status SessionRunner::Run() {
   rpc::Backoff backoff(kFirstReconnectPause, session_->lease() / 4, RandomUnit);
   while (true) {
     ObeyShutdown();
-    const absl::Status status = RunConnection();
+    absl::Status status = RunConnection();
     if (session_->said_goodbye()) return absl::OkStatus();
     if (!ever_welcomed_ && IsFinal(status)) return status;
     ReportBroken(status);
@@ -221,8 +221,8 @@ void SessionRunner::WaitForWork(Connection* connection) {
   absl::Duration timer = session_->NextTimer() - clock_->Monotonic();
   MutexLock lock(&mutex_);
   const bool was_full = connection->outbox.size() >= limits::kMessagesOut;
-  // A heartbeat that is due must wait for room in the outbox. Waiting for its time would be a busy
-  // loop.
+  // A heartbeat that is due must wait for room in the outbox. Its time has come already, so waiting
+  // for its time would be a busy loop.
   if (was_full) timer = std::max(timer, kFullPause);
   const auto work = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return notified_ || !connection->inbox.empty() || !connection->reading ||

@@ -170,7 +170,7 @@ absl::Status Spool::AppendFrame(char kind, const std::string& payload) {
   if (lseek(fd_.get(), static_cast<off_t>(bytes_), SEEK_SET) < 0) {
     return ErrnoStatus(errno, absl::StrCat("cannot write ", path_));
   }
-  const absl::Status written = WriteAll(fd_.get(), frame, path_);
+  absl::Status written = WriteAll(fd_.get(), frame, path_);
   if (!written.ok()) {
     // A half-written frame would hide all events that are appended after it.
     [[maybe_unused]] const int cut = ftruncate(fd_.get(), static_cast<off_t>(bytes_));
@@ -204,7 +204,10 @@ absl::StatusOr<std::uint64_t> Spool::Read(std::uint64_t after, std::size_t max_b
   while (sequence < LastLocked() && bytes < max_bytes) {
     PELAB_ASSIGN_OR_RETURN(const bool whole,
                            ReadFrame(fd_.get(), offsets_[sequence - base_], &frame));
-    if (!whole || !batch->add_events()->ParseFromString(frame.payload)) {
+    const bool read = whole && batch->add_events()->ParseFromString(frame.payload);
+    if (!read) {
+      // What was read before may be sent; half an event may not.
+      if (whole) batch->mutable_events()->RemoveLast();
       return absl::DataLossError(
           absl::StrCat(path_, ": event ", sequence + 1, " cannot be read back"));
     }

@@ -2,13 +2,13 @@
 //
 // The file is a sequence of frames: length of the payload (32 bits, little-endian), CRC-32C of kind
 // and payload (32 bits), kind (1 byte), payload. Kind 1 is a serialized pelab.v1.Event. Kind 2 is a
-// 64-bit sequence number: the file starts after it. It is written when acknowledged events are cut
-// off the front.
+// 64-bit sequence number: the events in the file come after this number. It is the first frame of a
+// file from which acknowledged events were cut off.
 //
 // Every event is handed to the kernel before Append returns, so a `kill -9` of the daemon loses
 // nothing. Only a Finished event is also synced to the disk: after a power loss the trainer is
-// gone, and the attempt with it, unless it had ended. Opening the file cuts off a torn or damaged
-// tail.
+// gone, so an attempt that had not ended is lost anyway. Opening the file cuts off a torn or
+// damaged tail.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ class SpoolQuota {
   void Subtract(std::uint64_t bytes) { used_ -= bytes; }
   std::uint64_t used() const { return used_; }
   // While the quota is full, the daemon does not read the trainers' output. Events that must not
-  // wait (how an attempt ended) are spooled all the same.
+  // wait, such as the end of an attempt, are still spooled.
   bool full() const { return used_ >= max_bytes_; }
 
  private:

@@ -20,10 +20,10 @@ class StallWatch {
   // The trainer has printed an event.
   void OnEvent(const TrainerLine& line, absl::Duration now);
 
-  // Adds the time since the last call to the silence and answers how soon to call again, at the
-  // latest. Silence counts only while `listening` is true, and not while this process was stopped
-  // or its host slept. DEADLINE_EXCEEDED if the trainer has stalled; its message is written for
-  // people.
+  // Adds the time since the last call to the silence. Returns how long to wait at most before the
+  // next call. Silence counts only while `listening` is true, and not while this process was
+  // stopped or its host slept. DEADLINE_EXCEEDED if the trainer has stalled; its message is written
+  // for people.
   absl::StatusOr<absl::Duration> Look(absl::Duration now, bool listening);
 
  private:

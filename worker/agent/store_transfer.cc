@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
 #include "core/base/regular_file.h"
+#include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/base/unique_fd.h"
 #include "worker/agent/incoming_file.h"
@@ -41,13 +44,16 @@ absl::Status Copy(const std::string& from, const std::function<bool()>& give_up,
 StoreTransfer::StoreTransfer(std::string directory, FleetClient* fleet)
     : directory_(std::move(directory)), fleet_(fleet) {}
 
-std::string StoreTransfer::PathOf(const std::string& sha256) const {
-  return absl::StrCat(directory_, "/", sha256.substr(0, 2), "/", sha256);
+absl::StatusOr<std::string> StoreTransfer::PathOf(const std::string& sha256) const {
+  const std::optional<std::string> place = PlaceOfHash(sha256);
+  if (place) return absl::StrCat(directory_, "/", *place);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a file is named \"", absl::CHexEscape(sha256.substr(0, 80)), "\", which is no SHA-256"));
 }
 
 absl::Status StoreTransfer::PutThere(const ArtifactFile& file,
                                      const std::function<bool()>& give_up) const {
-  const std::string path = PathOf(file.sha256);
+  PELAB_ASSIGN_OR_RETURN(const std::string path, PathOf(file.sha256));
   struct stat info {};
   if (stat(path.c_str(), &info) == 0 && static_cast<std::uint64_t>(info.st_size) == file.bytes) {
     // The file is there already. Update its time, so that it is not deleted as unused before it is
@@ -62,8 +68,9 @@ absl::Status StoreTransfer::PutThere(const ArtifactFile& file,
 
 absl::Status StoreTransfer::GetThere(const ArtifactFile& file,
                                      const std::function<bool()>& give_up) const {
+  PELAB_ASSIGN_OR_RETURN(const std::string path, PathOf(file.sha256));
   IncomingFile incoming(file, file.path, absl::StrCat(file.path, ".part"), "the artifact store");
-  return Copy(PathOf(file.sha256), give_up, &incoming);
+  return Copy(path, give_up, &incoming);
 }
 
 void StoreTransfer::Complain(const absl::Status& status) {
@@ -73,9 +80,9 @@ void StoreTransfer::Complain(const absl::Status& status) {
 }
 
 absl::Status StoreTransfer::Put(const ArtifactFile& file, const std::function<bool()>& give_up) {
-  const absl::Status put = PutThere(file, give_up);
+  absl::Status put = PutThere(file, give_up);
   if (put.ok()) {
-    const absl::Status announced = fleet_->Announce(file);
+    absl::Status announced = fleet_->Announce(file);
     if (!absl::IsNotFound(announced)) return announced;
     Complain(announced);
   } else {
@@ -86,7 +93,7 @@ absl::Status StoreTransfer::Put(const ArtifactFile& file, const std::function<bo
 }
 
 absl::Status StoreTransfer::Get(const ArtifactFile& file, const std::function<bool()>& give_up) {
-  const absl::Status got = GetThere(file, give_up);
+  absl::Status got = GetThere(file, give_up);
   if (got.ok() || give_up()) return got;
   spdlog::debug("artifact store {}: {}", directory_, std::string(got.message()));
   return fleet_->Get(file, give_up);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "worker/agent/fleet_client.h"
 
 namespace pelab::agent {
@@ -21,7 +22,8 @@ class StoreTransfer final : public ArtifactTransfer {
   absl::Status Get(const ArtifactFile& file, const std::function<bool()>& give_up) override;
 
  private:
-  std::string PathOf(const std::string& sha256) const;
+  // INVALID_ARGUMENT if the text is not a hash.
+  absl::StatusOr<std::string> PathOf(const std::string& sha256) const;
   absl::Status PutThere(const ArtifactFile& file, const std::function<bool()>& give_up) const;
   absl::Status GetThere(const ArtifactFile& file, const std::function<bool()>& give_up) const;
   void Complain(const absl::Status& status);

@@ -13,11 +13,13 @@
 #include <system_error>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "core/base/file.h"
+#include "core/base/ids.h"
 #include "core/base/orphans.h"
 #include "core/base/status.h"
 #include "core/base/unique_fd.h"
@@ -77,40 +79,40 @@ std::map<pid_t, Entry> Descendants() {
   return found;
 }
 
-bool HasInEnvironment(pid_t pid, const std::string& variable) {
+// Marked are processes that have a variable in their environment that is `text`, or begins with it.
+struct Mark {
+  std::string text;
+  bool whole = true;
+};
+
+bool IsMarked(pid_t pid, const Mark& mark) {
   const auto text = ReadFile(absl::StrCat("/proc/", pid, "/environ"), limits::kEnvironmentBytes);
   if (!text.ok()) return false;
   for (const absl::string_view entry : absl::StrSplit(*text, '\0')) {
-    if (entry == variable) return true;
+    if (mark.whole ? entry == mark.text : absl::StartsWith(entry, mark.text)) return true;
   }
   return false;
 }
 
-// False if the process does not have the variable or has ended.
-bool KillIfMarked(pid_t pid, const std::string& variable) {
+// False if the process is not marked or has ended.
+bool KillIfMarked(pid_t pid, const Mark& mark) {
   // Open the descriptor first: from then on the PID cannot come to mean another process.
   const UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!fd || !HasInEnvironment(pid, variable)) return false;
+  if (!fd || !IsMarked(pid, mark)) return false;
   return syscall(SYS_pidfd_send_signal, fd.get(), SIGKILL, nullptr, 0) == 0;
 }
 
-}  // namespace
-
-absl::Status AdoptOrphans() {
-  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0) return absl::OkStatus();
-  return ErrnoStatus(errno, "cannot become the parent of orphans (PR_SET_CHILD_SUBREAPER)");
-}
-
-std::size_t KillStrays(const std::string& trainer_id, absl::Duration patience) {
-  const std::string variable = absl::StrCat(kTrainerIdVariable, "=", trainer_id);
+// Kills the marked ones among the processes that `list` returns, until none is left.
+std::size_t KillMarked(std::map<pid_t, Entry> (*list)(), const Mark& mark,
+                       absl::Duration patience) {
   const absl::Time until = absl::Now() + patience;
   std::set<pid_t> killed;
   while (true) {
     bool any = false;
-    for (const auto& [pid, entry] : Descendants()) {
+    for (const auto& [pid, entry] : list()) {
       if (entry.state == 'Z') {
         if (entry.parent == getpid()) ReapOrphan(pid);
-      } else if (KillIfMarked(pid, variable)) {
+      } else if (KillIfMarked(pid, mark)) {
         killed.insert(pid);
       }
       any = any || killed.count(pid) > 0;  // a process that is ending has no environment any more
@@ -122,6 +124,34 @@ std::size_t KillStrays(const std::string& trainer_id, absl::Duration patience) {
     }
     absl::SleepFor(kPause);
   }
+}
+
+// All others that have not ended: whether their parents reap them is not this daemon's business.
+std::map<pid_t, Entry> Others() {
+  std::map<pid_t, Entry> all = AllProcesses();
+  all.erase(getpid());
+  std::erase_if(all, [](const auto& process) { return process.second.state == 'Z'; });
+  return all;
+}
+
+}  // namespace
+
+absl::Status AdoptOrphans() {
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, "cannot become the parent of orphans (PR_SET_CHILD_SUBREAPER)");
+}
+
+std::string MakeTrainerId(const std::string& worker_id) {
+  return absl::StrCat(worker_id, ":", RandomUuid());
+}
+
+std::size_t KillStrays(const std::string& trainer_id, absl::Duration patience) {
+  return KillMarked(Descendants, {absl::StrCat(kTrainerIdVariable, "=", trainer_id)}, patience);
+}
+
+std::size_t KillStraysOfWorker(const std::string& worker_id, absl::Duration patience) {
+  const Mark mark{absl::StrCat(kTrainerIdVariable, "=", worker_id, ":"), /*whole=*/false};
+  return KillMarked(Others, mark, patience);
 }
 
 }  // namespace pelab::agent

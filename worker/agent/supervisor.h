@@ -15,8 +15,7 @@
 
 namespace pelab::agent {
 
-// True if no later attempt will continue from the checkpoint of a job whose attempt ended like
-// this.
+// True if a job needs its checkpoint no more after an attempt that ended like this.
 bool IsFinal(const v1::Finished& finished);
 
 // After a crash of the daemon its trainers end, because their pipe closes. Recovery depends on what
@@ -71,7 +70,7 @@ class Supervisor final : public AttemptHost {
   struct Entry {
     std::shared_ptr<Attempt> attempt;
     std::shared_ptr<TrainerRun> run;  // null if there is nothing to train any more
-    bool may_send = false;            // the coordinator has said from where to go on
+    bool may_send = false;            // the coordinator has said from which event to go on
     bool dropped = false;             // superseded: removed as soon as it has ended
     bool interrupted = false;         // from an earlier daemon, not ended yet
     std::uint64_t sent = 0;           // the last sequence number sent on this connection

@@ -1,17 +1,23 @@
 #include "worker/agent/trainer_events.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/file.h"
 #include "core/base/json_text.h"
 #include "core/base/regular_file.h"
+#include "core/base/sha256.h"
 #include "core/base/status.h"
+#include "core/base/utf8.h"
+#include "core/event/check.h"
 #include "worker/agent/limits.h"
 
 namespace pelab::agent {
@@ -19,15 +25,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Thrown for a malformed line and caught in one place: the checks below read better than with a
-// status each.
+// Thrown for a malformed line and caught in one place: the checks below are easier to read than if
+// each returned a status.
 class BadLine : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 std::string Excerpt(absl::string_view text) {
-  constexpr std::size_t kMost = 120;
-  return text.size() <= kMost ? std::string(text) : absl::StrCat(text.substr(0, kMost), "…");
+  constexpr std::size_t kMostBytes = 120;
+  return Shorten({text.data(), text.size()}, kMostBytes);
 }
 
 // The members of one event's JSON object, each checked when it is read.
@@ -43,24 +49,8 @@ class Members {
   }
   bool Has(const char* name) const { return object_.contains(name) && !object_.at(name).is_null(); }
 
-  std::int64_t Int(const char* name, std::int64_t least = 0,
-                   std::int64_t most = std::numeric_limits<std::int64_t>::max()) const {
-    const Json& value = At(name);
-    if (!value.is_number_integer()) Throw(name, value, "an integer");
-    if (value.is_number_unsigned() &&
-        value.get<std::uint64_t>() >
-            static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      Throw(name, value, "an integer of 64 bits");
-    }
-    const auto number = value.get<std::int64_t>();
-    if (number < least || number > most) {
-      Throw(name, value, absl::StrCat("an integer from ", least, " to ", most));
-    }
-    return number;
-  }
-  int Int32(const char* name, int least = 0) const {
-    return static_cast<int>(Int(name, least, std::numeric_limits<int>::max()));
-  }
+  std::int64_t Int(const char* name) const { return Int<std::int64_t>(name, 64); }
+  std::int32_t Int32(const char* name) const { return Int<std::int32_t>(name, 32); }
   // JSON has no infinities. A loss that is not finite comes as an `error` event.
   double Real(const char* name) const {
     const Json& value = At(name);
@@ -87,9 +77,39 @@ class Members {
   }
 
  private:
+  template <typename T>
+  T Int(const char* name, int bits) const {
+    const Json& value = At(name);
+    if (!value.is_number_integer()) Throw(name, value, "an integer");
+    const bool fits = value.is_number_unsigned() ? std::in_range<T>(value.get<std::uint64_t>())
+                                                 : std::in_range<T>(value.get<std::int64_t>());
+    if (!fits) Throw(name, value, absl::StrCat("an integer of ", bits, " bits"));
+    return value.get<T>();
+  }
+
   const Json& object_;
   const std::string event_;
 };
+
+// Reads the members that have the names of the message's fields.
+void ReadNumbers(const Members& members, google::protobuf::Message* message) {
+  using Field = google::protobuf::FieldDescriptor;
+  const google::protobuf::Descriptor& type = *message->GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const Field* field = type.field(i);
+    const char* name = field->name().c_str();
+    switch (field->cpp_type()) {
+      case Field::CPPTYPE_INT32:
+        message->GetReflection()->SetInt32(message, field, members.Int32(name));
+        break;
+      case Field::CPPTYPE_INT64:
+        message->GetReflection()->SetInt64(message, field, members.Int(name));
+        break;
+      default:
+        message->GetReflection()->SetDouble(message, field, members.Real(name));
+    }
+  }
+}
 
 FactLine ReadHello(const Members& members, const Json& object) {
   if (const auto protocol = members.Int("protocol"); protocol != 1) {
@@ -98,11 +118,8 @@ FactLine ReadHello(const Members& members, const Json& object) {
   FactLine line;
   v1::Started* started = line.event.mutable_started();
   started->set_start_epoch(members.Int32("start_epoch"));
-  started->set_epochs(members.Int32("epochs", 1));
-  v1::Execution* execution = started->mutable_execution();
-  execution->set_threads(members.Int32("threads", 1));
-  execution->set_micro_batch(members.Int32("micro_batch"));
-  execution->set_packing(members.Int32("packing", 1));
+  started->set_epochs(members.Int32("epochs"));
+  ReadNumbers(members, started->mutable_execution());
   started->set_better_alone(object.contains("step_seconds") && !object.contains("members"));
   Json environment = object;
   environment.erase("event");
@@ -113,16 +130,7 @@ FactLine ReadHello(const Members& members, const Json& object) {
 
 FactLine ReadEpoch(const Members& members) {
   FactLine line;
-  v1::Epoch* epoch = line.event.mutable_epoch();
-  epoch->set_epoch(members.Int32("epoch"));
-  epoch->set_train_loss(members.Real("train_loss"));
-  epoch->set_train_total(members.Int("train_total", 1));
-  epoch->set_train_correct(members.Int("train_correct", 0, epoch->train_total()));
-  epoch->set_test_loss(members.Real("test_loss"));
-  epoch->set_test_total(members.Int("test_total", 1));
-  epoch->set_test_correct(members.Int("test_correct", 0, epoch->test_total()));
-  epoch->set_learning_rate(members.Real("learning_rate"));
-  epoch->set_seconds(members.Real("seconds"));
+  ReadNumbers(members, line.event.mutable_epoch());
   return line;
 }
 
@@ -142,23 +150,17 @@ class MatrixReader {
   MatrixReader(const Members& members, v1::HeadAblation* ablation)
       : members_(members), ablation_(ablation) {}
 
-  void ReadCounts(const char* name, std::int64_t most,
-                  google::protobuf::RepeatedField<std::int64_t>* counts) {
+  void ReadCounts(const char* name, google::protobuf::RepeatedField<std::int64_t>* counts) {
     ForEachEntry(name, [&](const Json* entry) {
       if (entry == nullptr) return counts->Add(0);
-      if (!entry->is_number_integer() || entry->get<std::int64_t>() < 0 ||
-          entry->get<std::int64_t>() > most) {
-        members_.Throw(name, *entry, absl::StrCat("integers from 0 to ", most));
-      }
+      if (!entry->is_number_integer()) members_.Throw(name, *entry, "integers");
       counts->Add(entry->get<std::int64_t>());
     });
   }
   void ReadReals(const char* name, google::protobuf::RepeatedField<double>* numbers) {
     ForEachEntry(name, [&](const Json* entry) {
       if (entry == nullptr) return numbers->Add(0);
-      if (!entry->is_number() || entry->get<double>() < 0) {
-        members_.Throw(name, *entry, "numbers from 0 on");
-      }
+      if (!entry->is_number()) members_.Throw(name, *entry, "numbers");
       numbers->Add(entry->get<double>());
     });
   }
@@ -197,45 +199,22 @@ class MatrixReader {
   v1::HeadAblation* const ablation_;
 };
 
-// Every example is right or wrong, both intact and ablated. So the counts of examples that changed
-// must match the change of the correct counts.
-void CheckPairs(const v1::HeadAblation& ablation) {
-  for (int i = 0; i < ablation.correct_size(); ++i) {
-    if (ablation.missing(i)) continue;
-    if (ablation.intact_correct() - ablation.correct(i) == ablation.lost(i) - ablation.gained(i)) {
-      continue;
-    }
-    throw BadLine(absl::StrCat("event head_ablation: layer ", i / ablation.heads(), " head ",
-                               i % ablation.heads(), " has ", ablation.correct(i), " correct of ",
-                               ablation.intact_correct(), " intact, but ", ablation.lost(i),
-                               " lost and ", ablation.gained(i), " gained"));
-  }
-}
-
 FactLine ReadHeadAblation(const Members& members) {
   FactLine line;
   v1::HeadAblation* ablation = line.event.mutable_head_ablation();
-  ablation->set_version(members.Int32("version", 1));
+  ablation->set_version(members.Int32("version"));
   ablation->set_parameters_json(ParametersJson(members));
-  ablation->set_total(members.Int("total", 1));
-  ablation->set_intact_correct(members.Int("intact_correct", 0, ablation->total()));
+  ablation->set_total(members.Int("total"));
+  ablation->set_intact_correct(members.Int("intact_correct"));
   ablation->set_intact_nll(members.Real("intact_nll"));
-  if (ablation->intact_nll() < 0) {
-    members.Throw("intact_nll", members.At("intact_nll"), "a number from 0 on");
-  }
   ablation->set_chance(members.Real("chance"));
-  if (!(ablation->chance() > 0 && ablation->chance() <= 1)) {
-    members.Throw("chance", members.At("chance"), "a number above 0 and at most 1");
-  }
   ablation->set_seconds(members.Real("seconds"));
   MatrixReader reader(members, ablation);
-  reader.ReadCounts("correct", ablation->total(), ablation->mutable_correct());
-  reader.ReadCounts("lost", ablation->intact_correct(), ablation->mutable_lost());
-  reader.ReadCounts("gained", ablation->total() - ablation->intact_correct(),
-                    ablation->mutable_gained());
+  reader.ReadCounts("correct", ablation->mutable_correct());
+  reader.ReadCounts("lost", ablation->mutable_lost());
+  reader.ReadCounts("gained", ablation->mutable_gained());
   reader.ReadReals("nll", ablation->mutable_nll());
   reader.ReadReals("nll_standard_error", ablation->mutable_nll_standard_error());
-  CheckPairs(*ablation);
   const auto& missing = ablation->missing();
   if (std::find(missing.begin(), missing.end(), true) == missing.end()) ablation->clear_missing();
   return line;
@@ -246,47 +225,44 @@ FactLine ReadAnalysis(const Members& members, const std::string& directory) {
   const absl::StatusOr<std::string> text =
       ReadRegularFile(absl::StrCat(directory, "/", file), limits::kAnalysisBytes);
   if (!text.ok()) throw BadLine(absl::StrCat("event analysis: ", text.status().message()));
-  if (!IsJson(*text)) throw BadLine(absl::StrCat("event analysis: ", file, " is not JSON"));
   FactLine line;
   v1::AnalysisResult* result = line.event.mutable_analysis();
   result->set_name(members.Text("name"));
-  result->set_version(members.Int32("version", 1));
+  result->set_version(members.Int32("version"));
   result->set_parameters_json(ParametersJson(members));
   result->set_result_json(*text);
   if (members.Has("seconds")) result->set_seconds(members.Real("seconds"));
   return line;
 }
 
-bool IsSha256(const std::string& text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
 DoneLine ReadDone(const Members& members) {
   DoneLine done;
   done.wall_seconds = members.Real("wall_seconds");
+  const std::string wrong =
+      event::WhatIsWrongWithSeconds("event done", "wall_seconds", done.wall_seconds);
+  if (!wrong.empty()) throw BadLine(wrong);
   if (!members.Has("weights")) return done;
   const Json& object = members.At("weights");
   if (!object.is_object()) members.Throw("weights", object, "an object");
   const Members weights(object, "done: weights");
   done.weights_file = weights.File("file");
+  // The coordinator stores the file under the last part of its path.
+  if (!IsPlainFileName(std::filesystem::path(done.weights_file).filename().string())) {
+    weights.Throw("file", object.at("file"), absl::StrCat("a file's name of ", kPlainFileName));
+  }
   done.sha256 = weights.Text("sha256");
   if (!IsSha256(done.sha256))
     weights.Throw("sha256", object.at("sha256"), "64 hexadecimal digits in lower case");
-  done.bytes = static_cast<std::uint64_t>(weights.Int("bytes"));
+  const std::int64_t bytes = weights.Int("bytes");
+  if (bytes < 0) weights.Throw("bytes", object.at("bytes"), "an integer from 0 on");
+  done.bytes = static_cast<std::uint64_t>(bytes);
   return done;
 }
 
 ErrorLine ReadError(const Members& members) {
-  static const auto* const kinds = new std::map<std::string, v1::ErrorKind>{
-      {"bad_spec", v1::ERROR_KIND_BAD_SPEC},
-      {"out_of_memory", v1::ERROR_KIND_OUT_OF_MEMORY},
-      {"non_finite_loss", v1::ERROR_KIND_NON_FINITE_LOSS},
-      {"io", v1::ERROR_KIND_IO},
-      {"internal", v1::ERROR_KIND_INTERNAL},
-  };
-  const auto kind = kinds->find(members.Text("kind"));
   // A kind from a later version is still an error, and its message says what happened.
-  return {kind == kinds->end() ? v1::ERROR_KIND_INTERNAL : kind->second, members.Text("message")};
+  const auto kind = state::ParseErrorKind(members.Text("kind"));
+  return {kind.value_or(state::ErrorKind::kInternal), members.Text("message")};
 }
 
 using Directories = std::map<std::string, std::string>;
@@ -340,7 +316,11 @@ absl::StatusOr<JobLine> ParseTrainerLine(absl::string_view line, const Directori
                                                    Excerpt(line)));
   }
   try {
-    return ReadLine(object, directories);
+    JobLine read = ReadLine(object, directories);
+    const auto* fact = std::get_if<FactLine>(&read.line);
+    const std::string wrong = fact == nullptr ? "" : event::WhatIsWrong(fact->event);
+    if (wrong.empty()) return read;
+    return absl::InvalidArgumentError(absl::StrCat("the trainer printed what cannot be: ", wrong));
   } catch (const BadLine& bad) {
     return absl::InvalidArgumentError(
         absl::StrCat("the trainer printed a malformed line: ", bad.what()));

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/state/state.h"
 #include "pelab/v1/fleet.pb.h"
 
 namespace pelab::agent {
@@ -30,7 +31,7 @@ struct DoneLine {
   double wall_seconds = 0;
 };
 struct ErrorLine {
-  v1::ErrorKind kind = v1::ERROR_KIND_INTERNAL;
+  state::ErrorKind kind = state::ErrorKind::kInternal;
   std::string message;
 };
 // An event whose name this version does not know.

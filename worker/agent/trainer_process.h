@@ -27,9 +27,9 @@ struct OutputHandler {
   // Answers whether to read standard output now. While it answers false, the program waits once the
   // pipe is full. Null: always true.
   std::function<bool()> wants_output;
-  // Called from time to time, at most the time apart that it last returned. `listening`: standard
-  // output is being read. An error ends the program (SIGTERM, then SIGKILL) and becomes Run's
-  // `output_error`. Null: none.
+  // Called from time to time; the next call comes at the latest after the time that the last
+  // returned. `listening`: standard output is being read. An error ends the program (SIGTERM, then
+  // SIGKILL) and becomes Run's `output_error`. Null: none.
   std::function<absl::StatusOr<absl::Duration>(bool listening)> watch;
 };
 
@@ -39,8 +39,8 @@ class TrainerProcess {
   // `options.fds` must not use the descriptors 1 and 2.
   static absl::StatusOr<std::unique_ptr<TrainerProcess>> Start(SpawnOptions options);
 
-  // Runs until the program has ended and its output is read. A line longer than limits::kLineBytes is an
-  // error. Bytes after the last newline count as a line, unless a signal ended the program.
+  // Runs until the program has ended and its output is read. A line longer than limits::kLineBytes
+  // is an error. Bytes after the last newline count as a line, unless a signal ended the program.
   // `output_error` receives the first error. A program that closes its standard output but does not
   // end is stopped after 5 s.
   ExitStatus Run(const OutputHandler& handler, absl::Status* output_error);

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/file.h"
-#include "core/base/ids.h"
 #include "core/base/status.h"
 #include "core/rpc/token_variable.h"
 #include "worker/agent/strays.h"
@@ -19,7 +18,6 @@ namespace pelab::agent {
 namespace {
 
 constexpr int kTrainerParentFd = 3;
-constexpr absl::Duration kStraysPatience = absl::Seconds(2);
 // How long to try to fetch a checkpoint while the coordinator is away: it may hold hours of
 // training.
 constexpr absl::Duration kFetchPatience = absl::Minutes(10);
@@ -28,7 +26,7 @@ using Arguments = std::vector<std::string>;
 
 bool IsStopped(const Attempt& attempt) { return attempt.stop_reason() != StopReason::kNone; }
 
-v1::Finished FailedBy(v1::ErrorKind kind, const absl::Status& status) {
+v1::Finished FailedBy(state::ErrorKind kind, const absl::Status& status) {
   return Failed(kind, {status.message().data(), status.message().size()});
 }
 
@@ -82,7 +80,7 @@ TrainerRun::TrainerRun(const AttemptContext* context, std::optional<SlotPlan> pl
     : context_(context),
       plan_(std::move(plan)),
       members_(std::move(members)),
-      trainer_id_(RandomUuid()) {}
+      trainer_id_(MakeTrainerId(context->work_dir->worker_id())) {}
 
 TrainerRun::~TrainerRun() {
   if (thread_.joinable()) thread_.join();
@@ -133,8 +131,9 @@ void TrainerRun::Run() {
     RunOnSlot();
   } else {
     for (const auto& member : members_) {
-      member->SettleAs(Failed(v1::ERROR_KIND_INTERNAL, absl::StrCat("this worker has no slot ",
-                                                                    member->assignment().slot())));
+      member->SettleAs(
+          Failed(state::ErrorKind::kInternal,
+                 absl::StrCat("this worker has no slot ", member->assignment().slot())));
     }
   }
   for (const auto& member : members_) member->AwaitEnd();
@@ -146,7 +145,7 @@ void TrainerRun::RunOnSlot() {
   for (const auto& member : members_) {
     const absl::StatusOr<std::string> job_dir = context_->work_dir->JobDir(member->assignment());
     if (!job_dir.ok()) {
-      member->SettleAs(FailedBy(v1::ERROR_KIND_INTERNAL, job_dir.status()));
+      member->SettleAs(FailedBy(state::ErrorKind::kInternal, job_dir.status()));
       continue;
     }
     taken.push_back(*job_dir);
@@ -177,7 +176,7 @@ void TrainerRun::FetchAll() {
     const absl::Status fetched =
         job->Fetch(directories_.at(JobName(job->assignment())), until - absl::Now());
     if (fetched.ok() || IsStopped(*job)) continue;
-    job->SettleAs(Failed(v1::ERROR_KIND_IO,
+    job->SettleAs(Failed(state::ErrorKind::kIo,
                          absl::StrCat("cannot fetch its kept weights: ", fetched.message())));
   }
 }
@@ -193,7 +192,7 @@ void TrainerRun::Train() {
   directories_ = std::move(given);  // a line about any other job is an error
   absl::StatusOr<std::unique_ptr<TrainerProcess>> process = StartTrainer(jobs);
   if (!process.ok()) {
-    for (Attempt* job : jobs) job->SettleAs(FailedBy(v1::ERROR_KIND_IO, process.status()));
+    for (Attempt* job : jobs) job->SettleAs(FailedBy(state::ErrorKind::kIo, process.status()));
     return;
   }
   for (const Attempt* job : jobs) {

@@ -2,13 +2,16 @@
 
 #include <spdlog/spdlog.h>
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "core/event/enums.h"
 
 namespace pelab::agent {
 namespace {
@@ -45,9 +48,9 @@ std::string LastLine(absl::string_view text) {
 
 }  // namespace
 
-v1::Finished Failed(v1::ErrorKind kind, absl::string_view message) {
+v1::Finished Failed(state::ErrorKind kind, absl::string_view message) {
   v1::Finished finished = Ended(v1::ATTEMPT_OUTCOME_FAILED, message, 0);
-  finished.set_error_kind(kind);
+  finished.set_error_kind(event::ToProto(kind));
   return finished;
 }
 
@@ -59,10 +62,11 @@ v1::Finished InterruptedByDaemon() {
 TrainerTrace::TrainerTrace(const v1::Assignment& assignment)
     : max_start_epoch_(assignment.max_start_epoch()),
       analyses_only_(assignment.has_weights()),
-      execution_(assignment.has_execution() ? std::optional(assignment.execution())
-                                            : std::nullopt) {
-  for (const v1::Analysis& analysis : assignment.analyses())
-    missing_analyses_.insert(analysis.name());
+      execution_(assignment.has_execution() ? std::optional(assignment.execution()) : std::nullopt),
+      facts_(event::FactsOf(assignment.spec_json())) {
+  for (const v1::Analysis& analysis : assignment.analyses()) {
+    missing_analyses_.insert({analysis.name(), analysis.version(), analysis.parameters_json()});
+  }
 }
 
 absl::Status TrainerTrace::CheckStart(const v1::Started& started) const {
@@ -102,6 +106,9 @@ absl::Status TrainerTrace::AcceptFact(const v1::Event& event) {
   }
   if (!started_)
     return absl::InvalidArgumentError("the trainer reported a result before its hello");
+  if (const std::string wrong = facts_ ? event::WhatIsWrong(event, *facts_) : ""; !wrong.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("the trainer printed what cannot be: ", wrong));
+  }
   if (event.has_epoch()) {
     if (event.epoch().epoch() != next_epoch_ || next_epoch_ >= epochs_) {
       return absl::InvalidArgumentError(absl::StrCat("the trainer reported epoch ",
@@ -111,11 +118,16 @@ absl::Status TrainerTrace::AcceptFact(const v1::Event& event) {
     ++next_epoch_;
     return absl::OkStatus();
   }
-  const std::string name = event.has_head_ablation() ? "head_ablation" : event.analysis().name();
-  const auto missing = missing_analyses_.find(name);
+  return AcceptAnalysis(event.has_head_ablation() ? event::IdOf(event.head_ablation())
+                                                  : event::IdOf(event.analysis()));
+}
+
+absl::Status TrainerTrace::AcceptAnalysis(const event::AnalysisId& analysis) {
+  const auto missing = missing_analyses_.find(analysis);
   if (missing == missing_analyses_.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the trainer reported analysis ", name, ", which was not asked for"));
+    return absl::InvalidArgumentError(absl::StrCat("the trainer reported the analysis ",
+                                                   event::ToText(analysis),
+                                                   ", which was not asked for"));
   }
   missing_analyses_.erase(missing);
   return absl::OkStatus();
@@ -136,9 +148,12 @@ absl::Status TrainerTrace::AcceptDone() const {
                                                    next_epoch_, " of ", epochs_, " epochs"));
   }
   if (!missing_analyses_.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the trainer says that it is done without analysis ",
-                     absl::StrJoin(missing_analyses_, ", ")));
+    std::vector<std::string> missing;
+    for (const event::AnalysisId& analysis : missing_analyses_) {
+      missing.push_back(event::ToText(analysis));
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the trainer says that it is done without analysis ", absl::StrJoin(missing, "; ")));
   }
   return absl::OkStatus();
 }
@@ -181,9 +196,9 @@ v1::Finished TrainerTrace::Conclude(const ExitStatus& exit, StopReason reason,
   // A trainer that hung while exiting has already said how it ended.
   const bool stalled = absl::IsDeadlineExceeded(output) && !succeeded && !error_.has_value();
   if (stalled || (!output.ok() && !absl::IsDeadlineExceeded(output))) {
-    const auto kind = absl::IsInvalidArgument(output)    ? v1::ERROR_KIND_INTERNAL
-                      : absl::IsDeadlineExceeded(output) ? v1::ERROR_KIND_STALLED
-                                                         : v1::ERROR_KIND_IO;
+    const auto kind = absl::IsInvalidArgument(output)    ? state::ErrorKind::kInternal
+                      : absl::IsDeadlineExceeded(output) ? state::ErrorKind::kStalled
+                                                         : state::ErrorKind::kIo;
     v1::Finished finished = Failed(kind, {output.message().data(), output.message().size()});
     finished.set_wall_seconds(wall_seconds);
     return finished;
@@ -206,7 +221,7 @@ v1::Finished TrainerTrace::Conclude(const ExitStatus& exit, StopReason reason,
   }
   const std::string words = LastLine(last_words);
   v1::Finished finished = Failed(
-      v1::ERROR_KIND_TRAINER_DIED,
+      state::ErrorKind::kTrainerDied,
       absl::StrCat("the trainer ", exit.ToString(), exit.signaled ? "" : " before it was done",
                    words.empty() ? "" : absl::StrCat("; its last words: ", words)));
   finished.set_wall_seconds(wall_seconds);

@@ -9,6 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/base/process.h"
+#include "core/event/check.h"
+#include "core/event/job_facts.h"
 #include "pelab/v1/fleet.pb.h"
 #include "worker/agent/trainer_events.h"
 
@@ -18,10 +20,10 @@ namespace pelab::agent {
 // in this list.
 enum class StopReason {
   kNone,
-  kShutdown,  // the daemon ends: the next daemon does what is not done
+  kShutdown,  // the daemon ends: the next daemon does the rest
   kPreempt,   // a drain; the checkpoint is kept
   kCancel,
-  kSupersede,  // a newer attempt has replaced this one, and nothing of it counts any more
+  kSupersede,  // a newer attempt has replaced this one, whose events no longer count
 };
 
 // The exit status of a trainer that stopped on SIGTERM and kept its checkpoint.
@@ -33,8 +35,9 @@ class TrainerTrace {
   explicit TrainerTrace(const v1::Assignment& assignment);
 
   // Returns the event to spool for this line, if any. INVALID_ARGUMENT if the line cannot follow
-  // the earlier ones: a missing or repeated epoch, a start after the highest allowed epoch, or an
-  // end before all work is done.
+  // the earlier ones: a missing or repeated epoch, a start after the highest allowed epoch, an
+  // analysis that was not asked for, results of another model or data set than the job's, or an end
+  // before all work is done.
   absl::StatusOr<std::optional<v1::Event>> Accept(TrainerLine line);
 
   const std::optional<DoneLine>& done() const { return done_; }
@@ -50,6 +53,7 @@ class TrainerTrace {
 
  private:
   absl::Status AcceptFact(const v1::Event& event);
+  absl::Status AcceptAnalysis(const event::AnalysisId& analysis);
   absl::Status AcceptDone() const;
   absl::Status AcceptCheckpoint(const CheckpointLine& line);
 
@@ -59,7 +63,8 @@ class TrainerTrace {
   const int max_start_epoch_;
   const bool analyses_only_;
   const std::optional<v1::Execution> execution_;
-  std::multiset<std::string> missing_analyses_;
+  const std::optional<event::JobFacts> facts_;
+  std::multiset<event::AnalysisId> missing_analyses_;
   bool started_ = false;
   int next_epoch_ = 0;
   int epochs_ = 0;
@@ -71,6 +76,6 @@ class TrainerTrace {
 
 // The outcome of an attempt that an earlier daemon left unfinished.
 v1::Finished InterruptedByDaemon();
-v1::Finished Failed(v1::ErrorKind kind, absl::string_view message);
+v1::Finished Failed(state::ErrorKind kind, absl::string_view message);
 
 }  // namespace pelab::agent

@@ -57,7 +57,7 @@ absl::StatusOr<std::string> ReadOrMakeWorkerId(const std::string& directory) {
   if (text.ok()) {
     std::string id(absl::StripAsciiWhitespace(*text));
     if (IsUuid(id)) {
-      // an earlier version made it readable
+      // an earlier version made it readable for other users
       PELAB_RETURN_IF_ERROR(MakePrivate(path, kPrivateFile));
       return id;
     }

@@ -41,7 +41,7 @@ class WorkDir {
   const std::string& path() const { return path_; }  // absolute
   const std::string& worker_id() const { return worker_id_; }
   std::string AttemptDir(std::int64_t attempt_id) const;
-  // INVALID_ARGUMENT if the key is not 64 hexadecimal digits.
+  // INVALID_ARGUMENT if the key is not 64 lower-case hexadecimal digits.
   absl::StatusOr<std::string> JobDir(const v1::Assignment& assignment) const;
 
   absl::Status SaveAssignment(const v1::Assignment& assignment) const;

@@ -1,3 +1,7 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -6,5 +10,10 @@
 
 int main(int argc, char** argv) {
   pelab::trainer::RestartWithBestBlasKernels(argv);
-  return pelab::trainer::Main(std::vector<std::string>(argv + 1, argv + argc));
+  const int status = pelab::trainer::Main(std::vector<std::string>(argv + 1, argv + argc));
+  // LibTorch's global destructors take a tenth of a second and do nothing that the end of the
+  // process does not do.
+  std::cout.flush();
+  std::fflush(nullptr);
+  _exit(status);
 }

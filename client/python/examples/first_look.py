@@ -28,14 +28,16 @@ def look(source: pelab.Source, sweep: str | None = None) -> dict[str, pd.DataFra
 
     # Mean test accuracy by epoch, with a column per positional encoding and task.
     curves = source.curves(sweep).merge(jobs[["job_id", "pe_label", "task"]], on="job_id")
-    learning = curves.pivot_table(index="epoch", columns=["pe_label", "task"], values="test_accuracy")
+    learning = curves.pivot_table(index="epoch", columns=["pe_label", "task"],
+                                  values="test_accuracy")
 
     # The head with the largest accuracy drop, for each seed of each encoding and task.
     heads = source.ablations(sweep).merge(jobs[["job_id", "pe_label", "task", "seed"]], on="job_id")
     heads = heads[heads["accuracy_drop"].notna()]
     top = heads.loc[heads.groupby(["pe_label", "task", "seed"])["accuracy_drop"].idxmax()]
     columns = ["pe_label", "task", "seed", "layer", "head", "accuracy_drop", "drop_standard_error"]
-    return {"jobs": jobs, "cells": cells, "learning": learning, "top_heads": top[columns].reset_index(drop=True)}
+    return {"jobs": jobs, "cells": cells, "learning": learning,
+            "top_heads": top[columns].reset_index(drop=True)}
 
 
 def main() -> None:
@@ -50,8 +52,10 @@ def main() -> None:
     for row in cells.itertuples():
         gaps = "" if row.complete else f"  ({row.missing} missing, {row.failed} failed)"
         print(f"{row.pe:24} {row.task:12} {row.mean:.4f} ± {row.half_width:.4f}  n={row.n}{gaps}")
-    print("\nmean test accuracy, last epochs\n", frames["learning"].tail(3).round(4).to_string(), sep="")
-    print("\nthe head that costs most\n", frames["top_heads"].round(4).to_string(index=False), sep="")
+    print("\nmean test accuracy, last epochs\n", frames["learning"].tail(3).round(4).to_string(),
+          sep="")
+    print("\nthe head that costs most\n", frames["top_heads"].round(4).to_string(index=False),
+          sep="")
 
 
 if __name__ == "__main__":

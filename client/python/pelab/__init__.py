@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from pelab._build import SCHEMA_VERSION, VERSION as __version__
 from pelab._file import File, open_file as open
-from pelab._remote import Cancelled, Coordinator, JobCounts, RunningJob, Snapshot, Submission, connect
+from pelab._remote import (Cancelled, Coordinator, JobCounts, RunningJob, Snapshot, Submission,
+                           connect)
 from pelab._source import Source
 from pelab.errors import (
     InvalidInput,

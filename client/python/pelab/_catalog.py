@@ -36,8 +36,8 @@ def _read() -> Any:
 
 @lru_cache(maxsize=None)
 def _fields() -> tuple[Field, ...]:
-    return tuple(Field(one["name"], one["owner"], one["type"], tuple(one["choices"]), frozen(one.get("legacy")))
-                 for one in _read()["fields"])
+    return tuple(Field(one["name"], one["owner"], one["type"], tuple(one["choices"]),
+                       frozen(one.get("legacy"))) for one in _read()["fields"])
 
 
 @lru_cache(maxsize=None)
@@ -73,12 +73,14 @@ def protocols() -> list[str]:
 
 def choices(name: str) -> tuple[str, ...]:
     """The choices of all fields of this name."""
-    return tuple(dict.fromkeys(choice for one in _fields() if one.name == name for choice in one.choices))
+    return tuple(dict.fromkeys(choice for one in _fields() if one.name == name
+                               for choice in one.choices))
 
 
 def legacy_values(pe: str, task: str) -> dict[str, Any]:
     """The fields that a spec of this PE and task may leave out, with the values they then have."""
-    return {one.name: one.legacy for one in _fields() if one.legacy is not None and one.owner in ("", pe, task)}
+    return {one.name: one.legacy
+            for one in _fields() if one.legacy is not None and one.owner in ("", pe, task)}
 
 
 def hint(word: str, known: Iterable[str]) -> str:

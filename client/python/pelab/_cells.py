@@ -15,7 +15,8 @@ from pelab import _catalog, _columns, _statistics
 from pelab._jobs import INDICES, SEED_MARK, JobRows
 from pelab.errors import InvalidInput
 
-METRICS = ("test_accuracy", "best_test_accuracy", "train_accuracy", "wall_seconds", "generalisation_gap", *INDICES)
+METRICS = ("test_accuracy", "best_test_accuracy", "train_accuracy", "wall_seconds",
+           "generalisation_gap", *INDICES)
 _NOT_COLUMNS = {"pe", "pe_label", "task", "pe.name", "task.name"}
 Fields = Mapping[str, Any]  # "train.lr": 0.0001
 
@@ -26,10 +27,10 @@ def value_of(fields: Fields, name: str) -> Any:
 
 
 def identity_of(fields: Fields) -> str:
-    """Equal texts mean that two jobs are replicates of each other.
+    """A text that is equal for two jobs if they are replicates of each other.
 
-    It holds every field given except the protocol's name. The fields given contain neither the
-    seed nor the device.
+    It holds every given field except the protocol's name. The given fields must contain neither
+    the seed nor the device.
     """
     return "".join(f"{name}={fields[name]}\n" for name in sorted(fields) if name != "protocol")
 
@@ -43,19 +44,24 @@ class _Kind:
         self.stored["task"] = jobs.value(index, "task")
         self.stored["protocol"] = jobs.value(index, "protocol")
         self.stored.pop("seed", None)
-        self.rest = identity_of({name: value for name, value in self.stored.items() if not name.endswith("_seed")})
+        self.rest = identity_of({name: value for name, value in self.stored.items()
+                                 if not name.endswith("_seed")})
         self.some_fixed = False
 
 
 class FieldTable:
-    """The fields of each job. A part's seed that follows the job's own seed reads "seed"."""
+    """The fields of each job.
+
+    A part's seed (such as task.data_seed) that follows the job's own seed has the value "seed".
+    """
 
     def __init__(self, jobs: JobRows) -> None:
         self.jobs = jobs
         known: dict[tuple[str, str, str, str], _Kind] = {}
         self.kind: list[_Kind] = []
         for index, template in enumerate(jobs.templates):
-            key = (template, jobs.value(index, "pe_label"), jobs.value(index, "task"), jobs.value(index, "protocol"))
+            key = (template, jobs.value(index, "pe_label"), jobs.value(index, "task"),
+                   jobs.value(index, "protocol"))
             if key not in known:
                 known[key] = _Kind(jobs, index)
             self.kind.append(known[key])
@@ -81,7 +87,8 @@ class FieldTable:
                     self.fixed.setdefault((kind.rest, name), set()).add(value)
         for kind in kinds:
             kind.some_fixed = any(
-                value == SEED_MARK and (not name.endswith("_seed") or (kind.rest, name) in self.fixed)
+                value == SEED_MARK
+                and (not name.endswith("_seed") or (kind.rest, name) in self.fixed)
                 for name, value in kind.stored.items())
 
     def _fields_of(self, kind: _Kind, seed: int | None) -> Fields:
@@ -101,7 +108,8 @@ class FieldTable:
 
 def _differing(rows: Sequence[Fields], ignored: set[str]) -> set[str]:
     names = {name for row in rows for name in row} - ignored
-    return {name for name in names if any(value_of(row, name) != value_of(rows[0], name) for row in rows)}
+    return {name for name in names
+            if any(value_of(row, name) != value_of(rows[0], name) for row in rows)}
 
 
 def _telling_fields(rows: Sequence[Fields], ignored: set[str]) -> set[str]:
@@ -125,7 +133,7 @@ def _telling_fields(rows: Sequence[Fields], ignored: set[str]) -> set[str]:
 
 
 def telling_columns(distinct: Sequence[Fields]) -> list[str]:
-    """The columns that identify cells: "pe", "task", then fields that differ where these agree."""
+    """The columns that identify cells: "pe", "task", and what differs within a pe and task."""
     by_name: dict[tuple[Any, Any], list[Fields]] = {}
     for fields in distinct:
         by_name.setdefault((value_of(fields, "pe"), value_of(fields, "task")), []).append(fields)
@@ -137,7 +145,7 @@ def telling_columns(distinct: Sequence[Fields]) -> list[str]:
 
 
 def mixed_fields(rows: Sequence[Fields]) -> set[str]:
-    """The fields that differ within these rows, by the same rule."""
+    """The fields that differ within these rows, by the rule of telling_columns."""
     return _telling_fields(rows, {"pe.name", "task.name"})
 
 
@@ -176,7 +184,8 @@ def metric_of(jobs: JobRows, metric: str) -> Callable[[int], float | None]:
         values = jobs.indices(index, metric) if metric in INDICES else [
             jobs.value(index, "epochs_to" if reached else metric, accuracy)]
         if len(values) > 1:
-            raise InvalidInput(f"job {jobs.value(index, 'job_id')} has {len(values)} head ablations: choose one in `deposits`")
+            raise InvalidInput(f"job {jobs.value(index, 'job_id')} has {len(values)} head "
+                               "ablations: choose one in `deposits`")
         found: float | None = values[0] if values else None
         return found
     return value
@@ -185,8 +194,9 @@ def metric_of(jobs: JobRows, metric: str) -> Callable[[int], float | None]:
 def check_one_kind(metric: str, kinds: set[str]) -> None:
     """InvalidInput if there are several kinds of ablations: their indices cannot be combined."""
     if len(kinds) > 1:
-        raise InvalidInput(f"metric {metric}: these jobs have head ablations of several kinds ({'; '.join(sorted(kinds))}); "
-                           "choose one of them in the frame of `deposits`")
+        raise InvalidInput(
+            f"metric {metric}: these jobs have head ablations of several kinds "
+            f"({'; '.join(sorted(kinds))}); choose one of them in the frame of `deposits`")
 
 
 class Outcome(NamedTuple):
@@ -196,7 +206,8 @@ class Outcome(NamedTuple):
     value: float = 0.0
 
 
-def outcome_of(jobs: JobRows, index: int, metric: str, value_of: Callable[[int], float | None]) -> Outcome:
+def outcome_of(jobs: JobRows, index: int, metric: str,
+               value_of: Callable[[int], float | None]) -> Outcome:
     """The job's contribution; only a trained job contributes its value."""
     state, value = jobs.value(index, "state"), value_of(index)
     if state in ("failed", "cancelled"):
@@ -219,11 +230,11 @@ class Interval(NamedTuple):
 
 
 def interval_of(values: Sequence[float]) -> Interval:
-    centre = _statistics.mean(values) if values else None
+    center = _statistics.mean(values) if values else None
     half = _statistics.half_width(values)
-    if centre is None or half is None:
-        return Interval(centre, None, None, None, None)
-    return Interval(centre, _statistics.sample_sd(values), half, centre - half, centre + half)
+    if center is None or half is None:
+        return Interval(center, None, None, None, None)
+    return Interval(center, _statistics.sample_sd(values), half, center - half, center + half)
 
 
 def _within_bounds(metric: str, interval: Interval) -> Interval:
@@ -235,18 +246,20 @@ def _within_bounds(metric: str, interval: Interval) -> Interval:
 
 def known_fields(jobs: JobRows) -> set[str]:
     """The fields by which jobs can be grouped."""
-    return {"pe", "pe_label", "task", "protocol", "seed", "device"} | _catalog.field_names() | jobs.field_names()
+    return ({"pe", "pe_label", "task", "protocol", "seed", "device"} | _catalog.field_names()
+            | jobs.field_names())
 
 
 def typed(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, str]:
     """The types of the leading columns of the rows, which hold fields."""
-    return {name: _columns.kind_of(name, [row[place] for row in rows]) for place, name in enumerate(columns)}
+    return {name: _columns.kind_of(name, [row[place] for row in rows])
+            for place, name in enumerate(columns)}
 
 
 def _shared(fields: FieldTable, cell: _Cell, name: str) -> Any:
     """The value that all jobs of a cell share; None if they differ."""
-    values = {fields.stored_value(index, name) if name in ("seed", "device") else value_of(fields.fields[index], name)
-              for index in cell.indices}
+    values = {fields.stored_value(index, name) if name in ("seed", "device")
+              else value_of(fields.fields[index], name) for index in cell.indices}
     return values.pop() if len(values) == 1 else None
 
 
@@ -257,7 +270,8 @@ def check_fields(jobs: JobRows, names: Iterable[str]) -> None:
             raise _catalog.unknown("field", name, sorted(known))
 
 
-def summary(jobs: JobRows, metric: str, by: Sequence[str], more: Sequence[str] = ()) -> pd.DataFrame:
+def summary(jobs: JobRows, metric: str, by: Sequence[str],
+            more: Sequence[str] = ()) -> pd.DataFrame:
     """One row per cell; `more` names fields for additional columns."""
     metric_value = metric_of(jobs, metric)
     check_fields(jobs, [*by, *more])
@@ -268,16 +282,21 @@ def summary(jobs: JobRows, metric: str, by: Sequence[str], more: Sequence[str] =
         outcomes = [outcome_of(jobs, index, metric, metric_value) for index in cell.indices]
         values = [one.value for one in outcomes if one.state == "done"]
         missing, failed, cancelled, not_reached = (
-            sum(one.state == state for one in outcomes) for state in ("missing", "failed", "cancelled", "not_reached"))
+            sum(one.state == state for one in outcomes)
+            for state in ("missing", "failed", "cancelled", "not_reached"))
         # A mean over only the seeds that reached the accuracy would favor the good seeds.
         interval = _within_bounds(metric, interval_of([] if not_reached else values))
         rows.append([*cell.values, metric, len(values), missing, failed,
-                     bool(outcomes) and len(values) + not_reached == len(outcomes), *interval, tuple(jobs.value(index, "seed") for index in cell.indices),
-                     tuple(jobs.value(index, "job_id") for index in cell.indices), cancelled, not_reached])
+                     bool(outcomes) and len(values) + not_reached == len(outcomes), *interval,
+                     tuple(jobs.value(index, "seed") for index in cell.indices),
+                     tuple(jobs.value(index, "job_id") for index in cell.indices), cancelled,
+                     not_reached])
         rows[-1] += [_shared(fields, cell, name) for name in more if name not in columns]
-    kinds = {**typed(columns, rows), "metric": "text", "n": "int", "missing": "int", "failed": "int", "complete": "bool",
-             "mean": "float", "sd": "float", "half_width": "float", "low": "float", "high": "float", "seeds": "text",
+    kinds = {**typed(columns, rows), "metric": "text", "n": "int", "missing": "int",
+             "failed": "int", "complete": "bool", "mean": "float", "sd": "float",
+             "half_width": "float", "low": "float", "high": "float", "seeds": "text",
              "job_ids": "text", "cancelled": "int", "not_reached": "int"}
     added = [name for name in more if name not in columns]
-    kinds.update({name: _columns.kind_of(name, [row[len(kinds) + place] for row in rows]) for place, name in enumerate(added)})
+    kinds.update({name: _columns.kind_of(name, [row[len(kinds) + place] for row in rows])
+                  for place, name in enumerate(added)})
     return _columns.frame(rows, kinds)

@@ -66,19 +66,20 @@ def _read(path: str | os.PathLike[str], what: str) -> bytes:
 
 def _token(token_file: str | os.PathLike[str] | None) -> str:
     if token_file is not None:
-        token, source = _read(token_file, "the token file").decode(errors="replace").rstrip(), os.fspath(token_file)
+        token, source = (_read(token_file, "the token file").decode(errors="replace").rstrip(),
+                         os.fspath(token_file))
     else:
         token, source = os.environ.get("PELAB_TOKEN", ""), "PELAB_TOKEN"
         if not token:
             return ""
     if not re.fullmatch(r"[!-~]{16,4096}", token):
-        raise InvalidInput(f"invalid token in {source} ({len(token)} characters); allowed: 16 to 4096 printable "
-                           "characters without spaces, on one line")
+        raise InvalidInput(f"invalid token in {source} ({len(token)} characters); allowed: 16 to "
+                           "4096 printable characters without spaces, on one line")
     return token
 
 
-def open_channel(address: str, *, tls: bool, tls_ca: str | os.PathLike[str] | None,
-                 token_file: str | os.PathLike[str] | None, insecure: bool, timeout: float) -> grpc.Channel:
+def open_channel(address: str, *, tls: bool, tls_ca: str | os.PathLike[str] | None, token_file: str
+                 | os.PathLike[str] | None, insecure: bool, timeout: float) -> grpc.Channel:
     """Returns a connected channel. NoCoordinator on a refusal, or after `timeout` seconds."""
     local = _check_address(address)
     asked = tls or tls_ca is not None
@@ -89,10 +90,12 @@ def open_channel(address: str, *, tls: bool, tls_ca: str | os.PathLike[str] | No
         credentials = grpc.ssl_channel_credentials(root_certificates=roots)
         token = _token(token_file)
         if token:
-            credentials = grpc.composite_channel_credentials(credentials, grpc.access_token_call_credentials(token))
+            credentials = grpc.composite_channel_credentials(
+                credentials, grpc.access_token_call_credentials(token))
         channel = grpc.secure_channel(address, credentials, _OPTIONS)
     elif token_file is not None:
-        raise InvalidInput("token_file needs tls: over a plain connection anybody could read the token")
+        raise InvalidInput(
+            "token_file needs tls: over a plain connection anybody could read the token")
     else:
         channel = grpc.insecure_channel(address, _OPTIONS)
     try:

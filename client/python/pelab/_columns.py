@@ -15,133 +15,41 @@ import numpy as np
 import pandas as pd
 
 from pelab import _catalog
+from pelab.v1 import results_pb2
 
 Columns = Mapping[str, str]
 
-JOBS: Columns = {
-    "job_id": "int",
-    "key": "text",
-    "generation": "int",
-    "pe": "text",
-    "pe_label": "text",
-    "task": "text",
-    "protocol": "text",
-    "seed": "int",
-    "state": "text",
-    "attempts": "int",
-    "device": "text",
-    "epochs": "int",
-    "epochs_done": "int",
-    "train_accuracy": "float",
-    "test_accuracy": "float",
-    "best_test_accuracy": "float",
-    "wall_seconds": "float",
-    "error": "text",
-    "train_correct": "Int",
-    "train_total": "Int",
-    "test_correct": "Int",
-    "test_total": "Int",
-    "trained": "bool",
-    "spec_json": "text",
-    "train_loss": "float",
-    "test_loss": "float",
-    "diverged": "bool",
-    "warning": "text",
-}
-CURVES: Columns = {
-    "job_id": "int",
-    "epoch": "int",
-    "train_loss": "float",
-    "train_accuracy": "float",
-    "test_loss": "float",
-    "test_accuracy": "float",
-    "learning_rate": "float",
-    "seconds": "float",
-    "train_correct": "int",
-    "train_total": "int",
-    "test_correct": "int",
-    "test_total": "int",
-}
-ABLATIONS: Columns = {
-    "job_id": "int",
-    "method": "text",
-    "hygiene": "text",
-    "split": "text",
-    "target": "text",
-    "analysis_id": "int",
-    "layer": "int",
-    "head": "int",
-    "correct": "Int",
-    "total": "int",
-    "accuracy": "float",
-    "accuracy_drop": "float",
-    "intact_correct": "int",
-    "lost": "Int",
-    "gained": "Int",
-    "drop_standard_error": "float",
-    "normalised_drop": "float",
-    "nll": "float",
-    "nll_drop": "float",
-    "nll_drop_standard_error": "float",
-    "chance": "float",
-    "max_examples": "Int",
-}
-DEPOSITS: Columns = {
-    "job_id": "int",
-    "method": "text",
-    "hygiene": "text",
-    "split": "text",
-    "target": "text",
-    "analysis_id": "int",
-    "layer": "Int",
-    "max_drop": "float",
-    "top_share": "float",
-    "top_ratio": "float",
-    "gini": "float",
-    "effective_heads": "float",
-    "top_layer": "Int",
-    "top_head": "Int",
-    "deposit": "Bool",
-    "deposits": "Int",
-}
-ANALYSES: Columns = {
-    "job_id": "int",
-    "analysis_id": "int",
-    "name": "text",
-    "version": "int",
-    "parameters_json": "text",
-    "total": "Int",
-    "intact_correct": "Int",
-    "seconds": "float",
-    "result_json": "text",
-    "created_at": "time",
-}
-ATTEMPTS: Columns = {
-    "attempt_id": "int",
-    "job_id": "int",
-    "number": "int",
-    "worker": "text",
-    "device": "text",
-    "start_epoch": "Int",
-    "outcome": "text",
-    "error": "text",
-    "started_at": "time",
-    "ended_at": "time",
-    "environment_json": "text",
-}
-WORKERS: Columns = {
-    "worker_id": "text",
-    "host": "text",
-    "devices": "text",
-    "slots": "int",
-    "busy_slots": "int",
-    "state": "text",
-    "last_seen_at": "time",
-    "version": "text",
-    "drain": "text",
-    "name": "text",
-}
-ARTIFACTS: Columns = {"job_id": "int", "name": "text", "sha256": "text", "bytes": "int"}
+
+def _kind(field: Any) -> str:
+    """The type of a message's field."""
+    if field.name.endswith("_at_ms"):
+        return "time"
+    if field.cpp_type in (field.CPPTYPE_INT32, field.CPPTYPE_INT64, field.CPPTYPE_UINT64):
+        return "Int" if field.has_presence else "int"
+    if field.cpp_type == field.CPPTYPE_BOOL:
+        return "Bool" if field.has_presence else "bool"
+    return "float" if field.cpp_type == field.CPPTYPE_DOUBLE else "text"
+
+
+def _of(row: Any, first: Sequence[str] = (), without: Sequence[str] = ()) -> Columns:
+    """The columns of a row message of results.proto: those in `first`, then the others in order."""
+    kinds = {field.name.removesuffix("_ms") if field.name.endswith("_at_ms")
+             else field.name: _kind(field)
+             for field in row.DESCRIPTOR.fields if field.name not in without}
+    return {name: kinds[name] for name in (*first, *(name for name in kinds if name not in first))}
+
+
+_MATRIX = ("job_id", "method", "hygiene", "split", "target", "analysis_id")
+JOBS = _of(results_pb2.JobRow, without=["configuration_id"])
+CURVES = _of(results_pb2.CurveRow)
+ABLATIONS = _of(results_pb2.HeadAblationRow, first=_MATRIX)
+DEPOSITS = _of(results_pb2.DepositRow, first=_MATRIX)
+ANALYSES = _of(results_pb2.AnalysisRow, first=["job_id", "analysis_id"])
+ATTEMPTS = _of(results_pb2.AttemptRow)
+WORKERS = {name.removesuffix("_json"): kind
+           for name, kind in _of(results_pb2.WorkerRow,
+                                 without=["silent_ms", "lease_left_ms"]).items()}
+ARTIFACTS = _of(results_pb2.ArtifactRow)
 SWEEPS: Columns = {
     "sweep_id": "int",
     "name": "text",
@@ -180,7 +88,8 @@ def column(values: Sequence[Any], kind: str) -> Any:
     if kind == "bool":
         return np.array(values, dtype=bool)
     if kind == "Bool":
-        return pd.array([None if value is None else bool(value) for value in values], dtype="boolean")
+        return pd.array([None if value is None else bool(value) for value in values],
+                        dtype="boolean")
     if kind == "time":
         stamps = ["NaT" if value is None else value for value in values]
         milliseconds = np.array(stamps, dtype="datetime64[ms]").astype("datetime64[ns]")
@@ -191,7 +100,8 @@ def column(values: Sequence[Any], kind: str) -> Any:
 def frame(rows: Sequence[Sequence[Any]], columns: Columns) -> pd.DataFrame:
     """Makes a frame from rows that have the columns in this order."""
     by_column = list(zip(*rows)) if rows else [()] * len(columns)
-    return pd.DataFrame({name: column(values, kind) for (name, kind), values in zip(columns.items(), by_column)})
+    return pd.DataFrame({name: column(values, kind)
+                         for (name, kind), values in zip(columns.items(), by_column)})
 
 
 _KINDS = {"bool": "bool", "int": "int", "real": "float"}  # of the catalog; others: "text"
@@ -205,7 +115,8 @@ def kind_of(name: str, values: Sequence[Any]) -> str:
         kind = JOBS[name]
     else:
         kind = _KINDS.get(known.type, "text") if known else _kind_of_unknown(there)
-    wanted = {"int": int, "bool": bool, "float": (int, float)}.get(kind)
+    types: dict[str, type | tuple[type, ...]] = {"int": int, "bool": bool, "float": (int, float)}
+    wanted = types.get(kind)
     if wanted is not None and not all(isinstance(value, wanted) for value in there):
         return "text"  # a part's seed that follows the job's seed reads "seed"
     return kind.capitalize() if len(there) < len(values) and kind in ("int", "bool") else kind
@@ -225,4 +136,5 @@ def text_of(value: object) -> str:
     """Writes a field's value as in documents and on the command line."""
     if value is None:
         return "-"
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"),
+                                                           ensure_ascii=False)

@@ -17,10 +17,12 @@ from pelab._cells import Fields, FieldTable, Outcome
 from pelab._jobs import INDICES, JobRows
 from pelab.errors import InvalidInput
 
-_COLUMNS = {"metric": "text", "n": "int", "missing": "int", "failed": "int", "cancelled": "int", "complete": "bool",
-            "mean_a": "float", "mean_b": "float", "difference": "float", "sd": "float", "half_width": "float", "low": "float",
-            "high": "float", "t": "float", "p": "float", "only_a": "text", "only_b": "text", "mcnemar_p": "text", "seeds": "text",
-            "jobs_a": "text", "jobs_b": "text", "differences": "text", "not_reached": "int", "also_different": "text"}
+_COLUMNS = {"metric": "text", "n": "int", "missing": "int", "failed": "int", "cancelled": "int",
+            "complete": "bool", "mean_a": "float", "mean_b": "float", "difference": "float",
+            "sd": "float", "half_width": "float", "low": "float", "high": "float", "t": "float",
+            "p": "float", "only_a": "text", "only_b": "text", "mcnemar_p": "text", "seeds": "text",
+            "jobs_a": "text", "jobs_b": "text", "differences": "text", "not_reached": "int",
+            "also_different": "text"}
 
 
 def compare(a: JobRows, b: JobRows, compared: Sequence[str], metric: str) -> pd.DataFrame:
@@ -31,7 +33,8 @@ def compare(a: JobRows, b: JobRows, compared: Sequence[str], metric: str) -> pd.
     """
     both = set(_ids(a)) & set(_ids(b))
     if both:
-        raise InvalidInput(f"job {min(both)} is on both sides: the two conditions must exclude each other")
+        raise InvalidInput(
+            f"job {min(both)} is on both sides: the two conditions must exclude each other")
     if metric in INDICES:
         _cells.check_one_kind(metric, a.ablation_kinds() | b.ablation_kinds())
     pairing = _Pairing(_Side(a, metric), _Side(b, metric), compared)
@@ -39,10 +42,12 @@ def compare(a: JobRows, b: JobRows, compared: Sequence[str], metric: str) -> pd.
     examples = _Examples(a, b) if pairing.same_examples() else None
     columns = pairing.columns()
     confounders = tuple(pairing.confounders.values())
-    rows = [[*group.values(columns), metric, *_row(group, pairing, examples), confounders] for group in groups]
+    rows = [[*group.values(columns), metric, *_row(group, pairing, examples), confounders]
+            for group in groups]
     frame = _columns.frame(rows, {**_cells.typed(columns, rows), **_COLUMNS})
     pairs = sum(len(group.pairs) for group in groups)
-    frame.attrs.update(also_different=confounders, unpaired_a=len(a.rows) - pairs, unpaired_b=len(b.rows) - pairs)
+    frame.attrs.update(also_different=confounders, unpaired_a=len(a.rows) - pairs,
+                       unpaired_b=len(b.rows) - pairs)
     return frame
 
 
@@ -95,7 +100,8 @@ class _Pairing:
     def columns(self) -> list[str]:
         """The columns that identify the groups."""
         distinct = [group.common for group in self._groups]
-        return [name for name in _cells.telling_columns(distinct) if not self._is_compared(name)] if distinct else []
+        return ([name for name in _cells.telling_columns(distinct) if not self._is_compared(name)]
+                if distinct else [])
 
     def same_examples(self) -> bool:
         """Whether both sides use the same examples: the task and its data do not differ."""
@@ -149,10 +155,12 @@ class _Pairing:
 
     @staticmethod
     def _several(side: _Side, one: int, other: int) -> InvalidInput:
-        differing = sorted(_cells.mixed_fields([side.fields.fields[one], side.fields.fields[other]]))
+        differing = sorted(_cells.mixed_fields([side.fields.fields[one],
+                                                side.fields.fields[other]]))
         ids = _ids(side.jobs)
-        return InvalidInput(f"jobs {ids[one]} and {ids[other]} of one side have the same seed and differ only in "
-                            f"{', '.join(differing)}: add a condition, so that a job has one partner")
+        return InvalidInput(
+            f"jobs {ids[one]} and {ids[other]} of one side have the same seed and differ only in "
+            f"{', '.join(differing)}: add a condition, so that a job has one partner")
 
 
 def _difference(a: Outcome, b: Outcome) -> Outcome:
@@ -162,7 +170,7 @@ def _difference(a: Outcome, b: Outcome) -> Outcome:
     return Outcome("done", a.value - b.value)
 
 
-def _mean(side: list[Outcome]) -> float:
+def _mean(side: list[Outcome]) -> float | None:
     """The mean over one side's seeds; None if a seed never reached the accuracy."""
     known = [] if any(one.state == "not_reached" for one in side) else side
     return _cells.interval_of([one.value for one in known]).mean
@@ -176,18 +184,22 @@ def _row(group: _Group, pairing: _Pairing, examples: "_Examples | None") -> list
     not_reached = sum(one.state == "not_reached" for one in differences)
     known = [] if not_reached else done  # the rest would favor the good seeds
     values = [differences[place].value for place in known]
-    others = [sum(one.state == state for one in differences) for state in ("missing", "failed", "cancelled")]
-    mean_a, mean_b = (_mean([sides[place][side] for place, one in enumerate(differences) if one.state in ("done", "not_reached")])
-                      for side in (0, 1))
+    others = [sum(one.state == state for one in differences)
+              for state in ("missing", "failed", "cancelled")]
+    mean_a, mean_b = (_mean([sides[place][side] for place, one in enumerate(differences)
+                             if one.state in ("done", "not_reached")]) for side in (0, 1))
     ids_a, ids_b = _ids(pairing.a.jobs), _ids(pairing.b.jobs)
-    jobs_a, jobs_b = tuple(ids_a[i] for i, _ in group.pairs), tuple(ids_b[j] for _, j in group.pairs)
+    jobs_a, jobs_b = (tuple(ids_a[i] for i, _ in group.pairs),
+                      tuple(ids_b[j] for _, j in group.pairs))
     t, p = _statistics.paired_t(values) or (None, None)
     # McNemar's test is about one pair of trained models. The test over seeds is about the methods.
-    counts = [examples.count(*pair) if examples is not None else None for pair in zip(jobs_a, jobs_b)]
+    counts = [examples.count(*pair) if examples is not None else None
+              for pair in zip(jobs_a, jobs_b)]
     only_a, only_b = (tuple(one[side] if one else None for one in counts) for side in (0, 1))
     mcnemar = tuple(_statistics.mcnemar_p(*one) if one else None for one in counts)
-    return [len(done), *others, len(done) + not_reached > 0 and sum(others) == 0, mean_a, mean_b, *_cells.interval_of(values), t, p, only_a,
-            only_b, mcnemar, tuple(pairing.a.jobs.value(i, "seed") for i, _ in group.pairs), jobs_a, jobs_b,
+    return [len(done), *others, len(done) + not_reached > 0 and sum(others) == 0, mean_a, mean_b,
+            *_cells.interval_of(values), t, p, only_a, only_b, mcnemar,
+            tuple(pairing.a.jobs.value(i, "seed") for i, _ in group.pairs), jobs_a, jobs_b,
             tuple(one.value if one.state == "done" else None for one in differences), not_reached]
 
 

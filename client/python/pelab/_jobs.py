@@ -9,7 +9,7 @@ from typing import Any
 
 from pelab import _catalog, _columns
 
-# Of deposits, over all layers.
+# The deposit indices, over all layers.
 INDICES = ("max_drop", "top_share", "top_ratio", "gini", "effective_heads", "deposits")
 # Names for conditions and metrics, besides columns and fields.
 DERIVED = ("generalisation_gap", "epochs_to", *INDICES)
@@ -56,7 +56,8 @@ def fields_of_template(template: str) -> dict[str, Any]:
     if not isinstance(spec, dict):
         return {}
     fields = flatten(spec)
-    return _catalog.legacy_values(str(fields.get("pe.name", "")), str(fields.get("task.name", ""))) | fields
+    return (_catalog.legacy_values(str(fields.get("pe.name", "")), str(fields.get("task.name", "")))
+            | fields)
 
 
 @dataclass
@@ -141,7 +142,8 @@ class JobRows:
 
     def field_names(self) -> set[str]:
         """Every field that the spec of at least one job has."""
-        return {name for index in {template: index for index, template in enumerate(self.templates)}.values()
+        return {name for index in {template: index
+                                   for index, template in enumerate(self.templates)}.values()
                 for name in self.fields(index)}
 
     def select(self, keep: Sequence[bool]) -> "JobRows":

@@ -17,7 +17,8 @@ import grpc
 from pelab import _catalog, _channel, _columns
 from pelab._jobs import SEED_MARK
 from pelab._source import Row, Source
-from pelab.errors import InvalidInput, NoCoordinator, NotFound, PelabError, Refused, Unauthenticated, Violation
+from pelab.errors import (InvalidInput, NoCoordinator, NotFound, PelabError, Refused,
+                          Unauthenticated, Violation)
 from pelab.v1 import common_pb2, results_pb2, results_pb2_grpc, sweeps_pb2, sweeps_pb2_grpc
 
 _DEADLINE = 30.0
@@ -46,8 +47,8 @@ def connect(address: str, *, tls: bool = False, tls_ca: str | os.PathLike[str] |
     local addresses too; `insecure` uses no TLS. NoCoordinator if the connection is refused or
     nobody answers within `timeout` seconds.
     """
-    channel = _channel.open_channel(address, tls=tls, tls_ca=tls_ca, token_file=token_file, insecure=insecure,
-                                    timeout=timeout)
+    channel = _channel.open_channel(address, tls=tls, tls_ca=tls_ca, token_file=token_file,
+                                    insecure=insecure, timeout=timeout)
     return Coordinator(address, channel)
 
 
@@ -130,9 +131,11 @@ class Snapshot:
         return self.state in ("finished", "cancelled")
 
     def __str__(self) -> str:
-        total = self.queued + self.assigned + self.running + self.succeeded + self.failed + self.cancelled
+        total = (self.queued + self.assigned + self.running + self.succeeded + self.failed
+                 + self.cancelled)
         share = 100 * self.epochs_done / self.epochs if self.epochs else 0
-        line = f"{self.name}: {self.succeeded}/{total} jobs succeeded, {self.running} running, {share:.0f} % of epochs"
+        line = (f"{self.name}: {self.succeeded}/{total} jobs succeeded, {self.running} running, "
+                f"{share:.0f} % of epochs")
         if self.failed:
             line += f", {self.failed} failed"
         return line + (f"; waiting: {self.waiting_reason}" if self.waiting_reason else "")
@@ -159,7 +162,8 @@ class Coordinator(Source):
 
     # Operations that only a coordinator offers ----------------------------------------------------
 
-    def submit(self, sweep: str | os.PathLike[str] | Mapping[str, Any], *, overrides: Mapping[str, object] | None = None,
+    def submit(self, sweep: str | os.PathLike[str] | Mapping[str, Any], *,
+               overrides: Mapping[str, object] | None = None,
                priority: int = 0, fresh: bool = False, new: bool = False) -> Submission:
         """Submits a sweep; the workers then train its jobs.
 
@@ -170,14 +174,17 @@ class Coordinator(Source):
         `violations` with file, line and column.
         """
         text, file_name = _document(sweep)
-        request = sweeps_pb2.SubmitRequest(document=text, file_name=file_name, client_token=str(uuid.uuid4()),
+        request = sweeps_pb2.SubmitRequest(document=text, file_name=file_name,
+                                           client_token=str(uuid.uuid4()),
                                            priority=priority, fresh=fresh, new_sweep=new)
         for field, value in (overrides or {}).items():
-            request.overrides.add(field=field, value=value if isinstance(value, str) else json.dumps(value))
+            request.overrides.add(field=field,
+                                  value=value if isinstance(value, str) else json.dumps(value))
         answer = self._call(self._sweeps.Submit, request, file_name)
         counts = answer.counts
         return Submission(answer.sweep_id, answer.name, answer.cells, answer.expanded,
-                          JobCounts(counts.total, counts.new_jobs, counts.stored, counts.in_flight, counts.failed_earlier,
+                          JobCounts(counts.total, counts.new_jobs, counts.stored, counts.in_flight,
+                                    counts.failed_earlier,
                                     counts.analysis_jobs, counts.analysis_impossible))
 
     def cancel(self, sweep: str | int | None = None, *, job: str | int | None = None) -> Cancelled:
@@ -240,47 +247,61 @@ class Coordinator(Source):
         return str(self._sweep(sweep).document)
 
     def _sweep(self, sweep: str | int) -> Any:
-        return self._call(self._sweeps.GetSweep, sweeps_pb2.GetSweepRequest(sweep=sweeps_pb2.SweepRef(sweep=str(sweep))))
+        return self._call(self._sweeps.GetSweep,
+                          sweeps_pb2.GetSweepRequest(sweep=sweeps_pb2.SweepRef(sweep=str(sweep))))
 
     def _log(self, job: str | int, attempt: int, follow: bool) -> Iterator[bytes]:
         request = results_pb2.ReadLogRequest(job=str(job), attempt=attempt, follow=follow)
         for part in self._stream(self._results.ReadLog, request, None if follow else _DEADLINE):
             yield part.data
 
-    def _job_rows(self, sweep: str | None, states: Sequence[str], jobs: Sequence[str]) -> Sequence[Row]:
+    def _job_rows(self, sweep: str | None, states: Sequence[str],
+                  jobs: Sequence[str]) -> Sequence[Row]:
         rows: dict[int, Row] = {}
         for some in _slices(jobs) if jobs else [()]:
             filter_ = results_pb2.JobFilter(sweep=sweep or "", jobs=some)
-            filter_.states.extend(common_pb2.JobState.Value(f"JOB_STATE_{state.upper()}") for state in states)
+            filter_.states.extend(common_pb2.JobState.Value(f"JOB_STATE_{state.upper()}")
+                                  for state in states)
             request = results_pb2.ListJobsRequest(filter=filter_, specs_apart=True)
             templates: dict[int, str] = {}
             for page in self._pages(self._results.ListJobs, request, _PAGE_ROWS):
-                templates.update((one.configuration_id, one.spec_template) for one in page.configurations)
+                templates.update((one.configuration_id, one.spec_template)
+                                 for one in page.configurations)
                 rows.update((row.job_id, _job_row(row, templates)) for row in page.jobs)
         return [rows[job_id] for job_id in sorted(rows)]
 
-    def _rows_of_jobs(self, what: str, sweep: str | None, job_ids: Sequence[int] | None) -> Iterable[Row]:
+    def _rows_of_jobs(self, what: str, sweep: str | None,
+                      job_ids: Sequence[int] | None) -> Iterable[Row]:
         for some in [None] if job_ids is None else _slices(job_ids):
-            filter_ = results_pb2.JobFilter(sweep=sweep or "") if some is None else results_pb2.JobFilter(
-                jobs=[str(job_id) for job_id in some])
+            filter_ = (results_pb2.JobFilter(sweep=sweep or "") if some is None
+                       else results_pb2.JobFilter(
+                           jobs=[str(job_id) for job_id in some]))
             yield from self._rows_of(what, filter_)
 
     def _rows_of(self, what: str, filter_: Any) -> Iterable[Row]:
         method, request_type, columns = {
             "curves": (self._results.ListCurves, results_pb2.ListCurvesRequest, _columns.CURVES),
-            "ablations": (self._results.ListHeadAblations, results_pb2.ListHeadAblationsRequest, _columns.ABLATIONS),
-            "deposits": (self._results.ListDeposits, results_pb2.ListDepositsRequest, _columns.DEPOSITS),
-            "analyses": (self._results.ListAnalyses, results_pb2.ListAnalysesRequest, _columns.ANALYSES),
-            "attempts": (self._results.ListAttempts, results_pb2.ListAttemptsRequest, _columns.ATTEMPTS),
-            "artifacts": (self._results.ListArtifacts, results_pb2.ListArtifactsRequest, _columns.ARTIFACTS),
+            "ablations": (self._results.ListHeadAblations, results_pb2.ListHeadAblationsRequest,
+                          _columns.ABLATIONS),
+            "deposits": (self._results.ListDeposits, results_pb2.ListDepositsRequest,
+                         _columns.DEPOSITS),
+            "analyses": (self._results.ListAnalyses, results_pb2.ListAnalysesRequest,
+                         _columns.ANALYSES),
+            "attempts": (self._results.ListAttempts, results_pb2.ListAttemptsRequest,
+                         _columns.ATTEMPTS),
+            "artifacts": (self._results.ListArtifacts, results_pb2.ListArtifactsRequest,
+                          _columns.ARTIFACTS),
         }[what]
         read = _reader(columns)
-        for page in self._pages(method, request_type(filter=filter_), _CURVE_ROWS if what == "curves" else _PAGE_ROWS):
+        for page in self._pages(method, request_type(filter=filter_),
+                                _CURVE_ROWS if what == "curves" else _PAGE_ROWS):
             yield from map(read, page.rows)
 
     def _worker_rows(self) -> Iterable[Row]:
-        answer = self._call(self._results.ListWorkers, results_pb2.ListWorkersRequest())
-        return list(map(_reader(_columns.WORKERS), answer.workers))
+        read = _reader(_columns.WORKERS)
+        request = results_pb2.ListWorkersRequest()
+        for page in self._pages(self._results.ListWorkers, request, _PAGE_ROWS):
+            yield from map(read, page.workers)
 
     def _sweep_rows(self) -> Iterable[Row]:
         request = sweeps_pb2.ListSweepsRequest()
@@ -298,7 +319,8 @@ class Coordinator(Source):
             if not page.next:
                 return
             if page.next in seen:
-                raise PelabError(f"the coordinator at {self.address} repeats the pages of its answer")
+                raise PelabError(
+                    f"the coordinator at {self.address} repeats the pages of its answer")
             seen.add(page.next)
             request.page.after = page.next
 
@@ -310,7 +332,8 @@ class Coordinator(Source):
         except ValueError as error:  # raised by a closed channel
             raise NoCoordinator(f"the connection to {self.address} is closed: {error}") from None
 
-    def _stream(self, method: Callable[..., Any], request: Any, timeout: float | None) -> Iterator[Any]:
+    def _stream(self, method: Callable[..., Any], request: Any,
+                timeout: float | None) -> Iterator[Any]:
         call = method(request, timeout=timeout)
         try:
             yield from call
@@ -325,11 +348,13 @@ class Coordinator(Source):
         if code == grpc.StatusCode.UNAVAILABLE:
             return NoCoordinator(f"lost the coordinator at {self.address}")
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            return NoCoordinator(f"the coordinator at {self.address} did not answer within {_DEADLINE:.0f} s")
+            return NoCoordinator(
+                f"the coordinator at {self.address} did not answer within {_DEADLINE:.0f} s")
         message = error.details() or f"the coordinator at {self.address} gave no reason"
         if code == grpc.StatusCode.INVALID_ARGUMENT:
             violations = _violations(error, file_name)
-            return InvalidInput("\n".join(map(str, violations)) if violations else message, violations)
+            return InvalidInput("\n".join(map(str, violations)) if violations else message,
+                                violations)
         no_sweep = re.match(r'no sweep "(.*?)"', message, re.DOTALL)
         if code == grpc.StatusCode.NOT_FOUND and no_sweep:
             return _catalog.no_sweep(no_sweep.group(1), [row[1] for row in self._sweep_rows()])
@@ -343,10 +368,10 @@ def _violations(error: grpc.RpcError, file_name: str) -> list[Violation]:
     found = common_pb2.Violations()
     try:
         found.ParseFromString(details)
-    except Exception:  # noqa: BLE001 - of another program
+    except Exception:  # noqa: BLE001 - another program's bytes
         return []
-    return [Violation(file_name, one.line, one.column, one.path, one.value, one.allowed, one.message)
-            for one in found.violations]
+    return [Violation(file_name, one.line, one.column, one.path, one.value, one.allowed,
+                      one.message) for one in found.violations]
 
 
 def _document(sweep: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[str, str]:
@@ -381,7 +406,8 @@ def _reader(columns: _columns.Columns) -> Callable[[Any], Row]:
     """Reads a message as a row. Absent members become None; enumerations become words."""
     getters: list[Callable[[Any], Any]] = []
     for name, kind in columns.items():
-        member = {"devices": "devices_json"}.get(name, f"{name}_ms" if name in _OF_MILLISECONDS else name)
+        member = {"devices": "devices_json"}.get(name,
+                                                 f"{name}_ms" if name in _OF_MILLISECONDS else name)
         getters.append(_getter(member, kind))
     return lambda message: tuple(get(message) for get in getters)
 
@@ -395,38 +421,44 @@ def _getter(member: str, kind: str) -> Callable[[Any], Any]:
 
     def get(message: Any) -> Any:
         value = getattr(message, member)
-        if not value and message.DESCRIPTOR.fields_by_name[member].has_presence and not message.HasField(member):
+        if (not value and message.DESCRIPTOR.fields_by_name[member].has_presence
+            and not message.HasField(member)):
             return None
         return value
     return get
 
 
-_job_columns = _reader({name: kind for name, kind in _columns.JOBS.items() if name not in ("state", "spec_json")})
+_job_columns = _reader({name: kind for name, kind in _columns.JOBS.items()
+                        if name not in ("state", "spec_json")})
 
 
 def _job_row(message: Any, templates: Mapping[int, str]) -> Row:
     values = list(_job_columns(message))
     places = list(_columns.JOBS)
-    values.insert(places.index("state"), _lower("JOB_STATE_", common_pb2.JobState.Name(message.state)))
+    values.insert(places.index("state"),
+                  _lower("JOB_STATE_", common_pb2.JobState.Name(message.state)))
     template = templates.get(message.configuration_id, "")
-    values.insert(places.index("spec_json"), message.spec_json or template.replace(SEED_MARK, str(message.seed)))
+    values.insert(places.index("spec_json"),
+                  message.spec_json or template.replace(SEED_MARK, str(message.seed)))
     return tuple(values)
 
 
 def _sweep_row(sweep: Any) -> Row:
     jobs, counts = sweep.jobs, sweep.counts
-    return (sweep.sweep_id, sweep.name, sweep.protocol, _lower("SWEEP_STATE_", sweeps_pb2.SweepState.Name(sweep.state)),
-            sweep.priority, sweep.file_name, sweep.created_at_ms, sweep.cells, counts.new_jobs, counts.stored,
-            counts.in_flight, counts.failed_earlier, jobs.queued, jobs.assigned, jobs.running, jobs.succeeded,
-            jobs.failed, jobs.cancelled, sweep.epochs_total, sweep.epochs_done, sweep.paused,
-            json.dumps(list(sweep.extensions), separators=(",", ":")), sweep.note)
+    return (sweep.sweep_id, sweep.name, sweep.protocol,
+            _lower("SWEEP_STATE_", sweeps_pb2.SweepState.Name(sweep.state)), sweep.priority,
+            sweep.file_name, sweep.created_at_ms, sweep.cells, counts.new_jobs, counts.stored,
+            counts.in_flight, counts.failed_earlier, jobs.queued, jobs.assigned, jobs.running,
+            jobs.succeeded, jobs.failed, jobs.cancelled, sweep.epochs_total, sweep.epochs_done,
+            sweep.paused, json.dumps(list(sweep.extensions), separators=(",", ":")), sweep.note)
 
 
 def _snapshot(sweep: Any, running: Iterable[Any]) -> Snapshot:
     jobs = sweep.jobs
     return Snapshot(
-        sweep.sweep_id, sweep.name, _lower("SWEEP_STATE_", sweeps_pb2.SweepState.Name(sweep.state)), sweep.paused,
-        jobs.queued, jobs.assigned, jobs.running, jobs.succeeded, jobs.failed, jobs.cancelled, sweep.epochs_total,
-        sweep.epochs_done, sweep.waiting_reason,
-        tuple(RunningJob(one.job_id, one.pe_label, one.task, one.seed, one.epochs, one.epochs_done, one.test_accuracy,
+        sweep.sweep_id, sweep.name, _lower("SWEEP_STATE_", sweeps_pb2.SweepState.Name(sweep.state)),
+        sweep.paused, jobs.queued, jobs.assigned, jobs.running, jobs.succeeded, jobs.failed,
+        jobs.cancelled, sweep.epochs_total, sweep.epochs_done, sweep.waiting_reason,
+        tuple(RunningJob(one.job_id, one.pe_label, one.task, one.seed, one.epochs, one.epochs_done,
+                         one.test_accuracy,
                          one.worker, one.device, one.analysing) for one in running))

@@ -38,11 +38,13 @@ class Source(abc.ABC):
         """One row per job, ordered by job_id."""
         chosen = self._choose(sweep, where, state, jobs, equals)
         frame = _columns.frame(chosen.rows, _columns.JOBS)
-        return _with_fields(frame, chosen, range(len(chosen.rows)), [name for name in fields if name not in _columns.JOBS])
+        return _with_fields(frame, chosen, range(len(chosen.rows)),
+                            [name for name in fields if name not in _columns.JOBS])
 
-    def summary(self, sweep: str | int | None = None, *, metric: str = "test_accuracy", by: Sequence[str] = (),
-                where: str | None = None, state: str | Sequence[str] | None = None,
-                jobs: Iterable[int | str] | None = None, fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
+    def summary(self, sweep: str | int | None = None, *, metric: str = "test_accuracy",
+                by: Sequence[str] = (), where: str | None = None,
+                state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
+                fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """One row per group: the jobs of one configuration, over their seeds.
 
         The mean, sample sd and 95 % t interval are those of the n trained jobs; other columns count
@@ -53,7 +55,8 @@ class Source(abc.ABC):
         """
         return _cells.summary(self._choose(sweep, where, state, jobs, equals), metric, by, fields)
 
-    def compare(self, sweep: str | int | None, a: str, b: str, *, metric: str = "test_accuracy", where: str | None = None,
+    def compare(self, sweep: str | int | None, a: str, b: str, *, metric: str = "test_accuracy",
+                where: str | None = None,
                 state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                 **equals: object) -> pd.DataFrame:
         """Compares the jobs of two conditions, such as "pe = rope" and "pe = mla", paired by seed.
@@ -68,8 +71,10 @@ class Source(abc.ABC):
         chosen = self._choose(sweep, where, state, jobs, equals)
         compared = [name for side in (a, b) for name in _where.fields_of(chosen, side)]
         if not compared:
-            raise InvalidInput('compare needs a condition for each side, such as "pe = rope" and "pe = mla"')
-        return _compare.compare(_where.select(chosen, a, {}), _where.select(chosen, b, {}), compared, metric)
+            raise InvalidInput(
+                'compare needs a condition for each side, such as "pe = rope" and "pe = mla"')
+        return _compare.compare(_where.select(chosen, a, {}), _where.select(chosen, b, {}),
+                                compared, metric)
 
     # Rows that belong to jobs ---------------------------------------------------------------------
 
@@ -83,7 +88,8 @@ class Source(abc.ABC):
                   state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                   fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """One row per head of each head-ablation matrix."""
-        return self._of_jobs("ablations", _columns.ABLATIONS, sweep, where, state, jobs, fields, equals)
+        return self._of_jobs("ablations", _columns.ABLATIONS, sweep, where, state, jobs, fields,
+                             equals)
 
     def deposits(self, sweep: str | int | None = None, *, where: str | None = None,
                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
@@ -92,29 +98,34 @@ class Source(abc.ABC):
 
         The first row is over all layers (its layer is missing); then one row per layer.
         """
-        return self._of_jobs("deposits", _columns.DEPOSITS, sweep, where, state, jobs, fields, equals)
+        return self._of_jobs("deposits", _columns.DEPOSITS, sweep, where, state, jobs, fields,
+                             equals)
 
-    def analyses(self, sweep: str | int | None = None, *, name: str | None = None, where: str | None = None,
+    def analyses(self, sweep: str | int | None = None, *, name: str | None = None,
+                 where: str | None = None,
                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                  fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """One row per analysis, with its result as JSON.
 
         The result is missing for head_ablation: `ablations` has its rows.
         """
-        frame = self._of_jobs("analyses", _columns.ANALYSES, sweep, where, state, jobs, fields, equals)
+        frame = self._of_jobs("analyses", _columns.ANALYSES, sweep, where, state, jobs, fields,
+                              equals)
         return frame if name is None else frame[frame["name"] == name].reset_index(drop=True)
 
     def attempts(self, sweep: str | int | None = None, *, where: str | None = None,
                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                  fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """One row per attempt, ordered by job_id and number: worker, device, times and versions."""
-        return self._of_jobs("attempts", _columns.ATTEMPTS, sweep, where, state, jobs, fields, equals)
+        return self._of_jobs("attempts", _columns.ATTEMPTS, sweep, where, state, jobs, fields,
+                             equals)
 
     def artifacts(self, sweep: str | int | None = None, *, where: str | None = None,
                   state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
                   fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """One row per stored file (weights), ordered by job_id and name."""
-        return self._of_jobs("artifacts", _columns.ARTIFACTS, sweep, where, state, jobs, fields, equals)
+        return self._of_jobs("artifacts", _columns.ARTIFACTS, sweep, where, state, jobs, fields,
+                             equals)
 
     # Frames about the whole database --------------------------------------------------------------
 
@@ -147,11 +158,13 @@ class Source(abc.ABC):
     # The rows that each source fetches ------------------------------------------------------------
 
     @abc.abstractmethod
-    def _job_rows(self, sweep: str | None, states: Sequence[str], jobs: Sequence[str]) -> Sequence[Row]:
+    def _job_rows(self, sweep: str | None, states: Sequence[str],
+                  jobs: Sequence[str]) -> Sequence[Row]:
         """Rows with the columns of JOBS, ordered by job_id."""
 
     @abc.abstractmethod
-    def _rows_of_jobs(self, what: str, sweep: str | None, job_ids: Sequence[int] | None) -> Iterable[Row]:
+    def _rows_of_jobs(self, what: str, sweep: str | None,
+                      job_ids: Sequence[int] | None) -> Iterable[Row]:
         """Rows of these jobs, whose numbers ascend.
 
         If `job_ids` is None: of all jobs of the sweep, or of all jobs if `sweep` is None too.
@@ -169,27 +182,31 @@ class Source(abc.ABC):
         chosen = JobRows(rows, lambda what, job_ids: list(self._rows_of_jobs(what, None, job_ids)))
         return _where.select(chosen, where, equals)
 
-    def _of_jobs(self, what: str, columns: _columns.Columns, sweep: str | int | None, where: str | None,
-                 state: str | Sequence[str] | None, jobs: Iterable[int | str] | None, fields: Sequence[str],
-                 equals: dict[str, object]) -> pd.DataFrame:
+    def _of_jobs(self, what: str, columns: _columns.Columns, sweep: str | int | None, where: str
+                 | None, state: str | Sequence[str] | None, jobs: Iterable[int | str] | None,
+                 fields: Sequence[str], equals: dict[str, object]) -> pd.DataFrame:
         if not (where or state or jobs is not None or equals or fields):
             return _columns.frame(list(self._rows_of_jobs(what, _name(sweep), None)), columns)
         chosen = self._choose(sweep, where, state, jobs, equals)
         rows = list(self._rows_of_jobs(what, None, [row[0] for row in chosen.rows]))
         for name in fields:
             if name in columns and name != "job_id" and name in _columns.JOBS:
-                raise InvalidInput(f'{what} have a column "{name}" of their own; that of the job is in `results`')
+                raise InvalidInput(
+                    f'{what} have a column "{name}" of their own; that of the job is in `results`')
         places = {row[0]: index for index, row in enumerate(chosen.rows)}
         job_id = list(columns).index("job_id")
-        return _with_fields(_columns.frame(rows, columns), chosen, [places[row[job_id]] for row in rows], fields)
+        return _with_fields(_columns.frame(rows, columns), chosen,
+                            [places[row[job_id]] for row in rows], fields)
 
 
-def _with_fields(frame: pd.DataFrame, jobs: JobRows, places: Sequence[int], fields: Sequence[str]) -> pd.DataFrame:
+def _with_fields(frame: pd.DataFrame, jobs: JobRows, places: Sequence[int],
+                 fields: Sequence[str]) -> pd.DataFrame:
     """Adds fields of jobs as columns; `places` gives the index of each row's job."""
     _cells.check_fields(jobs, [name for name in fields if name not in _columns.JOBS])
     for name in fields:
         of_jobs = [jobs.value(index, name) for index in range(len(jobs.rows))]
-        frame[name] = _columns.column([of_jobs[place] for place in places], _columns.kind_of(name, of_jobs))
+        frame[name] = _columns.column([of_jobs[place] for place in places],
+                                      _columns.kind_of(name, of_jobs))
     return frame
 
 

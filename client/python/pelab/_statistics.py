@@ -15,7 +15,8 @@ def mean(values: Sequence[float]) -> float:
     total = lost = 0.0
     for value in values:
         following = total + value
-        lost += (total - following) + value if abs(total) >= abs(value) else (value - following) + total
+        lost += ((total - following) + value if abs(total) >= abs(value) else (value - following)
+                 + total)
         total = following
     return (total + lost) / len(values)
 
@@ -23,10 +24,10 @@ def mean(values: Sequence[float]) -> float:
 def sample_sd(values: Sequence[float]) -> float | None:
     if len(values) < 2:
         return None
-    centre = mean(values)
+    center = mean(values)
     squares = 0.0
     for value in values:
-        squares += (value - centre) * (value - centre)
+        squares += (value - center) * (value - center)
     return math.sqrt(squares / (len(values) - 1))
 
 
@@ -99,7 +100,8 @@ def t_cdf(t: float, degrees: float) -> float:
     square = t * t
     if math.isinf(square):
         return 0.0 if t < 0 else 1.0
-    tail = 0.5 * _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + square), square / (degrees + square))
+    tail = 0.5 * _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + square),
+                                  square / (degrees + square))
     return tail if t < 0 else 1 - tail
 
 

@@ -9,7 +9,7 @@ chooses the same jobs in both.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 
 from pelab import _catalog, _columns
@@ -57,7 +57,8 @@ def _holds(field: str, operator: str, wanted: str) -> Callable[[object], bool]:
 
         def matches(stored: object) -> bool:
             if stored is not None and not isinstance(stored, str):
-                raise InvalidInput(f"condition on {field}: {operator} needs a text; use = != < <= > or >=")
+                raise InvalidInput(
+                    f"condition on {field}: {operator} needs a text; use = != < <= > or >=")
             return (stored is not None and fnmatchcase(stored, pattern)) == (operator == "~")
         return matches
     limit = _number(wanted)
@@ -69,14 +70,18 @@ def _holds(field: str, operator: str, wanted: str) -> Callable[[object], bool]:
         if stored is None:
             return False
         if not isinstance(stored, (int, float)) or isinstance(stored, bool):
-            raise InvalidInput(f"condition on {field}: {operator} needs a number; use = or !=, or ~ with a pattern")
-        return {"<": stored < right, "<=": stored <= right, ">": stored > right, ">=": stored >= right}[operator]
+            raise InvalidInput(
+                f"condition on {field}: {operator} needs a number; use = or !=, or ~ with a "
+                "pattern")
+        return {"<": stored < right, "<=": stored <= right, ">": stored > right,
+                ">=": stored >= right}[operator]
     return compares
 
 
 def _values_of(jobs: JobRows, name: str) -> set[str]:
     """The text values that the jobs have in this field."""
-    return {value for value in (jobs.value(index, name) for index in range(len(jobs.rows))) if isinstance(value, str)}
+    return {value for value in (jobs.value(index, name) for index in range(len(jobs.rows)))
+            if isinstance(value, str)}
 
 
 def _known_values(name: str) -> list[str]:
@@ -102,10 +107,11 @@ def check_value(jobs: JobRows, name: str, text: str) -> None:
 
 
 def _wrong_for(name: str, text: str) -> str:
-    """Says what the field's values must be if this text is not; else an empty text."""
+    """Names the values that the field allows if this text is not one; else an empty text."""
     known = _catalog.field(name)
-    kind = known.type if known else {"int": "int", "Int": "int", "float": "real", "bool": "bool"}.get(
-        _columns.JOBS.get(name, ""), "real" if name in DERIVED else "")
+    kind = (known.type if known
+            else {"int": "int", "Int": "int", "float": "real", "bool": "bool"}.get(
+                _columns.JOBS.get(name, ""), "real" if name in DERIVED else ""))
     if kind == "bool" and text not in ("true", "false"):
         return "true or false"
     if kind in ("int", "real") and _number(text) is None:
@@ -170,13 +176,15 @@ class _Parser:
         terms = [self._all(depth)]
         while self._take_word("or"):
             terms.append(self._all(depth))
-        return terms[0] if len(terms) == 1 else lambda jobs, index: any(term(jobs, index) for term in terms)
+        return (terms[0] if len(terms) == 1 else lambda jobs, index: any(term(jobs, index)
+                                                                         for term in terms))
 
     def _all(self, depth: int) -> Predicate:
         terms = [self._one(depth)]
         while self._take(",") or self._take_word("and"):
             terms.append(self._one(depth))
-        return terms[0] if len(terms) == 1 else lambda jobs, index: all(term(jobs, index) for term in terms)
+        return (terms[0] if len(terms) == 1 else lambda jobs, index: all(term(jobs, index)
+                                                                         for term in terms))
 
     def _one(self, depth: int) -> Predicate:
         if depth == _MAX_DEPTH:
@@ -200,7 +208,8 @@ class _Parser:
         if field not in self.known:
             near = _catalog.hint(field, self.known)
             hint = f"; did you mean {near}" if near else ""
-            raise self._error(begin, f'unknown field "{field}" in a condition{hint}; known: {", ".join(sorted(self.known))}')
+            raise self._error(begin, f'unknown field "{field}" in a condition{hint}; known: '
+                                     f'{", ".join(sorted(self.known))}')
         if field not in self.fields:
             self.fields.append(field)
         self._skip()
@@ -224,8 +233,9 @@ class _Parser:
                 raise self._expected('a number and ")"')
             self.at = end + 1
         if (field == "epochs_to") != (argument is not None):
-            raise self._error(begin, "condition on epochs_to: name the test accuracy, as in epochs_to(0.9) <= 20"
-                              if field == "epochs_to" else f'"{field}" takes no number in brackets')
+            raise self._error(
+                begin, "condition on epochs_to: name the test accuracy, as in epochs_to(0.9) <= 20"
+                if field == "epochs_to" else f'"{field}" takes no number in brackets')
         return argument
 
     def _members(self, field: str, argument: float | None, begin: int) -> list[Predicate]:
@@ -236,7 +246,8 @@ class _Parser:
             value = self._value()
             bounds = re.fullmatch(r"([+-]?\d+)\.\.([+-]?\d+)", value)
             if bounds:
-                members.append(self._between(field, argument, begin, bounds.group(1), bounds.group(2)))
+                members.append(self._between(field, argument, begin, bounds.group(1),
+                                             bounds.group(2)))
             else:
                 members.append(self._on(field, argument, begin, "=", value))
             if not self._take(","):
@@ -245,12 +256,14 @@ class _Parser:
             raise self._expected('"," or ")"')
         return members
 
-    def _between(self, field: str, argument: float | None, begin: int, first: str, last: str) -> Predicate:
+    def _between(self, field: str, argument: float | None, begin: int, first: str,
+                 last: str) -> Predicate:
         low = self._on(field, argument, begin, ">=", first)
         high = self._on(field, argument, begin, "<=", last)
         return lambda jobs, index: low(jobs, index) and high(jobs, index)
 
-    def _on(self, field: str, argument: float | None, begin: int, operator: str, value: str) -> Predicate:
+    def _on(self, field: str, argument: float | None, begin: int, operator: str,
+            value: str) -> Predicate:
         try:
             if operator in ("=", "!="):
                 check_value(self.jobs, field, value)
@@ -279,7 +292,8 @@ class _Parser:
 
     def _quoted(self) -> str:
         quote = self.text[self.at]
-        found = re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}").match(self.text, self.at)
+        found = re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}").match(self.text,
+                                                                                    self.at)
         if found is None:
             raise self._error(self.at, "the quote is not closed")
         self.at = found.end()
@@ -288,14 +302,16 @@ class _Parser:
 
 def _parse(jobs: JobRows, where: str) -> tuple[Predicate, list[str]]:
     if len(where) > _MAX_LENGTH:
-        raise InvalidInput(f"a condition of {len(where)} characters; at most {_MAX_LENGTH} are allowed")
+        raise InvalidInput(
+            f"a condition of {len(where)} characters; at most {_MAX_LENGTH} are allowed")
     parser = _Parser(where, known_fields(jobs) | set(DERIVED), jobs)
     return parser.parse(), parser.fields
 
 
 def known_fields(jobs: JobRows) -> set[str]:
     """The columns of jobs, and the fields of their specs."""
-    return set(_columns.JOBS) | {"pe.name", "task.name"} | _catalog.field_names() | jobs.field_names()
+    return (set(_columns.JOBS) | {"pe.name", "task.name"} | _catalog.field_names()
+            | jobs.field_names())
 
 
 def fields_of(jobs: JobRows, where: str) -> list[str]:
@@ -319,7 +335,8 @@ def select(jobs: JobRows, where: str | None, equals: Mapping[str, object]) -> Jo
         predicates.append(_any_of(jobs, name, wanted))
     if not predicates:
         return jobs
-    return jobs.select([all(predicate(jobs, index) for predicate in predicates) for index in range(len(jobs.rows))])
+    return jobs.select([all(predicate(jobs, index) for predicate in predicates)
+                        for index in range(len(jobs.rows))])
 
 
 def _any_of(jobs: JobRows, name: str, wanted: object) -> Predicate:
@@ -335,7 +352,8 @@ def _texts(name: str, wanted: object) -> list[str]:
     For a field whose values are lists, a tuple is a single value, since frames hold tuples.
     """
     known = _catalog.field(name)
-    if known is not None and known.type in ("set", "int set") and isinstance(wanted, (tuple, set, frozenset)):
+    if (known is not None and known.type in ("set", "int set")
+        and isinstance(wanted, (tuple, set, frozenset))):
         return [_text(wanted)]
     if isinstance(wanted, (list, tuple, set, frozenset, range)):
         return [_text(one) for one in wanted]
@@ -345,4 +363,5 @@ def _texts(name: str, wanted: object) -> list[str]:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "+".join(map(str, value)) if isinstance(value, (list, tuple, set, frozenset)) else str(value)
+    return ("+".join(map(str, value)) if isinstance(value, (list, tuple, set, frozenset))
+            else str(value))

@@ -24,7 +24,8 @@ class Violation:
     def __str__(self) -> str:
         if self.line > 0:
             return f"{self.file}:{self.line}:{self.column}: {self.message}"
-        return f"{self.path}: {self.message}" if self.path.startswith("--set") else f"{self.file}: {self.message}"
+        return (f"{self.path}: {self.message}" if self.path.startswith("--set")
+                else f"{self.file}: {self.message}")
 
 
 class PelabError(Exception):

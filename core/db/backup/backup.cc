@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/db/check/check.h"
@@ -23,7 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kPagesAStep = 1024;
-constexpr std::size_t kPieceBytes = 256 << 10;
 
 std::string ArtifactsOf(const std::string& database) { return database + ".artifacts"; }
 
@@ -64,22 +65,13 @@ std::vector<StoredFile> ReadArtifacts(SQLite::Database& db) {
 }
 
 absl::Status CopyArtifact(const std::string& path, const StoredFile& file, BackupWriter& writer) {
-  const std::string source = ArtifactPath(path, file.sha256);
-  const UniqueFd fd(open(source.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) {
-    writer.ArtifactIsMissing(file.sha256);
-    return absl::OkStatus();
-  }
+  const std::optional<std::string> source = ArtifactPath(path, file.sha256);
+  if (!source) return writer.ArtifactIsMissing(file.sha256);
+  const absl::StatusOr<UniqueFd> fd = OpenRegularFile(*source);
+  if (!fd.ok() || BytesOf(fd->get()) != file.bytes) return writer.ArtifactIsMissing(file.sha256);
   PELAB_RETURN_IF_ERROR(writer.BeginArtifact(file));
-  std::string piece(kPieceBytes, '\0');
-  for (;;) {
-    const ssize_t got = read(fd.get(), piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ErrnoStatus(errno, Concat("cannot read ", source));
-    if (got == 0) return absl::OkStatus();
-    PELAB_RETURN_IF_ERROR(
-        writer.AppendArtifact(std::string_view(piece.data(), static_cast<std::size_t>(got))));
-  }
+  return ReadPieces(fd->get(), *source,
+                    [&](const std::string& piece) { return writer.AppendArtifact(piece); });
 }
 
 // Whether the open file still has that name; another writer may have renamed or removed it.
@@ -92,6 +84,11 @@ bool IsAt(int fd, const std::string& path) {
 
 absl::Status IsThere(const std::string& path) {
   return absl::AlreadyExistsError(Concat(path, " is there already; name another file"));
+}
+
+absl::Status TooMuch(const std::string& announced, const std::string& what) {
+  return absl::DataLossError(
+      Concat("the source sends more than the ", announced, " that it announced of ", what));
 }
 
 absl::Status Rename(const std::string& from, const std::string& to) {
@@ -138,8 +135,13 @@ absl::StatusOr<std::unique_ptr<BackupWriter>> BackupWriter::Create(const std::st
     if (fs::exists(taken, ignored)) return IsThere(taken);
   }
   const std::string partial = target + ".partial";
-  UniqueFd fd(open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  UniqueFd fd(open(partial.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
   if (!fd) return ErrnoStatus(errno, Concat("cannot write ", partial));
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(
+        Concat("cannot write ", partial, ": it is not a regular file; remove it"));
+  }
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || !IsAt(fd.get(), partial)) {
     return absl::AlreadyExistsError(Concat("another backup to ", target, " is under way"));
   }
@@ -156,15 +158,37 @@ BackupWriter::~BackupWriter() {
   fs::remove_all(ArtifactsOf(partial_), ignored);
 }
 
+void BackupWriter::Announce(std::uint64_t database_bytes, std::uint64_t files) {
+  database_bytes_ = database_bytes;
+  files_ = files;
+}
+
 absl::Status BackupWriter::AppendDatabase(std::string_view piece) {
+  database_written_ += piece.size();
+  if (database_written_ > database_bytes_) {
+    return TooMuch(Concat(database_bytes_, " bytes"), "the database");
+  }
   return WriteAll(fd_.get(), absl::string_view(piece.data(), piece.size()), partial_);
+}
+
+absl::Status BackupWriter::CountFile() {
+  if (++files_named_ <= files_) return absl::OkStatus();
+  return TooMuch(Concat(files_, " files"), "the database's artifacts");
 }
 
 absl::Status BackupWriter::BeginArtifact(const StoredFile& file) {
   PELAB_RETURN_IF_ERROR(EndArtifact());
-  artifact_path_ = ArtifactPath(partial_, file.sha256);
+  PELAB_RETURN_IF_ERROR(CountFile());
+  const std::optional<std::string> path = ArtifactPath(partial_, file.sha256);
+  if (!path) {
+    return absl::InvalidArgumentError(Concat("the source names a file \"",
+                                             file.sha256.substr(0, 80),
+                                             "\", which is no SHA-256: nothing was copied"));
+  }
+  artifact_path_ = *path;
   PELAB_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(artifact_path_)));
-  artifact_.Reset(open(artifact_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  artifact_.Reset(
+      open(artifact_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!artifact_) return ErrnoStatus(errno, Concat("cannot write ", artifact_path_));
   announced_ = file;
   artifact_written_ = 0;
@@ -174,20 +198,25 @@ absl::Status BackupWriter::BeginArtifact(const StoredFile& file) {
 
 absl::Status BackupWriter::AppendArtifact(std::string_view piece) {
   if (!artifact_) return absl::InternalError("a piece of an artifact came before its name");
-  hash_->Update(piece);
   artifact_written_ += piece.size();
+  if (artifact_written_ > announced_.bytes) {
+    return TooMuch(Concat(announced_.bytes, " bytes"), Concat("artifact ", announced_.sha256));
+  }
+  hash_->Update(piece);
   return WriteAll(artifact_.get(), absl::string_view(piece.data(), piece.size()), artifact_path_);
 }
 
-void BackupWriter::ArtifactIsMissing(const std::string& sha256) {
+absl::Status BackupWriter::ArtifactIsMissing(const std::string& sha256) {
+  PELAB_RETURN_IF_ERROR(CountFile());
   report_.missing_artifacts.push_back(sha256);
+  return absl::OkStatus();
 }
 
 absl::Status BackupWriter::EndArtifact() {
   if (!artifact_) return absl::OkStatus();
   if (hash_->FinishHex() != announced_.sha256) {
     artifact_.Reset();
-    ArtifactIsMissing(announced_.sha256);
+    report_.missing_artifacts.push_back(announced_.sha256);
     return RemoveAll(artifact_path_);
   }
   if (fsync(artifact_.get()) != 0)
@@ -227,6 +256,7 @@ absl::StatusOr<BackupReport> BackupWriter::Finish() {
 absl::StatusOr<BackupReport> Backup(const std::string& path, const std::string& target) {
   PELAB_ASSIGN_OR_RETURN(const auto writer, BackupWriter::Create(target));
   PELAB_ASSIGN_OR_RETURN(const auto files, CopyDatabase(path, writer->database_file()));
+  writer->Announce(0, files.size());
   for (const StoredFile& file : files) PELAB_RETURN_IF_ERROR(CopyArtifact(path, file, *writer));
   return writer->Finish();
 }

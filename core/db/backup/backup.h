@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<StoredFile>> CopyDatabase(const std::string& path,
                                                      const std::string& target,
                                                      const std::function<bool()>& stopped = {});
 
-// The same for a file with any schema version, without the list of files.
+// Like CopyDatabase, but for a file with any schema version. Returns no list of files.
 absl::Status CopyAnySchema(const std::string& path, const std::string& target);
 
 struct BackupReport {
@@ -53,19 +53,25 @@ class BackupWriter {
 
   // The file to pass to CopyDatabase; alternatively, AppendDatabase writes it piece by piece.
   const std::string& database_file() const { return partial_; }
+
+  // Says how many bytes AppendDatabase will get, and how many files will be named. Whatever exceeds
+  // an announced size is refused with DATA_LOSS, so that a source without end cannot fill the disk.
+  void Announce(std::uint64_t database_bytes, std::uint64_t files);
   absl::Status AppendDatabase(std::string_view piece);
 
   // Begins a file, which ends when the next one begins or at Finish. A file whose content does not
-  // match its hash counts as missing.
+  // match its hash counts as missing. INVALID_ARGUMENT if `file.sha256` is no SHA-256: the name
+  // comes from another program, and only a hash is safe as a path.
   absl::Status BeginArtifact(const StoredFile& file);
   absl::Status AppendArtifact(std::string_view piece);
-  void ArtifactIsMissing(const std::string& sha256);
+  absl::Status ArtifactIsMissing(const std::string& sha256);
 
   // Syncs everything and gives the copy its final name.
   absl::StatusOr<BackupReport> Finish();
 
  private:
   BackupWriter(const std::string& target, UniqueFd lock);
+  absl::Status CountFile();
   absl::Status EndArtifact();
   absl::Status Publish();
 
@@ -73,6 +79,11 @@ class BackupWriter {
   const std::string partial_;
   UniqueFd fd_;  // the partial database file; holds the lock
   bool finished_ = false;
+
+  std::uint64_t database_bytes_ = 0;  // announced
+  std::uint64_t database_written_ = 0;
+  std::uint64_t files_ = 0;  // announced
+  std::uint64_t files_named_ = 0;
 
   UniqueFd artifact_;
   StoredFile announced_;
@@ -82,7 +93,8 @@ class BackupWriter {
   BackupReport report_;
 };
 
-// Copies a database that nobody serves (hold its lock), with its artifacts, to `target`.
+// Copies a database that nobody serves, with its artifacts, to `target`. The caller must hold the
+// database's lock.
 absl::StatusOr<BackupReport> Backup(const std::string& path, const std::string& target);
 
 }  // namespace pelab::db

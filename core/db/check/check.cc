@@ -4,6 +4,7 @@
 #include <map>
 #include <system_error>
 
+#include "core/base/sha256.h"
 #include "core/base/strings.h"
 #include "core/db/check/invariants.h"
 #include "core/db/connection.h"
@@ -69,14 +70,15 @@ std::map<std::string, std::string> LookAtArtifacts(SQLite::Database& db, const s
       db, "SELECT sha256, bytes FROM artifacts UNION SELECT sha256, bytes FROM checkpoints");
   while (wrong.size() < kMaxProblems && query.executeStep()) {
     const std::string sha256 = query.getColumn(0).getString();
-    const std::string file = ArtifactPath(path, sha256);
+    const std::optional<std::string> file = ArtifactPath(path, sha256);
+    if (!file) continue;  // an invariant names it
     std::error_code error;
-    const auto size = fs::file_size(file, error);
+    const auto size = fs::file_size(*file, error);
     const auto wanted = static_cast<std::uintmax_t>(query.getColumn(1).getInt64());
     if (error) {
-      wrong.emplace(sha256, Concat(file, " is missing"));
+      wrong.emplace(sha256, Concat(*file, " is missing"));
     } else if (size != wanted) {
-      wrong.emplace(sha256, Concat(file, " has ", size, " bytes, not ", wanted));
+      wrong.emplace(sha256, Concat(*file, " has ", size, " bytes, not ", wanted));
     }
   }
   return wrong;
@@ -113,8 +115,10 @@ absl::Status CheckArtifacts(const std::string& path, std::map<std::string, std::
 
 }  // namespace
 
-std::string ArtifactPath(const std::string& database, const std::string& sha256) {
-  return Concat(database, ".artifacts/", sha256.substr(0, 2), "/", sha256);
+std::optional<std::string> ArtifactPath(const std::string& database, const std::string& sha256) {
+  const std::optional<std::string> place = PlaceOfHash(sha256);
+  if (!place) return std::nullopt;
+  return Concat(database, ".artifacts/", *place);
 }
 
 absl::StatusOr<DatabaseInfo> ReadInfo(const std::string& path) {

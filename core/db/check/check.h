@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ class Database;
 namespace pelab::db {
 
 // The path of the file with this content, in the directory of artifacts beside the database.
-std::string ArtifactPath(const std::string& database, const std::string& sha256);
+// nullopt if the text is not a SHA-256: no file has that name.
+std::optional<std::string> ArtifactPath(const std::string& database, const std::string& sha256);
 
 struct DatabaseInfo {
   std::string path;
@@ -37,7 +39,7 @@ absl::StatusOr<DatabaseInfo> ReadInfo(const std::string& path);
 // One invariant of the data, and the places where it is violated.
 struct Check {
   std::string name;                   // "curves of succeeded jobs are whole"
-  std::vector<std::string> problems;  // one line each, at most kMaxProblems; empty: it holds
+  std::vector<std::string> problems;  // one line each, at most kMaxProblems; empty: no violation
   std::vector<std::string> notes;     // harmless remarks, such as files that no row refers to
 };
 inline constexpr int kMaxProblems = 20;

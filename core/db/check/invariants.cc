@@ -136,7 +136,7 @@ const std::vector<Invariant> kStates = {
      "WHERE s.state = 'active' AND NOT EXISTS (SELECT 1 FROM sweep_jobs AS c JOIN jobs AS j "
      "USING (job_id) WHERE c.sweep_id = s.sweep_id AND c.claimed AND j.state IN ('queued', "
      "'assigned', 'running'))"},
-    // A trained job that is open again has analyses added, perhaps only for another sweep.
+    // A trained job that is open again gets further analyses, perhaps only for another sweep.
     {"the counts of a sweep are those of its jobs",
      "SELECT printf('sweep %d (%s): %s are counted, %s are there', s.sweep_id, s.name, "
      "coalesce((SELECT n.queued || ' ' || n.assigned || ' ' || n.running || ' ' || n.succeeded "
@@ -175,6 +175,16 @@ const std::vector<Invariant> kStates = {
      "OR (s.state IN ('active', 'finished') AND s.expanded_cells <> s.cells)"},
 };
 
+const std::vector<Invariant> kFiles = {
+    // As bytes, because length and GLOB of a text end at a NUL.
+    {"files are named by their SHA-256",
+     "SELECT printf('%s of attempt %d: \"%s\"', kind, attempt_id, substr(sha256, 1, 80)) FROM "
+     "(SELECT 'an artifact' AS kind, attempt_id, sha256 FROM artifacts UNION ALL "
+     "SELECT 'the checkpoint', attempt_id, sha256 FROM checkpoints UNION ALL "
+     "SELECT 'an upload', attempt_id, sha256 FROM uploads) "
+     "WHERE length(CAST(sha256 AS BLOB)) <> 64 OR sha256 GLOB '*[^0-9a-f]*'"},
+};
+
 }  // namespace
 
 const std::vector<Invariant>& Invariants() {
@@ -182,6 +192,7 @@ const std::vector<Invariant>& Invariants() {
     std::vector<Invariant> together = kCurves;
     together.insert(together.end(), kMatrices.begin(), kMatrices.end());
     together.insert(together.end(), kStates.begin(), kStates.end());
+    together.insert(together.end(), kFiles.begin(), kFiles.end());
     return together;
   }();
   return all;

@@ -8,15 +8,14 @@
 
 #include "core/base/strings.h"
 #include "core/db/connection.h"
+#include "core/db/raw_statement.h"
+#include "core/db/row_columns.h"
 
 namespace pelab::db {
 namespace {
 
 void AppendBits(std::uint64_t value, std::string& out) {
   for (int shift = 0; shift < 64; shift += 8) out += static_cast<char>((value >> shift) & 0xff);
-}
-void AppendBits(double value, std::string& out) {
-  AppendBits(std::bit_cast<std::uint64_t>(value), out);
 }
 
 // Calls `set` with the column unless it is NULL.
@@ -25,25 +24,15 @@ void IfThere(const SQLite::Column& column, const Set& set) {
   if (!column.isNull()) set(column);
 }
 
-constexpr char kEpochs[] =
-    "SELECT epoch, train_loss, train_correct, train_total, test_loss, test_correct, test_total, "
-    "learning_rate, seconds FROM accepted_epochs WHERE job_id = ? ORDER BY epoch";
-
 template <typename Use>
 void ForEachEpoch(SQLite::Database& db, std::int64_t job_id, const Use& use) {
-  SQLite::Statement query(db, kEpochs);
-  query.bind(1, job_id);
-  v1::Epoch epoch;
-  while (query.executeStep()) {
-    epoch.set_epoch(query.getColumn(0).getInt());
-    epoch.set_train_loss(query.getColumn(1).getDouble());
-    epoch.set_train_correct(query.getColumn(2).getInt64());
-    epoch.set_train_total(query.getColumn(3).getInt64());
-    epoch.set_test_loss(query.getColumn(4).getDouble());
-    epoch.set_test_correct(query.getColumn(5).getInt64());
-    epoch.set_test_total(query.getColumn(6).getInt64());
-    epoch.set_learning_rate(query.getColumn(7).getDouble());
-    epoch.set_seconds(query.getColumn(8).getDouble());
+  const RowColumns& columns = ColumnsOf<v1::Epoch>();
+  RawStatement query(db, Concat("SELECT ", columns.sql(),
+                                " FROM accepted_epochs WHERE job_id = ? ORDER BY epoch"));
+  query.Bind(1, job_id);
+  while (query.Step()) {
+    v1::Epoch epoch;
+    columns.Read(query, epoch);
     use(epoch);
   }
 }
@@ -64,59 +53,38 @@ absl::Status ReadRow(SQLite::Database& db, std::int64_t job_id, v1::ImportedJob&
       "v.trained");
   query.bind(1, job_id);
   if (!query.executeStep()) return absl::NotFoundError(Concat("no trained job ", job_id));
-  job.set_key(query.getColumn(0).getString());
-  job.set_spec_json(query.getColumn(1).getString());
-  job.set_pe_label(query.getColumn(2).getString());
-  job.set_protocol(query.getColumn(3).getString());
-  job.set_device_kind(query.getColumn(4).getString());
+  job.set_key(TextOf(query.getColumn(0)));
+  job.set_spec_json(TextOf(query.getColumn(1)));
+  job.set_pe_label(TextOf(query.getColumn(2)));
+  job.set_protocol(TextOf(query.getColumn(3)));
+  job.set_device_kind(TextOf(query.getColumn(4)));
   job.set_memory_bytes(static_cast<std::uint64_t>(query.getColumn(5).getInt64()));
-  IfThere(query.getColumn(6), [&](const auto& c) { job.set_device(c.getString()); });
+  IfThere(query.getColumn(6), [&](const auto& c) { job.set_device(TextOf(c)); });
   IfThere(query.getColumn(7), [&](const auto& c) { job.set_wall_seconds(c.getDouble()); });
-  IfThere(query.getColumn(8), [&](const auto& c) { job.set_execution_json(c.getString()); });
+  IfThere(query.getColumn(8), [&](const auto& c) { job.set_execution_json(TextOf(c)); });
   job.set_created_at_ms(query.getColumn(9).getInt64());
   job.set_ended_at_ms(query.getColumn(10).getInt64());
   return absl::OkStatus();
 }
 
 void ReadAttempts(SQLite::Database& db, std::int64_t job_id, v1::ImportedJob& job) {
-  SQLite::Statement query(
-      db,
-      "SELECT worker_id, slot, device, analyses_json, start_epoch, environment_json, outcome, "
-      "error_kind, error, started_at, ended_at FROM attempts WHERE job_id = ? AND outcome IS NOT "
-      "NULL ORDER BY number");
-  query.bind(1, job_id);
+  const RowColumns& columns = ColumnsOf<v1::ImportedAttempt>();
+  RawStatement query(db, Concat("SELECT ", columns.sql(),
+                                " FROM attempts WHERE job_id = ? AND outcome IS NOT NULL "
+                                "ORDER BY number"));
+  query.Bind(1, job_id);
   std::set<std::string> workers;
-  while (query.executeStep()) {
+  while (query.Step()) {
     v1::ImportedAttempt& attempt = *job.add_attempts();
-    attempt.set_worker_id(query.getColumn(0).getString());
-    attempt.set_slot(query.getColumn(1).getInt());
-    attempt.set_device(query.getColumn(2).getString());
-    attempt.set_analyses_json(query.getColumn(3).getString());
-    IfThere(query.getColumn(4), [&](const auto& c) { attempt.set_start_epoch(c.getInt()); });
-    IfThere(query.getColumn(5),
-            [&](const auto& c) { attempt.set_environment_json(c.getString()); });
-    v1::AttemptOutcome outcome = v1::ATTEMPT_OUTCOME_UNSPECIFIED;
-    v1::AttemptOutcome_Parse(UpperName("ATTEMPT_OUTCOME_", query.getColumn(6)), &outcome);
-    attempt.set_outcome(outcome);
-    IfThere(query.getColumn(7), [&](const auto& c) { attempt.set_error_kind(c.getString()); });
-    IfThere(query.getColumn(8), [&](const auto& c) { attempt.set_error(c.getString()); });
-    attempt.set_started_at_ms(query.getColumn(9).getInt64());
-    attempt.set_ended_at_ms(query.getColumn(10).getInt64());
+    columns.Read(query, attempt);
     workers.insert(attempt.worker_id());
   }
-  SQLite::Statement worker(
-      db, "SELECT host, version, slots_json, slots, last_seen_at FROM workers WHERE worker_id = ?");
+  const RowColumns& of_worker = ColumnsOf<v1::ImportedWorker>();
+  RawStatement worker(db, Concat("SELECT ", of_worker.sql(), " FROM workers WHERE worker_id = ?"));
   for (const std::string& id : workers) {
-    worker.reset();
-    worker.bind(1, id);
-    if (!worker.executeStep()) continue;
-    v1::ImportedWorker& row = *job.add_workers();
-    row.set_worker_id(id);
-    row.set_host(worker.getColumn(0).getString());
-    row.set_version(worker.getColumn(1).getString());
-    row.set_slots_json(worker.getColumn(2).getString());
-    row.set_slots(worker.getColumn(3).getInt());
-    row.set_last_seen_at_ms(worker.getColumn(4).getInt64());
+    worker.Reset();
+    worker.Bind(1, id);
+    if (worker.Step()) of_worker.Read(worker, *job.add_workers());
   }
 }
 
@@ -156,7 +124,7 @@ void ReadAnalyses(SQLite::Database& db, std::int64_t job_id, ExportedJob& out) {
     if (is_matrix) {
       v1::HeadAblation& matrix = *analysis.mutable_head_ablation();
       matrix.set_version(query.getColumn(2).getInt());
-      matrix.set_parameters_json(query.getColumn(3).getString());
+      matrix.set_parameters_json(TextOf(query.getColumn(3)));
       matrix.set_layers(query.getColumn(5).getInt());
       matrix.set_heads(query.getColumn(6).getInt());
       matrix.set_intact_correct(query.getColumn(7).getInt64());
@@ -167,35 +135,30 @@ void ReadAnalyses(SQLite::Database& db, std::int64_t job_id, ExportedJob& out) {
       ReadEntries(db, query.getColumn(0).getInt64(), matrix);
     } else {
       v1::AnalysisResult& result = *analysis.mutable_result();
-      result.set_name(query.getColumn(1).getString());
+      result.set_name(TextOf(query.getColumn(1)));
       result.set_version(query.getColumn(2).getInt());
-      result.set_parameters_json(query.getColumn(3).getString());
+      result.set_parameters_json(TextOf(query.getColumn(3)));
       result.set_seconds(query.getColumn(9).getDouble());
-      result.set_result_json(query.getColumn(10).getString());
+      result.set_result_json(TextOf(query.getColumn(10)));
     }
   }
 }
 
 void ReadFiles(SQLite::Database& db, std::int64_t job_id, ExportedJob& out) {
-  SQLite::Statement query(db,
-                          "SELECT a.number, f.name, f.sha256, f.bytes FROM artifacts AS f "
-                          "JOIN attempts AS a USING (attempt_id) WHERE a.job_id = ? AND a.outcome "
-                          "IS NOT NULL ORDER BY a.number, f.name");
-  query.bind(1, job_id);
-  while (query.executeStep()) {
-    v1::ImportedFile& file = out.files.emplace_back();
-    file.set_attempt(query.getColumn(0).getInt());
-    file.set_name(query.getColumn(1).getString());
-    file.set_sha256(query.getColumn(2).getString());
-    file.set_bytes(static_cast<std::uint64_t>(query.getColumn(3).getInt64()));
-  }
+  const RowColumns& columns = ColumnsOf<v1::ImportedFile>();
+  RawStatement query(db, Concat("SELECT ", columns.sql(),
+                                " FROM (SELECT a.number AS attempt, f.* FROM artifacts AS f "
+                                "JOIN attempts AS a USING (attempt_id) WHERE a.job_id = ? AND "
+                                "a.outcome IS NOT NULL) ORDER BY attempt, name"));
+  query.Bind(1, job_id);
+  while (query.Step()) columns.Read(query, out.files.emplace_back());
 }
 
 v1::ImportVerdict Verdict(SQLite::Database& db, const v1::ImportKey& wanted) {
   SQLite::Statement query(db, "SELECT job_id, state, trained FROM v_jobs WHERE key = ?");
   query.bind(1, wanted.key());
   if (!query.executeStep()) return v1::IMPORT_VERDICT_NEW;
-  const std::string state = query.getColumn(1).getString();
+  const std::string state = TextOf(query.getColumn(1));
   if (query.getColumn(2).getInt() != 0) {
     return HashOf(db, query.getColumn(0).getInt64()) == wanted.curve_sha256()
                ? v1::IMPORT_VERDICT_PRESENT
@@ -215,7 +178,7 @@ class SqliteImportReader final : public ImportReader {
       SQLite::Statement query(db, "SELECT job_id, key FROM v_jobs WHERE trained ORDER BY job_id");
       std::vector<FinishedJob> jobs;
       while (query.executeStep()) {
-        jobs.push_back({query.getColumn(0).getInt64(), query.getColumn(1).getString()});
+        jobs.push_back({query.getColumn(0).getInt64(), TextOf(query.getColumn(1))});
       }
       *others = db.execAndGet("SELECT count(*) FROM v_jobs WHERE NOT trained").getInt64();
       return jobs;
@@ -261,7 +224,7 @@ class SqliteImportReader final : public ImportReader {
       v1::ImportedCells cells;
       while (query.executeStep()) {
         cells.add_ordinals(static_cast<std::uint64_t>(query.getColumn(0).getInt64()));
-        cells.add_keys(query.getColumn(1).getString());
+        cells.add_keys(TextOf(query.getColumn(1)));
       }
       return cells;
     });
@@ -282,20 +245,20 @@ class SqliteImportReader final : public ImportReader {
     constexpr char kImported[] = "import-";
     ExportedSweep out{.sweep_id = query.getColumn(0).getInt64(), .sweep = {}};
     v1::ImportedSweep& sweep = out.sweep;
-    const std::string token = query.getColumn(1).getString();
+    const std::string token = TextOf(query.getColumn(1));
     sweep.set_token(token.starts_with(kImported) ? token : kImported + Sha256Hex(token));
-    sweep.set_name(query.getColumn(2).getString());
-    sweep.set_protocol(query.getColumn(3).getString());
-    sweep.set_document(query.getColumn(4).getString());
-    sweep.set_file_name(query.getColumn(5).getString());
-    sweep.set_overrides_json(query.getColumn(6).getString());
-    sweep.set_analyses_json(query.getColumn(7).getString());
-    sweep.set_resources_json(query.getColumn(8).getString());
-    sweep.set_extensions_json(query.getColumn(9).getString());
+    sweep.set_name(TextOf(query.getColumn(2)));
+    sweep.set_protocol(TextOf(query.getColumn(3)));
+    sweep.set_document(TextOf(query.getColumn(4)));
+    sweep.set_file_name(TextOf(query.getColumn(5)));
+    sweep.set_overrides_json(TextOf(query.getColumn(6)));
+    sweep.set_analyses_json(TextOf(query.getColumn(7)));
+    sweep.set_resources_json(TextOf(query.getColumn(8)));
+    sweep.set_extensions_json(TextOf(query.getColumn(9)));
     sweep.set_priority(query.getColumn(10).getInt());
     sweep.set_cells(static_cast<std::uint64_t>(query.getColumn(11).getInt64()));
     sweep.set_created_at_ms(query.getColumn(12).getInt64());
-    sweep.set_whole(query.getColumn(13).getString() != "cancelled");
+    sweep.set_whole(TextOf(query.getColumn(13)) != "cancelled");
     return out;
   }
 
@@ -305,15 +268,20 @@ class SqliteImportReader final : public ImportReader {
 }  // namespace
 
 void CurveHash::Add(const v1::Epoch& epoch) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& get = *epoch.GetReflection();
+  const google::protobuf::Descriptor& fields = *v1::Epoch::descriptor();
   std::string bytes;
-  AppendBits(static_cast<std::uint64_t>(epoch.epoch()), bytes);
-  AppendBits(epoch.train_loss(), bytes);
-  AppendBits(static_cast<std::uint64_t>(epoch.train_correct()), bytes);
-  AppendBits(static_cast<std::uint64_t>(epoch.train_total()), bytes);
-  AppendBits(epoch.test_loss(), bytes);
-  AppendBits(static_cast<std::uint64_t>(epoch.test_correct()), bytes);
-  AppendBits(static_cast<std::uint64_t>(epoch.test_total()), bytes);
-  AppendBits(epoch.learning_rate(), bytes);
+  for (int i = 0; i < fields.field_count(); ++i) {
+    const FieldDescriptor* field = fields.field(i);
+    if (field->number() == v1::Epoch::kSecondsFieldNumber) continue;
+    AppendBits(field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE
+                   ? std::bit_cast<std::uint64_t>(get.GetDouble(epoch, field))
+               : field->cpp_type() == FieldDescriptor::CPPTYPE_INT32
+                   ? static_cast<std::uint64_t>(get.GetInt32(epoch, field))
+                   : static_cast<std::uint64_t>(get.GetInt64(epoch, field)),
+               bytes);
+  }
   hash_.Update(bytes);
 }
 

@@ -16,9 +16,9 @@
 
 namespace pelab::db {
 
-// The fingerprint of a curve: SHA-256 over every epoch's number, losses (as bits), counts and
-// learning rate, little-endian. The seconds of an epoch are left out, because a bit-for-bit
-// repetition of a job takes different times.
+// The fingerprint of a curve: SHA-256 over every epoch's fields in the order of v1::Epoch (its
+// number, losses as bits, counts and learning rate), 8 bytes each, little-endian. The seconds of an
+// epoch are left out, because a bit-for-bit repetition of a job takes different times.
 class CurveHash {
  public:
   void Add(const v1::Epoch& epoch);
@@ -55,7 +55,7 @@ class ImportReader {
   static absl::StatusOr<std::unique_ptr<ImportReader>> Open(const std::string& path);
 
   // The trained jobs, by number: of each key, the generation that v_jobs shows. `others` receives
-  // the number of all other jobs of v_jobs.
+  // how many other jobs v_jobs has.
   virtual absl::StatusOr<std::vector<FinishedJob>> Finished(std::int64_t* others) = 0;
   virtual absl::StatusOr<std::string> HashOfCurve(std::int64_t job_id) = 0;
   virtual absl::StatusOr<ExportedJob> ReadJob(std::int64_t job_id) = 0;

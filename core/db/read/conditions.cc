@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "core/base/strings.h"
 #include "core/catalog/catalog.h"
+#include "pelab/v1/results.pb.h"
 
 namespace pelab::db {
 namespace {
@@ -25,31 +26,35 @@ struct ColumnType {
   std::string_view name;
   Kind kind;
 };
-constexpr ColumnType kTypedColumns[] = {{"job_id", Kind::kInteger},
-                                        {"key", Kind::kText},
-                                        {"generation", Kind::kInteger},
-                                        {"pe", Kind::kText},
-                                        {"pe_label", Kind::kText},
-                                        {"task", Kind::kText},
-                                        {"protocol", Kind::kText},
-                                        {"seed", Kind::kInteger},
-                                        {"state", Kind::kText},
-                                        {"attempts", Kind::kInteger},
-                                        {"device", Kind::kText},
-                                        {"epochs", Kind::kInteger},
-                                        {"epochs_done", Kind::kInteger},
-                                        {"train_accuracy", Kind::kReal},
-                                        {"test_accuracy", Kind::kReal},
-                                        {"best_test_accuracy", Kind::kReal},
-                                        {"wall_seconds", Kind::kReal},
-                                        {"error", Kind::kText},
-                                        {"train_correct", Kind::kInteger},
-                                        {"train_total", Kind::kInteger},
-                                        {"test_correct", Kind::kInteger},
-                                        {"test_total", Kind::kInteger},
-                                        {"train_loss", Kind::kReal},
-                                        {"test_loss", Kind::kReal},
-                                        {"diverged", Kind::kBool}};
+Kind KindOf(const google::protobuf::FieldDescriptor& field) {
+  using google::protobuf::FieldDescriptor;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+    case FieldDescriptor::CPPTYPE_INT64:
+      return Kind::kInteger;
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return Kind::kReal;
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return Kind::kBool;
+    default:
+      return Kind::kText;
+  }
+}
+
+// The columns of v_jobs, except those that are of no use in a condition.
+const std::vector<ColumnType>& TypedColumns() {
+  static const auto& columns = *new std::vector<ColumnType>([] {
+    const std::set<std::string> no_use = {"trained", "spec_json", "configuration_id", "warning"};
+    const google::protobuf::Descriptor& row = *v1::JobRow::descriptor();
+    std::vector<ColumnType> all;
+    for (int i = 0; i < row.field_count(); ++i) {
+      const google::protobuf::FieldDescriptor& field = *row.field(i);
+      if (!no_use.contains(field.name())) all.push_back({field.name(), KindOf(field)});
+    }
+    return all;
+  }());
+  return columns;
+}
 
 std::string_view Symbol(Operator op) {
   switch (op) {
@@ -79,7 +84,8 @@ bool IsEquality(Operator op) { return op == Operator::kEqual || op == Operator::
 bool IsPattern(Operator op) { return op == Operator::kMatches || op == Operator::kMatchesNot; }
 bool IsOrdering(Operator op) { return !IsEquality(op) && !IsPattern(op) && op != Operator::kIn; }
 
-// The condition once for each of its values; for the members of a list, as an equality.
+// Splits a condition with a list into an equality for each member. Any other condition stays
+// single.
 std::vector<Condition> Singles(const Condition& c) {
   if (c.op != Operator::kIn) return {c};
   std::vector<Condition> singles;
@@ -176,9 +182,9 @@ constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
 constexpr std::string_view kIndices[] = {"max_drop", "top_share",       "top_ratio",
                                          "gini",     "effective_heads", "deposits"};
 
-// Whether the job's accuracy was `accuracy` or more in an epoch up to this one, or before it. With
-// EXISTS, SQLite reads the epochs of one job until it finds one. If the query asked for the
-// smallest epoch, SQLite would first index all epochs of all jobs.
+// Whether the job's test accuracy was `accuracy` or more in some epoch up to `epoch` (`comparison`
+// is "<="), or before it ("<"). With EXISTS, SQLite reads the epochs of one job until it finds one.
+// If the query asked for the smallest epoch, SQLite would first index all epochs of all jobs.
 Expression ReachedWithin(std::string_view comparison, const Bind& epoch, double accuracy) {
   return {Concat("EXISTS (SELECT 1 FROM v_curves AS c WHERE c.job_id = j.job_id AND c.epoch ",
                  comparison, " ? AND c.test_accuracy >= ?)"),
@@ -366,7 +372,7 @@ absl::StatusOr<Expression> CompileField(const std::vector<const catalog::Field*>
 
 absl::Status UnknownField(const std::string& name) {
   std::vector<std::string_view> known;
-  for (const ColumnType& column : kTypedColumns) known.push_back(column.name);
+  for (const ColumnType& column : TypedColumns()) known.push_back(column.name);
   known.insert(known.end(), {kGap, kEpochsTo});
   known.insert(known.end(), std::begin(kIndices), std::end(kIndices));
   for (const catalog::Field& field : catalog::Fields()) {
@@ -388,7 +394,12 @@ absl::StatusOr<Expression> Compile(const Condition& condition) {
     return absl::InvalidArgumentError(
         Concat("only epochs_to(x) has a number in brackets, not \"", condition.field, "\""));
   }
-  for (const ColumnType& column : kTypedColumns) {
+  if (IsPattern(condition.op) && condition.value.size() > kMaxPatternBytes) {
+    return absl::InvalidArgumentError(Concat("condition on ", condition.field, ": the pattern has ",
+                                             condition.value.size(), " bytes; at most ",
+                                             kMaxPatternBytes, " are allowed"));
+  }
+  for (const ColumnType& column : TypedColumns()) {
     if (column.name == condition.field) return CompileColumn(column, condition);
   }
   if (condition.field == kGap) {

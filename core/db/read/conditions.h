@@ -2,6 +2,7 @@
 // core/db.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "core/db/read/expression.h"
 
 namespace pelab::db {
+
+// Bytes of the pattern of ~ and !~. SQLite refuses patterns of more than 50,000.
+inline constexpr std::size_t kMaxPatternBytes = 1000;
 
 enum class Operator {
   kEqual,
@@ -38,7 +42,7 @@ struct Condition {
 //   head ablations.
 // A missing value satisfies != and no other comparison.
 // INVALID_ARGUMENT if there is no such field, if the operator does not fit the field's type, or if
-// the value cannot be read.
+// the value cannot be read or is too long a pattern.
 absl::StatusOr<Expression> Compile(const Condition& condition);
 
 }  // namespace pelab::db

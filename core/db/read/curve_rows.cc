@@ -1,8 +1,8 @@
 // Reads curves without the view v_curves. The view's NOT EXISTS tests every epoch, although one
 // test per job suffices, and a sweep has millions of epochs. The accepted epochs of an attempt are
-// one range of `curves`, read by its primary key, and the waiting ones in `staged_epochs`, which is
-// searched once per page. These are the only queries of the Reader that know these tables; a test
-// compares them with the view (docs/adr/0018).
+// one range of `curves`, which is read by its primary key. Epochs that still wait are in
+// `staged_epochs`, which is searched once per page. These are the only queries of the Reader that
+// know these tables; a test compares them with the view (docs/adr/0018).
 #include <sqlite3.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ std::string Shortest(double value) {
 constexpr std::int64_t kNoStart = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
 
-// The part of its job's accepted line that an attempt contributes: its epochs before `end`.
+// The part of a job's accepted curve that one attempt contributes: the attempt's epochs before
+// `end`.
 struct Stretch {
   std::int64_t attempt = 0;
   std::int64_t end = kNoEnd;
@@ -198,7 +199,7 @@ class CurvePage {
     epochs_.Bind(1, stretch.attempt);
     epochs_.Bind(2, after);
     epochs_.Bind(3, stretch.end);
-    epochs_.Bind(4, room);
+    epochs_.Bind(4, std::int64_t{room});
     while (epochs_.Step()) add(epochs_);
     waiting_.ForEach(stretch, after, [&](const RawStatement& epoch) {
       add(epoch);
@@ -224,7 +225,7 @@ class FirstReached {
                "SELECT epoch FROM curves WHERE attempt_id = ? AND epoch < ? AND "
                "CAST(test_correct AS REAL) / test_total >= ? ORDER BY epoch LIMIT 1"),
         waiting_(db) {
-    first_.BindReal(3, accuracy);
+    first_.Bind(3, accuracy);
   }
 
   std::int64_t Of(std::int64_t job) {  // kNoEnd: never

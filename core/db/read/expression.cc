@@ -26,8 +26,8 @@ Expression Joined(std::vector<Expression> parts, std::string_view word) {
     if (!first) out.sql += Concat(" ", word, " ");
     out.sql += part.sql;
     std::move(part.binds.begin(), part.binds.end(), std::back_inserter(out.binds));
-    // Before the first part the stack holds "(". Before any other it holds "(", the earlier parts
-    // and the word.
+    // Before the first part the stack holds "(". Before any other part it holds "(", the earlier
+    // parts, and AND or OR.
     out.nesting = std::max(out.nesting, part.nesting + (first ? 1 : 3));
   }
   out.sql += ")";

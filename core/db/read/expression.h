@@ -19,9 +19,9 @@ struct Expression {
   int nesting = 0;
 };
 
-// Holds if any of `parts` holds, or if all do; `parts` has at least one. The order of the parts is
-// not kept: the one with the deepest nesting comes first, where it needs the least of the parser's
-// stack.
+// AnyOf holds if one of `parts` holds, AllOf if all of them hold; `parts` is not empty. The order
+// of the parts is not kept: the part with the deepest nesting comes first, where it needs the least
+// of the parser's stack.
 Expression AnyOf(std::vector<Expression> parts);
 Expression AllOf(std::vector<Expression> parts);
 

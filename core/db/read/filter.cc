@@ -46,7 +46,7 @@ absl::StatusOr<std::int64_t> FindByPrefix(SQLite::Database& db, const std::strin
   return id;
 }
 
-// A job of an older generation is not in the views' lists; the error names the one that is.
+// The views do not show a job of an older generation. The error then names the job that they show.
 absl::Status CheckShown(SQLite::Database& db, std::int64_t job) {
   SQLite::Statement query(
       db,

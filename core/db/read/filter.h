@@ -2,6 +2,7 @@
 // Connection::Read.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -18,9 +19,9 @@ namespace pelab::db {
 // it). NOT_FOUND.
 absl::StatusOr<std::int64_t> FindSweep(SQLite::Database& db, const std::string& sweep);
 
-// Finds a job's number, of any generation. `job` is the number, or a prefix of at least 6 digits of
-// the job's key (then the generation that v_jobs shows). NOT_FOUND; INVALID_ARGUMENT for a prefix
-// that is too short or fits several keys.
+// Finds the number of a job of any generation. `job` is the number, or a prefix of at least 6
+// digits of the job's key (then the generation that v_jobs shows). NOT_FOUND; INVALID_ARGUMENT for
+// a prefix that is too short or fits several keys.
 absl::StatusOr<std::int64_t> FindJob(SQLite::Database& db, const std::string& job);
 
 // Two ways to test whether a job belongs to a sweep. kInList builds a list of the sweep's jobs
@@ -36,6 +37,10 @@ absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& fi
 // `visit` returns false.
 absl::Status ForEachJob(SQLite::Database& db, const v1::JobFilter& filter, std::int64_t first,
                         const std::function<bool(std::int64_t)>& visit);
+
+// A page of a list ends when its rows contain this much text (a page of jobs: kMaxJobsTextBytes); a
+// single row may have more.
+inline constexpr std::size_t kMaxTextBytes = 1 << 20;
 
 // The page's size, kDefaultPage for 0. INVALID_ARGUMENT if it is not from 1 to kMaxPage.
 absl::StatusOr<int> PageLimit(const v1::Page& page);

@@ -1,24 +1,24 @@
-// Pages of rows that belong to jobs. Reads job by job, each through its own index, so that the cost
-// of a page depends only on its rows. Internal to core/db; call inside Connection::Read.
+// Pages of rows that belong to jobs. Reads job by job, each through an index, so that the cost of a
+// page depends only on its rows. Internal to core/db; call inside Connection::Read.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "core/base/strings.h"
 #include "core/db/connection.h"
+#include "core/db/raw_statement.h"
 #include "core/db/read/filter.h"
+#include "core/db/row_columns.h"
 
 namespace pelab::db {
-
-// A page ends when its rows contain this much text; a single row may have more.
-inline constexpr std::size_t kMaxTextBytes = 1 << 20;
 
 // The position at which a page continues: in this job, after the row whose order columns have these
 // values.
@@ -27,9 +27,15 @@ struct PagePlace {
   std::vector<Bind> after;
 };
 
+// A text as a part of a page position. Workers and imports choose some of the names, which may
+// contain colons.
+inline std::string PlaceText(const std::string& text) {
+  return absl::StrReplaceAll(text, {{":", "%3a"}, {"%", "%25"}});
+}
+
 // Parses a page position. `kinds` says for each column that orders a job's rows whether it is text
-// ('t') or a number ('n'). INVALID_ARGUMENT for a text that is not a position. The separator is a
-// colon, which no text column of the views contains.
+// ('t', written by PlaceText) or a number ('n'). INVALID_ARGUMENT for a text that is not a
+// position. The separator is a colon.
 inline absl::StatusOr<PagePlace> ParsePlace(const std::string& text, std::string_view kinds) {
   PagePlace place;
   if (text.empty()) {
@@ -43,7 +49,7 @@ inline absl::StatusOr<PagePlace> ParsePlace(const std::string& text, std::string
   for (std::size_t i = 0; ok && i < kinds.size(); ++i) {
     const std::string& part = parts[i + 1];
     if (kinds[i] == 't') {
-      place.after.emplace_back(part);
+      place.after.emplace_back(absl::StrReplaceAll(part, {{"%3a", ":"}, {"%25", "%"}}));
       continue;
     }
     std::int64_t number = -1;  // -1 is also the layer of rows over all layers
@@ -54,34 +60,36 @@ inline absl::StatusOr<PagePlace> ParsePlace(const std::string& text, std::string
   return absl::InvalidArgumentError(Concat("page position \"", text, "\" is not one of an answer"));
 }
 
-// Reads one page into a `Response`. `sql` selects a job's rows in order; its parameters are ?1 the
-// job, ?2 whether all its rows are wanted, then the order columns of the position, then `extra`.
-// `read` makes a row from a result, `place_of` returns the text of a row's position after "job:",
-// and `full` can end a page before its limit.
-template <typename Response, typename Request, typename Read, typename PlaceOf>
-absl::StatusOr<Response> PageOfJobs(SQLite::Database& db, const Request& request, const char* sql,
-                                    std::string_view kinds, const Read& read,
-                                    const PlaceOf& place_of, const std::vector<Bind>& extra = {},
-                                    const std::function<bool()>& full = nullptr) {
+// Reads one page of the rows of a view into a `Response`. `rest` is the query after the columns of
+// the row, " FROM … WHERE … ORDER BY …". It selects a job's rows in order. Its parameters are ?1
+// the job, ?2 whether all its rows are wanted, then the order columns of the position, then
+// `extra`. `place_of` returns the text of a row's position after "job:".
+template <typename Response, typename Request, typename PlaceOf>
+absl::StatusOr<Response> PageOfJobs(SQLite::Database& db, const Request& request,
+                                    std::string_view rest, std::string_view kinds,
+                                    const PlaceOf& place_of, const std::vector<Bind>& extra = {}) {
+  using Row = std::decay_t<decltype(Response().rows(0))>;
   const absl::StatusOr<int> limit = PageLimit(request.page());
   if (!limit.ok()) return limit.status();
   const absl::StatusOr<PagePlace> place = ParsePlace(request.page().after(), kinds);
   if (!place.ok()) return place.status();
   Response response;
-  SQLite::Statement query(db, sql);
-  BindAll(query, place->after, 3);
-  BindAll(query, extra, 3 + static_cast<int>(kinds.size()));
+  const RowColumns& columns = ColumnsOf<Row>();
+  RawStatement query(db, Concat("SELECT ", columns.sql(), rest));
+  query.BindAll(place->after, 3);
+  query.BindAll(extra, 3 + static_cast<int>(kinds.size()));
+  std::size_t text_bytes = 0;
   const absl::Status status = ForEachJob(db, request.filter(), place->job, [&](std::int64_t job) {
-    query.reset();
-    query.bind(1, job);
-    query.bind(2, job == place->job ? 0 : 1);
-    while (query.executeStep()) {
-      if (response.rows_size() == *limit || (full && full())) {
-        const auto& last = response.rows(response.rows_size() - 1);
+    query.Reset();
+    query.Bind(1, job);
+    query.Bind(2, std::int64_t{job != place->job});
+    while (query.Step()) {
+      if (response.rows_size() == *limit || text_bytes >= kMaxTextBytes) {
+        const Row& last = response.rows(response.rows_size() - 1);
         response.set_next(Concat(last.job_id(), ":", place_of(last)));
         return false;
       }
-      *response.add_rows() = read(query);
+      text_bytes += columns.Read(query, *response.add_rows());
     }
     return true;
   });

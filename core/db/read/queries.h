@@ -28,10 +28,6 @@ absl::StatusOr<v1::ListCurvesResponse> QueryCurves(SQLite::Database& db,
 absl::StatusOr<v1::ListEpochsToResponse> QueryEpochsTo(SQLite::Database& db,
                                                        const v1::ListEpochsToRequest& request);
 
-// artifact_rows.cc
-absl::StatusOr<v1::ListArtifactsResponse> QueryArtifacts(SQLite::Database& db,
-                                                         const v1::ListArtifactsRequest& request);
-
 // analysis_rows.cc
 absl::StatusOr<v1::ListHeadAblationsResponse> QueryHeadAblations(
     SQLite::Database& db, const v1::ListHeadAblationsRequest& request);
@@ -39,6 +35,8 @@ absl::StatusOr<v1::ListDepositsResponse> QueryDeposits(SQLite::Database& db,
                                                        const v1::ListDepositsRequest& request);
 absl::StatusOr<v1::ListAnalysesResponse> QueryAnalyses(SQLite::Database& db,
                                                        const v1::ListAnalysesRequest& request);
+absl::StatusOr<v1::ListArtifactsResponse> QueryArtifacts(SQLite::Database& db,
+                                                         const v1::ListArtifactsRequest& request);
 
 // sweep_rows.cc
 absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(SQLite::Database& db,
@@ -47,7 +45,8 @@ absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sw
                                      bool with_jobs);
 absl::StatusOr<v1::ListAttemptsResponse> QueryAttempts(SQLite::Database& db,
                                                        const v1::ListAttemptsRequest& request);
-v1::ListWorkersResponse QueryWorkers(SQLite::Database& db);
+absl::StatusOr<v1::ListWorkersResponse> QueryWorkers(SQLite::Database& db,
+                                                     const v1::ListWorkersRequest& request);
 absl::StatusOr<std::vector<v1::LogPart>> QueryLog(SQLite::Database& db, const std::string& job,
                                                   int attempt, std::uint64_t offset);
 

@@ -44,9 +44,9 @@ class SqliteReader final : public Reader {
       const v1::ListAttemptsRequest& request) override {
     return connection_->Read([&](auto& db) { return QueryAttempts(db, request); });
   }
-  absl::StatusOr<v1::ListWorkersResponse> ListWorkers() override {
-    return connection_->Read(
-        [](auto& db) -> absl::StatusOr<v1::ListWorkersResponse> { return QueryWorkers(db); });
+  absl::StatusOr<v1::ListWorkersResponse> ListWorkers(
+      const v1::ListWorkersRequest& request) override {
+    return connection_->Read([&](auto& db) { return QueryWorkers(db, request); });
   }
   absl::StatusOr<v1::ListSweepsResponse> ListSweeps(const v1::ListSweepsRequest& request) override {
     return connection_->Read([&](auto& db) { return QuerySweeps(db, request); });

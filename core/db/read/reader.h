@@ -23,19 +23,13 @@ namespace pelab::db {
 inline constexpr int kDefaultPage = 1000;
 inline constexpr int kMaxPage = 10000;
 
-// Keeps one read-only connection; every call is one short transaction. Not thread-safe: use one
-// Reader per thread.
-class Reader {
+// The lists of rows that can be read from a database file, and in the same form from a coordinator.
+// Errors: INVALID_ARGUMENT for an unknown field in a condition (the message lists the known ones)
+// or a bad page; NOT_FOUND for a sweep or job that does not exist.
+class RowReader {
  public:
-  // NOT_FOUND if there is no such file. FAILED_PRECONDITION if it is not a pelab database, comes
-  // from a newer version (which the message names), or has to be migrated first. DATA_LOSS if the
-  // file is damaged. Works on a file that a coordinator is writing, and on one that nobody serves
-  // (WAL).
-  static absl::StatusOr<std::unique_ptr<Reader>> Open(const std::string& path);
-  virtual ~Reader() = default;
+  virtual ~RowReader() = default;
 
-  // Errors of the queries: INVALID_ARGUMENT for an unknown field in a condition (the message lists
-  // the known ones) or a bad page; NOT_FOUND for a sweep or job that does not exist.
   virtual absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) = 0;
   virtual absl::StatusOr<v1::ListCurvesResponse> ListCurves(
       const v1::ListCurvesRequest& request) = 0;
@@ -51,18 +45,31 @@ class Reader {
       const v1::ListArtifactsRequest& request) = 0;
   virtual absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(
       const v1::ListAttemptsRequest& request) = 0;
-  virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers() = 0;
+  virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers(
+      const v1::ListWorkersRequest& request) = 0;
   virtual absl::StatusOr<v1::ListSweepsResponse> ListSweeps(
       const v1::ListSweepsRequest& request) = 0;
   virtual absl::StatusOr<v1::Sweep> GetSweep(const std::string& sweep) = 0;
-  // The same without the counts of its jobs: reads one row, whatever the size of the sweep.
+};
+
+// Reads a file through one read-only connection; every call is one short transaction. Not
+// thread-safe: use one Reader per thread.
+class Reader : public RowReader {
+ public:
+  // NOT_FOUND if there is no such file. FAILED_PRECONDITION if it is not a pelab database, comes
+  // from a newer version (which the message names), or has to be migrated first. DATA_LOSS if the
+  // file is damaged. Works on a file that a coordinator is writing, and on one that nobody serves
+  // (WAL).
+  static absl::StatusOr<std::unique_ptr<Reader>> Open(const std::string& path);
+
+  // GetSweep without the counts of its jobs: reads one row, whatever the size of the sweep.
   virtual absl::StatusOr<v1::Sweep> GetSweepRow(const std::string& sweep) = 0;
   // The parts of the stored log at or after byte `offset`.
   virtual absl::StatusOr<std::vector<v1::LogPart>> ReadLog(const std::string& job, int attempt,
                                                            std::uint64_t offset) = 0;
   // The stored jobs with these keys, and whether they lack some of these analyses; keys that are
-  // not stored are absent. If a key has several generations, the one that v_jobs shows. For
-  // `--dry-run`.
+  // not stored are absent. Of a key with several generations, the result has the generation that
+  // v_jobs shows. For `--dry-run`.
   virtual absl::StatusOr<std::map<std::string, StoredJob>> FindKeys(
       const std::vector<std::string>& keys, const std::vector<v1::Analysis>& analyses) = 0;
 };

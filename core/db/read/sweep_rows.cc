@@ -3,6 +3,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <string_view>
 
 #include "core/base/json_text.h"
 #include "core/base/strings.h"
@@ -12,93 +14,78 @@
 namespace pelab::db {
 namespace {
 
-constexpr char kSelectSweeps[] =
-    "SELECT sweep_id, name, protocol, state, priority, file_name, created_at, cells, new_jobs, "
-    "stored_jobs, in_flight_jobs, failed_earlier_jobs, analysis_jobs, analysis_impossible_jobs, "
-    "document, paused, extensions_json, overrides_json, note FROM sweeps WHERE deleted = 0 AND ";
+// The columns that the table of sweeps has. Left out are the fields that are computed for each
+// request and, for lists, the document.
+const RowColumns& SweepColumns(bool with_document) {
+  const std::set<std::string> asked = {"epochs_total", "epochs_done", "waiting_reason", "diverged"};
+  static const auto& all = *new RowColumns(v1::Sweep::descriptor(), asked);
+  static const auto& listed = *new RowColumns(v1::Sweep::descriptor(), [&] {
+    std::set<std::string> without = asked;
+    without.insert("document");
+    return without;
+  }());
+  return with_document ? all : listed;
+}
+
+std::string SelectSweeps(bool with_document, std::string_view condition) {
+  return Concat("SELECT ", SweepColumns(with_document).sql(),
+                ", new_jobs, stored_jobs, in_flight_jobs, failed_earlier_jobs, analysis_jobs, "
+                "analysis_impossible_jobs, extensions_json, overrides_json FROM sweeps WHERE "
+                "deleted = 0 AND ",
+                condition);
+}
 
 void AddOverrides(const std::string& json, v1::Sweep& sweep) {
   const auto overrides = ParseJson(json);
   if (!overrides.is_array()) return;
   for (const auto& item : overrides) {
     if (!item.is_object()) continue;
+    const auto text = [&item](const char* name) {
+      const auto member = item.find(name);
+      return member != item.end() && member->is_string() ? member->get<std::string>() : "";
+    };
     v1::Override& override = *sweep.add_overrides();
-    override.set_field(item.value("field", ""));
-    override.set_value(item.value("value", ""));
+    override.set_field(text("field"));
+    override.set_value(text("value"));
   }
 }
 
-v1::Sweep ReadSweep(SQLite::Statement& query, bool with_document) {
+// Adds the bytes of its texts to `text_bytes`.
+v1::Sweep ReadSweep(const RawStatement& query, bool with_document, std::size_t& text_bytes) {
   v1::Sweep sweep;
-  int i = 0;
-  sweep.set_sweep_id(query.getColumn(i++).getInt64());
-  sweep.set_name(query.getColumn(i++).getString());
-  sweep.set_protocol(query.getColumn(i++).getString());
-  v1::SweepState state = v1::SWEEP_STATE_UNSPECIFIED;
-  v1::SweepState_Parse(UpperName("SWEEP_STATE_", query.getColumn(i++)), &state);
-  sweep.set_state(state);
-  sweep.set_priority(query.getColumn(i++).getInt());
-  sweep.set_file_name(query.getColumn(i++).getString());
-  sweep.set_created_at_ms(query.getColumn(i++).getInt64());
-  sweep.set_cells(query.getColumn(i++).getInt64());
+  const RowColumns& columns = SweepColumns(with_document);
+  text_bytes += columns.Read(query, sweep);
+  int i = columns.size();
   v1::JobCounts& counts = *sweep.mutable_counts();
-  counts.set_new_jobs(query.getColumn(i++).getInt64());
-  counts.set_stored(query.getColumn(i++).getInt64());
-  counts.set_in_flight(query.getColumn(i++).getInt64());
-  counts.set_failed_earlier(query.getColumn(i++).getInt64());
+  counts.set_new_jobs(static_cast<std::uint64_t>(query.Integer(i++)));
+  counts.set_stored(static_cast<std::uint64_t>(query.Integer(i++)));
+  counts.set_in_flight(static_cast<std::uint64_t>(query.Integer(i++)));
+  counts.set_failed_earlier(static_cast<std::uint64_t>(query.Integer(i++)));
   counts.set_total(counts.new_jobs() + counts.stored() + counts.in_flight() +
                    counts.failed_earlier());
-  counts.set_analysis_jobs(query.getColumn(i++).getInt64());
-  counts.set_analysis_impossible(query.getColumn(i++).getInt64());
-  if (with_document) sweep.set_document(query.getColumn(i).getString());
-  sweep.set_paused(query.getColumn(++i).getInt() != 0);
-  const auto extensions = ParseJson(query.getColumn(++i).getString());
+  counts.set_analysis_jobs(static_cast<std::uint64_t>(query.Integer(i++)));
+  counts.set_analysis_impossible(static_cast<std::uint64_t>(query.Integer(i++)));
+  const auto extensions = ParseJson(query.Text(i++));
   for (const auto& seeds : extensions) {
-    if (seeds.is_string()) sweep.add_extensions(seeds.get<std::string>());
+    if (!seeds.is_string()) continue;
+    sweep.add_extensions(seeds.get<std::string>());
+    text_bytes += sweep.extensions().rbegin()->size();
   }
-  ++i;
-  if (with_document) AddOverrides(query.getColumn(i).getString(), sweep);
-  sweep.set_note(query.getColumn(++i).getString());
+  if (with_document) AddOverrides(query.Text(i), sweep);
   return sweep;
 }
 
-// Counts what the sweep's own jobs do now, not those of a later generation that the views show
-// instead.
+// Counts the sweep's own jobs by state. The views may show jobs of a later generation instead.
 void CountJobs(SQLite::Database& db, v1::Sweep& sweep) {
+  const RowColumns& columns = ColumnsOf<v1::StateCounts>();
+  RawStatement query(db, Concat("SELECT ", columns.sql(),
+                                ", epochs, epochs_done FROM sweep_counts WHERE sweep_id = ?"));
+  query.Bind(1, sweep.sweep_id());
   v1::StateCounts& jobs = *sweep.mutable_jobs();
-  SQLite::Statement query(db,
-                          "SELECT queued, assigned, running, succeeded, failed, cancelled, epochs, "
-                          "epochs_done FROM sweep_counts WHERE sweep_id = ?");
-  query.bind(1, sweep.sweep_id());
-  if (!query.executeStep()) return;  // nothing of it is expanded yet
-  jobs.set_queued(query.getColumn(0).getInt64());
-  jobs.set_assigned(query.getColumn(1).getInt64());
-  jobs.set_running(query.getColumn(2).getInt64());
-  jobs.set_succeeded(query.getColumn(3).getInt64());
-  jobs.set_failed(query.getColumn(4).getInt64());
-  jobs.set_cancelled(query.getColumn(5).getInt64());
-  sweep.set_epochs_total(query.getColumn(6).getInt64());
-  sweep.set_epochs_done(query.getColumn(7).getInt64());
-}
-
-v1::AttemptRow ReadAttempt(SQLite::Statement& query) {
-  v1::AttemptRow row;
-  int i = 0;
-  const auto next = [&] { return query.getColumn(i++); };
-  row.set_attempt_id(next().getInt64());
-  row.set_job_id(next().getInt64());
-  row.set_number(next().getInt());
-  row.set_worker(next().getString());
-  row.set_device(next().getString());
-  if (const auto c = next(); !c.isNull()) row.set_start_epoch(c.getInt());
-  v1::AttemptOutcome outcome = v1::ATTEMPT_OUTCOME_UNSPECIFIED;
-  v1::AttemptOutcome_Parse(UpperName("ATTEMPT_OUTCOME_", next()), &outcome);
-  row.set_outcome(outcome);
-  if (const auto c = next(); !c.isNull()) row.set_error(c.getString());
-  row.set_started_at_ms(next().getInt64());
-  if (const auto c = next(); !c.isNull()) row.set_ended_at_ms(c.getInt64());
-  if (const auto c = next(); !c.isNull()) row.set_environment_json(c.getString());
-  return row;
+  if (!query.Step()) return;  // none of its cells is expanded yet
+  columns.Read(query, jobs);
+  sweep.set_epochs_total(static_cast<std::uint64_t>(query.Integer(columns.size())));
+  sweep.set_epochs_done(static_cast<std::uint64_t>(query.Integer(columns.size() + 1)));
 }
 
 // Diverged jobs are few and have an index, so they are counted for all sweeps at once, or for
@@ -116,6 +103,25 @@ std::map<std::int64_t, std::uint64_t> CountDiverged(SQLite::Database& db,
         static_cast<std::uint64_t>(query.getColumn(1).getInt64());
   }
   return counts;
+}
+
+// The last worker of a page. As text: the bytes of the name, a colon, the name and the id, because
+// a name may contain anything.
+struct WorkerPlace {
+  std::string name;
+  std::string worker_id;
+};
+absl::StatusOr<WorkerPlace> ParseWorkerPlace(const std::string& text) {
+  if (text.empty()) return WorkerPlace{};
+  const std::size_t colon = text.find(':');
+  std::int64_t bytes = 0;
+  if (colon == std::string::npos || !ParseNumber(text.substr(0, colon), &bytes) ||
+      static_cast<std::size_t>(bytes) > text.size() - colon - 1) {
+    return absl::InvalidArgumentError(
+        Concat("page position \"", text, "\" is not one of an answer"));
+  }
+  const auto name = static_cast<std::size_t>(bytes);
+  return WorkerPlace{text.substr(colon + 1, name), text.substr(colon + 1 + name)};
 }
 
 struct AttemptId {
@@ -146,16 +152,18 @@ absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(SQLite::Database& db,
     return absl::InvalidArgumentError(
         Concat("page position \"", request.page().after(), "\" is not one of an answer"));
   }
-  SQLite::Statement query(db, Concat(kSelectSweeps, "sweep_id < ? ORDER BY sweep_id DESC LIMIT ?"));
-  query.bind(1, before);
-  query.bind(2, *limit + 1);
+  RawStatement query(
+      db, SelectSweeps(/*with_document=*/false, "sweep_id < ? ORDER BY sweep_id DESC LIMIT ?"));
+  query.Bind(1, before);
+  query.Bind(2, std::int64_t{*limit} + 1);
   v1::ListSweepsResponse response;
-  while (query.executeStep()) {
-    if (response.sweeps_size() == *limit) {
-      response.set_next(Concat(response.sweeps(*limit - 1).sweep_id()));
+  std::size_t text_bytes = 0;
+  while (query.Step()) {
+    if (response.sweeps_size() == *limit || text_bytes >= kMaxTextBytes) {
+      response.set_next(Concat(response.sweeps().rbegin()->sweep_id()));
       break;
     }
-    *response.add_sweeps() = ReadSweep(query, /*with_document=*/false);
+    *response.add_sweeps() = ReadSweep(query, /*with_document=*/false, text_bytes);
   }
   const auto diverged = CountDiverged(db, std::nullopt);
   for (v1::Sweep& sweep : *response.mutable_sweeps()) {
@@ -170,10 +178,11 @@ absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sw
                                      bool with_jobs) {
   absl::StatusOr<std::int64_t> id = FindSweep(db, sweep);
   if (!id.ok()) return id.status();
-  SQLite::Statement query(db, Concat(kSelectSweeps, "sweep_id = ?"));
-  query.bind(1, *id);
-  query.executeStep();
-  v1::Sweep found = ReadSweep(query, /*with_document=*/true);
+  RawStatement query(db, SelectSweeps(/*with_document=*/true, "sweep_id = ?"));
+  query.Bind(1, *id);
+  query.Step();
+  std::size_t text_bytes = 0;  // one sweep has no pages
+  v1::Sweep found = ReadSweep(query, /*with_document=*/true, text_bytes);
   if (with_jobs) {
     CountJobs(db, found);
     for (const auto& [sweep_id, count] : CountDiverged(db, *id)) found.set_diverged(count);
@@ -183,40 +192,36 @@ absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sw
 
 absl::StatusOr<v1::ListAttemptsResponse> QueryAttempts(SQLite::Database& db,
                                                        const v1::ListAttemptsRequest& request) {
-  std::size_t bytes = 0;
   return PageOfJobs<v1::ListAttemptsResponse>(
-      db, request,
-      "SELECT attempt_id, job_id, number, worker, device, start_epoch, outcome, error, started_at, "
-      "ended_at, environment_json FROM v_attempts WHERE job_id = ?1 AND (?2 OR number > ?3) "
-      "ORDER BY number",
-      "n",
-      [&](SQLite::Statement& query) {
-        v1::AttemptRow row = ReadAttempt(query);
-        bytes += row.environment_json().size() + row.error().size();
-        return row;
-      },
-      [](const v1::AttemptRow& row) { return Concat(row.number()); }, {},
-      [&] { return bytes >= kMaxTextBytes; });
+      db, request, " FROM v_attempts WHERE job_id = ?1 AND (?2 OR number > ?3) ORDER BY number",
+      "n", [](const v1::AttemptRow& row) { return Concat(row.number()); });
 }
 
-v1::ListWorkersResponse QueryWorkers(SQLite::Database& db) {
+absl::StatusOr<v1::ListWorkersResponse> QueryWorkers(SQLite::Database& db,
+                                                     const v1::ListWorkersRequest& request) {
+  const absl::StatusOr<int> limit = PageLimit(request.page());
+  if (!limit.ok()) return limit.status();
+  const absl::StatusOr<WorkerPlace> place = ParseWorkerPlace(request.page().after());
+  if (!place.ok()) return place.status();
+  // The coordinator adds the last two fields; they are not stored.
+  static const auto& columns =
+      *new RowColumns(v1::WorkerRow::descriptor(), {"silent_ms", "lease_left_ms"});
   v1::ListWorkersResponse response;
-  SQLite::Statement query(db,
-                          "SELECT worker_id, host, devices, slots, state, last_seen_at, version, "
-                          "busy_slots, drain, name FROM v_workers ORDER BY name, worker_id");
-  while (query.executeStep()) {
-    v1::WorkerRow& row = *response.add_workers();
-    int i = 0;
-    row.set_worker_id(query.getColumn(i++).getString());
-    row.set_host(query.getColumn(i++).getString());
-    row.set_devices_json(query.getColumn(i++).getString());
-    row.set_slots(query.getColumn(i++).getInt());
-    row.set_state(query.getColumn(i++).getString());
-    row.set_last_seen_at_ms(query.getColumn(i++).getInt64());
-    row.set_version(query.getColumn(i++).getString());
-    row.set_busy_slots(query.getColumn(i++).getInt());
-    if (const auto drain = query.getColumn(i++); !drain.isNull()) row.set_drain(drain.getString());
-    row.set_name(query.getColumn(i++).getString());
+  RawStatement query(db, Concat("SELECT ", columns.sql(),
+                                " FROM (SELECT *, devices AS devices_json FROM v_workers) "
+                                "WHERE (name, worker_id) > (?, ?) ORDER BY name, worker_id "
+                                "LIMIT ?"));
+  query.Bind(1, place->name);
+  query.Bind(2, place->worker_id);
+  query.Bind(3, std::int64_t{*limit} + 1);
+  std::size_t text_bytes = 0;
+  while (query.Step()) {
+    if (response.workers_size() == *limit || text_bytes >= kMaxTextBytes) {
+      const v1::WorkerRow& last = *response.workers().rbegin();
+      response.set_next(Concat(last.name().size(), ":", last.name(), last.worker_id()));
+      break;
+    }
+    text_bytes += columns.Read(query, *response.add_workers());
   }
   return response;
 }

@@ -24,17 +24,20 @@ function outline(series) {
 
 const keyOf = (series) => series.key ?? series.label;
 
-function bandTrace(series, colour) {
+function bandTrace(series, color) {
   return {
-    ...outline(series), type: 'scatter', mode: 'lines', fill: 'toself', fillcolor: faded(colour, 0.16), line: { width: 0, color: colour },
+    ...outline(series), type: 'scatter', mode: 'lines', fill: 'toself',
+    fillcolor: faded(color, 0.16), line: { width: 0, color },
     hoverinfo: 'skip', showlegend: false, meta: { kind: 'band', key: keyOf(series) },
   };
 }
 
 function seedTraces(series, look) {
   return (series.seeds ?? []).map((seed) => ({
-    x: series.epochs.slice(0, seed.values.length), y: seed.values, type: 'scatter', mode: 'lines', opacity: 0.55, showlegend: false,
-    line: { color: look.colour, width: 1, dash: 'dot' }, meta: { kind: 'seed', key: keyOf(series), seed: seed.seed, label: plotlyText(series.label) },
+    x: series.epochs.slice(0, seed.values.length), y: seed.values, type: 'scatter', mode: 'lines',
+    opacity: 0.55, showlegend: false,
+    line: { color: look.color, width: 1, dash: 'dot' },
+    meta: { kind: 'seed', key: keyOf(series), seed: seed.seed, label: plotlyText(series.label) },
     hovertemplate: '%{meta.label}, seed %{meta.seed}<br>epoch %{x}: %{y}<extra></extra>',
   }));
 }
@@ -43,11 +46,15 @@ function meanTrace(series, look, percent) {
   const mode = series.epochs.length < 2 ? 'markers' : look.varied ? 'lines+markers' : 'lines';
   return {
     x: series.epochs, y: series.mean, type: 'scatter', mode, name: plotlyText(series.label),
-    line: { color: look.colour, width: 2, dash: look.dash }, marker: { color: look.colour, symbol: look.symbol, size: 8, maxdisplayed: 8 },
+    line: { color: look.color, width: 2, dash: look.dash },
+    marker: { color: look.color, symbol: look.symbol, size: 8, maxdisplayed: 8 },
     connectgaps: false,
-    customdata: series.epochs.map((_, i) => [halfText(series, i, percent), Array.isArray(series.n) ? series.n[i] : series.n]),
+    customdata: series.epochs.map((_, i) => [halfText(series, i, percent),
+                                             Array.isArray(series.n) ? series.n[i] : series.n]),
     meta: { kind: 'mean', key: keyOf(series), label: plotlyText(series.label), of: series.of },
-    hovertemplate: `<b>%{meta.label}</b><br>epoch %{x}: %{y${percent ? ':.2%' : ':.4g'}}%{customdata[0]}<br>%{customdata[1]} of %{meta.of} seeds<extra></extra>`,
+    hovertemplate: `<b>%{meta.label}</b><br>epoch %{x}: `
+                   + `%{y${percent ? ':.2%' : ':.4g'}}%{customdata[0]}<br>%{customdata[1]} of `
+                   + '%{meta.of} seeds<extra></extra>',
   };
 }
 
@@ -90,14 +97,18 @@ export function drawCurves(element, data, options = {}) {
   const drawn = chart(element, options, data, {
     legend: (now) => now.series.map((series) => ({
       key: keyOf(series), label: series.label, warning: !series.complete,
-      note: series.complete && series.n_done === undefined ? seeds(series.of) : seeds(series.n_done ?? most(series.n), series.of),
+      note: series.complete && series.n_done === undefined ? seeds(series.of)
+        : seeds(series.n_done ?? most(series.n), series.of),
     })),
     paint: (now, theme, width, hidden) => {
       const shown = now.series.filter((series) => !hidden.has(keyOf(series)));
       const traces = [];
-      for (const series of shown) traces.push(bandTrace(series, theme.series(keyOf(series)).colour));
-      if (withSeeds) for (const series of shown) traces.push(...seedTraces(series, theme.series(keyOf(series))));
-      for (const series of shown) traces.push(meanTrace(series, theme.series(keyOf(series)), percent));
+      for (const series of shown)
+        traces.push(bandTrace(series, theme.series(keyOf(series)).color));
+      if (withSeeds) for (const series of shown)
+        traces.push(...seedTraces(series, theme.series(keyOf(series))));
+      for (const series of shown)
+        traces.push(meanTrace(series, theme.series(keyOf(series)), percent));
       return {
         traces,
         layout: {
@@ -106,9 +117,11 @@ export function drawCurves(element, data, options = {}) {
             autorangeoptions: { include: roundEnds(...extent(traces, 'x', true)) },
           },
           yaxis: {
-            title: { text: plotlyText(yLabel), standoff: 8 }, ...(percent ? { tickformat: '.0%', rangemode: 'tozero' } : {}),
+            title: { text: plotlyText(yLabel), standoff: 8 },
+            ...(percent ? { tickformat: '.0%', rangemode: 'tozero' } : {}),
             // With few seeds, an interval may extend beyond the possible accuracies.
-            autorangeoptions: { include: roundEnds(...extent(traces, 'y', percent)), ...(percent ? { clipmin: 0, clipmax: 1.02 } : {}) },
+            autorangeoptions: { include: roundEnds(...extent(traces, 'y', percent)),
+                                ...(percent ? { clipmin: 0, clipmax: 1.02 } : {}) },
           },
         },
       };

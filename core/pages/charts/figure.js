@@ -4,7 +4,8 @@
 import { fileName, plotlyText, visible } from './text.js';
 import { onThemeChange, styleOf, themeOf } from './theme.js';
 
-const CONFIG = { displayModeBar: false, responsive: false, doubleClick: 'reset', showTips: false, scrollZoom: false };
+const CONFIG = { displayModeBar: false, responsive: false, doubleClick: 'reset', showTips: false,
+                 scrollZoom: false };
 
 // Creates an element with its class, text and attributes. The text is never interpreted as markup.
 export function make(tag, className, text, attributes = {}) {
@@ -27,15 +28,18 @@ const SVG = 'http://www.w3.org/2000/svg';
 
 // Shapes within 8 x 8 that match Plotly's symbols of these names.
 const MARKERS = {
-  circle: 'M0 4a4 4 0 1 0 8 0a4 4 0 1 0 -8 0', square: 'M.5 .5h7v7h-7z', diamond: 'M4 -.8L8.8 4L4 8.8L-.8 4z',
-  'triangle-up': 'M4 -.5L8.6 7.5H-.6z', 'triangle-down': 'M4 8.5L8.6 .5H-.6z', cross: 'M2.7 0h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z',
+  circle: 'M0 4a4 4 0 1 0 8 0a4 4 0 1 0 -8 0', square: 'M.5 .5h7v7h-7z',
+  diamond: 'M4 -.8L8.8 4L4 8.8L-.8 4z',
+  'triangle-up': 'M4 -.5L8.6 7.5H-.6z', 'triangle-down': 'M4 8.5L8.6 .5H-.6z',
+  cross: 'M2.7 0h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z',
   x: 'M0 1.9L1.9 0L4 2.1L6.1 0L8 1.9L5.9 4L8 6.1L6.1 8L4 5.9L1.9 8L0 6.1L2.1 4z',
 };
 
 // A piece of the series' line, with its marker if the encoding has several variants.
 function swatch(look) {
   const svg = document.createElementNS(SVG, 'svg');
-  const parts = { class: 'legend-swatch', width: look.varied ? 34 : 20, height: 10, 'aria-hidden': 'true' };
+  const parts = { class: 'legend-swatch', width: look.varied ? 34 : 20, height: 10,
+                  'aria-hidden': 'true' };
   for (const [name, value] of Object.entries(parts)) svg.setAttribute(name, value);
   const line = document.createElementNS(SVG, 'path');
   line.setAttribute('d', `M0 5H${parts.width}`);
@@ -79,8 +83,10 @@ export class Figure {
     this.caption = make('figcaption', 'chart-head');
     const words = make('div', 'chart-words');
     if (title) words.append(make('h3', 'chart-title', title, { id }));
-    if (description) words.append(make('p', 'chart-description', description, { id: `${id}-about` }));
-    this.tools = make('div', 'chart-tools', undefined, { role: 'group', 'aria-label': visible(`Chart: ${title ?? 'controls'}`) });
+    if (description)
+      words.append(make('p', 'chart-description', description, { id: `${id}-about` }));
+    this.tools = make('div', 'chart-tools', undefined,
+                      { role: 'group', 'aria-label': visible(`Chart: ${title ?? 'controls'}`) });
     if (this.zoom) {
       this.button('+', 'Zoom in', () => this.scale(0.5));
       this.button('\u2212', 'Zoom out', () => this.scale(2));
@@ -90,8 +96,10 @@ export class Figure {
       save(await this.toSvg(), `${fileName(this.options.name ?? title)}.svg`);
     });
     this.caption.append(words, this.tools);
-    this.legend = make('div', 'chart-legend', undefined, { role: 'group', 'aria-label': 'Shown series' });
-    this.plot = make('div', 'chart-plot', undefined, { role: 'img', tabindex: this.zoom ? '0' : '-1' });
+    this.legend = make('div', 'chart-legend', undefined,
+                       { role: 'group', 'aria-label': 'Shown series' });
+    this.plot = make('div', 'chart-plot', undefined,
+                     { role: 'img', tabindex: this.zoom ? '0' : '-1' });
     if (title) this.plot.setAttribute('aria-labelledby', id);
     if (description) this.plot.setAttribute('aria-describedby', `${id}-about`);
     this.plot.style.height = `${this.options.height}px`;
@@ -101,7 +109,8 @@ export class Figure {
   }
 
   button(text, label, action) {
-    const made = make('button', 'tool', text, { type: 'button', title: label, 'aria-label': label });
+    const made = make('button', 'tool', text,
+                      { type: 'button', title: label, 'aria-label': label });
     made.addEventListener('click', action);
     this.tools.append(made);
     return made;
@@ -111,7 +120,8 @@ export class Figure {
   setLegend(items) {
     const known = new Set(items.map((item) => item.key));
     for (const key of [...this.hidden]) if (!known.has(key)) this.hidden.delete(key);
-    const focused = this.legend.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const focused = this.legend.contains(document.activeElement)
+      ? document.activeElement.dataset.key : null;
     const buttons = items.map((item) => this.legendButton(item));
     if (items.length > 4) buttons.push(this.allButton(items));
     this.legend.replaceChildren(...buttons);
@@ -121,17 +131,20 @@ export class Figure {
   }
 
   legendButton(item) {
-    const made = make('button', 'legend-item', undefined, { type: 'button', 'aria-pressed': String(!this.hidden.has(item.key)) });
+    const made = make('button', 'legend-item', undefined,
+                      { type: 'button', 'aria-pressed': String(!this.hidden.has(item.key)) });
     made.dataset.key = item.key;
     made.append(swatch(styleOf(item.key)), make('bdi', 'legend-label', item.label));
-    if (item.note) made.append(make('span', item.warning ? 'legend-note warning' : 'legend-note', item.note));
+    if (item.note)
+      made.append(make('span', item.warning ? 'legend-note warning' : 'legend-note', item.note));
     made.addEventListener('click', () => this.toggle(item.key));
     return made;
   }
 
   allButton(items) {
     const none = items.every((item) => this.hidden.has(item.key));
-    const made = make('button', 'legend-item legend-all', none ? 'Show all' : 'Hide all', { type: 'button' });
+    const made = make('button', 'legend-item legend-all', none ? 'Show all' : 'Hide all',
+                      { type: 'button' });
     made.dataset.key = '\u0000all';
     made.addEventListener('click', () => {
       this.hidden = none ? new Set() : new Set(items.map((item) => item.key));
@@ -150,7 +163,8 @@ export class Figure {
   layout(theme, width) {
     const narrow = width < 520;
     const axis = {
-      gridcolor: theme.grid, zerolinecolor: theme.grid, linecolor: theme.grid, tickcolor: theme.grid, automargin: true,
+      gridcolor: theme.grid, zerolinecolor: theme.grid, linecolor: theme.grid,
+      tickcolor: theme.grid, automargin: true,
       title: { standoff: 8 },
     };
     return {
@@ -158,7 +172,8 @@ export class Figure {
       font: { family: theme.font, size: narrow ? 11 : 12, color: theme.text },
       paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)',
       margin: { l: narrow ? 44 : 56, r: narrow ? 10 : 18, t: 10, b: 44 },
-      hoverlabel: { bgcolor: theme.surface, bordercolor: theme.muted, font: { color: theme.text, family: theme.font, size: 12 }, namelength: -1 },
+      hoverlabel: { bgcolor: theme.surface, bordercolor: theme.muted,
+                    font: { color: theme.text, family: theme.font, size: 12 }, namelength: -1 },
       // A finger on a chart scrolls the page; the buttons zoom.
       dragmode: this.zoom && !matchMedia('(pointer: coarse)').matches ? 'zoom' : false,
       uirevision: 'kept',  // keeps the zoom when data change
@@ -201,7 +216,8 @@ export class Figure {
     for (const name of this.axes()) {
       const [from, to] = this.plot._fullLayout[name].range;
       const middle = (from + to) / 2;
-      change[`${name}.range`] = [middle - (middle - from) * factor, middle + (to - middle) * factor];
+      change[`${name}.range`] = [middle - (middle - from) * factor,
+                                 middle + (to - middle) * factor];
     }
     globalThis.Plotly.relayout(this.plot, change);
   }
@@ -215,14 +231,16 @@ export class Figure {
 
   reset() {
     const change = {};
-    for (const name of this.axes()) change[`${name}.autorange`] = this.plot._fullLayout[name].autorange === 'reversed' ? 'reversed' : true;
+    for (const name of this.axes()) change[`${name}.autorange`] =
+      this.plot._fullLayout[name].autorange === 'reversed' ? 'reversed' : true;
     globalThis.Plotly.relayout(this.plot, change);
   }
 
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const actions = {
-      '+': () => this.scale(0.5), '=': () => this.scale(0.5), '-': () => this.scale(2), '0': () => this.reset(), Escape: () => this.reset(),
+      '+': () => this.scale(0.5), '=': () => this.scale(0.5), '-': () => this.scale(2),
+      '0': () => this.reset(), Escape: () => this.reset(),
       ArrowLeft: () => this.move('x', -0.2), ArrowRight: () => this.move('x', 0.2),
       ArrowUp: () => this.move('y', 0.2), ArrowDown: () => this.move('y', -0.2),
     };
@@ -239,10 +257,12 @@ export class Figure {
     const height = layout.height + 60;
     Object.assign(layout, {
       height, showlegend: (this.legendItems ?? []).length > 1, paper_bgcolor: theme.surface,
-      title: { text: plotlyText(this.options.title ?? ''), x: 0, xref: 'paper', font: { size: 15 } },
+      title: { text: plotlyText(this.options.title ?? ''), x: 0, xref: 'paper',
+               font: { size: 15 } },
       legend: { font: { color: theme.text } }, margin: { ...layout.margin, t: 60 },
     });
-    const url = await globalThis.Plotly.toImage({ data: traces, layout, config: CONFIG }, { format: 'svg', width, height });
+    const url = await globalThis.Plotly.toImage({ data: traces, layout, config: CONFIG },
+                                                { format: 'svg', width, height });
     return decodeURIComponent(url.slice(url.indexOf(',') + 1));
   }
 
@@ -260,12 +280,15 @@ export class Figure {
 // draws the newest data.
 export function chart(element, options, data, { zoom = true, legend, paint }) {
   let current = data;
-  const figure = new Figure(element, options, { zoom, paint: (theme, width, hidden) => paint(current, theme, width, hidden) });
+  const figure = new Figure(element, options, {
+    zoom, paint: (theme, width, hidden) => paint(current, theme, width, hidden)
+  });
   const update = (next) => {
     current = next;
     figure.setLegend(legend ? legend(next) : []);
     figure.draw();
   };
   update(data);
-  return { update, destroy: () => figure.destroy(), toSvg: () => figure.toSvg(), get data() { return current; }, figure };
+  return { update, destroy: () => figure.destroy(), toSvg: () => figure.toSvg(),
+           get data() { return current; }, figure };
 }

@@ -7,7 +7,8 @@ function pathOf(values, width, height, low, high) {
   let path = '', pen = 'M';
   values.forEach((value, i) => {
     if (!Number.isFinite(value)) { pen = 'M'; return; }
-    path += `${pen}${(1 + i * step).toFixed(1)} ${(height - 1 - ((value - low) / span) * (height - 2)).toFixed(1)}`;
+    path += `${pen}${(1 + i * step).toFixed(1)} `
+            + `${(height - 1 - ((value - low) / span) * (height - 2)).toFixed(1)}`;
     pen = 'L';
   });
   return path;
@@ -18,9 +19,9 @@ function pathOf(values, width, height, low, high) {
 export function drawSparkline(element, data, options = {}) {
   const { width = 96, height = 22, label = '' } = options;
   const svg = document.createElementNS(SVG, 'svg');
-  for (const [name, value] of Object.entries({ class: 'sparkline', width, height, viewBox: `0 0 ${width} ${height}`, role: 'img' })) {
-    svg.setAttribute(name, value);
-  }
+  const attributes = { class: 'sparkline', width, height, viewBox: `0 0 ${width} ${height}`,
+                       role: 'img' };
+  for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, value);
   const title = document.createElementNS(SVG, 'title');
   const line = document.createElementNS(SVG, 'path');
   svg.append(title, line);
@@ -33,7 +34,8 @@ export function drawSparkline(element, data, options = {}) {
     const low = options.low ?? Math.min(...there), high = options.high ?? Math.max(...there);
     line.setAttribute('d', there.length ? pathOf(values, width, height, low, high) : '');
     const last = there.length ? there[there.length - 1] : null;
-    title.textContent = last === null ? `${label}: nothing yet` : `${label}: ${Number(last.toPrecision(4))} after ${there.length}`;
+    title.textContent = last === null ? `${label}: nothing yet`
+      : `${label}: ${Number(last.toPrecision(4))} after ${there.length}`;
   };
   update(data);
   return { update, destroy: () => svg.remove(), get data() { return current; } };

@@ -15,6 +15,14 @@ function intervalCell(value) {
   return made;
 }
 
+const halfPoints = (half) => (100 * half).toFixed(1);
+
+function withHalf(value, meanText, halfText) {
+  if (value?.mean === null || value?.mean === undefined) return '–';
+  const half = value.half_width;
+  return meanText(value.mean) + (Number.isFinite(half) ? `\u2009±\u2009${halfText(half)}` : '');
+}
+
 const KINDS = {
   text: (value) => make('bdi', '', value ?? '–'),
   code: (value) => make('code', '', value ?? '–'),
@@ -24,14 +32,13 @@ const KINDS = {
   points: (value) => make('span', 'figure', points(value)),
   interval: intervalCell,
   // For differences, in points; `mean` is the same for plain numbers.
-  points_interval: (value) => make('span', 'interval', value?.mean === null || value?.mean === undefined ? '–' :
-    points(value.mean) + (Number.isFinite(value.half_width) ? `\u2009±\u2009${(100 * value.half_width).toFixed(1)}` : '')),
-  mean: (value) => make('span', 'interval', value?.mean === null || value?.mean === undefined ? '–' :
-    number(value.mean) + (Number.isFinite(value.half_width) ? `\u2009±\u2009${number(value.half_width, 2)}` : '')),
+  points_interval: (value) => make('span', 'interval', withHalf(value, points, halfPoints)),
+  mean: (value) => make('span', 'interval', withHalf(value, number, (half) => number(half, 2))),
   verdict: (value) => {
     const [mark, tone] = VERDICTS[value] ?? ['–', 'none'];
     const made = make('span', `verdict ${tone}`);
-    made.append(make('span', '', mark, { 'aria-hidden': 'true' }), ` ${visible(value ?? 'not judged')}`);
+    made.append(make('span', '', mark, { 'aria-hidden': 'true' }),
+                ` ${visible(value ?? 'not judged')}`);
     return made;
   },
   note: (value) => make('span', value?.warning ? 'warning' : 'muted', value?.text ?? ''),
@@ -59,7 +66,9 @@ export function drawTable(element, data, options = {}) {
   const root = make('div', 'table-block');
   if (options.title) root.append(make('h3', 'chart-title', options.title));
   if (options.description) root.append(make('p', 'chart-description', options.description));
-  const scroll = make('div', 'table-scroll', undefined, { tabindex: '0', role: 'region', 'aria-label': visible(options.label ?? options.title ?? 'Table') });
+  const scroll = make('div', 'table-scroll', undefined, {
+    tabindex: '0', role: 'region', 'aria-label': visible(options.label ?? options.title ?? 'Table')
+  });
   const table = make('table');
   scroll.append(table);
   root.append(scroll);
@@ -69,7 +78,8 @@ export function drawTable(element, data, options = {}) {
   const order = (key) => {
     sort = { key, down: sort.key === key ? !sort.down : false };
     draw();
-    [...table.querySelectorAll('thead button')].find((button) => button.dataset.key === key)?.focus();
+    [...table.querySelectorAll('thead button')].find((button) => button.dataset.key === key)
+      ?.focus();
   };
   const head = (column) => {
     const made = make('th', `kind-${column.kind}`, undefined, { scope: 'col' });
@@ -77,7 +87,8 @@ export function drawTable(element, data, options = {}) {
     if (!sortable) { made.textContent = visible(column.label); return made; }
     const button = make('button', 'sort', column.label, { type: 'button' });
     button.dataset.key = column.key;
-    made.setAttribute('aria-sort', sort.key !== column.key ? 'none' : sort.down ? 'descending' : 'ascending');
+    made.setAttribute('aria-sort',
+                      sort.key !== column.key ? 'none' : sort.down ? 'descending' : 'ascending');
     button.addEventListener('click', () => order(column.key));
     made.append(button);
     return made;

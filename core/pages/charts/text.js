@@ -2,7 +2,8 @@
 
 // Characters with an effect instead of a shape: control characters, and those that change the
 // direction of the text around them. They are shown as pictures or by number.
-const ACTING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const ACTING =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 function picture(character) {
   const code = character.charCodeAt(0);
@@ -18,7 +19,8 @@ export function visible(text) {
 
 // The same for Plotly, which interprets tags, entities and line breaks in every text that it draws.
 export function plotlyText(text) {
-  return visible(text).replace(/[\n\t]/g, ' ').replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+  return visible(text).replace(/[\n\t]/g, ' ').replace(/&/g, '&amp;').replace(/</g, '&lt;')
+    .replace(/>/g, '&gt;');
 }
 
 // "93.5 %" for 0.935; "–" if there is no value.
@@ -41,7 +43,8 @@ export function interval(mean, halfWidth, digits = 1) {
   if (!Number.isFinite(halfWidth)) return percent(mean, digits);
   const [low, high] = [mean - halfWidth, mean + halfWidth];
   if (low >= 0 && high <= 1) {
-    return `${(100 * mean).toFixed(digits)}\u2009±\u2009${(100 * halfWidth).toFixed(digits)}\u2009%`;
+    const text = (value) => (100 * value).toFixed(digits);
+    return `${text(mean)}\u2009±\u2009${text(halfWidth)}\u2009%`;
   }
   const ends = [Math.max(low, 0), Math.min(high, 1)].map((end) => (100 * end).toFixed(digits));
   return `${percent(mean, digits)} (${ends.join(' to ')}\u2009%)`;
@@ -59,5 +62,6 @@ export function seeds(n, of = n) {
 
 // A file name made from a text: its letters, digits and dots; all else becomes dashes.
 export function fileName(text) {
-  return visible(text).toLowerCase().replace(/[^a-z0-9.]+/g, '-').replace(/^[-.]+|[-.]+$/g, '').slice(0, 80) || 'chart';
+  return visible(text).toLowerCase().replace(/[^a-z0-9.]+/g, '-').replace(/^[-.]+|[-.]+$/g, '')
+    .slice(0, 80) || 'chart';
 }

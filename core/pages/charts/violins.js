@@ -11,7 +11,8 @@ const FEWEST = 12;
 // are drawn, and the ends of the axis as fractions. sets: the `layers` of each chart.
 export function violinsTogether(sets) {
   const layers = sets.flat();
-  const values = layers.flatMap(({ points }) => points.map((point) => point.value)).filter(Number.isFinite);
+  const values = layers.flatMap(({ points }) => points.map((point) => point.value))
+    .filter(Number.isFinite);
   const step = 0.05, room = 0.02;
   const low = Math.min(0, ...values), high = Math.max(0, ...values);
   return {
@@ -34,19 +35,26 @@ export function drawViolins(element, data, options = {}) {
       const traces = now.layers.map(({ layer, points }) => {
         const values = points.map((point) => point.value * scale);
         return {
-          type: 'violin', x0: String(layer), y: values, name: String(layer), points: 'all', pointpos: 0, jitter: few ? 0.35 : 0.6,
-          spanmode: 'hard', scalemode: 'width', width: 0.85, meanline: { visible: !few, color: look.colour, width: 1 },
-          line: { color: few ? 'rgba(0,0,0,0)' : look.colour, width: 1 }, fillcolor: few ? 'rgba(0,0,0,0)' : faded(look.colour, 0.18),
-          marker: { color: look.colour, size: few ? 7 : 4, opacity: 0.75 }, hoveron: 'points', meta: { kind: few ? 'strip' : 'violin', layer },
+          type: 'violin', x0: String(layer), y: values, name: String(layer), points: 'all',
+          pointpos: 0, jitter: few ? 0.35 : 0.6,
+          spanmode: 'hard', scalemode: 'width', width: 0.85,
+          meanline: { visible: !few, color: look.color, width: 1 },
+          line: { color: few ? 'rgba(0,0,0,0)' : look.color, width: 1 },
+          fillcolor: few ? 'rgba(0,0,0,0)' : faded(look.color, 0.18),
+          marker: { color: look.color, size: few ? 7 : 4, opacity: 0.75 }, hoveron: 'points',
+          meta: { kind: few ? 'strip' : 'violin', layer },
           customdata: points.map((point) => [point.head, point.seed]),
-          hovertemplate: `layer ${Number(layer)}, head %{customdata[0]}, seed %{customdata[1]}: <b>%{y:.2f}</b><extra></extra>`,
+          hovertemplate: `layer ${Number(layer)}, head %{customdata[0]}, seed %{customdata[1]}: `
+                         + '<b>%{y:.2f}</b><extra></extra>',
         };
       });
       return {
         traces,
         layout: {
           xaxis: { type: 'category', title: { text: 'layer', standoff: 6 }, fixedrange: true },
-          yaxis: { title: { text: plotlyText(yLabel), standoff: 8 }, autorangeoptions: { minallowed: range[0] * scale, maxallowed: range[1] * scale }, zeroline: true, zerolinecolor: theme.muted },
+          yaxis: { title: { text: plotlyText(yLabel), standoff: 8 },
+                   autorangeoptions: { minallowed: range[0] * scale, maxallowed: range[1] * scale },
+                   zeroline: true, zerolinecolor: theme.muted },
         },
       };
     },

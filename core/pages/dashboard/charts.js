@@ -12,7 +12,8 @@ function load(src) {
 let loading = null;
 
 export function loadCharts() {
-  loading ??= load('/assets/plotly.js').then(() => load('/assets/charts.js')).then(() => globalThis.pelabCharts);
+  loading ??= load('/assets/plotly.js').then(() => load('/assets/charts.js'))
+    .then(() => globalThis.pelabCharts);
   return loading;
 }
 

@@ -35,7 +35,8 @@ function ask({ title, text, fields = [], confirm, danger = false, act }) {
     return [field.name, input];
   });
   const buttons = make('div', 'tools');
-  const no = make('button', 'tool', 'Back', { type: 'button' }), yes = make('button', danger ? 'tool danger' : 'tool primary', confirm, { type: 'submit' });
+  const no = make('button', 'tool', 'Back', { type: 'button' }),
+        yes = make('button', danger ? 'tool danger' : 'tool primary', confirm, { type: 'submit' });
   buttons.append(no, yes);
   form.append(error, buttons);
   dialog.append(form);
@@ -61,8 +62,10 @@ function ask({ title, text, fields = [], confirm, danger = false, act }) {
 function logIn() {
   ask({
     title: 'Log in', confirm: 'Log in',
-    text: 'With the coordinator’s token (--http-token-file or --token-file) this browser may change sweeps for 12 hours.',
-    fields: [{ name: 'token', label: 'Token', attributes: { type: 'password', autocomplete: 'current-password', required: '' } }],
+    text: 'With the coordinator’s token (--http-token-file or --token-file) this browser may '
+          + 'change sweeps for 12 hours.',
+    fields: [{ name: 'token', label: 'Token',
+               attributes: { type: 'password', autocomplete: 'current-password', required: '' } }],
     act: async ({ token }) => {
       await post('/login', { token: token.trim() });
       location.reload();
@@ -74,7 +77,8 @@ function logIn() {
 export async function loadSession() {
   session = await get('/session');
   if (!session.writing) return;
-  setText(document.getElementById('access'), session.logged_in ? 'logged in' : 'read-only until you log in');
+  setText(document.getElementById('access'),
+          session.logged_in ? 'logged in' : 'read-only until you log in');
   const button = document.getElementById('session');
   setText(button, session.logged_in ? 'Log out' : 'Log in');
   button.hidden = false;
@@ -96,7 +100,8 @@ function controls(actions) {
     said.hidden = !text;
   };
   const buttons = actions.map((action) => {
-    const button = make('button', action.danger ? 'tool danger' : 'tool', action.text, { type: 'button' });
+    const button = make('button', action.danger ? 'tool danger' : 'tool', action.text,
+                        { type: 'button' });
     button.addEventListener('click', async () => {
       say('');
       button.disabled = true;
@@ -124,38 +129,60 @@ async function retryAll(id, say) {
     queued += answer.queued;
     after = answer.next;
   } while (after);
-  say(queued ? `${queued.toLocaleString('en-US')} failed jobs are queued again.` : 'No failed job needs another try.');
+  say(queued ? `${queued.toLocaleString('en-US')} failed jobs are queued again.`
+        : 'No failed job needs another try.');
 }
 
 export function sweepControls() {
   return controls([
-    { text: 'Pause', shown: (s) => live(s) && !s.paused, press: async (s, say) => { await post(`/sweeps/${s.sweep_id}/pause`); say('Paused: running jobs go on, no others start.'); } },
-    { text: 'Resume', shown: (s) => live(s) && s.paused, press: async (s, say) => { await post(`/sweeps/${s.sweep_id}/resume`); say('Resumed.'); } },
-    { text: 'Retry failed', shown: (s) => s.failed > 0 && s.state !== 'cancelled', press: (s, say) => retryAll(s.sweep_id, say) },
+    { text: 'Pause', shown: (s) => live(s) && !s.paused, press: async (s, say) => {
+      await post(`/sweeps/${s.sweep_id}/pause`);
+      say('Paused: running jobs go on, no others start.');
+    } },
+    { text: 'Resume', shown: (s) => live(s) && s.paused,
+      press: async (s, say) => { await post(`/sweeps/${s.sweep_id}/resume`); say('Resumed.'); } },
+    { text: 'Retry failed', shown: (s) => s.failed > 0 && s.state !== 'cancelled',
+      press: (s, say) => retryAll(s.sweep_id, say) },
     { text: 'Add seeds…', shown: (s) => s.state !== 'cancelled', press: (s, say) => ask({
-      title: `Add seeds to ${s.name}`, text: 'Seeds that it has are not trained again.', confirm: 'Add',
-      fields: [{ name: 'seeds', label: 'Seeds', attributes: { placeholder: '5..9', required: '' } }],
+      title: `Add seeds to ${s.name}`, text: 'Seeds that it has are not trained again.',
+      confirm: 'Add',
+      fields: [{ name: 'seeds', label: 'Seeds',
+                 attributes: { placeholder: '5..9', required: '' } }],
       act: async ({ seeds }) => {
         const answer = await post(`/sweeps/${s.sweep_id}/extend`, { seeds });
-        say(answer.new_seeds ? `Seeds ${answer.new_seeds}: ${answer.cells.toLocaleString('en-US')} jobs more.` : 'It has these seeds already.');
+        say(answer.new_seeds
+              ? `Seeds ${answer.new_seeds}: ${answer.cells.toLocaleString('en-US')} jobs more.`
+              : 'It has these seeds already.');
       },
     }) },
     { text: 'Priority…', shown: live, press: (s, say) => ask({
       title: `Priority of ${s.name}`, text: 'Higher goes first; -1000 to 1000.', confirm: 'Set',
-      fields: [{ name: 'priority', label: 'Priority', value: String(s.priority), attributes: { type: 'number', min: '-1000', max: '1000', step: '1', required: '' } }],
-      act: async ({ priority }) => { await post(`/sweeps/${s.sweep_id}/priority`, { priority: Number(priority) }); say(`Priority ${Number(priority)}.`); },
+      fields: [{ name: 'priority', label: 'Priority', value: String(s.priority), attributes: {
+        type: 'number', min: '-1000', max: '1000', step: '1', required: ''
+      } }],
+      act: async ({ priority }) => {
+        await post(`/sweeps/${s.sweep_id}/priority`, { priority: Number(priority) });
+        say(`Priority ${Number(priority)}.`);
+      },
     }) },
     { text: 'Note…', shown: () => true, press: (s, say) => ask({
       title: `Note on ${s.name}`, confirm: 'Save', text: 'For people; an empty one removes it.',
-      fields: [{ name: 'note', label: 'Note', value: s.note ?? '', long: true, attributes: { rows: '4', maxlength: '4096' } }],
-      act: async ({ note }) => { await post(`/sweeps/${s.sweep_id}/note`, { note }); say('Saved.'); },
+      fields: [{ name: 'note', label: 'Note', value: s.note ?? '', long: true,
+                 attributes: { rows: '4', maxlength: '4096' } }],
+      act: async ({ note }) => {
+        await post(`/sweeps/${s.sweep_id}/note`, { note });
+        say('Saved.');
+      },
     }) },
     { text: 'Cancel…', danger: true, shown: live, press: (s, say) => ask({
       title: `Cancel ${s.name}?`, danger: true, confirm: 'Cancel the sweep',
-      text: `${s.queued.toLocaleString('en-US')} queued and ${(s.running + s.assigned).toLocaleString('en-US')} running jobs end, unless another sweep has them too. What is stored stays.`,
+      text: `${s.queued.toLocaleString('en-US')} queued and `
+            + `${(s.running + s.assigned).toLocaleString('en-US')} running jobs end, unless `
+            + 'another sweep has them too. What is stored stays.',
       act: async () => {
         const answer = await post(`/sweeps/${s.sweep_id}/cancel`);
-        say(`Cancelled: ${answer.jobs_cancelled.toLocaleString('en-US')} jobs ended${answer.more ? ', more are being ended' : ''}.`);
+        say(`Cancelled: ${answer.jobs_cancelled.toLocaleString('en-US')} jobs `
+            + `ended${answer.more ? ', more are being ended' : ''}.`);
       },
     }) },
   ]);
@@ -164,10 +191,11 @@ export function sweepControls() {
 export function jobControls() {
   const open = (job) => ['queued', 'assigned', 'running'].includes(job.state);
   return controls([
-    { text: 'Retry', shown: (job) => ['failed', 'cancelled'].includes(job.state), press: async (job, say) => {
-      const answer = await post(`/jobs/${job.job_id}/retry`);
-      say(answer.queued ? 'It is queued again.' : 'It needs no other try.');
-    } },
+    { text: 'Retry', shown: (job) => ['failed', 'cancelled'].includes(job.state),
+      press: async (job, say) => {
+        const answer = await post(`/jobs/${job.job_id}/retry`);
+        say(answer.queued ? 'It is queued again.' : 'It needs no other try.');
+      } },
     { text: 'Cancel…', danger: true, shown: open, press: (job, say) => ask({
       title: `Cancel job ${job.job_id}?`, danger: true, confirm: 'Cancel the job',
       text: 'Every sweep that has it goes on without it. Its stored epochs stay.',

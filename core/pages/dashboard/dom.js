@@ -31,7 +31,8 @@ export function textTable(columns, classes = []) {
   const line = (texts) => {
     const made = make('tr');
     // The label is shown beside the text in a narrow window.
-    made.append(...texts.map((text, i) => make('td', classes[i] ?? '', text, { 'data-label': columns[i] })));
+    made.append(...texts.map((text, i) => make(
+      'td', classes[i] ?? '', text, { 'data-label': columns[i] })));
     return made;
   };
   return { table, fill: (rows) => body.replaceChildren(...rows.map(line)) };

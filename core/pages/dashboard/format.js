@@ -22,7 +22,8 @@ export function clock(ms) {
   if (!Number.isFinite(ms)) return '–';
   const time = new Date(ms);
   const two = (n) => String(n).padStart(2, '0');
-  return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+  return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} `
+         + `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
 }
 
 export function count(n, what) {

@@ -5,9 +5,11 @@ import { STATES } from './format.js';
 import { interval, percent, visible } from '../charts/text.js';
 
 const describe = (job) => {
-  let text = `${job.pe_label}, ${job.task}, seed ${job.seed}: ${STATES[job.state]?.text ?? job.state}`;
+  let text =
+    `${job.pe_label}, ${job.task}, seed ${job.seed}: ${STATES[job.state]?.text ?? job.state}`;
   if (job.trained && job.state === 'running') text += ', adding analyses';
-  else if (job.state === 'running' || (job.epochs_done > 0 && job.epochs_done < job.epochs)) text += `, epoch ${job.epochs_done} of ${job.epochs}`;
+  else if (job.state === 'running' || (job.epochs_done > 0 && job.epochs_done < job.epochs))
+    text += `, epoch ${job.epochs_done} of ${job.epochs}`;
   if (job.test_accuracy !== null) text += `, test accuracy ${percent(job.test_accuracy)}`;
   if (job.diverged) text += ', diverged';
   if (job.error) text += `. ${job.error}`;
@@ -17,7 +19,9 @@ const describe = (job) => {
 
 class Square {
   constructor(jobId, seed, sweep) {
-    this.element = make('a', 'square', '·', { href: `/jobs/${jobId}?sweep=${encodeURIComponent(sweep)}`, tabindex: '-1' });
+    this.element = make('a', 'square', '·', {
+      href: `/jobs/${jobId}?sweep=${encodeURIComponent(sweep)}`, tabindex: '-1'
+    });
     this.seed = seed;
   }
 
@@ -25,8 +29,10 @@ class Square {
     this.job = job;
     // The progress in tenths, as a class. In the browser, an element that ever had a style
     // attribute keeps a style of its own, which takes two kilobytes.
-    const tenths = job.state === 'running' && job.epochs > 0 ? ` done-${Math.floor((10 * job.epochs_done) / job.epochs)}` : '';
-    const className = `square state-${job.state}${tenths}${job.diverged ? ' diverged' : ''}${job.warning ? ' warned' : ''}`;
+    const tenths = job.state === 'running' && job.epochs > 0
+      ? ` done-${Math.floor((10 * job.epochs_done) / job.epochs)}` : '';
+    const className = `square state-${job.state}${tenths}`
+                      + (job.diverged ? ' diverged' : '') + (job.warning ? ' warned' : '');
     if (this.element.className !== className) {
       this.element.className = className;
       setText(this.element, job.diverged ? '!' : STATES[job.state]?.glyph ?? '?');
@@ -48,8 +54,10 @@ export class Grid {
     this.tip = make('div', 'tip', '', { role: 'tooltip', 'aria-hidden': 'true' });
     this.tip.hidden = true;
     element.addEventListener('keydown', (event) => this.onKey(event));
-    for (const name of ['focusin', 'pointerover']) element.addEventListener(name, (event) => this.point(event.target));
-    for (const name of ['focusout', 'pointerleave']) element.addEventListener(name, () => { this.tip.hidden = true; });
+    for (const name of ['focusin', 'pointerover'])
+      element.addEventListener(name, (event) => this.point(event.target));
+    for (const name of ['focusout', 'pointerleave'])
+      element.addEventListener(name, () => { this.tip.hidden = true; });
   }
 
   // Draws the whole grid again. `answer` is the response of /sweeps/ID/cells.
@@ -63,12 +71,14 @@ export class Grid {
     const rows = new Map();
     for (const cell of answer.cells) {
       const key = JSON.stringify(others.map((name) => cell[name]));
-      if (!rows.has(key)) rows.set(key, { names: others.map((name) => cell[name]), byTask: new Map() });
+      if (!rows.has(key))
+        rows.set(key, { names: others.map((name) => cell[name]), byTask: new Map() });
       rows.get(key).byTask.set(cell.task, cell);
     }
     const table = make('table', 'grid-table');
     const head = make('tr');
-    head.append(make('th', '', others.join(' · '), { scope: 'col' }), ...tasks.map((task) => make('th', '', task, { scope: 'col' })));
+    head.append(make('th', '', others.join(' · '), { scope: 'col' }),
+                ...tasks.map((task) => make('th', '', task, { scope: 'col' })));
     const body = make('tbody');
     for (const row of rows.values()) body.append(this.makeRow(row, tasks, byId, old));
     const top = make('thead');
@@ -95,7 +105,8 @@ export class Grid {
 
   makeCell(cell, byId, old) {
     const made = make('div', 'seeds');
-    const ids = cell.job_ids.map((id) => ({ id, job: byId.get(id) })).sort((a, b) => (a.job?.seed ?? 0) - (b.job?.seed ?? 0));
+    const ids = cell.job_ids.map((id) => ({ id, job: byId.get(id) }))
+      .sort((a, b) => (a.job?.seed ?? 0) - (b.job?.seed ?? 0));
     const squares = make('div', 'squares');
     for (const { id, job } of ids) {
       const square = old.get(id) ?? new Square(id, job?.seed, this.sweep);
@@ -107,14 +118,15 @@ export class Grid {
     const summary = make('span', 'cell-mean figure');
     this.summaries.set(cell.job_ids[0], summary);
     made.append(squares, summary);
-    this.summarise(cell, summary);
+    this.summarize(cell, summary);
     return made;
   }
 
-  summarise(cell, summary) {
+  summarize(cell, summary) {
     setText(summary, cell.n > 0 ? interval(cell.mean, cell.half_width) : '');
     summary.classList.toggle('incomplete', cell.n > 0 && !cell.complete);
-    summary.title = cell.n > 0 ? `final test accuracy, mean of ${cell.n} of ${cell.n + cell.missing + cell.failed + cell.cancelled} seeds` : '';
+    const seeds = cell.n + cell.missing + cell.failed + cell.cancelled;
+    summary.title = cell.n > 0 ? `final test accuracy, mean of ${cell.n} of ${seeds} seeds` : '';
   }
 
   // Shows new summaries of the same groups. Returns false if the groups are others; build must then
@@ -124,7 +136,7 @@ export class Grid {
     for (const cell of answer.cells) {
       const summary = this.summaries.get(cell.job_ids[0]);
       if (!summary || cell.job_ids.some((id) => !this.squares.has(id))) return false;
-      this.summarise(cell, summary);
+      this.summarize(cell, summary);
     }
     return true;
   }
@@ -141,7 +153,8 @@ export class Grid {
   }
 
   squareOf(target) {
-    return target instanceof Element && target.classList.contains('square') ? this.order.find((square) => square.element === target) : null;
+    return target instanceof Element && target.classList.contains('square')
+      ? this.order.find((square) => square.element === target) : null;
   }
 
   point(target) {
@@ -152,7 +165,8 @@ export class Grid {
     this.tip.hidden = false;
     const box = this.element.getBoundingClientRect(), at = target.getBoundingClientRect();
     this.tip.style.maxWidth = `${Math.min(420, box.width)}px`;
-    this.tip.style.left = `${Math.max(0, Math.min(at.left - box.left, box.width - this.tip.offsetWidth))}px`;
+    this.tip.style.left =
+      `${Math.max(0, Math.min(at.left - box.left, box.width - this.tip.offsetWidth))}px`;
     this.tip.style.top = `${at.bottom - box.top + 6}px`;
   }
 

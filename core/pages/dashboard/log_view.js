@@ -41,13 +41,17 @@ export class LogView {
     const from = this.next === null ? '' : `&offset=${this.next}`;
     const answer = await get(`/jobs/${this.job}/log?attempt=${this.attempt}${from}`);
     for (const part of answer.parts) {
-      if (this.next !== null && part.offset > this.next) this.add(`\n[${part.offset - this.next} bytes were not kept]\n`);
-      else if (this.next === null && part.offset > 0) this.add(`[the first ${part.offset} bytes are not shown]\n`);
+      if (this.next !== null && part.offset > this.next)
+        this.add(`\n[${part.offset - this.next} bytes were not kept]\n`);
+      else if (this.next === null && part.offset > 0)
+        this.add(`[the first ${part.offset} bytes are not shown]\n`);
       this.add(part.text);
     }
     this.box.hidden = !this.lines && !this.rest;
     this.next = answer.next_offset;
-    setText(this.state, this.lines || this.rest ? `attempt ${answer.attempt ?? this.attempt}, ${this.next.toLocaleString('en-US')} bytes` : 'Nothing was logged.');
+    setText(this.state, this.lines || this.rest
+      ? `attempt ${answer.attempt ?? this.attempt}, ${this.next.toLocaleString('en-US')} bytes`
+      : 'Nothing was logged.');
   }
 
   // Shows another attempt's log from its start, or continues the current one.
@@ -67,7 +71,8 @@ export class LogView {
     const atEnd = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < 40;
     const lines = (this.rest + text).split('\n');
     this.rest = lines.pop();
-    const made = lines.slice(-MOST_LINES).map((line) => make('div', 'line', line.replace(/\r$/, '')));
+    const made = lines.slice(-MOST_LINES)
+      .map((line) => make('div', 'line', line.replace(/\r$/, '')));
     this.last.before(...made);
     this.lines += made.length;
     for (; this.lines > MOST_LINES; --this.lines) this.box.firstChild.remove();

@@ -23,11 +23,13 @@ function themeButton() {
   let theme = THEMES.includes(storedTheme()) ? storedTheme() : 'auto';
   const show = () => {
     setText(button, { auto: '◐ Auto', light: '☀ Light', dark: '☾ Dark' }[theme]);
-    button.setAttribute('aria-label', `Colours: ${theme}. Press to change.`);
+    button.setAttribute('aria-label', `Colors: ${theme}. Press to change.`);
   };
   button.addEventListener('click', () => {
     theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
-    try { localStorage.setItem('pelab-theme', theme); } catch { /* without storage, the choice is not kept */ }
+    try {
+      localStorage.setItem('pelab-theme', theme);
+    } catch { /* without storage, the choice is not kept */ }
     applyTheme(theme);
     show();
   });

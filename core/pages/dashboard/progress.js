@@ -22,7 +22,8 @@ export function stateBar() {
 }
 
 export function countsText(sweep) {
-  const there = ORDER.filter((state) => sweep[state] > 0).map((state) => `${sweep[state]} ${STATES[state].text}`);
+  const there = ORDER.filter((state) => sweep[state] > 0)
+    .map((state) => `${sweep[state]} ${STATES[state].text}`);
   return there.length ? there.join(', ') : 'no jobs yet';
 }
 
@@ -37,7 +38,8 @@ export function stateCounts() {
   const list = make('ul', 'counts');
   const items = new Map(ORDER.map((state) => {
     const item = make('li', `chip state-${state}`);
-    item.append(make('span', 'glyph', STATES[state].glyph, { 'aria-hidden': 'true' }), make('b', 'figure', '0'), make('span', '', STATES[state].text));
+    item.append(make('span', 'glyph', STATES[state].glyph, { 'aria-hidden': 'true' }),
+                make('b', 'figure', '0'), make('span', '', STATES[state].text));
     list.append(item);
     return [state, item];
   }));

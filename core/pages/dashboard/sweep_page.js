@@ -8,8 +8,10 @@ import { Grid } from './grid.js';
 import { get, listen } from './live.js';
 import { jobsText, stateBar, stateCounts, sweepState, timeLeft } from './progress.js';
 
-const CURVE_METRICS = [['test_accuracy', 'test accuracy'], ['train_accuracy', 'training accuracy'], ['test_loss', 'test loss'], ['train_loss', 'training loss']];
-const DROP_METRICS = [['accuracy_drop', 'accuracy drop'], ['nll_drop', 'rise of the loss'], ['normalised_drop', 'normalised drop']];
+const CURVE_METRICS = [['test_accuracy', 'test accuracy'], ['train_accuracy', 'training accuracy'],
+                       ['test_loss', 'test loss'], ['train_loss', 'training loss']];
+const DROP_METRICS = [['accuracy_drop', 'accuracy drop'], ['nll_drop', 'rise of the loss'],
+                      ['normalised_drop', 'normalized drop']];
 const MAPS_AT_ONCE = 6;
 const MOST_JOBS = 20000;  // the API combines no more jobs than this
 const ENDED = new Set(['succeeded', 'failed', 'cancelled']);
@@ -22,14 +24,20 @@ function header(main) {
   const line = make('div', 'title-line');
   line.append(title, state);
   const controls = mayWrite() ? sweepControls() : null;
-  main.append(line, facts, remark, ...(controls ? [controls.element, controls.said] : []), card(null, left, bar.element, counts.element, basis, note));
+  main.append(line, facts, remark, ...(controls ? [controls.element, controls.said] : []),
+              card(null, left, bar.element, counts.element, basis, note));
   return (sweep) => {
     document.title = `${sweep.name} · pelab`;
     setText(title, sweep.name);
     setText(state, sweepState(sweep));
     state.className = `chip sweep-${sweepState(sweep)}`;
-    setText(facts, `sweep ${sweep.sweep_id} · ${sweep.protocol} protocol · priority ${sweep.priority} · submitted ${clock(sweep.created_at_ms)}${sweep.extensions.length ? ` · seeds added: ${sweep.extensions.join(', ')}` : ''}`);
-    setText(left, `${jobsText(sweep)}${sweep.diverged ? ` (${sweep.diverged} diverged)` : ''} · ${count(sweep.epochs_done, 'epoch')} of ${sweep.epochs_total.toLocaleString('en-US')} · ${timeLeft(sweep)}`);
+    const added = sweep.extensions.join(', ');
+    setText(facts, `sweep ${sweep.sweep_id} · ${sweep.protocol} protocol · `
+                   + `priority ${sweep.priority} · submitted ${clock(sweep.created_at_ms)}`
+                   + (added ? ` · seeds added: ${added}` : ''));
+    setText(left, `${jobsText(sweep)}${sweep.diverged ? ` (${sweep.diverged} diverged)` : ''} · `
+                  + `${count(sweep.epochs_done, 'epoch')} of `
+                  + `${sweep.epochs_total.toLocaleString('en-US')} · ${timeLeft(sweep)}`);
     setText(basis, `Estimate: ${sweep.progress.based_on}.`);
     bar.update(sweep);
     counts.update(sweep);
@@ -64,7 +72,8 @@ class Curves {
     this.place = place;
     this.tools = tools;
     this.task = null;
-    this.tools.append(select('Metric', CURVE_METRICS.map(([value, text]) => ({ value, text })), this.metric, (metric) => {
+    const metrics = CURVE_METRICS.map(([value, text]) => ({ value, text }));
+    this.tools.append(select('Metric', metrics, this.metric, (metric) => {
       this.metric = metric;
       this.cells.clear();
       this.chart?.destroy();
@@ -84,7 +93,8 @@ class Curves {
       const key = cell.job_ids[0];
       // In an answer for few jobs, fewer columns may tell the groups apart; the names stay those of
       // the full answer.
-      this.cells.set(key, wanted ? { ...this.cells.get(key), seeds: cell.seeds, points: cell.points } : cell);
+      this.cells.set(key, wanted ? { ...this.cells.get(key), seeds: cell.seeds,
+                                     points: cell.points } : cell);
     }
     this.show();
   }
@@ -104,24 +114,31 @@ class Curves {
     const tasks = [...new Set(cells.map((cell) => cell.task))];
     if (!tasks.includes(this.task)) this.task = tasks[0];
     if (tasks.length > 1 && !this.taskList) {
-      this.taskList = select('Task', tasks.map((task) => ({ value: task, text: task })), this.task, (task) => { this.task = task; this.show(); });
+      this.taskList = select('Task', tasks.map((task) => ({ value: task, text: task })), this.task,
+                             (task) => { this.task = task; this.show(); });
       this.tools.prepend(this.taskList);
     }
-    const series = cells.filter((cell) => cell.task === this.task && cell.points.epoch.length).map((cell) => {
-      const { epoch, mean, half_width: half } = cell.points;
-      return {
-        label: labelOf(cell, this.columns), epochs: epoch, mean,
-        low: mean.map((value, i) => (half[i] === null ? null : value - half[i])), high: mean.map((value, i) => (half[i] === null ? null : value + half[i])),
-        n: cell.seeds, of: cell.job_ids.length, complete: cell.seeds === cell.job_ids.length,
-      };
-    });
+    const series = cells.filter((cell) => cell.task === this.task && cell.points.epoch.length)
+      .map((cell) => {
+        const { epoch, mean, half_width: half } = cell.points;
+        return {
+          label: labelOf(cell, this.columns), epochs: epoch, mean,
+          low: mean.map((value, i) => (half[i] === null ? null : value - half[i])),
+          high: mean.map((value, i) => (half[i] === null ? null : value + half[i])),
+          n: cell.seeds, of: cell.job_ids.length, complete: cell.seeds === cell.job_ids.length,
+        };
+      });
     this.place.nothing.hidden = series.length > 0;
     this.place.chart.hidden = series.length === 0;
     if (!series.length) return;
     const name = CURVE_METRICS.find(([value]) => value === this.metric)[1];
     this.chart ??= liveChart(this.place.chart, 'drawCurves', {
-      title: `${name} by epoch`, description: 'Lines are means over the seeds, as far as all of them that have begun have come, without those that failed; bands are 95 % intervals of the mean (Student’s t).',
-      name: `curves-${this.metric}`, height: 420, yLabel: name, percent: this.metric.endsWith('accuracy'),
+      title: `${name} by epoch`,
+      description: 'Lines are means over the seeds, as far as all of them that have begun have '
+                   + 'come, without those that failed; bands are 95 % intervals of the mean '
+                   + '(Student’s t).',
+      name: `curves-${this.metric}`, height: 420, yLabel: name,
+      percent: this.metric.endsWith('accuracy'),
     });
     this.chart.update({ series });
   }
@@ -134,7 +151,8 @@ class Maps {
     this.metric = 'accuracy_drop';
     this.shown = MAPS_AT_ONCE;
     this.charts = [];
-    tools.append(select('Measure', DROP_METRICS.map(([value, text]) => ({ value, text })), this.metric, (metric) => { this.metric = metric; this.load(); }));
+    tools.append(select('Measure', DROP_METRICS.map(([value, text]) => ({ value, text })),
+                        this.metric, (metric) => { this.metric = metric; this.load(); }));
     this.more = make('button', 'tool', 'Show more', { type: 'button' });
     this.more.addEventListener('click', () => { this.shown += MAPS_AT_ONCE; this.show(); });
   }
@@ -151,17 +169,22 @@ class Maps {
   show() {
     const { columns } = this.answer;
     const largest = (one) => Math.max(0, ...one.drops.flat().filter(Number.isFinite));
-    const ablations = this.answer.ablations.map((one) => ({ one, drop: largest(one) })).sort((a, b) => b.drop - a.drop).map(({ one }) => one);
+    const ablations = this.answer.ablations.map((one) => ({ one, drop: largest(one) }))
+      .sort((a, b) => b.drop - a.drop).map(({ one }) => one);
     const percent = this.metric !== 'nll_drop';
-    const limit = Math.max(0, ...ablations.flatMap((one) => [...one.drops.flat(), ...one.by_rank.drops.flat()]).filter(Number.isFinite).map(Math.abs)) || undefined;
+    const all = ablations.flatMap((one) => [...one.drops.flat(), ...one.by_rank.drops.flat()]);
+    const limit = Math.max(0, ...all.filter(Number.isFinite).map(Math.abs)) || undefined;
     const several = new Set(ablations.map((one) => one.analysis)).size > 1;
     const wanted = ablations.slice(0, this.shown).map((one) => {
       const ranks = one.seeds > 1 && !one.heads_differ;  // as in `pelab ablation`
       const { drops, n, significant } = ranks ? one.by_rank : one.by_index;
       return {
-        key: JSON.stringify([this.metric, one.job_ids[0], one.analysis, ranks]), data: { values: drops, n, counts: significant, limit, ranks },
+        key: JSON.stringify([this.metric, one.job_ids[0], one.analysis, ranks]),
+        data: { values: drops, n, counts: significant, limit, ranks },
         title: columns.map((name) => one[name]).join(' · '),
-        description: `mean of ${count(one.seeds, 'seed')}${ranks ? ' by rank' : ''}${several ? `; ${one.analysis}` : ''}`, percent,
+        description: `mean of ${count(one.seeds, 'seed')}${ranks ? ' by rank' : ''}`
+                     + (several ? `; ${one.analysis}` : ''),
+        percent,
       };
     });
     const kept = new Map(this.charts.map((chart) => [chart.key, chart]));
@@ -180,7 +203,8 @@ class Maps {
 
   make({ key, title, description, percent }) {
     const box = make('div');
-    const live = liveChart(box, 'drawHeatMap', { title, description, name: `ablation-${title}`, percent, unit: percent ? 'points' : 'nats' });
+    const live = liveChart(box, 'drawHeatMap', { title, description, name: `ablation-${title}`,
+                                                 percent, unit: percent ? 'points' : 'nats' });
     return { key, box, live };
   }
 }
@@ -201,8 +225,13 @@ export async function showSweep(main, id) {
   const sweep = await get(`/sweeps/${path}`);
   const showHead = header(main);
   showHead(sweep);
-  const gridCard = card('Jobs', make('p', 'muted small', 'A square is a job, one for each seed. Arrow keys move, Enter opens. The figure is the mean final test accuracy with its 95 % interval; * marks cells with seeds missing or failed.'));
-  const place = make('div', 'grid', undefined, { role: 'group', 'aria-label': 'Jobs by encoding, task and seed' });
+  const gridCard = card('Jobs', make(
+    'p', 'muted small',
+    'A square is a job, one for each seed. Arrow keys move, Enter opens. The figure is the mean '
+    + 'final test accuracy with its 95 % interval; * marks cells with seeds missing or failed.'
+  ));
+  const place = make('div', 'grid', undefined,
+                     { role: 'group', 'aria-label': 'Jobs by encoding, task and seed' });
   place.className = 'job-grid';
   gridCard.append(place);
   main.append(gridCard);
@@ -212,12 +241,23 @@ export async function showSweep(main, id) {
   requestAnimationFrame(() => setTimeout(() => performance.mark('pelab-grid-drawn')));
   await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 
-  const curveCard = section(main, 'Convergence', 'Click or press an entry of the legend to hide it.', 'No epoch is stored yet.');
-  const mapCard = section(main, 'Head ablation', 'What each head is worth: how much worse the model gets without it. Means are of the drops as stored; where no figure stands, the drop may be chance in every seed. Where the encoding treats heads alike, seeds are put together by rank: 1 is each seed’s largest drop in the layer. The largest come first.', 'No head ablation is stored yet.');
+  const curveCard = section(main, 'Convergence',
+                            'Click or press an entry of the legend to hide it.',
+                            'No epoch is stored yet.');
+  const mapCard = section(
+    main, 'Head ablation',
+    'What each head is worth: how much worse the model gets without it. Means are of the drops as '
+    + 'stored; where no figure stands, the drop may be chance in every seed. Where the encoding '
+    + 'treats heads alike, seeds are put together by rank: 1 is each seed’s largest drop in the '
+    + 'layer. The largest come first.',
+    'No head ablation is stored yet.'
+  );
   mapCard.place.chart.className = 'maps';
   const curves = new Curves(sweep.sweep_id, curveCard.place, curveCard.tools);
   const maps = new Maps(sweep.sweep_id, mapCard.place, mapCard.tools);
-  loadCharts().then((charts) => charts.registerLabels(cells.cells.map((cell) => labelOf(cell, cells.columns))));
+  loadCharts().then(
+    (charts) => charts.registerLabels(cells.cells.map((cell) => labelOf(cell, cells.columns)))
+  );
 
   const byId = new Map(jobs.map((job) => [job.job_id, job]));
   const gone = new Set();  // jobs with new epochs that no curve shows yet
@@ -227,9 +267,14 @@ export async function showSweep(main, id) {
     gone.clear();
     if (!document.hidden || ids.size) quietly(curves.refresh(ids));
   });
-  const refreshCells = throttled(4000, () => quietly(get(`/sweeps/${sweep.sweep_id}/cells`).then((answer) => {
-    if (!grid.updateCells(answer)) { grid.build(answer, [...byId.values()]); gone.clear(); quietly(curves.load([])); }
-  })));
+  const takeCells = (answer) => {
+    if (grid.updateCells(answer)) return;
+    grid.build(answer, [...byId.values()]);
+    gone.clear();
+    quietly(curves.load([]));
+  };
+  const refreshCells = throttled(
+    4000, () => quietly(get(`/sweeps/${sweep.sweep_id}/cells`).then(takeCells)));
   const refreshMaps = throttled(8000, () => quietly(maps.load()));
 
   await Promise.all([curves.load([]), maps.load()]);
@@ -240,7 +285,8 @@ export async function showSweep(main, id) {
       for (const job of rows) {
         const before = byId.get(job.job_id);
         more ||= !before;
-        ended ||= before && before.state !== job.state && (ENDED.has(job.state) || ENDED.has(before.state));
+        ended ||= before && before.state !== job.state
+          && (ENDED.has(job.state) || ENDED.has(before.state));
         if (!before || before.epochs_done !== job.epochs_done) gone.add(job.job_id);
         byId.set(job.job_id, job);
       }

@@ -12,7 +12,8 @@ function makeRow(sweep) {
   head.append(name, state);
   const bar = stateBar();
   const facts = make('div', 'facts muted');
-  const jobs = make('span'), left = make('span'), made = make('span', '', `submitted ${clock(sweep.created_at_ms)}`);
+  const jobs = make('span'), left = make('span'),
+        made = make('span', '', `submitted ${clock(sweep.created_at_ms)}`);
   const protocol = make('span', '', sweep.protocol);
   facts.append(jobs, left, protocol, made);
   const note = make('p', 'warning');
@@ -40,7 +41,8 @@ export async function showSweeps(main) {
   main.append(make('h1', '', 'Sweeps'), slots, nothing, list, more);
   const rows = new Map();
   const show = (sweeps, atEnd) => {
-    for (const sweep of [...sweeps].sort((a, b) => (atEnd ? b.sweep_id - a.sweep_id : a.sweep_id - b.sweep_id))) {
+    const way = atEnd ? -1 : 1;
+    for (const sweep of [...sweeps].sort((a, b) => way * (a.sweep_id - b.sweep_id))) {
       const row = rows.get(sweep.sweep_id);
       if (row) { row.update(sweep); continue; }
       const made = makeRow(sweep);
@@ -59,13 +61,19 @@ export async function showSweeps(main) {
   more.addEventListener('click', () => page(next));
   await page(null);
   listen('/events', {
-    sweeps: ({ rows: sweeps }) => show(sweeps.filter((sweep) => rows.has(sweep.sweep_id) || !rows.size || sweep.sweep_id > Math.min(...rows.keys())), false),
+    sweeps: ({ rows: sweeps }) => show(sweeps.filter(
+      (sweep) => rows.has(sweep.sweep_id) || !rows.size || sweep.sweep_id > Math.min(...rows.keys())
+    ), false),
     workers: ((known) => ({ all, rows: workers }) => {
       if (all) known.clear();
       for (const worker of workers) known.set(worker.worker_id, worker);
       const online = [...known.values()].filter((worker) => worker.connected);
-      const busy = online.reduce((sum, worker) => sum + worker.busy_slots, 0), all_slots = online.reduce((sum, worker) => sum + worker.slots, 0);
-      setText(slots, online.length ? `${online.length} of ${known.size} workers connected, ${busy} of ${all_slots} slots busy` : 'No worker is connected.');
+      const busy = online.reduce((sum, worker) => sum + worker.busy_slots, 0),
+            all_slots = online.reduce((sum, worker) => sum + worker.slots, 0);
+      setText(slots, online.length
+        ? `${online.length} of ${known.size} workers connected, `
+          + `${busy} of ${all_slots} slots busy`
+        : 'No worker is connected.');
     })(new Map()),
   });
 }

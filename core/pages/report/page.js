@@ -84,12 +84,14 @@ export const cellOf = (item) => data.cells[item.cell];
 // The key of a group's series, which determines color, dash and marker.
 export const keyOf = (cell) => cell.short;
 
-// Refers to those of the given figures of the paper that the report's claims are about: " (Figures 2
-// and 3 of the paper.)". Empty if there are none, as for sweeps whose groups are not the paper's.
+// Refers to those of the given figures of the paper that the report's claims are about: " (Figures
+// 2 and 3 of the paper.)". Empty if there are none, as for sweeps whose groups are not the paper's.
 export function ofPaper(...numbers) {
-  const there = numbers.filter((number) => (data.paper?.claims ?? []).some((claim) => claim.figure === `Fig. ${number}`));
+  const claims = data.paper?.claims ?? [];
+  const there = numbers.filter((number) => claims.some((one) => one.figure === `Fig. ${number}`));
   if (!there.length) return '';
-  const list = there.length > 1 ? `${there.slice(0, -1).join(', ')} and ${there[there.length - 1]}` : there[0];
+  const list = there.length > 1 ? `${there.slice(0, -1).join(', ')} and ${there[there.length - 1]}`
+    : there[0];
   return ` (${there.length > 1 ? 'Figures' : 'Figure'} ${list} of the paper.)`;
 }
 
@@ -102,5 +104,7 @@ export function ranges(numbers) {
     if (last && last[1] + 1 === number) last[1] = number;
     else parts.push([number, number]);
   }
-  return parts.map(([from, to]) => (from === to ? String(from) : to === from + 1 ? `${from}, ${to}` : `${from}..${to}`)).join(', ');
+  const partText = ([from, to]) =>
+    (from === to ? String(from) : to === from + 1 ? `${from}, ${to}` : `${from}..${to}`);
+  return parts.map(partText).join(', ');
 }

@@ -14,21 +14,35 @@ function seedsNote(cell) {
 }
 
 export function resultsSection() {
-  const made = section('results', 'Results', 'Accuracy after the last epoch, as a mean over seeds with its 95 % interval (Student\u2019s t over the seeds that are done; ' +
-    'one seed has no interval).');
+  const made = section(
+    'results', 'Results',
+    'Accuracy after the last epoch, as a mean over seeds with its 95 % interval (Student\u2019s t '
+    + 'over the seeds that are done; one seed has no interval).');
   if (!data.cells.length) {
     made.append(empty('The sweep has no jobs yet.', 'pelab status'));
     return made;
   }
   const columns = [
-    ...data.columns.map((name) => ({ key: name, label: name === 'pe' ? 'encoding' : name, kind: 'text' })),
-    { key: 'test', label: 'test accuracy', kind: 'interval' }, { key: 'best', label: 'best epoch', kind: 'interval', title: 'The best test accuracy of any epoch' },
-    { key: 'train', label: 'training accuracy', kind: 'interval' }, { key: 'gap', label: 'gap', kind: 'points_interval', title: 'Training less test accuracy, in points' },
-    { key: 'wall', label: 'seconds', kind: 'mean', title: 'Of a job, wall time' }, { key: 'seeds', label: 'seeds', kind: 'note' }];
-  made.append(table({ columns, rows: data.cells.map((cell) => ({ ...cell.values, test: cell.test, best: cell.best, train: cell.train, gap: cell.gap, wall: cell.wall, seeds: seedsNote(cell) })) },
+    ...data.columns.map((name) => ({ key: name, label: name === 'pe' ? 'encoding' : name,
+                                     kind: 'text' })),
+    { key: 'test', label: 'test accuracy', kind: 'interval' },
+    { key: 'best', label: 'best epoch', kind: 'interval',
+      title: 'The best test accuracy of any epoch' },
+    { key: 'train', label: 'training accuracy', kind: 'interval' },
+    { key: 'gap', label: 'gap', kind: 'points_interval',
+      title: 'Training less test accuracy, in points' },
+    { key: 'wall', label: 'seconds', kind: 'mean', title: 'Of a job, wall time' },
+    { key: 'seeds', label: 'seeds', kind: 'note' }];
+  made.append(table({ columns, rows: data.cells.map(
+    (cell) => ({ ...cell.values, test: cell.test, best: cell.best, train: cell.train, gap: cell.gap,
+                 wall: cell.wall, seeds: seedsNote(cell) })
+  ) },
     { label: 'Results' }));
-  if (data.cells.some((cell) => cell.diverged)) made.append(paragraph('diverged: succeeded with final losses, in training and in the test, above that of guessing.', 'warning'));
-  if (data.cells.some((cell) => !cell.complete)) made.append(paragraph('* not every seed of this group has a result.', 'warning'));
+  if (data.cells.some((cell) => cell.diverged))
+    made.append(paragraph('diverged: succeeded with final losses, in training and in the test, '
+                          + 'above that of guessing.', 'warning'));
+  if (data.cells.some((cell) => !cell.complete))
+    made.append(paragraph('* not every seed of this group has a result.', 'warning'));
   return made;
 }
 
@@ -38,14 +52,22 @@ const VERDICT_WORDS = { holds: 'hold', fails: 'fail', undecided: 'undecided' };
 export function paperSection() {
   const { claims = [], rules = [], source } = data.paper ?? {};
   if (!claims.length) return null;
-  const made = section('paper', 'What the paper says, and what came out', 'arXiv 2505.13027, claim by claim, each judged under its protocol by itself.');
+  const made =
+    section('paper', 'What the paper says, and what came out',
+            'arXiv 2505.13027, claim by claim, each judged under its protocol by itself.');
   const counts = new Map(Object.keys(VERDICT_WORDS).map((verdict) => [verdict, 0]));
   for (const claim of claims) counts.set(claim.verdict, (counts.get(claim.verdict) ?? 0) + 1);
-  const summary = [...counts].filter(([, count]) => count > 0).map(([verdict, count]) => `${count} ${VERDICT_WORDS[verdict] ?? verdict}`).join(', ');
+  const summary = [...counts].filter(([, count]) => count > 0)
+    .map(([verdict, count]) => `${count} ${VERDICT_WORDS[verdict] ?? verdict}`).join(', ');
   made.append(paragraph(`${claims.length} judged: ${summary}.`, ''));
   made.append(table({
-    columns: [{ key: 'figure', label: 'where', kind: 'text' }, { key: 'text', label: 'claim', kind: 'text' }, { key: 'paper', label: 'the paper', kind: 'text' },
-      { key: 'protocol', label: 'protocol', kind: 'text' }, { key: 'ours', label: 'ours, in points', kind: 'text' }, { key: 'verdict', label: 'verdict', kind: 'verdict' }],
+    columns: [
+      { key: 'figure', label: 'where', kind: 'text' },
+      { key: 'text', label: 'claim', kind: 'text' },
+      { key: 'paper', label: 'the paper', kind: 'text' },
+      { key: 'protocol', label: 'protocol', kind: 'text' },
+      { key: 'ours', label: 'ours, in points', kind: 'text' },
+      { key: 'verdict', label: 'verdict', kind: 'verdict' }],
     rows: claims,
   }, { label: 'Claims and verdicts' }));
   const list = make('ul', 'rules');
@@ -55,18 +77,31 @@ export function paperSection() {
 }
 
 export function lackingSection() {
-  const made = section('lacking', 'Missing and failed', 'Jobs without a result. Means above are over the seeds that are done, and say how many these are.');
+  const made = section('lacking', 'Missing and failed',
+                       'Jobs without a result. Means above are over the seeds that are done, and '
+                       + 'say how many these are.');
   if (!data.lacking.length) {
-    made.append(paragraph(`Nothing is missing: all ${data.cells.reduce((sum, cell) => sum + cell.jobs.length, 0)} jobs have their results.`, ''));
+    made.append(paragraph(
+      `Nothing is missing: all ${data.cells.reduce((sum, cell) => sum + cell.jobs.length, 0)} jobs `
+      + 'have their results.', ''
+    ));
     return made;
   }
   made.append(table({
-    columns: [{ key: 'cell', label: 'cell', kind: 'text' }, { key: 'seed', label: 'seed', kind: 'count' }, { key: 'job_id', label: 'job', kind: 'count' },
-      { key: 'state', label: 'state', kind: 'text' }, { key: 'epochs', label: 'epochs', kind: 'text' }, { key: 'attempts', label: 'attempts', kind: 'count' },
+    columns: [
+      { key: 'cell', label: 'cell', kind: 'text' },
+      { key: 'seed', label: 'seed', kind: 'count' },
+      { key: 'job_id', label: 'job', kind: 'count' },
+      { key: 'state', label: 'state', kind: 'text' },
+      { key: 'epochs', label: 'epochs', kind: 'text' },
+      { key: 'attempts', label: 'attempts', kind: 'count' },
       { key: 'error', label: 'why', kind: 'text' }],
-    rows: data.lacking.map((job) => ({ ...job, cell: cellOf(job).label, epochs: `${job.epochs_done} of ${job.epochs}`, error: job.error ?? '' })),
+    rows: data.lacking.map((job) => ({ ...job, cell: cellOf(job).label,
+                                       epochs: `${job.epochs_done} of ${job.epochs}`,
+                                       error: job.error ?? '' })),
   }, { label: 'Missing and failed jobs' }));
   const failed = data.lacking.some((job) => job.state === 'failed');
-  if (failed) made.append(make('code', 'block', data.sweeps.map((sweep) => `pelab retry ${text.visible(sweep.name)}`).join('\n')));
+  const retries = data.sweeps.map((sweep) => `pelab retry ${text.visible(sweep.name)}`);
+  if (failed) made.append(make('code', 'block', retries.join('\n')));
   return made;
 }

@@ -1,1 +1,2 @@
-"""What verdicts.py is made of: statistics, results (reads a database), claims (what the paper says), tables (Markdown)."""
+"""What verdicts.py is made of: statistics, results (reads a database), claims (what the paper
+says), tables (Markdown)."""

@@ -1,7 +1,8 @@
 """What the paper says, claim by claim, and the rule that decides each from seeds.
 
-The claims, the paper's figures and the rules in words are in claims.json, which `pelab report` reads too; here is what each
-kind of rule does. Claims are judged under each named protocol by themselves; one whose encodings a sweep lacks is not judged.
+The claims, the paper's figures and the rules in words are in claims.json, which `pelab report`
+reads too; here is what each kind of rule does. Claims are judged under each named protocol by
+themselves; one whose encodings a sweep lacks is not judged.
 """
 import json
 import pathlib
@@ -40,7 +41,8 @@ def percent(value):
 
 def points(difference):
     """The same of a difference, with its sign."""
-    return percent(difference) if difference is None or difference.mean < 0 else f"+{percent(difference)}"
+    return (percent(difference) if difference is None
+            or difference.mean < 0 else f"+{percent(difference)}")
 
 
 class View:
@@ -48,15 +50,18 @@ class View:
 
     def __init__(self, cells, protocol):
         self.protocol = protocol
-        self._cells = {(cell.task, cell.pe): cell for cell in cells if cell.named and cell.protocol == protocol}
+        self._cells = {(cell.task, cell.pe): cell
+                       for cell in cells if cell.named and cell.protocol == protocol}
 
     def cell(self, task, pe):
-        """By label; partial_rope[k] is the one with the first k heads, partial_rope[all] the one with all."""
+        """By label; partial_rope[k] is the one with the first k heads, partial_rope[all] the one
+        with all."""
         if pe.startswith("partial_rope["):
             wanted = pe[len("partial_rope["):-1]
             for (its_task, _), cell in self._cells.items():
                 spec = cell.jobs[0].spec
-                if its_task == task and spec.get("pe.name") == "partial_rope" and spec.get("pe.select", "first") == "first":
+                if (its_task == task and spec.get("pe.name") == "partial_rope"
+                    and spec.get("pe.select", "first") == "first"):
                     heads = spec.get("pe.heads", 1)
                     if str(heads) == wanted or (wanted == "all" and heads == spec["model.heads"]):
                         return cell
@@ -73,7 +78,8 @@ _VALUES = {
     "train": lambda cell: cell.values(lambda job: job.train),
     "gap": lambda cell: cell.gap,  # training less test accuracy
     "speed": lambda cell: cell.values(lambda job: job.speed),  # mean test accuracy over the epochs
-    "max_drop": lambda cell: {seed: found.max_drop for seed, found in cell.deposits().items() if found.defined},
+    "max_drop": lambda cell: {seed: found.max_drop
+                              for seed, found in cell.deposits().items() if found.defined},
 }
 
 
@@ -96,7 +102,8 @@ def _near(task, rule):
 
     def judge(view):
         difference = st.paired(values(view.cell(task, first)), values(view.cell(task, second)))
-        return Outcome(st.inside(difference, -margin, margin), f"{first} − {second}: {points(difference)}")
+        return Outcome(st.inside(difference, -margin, margin),
+                       f"{first} − {second}: {points(difference)}")
     return judge
 
 
@@ -109,7 +116,8 @@ def _unsolved(task, rule):
             below = st.paired({seed: value / 2 for seed, value in rope.items()}, cell.test)
             verdicts.append(st.above(below))
             ours.append(f"{pe}: {percent(st.interval(cell.test.values()))} %")
-        return Outcome(st.all_of(verdicts), "; ".join(ours) + f" (rope {percent(st.interval(rope.values()))} %)")
+        return Outcome(st.all_of(verdicts),
+                       "; ".join(ours) + f" (rope {percent(st.interval(rope.values()))} %)")
     return judge
 
 
@@ -141,22 +149,25 @@ _MUST = {"often": st.often, "rarely": st.rarely, "ever": _ever}
 
 def _true_heads(cell):
     """The ablation that sets each head's own output to zero, whatever the protocol's target is."""
-    variant = next((have for have in cell.variants if have[:4] == ("zero", "clean", "test", "head")), None) or next(
-        (have for have in cell.variants if have.method == "zero" and have.target == "head"), None)
+    variant = (next((have for have in cell.variants
+                     if have[:4] == ("zero", "clean", "test", "head")), None) or next(
+                         (have for have in cell.variants
+                          if have.method == "zero" and have.target == "head"), None))
     if variant is None:
         raise Absent
     return variant
 
 
 def _seeds(task, rule):
-    """In how many seeds something happens: a deposit in any layer (`shallow`: in the first half of them), in each of `layers`,
-    or that the head that costs most sits beyond the first layer."""
+    """In how many seeds something happens: a deposit in any layer (`shallow`: in the first half of
+    them), in each of `layers`, or that the head that costs most sits beyond the first layer."""
     def happens(found, spec):
         if rule["of"] == "starts_deeper":
             return found.top_layer not in (None, 0) and found.max_drop > 0
         if "layers" in rule:
             return found.layers >= set(rule["layers"])
-        return any(not rule.get("shallow") or layer < spec["model.layers"] / 2 for layer in found.layers)
+        return any(not rule.get("shallow") or layer < spec["model.layers"] / 2
+                   for layer in found.layers)
 
     def judge(view):
         cell = view.cell(task, rule["pe"])
@@ -172,7 +183,8 @@ def _seeds(task, rule):
         if n == 0:
             return Outcome(st.UNDECIDED, f"0 of 0 seeds{note}")
         low, high = st.share_interval(k, n)
-        return Outcome(_MUST[rule["must"]](k, n), f"{k} of {n} seeds{note}; share {low:.2f} to {high:.2f}")
+        return Outcome(_MUST[rule["must"]](k, n),
+                       f"{k} of {n} seeds{note}; share {low:.2f} to {high:.2f}")
     return judge
 
 
@@ -184,8 +196,8 @@ def judge_of(task, rule):
     return _KINDS[rule["kind"]](task, rule)
 
 
-CLAIMS = [Claim(entry["figure"], entry["claim"], entry["paper"], judge_of(entry["task"], entry["rule"]))
-          for entry in _FILE["claims"]]
+CLAIMS = [Claim(entry["figure"], entry["claim"], entry["paper"],
+                judge_of(entry["task"], entry["rule"])) for entry in _FILE["claims"]]
 
 
 def judge(cells, protocol):

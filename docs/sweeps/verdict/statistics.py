@@ -1,12 +1,13 @@
 """Intervals over seeds, and what an interval says about a claim. Pure functions.
 
-Seeds are replicates: the unit of every interval is one trained model, never one test example. n is small (3 to 5), so
-intervals are wide and "undecided" is a frequent and honest answer.
+Seeds are replicates: the unit of every interval is one trained model, never one test example. n is
+small (3 to 5), so intervals are wide and "undecided" is a frequent and honest answer.
 
 Student's t quantiles come from the incomplete beta function: for t >= 0 and v degrees of freedom
-P(T <= t) = 1 - I_{v/(v+t^2)}(v/2, 1/2) / 2, inverted by bisection; I is evaluated by its continued fraction
-(DLMF 8.17.22, modified Lentz). Clopper-Pearson limits for k of n invert the same function: the lower limit is the p with
-I_p(k, n-k+1) = 2.5 %, the upper one the p with I_p(k+1, n-k) = 97.5 %.
+P(T <= t) = 1 - I_{v/(v+t^2)}(v/2, 1/2) / 2, inverted by bisection; I is evaluated by its continued
+fraction (DLMF 8.17.22, modified Lentz). Clopper-Pearson limits for k of n invert the same function:
+the lower limit is the p with I_p(k, n-k+1) = 2.5 %, the upper one the p with I_p(k+1, n-k) = 97.5
+%.
 """
 import math
 from typing import NamedTuple, Optional
@@ -20,7 +21,8 @@ def incomplete_beta(a, b, x):
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):  # the fraction converges fast on the other side only
         return 1 - incomplete_beta(b, a, 1 - x)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
+    front = (math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x)
+                      + b * math.log1p(-x)) / a)
     tiny = 1e-300
     f, c, d = 1.0, 1.0, 0.0
     for step in range(1000):
@@ -95,7 +97,8 @@ def interval(values):
 
 
 def paired(first, second):
-    """The interval of first - second over the seeds that both have; each a map from seed to value."""
+    """The interval of first - second over the seeds that both have; each a map from seed to
+    value."""
     return interval(first[seed] - second[seed] for seed in sorted(first.keys() & second.keys()))
 
 
@@ -103,7 +106,8 @@ def share_interval(k, n):
     """Clopper-Pearson's limits for the share behind k of n."""
     tail = (1 - CONFIDENCE) / 2
     low = 0.0 if k == 0 else _bisect(lambda p: incomplete_beta(k, n - k + 1, p) - tail, 0.0, 1.0)
-    high = 1.0 if k == n else _bisect(lambda p: incomplete_beta(k + 1, n - k, p) - (1 - tail), 0.0, 1.0)
+    high = 1.0 if k == n else _bisect(lambda p: incomplete_beta(k + 1, n - k, p) - (1 - tail), 0.0,
+                                      1.0)
     return low, high
 
 
@@ -118,7 +122,8 @@ def above(difference):
 
 
 def inside(value, low, high):
-    """Whether a mean lies in a band: holds where all of its interval does, fails where none of it does."""
+    """Whether a mean lies in a band: holds where all of its interval does, fails where none of it
+    does."""
     if value is None:
         return UNDECIDED
     if value.low >= low and value.high <= high:

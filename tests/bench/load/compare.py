@@ -34,17 +34,21 @@ def ours(folder, file, what, unit=None):
 
 
 def main(folder):
-    lines = (folder / "peers.jsonl").read_text().splitlines() if (folder / "peers.jsonl").exists() else []
+    lines = ((folder / "peers.jsonl").read_text().splitlines() if (folder / "peers.jsonl").exists()
+             else [])
     peers = [figure for figure in map(json.loads, lines) if "value" in figure]
     for figure, name, what, asked in COMPARISONS:
         mine = ours(folder, *figure)
-        theirs = [peer for peer in peers if peer["peer"].startswith(name) and peer["what"].startswith(what)]
+        theirs = [peer for peer in peers
+                  if peer["peer"].startswith(name) and peer["what"].startswith(what)]
         if mine is None or not theirs:
             continue
         best = max(theirs, key=lambda peer: peer["value"])
         ratio = mine / best["value"]
-        verdict = "" if asked is None else f"  asked: {asked}{'' if ratio >= asked else ', NOT MET'}"
-        print(f"{ratio:8.1f} times {best['peer']}, {best['what']}: {mine:,.0f} to {best['value']:,.0f} {best['unit']}{verdict}")
+        verdict = ("" if asked is None
+                   else f"  asked: {asked}{'' if ratio >= asked else ', NOT MET'}")
+        print(f"{ratio:8.1f} times {best['peer']}, {best['what']}: {mine:,.0f} to "
+              f"{best['value']:,.0f} {best['unit']}{verdict}")
 
 
 if __name__ == "__main__":

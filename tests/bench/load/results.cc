@@ -10,6 +10,7 @@
 #include "core/experiment/sweep.h"
 #include "server/store/store.h"
 #include "tests/bench/load/scenario.h"
+#include "tests/support/events.h"
 
 namespace pelab::load {
 namespace {
@@ -28,25 +29,25 @@ absl::StatusOr<Result> Do(store::Store& store, store::Write write) {
 // Adds the whole curve of the attempt, in the form in which its worker sends it.
 void AddEvents(const store::Assignment& assignment, int epochs, std::vector<store::Write>& writes) {
   std::uint64_t sequence = 0;
-  const auto add = [&](auto body) {
-    writes.push_back(store::AttemptEvent{.attempt_id = assignment.attempt_id,
-                                         .token = assignment.token,
-                                         .sequence = ++sequence,
-                                         .body = std::move(body)});
+  const auto add = [&](EventBody body) {
+    writes.push_back(
+        EventWrite(assignment.attempt_id, assignment.token, ++sequence, std::move(body)));
   };
-  add(store::Started{0, epochs, "{}", store::Execution{1, 0, 1}});
-  for (int epoch = 0; epoch < epochs; ++epoch) {
-    add(store::Epoch{.epoch = epoch,
-                     .train_loss = 1.0 / (3 + epoch),
-                     .train_correct = 40 + epoch,
-                     .train_total = 999,
-                     .test_loss = 1.0 / (7 + epoch),
-                     .test_correct = 41 + epoch + assignment.job_id % 50,
-                     .test_total = 997,
-                     .learning_rate = 1e-3,
-                     .seconds = 0.1});
+  add(StartedEvent(0, epochs, "{}", store::Execution{1, 0, 1}));
+  for (int at = 0; at < epochs; ++at) {
+    v1::Epoch epoch;
+    epoch.set_epoch(at);
+    epoch.set_train_loss(1.0 / (3 + at));
+    epoch.set_train_correct(40 + at);
+    epoch.set_train_total(999);
+    epoch.set_test_loss(1.0 / (7 + at));
+    epoch.set_test_correct(41 + at + assignment.job_id % 50);
+    epoch.set_test_total(997);
+    epoch.set_learning_rate(1e-3);
+    epoch.set_seconds(0.1);
+    add(std::move(epoch));
   }
-  add(store::Finished{.wall_seconds = 15});
+  add(SucceededEvent(15));
 }
 
 // Stores jobs of every PE with several seeds, as a finished sweep.
@@ -182,7 +183,8 @@ class Reading {
 absl::Status RunResults(const Options& options, Report& report) {
   const std::string document = absl::StrCat(
       "name: results\nprotocol: clean\npe: [nope, absolute, random, relative, alibi, "
-      "rope, mla, partial_rope]\ntask: distance\nseed: 0..",
+      "rope, mla, partial_rope]\n"
+      "task: {name: distance, train_examples: 999, test_examples: 997}\nseed: 0..",
       options.jobs / 8 - 1,
       "\nmodel: {d_model: 16, d_ff: 16, heads: 2, layers: 2}\ntrain: {epochs: ", options.epochs,
       "}\nanalyses: []\n");

@@ -1,6 +1,7 @@
 #!/bin/bash
-# The load bench: every scenario at its full size, then others at the same work. Needs a quiet machine for half an hour.
-#   run.sh BUILD DIR      figures as JSON in DIR, databases in DIR too: on the disk that is to be measured
+# The load bench: every scenario at its full size, then others at the same work. Needs a quiet
+# machine for half an hour.
+#   run.sh BUILD DIR    figures as JSON in DIR, databases in DIR too: on the disk to be measured
 # PELAB_LOAD_PEERS=0 leaves the others out; PELAB_LOAD_INSTALL=1 installs them first.
 set -euo pipefail
 build=$1 dir=$2

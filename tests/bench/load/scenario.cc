@@ -21,8 +21,10 @@ absl::Status Expect(const char* what, std::int64_t found, std::int64_t wanted) {
 
 std::string Document(const std::string& name, std::uint64_t first, std::uint64_t count,
                      int epochs) {
-  return absl::StrCat("name: ", name, "\nprotocol: clean\npe: nope\ntask: distance\nseed: ", first,
-                      "..", first + count - 1,
+  return absl::StrCat("name: ", name,
+                      "\nprotocol: clean\npe: nope\n"
+                      "task: {name: distance, train_examples: 99, test_examples: 97}\nseed: ",
+                      first, "..", first + count - 1,
                       "\nmodel: {d_model: 8, d_ff: 16, heads: 2, layers: 2}\ntrain: {epochs: ",
                       epochs, "}\nanalyses: []\n");
 }

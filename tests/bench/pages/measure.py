@@ -29,15 +29,17 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
-import browser
-from pelab_harness import wait_until
-from test_pages import POPULATE, TRAINER, PagesTest
+import browser  # noqa: E402
+from pelab_harness import wait_until  # noqa: E402
+from test_pages import POPULATE, TRAINER, PagesTest  # noqa: E402
 
-PES = "[nope, absolute, random, relative, alibi, rope, mla, rope_abs, {name: partial_rope, heads: [1, 2]}]"
+PES = ("[nope, absolute, random, relative, alibi, rope, mla, rope_abs, {name: partial_rope, heads: "
+       "[1, 2]}]")
 SHOWN = f"name: shown\nprotocol: clean\npe: {PES}\ntask: [distance, counting]\nseed: 0..9\n"
 OTHERS = f"name: others\nprotocol: clean\npe: {PES}\ntask: [distance, counting]\nseed: 10..499\n"
 SMALL = "model: {d_model: 16, d_ff: 16, heads: 4, layers: 2}\n"
-LIVE = ("name: live\nprotocol: clean\npe: [nope, rope, alibi, mla, absolute, relative]\ntask: [distance, counting]\nseed: 0..4\n"
+LIVE = ("name: live\nprotocol: clean\npe: [nope, rope, alibi, mla, absolute, relative]\n"
+        "task: [distance, counting]\nseed: 0..4\n"
         f"{SMALL}train: {{epochs: 100000}}\nanalyses: []\n")
 MOST_PAINT = 1.0    # s
 MOST_GROWTH = 0.05  # share of all objects
@@ -51,7 +53,8 @@ class Measure(PagesTest):
         pass
 
     def paint(self, times=15):
-        sweeps = [self.write(f"{name}.yaml", text + SMALL + "train: {epochs: 150}\n") for name, text in (("a", SHOWN), ("b", OTHERS))]
+        sweeps = [self.write(f"{name}.yaml", text + SMALL + "train: {epochs: 150}\n")
+                  for name, text in (("a", SHOWN), ("b", OTHERS))]
         began = time.monotonic()
         self.run_ok(POPULATE, *sweeps, "--db", self.db, "--fail-every", 37, limit=900)
         jobs, epochs = self.query("SELECT count(*), sum(epochs_done) FROM v_jobs")[0]
@@ -67,8 +70,9 @@ class Measure(PagesTest):
             self.await_charts(7)
             charts.append(self.page.evaluate("performance.now()") / 1000)
             self.assertEqual(len(self.shown_states()), 200)
-        print(f"grid drawn after: median {statistics.median(drawn):.3f} s, slowest of {times} {max(drawn):.3f} s; "
-              f"with curves and heat maps: median {statistics.median(charts):.2f} s")
+        print(f"grid drawn after: median {statistics.median(drawn):.3f} s, slowest of {times} "
+              f"{max(drawn):.3f} s; with curves and heat maps: median "
+              f"{statistics.median(charts):.2f} s")
         return max(drawn) <= MOST_PAINT
 
     def kinds(self):
@@ -86,7 +90,8 @@ class Measure(PagesTest):
         self.page._note = note
         snapshot = json.loads("".join(chunks))
         meta, nodes = snapshot["snapshot"]["meta"], snapshot["nodes"]
-        step, kind, size = len(meta["node_fields"]), meta["node_fields"].index("type"), meta["node_fields"].index("self_size")
+        step, kind, size = (len(meta["node_fields"]), meta["node_fields"].index("type"),
+                            meta["node_fields"].index("self_size"))
         sizes = collections.Counter()
         for at in range(0, len(nodes), step):
             sizes[meta["node_types"][0][nodes[at + kind]]] += nodes[at + size]
@@ -96,7 +101,8 @@ class Measure(PagesTest):
         self.page.call("HeapProfiler.collectGarbage")
         heap = self.page.call("Runtime.getHeapUsage")["usedSize"] / 2**20
         counters = self.page.call("Memory.getDOMCounters")
-        return f"heap {heap:.2f} MiB, {counters['nodes']} nodes, {counters['jsEventListeners']} listeners"
+        return (f"heap {heap:.2f} MiB, {counters['nodes']} nodes, {counters['jsEventListeners']} "
+                "listeners")
 
     def live(self, minutes):
         self.serve()
@@ -104,14 +110,16 @@ class Measure(PagesTest):
         self.worker("w", 60, "--trainer", TRAINER, env={"PELAB_EPOCH_SECONDS": "2"})
         wait_until(lambda: self.states().get("running", 0) >= 60, 60, "60 running jobs")
         self.open("/sweeps/live")
-        self.page.evaluate("window.seen = 0; new MutationObserver((all) => { window.seen += all.length; })"
-                           ".observe(document.querySelector('main'), {subtree: true, attributes: true, childList: true, characterData: true})")
+        self.page.evaluate("window.seen = 0; new MutationObserver((all) => { window.seen += "
+                           "all.length; }).observe(document.querySelector('main'), {subtree: true, "
+                           "attributes: true, childList: true, characterData: true})")
         self.assert_clean()
         self.page.call("Network.disable")  # while enabled, the browser keeps all answers
         for minute in range(1, minutes + 1):
             time.sleep(60)
-            print(f"minute {minute}: {self.usage()}, {self.page.evaluate('window.seen')} changes of the page, "
-                  f"{self.query('SELECT sum(epochs_done) FROM v_jobs')[0][0]} epochs", flush=True)
+            print(f"minute {minute}: {self.usage()}, {self.page.evaluate('window.seen')} changes "
+                  f"of the page, {self.query('SELECT sum(epochs_done) FROM v_jobs')[0][0]} epochs",
+                  flush=True)
         self.assertEqual(self.states(), {"running": 60})
         followed = self.kinds()
         charts = self.page.evaluate("document.querySelectorAll('.chart-plot').length")
@@ -121,15 +129,18 @@ class Measure(PagesTest):
         anew = self.kinds()
         for kind in sorted(followed, key=lambda kind: -followed[kind]):
             print(f"{kind}: {followed[kind] / 2**20:.2f} MiB, opened anew {anew[kind] / 2**20:.2f}")
-        followed_all, anew_all = (sum(kinds.values()) - kinds[COMPILED] for kinds in (followed, anew))
+        followed_all, anew_all = (sum(kinds.values()) - kinds[COMPILED]
+                                  for kinds in (followed, anew))
         growth = followed_all / anew_all - 1
-        print(f"all objects but compiled functions: {followed_all / 2**20:.2f} MiB, opened anew {anew_all / 2**20:.2f} ({100 * growth:+.1f} %)")
+        print(f"all objects but compiled functions: {followed_all / 2**20:.2f} MiB, opened anew "
+              f"{anew_all / 2**20:.2f} ({100 * growth:+.1f} %)")
         self.assertEqual(self.page.complaints(), [])
         return growth <= MOST_GROWTH
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["paint", "live"])
     parser.add_argument("--minutes", type=int, default=10)
     arguments = parser.parse_args()

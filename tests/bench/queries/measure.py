@@ -20,16 +20,20 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from pelab_harness import BIN, Case  # noqa: E402
 
-PES = "[nope, absolute, random, relative, alibi, rope, mla, rope_abs, {name: partial_rope, heads: [1, 2]}]"
+PES = ("[nope, absolute, random, relative, alibi, rope, mla, rope_abs, {name: partial_rope, heads: "
+       "[1, 2]}]")
 SWEEP = (f"name: many\nprotocol: clean\npe: {PES}\ntask: [distance, counting]\nseed: 0..499\n"
-         "model: {d_model: 16, d_ff: 16, heads: 4, layers: 2}\ntrain: {epochs: 150}\nanalyses: [head_ablation]\n")
+         "model: {d_model: 16, d_ff: 16, heads: 4, layers: 2}\ntrain: {epochs: 150}\nanalyses: "
+         "[head_ablation]\n")
 CALLS = 7
 MOST = 0.2  # limit of a grouped query, in seconds
-METRICS = ("test_accuracy", "best_test_accuracy", "train_accuracy", "generalisation_gap", "wall_seconds", "epochs_to(0.5)",
+METRICS = ("test_accuracy", "best_test_accuracy", "train_accuracy", "generalisation_gap",
+           "wall_seconds", "epochs_to(0.5)",
            "max_drop", "top_share", "top_ratio", "gini", "effective_heads", "deposits")
 GROUPED = ([["results", "many", "--metric", metric] for metric in METRICS] +
            [["results", "many", "--group-by", "pe"],
-            ["results", "many", "--where", "pe in (rope, mla) and epochs_to(0.5) < 100", "--metric", "gini"],
+            ["results", "many", "--where", "pe in (rope, mla) and epochs_to(0.5) < 100",
+             "--metric", "gini"],
             ["results", "many", "--interval", "bootstrap"],
             ["results", "many", "--compare", "pe=rope", "--with", "pe=mla"],
             ["deposits", "many"]])
@@ -45,7 +49,8 @@ class Measure(Case):
         times = []
         for _ in range(CALLS):
             began = time.perf_counter()
-            subprocess.run([BIN / "pelab", *arguments, "--db", self.db], cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([BIN / "pelab", *arguments, "--db", self.db], cwd=self.folder,
+                           check=True, stdout=subprocess.DEVNULL)
             times.append(time.perf_counter() - began)
         return times
 
@@ -55,19 +60,22 @@ class Measure(Case):
             times = self.seconds(arguments)
             name = " ".join(f"'{a}'" if " " in a else a for a in arguments)
             rows[name] = {"median_s": statistics.median(times), "slowest_s": max(times)}
-            print(f"{1000 * rows[name]['median_s']:7.0f} ms {1000 * rows[name]['slowest_s']:7.0f} ms  pelab {name}", flush=True)
+            print(f"{1000 * rows[name]['median_s']:7.0f} ms {1000 * rows[name]['slowest_s']:7.0f} "
+                  f"ms  pelab {name}", flush=True)
         return rows
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=pathlib.Path, help="write the figures here too")
     arguments = parser.parse_args()
     measure = Measure()
     measure.setUp()
     try:
         sweep = measure.write("many.yaml", SWEEP)
-        subprocess.run([BIN.parent / "tests/pelab-populate", sweep, "--db", measure.db, "--fail-every", "997"], check=True)
+        subprocess.run([BIN.parent / "tests/pelab-populate", sweep, "--db", measure.db,
+                        "--fail-every", "997"], check=True)
         print("median  slowest, the file itself")
         figures = {"file": measure.table(GROUPED + OTHERS)}
         measure.server()
@@ -77,8 +85,10 @@ def main():
         measure.doCleanups()
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
-    slow = [name for name, row in list(figures["coordinator"].items())[:len(GROUPED)] if row["median_s"] > MOST]
-    print("\n".join(f"longer than {1000 * MOST:.0f} ms: pelab {name}" for name in slow) or f"every grouped query: at most {1000 * MOST:.0f} ms")
+    slow = [name for name, row in list(figures["coordinator"].items())[:len(GROUPED)]
+            if row["median_s"] > MOST]
+    print("\n".join(f"longer than {1000 * MOST:.0f} ms: pelab {name}" for name in slow)
+          or f"every grouped query: at most {1000 * MOST:.0f} ms")
     return 1 if slow else 0
 
 

@@ -5,10 +5,10 @@ For each encoding and task, it measures on both sides a training step, the evalu
 examples and the ablation of every head. An epoch and a job are extrapolated from these.
 
     tests/bench/train/cells.py build/release                 every encoding and task under clean
-    tests/bench/train/cells.py build/release --pe mla --protocol published --task distance --rounds
-    3 tests/bench/train/cells.py build/gpu-bench --device cuda:0 --batch 512 --steps 20 --warm-up 5
-    \
-        --examples 4096 --ablated 512
+    tests/bench/train/cells.py build/release --pe mla --protocol published --task distance \\
+        --rounds 3
+    tests/bench/train/cells.py build/gpu-bench --device cuda:0 --batch 512 --steps 20 \\
+        --warm-up 5 --examples 4096 --ablated 512
 
 The sides alternate, each in its own process, with the same weights, examples, matrix library and
 number of threads. Each result is the median over all rounds. Eager evaluates in batches of 256 and
@@ -36,19 +36,21 @@ from steps import HERE, PES, PROTOCOLS, PYTHON, TASKS, kernels, said
 MOST_APART = {"float32": 1e-4, "bf16": 1e-3}  # relative difference of losses
 NEAR_TIES = {"float32": 2, "bf16": 8}         # so many predictions may differ
 KINDS = {"step": "seconds", "evaluation": "evaluation_seconds", "ablation": "ablation_seconds"}
-SHOWN = (("step", "step, s"), ("evaluation", "evaluation of 1000, s"), ("ablation", "ablation over 1000, s"),
+SHOWN = (("step", "step, s"), ("evaluation", "evaluation of 1000, s"),
+         ("ablation", "ablation over 1000, s"),
          ("epoch", "epoch, h, extrapolated"), ("job", "job, h, extrapolated"))
 
 
 def our_command(arguments, pe, task):
-    return [arguments.build / "bench/train_bench", "--protocol", arguments.protocol, "--pe", pe, "--task", task,
-            "--batch", str(arguments.batch), *measured_options(arguments)]
+    return [arguments.build / "bench/train_bench", "--protocol", arguments.protocol, "--pe", pe,
+            "--task", task, "--batch", str(arguments.batch), *measured_options(arguments)]
 
 
 def measured_options(arguments):
     """The options that both sides receive, since the data depend on them."""
-    return ["--steps", str(arguments.steps), "--warm-up", str(arguments.warm_up), "--threads", str(arguments.threads),
-            "--evaluate", str(arguments.examples), "--ablate", str(arguments.ablated), "--device", arguments.device]
+    return ["--steps", str(arguments.steps), "--warm-up", str(arguments.warm_up),
+            "--threads", str(arguments.threads), "--evaluate", str(arguments.examples),
+            "--ablate", str(arguments.ablated), "--device", arguments.device]
 
 
 def protocol_job(arguments, pe, task, environment):
@@ -59,7 +61,8 @@ def protocol_job(arguments, pe, task, environment):
 def disagreement(mine, theirs, precision):
     """(largest relative difference of a loss, text about a disagreement or None)."""
     if mine["parameters"] != theirs["parameters"]:
-        return math.nan, f"we train {mine['parameters']} parameters, the peer {theirs['parameters']}"
+        return (math.nan,
+                f"we train {mine['parameters']} parameters, the peer {theirs['parameters']}")
     apart = 0.0
     for kind in ("evaluation", "ablation"):
         ours, eager = mine[kind], theirs[kind]
@@ -70,9 +73,11 @@ def disagreement(mine, theirs, precision):
         apart = max(apart, *losses)
         wrong = [loss for loss in losses if not loss <= MOST_APART[precision]]  # also catches NaN
         if wrong:
-            return apart, f"{kind}: {len(wrong)} of {len(losses)} losses differ, the first by {wrong[0]:.1e}"
+            return (apart, f"{kind}: {len(wrong)} of {len(losses)} losses differ, the first by "
+                           f"{wrong[0]:.1e}")
         if right > NEAR_TIES[precision]:
-            return apart, f"{kind}: of {ours['scored']} predictions {right} more are right on one of the sides"
+            return (apart, f"{kind}: of {ours['scored']} predictions {right} more are right on one "
+                           "of the sides")
     return apart, None
 
 
@@ -99,7 +104,8 @@ def take_turns(arguments, pe, task, environment):
 def extrapolate(arguments, spec, of):
     """Hours of an epoch and of a job, from the seconds of a step and of 1000 examples."""
     task, train = spec["task"], spec["train"]
-    epoch = task["train_examples"] / arguments.batch * of["step"] + task["test_examples"] / 1000 * of["evaluation"]
+    epoch = (task["train_examples"] / arguments.batch * of["step"]
+             + task["test_examples"] / 1000 * of["evaluation"])
     job = train["epochs"] * epoch + task["test_examples"] / 1000 * of["ablation"]
     return {"epoch": epoch / 3600, "job": job / 3600}
 
@@ -107,11 +113,14 @@ def extrapolate(arguments, spec, of):
 def measure(arguments, pe, task, environment):
     spec = protocol_job(arguments, pe, task, environment)
     seconds, apart, wrong = take_turns(arguments, pe, task, environment)
-    row = {"protocol": arguments.protocol, "pe": pe, "task": task, "precision": arguments.precision, "device": arguments.device,
-           "threads": arguments.threads, "batch": arguments.batch, "examples": arguments.examples, "ablated": arguments.ablated,
-           "train_examples": spec["task"]["train_examples"], "test_examples": spec["task"]["test_examples"],
-           "epochs": spec["train"]["epochs"], "losses_differ_by": apart, "disagreement": wrong, "seconds": seconds}
-    share = {"step": 1, "evaluation": 1000 / arguments.examples, "ablation": 1000 / arguments.ablated}
+    row = {"protocol": arguments.protocol, "pe": pe, "task": task, "precision": arguments.precision,
+           "device": arguments.device, "threads": arguments.threads, "batch": arguments.batch,
+           "examples": arguments.examples, "ablated": arguments.ablated,
+           "train_examples": spec["task"]["train_examples"],
+           "test_examples": spec["task"]["test_examples"], "epochs": spec["train"]["epochs"],
+           "losses_differ_by": apart, "disagreement": wrong, "seconds": seconds}
+    share = {"step": 1, "evaluation": 1000 / arguments.examples,
+             "ablation": 1000 / arguments.ablated}
     for side in ("ours", "eager"):
         of = {kind: share[kind] * statistics.median(seconds[side][kind]) for kind in KINDS}
         row[side] = {**of, **extrapolate(arguments, spec, of)}
@@ -125,20 +134,25 @@ def figure(value):
 
 
 def print_head(arguments):
-    print(f"{arguments.protocol}, {arguments.device}, threads: {arguments.threads}; a step of {arguments.batch} examples; "
-          f"{arguments.examples} evaluated and {arguments.ablated} ablated, shown for 1000")
+    print(f"{arguments.protocol}, {arguments.device}, threads: {arguments.threads}; a step of "
+          f"{arguments.batch} examples; {arguments.examples} evaluated and {arguments.ablated} "
+          "ablated, shown for 1000")
     print((f"{'':33}" + "".join(f"  {title:^24}" for _, title in SHOWN)).rstrip())
-    print("encoding      task      precision" + f"  {'ours':>8} {'eager':>8} {'ratio':>6}" * len(SHOWN) + "  losses differ by")
+    print("encoding      task      precision"
+          + f"  {'ours':>8} {'eager':>8} {'ratio':>6}" * len(SHOWN) + "  losses differ by")
 
 
 def print_row(row):
     ours, eager, ratio = row["ours"], row["eager"], row["ratio"]
-    of = "".join(f"  {figure(ours[kind]):>8} {figure(eager[kind]):>8} {ratio[kind]:6.2f}" for kind, _ in SHOWN)
-    print(f"{row['pe']:13} {row['task']:9} {row['precision']:9}{of}  {row['losses_differ_by']:.1e}", flush=True)
+    of = "".join(f"  {figure(ours[kind]):>8} {figure(eager[kind]):>8} {ratio[kind]:6.2f}"
+                 for kind, _ in SHOWN)
+    print(f"{row['pe']:13} {row['task']:9} {row['precision']:9}{of}  {row['losses_differ_by']:.1e}",
+          flush=True)
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--pe", nargs="+", choices=PES, default=PES)
     parser.add_argument("--task", nargs="+", choices=TASKS, default=TASKS)
@@ -148,9 +162,12 @@ def parse():
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=1)
-    parser.add_argument("--warm-up", type=int, default=1, help="steps before those that are timed [default: 1]")
-    parser.add_argument("--examples", type=int, default=128, help="test examples that are evaluated [default: 128]")
-    parser.add_argument("--ablated", type=int, default=16, help="test examples over which heads are ablated [default: 16]")
+    parser.add_argument("--warm-up", type=int, default=1,
+                        help="steps before those that are timed [default: 1]")
+    parser.add_argument("--examples", type=int, default=128,
+                        help="test examples that are evaluated [default: 128]")
+    parser.add_argument("--ablated", type=int, default=16,
+                        help="test examples over which heads are ablated [default: 16]")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--json", type=pathlib.Path, help="write the figures here too")
     return parser.parse_args()
@@ -167,8 +184,10 @@ def main():
             print_row(rows[-1])
             if arguments.json:
                 arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
-    wrong = [f"{row['pe']} {row['task']}: {row['disagreement']}" for row in rows if row["disagreement"]]
-    print("\n".join(["the sides disagree:", *wrong]) if wrong else "both sides agree on every loss and prediction")
+    wrong = [f"{row['pe']} {row['task']}: {row['disagreement']}"
+             for row in rows if row["disagreement"]]
+    print("\n".join(["the sides disagree:", *wrong]) if wrong
+          else "both sides agree on every loss and prediction")
     return 1 if wrong else 0
 
 

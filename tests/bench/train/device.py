@@ -73,10 +73,13 @@ def ceilings(device):
     FLOP/s of large square products by type, and bytes/s read and written by a copy.
     """
     size = 8192 if device.type == "cuda" else 512
-    source = torch.empty(COPIED_BYTES if device.type == "cuda" else 1 << 24, dtype=torch.uint8, device=device).random_()
+    source = torch.empty(COPIED_BYTES if device.type == "cuda" else 1 << 24, dtype=torch.uint8,
+                         device=device).random_()
     target = torch.empty_like(source)
-    found = {"copy_bytes_per_s": 2 * source.numel() / best_seconds(device, lambda: target.copy_(source))}
-    ways = {"float32": (torch.float32, False), "tf32": (torch.float32, True), "bf16": (torch.bfloat16, False)}
+    found = {"copy_bytes_per_s": 2 * source.numel() / best_seconds(device,
+                                                                   lambda: target.copy_(source))}
+    ways = {"float32": (torch.float32, False), "tf32": (torch.float32, True),
+            "bf16": (torch.bfloat16, False)}
     for way, (dtype, tf32) in ways.items():
         settle(device, tf32)
         found[f"{way}_flops"] = matmul_ceiling(device, size, size, size, dtype)

@@ -9,11 +9,13 @@ from torch.nn import functional
 import ways
 
 # The encodings of this model. Any other encoding would be measured as nope.
-KNOWN = ("nope", "absolute", "random", "relative", "shaw", "alibi", "rope", "partial_rope", "rope_abs", "xpos", "mla")
+KNOWN = ("nope", "absolute", "random", "relative", "shaw", "alibi", "rope", "partial_rope",
+         "rope_abs", "xpos", "mla")
 
 
 def sinusoid(length, width, half_split=False):
-    angles = torch.arange(length, dtype=torch.float64)[:, None] * 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * 10000.0 ** (
+        -torch.arange(0, width, 2, dtype=torch.float64) / width)
     if half_split:
         return torch.cat([angles.sin(), angles.cos()], 1).float()
     return torch.stack([angles.sin(), angles.cos()], 2).flatten(1).float()
@@ -21,7 +23,8 @@ def sinusoid(length, width, half_split=False):
 
 def rotary_table(length, width, base):
     """(cos, sin), each (length, width / 2)."""
-    angles = torch.arange(length, dtype=torch.float64)[:, None] * base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * base ** (
+        -torch.arange(0, width, 2, dtype=torch.float64) / width)
     return angles.cos().float(), angles.sin().float()
 
 
@@ -41,7 +44,8 @@ def t5_buckets(length, buckets, max_distance, causal):
         first = (relative > 0).long() * buckets
         distance = relative.abs()
     exact = buckets // 2
-    far = exact + (torch.log(distance.clamp_min(1).double() / exact) / math.log(max_distance / exact) * (buckets - exact) + 1e-9).long()
+    far = exact + (torch.log(distance.clamp_min(1).double() / exact)
+                   / math.log(max_distance / exact) * (buckets - exact) + 1e-9).long()
     return first + torch.where(distance < exact, distance, far.clamp_max(buckets - 1))
 
 
@@ -71,11 +75,13 @@ class Attention(nn.Module):
         source = d
         if self.name == "mla":
             source, rotary = pe["latent"], pe["rotary"]
-            self.latent_kv, self.latent_query = nn.Linear(d, source, bias=False), nn.Linear(d, source, bias=False)
+            self.latent_kv, self.latent_query = (nn.Linear(d, source, bias=False),
+                                                 nn.Linear(d, source, bias=False))
             self.kv_norm = RootMeanSquareNorm(source) if pe["latent_norm"] else nn.Identity()
             self.query_norm = RootMeanSquareNorm(source) if pe["latent_norm"] else nn.Identity()
             self.rotary_key = nn.Linear(d, rotary, bias=False)
-            self.rotary_query = nn.Linear(source, rotary * (1 if pe["rotary_query"] == "shared" else self.heads), bias=False)
+            self.rotary_query = nn.Linear(
+                source, rotary * (1 if pe["rotary_query"] == "shared" else self.heads), bias=False)
         self.query, self.key, self.value = (nn.Linear(source, d, bias=bias) for _ in range(3))
         self.output = nn.Linear(d, d, bias=bias)
         dropout = model["dropout"]
@@ -108,40 +114,48 @@ class Attention(nn.Module):
             self.register_buffer("bias", -slopes[:, None, None] * distance, persistent=False)
         if self.name == "relative" and pe["form"] == "table":
             self.table = nn.Embedding(2 * length - 1, self.heads)
-            self.register_buffer("rows", torch.arange(length)[None, :] - torch.arange(length)[:, None] + length - 1, persistent=False)
+            self.register_buffer("rows", torch.arange(length)[None, :]
+                                 - torch.arange(length)[:, None] + length - 1, persistent=False)
         if self.name == "shaw":
             most = pe["max_distance"]
             self.shaw_key = nn.Embedding(2 * most + 1, self.width)
             self.shaw_value = nn.Embedding(2 * most + 1, self.width) if pe["values"] else None
-            rows = (torch.arange(length)[None, :] - torch.arange(length)[:, None]).clamp(-most, most) + most
+            rows = (torch.arange(length)[None, :]
+                    - torch.arange(length)[:, None]).clamp(-most, most) + most
             self.register_buffer("rows", rows, persistent=False)
 
     def split(self, x):
         """(B, T, H w) as (B, H, T, w)."""
-        return x.unflatten(-1, (-1, self.width if x.shape[-1] == self.heads * self.width else x.shape[-1])).transpose(1, 2)
+        return x.unflatten(-1, (-1, self.width if x.shape[-1] == self.heads * self.width
+                                else x.shape[-1])).transpose(1, 2)
 
     def project(self, normed, source):
         if self.name != "mla":
-            return self.split(self.query(normed)), self.split(self.key(source)), self.split(self.value(source))
+            return (self.split(self.query(normed)), self.split(self.key(source)),
+                    self.split(self.value(source)))
         rotary, length = self.pe["rotary"], normed.shape[1]
-        query_latent, kv_latent = self.query_norm(self.latent_query(normed)), self.kv_norm(self.latent_kv(source))
+        query_latent, kv_latent = (self.query_norm(self.latent_query(normed)),
+                                   self.kv_norm(self.latent_kv(source)))
         cos, sin = self.cos[:length], self.sin[:length]
-        rotary_query = rotate(self.rotary_query(query_latent).unflatten(-1, (-1, rotary)).transpose(1, 2), cos, sin)
+        rotary_query = rotate(
+            self.rotary_query(query_latent).unflatten(-1, (-1, rotary)).transpose(1, 2), cos, sin)
         rotary_key = rotate(self.rotary_key(source).unsqueeze(1), cos, sin)
         query, key = self.split(self.query(query_latent)), self.split(self.key(kv_latent))
         spread = (-1, self.heads, -1, -1)
-        return (torch.cat([query, rotary_query.expand(spread)], -1), torch.cat([key, rotary_key.expand(spread)], -1),
-                self.split(self.value(kv_latent)))
+        return (torch.cat([query, rotary_query.expand(spread)], -1),
+                torch.cat([key, rotary_key.expand(spread)], -1), self.split(self.value(kv_latent)))
 
     def forward(self, x, inputs, masks, shared_bias):
         normed = self.norm(x)
         length = x.shape[1]
-        query, key, value = self.project(normed, normed if self.model["kv_source"] == "self" else inputs)
+        query, key, value = self.project(normed,
+                                         normed if self.model["kv_source"] == "self" else inputs)
         if self.name in ("rope", "rope_abs", "partial_rope", "xpos"):
             cos, sin = self.cos[..., :length, :], self.sin[..., :length, :]
             if self.name == "xpos":
                 scale = self.scale[:length]
-                query, key = rotate(query, cos * scale, sin * scale), rotate(key, cos / scale, sin / scale)
+                query, key = (rotate(query, cos * scale, sin * scale),
+                              rotate(key, cos / scale, sin / scale))
             else:
                 query, key = rotate(query, cos, sin), rotate(key, cos, sin)
         bias = self.bias[:, :length, :length] if self.name == "alibi" else shared_bias
@@ -156,27 +170,33 @@ class FeedForward(nn.Module):
         super().__init__()
         sites, dropout = model["dropout_sites"], model["dropout"]
         self.norm = nn.LayerNorm(model["d_model"], eps=model["layer_norm_eps"])
-        self.inner, self.outer = nn.Linear(model["d_model"], model["d_ff"]), nn.Linear(model["d_ff"], model["d_model"])
+        self.inner, self.outer = (nn.Linear(model["d_model"], model["d_ff"]),
+                                  nn.Linear(model["d_ff"], model["d_model"]))
         self.activation = functional.relu if model["activation"] == "relu" else functional.gelu
         self.inner_dropout = nn.Dropout(dropout if "ffn_inner" in sites else 0)
         self.dropout = nn.Dropout(dropout if "ffn" in sites else 0)
 
     def forward(self, x):
-        return x + self.dropout(self.outer(self.inner_dropout(self.activation(self.inner(self.norm(x))))))
+        return x + self.dropout(
+            self.outer(self.inner_dropout(self.activation(self.inner(self.norm(x))))))
 
 
 class Decoder(nn.Module):
     def __init__(self, spec, vocabulary, classes, attend=ways.plain):
         super().__init__()
         self.model, self.pe = spec["model"], spec["pe"]
-        model, pe, d, length = self.model, self.pe, spec["model"]["d_model"], spec["model"]["max_len"]
+        model, pe, d, length = (self.model, self.pe, spec["model"]["d_model"],
+                                spec["model"]["max_len"])
         self.embedding = nn.Embedding(vocabulary, d)
         name = pe["name"]
         if name not in KNOWN:
-            raise SystemExit(f"tests/bench/train/model.py has no encoding {name}; known: {', '.join(KNOWN)}")
+            raise SystemExit(
+                f"tests/bench/train/model.py has no encoding {name}; known: {', '.join(KNOWN)}")
         self.table = None
-        if name == "random" or (name == "absolute" and pe["form"] == "learned") or (name == "mla" and pe["input_table"]):
-            self.table = nn.Parameter(torch.empty(length, d), requires_grad=name != "random" or pe["trainable"])
+        if (name == "random" or (name == "absolute" and pe["form"] == "learned")
+            or (name == "mla" and pe["input_table"])):
+            self.table = nn.Parameter(torch.empty(length, d),
+                                      requires_grad=name != "random" or pe["trainable"])
         elif name in ("absolute", "rope_abs"):
             self.register_buffer("sines", sinusoid(length, d), persistent=False)
         elif name == "rope" and pe["input_sinusoid"]:
@@ -184,10 +204,12 @@ class Decoder(nn.Module):
         self.bias = None
         if name == "relative" and pe["form"] == "t5":
             self.bias = nn.Embedding(pe["buckets"], model["heads"])
-            self.register_buffer("buckets", t5_buckets(length, pe["buckets"], pe["max_distance"], model["mask"] == "causal"), persistent=False)
+            self.register_buffer("buckets", t5_buckets(length, pe["buckets"], pe["max_distance"],
+                                                       model["mask"] == "causal"), persistent=False)
         self.attention = nn.ModuleList(Attention(model, pe, attend) for _ in range(model["layers"]))
         self.ffn = nn.ModuleList(FeedForward(model) for _ in range(model["layers"]))
-        self.final_norm = nn.LayerNorm(d, eps=model["layer_norm_eps"]) if model["final_norm"] else nn.Identity()
+        self.final_norm = (nn.LayerNorm(d, eps=model["layer_norm_eps"]) if model["final_norm"]
+                           else nn.Identity())
         self.head = nn.Linear(d, classes)
 
     def forward(self, tokens, lengths, block_mask=None):
@@ -197,9 +219,12 @@ class Decoder(nn.Module):
             x = x + self.table[:length]
         elif hasattr(self, "sines"):
             x = x + self.sines[:length]
-        present = None if lengths is None else torch.arange(length, device=x.device) < lengths[:, None]
-        masks = ways.Masks(self.model["mask"] == "causal", present if self.model["key_padding"] == "masked" else None, block_mask)
-        bias = None if self.bias is None else self.bias(self.buckets[:length, :length]).permute(2, 0, 1)
+        present = (None if lengths is None
+                   else torch.arange(length, device=x.device) < lengths[:, None])
+        masks = ways.Masks(self.model["mask"] == "causal",
+                           present if self.model["key_padding"] == "masked" else None, block_mask)
+        bias = (None if self.bias is None
+                else self.bias(self.buckets[:length, :length]).permute(2, 0, 1))
         inputs = x
         for attention, ffn in zip(self.attention, self.ffn):
             x = ffn(attention(x, inputs, masks, bias))

@@ -33,8 +33,9 @@ def ways(device, seeds):
 
 
 def measure(arguments, size, environment):
-    how = ["--pe", arguments.pe, "--batch", str(arguments.batch), "--steps", str(arguments.steps), "--warm-up", "6",
-           "--threads", str(arguments.threads), "--device", arguments.device, "--precision", arguments.precision, *size]
+    how = ["--pe", arguments.pe, "--batch", str(arguments.batch), "--steps", str(arguments.steps),
+           "--warm-up", "6", "--threads", str(arguments.threads), "--device", arguments.device,
+           "--precision", arguments.precision, *size]
     seconds = {}
     for _ in range(arguments.rounds):
         for way, options in ways(arguments.device, arguments.seeds).items():
@@ -42,29 +43,35 @@ def measure(arguments, size, environment):
             share = arguments.seeds if way == "packed" else 1
             seconds.setdefault(way, []).extend(step / share for step in answer["seconds"])
     medians = {way: statistics.median(of) for way, of in seconds.items()}
-    return {"size": "small" if size else "paper", "pe": arguments.pe, "precision": arguments.precision, "batch": arguments.batch,
-            "seeds": arguments.seeds, "threads": arguments.threads, "device": arguments.device, "step_s": medians,
-            "ratio": {way: medians[way] / medians["packed"] for way in medians if way != "packed"}, "seconds": seconds}
+    return {"size": "small" if size else "paper", "pe": arguments.pe,
+            "precision": arguments.precision, "batch": arguments.batch, "seeds": arguments.seeds,
+            "threads": arguments.threads, "device": arguments.device, "step_s": medians,
+            "ratio": {way: medians[way] / medians["packed"] for way in medians if way != "packed"},
+            "seconds": seconds}
 
 
 def chosen(arguments, environment):
     """The measurements and the choice of `--packing auto` for the small job."""
     with tempfile.TemporaryDirectory() as name:
         folder, options = pathlib.Path(name), []
-        bench = [arguments.build / "bench/train_bench", "--small", "--pe", arguments.pe, "--batch", str(arguments.batch)]
+        bench = [arguments.build / "bench/train_bench", "--small", "--pe", arguments.pe,
+                 "--batch", str(arguments.batch)]
         for seed in range(arguments.seeds):
             spec = folder / f"{seed}.json"
-            spec.write_text(subprocess.run([*bench, "--seed", str(seed), "--print-job"], check=True, capture_output=True, text=True,
-                                           env=environment).stdout)
+            spec.write_text(subprocess.run([*bench, "--seed", str(seed), "--print-job"], check=True,
+                                           capture_output=True, text=True, env=environment).stdout)
             options += ["--spec", spec, "--workdir", folder / str(seed)]
-        done = subprocess.run([arguments.build / "bin/pelab-trainer", "run", *options, "--packing", "auto", "--device", arguments.device,
-                               "--threads", str(arguments.threads)], check=True, capture_output=True, text=True, env=environment)
+        done = subprocess.run([arguments.build / "bin/pelab-trainer", "run", *options,
+                               "--packing", "auto", "--device", arguments.device,
+                               "--threads", str(arguments.threads)], check=True,
+                              capture_output=True, text=True, env=environment)
     hello = json.loads(done.stdout.splitlines()[0])
     return {"members": hello.get("members", 1), "step_seconds": hello.get("step_seconds")}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--pe", choices=PES, default="rope")
     parser.add_argument("--seeds", type=int, default=8)
@@ -79,24 +86,29 @@ def main():
     environment = kernels(arguments.build)
     asked = ASKED["cpu" if arguments.device == "cpu" else "gpu"]
     rows, short = [], []
-    print(f"{arguments.seeds} seeds of {arguments.pe}, batch {arguments.batch}, {arguments.precision}, {arguments.device}")
+    print(f"{arguments.seeds} seeds of {arguments.pe}, batch {arguments.batch}, "
+          f"{arguments.precision}, {arguments.device}")
     for size in (SMALL,) if arguments.device == "cpu" else (SMALL, []):
         row = measure(arguments, size, environment)
         rows.append(row)
         print(f"{row['size']:6} packed {1e3 * row['step_s']['packed']:8.3f} ms a seed's step")
         for way, ratio in row["ratio"].items():
-            print(f"       {way:17} {1e3 * row['step_s'][way]:8.3f} ms, ratio {ratio:.2f} (asked {asked[way]})")
+            print(f"       {way:17} {1e3 * row['step_s'][way]:8.3f} ms, ratio {ratio:.2f} (asked "
+                  f"{asked[way]})")
             short += [way] if ratio < asked[way] else []
     choice = chosen(arguments, environment)
     measured = choice["step_seconds"] or {}
-    print(f"--packing auto trains {'one after another' if choice['members'] == 1 else 'as one batch'}; it measured "
-          + ", ".join(f"{way} {1e3 * seconds:.3f} ms" for way, seconds in measured.items() if seconds))
+    print("--packing auto trains "
+          f"{'one after another' if choice['members'] == 1 else 'as one batch'}; it measured "
+          + ", ".join(f"{way} {1e3 * seconds:.3f} ms"
+                      for way, seconds in measured.items() if seconds))
     if arguments.json:
         arguments.json.write_text(json.dumps({"rows": rows, "chosen": choice}, indent=1) + "\n")
     if short and arguments.device == "cpu" and choice["members"] == 1:
         print("one batch is slower here, and is not what is chosen")
         return 0
-    print(f"below what is asked: {', '.join(short)}" if short else "every ratio is at least what is asked")
+    print(f"below what is asked: {', '.join(short)}" if short
+          else "every ratio is at least what is asked")
     return 1 if short else 0
 
 

@@ -59,7 +59,8 @@ def renamed(name):
         return name
     layer, part, rest = parts[1], parts[2], ".".join(parts[3:])
     if part == "pe":
-        return f"attention.{layer}.{ {'bias': 'table', 'key': 'shaw_key', 'value': 'shaw_value'}[rest] }.weight"
+        ours = {"bias": "table", "key": "shaw_key", "value": "shaw_value"}
+        return f"attention.{layer}.{ours[rest]}.weight"
     return f"{part}.{layer}.{rest}"
 
 
@@ -68,21 +69,25 @@ def load(folder, options):
     data, about = read_safetensors(folder / "data.safetensors")
     spec = json.loads(metadata["spec"])
     if options.no_attention_dropout:
-        spec["model"]["dropout_sites"] = [site for site in spec["model"]["dropout_sites"] if site != "attention"]
+        spec["model"]["dropout_sites"] = [site for site in spec["model"]["dropout_sites"]
+                                          if site != "attention"]
     refusal = ways.refusal(options.how, spec["model"], spec["pe"])
     if refusal:
         sys.exit(refusal)
     tensors = {renamed(name): torch.from_numpy(array.copy()) for name, array in weights.items()}
-    model = Decoder(spec, tensors["embedding.weight"].shape[0], tensors["head.weight"].shape[0], attend_of(options))
+    model = Decoder(spec, tensors["embedding.weight"].shape[0], tensors["head.weight"].shape[0],
+                    attend_of(options))
     model.load_state_dict(tensors)
     data = {name: torch.from_numpy(array.copy()) for name, array in data.items()}
-    return Job(model, spec, data, int(about["ignored_class"]), int(about["train_examples"]), options)
+    return Job(model, spec, data, int(about["ignored_class"]), int(about["train_examples"]),
+               options)
 
 
 def attend_of(options):
     if options.how == "flex":
         return ways.flex
-    wanted = options.attention or ("plain" if options.how == "eager" and options.precision == "float32" else "sdpa")
+    wanted = (options.attention
+              or ("plain" if options.how == "eager" and options.precision == "float32" else "sdpa"))
     return {"plain": ways.plain, "sdpa": ways.sdpa}[wanted]
 
 
@@ -90,9 +95,11 @@ class Job:
     def __init__(self, model, spec, data, ignored, train_examples, options):
         self.device = torch.device(options.device)
         devices.settle(self.device, options.tf32)
-        self.model, self.spec, self.ignored, self.train_examples = model.to(self.device), spec, ignored, train_examples
+        self.model, self.spec, self.ignored, self.train_examples = (model.to(self.device), spec,
+                                                                    ignored, train_examples)
         data = {name: tensor.to(self.device) for name, tensor in data.items()}
-        self.tokens, self.classes, self.lengths = data["tokens"].long(), data["classes"].long(), data.get("lengths")
+        self.tokens, self.classes, self.lengths = (data["tokens"].long(), data["classes"].long(),
+                                                   data.get("lengths"))
         self.first_logits = data["logits"]
         self.options, self.mask = options, None
         self.compiled_loss = self.loss
@@ -100,8 +107,10 @@ class Job:
             self.compiled_loss = torch.compile(self.loss, mode="max-autotune", dynamic=False)
         train = spec["train"]
         self.optimizer = torch.optim.AdamW(
-            [p for p in model.parameters() if p.requires_grad], lr=train["lr"], betas=(train["beta1"], train["beta2"]),
-            eps=train["epsilon"], weight_decay=train["weight_decay"], **({"fused": True} if self.device.type == "cuda" else {}))
+            [p for p in model.parameters() if p.requires_grad], lr=train["lr"],
+            betas=(train["beta1"], train["beta2"]),
+            eps=train["epsilon"], weight_decay=train["weight_decay"],
+            **({"fused": True} if self.device.type == "cuda" else {}))
 
     def autocast(self):
         if self.options.precision == "bf16":
@@ -116,7 +125,8 @@ class Job:
         return self.mask
 
     def batch(self, chosen):
-        tokens, lengths = self.tokens[chosen], None if self.lengths is None else self.lengths[chosen]
+        tokens, lengths = (self.tokens[chosen],
+                           None if self.lengths is None else self.lengths[chosen])
         return tokens, lengths, self.block_mask(tokens, lengths)
 
     def logits(self, chosen):
@@ -126,11 +136,13 @@ class Job:
     def difference(self):
         self.model.eval()
         with torch.no_grad():
-            return (self.logits(slice(0, len(self.first_logits))) - self.first_logits).abs().max().item()
+            return (self.logits(slice(0, len(self.first_logits)))
+                    - self.first_logits).abs().max().item()
 
     def loss(self, tokens, lengths, mask, classes):
         with self.autocast():
-            return functional.cross_entropy(self.model(tokens, lengths, mask), classes, ignore_index=self.ignored)
+            return functional.cross_entropy(self.model(tokens, lengths, mask), classes,
+                                            ignore_index=self.ignored)
 
     def step(self, chosen):
         self.optimizer.zero_grad()
@@ -162,7 +174,8 @@ class Job:
                 chosen = slice(at, min(end, at + EVALUATED))
                 classes, logits = self.classes[chosen], self.logits(chosen)
                 scored = classes != self.ignored
-                losses = functional.cross_entropy(logits.float(), classes, ignore_index=self.ignored, reduction="sum")
+                losses = functional.cross_entropy(logits.float(), classes,
+                                                  ignore_index=self.ignored, reduction="sum")
                 loss += losses.item()
                 right += ((logits.argmax(1) == classes) & scored).sum().item()
                 total += scored.sum().item()
@@ -184,7 +197,8 @@ class Job:
         scores = [self.score_test(examples)]
         for attention in self.model.attention:
             for head in range(attention.heads):
-                hook = attention.output.register_forward_pre_hook(without_head(head, attention.width))
+                hook = attention.output.register_forward_pre_hook(without_head(head,
+                                                                               attention.width))
                 scores.append(self.score_test(examples))
                 hook.remove()
         return scores
@@ -206,7 +220,8 @@ class Job:
         def rate(step):
             if step < warmup:
                 return step / warmup
-            return 1 if train["schedule"] != "cosine" else 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
+            return (1 if train["schedule"] != "cosine"
+                    else 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup))))
         schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, rate)
         accuracies = []
         for _ in range(epochs):
@@ -228,7 +243,8 @@ def without_head(head, width):
 
 
 def gathered(scores):
-    return {"scored": scores[0][0], "loss": [loss for _, loss, _ in scores], "correct": [right for _, _, right in scores]}
+    return {"scored": scores[0][0], "loss": [loss for _, loss, _ in scores],
+            "correct": [right for _, _, right in scores]}
 
 
 def time_passes(job, options):
@@ -252,31 +268,43 @@ def measure(job, options):
     length, sizes = job.tokens.shape[1], job.spec["model"]
     most = len(job.tokens) - job.train_examples
     if max(options.evaluate, options.ablate) > most:
-        print(f"there are only {most} test examples: --dump must be given --evaluate and --ablate too", file=sys.stderr)
+        print(
+            f"there are only {most} test examples: --dump must be given --evaluate and --ablate "
+            "too",
+            file=sys.stderr)
         return None
     passes = time_passes(job, options)  # before the steps, which change the weights
-    return {**passes, "parameters": sum(p.numel() for p in job.model.parameters() if p.requires_grad), "difference": differs,
-            "spec": job.spec, "length": length, "torch": torch.__version__, "device": devices.name(job.device),
-            "how": options.how, "precision": options.precision, "tf32": options.tf32, "attention": attend_of(options).__name__,
+    return {**passes,
+            "parameters": sum(p.numel() for p in job.model.parameters() if p.requires_grad),
+            "difference": differs, "spec": job.spec, "length": length, "torch": torch.__version__,
+            "device": devices.name(job.device), "how": options.how, "precision": options.precision,
+            "tf32": options.tf32, "attention": attend_of(options).__name__,
             "attention_dropout": "attention" in job.spec["model"]["dropout_sites"],
-            "seconds": job.time_steps(options.steps, options.warm_up), "peak_bytes": devices.peak_bytes(job.device),
-            "matmul_flops": devices.matmul_ceiling(job.device, length * job.spec["train"]["batch_size"], sizes["d_model"], sizes["d_ff"])}
+            "seconds": job.time_steps(options.steps, options.warm_up),
+            "peak_bytes": devices.peak_bytes(job.device),
+            "matmul_flops": devices.matmul_ceiling(job.device,
+                                                   length * job.spec["train"]["batch_size"],
+                                                   sizes["d_model"], sizes["d_ff"])}
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path, nargs="?")
     parser.add_argument("--steps", type=int, default=3)
-    parser.add_argument("--warm-up", type=int, default=1, help="steps before those that are timed [default: 1]")
+    parser.add_argument("--warm-up", type=int, default=1,
+                        help="steps before those that are timed [default: 1]")
     parser.add_argument("--evaluate", type=int, default=0, help="so many test examples")
-    parser.add_argument("--ablate", type=int, default=0, help="each head, over so many test examples")
+    parser.add_argument("--ablate", type=int, default=0,
+                        help="each head, over so many test examples")
     parser.add_argument("--job", action="store_true")
     parser.add_argument("--ceilings", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", default="cpu", help="cpu or cuda:N [default: cpu]")
     parser.add_argument("--how", choices=("eager", "compile", "flex"), default="eager")
     parser.add_argument("--precision", choices=("float32", "bf16"), default="float32")
-    parser.add_argument("--attention", choices=("plain", "sdpa"), help="[default: plain for eager float32, else sdpa]")
+    parser.add_argument("--attention", choices=("plain", "sdpa"),
+                        help="[default: plain for eager float32, else sdpa]")
     parser.add_argument("--tf32", action="store_true")
     parser.add_argument("--no-attention-dropout", action="store_true")
     options = parser.parse_args()

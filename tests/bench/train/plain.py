@@ -18,30 +18,36 @@ import tempfile
 from steps import PES, kernels
 
 # The 97.5 % quantiles of Student's t, by the number of seeds.
-STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
+STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306,
+           10: 2.262}
 
 
 def accuracy(arguments, pe, precision, seed, way, environment):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         spec = folder / "job.json"
-        job = [arguments.build / "bench/train_bench", "--small", "--pe", pe, "--precision", precision, "--batch", "64", "--steps", "62",
+        job = [arguments.build / "bench/train_bench", "--small", "--pe", pe,
+               "--precision", precision, "--batch", "64", "--steps", "62",
                "--epochs", str(arguments.epochs), "--seed", str(seed), "--print-job"]
-        document = json.loads(subprocess.run(job, check=True, capture_output=True, text=True, env=environment).stdout)
+        document = json.loads(subprocess.run(job, check=True, capture_output=True, text=True,
+                                             env=environment).stdout)
         document["spec"]["task"]["test_examples"] = 1000
         document["spec"]["train"]["lr"] = 1e-3
         spec.write_text(json.dumps(document))
-        done = subprocess.run([arguments.build / "bin/pelab-trainer", "run", "--spec", spec, "--workdir", folder / "w", "--device",
-                               arguments.device, "--threads", "1", "--kernels", way], check=True, capture_output=True, text=True,
-                              env=environment)
+        done = subprocess.run([arguments.build / "bin/pelab-trainer", "run", "--spec", spec,
+                               "--workdir", folder / "w", "--device", arguments.device,
+                               "--threads", "1", "--kernels", way], check=True, capture_output=True,
+                              text=True, env=environment)
     last = [json.loads(line) for line in done.stdout.splitlines() if '"event":"epoch"' in line][-1]
     return last["test_correct"] / last["test_total"]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--pe", nargs="+", choices=PES, default=["rope", "relative", "alibi", "mla"])
+    parser.add_argument("--pe", nargs="+", choices=PES,
+                        default=["rope", "relative", "alibi", "mla"])
     parser.add_argument("--precision", nargs="+", default=["float32"], choices=("float32", "bf16"))
     parser.add_argument("--seeds", type=int, default=5, choices=sorted(STUDENT))
     parser.add_argument("--epochs", type=int, default=6)
@@ -53,14 +59,15 @@ def main():
     print("encoding      precision   kernels    plain   difference and 95 % interval")
     for pe in arguments.pe:
         for precision in arguments.precision:
-            found = {way: [accuracy(arguments, pe, precision, seed, way, environment) for seed in range(arguments.seeds)]
-                     for way in ("fused", "plain")}
+            found = {way: [accuracy(arguments, pe, precision, seed, way, environment)
+                           for seed in range(arguments.seeds)] for way in ("fused", "plain")}
             differences = [fused - plain for fused, plain in zip(found["fused"], found["plain"])]
             mean = statistics.mean(differences)
             half = STUDENT[arguments.seeds] * statistics.stdev(differences) / arguments.seeds ** 0.5
-            rows.append({"pe": pe, "precision": precision, **found, "difference": mean, "half_interval": half})
-            print(f"{pe:13} {precision:9} {statistics.mean(found['fused']):9.4f} {statistics.mean(found['plain']):8.4f}   "
-                  f"{mean:+.4f} ± {half:.4f}", flush=True)
+            rows.append({"pe": pe, "precision": precision, **found, "difference": mean,
+                         "half_interval": half})
+            print(f"{pe:13} {precision:9} {statistics.mean(found['fused']):9.4f} "
+                  f"{statistics.mean(found['plain']):8.4f}   {mean:+.4f} ± {half:.4f}", flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
     apart = [row["pe"] for row in rows if abs(row["difference"]) > row["half_interval"]]

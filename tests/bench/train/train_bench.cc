@@ -129,8 +129,8 @@ TensorEntry Entry(const std::string& name, const at::Tensor& tensor) {
 void Dump(const Workbench& bench, const Options& options) {
   const at::NoGradGuard no_grad;
   WriteWeights(options.dump, experiment::ToCanonicalJson(bench.job), bench.parameters);
-  const LabelledBatch all = bench.data.Range(0, bench.data.size());
-  const LabelledBatch first = bench.data.Range(0, bench.job.Int("train.batch_size"));
+  const LabeledBatch all = bench.data.Range(0, bench.data.size());
+  const LabeledBatch first = bench.data.Range(0, bench.job.Int("train.batch_size"));
   const at::Tensor logits =
       bench.decoder.Logits(first.inputs, nullptr).to(at::kFloat).cpu().contiguous();
   const at::Tensor tokens = all.inputs.tokens.cpu().contiguous();

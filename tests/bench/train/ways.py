@@ -18,7 +18,8 @@ class Masks:
 
     def hidden(self, length, device):
         """True where a key is not seen; broadcasts to (B, H, T, T). None if all keys are seen."""
-        mask = torch.ones(length, length, dtype=torch.bool, device=device).triu(1) if self.causal else None
+        mask = torch.ones(length, length, dtype=torch.bool,
+                          device=device).triu(1) if self.causal else None
         if self.present is not None:
             padding = ~self.present[:, None, None, :]
             mask = padding if mask is None else mask | padding
@@ -40,7 +41,8 @@ def plain(layer, query, key, value, bias, masks):
     weights = layer.weight_dropout(functional.softmax(scores, -1))
     heads = weights @ value
     if layer.name == "shaw" and layer.shaw_value is not None:
-        heads = heads + torch.einsum("bhij,ijd->bhid", weights, layer.shaw_value(layer.rows[:length, :length]))
+        heads = heads + torch.einsum("bhij,ijd->bhid", weights,
+                                     layer.shaw_value(layer.rows[:length, :length]))
     return heads
 
 
@@ -51,7 +53,8 @@ def sdpa(layer, query, key, value, bias, masks):
     query, key = query.to(value.dtype), key.to(value.dtype)
     dropout = layer.weight_dropout.p if layer.training else 0.0
     if bias is None and masks.present is None:
-        return functional.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=masks.causal)
+        return functional.scaled_dot_product_attention(query, key, value, dropout_p=dropout,
+                                                       is_causal=masks.causal)
     mask = masks.hidden(query.shape[2], query.device)
     if bias is None:
         term = ~mask
@@ -59,7 +62,8 @@ def sdpa(layer, query, key, value, bias, masks):
         term = bias[None] if mask is None else bias.masked_fill(mask, -math.inf)
         term = term.to(query.dtype)
         term = term.reshape((-1,) + tuple(term.shape[-3:]))
-    return functional.scaled_dot_product_attention(query, key, value, attn_mask=term, dropout_p=dropout)
+    return functional.scaled_dot_product_attention(query, key, value, attn_mask=term,
+                                                   dropout_p=dropout)
 
 
 def flex(layer, query, key, value, bias, masks):
@@ -77,7 +81,8 @@ def flex(layer, query, key, value, bias, masks):
             return score + bias[head, i, j]
     elif layer.name == "shaw":
         most = layer.pe["max_distance"]
-        pairs = torch.einsum("bhid,rd->bhir", query, layer.shaw_key.weight) / math.sqrt(query.shape[-1])
+        pairs = (torch.einsum("bhid,rd->bhir", query,
+                              layer.shaw_key.weight) / math.sqrt(query.shape[-1]))
 
         def modify(score, example, head, i, j):
             return score + pairs[example, head, i, (j - i).clamp(-most, most) + most]
@@ -95,7 +100,8 @@ def block_mask(model, tokens, lengths):
     if lengths is None or model["key_padding"] != "masked":
         if not causal:
             return None
-        return create_block_mask(lambda b, h, i, j: i >= j, None, None, length, length, device=tokens.device)
+        return create_block_mask(lambda b, h, i, j: i >= j, None, None, length, length,
+                                 device=tokens.device)
 
     def seen(example, _, i, j):
         present = j < lengths[example]

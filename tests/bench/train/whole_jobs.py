@@ -31,15 +31,17 @@ def published(pe):
 def document(options, pe, task, precision, folder):
     """The job document for a trainer; the precision is in the spec, as in train_bench."""
     subprocess.run([str(part) for part in [
-        options.build / "bench/train_bench", "--protocol", "published", "--pe", pe, "--task", task, "--batch", 1, "--steps", 1,
-        "--threads", "1", "--device", options.device, "--precision", precision, "--dump", folder]], check=True, capture_output=True, text=True)
+        options.build / "bench/train_bench", "--protocol", "published", "--pe", pe, "--task", task,
+        "--batch", 1, "--steps", 1, "--threads", "1", "--device", options.device,
+        "--precision", precision, "--dump", folder]], check=True, capture_output=True, text=True)
     with open(folder / "weights.safetensors", "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
     spec = json.loads(header["__metadata__"]["spec"])
     spec["task"]["train_examples"], spec["task"]["test_examples"] = EXAMPLES[task]
     spec["train"]["epochs"], spec["train"]["batch_size"] = EPOCHS, published(pe)[1]
     analysis = {"name": "head_ablation", "version": 2,
-                "parameters": {"data": "test", "hygiene": "clean", "max_examples": 0, "method": "zero", "target": "head"}}
+                "parameters": {"data": "test", "hygiene": "clean", "max_examples": 0,
+                               "method": "zero", "target": "head"}}
     return {"job": f"{pe}-{task}", "spec": spec, "analyses": [analysis]}
 
 
@@ -47,14 +49,16 @@ def limits(options, spec, ceilings, precision):
     """(seconds of an epoch, seconds of the ablation) at the device's ceilings."""
     model, train, task = spec["model"], spec["train"], spec["task"]
     rate = "bf16" if precision == "bf16" else "tf32" if options.tf32 else "float32"
-    listed = floor.passes(spec, train["batch_size"], task["length"], 2 if precision == "bf16" else 4, PARAMETERS)
+    listed = floor.passes(spec, train["batch_size"], task["length"],
+                          2 if precision == "bf16" else 4, PARAMETERS)
     step = floor.seconds(listed, ceilings[f"{rate}_flops"], ceilings["copy_bytes_per_s"])["floor_s"]
     example = step / train["batch_size"]
     layers, heads = model["layers"], model["heads"]
     products = sum(into * out for _, into, out in floor.linears(spec))
     feed_forward = 2 * model["d_model"] * model["d_ff"] / products
     passes = 1 + heads * (layers - 1) / 2 + heads * feed_forward
-    return example * (task["train_examples"] + task["test_examples"] / 3), example / 3 * task["test_examples"] * passes
+    return (example * (task["train_examples"] + task["test_examples"] / 3),
+            example / 3 * task["test_examples"] * passes)
 
 
 def run_cell(options, pe, task, precision, ceilings):
@@ -66,8 +70,10 @@ def run_cell(options, pe, task, precision, ceilings):
             return {"failed": error.stderr.strip()}
         (folder / "job.json").write_text(json.dumps(job))
         began = time.perf_counter()
-        done = subprocess.run([options.build / "bin/pelab-trainer", "run", "--spec", folder / "job.json", "--workdir", folder / "run",
-                               "--device", options.device, "--threads", "1"], check=False, capture_output=True, text=True)
+        done = subprocess.run([options.build / "bin/pelab-trainer", "run",
+                               "--spec", folder / "job.json", "--workdir", folder / "run",
+                               "--device", options.device, "--threads", "1"], check=False,
+                              capture_output=True, text=True)
         wall = time.perf_counter() - began
     events = [json.loads(line) for line in done.stdout.splitlines()]
     epochs = [event["seconds"] for event in events if event["event"] == "epoch"]
@@ -78,8 +84,9 @@ def run_cell(options, pe, task, precision, ceilings):
     # Starting, data, warm-up, storing weights.
     around = wall - sum(epochs) - ablation + max(0.0, epochs[0] - epoch)
     epoch_limit, ablation_limit = limits(options, job["spec"], ceilings, precision)
-    return {"epoch_s": epoch, "ablation_s": ablation, "around_s": around, "epoch_limit_s": epoch_limit,
-            "ablation_limit_s": ablation_limit, "job_s": published(pe)[0] * epoch + ablation + around}
+    return {"epoch_s": epoch, "ablation_s": ablation, "around_s": around,
+            "epoch_limit_s": epoch_limit, "ablation_limit_s": ablation_limit,
+            "job_s": published(pe)[0] * epoch + ablation + around}
 
 
 def share(cell, what):
@@ -87,16 +94,19 @@ def share(cell, what):
 
 
 def measure_table(options, precision, ceilings):
-    print(f"\nTable 1, {precision}, one job on the device at a time; jobs are extrapolated from {EPOCHS - 1} epochs")
+    print(f"\nTable 1, {precision}, one job on the device at a time; jobs are extrapolated from "
+          f"{EPOCHS - 1} epochs")
     cells = []
     for task in EXAMPLES:
         for pe in PES:
             cell = {"pe": pe, "task": task, **run_cell(options, pe, task, precision, ceilings)}
             cells.append(cell)
-            print(f"  {task:9} {pe:9} " + (f"failed: {cell['failed']}" if "failed" in cell else
-                  f"epoch {cell['epoch_s']:7.2f} s ({share(cell, 'epoch'):3.0f} % of the limit)   ablation {cell['ablation_s']:6.2f} s "
-                  f"({share(cell, 'ablation'):3.0f} %)   around {cell['around_s']:5.1f} s   "
-                  f"job of {published(pe)[0]} epochs {cell['job_s'] / 60:6.1f} min"), flush=True)
+            print(f"  {task:9} {pe:9} "
+                  + (f"failed: {cell['failed']}" if "failed" in cell else
+                     f"epoch {cell['epoch_s']:7.2f} s ({share(cell, 'epoch'):3.0f} % of the "
+                     f"limit)   ablation {cell['ablation_s']:6.2f} s "
+                     f"({share(cell, 'ablation'):3.0f} %)   around {cell['around_s']:5.1f} s   "
+                     f"job of {published(pe)[0]} epochs {cell['job_s'] / 60:6.1f} min"), flush=True)
     hours = SEEDS * sum(cell.get("job_s", 0) for cell in cells) / 3600
     whole = "" if all("job_s" in cell for cell in cells) else " (without the cells that failed)"
     print(f"  {len(cells)} cells x {SEEDS} seeds: {hours:.2f} hours{whole}")

@@ -86,7 +86,7 @@ TEST_F(ApiTest, EveryAnswerHasItsShape) {
   EXPECT_THAT(Names(Get("/jobs/" + job + "/analyses")["analyses"][0]),
               UnorderedElementsAreArray(results::kAnalysisColumns));
   const Json workers = Get("/workers");
-  EXPECT_THAT(Names(workers), ElementsAre("now_ms", "workers"));
+  EXPECT_THAT(Names(workers), ElementsAre("now_ms", "workers", "next"));
   for (const std::string& column : results::kWorkerColumns) {
     EXPECT_TRUE(workers["workers"][0].contains(column)) << column;
   }
@@ -164,7 +164,7 @@ TEST_F(ApiTest, WhatIsNestedIsNotShown) {
   EXPECT_TRUE(Get("/jobs/" + JobOf(next))["attempts"][0]["environment"].is_null());
 }
 
-TEST_F(ApiTest, WorkersHaveLeasesAndUtilisation) {
+TEST_F(ApiTest, WorkersHaveLeasesAndUtilization) {
   const Json answer = Get("/workers");
   const Json& worker = answer["workers"][0];
   EXPECT_EQ(worker["worker_id"], "worker-1");

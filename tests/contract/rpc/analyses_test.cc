@@ -45,7 +45,8 @@ class AnalyzeTest : public CoordinatorTest {
       Script script(worker.AwaitAssignment());
       const std::string weights = absl::StrCat("weights of job ", script.assignment().job_id());
       worker.Send({script.Started(0, 3), script.Epoch(0), script.Epoch(1), script.Epoch(2),
-                   script.Ablation(), script.Artifact(Put(weights), weights.size()),
+                   script.Ablation(),
+                   script.Artifact(Put(script.assignment(), weights), weights.size()),
                    script.Finished(v1::ATTEMPT_OUTCOME_SUCCEEDED)});
       worker.AwaitAck(script.assignment().attempt_id(), script.sequence());
     }
@@ -316,11 +317,13 @@ TEST_F(AnalyzeTest, StatusSaysWhichAnalysisNobodyHas) {
   Analyze(OfSweep({MeanAblation()}));
   const v1::Sweep waiting =
       AwaitSweep("s", [](const auto& s) { return !s.waiting_reason().empty(); });
-  EXPECT_THAT(waiting.waiting_reason(),
-              HasSubstr("worker old: its trainer has analysis head_ablation in version 1, not 2"));
+  EXPECT_THAT(
+      waiting.waiting_reason(),
+      HasSubstr(
+          "worker test-host (old): its trainer has analysis head_ablation in version 1, not 2"));
 }
 
-TEST_F(AnalyzeTest, WatchersSeeThatAJobIsAnalysed) {
+TEST_F(AnalyzeTest, WatchersSeeThatAJobIsAnalyzed) {
   Analyze(OfSweep({MeanAblation()}));
   FakeWorker worker(channel_, "analyst", 2);
   Script first(worker.AwaitAssignment());
@@ -382,6 +385,47 @@ TEST_F(AnalyzeTest, NestedParametersAreRefused) {
             "parameters_json of analysis \"head_ablation\" is nested more than 64 deep");
 }
 
+TEST_F(CoordinatorTest, AMatrixOfAnotherModelOrOtherDataFailsItsAttempt) {
+  const auto shape = [](int layers, int heads) {
+    return [=](v1::HeadAblation& matrix) {
+      matrix.set_layers(layers);
+      matrix.set_heads(heads);
+      for (auto* counts :
+           {matrix.mutable_correct(), matrix.mutable_lost(), matrix.mutable_gained()}) {
+        counts->Clear();
+        counts->Resize(layers * heads, counts == matrix.mutable_correct() ? 42 : 0);
+      }
+      for (auto* reals : {matrix.mutable_nll(), matrix.mutable_nll_standard_error()}) {
+        reals->Clear();
+        reals->Resize(layers * heads, 1);
+      }
+    };
+  };
+  const std::vector<std::pair<std::function<void(v1::HeadAblation&)>, std::string>> cases = {
+      {shape(1, 1), "it has 1 layers of 1 heads; allowed: 2 layers of 2 heads, as the job's model"},
+      {shape(8, 8), "it has 8 layers of 8 heads; allowed: 2 layers of 2 heads, as the job's model"},
+      {[](auto& matrix) { matrix.set_total(98); },
+       "\"total\" is 98; allowed: 97, as the examples that were asked for"}};
+  FakeWorker worker(channel_, "w1", 1);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Submit(Document(absl::StrCat("s", i), absl::StrCat("[", i, "]")), absl::StrCat("token", i));
+    Script script(worker.AwaitAssignment());
+    worker.Send({script.Started(0, 3), script.Epoch(0), script.Epoch(1), script.Epoch(2)});
+    v1::Event matrix = script.Ablation();
+    cases[i].first(*matrix.mutable_head_ablation());
+    worker.Send({matrix});
+    EXPECT_TRUE(worker.AwaitAck(script.assignment().attempt_id(), script.sequence()).superseded());
+    v1::ListAttemptsResponse attempts;
+    ASSERT_TRUE(results_->ListAttempts(Context().get(), {}, &attempts).ok());
+    std::string errors;
+    for (const auto& row : attempts.rows()) absl::StrAppend(&errors, row.error(), "\n");
+    EXPECT_THAT(errors, HasSubstr(cases[i].second));
+  }
+  v1::ListHeadAblationsResponse stored;
+  ASSERT_TRUE(results_->ListHeadAblations(Context().get(), {}, &stored).ok());
+  EXPECT_EQ(stored.rows_size(), 0);
+}
+
 TEST_F(CoordinatorTest, AMatrixWithoutItsLossesFailsItsAttemptOnly) {
   Submit(Document("one", "[0]"), "a");
   FakeWorker worker(channel_, "w1", 1);
@@ -396,7 +440,8 @@ TEST_F(CoordinatorTest, AMatrixWithoutItsLossesFailsItsAttemptOnly) {
   EXPECT_NE(other.assignment().attempt_id(), script.assignment().attempt_id());
   v1::ListAttemptsResponse attempts;
   ASSERT_TRUE(results_->ListAttempts(Context().get(), {}, &attempts).ok());
-  EXPECT_THAT(attempts.rows(0).error(), HasSubstr("losses and their errors must all be there"));
+  EXPECT_THAT(attempts.rows(0).error(),
+              HasSubstr("\"nll\" has 0 entries; allowed: 4, for 2 layers of 2 heads"));
 }
 
 }  // namespace

@@ -3,14 +3,17 @@
 #include "core/db/backup/backup.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 
 #include "core/db/check/check.h"
 #include "pelab/v1/maintenance.grpc.pb.h"
 #include "tests/contract/rpc/coordinator_fixture.h"
+#include "tests/support/temp_dir.h"
 
 namespace pelab {
 namespace {
@@ -35,8 +38,12 @@ class BackupTest : public CoordinatorTest {
     return (*writer)->Finish();
   }
   static absl::Status Receive(const v1::BackupPart& part, db::BackupWriter& writer) {
+    if (part.has_header()) {
+      writer.Announce(part.header().database_bytes(), part.header().artifacts());
+    }
     if (part.has_database()) return writer.AppendDatabase(part.database());
     if (part.has_data()) return writer.AppendArtifact(part.data());
+    if (part.file().missing()) return writer.ArtifactIsMissing(part.file().sha256());
     if (part.has_file()) return writer.BeginArtifact({part.file().sha256(), part.file().bytes()});
     return absl::OkStatus();
   }
@@ -68,7 +75,8 @@ TEST_F(BackupTest, UnderLoadItIsConsistentAndServedLikeTheOriginal) {
   Script first(worker.AwaitAssignment());
   Script second(worker.AwaitAssignment());
   const std::string weights(3 << 20, 'w');
-  worker.Send({first.Started(0, kEpochs), first.Artifact(Put(weights), weights.size())});
+  worker.Send({first.Started(0, kEpochs),
+               first.Artifact(Put(first.assignment(), weights), weights.size())});
   worker.Send({second.Started(0, kEpochs)});
   std::atomic<bool> stop = false;
   std::atomic<std::uint64_t> acknowledged = 0;
@@ -125,12 +133,36 @@ TEST_F(BackupTest, UnderLoadItIsConsistentAndServedLikeTheOriginal) {
   ExpectSound(directory_ + "/copy0.db");
 }
 
+// Opening a pipe would wait for a writer, with the hold of all files.
+TEST_F(BackupTest, APipeInPlaceOfAFileIsAMissingFile) {
+  Submit(Document("s"), "a");
+  FakeWorker worker(channel_, "w1", 1);
+  Script script(worker.AwaitAssignment());
+  const std::string sha256 = Put(script.assignment(), "weights");
+  worker.Send({script.Started(0, 3), script.Artifact(sha256, 7)});
+  worker.AwaitAck(script.assignment().attempt_id(), 2);
+  const std::string path = *db::ArtifactPath(options_.database, sha256);
+  std::filesystem::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const auto report = Backup(directory_ + "/copy.db");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->missing_artifacts, testing::ElementsAre(sha256));
+  v1::GetArtifactRequest request;
+  request.set_sha256(sha256);
+  const auto context = Context();
+  const auto reader = results_->GetArtifact(context.get(), request);
+  v1::ArtifactChunk chunk;
+  EXPECT_FALSE(reader->Read(&chunk));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
 TEST_F(BackupTest, AClientThatLeavesAndAServerThatStopsLeaveNothing) {
   Submit(Document("s"), "a");
   const std::string weights(12 << 20, 'w');
   FakeWorker worker(channel_, "w1", 1);
   Script script(worker.AwaitAssignment());
-  worker.Send({script.Started(0, 3), script.Artifact(Put(weights), weights.size())});
+  worker.Send(
+      {script.Started(0, 3), script.Artifact(Put(script.assignment(), weights), weights.size())});
   worker.AwaitAck(script.assignment().attempt_id(), 2);
   const auto stub = v1::Maintenance::NewStub(channel_);
   const auto begin = [&](grpc::ClientContext& context) {
@@ -174,6 +206,58 @@ TEST_F(BackupTest, WhatAKilledCoordinatorWasCopyingGoesAtTheNextStart) {
   std::ofstream(left) << "half";
   Start();
   EXPECT_FALSE(std::filesystem::exists(left));
+}
+
+// What a coordinator sends may be wrong, whoever runs it.
+class BackupWriterTest : public testing::Test {
+ protected:
+  BackupWriterTest() {
+    auto writer = db::BackupWriter::Create(target_);
+    EXPECT_TRUE(writer.ok()) << writer.status();
+    if (writer.ok()) writer_ = *std::move(writer);
+  }
+  std::size_t Files() {
+    writer_.reset();
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path())) {
+      count += entry.is_regular_file() ? 1 : 0;
+    }
+    return count;
+  }
+
+  TempDir folder_;
+  const std::string target_ = folder_ / "copy.db";
+  std::unique_ptr<db::BackupWriter> writer_;
+};
+
+TEST_F(BackupWriterTest, WritesNoFileWhoseNameIsNoHash) {
+  std::ofstream(folder_ / "victim") << "victim";
+  writer_->Announce(0, 100);
+  for (const char* name : {"./../victim", "../../victim", "zz", "", "/tmp/victim"}) {
+    const absl::Status refused = writer_->BeginArtifact({name, 5});
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("is no SHA-256"));
+  }
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "victim"), 6u);
+  EXPECT_EQ(Files(), 1u);
+}
+
+TEST_F(BackupWriterTest, StopsASourceAtWhatItAnnounced) {
+  const auto refuses = [](const absl::Status& status, const std::string& what) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(what));
+  };
+  refuses(writer_->AppendDatabase("x"), "more than the 0 bytes");  // before any announcement
+  writer_->Announce(10, 2);
+  EXPECT_TRUE(writer_->AppendDatabase("123456789").ok());
+  refuses(writer_->AppendDatabase("xx"), "more than the 10 bytes");
+  const std::string hash = Sha256Hex("0123456789");
+  ASSERT_TRUE(writer_->BeginArtifact({hash, 10}).ok());
+  EXPECT_TRUE(writer_->AppendArtifact("0123456789").ok());
+  refuses(writer_->AppendArtifact("x"), hash);
+  EXPECT_FALSE(writer_->BeginArtifact({hash, 10}).ok()) << "the same file twice";
+  refuses(writer_->ArtifactIsMissing(Sha256Hex("third")), "more than the 2 files");
+  EXPECT_EQ(Files(), 0u);
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 // Checkpoints over RPC: uploaded, recorded, given to another worker, deleted; and the quota.
+#include <SQLiteCpp/SQLiteCpp.h>
 #include <gmock/gmock.h>
 
 #include <fstream>
 
 #include "core/db/check/check.h"
+#include "pelab/v1/maintenance.grpc.pb.h"
+#include "server/limits.h"
 #include "tests/contract/rpc/coordinator_fixture.h"
 
 namespace pelab {
@@ -20,14 +23,9 @@ class CheckpointTest : public CoordinatorTest {
     v1::PutArtifactResponse response;
     const auto context = Context();
     const auto writer = fleet_->PutArtifact(context.get(), &response);
-    v1::PutArtifactRequest request;
-    v1::ArtifactHeader* header = request.mutable_header();
-    header->set_sha256(Sha256Hex(data));
-    header->set_bytes(data.size());
-    header->set_attempt_id(assignment.attempt_id());
-    header->set_token(assignment.token());
-    header->set_checkpoint(checkpoint);
-    header->set_in_store(in_store);
+    v1::PutArtifactRequest request = HeaderOf(assignment, data);
+    request.mutable_header()->set_checkpoint(checkpoint);
+    request.mutable_header()->set_in_store(in_store);
     writer->Write(request);
     request.set_chunk(data);
     if (!in_store) writer->Write(request);
@@ -138,11 +136,8 @@ TEST_F(CheckpointTest, AnUploadThatBreaksOffLeavesNothing) {
     grpc::ClientContext context;
     v1::PutArtifactResponse response;
     const auto writer = fleet_->PutArtifact(&context, &response);
-    v1::PutArtifactRequest request;
-    request.mutable_header()->set_sha256(Sha256Hex("two"));
+    v1::PutArtifactRequest request = HeaderOf(script.assignment(), "two");
     request.mutable_header()->set_bytes(1 << 20);
-    request.mutable_header()->set_attempt_id(script.assignment().attempt_id());
-    request.mutable_header()->set_token(script.assignment().token());
     request.mutable_header()->set_checkpoint(true);
     writer->Write(request);
     request.set_chunk("tw");
@@ -181,6 +176,91 @@ TEST_F(CheckpointTest, CheckpointsAreRefusedAndGiveWayWhereTheQuotaIsShort) {
   ExpectSound();
 }
 
+// Somebody with the coordinator's token who holds no attempt, or a wrong token of one.
+TEST_F(CheckpointTest, UploadsOfNobodyTakeNoRoomAndNoCheckpoint) {
+  RestartWith(100);
+  Submit(Document("s", "[0]"), "a");
+  FakeWorker worker(channel_, "w1", 1);
+  const std::string small(60, 'c');
+  Script script = TrainTo(worker, 1, small);
+  v1::Assignment nobody;
+  v1::Assignment thief = script.assignment();
+  thief.set_token(thief.token() + 1);
+  for (int i = 0; i < 5; ++i) {
+    const std::string data(90, static_cast<char>('0' + i));
+    const grpc::Status refused = Send(nobody, data, /*checkpoint=*/false);
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(refused.error_message(), HasSubstr("must name the open attempt"));
+    EXPECT_EQ(Send(thief, data, /*checkpoint=*/false).error_code(),
+              grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_FALSE(Stored(data));
+  }
+  EXPECT_TRUE(Stored(small));
+  EXPECT_TRUE(Send(script.assignment(), std::string(40, 'd')).ok()) << "there is room";
+  ExpectSound();
+}
+
+// Uploads that announce much and send nothing.
+TEST_F(CheckpointTest, AnAnnouncedSizeTakesNoRoomAndNoCheckpoint) {
+  RestartWith(100);
+  Submit(Document("s", "[0]"), "a");
+  FakeWorker worker(channel_, "w1", 1);
+  const std::string small(50, 'c');
+  Script script = TrainTo(worker, 1, small);
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<v1::PutArtifactResponse> responses(3);
+  std::vector<std::unique_ptr<grpc::ClientWriter<v1::PutArtifactRequest>>> silent;
+  for (v1::PutArtifactResponse& response : responses) {
+    contexts.push_back(Context());
+    silent.push_back(fleet_->PutArtifact(contexts.back().get(), &response));
+    const std::string data(100, static_cast<char>('0' + silent.size()));
+    silent.back()->Write(HeaderOf(script.assignment(), data));
+  }
+  // The coordinator has begun these uploads once their temporary files are there.
+  const auto begun = [&] {
+    std::size_t files = 0;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(directory_ + "/pelab.db.artifacts")) {
+      files += entry.path().filename().string().rfind(".upload-", 0) == 0 ? 1 : 0;
+    }
+    return files;
+  };
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (begun() < silent.size() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_EQ(begun(), silent.size());
+  EXPECT_TRUE(Stored(small));
+  EXPECT_TRUE(Send(script.assignment(), std::string(50, 'd')).ok());
+  for (const auto& context : contexts) context->TryCancel();
+  for (const auto& writer : silent) EXPECT_FALSE(writer->Finish().ok());
+  EXPECT_TRUE(Stored(small));
+}
+
+TEST_F(CheckpointTest, OnlySoManyUploadsAreUnderWayAtATime) {
+  Submit(Document("s", "[0]"), "a");
+  FakeWorker worker(channel_, "w1", 1);
+  const v1::Assignment assignment = worker.AwaitAssignment();
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::deque<v1::PutArtifactResponse> responses;
+  std::vector<std::unique_ptr<grpc::ClientWriter<v1::PutArtifactRequest>>> silent;
+  const auto begin = [&] {
+    contexts.push_back(Context());
+    silent.push_back(fleet_->PutArtifact(contexts.back().get(), &responses.emplace_back()));
+  };
+  for (int i = 0; i < limits::kUploads; ++i) begin();
+  // An upload more than there are places. While they are taken, it may itself take one, and then
+  // one of the silent uploads is refused in its stead.
+  grpc::Status refused;
+  const absl::Time deadline = absl::Now() + kPatience;
+  while ((refused = Send(assignment, "one more")).ok() && absl::Now() < deadline) begin();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(refused.error_message(), HasSubstr("64 files are being uploaded"));
+  for (const auto& context : contexts) context->TryCancel();
+  for (const auto& writer : silent) EXPECT_FALSE(writer->Finish().ok());
+  grpc::Status accepted = refused;
+  while (!accepted.ok() && absl::Now() < deadline) accepted = Send(assignment, "one more");
+  EXPECT_TRUE(accepted.ok()) << accepted.error_message();
+}
+
 TEST_F(CheckpointTest, FilesThatNothingNamesAreCollectedAfterAWhile) {
   Submit(Document("s", "[0]"), "a");
   FakeWorker worker(channel_, "w1", 1);
@@ -200,6 +280,39 @@ TEST_F(CheckpointTest, FilesThatNothingNamesAreCollectedAfterAWhile) {
   AwaitGone("one");
   EXPECT_TRUE(Stored("sent, not told yet"));
   ExpectSound();
+}
+
+// The database may have been made by somebody else: its rows can name any file of the host.
+TEST_F(CheckpointTest, ARowWithoutAHashRemovesNothingAndIsNoBackup) {
+  Submit(Document("s", "[0]"), "a");
+  FakeWorker worker(channel_, "w1", 1);
+  Script script = TrainTo(worker, 1, "one");
+  const std::string victim = directory_ + "/victim";
+  std::ofstream(victim) << "victim";
+  coordinator_.reset();
+  SQLite::Database(options_.database, SQLite::OPEN_READWRITE)
+      .exec("UPDATE checkpoints SET sha256 = './../victim', bytes = 6");
+  Start();
+  const auto context = Context();
+  const auto stub = v1::Maintenance::NewStub(channel_);
+  const auto stream = stub->Backup(context.get(), v1::BackupRequest());
+  v1::BackupPart part;
+  int missing = 0;
+  while (stream->Read(&part)) {
+    missing += part.has_file() && part.file().missing();
+    EXPECT_FALSE(part.has_data());
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(missing, 1);
+  // The next checkpoint replaces that row, and the job ends.
+  FakeWorker back(channel_, "w1", 1, {Holding(script.assignment())});
+  ASSERT_TRUE(back.AwaitWelcome().held(0).accepted());
+  ASSERT_TRUE(Send(script.assignment(), "two").ok());
+  back.Send({script.Epoch(1), script.Checkpoint(2, Sha256Hex("two"), 3), script.Epoch(2),
+             script.Ablation(), script.Finished(v1::ATTEMPT_OUTCOME_SUCCEEDED)});
+  AwaitGone("two");  // dropped later than the row without a hash
+  EXPECT_TRUE(std::filesystem::exists(victim));
+  EXPECT_EQ(GetSweep("s").cells(), 2u);
 }
 
 TEST_F(CheckpointTest, ASharedDiskCarriesTheFiles) {
@@ -235,7 +348,11 @@ TEST_F(CheckpointTest, ASharedDiskCarriesTheFiles) {
 }
 
 TEST_F(CheckpointTest, AStoreDoesNotTakeThePlaceOfFilesThatAreThere) {
-  Put("kept");
+  Submit(Document("s", "[0]"), "a");
+  {
+    FakeWorker worker(channel_, "w1", 1);
+    Put(worker.AwaitAssignment(), "kept");
+  }
   coordinator_.reset();
   options_.artifact_store = directory_ + "/store";
   EXPECT_THAT(std::string(Coordinator::Start(options_).status().message()),

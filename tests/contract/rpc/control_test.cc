@@ -13,12 +13,6 @@ using testing::HasSubstr;
 
 constexpr char kOneSeed[] = "[0]";  // two encodings: two jobs
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kSlower = 10;
-#else
-constexpr int kSlower = 1;
-#endif
-
 class ControlTest : public CoordinatorTest {
  protected:
   v1::SweepControl Pause(const std::string& sweep) {
@@ -350,6 +344,7 @@ TEST_F(ControlTest, CancellingALargeSweepHoldsNobodyUp) {
   AwaitSweep("large", [](const auto& s) { return s.state() == v1::SWEEP_STATE_ACTIVE; });
   std::uint64_t cancelled = 0;
   std::uint64_t withdrawn = 0;
+  int calls = 0;
   Notification done;
   std::thread canceller([&] {
     // A call ends after some time and reports whether there is more. On a slow machine another call
@@ -357,6 +352,7 @@ TEST_F(ControlTest, CancellingALargeSweepHoldsNobodyUp) {
     v1::CancelResponse response;
     do {
       response.Clear();
+      ++calls;
       EXPECT_TRUE(Cancel("large", &response).ok());
       cancelled += response.jobs_cancelled();
       withdrawn += response.claims_withdrawn();
@@ -371,8 +367,13 @@ TEST_F(ControlTest, CancellingALargeSweepHoldsNobodyUp) {
     longest = std::max(longest, absl::Now() - before);
   }
   canceller.join();
-  EXPECT_EQ(cancelled, kJobs);
-  EXPECT_EQ(withdrawn, kJobs);
+  // Between two calls the coordinator goes on by itself, and no call counts what it cancels then.
+  EXPECT_LE(cancelled, kJobs);
+  EXPECT_EQ(withdrawn, cancelled);
+  if (calls == 1) {
+    EXPECT_EQ(cancelled, kJobs);
+  }
+  AwaitSweep("large", [](const auto& s) { return s.jobs().cancelled() == kJobs; });
   EXPECT_GE(asked, 2) << "others were answered meanwhile";
   EXPECT_LT(longest, kSlower * absl::Milliseconds(500));
 }

@@ -29,13 +29,19 @@
 namespace pelab {
 
 inline constexpr absl::Duration kPatience = absl::Seconds(60);  // for events that must happen
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int kSlower = 10;  // how many times as long something may take
+#else
+inline constexpr int kSlower = 1;
+#endif
 
-// A small sweep with one analysis; 2 layers of 2 heads.
+// A small sweep with one analysis; 2 layers of 2 heads, and the examples that Script reports.
 inline std::string Document(const std::string& name, const std::string& seeds = "[0, 1]",
                             int epochs = 3) {
   return absl::StrCat("name: ", name,
-                      "\nprotocol: clean\npe: [nope, rope]\ntask: distance\nseed: ", seeds,
-                      "\nmodel: {d_model: 8, d_ff: 16, heads: 2, layers: 2}\n",
+                      "\nprotocol: clean\npe: [nope, rope]\n"
+                      "task: {name: distance, train_examples: 99, test_examples: 97}\nseed: ",
+                      seeds, "\nmodel: {d_model: 8, d_ff: 16, heads: 2, layers: 2}\n",
                       "train: {epochs: ", epochs, "}\nanalyses: [head_ablation]\n");
 }
 
@@ -349,21 +355,28 @@ class CoordinatorTest : public testing::Test {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
-  // Stores `data` as an artifact and returns its SHA-256.
-  std::string Put(const std::string& data) {
+  // The header of an upload of `data`, which belongs to that attempt.
+  static v1::PutArtifactRequest HeaderOf(const v1::Assignment& assignment,
+                                         const std::string& data) {
+    v1::PutArtifactRequest request;
+    request.mutable_header()->set_sha256(Sha256Hex(data));
+    request.mutable_header()->set_bytes(data.size());
+    request.mutable_header()->set_attempt_id(assignment.attempt_id());
+    request.mutable_header()->set_token(assignment.token());
+    return request;
+  }
+  // Stores `data` as a file of that attempt and returns its SHA-256.
+  std::string Put(const v1::Assignment& assignment, const std::string& data) {
     v1::PutArtifactResponse response;
     const auto context = Context();
     const auto writer = fleet_->PutArtifact(context.get(), &response);
-    v1::PutArtifactRequest request;
-    const std::string sha256 = Sha256Hex(data);
-    request.mutable_header()->set_sha256(sha256);
-    request.mutable_header()->set_bytes(data.size());
+    v1::PutArtifactRequest request = HeaderOf(assignment, data);
     writer->Write(request);
     request.set_chunk(data);
     writer->Write(request);
     writer->WritesDone();
     EXPECT_TRUE(writer->Finish().ok());
-    return sha256;
+    return Sha256Hex(data);
   }
   v1::Sweep GetSweep(const std::string& sweep) {
     v1::GetSweepRequest request;

@@ -231,6 +231,58 @@ TEST_F(CoordinatorTest, MalformedSessionsAreEndedWithAReason) {
   EXPECT_THAT(worker.WaitForEnd().error_message(), HasSubstr("has no body"));
 }
 
+TEST_F(CoordinatorTest, HellosWithLongOrOddTextsAreRefused) {
+  const auto end = [&](const std::function<void(v1::Hello&)>& spoil) {
+    grpc::ClientContext context;
+    const auto stream = fleet_->Session(&context);
+    v1::WorkerMessage message;
+    v1::Hello& hello = *message.mutable_hello();
+    hello.set_protocol(1);
+    hello.set_worker_id("odd");
+    hello.set_host("h");
+    hello.set_version("1");
+    spoil(hello);
+    stream->Write(message);
+    v1::CoordinatorMessage answer;
+    EXPECT_FALSE(stream->Read(&answer));
+    const grpc::Status status = stream->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    return status.error_message();
+  };
+  EXPECT_EQ(end([](auto& hello) { hello.set_host(std::string(300, 'h')); }),
+            "host of worker odd has 300 bytes; at most 256 are allowed");
+  EXPECT_EQ(end([](auto& hello) { hello.set_host("h\nerror: all is lost"); }),
+            "host of worker odd has the character \\n, which is not printable");
+  EXPECT_EQ(end([](auto& hello) { hello.set_name("\x1b[31mred"); }),
+            "name of worker odd has the character \\x1b, which is not printable");
+  EXPECT_EQ(end([](auto& hello) { hello.set_version(std::string(65, '1')); }),
+            "version of worker odd has 65 bytes; at most 64 are allowed");
+  v1::ListWorkersResponse workers;
+  ASSERT_TRUE(results_->ListWorkers(Context().get(), {}, &workers).ok());
+  EXPECT_EQ(workers.workers_size(), 0);
+
+  // What a machine calls its devices is cut instead.
+  grpc::ClientContext context;
+  const auto stream = fleet_->Session(&context);
+  v1::WorkerMessage message;
+  v1::Hello& hello = *message.mutable_hello();
+  hello.set_protocol(1);
+  hello.set_worker_id("w1");
+  hello.set_host("h");
+  v1::Slot& slot = *hello.add_slots();
+  slot.set_device("cuda:0" + std::string(1 << 20, '0'));
+  slot.set_device_kind("gpu");
+  slot.set_device_name("\x1b[2J" + std::string(1 << 20, 'x'));
+  stream->Write(message);
+  v1::CoordinatorMessage welcome;
+  ASSERT_TRUE(stream->Read(&welcome));
+  ASSERT_TRUE(results_->ListWorkers(Context().get(), {}, &workers).ok());
+  ASSERT_EQ(workers.workers_size(), 1);
+  EXPECT_LT(workers.workers(0).devices_json().size(), 1000u);
+  EXPECT_THAT(workers.workers(0).devices_json(), HasSubstr("x1b[2Jxxx"));
+  context.TryCancel();
+}
+
 TEST_F(CoordinatorTest, AGapEndsTheSessionSoThatTheWorkerResends) {
   Submit(Document("s", kOneJob), "a");
   FakeWorker worker(channel_, "w1", 1);
@@ -243,11 +295,14 @@ TEST_F(CoordinatorTest, AGapEndsTheSessionSoThatTheWorkerResends) {
 }
 
 TEST_F(CoordinatorTest, FilesArriveWholeOrNotAtAll) {
+  Submit(Document("s", kOneJob), "a");
+  FakeWorker worker(channel_, "w1", 1);
+  const v1::Assignment assignment = worker.AwaitAssignment();
   const std::string data(700'000, 'w');
   const auto put = [&](const std::string& sha, std::uint64_t bytes, v1::PutArtifactResponse* out) {
     const auto context = Context();
     const auto writer = fleet_->PutArtifact(context.get(), out);
-    v1::PutArtifactRequest request;
+    v1::PutArtifactRequest request = HeaderOf(assignment, data);
     request.mutable_header()->set_sha256(sha);
     request.mutable_header()->set_bytes(bytes);
     writer->Write(request);
@@ -303,9 +358,7 @@ TEST_F(CoordinatorTest, FilesArriveWholeOrNotAtAll) {
   {
     const auto own = Context();
     const auto writer = fleet_->PutArtifact(own.get(), &response);
-    v1::PutArtifactRequest empty;
-    empty.mutable_header()->set_sha256(Sha256Hex(""));
-    writer->Write(empty);
+    writer->Write(HeaderOf(assignment, ""));
     writer->WritesDone();
     ASSERT_TRUE(writer->Finish().ok());
   }
@@ -360,6 +413,22 @@ TEST_F(CoordinatorTest, ADatabaseHasOneCoordinatorWhoseAddressItsLockNames) {
   same_socket.database = directory_ + "/other.db";
   EXPECT_THAT(std::string(Coordinator::Start(same_socket).status().message()),
               HasSubstr("another program listens there"));
+  // A symbolic link is another name of the same file.
+  CoordinatorOptions linked = options_;
+  linked.database = directory_ + "/link.db";
+  linked.listen = {*rpc::ParseAddress("unix:" + directory_ + "/t")};
+  std::filesystem::create_symlink("pelab.db", linked.database);
+  const absl::Status refused = Coordinator::Start(linked).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("unix:" + directory_ + "/s"));
+  EXPECT_FALSE(std::filesystem::exists(linked.database + ".lock"));
+  // So is a hard link, and the file stays locked if its lock is removed.
+  linked.database = directory_ + "/hard.db";
+  std::filesystem::create_hard_link(options_.database, linked.database);
+  EXPECT_EQ(Coordinator::Start(linked).status().code(), absl::StatusCode::kFailedPrecondition);
+  std::filesystem::remove(options_.database + ".lock");
+  linked.database = options_.database;
+  EXPECT_EQ(Coordinator::Start(linked).status().code(), absl::StatusCode::kFailedPrecondition);
   // the first coordinator still works
   EXPECT_EQ(Submit(Document("s"), "a").counts().new_jobs(), 4u);
 }

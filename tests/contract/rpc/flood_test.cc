@@ -6,21 +6,15 @@
 
 #include <atomic>
 #include <cstdint>
-#include <fstream>
 
 #include "core/base/unique_fd.h"
 #include "tests/contract/rpc/coordinator_fixture.h"
+#include "tests/support/process_size.h"
 
 namespace pelab {
 namespace {
 
 using testing::HasSubstr;
-
-std::int64_t ResidentBytes() {
-  std::int64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages >> pages;
-  return pages * sysconf(_SC_PAGESIZE);
-}
 
 class FloodTest : public CoordinatorTest {
  protected:
@@ -154,7 +148,52 @@ TEST_F(FloodTest, WhatIsTooLongIsRefused) {
   const grpc::Status status = sweeps_->Submit(Context().get(), request, &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("larger than max"));
+  const auto refused = [&](const std::function<void(v1::SubmitRequest&)>& spoil) {
+    v1::SubmitRequest spoilt;
+    spoilt.set_document(Document("s"));
+    spoilt.set_client_token("a");
+    spoil(spoilt);
+    const grpc::Status end = sweeps_->Submit(Context().get(), spoilt, &response);
+    EXPECT_EQ(end.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << end.error_message();
+    return end.error_message();
+  };
+  EXPECT_EQ(refused([](auto& r) { r.set_file_name(std::string(5000, 'x')); }),
+            "file_name has 5000 bytes; at most 4096 are allowed");
+  EXPECT_EQ(refused([](auto& r) { r.set_file_name("a\nb.yaml"); }),
+            "file_name has the character \\n, which is not printable");
+  EXPECT_EQ(refused([](auto& r) { r.set_file_name("a\u202eb.yaml"); }),
+            "file_name has the character \\u202e, which is not printable");
+  EXPECT_THAT(refused([](auto& r) {
+                for (int i = 0; i < 1000; ++i) {
+                  v1::Override& override = *r.add_overrides();
+                  override.set_field("train.lr");
+                  override.set_value(std::string(2000, '1'));
+                }
+              }),
+              HasSubstr("bytes; at most 1048576 are allowed"));
   EXPECT_EQ(Submit(Document("s"), "b").counts().new_jobs(), 4u);
+}
+
+// The texts of all extensions of a sweep are in one row.
+TEST_F(FloodTest, TheSeedsOfAllExtensionsAreBounded) {
+  Submit(Document("s", "[0]", 1), "a");
+  int accepted = 0;
+  grpc::Status status;
+  // Seeds of nine digits, so that few of them are long.
+  for (std::int64_t seed = 100'000'000; status.ok() && accepted < 10;) {
+    v1::ExtendRequest request;
+    request.mutable_sweep()->set_sweep("s");
+    request.set_dry_run(false);
+    std::string seeds;
+    for (int i = 0; i < 2000; ++i, seed += 2) absl::StrAppend(&seeds, i > 0 ? "," : "", seed);
+    request.set_seeds(seeds);
+    v1::ExtendResponse response;
+    status = sweeps_->Extend(Context().get(), request, &response);
+    accepted += status.ok() ? 1 : 0;
+  }
+  EXPECT_EQ(accepted, 3);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION) << status.error_message();
+  EXPECT_THAT(status.error_message(), HasSubstr("allowed: 65536"));
 }
 
 // Bytes that are not HTTP/2, on connections that stay open.

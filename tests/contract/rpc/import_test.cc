@@ -37,8 +37,8 @@ class ImportTest : public CoordinatorTest {
     Script first(worker.AwaitAssignment());
     Script second(worker.AwaitAssignment());
     worker.Send({first.Started(0, kEpochs), first.Epoch(0), first.Epoch(1), first.Epoch(2, 39),
-                 first.Artifact(Put(weights_), weights_.size()), first.Ablation(),
-                 first.Finished(v1::ATTEMPT_OUTCOME_SUCCEEDED)});
+                 first.Artifact(Put(first.assignment(), weights_), weights_.size()),
+                 first.Ablation(), first.Finished(v1::ATTEMPT_OUTCOME_SUCCEEDED)});
     worker.Send(second.Whole(kEpochs));
     AwaitSweep("s",
                [](const v1::Sweep& sweep) { return sweep.state() == v1::SWEEP_STATE_FINISHED; });
@@ -100,6 +100,23 @@ class ImportTest : public CoordinatorTest {
     EXPECT_TRUE(transfer_->CheckImport(Context().get(), request, &response).ok());
     EXPECT_EQ(response.verdicts_size(), 1);
     return response.verdicts(0);
+  }
+  // The answer to a sweep that is refused; its cells are not sent.
+  grpc::Status Refused(const v1::ImportedSweep& sweep) {
+    v1::ImportSweepResponse response;
+    const auto context = Context();
+    const auto writer = transfer_->ImportSweep(context.get(), &response);
+    v1::ImportSweepPart part;
+    *part.mutable_sweep() = sweep;
+    writer->Write(part);
+    *part.mutable_cells() = *there_->Cells(there_->Sweeps()->front().sweep_id, 0, 100);
+    writer->Write(part);
+    part.set_end(true);
+    writer->Write(part);
+    writer->WritesDone();
+    const grpc::Status status = writer->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+    return status;
   }
   v1::ImportSweepResponse ImportSweep(bool end = true) {
     const db::ExportedSweep sweep = there_->Sweeps()->front();
@@ -185,6 +202,14 @@ TEST_F(ImportTest, WhatNoSoundDatabaseHoldsIsRefusedWithItsReason) {
     std::function<void(Parts&)> spoil;
   };
   const auto job = [](Parts& parts) { return parts[0].mutable_job(); };
+  // Changes the text of the spec, and the key with it.
+  const auto respell = [&job](Parts& parts, const std::string& from, const std::string& to) {
+    std::string spec = parts[0].job().spec_json();
+    ASSERT_NE(spec.find(from), std::string::npos) << from << " in " << spec;
+    spec.replace(spec.find(from), from.size(), to);
+    job(parts)->set_spec_json(spec);
+    job(parts)->set_key(Sha256Hex(spec));
+  };
   const auto epoch = [](Parts& parts, int i) {
     return parts[1].mutable_epochs()->mutable_epochs(i);
   };
@@ -201,18 +226,38 @@ TEST_F(ImportTest, WhatNoSoundDatabaseHoldsIsRefusedWithItsReason) {
          job(p)->set_spec_json("[]");
          job(p)->set_key(Sha256Hex("[]"));
        }},
-      {"without pe.name",
+      {"has a spec that cannot be: format is missing",
        [&](Parts& p) {
          job(p)->set_spec_json("{}");
          job(p)->set_key(Sha256Hex("{}"));
        }},
+      {"unknown pe \"<b>\"", [&](Parts& p) { respell(p, "\"nope\"", "\"<b>\""); }},
+      {"train.epochs is \"3\"", [&](Parts& p) { respell(p, "\"epochs\":3", "\"epochs\":\"3\""); }},
+      {"seed is -1", [&](Parts& p) { respell(p, "\"seed\":0", "\"seed\":-1"); }},
+      {"not written canonically", [&](Parts& p) { respell(p, "\"seed\":0", "\"seed\": 0"); }},
+      {"a spec that begins with a byte order mark",
+       [&](Parts& p) { respell(p, "{\"format\"", "\xEF\xBB\xBF{\"format\""); }},
+      {"a label that has 1048576 bytes",
+       [&](Parts& p) { job(p)->set_pe_label(std::string(1 << 20, 'x')); }},
+      {"a protocol that has the character \\n", [&](Parts& p) { job(p)->set_protocol("a\nb"); }},
+      {"a device that has the character \\x1b", [&](Parts& p) { job(p)->set_device("\x1b[2J"); }},
+      {"an end that is -5 ms", [&](Parts& p) { job(p)->set_ended_at_ms(-5); }},
+      {"a worker whose host has 300 bytes",
+       [&](Parts& p) { job(p)->mutable_workers(0)->set_host(std::string(300, 'h')); }},
+      {"a worker with -1 slots", [&](Parts& p) { job(p)->mutable_workers(0)->set_slots(-1); }},
+      {"an attempt in slot -1", [&](Parts& p) { job(p)->mutable_attempts(0)->set_slot(-1); }},
+      {"unknown kind of error",
+       [&](Parts& p) { job(p)->mutable_attempts(0)->set_error_kind("x"); }},
+      {"an attempt whose error has 20000 bytes",
+       [&](Parts& p) { job(p)->mutable_attempts(0)->set_error(std::string(20'000, 'e')); }},
+      {"the name of a file is", [&](Parts& p) { p[3].mutable_file()->set_name("../\x1b[31m"); }},
       {"no label", [&](Parts& p) { job(p)->clear_pe_label(); }},
       {"unknown kind of device", [&](Parts& p) { job(p)->set_device_kind("abacus"); }},
       {"2 of 3 epochs", [&](Parts& p) { p[1].mutable_epochs()->mutable_epochs()->RemoveLast(); }},
       {"epoch 7 comes where epoch 1 is due", [&](Parts& p) { epoch(p, 1)->set_epoch(7); }},
-      {"numbers of epoch 2",
+      {"epoch 2: \"test_loss\" is nan",
        [&](Parts& p) { epoch(p, 2)->set_test_loss(std::numeric_limits<double>::quiet_NaN()); }},
-      {"numbers of epoch 0", [&](Parts& p) { epoch(p, 0)->set_train_correct(100); }},
+      {"epoch 0: \"train_correct\" is 100", [&](Parts& p) { epoch(p, 0)->set_train_correct(100); }},
       {"no attempt starts at epoch 0", [&](Parts& p) { job(p)->clear_attempts(); }},
       {"not ended", [&](Parts& p) { job(p)->mutable_attempts(0)->clear_outcome(); }},
       {"no attempt of it succeeded",
@@ -233,12 +278,31 @@ TEST_F(ImportTest, WhatNoSoundDatabaseHoldsIsRefusedWithItsReason) {
       {"not a JSON object", [&](Parts& p) { job(p)->set_execution_json("';--"); }},
       {"not a JSON object", [&](Parts& p) { job(p)->set_execution_json("[1]"); }},
       {"not a JSON object", [&](Parts& p) { job(p)->set_execution_json(Nested(2001)); }},
+      {"cannot be: execution: \"threads\" is -4; allowed: an integer from 1 to 1024",
+       [&](Parts& p) {
+         job(p)->set_execution_json(R"({"threads":-4,"micro_batch":0,"packing":1})");
+       }},
+      {"cannot be: end: \"wall_seconds\" is -5; allowed: a number from 0 to 1e+09",
+       [&](Parts& p) { job(p)->set_wall_seconds(-5); }},
+      {"\"wall_seconds\" is inf",
+       [&](Parts& p) { job(p)->set_wall_seconds(std::numeric_limits<double>::infinity()); }},
+      {"epoch 1: \"test_loss\" is -1", [&](Parts& p) { epoch(p, 1)->set_test_loss(-1); }},
+      {"epoch 1: \"test_total\" is 96; allowed: 97, as the job's test examples",
+       [&](Parts& p) { epoch(p, 1)->set_test_total(96); }},
+      {"\"total\" is 98; allowed: 97, as the examples that were asked for",
+       [&](Parts& p) { matrix(p)->set_total(98); }},
       {"attempt 9 of 1", [&](Parts& p) { p[2].mutable_analysis()->set_attempt(9); }},
-      {"cannot be", [&](Parts& p) { matrix(p)->set_lost(1, 90); }},
-      {"parameters that are not JSON", [&](Parts& p) { matrix(p)->set_parameters_json("{"); }},
+      {"\"lost\" is 90", [&](Parts& p) { matrix(p)->set_lost(1, 90); }},
+      {"its parameters are not a JSON object",
+       [&](Parts& p) { matrix(p)->set_parameters_json("{"); }},
       {"attempt 0 of 1", [&](Parts& p) { p[3].mutable_file()->set_attempt(0); }},
       {"sha256 must be", [&](Parts& p) { p[3].mutable_file()->set_sha256("../../etc/passwd"); }},
+      {"file weights.safetensors: \"bytes\" is 300001; the stored file has 300000",
+       [&](Parts& p) { p[3].mutable_file()->set_bytes(300'001); }},
       {"name of a file", [&](Parts& p) { p[3].mutable_file()->clear_name(); }},
+      {"the name of a file is \"../../x\"; allowed: 1 to 256 bytes without",
+       [&](Parts& p) { p[3].mutable_file()->set_name("../../x"); }},
+      {"the name of a file is \"a\\nb\"", [&](Parts& p) { p[3].mutable_file()->set_name("a\nb"); }},
       {"after the end", [&](Parts& p) { p.push_back(p[1]); }},
       {"comes first", [&](Parts& p) { p.erase(p.begin()); }},
       {"comes first", [&](Parts& p) { p.insert(p.begin(), p[0]); }},
@@ -253,6 +317,56 @@ TEST_F(ImportTest, WhatNoSoundDatabaseHoldsIsRefusedWithItsReason) {
     EXPECT_EQ(JobsHere(), 0) << one.words;
   }
   EXPECT_EQ(Import(jobs_[0].job_id).verdict(), v1::IMPORT_VERDICT_NEW);
+  ExpectSound();
+}
+
+TEST_F(ImportTest, OnlyWorkersThatAttemptsNameCome) {
+  Parts parts = PartsOf(jobs_[0].job_id);
+  v1::ImportedWorker& other = *parts[0].mutable_job()->add_workers();
+  other = parts[0].job().workers(0);
+  other.set_worker_id("nobody");
+  const grpc::Status status = Send(parts);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  v1::ListWorkersResponse workers;
+  ASSERT_TRUE(results_->ListWorkers(Context().get(), {}, &workers).ok());
+  ASSERT_EQ(workers.workers_size(), 1);
+  EXPECT_EQ(workers.workers(0).worker_id(), parts[0].job().workers(0).worker_id());
+}
+
+TEST_F(ImportTest, ASweepThatCouldNotBeSubmittedHereIsRefused) {
+  Import(jobs_[0].job_id);
+  Import(jobs_[1].job_id);
+  struct Case {
+    const char* words;
+    std::function<void(v1::ImportedSweep&)> spoil;
+  };
+  const std::vector<Case> cases = {
+      {"name \"2\" must not be a number", [](auto& s) { s.set_name("2"); }},
+      {"pelab sweeps rename", [](auto& s) { s.set_name("2"); }},
+      {"name \"x\\x1b[31m\" must be 1 to 100 letters", [](auto& s) { s.set_name("x\x1b[31m"); }},
+      {"name \"\" must be", [](auto& s) { s.clear_name(); }},
+      {"token of an imported sweep", [](auto& s) { s.clear_token(); }},
+      {"token of an imported sweep", [](auto& s) { s.set_token("token-s"); }},
+      {"a file name that has the character \\n", [](auto& s) { s.set_file_name("a\nb"); }},
+      {"a document that has", [](auto& s) { s.set_document(std::string((1 << 20) + 1, 'x')); }},
+      {"not JSON", [](auto& s) { s.set_overrides_json("\xEF\xBB\xBF[]"); }},
+      {"priority 5000 is out of range", [](auto& s) { s.set_priority(5000); }},
+      {"cells; at most 1000000", [](auto& s) { s.set_cells(1'000'001); }},
+      {"a time of submission that is -1 ms", [](auto& s) { s.set_created_at_ms(-1); }},
+  };
+  for (const Case& one : cases) {
+    v1::ImportedSweep sweep = there_->Sweeps()->front().sweep;
+    one.spoil(sweep);
+    EXPECT_THAT(Refused(sweep).error_message(), HasSubstr(one.words));
+  }
+  v1::ListSweepsResponse sweeps;
+  ASSERT_TRUE(sweeps_->ListSweeps(Context().get(), {}, &sweeps).ok());
+  EXPECT_EQ(sweeps.sweeps_size(), 0);
+  EXPECT_TRUE(ImportSweep().finished());
+  // A token stands for one document.
+  v1::ImportedSweep other = there_->Sweeps()->front().sweep;
+  other.set_document("name: s\n");
+  EXPECT_THAT(Refused(other).error_message(), HasSubstr("which has another document"));
   ExpectSound();
 }
 

@@ -1,5 +1,7 @@
 // The main path over RPC: a sweep is submitted, assigned, trained by a played worker, acknowledged
 // and read back.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <set>
@@ -68,6 +70,32 @@ TEST_F(CoordinatorTest, ASweepGoesTheWholeLine) {
     EXPECT_EQ(job.device(), "cpu");
     EXPECT_FALSE(job.has_error());
   }
+}
+
+TEST_F(CoordinatorTest, AnEpochOfOtherDataThanTheJobsFailsItsAttempt) {
+  Submit(Document("s", "[0]"), "a");
+  FakeWorker worker(channel_, "w1", 1);
+  for (const bool train : {false, true}) {
+    Script script(worker.AwaitAssignment());
+    v1::Event started = script.Started(0, 3);
+    v1::Event epoch = script.Epoch(0);
+    if (train) {
+      epoch.mutable_epoch()->set_train_total(98);
+    } else {
+      epoch.mutable_epoch()->set_test_total(96);
+    }
+    worker.Send({started, epoch});
+    EXPECT_TRUE(worker.AwaitAck(script.assignment().attempt_id(), script.sequence()).superseded());
+    v1::ListAttemptsResponse attempts;
+    ASSERT_TRUE(results_->ListAttempts(Context().get(), {}, &attempts).ok());
+    std::string errors;
+    for (const auto& row : attempts.rows()) absl::StrAppend(&errors, row.error(), "\n");
+    EXPECT_THAT(errors,
+                testing::HasSubstr(
+                    train ? "\"train_total\" is 98; allowed: 99, as the job's training examples"
+                          : "\"test_total\" is 96; allowed: 97, as the job's test examples"));
+  }
+  EXPECT_EQ(Curves("s").rows_size(), 0);
 }
 
 TEST_F(CoordinatorTest, TheSameAgainIsStoredAndOneSeedMoreIsNew) {

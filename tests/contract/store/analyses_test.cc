@@ -13,8 +13,10 @@ using testing::SizeIs;
 
 constexpr char kMeanParameters[] = R"({"data":"test","hygiene":"raw","method":"mean"})";
 constexpr char kBothAnalyses[] =
-    R"([{"name":"head_ablation","version":2,"parameters_json":"{\"data\":\"test\",\"hygiene\":\"raw\",\"method\":\"mean\"}"},)"
-    R"({"name":"head_ablation","version":2,"parameters_json":"{\"data\":\"test\",\"hygiene\":\"raw\",\"method\":\"zero\"}"}])";
+    R"([{"name":"head_ablation","version":2,"parameters_json":"{\"data\":\"test\",)"
+    R"(\"hygiene\":\"raw\",\"method\":\"mean\"}"},)"
+    R"({"name":"head_ablation","version":2,"parameters_json":"{\"data\":\"test\",)"
+    R"(\"hygiene\":\"raw\",\"method\":\"zero\"}"}])";
 const Analysis kMean{"head_ablation", 2, kMeanParameters};
 const Analysis kLayers{"layer_ablation", 1, "{}"};
 
@@ -56,15 +58,11 @@ TEST_P(AnalysesTest, ATrainedJobGetsAnAnalysisAndKeepsItsResults) {
   EXPECT_EQ(assignment_.weights->bytes, 12u);
   EXPECT_EQ(assignment_.max_start_epoch, 3);
   EXPECT_THAT(assignment_.analyses, ElementsAre(kMean, kLayers));
-  Event(attempt.Next(Started{3, 3, "{}"}));
+  Event(attempt.Next(StartedEvent(3, 3)));
   EXPECT_EQ(JobState(1), "running");
   Event(attempt.Next(Matrix(kMeanParameters)));
-  Event(attempt.Next(AnalysisResult{.name = "layer_ablation",
-                                    .version = 1,
-                                    .parameters_json = "{}",
-                                    .result_json = R"({"total":97,"intact_correct":42})",
-                                    .seconds = 2.5}));
-  const EventStored end = Event(attempt.Next(Finished{.wall_seconds = 1.0}));
+  Event(attempt.Next(ResultOf("layer_ablation", R"({"total":97,"intact_correct":42})", 2.5)));
+  const EventStored end = Event(attempt.Next(SucceededEvent(1.0)));
   EXPECT_EQ(end.change->state, JobState::kSucceeded);
   EXPECT_EQ(JobState(1), "succeeded");
   EXPECT_EQ(SweepState(sweep), "finished");
@@ -88,9 +86,9 @@ TEST_P(AnalysesTest, AskingAgainChangesNothing) {
   Attempt attempt = Assign(1, 900);
   EXPECT_EQ(Analyze({kMean}).queued, 1);
   EXPECT_EQ(JobState(1), "assigned");
-  Event(attempt.Next(Started{3, 3, "{}"}));
+  Event(attempt.Next(StartedEvent(3, 3)));
   Event(attempt.Next(Matrix(kMeanParameters)));
-  EXPECT_EQ(Event(attempt.Next(Finished{})).change->state, JobState::kSucceeded);
+  EXPECT_EQ(Event(attempt.Next(SucceededEvent())).change->state, JobState::kSucceeded);
   EXPECT_EQ(SweepState(sweep), "finished");
 }
 
@@ -101,7 +99,7 @@ TEST_P(AnalysesTest, ASweepThatLivesAgainWaitsForWhatWasQueuedMeanwhile) {
   const std::int64_t first = Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
   TrainWhole(1);
   Attempt failed = Assign(2, 3);
-  Event(failed.Next(Finished{Outcome::kFailed, state::ErrorKind::kBadSpec, "bad"}));
+  Event(failed.Next(FailedEvent(state::ErrorKind::kBadSpec, "bad")));
   const std::int64_t second = Submit("b", {Cell(0, "k0")});
   EXPECT_EQ(SweepState(first), "finished");
   const Analyzed asked = Analyze({kMean}, {1}, second);
@@ -134,15 +132,15 @@ TEST_P(AnalysesTest, AnExtendedSweepWaitsForWhatWasQueuedMeanwhile) {
   EXPECT_EQ(extended.jobs.ready[0].sweep_id, first);
   ASSERT_THAT(extended.jobs.ready[0].others, SizeIs(1));
   EXPECT_EQ(extended.jobs.ready[0].others[0].sweep_id, second);
-  EXPECT_THAT(extended.jobs.standings, SizeIs(1));
+  EXPECT_THAT(extended.jobs.sweep_settings, SizeIs(1));
 }
 
-TEST_P(AnalysesTest, WhatCannotBeAnalysedIsSaid) {
+TEST_P(AnalysesTest, WhatCannotBeAnalyzedIsSaid) {
   Submit("a", {Cell(0, "k0"), Cell(1, "k1"), Cell(2, "k2"), Cell(3, "k3")});
   TrainWhole(1, /*keep_weights=*/false);
   TrainWhole(2);
   Attempt failed = Assign(3, 3);
-  Event(failed.Next(Finished{Outcome::kFailed, state::ErrorKind::kBadSpec, "bad"}));
+  Event(failed.Next(FailedEvent(state::ErrorKind::kBadSpec, "bad")));
   gone_artifact_ = kWeightsHash;
   const Analyzed asked = Analyze({kMean}, {1, 2, 3, 4, 99});
   EXPECT_EQ(asked.not_possible, 2);
@@ -162,8 +160,8 @@ TEST_P(AnalysesTest, WhatIsAskedBeforeTrainingEndsFollowsIt) {
   EXPECT_EQ(Analyze({kMean}).after_training, 1);
   Event(attempt.Next(MakeEpoch(2)));
   Event(attempt.Next(Matrix()));
-  Event(attempt.Next(Artifact{kWeightsName, kWeightsHash, 12}));
-  const EventStored end = Event(attempt.Next(Finished{}));
+  Event(attempt.Next(ArtifactEvent(kWeightsName, kWeightsHash, 12)));
+  const EventStored end = Event(attempt.Next(SucceededEvent()));
   EXPECT_EQ(end.change->outcome, Outcome::kSucceeded);
   ASSERT_TRUE(end.change->ready.has_value());
   EXPECT_EQ(end.change->state, JobState::kQueued);
@@ -171,9 +169,9 @@ TEST_P(AnalysesTest, WhatIsAskedBeforeTrainingEndsFollowsIt) {
   Attempt second = Assign(1, 900);
   EXPECT_THAT(assignment_.analyses, ElementsAre(kMean));
   EXPECT_TRUE(assignment_.weights.has_value());
-  Event(second.Next(Started{3, 3, "{}"}));
+  Event(second.Next(StartedEvent(3, 3)));
   Event(second.Next(Matrix(kMeanParameters)));
-  EXPECT_EQ(Event(second.Next(Finished{})).change->state, JobState::kSucceeded);
+  EXPECT_EQ(Event(second.Next(SucceededEvent())).change->state, JobState::kSucceeded);
   EXPECT_EQ(SweepState(sweep), "finished");
 }
 
@@ -184,9 +182,9 @@ TEST_P(AnalysesTest, AttemptsThatFailLeaveTheJobSucceeded) {
   Analyze({kMean});
   for (int i = 1; i <= 3; ++i) {
     Attempt attempt = Assign(1, 900 + i);
-    Event(attempt.Next(Started{3, 3, "{}"}));
+    Event(attempt.Next(StartedEvent(3, 3)));
     const EventStored end =
-        Event(attempt.Next(Finished{Outcome::kFailed, state::ErrorKind::kTrainerDied, "died"}));
+        Event(attempt.Next(FailedEvent(state::ErrorKind::kTrainerDied, "died")));
     EXPECT_EQ(end.change->ready.has_value(), i < 3);
   }
   EXPECT_EQ(JobState(1), "succeeded");
@@ -204,7 +202,7 @@ TEST_P(AnalysesTest, AttemptsThatFailLeaveTheJobSucceeded) {
   EXPECT_EQ(JobState(1), "succeeded");
   Analyze({kMean});
   Attempt attempt = Assign(1, 999);
-  Event(attempt.Next(Finished{Outcome::kFailed, state::ErrorKind::kOutOfMemory, "too big"}));
+  Event(attempt.Next(FailedEvent(state::ErrorKind::kOutOfMemory, "too big")));
   EXPECT_EQ(JobState(1), "succeeded");
   EXPECT_EQ(TrainingResults(), before);
 }
@@ -215,7 +213,7 @@ TEST_P(AnalysesTest, AnAnalysisThatTrainsIsRefused) {
   const std::string before = TrainingResults();
   Analyze({kMean});
   Attempt attempt = Assign(1, 900);
-  const EventStored refused = Event(attempt.Next(Started{0, 3, "{}"}));
+  const EventStored refused = Event(attempt.Next(StartedEvent(0, 3)));
   EXPECT_EQ(refused.status, EventStored::kSuperseded);
   EXPECT_THAT(Text("SELECT error FROM v_attempts WHERE number = 2"),
               HasSubstr("asked for analyses only"));
@@ -229,7 +227,7 @@ TEST_P(AnalysesTest, CancellingEndsTheAnalysesOnly) {
   const std::string before = TrainingResults();
   Analyze({kMean}, {1, 2}, sweep);
   Attempt attempt = Assign(1, 900);
-  Event(attempt.Next(Started{3, 3, "{}"}));
+  Event(attempt.Next(StartedEvent(3, 3)));
   const auto cancelled = Do<Cancelled>(CancelSweep{sweep, 8000});
   EXPECT_THAT(cancelled.jobs, ElementsAre(1, 2));
   EXPECT_THAT(cancelled.attempts, ElementsAre(attempt.id));
@@ -238,7 +236,7 @@ TEST_P(AnalysesTest, CancellingEndsTheAnalysesOnly) {
   EXPECT_EQ(SweepState(sweep), "finished");
   EXPECT_EQ(Text("SELECT count(*) FROM sweep_jobs WHERE claimed = 1"), "2");
   EXPECT_EQ(Text("SELECT count(*) FROM analysis_requests"), "0");
-  const EventStored end = Event(attempt.Next(Finished{Outcome::kCancelled}));
+  const EventStored end = Event(attempt.Next(EndEvent(v1::ATTEMPT_OUTCOME_CANCELLED)));
   EXPECT_EQ(end.change->outcome, Outcome::kCancelled);
   EXPECT_EQ(end.change->state, JobState::kSucceeded);
   EXPECT_EQ(TrainingResults(), before);
@@ -260,7 +258,7 @@ TEST_P(AnalysesTest, AskedAgainWhileItStopsSupersedesTheOldAttempt) {
   const Analyzed again = Analyze({kMean});
   EXPECT_EQ(again.queued, 1);
   EXPECT_THAT(again.jobs.superseded, ElementsAre(stopping.id));
-  EXPECT_EQ(Event(stopping.Next(Started{3, 3, "{}"})).status, EventStored::kSuperseded);
+  EXPECT_EQ(Event(stopping.Next(StartedEvent(3, 3))).status, EventStored::kSuperseded);
   Assign(1, 901);
   EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 2"), "superseded");
 }
@@ -279,15 +277,15 @@ TEST_P(AnalysesTest, SubmittingAgainWithMoreAnalysesQueuesThem) {
   EXPECT_EQ(slice_.ready[0].job_id, 1);
   EXPECT_EQ(slice_.ready[0].sweep_id, 1);  // the oldest open sweep
   EXPECT_THAT(slice_.ready[0].others, ElementsAre(Claim{more, 0}));
-  EXPECT_THAT(slice_.standings, ElementsAre(SweepStanding{more, 3, false}));
+  EXPECT_THAT(slice_.sweep_settings, ElementsAre(SweepSettings{more, 3, false}));
   EXPECT_THAT(slice_.ready[0].requirement.analyses, ElementsAre(std::pair("head_ablation", 2)));
   EXPECT_EQ(JobState(1), "queued");
   EXPECT_EQ(JobState(2), "succeeded");
   Attempt attempt = Assign(1, 900);
   EXPECT_THAT(assignment_.analyses, ElementsAre(kMean));
-  Event(attempt.Next(Started{3, 3, "{}"}));
+  Event(attempt.Next(StartedEvent(3, 3)));
   Event(attempt.Next(Matrix(kMeanParameters)));
-  Event(attempt.Next(Finished{}));
+  Event(attempt.Next(SucceededEvent()));
   EXPECT_EQ(JobState(1), "succeeded");
   EXPECT_EQ(SweepState(more), "active");  // waits for job 3
   Attempt third = Assign(3, 901);
@@ -296,7 +294,7 @@ TEST_P(AnalysesTest, SubmittingAgainWithMoreAnalysesQueuesThem) {
   Train(third, 0, 3);
   Event(third.Next(Matrix()));
   Event(third.Next(Matrix(kMeanParameters)));
-  Event(third.Next(Finished{}));
+  Event(third.Next(SucceededEvent()));
   EXPECT_EQ(SweepState(more), "finished");
   EXPECT_EQ(SweepState(1), "finished");
   // Only the impossible analysis is missing.
@@ -311,15 +309,15 @@ TEST_P(AnalysesTest, ASweepThatJoinsARunningAttemptGetsItsAnalysesAfterIt) {
   Train(attempt, 0, 3);
   const std::int64_t joined = Submit("b", {Cell(0, "k0")}, false, 0, kBothAnalyses);
   Event(attempt.Next(Matrix()));
-  Event(attempt.Next(Artifact{kWeightsName, kWeightsHash, 12}));
-  const EventStored end = Event(attempt.Next(Finished{}));
+  Event(attempt.Next(ArtifactEvent(kWeightsName, kWeightsHash, 12)));
+  const EventStored end = Event(attempt.Next(SucceededEvent()));
   EXPECT_TRUE(end.change->ready.has_value());
   EXPECT_EQ(SweepState(joined), "active");
   Attempt second = Assign(1, 900);
   EXPECT_THAT(assignment_.analyses, ElementsAre(kMean));
-  Event(second.Next(Started{3, 3, "{}"}));
+  Event(second.Next(StartedEvent(3, 3)));
   Event(second.Next(Matrix(kMeanParameters)));
-  Event(second.Next(Finished{}));
+  Event(second.Next(SucceededEvent()));
   EXPECT_EQ(SweepState(joined), "finished");
 }
 
@@ -337,7 +335,7 @@ TEST_P(AnalysesTest, AnAnalysisNeitherSetsNorNeedsTheSettingsOfTraining) {
   TrainWhole();  // by a worker that did not report it
   Analyze({kMean});
   Attempt attempt = Assign(1, 900);
-  EXPECT_EQ(Event(attempt.Next(Started{3, 3, "{}", Execution{4, 0, 1}})).status,
+  EXPECT_EQ(Event(attempt.Next(StartedEvent(3, 3, "{}", Execution{4, 0, 1}))).status,
             EventStored::kStored);
   EXPECT_EQ(Text("SELECT execution_json IS NULL FROM jobs"), "1");
 }
@@ -347,9 +345,9 @@ TEST_P(AnalysesTest, AStoredAnalysisIsProgressToo) {
   TrainWhole();
   Analyze({kMean, kLayers});
   Attempt attempt = Assign(1, 900);
-  Event(attempt.Next(Started{3, 3, "{}"}));
+  Event(attempt.Next(StartedEvent(3, 3)));
   Event(attempt.Next(Matrix(kMeanParameters)));
-  Event(attempt.Next(Finished{Outcome::kPreempted}));
+  Event(attempt.Next(EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED)));
   EXPECT_EQ(Text("SELECT state, lost_attempts FROM jobs"), "queued 0");
   Assign(1, 901);
   EXPECT_THAT(assignment_.analyses, ElementsAre(kLayers));
@@ -383,7 +381,7 @@ TEST_P(AnalysesFileTest, QueuedAndOpenAnalysesSurviveARestart) {
   const std::string before = TrainingResults();
   Analyze({kMean}, {1, 2}, sweep);
   Attempt attempt = Assign(2, 900);
-  Event(attempt.Next(Started{3, 3, "{}"}));
+  Event(attempt.Next(StartedEvent(3, 3)));
   const Recovered found = Restart();
   ASSERT_THAT(found.ready, SizeIs(1));
   EXPECT_EQ(found.ready[0].job_id, 1);
@@ -394,7 +392,7 @@ TEST_P(AnalysesFileTest, QueuedAndOpenAnalysesSurviveARestart) {
   EXPECT_FALSE(found.open[0].cancelled);
   EXPECT_EQ(SweepState(sweep), "active");
   Event(attempt.Next(Matrix(kMeanParameters)));
-  Event(attempt.Next(Finished{}));
+  Event(attempt.Next(SucceededEvent()));
   EXPECT_EQ(JobState(2), "succeeded");
   Do<Cancelled>(CancelJob{1, 8000});
   EXPECT_EQ(SweepState(sweep), "finished");  // the count of open jobs was rebuilt
@@ -406,7 +404,7 @@ TEST_P(AnalysesFileTest, AnAnalysisThatIsBeingStoppedIsStillToBeStoppedAfterARes
   TrainWhole();
   Analyze({kMean});
   Attempt attempt = Assign(1, 900);
-  Event(attempt.Next(Started{3, 3, "{}"}));
+  Event(attempt.Next(StartedEvent(3, 3)));
   Do<Cancelled>(CancelJob{1, 8000});
   const Recovered found = Restart();
   ASSERT_THAT(found.open, SizeIs(1));

@@ -21,7 +21,9 @@ class CheckpointsTest : public StoreTest {
     Open();
     Submit("a", {Cell(0, "k0")});
   }
-  Checkpoint At(int epoch) { return {epoch, Hash(static_cast<char>('0' + epoch)), 100}; }
+  v1::Event At(int epoch) {
+    return CheckpointEvent(epoch, Hash(static_cast<char>('0' + epoch)), 100);
+  }
   std::string Rows() { return Text("SELECT job_id, epoch, substr(sha256, 1, 2) FROM checkpoints"); }
   std::vector<std::string> Unneeded(const std::vector<std::string>& files) {
     return Do<Unused>(FindUnused{files}).sha256s;
@@ -53,7 +55,7 @@ TEST_P(CheckpointsTest, TheNewestIsKeptAndGivenToTheNextAttempt) {
   EXPECT_THAT(dropped_, ElementsAre(Hash('1')));
   EXPECT_EQ(Text("SELECT job_id, epoch, bytes, attempt, worker FROM v_checkpoints"), "1 2 100 1 w");
   ExpectSound();
-  Event(attempt.Next(Finished{Outcome::kPreempted}));
+  Event(attempt.Next(EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED)));
   Assign(1, 2);
   ASSERT_TRUE(assignment_.checkpoint.has_value());
   EXPECT_EQ(assignment_.checkpoint->epoch, 2);
@@ -88,14 +90,14 @@ TEST_P(CheckpointsTest, AnAttemptThatBeganEarlierDropsIt) {
   Event(first.Next(At(2)));
   Do<EventStored>(EndAttempt{first.id, state::Event::kLose, "", 3000});
   Attempt second = Assign(1, 2);
-  Event(second.Next(Started{1, 3, "{}"}));
+  Event(second.Next(StartedEvent(1, 3)));
   EXPECT_EQ(Rows(), "") << "the curve has one epoch now";
   EXPECT_THAT(dropped_, ElementsAre(Hash('2')));
   Event(second.Next(At(1)));  // from the checkpoint on its own disk
   EXPECT_EQ(Rows(), "1 1 11");
   Do<EventStored>(EndAttempt{second.id, state::Event::kLose, "", 3000});
   Attempt third = Assign(1, 3);
-  Event(third.Next(Started{1, 3, "{}"}));
+  Event(third.Next(StartedEvent(1, 3)));
   EXPECT_EQ(Rows(), "1 1 11") << "it goes on from there";
   ExpectSound();
 }
@@ -118,7 +120,7 @@ TEST_P(CheckpointsTest, ItGoesWhenItsJobSucceeds) {
   Train(attempt, 0, 3);
   Event(attempt.Next(At(3)));
   Event(attempt.Next(Matrix()));
-  Event(attempt.Next(Finished{}));
+  Event(attempt.Next(SucceededEvent()));
   EXPECT_EQ(JobState(1), "succeeded");
   EXPECT_EQ(Rows(), "");
   EXPECT_THAT(dropped_, ElementsAre(Hash('3')));
@@ -128,11 +130,11 @@ TEST_P(CheckpointsTest, ItGoesWhenItsJobFailsForGoodAndStaysWhereItIsTriedAgain)
   Attempt first = Assign(1, 1);
   Train(first, 0, 1);
   Event(first.Next(At(1)));
-  Event(first.Next(Finished{Outcome::kFailed, state::ErrorKind::kTrainerDied, "died"}));
+  Event(first.Next(FailedEvent(state::ErrorKind::kTrainerDied, "died")));
   EXPECT_EQ(Rows(), "1 1 11");
   Attempt second = Assign(1, 2);
   Train(second, 1, 2);
-  Event(second.Next(Finished{Outcome::kFailed, state::ErrorKind::kOutOfMemory, "no room"}));
+  Event(second.Next(FailedEvent(state::ErrorKind::kOutOfMemory, "no room")));
   EXPECT_EQ(JobState(1), "failed");
   EXPECT_EQ(Rows(), "");
   ExpectSound();
@@ -160,6 +162,38 @@ TEST_P(CheckpointsTest, OneWhoseFileHasGoneIsNotRecorded) {
   EXPECT_EQ(Rows(), "1 1 11");
 }
 
+TEST_P(CheckpointsTest, OneOfAnotherSizeThanItsFileIsNotRecorded) {
+  Attempt attempt = Assign(1, 1);
+  Train(attempt, 0, 2);
+  EXPECT_EQ(Event(attempt.Next(CheckpointEvent(2, Hash('2'), kOtherBytes + 1))).status,
+            EventStored::kStored);
+  EXPECT_EQ(Rows(), "");
+}
+
+TEST_P(CheckpointsTest, WeightsThatAreNotStoredEndTheAttempt) {
+  gone_artifact_ = Hash('3');
+  const std::vector<std::pair<v1::Event, std::string>> bad = {
+      {ArtifactEvent(kWeightsName, gone_artifact_, kOtherBytes),
+       "file weights.safetensors: no file with SHA-256 3333"},
+      {ArtifactEvent(kWeightsName, kWeightsHash, kWeightsBytes + 1),
+       "file weights.safetensors: \"bytes\" is 13; the stored file has 12"},
+      {ArtifactEvent(kWeightsName, kWeightsHash, std::uint64_t{1} << 63),
+       "\"bytes\" is 9223372036854775808; allowed: an integer from 0 to 9223372036854775807"},
+  };
+  for (std::size_t i = 0; i < bad.size(); ++i) {
+    SCOPED_TRACE(i);
+    Submit(absl::StrCat("t", i), {Cell(0, absl::StrCat("t", i))});
+    Attempt attempt = Assign(slice_.ready.front().job_id, 1);
+    Train(attempt, 0, 3);
+    const EventStored refused = Event(attempt.Next(bad[i].first));
+    ASSERT_TRUE(refused.change.has_value());
+    EXPECT_EQ(refused.change->outcome, Outcome::kFailed);
+    EXPECT_THAT(Text("SELECT error FROM attempts ORDER BY attempt_id DESC LIMIT 1"),
+                testing::HasSubstr(bad[i].second));
+  }
+  EXPECT_EQ(Text("SELECT count(*) FROM artifacts"), "0");
+}
+
 TEST_P(CheckpointsTest, AFileIsNeededFromItsUploadToItsLastRow) {
   Attempt attempt = Assign(1, 1);
   Train(attempt, 0, 3);
@@ -175,9 +209,28 @@ TEST_P(CheckpointsTest, AFileIsNeededFromItsUploadToItsLastRow) {
   Event(attempt.Next(At(2)));
   EXPECT_THAT(Unneeded(files), ElementsAre(Hash('1'), Hash('f')));
   Event(attempt.Next(Matrix()));
-  Event(attempt.Next(Artifact{kWeightsName, Hash('a'), 12}));
-  Event(attempt.Next(Finished{}));
+  Event(attempt.Next(ArtifactEvent(kWeightsName, Hash('a'), 12)));
+  Event(attempt.Next(SucceededEvent()));
   EXPECT_THAT(Unneeded(files), ElementsAre(Hash('1'), Hash('2'), Hash('f')));
+}
+
+TEST_P(CheckpointsTest, AnAttemptHasOnlySoManyFilesThatNoEventNames) {
+  Attempt attempt = Assign(1, 1);
+  Train(attempt, 0, 1);
+  const auto record = [&](char digit, bool only_ask = false) {
+    return Do<UploadRecorded>(RecordUpload{attempt.id, 1, Hash(digit), 2, only_ask});
+  };
+  EXPECT_TRUE(record('1', /*only_ask=*/true).accepted);
+  EXPECT_EQ(Text("SELECT count(*) FROM uploads"), "0");
+  EXPECT_TRUE(record('1').accepted);
+  EXPECT_TRUE(record('2').accepted);
+  EXPECT_TRUE(record('2').accepted) << "it is one of the two";
+  EXPECT_TRUE(record('3').full);
+  EXPECT_FALSE(record('3').accepted);
+  EXPECT_TRUE(record('3', /*only_ask=*/true).full);
+  Event(attempt.Next(At(1)));  // names the first
+  EXPECT_TRUE(record('3').accepted);
+  ExpectSound();
 }
 
 TEST_P(CheckpointsTest, AnUploadThatNoEventNamedIsNotNeededOnceItsAttemptHasEnded) {
@@ -196,7 +249,7 @@ TEST_P(CheckpointsTest, TheOldestAreGivenUpFirst) {
     AddWorker();
     Attempt attempt = Assign(job, 10 + job);
     Train(attempt, 0, 1);
-    AttemptEvent event = attempt.Next(Checkpoint{1, Hash(static_cast<char>('0' + job)), 100});
+    AttemptEvent event = attempt.Next(CheckpointEvent(1, Hash(static_cast<char>('0' + job)), 100));
     event.now = 9000 - job;
     Event(event);
   }

@@ -4,10 +4,7 @@
 #include "core/catalog/catalog.h"
 #include "core/db/check/check.h"
 #include "core/experiment/canonical_json.h"
-#include "core/experiment/configuration.h"
 #include "core/experiment/job.h"
-#include "migrations/migrate.h"
-#include "tests/contract/store/old_databases.h"
 #include "tests/contract/store/store_fixture.h"
 
 namespace pelab::store {
@@ -93,6 +90,11 @@ TEST_P(ConfigurationsTest, EverySpecIsThereAndSeedsShareIt) {
   EXPECT_EQ(Text("SELECT count(*) FROM configurations WHERE instr(template, char(31)) = 0"), "0");
   Open();
   EXPECT_EQ(StoredSpecs(), JsonOf(specs));
+  const auto checks = db::CheckDatabase(path_);
+  ASSERT_TRUE(checks.ok()) << checks.status();
+  for (const db::Check& check : *checks) {
+    EXPECT_THAT(check.problems, testing::IsEmpty()) << check.name;
+  }
 }
 
 TEST_P(ConfigurationsTest, LaterSweepsAndGenerationsShareThemToo) {
@@ -113,56 +115,6 @@ TEST_P(ConfigurationsTest, WorkersGetTheSpecAsItWas) {
   for (std::size_t i = 0; i < specs.size(); i += 7) {
     Assign(static_cast<std::int64_t>(i) + 1, 100 + i);
     EXPECT_EQ(assignment_.spec_json, specs[i].json);
-  }
-}
-
-// Writes the rows of schema 6, job by job, with the SQL of that version.
-void InsertOfSchema6(SQLite::Database& db, const std::vector<Spec>& specs) {
-  for (const Spec& spec : specs) {
-    SQLite::Statement job(
-        db,
-        "INSERT INTO jobs (key, generation, pe, pe_label, task, protocol, seed, device_kind, "
-        "memory_bytes, state, epochs, created_at) "
-        "VALUES (?1, 1, ?2, ?2, ?3, 'clean', ?4, 'any', 0, 'cancelled', 1, 1)");
-    job.bind(1, Sha256Hex(spec.json));
-    job.bind(2, spec.pe);
-    job.bind(3, spec.task);
-    job.bind(4, spec.seed);
-    job.exec();
-    SQLite::Statement apart(db, "INSERT INTO job_specs VALUES (last_insert_rowid(), ?)");
-    apart.bind(1, spec.json);
-    apart.exec();
-  }
-}
-
-TEST_P(ConfigurationsTest, AFileOfSchema6KeepsEverySpecAndSharesItWithWhatComesLater) {
-  const std::vector<Spec> specs = EverySpec();
-  store_.reset();
-  path_ = directory_ + "/old.db";
-  WriteOldDatabase(path_, 6);
-  std::vector<std::string> expected;
-  {
-    SQLite::Database db(path_, SQLite::OPEN_READWRITE);
-    SQLite::Statement there(db, "SELECT spec_json FROM v_jobs ORDER BY job_id");
-    while (there.executeStep()) expected.push_back(there.getColumn(0).getString());
-    InsertOfSchema6(db, specs);
-  }
-  ASSERT_GE(expected.size(), 4u);
-  for (const Spec& spec : specs) expected.push_back(spec.json);
-  Open();
-  EXPECT_EQ(StoredSpecs(), expected);
-  // The templates are the same as this version makes, so submitting the same jobs finds them.
-  const std::string before = Text("SELECT * FROM configurations");
-  for (const Spec& spec : specs) {
-    EXPECT_THAT(before, testing::HasSubstr(experiment::TemplateOf(spec.json, spec.seed)));
-  }
-  Submit("again", CellsOf(specs), /*fresh=*/true);
-  EXPECT_EQ(Text("SELECT * FROM configurations"), before);
-  const auto checks = db::CheckDatabase(path_);
-  ASSERT_TRUE(checks.ok()) << checks.status();
-  for (const db::Check& check : *checks) {
-    if (check.name == "artifacts are there at their size") continue;  // there are no files here
-    EXPECT_THAT(check.problems, testing::IsEmpty()) << check.name;
   }
 }
 

@@ -22,7 +22,7 @@ class ControlTest : public StoreTest {
   }
   void Fail(std::int64_t job_id, std::uint64_t token) {
     Attempt attempt = Assign(job_id, token);
-    Event(attempt.Next(Finished{Outcome::kFailed, state::ErrorKind::kBadSpec, "bad"}));
+    Event(attempt.Next(FailedEvent(state::ErrorKind::kBadSpec, "bad")));
     ASSERT_EQ(JobState(job_id), "failed");
   }
   bool MayStart(std::int64_t job_id) {
@@ -58,14 +58,14 @@ TEST_P(ControlTest, APausedSweepStartsNothing) {
   Attempt running = Assign(1);
   const SweepControlled paused = Pause(sweep);
   EXPECT_TRUE(paused.found && paused.changed && paused.live);
-  EXPECT_EQ(paused.standing, (SweepStanding{sweep, 0, true}));
+  EXPECT_EQ(paused.settings, (SweepSettings{sweep, 0, true}));
   EXPECT_FALSE(Pause(sweep).changed);
   EXPECT_FALSE(MayStart(2)) << "though the scheduler asked before it heard of the pause";
   EXPECT_EQ(JobState(2), "queued");
   // A running job continues to its end.
   Train(running, 0, 3);
   Event(running.Next(Matrix()));
-  EXPECT_EQ(Event(running.Next(Finished{})).change->outcome, Outcome::kSucceeded);
+  EXPECT_EQ(Event(running.Next(SucceededEvent())).change->outcome, Outcome::kSucceeded);
   EXPECT_EQ(SweepState(sweep), "active");
   EXPECT_TRUE(Pause(sweep, false).changed);
   EXPECT_FALSE(Pause(sweep, false).changed);
@@ -91,7 +91,7 @@ TEST_P(ControlTest, ASweepThatHasEndedCannotBePausedAndStaysUnpausedWhenItIsActi
   EXPECT_EQ(SweepState(sweep), "finished");
   EXPECT_EQ(Text("SELECT paused FROM sweeps"), "0");
   const SweepControlled late = Pause(sweep);
-  EXPECT_FALSE(late.changed || late.live || late.standing.paused);
+  EXPECT_FALSE(late.changed || late.live || late.settings.paused);
   EXPECT_EQ(Do<Retried>(RetryJob{.job_id = 1, .now = 5000}).queued, 1);
   EXPECT_TRUE(MayStart(1));
 }
@@ -104,7 +104,7 @@ TEST_P(ControlTest, APauseAndAPriorityAreOneRowAndOutliveARestart) {
   if (GetParam()) Open();
   const Recovered found = Recover();
   ASSERT_THAT(found.sweeps, SizeIs(1));
-  EXPECT_EQ(found.sweeps[0].standing, (SweepStanding{sweep, -7, true}));
+  EXPECT_EQ(found.sweeps[0].settings, (SweepSettings{sweep, -7, true}));
   EXPECT_THAT(found.ready, SizeIs(300));
 }
 
@@ -114,7 +114,7 @@ TEST_P(ControlTest, PausingWorksWhileTheSweepExpands) {
   const auto slice = Do<SliceStored>(
       ExpandSlice{.sweep_id = stored.sweep_id, .from = 0, .next = 1, .cells = {Cell(0, "k0")}});
   EXPECT_TRUE(slice.applied);
-  EXPECT_THAT(slice.standings, ElementsAre(SweepStanding{stored.sweep_id, 0, true}));
+  EXPECT_THAT(slice.sweep_settings, ElementsAre(SweepSettings{stored.sweep_id, 0, true}));
   EXPECT_FALSE(MayStart(1));
 }
 
@@ -123,7 +123,7 @@ TEST_P(ControlTest, RetryQueuesFailedJobsWithFreshBudgetsAndReopensTheSweep) {
   Fail(1, 11);
   Attempt good = Assign(2, 12);
   Train(good, 0, 3);
-  Event(good.Next(Finished{}));
+  Event(good.Next(SucceededEvent()));
   Fail(3, 13);
   EXPECT_EQ(SweepState(sweep), "finished");
   const auto retried = Do<Retried>(RetrySlice{.sweep_id = sweep, .now = 6000});
@@ -132,7 +132,7 @@ TEST_P(ControlTest, RetryQueuesFailedJobsWithFreshBudgetsAndReopensTheSweep) {
   EXPECT_EQ(retried.nothing, 1);
   EXPECT_FALSE(retried.next.has_value());
   EXPECT_THAT(retried.jobs.ready, SizeIs(2));
-  EXPECT_THAT(retried.jobs.standings, ElementsAre(SweepStanding{sweep, 0, false}));
+  EXPECT_THAT(retried.jobs.sweep_settings, ElementsAre(SweepSettings{sweep, 0, false}));
   EXPECT_EQ(SweepState(sweep), "active");
   EXPECT_EQ(Text("SELECT failed_attempts, lost_attempts, error IS NULL FROM jobs WHERE job_id = 1"),
             "0 0 1");
@@ -140,7 +140,7 @@ TEST_P(ControlTest, RetryQueuesFailedJobsWithFreshBudgetsAndReopensTheSweep) {
   for (const std::int64_t job : {1, 3}) {
     Attempt again = Assign(job, 20 + job);
     Train(again, 0, 3);
-    Event(again.Next(Finished{}));
+    Event(again.Next(SucceededEvent()));
   }
   EXPECT_EQ(SweepState(sweep), "finished");
   EXPECT_EQ(Text("SELECT count(*) FROM attempts"), "5") << "nothing is deleted";
@@ -155,8 +155,8 @@ TEST_P(ControlTest, EverySweepThatClaimsARetriedJobWaitsForItAgain) {
   EXPECT_EQ(SweepState(second), "finished");
   const auto retried = Do<Retried>(RetrySlice{.sweep_id = first, .now = 6000});
   EXPECT_EQ(retried.queued, 2);
-  EXPECT_THAT(retried.jobs.standings,
-              ElementsAre(SweepStanding{first, 0, false}, SweepStanding{second, 4, false}));
+  EXPECT_THAT(retried.jobs.sweep_settings,
+              ElementsAre(SweepSettings{first, 0, false}, SweepSettings{second, 4, false}));
   EXPECT_EQ(SweepState(second), "active");
   EXPECT_EQ(Do<Retried>(RetrySlice{.sweep_id = second, .now = 7000}).queued, 0);
   Fail(1, 14);
@@ -225,7 +225,7 @@ TEST_P(ControlTest, AnExtensionGoesOnWhereTheSweepEnded) {
   for (const std::int64_t job : {1, 2}) {
     Attempt attempt = Assign(job, job);
     Train(attempt, 0, 3);
-    Event(attempt.Next(Finished{}));
+    Event(attempt.Next(SucceededEvent()));
   }
   EXPECT_EQ(SweepState(sweep), "finished");
   ExtendSweep extend{.sweep_id = sweep, .known = 0, .seeds = "5..6", .cells = 4};
@@ -248,7 +248,7 @@ TEST_P(ControlTest, AnExtensionGoesOnWhereTheSweepEnded) {
   EXPECT_EQ(SweepState(sweep), "active");
   Attempt attempt = Assign(3, 33);
   Train(attempt, 0, 3);
-  Event(attempt.Next(Finished{}));
+  Event(attempt.Next(SucceededEvent()));
   EXPECT_EQ(SweepState(sweep), "finished");
   Do<Cancelled>(CancelSweep{Submit("b", {Cell(0, "z")}), 1});
   EXPECT_FALSE(Do<SweepExtended>(ExtendSweep{.sweep_id = 2, .seeds = "1", .cells = 2}).applied);
@@ -326,10 +326,10 @@ TEST_P(ControlTest, ACancelWithdrawsOpenAttemptsInTheSameTransaction) {
 
 TEST_P(ControlTest, AWorkerDrainsUntilItResumes) {
   AddWorker("w");
-  const auto drained = Do<WorkerDrained>(DrainWorker{"w", "checkpoint"});
+  const auto drained = Do<WorkerDrained>(DrainWorker{"w", v1::Drain::CHECKPOINT});
   EXPECT_TRUE(drained.changed);
   EXPECT_EQ(drained.busy_slots, 0);
-  EXPECT_FALSE(Do<WorkerDrained>(DrainWorker{"w", "checkpoint"}).changed);
+  EXPECT_FALSE(Do<WorkerDrained>(DrainWorker{"w", v1::Drain::CHECKPOINT}).changed);
   EXPECT_EQ(Text("SELECT state, drain FROM v_workers"), "drained checkpoint");
   Submit("a", {Cell(0, "k0")});
   Assign(1);  // the drain survives the worker's hello
@@ -337,7 +337,7 @@ TEST_P(ControlTest, AWorkerDrainsUntilItResumes) {
   Submit("b", {Cell(0, "k1")});
   Assign(2);  // to the same slot: one trainer takes both
   EXPECT_EQ(Text("SELECT state, busy_slots FROM v_workers"), "draining 1");
-  const auto busy = Do<WorkerDrained>(DrainWorker{"w", "checkpoint"});
+  const auto busy = Do<WorkerDrained>(DrainWorker{"w", v1::Drain::CHECKPOINT});
   EXPECT_EQ(busy.busy_slots, 1);
   EXPECT_EQ(busy.attempts, 2);
   Do<Nothing>(WorkerSeen{"w", "offline", 3000});
@@ -345,12 +345,13 @@ TEST_P(ControlTest, AWorkerDrainsUntilItResumes) {
   if (GetParam()) Open();
   const auto hello =
       Do<WorkerStored>(WorkerHello{.worker_id = "w", .host = "h", .slots_json = "[]"});
-  EXPECT_EQ(hello.drain, "checkpoint");
-  EXPECT_TRUE(Do<WorkerDrained>(DrainWorker{"h", ""}).changed) << "by its host";
+  EXPECT_EQ(hello.drain, v1::Drain::CHECKPOINT);
+  EXPECT_TRUE(Do<WorkerDrained>(DrainWorker{"h", v1::Drain::RESUME}).changed) << "by its host";
   EXPECT_EQ(Text("SELECT state FROM v_workers"), "online");
-  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"x", ""}).refused, HasSubstr("no worker \"x\""));
+  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"x", v1::Drain::RESUME}).refused,
+              HasSubstr("no worker \"x\""));
   AddWorker("w2");
-  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"h", "kill"}).refused,
+  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"h", v1::Drain::KILL}).refused,
               HasSubstr("\"h\" names 2 workers; give the first 6"));
 }
 
@@ -362,13 +363,13 @@ TEST_P(ControlTest, AWorkerIsNamedByItsName) {
   add("9b1c20d4-2", "right");
   add("9b1c20d4-3", "");
   EXPECT_EQ(Text("SELECT name FROM v_workers ORDER BY worker_id"), "left right box");
-  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"left", "kill"}).worker_id, "0f3a77c2-1");
-  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"box", "kill"}).worker_id, "9b1c20d4-3")
+  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"left", v1::Drain::KILL}).worker_id, "0f3a77c2-1");
+  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"box", v1::Drain::KILL}).worker_id, "9b1c20d4-3")
       << "its name, which goes before the host of others";
-  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"0f3a", "kill"}).refused,
+  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"0f3a", v1::Drain::KILL}).refused,
             "\"0f3a\" is too short for an id; give its first 6 characters or more, or the worker's "
             "name");
-  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"9b1c20", "kill"}).refused,
+  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"9b1c20", v1::Drain::KILL}).refused,
             "\"9b1c20\" names 2 workers; give the first 10 characters of an id: 9b1c20d4-2, "
             "9b1c20d4-3");
 }
@@ -376,12 +377,13 @@ TEST_P(ControlTest, AWorkerIsNamedByItsName) {
 TEST_P(ControlTest, AWorkerIsNamedByTheStartOfItsId) {
   AddWorker("edb70b0f-1");
   AddWorker("edb70b0f-2");
-  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"edb70b0f-2", "kill"}).worker_id, "edb70b0f-2");
-  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"edb70b0f", "kill"}).refused,
+  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"edb70b0f-2", v1::Drain::KILL}).worker_id, "edb70b0f-2");
+  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"edb70b0f", v1::Drain::KILL}).refused,
               HasSubstr("names 2 workers"));
   AddWorker("ff96c2bf-1");
-  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"ff96c2", "finish"}).worker_id, "ff96c2bf-1");
-  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"ff96c", "kill"}).refused, HasSubstr("too short"));
+  EXPECT_EQ(Do<WorkerDrained>(DrainWorker{"ff96c2", v1::Drain::FINISH}).worker_id, "ff96c2bf-1");
+  EXPECT_THAT(Do<WorkerDrained>(DrainWorker{"ff96c", v1::Drain::KILL}).refused,
+              HasSubstr("too short"));
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ TEST_P(DeleteTest, ItWaitsForTheWorkerThatHasYetToStop) {
     EXPECT_TRUE(sweeps[0].deleting);
     ExpectSound();
   }
-  Event(running.Next(Finished{Outcome::kCancelled}));
+  Event(running.Next(EndEvent(v1::ATTEMPT_OUTCOME_CANCELLED)));
   deleted = Do<SweepDeleted>(DeleteSlice{sweep, 6000});
   EXPECT_FALSE(deleted.more);
   EXPECT_EQ(Text("SELECT count(*) FROM sweeps"), "0");

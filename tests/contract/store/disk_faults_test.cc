@@ -72,7 +72,7 @@ std::vector<Step> Life() {
   Attempt stopped{3, 73};
   Attempt analyses{4, 74};
   const Execution execution{.threads = 1, .micro_batch = 0, .packing = 1};
-  const auto started = [&](int at) { return Started{at, 3, "{}", execution}; };
+  const auto started = [&](int at) { return StartedEvent(at, 3, "{}", execution); };
   return {
       {Submission("a", 2)},
       {Slice(1, 0, false, {Cell(0, "k0")})},
@@ -87,19 +87,19 @@ std::vector<Step> Life() {
       {trains.Next(started(1))},
       {trains.Next(MakeEpoch(1)), trains.Next(MakeEpoch(2))},
       {trains.Next(Matrix())},
-      {trains.Next(Artifact{kWeightsName, kWeightsHash, 12})},
-      {trains.Next(Finished{.wall_seconds = 9.5})},
+      {trains.Next(ArtifactEvent(kWeightsName, kWeightsHash, 12))},
+      {trains.Next(SucceededEvent(9.5))},
       {Assign(2, 73)},
       {Submission("b", 1), Slice(2, 0, true, {Cell(0, "k1")})},
       {stopped.Next(started(0)), stopped.Next(MakeEpoch(0))},
       {},
       {CancelSweep{1, 4000}},
       {CancelSweep{2, 4000}},
-      {stopped.Next(Finished{.outcome = state::Outcome::kCancelled})},
+      {stopped.Next(EndEvent(v1::ATTEMPT_OUTCOME_CANCELLED))},
       {Analyze{.jobs = {1}, .analyses = {other}, .now = 5000}},
       {Assign(1, 74)},
       {analyses.Next(started(3))},
-      {analyses.Next(Matrix(kOtherParameters)), analyses.Next(Finished{.wall_seconds = 1})},
+      {analyses.Next(Matrix(kOtherParameters)), analyses.Next(SucceededEvent(1))},
       {},
   };
 }

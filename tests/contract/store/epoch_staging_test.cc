@@ -38,8 +38,8 @@ TEST_P(EpochStagingTest, EpochsWaitUntilThereAreEnoughAndThenMoveByAttempt) {
   Submit("a", {Cell(0, "k0", 20), Cell(1, "k1", 20)});
   Attempt first = Assign(1);
   Attempt second = Assign(2);
-  Event(first.Next(Started{0, 20, "{}"}));
-  Event(second.Next(Started{0, 20, "{}"}));
+  Event(first.Next(StartedEvent(0, 20)));
+  Event(second.Next(StartedEvent(0, 20)));
   Store(second, 0, 2);
   Store(first, 0, 2);
   EXPECT_EQ(Places(), "0 4 4");
@@ -58,7 +58,7 @@ TEST_P(EpochStagingTest, FewEpochsMoveAfterSomeTransactionsToo) {
   OpenWith({.rows = 1000, .transactions = 3});
   Submit("a", {Cell(0, "k0", 20)});
   Attempt attempt = Assign(1);
-  Event(attempt.Next(Started{0, 20, "{}"}));
+  Event(attempt.Next(StartedEvent(0, 20)));
   Store(attempt, 0, 3);
   EXPECT_EQ(Places(), "0 3 3");
   Store(attempt, 3, 4);  // the third transaction with waiting epochs
@@ -71,7 +71,7 @@ TEST_P(EpochStagingTest, WhileNothingElseIsDoneAllMove) {
   Submit("a", {Cell(0, "k0", 20), Cell(1, "k1", 20)});
   for (const int job : {1, 2}) {
     Attempt attempt = Assign(job);
-    Event(attempt.Next(Started{0, 20, "{}"}));
+    Event(attempt.Next(StartedEvent(0, 20)));
     Store(attempt, 0, 5);
   }
   EXPECT_TRUE(store_->MoveEpochs());
@@ -92,7 +92,7 @@ TEST_P(EpochStagingTest, AnEpochThatComesWhileOthersMoveIsNotTakenForOneOfThem) 
   std::vector<Attempt> attempts;
   for (int job = 1; job <= kJobs; ++job) {
     attempts.push_back(Assign(job));
-    Event(attempts.back().Next(Started{0, 9, "{}"}));
+    Event(attempts.back().Next(StartedEvent(0, 9)));
   }
   for (int i = 0; i < kJobs; ++i) Store(attempts[i], 0, i + 1 < kJobs ? 2 : 1);
   ASSERT_EQ(Places(), "0 11 11");
@@ -100,7 +100,7 @@ TEST_P(EpochStagingTest, AnEpochThatComesWhileOthersMoveIsNotTakenForOneOfThem) 
   // id out of turn.
   Do<EventStored>(EndAttempt{attempts.back().id, state::Event::kLose, "its lease ran out", 3000});
   Attempt again = Assign(kJobs, 78);
-  Event(again.Next(Started{1, 9, "{}"}));
+  Event(again.Next(StartedEvent(1, 9)));
   ASSERT_EQ(Text("SELECT until_id, through_attempt, (SELECT max(staged_id) FROM staged_epochs) "
                  "FROM epoch_move"),
             "11 4 10");
@@ -132,15 +132,15 @@ TEST_P(EpochStagingTest, AnyHistoryReadsAsAPlainList) {
       auto& attempt = attempts[job];
       std::vector<int>& epochs = line[job];
       const auto add = [&](std::vector<Write>& writes) {
-        Epoch epoch = MakeEpoch(static_cast<int>(epochs.size()));
-        epoch.test_correct = draw(98);
+        v1::Epoch epoch = MakeEpoch(static_cast<int>(epochs.size()));
+        epoch.set_test_correct(draw(98));
         writes.emplace_back(attempt->Next(epoch));
-        epochs.push_back(static_cast<int>(epoch.test_correct));
+        epochs.push_back(static_cast<int>(epoch.test_correct()));
       };
       if (!attempt) {
         attempt = Assign(job, 100 + step);
         const int start = epochs.empty() ? 0 : draw(static_cast<int>(epochs.size()) + 1);
-        ASSERT_EQ(Event(attempt->Next(Started{start, kEpochs, "{}"})).status, EventStored::kStored);
+        ASSERT_EQ(Event(attempt->Next(StartedEvent(start, kEpochs))).status, EventStored::kStored);
         epochs.resize(start);
       } else if (const int what = draw(20); what == 0) {
         Do<EventStored>(EndAttempt{attempt->id, state::Event::kPreempt, "", 3000});

@@ -17,17 +17,17 @@ TEST_P(ExecutionTest, LaterAttemptsComputeAsTheFirst) {
   const Execution first{.threads = 2, .micro_batch = 64, .packing = 1};
   Attempt attempt = Assign(1, 1);
   EXPECT_FALSE(assignment_.execution.has_value());
-  Event(attempt.Next(Started{0, 3, "{}", first}));
+  Event(attempt.Next(StartedEvent(0, 3, "{}", first)));
   Event(attempt.Next(MakeEpoch(0)));
   Do<EventStored>(EndAttempt{attempt.id, state::Event::kLose, "", 3000});
   Attempt wrong = Assign(1, 2);
   EXPECT_EQ(assignment_.execution, first);
-  const EventStored refused = Event(wrong.Next(Started{1, 3, "{}", Execution{4, 64, 1}}));
+  const EventStored refused = Event(wrong.Next(StartedEvent(1, 3, "{}", Execution{4, 64, 1})));
   EXPECT_EQ(refused.status, EventStored::kSuperseded);
   EXPECT_THAT(Text("SELECT error FROM attempts WHERE number = 2"),
               HasSubstr("with 4 threads, micro-batches of 64 and packing 1; the job began with 2"));
   Attempt right = Assign(1, 3);
-  EXPECT_EQ(Event(right.Next(Started{1, 3, "{}", first})).status, EventStored::kStored);
+  EXPECT_EQ(Event(right.Next(StartedEvent(1, 3, "{}", first))).status, EventStored::kStored);
   EXPECT_EQ(Text("SELECT execution_json FROM jobs"),
             R"({"threads":2,"micro_batch":64,"packing":1})");
 }
@@ -37,12 +37,14 @@ TEST_P(ExecutionTest, SettingsThatCannotBeReadAreNoSettings) {
   const std::string nested = std::string(3000, '[') + std::string(3000, ']');
   std::int64_t job_id = 0;
   for (const std::string& bad :
-       {std::string("{"), std::string("[1]"), std::string(R"({"threads":"many"})"), nested}) {
+       {std::string("{"), std::string("[1]"), std::string(R"({"threads":"many"})"),
+        std::string(R"({"threads":-4,"micro_batch":0,"packing":1})"),
+        std::string(R"({"threads":10000000000,"micro_batch":0,"packing":1})"), nested}) {
     Submit(absl::StrCat("a", ++job_id), {Cell(job_id, absl::StrCat("k", job_id))});
     Text(absl::StrCat("UPDATE jobs SET execution_json = '", bad, "' WHERE job_id = ", job_id));
     Attempt attempt = Assign(job_id, 100 + job_id);
     EXPECT_FALSE(assignment_.execution.has_value());
-    EXPECT_EQ(Event(attempt.Next(Started{0, 3, "{}"})).status, EventStored::kStored);
+    EXPECT_EQ(Event(attempt.Next(StartedEvent(0, 3))).status, EventStored::kStored);
     EXPECT_EQ(Event(attempt.Next(MakeEpoch(0))).status, EventStored::kStored);
   }
 }
@@ -51,15 +53,15 @@ TEST_P(ExecutionTest, PreemptionAfterProgressSpendsNoBudget) {
   Submit("a", {Cell(0, "k0", /*epochs=*/20)});
   for (int i = 0; i < 8; ++i) {
     Attempt attempt = Assign(1, 100 + i);
-    Event(attempt.Next(Started{i, 20, "{}"}));
+    Event(attempt.Next(StartedEvent(i, 20)));
     Event(attempt.Next(MakeEpoch(i)));
-    Event(attempt.Next(Finished{Outcome::kPreempted}));
+    Event(attempt.Next(EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED)));
   }
   EXPECT_EQ(Text("SELECT state, lost_attempts FROM jobs"), "queued 0");
   for (int i = 0; i < 5; ++i) {
     Attempt attempt = Assign(1, 200 + i);
-    Event(attempt.Next(Started{8, 20, "{}"}));
-    Event(attempt.Next(Finished{Outcome::kPreempted}));
+    Event(attempt.Next(StartedEvent(8, 20)));
+    Event(attempt.Next(EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED)));
   }
   EXPECT_EQ(Text("SELECT state, lost_attempts FROM jobs"), "failed 5");
 }
@@ -69,7 +71,7 @@ TEST_P(ExecutionTest, ALossAfterProgressGivesAFreshBudget) {
   Submit("a", {Cell(0, "k0", /*epochs=*/20)});
   const auto lose = [&](int from, int to, std::uint64_t token) {
     Attempt attempt = Assign(1, token);
-    Event(attempt.Next(Started{from, 20, "{}"}));
+    Event(attempt.Next(StartedEvent(from, 20)));
     for (int epoch = from; epoch < to; ++epoch) Event(attempt.Next(MakeEpoch(epoch)));
     Do<EventStored>(EndAttempt{attempt.id, state::Event::kLose, "", 3000});
   };
@@ -84,10 +86,10 @@ TEST_P(ExecutionTest, ATrainerThatStopsByItselfFailsUnlessItGotFurther) {
   Submit("a", {Cell(0, "k0", /*epochs=*/20)});
   const auto stop = [&](int from, int to, std::uint64_t token) {
     Attempt attempt = Assign(1, token);
-    Event(attempt.Next(Started{from, 20, "{}"}));
+    Event(attempt.Next(StartedEvent(from, 20)));
     for (int epoch = from; epoch < to; ++epoch) Event(attempt.Next(MakeEpoch(epoch)));
-    Event(attempt.Next(
-        Finished{Outcome::kPreempted, state::ErrorKind::kTrainerDied, "SIGTERM from elsewhere"}));
+    Event(attempt.Next(EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED, state::ErrorKind::kTrainerDied,
+                                "SIGTERM from elsewhere")));
   };
   for (int i = 0; i < 8; ++i) stop(i, i + 1, 100 + i);
   EXPECT_EQ(Text("SELECT state, lost_attempts, failed_attempts FROM jobs"), "queued 1 0");
@@ -117,12 +119,12 @@ TEST_P(ExecutionTest, WaitingForItsTurnSpendsNoBudget) {
     return Attempt{created.assignment->attempt_id, token};
   };
   const auto preempt = [&](Attempt& attempt) {
-    Event(attempt.Next(Finished{Outcome::kPreempted}));
+    Event(attempt.Next(EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED)));
   };
   for (int i = 0; i < 8; ++i) {
     Attempt first = assign(1, 0, 2000 + i);
     Attempt second = assign(2, 0, 2000 + i);
-    Event(first.Next(Started{i, 20, "{}"}));
+    Event(first.Next(StartedEvent(i, 20)));
     Event(first.Next(MakeEpoch(i)));
     preempt(i % 2 == 0 ? first : second);
     preempt(i % 2 == 0 ? second : first);
@@ -134,7 +136,7 @@ TEST_P(ExecutionTest, WaitingForItsTurnSpendsNoBudget) {
   preempt(alone);
   EXPECT_EQ(Text("SELECT lost_attempts FROM jobs WHERE job_id = 3"), "1");
   Attempt begun = assign(1, 0, 4000);
-  Event(begun.Next(Started{8, 20, "{}"}));
+  Event(begun.Next(StartedEvent(8, 20)));
   Attempt elsewhere = assign(2, 1, 4000);
   Attempt later = assign(3, 0, 4001);
   preempt(elsewhere);
@@ -151,8 +153,8 @@ TEST_P(ExecutionTest, AHelloOfTheSameBatchOfWritesCounts) {
   Submit("a", {Cell(0, "k0", 20), Cell(1, "k1", 20)});
   Attempt first = Assign(1, 100);
   Attempt second = Assign(2, 200);
-  const std::vector<Write> writes = {first.Next(Started{0, 20, "{}"}),
-                                     second.Next(Finished{Outcome::kPreempted})};
+  const std::vector<Write> writes = {first.Next(StartedEvent(0, 20)),
+                                     second.Next(EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED))};
   ASSERT_TRUE(store_->Apply(writes).ok());
   EXPECT_EQ(Text("SELECT lost_attempts FROM jobs WHERE job_id = 2"), "0");
 }

@@ -1,4 +1,5 @@
 // Attempts and their events: fencing, sequence numbers, allowed contents, budgets.
+#include "server/limits.h"
 #include "tests/contract/store/store_fixture.h"
 
 namespace pelab::store {
@@ -23,8 +24,8 @@ TEST_P(FencingTest, AWholeAttemptSucceeds) {
   Train(attempt, 0, 3);
   EXPECT_EQ(JobState(1), "running");
   Event(attempt.Next(Matrix()));
-  Event(attempt.Next(Artifact{"weights.safetensors", std::string(64, 'a'), 12}));
-  const EventStored end = Event(attempt.Next(Finished{.wall_seconds = 9.5}));
+  Event(attempt.Next(ArtifactEvent("weights.safetensors", std::string(64, 'a'), 12)));
+  const EventStored end = Event(attempt.Next(SucceededEvent(9.5)));
   ASSERT_TRUE(end.change.has_value());
   EXPECT_EQ(end.change->state, JobState::kSucceeded);
   EXPECT_EQ(JobState(1), "succeeded");
@@ -73,12 +74,34 @@ TEST_P(FencingTest, LateAndForeignTokensAreSuperseded) {
   EXPECT_EQ(assignment_.max_start_epoch, 2);
   EXPECT_EQ(Event(first.Next(MakeEpoch(2))).status, EventStored::kSuperseded);
   Attempt forged{second.id, 77};
-  EXPECT_EQ(Event(forged.Next(Started{0, 3, "{}"})).status, EventStored::kSuperseded);
+  EXPECT_EQ(Event(forged.Next(StartedEvent(0, 3))).status, EventStored::kSuperseded);
   Attempt unknown{4711, 77};
-  EXPECT_EQ(Event(unknown.Next(Started{0, 3, "{}"})).status, EventStored::kSuperseded);
+  EXPECT_EQ(Event(unknown.Next(StartedEvent(0, 3))).status, EventStored::kSuperseded);
   EXPECT_EQ(Text("SELECT count(*) FROM stored_epochs"), "2");
   EXPECT_EQ(JobState(1), "assigned");
   EXPECT_EQ(Text("SELECT outcome, error FROM attempts WHERE number = 1"), "lost gone");
+}
+
+TEST_P(FencingTest, AnAttemptIsItsWorkersAlone) {
+  Submit("a", {Cell(0, "k0")});
+  const Attempt attempt = Assign(1);
+  const auto send = [&](const char* worker, std::uint64_t sequence, EventBody body) {
+    return Event(EventWrite(attempt.id, attempt.token, sequence, std::move(body), 5000, 0.5,
+                            std::make_shared<const std::string>(worker)));
+  };
+  const auto log = [&](const char* worker) {
+    Do<Nothing>(AppendLog{attempt.id, attempt.token, 0, "words",
+                          std::make_shared<const std::string>(worker)});
+    return Text("SELECT count(*) FROM logs");
+  };
+  EXPECT_EQ(send("w2", 1, StartedEvent(0, 3)).status, EventStored::kSuperseded);
+  EXPECT_EQ(JobState(1), "assigned");
+  EXPECT_EQ(send("w", 1, StartedEvent(0, 3)).status, EventStored::kStored);
+  EXPECT_EQ(send("w2", 2, FailedEvent(state::ErrorKind::kOutOfMemory, "")).status,
+            EventStored::kSuperseded);
+  EXPECT_EQ(JobState(1), "running");
+  EXPECT_EQ(log("w2"), "0");
+  EXPECT_EQ(log("w"), "1");
 }
 
 TEST_P(FencingTest, TheAcceptedLineHasEveryEpochOnceOverRestartedAttempts) {
@@ -91,11 +114,11 @@ TEST_P(FencingTest, TheAcceptedLineHasEveryEpochOnceOverRestartedAttempts) {
   EXPECT_EQ(Text("SELECT epochs_done, test_correct, best_test_correct FROM jobs"), "2 21 21");
   Do<EventStored>(EndAttempt{second.id, state::Event::kLose, "", 3000});
   Attempt third = Assign(1, 3);
-  Event(third.Next(Started{2, 3, "{}"}));
+  Event(third.Next(StartedEvent(2, 3)));
   EXPECT_EQ(Text("SELECT epochs_done, test_correct, best_test_correct FROM jobs"), "2 21 21");
   Event(third.Next(MakeEpoch(2, 30)));
   Event(third.Next(Matrix()));
-  const EventStored end = Event(third.Next(Finished{.wall_seconds = 1.0}));
+  const EventStored end = Event(third.Next(SucceededEvent(1.0)));
   EXPECT_EQ(end.change->state, JobState::kSucceeded);
   EXPECT_EQ(Text("SELECT epoch, test_correct FROM v_curves ORDER BY epoch"), "0 10 1 21 2 32");
   EXPECT_EQ(Text("SELECT wall_seconds FROM jobs"), "5.0");     // two earlier epochs of 2 s
@@ -109,16 +132,33 @@ TEST_P(FencingTest, AStartFromScratchHidesWhatWasThere) {
   Do<EventStored>(EndAttempt{first.id, state::Event::kLose, "", 3000});
   Attempt second = Assign(1, 2);
   EXPECT_EQ(Text("SELECT epochs_done FROM jobs"), "2");  // until the new attempt starts
-  Event(second.Next(Started{0, 3, "{}"}));
+  Event(second.Next(StartedEvent(0, 3)));
   EXPECT_EQ(Text("SELECT epochs_done, test_correct IS NULL, best_test_correct IS NULL FROM jobs"),
             "0 1 1");
   EXPECT_EQ(Text("SELECT count(*) FROM v_curves"), "0");
 }
 
+TEST_P(FencingTest, AnEnvironmentThatIsNoObjectIsNotKept) {
+  const std::vector<std::string> bad = {"", "x", "[]", "{} {}", "3"};
+  for (std::size_t i = 0; i < bad.size(); ++i) {
+    SCOPED_TRACE(bad[i]);
+    Submit(absl::StrCat("t", i), {Cell(0, absl::StrCat("k", i))});
+    Attempt attempt = Assign(slice_.ready.front().job_id);
+    EXPECT_EQ(Event(attempt.Next(StartedEvent(0, 3, bad[i]))).status, EventStored::kStored);
+    EXPECT_EQ(Event(attempt.Next(MakeEpoch(0))).status, EventStored::kStored) << "it goes on";
+  }
+  Submit("good", {Cell(0, "good")});
+  Attempt attempt = Assign(slice_.ready.front().job_id);
+  Event(attempt.Next(StartedEvent(0, 3, R"({"libtorch":"2"})")));
+  EXPECT_EQ(Text("SELECT count(*), max(environment_json) FROM attempts "
+                 "WHERE environment_json IS NOT NULL"),
+            R"(1 {"libtorch":"2"})");
+}
+
 TEST_P(FencingTest, AStartBeyondWhatIsStoredFailsTheAttempt) {
   Submit("a", {Cell(0, "k0")});
   Attempt attempt = Assign(1);
-  const EventStored refused = Event(attempt.Next(Started{1, 3, "{}"}));
+  const EventStored refused = Event(attempt.Next(StartedEvent(1, 3)));
   EXPECT_EQ(refused.status, EventStored::kSuperseded);
   ASSERT_TRUE(refused.change.has_value());
   EXPECT_EQ(refused.change->outcome, Outcome::kFailed);
@@ -129,11 +169,15 @@ TEST_P(FencingTest, AStartBeyondWhatIsStoredFailsTheAttempt) {
 }
 
 TEST_P(FencingTest, EventsThatCannotBeEndTheAttempt) {
-  const std::vector<decltype(AttemptEvent::body)> bad = {
-      MakeEpoch(2),         // epoch 1 is due
-      MakeEpoch(0),         // stored already
-      Started{0, 3, "{}"},  // a second hello
-      Epoch{.epoch = 1, .train_correct = 5, .train_total = 4, .test_correct = 1, .test_total = 4},
+  const std::vector<EventBody> bad = {
+      MakeEpoch(2),        // epoch 1 is due
+      MakeEpoch(0),        // stored already
+      StartedEvent(0, 3),  // a second hello
+      FromText<v1::Epoch>("epoch: 1 train_correct: 5 train_total: 4 test_correct: 1 test_total: 4"),
+      FromText<v1::Epoch>("epoch: 1 train_loss: -1 train_total: 4 test_total: 4"),
+      FromText<v1::Epoch>("epoch: 1 train_total: 9223372036854775807 test_total: 4"),
+      SucceededEvent(-5),
+      SucceededEvent(std::numeric_limits<double>::infinity()),
   };
   for (std::size_t i = 0; i < bad.size(); ++i) {
     SCOPED_TRACE(i);
@@ -152,9 +196,9 @@ TEST_P(FencingTest, EventsThatCannotBeEndTheAttempt) {
 TEST_P(FencingTest, ALossThatIsNotFiniteFailsTheJobForGood) {
   Submit("a", {Cell(0, "k0")});
   Attempt attempt = Assign(1);
-  Event(attempt.Next(Started{0, 3, "{}"}));
-  Epoch epoch = MakeEpoch(0);
-  epoch.train_loss = std::numeric_limits<double>::quiet_NaN();
+  Event(attempt.Next(StartedEvent(0, 3)));
+  v1::Epoch epoch = MakeEpoch(0);
+  epoch.set_train_loss(std::numeric_limits<double>::quiet_NaN());
   const EventStored refused = Event(attempt.Next(epoch));
   EXPECT_EQ(refused.change->state, JobState::kFailed);
   EXPECT_EQ(refused.change->error, state::ErrorKind::kNonFiniteLoss);
@@ -164,7 +208,7 @@ TEST_P(FencingTest, SuccessNeedsEveryEpochAndEveryAnalysis) {
   Submit("a", {Cell(0, "k0")});
   Attempt attempt = Assign(1);
   Train(attempt, 0, 2);
-  const EventStored end = Event(attempt.Next(Finished{}));
+  const EventStored end = Event(attempt.Next(SucceededEvent()));
   EXPECT_EQ(end.status, EventStored::kStored);  // the worker is done with it
   EXPECT_EQ(end.change->outcome, Outcome::kFailed);
   EXPECT_EQ(JobState(1), "queued");
@@ -186,12 +230,12 @@ TEST_P(FencingTest, FailuresAndLossesHaveTheirBudgets) {
   EXPECT_EQ(JobState(1), "failed");
   for (int i = 1; i <= 3; ++i) {
     Attempt attempt = Assign(2, i);
-    Event(attempt.Next(Finished{Outcome::kFailed, state::ErrorKind::kTrainerDied, "died"}));
+    Event(attempt.Next(FailedEvent(state::ErrorKind::kTrainerDied, "died")));
   }
   EXPECT_EQ(Text("SELECT state, failed_attempts, lost_attempts, error FROM jobs WHERE job_id = 2"),
             "failed 3 0 died");
   Attempt attempt = Assign(3);
-  Event(attempt.Next(Finished{Outcome::kFailed, state::ErrorKind::kOutOfMemory, "too big"}));
+  Event(attempt.Next(FailedEvent(state::ErrorKind::kOutOfMemory, "too big")));
   EXPECT_EQ(JobState(3), "failed");  // at once
   EXPECT_EQ(SweepState(1), "finished");
 }
@@ -219,26 +263,59 @@ TEST_P(FencingTest, PiecesOfALogThatOverlapAreKeptOnce) {
             "66135 66135");  // 64 KiB and 599 bytes
 }
 
+TEST_P(FencingTest, PiecesOfALogBeyondEveryLogAreDropped) {
+  Submit("a", {Cell(0, "k0")});
+  Attempt attempt = Assign(1);
+  const std::string chunk(64 * 1024, 'x');
+  Do<Nothing>(AppendLog{attempt.id, attempt.token, 0, chunk});
+  for (const std::uint64_t beyond :
+       {(std::uint64_t{1} << 62) + 3, std::uint64_t{1} << 63, (std::uint64_t{1} << 63) + 300'000,
+        std::numeric_limits<std::uint64_t>::max()}) {
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      Do<Nothing>(AppendLog{attempt.id, attempt.token, beyond - i, chunk});
+    }
+  }
+  EXPECT_EQ(Text("SELECT sum(length(data)), min(byte_offset) FROM logs"), "65536 0");
+}
+
 TEST_P(FencingTest, ASuccessSaysWhatItLacks) {
   Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
   Attempt without = Assign(1);
   Train(without, 0, 3);
   Event(without.Next(Matrix()));
-  Event(without.Next(Finished{.warning = "the weights could not be uploaded: no room"}));
+  Event(without.Next(SucceededEvent(0, "the weights could not be uploaded: no room")));
   EXPECT_EQ(Text("SELECT state, warning FROM v_jobs WHERE job_id = 1"),
             "succeeded the weights could not be uploaded: no room");
   Attempt with = Assign(2);
   Train(with, 0, 3);
   Event(with.Next(Matrix()));
-  Event(with.Next(Finished{}));
+  Event(with.Next(SucceededEvent()));
   EXPECT_EQ(Text("SELECT warning IS NULL FROM v_jobs WHERE job_id = 2"), "1");
+}
+
+// Half a character would make the job's row, and with it every list that shows the job, unreadable.
+TEST_P(FencingTest, ErrorsAndWarningsAreCutBetweenCharacters) {
+  Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
+  const std::string most(limits::kErrorBytes - 1, 'x');
+  Attempt fails = Assign(1);
+  Event(fails.Next(FailedEvent(state::ErrorKind::kTrainerDied, most + "é and more")));
+  EXPECT_EQ(Text("SELECT error FROM attempts"), most + "…");
+  EXPECT_EQ(Text("SELECT error FROM jobs WHERE job_id = 1"), most + "…");
+  Attempt lost = Assign(1, 2);
+  Do<EventStored>(EndAttempt{lost.id, state::Event::kLose, "no longer at \xff", 3000});
+  EXPECT_EQ(Text("SELECT error FROM jobs WHERE job_id = 1"), "no longer at ?");
+  Attempt warns = Assign(2);
+  Train(warns, 0, 3);
+  Event(warns.Next(Matrix()));
+  Event(warns.Next(SucceededEvent(0, most + "é and more")));
+  EXPECT_EQ(Text("SELECT warning FROM jobs WHERE job_id = 2"), most + "…");
 }
 
 TEST_P(FencingTest, AWriteThatTheSchemaRefusesSpoilsNoOther) {
   Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
   Attempt attempt = Assign(1);
   const std::vector<Write> writes = {
-      attempt.Next(Started{0, 3, "{}"}),
+      attempt.Next(StartedEvent(0, 3)),
       CreateAttempt{.job_id = 2, .worker_id = "nobody"},  // REFERENCES workers
       attempt.Next(MakeEpoch(0)),
   };
@@ -248,6 +325,45 @@ TEST_P(FencingTest, AWriteThatTheSchemaRefusesSpoilsNoOther) {
   EXPECT_FALSE((*results)[1].ok());
   EXPECT_TRUE((*results)[2].ok());
   EXPECT_EQ(Text("SELECT count(*) FROM stored_epochs"), "1");
+}
+
+// An error of one write that is none of the schema's constraints.
+TEST_P(FencingTest, AWriteThatATriggerRefusesSpoilsNoOther) {
+  Submit("a", {Cell(0, "k0")});
+  store_->database().connection().exec(
+      "CREATE TRIGGER fails BEFORE INSERT ON sweeps WHEN NEW.name = 'bad' "
+      "BEGIN SELECT json_extract('{', '$'); END");
+  Attempt attempt = Assign(1);
+  const std::vector<Write> writes = {
+      attempt.Next(StartedEvent(0, 3)),
+      SubmitSweep{.name = "bad", .client_token = "bad", .cells = 1},
+      attempt.Next(MakeEpoch(0)),
+  };
+  const auto results = store_->Apply(writes);
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_TRUE((*results)[0].ok());
+  EXPECT_EQ((*results)[1].status().code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE((*results)[2].ok());
+  EXPECT_EQ(Text("SELECT count(*) FROM stored_epochs"), "1");
+}
+
+// The file cannot grow while the writes are tried one by one.
+TEST_P(FencingTest, AWriteThatFindsTheDiskFullIsNotRefusedItself) {
+  Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
+  Attempt attempt = Assign(1, 1);
+  const std::vector<Write> writes = {
+      CreateAttempt{.job_id = 2, .worker_id = "nobody"},  // REFERENCES workers
+      AppendLog{attempt.id, 1, 0, std::string(200'000, 'x')},
+      attempt.Next(StartedEvent(0, 3)),
+  };
+  store_->database().connection().execAndGet("PRAGMA max_page_count = 1");
+  const auto results = store_->Apply(writes);
+  store_->database().connection().execAndGet("PRAGMA max_page_count = 1000000");
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ((*results)[0].status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ((*results)[1].status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ((*results)[2].status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Text("SELECT count(*) FROM logs"), "0");
 }
 
 TEST_P(FencingTest, HelloAnswersWhatIsHeld) {

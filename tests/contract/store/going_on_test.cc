@@ -43,7 +43,7 @@ class GoingOnTest : public StoreTest {
   void Succeed(std::int64_t job_id, std::uint64_t token) {
     Attempt attempt = Assign(job_id, token);
     Train(attempt, 0, 3);
-    Event(attempt.Next(Finished{}));
+    Event(attempt.Next(SucceededEvent()));
     ASSERT_EQ(JobState(job_id), "succeeded");
   }
   std::string Counts(std::int64_t sweep_id) { return Text(absl::StrCat(kCounts, sweep_id)); }
@@ -220,7 +220,7 @@ TEST_P(GoingOnTest, ACancelledSweepCountsNothingThatOthersDoWithItsJobs) {
   EXPECT_EQ(Epochs(second), "1 6");
   // The result counts, whichever attempt trained the job.
   for (int epoch = 1; epoch < 3; ++epoch) Event(anew.Next(MakeEpoch(epoch)));
-  Event(anew.Next(Finished{}));
+  Event(anew.Next(SucceededEvent()));
   EXPECT_EQ(Counts(first), "0 0 0 1 0 1");
   EXPECT_EQ(Epochs(first), "3 6");
   EXPECT_EQ(Counts(second), "1 0 0 1 0 0");
@@ -253,15 +253,15 @@ TEST_P(GoingOnTest, ASweepHasTheProtocolsThatItsJobsSay) {
 TEST_P(GoingOnTest, NamesAndNotes) {
   const std::int64_t first = Submit("a", {Cell(0, "k0")});
   const std::int64_t second = Submit("b", {Cell(0, "k1")});
-  EXPECT_EQ(Do<SweepLabelled>(LabelSweep{.sweep_id = second, .name = "sweep-a"}).has_name, first);
+  EXPECT_EQ(Do<SweepLabeled>(LabelSweep{.sweep_id = second, .name = "sweep-a"}).has_name, first);
   EXPECT_EQ(Text("SELECT group_concat(name) FROM v_sweeps"), "sweep-a,sweep-b");
-  EXPECT_TRUE(Do<SweepLabelled>(LabelSweep{.sweep_id = second, .name = "best"}).changed);
-  EXPECT_FALSE(Do<SweepLabelled>(LabelSweep{.sweep_id = second, .name = "best"}).changed);
-  EXPECT_TRUE(Do<SweepLabelled>(LabelSweep{.sweep_id = second, .note = "figure 3"}).changed);
+  EXPECT_TRUE(Do<SweepLabeled>(LabelSweep{.sweep_id = second, .name = "best"}).changed);
+  EXPECT_FALSE(Do<SweepLabeled>(LabelSweep{.sweep_id = second, .name = "best"}).changed);
+  EXPECT_TRUE(Do<SweepLabeled>(LabelSweep{.sweep_id = second, .note = "figure 3"}).changed);
   EXPECT_EQ(Text("SELECT name, note FROM v_sweeps WHERE sweep_id = 2"), "best figure 3");
-  EXPECT_TRUE(Do<SweepLabelled>(LabelSweep{.sweep_id = second, .note = ""}).changed);
+  EXPECT_TRUE(Do<SweepLabeled>(LabelSweep{.sweep_id = second, .note = ""}).changed);
   EXPECT_EQ(Text("SELECT note FROM v_sweeps WHERE sweep_id = 2"), "");
-  EXPECT_FALSE(Do<SweepLabelled>(LabelSweep{.sweep_id = 99, .note = "x"}).found);
+  EXPECT_FALSE(Do<SweepLabeled>(LabelSweep{.sweep_id = 99, .note = "x"}).found);
 }
 
 }  // namespace

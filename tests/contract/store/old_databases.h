@@ -1,5 +1,4 @@
-// Databases with content in every schema that was ever committed: schemas/schemaN.sql is a dump of
-// schema N.
+// Databases with content in every schema that is read: schemas/rows_N.sql has the rows of schema N.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -12,27 +11,29 @@
 
 #include "absl/strings/str_cat.h"
 #include "migrations/migrations.h"
+#include "migrations/schema.h"
 
 namespace pelab::store {
 
-// Writes a database of `schema` to `path`: the newest dump that is not newer, migrated step by
-// step.
+// Writes a database of `schema` to `path`: the newest rows that are not of a newer schema, migrated
+// step by step.
 inline void WriteOldDatabase(const std::string& path, int schema) {
-  const auto dump_of = [](int n) {
-    return absl::StrCat(PELAB_SOURCE_DIR, "/tests/contract/store/schemas/schema", n, ".sql");
+  const auto rows_of = [](int n) {
+    return absl::StrCat(PELAB_SOURCE_DIR, "/tests/contract/store/schemas/rows_", n, ".sql");
   };
-  int dumped = schema;
-  while (dumped > 0 && !std::filesystem::exists(dump_of(dumped))) --dumped;
-  ASSERT_GT(dumped, 0);
-  std::stringstream sql;
-  sql << std::ifstream(dump_of(dumped)).rdbuf();
+  int filled = schema;
+  while (filled > migrations::kFirstSchema && !std::filesystem::exists(rows_of(filled))) --filled;
+  std::stringstream rows;
+  rows << std::ifstream(rows_of(filled)).rdbuf();
+  ASSERT_NE(rows.str(), "");
   SQLite::Database db(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
   db.exec("PRAGMA journal_mode = WAL");
   db.exec("PRAGMA synchronous = OFF");
-  db.exec(sql.str());
+  db.exec(absl::StrCat("PRAGMA application_id = ", migrations::kApplicationId));
   for (const migrations::Migration& step : migrations::All()) {
-    if (step.version <= dumped || step.version > schema) continue;
+    if (step.version > schema) break;
     db.exec(std::string(step.sql));
+    if (step.version == filled) db.exec(rows.str());
     db.exec(absl::StrCat("PRAGMA user_version = ", step.version));
   }
 }

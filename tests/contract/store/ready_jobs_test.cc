@@ -36,7 +36,7 @@ class ReadyJobsTest : public StoreTest {
   // Starts an attempt with this execution, then loses it.
   ReadyJob Lose(std::int64_t job_id, std::optional<Execution> execution) {
     Attempt attempt = Assign(job_id, ++token_);
-    Event(attempt.Next(Started{0, 3, "{}", execution}));
+    Event(attempt.Next(StartedEvent(0, 3, "{}", execution)));
     const auto lost =
         Do<EventStored>(EndAttempt{attempt.id, state::Event::kLose, "its worker is gone", 3000});
     EXPECT_TRUE(lost.change.has_value() && lost.change->ready.has_value());
@@ -95,8 +95,8 @@ TEST_P(ReadyJobsTest, WhatGainsNothingFromOthersGoesByItself) {
 TEST_P(ReadyJobsTest, WhatMayHaveEndedItsTrainerGoesByItself) {
   Submit("a", Cells());
   Attempt attempt = Assign(1, ++token_);
-  const auto failed = Event(attempt.Next(
-      Finished{state::Outcome::kFailed, state::ErrorKind::kTrainerDied, "ended by signal 11"}));
+  const auto failed =
+      Event(attempt.Next(FailedEvent(state::ErrorKind::kTrainerDied, "ended by signal 11")));
   ASSERT_TRUE(failed.change->ready.has_value());
   EXPECT_EQ(failed.change->ready->configuration_id, 0);
   for (int losses = 1; losses <= 2; ++losses) {

@@ -1,18 +1,66 @@
-// Migrations from every schema that was ever committed: nothing is lost, and a migration that is
-// killed leaves the old schema or the new one.
+// Migrations, in a program with one migration more than there are (tests/support/next_schema):
+// nothing is lost, a migration that fails or is killed leaves the old schema or the new one, and
+// files that cannot be used are refused unchanged.
 #include <cstdint>
+#include <thread>
 #include <vector>
 
+#include "core/db/backup/backup.h"
 #include "core/db/check/check.h"
+#include "core/db/import/import_reader.h"
+#include "core/db/read/reader.h"
 #include "migrations/migrate.h"
 #include "migrations/migrations.h"
+#include "migrations/objects.h"
+#include "migrations/schema.h"
 #include "tests/contract/store/old_databases.h"
 #include "tests/contract/store/store_fixture.h"
 
 namespace pelab::store {
 namespace {
 
+using migrations::NewestSchema;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string Bytes(const std::string& path) {
+  std::stringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  return bytes.str();
+}
+
+// Opens the file in each way that the programs have. Returns their statuses.
+std::vector<absl::Status> OpenedByEveryone(const std::string& path) {
+  return {migrations::MigrateFile(path).status(),
+          migrations::SchemaOfFile(path).status(),
+          Store::Open(path).status(),
+          db::Reader::Open(path).status(),
+          db::ImportReader::Open(path).status(),
+          db::CheckDatabase(path).status(),
+          db::Backup(path, path + "-copy").status()};
+}
+
+TEST(Migrations, AreNumberedFromTheFirstOn) {
+  const auto all = migrations::All();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].version, migrations::kFirstSchema + static_cast<int>(i)) << all[i].name;
+    if (i + 1 < all.size()) {
+      EXPECT_EQ(std::stoi(std::string(all[i].name.substr(0, 4))), static_cast<int>(i) + 1);
+    }
+  }
+  EXPECT_EQ(all.back().name, "next.sql");
+  EXPECT_EQ(NewestSchema(), all.back().version);
+}
+
+TEST(Objects, AreComparedWithoutCommentsAndTheQuotesOfNames) {
+  EXPECT_EQ(
+      migrations::TokensOf("CREATE TABLE \"jobs\" ( -- all -- of them\n a INTEGER/* n */DEFAULT "
+                           "'it''s -- x', [b],`c`,\"d e\",_f2)"),
+      "CREATE TABLE jobs ( a INTEGER DEFAULT 'it''s -- x' , b , c , \"d e\" , _f2 )");
+  EXPECT_EQ(migrations::TokensOf("  -- nothing"), "");
+  EXPECT_EQ(migrations::TokensOf("'open"), "'open");
+}
 
 class SchemaTest : public testing::TestWithParam<int> {
  protected:
@@ -44,6 +92,7 @@ class SchemaTest : public testing::TestWithParam<int> {
           "SELECT sweep_id, ordinal, job_id, claimed FROM sweep_jobs",
           "SELECT attempt_id, outcome, token, last_sequence FROM attempts",
           "SELECT job_id, method, layer, head, correct, total FROM v_head_ablation",
+          "SELECT attempt_id, byte_offset, data FROM v_logs",
           "SELECT attempt_id, name, sha256, bytes FROM artifacts", "SELECT host FROM workers"}) {
       absl::StrAppend(&all, Text(path, sql), "\n");
     }
@@ -84,7 +133,7 @@ TEST_P(SchemaTest, OpeningMigratesWithEverythingInIt) {
     EXPECT_EQ(ready, 1);
     EXPECT_EQ(open, 1);
   }
-  EXPECT_EQ(Text(path_, "PRAGMA user_version"), absl::StrCat(db::kSchemaVersion, " "));
+  EXPECT_EQ(Text(path_, "PRAGMA user_version"), absl::StrCat(NewestSchema(), " "));
   EXPECT_EQ(Contents(path_), before);
   ExpectSound(path_);
 }
@@ -93,9 +142,9 @@ TEST_P(SchemaTest, TheCommandSaysFromWhereToWhere) {
   const auto done = migrations::MigrateFile(path_);
   ASSERT_TRUE(done.ok()) << done.status();
   EXPECT_EQ(done->from, GetParam());
-  EXPECT_EQ(done->to, db::kSchemaVersion);
+  EXPECT_EQ(done->to, NewestSchema());
   EXPECT_FALSE(std::filesystem::exists(path_ + "-wal"));
-  EXPECT_EQ(*migrations::SchemaOfFile(path_), db::kSchemaVersion);
+  EXPECT_EQ(*migrations::SchemaOfFile(path_), NewestSchema());
   ExpectSound(path_);
 }
 
@@ -105,12 +154,10 @@ TEST_P(SchemaTest, KilledAtAnyPointItIsOldOrNew) {
   SQLite::Database db(path_, SQLite::OPEN_READWRITE);
   migrations::SetUpWriting(db);
   ASSERT_TRUE(migrations::Migrate(db, path_).ok());
-  std::stringstream wal;
-  wal << std::ifstream(path_ + "-wal", std::ios::binary).rdbuf();
-  const std::string log = wal.str();
+  const std::string log = Bytes(path_ + "-wal");
   constexpr std::size_t kHeader = 32;
   constexpr std::size_t kFrame = 24 + 4096;
-  if (GetParam() == db::kSchemaVersion) {
+  if (GetParam() == NewestSchema()) {
     EXPECT_EQ(log, "") << "there was nothing to do";
     return;
   }
@@ -131,23 +178,158 @@ TEST_P(SchemaTest, KilledAtAnyPointItIsOldOrNew) {
     ASSERT_EQ(Text(copy, "PRAGMA integrity_check"), "ok ");
     ASSERT_EQ(Contents(copy), before) << "cut at " << end;
   }
-  EXPECT_THAT(seen, testing::ElementsAre(GetParam(), db::kSchemaVersion));
+  EXPECT_THAT(seen, testing::ElementsAre(GetParam(), NewestSchema()));
+}
+
+TEST_P(SchemaTest, AStepThatFailsLeavesTheFileAsItWas) {
+  if (GetParam() == NewestSchema()) return;            // there is nothing to do
+  Text(path_, "CREATE TABLE next_logs (in_the_way)");  // fails in the middle of the migration
+  const std::string before = Contents(path_);
+  const std::string tables = Text(path_, "SELECT sql FROM sqlite_master ORDER BY name");
+  const auto done = migrations::MigrateFile(path_);
+  EXPECT_EQ(done.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(done.status().message()),
+              AllOf(HasSubstr("cannot migrate"), HasSubstr("next_logs already exists")));
+  EXPECT_FALSE(Store::Open(path_).ok());
+  EXPECT_EQ(*migrations::SchemaOfFile(path_), GetParam());
+  EXPECT_EQ(Contents(path_), before);
+  EXPECT_EQ(Text(path_, "SELECT sql FROM sqlite_master ORDER BY name"), tables);
+  Text(path_, "DROP TABLE next_logs");
+  ASSERT_TRUE(migrations::MigrateFile(path_).ok());
+  EXPECT_EQ(Contents(path_), before);
+}
+
+TEST_P(SchemaTest, AFullDiskLeavesTheFileAsItWas) {
+  if (GetParam() == NewestSchema()) return;  // there is nothing to do
+  const std::string before = Contents(path_);
+  {
+    SQLite::Database db(path_, SQLite::OPEN_READWRITE);
+    migrations::SetUpWriting(db);
+    db.exec("PRAGMA max_page_count = " + db.execAndGet("PRAGMA page_count").getString());
+    EXPECT_THROW(static_cast<void>(migrations::Migrate(db, path_)), SQLite::Exception);
+  }
+  EXPECT_EQ(*migrations::SchemaOfFile(path_), GetParam());
+  EXPECT_EQ(Contents(path_), before);
+}
+
+TEST_P(SchemaTest, OfTwoAtOnceOneMigrates) {
+  const std::string before = Contents(path_);
+  std::vector<absl::StatusOr<migrations::Migrated>> done(2, absl::UnknownError(""));
+  std::vector<std::thread> threads;
+  for (auto& result : done) {
+    threads.emplace_back([&] { result = migrations::MigrateFile(path_); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& result : done) {
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->to, NewestSchema());
+  }
+  EXPECT_EQ(Contents(path_), before);
+  ExpectSound(path_);
+}
+
+TEST_P(SchemaTest, ReadersWaitForSomebodyElseToMigrateIt) {
+  const std::string before = Bytes(path_);
+  for (const absl::Status& status :
+       {db::Reader::Open(path_).status(), db::ImportReader::Open(path_).status(),
+        db::CheckDatabase(path_).status(), db::ReadInfo(path_).status()}) {
+    if (GetParam() == NewestSchema()) {
+      EXPECT_TRUE(status.ok()) << status;
+      continue;
+    }
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_TRUE(status.GetPayload(migrations::kOlderSchemaPayload));
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(absl::StrCat("has schema version ", GetParam())),
+                      HasSubstr("pelab db migrate migrates it")));
+  }
+  EXPECT_EQ(Bytes(path_), before);
 }
 
 TEST_P(SchemaTest, ANewerOneIsRefusedUnchanged) {
   Text(path_, "PRAGMA user_version = 4711");
-  std::stringstream before;
-  before << std::ifstream(path_, std::ios::binary).rdbuf();
-  for (const absl::Status& status :
-       {migrations::MigrateFile(path_).status(), migrations::SchemaOfFile(path_).status()}) {
+  const std::string before = Bytes(path_);
+  for (const absl::Status& status : OpenedByEveryone(path_)) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("newer version of pelab (schema 4711"));
+    EXPECT_THAT(
+        std::string(status.message()),
+        HasSubstr(absl::StrCat("is from a newer pelab: its schema is version 4711, this program "
+                               "knows up to ",
+                               NewestSchema())));
   }
-  std::stringstream after;
-  after << std::ifstream(path_, std::ios::binary).rdbuf();
-  EXPECT_EQ(before.str(), after.str());
+  EXPECT_EQ(Bytes(path_), before);
   EXPECT_EQ(migrations::MigrateFile(directory_ + "/none.db").status().code(),
             absl::StatusCode::kNotFound);
+}
+
+struct Change {
+  const char* sql;
+  const char* said;
+};
+
+// A file from somebody else: its views could run without end, its triggers change what is written.
+TEST_P(SchemaTest, OneThatSomebodyChangedIsRefusedUnchanged) {
+  const std::string original = directory_ + "/original.db";
+  Text(path_, "PRAGMA wal_checkpoint(TRUNCATE)");
+  std::filesystem::copy_file(path_, original);
+  for (const Change& change : std::vector<Change>{
+           {"DROP VIEW v_jobs; CREATE VIEW v_jobs AS WITH RECURSIVE n (job_id) AS "
+            "(SELECT 1 UNION ALL SELECT job_id FROM n) SELECT job_id FROM n",
+            "its view \"v_jobs\" is not the view of schema "},
+           {"DROP VIEW v_logs; CREATE TABLE v_logs (attempt_id, byte_offset, data)",
+            "its table \"v_logs\" is not the view of schema "},
+           {"ALTER TABLE jobs ADD COLUMN more TEXT",
+            "its table \"jobs\" is not the table of schema "},
+           {"DROP INDEX attempts_open", "its index \"attempts_open\" is missing"},
+           {"CREATE TRIGGER gone AFTER INSERT ON attempts BEGIN DELETE FROM curves; END",
+            "it has a trigger \"gone\", and pelab makes none; DROP TRIGGER removes it"},
+           {"CREATE TABLE theirs (x); CREATE TRIGGER t INSERT ON theirs BEGIN SELECT 1; END",
+            "it has a trigger \"t\""},
+           {"CREATE INDEX more ON jobs (seed)",
+            "its table \"jobs\" has an index \"more\" that pelab does not make"}}) {
+    std::filesystem::copy_file(original, path_, std::filesystem::copy_options::overwrite_existing);
+    SQLite::Database(path_, SQLite::OPEN_READWRITE).exec(change.sql);
+    const std::string before = Bytes(path_);
+    for (const absl::Status& status : OpenedByEveryone(path_)) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << change.sql;
+      EXPECT_FALSE(status.GetPayload(migrations::kOlderSchemaPayload)) << change.sql;
+      EXPECT_THAT(std::string(status.message()),
+                  AllOf(StartsWith(path_ + " is not as pelab made it: "), HasSubstr(change.said)));
+    }
+    EXPECT_EQ(Bytes(path_), before) << change.sql;
+  }
+}
+
+TEST_P(SchemaTest, FurtherTablesAndAnotherSpellingAreNoChange) {
+  SQLite::Database(path_, SQLite::OPEN_READWRITE)
+      .exec(
+          "CREATE TABLE notes (job_id, note); CREATE UNIQUE INDEX note_of_job ON notes (job_id); "
+          "CREATE VIEW my_jobs AS SELECT * FROM v_jobs JOIN notes USING (job_id); ANALYZE; "
+          // SQLite quotes the names that it writes, in the views of the table too.
+          "ALTER TABLE logs RENAME TO other; ALTER TABLE other RENAME TO logs");
+  ASSERT_THAT(Text(path_, "SELECT sql FROM sqlite_master WHERE name = 'logs'"),
+              HasSubstr("\"logs\""));
+  const auto done = migrations::MigrateFile(path_);
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_TRUE(db::Reader::Open(path_).ok());
+  EXPECT_TRUE(Store::Open(path_).ok());
+  ExpectSound(path_);
+}
+
+TEST_P(SchemaTest, OneFromBeforeTheFirstReleaseIsRefusedUnchanged) {
+  for (const int version : {1, 13, migrations::kFirstSchema - 1}) {
+    Text(path_, absl::StrCat("PRAGMA user_version = ", version));
+    const std::string before = Bytes(path_);
+    for (const absl::Status& status : OpenedByEveryone(path_)) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_FALSE(status.GetPayload(migrations::kOlderSchemaPayload));
+      EXPECT_THAT(std::string(status.message()),
+                  AllOf(StartsWith(absl::StrCat(path_, " has schema version ", version,
+                                                ", from before the first release")),
+                        HasSubstr("commit 36de102"), HasSubstr("docs/operations.md")));
+    }
+    EXPECT_EQ(Bytes(path_), before);
+  }
 }
 
 }  // namespace

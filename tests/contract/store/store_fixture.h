@@ -12,19 +12,23 @@
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "core/db/schema.h"
 #include "server/store/database.h"
 #include "server/store/store.h"
+#include "tests/support/events.h"
 
 namespace pelab::store {
 
 inline constexpr char kAnalyses[] =
-    R"([{"name":"head_ablation","version":2,"parameters_json":"{\"data\":\"test\",\"hygiene\":\"raw\",\"method\":\"zero\"}"}])";
+    R"([{"name":"head_ablation","version":2,"parameters_json":"{\"data\":\"test\",)"
+    R"(\"hygiene\":\"raw\",\"method\":\"zero\"}"}])";
 inline constexpr char kParameters[] = R"({"data":"test","hygiene":"raw","method":"zero"})";
 
 inline const std::string kWeightsHash = std::string(64, 'a');
+inline constexpr std::uint64_t kWeightsBytes = 12;
+inline constexpr std::uint64_t kOtherBytes = 100;  // of every other file
 
 inline NewCell Cell(std::uint64_t ordinal, const std::string& key, int epochs = 3) {
   return {
@@ -42,35 +46,34 @@ inline NewCell Cell(std::uint64_t ordinal, const std::string& key, int epochs = 
       .epochs = epochs};
 }
 
-inline Epoch MakeEpoch(int epoch, int correct = 40) {
-  return {.epoch = epoch,
-          .train_loss = 1.0 / (3 + epoch),
-          .train_correct = correct,
-          .train_total = 99,
-          .test_loss = 1.0 / (7 + epoch),
-          .test_correct = correct + epoch,
-          .test_total = 97,
-          .learning_rate = 0.001,
-          .seconds = 2.0};
+inline v1::Epoch MakeEpoch(int epoch, int correct = 40) {
+  v1::Epoch made;
+  made.set_epoch(epoch);
+  made.set_train_loss(1.0 / (3 + epoch));
+  made.set_train_correct(correct);
+  made.set_train_total(99);
+  made.set_test_loss(1.0 / (7 + epoch));
+  made.set_test_correct(correct + epoch);
+  made.set_test_total(97);
+  made.set_learning_rate(0.001);
+  made.set_seconds(2.0);
+  return made;
 }
 
 // A matrix of 2 x 2 heads on 97 examples, 42 of them right when intact. The last entry does not
 // exist.
-inline HeadAblation Matrix(const std::string& parameters = kParameters) {
-  return {.version = 2,
-          .parameters_json = parameters,
-          .layers = 2,
-          .heads = 2,
-          .total = 97,
-          .intact_correct = 42,
-          .intact_nll = 1.25,
-          .chance = 1.0 / 70,
-          .entries =
-              {AblatedHead{
-                   .correct = 10, .lost = 35, .gained = 3, .nll = 2.5, .nll_standard_error = 0.125},
-               AblatedHead{.correct = 42, .lost = 2, .gained = 2, .nll = 1.25},
-               AblatedHead{.correct = 40, .lost = 3, .gained = 1, .nll = 1.5}, std::nullopt},
-          .seconds = 0.5};
+inline v1::HeadAblation Matrix(const std::string& parameters = kParameters) {
+  auto matrix = FromText<v1::HeadAblation>(R"(
+      version: 2 layers: 2 heads: 2 total: 97 intact_correct: 42 intact_nll: 1.25 seconds: 0.5
+      correct: [10, 42, 40, 0]
+      lost: [35, 2, 3, 0]
+      gained: [3, 2, 1, 0]
+      nll: [2.5, 1.25, 1.5, 0]
+      nll_standard_error: [0.125, 0, 0, 0]
+      missing: [false, false, false, true])");
+  matrix.set_parameters_json(parameters);
+  matrix.set_chance(1.0 / 70);
+  return matrix;
 }
 
 // Numbers the events of one attempt.
@@ -78,13 +81,8 @@ struct Attempt {
   std::int64_t id = 0;
   std::uint64_t token = 0;
   std::uint64_t sequence = 0;
-  AttemptEvent Next(decltype(AttemptEvent::body) body) {
-    return {.attempt_id = id,
-            .token = token,
-            .sequence = ++sequence,
-            .body = std::move(body),
-            .now = 5000,
-            .jitter = 0.5};
+  AttemptEvent Next(EventBody body) {
+    return EventWrite(id, token, ++sequence, std::move(body), 5000, 0.5);
   }
 };
 
@@ -103,7 +101,10 @@ class StoreTest : public testing::TestWithParam<bool> {
   void Open() {
     store_.reset();
     StoreOptions options;
-    options.has_artifact = [this](const std::string& sha256) { return sha256 != gone_artifact_; };
+    options.artifact_bytes = [this](const std::string& sha256) -> std::optional<std::uint64_t> {
+      if (sha256 == gone_artifact_) return std::nullopt;
+      return sha256 == kWeightsHash ? kWeightsBytes : kOtherBytes;
+    };
     options.dropped = dropped_callback_;
     options.staging = staging_;
     auto store = Store::Open(path_, options);
@@ -173,13 +174,12 @@ class StoreTest : public testing::TestWithParam<bool> {
     for (const Analysis& analysis : assignment_.analyses) {
       Event(attempt.Next(Matrix(analysis.parameters_json)));
     }
-    if (keep_weights) Event(attempt.Next(Artifact{kWeightsName, kWeightsHash, 12}));
-    ASSERT_EQ(Event(attempt.Next(Finished{.wall_seconds = 9.5})).change->outcome,
-              state::Outcome::kSucceeded);
+    if (keep_weights) Event(attempt.Next(ArtifactEvent(kWeightsName, kWeightsHash, kWeightsBytes)));
+    ASSERT_EQ(Event(attempt.Next(SucceededEvent(9.5))).change->outcome, state::Outcome::kSucceeded);
   }
   // Starts at `from` and stores the epochs up to `to`.
   void Train(Attempt& attempt, int from, int to, int correct = 40) {
-    ASSERT_EQ(Event(attempt.Next(Started{from, 3, "{}"})).status, EventStored::kStored);
+    ASSERT_EQ(Event(attempt.Next(StartedEvent(from, 3))).status, EventStored::kStored);
     for (int i = from; i < to; ++i) {
       ASSERT_EQ(Event(attempt.Next(MakeEpoch(i, correct))).status, EventStored::kStored);
     }

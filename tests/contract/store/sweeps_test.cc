@@ -17,9 +17,9 @@ TEST_P(SweepsTest, SubmittingCountsWhatIsThere) {
   Submit("a", {Cell(0, "k0"), Cell(1, "k1"), Cell(2, "k2"), Cell(3, "k3")}, false, 0, "[]");
   Attempt done = Assign(1);
   Train(done, 0, 3);
-  Event(done.Next(Finished{}));
+  Event(done.Next(SucceededEvent()));
   Attempt failed = Assign(2);
-  Event(failed.Next(Finished{Outcome::kFailed, state::ErrorKind::kBadSpec, "bad"}));
+  Event(failed.Next(FailedEvent(state::ErrorKind::kBadSpec, "bad")));
   Do<Cancelled>(CancelJob{3, 4000});
   const std::int64_t second = Submit("b", {Cell(0, "k0"), Cell(1, "k1"), Cell(2, "k2"),
                                            Cell(3, "k3"), Cell(4, "k4"), Cell(5, "k4")});
@@ -38,13 +38,13 @@ TEST_P(SweepsTest, FreshMakesANewGenerationAndViewsShowTheLatestThatSucceeded) {
   Submit("a", {Cell(0, "k0")}, false, 0, "[]");
   Attempt done = Assign(1);
   Train(done, 0, 3);
-  Event(done.Next(Finished{}));
+  Event(done.Next(SucceededEvent()));
   Submit("b", {Cell(0, "k0"), Cell(1, "k0")}, /*fresh=*/true, 0, "[]");
   EXPECT_EQ(Text("SELECT count(*), max(generation) FROM jobs"), "2 2");
   EXPECT_EQ(Text("SELECT job_id FROM v_jobs"), "1");
   Attempt again = Assign(2, 5);
   Train(again, 0, 3);
-  Event(again.Next(Finished{}));
+  Event(again.Next(SucceededEvent()));
   EXPECT_EQ(Text("SELECT job_id, generation FROM v_jobs"), "2 2");
 }
 
@@ -61,8 +61,8 @@ TEST_P(SweepsTest, AJobStopsWhenNoLiveSweepClaimsIt) {
   EXPECT_EQ(SweepState(first), "cancelled");
   EXPECT_EQ(Do<Cancelled>(CancelSweep{first, 4000}).claims_withdrawn, 0);  // idempotent
   // The worker confirms. The epochs that it stored meanwhile are kept.
-  Event(running.Next(Started{0, 3, "{}"}));
-  const EventStored end = Event(running.Next(Finished{Outcome::kCancelled}));
+  Event(running.Next(StartedEvent(0, 3)));
+  const EventStored end = Event(running.Next(EndEvent(v1::ATTEMPT_OUTCOME_CANCELLED)));
   EXPECT_EQ(end.change->state, JobState::kCancelled);
   EXPECT_EQ(Text("SELECT outcome FROM attempts"), "cancelled");
   EXPECT_THAT(Do<Cancelled>(CancelSweep{second, 4000}).jobs, testing::SizeIs(2));
@@ -76,7 +76,7 @@ TEST_P(SweepsTest, AJobThatIsWantedAgainSupersedesItsCancelledAttempt) {
   Submit("b", {Cell(0, "k0")});
   EXPECT_THAT(slice_.superseded, ElementsAre(stopping.id));
   EXPECT_EQ(JobState(1), "queued");
-  EXPECT_EQ(Event(stopping.Next(Started{0, 3, "{}"})).status, EventStored::kSuperseded);
+  EXPECT_EQ(Event(stopping.Next(StartedEvent(0, 3))).status, EventStored::kSuperseded);
   Assign(1, 9);
   EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 1"), "superseded");
 }

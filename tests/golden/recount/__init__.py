@@ -1,1 +1,2 @@
-"""A stored job's figures, computed once more: numpy alone, from docs/formats.md and the formulas' sources."""
+"""A stored job's figures, computed once more: numpy alone, from docs/formats.md and the formulas'
+sources."""

@@ -1,9 +1,10 @@
 """Every condition of a head ablation, example by example.
 
-An entry (layer, h) is replaced by zeros, by its mean over training examples or by its value in another example, before the
-output projection. With latent attention and the authors' target an entry is a slice of the latents instead: columns h d to
-(h+1) d - 1 of what enters the up-projections of all heads. Under the authors' hygiene the last entry of every earlier layer
-stays replaced.
+An entry (layer, h) is replaced by zeros, by its mean over training examples or by its value in
+another example, before the output projection. With latent attention and the authors' target an
+entry is a slice of the latents instead: columns h d to (h+1) d - 1 of what enters the
+up-projections of all heads. Under the authors' hygiene the last entry of every earlier layer stays
+replaced.
 """
 import dataclasses
 
@@ -38,7 +39,9 @@ class Data:
 
 class Ablation:
     def __init__(self, decoder, data, parameters, data_seed, chunk):
-        self.decoder, self.data, self.parameters, self.data_seed, self.chunk = decoder, data, parameters, data_seed, chunk
+        self.decoder, self.data, self.parameters, self.data_seed, self.chunk = (decoder, data,
+                                                                                parameters,
+                                                                                data_seed, chunk)
         self.slices = parameters["target"] == "authors" and decoder.pe["name"] == "mla"
         width = decoder.pe["latent"] if self.slices else decoder.model["d_model"]
         self.entries = min(decoder.heads, -(-width // decoder.head_size))
@@ -55,19 +58,22 @@ class Ablation:
         for first in range(begin, end, self.chunk):
             yield np.arange(first, min(first + self.chunk, end))
 
-    # What an entry can become. `parts` of a pass: per layer the arrays (B, T, entries' channels) that entries are cut from.
+    # What an entry can become. `parts` of a pass: per layer the arrays (B, T, entries' channels)
+    # that entries are cut from.
 
     def parts(self, batch):
         decoder, found = self.decoder, []
         x = decoder.begin(batch)
         for layer in range(decoder.layers):
             heads = decoder.attend(layer, x, batch)
-            found.append(decoder.latents(layer, x, batch) if self.slices else [heads.reshape(x.shape)])
+            found.append(decoder.latents(layer, x, batch) if self.slices
+                         else [heads.reshape(x.shape)])
             x = decoder.finish(layer, x, heads)
         return found
 
     def position_means(self):
-        """Over training examples, at each position over those with a token there, or over all where none has one."""
+        """Over training examples, at each position over those with a token there, or over all where
+        none has one."""
         examples = self.data.train_examples
         if self.parameters["max_examples"]:
             examples = min(examples, self.parameters["max_examples"])
@@ -78,11 +84,13 @@ class Ablation:
             parts = self.parts(batch)
             mask = batch.filled[..., None]
             filled += batch.filled.sum(0)
-            here = [[np.stack([(part * mask).sum(0), part.sum(0)]) for part in layer] for layer in parts]
-            sums = here if sums is None else [[a + b for a, b in zip(*pair)] for pair in zip(sums, here)]
+            here = [[np.stack([(part * mask).sum(0), part.sum(0)]) for part in layer]
+                    for layer in parts]
+            sums = here if sums is None else [[a + b for a, b in zip(*pair)]
+                                              for pair in zip(sums, here)]
         some = (filled > 0)[:, None]
-        return [[np.where(some, part[0] / np.maximum(filled, 1)[:, None], part[1] / examples)[None] for part in layer]
-                for layer in sums]
+        return [[np.where(some, part[0] / np.maximum(filled, 1)[:, None], part[1] / examples)[None]
+                 for part in layer] for layer in sums]
 
     def donor(self, index):
         """Another example of the test set."""
@@ -138,9 +146,11 @@ class Ablation:
         for layer in range(decoder.layers):
             heads = decoder.attend(layer, x, batch)
             parts = decoder.latents(layer, x, batch) if self.slices else [heads.reshape(x.shape)]
-            rows.append([self.rest(layer + 1, self.without(layer, x, parts, substitutes, entry, batch), batch)
+            rows.append([self.rest(layer + 1,
+                                   self.without(layer, x, parts, substitutes, entry, batch), batch)
                          for entry in range(self.entries)])
-            # The authors' last entry is head H-1: of slices there may be fewer, and then nothing stays.
+            # The authors' last entry is head H-1: of slices there may be fewer, and then nothing
+            # stays.
             if self.last_stays and self.entries == decoder.heads:
                 x = self.without(layer, x, parts, substitutes, decoder.heads - 1, batch)
             else:
@@ -157,15 +167,17 @@ class Ablation:
             intact.append(score(self.intact(scored), self.data.classes[scored]))
             entries.append(score(self.matrix(scored), self.data.classes[scored]))
         matrix = joined(entries)
-        return joined(intact), [[Scores(matrix.right[l, h], matrix.nll[l, h], matrix.margin[l, h])
-                                 for h in range(self.entries)] for l in range(self.decoder.layers)]
+        return joined(intact), [[Scores(matrix.right[i, h], matrix.nll[i, h], matrix.margin[i, h])
+                                 for h in range(self.entries)] for i in range(self.decoder.layers)]
 
 
 def score(logits, classes):
     """Of logits (..., B, C). A prediction is the largest logit, the lowest class of equal ones."""
-    two = np.sort(logits, axis=-1)[..., -2:] if logits.shape[-1] > 1 else np.stack([logits[..., 0] - np.inf, logits[..., 0]], -1)
+    two = (np.sort(logits, axis=-1)[..., -2:] if logits.shape[-1] > 1
+           else np.stack([logits[..., 0] - np.inf, logits[..., 0]], -1))
     top = two[..., 1]
-    own = np.take_along_axis(logits, np.broadcast_to(classes[:, None], (*logits.shape[:-1], 1)), -1)[..., 0]
+    own = np.take_along_axis(logits, np.broadcast_to(classes[:, None], (*logits.shape[:-1], 1)),
+                             -1)[..., 0]
     nll = top + np.log(np.exp(logits - top[..., None]).sum(-1)) - own
     return Scores(logits.argmax(-1) == classes, nll, top - two[..., 0])
 

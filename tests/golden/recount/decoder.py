@@ -8,7 +8,8 @@ RMS_EPSILON = 1e-6
 
 
 class Batch:
-    """Token ids (B, T) with their lengths. Keys and values that do not depend on the layer's input are kept in `memo`."""
+    """Token ids (B, T) with their lengths. Keys and values that do not depend on the layer's input
+    are kept in `memo`."""
 
     def __init__(self, tokens, lengths):
         self.tokens, self.lengths, self.memo = tokens, lengths, {}
@@ -29,13 +30,14 @@ class Decoder:
         return x @ self.weights[name + ".weight"].T + self.weights.get(name + ".bias", 0.0)
 
     def layer_norm(self, x, name):
-        centred = x - x.mean(-1, keepdims=True)
-        scale = np.sqrt((centred ** 2).mean(-1, keepdims=True) + self.model["layer_norm_eps"])
-        return centred / scale * self.weights[name + ".weight"] + self.weights[name + ".bias"]
+        centered = x - x.mean(-1, keepdims=True)
+        scale = np.sqrt((centered ** 2).mean(-1, keepdims=True) + self.model["layer_norm_eps"])
+        return centered / scale * self.weights[name + ".weight"] + self.weights[name + ".bias"]
 
     def begin(self, batch):
         """(B, T, D): what enters layer 0."""
-        batch.input = self.weights["embedding.weight"][batch.tokens] + self.encoding.input_term(batch.tokens.shape[1])
+        batch.input = (self.weights["embedding.weight"][batch.tokens]
+                       + self.encoding.input_term(batch.tokens.shape[1]))
         return batch.input
 
     def by_head(self, x, width):
@@ -43,43 +45,53 @@ class Decoder:
         return x.reshape(*x.shape[:2], -1, width).transpose(0, 2, 1, 3)
 
     def latents(self, layer, x, batch):
-        """Latent attention's two latents, (B, T, latent) each: of the queries, of keys and values."""
+        """Latent attention's two latents, (B, T, latent) each: of the queries, of keys and
+        values."""
         name = f"layers.{layer}.attention."
         normed = self.layer_norm(x, name + "norm")
         source = normed if self.model["kv_source"] == "self" else batch.input
         both = [self.linear(normed, name + "latent_query"), self.linear(source, name + "latent_kv")]
         if self.pe["latent_norm"]:
-            both = [latent / np.sqrt((latent ** 2).mean(-1, keepdims=True) + RMS_EPSILON) * self.weights[name + part + ".norm"]
+            both = [latent / np.sqrt((latent ** 2).mean(-1, keepdims=True) + RMS_EPSILON)
+                    * self.weights[name + part + ".norm"]
                     for latent, part in zip(both, ("latent_query", "latent_kv"))]
         return both
 
     def latent_projections(self, layer, x, batch, altered):
-        """Queries and keys (content channels, then rotary ones) and values, before any rotation. `altered`, where given, is
-        what enters the three up-projections in the place of the latents; the rotary parts read the latents themselves."""
+        """Queries and keys (content channels, then rotary ones) and values, before any rotation.
+        `altered`, where given, is what enters the three up-projections in the place of the latents;
+        the rotary parts read the latents themselves."""
         name = f"layers.{layer}.attention."
         own = self.latents(layer, x, batch)
         latent_query, latent_kv = own if altered is None else altered
-        source = self.layer_norm(x, name + "norm") if self.model["kv_source"] == "self" else batch.input
-        query, key, value = (self.by_head(self.linear(latent, name + part), self.head_size) for latent, part in
+        source = (self.layer_norm(x, name + "norm") if self.model["kv_source"] == "self"
+                  else batch.input)
+        query, key, value = (self.by_head(self.linear(latent, name + part), self.head_size)
+                             for latent, part in
                              ((latent_query, "query"), (latent_kv, "key"), (latent_kv, "value")))
-        rotary_query = self.by_head(self.linear(own[0], name + "rotary_query"), self.pe["rotary"])  # H or 1 of them
-        rotary_key = self.by_head(self.linear(source, name + "rotary_key"), self.pe["rotary"])  # one for all heads
+        # H or 1 of them
+        rotary_query = self.by_head(self.linear(own[0], name + "rotary_query"), self.pe["rotary"])
+        # one for all heads
+        rotary_key = self.by_head(self.linear(source, name + "rotary_key"), self.pe["rotary"])
         shape = (*query.shape[:3], self.pe["rotary"])
         return (np.concatenate([query, np.broadcast_to(rotary_query, shape)], -1),
                 np.concatenate([key, np.broadcast_to(rotary_key, shape)], -1), value)
 
     def turned_projections(self, layer, x, batch, altered):
-        """Queries and keys with their positions, and values: (B, H, T, w), (B, H, T, w), (B, H, T, d)."""
+        """Queries and keys with their positions, and values: (B, H, T, w), (B, H, T, w), (B, H, T,
+        d)."""
         if self.pe["name"] == "mla":
             query, key, value = self.latent_projections(layer, x, batch, altered)
             return self.encoding.turn(query, 1), self.encoding.turn(key, -1), value
         name = f"layers.{layer}.attention."
         normed = self.layer_norm(x, name + "norm")
-        query = self.encoding.turn(self.by_head(self.linear(normed, name + "query"), self.head_size), 1)
+        query = self.encoding.turn(self.by_head(self.linear(normed, name + "query"),
+                                                self.head_size), 1)
         if self.model["kv_source"] == "input" and layer in batch.memo:
             return (query, *batch.memo[layer])
         source = normed if self.model["kv_source"] == "self" else batch.input
-        key, value = (self.by_head(self.linear(source, name + part), self.head_size) for part in ("key", "value"))
+        key, value = (self.by_head(self.linear(source, name + part), self.head_size)
+                      for part in ("key", "value"))
         key = self.encoding.turn(key, -1)
         if self.model["kv_source"] == "input":
             batch.memo[layer] = key, value
@@ -88,9 +100,11 @@ class Decoder:
     def visible(self, batch):
         """(B or 1, 1, T, T): whether query i sees key j."""
         length = batch.tokens.shape[1]
-        seen = np.tril(np.ones((length, length), bool)) if self.model["mask"] == "causal" else np.ones((length, length), bool)
+        seen = (np.tril(np.ones((length, length), bool)) if self.model["mask"] == "causal"
+                else np.ones((length, length), bool))
         seen = seen[None, None]
-        return seen & batch.filled[:, None, None, :] if self.model["key_padding"] == "masked" else seen
+        return (seen & batch.filled[:, None, None, :] if self.model["key_padding"] == "masked"
+                else seen)
 
     def attend(self, layer, x, batch, altered=None):
         """(B, T, H, d): the heads' outputs, before the output projection."""

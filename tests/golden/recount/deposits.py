@@ -12,7 +12,8 @@ def drop(lost, gained, total):
 
 def stands_out(intact_correct, total, chance):
     accuracy = intact_correct / total
-    return accuracy > chance and accuracy - chance >= 5 * math.sqrt(accuracy * (1 - accuracy) / total)
+    return (accuracy > chance
+            and accuracy - chance >= 5 * math.sqrt(accuracy * (1 - accuracy) / total))
 
 
 def gini(values):
@@ -21,7 +22,8 @@ def gini(values):
 
 
 def indices_of(entries, above_chance):
-    """Of entries [(layer, head, drop, standard error)]; `above_chance` None where accuracy does not stand out."""
+    """Of entries [(layer, head, drop, standard error)]; `above_chance` None where accuracy does not
+    stand out."""
     empty = dict.fromkeys(INDICES)
     counted = [drop if drop > 3 * error else 0.0 for _, _, drop, error in entries]
     if above_chance is None or not any(counted):
@@ -29,7 +31,8 @@ def indices_of(entries, above_chance):
     total, top = sum(counted), max(counted)
     best = counted.index(top)
     second = max(counted[:best] + counted[best + 1:], default=0)
-    return {"max_drop": top, "top_share": top / total, "top_ratio": top / second if second > 0 else None,
+    return {"max_drop": top, "top_share": top / total,
+            "top_ratio": top / second if second > 0 else None,
             "gini": gini(counted), "effective_heads": total**2 / sum(value**2 for value in counted),
             "top_layer": entries[best][0], "top_head": entries[best][1]}
 
@@ -37,7 +40,8 @@ def indices_of(entries, above_chance):
 def is_deposit(entries, above_chance):
     if above_chance is None or len(entries) < 2:
         return None
-    order = sorted(entries, key=lambda entry: (-entry[2] if entry[2] > 3 * entry[3] else 0, -entry[2]))
+    order = sorted(entries,
+                   key=lambda entry: (-entry[2] if entry[2] > 3 * entry[3] else 0, -entry[2]))
     _, _, top, error = order[0]
     if top <= 3 * error:
         return False
@@ -50,7 +54,8 @@ def is_deposit(entries, above_chance):
 def deposits(matrix, intact_correct, total, chance):
     """`matrix` [layer][head] of (lost, gained) or None: {layer, None for all: indices}."""
     above = intact_correct / total - chance if stands_out(intact_correct, total, chance) else None
-    layers = [[(layer, head, *drop(*pair, total)) for head, pair in enumerate(row) if pair is not None]
+    layers = [[(layer, head, *drop(*pair, total))
+               for head, pair in enumerate(row) if pair is not None]
               for layer, row in enumerate(matrix)]
     out = {layer: {**indices_of(row, above), "deposit": is_deposit(row, above), "deposits": None}
            for layer, row in enumerate(layers)}

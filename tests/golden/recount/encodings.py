@@ -1,7 +1,9 @@
-"""What a positional encoding adds to the input, does to queries and keys, and adds to logits and values. In float64.
+"""What a positional encoding adds to the input, does to queries and keys, and adds to logits and
+values. In float64.
 
-B batch, T positions, H heads, d = D/H, i query, j key. Sources: Vaswani et al. 2017 (sinusoid), Shaw et al. 2018, Raffel et
-al. 2020 (T5 buckets), Press et al. 2022 (ALiBi), Su et al. 2021 (RoPE), Sun et al. 2022 (xPos), arXiv 2505.13027.
+B batch, T positions, H heads, d = D/H, i query, j key. Sources: Vaswani et al. 2017 (sinusoid),
+Shaw et al. 2018, Raffel et al. 2020 (T5 buckets), Press et al. 2022 (ALiBi), Su et al. 2021 (RoPE),
+Sun et al. 2022 (xPos), arXiv 2505.13027.
 """
 import math
 
@@ -20,13 +22,15 @@ def angles(length, width, base):
 
 
 def rotated(x, base):
-    """(..., T, w), channels 2t and 2t+1 as the parts of a complex number times e^(i p base^(-2t/w))."""
+    """(..., T, w), channels 2t and 2t+1 as the parts of a complex number times e^(i p
+    base^(-2t/w))."""
     turned = (x[..., 0::2] + 1j * x[..., 1::2]) * np.exp(1j * angles(*x.shape[-2:], base))
     return np.stack([turned.real, turned.imag], axis=-1).reshape(x.shape)
 
 
 def sliced(x, base):
-    """The authors' table for latent attention: its row [sines | cosines] is read at even places as sines, odd as cosines."""
+    """The authors' table for latent attention: its row [sines | cosines] is read at even places as
+    sines, odd as cosines."""
     phase = angles(*x.shape[-2:], base)
     row = np.concatenate([np.sin(phase), np.cos(phase)], axis=1)
     sine, cosine, even, odd = row[:, 0::2], row[:, 1::2], x[..., 0::2], x[..., 1::2]
@@ -41,7 +45,8 @@ def geometric_slopes(heads):
 
 
 def t5_bucket(offset, causal, buckets, max_distance):
-    """The bucket of key minus query. Whole numbers: floor(n ln(a/exact)/ln(max/exact)) >= k as (a/exact)^n >= (max/exact)^k."""
+    """The bucket of key minus query. Whole numbers: floor(n ln(a/exact)/ln(max/exact)) >= k as
+    (a/exact)^n >= (max/exact)^k."""
     first, distance = 0, max(-offset, 0)
     if not causal:
         buckets //= 2
@@ -60,8 +65,8 @@ class Encoding:
     def __init__(self, spec, tensors):
         self.pe, self.model, self.tensors = spec["pe"], spec["model"], tensors
         self.name = self.pe["name"]
-        if self.name not in ("nope", "absolute", "random", "relative", "shaw", "alibi", "rope", "xpos", "partial_rope",
-                             "rope_abs", "mla"):
+        if self.name not in ("nope", "absolute", "random", "relative", "shaw", "alibi", "rope",
+                             "xpos", "partial_rope", "rope_abs", "mla"):
             raise ValueError(f"pe {self.name!r} is none that this script knows")
 
     def input_term(self, length):
@@ -81,7 +86,8 @@ class Encoding:
         if self.name in ("rope", "rope_abs"):
             return rotated(x, self.pe["base"])
         if self.name == "partial_rope":
-            chosen = range(self.pe["heads"]) if self.pe["select"] == "first" else self.pe["head_list"]
+            chosen = (range(self.pe["heads"]) if self.pe["select"] == "first"
+                      else self.pe["head_list"])
             chosen = list(chosen)
             out = x.copy()
             out[:, chosen] = rotated(x[:, chosen], self.pe["base"])
@@ -95,7 +101,8 @@ class Encoding:
         if self.name == "mla":
             content = self.model["d_model"] // self.model["heads"]
             turn = rotated if self.pe["rotation"] == "rope" else sliced
-            return np.concatenate([x[..., :content], turn(x[..., content:], self.pe["base"])], axis=-1)
+            return np.concatenate([x[..., :content], turn(x[..., content:], self.pe["base"])],
+                                  axis=-1)
         return x
 
     def bias(self, layer, length):
@@ -111,13 +118,14 @@ class Encoding:
             return self.tensors[f"layers.{layer}.pe.bias"][rows].transpose(2, 0, 1)
         if self.name == "relative":
             causal = self.model["mask"] == "causal"
-            buckets = {int(o): t5_bucket(int(o), causal, self.pe["buckets"], self.pe["max_distance"])
-                       for o in np.unique(offset)}
+            buckets = {int(o): t5_bucket(int(o), causal, self.pe["buckets"],
+                                         self.pe["max_distance"]) for o in np.unique(offset)}
             return self.tensors["pe.bias"][np.vectorize(buckets.get)(offset)].transpose(2, 0, 1)
         return 0.0
 
     def added(self, side, layer, length):
-        """(T, T, d): what is added to the key or value at j that the query at i sees; None for nothing."""
+        """(T, T, d): what is added to the key or value at j that the query at i sees; None for
+        nothing."""
         if self.name != "shaw" or side == "value" and not self.pe["values"]:
             return None
         most, place = self.pe["max_distance"], np.arange(length)

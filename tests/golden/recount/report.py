@@ -1,11 +1,13 @@
-"""Stored figures beside recounted ones: rows that say whether they agree, and how they are printed."""
+"""Stored figures beside recounted ones: rows that say whether they agree, and how they are
+printed."""
 import dataclasses
 import math
 import typing
 
 import numpy as np
 
-MARGIN = 1e-4  # float32 logits are within 1e-5 of float64's, so only examples this close may be counted otherwise
+# float32 logits are within 1e-5 of float64's, so only examples this close may be counted otherwise
+MARGIN = 1e-4
 NLL_TOLERANCE = 2e-5  # of a mean, relative where it exceeds 1 nat
 EXACT = 1e-9  # of what is computed from stored counts
 
@@ -54,12 +56,15 @@ class Rows(list):
 
     def entry(self, where, stored, scores, intact):
         self.count(where, "correct", stored["correct"], scores.right.sum(), scores)
-        self.count(where, "lost", stored["lost"], (intact.right & ~scores.right).sum(), scores, intact)
-        self.count(where, "gained", stored["gained"], (~intact.right & scores.right).sum(), scores, intact)
+        self.count(where, "lost", stored["lost"], (intact.right & ~scores.right).sum(), scores,
+                   intact)
+        self.count(where, "gained", stored["gained"], (~intact.right & scores.right).sum(), scores,
+                   intact)
         own = float(scores.nll.mean())
         self.real(where, "nll", stored["nll"], own, nll_tolerance(own))
         change = scores.nll - intact.nll
-        self.real(where, "nll_drop", stored["nll_drop"], float(change.mean()), 2 * nll_tolerance(own))
+        self.real(where, "nll_drop", stored["nll_drop"], float(change.mean()),
+                  2 * nll_tolerance(own))
         self.real(where, "nll_drop_standard_error", stored["nll_drop_standard_error"],
                   float(change.std() / math.sqrt(len(change))), nll_tolerance(own))
 
@@ -78,9 +83,11 @@ def table(header, rows):
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     words = [all(isinstance(row[i], str) for row in rows) for i in range(len(header))]
     return "\n".join("  ".join(cell.ljust(width) if word else cell.rjust(width)
-                               for cell, width, word in zip(row, widths, words)).rstrip() for row in cells)
+                               for cell, width, word in zip(row, widths, words)).rstrip()
+                     for row in cells)
 
 
 def verdict(rows):
     wrong = sum(not row.agrees for row in rows)
-    return f"{len(rows)} figures, all agree" if wrong == 0 else f"{wrong} of {len(rows)} figures DISAGREE"
+    return (f"{len(rows)} figures, all agree" if wrong == 0
+            else f"{wrong} of {len(rows)} figures DISAGREE")

@@ -15,7 +15,8 @@ TYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8"}
 
 
 class Wrong(Exception):
-    """Something that is asked for or read is not as it must be; the message says what, where and what is needed."""
+    """Something that is asked for or read is not as it must be; the message says what, where and
+    what is needed."""
 
 
 def read_safetensors(path):
@@ -34,7 +35,8 @@ def read_safetensors(path):
         if entry["dtype"] not in TYPES:
             raise Wrong(f"{path}: {name} is {entry['dtype']}; known: {', '.join(TYPES)}")
         begin, end = (8 + size + offset for offset in entry["data_offsets"])
-        tensors[name] = np.frombuffer(content[begin:end], TYPES[entry["dtype"]]).reshape(entry["shape"])
+        tensors[name] = np.frombuffer(content[begin:end],
+                                      TYPES[entry["dtype"]]).reshape(entry["shape"])
     return tensors, metadata
 
 
@@ -79,7 +81,8 @@ def read_data(path, spec):
     for name in ("tokens", "lengths", "labels"):
         digest.update(np.ascontiguousarray(tensors[name]).tobytes())
     if digest.hexdigest() != metadata.get("data_sha256"):
-        raise Wrong(f"{path}: data_sha256 is {metadata.get('data_sha256')}, its content's is {digest.hexdigest()}")
+        raise Wrong(f"{path}: data_sha256 is {metadata.get('data_sha256')}, its content's is "
+                    f"{digest.hexdigest()}")
     if (np.diff(tensors["split"]) < 0).any():
         raise Wrong(f"{path}: training examples must come first")
     classes = tensors["labels"].astype(np.int64)
@@ -96,9 +99,11 @@ def make_data(trainer, spec):
     with tempfile.TemporaryDirectory(prefix="pelab-") as folder:
         job, out = pathlib.Path(folder, "job.json"), pathlib.Path(folder, "data.safetensors")
         job.write_text(json.dumps(spec), encoding="utf-8")
-        result = subprocess.run([trainer, "dataset", "--spec", job, "--out", out], capture_output=True, text=True, check=False)
+        result = subprocess.run([trainer, "dataset", "--spec", job, "--out", out],
+                                capture_output=True, text=True, check=False)
         if result.returncode != 0:
-            raise Wrong(f"{trainer} dataset ended with {result.returncode}: {result.stdout}{result.stderr}")
+            raise Wrong(
+                f"{trainer} dataset ended with {result.returncode}: {result.stdout}{result.stderr}")
         return read_data(out, spec)
 
 
@@ -109,14 +114,16 @@ class Store:
         self.path = pathlib.Path(path)
         if not self.path.is_file():
             raise Wrong(f"{path}: no such file")
-        self.connection = sqlite3.connect(f"file:{self.path.resolve()}?mode=ro", uri=True, timeout=10)
+        self.connection = sqlite3.connect(f"file:{self.path.resolve()}?mode=ro", uri=True,
+                                          timeout=10)
         self.connection.row_factory = sqlite3.Row
 
     def rows(self, sql, *values):
         return [dict(row) for row in self.connection.execute(sql, values)]
 
     def jobs(self):
-        return [row["job_id"] for row in self.rows("SELECT job_id FROM v_jobs WHERE state = 'succeeded' ORDER BY job_id")]
+        return [row["job_id"] for row in self.rows(
+            "SELECT job_id FROM v_jobs WHERE state = 'succeeded' ORDER BY job_id")]
 
     def job(self, job_id):
         rows = self.rows("SELECT * FROM v_jobs WHERE job_id = ?", job_id)
@@ -126,7 +133,9 @@ class Store:
 
     def weights(self, job_id):
         """The path of a job's kept weights; its content is what its name says."""
-        rows = self.rows("SELECT sha256 FROM v_artifacts WHERE job_id = ? AND name = 'weights.safetensors'", job_id)
+        rows = self.rows(
+            "SELECT sha256 FROM v_artifacts WHERE job_id = ? AND name = 'weights.safetensors'",
+            job_id)
         if not rows:
             raise Wrong(f"{self.path}: job {job_id} has no kept weights")
         sha256 = rows[0]["sha256"]
@@ -138,24 +147,29 @@ class Store:
 
     def data_sha256(self, job_id):
         """What the job's attempts say of their data."""
-        rows = self.rows("SELECT DISTINCT environment_json ->> '$.data_sha256' AS found FROM v_attempts WHERE job_id = ? "
-                         "AND found IS NOT NULL", job_id)
+        rows = self.rows("SELECT DISTINCT environment_json ->> '$.data_sha256' AS found FROM "
+                         "v_attempts WHERE job_id = ? AND found IS NOT NULL", job_id)
         return {row["found"] for row in rows}
 
     def last_test_loss(self, job_id):
-        rows = self.rows("SELECT test_loss FROM v_curves WHERE job_id = ? ORDER BY epoch DESC LIMIT 1", job_id)
+        rows = self.rows(
+            "SELECT test_loss FROM v_curves WHERE job_id = ? ORDER BY epoch DESC LIMIT 1", job_id)
         return rows[0]["test_loss"] if rows else None
 
     def ablations(self, job_id):
-        """The stored head ablations: each with its parameters, rows by (layer, head) and indices by layer."""
-        found = self.rows("SELECT * FROM v_analyses WHERE job_id = ? AND name = 'head_ablation' ORDER BY analysis_id", job_id)
+        """The stored head ablations: each with its parameters, rows by (layer, head) and indices by
+        layer."""
+        found = self.rows("SELECT * FROM v_analyses WHERE job_id = ? AND name = 'head_ablation' "
+                          "ORDER BY analysis_id", job_id)
         for analysis in found:
             if analysis["version"] != 2:
-                raise Wrong(f"{self.path}: job {job_id}: head_ablation version {analysis['version']}; known: 2")
+                raise Wrong(f"{self.path}: job {job_id}: head_ablation version "
+                            f"{analysis['version']}; known: 2")
             where = "WHERE analysis_id = ?"
             rows = self.rows(f"SELECT * FROM v_head_ablation {where}", analysis["analysis_id"])
             analysis["parameters"] = json.loads(analysis["parameters_json"])
             analysis["matrix"] = {(row["layer"], row["head"]): row for row in rows}
-            analysis["deposits"] = {row["layer"]: row for row in
-                                    self.rows(f"SELECT * FROM v_deposits {where}", analysis["analysis_id"])}
+            analysis["deposits"] = {row["layer"]: row
+                                    for row in self.rows(f"SELECT * FROM v_deposits {where}",
+                                                         analysis["analysis_id"])}
         return found

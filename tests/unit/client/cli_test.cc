@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bit>
@@ -7,12 +8,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
-#include "core/db/schema.h"
 #include "core/render/json.h"
 #include "core/results/rows.h"
-#include "migrations/migrations.h"
-#include "tests/unit/client/cli_for_test.h"
+#include "tests/unit/client/cli_fixture.h"
 
 namespace pelab::client {
 namespace {
@@ -177,6 +177,18 @@ TEST_F(CliTest, ArtifactsAreListedAndWritten) {
   EXPECT_THAT(Run({"artifacts", "4"}).out, HasSubstr("job 4 has no stored files"));
 }
 
+TEST_F(CliTest, AStoredNameThatIsNoFileNameIsNoPath) {
+  const std::string outside = file_.directory() + "/outside";
+  const std::string name = file_.directory() + "/./outside";
+  file_.Execute("UPDATE artifacts SET name = '" + name + "' WHERE name = 'weights.safetensors'");
+  const CliResult refused = Run({"artifacts", "1", "get", name});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("is not a plain file name; say with --out where to write it"));
+  EXPECT_FALSE(std::filesystem::exists(outside));
+  EXPECT_EQ(Run({"artifacts", "1", "get", name, "--out", outside}).code, 0);
+  EXPECT_EQ(std::filesystem::file_size(outside), 9u);
+}
+
 TEST_F(CliTest, AJobThatIsAnalysedAgainKeepsItsResult) {
   file_.Execute("UPDATE jobs SET state = 'running' WHERE job_id = 1");
   EXPECT_EQ(RunJson({"results", "quick"})["groups"][0]["n"], 2);
@@ -190,6 +202,30 @@ TEST_F(CliTest, DataNeverReachTheTerminalRaw) {
   const CliResult logs = Run({"logs", "1"});
   EXPECT_EQ(logs.out, "epoch 0\n\\x1b[31m done\n");
   EXPECT_EQ(RunJson({"logs", "1"})["parts"][0]["text"], "epoch 0\n\x1b[31m done");
+}
+
+TEST_F(CliTest, AStoredNameIsNotWrittenThroughALink) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(file_.directory());
+  std::ofstream("mine") << "mine";
+  std::filesystem::create_symlink("mine", "weights.safetensors");
+  std::vector<std::string> get = {"artifacts", "1", "get", "weights.safetensors", "--force"};
+  const CliResult refused = Run(get);
+  const auto bytes_after_refusal = std::filesystem::file_size("mine");
+  get.insert(get.end(), {"--out", "weights.safetensors"});  // named by the user, not by the file
+  const CliResult followed = Run(get);
+  const auto bytes_at_last = std::filesystem::file_size("mine");
+  std::filesystem::current_path(before);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("weights.safetensors is a link; say with --out where"));
+  EXPECT_EQ(bytes_after_refusal, 4u);
+  EXPECT_EQ(followed.code, 0) << followed.err;
+  EXPECT_EQ(bytes_at_last, 9u);
+}
+
+TEST_F(CliTest, OverridesOfAForeignFileMayBeAnything) {
+  file_.Execute(R"(UPDATE sweeps SET overrides_json = '[{"field":3,"value":[]},{"value":"x"}]')");
+  EXPECT_EQ(RunJson({"status", "quick"})["sweep"]["name"], "quick");
 }
 
 TEST_F(CliTest, StatusWithoutACoordinator) {
@@ -237,17 +273,50 @@ TEST_F(CliTest, BackupIsAWholeCopy) {
   EXPECT_THAT(again.err, HasSubstr("is there already"));
 }
 
-// Damaged and missing files are not copied, and the report says so.
+// Damaged and missing files are not copied, and the report says so. Opening a pipe would wait for a
+// writer.
 TEST_F(CliTest, BackupSaysWhatTheOriginalLacks) {
-  std::ofstream(db::ArtifactPath(file_.path(), Sha256Hex(ArtifactForTest(1)))) << "weighty 1";
-  std::filesystem::remove(db::ArtifactPath(file_.path(), Sha256Hex(ArtifactForTest(2))));
+  std::ofstream(*db::ArtifactPath(file_.path(), Sha256Hex(ArtifactForTest(1)))) << "weighty 1";
+  std::filesystem::remove(*db::ArtifactPath(file_.path(), Sha256Hex(ArtifactForTest(2))));
+  const std::string third = *db::ArtifactPath(file_.path(), Sha256Hex(ArtifactForTest(3)));
+  std::filesystem::remove(third);
+  ASSERT_EQ(mkfifo(third.c_str(), 0600), 0);
   const std::string copy = file_.directory() + "/copy.db";
   const CliResult result = Run({"db", "backup", copy, "--output", "json"});
   EXPECT_EQ(result.code, 1);
   const Json done = Json::parse(result.out);
-  EXPECT_EQ(done["artifacts"], 1);
-  EXPECT_EQ(done["missing_artifacts"].size(), 2u);
+  EXPECT_EQ(done["artifacts"], 0);
+  EXPECT_EQ(done["missing_artifacts"].size(), 3u);
+  EXPECT_THAT(Run({"artifacts", "3", "get", "weights.safetensors", "--out", copy + ".3"}).err,
+              HasSubstr("no stored file"));
   EXPECT_EQ(RunCli({"db", "check", "--db", copy}).code, 1);
+}
+
+// The file may come from somebody else: its rows can name any file.
+TEST_F(CliTest, WhatIsNoHashIsNeitherReadNorWritten) {
+  const std::string folder = file_.directory() + "/copies";
+  std::filesystem::create_directories(folder);
+  // What that row would lead to in the original, and in the copy.
+  const std::string read = file_.directory() + "/victim";
+  const std::string written = folder + "/victim";
+  std::ofstream(read) << "victim";
+  std::ofstream(written) << "victim";
+  file_.Execute("UPDATE artifacts SET sha256 = './../victim', bytes = 6 WHERE attempt_id = 1");
+  const CliResult result = Run({"db", "backup", folder + "/copy.db", "--output", "json"});
+  EXPECT_EQ(result.code, 1) << result.err;
+  const Json done = Json::parse(result.out);
+  EXPECT_EQ(done["artifacts"], 2);
+  EXPECT_EQ(done["missing_artifacts"], Json::array({"./../victim"}));
+  std::stringstream left;
+  left << std::ifstream(written).rdbuf();
+  EXPECT_EQ(left.str(), "victim");
+  const CliResult check = Run({"db", "check"});
+  EXPECT_EQ(check.code, 1);
+  EXPECT_THAT(check.out, HasSubstr("an artifact of attempt 1: \"./../victim\""));
+  const std::string out = file_.directory() + "/out";
+  EXPECT_THAT(Run({"artifacts", "1", "get", "weights.safetensors", "--out", out}).err,
+              HasSubstr("is no SHA-256"));
+  EXPECT_FALSE(std::filesystem::exists(out));
 }
 
 // Leaves the files that a killed backup would leave.
@@ -262,26 +331,13 @@ TEST_F(CliTest, BackupTakesOverWhatAKilledOneLeft) {
   EXPECT_EQ(Run({"db", "backup", file_.directory() + "/no/such/copy.db"}).code, 2);
 }
 
-TEST_F(CliTest, MigrateSaysFromWhereToWhere) {
+TEST_F(CliTest, MigrateOfANewFileDoesNothing) {
   const Json nothing = RunJson({"db", "migrate"});
   EXPECT_EQ(nothing["from"], nothing["to"]);
   EXPECT_EQ(nothing["copy"], Json());
-  const std::string old = file_.directory() + "/old.db";
-  {
-    SQLite::Database db(old, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    db.exec(std::string(migrations::All()[0].sql));
-    db.exec("PRAGMA application_id = " + std::to_string(db::kApplicationId));
-    db.exec("PRAGMA user_version = 1");
-  }
-  EXPECT_THAT(RunCli({"db", "check", "--db", old}).err, HasSubstr("pelab db migrate"));
-  const CliResult result = RunCli({"db", "migrate", "--db", old});
-  EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("from schema 1 to " + std::to_string(db::kSchemaVersion) +
-                                    "; the old one is kept as " + old + ".schema-1"));
-  EXPECT_EQ(RunCli({"db", "check", "--db", old}).code, 0);
-  EXPECT_THAT(RunCli({"db", "info", "--db", old + ".schema-1"}).err, HasSubstr("schema version 1"));
-  EXPECT_THAT(RunCli({"db", "migrate", "--db", old}).out, HasSubstr("there is nothing to do"));
-  EXPECT_THAT(RunCli({"db", "migrate", "--db", old + ".none"}).err, HasSubstr("no database at"));
+  EXPECT_THAT(Run({"db", "migrate"}).out, HasSubstr("there is nothing to do"));
+  EXPECT_THAT(RunCli({"db", "migrate", "--db", file_.directory() + "/none.db"}).err,
+              HasSubstr("no database at"));
 }
 
 TEST_F(CliTest, InfoCounts) {

@@ -17,13 +17,15 @@ from pelab.errors import InvalidInput, PelabError
 from pelab.v1 import results_pb2
 
 
-def job(job_id, seed, accuracy=0.5, pe="rope", task="distance", state="succeeded", trained=None, lr=0.001, protocol="clean",
-        label=None, spec=None, error=None):
-    spec = spec or {"model": {"layers": 2, "dropout_sites": ["attention", "ffn"]}, "pe": {"name": pe, "form": "a b"}, "seed": seed,
-                    "task": {"data_seed": seed, "name": task}, "train": {"lr": lr}}
+def job(job_id, seed, accuracy=0.5, pe="rope", task="distance", state="succeeded", trained=None,
+        lr=0.001, protocol="clean", label=None, spec=None, error=None):
+    spec = (spec or {"model": {"layers": 2, "dropout_sites": ["attention", "ffn"]},
+                     "pe": {"name": pe, "form": "a b"}, "seed": seed,
+                     "task": {"data_seed": seed, "name": task}, "train": {"lr": lr}})
     values = {name: 0 for name in _columns.JOBS} | {
-        "job_id": job_id, "key": f"{job_id:064x}", "pe": pe, "pe_label": label or pe, "task": task, "protocol": protocol,
-        "seed": seed, "state": state, "device": None, "test_accuracy": accuracy, "best_test_accuracy": accuracy,
+        "job_id": job_id, "key": f"{job_id:064x}", "pe": pe, "pe_label": label or pe, "task": task,
+        "protocol": protocol, "seed": seed, "state": state, "device": None,
+        "test_accuracy": accuracy, "best_test_accuracy": accuracy,
         "train_accuracy": accuracy, "wall_seconds": 1.5, "error": error,
         "trained": state == "succeeded" if trained is None else trained,
         "spec_json": json.dumps(spec, separators=(",", ":"), sort_keys=True)}
@@ -34,7 +36,8 @@ class Statistics(unittest.TestCase):
     def test_quantiles(self):
         for degrees in [1, 2, 3, 4, 5, 9, 30, 99, 1000]:
             for p in [0.975, 0.95, 0.5, 0.025, 0.005, 0.995]:
-                self.assertAlmostEqual(scipy.stats.t.cdf(_statistics.t_quantile(p, degrees), degrees), p, delta=1e-12)
+                self.assertAlmostEqual(scipy.stats.t.cdf(_statistics.t_quantile(p, degrees),
+                                                         degrees), p, delta=1e-12)
 
     def test_paired_tests(self):
         draw = random.Random(11)
@@ -47,7 +50,9 @@ class Statistics(unittest.TestCase):
         self.assertIsNone(_statistics.paired_t([0.5]))
         self.assertIsNone(_statistics.paired_t([0.5, 0.5]))
         for only_a, only_b in [(3, 9), (9, 3), (0, 5), (7, 7), (120, 90)]:
-            self.assertAlmostEqual(_statistics.mcnemar_p(only_a, only_b), scipy.stats.binomtest(only_a, only_a + only_b).pvalue, delta=1e-12)
+            self.assertAlmostEqual(_statistics.mcnemar_p(only_a, only_b),
+                                   scipy.stats.binomtest(only_a, only_a + only_b).pvalue,
+                                   delta=1e-12)
         self.assertEqual(_statistics.mcnemar_p(0, 0), 1)
 
     def test_random_seeds_with_ties_gaps_and_one_seed(self):
@@ -57,7 +62,8 @@ class Statistics(unittest.TestCase):
             for pe in ["nope", "rope", "mla"]:
                 values = []
                 for seed in range(draw.choice([1, 2, 3, 5, 12])):
-                    state = draw.choice(["succeeded"] * 6 + ["failed", "cancelled", "running", "queued"])
+                    state = draw.choice(["succeeded"] * 6 + ["failed", "cancelled", "running",
+                                                             "queued"])
                     accuracy = draw.choice([0.25, 0.5, draw.random(), draw.random() * 1e-9 + 0.9])
                     jobs.append(job(len(jobs) + 1, seed, accuracy, pe, state=state))
                     values.append((state, accuracy))
@@ -70,7 +76,8 @@ class Statistics(unittest.TestCase):
                 self.assertEqual(row["n"], len(done), trial)
                 self.assertEqual(row["failed"], sum(state == "failed" for state, _ in values))
                 self.assertEqual(row["cancelled"], sum(state == "cancelled" for state, _ in values))
-                self.assertEqual(row["missing"], sum(state in ("running", "queued") for state, _ in values))
+                self.assertEqual(row["missing"],
+                                 sum(state in ("running", "queued") for state, _ in values))
                 self.assertEqual(row["complete"], len(done) == len(values))
                 self.assertEqual(len(row["seeds"]), len(values))
                 if len(done) == 0:
@@ -96,13 +103,15 @@ class Cells(unittest.TestCase):
         self.assertEqual([list(ids) for ids in frame["job_ids"]], [[1, 2], [3], [4]])
 
     def test_a_trained_job_that_adds_analyses_counts(self):
-        frame = _cells.summary(JobRows([job(1, 0, state="queued", trained=True), job(2, 1, state="queued")]), "test_accuracy", [])
+        frame = _cells.summary(JobRows([job(1, 0, state="queued", trained=True),
+                                        job(2, 1, state="queued")]), "test_accuracy", [])
         self.assertEqual((frame["n"][0], frame["missing"][0]), (1, 1))
 
     def test_group_by(self):
         jobs = [job(1, 0), job(2, 1), job(3, 0, lr=0.01, pe="nope")]
         frame = _cells.summary(JobRows(jobs), "wall_seconds", ["seed", "train.lr"])
-        self.assertEqual([list(row[:2]) for row in frame.values], [[0, 0.001], [1, 0.001], [0, 0.01]])
+        self.assertEqual([list(row[:2]) for row in frame.values],
+                         [[0, 0.001], [1, 0.001], [0, 0.01]])
         for bad in [{"metric": "speed", "by": []}, {"metric": "test_accuracy", "by": ["trian.lr"]}]:
             with self.assertRaises(InvalidInput):
                 _cells.summary(JobRows(jobs), **bad)
@@ -111,12 +120,15 @@ class Cells(unittest.TestCase):
         jobs = JobRows([job(1, 0), job(2, 1), job(3, 2)], fetch=fetch_for_where)
         frame = _cells.summary(jobs, "epochs_to(0.5)", [])
         self.assertEqual((frame["n"][0], frame["missing"][0], frame["not_reached"][0]), (2, 0, 1))
-        self.assertTrue(np.isnan(frame["mean"][0]), "a mean of the seeds that did well says nothing")
-        self.assertEqual(_cells.summary(jobs.select([True, True, False]), "epochs_to(0.5)", [])["mean"][0], 0)
+        self.assertTrue(np.isnan(frame["mean"][0]),
+                        "a mean of the seeds that did well says nothing")
+        self.assertEqual(_cells.summary(jobs.select([True, True, False]), "epochs_to(0.5)",
+                                        [])["mean"][0], 0)
         self.assertEqual(_cells.summary(jobs, "generalisation_gap", [])["mean"][0], 0)
         with self.assertRaises(InvalidInput):
             _cells.summary(jobs, "gini", [])  # job 2 has two
-        self.assertEqual(_cells.summary(jobs.select([True, False, True]), "gini", [])["mean"][0], 0.5)
+        self.assertEqual(_cells.summary(jobs.select([True, False, True]), "gini", [])["mean"][0],
+                         0.5)
 
     def test_no_jobs(self):
         frame = _cells.summary(JobRows([]), "test_accuracy", [])
@@ -124,7 +136,8 @@ class Cells(unittest.TestCase):
 
     def test_templates(self):
         spec = '{"note":"\\"seed\\":3,","seed":3,"task":{"data_seed":3,"seeds":3}}'
-        self.assertEqual(template_of(spec, 3), '{"note":"\\"seed\\":3,","seed":\x1f,"task":{"data_seed":\x1f,"seeds":3}}')
+        self.assertEqual(template_of(spec, 3),
+                         '{"note":"\\"seed\\":3,","seed":\x1f,"task":{"data_seed":\x1f,"seeds":3}}')
         self.assertEqual(template_of(spec, 31), spec)
 
 
@@ -135,9 +148,11 @@ def fetch_for_where(what, job_ids):
         return tuple(values.get(name) for name in columns)
     if what == "curves":
         return [row(_columns.CURVES, {"job_id": job, "epoch": epoch, "test_accuracy": accuracy})
-                for job, accuracies in {1: (0.5, 0.95), 2: (0.5, 0.6)}.items() for epoch, accuracy in enumerate(accuracies)]
+                for job, accuracies in {1: (0.5, 0.95), 2: (0.5, 0.6)}.items()
+                for epoch, accuracy in enumerate(accuracies)]
     return [row(_columns.DEPOSITS, {"job_id": job, "layer": layer, "gini": gini})
-            for job, layer, gini in [(1, None, 0.5), (1, 0, 0.1), (2, None, 0.5), (2, None, 0.1), (2, 0, 0.9)]]
+            for job, layer, gini in [(1, None, 0.5), (1, 0, 0.1), (2, None, 0.5), (2, None, 0.1),
+                                     (2, 0, 0.9)]]
 
 
 class Comparing(unittest.TestCase):
@@ -147,15 +162,18 @@ class Comparing(unittest.TestCase):
             row for row in fetch_for_where(what, ids) if row[0] in ids])
         a, b = (_where.select(jobs, None, {"pe": pe}) for pe in ("rope", "nope"))
         row = _compare.compare(a, b, ["pe"], "epochs_to(0.6)").iloc[0]
-        self.assertEqual((row["n"], row["difference"], row["jobs_a"], row["jobs_b"]), (1, 0, (1,), (2,)))
+        self.assertEqual((row["n"], row["difference"], row["jobs_a"], row["jobs_b"]),
+                         (1, 0, (1,), (2,)))
         self.assertTrue(np.isnan(row["p"]) and np.isnan(row["low"]))
 
     def test_what_else_differs_is_said(self):
-        jobs = JobRows([job(1, 0), job(2, 1), job(3, 0, pe="nope", lr=0.01), job(4, 7, pe="nope", lr=0.01)])
+        jobs = JobRows([job(1, 0), job(2, 1), job(3, 0, pe="nope", lr=0.01),
+                        job(4, 7, pe="nope", lr=0.01)])
         a, b = (_where.select(jobs, None, {"pe": pe}) for pe in ("rope", "nope"))
         frame = _compare.compare(a, b, ["pe"], "test_accuracy")
         self.assertEqual(frame["also_different"][0], ("train.lr: 0.001 against 0.01",))
-        self.assertEqual(frame.attrs, {"also_different": ("train.lr: 0.001 against 0.01",), "unpaired_a": 1, "unpaired_b": 1})
+        self.assertEqual(frame.attrs, {"also_different": ("train.lr: 0.001 against 0.01",),
+                                       "unpaired_a": 1, "unpaired_b": 1})
         none = _compare.compare(a, b.select([False, False]), ["pe"], "test_accuracy")
         self.assertEqual((len(none), none.attrs["unpaired_a"]), (0, 2))
 
@@ -164,33 +182,41 @@ class Pages(unittest.TestCase):
     def test_pages_that_repeat_are_an_end(self):
         with Coordinator("unix:/nobody", grpc.insecure_channel("unix:/nobody")) as coordinator:
             answers = iter(["a", "b", "a", "b", "a"])
-            pages = coordinator._pages(lambda request, timeout: results_pb2.ListCurvesResponse(next=next(answers)),
-                                       results_pb2.ListCurvesRequest(), 10)
+            pages = coordinator._pages(
+                lambda request, timeout: results_pb2.ListCurvesResponse(next=next(answers)),
+                results_pb2.ListCurvesRequest(), 10)
             with self.assertRaises(PelabError) as raised:
                 list(pages)
         self.assertIn("repeats the pages of its answer", str(raised.exception))
 
 
 class Where(unittest.TestCase):
-    jobs = JobRows([job(1, 0, 0.25), job(2, 1, 0.5, pe="nope"), job(3, 2, None, pe="partial_rope", label="partial_rope(heads=1,2)",
-                                                                   state="failed", error='<b>\' OR 1=1 --')], fetch=fetch_for_where)
+    jobs = JobRows([job(1, 0, 0.25), job(2, 1, 0.5, pe="nope"),
+                    job(3, 2, None, pe="partial_rope", label="partial_rope(heads=1,2)",
+                        state="failed", error='<b>\' OR 1=1 --')], fetch=fetch_for_where)
 
     def ids(self, where, **equals):
         return [row[0] for row in _where.select(self.jobs, where, equals).rows]
 
     def test_conditions(self):
         for where, expected in {
-            "pe=rope": [1], "pe!=rope": [2, 3], "pe=rope,seed=0": [1], "pe=rope or pe=nope": [1, 2], "not pe=rope": [2, 3],
-            "seed in (0, 2)": [1, 3], "seed not in (0, 2)": [2], "pe in (rope,nope) and not seed=0": [2], "seed in (1..9)": [2, 3],
-            "seed>=1 and (pe=nope or state=failed)": [2, 3], "pe ~ *rope": [1, 3], "pe~r?pe": [1], "pe ~ [n-r]ope": [1, 2],
-            "pe ~ [^r]ope": [2], "pe !~ *rope": [2], "pe_label='*rope'": [], "device != cpu": [1, 2, 3], "device !~ c*": [1, 2, 3],
-            "device ~ *": [], "test_accuracy<0.5": [1], "test_accuracy>=0.25": [1, 2], "test_accuracy!=0.25": [2, 3],
+            "pe=rope": [1], "pe!=rope": [2, 3], "pe=rope,seed=0": [1], "pe=rope or pe=nope": [1, 2],
+            "not pe=rope": [2, 3], "seed in (0, 2)": [1, 3], "seed not in (0, 2)": [2],
+            "pe in (rope,nope) and not seed=0": [2], "seed in (1..9)": [2, 3],
+            "seed>=1 and (pe=nope or "
+            "state=failed)": [2, 3], "pe ~ *rope": [1, 3], "pe~r?pe": [1], "pe ~ [n-r]ope": [1, 2],
+            "pe ~ [^r]ope": [2], "pe !~ *rope": [2], "pe_label='*rope'": [],
+            "device != cpu": [1, 2, 3], "device !~ c*": [1, 2, 3], "device ~ *": [],
+            "test_accuracy<0.5": [1], "test_accuracy>=0.25": [1, 2], "test_accuracy!=0.25": [2, 3],
             "not test_accuracy<0.5": [2, 3], "train.lr=1e-3": [1, 2, 3], "train.lr > 0.001": [],
-            "model.dropout_sites=ffn+attention": [1, 2, 3], "model.dropout_sites=[ffn]": [], "model.dropout_sites=[ffn, attention]": [1, 2, 3],
-            "task.data_seed=1": [2], "pe_label=partial_rope(heads=1,2)": [3], "PE.NAME=rope or seed=9".lower(): [1],
-            "trained=true": [1, 2], "error=\"<b>' OR 1=1 --\"": [3], "error='<b>'' OR 1=1 --'": [3], "pe.form = 'a b'": [1, 2, 3],
-            "  ": [1, 2, 3], "seed=0 or seed=1 and pe=rope": [1], "SEED = 0".lower() + " AND NOT pe = nope": [1],
-            "generalisation_gap = 0": [1, 2], "epochs_to(0.9) <= 1": [1], "epochs_to(0.9) <= 0": [], "epochs_to(0.5)=0": [1, 2], "not epochs_to(0.9)<5": [2, 3],
+            "model.dropout_sites=ffn+attention": [1, 2, 3], "model.dropout_sites=[ffn]": [],
+            "model.dropout_sites=[ffn, attention]": [1, 2, 3], "task.data_seed=1": [2],
+            "pe_label=partial_rope(heads=1,2)": [3], "PE.NAME=rope or seed=9".lower(): [1],
+            "trained=true": [1, 2], "error=\"<b>' OR 1=1 --\"": [3], "error='<b>'' OR 1=1 --'": [3],
+            "pe.form = 'a b'": [1, 2, 3], "  ": [1, 2, 3], "seed=0 or seed=1 and pe=rope": [1],
+            "SEED = 0".lower() + " AND NOT pe = nope": [1],
+            "generalisation_gap = 0": [1, 2], "epochs_to(0.9) <= 1": [1], "epochs_to(0.9) <= 0": [],
+            "epochs_to(0.5)=0": [1, 2], "not epochs_to(0.9)<5": [2, 3],
             "gini > 0.4": [1, 2], "gini<0.2": [2], "gini != 7": [1, 2],
         }.items():
             self.assertEqual(self.ids(where), expected, where)
@@ -200,16 +226,20 @@ class Where(unittest.TestCase):
         self.assertEqual(self.ids("seed<2", train__lr=0.001), [1, 2])
         self.assertEqual(self.ids(None, pe_label="*"), [])
         self.assertEqual(self.ids(None, model__dropout_sites=("attention", "ffn")), [1, 2, 3])
-        self.assertEqual(self.ids(None, model__dropout_sites=["ffn", "ffn+attention"], trained=True), [1, 2])
+        self.assertEqual(self.ids(None, model__dropout_sites=["ffn", "ffn+attention"],
+                                  trained=True), [1, 2])
         self.assertEqual(self.ids(None, model__dropout_sites=[("ffn",)]), [])
 
     def test_mistakes_are_said(self):
         for where, words in {
-            "pee=rope": 'column 1: unknown field "pee" in a condition; did you mean pe', "pe": 'expected after "pe" one of',
-            "pe=": "a value", "(pe=rope": '"and", "or" or ")"', "pe=rope)": "the end", "pe=rope nope": 'column 9: expected "and", "or"',
-            "pe<rope": "is not a number", "pe<3": "needs a number", "seed ~ 3": "needs a text", "seed in 3": "a list of values",
-            "seed in (3": '"," or ")"', "pe='rope": "the quote is not closed", "and": "FIELD=VALUE", "=3": "FIELD=VALUE",
-            "x'; DROP TABLE jobs; --=1": "unknown field", "epochs_to<3": "as in epochs_to(0.9)", "epochs_to(x)<3": "a number",
+            "pee=rope": 'column 1: unknown field "pee" in a condition; did you mean '
+                        'pe', "pe": 'expected after "pe" one of',
+            "pe=": "a value", "(pe=rope": '"and", "or" or ")"', "pe=rope)": "the end",
+            "pe=rope nope": 'column 9: expected "and", "or"', "pe<rope": "is not a number",
+            "pe<3": "needs a number", "seed ~ 3": "needs a text", "seed in 3": "a list of values",
+            "seed in (3": '"," or ")"', "pe='rope": "the quote is not closed", "and": "FIELD=VALUE",
+            "=3": "FIELD=VALUE", "x'; DROP TABLE jobs; --=1": "unknown field",
+            "epochs_to<3": "as in epochs_to(0.9)", "epochs_to(x)<3": "a number",
             "not " * 60 + "pe=rope": "more than 50 levels", "pe=" + "x" * 10_000: "at most 10000",
         }.items():
             with self.assertRaises(InvalidInput, msg=where) as raised:
@@ -221,13 +251,16 @@ class Where(unittest.TestCase):
 
 class Frames(unittest.TestCase):
     def test_types_do_not_depend_on_the_rows(self):
-        kinds = {"int": "i", "Int": "I", "float": "f", "bool": "b", "Bool": "B", "text": "t", "time": "m"}
+        kinds = {"int": "i", "Int": "I", "float": "f", "bool": "b", "Bool": "B", "text": "t",
+                 "time": "m"}
         columns = {name: kind for kind, name in kinds.items()}
-        full = _columns.frame([(1, 2, 0.5, True, 1, "x", 1_700_000_000_123), (2, None, None, False, None, None, None)], columns)
+        full = _columns.frame([(1, 2, 0.5, True, 1, "x", 1_700_000_000_123),
+                               (2, None, None, False, None, None, None)], columns)
         empty = _columns.frame([], columns)
         pd.testing.assert_series_equal(full.dtypes, empty.dtypes)
         self.assertEqual([str(kind) for kind in full.dtypes],
-                         ["int64", "Int64", "float64", "bool", "boolean", "object", "datetime64[ns, UTC]"])
+                         ["int64", "Int64", "float64", "bool", "boolean", "object",
+                          "datetime64[ns, UTC]"])
         self.assertEqual(full["m"][0], pd.Timestamp("2023-11-14 22:13:20.123", tz="UTC"))
         self.assertTrue(pd.isna(full["m"][1]) and pd.isna(full["I"][1]) and full["t"][1] is None)
 

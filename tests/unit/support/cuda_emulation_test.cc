@@ -52,7 +52,7 @@ TEST(CudaEmulation, SharesMemoryAcrossABarrier) {
   for (int i = 0; i < 256; ++i) EXPECT_EQ(out[i], i / 64 * 64 + 63 - i % 64);
 }
 
-__global__ void SumNeighbours(const float* in, float* out, bool barrier) {
+__global__ void SumNeighbors(const float* in, float* out, bool barrier) {
   PELAB_DYNAMIC_SHARED(float, held);
   held[threadIdx.x] = in[threadIdx.x];
   if (barrier) __syncthreads();
@@ -62,9 +62,9 @@ __global__ void SumNeighbours(const float* in, float* out, bool barrier) {
 TEST(CudaEmulation, PoisonsSharedMemoryBeforeEveryBlock) {
   const std::vector<float> in(64, 1);
   std::vector<float> out(256);
-  Launch({4}, {64}, 64 * sizeof(float), SumNeighbours, in.data(), out.data(), true);
+  Launch({4}, {64}, 64 * sizeof(float), SumNeighbors, in.data(), out.data(), true);
   for (const float x : out) EXPECT_EQ(x, 2);
-  Launch({4}, {64}, 64 * sizeof(float), SumNeighbours, in.data(), out.data(), false);
+  Launch({4}, {64}, 64 * sizeof(float), SumNeighbors, in.data(), out.data(), false);
   for (int block = 0; block < 4; ++block) {
     int poisoned = 0;
     for (int i = 0; i < 64; ++i) poisoned += std::isnan(out[block * 64 + i]);

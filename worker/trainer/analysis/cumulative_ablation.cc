@@ -9,16 +9,13 @@
 #include "core/base/random.h"
 #include "worker/trainer/analysis/fan_out.h"
 #include "worker/trainer/analysis/sums.h"
+#include "worker/trainer/limits.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/stop.h"
 #include "worker/trainer/train/evaluate.h"
 
 namespace pelab::trainer {
 namespace {
-
-// The most removals that a result may hold, so that its file stays below the size that a worker
-// reads.
-constexpr std::int64_t kMostRemovals = 100'000;
 
 std::vector<Head> AllHeads(const ModelConfig& config) {
   std::vector<Head> heads;
@@ -74,7 +71,7 @@ class Removal {
     std::vector<at::Tensor> correct(heads.size());  // scalars
     for (std::int64_t at = range.begin; at < range.end; at += chunk_) {
       const std::int64_t to = std::min(range.end, at + chunk_);
-      const LabelledBatch batch = data_.Range(at, to);
+      const LabeledBatch batch = data_.Range(at, to);
       const Replacement replacement = replacement_values_.For(at, to);
       for (std::size_t i = 0; i < heads.size(); ++i) {
         ThrowIfStopped();
@@ -104,7 +101,7 @@ class Removal {
   // that are right without that head.
   void CountVariants(const HeadSets& sets, std::int64_t begin, std::int64_t end,
                      std::vector<at::Tensor>* correct) const {
-    const LabelledBatch batch = data_.Range(begin, end);
+    const LabeledBatch batch = data_.Range(begin, end);
     const Replacement replacement = replacement_values_.For(begin, end);
     const Trace base = RunTraced(decoder_, batch.inputs, [&](std::int64_t layer, LayerTrace* kept) {
       if (!sets[layer].empty()) {
@@ -179,11 +176,11 @@ CumulativeAblationOptions CumulativeAblationOptionsFrom(const experiment::Analys
 void CheckRemovals(const CumulativeAblationOptions& options, const experiment::Job& job) {
   const std::int64_t steps =
       std::min(options.steps, job.Int("model.layers") * job.Int("model.heads"));
-  if (steps * (options.orders + 1) <= kMostRemovals) return;
+  if (steps * (options.orders + 1) <= limits::kRemovals) return;
   throw TrainerError(ErrorKind::kBadSpec,
                      "cumulative_ablation.orders " + std::to_string(options.orders) + " of " +
                          std::to_string(steps) + " heads; allowed: at most " +
-                         std::to_string(kMostRemovals / steps - 1) + " random orders");
+                         std::to_string(limits::kRemovals / steps - 1) + " random orders");
 }
 
 CumulativeAblationResult AblateCumulatively(const Decoder& decoder, const DeviceData& data,

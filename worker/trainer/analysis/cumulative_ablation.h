@@ -2,9 +2,9 @@
 // are still right. The outputs of removed heads are replaced before the output projection (its bias
 // stays). Without dropout.
 //
-// The greedy order is chosen on training examples. Each step removes the head that leaves the
-// fewest of them right, together with the heads removed before. Of equal heads it takes the lowest
-// layer, then the lowest head.
+// The greedy order is chosen on training examples. Each step removes, in addition to the heads
+// removed before, the head without which the fewest examples are right. Of equal heads it takes the
+// lowest layer, then the lowest head.
 //
 // The greedy order is compared with random orders. Order k is the start of a shuffle of all heads
 // (layer by layer) by CounterRandom(task.data_seed, "ablation/order", k): for i from the number of

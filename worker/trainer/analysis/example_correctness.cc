@@ -39,7 +39,7 @@ ExampleCorrectness JudgeExamples(const Decoder& decoder, const DeviceData& data,
   std::vector<at::Tensor> right;
   for (std::int64_t at = range.begin; at < range.end; at += chunk) {
     ThrowIfStopped();
-    const LabelledBatch batch = data.Range(at, std::min(range.end, at + chunk));
+    const LabeledBatch batch = data.Range(at, std::min(range.end, at + chunk));
     const Predictions predictions =
         Predict(decoder.Logits(batch.inputs, nullptr), batch.classes, data.ignored_class());
     intact.Add(predictions, batch.classes, data.ignored_class());

@@ -133,10 +133,10 @@ class AblationSource {
   // chunks in any order and without padding (ForChunks). Other replacement values cover every
   // position and, with kResample, differ by example, so they need whole examples in order.
   void ForBatches(const ExampleRange& range,
-                  const std::function<void(const LabelledBatch&, const Ablation&)>& visit) const {
+                  const std::function<void(const LabeledBatch&, const Ablation&)>& visit) const {
     if (method_ == Method::kZero) {
       return ForChunks(decoder_, data_, range.begin, range.end,
-                       [&](const LabelledBatch& batch) { visit(batch, ablation_); });
+                       [&](const LabeledBatch& batch) { visit(batch, ablation_); });
     }
     const std::int64_t chunk = ChunkExamples(decoder_.config(), data_.length(), 1, data_.device());
     for (std::int64_t at = range.begin; at < range.end; at += chunk) {
@@ -231,7 +231,7 @@ HeadAblationResult AblateHeads(const Decoder& decoder, const DeviceData& data,
   const AblationSource source(decoder, data, data_seed, options);
   IntactTally intact;
   std::vector<PairedTally> tallies(decoder.config().layers);
-  const auto add = [&](const LabelledBatch& batch, const Ablation& ablation) {
+  const auto add = [&](const LabeledBatch& batch, const Ablation& ablation) {
     const Trace base = RunBase(decoder, batch.inputs, ablation);
     const at::Tensor logits =
         StaysAblated(decoder, ablation) ? decoder.Logits(batch.inputs, nullptr) : base.logits;

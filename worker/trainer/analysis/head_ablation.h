@@ -24,7 +24,8 @@ namespace pelab::trainer {
 enum class Target {
   kHead,  // a head's output
   // The entries of the authors' code for latent attention: columns h d … (h+1) d - 1 of the three
-  // up-projections. They are a slice of the latents for all heads; the rotary parts stay.
+  // up-projections. These columns take one slice of the latents, for all heads; the rotary parts
+  // stay.
   kLatentSlice,
 };
 

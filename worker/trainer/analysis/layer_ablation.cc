@@ -46,7 +46,7 @@ LayerAblationResult AblateLayers(const Decoder& decoder, const DeviceData& data,
   for (std::int64_t at = range.begin; at < range.end; at += chunk) {
     ThrowIfStopped();
     const std::int64_t to = std::min(range.end, at + chunk);
-    const LabelledBatch batch = data.Range(at, to);
+    const LabeledBatch batch = data.Range(at, to);
     const Trace trace = RunTraced(decoder, batch.inputs);
     const Replacement replacement = replacement_values.For(at, to);
     const Predictions whole = Predict(trace.logits, batch.classes, data.ignored_class());

@@ -15,8 +15,7 @@ struct ExampleRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
-// The test set, or with `all_data` training and test set. Of these the first `max_examples`, 0 for
-// all.
+// The test set, or with `all_data` training and test set. Only its first `max_examples`; 0: all.
 ExampleRange ChooseExamples(const DeviceData& data, bool all_data, std::int64_t max_examples);
 
 // The score of one ablation over n scored examples, paired with the intact model's predictions for

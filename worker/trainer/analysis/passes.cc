@@ -15,7 +15,7 @@ Replacement Replacement::Range(std::int64_t begin, std::int64_t count) const {
 at::Tensor ReplaceHeads(const at::Tensor& heads, const std::vector<std::int64_t>& set,
                         const at::Tensor& replacement, std::int64_t head_dim) {
   if (set.empty()) return heads;
-  const at::Tensor replaced = heads.clone();
+  at::Tensor replaced = heads.clone();
   const std::int64_t examples = replacement.defined() ? replacement.size(0) : 1;
   const at::Tensor by_variant = replaced.view({-1, examples, heads.size(1), heads.size(2)});
   for (const std::int64_t head : set) {

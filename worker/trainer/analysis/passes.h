@@ -1,6 +1,6 @@
 // Passes through the decoder without dropout, in which the outputs of some heads are replaced
 // before the output projection (its bias stays). This is the plain way, with one whole pass for
-// each ablation; fan_out.h is the fast way to many of them.
+// each ablation; fan_out.h computes many ablations faster.
 //
 // Letters: B batch, T positions, T' computed positions (model/decoder.h), H heads, D model width, d
 // = D/H, C classes.

@@ -1,13 +1,13 @@
 // The replacement values that take the place of an ablated head's output.
 //
 //   zero      zeros
-//   mean      the head's mean over training examples at the same position, over those that have a
-//             token (not padding) there; if no training example has one, over all of them
-//   resample  the head's output in another example at the same position, as the intact model
-//             computes it there, even if that example is padded there
+//   mean      the head's mean at the same position over the training examples that have a token
+//             (not padding) there; if none has one, over all training examples
+//   resample  the head's output at the same position of another example, as the intact model
+//             computes it there, even if that position is padding
 //
-// The donor of example i of the data set is another example of the test set. The candidates are the
-// n test examples without i itself. The donor is the candidate of rank
+// The donor of example i of the data set is another example of the test set. The candidates are all
+// test examples except i, in order. The donor is the candidate of index
 // CounterRandom(task.data_seed, "ablation/donor", i).Below(number of candidates).
 #pragma once
 

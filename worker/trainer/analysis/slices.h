@@ -3,8 +3,8 @@
 // values. The rotary parts stay (pe/pe.h).
 //
 // The up-projections are linear. The contribution of a slice to queries, keys and values is
-// therefore the difference between projecting with and without it. To replace a slice by its mean
-// or by that of another example, the mean contribution or the other example's contribution is
+// therefore the difference between projecting with and without it. To replace a slice, its
+// contribution is left out. Then its mean contribution, or another example's contribution, is
 // added.
 #pragma once
 

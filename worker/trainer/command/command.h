@@ -20,7 +20,7 @@ experiment::JobDocument ReadJobDocument(const std::string& path);
 
 struct JobLedger;
 
-// Trains the jobs and writes their events. If something fails for all jobs, throws it. If one job
+// Trains the jobs and writes their events. Throws an error that concerns all jobs. If one job
 // fails, writes an error event for it and notes this in the ledger.
 void Run(const Arguments& arguments, JobLedger* jobs);
 

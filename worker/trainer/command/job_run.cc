@@ -38,7 +38,7 @@ void JobLedger::Fail(const std::string& id, const Failure& failure) {
   some_failed = true;
   open.erase(id);
   EventStream(events, id)
-      .Emit("error", {{"kind", ErrorKindName(failure.kind)}, {"message", failure.message}});
+      .Emit("error", {{"kind", state::Name(failure.kind)}, {"message", failure.message}});
 }
 
 void JobLedger::FailAll(const Failure& failure) {

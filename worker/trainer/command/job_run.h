@@ -34,9 +34,9 @@ struct JobLedger {
 class JobRun {
  public:
   // Reads the document. Throws TrainerError: kIo, or kBadSpec (with every violation of the
-  // document, or because two jobs have the same id or an analysis cannot run). The job's id is then
-  // the ledger's `newest`, or "job" if the document has no readable id. `ledger` must outlive the
-  // job.
+  // document, or because two jobs have the same id or an analysis cannot run). After an error, the
+  // ledger's `newest` is the job's id, or "job" if the document has no readable id. `ledger` must
+  // outlive the job.
   JobRun(JobFiles files, JobLedger* ledger);
 
   const experiment::JobDocument& document() const { return document_; }

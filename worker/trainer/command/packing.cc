@@ -82,7 +82,7 @@ class StepClock {
   double least_ = std::numeric_limits<double>::infinity();
 };
 
-// Alternates between both, so that other load on the host affects both.
+// Alternates between single and packed steps, so that other load on the host affects both.
 StepSeconds Measure(const Arguments& arguments, const std::vector<JobRun*>& jobs,
                     std::int64_t width) {
   StepClock alone(arguments, {jobs.front()}, 1);

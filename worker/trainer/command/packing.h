@@ -27,8 +27,8 @@ struct Packing {
   std::optional<StepSeconds> measured;  // if a measurement decided
 };
 
-// Whether a job's results have the same bits no matter with how many others it is computed. This is
-// so on a CPU with 32-bit floats if the job, when alone, leaves no padding out (train/sections.h).
+// Whether a job's results have the same bits in a batch of any number of members. This is so on a
+// CPU with 32-bit floats if the job, when alone, leaves no padding out (train/sections.h).
 bool IsTheSameAlone(const Arguments& arguments, JobRun* job);
 
 // Decides how to train the jobs (at least one): as the arguments say or, for `auto`, in the way

@@ -24,18 +24,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void EmitEpoch(const EpochResult& result, EventStream* events) {
-  events->Emit("epoch", {{"epoch", result.epoch},
-                         {"train_loss", result.train_loss},
-                         {"train_correct", result.train_correct},
-                         {"train_total", result.train_total},
-                         {"test_loss", result.test.loss},
-                         {"test_correct", result.test.correct},
-                         {"test_total", result.test.total},
-                         {"learning_rate", result.learning_rate},
-                         {"seconds", result.seconds}});
-}
-
 // Runs `step` for the job. An exception, except for a stop, fails this job only.
 template <typename Step>
 void ForJob(JobRun* job, const Step& step) {
@@ -93,7 +81,7 @@ class JointTraining {
     for (std::size_t m = 0; m < jobs_.size(); ++m) {
       ForJob(jobs_[m], [&] {
         RequireFinite(results[m]);
-        EmitEpoch(results[m], &jobs_[m]->events());
+        jobs_[m]->events().Emit("epoch", ToJson(results[m]));
         checkpoints_[m].Boundary(trainer_.Snapshot(epoch + 1, static_cast<std::int64_t>(m)));
       });
     }

@@ -55,7 +55,7 @@ void RequireSpec(const std::filesystem::path& path, const SafetensorsFile& file,
   }
 }
 
-void CopyTensor(const std::filesystem::path& path, const TensorEntry& from, at::Tensor to) {
+void CopyTensor(const std::filesystem::path& path, const TensorEntry& from, const at::Tensor& to) {
   if (from.dtype != DType::kF32) {
     ThrowOther(path, "tensor \"" + from.name + "\" is not of type F32");
   }

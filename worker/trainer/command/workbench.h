@@ -32,7 +32,8 @@ void PrepareProcess(const Arguments& arguments);
 
 // The data and model of a job, or of several members of one configuration (parameters/members.h).
 // The members below are constructed in this order because each needs the earlier ones. The jobs
-// must outlive it. It cannot be copied or moved, because its parts refer to one another.
+// must outlive the bench. A bench cannot be copied or moved, because its parts refer to one
+// another.
 struct Workbench {
   Workbench(const std::vector<const experiment::Job*>& jobs,
             const std::vector<const Dataset*>& datasets, at::Device device);

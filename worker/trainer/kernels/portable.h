@@ -22,6 +22,7 @@
   type* const name = reinterpret_cast<type*>(pelab_dynamic_shared)
 #else  // under emulation; not used elsewhere
 #define PELAB_GRID_CONSTANT const
+// A type cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
 #define PELAB_SHARED(type, name, count)                                        \
   type* const name = static_cast<type*>(pelab::cuda_emulation::SharedVariable( \
       [] {                                                                     \
@@ -31,6 +32,7 @@
       sizeof(type) * (count)))
 #define PELAB_DYNAMIC_SHARED(type, name) \
   type* const name = static_cast<type*>(pelab::cuda_emulation::DynamicShared())
+// NOLINTEND(bugprone-macro-parentheses)
 #endif
 
 struct CUstream_st;  // the CUDA driver's stream

@@ -19,8 +19,8 @@ bool RowsAligned(std::int64_t width, Pointers... tensors) {
   return starts && width % static_cast<std::int64_t>(16 / sizeof(Element)) == 0;
 }
 
-// Loads kCount elements: 1, or a multiple of 4 (float) or 8 (Bf16), to 16 bytes of which `from`
-// must be aligned.
+// Loads kCount elements. kCount is 1, or a multiple of 4 (float) or 8 (Bf16). Unless it is 1,
+// `from` must be aligned to 16 bytes.
 template <int kCount>
 __device__ __forceinline__ void LoadVector(const float* from, float (&to)[kCount]) {
   if constexpr (kCount == 1) {

@@ -60,12 +60,36 @@ PELAB_INLINE Floats Lanes() {
   return lanes;
 }
 
+// x[from[0]], x[from[1]], ….
+PELAB_INLINE Floats Shuffled(Floats x, Ints from) {
+#ifdef __clang__
+  Floats shuffled;
+  for (int i = 0; i < kLanes; ++i) shuffled[i] = x[from[i]];
+  return shuffled;
+#else
+  return __builtin_shuffle(x, from);
+#endif
+}
+
+// The same of the 32 lanes of x and y.
+PELAB_INLINE Floats Shuffled(Floats x, Floats y, Ints from) {
+#ifdef __clang__
+  Floats shuffled;
+  for (int i = 0; i < kLanes; ++i) {
+    shuffled[i] = from[i] < kLanes ? x[from[i]] : y[from[i] - kLanes];
+  }
+  return shuffled;
+#else
+  return __builtin_shuffle(x, y, from);
+#endif
+}
+
 // x with lane i in the place of lane i xor `kDistance`.
 template <int kDistance>
 PELAB_INLINE Floats Exchanged(Floats x) {
   Ints from;
   for (int i = 0; i < kLanes; ++i) from[i] = i ^ kDistance;
-  return __builtin_shuffle(x, from);
+  return Shuffled(x, from);
 }
 
 // The sum over all lanes, pair by pair.

@@ -18,8 +18,8 @@ struct AttentionInputs {
   at::Tensor query;  // (B, T', H, w): the last T' positions
   at::Tensor key;    // (B, T, H, w)
   at::Tensor value;  // (B, T, H, d)
-  // (B, T, 3, H, d): the product of which the three tensors above are parts, if one product
-  // computed them all. Their gradient is then also computed as one tensor.
+  // (B, T, 3, H, d): if one product computed the three tensors above, that product. The tensors are
+  // parts of it, and their gradient is then also computed as one tensor.
   at::Tensor packed = {};
   // (B, T, 2, H, d): the same for keys and values only.
   at::Tensor packed_key_value = {};
@@ -38,7 +38,7 @@ struct AttentionInputs {
   at::Tensor key_distance = {};
   at::Tensor value_distance = {};
   // The keys that a query sees. `causal`: those up to its own position. `lengths` (B), at least 1:
-  // of these, those before the padding.
+  // only keys before the padding.
   bool causal = false;
   at::Tensor lengths = {};
 };

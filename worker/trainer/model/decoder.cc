@@ -82,7 +82,7 @@ Decoder::Layer Decoder::AddLayer(const std::string& name) {
 }
 
 at::Tensor Decoder::Apply(const Linear& linear, const at::Tensor& x) const {
-  const at::Tensor product = Product(linear, x);
+  at::Tensor product = Product(linear, x);
   if (!linear.bias) return product;
   const at::Tensor bias = parameters_[*linear.bias].to(product.scalar_type());
   return AddByMember(product, product.dim() > 2 ? ForRows(bias) : bias);

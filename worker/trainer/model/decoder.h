@@ -59,8 +59,8 @@ class Decoder {
     at::Tensor query_rows;  // (B, T', H, w)
     at::Tensor key;         // (B, T, H, w)
     at::Tensor value;       // (B, T, H, d)
-    // If defined, the product of which the tensors above are parts: all three (B, T, 3, H, d), or
-    // keys and values (B, T, 2, H, d).
+    // If defined: the product that computed all three tensors above (B, T, 3, H, d), or keys and
+    // values (B, T, 2, H, d). The tensors are parts of it.
     at::Tensor packed;
     at::Tensor packed_key_value;
   };

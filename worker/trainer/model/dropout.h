@@ -35,7 +35,7 @@ class Dropout {
   // would.
   Dropout From(std::int64_t first_example) const;
 
-  // The dropout for sequences of which only the first `positions` of `all` positions are computed.
+  // The dropout if only the first `positions` of the `all` positions of each sequence are computed.
   // The computed elements are dropped as if all positions were computed.
   Dropout Trimmed(std::int64_t positions, std::int64_t all) const;
 

@@ -138,7 +138,7 @@ struct Partial {
   // one row for all heads.
   at::Tensor Sum() const {
     if (!partial.defined()) return {};
-    const at::Tensor sums = FreshLike(like);
+    at::Tensor sums = FreshLike(like);
     SumRows(like.device(), partial.data_ptr<float>(), members, partial.numel() / sums.numel(),
             sums.numel() / members, sums.data_ptr<float>());
     return sums;
@@ -167,9 +167,8 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
     inputs.push_back(OrNothing(term));
     const Parts parts(inputs[kQuery], inputs[kKey], inputs[kValue]);
     FusedAttention<Element> problem = ProblemOf<Element>(parts, inputs, fixed);
-    const at::Tensor out =
-        at::empty({problem.batch, problem.rows, problem.heads, problem.value_width},
-                  parts.query.options().requires_grad(false));
+    at::Tensor out = at::empty({problem.batch, problem.rows, problem.heads, problem.value_width},
+                               parts.query.options().requires_grad(false));
     problem.out = ViewHeads<Element>(out);
     at::Tensor log_sums, rest;
     if (keep) log_sums = FreshFloats({problem.batch, problem.heads, problem.rows}, out);

@@ -140,7 +140,8 @@ class FusedNorm : public torch::autograd::Function<FusedNorm<Element>> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x_in,
                             const at::Tensor& gamma, const at::Tensor& beta, double epsilon,
                             bool keep) {
-    const at::Tensor x = x_in.contiguous(), normed = FreshLike(x);
+    const at::Tensor x = x_in.contiguous();
+    at::Tensor normed = FreshLike(x);
     ResidualNorm<Element> problem = ProblemOf(x, gamma, epsilon);
     problem.residual = DataOf<Element>(x);
     problem.normed = DataOf<Element>(normed);
@@ -193,7 +194,7 @@ class FusedActivation : public torch::autograd::Function<FusedActivation<Element
   static at::Tensor forward(AutogradContext* context, const at::Tensor& product_in,
                             const at::Tensor& bias, bool gelu, DropoutStream dropout) {
     const at::Tensor product = product_in.contiguous();
-    const at::Tensor out = FreshLike(product);
+    at::Tensor out = FreshLike(product);
     BiasActivation<Element> problem = ProblemOf(product, bias, gelu, dropout);
     problem.out = DataOf<Element>(out);
     Forward(product.device(), problem);
@@ -264,7 +265,7 @@ Residual TakeAway(const at::Tensor& x_in, const at::Tensor& contributions_in,
                   const NormWeights& norm) {
   if (!ResidualFits(x_in)) return TakeAwayPlainly(x_in, contributions_in, norm);
   const at::Tensor x = x_in.contiguous(), contributions = contributions_in.contiguous();
-  const Residual out(FreshLike(contributions), FreshLike(contributions));
+  Residual out(FreshLike(contributions), FreshLike(contributions));
   InTypeOf(x, [&](auto element) {
     using Element = decltype(element);
     ResidualNorm<Element> problem;
@@ -294,8 +295,8 @@ Residual TakeAwayPlainly(const at::Tensor& x, const at::Tensor& contributions,
 at::Tensor NormPlainly(const at::Tensor& x, const NormWeights& norm) {
   const at::Tensor gamma = As(norm.gamma, x), beta = As(norm.beta, x);
   if (gamma.dim() == 1) return at::layer_norm(x, gamma.sizes(), gamma, beta, norm.epsilon);
-  const at::Tensor centred = at::layer_norm(x, {x.size(-1)}, {}, {}, norm.epsilon);
-  return AddByMember(TimesByMember(centred, ForRows(gamma)), ForRows(beta));
+  const at::Tensor centered = at::layer_norm(x, {x.size(-1)}, {}, {}, norm.epsilon);
+  return AddByMember(TimesByMember(centered, ForRows(gamma)), ForRows(beta));
 }
 
 Residual AddProduct(const at::Tensor& x, const at::Tensor& product, const at::Tensor& bias,

@@ -267,7 +267,7 @@ void BeginDropoutStep(at::Device device, const DropoutStep& step) {
 
 at::Tensor DropoutMaskOn(at::Device device, const DropoutStream& stream_of_place,
                          std::int64_t members, at::IntArrayRef shape) {
-  const at::Tensor mask = at::empty(shape, at::TensorOptions().dtype(at::kFloat).device(device));
+  at::Tensor mask = at::empty(shape, at::TensorOptions().dtype(at::kFloat).device(device));
   float* const out = mask.data_ptr<float>();
   const std::int64_t each = mask.numel() / members;
   On(

@@ -26,7 +26,7 @@ void MultiplyEach(const at::Tensor& a, const at::Tensor& b, const at::Tensor& to
 }
 
 at::Tensor Multiplied(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor to = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
+  at::Tensor to = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
   MultiplyEach(a, b, to);
   return to;
 }
@@ -62,7 +62,7 @@ at::Tensor SumToTerm(const at::Tensor& x, const at::Tensor& term) {
   if (term.dim() < x.dim()) return at::sum_to(x, term.sizes());
   const at::Tensor apart = Apart(x, term.size(0));
   if (!x.device().is_cpu()) return at::sum_to(apart, term.unsqueeze(1).sizes()).view(term.sizes());
-  const at::Tensor sums = at::empty(term.sizes(), x.options());
+  at::Tensor sums = at::empty(term.sizes(), x.options());
   for (std::int64_t m = 0; m < term.size(0); ++m) {
     sums.select(0, m).copy_(at::sum_to(apart.select(0, m), term.select(0, m).sizes()));
   }

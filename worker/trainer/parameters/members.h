@@ -21,7 +21,7 @@ inline std::int64_t MembersOf(const at::Tensor& parameter, std::int64_t dimensio
 }
 
 // Adds a term to x (M B, …), or multiplies x by it, with one term per member. The term has as many
-// dimensions as x: the first is M, the others broadcast to those of x after its first. A term with
+// dimensions as x: the first is M, the others broadcast to the other dimensions of x. A term with
 // fewer dimensions is the same for all members.
 at::Tensor AddByMember(const at::Tensor& x, const at::Tensor& term);
 at::Tensor TimesByMember(const at::Tensor& x, const at::Tensor& term);

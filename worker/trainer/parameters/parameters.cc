@@ -47,7 +47,7 @@ ParameterSet::Shape ParameterSet::ShapeOf(const Entry& entry) const {
 }
 
 ParameterSet::Shape ParameterSet::StoredShapeOf(const Entry& entry) const {
-  const Shape own = ShapeOf(entry);
+  Shape own = ShapeOf(entry);
   if (members() == 1) return own;
   Shape shape = {members()};
   shape.insert(shape.end(), own.begin(), own.end());
@@ -82,16 +82,16 @@ void ParameterSet::OverMember(const at::Tensor& flat, const at::Tensor& values, 
 }
 
 at::Tensor ParameterSet::TakeMember(const at::Tensor& flat, std::int64_t member) const {
-  const at::Tensor values = at::empty({count_}, flat.options().requires_grad(false));
+  at::Tensor values = at::empty({count_}, flat.options().requires_grad(false));
   OverMember(flat, values, member,
-             [](const at::Tensor& whole, at::Tensor part) { part.copy_(whole); });
+             [](const at::Tensor& whole, const at::Tensor& part) { part.copy_(whole); });
   return values;
 }
 
 void ParameterSet::PutMember(const at::Tensor& values, std::int64_t member,
                              const at::Tensor& flat) const {
   OverMember(flat, values, member,
-             [](at::Tensor whole, const at::Tensor& part) { whole.copy_(part); });
+             [](const at::Tensor& whole, const at::Tensor& part) { whole.copy_(part); });
 }
 
 at::Tensor ParameterSet::Drawn(const Entry& entry) const {

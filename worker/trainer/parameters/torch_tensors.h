@@ -54,6 +54,8 @@ inline DropoutStream SavedStream(torch::autograd::AutogradContext* context) {
   DropoutStream stream{word(0), word(1), word(2)};
   stream.kept = static_cast<float>(context->saved_data["kept"].toDouble());
   stream.first = word(3);
+  // The context keeps numbers only; this one was made from the pointer.
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   stream.keys = reinterpret_cast<const std::uint32_t*>(static_cast<std::intptr_t>(words[4]));
   stream.member_keys = words[5];
   stream.skipped = word(6);

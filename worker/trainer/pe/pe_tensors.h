@@ -43,7 +43,8 @@ class InputSinusoid {
   at::Tensor table_;  // (max_len, D)
 };
 
-// The values of RotaryRotations or SlicedRotations (tables.h) as complex numbers: (length, 1, width/2).
+// The values of RotaryRotations or SlicedRotations (tables.h) as complex numbers: (length, 1,
+// width/2).
 at::Tensor ToRotations(const std::vector<double>& values, std::int64_t length,
                        const ParameterSet& parameters);
 // Reads adjacent pairs of `x` (B, n, H, width) as complex numbers and multiplies them by the

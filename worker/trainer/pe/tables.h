@@ -10,17 +10,18 @@ namespace pelab::trainer {
 // base^(-2t/width) for t = 0 … ceil(width/2) - 1.
 std::vector<double> Frequencies(std::int64_t width, double base);
 
-// Both functions below return one complex factor for each position and pair of channels, by which
-// the pair, read as a complex number, is multiplied: (length, width/2, 2), row-major, real part
+// Both functions below return one complex factor for each position and pair of channels. The pair,
+// read as a complex number, is multiplied by the factor: (length, width/2, 2), row-major, real part
 // before imaginary part. `width` is even.
 //
 // e^(i t f) for position t and the frequency f of the pair (Su et al. 2021, section 3.2).
 std::vector<double> RotaryRotations(std::int64_t length, std::int64_t width, double base);
 // The table of the authors' code for multi-head latent attention. For each position that code
-// stores all sines and then all cosines. It reads the even columns of this row as sines and the odd
-// columns as cosines. So, among the pairs b = 0 … width/2 - 1, the first half has sines: real part
-// that of frequency 2b+1, imaginary part that of frequency 2b. The second half has cosines in the
-// same way. These are not rotations: at position 0 the first half of the pairs is 0.
+// stores all sines and then all cosines. It later reads the even columns of this row as sines and
+// the odd columns as cosines. So, among the pairs b = 0 … width/2 - 1, the first half has sines
+// only: the real part is the sine of frequency 2b+1, the imaginary part that of frequency 2b. The
+// second half has cosines in the same way. These are not rotations: at position 0 the first half of
+// the pairs is 0.
 std::vector<double> SlicedRotations(std::int64_t length, std::int64_t width, double base);
 // (2t/width + 0.4)/1.4 for t = 0 … width/2 - 1 (Sun et al. 2023, section 3.1, gamma 0.4).
 std::vector<double> XposBases(std::int64_t width);

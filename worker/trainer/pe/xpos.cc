@@ -41,8 +41,9 @@ class Xpos : public PositionalEncoding {
   at::Tensor Scales(int sign) const {
     const auto zeta = XposBases(config_.head_dim());
     std::vector<double> scales;
+    const std::int64_t center = config_.max_len / 2;
     for (std::int64_t t = 0; t < config_.max_len; ++t) {
-      const auto power = static_cast<double>(t - config_.max_len / 2) / scale_base_;
+      const auto power = static_cast<double>(t - center) / scale_base_;
       for (const double base : zeta) scales.push_back(std::pow(base, sign * power));
     }
     return ToTensor(scales, {config_.max_len, 1, config_.head_dim() / 2}, parameters_);

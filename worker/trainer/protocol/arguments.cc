@@ -7,11 +7,14 @@
 #include <map>
 #include <set>
 
+#include "worker/trainer/limits.h"
+
 namespace pelab::trainer {
 namespace {
 
 constexpr std::string_view kHelp =
-    R"(pelab-trainer trains one job, or several that differ only in their seed. It reports as JSON Lines.
+    R"(pelab-trainer trains one job, or several that differ only in their seed. )"
+    R"(It reports as JSON Lines.
 
 usage:
   pelab-trainer run --spec JOB.json --workdir DIR [--spec JOB.json --workdir DIR …] [options]
@@ -56,8 +59,6 @@ example:
 )";
 
 constexpr std::string_view kCommands = "run, analyze, dataset, capabilities";
-constexpr std::int64_t kMostMembers = 64;
-constexpr std::int64_t kMostMicroBatch = std::int64_t{1} << 30;
 
 [[noreturn]] void ThrowBadValue(const std::string& option, const std::string& value,
                                 const std::string& allowed) {
@@ -101,7 +102,7 @@ PackingChoice ReadPacking(const std::string& option, const std::string& value) {
   if (value == "auto") return {PackingWay::kAuto, 0};
   if (value == "off") return {PackingWay::kOff, 0};
   if (value == "on") return {PackingWay::kOn, 0};
-  return {PackingWay::kOn, ReadInt(option, value, 1, kMostMembers, "auto, off, on, or ")};
+  return {PackingWay::kOn, ReadInt(option, value, 1, limits::kMembers, "auto, off, on, or ")};
 }
 
 using Reader = std::function<void(const std::string& option, const std::string& value)>;
@@ -172,7 +173,7 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
     if (v == "auto") {
       arguments->micro_batch.reset();
     } else {
-      arguments->micro_batch = ReadInt(o, v, 0, kMostMicroBatch, "auto, or ");
+      arguments->micro_batch = ReadInt(o, v, 0, limits::kMicroBatch, "auto, or ");
     }
   };
   return readers;
@@ -193,9 +194,9 @@ Command ReadCommand(const std::string& word) {
 
 void RequireOwnWorkdirs(const std::vector<JobFiles>& jobs) {
   std::set<std::string> seen;
-  if (jobs.size() > static_cast<std::size_t>(kMostMembers)) {
+  if (jobs.size() > static_cast<std::size_t>(limits::kMembers)) {
     throw UsageError(std::to_string(jobs.size()) + " jobs; allowed: at most " +
-                     std::to_string(kMostMembers));
+                     std::to_string(limits::kMembers));
   }
   for (const JobFiles& job : jobs) {
     if (seen.insert(job.workdir).second) continue;

@@ -12,8 +12,8 @@ namespace pelab::trainer {
 
 enum class Command { kRun, kAnalyze, kCapabilities, kDataset, kHelp, kVersion };
 
-// The options of one job. On the command line each of them belongs to the last job. An option that
-// the last job already has starts the next job.
+// The options of one job. On the command line each of these options belongs to the last job. An
+// option that the last job already has starts the next job.
 struct JobFiles {
   std::string spec;                   // --spec
   std::string workdir;                // --workdir

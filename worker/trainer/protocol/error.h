@@ -5,28 +5,14 @@
 
 #include <stdexcept>
 #include <string>
-#include <string_view>
+
+#include "core/state/state.h"
 
 namespace pelab::trainer {
 
-// The values of `kind` in an `error` event (docs/formats.md).
-enum class ErrorKind { kBadSpec, kOutOfMemory, kNonFiniteLoss, kIo, kInternal };
-
-inline std::string_view ErrorKindName(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::kBadSpec:
-      return "bad_spec";
-    case ErrorKind::kOutOfMemory:
-      return "out_of_memory";
-    case ErrorKind::kNonFiniteLoss:
-      return "non_finite_loss";
-    case ErrorKind::kIo:
-      return "io";
-    case ErrorKind::kInternal:
-      break;
-  }
-  return "internal";
-}
+// The trainer uses the kinds from kBadSpec to kInternal. Their names are the values of `kind` in an
+// `error` event (docs/formats.md).
+using state::ErrorKind;
 
 // `what()` is one lower-case sentence for a person: what failed, the value, what is allowed.
 class TrainerError : public std::runtime_error {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "worker/trainer/limits.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
@@ -25,10 +26,10 @@ void EventStream::Emit(const std::string& event, const nlohmann::ordered_json& m
   nlohmann::ordered_json object = {{"event", event}, {"job", job_}};
   object.update(members);
   std::string line = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  if (line.size() > kMaxLineBytes) {
+  if (line.size() > limits::kLineBytes) {
     throw TrainerError(ErrorKind::kInternal,
                        "event " + event + " would be a line of " + std::to_string(line.size()) +
-                           " bytes; allowed: " + std::to_string(kMaxLineBytes));
+                           " bytes; allowed: " + std::to_string(limits::kLineBytes));
   }
   std::size_t done = 0;
   while (done < line.size()) {

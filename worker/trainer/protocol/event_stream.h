@@ -14,12 +14,10 @@ int TakeStandardOutput();
 // Writes events to a descriptor that it does not own. Not thread-safe.
 class EventStream {
  public:
-  static constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
-
   EventStream(int fd, std::string job) : fd_(fd), job_(std::move(job)) {}
 
   // Writes {"event": event, "job": …, members…} and a newline at once. Throws TrainerError: kIo if
-  // the reader is gone, kInternal if the line would exceed kMaxLineBytes.
+  // the reader is gone, kInternal if the line would exceed limits::kLineBytes.
   void Emit(const std::string& event, const nlohmann::ordered_json& members);
 
  private:

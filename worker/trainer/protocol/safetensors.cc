@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_text.h"
+#include "worker/trainer/limits.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
@@ -11,7 +12,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kHeaderAlignment = 8;
-constexpr std::size_t kMaxHeaderBytes = 100'000'000;  // the limit of the reference implementation
 
 struct TypeRow {
   DType dtype;
@@ -93,7 +93,8 @@ SafetensorsFile ReadSafetensors(std::string_view text) {
   if (text.size() < 8) ThrowMalformed("shorter than its header size");
   std::uint64_t size = 0;
   for (int b = 0; b < 8; ++b) size |= std::uint64_t{static_cast<unsigned char>(text[b])} << (8 * b);
-  if (size > kMaxHeaderBytes || size > text.size() - 8) ThrowMalformed("shorter than its header");
+  if (size > limits::kSafetensorsHeaderBytes || size > text.size() - 8)
+    ThrowMalformed("shorter than its header");
   const Json header = ParseJson<Json>(text.substr(8, size));
   if (!header.is_object()) ThrowMalformed("the header is no JSON object");
   const std::string_view data = text.substr(8 + size);

@@ -6,6 +6,7 @@
 
 #include "core/base/random.h"
 #include "core/base/sha256.h"
+#include "worker/trainer/limits.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/task/registry.h"
 
@@ -13,10 +14,6 @@ namespace pelab::trainer {
 namespace {
 
 using HashSet = std::unordered_set<std::uint64_t>;
-
-// The number of draws for one example before generation fails. With 100, failing by chance is
-// practically impossible unless most sequences are already taken.
-constexpr std::uint64_t kMaxDraws = 100;
 
 std::uint64_t HashOf(const std::vector<std::int32_t>& tokens) {
   std::uint64_t hash = Mix64(tokens.size() + 1);
@@ -41,7 +38,7 @@ class Generator {
       std::uint64_t hash = 0;
       std::uint64_t draw = 0;
       do {
-        if (draw == kMaxDraws) ThrowCrowded(purpose, i);
+        if (draw == limits::kDraws) ThrowCrowded(purpose, i);
         example = task_.Draw(
             CounterRandom(seed_, purpose, (draw << 40) + static_cast<std::uint64_t>(i)), part);
         hash = HashOf(example.tokens);
@@ -56,7 +53,7 @@ class Generator {
   [[noreturn]] void ThrowCrowded(std::string_view purpose, std::int64_t index) const {
     throw TrainerError(ErrorKind::kBadSpec,
                        "no new sequence found for example " + std::to_string(index) + " of " +
-                           std::string(purpose) + " in " + std::to_string(kMaxDraws) +
+                           std::string(purpose) + " in " + std::to_string(limits::kDraws) +
                            " draws: the task has too few different sequences; allow fewer examples "
                            "or a larger task.length or task.vocabulary");
   }

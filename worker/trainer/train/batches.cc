@@ -60,14 +60,14 @@ std::int64_t DeviceData::length() const { return tokens_.size(1); }
 
 at::Device DeviceData::device() const { return tokens_.device(); }
 
-LabelledBatch DeviceData::Range(std::int64_t begin, std::int64_t end) const {
+LabeledBatch DeviceData::Range(std::int64_t begin, std::int64_t end) const {
   const auto range = [&](const at::Tensor& x) {
     return x.defined() ? RangeOf(x, members_, begin, end) : x;
   };
   return {{range(tokens_), range(lengths_)}, range(classes_)};
 }
 
-LabelledBatch DeviceData::At(const at::Tensor& indices, std::int64_t positions) const {
+LabeledBatch DeviceData::At(const at::Tensor& indices, std::int64_t positions) const {
   const at::Tensor flat = indices.flatten();
   return {{tokens_.narrow(1, 0, positions).index_select(0, flat),
            lengths_.defined() ? lengths_.index_select(0, flat) : at::Tensor()},
@@ -79,8 +79,7 @@ at::Tensor DeviceData::ClassesAt(const at::Tensor& indices) const {
 }
 
 at::Tensor DeviceData::Order(const std::vector<std::int64_t>& seeds, std::int64_t epoch) const {
-  const at::Tensor order =
-      at::empty({members_, train_examples_}, at::TensorOptions().dtype(at::kLong));
+  at::Tensor order = at::empty({members_, train_examples_}, at::TensorOptions().dtype(at::kLong));
   std::int64_t* at = order.data_ptr<std::int64_t>();
   for (std::int64_t m = 0; m < members_; ++m, at += train_examples_) {
     std::iota(at, at + train_examples_, m * size_);

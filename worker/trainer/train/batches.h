@@ -15,7 +15,7 @@ namespace pelab::trainer {
 // in neither loss nor accuracy.
 inline constexpr std::int64_t kNoIgnoredClass = -100;
 
-struct LabelledBatch {
+struct LabeledBatch {
   Batch inputs;
   at::Tensor classes;  // (B), 64-bit
 };
@@ -41,12 +41,12 @@ class DeviceData {
   const std::vector<std::int32_t>& lengths() const { return host_lengths_; }
 
   // Examples [begin, end) of each member.
-  LabelledBatch Range(std::int64_t begin, std::int64_t end) const;
+  LabeledBatch Range(std::int64_t begin, std::int64_t end) const;
   // The examples at `indices` (any shape, 64-bit, on the device). The examples of member m are
   // numbered from m size(). With `positions`, only that many first positions of each example; no
   // example may have more tokens.
-  LabelledBatch At(const at::Tensor& indices) const { return At(indices, length()); }
-  LabelledBatch At(const at::Tensor& indices, std::int64_t positions) const;
+  LabeledBatch At(const at::Tensor& indices) const { return At(indices, length()); }
+  LabeledBatch At(const at::Tensor& indices, std::int64_t positions) const;
   at::Tensor ClassesAt(const at::Tensor& indices) const;
   // The indices of the training examples in their order for `epoch`: (members, train_examples()),
   // on the CPU. The order of a member is a permutation from the counter-based generator at (its

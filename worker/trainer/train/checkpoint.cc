@@ -22,7 +22,7 @@ at::Tensor TensorOf(const SafetensorsFile& file, const char* name) {
   if (entry == nullptr || entry->dtype != DType::kF32 || entry->shape.size() != 1) {
     throw TrainerError(ErrorKind::kIo, std::string("the checkpoint has no float32 vector ") + name);
   }
-  const at::Tensor tensor = at::empty(entry->shape, at::TensorOptions().dtype(at::kFloat));
+  at::Tensor tensor = at::empty(entry->shape, at::TensorOptions().dtype(at::kFloat));
   std::memcpy(tensor.data_ptr(), entry->bytes.data(), entry->bytes.size());
   return tensor;
 }

@@ -23,7 +23,7 @@ ClassifiedSums::ClassifiedSums(at::Device device, std::int64_t members)
 at::Tensor ClassifiedSums::CountScored(const at::Tensor& classes,
                                        std::int64_t ignored_class) const {
   if (!kernel_.defined()) return classes.ne(ignored_class).view({members_, -1}).sum(1);
-  const at::Tensor count = at::empty({members_}, classes.options());
+  at::Tensor count = at::empty({members_}, classes.options());
   pelab::trainer::CountScored(classes.device(), classes.data_ptr<std::int64_t>(), members_,
                               classes.size(0) / members_, ignored_class,
                               count.data_ptr<std::int64_t>());

@@ -1,6 +1,6 @@
 // Loss and score of classified examples. They are summed where they are computed and read back
 // once. On CUDA one kernel computes them and the gradient (kernels/loss/cross_entropy.h). Elsewhere
-// LibTorch operations do, in the order of the examples.
+// LibTorch operations compute them, in the order of the examples.
 //
 // Each of M members (parameters/members.h) has its own sums. Examples come member by member, the
 // same number for each.
@@ -28,9 +28,9 @@ class ClassifiedSums {
   // `classes` (n) is for all members together.
   at::Tensor CountScored(const at::Tensor& classes, std::int64_t ignored_class) const;
 
-  // Adds the examples with `logits` (n, C) and `classes` (n). They are a batch or a part of one.
-  // `scored` is CountScored of the whole batch. The prediction is the class with the largest logit;
-  // of equal logits the lowest class counts. Does not synchronize.
+  // Adds the examples with `logits` (n, C) and `classes` (n). They are a batch or a part of a
+  // batch. `scored` is CountScored of the whole batch. The prediction is the class with the largest
+  // logit; of equal logits the lowest class counts. Does not synchronize.
   void Add(const at::Tensor& logits, const at::Tensor& classes, std::int64_t ignored_class,
            const at::Tensor& scored);
   // The same; also returns the gradient of the batch's mean loss with respect to the logits: (n, C)

@@ -9,7 +9,7 @@ namespace {
 
 at::Tensor RateTable(const Schedule& schedule, const AdamWSettings& settings, std::int64_t steps) {
   static_assert(sizeof(AdamWRates) == 3 * sizeof(float));
-  const at::Tensor table = at::empty({steps, 3}, at::TensorOptions().dtype(at::kFloat));
+  at::Tensor table = at::empty({steps, 3}, at::TensorOptions().dtype(at::kFloat));
   auto* const rates = reinterpret_cast<AdamWRates*>(table.data_ptr<float>());
   for (std::int64_t step = 0; step < steps; ++step) {
     rates[step] = AdamWRatesAt(settings, step, schedule.RateAt(step));
@@ -18,7 +18,7 @@ at::Tensor RateTable(const Schedule& schedule, const AdamWSettings& settings, st
 }
 
 at::Tensor SeedKeys(const std::vector<std::int64_t>& seeds) {
-  const at::Tensor keys = at::empty({static_cast<std::int64_t>(seeds.size())}, at::kLong);
+  at::Tensor keys = at::empty({static_cast<std::int64_t>(seeds.size())}, at::kLong);
   for (std::size_t i = 0; i < seeds.size(); ++i) {
     keys.data_ptr<std::int64_t>()[i] = static_cast<std::int64_t>(DropoutSeedKey(seeds[i]));
   }

@@ -23,8 +23,8 @@ class DeviceSteps {
   using Body = std::function<void(const at::Tensor& indices, const Sections& sections,
                                   const DeviceStep& at)>;
 
-  // `graphs` false: every step runs as separate calls. Steps with a number of examples per member
-  // other than `batch_size` always run so.
+  // `graphs` false: every step runs as separate calls. A step with another number of examples per
+  // member than `batch_size` always runs so.
   DeviceSteps(DeviceStep at, std::int64_t members, std::int64_t batch_size, bool graphs, Body body);
 
   // Runs step number `step`. All steps with the same number of examples must have the same

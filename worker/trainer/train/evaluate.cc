@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "worker/trainer/limits.h"
 #include "worker/trainer/protocol/stop.h"
 #include "worker/trainer/train/classified_sums.h"
 #include "worker/trainer/train/sections.h"
@@ -12,12 +13,8 @@
 namespace pelab::trainer {
 namespace {
 
-constexpr std::int64_t kCpuChunkBytes = std::int64_t{16} << 20;
-constexpr std::int64_t kGpuChunkBytes = std::int64_t{512} << 20;
-constexpr std::int64_t kMostChunkExamples = 1024;
-
 void ForChunksByLength(const Decoder& decoder, const DeviceData& data, std::int64_t begin,
-                       std::int64_t end, const std::function<void(const LabelledBatch&)>& visit) {
+                       std::int64_t end, const std::function<void(const LabeledBatch&)>& visit) {
   const at::Tensor order = at::arange(begin, end, at::TensorOptions().dtype(at::kLong));
   OrderByLength(data, end - begin, order.unsqueeze(0));
   const at::Tensor on_device = order.to(data.device());
@@ -46,12 +43,13 @@ at::Tensor CountCorrect(const at::Tensor& logits, const at::Tensor& classes,
 std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::int64_t variants,
                            at::Device device) {
   const std::int64_t bytes = 4 * variants * length * std::max(config.heads * length, config.d_ff);
-  return std::clamp<std::int64_t>((device.is_cpu() ? kCpuChunkBytes : kGpuChunkBytes) / bytes, 1,
-                                  kMostChunkExamples);
+  return std::clamp<std::int64_t>(
+      (device.is_cpu() ? limits::kCpuChunkBytes : limits::kGpuChunkBytes) / bytes, 1,
+      limits::kChunkExamples);
 }
 
 void ForChunks(const Decoder& decoder, const DeviceData& data, std::int64_t begin, std::int64_t end,
-               const std::function<void(const LabelledBatch&)>& visit) {
+               const std::function<void(const LabeledBatch&)>& visit) {
   if (LeavesPaddingOut(decoder.config(), data)) {
     return ForChunksByLength(decoder, data, begin, end, visit);
   }
@@ -67,7 +65,7 @@ std::vector<Score> EvaluateMembers(const Decoder& decoder, const DeviceData& dat
                                    std::int64_t begin, std::int64_t end) {
   const at::NoGradGuard no_grad;
   ClassifiedSums sums(data.device(), data.members());
-  ForChunks(decoder, data, begin, end, [&](const LabelledBatch& batch) {
+  ForChunks(decoder, data, begin, end, [&](const LabeledBatch& batch) {
     sums.Add(decoder.Logits(batch.inputs, nullptr), batch.classes, data.ignored_class(),
              sums.CountScored(batch.classes, data.ignored_class()));
   });

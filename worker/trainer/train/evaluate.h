@@ -24,7 +24,7 @@ at::Tensor CountCorrect(const at::Tensor& logits, const at::Tensor& classes,
 
 // The number of examples per evaluation pass. It is chosen so that the attention weights of one
 // layer (and its feed-forward activations), repeated for `variants`, fit a limit for the kind of
-// device: a CPU's cache, or a part of a GPU's memory that keeps it busy. It depends only on the
+// device: a CPU's cache, or as much of a GPU's memory as keeps the GPU busy. It depends only on the
 // configuration, the length, the number of variants and the kind of device, so results do not
 // depend on the host.
 std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::int64_t variants,
@@ -34,7 +34,7 @@ std::int64_t ChunkExamples(const ModelConfig& config, std::int64_t length, std::
 // the order of the examples, or longest first if padding is left out (sections.h). Throws Stopped
 // between chunks if a stop was requested.
 void ForChunks(const Decoder& decoder, const DeviceData& data, std::int64_t begin, std::int64_t end,
-               const std::function<void(const LabelledBatch&)>& visit);
+               const std::function<void(const LabeledBatch&)>& visit);
 
 // Evaluates examples [begin, end) of each member. Throws Stopped between chunks if a stop was
 // requested.

@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "worker/trainer/kernels/attention/attention_cpu.h"
+#include "worker/trainer/limits.h"
 
 namespace pelab::trainer {
 namespace {
-
-constexpr std::int64_t kActivationBytes = std::int64_t{256} << 20;
 
 std::int64_t Quotient(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }  // rounded up
 
@@ -26,7 +25,7 @@ std::int64_t ChooseMicroBatch(const ModelConfig& config, std::int64_t length, st
                               at::Device device) {
   if (!device.is_cpu()) return 0;
   const std::int64_t most =
-      std::max<std::int64_t>(1, kActivationBytes / ActivationBytes(config, length));
+      std::max<std::int64_t>(1, limits::kActivationBytes / ActivationBytes(config, length));
   return batch <= most ? 0 : Quotient(batch, Quotient(batch, most));
 }
 

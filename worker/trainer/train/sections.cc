@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "worker/trainer/limits.h"
+
 namespace pelab::trainer {
 namespace {
 
-constexpr std::int64_t kMostSections = 8;
-constexpr std::int64_t kLeastExamples = 32;  // per section: fewer do not fill a device
 // Positions are multiples of this, because kernels use whole vectors.
 constexpr std::int64_t kPositions = 8;
 
@@ -52,7 +52,8 @@ std::int64_t PositionsOf(const DeviceData& data, std::int64_t index) {
 }
 
 Sections SectionsOf(const DeviceData& data, const std::int64_t* indices, std::int64_t count) {
-  const std::int64_t sections = std::clamp<std::int64_t>(count / kLeastExamples, 1, kMostSections);
+  const std::int64_t sections =
+      std::clamp<std::int64_t>(count / limits::kLeastSectionExamples, 1, limits::kSections);
   Sections all;
   for (std::int64_t i = 0; i < sections; ++i) {
     const std::int64_t begin = i * count / sections, end = (i + 1) * count / sections;

@@ -1,4 +1,4 @@
-// Batches without padding that the model does not read. If no result depends on padded positions
+// Leaves out padding that the model does not read. If no result depends on padded positions
 // (ModelConfig::reads_padding), the examples of a batch are ordered by length. They go through the
 // model in sections, each only as long as its longest example. The step is the same within
 // rounding: each example keeps its place in the batch, and dropout drops the same elements as with
@@ -58,9 +58,9 @@ Sections InParts(const Sections& sections, std::int64_t most_examples, std::int6
 class Batching {
  public:
   // `data` must outlive this object; `seeds` are those of its members. Leaves out padding that the
-  // model does not read, unless `all_positions`. With `alike_epochs` > 0, all batches of that many
-  // epochs with the same number of examples have the same sections, which are long enough for each
-  // of them.
+  // model does not read, unless `all_positions`. With `alike_epochs` > 0: in that many epochs, all
+  // batches with the same number of examples have the same sections, which are long enough for each
+  // of these batches.
   Batching(const ModelConfig& config, const DeviceData* data,
            const std::vector<std::int64_t>& seeds, std::int64_t batch_size, bool all_positions,
            std::int64_t alike_epochs);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "worker/trainer/model/kernel_calls.h"
@@ -31,6 +32,18 @@ bool HasDeviceSteps(const ParameterSet& parameters) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json ToJson(const EpochResult& result) {
+  return {{"epoch", result.epoch},
+          {"train_loss", result.train_loss},
+          {"train_correct", result.train_correct},
+          {"train_total", result.train_total},
+          {"test_loss", result.test.loss},
+          {"test_correct", result.test.correct},
+          {"test_total", result.test.total},
+          {"learning_rate", result.learning_rate},
+          {"seconds", result.seconds}};
+}
 
 void RequireFinite(const EpochResult& result) {
   RequireFinite(result.train_loss, "training", result.epoch);
@@ -101,7 +114,7 @@ void Trainer::Differentiate(const at::Tensor& indices, const Sections& sections,
   // parts may have different numbers.
   const at::Tensor scored = sums_.CountScored(data_.ClassesAt(indices), data_.ignored_class());
   for (const Section& part : InParts(sections, micro_batch_, data_.length())) {
-    const LabelledBatch batch = data_.At(indices.narrow(1, part.begin, part.count), part.positions);
+    const LabeledBatch batch = data_.At(indices.narrow(1, part.begin, part.count), part.positions);
     const Dropout part_dropout = dropout.From(part.begin).Trimmed(part.positions, data_.length());
     const at::Tensor logits = decoder_.Logits(batch.inputs, &part_dropout);
     logits.backward(

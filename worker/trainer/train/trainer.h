@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 
@@ -33,14 +34,17 @@ struct EpochResult {
   double seconds = 0;        // of all members together
 };
 
+// The members of the event `epoch` (docs/formats.md).
+nlohmann::ordered_json ToJson(const EpochResult& result);
+
 // Throws TrainerError(kNonFiniteLoss) if the training or test loss is not finite.
 void RequireFinite(const EpochResult& result);
 
 // Options for computing steps. None of them changes results by more than rounding.
 struct StepOptions {
-  // Above 0: a batch goes through the model in parts of this many examples of full length, or
-  // proportionally more shorter ones. The gradients of the parts add up to that of the batch. Needs
-  // less memory.
+  // Above 0: a batch goes through the model in parts of this many examples of full length, or of
+  // more shorter examples with as many positions. The gradients of the parts add up to that of the
+  // batch. Saves memory.
   std::int64_t micro_batch = 0;
   // On CUDA, launch steps as a graph. The bits are the same.
   bool graphs = true;

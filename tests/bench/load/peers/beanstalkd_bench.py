@@ -54,10 +54,11 @@ with Bench() as bench:
     wait_until(lambda: is_up(port), 10, "beanstalkd")
     began = time.monotonic()
     for step in (put, work):
-        threads = [threading.Thread(target=step, args=(port, JOBS // CONNECTIONS)) for _ in range(CONNECTIONS)]
+        threads = [threading.Thread(target=step, args=(port, JOBS // CONNECTIONS))
+                   for _ in range(CONNECTIONS)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    report("beanstalkd -f0", "put, reserve, delete", JOBS / (time.monotonic() - began), "jobs/s", "every write synced",
-           "a queue alone: no attempts, no results; its client is Python")
+    report("beanstalkd -f0", "put, reserve, delete", JOBS / (time.monotonic() - began), "jobs/s",
+           "every write synced", "a queue alone: no attempts, no results; its client is Python")

@@ -20,7 +20,8 @@ def run(name, durability, *redis_options):
         from celery import group
 
         bench.spawn(PYTHON, "-m", "celery", "-A", "celery_tasks", "worker", "-c", 2, "-l", "ERROR",
-                    env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent), "C_FORCE_ROOT": "1"})
+                    env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent),
+                         "C_FORCE_ROOT": "1"})
         celery_tasks.nothing.delay().get(timeout=60)  # waits until the worker is up
         began = time.monotonic()
         results = group(celery_tasks.nothing.s() for _ in range(TASKS))()
@@ -36,6 +37,7 @@ try:
 except ImportError as missing:
     skip("Celery + Redis", f"{missing}")
 if sys.argv[1] == "always":
-    run("Celery + Redis, appendfsync always", "every write synced", "--appendonly", "yes", "--appendfsync", "always")
+    run("Celery + Redis, appendfsync always", "every write synced", "--appendonly", "yes",
+        "--appendfsync", "always")
 else:
     run("Celery + Redis, default", "snapshots now and then: a crash loses minutes")

@@ -18,8 +18,8 @@ PYTHON = "/usr/bin/python3"  # Debian's Python, which the packages are installed
 
 
 def report(peer, what, value, unit, durability, note=""):
-    print(json.dumps({"peer": peer, "what": what, "value": round(value, 1), "unit": unit, "durability": durability,
-                      "note": note}), flush=True)
+    print(json.dumps({"peer": peer, "what": what, "value": round(value, 1), "unit": unit,
+                      "durability": durability, "note": note}), flush=True)
 
 
 def skip(peer, why):
@@ -66,14 +66,15 @@ class Bench:
 
     def spawn(self, *command, **options):
         with open(self.folder / "log", "ab") as log:
-            process = subprocess.Popen([str(word) for word in command], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log,
-                                       stderr=log, **options)
+            process = subprocess.Popen([str(word) for word in command], cwd=self.folder,
+                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log, **options)
         self.processes.append(process)
         return process
 
     def redis(self, *options):
         """Starts a Redis on a Unix socket and returns the socket's path."""
         path = self.folder / "redis.sock"
-        self.spawn("redis-server", "--port", 0, "--unixsocket", path, "--dir", self.folder, *options)
+        self.spawn("redis-server", "--port", 0, "--unixsocket", path, "--dir", self.folder,
+                   *options)
         wait_until(path.exists, 10, "redis-server")
         return path

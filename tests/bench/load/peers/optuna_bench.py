@@ -22,14 +22,17 @@ def copy_trials(path, count):
     """Copies the existing trials until there are `count`."""
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         for first in range(TRIALS, count, TRIALS):
-            db.execute("INSERT INTO trials (trial_id, number, study_id, state, datetime_start, datetime_complete) "
-                       "SELECT trial_id + ?1, number + ?1, study_id, state, datetime_start, datetime_complete FROM trials "
-                       "WHERE number < ?2", (first, TRIALS))
-            db.execute("INSERT INTO trial_values (trial_id, objective, value, value_type) SELECT trial_id + ?1, objective, value, "
-                       "value_type FROM trial_values JOIN trials USING (trial_id) WHERE number < ?2", (first, TRIALS))
-            db.execute("INSERT INTO trial_intermediate_values (trial_id, step, intermediate_value, intermediate_value_type) "
-                       "SELECT trial_id + ?1, step, intermediate_value, intermediate_value_type FROM trial_intermediate_values "
-                       "JOIN trials USING (trial_id) WHERE number < ?2", (first, TRIALS))
+            db.execute("INSERT INTO trials (trial_id, number, study_id, state, datetime_start, "
+                       "datetime_complete) SELECT trial_id + ?1, number + ?1, study_id, state, "
+                       "datetime_start, datetime_complete FROM trials WHERE number < ?2",
+                       (first, TRIALS))
+            db.execute("INSERT INTO trial_values (trial_id, objective, value, value_type) SELECT "
+                       "trial_id + ?1, objective, value, value_type FROM trial_values JOIN trials "
+                       "USING (trial_id) WHERE number < ?2", (first, TRIALS))
+            db.execute("INSERT INTO trial_intermediate_values (trial_id, step, intermediate_value, "
+                       "intermediate_value_type) SELECT trial_id + ?1, step, intermediate_value, "
+                       "intermediate_value_type FROM trial_intermediate_values JOIN trials USING "
+                       "(trial_id) WHERE number < ?2", (first, TRIALS))
 
 
 def read_all(url, trials):
@@ -60,7 +63,8 @@ with Bench() as bench:
         for epoch in range(EPOCHS):
             trial.report(1.0 / (epoch + 3), epoch)
         study.tell(trial, 1.0)
-    report("Optuna + SQLite", "epochs stored", TRIALS * EPOCHS / (time.monotonic() - began), "epochs/s",
+    report("Optuna + SQLite", "epochs stored", TRIALS * EPOCHS / (time.monotonic() - began),
+           "epochs/s",
            "SQLite's default: every commit synced", "one value an epoch; pelab stores eight")
     read_all(url, TRIALS)
     copy_trials(path, MORE_TRIALS)

@@ -59,10 +59,12 @@ with Bench() as bench:
     (folder / "munge.key").write_bytes(os.urandom(1024))
     (folder / "munge.key").chmod(0o600)
     config = folder / "slurm.conf"
-    config.write_text(CONFIG.format(host=host, folder=folder, controller=free_port(), node=free_port()))
+    config.write_text(CONFIG.format(host=host, folder=folder, controller=free_port(),
+                                    node=free_port()))
     os.environ["SLURM_CONF"] = str(config)
-    bench.spawn("munged", "--foreground", "--force", f"--key-file={folder}/munge.key", f"--socket={folder}/munge.sock",
-                f"--pid-file={folder}/munged.pid", f"--log-file={folder}/munged.log", f"--seed-file={folder}/munged.seed")
+    bench.spawn("munged", "--foreground", "--force", f"--key-file={folder}/munge.key",
+                f"--socket={folder}/munge.sock", f"--pid-file={folder}/munged.pid",
+                f"--log-file={folder}/munged.log", f"--seed-file={folder}/munged.seed")
     wait_until((folder / "munge.sock").exists, 20, "munged")
     controller = bench.spawn("slurmctld", "-D", "-i")
     node = bench.spawn("slurmd", "-D", "-N", host)
@@ -70,14 +72,16 @@ with Bench() as bench:
         if "idle" in output("sinfo", "-h", "-o", "%T"):
             break
         if controller.poll() is not None or node.poll() is not None:
-            skip(NAME, "its daemons do not start here: " + (folder / "log").read_text(errors="replace")[-300:].replace("\n", " "))
+            skip(NAME, "its daemons do not start here: "
+                 + (folder / "log").read_text(errors="replace")[-300:].replace("\n", " "))
         time.sleep(0.1)
     else:
         skip(NAME, "its node does not come up here")
     script = folder / "job.sh"
     script.write_text("#!/bin/sh\n")
     began = time.monotonic()
-    subprocess.run(["sbatch", "-Q", f"--array=0-{JOBS - 1}", "--mem=1", "-o", "/dev/null", str(script)], check=True, timeout=60)
+    subprocess.run(["sbatch", "-Q", f"--array=0-{JOBS - 1}", "--mem=1", "-o", "/dev/null",
+                    str(script)], check=True, timeout=60)
     wait_until(lambda: output("squeue", "-h", "-r", "-t", "PD,R,CG") == "", 600, "the jobs")
-    report(NAME, "dispatch to end", JOBS / (time.monotonic() - began), "jobs/s", "state saved every few seconds",
-           "each job is a process")
+    report(NAME, "dispatch to end", JOBS / (time.monotonic() - began), "jobs/s",
+           "state saved every few seconds", "each job is a process")

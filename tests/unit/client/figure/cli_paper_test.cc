@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "tests/unit/client/cli_for_test.h"
+#include "tests/unit/client/cli_fixture.h"
 
 namespace pelab::client {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "client/figure/paper.h"
 #include "core/catalog/catalog.h"
-#include "tests/unit/core/results/cells_for_test.h"
-#include "tests/unit/core/results/jobs_for_test.h"
+#include "tests/unit/core/results/cells_fixture.h"
+#include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::client {
 namespace {
@@ -20,9 +20,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-LineSeries Series(const std::string& label, const std::string& colour) {
+LineSeries Series(const std::string& label, const std::string& color) {
   return {.label = label,
-          .look = {.colour = colour, .dash = {}, .marker = "circle", .varied = false},
+          .look = {.color = color, .dash = {}, .marker = "circle", .varied = false},
           .x = {0, 1, 2, 3},
           .mean = {0.1, 0.3, 0.4, 0.9},
           .half_widths = {0.01, 0.02, 0.03, 0.04}};
@@ -52,28 +52,28 @@ std::vector<Point> PathOf(const std::string& svg, const std::string& stroke) {
   return {};
 }
 
-TEST(Looks, AnEncodingHasOneColourAndItsVariantsDashes) {
+TEST(Looks, AnEncodingHasOneColorAndItsVariantsDashes) {
   const results::CellTable cells = Cells(
       {MakeJob(1, "nope", 0, kDone, 1, "0.001"), MakeJob(2, "rope", 0, kDone, 1, "0.001"),
        MakeJob(3, "rope", 0, kDone, 1, "0.003"), MakeJob(4, "own idea", 0, kDone, 1, "0.001")});
   const Looks looks(cells);
   const Look nope = looks.Of(cells.cells[0]), rope = looks.Of(cells.cells[1]),
              other = looks.Of(cells.cells[2]), own = looks.Of(cells.cells[3]);
-  EXPECT_EQ(rope.colour, "#0072b2");
-  EXPECT_EQ(nope.colour, "#d55e00");
-  EXPECT_EQ(other.colour, rope.colour);
+  EXPECT_EQ(rope.color, "#0072b2");
+  EXPECT_EQ(nope.color, "#d55e00");
+  EXPECT_EQ(other.color, rope.color);
   EXPECT_NE(other.dash, rope.dash);
   EXPECT_NE(other.marker, rope.marker);
   EXPECT_EQ(nope.dash, rope.dash);
   EXPECT_TRUE(rope.varied);
-  EXPECT_EQ((std::set<std::string>{nope.colour, rope.colour, own.colour}).size(), 3U);
+  EXPECT_EQ((std::set<std::string>{nope.color, rope.color, own.color}).size(), 3U);
   // Drawn alone, it looks the same.
   const results::CellTable alone = Cells({MakeJob(2, "rope", 0, kDone, 1, "0.001")});
-  EXPECT_EQ(Looks(alone).Of(alone.cells[0]).colour, rope.colour);
+  EXPECT_EQ(Looks(alone).Of(alone.cells[0]).color, rope.color);
   EXPECT_FALSE(Looks(alone).Of(alone.cells[0]).varied);
 }
 
-TEST(Looks, EveryEncodingOfTheCatalogHasAColourOfItsOwn) {
+TEST(Looks, EveryEncodingOfTheCatalogHasAColorOfItsOwn) {
   std::vector<v1::JobRow> jobs;
   for (const catalog::Entry& pe : catalog::Pes()) {
     jobs.push_back(
@@ -81,9 +81,9 @@ TEST(Looks, EveryEncodingOfTheCatalogHasAColourOfItsOwn) {
   }
   const results::CellTable cells = Cells(jobs);
   const Looks looks(cells);
-  std::set<std::string> colours;
-  for (const results::Cell& cell : cells.cells) colours.insert(looks.Of(cell).colour);
-  EXPECT_EQ(colours.size(), catalog::Pes().size());
+  std::set<std::string> colors;
+  for (const results::Cell& cell : cells.cells) colors.insert(looks.Of(cell).color);
+  EXPECT_EQ(colors.size(), catalog::Pes().size());
 }
 
 TEST(RoundScale, HasRoundEndsAroundTheValues) {
@@ -169,7 +169,7 @@ AblationMap MapOf(std::vector<double> values, std::vector<bool> muted) {
                   .muted = std::move(muted)}};
 }
 
-TEST(HeatFigure, ColoursEveryHead) {
+TEST(HeatFigure, ColorsEveryHead) {
   const double none = std::numeric_limits<double>::quiet_NaN();
   const AblationMap map = MapOf({0.5, 0.01, -0.1, none}, {false, true, false, false});
   const auto svg = DrawHeatMaps(AblationFigure({map}, "job 1"), Vector::kSvg);

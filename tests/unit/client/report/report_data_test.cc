@@ -1,10 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "client/limits.h"
 #include "client/report/html_data.h"
 #include "client/report/html_page.h"
 #include "core/results/cells.h"
-#include "tests/unit/core/results/jobs_for_test.h"
+#include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::client {
 namespace {
@@ -61,8 +62,8 @@ TEST(ReportCurves, OfOneSeedHaveNoInterval) {
 
 TEST(ReportCurves, LeaveManySeedsOutUnlessTheyAreAskedFor) {
   ReportInput input = InputOf({MakeJob(1, "rope", 0, kDone, 900)});
-  input.curves[1] = {std::vector<double>(kMaxSeedPoints / 2 + 1, 0.5),
-                     std::vector<double>(kMaxSeedPoints / 2 + 1, 0.5)};
+  input.curves[1] = {std::vector<double>(limits::kReportSeedPoints / 2 + 1, 0.5),
+                     std::vector<double>(limits::kReportSeedPoints / 2 + 1, 0.5)};
   EXPECT_EQ(report::Curves(input, false)["with_seeds"], false);
   EXPECT_TRUE(report::Curves(input, false)["series"][0]["seeds"].empty());
   EXPECT_EQ(report::Curves(input, true)["series"][0]["seeds"].size(), 1U);

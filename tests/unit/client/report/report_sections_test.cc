@@ -6,7 +6,7 @@
 #include "core/experiment/canonical_json.h"
 #include "core/experiment/job.h"
 #include "core/results/cells.h"
-#include "tests/unit/core/results/jobs_for_test.h"
+#include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::client {
 namespace {

@@ -25,48 +25,26 @@ class OneFile final : public DataSource {
     absl::Status status = on_piece("wei");
     if (!status.ok()) return status;
     if (breaks_) return absl::UnavailableError("lost the coordinator");
+    for (; endless_ && sent_ < kEnough && status.ok(); ++sent_) status = on_piece("w");
+    if (endless_) return status;
     return on_piece(damaged_ ? "GHTS" : "ghts");
   }
   void Break() { breaks_ = true; }
   void Damage() { damaged_ = true; }
+  void NeverEnd() { endless_ = true; }
+  int sent() const { return sent_; }
 
-  absl::Status ReadJobs(const v1::JobFilter&,
-                        const std::function<absl::Status(v1::ListJobsResponse&)>&) override {
-    return None();
-  }
-  absl::Status ReadCurves(const v1::JobFilter&,
-                          const std::function<absl::Status(const CurvePage&)>&) override {
-    return None();
-  }
-  absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(const v1::JobFilter&) override {
-    return None();
-  }
-  absl::StatusOr<std::vector<v1::EpochsToRow>> EpochsTo(const v1::JobFilter&, double) override {
-    return absl::UnimplementedError("");
-  }
-  absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter&, bool) override {
-    return None();
-  }
-  absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter&,
-                                                        const std::string&) override {
-    return None();
-  }
-  absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter&) override {
-    return None();
-  }
-  absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter&) override {
-    return None();
-  }
-  absl::StatusOr<std::vector<v1::WorkerRow>> Workers() override { return None(); }
-  absl::StatusOr<std::vector<v1::Sweep>> Sweeps() override { return None(); }
-  absl::StatusOr<v1::Sweep> Sweep(const std::string&) override { return None(); }
   absl::StatusOr<std::vector<v1::LogPart>> Log(const std::string&, int) override { return None(); }
   std::string Description() const override { return "one file"; }
 
  private:
+  absl::Status Use(const std::function<absl::Status(db::RowReader&)>&) override { return None(); }
   static absl::Status None() { return absl::UnimplementedError("only files"); }
   bool breaks_ = false;
   bool damaged_ = false;
+  static constexpr int kEnough = 1000;
+  bool endless_ = false;
+  int sent_ = 0;  // pieces of one byte after the first piece
 };
 
 class DownloadTest : public ::testing::Test {
@@ -118,6 +96,15 @@ TEST_F(DownloadTest, ADamagedFileIsNotKept) {
   const absl::Status status = Download(source_, row_, out_, false);
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), HasSubstr(row_.sha256()));
+  EXPECT_EQ(Files(), 0u);
+}
+
+TEST_F(DownloadTest, ASourceIsStoppedAtTheSizeOfTheFile) {
+  source_.NeverEnd();
+  const absl::Status status = Download(source_, row_, out_, false);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("one file sends more than the 7 bytes"));
+  EXPECT_EQ(source_.sent(), 5);  // three and five bytes: one more than there should be
   EXPECT_EQ(Files(), 0u);
 }
 

@@ -32,6 +32,7 @@ class PagesTest : public ::testing::Test {
     ++fetched_;
     running_ = 0;
     if (number == broken_) return absl::UnavailableError("gone");
+    if (number == back_ && fetched_ < kEnough) return Page(number, "1");
     return Page(number, number == 3 ? "" : std::to_string(number + 1));
   }
   absl::Status Read(int stop_at = -1) {
@@ -44,8 +45,10 @@ class PagesTest : public ::testing::Test {
   }
 
   int broken_ = -1;
+  int back_ = -1;  // the page that leads back to the second one
   std::atomic<int> running_{0};
   std::atomic<int> fetched_{0};
+  static constexpr int kEnough = 100;  // ends a test that would never end
   std::vector<int> seen_;
 };
 
@@ -53,6 +56,15 @@ TEST_F(PagesTest, ComeInOrder) {
   EXPECT_TRUE(Read().ok());
   EXPECT_THAT(seen_, ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(fetched_, 4);
+}
+
+TEST_F(PagesTest, ThatRepeatAreAnError) {
+  back_ = 2;
+  const absl::Status status = Read(/*stop_at=*/3);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("repeats its pages"));
+  EXPECT_THAT(seen_, ElementsAre(0, 1));
+  EXPECT_EQ(fetched_, 3);
 }
 
 TEST_F(PagesTest, EndWithAnErrorOfEitherSide) {

@@ -7,8 +7,8 @@
 
 #include "core/render/json.h"
 #include "core/rpc/lock_file.h"
-#include "tests/unit/client/cli_for_test.h"
-#include "tests/unit/client/service_for_test.h"
+#include "tests/support/fake_service.h"
+#include "tests/unit/client/cli_fixture.h"
 
 namespace pelab::client {
 namespace {

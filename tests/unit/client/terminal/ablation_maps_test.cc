@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "tests/unit/core/results/cells_for_test.h"
-#include "tests/unit/core/results/jobs_for_test.h"
+#include "tests/unit/core/results/cells_fixture.h"
+#include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::client {
 namespace {
@@ -63,10 +63,10 @@ TEST(DropTest, CountsFromThreeStandardErrorsOn) {
   EXPECT_NEAR(*drop->half_width(), 0.0196, 1e-4);
   EXPECT_TRUE(results::DropOf(Head(1, 0, 0, 0.016), results::AblationMetric::kNllDrop)->counts)
       << "0.032 nats";
-  const auto normalised =
-      results::DropOf(Head(1, 0, 0, 0.35), results::AblationMetric::kNormalisedDrop);
-  EXPECT_DOUBLE_EQ(normalised->value, 0.5);
-  EXPECT_DOUBLE_EQ(*normalised->standard_error, 0.01 / 0.7);
+  const auto normalized =
+      results::DropOf(Head(1, 0, 0, 0.35), results::AblationMetric::kNormalizedDrop);
+  EXPECT_DOUBLE_EQ(normalized->value, 0.5);
+  EXPECT_DOUBLE_EQ(*normalized->standard_error, 0.01 / 0.7);
 }
 
 TEST(DropTest, WhatIsNotStoredIsNotThere) {
@@ -82,10 +82,10 @@ TEST(DropTest, WhatIsNotStoredIsNotThere) {
   EXPECT_FALSE(results::DropOf(old, results::AblationMetric::kNllDrop).has_value());
 }
 
-TEST(DropTest, NothingIsNormalisedAtTheFloor) {
+TEST(DropTest, NothingIsNormalizedAtTheFloor) {
   v1::HeadAblationRow row = Head(1, 0, 0, 0.1);
   row.set_intact_correct(110);  // 0.11 against 0.1
-  EXPECT_FALSE(results::DropOf(row, results::AblationMetric::kNormalisedDrop).has_value());
+  EXPECT_FALSE(results::DropOf(row, results::AblationMetric::kNormalizedDrop).has_value());
 }
 
 TEST(MeanAblationsTest, TheMeanOfWhatIsStoredWithAMarkWhereItMayBeChance) {

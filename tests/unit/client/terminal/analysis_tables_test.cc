@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "tests/unit/core/results/cells_for_test.h"
-#include "tests/unit/core/results/jobs_for_test.h"
+#include "tests/unit/core/results/cells_fixture.h"
+#include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::client {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tests/unit/core/results/cells_for_test.h"
-#include "tests/unit/core/results/jobs_for_test.h"
+#include "tests/unit/core/results/cells_fixture.h"
+#include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::client {
 namespace {
@@ -84,7 +84,7 @@ TEST(DepositGroupsTest, MissingFailedAndMeaninglessAreToldApart) {
   EXPECT_EQ(groups[0].seeds.n, 2);
   EXPECT_EQ(groups[0].undefined, 1);
   EXPECT_EQ(groups[0].seeds.failed, 1);
-  EXPECT_EQ(groups[0].seeds.missing, 2) << "one runs, one was never analysed";
+  EXPECT_EQ(groups[0].seeds.missing, 2) << "one runs, one was never analyzed";
   EXPECT_EQ(groups[0].max_drop.n, 1);
   EXPECT_EQ(groups[0].judged, 1);
   const render::Json json = results::ToJson(cells, groups[0]);
@@ -124,12 +124,14 @@ TEST(DepositTableTest, Golden) {
       cells, {Row(1, 0.60, 1, 1), Row(2, 0.61, 1, 0), NullRow(3), Row(6, 0.25, 0, 0)}, NineJobs(),
       false);
   // 0.605 with a half width of t(0.975, 1) * 0.00707 / sqrt(2) = 0.0635.
-  EXPECT_EQ(DepositTableText(cells, groups, {.color = false, .width = 120}), &R"(
+  EXPECT_EQ(DepositTableText(cells, groups, {.color = false, .width = 120}),
+            &R"(
 zero ablation, test data, clean hygiene:
 pe     task      max drop  top share       gini  eff. heads  deposit  largest in      seeds
 rope   distance  60.5±6.4  0.80±0.00  0.70±0.00     1.5±0.0      1/2  layer 1 (2/2)   2
 nope   distance         -          -          -           -        -  -               1
-alibi  distance         -          -          -           -        -  -               0/2, 1 missing, 1 failed
+alibi  distance         -          -          -           -        -  -               )"
+             R"(0/2, 1 missing, 1 failed
 mla    distance     ~25.0       0.80       0.70         1.5      0/1  layer 0 head 2  1/2, 1 missing
 
 max drop in points; ± the 95% interval over seeds; deposit: seeds that have one

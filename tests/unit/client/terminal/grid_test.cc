@@ -61,7 +61,7 @@ TEST(GridTest, ALineARow) {
             "test accuracy 0-1 by epoch\n");
 }
 
-TEST(GridTest, ColoursAndMarksOnATerminal) {
+TEST(GridTest, ColorsAndMarksOnATerminal) {
   const std::string text = GridText(TwoByTwo(), {.color = true, .width = 100});
   EXPECT_THAT(text, HasSubstr("\x1b[32m✓\x1b[0m\x1b[32m✓\x1b[0m ▁▂▅█"));
   EXPECT_THAT(text, HasSubstr("\x1b[36m▸\x1b[0m running"));

@@ -41,11 +41,13 @@ TEST(ProgressViewTest, AJobThatIsAnalysedHasNoEpoch) {
   EXPECT_THAT(drawn, HasSubstr("nope counting seed 1          epoch 0/15"));
 }
 
-TEST(EtaTest, FollowsThePaceSinceTheStart) {
+TEST(EtaTest, FollowsThePaceSinceTheFirstEpoch) {
   Eta eta;
-  EXPECT_FALSE(eta.Update(100, State(0, 60)).has_value()) << "epochs stored earlier are no pace";
-  EXPECT_FALSE(eta.Update(105, State(0, 60)).has_value());
-  EXPECT_DOUBLE_EQ(*eta.Update(110, State(0, 80)), 50);  // 2 per second, 100 left
+  EXPECT_FALSE(eta.Update(80, State(0, 60)).has_value()) << "epochs stored earlier are no pace";
+  EXPECT_FALSE(eta.Update(95, State(0, 60)).has_value());
+  EXPECT_FALSE(eta.Update(100, State(0, 62)).has_value()) << "the start of trainers is no pace";
+  EXPECT_FALSE(eta.Update(105, State(0, 62)).has_value());
+  EXPECT_DOUBLE_EQ(*eta.Update(109, State(0, 80)), 50);  // 2 per second, 100 left
   EXPECT_FALSE(eta.Update(120, State(12, 180)).has_value());
 }
 
@@ -58,7 +60,7 @@ TEST(ProgressViewTest, PlainLinesOnlyWhenSomethingEnded) {
   EXPECT_EQ(out, "quick: 0/12 jobs, 0/180 epochs, 2 running\n");
   out.clear();
   view.Update(3, State(1, 15));
-  EXPECT_EQ(out, "quick: 1/12 jobs, 15/180 epochs, 2 running, about 33s left\n");
+  EXPECT_EQ(out, "quick: 1/12 jobs, 15/180 epochs, 2 running, about 24s left\n");
   out.clear();
   view.Update(13.5, State(1, 16));
   EXPECT_THAT(out, HasSubstr("16/180")) << "a sign of life";

@@ -38,10 +38,24 @@ TEST(EscapeTest, NothingInDataReachesTheTerminalRaw) {
   EXPECT_EQ(Escape("a\nb\x1b", /*keep_lines=*/true), "a\nb\\x1b");
 }
 
+TEST(DisplayableTest, KeepsWhatTheFormNeeds) {
+  const std::string text = "a\tü\r\n\x1b[1;31mred\x1b[0m\x1b]0;x\a\xc2\x9b\xff\n";
+  EXPECT_EQ(Displayable(text, Markup::kPlain),
+            "a\tü\\r\n\\x1b[1;31mred\\x1b[0m\\x1b]0;x\\x07\\x9b\\xff\n");
+  EXPECT_EQ(Displayable(text, Markup::kColored),
+            "a\tü\\r\n\x1b[1;31mred\x1b[0m\\x1b]0;x\\x07\\x9b\\xff\n");
+  EXPECT_EQ(Displayable("a,b\r\n\r1\x1b[31m", Markup::kCsv), "a,b\r\n\\r1\\x1b[31m");
+  EXPECT_EQ(Displayable("{\n\"a\": \"\xc2\x9b\"}", Markup::kJson), "{\n\"a\": \"\\u009b\"}");
+  EXPECT_EQ(Displayable("\x1b[38;5;1Hm", Markup::kColored), "\\x1b[38;5;1Hm") << "no color";
+}
+
 TEST(WidthTest, CountsColumnsNotBytes) {
   EXPECT_EQ(DisplayWidth("±0.1"), 4);
   EXPECT_EQ(DisplayWidth("数"), 2);
   EXPECT_EQ(DisplayWidth("e\xcc\x81"), 1);
+  EXPECT_EQ(DisplayWidth("⌚🧪"), 4);
+  EXPECT_EQ(DisplayWidth("\u0939\u093F"), 1) << "a vowel sign over a Devanagari letter";
+  EXPECT_EQ(DisplayWidth("\xff("), 2) << "a byte that is not UTF-8 takes one column";
   EXPECT_EQ(DisplayWidth("\x1b[1;32mab\x1b[0m"), 2);
   EXPECT_EQ(Truncate("abcdef", 4), "abc…");
   EXPECT_EQ(Truncate("数数数", 4), "数…");
@@ -220,7 +234,7 @@ TEST(PlotTest, ABandWithinTheRangeOfTheLines) {
   EXPECT_THAT(LinePlot(four, {"t", "epoch", 5}, kPlain), Not(HasSubstr("·"))) << "too many to see";
 }
 
-TEST(PlotTest, ColoursOnlyWhereAskedFor) {
+TEST(PlotTest, ColorsOnlyWhereAskedFor) {
   const Series series{"rope", {{0, 0.0}, {1, 1.0}}};
   EXPECT_THAT(LinePlot({series}, {"t", "epoch"}, kPlain), Not(HasSubstr("\x1b")));
   EXPECT_THAT(LinePlot({series}, {"t", "epoch"}, kColor), HasSubstr("\x1b[32mo"));
@@ -253,7 +267,7 @@ TEST(HeatMapTest, Golden) {
             "layer 1    12.3      -    0.0\n");
 }
 
-TEST(HeatMapTest, ColouredGolden) {
+TEST(HeatMapTest, ColoredGolden) {
   HeatMap map{"drops", 1, 2, {0.4, 0.0}};
   EXPECT_EQ(HeatMapText(map, kColor),
             "\x1b[1mdrops\x1b[0m\n"

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tests/unit/core/results/cells_for_test.h"
-#include "tests/unit/core/results/jobs_for_test.h"
+#include "tests/unit/core/results/cells_fixture.h"
+#include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::client {
 namespace {

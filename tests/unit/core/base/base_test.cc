@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
@@ -25,6 +26,7 @@ namespace pelab {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -143,6 +145,32 @@ TEST(File, ReplacesWholeOrNotAtAll) {
   EXPECT_EQ(entries, 2);
 }
 
+TEST(File, LinksAreResolvedToOneName) {
+  TempDir dir;
+  const std::string file = dir / "file";
+  EXPECT_EQ(ResolveLinks(file), file);
+  EXPECT_EQ(ResolveLinks("pelab.db"), "pelab.db");
+  std::filesystem::create_symlink("file", dir / "relative");
+  std::filesystem::create_symlink(dir / "relative", dir / "absolute");
+  EXPECT_EQ(ResolveLinks(dir / "absolute"), file) << "which does not exist yet";
+  ASSERT_THAT(WriteFileAtomically(file, ""), IsOk());
+  EXPECT_EQ(ResolveLinks(dir / "absolute"), file);
+  std::filesystem::create_symlink("circle", dir / "circle");
+  EXPECT_EQ(ResolveLinks(dir / "circle"), dir / "circle");
+}
+
+TEST(File, NamesThatArePlain) {
+  for (const std::string name : {"w", "weights.safetensors", "...", " ", "poids-é"}) {
+    EXPECT_TRUE(IsPlainFileName(name)) << name;
+  }
+  EXPECT_TRUE(IsPlainFileName(std::string(256, 'w')));
+  for (const std::string name : {"", ".", "..", "/", "a/b", "../x", "a\nb", "\x7f"}) {
+    EXPECT_FALSE(IsPlainFileName(name)) << name;
+  }
+  EXPECT_FALSE(IsPlainFileName(std::string("a\0b", 3)));
+  EXPECT_FALSE(IsPlainFileName(std::string(257, 'w')));
+}
+
 TEST(File, AppendsAndRemoves) {
   TempDir dir;
   for (int i = 0; i < 2; ++i) {
@@ -190,6 +218,30 @@ TEST(Logging, JsonLinesAreEscaped) {
   EXPECT_THAT(
       text, HasSubstr(R"("level":"info","program":"prog","message":"say \"x\"\nand \u0001 \\"})"));
   EXPECT_THAT(text, Not(HasSubstr("hidden")));
+  ASSERT_THAT(SetUpLogging("prog", {"text", "info"}), IsOk());
+}
+
+// "\xc2\x9b" is U+009B, which some terminals take for ESC [; U+202E turns the direction of text.
+constexpr char kHostile[] = "gpu\n2026 info\t\x1b[31m\xc2\x9b\xe2\x80\xae\xff ü";
+
+TEST(Logging, WhatAMessageQuotesStaysInItsLine) {
+  testing::internal::CaptureStderr();
+  ASSERT_THAT(SetUpLogging("prog", {"text", "info"}), IsOk());
+  spdlog::warn("worker {} left", kHostile);
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(
+      text,
+      EndsWith(" warning prog: worker gpu\\n2026 info\\t\\x1b[31m\\x9b\\u202e\\xff ü left\n"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+}
+
+TEST(Logging, JsonIsUtf8WithoutControlCharacters) {
+  testing::internal::CaptureStderr();
+  ASSERT_THAT(SetUpLogging("prog", {"json", "info"}), IsOk());
+  spdlog::info("{}", kHostile);
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, EndsWith(R"("message":"gpu\n2026 info\t\u001b[31m\u009b\u202e\ufffd ü"})"
+                             "\n"));
   ASSERT_THAT(SetUpLogging("prog", {"text", "info"}), IsOk());
 }
 

@@ -39,6 +39,15 @@ TEST(Hashing, MovedHashGoesOn) {
   EXPECT_EQ(second.FinishHex(), kAbc);
 }
 
+TEST(Hashing, OnlyAHashHasAPlace) {
+  EXPECT_EQ(PlaceOfHash(kAbc), std::string(kAbc).substr(0, 2) + "/" + std::string(kAbc));
+  for (const char* text : {"", "ab", "./../victim", "../../victim", "/etc/passwd"}) {
+    EXPECT_EQ(PlaceOfHash(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(PlaceOfHash(std::string(64, 'A')), std::nullopt);
+  EXPECT_EQ(PlaceOfHash(std::string(kAbc) + '\0'), std::nullopt);
+}
+
 TEST(Hashing, File) {
   const std::string path = testing::TempDir() + "hashing_test_" + std::to_string(getpid());
   std::ofstream(path, std::ios::binary) << std::string(1000000, 'a');

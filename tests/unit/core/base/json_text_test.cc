@@ -57,6 +57,22 @@ TEST(JsonText, WhatIsNotJson) {
   EXPECT_FALSE(IsJsonObject("[]"));
 }
 
+// Nlohmann's reader takes them, SQLite's does not, and both read what is stored.
+TEST(JsonText, AByteOrderMarkAndANulByteAreRefused) {
+  const std::string mark = "\xEF\xBB\xBF{}";
+  const std::string nul("{}\0", 3);
+  const std::string inside("{\"a\":\"\0\"}", 9);
+  EXPECT_EQ(WhyNotBounded(mark), "begins with a byte order mark");
+  EXPECT_EQ(WhyNotBounded(nul), "holds a NUL byte");
+  for (const std::string& text : {mark, nul, inside}) {
+    EXPECT_FALSE(IsJson(text));
+    EXPECT_FALSE(IsJsonObject(text));
+    EXPECT_TRUE(ParseJson(text).is_discarded());
+    EXPECT_TRUE(ParseJsonOrNull(text).is_null());
+  }
+  EXPECT_TRUE(IsJson("\"\\u0000 \xEF\xBB\xBF\"")) << "inside a string both are text";
+}
+
 TEST(JsonText, TooLong) {
   const std::string text = "[" + std::string(kMaxJsonBytes, ' ') + "]";
   EXPECT_EQ(WhyNotBounded(text), "has 16777218 bytes; at most 16777216 are allowed");

@@ -4,14 +4,17 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <string>
 #include <vector>
 
+#include "core/base/file.h"
 #include "core/base/mutex.h"
 #include "core/base/process.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
 
 namespace pelab {
 namespace {
@@ -36,6 +39,39 @@ TEST(ShutdownSignal, SignalsRequestTheEnd) {
   EXPECT_EQ(shutdown.reason(), "SIGTERM");
   EXPECT_TRUE(Readable(shutdown.fd()));
   shutdown.Wait();
+}
+
+TEST(ShutdownSignal, AClosedTerminalRequestsTheEndUnlessThatIsIgnored) {
+  {
+    ShutdownSignal shutdown;
+    kill(getpid(), SIGHUP);
+    EXPECT_TRUE(shutdown.WaitFor(kPatience));
+    EXPECT_EQ(shutdown.reason(), "SIGHUP");
+  }
+  sigset_t set;  // as in a program that nohup starts
+  sigemptyset(&set);
+  sigaddset(&set, SIGHUP);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  signal(SIGHUP, SIG_IGN);
+  ShutdownSignal shutdown;
+  kill(getpid(), SIGHUP);
+  kill(getpid(), SIGTERM);
+  EXPECT_TRUE(shutdown.WaitFor(kPatience));
+  EXPECT_EQ(shutdown.reason(), "SIGTERM");
+  signal(SIGHUP, SIG_DFL);
+}
+
+TEST(ShutdownSignal, WritingTooMuchIsAnErrorAndNoEnd) {
+  const ShutdownSignal shutdown;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{.rlim_cur = 10, .rlim_max = before.rlim_max};
+  TempDir dir;
+  const UniqueFd fd = *OpenForAppend(dir / "file");
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status status = WriteAll(fd.get(), std::string(100, 'x'), "the file");
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot write the file: file too large"));
 }
 
 TEST(ShutdownSignal, CallsBackEveryTime) {

@@ -151,6 +151,12 @@ TEST(FromCanonical, SaysEverythingThatIsWrong) {
             3u);
 }
 
+TEST(FromCanonical, ShowsLongValuesCutBetweenCharacters) {
+  const std::string most(78, 'x');  // and a quote before it
+  EXPECT_THAT(Reading([&](Json& j) { j["train"]["lr"] = most + "é"; }),
+              ElementsAre(HasSubstr("train.lr is \"" + most + "…; ")));
+}
+
 TEST(FromCanonical, WhatIsNotAnObject) {
   EXPECT_THAT(Messages(FromCanonicalJson("").violations), ElementsAre(HasSubstr("not valid JSON")));
   EXPECT_THAT(Messages(FromCanonicalJson("{\"format\":").violations),

@@ -342,10 +342,13 @@ TEST(Protocols, AnalysesOfAllAreAskedForOnce) {
   EXPECT_THAT(
       analyses,
       ElementsAre(
-          R"(head_ablation{"data":"test","hygiene":"clean","max_examples":0,"method":"zero","target":"head"})",
-          R"(head_ablation{"data":"all","hygiene":"authors","max_examples":0,"method":"zero","target":"authors"})",
+          R"(head_ablation{"data":"test","hygiene":"clean","max_examples":0,"method":"zero",)"
+          R"("target":"head"})",
+          R"(head_ablation{"data":"all","hygiene":"authors","max_examples":0,"method":"zero",)"
+          R"("target":"authors"})",
           R"(cumulative_ablation{"max_examples":2000,"method":"zero","orders":5,"steps":16})",
-          R"(head_ablation{"data":"test","hygiene":"clean","max_examples":0,"method":"mean","target":"head"})"));
+          R"(head_ablation{"data":"test","hygiene":"clean","max_examples":0,"method":"mean",)"
+          R"("target":"head"})"));
 }
 
 TEST(Protocols, CanBeExcluded) {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "tests/unit/core/results/jobs_for_test.h"
+#include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::results {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "tests/unit/core/results/jobs_for_test.h"
+#include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::results {
 namespace {
@@ -27,7 +27,8 @@ v1::AttemptRow Attempt(std::int64_t job, int number, const std::string& environm
 }
 
 constexpr char kCpu[] =
-    R"({"device":"cpu","device_name":"AMD EPYC","libtorch":"1.13.0","threads":2,"trainer":"0.5.0"})";
+    R"({"device":"cpu","device_name":"AMD EPYC","libtorch":"1.13.0","threads":2,)"
+    R"("trainer":"0.5.0"})";
 
 TEST(ComputedByTest, OneEnvironmentIsTwoWords) {
   EXPECT_EQ(ComputedByText(Jobs(2), {Attempt(1, 1, kCpu), Attempt(2, 1, kCpu)}),

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/results/rows.h"
-#include "tests/unit/core/results/jobs_for_test.h"
+#include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::results {
 namespace {

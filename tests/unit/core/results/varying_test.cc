@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/unit/core/results/jobs_for_test.h"
+#include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::results {
 namespace {

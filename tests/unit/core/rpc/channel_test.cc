@@ -5,9 +5,15 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +21,7 @@
 #include "core/base/file.h"
 #include "core/base/process.h"
 #include "core/rpc/credentials.h"
+#include "core/rpc/secrets.h"
 #include "core/rpc/status.h"
 #include "pelab/v1/results.grpc.pb.h"
 #include "tests/support/status_matchers.h"
@@ -40,7 +47,8 @@ class ChannelTest : public testing::Test {
   void SetUp() override { unsetenv("PELAB_TOKEN"); }
 
   // Makes a certificate for localhost with the openssl program.
-  void MakeCertificate() {
+  void MakeCertificate(const std::string& certificate = "cert.pem",
+                       const std::string& key = "key.pem") {
     SpawnOptions options;
     options.argv = {"/usr/bin/openssl",
                     "req",
@@ -57,9 +65,9 @@ class ChannelTest : public testing::Test {
                     "-addext",
                     "subjectAltName=DNS:localhost",
                     "-keyout",
-                    dir_ / "key.pem",
+                    dir_ / key,
                     "-out",
-                    dir_ / "cert.pem"};
+                    dir_ / certificate};
     const auto process = Process::Spawn(options);
     if (!process.ok()) GTEST_SKIP() << "needs the openssl program";
     ASSERT_TRUE(const_cast<Process&>(*process).Wait().ok());
@@ -145,6 +153,91 @@ TEST_F(ChannelTest, TlsChecksTheCertificateAndTheToken) {
   ClientSecurity distrusting;
   distrusting.tls = true;  // the system's authorities do not know this certificate
   EXPECT_THAT(Call(address, distrusting), StatusIs(absl::StatusCode::kUnavailable, testing::_));
+}
+
+// Calls until the answer has the code, because the server looks at its files once a second.
+absl::Status CallUntil(absl::StatusCode code, const std::function<absl::Status()>& call) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  absl::Status status = call();
+  while (status.code() != code && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(50));
+    status = call();
+  }
+  return status;
+}
+
+TEST_F(ChannelTest, ANewTokenAndANewCertificateNeedNoRestart) {
+  MakeCertificate();
+  const Address address = Serve({dir_ / "cert.pem", dir_ / "key.pem", dir_ / "token"});
+  ClientSecurity old;
+  old.tls_ca_file = dir_ / "old.pem";
+  std::filesystem::copy(dir_ / "cert.pem", dir_ / "old.pem");
+  setenv("PELAB_TOKEN", kToken, 1);
+  ASSERT_THAT(Call(address, old), IsOk());
+
+  ASSERT_THAT(WriteFileAtomically(dir_ / "token", "another-token-of-length"), IsOk());
+  EXPECT_THAT(CallUntil(absl::StatusCode::kUnauthenticated, [&] { return Call(address, old); }),
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("not this coordinator's")));
+  setenv("PELAB_TOKEN", "another-token-of-length", 1);
+  EXPECT_THAT(Call(address, old), IsOk());
+  // What is no token changes nothing.
+  ASSERT_THAT(WriteFileAtomically(dir_ / "token", "short"), IsOk());
+  absl::SleepFor(absl::Milliseconds(1100));
+  EXPECT_THAT(Call(address, old), IsOk());
+
+  MakeCertificate("new.pem", "new-key.pem");
+  std::filesystem::rename(dir_ / "new-key.pem", dir_ / "key.pem");
+  std::filesystem::rename(dir_ / "new.pem", dir_ / "cert.pem");
+  ClientSecurity renewed;
+  renewed.tls_ca_file = dir_ / "cert.pem";
+  EXPECT_THAT(CallUntil(absl::StatusCode::kOk, [&] { return Call(address, renewed); }), IsOk());
+  EXPECT_THAT(Call(address, old), StatusIs(absl::StatusCode::kUnavailable, testing::_));
+}
+
+TEST_F(ChannelTest, ACertificateThatCannotBeUsedIsRefusedAtTheStart) {
+  MakeCertificate();
+  MakeCertificate("other.pem", "other-key.pem");
+  const Address address = *ParseAddress("localhost:0", PortZero::kAllowed);
+  EXPECT_THAT(MakeServerCredentials({dir_ / "token", dir_ / "key.pem"}, address),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("token has no certificate in PEM form")));
+  EXPECT_THAT(MakeServerCredentials({dir_ / "cert.pem", dir_ / "cert.pem"}, address),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no private key")));
+  EXPECT_THAT(MakeServerCredentials({dir_ / "cert.pem", dir_ / "other-key.pem"}, address),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not the key of")));
+}
+
+class SecretsTest : public testing::Test {
+ protected:
+  // What is logged while `act` runs.
+  static std::string Logged(const std::function<void()>& act) {
+    std::ostringstream text;
+    const auto before = spdlog::default_logger();
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
+    act();
+    spdlog::set_default_logger(before);
+    return text.str();
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(SecretsTest, WrongTokensAreToldOfOnceInAWhile) {
+  const std::string log = Logged([] {
+    WrongTokens wrong("calls");
+    for (int i = 0; i < 1000; ++i) wrong.Add();
+  });
+  EXPECT_THAT(log, HasSubstr("calls: 1 wrong tokens so far"));
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1);
+}
+
+TEST_F(SecretsTest, AFileThatEverybodyCanReadIsToldOf) {
+  const auto open = [&] { EXPECT_THAT(TokenFile::Open(dir_ / "token"), IsOk()); };
+  ASSERT_THAT(WriteFileAtomically(dir_ / "token", kToken, 0600), IsOk());
+  EXPECT_EQ(Logged(open), "");
+  ASSERT_THAT(WriteFileAtomically(dir_ / "token", kToken, 0644), IsOk());
+  EXPECT_THAT(Logged(open), HasSubstr("every user of this host can read"));
 }
 
 TEST_F(ChannelTest, OtherAddressesNeedTlsAndATokenOrAnExplicitWord) {

@@ -3,7 +3,9 @@
 #include <grpcpp/support/status.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -129,6 +131,12 @@ TEST(Status, ManyViolationsAreCutToWhatHeadersHold) {
   EXPECT_EQ(read->violations(49).message(), "violation 49");
 }
 
+TEST(Status, MessagesAreCutBetweenCharacters) {
+  const std::string most(2047, 'x');
+  EXPECT_EQ(ToGrpc(absl::InternalError(most + "é")).error_message(), most + "…");
+  EXPECT_EQ(ToGrpc(absl::InternalError("half \xc3")).error_message(), "half ?");
+}
+
 TEST(LockFile, NamesTheLiveHolder) {
   TempDir dir;
   const std::string database = dir / "pelab.db";
@@ -171,6 +179,46 @@ TEST(LockFile, SaysWhereItCannotLock) {
   EXPECT_THAT(
       LockFile::Acquire("/nowhere/pelab.db"),
       StatusIs(absl::StatusCode::kNotFound, HasSubstr("cannot open /nowhere/pelab.db.lock")));
+}
+
+TEST(LockFile, IsThatOfTheFileUnderEveryName) {
+  TempDir dir;
+  const std::string database = dir / "pelab.db";
+  {
+    auto lock = LockFile::Acquire(database);
+    ASSERT_THAT(lock, IsOk());
+    std::filesystem::create_hard_link(database, dir / "other.db");
+    const auto refused = StatusIs(absl::StatusCode::kFailedPrecondition,
+                                  HasSubstr("is already served by a coordinator"));
+    EXPECT_THAT(LockFile::Acquire(dir / "other.db"), refused);
+    EXPECT_EQ(*ReadLiveAddress(dir / "other.db"), std::nullopt) << "a refused one holds nothing";
+    std::filesystem::remove(LockPath(database));
+    EXPECT_THAT(LockFile::Acquire(database), refused);
+  }
+  EXPECT_THAT(LockFile::Acquire(database), IsOk());
+  // A file that its owner may only read can be locked, for instance for a backup.
+  std::filesystem::permissions(database, std::filesystem::perms::owner_read);
+  EXPECT_THAT(LockFile::Acquire(database), IsOk());
+}
+
+TEST(LockFile, IsARegularFile) {
+  TempDir dir;
+  const std::string database = dir / "pelab.db";
+  const auto refused = StatusIs(
+      absl::StatusCode::kFailedPrecondition,
+      AllOf(HasSubstr(LockPath(database) + ":"), HasSubstr("it is not a regular file; remove it")));
+  ASSERT_EQ(mkfifo(LockPath(database).c_str(), 0600), 0);
+  EXPECT_THAT(ReadLiveAddress(database), refused);  // opening it would wait for a writer
+  EXPECT_THAT(LockFile::Acquire(database), refused);
+  std::filesystem::remove(LockPath(database));
+  std::filesystem::create_symlink("elsewhere", LockPath(database));
+  EXPECT_THAT(ReadLiveAddress(database), refused);
+  EXPECT_THAT(LockFile::Acquire(database), refused);
+  EXPECT_FALSE(std::filesystem::exists(dir / "elsewhere"));
+  ASSERT_EQ(mkfifo((dir / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(LockFile::Acquire(dir / "pipe"),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("pipe is a pipe, not a pelab database")));
 }
 
 }  // namespace

@@ -61,18 +61,36 @@ TEST(StudentTTest, OutsideTheDomainIsNaN) {
   EXPECT_TRUE(std::isnan(StudentTCdf(1, -1)));
 }
 
-TEST(IncompleteBetaTest, KnownCases) {
-  for (double x : {0.0, 0.01, 0.3, 0.5, 0.9, 1.0}) {
-    EXPECT_NEAR(RegularisedIncompleteBeta(1, 1, x, 1 - x), x, 1e-14);
-    EXPECT_NEAR(RegularisedIncompleteBeta(2, 1, x, 1 - x), x * x, 1e-14);
-    EXPECT_NEAR(RegularisedIncompleteBeta(1, 3, x, 1 - x), 1 - std::pow(1 - x, 3), 1e-14);
-    // I_x(2, 3) = x^2 (6 - 8x + 3x^2)
-    EXPECT_NEAR(RegularisedIncompleteBeta(2, 3, x, 1 - x), x * x * (6 - 8 * x + 3 * x * x), 1e-14);
-    EXPECT_NEAR(RegularisedIncompleteBeta(0.5, 0.5, x, 1 - x),
-                2 / std::numbers::pi * std::asin(std::sqrt(x)), 1e-14);
+TEST(BinomialTest, ClosedForms) {
+  for (double share : {0.0, 0.01, 0.3, 0.5, 0.9, 1.0}) {
+    const double miss = 1 - share;
+    EXPECT_NEAR(BinomialCdf(0, 1, share), miss, 1e-14);
+    EXPECT_NEAR(BinomialCdf(1, 2, share), 1 - share * share, 1e-14);
+    EXPECT_NEAR(BinomialCdf(0, 3, share), miss * miss * miss, 1e-14);
+    // 1 - p^2 (6 - 8p + 3p^2)
+    EXPECT_NEAR(BinomialCdf(1, 4, share), 1 - share * share * (6 - 8 * share + 3 * share * share),
+                1e-14);
+    EXPECT_EQ(BinomialCdf(4, 4, share), 1);
   }
-  EXPECT_TRUE(std::isnan(RegularisedIncompleteBeta(0, 1, 0.5, 0.5)));
-  EXPECT_TRUE(std::isnan(RegularisedIncompleteBeta(1, 1, 1.5, -0.5)));
+  EXPECT_EQ(BinomialCdf(0, 0, 0.5), 1);
+  EXPECT_TRUE(std::isnan(BinomialCdf(1, -1, 0.5)));
+  EXPECT_TRUE(std::isnan(BinomialCdf(1, 2, 1.5)));
+}
+
+TEST(ClopperPearsonTest, LimitsOfShares) {
+  // scipy 1.10: stats.beta.ppf(0.025, k, n - k + 1) and stats.beta.ppf(0.975, k + 1, n - k)
+  const auto expect = [](int k, int n, double low, double high) {
+    const auto limits = ClopperPearson(k, n, 0.025);
+    EXPECT_NEAR(limits.low, low, 1e-12) << k << " of " << n;
+    EXPECT_NEAR(limits.high, high, 1e-12) << k << " of " << n;
+  };
+  expect(0, 5, 0.0, 0.5218237501049814);
+  expect(1, 5, 0.0050507633794680575, 0.7164179361180895);
+  expect(3, 5, 0.14663279963467313, 0.9472550494736831);
+  expect(5, 5, 0.4781762498950185, 1.0);
+  expect(7, 10, 0.3475471499400027, 0.9332604888222655);
+  expect(0, 1, 0.0, 0.975);
+  expect(412, 1000, 0.38129151430862224, 0.4432281114624898);
 }
 
 }  // namespace

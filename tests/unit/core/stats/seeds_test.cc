@@ -44,7 +44,7 @@ TEST(SeedsTest, SummaryCountsWhatIsNotThere) {
   const std::vector<SeedResult> seeds = {{State::kDone, 0.6}, {State::kMissing, 0},
                                          {State::kDone, 0.8}, {State::kFailed, 0},
                                          {State::kFailed, 0}, {State::kCancelled, 0}};
-  const SeedSummary summary = Summarise(seeds);
+  const SeedSummary summary = Summarize(seeds);
   EXPECT_EQ(summary.n, 2);
   EXPECT_EQ(summary.missing, 1);
   EXPECT_EQ(summary.failed, 2);
@@ -55,7 +55,7 @@ TEST(SeedsTest, SummaryCountsWhatIsNotThere) {
 }
 
 TEST(SeedsTest, AMedianKnowsOfSeedsThatNeverGotThere) {
-  const auto of = [](std::vector<SeedResult> seeds) { return Summarise(seeds); };
+  const auto of = [](std::vector<SeedResult> seeds) { return Summarize(seeds); };
   const SeedSummary most = of({{State::kDone, 12}, {State::kCensored, 19}, {State::kDone, 5}});
   EXPECT_EQ(most.median, 12) << "5, 12, more than 19";
   EXPECT_EQ(most.censored, 1);
@@ -75,14 +75,14 @@ TEST(SeedsTest, AMedianKnowsOfSeedsThatNeverGotThere) {
 }
 
 TEST(SeedsTest, CompletenessNeedsEverySeed) {
-  EXPECT_FALSE(Summarise({}).complete());
-  EXPECT_FALSE(Summarise({}).mean.has_value());
+  EXPECT_FALSE(Summarize({}).complete());
+  EXPECT_FALSE(Summarize({}).mean.has_value());
   const std::vector<SeedResult> one = {{State::kDone, 0.25}};
-  EXPECT_TRUE(Summarise(one).complete());
-  EXPECT_EQ(Summarise(one).mean, 0.25);
-  EXPECT_FALSE(Summarise(one).half_width.has_value());
+  EXPECT_TRUE(Summarize(one).complete());
+  EXPECT_EQ(Summarize(one).mean, 0.25);
+  EXPECT_FALSE(Summarize(one).half_width.has_value());
   const std::vector<SeedResult> none = {{State::kFailed, 0}};
-  EXPECT_FALSE(Summarise(none).complete());
+  EXPECT_FALSE(Summarize(none).complete());
 }
 
 }  // namespace

@@ -3,10 +3,18 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <atomic>
+#include <cerrno>
+#include <functional>
 #include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "server/http/answer.h"
+#include "server/http/connection_pool.h"
 #include "server/http/hosts.h"
 #include "server/http/log_text.h"
 #include "server/http/progress.h"
@@ -157,6 +165,27 @@ TEST(AnswerTest, EveryErrorHasItsStatus) {
   EXPECT_EQ(HttpStatus(absl::ResourceExhaustedError("")), 503);
   EXPECT_EQ(HttpStatus(absl::UnavailableError("")), 503);
   EXPECT_EQ(HttpStatus(absl::InternalError("")), 500);
+}
+
+// As where the user has as many threads as are allowed.
+TEST(ConnectionPoolTest, OneThreadServesAllIfNoFurtherOneCanBeMade) {
+  int made = 0;
+  ConnectionPool pool(8, 8, [&made](std::function<void()> body) {
+    if (made++ > 0) throw std::system_error(EAGAIN, std::system_category());
+    return std::thread(std::move(body));
+  });
+  Notification first_may_end;
+  std::atomic<int> served = 0;
+  for (int i = 0; i < 5; ++i) {
+    pool.enqueue([&] {
+      first_may_end.Wait();
+      ++served;
+    });
+  }
+  first_may_end.Notify();
+  pool.shutdown();
+  EXPECT_EQ(served, 5);
+  EXPECT_GT(made, 1) << "others were tried";
 }
 
 }  // namespace

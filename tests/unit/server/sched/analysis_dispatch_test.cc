@@ -15,10 +15,10 @@ class AnalysisDispatchTest : public SchedulerTest {
     Submit("s", 1);
     trainer_ = Connect("trainer", 1, {}, R"({"analyses":[]})");
     const store::Assignment a = trainer_->assignments.at(0);
-    Say(a, 1, store::Started{0, 1, "{}"});
-    Say(a, 2, store::Epoch{.train_total = 1, .test_total = 1});
-    Say(a, 3, store::Artifact{store::kWeightsName, std::string(64, 'a'), 7});
-    Say(a, 4, store::Finished{});
+    Say(a, 1, StartedEvent(0, 1));
+    Say(a, 2, OneWrong());
+    Say(a, 3, ArtifactEvent(store::kWeightsName, std::string(64, 'a'), 7));
+    Say(a, 4, SucceededEvent());
   }
   void Ask() {
     const auto asked = Do<store::Analyzed>(
@@ -47,7 +47,7 @@ TEST_F(AnalysisDispatchTest, ALostWorkersAnalysisGoesToAnother) {
   Ask();
   const auto first = Connect("first", 1);
   ASSERT_EQ(first->assignments.size(), 1u);
-  Say(first->assignments[0], 1, store::Started{1, 1, "{}"});
+  Say(first->assignments[0], 1, StartedEvent(1, 1));
   const auto second = Connect("second", 1);
   EXPECT_TRUE(second->assignments.empty());
   scheduler_->Disconnected("first", first.get());
@@ -57,11 +57,9 @@ TEST_F(AnalysisDispatchTest, ALostWorkersAnalysisGoesToAnother) {
   }
   ASSERT_EQ(second->assignments.size(), 1u);
   EXPECT_TRUE(second->assignments[0].weights.has_value());
-  Say(second->assignments[0], 1, store::Started{1, 1, "{}"});
-  Say(second->assignments[0], 2,
-      store::AnalysisResult{
-          .name = "probe", .version = 2, .parameters_json = "{}", .result_json = "{}"});
-  Say(second->assignments[0], 3, store::Finished{});
+  Say(second->assignments[0], 1, StartedEvent(1, 1));
+  Say(second->assignments[0], 2, ResultOf("probe", "{}", 0, 2));
+  Say(second->assignments[0], 3, SucceededEvent());
   EXPECT_EQ(Text("SELECT state FROM jobs"), "succeeded");
 }
 
@@ -69,11 +67,11 @@ TEST_F(AnalysisDispatchTest, ACancelledAnalysisIsStoppedAndItsSlotComesBack) {
   Ask();
   const auto link = Connect("w", 1);
   ASSERT_EQ(link->assignments.size(), 1u);
-  Say(link->assignments[0], 1, store::Started{1, 1, "{}"});
+  Say(link->assignments[0], 1, StartedEvent(1, 1));
   scheduler_->Cancelled(Do<store::Cancelled>(store::CancelJob{1, 2}));
   ASSERT_EQ(link->stops.size(), 1u);
   EXPECT_EQ(link->stops[0].second, StopReason::kCancelled);
-  Say(link->assignments[0], 2, store::Finished{state::Outcome::kCancelled});
+  Say(link->assignments[0], 2, EndEvent(v1::ATTEMPT_OUTCOME_CANCELLED));
   EXPECT_EQ(Text("SELECT state FROM jobs"), "succeeded");
   Submit("next", 2);  // one for each worker
   EXPECT_EQ(link->assignments.size() + trainer_->assignments.size(), 4u);

@@ -27,8 +27,9 @@ TEST(Capabilities, VersionsMustMatch) {
 }
 
 TEST(Capabilities, AnalysesMustBeThereInTheirVersion) {
-  const Capabilities has = Parse(
-      R"({"analyses":[{"name":"head_ablation","version":2},{"name":"layer_ablation","version":1}]})");
+  const Capabilities has =
+      Parse(R"({"analyses":[{"name":"head_ablation","version":2},{"name":"layer_ablation",)"
+            R"("version":1}]})");
   store::Requirement job{.device_kind = "any", .analyses = {{"head_ablation", 2}}};
   EXPECT_EQ(has.WhyNot(kCpu, job), "");
   job.analyses = {{"head_ablation", 1}};

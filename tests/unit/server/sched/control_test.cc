@@ -12,10 +12,10 @@ class ControlTest : public SchedulerTest {
  protected:
   void Control(const store::ControlSweep& write) {
     const auto controlled = Do<store::SweepControlled>(write);
-    if (controlled.live) scheduler_->SetStanding(controlled.standing);
+    if (controlled.live) scheduler_->SetSweepSettings(controlled.settings);
     world_.Settle();
   }
-  void Drain(const std::string& worker, const std::string& drain) {
+  void Drain(const std::string& worker, v1::Drain::Mode drain) {
     Do<store::WorkerDrained>(store::DrainWorker{worker, drain});
     scheduler_->Drain(worker, drain);
     world_.Settle();
@@ -92,29 +92,29 @@ TEST_F(ControlTest, ADrainingWorkerGetsNoMoreUntilItResumes) {
   Submit("s", 4);
   const auto link = Connect("w", 2);
   ASSERT_THAT(link->assignments, SizeIs(2));
-  Drain("w", "finish");
-  EXPECT_THAT(link->drains, ElementsAre("finish"));
+  Drain("w", v1::Drain::FINISH);
+  EXPECT_THAT(link->drains, ElementsAre(v1::Drain::FINISH));
   Succeed(link->assignments[0]);
   Succeed(link->assignments[1]);
   EXPECT_THAT(link->assignments, SizeIs(2));
   EXPECT_EQ(scheduler_->WaitingReason(1), "every connected worker drains");
   Restart();
   const auto again = Connect("w", 2);
-  EXPECT_THAT(again->drains, ElementsAre("finish")) << "its hello found it so";
+  EXPECT_THAT(again->drains, ElementsAre(v1::Drain::FINISH)) << "its hello found it so";
   EXPECT_THAT(again->assignments, IsEmpty());
-  Drain("w", "");
-  EXPECT_THAT(again->drains, ElementsAre("finish", ""));
+  Drain("w", v1::Drain::RESUME);
+  EXPECT_THAT(again->drains, ElementsAre(v1::Drain::FINISH, v1::Drain::RESUME));
   EXPECT_THAT(again->assignments, SizeIs(2));
 }
 
 TEST_F(ControlTest, AWorkerThatWasAskedToGiveJobsBackTakesThemWhenItResumes) {
   Submit("s", 1);
   const auto link = Connect("w", 1);
-  Say(link->assignments[0], 1, store::Started{0, 1, "{}"});
-  Drain("w", "checkpoint");
-  Say(link->assignments[0], 2, store::Finished{state::Outcome::kPreempted});
+  Say(link->assignments[0], 1, StartedEvent(0, 1));
+  Drain("w", v1::Drain::CHECKPOINT);
+  Say(link->assignments[0], 2, EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED));
   EXPECT_THAT(link->assignments, SizeIs(1));
-  Drain("w", "");
+  Drain("w", v1::Drain::RESUME);
   EXPECT_THAT(link->assignments, SizeIs(2));
 }
 
@@ -123,9 +123,9 @@ TEST_F(ControlTest, WhatIsRefusedInAShortDrainIsGivenAgain) {
   Submit("s", 1);
   const auto link = Connect("w", 1);
   ASSERT_THAT(link->assignments, SizeIs(1));
-  Drain("w", "finish");
-  Drain("w", "");
-  Say(link->assignments[0], 1, store::Finished{state::Outcome::kPreempted});
+  Drain("w", v1::Drain::FINISH);
+  Drain("w", v1::Drain::RESUME);
+  Say(link->assignments[0], 1, EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED));
   EXPECT_THAT(link->assignments, SizeIs(2));
 }
 
@@ -141,13 +141,13 @@ TEST_F(ControlTest, AnAssignmentThatCrossedTheDrainMayComeBack) {
     world_.steps.pop_front();
     step();
   }
-  scheduler_->Drain("w", "kill");
+  scheduler_->Drain("w", v1::Drain::KILL);
   world_.Settle();
   ASSERT_THAT(link->assignments, SizeIs(1));
-  EXPECT_THAT(link->drains, ElementsAre("kill"));
+  EXPECT_THAT(link->drains, ElementsAre(v1::Drain::KILL));
   // The draining worker refuses it.
-  Say(link->assignments[0], 1, store::Finished{state::Outcome::kPreempted});
-  Drain("w", "");
+  Say(link->assignments[0], 1, EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED));
+  Drain("w", v1::Drain::RESUME);
   EXPECT_THAT(link->assignments, SizeIs(2));
 }
 

@@ -72,7 +72,7 @@ TEST_F(PacksTest, ASlotTakesNoMoreThanItSays) {
   ASSERT_EQ(link->sizes, Jobs({4}));
   // The slot is free once all of them have ended, in whatever way.
   Succeed(link->assignments[0]);
-  Say(link->assignments[1], 1, store::Finished{state::Outcome::kCancelled});
+  Say(link->assignments[1], 1, EndEvent(v1::ATTEMPT_OUTCOME_CANCELLED));
   Fail(link->assignments[2], state::ErrorKind::kNonFiniteLoss);
   EXPECT_THAT(link->assignments, SizeIs(4));
   Succeed(link->assignments[3]);
@@ -83,11 +83,10 @@ TEST_F(PacksTest, WhatAWorkerFoundBetterAloneComesToItSingly) {
   SubmitSeeds("s", 2, 6);
   const auto link = ConnectPacking("w", 1, 3);
   ASSERT_EQ(link->sizes, Jobs({3}));
-  store::Started hello{0, 1, "{}", store::Execution{1, 0, 1}};
-  hello.better_alone = true;
+  v1::Event hello = StartedEvent(0, 1, "{}", store::Execution{1, 0, 1});
+  hello.mutable_started()->set_better_alone(true);
   Say(link->assignments[0], 1, hello);
-  Say(link->assignments[0], 2,
-      store::Finished{state::Outcome::kFailed, state::ErrorKind::kNonFiniteLoss, "it broke"});
+  Say(link->assignments[0], 2, FailedEvent(state::ErrorKind::kNonFiniteLoss, "it broke"));
   // The first pack runs on. Later jobs of this configuration come to this worker one at a time.
   Succeed(link->assignments[1]);
   Succeed(link->assignments[2]);
@@ -151,7 +150,7 @@ TEST_F(PacksTest, JobsThatThisSlotCannotRunAreNoReasonForALargerPack) {
 
 TEST_F(PacksTest, NorArePausedOnes) {
   const std::int64_t paused = SubmitSeeds("paused", 1, 50);
-  scheduler_->SetStanding({.sweep_id = paused, .paused = true});
+  scheduler_->SetSweepSettings({.sweep_id = paused, .paused = true});
   const auto first = ConnectPacking("a", 1, 8);
   const auto second = ConnectPacking("b", 1, 8);
   SubmitSeeds("s", 1, 4);
@@ -213,25 +212,50 @@ TEST_F(PacksTest, ReconnectingSendsWhatIsNotHeldOneByOne) {
   SubmitSeeds("s", 1, 4);
   const auto first = ConnectPacking("w", 1, 4);
   ASSERT_EQ(first->sizes, Jobs({4}));
-  Say(first->assignments[0], 1, store::Started{0, 1, "{}"});
+  Say(first->assignments[0], 1, StartedEvent(0, 1));
   const auto second = ConnectPacking("w", 1, 4, {Holding(first->assignments[0])});
   EXPECT_TRUE(second->packs.empty());
   EXPECT_THAT(second->assignments, SizeIs(3));
   SubmitSeeds("next", 1, 1);
   // Not before all four have ended.
-  Say(first->assignments[0], 2, store::Epoch{.train_total = 1, .test_total = 1});
-  Say(first->assignments[0], 3, store::Finished{});
+  Say(first->assignments[0], 2, OneWrong());
+  Say(first->assignments[0], 3, SucceededEvent());
   for (int i = 1; i < 3; ++i) Succeed(first->assignments[i]);
   EXPECT_THAT(second->assignments, SizeIs(3));
   Succeed(first->assignments[3]);
   EXPECT_THAT(second->assignments, SizeIs(4));
 }
 
+// Without --packing, the jobs of a pack train one after another.
+TEST_F(PacksTest, AMemberThatWaitsForAnotherIsNotSilent) {
+  longest_silence_ = absl::Minutes(10);
+  world_.steps.clear();
+  world_.timed.clear();
+  MakeScheduler();
+  SubmitSeeds("s", 1, 2);
+  const auto link = ConnectPacking("w", 1, 2);
+  const std::vector<store::Assignment> pack = link->packs.at(0);
+  const auto pass = [&](int minutes) {
+    for (int i = 0; i < 4 * minutes; ++i) {
+      world_.Advance(absl::Seconds(15));
+      scheduler_->Heartbeat("w", link.get(), {Holding(pack[0]), Holding(pack[1])});
+      world_.Settle();
+    }
+  };
+  pass(9);
+  Say(pack[0], 1, StartedEvent(0, 1));
+  pass(9);
+  EXPECT_EQ(Text("SELECT count(*) FROM attempts WHERE outcome IS NULL"), "2");
+  pass(2);
+  EXPECT_EQ(Text("SELECT count(*) FROM attempts WHERE outcome = 'lost' AND attempt_id <= 2"), "2")
+      << "now both are";
+}
+
 TEST_F(PacksTest, AfterARestartTheSlotIsBusyUntilAllHaveEnded) {
   SubmitSeeds("s", 1, 3);
   const auto before = ConnectPacking("w", 1, 2);
   const std::vector<store::Assignment> pack = before->packs.at(0);
-  for (const store::Assignment& a : pack) Say(a, 1, store::Started{0, 1, "{}"});
+  for (const store::Assignment& a : pack) Say(a, 1, StartedEvent(0, 1));
   world_.steps.clear();
   world_.timed.clear();
   MakeScheduler();
@@ -239,8 +263,8 @@ TEST_F(PacksTest, AfterARestartTheSlotIsBusyUntilAllHaveEnded) {
   const auto after = ConnectPacking("w", 1, 2, {Holding(pack[0]), Holding(pack[1])});
   EXPECT_TRUE(after->assignments.empty());
   const auto end = [&](const store::Assignment& a) {
-    Say(a, 2, store::Epoch{.train_total = 1, .test_total = 1});
-    Say(a, 3, store::Finished{});
+    Say(a, 2, OneWrong());
+    Say(a, 3, SucceededEvent());
   };
   end(pack[0]);
   EXPECT_TRUE(after->assignments.empty());
@@ -289,7 +313,7 @@ TEST_F(PacksTest, PeopleSeeEveryJobOfASlot) {
   ASSERT_THAT(workers, SizeIs(1));
   ASSERT_THAT(workers[0].leases, SizeIs(3));
   EXPECT_EQ(Text("SELECT busy_slots FROM v_workers"), "2");
-  const auto drained = Do<store::WorkerDrained>(store::DrainWorker{"w", "finish"});
+  const auto drained = Do<store::WorkerDrained>(store::DrainWorker{"w", v1::Drain::FINISH});
   EXPECT_EQ(drained.busy_slots, 2);
   EXPECT_EQ(drained.attempts, 3);
 }

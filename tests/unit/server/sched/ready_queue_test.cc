@@ -45,10 +45,10 @@ TEST_F(ReadyQueueTest, ASweepGoesInItsOrder) {
 }
 
 TEST_F(ReadyQueueTest, PriorityComesFirst) {
-  queue_.SetStanding({.sweep_id = 1, .priority = -5});
+  queue_.SetSweepSettings({.sweep_id = 1, .priority = -5});
   queue_.Add(Job(1, 1, 0));
   queue_.Add(Job(2, 2, 0));
-  queue_.SetStanding({.sweep_id = 2, .priority = 10});  // before or after its jobs were added
+  queue_.SetSweepSettings({.sweep_id = 2, .priority = 10});  // before or after its jobs were added
   queue_.Add(Job(3, 3, 0));
   EXPECT_EQ(Pick(), 2);
   EXPECT_EQ(Pick(), 3);
@@ -88,14 +88,14 @@ TEST_F(ReadyQueueTest, AddingAgainMovesAndRemovingForgets) {
 TEST_F(ReadyQueueTest, APausedSweepIsSkippedUntilItGoesOn) {
   for (int i = 0; i < 3; ++i) queue_.Add(Job(10 + i, 1, i));
   EXPECT_EQ(Pick(), 10);
-  queue_.SetStanding({.sweep_id = 1, .paused = true});
+  queue_.SetSweepSettings({.sweep_id = 1, .paused = true});
   EXPECT_EQ(Pick(), 0);
   EXPECT_TRUE(queue_.empty()) << "nobody need look at it";
   EXPECT_EQ(queue_.size(), 2u);
   queue_.Add(Job(13, 1, 3));  // the sweep may still be expanding
   EXPECT_EQ(Pick(), 0);
   EXPECT_EQ(queue_.RequirementsOf(1).size(), 1u);
-  queue_.SetStanding({.sweep_id = 1});
+  queue_.SetSweepSettings({.sweep_id = 1});
   EXPECT_EQ(Pick(), 11);
   EXPECT_EQ(Pick(), 12);
   EXPECT_EQ(Pick(), 13);
@@ -104,9 +104,9 @@ TEST_F(ReadyQueueTest, APausedSweepIsSkippedUntilItGoesOn) {
 TEST_F(ReadyQueueTest, AJobGoesWithTheMostUrgentUnpausedSweepThatClaimsIt) {
   queue_.Add(Job(1, 1, 0, "any", {{2, 7}, {3, 9}}));
   queue_.Add(Job(2, 4, 0));
-  queue_.SetStanding({.sweep_id = 2, .priority = 5});
-  queue_.SetStanding({.sweep_id = 3, .priority = 9, .paused = true});
-  queue_.SetStanding({.sweep_id = 4, .priority = 4});
+  queue_.SetSweepSettings({.sweep_id = 2, .priority = 5});
+  queue_.SetSweepSettings({.sweep_id = 3, .priority = 9, .paused = true});
+  queue_.SetSweepSettings({.sweep_id = 4, .priority = 4});
   const auto all = [](const store::Requirement&) { return true; };
   const auto none = [](std::int64_t) { return 0; };
   const auto first = queue_.Pick(all, none);
@@ -117,7 +117,7 @@ TEST_F(ReadyQueueTest, AJobGoesWithTheMostUrgentUnpausedSweepThatClaimsIt) {
   // A job that is put back is in every sweep's queue again.
   queue_.Add(*first);
   EXPECT_EQ(queue_.size(), 2u);
-  queue_.SetStanding({.sweep_id = 2, .priority = 5, .paused = true});
+  queue_.SetSweepSettings({.sweep_id = 2, .priority = 5, .paused = true});
   EXPECT_EQ(queue_.Pick(all, none)->job_id, 2);
   EXPECT_EQ(queue_.Pick(all, none)->sweep_id, 1);
   EXPECT_EQ(queue_.size(), 0u);
@@ -127,7 +127,7 @@ TEST_F(ReadyQueueTest, ForgettingASweepLeavesWhatOthersClaim) {
   queue_.Add(Job(1, 1, 0));
   queue_.Add(Job(2, 1, 1, "any", {{2, 0}}));
   queue_.Add(Job(3, 2, 1, "any", {{1, 2}}));
-  queue_.SetStanding({.sweep_id = 1, .priority = 9});
+  queue_.SetSweepSettings({.sweep_id = 1, .priority = 9});
   queue_.Forget(1);
   queue_.Forget(1);
   EXPECT_EQ(queue_.size(), 2u);
@@ -232,7 +232,7 @@ TEST_F(AlikeJobsTest, LeaveTheLinesOfEverySweepThatClaimsThem) {
     job.configuration_id = 7;
     queue_.Add(job);
   }
-  queue_.SetStanding({.sweep_id = 2, .priority = 1});
+  queue_.SetSweepSettings({.sweep_id = 2, .priority = 1});
   // The sweep with the higher priority has them in another order and gets them.
   EXPECT_EQ(PickPack(1), Ids({3, 2}));
   const auto last = queue_.Pick([](const auto&) { return true; }, [](auto) { return 0; });
@@ -263,9 +263,9 @@ TEST_F(ReadyQueueTest, CountsWhatWaitsOnceAndNotWhatIsPaused) {
   queue_.Add(Job(4, 4, 0, "cpu"));
   EXPECT_EQ(waiting(""), 4u);
   EXPECT_EQ(waiting("gpu"), 2u);
-  queue_.SetStanding({.sweep_id = 4, .paused = true});
+  queue_.SetSweepSettings({.sweep_id = 4, .paused = true});
   EXPECT_EQ(waiting("cpu"), 1u);
-  queue_.SetStanding({.sweep_id = 1, .paused = true});
+  queue_.SetSweepSettings({.sweep_id = 1, .paused = true});
   EXPECT_EQ(waiting("cpu"), 0u);
   EXPECT_EQ(waiting("gpu"), 2u) << "others claim them";
   queue_.Forget(3);
@@ -282,9 +282,9 @@ TEST_F(ReadyQueueTest, AMillionJobsArePausedAndRaisedAtOnce) {
   queue_.Add(Job(kJobs + 1, 2, 0));
   const auto before = std::chrono::steady_clock::now();
   for (int i = 0; i < 1000; ++i) {
-    queue_.SetStanding({.sweep_id = 1, .priority = i % 7, .paused = true});
+    queue_.SetSweepSettings({.sweep_id = 1, .priority = i % 7, .paused = true});
     EXPECT_EQ(queue_.IsPaused(1), true);
-    queue_.SetStanding({.sweep_id = 1, .priority = i % 5});
+    queue_.SetSweepSettings({.sweep_id = 1, .priority = i % 5});
   }
   const auto took = std::chrono::steady_clock::now() - before;
   EXPECT_LT(took, std::chrono::seconds(1)) << "2,000 changes must not touch the jobs";

@@ -12,6 +12,7 @@
 #include "server/sched/scheduler.h"
 #include "server/store/database.h"
 #include "server/store/store.h"
+#include "tests/support/events.h"
 
 namespace pelab::sched {
 
@@ -87,14 +88,14 @@ class Link : public WorkerLink {
   void SendStop(std::int64_t id, std::uint64_t, StopReason reason) override {
     stops.push_back({id, reason});
   }
-  void SendDrain(const std::string& drain) override { drains.push_back(drain); }
+  void SendDrain(v1::Drain::Mode drain) override { drains.push_back(drain); }
   void Close(const absl::Status& status) override { closed = status; }
 
   std::vector<store::Assignment> assignments;  // all assignments, also those in packs
   std::vector<std::vector<store::Assignment>> packs;
   std::vector<std::size_t> sizes;  // the number of jobs in each message
   std::vector<std::pair<std::int64_t, StopReason>> stops;
-  std::vector<std::string> drains;
+  std::vector<v1::Drain::Mode> drains;
   absl::Status closed;
 };
 
@@ -103,20 +104,22 @@ class SchedulerTest : public testing::Test {
   SchedulerTest() { MakeScheduler(); }
 
   void MakeScheduler() {
-    scheduler_ = std::make_unique<Scheduler>(
-        world_, world_, world_,
-        SchedulerOptions{.lease = absl::Seconds(20), .token = [this] { return ++token_; }});
+    scheduler_ =
+        std::make_unique<Scheduler>(world_, world_, world_,
+                                    SchedulerOptions{.lease = absl::Seconds(20),
+                                                     .longest_silence = longest_silence_,
+                                                     .token = [this] { return ++token_; }});
     world_.on_change = [this](bool works) { scheduler_->StorageWorks(works); };
     scheduler_->Start();
   }
   // Recovers like a coordinator that starts on the same database.
   void Recover() {
-    ASSERT_TRUE(world_.store
-                    ->Recover([&](const auto& sweep) { scheduler_->SetStanding(sweep.standing); },
-                              [&](const auto& job) { scheduler_->AddReady(job); },
-                              [&](const auto& open) { scheduler_->RecoverOpen(open); },
-                              [](const auto&) {})
-                    .ok());
+    ASSERT_TRUE(
+        world_.store
+            ->Recover([&](const auto& sweep) { scheduler_->SetSweepSettings(sweep.settings); },
+                      [&](const auto& job) { scheduler_->AddReady(job); },
+                      [&](const auto& open) { scheduler_->RecoverOpen(open); }, [](const auto&) {})
+            .ok());
   }
   template <typename Result>
   Result Do(store::Write write) {
@@ -145,38 +148,35 @@ class SchedulerTest : public testing::Test {
   }
   std::shared_ptr<Link> Connect(const std::string& id, int slots,
                                 const std::vector<store::Held>& held = {},
-                                const std::string& capabilities = "{}") {
-    const auto hello =
-        Do<store::WorkerStored>(store::WorkerHello{.worker_id = id, .slots_json = "[]"});
+                                const std::string& capabilities = "{}",
+                                const std::string& name = "") {
+    const auto hello = Do<store::WorkerStored>(
+        store::WorkerHello{.worker_id = id, .name = name, .slots_json = "[]"});
     auto link = std::make_shared<Link>();
-    WorkerInfo info{
-        .worker_id = id, .capabilities = *Capabilities::Parse(capabilities), .drain = hello.drain};
+    WorkerInfo info{.worker_id = id,
+                    .name = name,
+                    .capabilities = *Capabilities::Parse(capabilities),
+                    .drain = hello.drain};
     for (int i = 0; i < slots; ++i) info.slots.push_back({i, "cpu", "cpu", 0});
     scheduler_->Connected(info, link, held);
     world_.Settle();
     return link;
   }
   // Stores an event of a worker's attempt.
-  store::EventStored Say(const store::Assignment& a, std::uint64_t sequence,
-                         decltype(store::AttemptEvent::body) body) {
-    const auto stored =
-        Do<store::EventStored>(store::AttemptEvent{.attempt_id = a.attempt_id,
-                                                   .token = a.token,
-                                                   .sequence = sequence,
-                                                   .body = std::move(body),
-                                                   .now = absl::ToUnixMillis(world_.Wall()),
-                                                   .jitter = 0.5});
+  store::EventStored Say(const store::Assignment& a, std::uint64_t sequence, EventBody body) {
+    const auto stored = Do<store::EventStored>(EventWrite(
+        a.attempt_id, a.token, sequence, std::move(body), absl::ToUnixMillis(world_.Wall()), 0.5));
     scheduler_->Stored(stored);
     world_.Settle();
     return stored;
   }
   void Succeed(const store::Assignment& a) {
-    Say(a, 1, store::Started{0, 1, "{}"});
-    Say(a, 2, store::Epoch{.train_total = 1, .test_total = 1});
-    Say(a, 3, store::Finished{});
+    Say(a, 1, StartedEvent(0, 1));
+    Say(a, 2, OneWrong());
+    Say(a, 3, SucceededEvent());
   }
   void Fail(const store::Assignment& a, state::ErrorKind kind = state::ErrorKind::kTrainerDied) {
-    Say(a, 1, store::Finished{state::Outcome::kFailed, kind, "it broke"});
+    Say(a, 1, FailedEvent(kind, "it broke"));
   }
   static store::Held Holding(const store::Assignment& a) { return {a.attempt_id, a.token, a.slot}; }
   std::string Text(const std::string& sql) {
@@ -184,6 +184,8 @@ class SchedulerTest : public testing::Test {
   }
 
   World world_;
+  // Applies from the next MakeScheduler on.
+  absl::Duration longest_silence_ = absl::InfiniteDuration();
   std::uint64_t token_ = 0;
   std::unique_ptr<Scheduler> scheduler_;
 };

@@ -74,8 +74,8 @@ TEST_F(SchedulerTest, NobodyIsLostWhileTheDiskIsFull) {
   const auto silent = Connect("w2", 1);
   const store::Assignment job = link->assignments.at(0);
   const store::Assignment gone = silent->assignments.at(0);
-  Say(job, 1, store::Started{0, 1, "{}"});
-  Say(gone, 1, store::Started{0, 1, "{}"});
+  Say(job, 1, StartedEvent(0, 1));
+  Say(gone, 1, StartedEvent(0, 1));
   world_.disk_full = true;
   scheduler_->Disconnected("w1", link.get());
   scheduler_->Disconnected("w2", silent.get());
@@ -93,9 +93,47 @@ TEST_F(SchedulerTest, NobodyIsLostWhileTheDiskIsFull) {
   }
   // A worker that does not come back is lost one lease later.
   EXPECT_EQ(Text("SELECT group_concat(outcome) FROM attempts WHERE worker_id = 'w2'"), "lost");
-  Say(job, 2, store::Epoch{.train_total = 1, .test_total = 1});
-  Say(job, 3, store::Finished{});
+  Say(job, 2, OneWrong());
+  Say(job, 3, SucceededEvent());
   EXPECT_EQ(Text("SELECT state FROM jobs WHERE job_id = " + absl::StrCat(job.job_id)), "succeeded");
+}
+
+// A lease gets the time of an outage, not a whole lease for each one.
+TEST_F(SchedulerTest, ADeadWorkerIsLostAlthoughTheDiskFailsAgainAndAgain) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  ASSERT_EQ(link->assignments.size(), 1u);
+  scheduler_->Disconnected("w", link.get());
+  const auto write = [&](bool full) {
+    world_.disk_full = full;
+    ASSERT_TRUE(world_
+                    .Append(
+                        {store::WorkerSeen{"w", "", 0}}, [](const auto&) {},
+                        store::Journal::Urgency::kInternal)
+                    .ok());
+    world_.Settle();
+  };
+  for (int i = 0; i < 60; ++i) {
+    write(/*full=*/true);
+    write(/*full=*/false);
+    world_.Advance(absl::Seconds(1));
+  }
+  EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 1"), "lost");
+}
+
+TEST_F(SchedulerTest, AnAssignmentThatIsRefusedIsTriedLessAndLessOften) {
+  Submit("s", 1);
+  world_.store->database().connection().exec(
+      "CREATE TRIGGER fails BEFORE INSERT ON attempts BEGIN SELECT json_extract('{', '$'); END");
+  const auto link = Connect("w", 1);
+  const std::uint64_t before = token_;
+  world_.Advance(absl::Minutes(10));
+  EXPECT_GE(token_, before + 10) << "it is tried every minute";
+  EXPECT_LE(token_, before + 20);
+  EXPECT_TRUE(link->assignments.empty());
+  world_.store->database().connection().exec("DROP TRIGGER fails");
+  world_.Advance(absl::Minutes(2));
+  EXPECT_EQ(link->assignments.size(), 1u);
 }
 
 TEST_F(SchedulerTest, HeartbeatsRenewLeasesOfWhatIsHeld) {
@@ -110,6 +148,80 @@ TEST_F(SchedulerTest, HeartbeatsRenewLeasesOfWhatIsHeld) {
                               held.attempt_id)),
             "1");
   EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE attempt_id = 2"), "lost");
+}
+
+class SilenceTest : public SchedulerTest {
+ protected:
+  SilenceTest() {
+    longest_silence_ = absl::Minutes(10);
+    world_.steps.clear();
+    world_.timed.clear();
+    MakeScheduler();
+  }
+  // Time passes while the worker renews the leases of the assignments.
+  void Pass(absl::Duration time, const std::shared_ptr<Link>& link,
+            const std::vector<store::Assignment>& assignments) {
+    std::vector<store::Held> held;
+    for (const store::Assignment& a : assignments) held.push_back(Holding(a));
+    for (absl::Duration passed; passed < time; passed += absl::Seconds(15)) {
+      world_.Advance(absl::Seconds(15));
+      scheduler_->Heartbeat("w", link.get(), held);
+      world_.Settle();
+    }
+  }
+};
+
+TEST_F(SilenceTest, AnAttemptOfWhichNothingIsReportedIsLostAtLast) {
+  Submit("s", 1);
+  const auto hangs = Connect("w", 1);
+  const std::vector<store::Assignment> held = hangs->assignments;
+  ASSERT_EQ(held.size(), 1u);
+  Pass(absl::Seconds(9 * 60 + 45), hangs, held);
+  EXPECT_EQ(Text("SELECT outcome IS NULL FROM attempts"), "1");
+  Pass(absl::Seconds(30), hangs, held);
+  EXPECT_EQ(Text("SELECT error FROM attempts WHERE attempt_id = 1"),
+            "worker w reported nothing about it for 10m (--attempt-silence)");
+  EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE attempt_id = 1"), "lost");
+  ASSERT_FALSE(hangs->stops.empty());
+  EXPECT_EQ(hangs->stops[0], std::make_pair(held[0].attempt_id, StopReason::kSuperseded));
+  EXPECT_EQ(Text("SELECT count(*) FROM attempts"), "2") << "the job is given out again";
+}
+
+TEST_F(SilenceTest, AnEventKeepsAnAttempt) {
+  Submit("s", 2);
+  const auto link = Connect("w", 2);
+  const std::vector<store::Assignment> both = link->assignments;
+  ASSERT_EQ(both.size(), 2u);
+  Pass(absl::Minutes(9), link, both);
+  Say(both[0], 1, StartedEvent(0, 1));
+  Pass(absl::Minutes(9), link, both);
+  const auto outcome = [&](const store::Assignment& a) {
+    return Text(absl::StrCat("SELECT coalesce(outcome, 'open') FROM attempts WHERE attempt_id = ",
+                             a.attempt_id));
+  };
+  EXPECT_EQ(outcome(both[0]), "open");
+  EXPECT_EQ(outcome(both[1]), "lost") << "it has a slot of its own";
+}
+
+TEST_F(SilenceTest, TimeInWhichNothingCouldBeStoredDoesNotCount) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  scheduler_->StorageWorks(false);
+  Pass(absl::Minutes(11), link, link->assignments);
+  scheduler_->StorageWorks(true);
+  Pass(absl::Minutes(9), link, link->assignments);
+  EXPECT_EQ(Text("SELECT count(*) FROM attempts WHERE outcome IS NULL"), "1");
+}
+
+TEST_F(SchedulerTest, AnEventWithAFalseTokenRenewsNoLease) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  store::Assignment forged = link->assignments[0];
+  forged.token += 1;
+  world_.Advance(absl::Seconds(19));
+  EXPECT_EQ(Say(forged, 1, StartedEvent(0, 1)).status, store::EventStored::kSuperseded);
+  world_.Advance(absl::Seconds(2));
+  EXPECT_EQ(Text("SELECT outcome FROM attempts"), "lost");
 }
 
 TEST_F(SchedulerTest, AWorkerThatIsHeardOfWhileItsLossCannotBeStoredKeepsItsLease) {
@@ -140,11 +252,36 @@ TEST_F(SchedulerTest, TheReasonOfALossOutlivesARefusedWrite) {
   EXPECT_EQ(Text("SELECT error FROM attempts WHERE number = 1"), "worker w ended");
 }
 
+TEST_F(SchedulerTest, ALossNamesTheWorkerAsPeopleSeeIt) {
+  Submit("s", 1);
+  const auto first = Connect("3acd1d38-fab7", 1, {}, "{}", "gpu1");
+  scheduler_->Goodbye("3acd1d38-fab7", first.get());
+  world_.Settle();
+  EXPECT_EQ(Text("SELECT error FROM attempts WHERE number = 1"), "worker gpu1 ended");
+  // Two workers have the name now, so messages tell them apart.
+  const auto second = Connect("72f7b9f8-f5fa", 1, {}, "{}", "gpu1");
+  world_.Advance(absl::Minutes(1));
+  EXPECT_EQ(Text("SELECT error FROM attempts WHERE number = 2"),
+            "worker gpu1 (72f7b9f8) did not renew its lease of 20s");
+}
+
+TEST_F(SchedulerTest, ALossAfterARestartNamesAWorkerThatDoesNotComeBack) {
+  Submit("s", 1);
+  const auto link = Connect("3acd1d38-fab7", 1, {}, "{}", "gpu1");
+  world_.steps.clear();
+  world_.timed.clear();
+  MakeScheduler();
+  Recover();
+  world_.Advance(absl::Minutes(1));
+  EXPECT_EQ(Text("SELECT error FROM attempts WHERE number = 1"),
+            "worker gpu1 did not renew its lease of 20s");
+}
+
 TEST_F(SchedulerTest, AfterARestartEveryOpenAttemptHasOneFreshLease) {
   Submit("s", 2);
   const auto before = Connect("w", 1);
   const store::Assignment a = before->assignments[0];
-  Say(a, 1, store::Started{0, 1, "{}"});
+  Say(a, 1, StartedEvent(0, 1));
   world_.steps.clear();
   world_.timed.clear();
   world_.Advance(absl::Hours(5));  // the coordinator was down
@@ -156,8 +293,8 @@ TEST_F(SchedulerTest, AfterARestartEveryOpenAttemptHasOneFreshLease) {
   EXPECT_TRUE(after->assignments.empty()) << "its slot is taken";
   world_.Advance(absl::Seconds(15));
   EXPECT_EQ(Text("SELECT outcome IS NULL FROM attempts"), "1");
-  Say(a, 2, store::Epoch{.train_total = 1, .test_total = 1});
-  Say(a, 3, store::Finished{});
+  Say(a, 2, OneWrong());
+  Say(a, 3, SucceededEvent());
   EXPECT_EQ(after->assignments.size(), 1u);
 }
 
@@ -238,7 +375,7 @@ TEST_F(SchedulerTest, CancelsReachQueuedAndRunningJobs) {
   EXPECT_EQ(link->stops[0], std::make_pair(running.attempt_id, StopReason::kCancelled));
   Submit("next", 1);
   EXPECT_EQ(link->assignments.size(), 1u) << "the slot is taken until the worker confirms";
-  Say(running, 1, store::Finished{state::Outcome::kCancelled});
+  Say(running, 1, EndEvent(v1::ATTEMPT_OUTCOME_CANCELLED));
   EXPECT_EQ(link->assignments.size(), 2u);
 }
 
@@ -246,7 +383,7 @@ TEST_F(SchedulerTest, ReconnectingSendsWhatDidNotArriveAndTellsWhatIsLost) {
   Submit("s", 2);
   const auto first = Connect("w", 2);
   ASSERT_EQ(first->assignments.size(), 2u);
-  Say(first->assignments[0], 1, store::Started{0, 1, "{}"});
+  Say(first->assignments[0], 1, StartedEvent(0, 1));
   const auto second = Connect("w", 2);
   EXPECT_FALSE(first->closed.ok());
   std::map<std::int64_t, int> sent;
@@ -263,7 +400,7 @@ TEST_F(SchedulerTest, AWorkerThatGivesAJobBackGetsNoMoreUntilItsNextHello) {
   const std::int64_t sweep = Submit("s", 1);
   const auto first = Connect("w", 1);
   ASSERT_EQ(first->assignments.size(), 1u);
-  Say(first->assignments[0], 1, store::Finished{state::Outcome::kPreempted});
+  Say(first->assignments[0], 1, EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED));
   world_.Advance(absl::Seconds(5));
   EXPECT_EQ(first->assignments.size(), 1u)
       << "it is ending: the job would come back again and again";
@@ -276,10 +413,10 @@ TEST_F(SchedulerTest, ATrainerThatStopsByItselfDoesNotRetireItsWorker) {
   const std::int64_t sweep = Submit("s", 1);
   const auto link = Connect("w", 1);
   ASSERT_EQ(link->assignments.size(), 1u);
-  Say(link->assignments[0], 1, store::Started{0, 1, "{}"});
-  Say(link->assignments[0], 2, store::Epoch{.train_total = 1, .test_total = 1});
+  Say(link->assignments[0], 1, StartedEvent(0, 1));
+  Say(link->assignments[0], 2, OneWrong());
   Say(link->assignments[0], 3,
-      store::Finished{state::Outcome::kPreempted, state::ErrorKind::kTrainerDied, "SIGTERM"});
+      EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED, state::ErrorKind::kTrainerDied, "SIGTERM"));
   world_.Advance(absl::Seconds(1));
   EXPECT_EQ(link->assignments.size(), 2u) << "at once, on the same worker";
   EXPECT_EQ(scheduler_->WaitingReason(sweep), "");
@@ -291,16 +428,16 @@ TEST_F(SchedulerTest, ATrainerThatAlwaysStopsByItselfSpendsTheBudgetOfItsJob) {
   const auto link = Connect("w", 1);
   for (std::size_t i = 0; i < 3; ++i) {
     ASSERT_EQ(link->assignments.size(), i + 1);
-    Say(link->assignments[i], 1, store::Started{0, 1, "{}"});
+    Say(link->assignments[i], 1, StartedEvent(0, 1));
     // The same epoch each time.
-    Say(link->assignments[i], 2, store::Epoch{.train_total = 1, .test_total = 1});
+    Say(link->assignments[i], 2, OneWrong());
     Say(link->assignments[i], 3,
-        store::Finished{state::Outcome::kPreempted, state::ErrorKind::kTrainerDied, "it stopped"});
+        EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED, state::ErrorKind::kTrainerDied, "it stopped"));
     world_.Advance(absl::Seconds(10));  // longer than each back-off
   }
   ASSERT_EQ(link->assignments.size(), 4u) << "the first attempt had advanced the job";
   Say(link->assignments[3], 1,
-      store::Finished{state::Outcome::kPreempted, state::ErrorKind::kTrainerDied, "it stopped"});
+      EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED, state::ErrorKind::kTrainerDied, "it stopped"));
   world_.Advance(absl::Minutes(2));
   EXPECT_EQ(link->assignments.size(), 4u);
   EXPECT_EQ(Text("SELECT state FROM jobs"), "failed");
@@ -313,14 +450,14 @@ TEST_F(SchedulerTest, TellsHowLongAWorkerIsSilentAndWhenItsJobsAreGivenAway) {
   world_.Advance(absl::Seconds(5));
   scheduler_->Heartbeat("w", link.get(), {Holding(link->assignments.at(0))});
   world_.Advance(absl::Seconds(8));
-  const std::vector<WorkerStanding> standings = scheduler_->Workers();
-  ASSERT_EQ(standings.size(), 1u);
-  EXPECT_EQ(standings[0].silent, absl::Seconds(8));
-  EXPECT_EQ(standings[0].give_up_left, absl::Seconds(12));
+  const std::vector<WorkerStatus> statuses = scheduler_->Workers();
+  ASSERT_EQ(statuses.size(), 1u);
+  EXPECT_EQ(statuses[0].silent, absl::Seconds(8));
+  EXPECT_EQ(statuses[0].give_up_left, absl::Seconds(12));
   v1::ListWorkersResponse rows;
   rows.add_workers()->set_worker_id("w");
   rows.add_workers()->set_worker_id("other");
-  AddStandings(standings, absl::FromUnixMillis(1'000'000), rows);
+  AddWorkerStatuses(statuses, absl::FromUnixMillis(1'000'000), rows);
   EXPECT_EQ(rows.workers(0).last_seen_at_ms(), 992'000);
   EXPECT_EQ(rows.workers(0).silent_ms(), 8000u);
   EXPECT_EQ(rows.workers(0).lease_left_ms(), 12'000u);
@@ -346,7 +483,7 @@ TEST_F(SchedulerTest, AnAttemptLeftOverByADeadDaemonDoesNotKeepItsSuccessorIdle)
   store::Held left_over = Holding(first->assignments[0]);
   left_over.slot = -1;
   const auto second = Connect("w", 1, {left_over});
-  Say(first->assignments[0], 1, store::Finished{state::Outcome::kPreempted});
+  Say(first->assignments[0], 1, EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED));
   EXPECT_EQ(second->assignments.size(), 1u);
 }
 

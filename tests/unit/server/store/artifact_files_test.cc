@@ -45,6 +45,8 @@ TEST_F(ArtifactFilesTest, TheQuotaCountsWhatIsThere) {
   ASSERT_THAT(Put(data), IsOk());
   ASSERT_THAT(Put(data), IsOk()) << "the same bytes take no more room";
   EXPECT_EQ(files_->used(), 50u);
+  EXPECT_EQ(files_->StoredBytes(Sha256Hex(data)), 50u);
+  EXPECT_EQ(files_->StoredBytes(Sha256Hex("y")), std::nullopt);
   EXPECT_EQ(files_->Lacking(50), 0u);
   EXPECT_EQ(files_->Lacking(60), 10u);
   EXPECT_EQ(files_->Lacking(101), 0u) << "no room could be made";
@@ -57,15 +59,40 @@ TEST_F(ArtifactFilesTest, TheQuotaCountsWhatIsThere) {
   EXPECT_FALSE(Has(data));
 }
 
-TEST_F(ArtifactFilesTest, AnUploadHoldsItsRoomUntilItEnds) {
+TEST_F(ArtifactFilesTest, AnUploadHoldsTheRoomOfWhatItHasWrittenUntilItEnds) {
   {
     const auto upload = files_->Begin(Sha256Hex("x"), 90);
     ASSERT_THAT(upload, IsOk());
+    EXPECT_EQ(files_->used(), 0u) << "nothing has come yet";
+    EXPECT_THAT((*upload)->Write(std::string(90, 'x')), IsOk());
     EXPECT_EQ(files_->used(), 90u);
+    EXPECT_EQ((*upload)->Write("x").code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(Put(std::string(11, 'y')).code(), absl::StatusCode::kResourceExhausted);
   }
   EXPECT_EQ(files_->used(), 0u);
   EXPECT_THAT(Put(std::string(11, 'y')), IsOk());
+}
+
+TEST_F(ArtifactFilesTest, AnUploadThatFindsNoRoomMayGoOnOnceThereIsSome) {
+  const std::string old(60, 'o');
+  const std::string data(70, 'd');
+  ASSERT_THAT(Put(old), IsOk());
+  using Room = ArtifactFiles::Room;
+  EXPECT_EQ(files_->Begin(Sha256Hex(data), 70, Room::kFree).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(files_->Begin(Sha256Hex(data), 101, Room::kMayBeMade).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  const auto upload = files_->Begin(Sha256Hex(data), 70, Room::kMayBeMade);
+  ASSERT_THAT(upload, IsOk());
+  EXPECT_THAT((*upload)->Write(data.substr(0, 40)), IsOk());
+  EXPECT_EQ((*upload)->Write(data.substr(40)).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(files_->used(), 100u);
+  ASSERT_TRUE(files_->Consider(Sha256Hex(old)));
+  ASSERT_TRUE(files_->RemoveConsidered(Sha256Hex(old)));
+  EXPECT_THAT((*upload)->Write(data.substr(40)), IsOk());
+  EXPECT_THAT((*upload)->Commit(), IsOk());
+  EXPECT_EQ(files_->used(), 70u);
+  EXPECT_TRUE(Has(data));
 }
 
 TEST_F(ArtifactFilesTest, AHoldSavesAFileBeforeAndAfterItIsConsidered) {
@@ -93,12 +120,13 @@ TEST_F(ArtifactFilesTest, OnlyWhatHasNotChangedForAWhileIsOld) {
   ASSERT_THAT(Put("x"), IsOk());
   const auto upload = files_->Begin(Sha256Hex("x"), 1);  // another upload in progress
   ASSERT_THAT(upload, IsOk());
+  ASSERT_THAT((*upload)->Write("x"), IsOk());
   const absl::Time now = absl::Now();
   EXPECT_THAT(files_->Old(FolderOf("x"), now - absl::Hours(1)), IsEmpty());
   EXPECT_THAT(files_->Old(FolderOf("x"), now + absl::Hours(1)), ElementsAre(Sha256Hex("x")));
   // A worker's half-written file is deleted after an hour and does not count towards the quota.
   const std::filesystem::path half =
-      std::filesystem::path(files_->PathOf(Sha256Hex("x"))).parent_path() / ".put-1";
+      std::filesystem::path(*files_->PathOf(Sha256Hex("x"))).parent_path() / ".put-1";
   std::ofstream(half) << "half";
   files_->Old(FolderOf("x"), now);
   EXPECT_TRUE(std::filesystem::exists(half));
@@ -111,7 +139,7 @@ TEST_F(ArtifactFilesTest, OnlyWhatHasNotChangedForAWhileIsOld) {
 
 TEST_F(ArtifactFilesTest, WhatWorkersPutThereThemselvesIsCountedWhenItIsAnnounced) {
   const std::string data(80, 'w');
-  const std::filesystem::path path = files_->PathOf(Sha256Hex(data));
+  const std::filesystem::path path = *files_->PathOf(Sha256Hex(data));
   EXPECT_EQ(files_->Announce(Sha256Hex(data), 80).code(), absl::StatusCode::kNotFound);
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path) << data;
@@ -120,10 +148,30 @@ TEST_F(ArtifactFilesTest, WhatWorkersPutThereThemselvesIsCountedWhenItIsAnnounce
   EXPECT_THAT(files_->Announce(Sha256Hex(data), 80), IsOk());
   EXPECT_EQ(files_->used(), 80u);
   const std::string more(21, 'm');
-  const std::filesystem::path other = files_->PathOf(Sha256Hex(more));
+  const std::filesystem::path other = *files_->PathOf(Sha256Hex(more));
   std::filesystem::create_directories(other.parent_path());
   std::ofstream(other) << more;
   EXPECT_EQ(files_->Announce(Sha256Hex(more), 21).code(), absl::StatusCode::kResourceExhausted);
+}
+
+// Rows of a database that somebody made can hold any text.
+TEST_F(ArtifactFilesTest, OnlyAHashNamesAFile) {
+  ASSERT_THAT(Put("x"), IsOk());  // makes the folder, so that ".." leads out of it
+  const std::string victim = dir_ / "victim";
+  std::ofstream(victim) << "victim";
+  for (const std::string& text :
+       {std::string("./../victim"), std::string("../../victim"), victim, std::string("zz"),
+        std::string(), std::string(64, 'F'), Sha256Hex("x") + "/../../../victim"}) {
+    EXPECT_EQ(files_->PathOf(text), std::nullopt) << text;
+    EXPECT_FALSE(files_->Has(text)) << text;
+    EXPECT_FALSE(files_->Consider(text)) << text;
+    EXPECT_FALSE(files_->RemoveConsidered(text)) << text;
+    EXPECT_EQ(files_->Begin(text, 1).status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_EQ(files_->Announce(text, 6).code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+  EXPECT_TRUE(std::filesystem::exists(victim));
+  EXPECT_TRUE(Has("x"));
+  EXPECT_EQ(files_->used(), 1u);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
 #include "server/store/database.h"
+#include "tests/support/events.h"
 
 namespace pelab::store {
 namespace {
@@ -139,11 +140,8 @@ TEST_F(WriterTest, EpochsMoveIntoTheirCurvesWhenNothingElseIsDone) {
       ExpandSlice{.next = 1, .last = true, .cells = {{.key = "k", .spec_json = "{}", .epochs = 3}}};
   writes.emplace_back(WorkerHello{.worker_id = "w", .slots_json = "[]", .capabilities_json = "{}"});
   writes.emplace_back(CreateAttempt{.job_id = 1, .worker_id = "w", .device = "cpu", .token = 7});
-  const auto event = [](std::uint64_t sequence, decltype(AttemptEvent::body) body) {
-    return AttemptEvent{.attempt_id = 1, .token = 7, .sequence = sequence, .body = std::move(body)};
-  };
-  writes.emplace_back(event(1, Started{0, 3, "{}", std::nullopt}));
-  writes.emplace_back(event(2, Epoch{.train_total = 1, .test_total = 1}));
+  writes.emplace_back(EventWrite(1, 7, 1, StartedEvent(0, 3)));
+  writes.emplace_back(EventWrite(1, 7, 2, OneWrong()));
   Notification stored;
   ASSERT_TRUE(writer
                   .Append(

@@ -18,9 +18,9 @@
 #include "core/base/file.h"
 #include "core/base/hashing.h"
 #include "core/base/process.h"
+#include "tests/support/fake_fleet.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
-#include "tests/unit/worker/agent/fake_fleet.h"
 
 namespace pelab::agent {
 

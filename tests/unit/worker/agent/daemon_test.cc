@@ -1,5 +1,6 @@
 // A worker in normal operation: training, stopping, and crashes of either side.
 #include "tests/unit/worker/agent/daemon_fixture.h"
+#include "worker/agent/limits.h"
 
 namespace pelab::agent {
 namespace {
@@ -120,6 +121,7 @@ TEST_F(DaemonTest, ReportsHowTrainersFail) {
       {"exit_3", v1::ERROR_KIND_TRAINER_DIED, "its last words: terminate called after throwing"},
       {"oom", v1::ERROR_KIND_OUT_OF_MEMORY, "no room for 3 GiB"},
       {"garbage", v1::ERROR_KIND_INTERNAL, "not a JSON object: Segmentation fault"},
+      {"not_utf8", v1::ERROR_KIND_INTERNAL, "not a JSON object: half ?"},
       {"long_line", v1::ERROR_KIND_INTERNAL, "more than 1048576 bytes"},
       {"skips", v1::ERROR_KIND_INTERNAL, "reported epoch 2 of 3; expected 1"},
       {"too_late", v1::ERROR_KIND_INTERNAL, "allowed: at most 0"},
@@ -134,6 +136,14 @@ TEST_F(DaemonTest, ReportsHowTrainersFail) {
     EXPECT_THAT(finished->error(), HasSubstr(expected.text));
     EXPECT_THAT(fleet_->Stored().at(attempt_id).log, HasSubstr(expected.text));
   }
+}
+
+TEST_F(DaemonTest, AnErrorIsCutBetweenCharacters) {
+  StartBoth();
+  fleet_->Assign(MakeAssignment(1, "long_error"));
+  const auto finished = fleet_->AwaitFinished(1);
+  ASSERT_TRUE(finished.has_value());
+  EXPECT_EQ(finished->error(), std::string(limits::kErrorBytes - 1, 'x') + "…");
 }
 
 TEST_F(DaemonTest, RefusesASlotThatItLacks) {
@@ -256,6 +266,31 @@ TEST_F(DaemonTest, KilledDaemonTakesItsTrainersAlongAndTheNextOneTellsOfThem) {
   ASSERT_TRUE(fleet_->AwaitFinished(3).has_value());
   EXPECT_EQ(fleet_->AwaitFinished(3)->outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
   EXPECT_GT(fleet_->Stored().at(3).events[0].started().start_epoch(), 0);
+}
+
+TEST_F(DaemonTest, TheNextDaemonEndsWhatTrainersOfAKilledOneLeftBehind) {
+  StartBoth();
+  const v1::Assignment assignment = MakeAssignment(1, "leaves_child");
+  fleet_->Assign(assignment);
+  AwaitEpochs(1, 3);
+  const auto pid_in = [&](const std::string& name) {
+    int pid = 0;
+    std::ifstream(JobDir(assignment) + "/" + name) >> pid;
+    return pid;
+  };
+  ASSERT_TRUE(
+      fleet_->Await([&] { return Alive(pid_in("child")) && Alive(pid_in("grandparent")); }));
+  const int trainer = TrainerPid(assignment);
+  const int child = pid_in("child");
+  const int other = pid_in("grandparent");
+  kill(worker_->pid(), SIGKILL);
+  worker_->Wait();
+  EXPECT_TRUE(fleet_->Await([&] { return !Alive(trainer); }));
+  EXPECT_TRUE(Alive(child)) << "nobody is left who would end it";
+  StartWorker();
+  ASSERT_TRUE(fleet_->Await([&] { return fleet_->Hellos().size() == 2; }));
+  EXPECT_FALSE(Alive(child));
+  EXPECT_FALSE(Alive(other));
 }
 
 TEST_F(DaemonTest, EndedAttemptsSurviveAKilledDaemon) {

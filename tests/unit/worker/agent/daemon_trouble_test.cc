@@ -66,6 +66,22 @@ TEST_F(DaemonTroubleTest, ATrainerThatClosesItsOutputAndLivesOnIsStopped) {
   EXPECT_THAT(finished->error(), HasSubstr("closed its standard output"));
 }
 
+TEST_F(DaemonTroubleTest, CapabilitiesThatAreNestedAreRefused) {
+  const std::string trainer = dir_ / "nested";
+  std::ofstream(trainer) << "#!/bin/sh\nhead -c 200000 /dev/zero | tr '\\0' '['\n";
+  ASSERT_EQ(chmod(trainer.c_str(), 0755), 0);
+  SpawnOptions options = LoggedOptions();
+  const auto double_of_tests = std::find(options.argv.begin(), options.argv.end(), "--trainer") + 1;
+  ASSERT_LT(double_of_tests, options.argv.end());
+  *double_of_tests = trainer;
+  StartWorker(options);
+  const ExitStatus exit = worker_->Wait();
+  EXPECT_FALSE(exit.signaled);
+  EXPECT_EQ(exit.code, 1);
+  EXPECT_THAT(*ReadFile(dir_ / "worker.log", 1 << 20),
+              HasSubstr("printed no JSON object of at most 64 levels but \"[["));
+}
+
 TEST_F(DaemonTroubleTest, SigtermByHandIsNotTheWorkersDoing) {
   StartBoth();
   const v1::Assignment assignment = MakeAssignment(1, "slow", 100000);
@@ -104,6 +120,27 @@ TEST_F(DaemonTroubleTest, WhatATrainerLeavesBehindEndsWithIt) {
   std::ofstream(JobDir(second) + "/go_on") << "now";
   EXPECT_EQ(fleet_->AwaitFinished(2)->outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
   EXPECT_FALSE(Alive(second_child));
+}
+
+TEST_F(DaemonTroubleTest, WhatItLeavesBehindEndsWithTheNextDaemonIfTheFirstIsKilled) {
+  StartBoth();
+  const v1::Assignment assignment = MakeAssignment(1, "leaves_child");
+  fleet_->Assign(assignment);
+  AwaitEpochs(1, 3);
+  const std::string child_file = JobDir(assignment) + "/child";
+  const std::string other_file = JobDir(assignment) + "/grandparent";
+  ASSERT_TRUE(fleet_->Await([&] { return Alive(PidIn(child_file)) && Alive(PidIn(other_file)); }));
+  const int trainer = TrainerPid(assignment);
+  const int child = PidIn(child_file);
+  const int other = PidIn(other_file);
+  kill(worker_->pid(), SIGKILL);
+  worker_->Wait();
+  EXPECT_TRUE(fleet_->Await([&] { return !Alive(trainer); }));
+  EXPECT_TRUE(Alive(child)) << "nobody is left who would end it";
+  StartWorker();
+  ASSERT_TRUE(fleet_->Await([&] { return fleet_->Hellos().size() == 2; }));
+  EXPECT_FALSE(Alive(child));
+  EXPECT_FALSE(Alive(other));
 }
 
 TEST_F(DaemonTroubleTest, ASuccessWithoutItsWeightsSaysSo) {

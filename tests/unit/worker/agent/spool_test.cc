@@ -18,6 +18,7 @@ namespace pelab::agent {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -74,6 +75,19 @@ TEST_F(SpoolTest, ReadIsBoundedButNeverEmptyHanded) {
   for (int epoch = 0; epoch < 10; ++epoch) ASSERT_THAT(spool->Append(Epoch(epoch, 1000)), IsOk());
   EXPECT_THAT(Sequences(*spool, 0, 1), ElementsAre(1));
   EXPECT_THAT(Sequences(*spool, 0, 2500), ElementsAre(1, 2, 3));
+}
+
+TEST_F(SpoolTest, AnEventThatCannotBeReadBackIsNotHalfRead) {
+  auto spool = Open();
+  ASSERT_THAT(spool->Append(Epoch(0)), IsOk());
+  v1::Event bad = Finished(v1::ATTEMPT_OUTCOME_FAILED);
+  bad.mutable_finished()->set_error("not UTF-8: \xff");
+  ASSERT_THAT(spool->Append(bad), IsOk());
+  v1::EventBatch batch;
+  EXPECT_THAT(spool->Read(0, kAll, &batch),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("event 2 cannot be read back")));
+  ASSERT_EQ(batch.events_size(), 1);
+  EXPECT_EQ(batch.events(0).sequence(), 1u);
 }
 
 TEST_F(SpoolTest, SurvivesItsProcess) {

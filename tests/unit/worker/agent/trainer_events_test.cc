@@ -32,9 +32,10 @@ std::string Complaint(const std::string& line, const std::string& directory = "/
 }
 
 TEST(TrainerEvents, Hello) {
-  const TrainerLine line = Parse(
-      R"({"event":"hello","job":"12","protocol":1,"start_epoch":3,"epochs":9,"device":"cpu","threads":2,)"
-      R"("micro_batch":64,"packing":1,"parameters":4711})");
+  const TrainerLine line =
+      Parse(R"({"event":"hello","job":"12","protocol":1,"start_epoch":3,"epochs":9,"device":"cpu",)"
+            R"("threads":2,)"
+            R"("micro_batch":64,"packing":1,"parameters":4711})");
   const v1::Started& started = std::get<FactLine>(line).event.started();
   EXPECT_EQ(started.start_epoch(), 3);
   EXPECT_EQ(started.epochs(), 9);
@@ -61,23 +62,24 @@ TEST(TrainerEvents, NestedLinesAreRefused) {
   const int deep = 300'000;
   const std::string nested = std::string(deep, '[') + std::string(deep, ']');
   const std::string hello =
-      R"({"event":"hello","job":"12","protocol":1,"start_epoch":0,"epochs":9,"threads":1,"micro_batch":0,"packing":1)";
+      R"({"event":"hello","job":"12","protocol":1,"start_epoch":0,"epochs":9,"threads":1,)"
+      R"("micro_batch":0,"packing":1)";
   for (const std::string& line : {nested, hello + ",\"more\":" + nested + "}",
                                   R"({"event":"epoch","job":"12","epoch":)" + nested + "}"}) {
     EXPECT_THAT(Complaint(line), HasSubstr("printed a line that is nested more than 64 deep: "));
   }
   const TempDir dir;
   std::ofstream(dir / "r.json") << nested;
-  EXPECT_THAT(
-      Complaint(
-          R"({"event":"analysis","job":"12","name":"x","version":1,"parameters":{},"file":"r.json"})",
-          dir.path()),
-      HasSubstr("r.json is not JSON"));
+  EXPECT_THAT(Complaint(R"({"event":"analysis","job":"12","name":"x","version":1,"parameters":{},)"
+                        R"("file":"r.json"})",
+                        dir.path()),
+              HasSubstr("analysis x: its result is not JSON"));
 }
 
 TEST(TrainerEvents, AHelloSaysWhatWasFoundQuicker) {
   const std::string start =
-      R"({"event":"hello","job":"12","protocol":1,"start_epoch":0,"epochs":9,"threads":1,"micro_batch":0,)"
+      R"({"event":"hello","job":"12","protocol":1,"start_epoch":0,"epochs":9,"threads":1,)"
+      R"("micro_batch":0,)"
       R"("packing":1)";
   const auto alone = [&](const std::string& rest) {
     return std::get<FactLine>(Parse(start + rest)).event.started().better_alone();
@@ -117,9 +119,11 @@ TEST(TrainerEvents, AnAnalysisIsReadWhereItsJobWorks) {
 }
 
 TEST(TrainerEvents, EpochKeepsEveryBitOfItsNumbers) {
-  const TrainerLine line = Parse(
-      R"({"event":"epoch","job":"12","epoch":4,"train_loss":0.30000000000000004,"train_correct":17,"train_total":70000,)"
-      R"("test_loss":5e-324,"test_correct":30000,"test_total":30000,"learning_rate":1.7976931348623157e308,"seconds":2})");
+  const TrainerLine line =
+      Parse(R"({"event":"epoch","job":"12","epoch":4,"train_loss":0.30000000000000004,)"
+            R"("train_correct":17,"train_total":70000,)"
+            R"("test_loss":5e-324,"test_correct":30000,"test_total":30000,)"
+            R"("learning_rate":1.7976931348623157e308,"seconds":2})");
   const v1::Epoch& epoch = std::get<FactLine>(line).event.epoch();
   EXPECT_EQ(epoch.epoch(), 4);
   EXPECT_EQ(epoch.train_loss(), 0.30000000000000004);
@@ -187,22 +191,22 @@ TEST(TrainerEvents, HeadAblationsThatCannotBe) {
   EXPECT_THAT(AblationComplaint("correct", "[]"), HasSubstr("array of arrays"));
   EXPECT_THAT(AblationComplaint("correct", "[[1,2,3],[4,9]]"), HasSubstr("3 entries a layer"));
   EXPECT_THAT(AblationComplaint("correct", "[[1,2,11],[4,9,null]]"),
-              HasSubstr("integers from 0 to 10"));
+              HasSubstr("layer 0 head 2: \"correct\" is 11; allowed: an integer from 0 to 10"));
   EXPECT_THAT(AblationComplaint("lost", "[[8,7,6]]"), HasSubstr("2 layers, as in \"correct\""));
   EXPECT_THAT(AblationComplaint("lost", "[[8,7,10],[6,1,null]]"),
-              HasSubstr("integers from 0 to 9"));
+              HasSubstr("\"lost\" is 10; allowed: an integer from 0 to 9"));
   EXPECT_THAT(AblationComplaint("gained", "[[0,0,2],[1,1,null]]"),
-              HasSubstr("integers from 0 to 1"));
+              HasSubstr("\"gained\" is 2; allowed: an integer from 0 to 1"));
   EXPECT_THAT(AblationComplaint("gained", "[[0,0,0],[1,1,0]]"),
               HasSubstr("null exactly where \"correct\" has it"));
   EXPECT_THAT(AblationComplaint("nll", "[[3.5,3,null],[2,0.75,null]]"),
               HasSubstr("null exactly where \"correct\" has it"));
   EXPECT_THAT(AblationComplaint("nll", "[[3.5,-3,2.5],[2,0.75,null]]"),
-              HasSubstr("numbers from 0 on"));
+              HasSubstr("\"nll\" is -3; allowed: a number from 0 on"));
   EXPECT_THAT(AblationComplaint("nll_standard_error", R"([[0.5,"x",0],[0,0,null]])"),
-              HasSubstr("numbers from 0 on"));
+              HasSubstr("allowed: numbers"));
   EXPECT_THAT(AblationComplaint("lost", "[[8,7,7],[6,1,null]]"),
-              HasSubstr("layer 0 head 2 has 3 correct of 9 intact, but 7 lost and 0 gained"));
+              HasSubstr("layer 0 head 2: it has 3 correct of 9 intact, but 7 lost and 0 gained"));
   EXPECT_THAT(AblationComplaint("chance", "0"), HasSubstr("above 0 and at most 1"));
   EXPECT_THAT(AblationComplaint("intact_nll", "-1"), HasSubstr("a number from 0 on"));
 }
@@ -218,7 +222,8 @@ TEST(TrainerEvents, AnalysisBringsItsFile) {
   const auto line = ParseTrainerLine(event("probe.json"), "12", dir.path());
   ASSERT_THAT(line, IsOk());
   EXPECT_EQ(std::get<FactLine>(*line).event.analysis().result_json(), R"({"x":[1,2]})");
-  EXPECT_THAT(Complaint(event("bad.json"), dir.path()), HasSubstr("bad.json is not JSON"));
+  EXPECT_THAT(Complaint(event("bad.json"), dir.path()),
+              HasSubstr("analysis probe: its result is not JSON"));
   EXPECT_THAT(Complaint(event("gone.json"), dir.path()), HasSubstr("no such file"));
   EXPECT_THAT(Complaint(event("../secret"), dir.path()),
               HasSubstr("a path below the work directory"));
@@ -228,9 +233,10 @@ TEST(TrainerEvents, AnalysisBringsItsFile) {
 
 TEST(TrainerEvents, DoneErrorCheckpointAndTheUnknown) {
   const std::string sha(64, 'a');
-  const auto done = std::get<DoneLine>(Parse(
-      R"({"event":"done","job":"12","wall_seconds":3.5,"weights":{"file":"w/x.safetensors","sha256":")" +
-      sha + R"(","bytes":9}})"));
+  const auto done = std::get<DoneLine>(
+      Parse(R"({"event":"done","job":"12","wall_seconds":3.5,"weights":{"file":"w/x.safetensors",)"
+            R"("sha256":")" +
+            sha + R"(","bytes":9}})"));
   EXPECT_EQ(done.weights_file, "w/x.safetensors");
   EXPECT_EQ(done.sha256, sha);
   EXPECT_EQ(done.bytes, 9u);
@@ -240,17 +246,38 @@ TEST(TrainerEvents, DoneErrorCheckpointAndTheUnknown) {
       "");
   const auto error = std::get<ErrorLine>(
       Parse(R"({"event":"error","job":"12","kind":"non_finite_loss","message":"NaN at step 3"})"));
-  EXPECT_EQ(error.kind, v1::ERROR_KIND_NON_FINITE_LOSS);
+  EXPECT_EQ(error.kind, state::ErrorKind::kNonFiniteLoss);
   EXPECT_EQ(error.message, "NaN at step 3");
   EXPECT_EQ(
       std::get<ErrorLine>(Parse(R"({"event":"error","job":"12","kind":"brand_new","message":"m"})"))
           .kind,
-      v1::ERROR_KIND_INTERNAL);
+      state::ErrorKind::kInternal);
   EXPECT_EQ(
       std::get<CheckpointLine>(Parse(R"({"event":"checkpoint","job":"12","epoch":5,"file":"c"})"))
           .epoch,
       5);
   EXPECT_EQ(std::get<UnknownLine>(Parse(R"({"event":"weather","job":"12"})")).name, "weather");
+}
+
+TEST(TrainerEvents, EpochsThatCannotBe) {
+  const Json epoch = Json::parse(
+      R"({"event":"epoch","job":"12","epoch":4,"train_loss":1,"train_correct":1,"train_total":10,)"
+      R"("test_loss":1,"test_correct":1,"test_total":10,"learning_rate":0.1,"seconds":1})");
+  const auto complaint = [&](const char* name, const Json& value) {
+    Json wrong = epoch;
+    wrong[name] = value;
+    return Complaint(wrong.dump());
+  };
+  EXPECT_EQ(Complaint(epoch.dump()), "nothing");
+  EXPECT_THAT(complaint("epoch", -1), HasSubstr("\"epoch\" is -1; allowed: an integer from 0"));
+  EXPECT_THAT(complaint("train_correct", 11),
+              HasSubstr("epoch 4: \"train_correct\" is 11; allowed: an integer from 0 to 10"));
+  EXPECT_THAT(complaint("test_total", 0), HasSubstr("\"test_total\" is 0; allowed: an integer"));
+  EXPECT_THAT(complaint("test_correct", std::uint64_t{1} << 63),
+              HasSubstr("allowed: an integer of 64 bits"));
+  EXPECT_THAT(complaint("seconds", -0.5), HasSubstr("\"seconds\" is -0.5; allowed: a number"));
+  EXPECT_THAT(complaint("test_loss", -1),
+              HasSubstr("\"test_loss\" is -1; allowed: a number from 0 on"));
 }
 
 TEST(TrainerEvents, SaysWhatIsWrongWithALine) {
@@ -261,23 +288,36 @@ TEST(TrainerEvents, SaysWhatIsWrongWithALine) {
   EXPECT_THAT(Complaint(R"({"event":"epoch","job":"13"})"),
               HasSubstr("is of job \"13\"; this trainer was given \"12\""));
   EXPECT_THAT(Complaint(R"({"event":"epoch","job":12})"), HasSubstr("allowed: a string"));
-  EXPECT_THAT(Complaint(R"({"event":"epoch","job":"12","epoch":-1})"),
-              HasSubstr("\"epoch\" is -1; allowed: an integer from 0"));
   EXPECT_THAT(Complaint(R"({"event":"epoch","job":"12","epoch":1.5})"),
               HasSubstr("\"epoch\" is 1.5; allowed: an integer"));
   EXPECT_THAT(Complaint(R"({"event":"epoch","job":"12","epoch":1,"train_loss":"low"})"),
               HasSubstr("allowed: a number"));
-  EXPECT_THAT(
-      Complaint(
-          R"({"event":"epoch","job":"12","epoch":1,"train_loss":1,"train_total":10,"train_correct":11})"),
-      HasSubstr("\"train_correct\" is 11; allowed: an integer from 0 to 10"));
   EXPECT_THAT(Complaint(R"({"event":"epoch","job":"12","epoch":18446744073709551615})"),
-              HasSubstr("64 bits"));
+              HasSubstr("an integer of 32 bits"));
   EXPECT_THAT(
       Complaint(
-          R"({"event":"done","job":"12","wall_seconds":1,"weights":{"file":"w","sha256":"abc","bytes":1}})"),
+          R"({"event":"done","job":"12","wall_seconds":1,"weights":{"file":"w","sha256":"abc",)"
+          R"("bytes":1}})"),
       HasSubstr("64 hexadecimal digits"));
-  EXPECT_THAT(Complaint("{\"event\":\"\xff\",\"job\":\"12\"}"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(Complaint(R"({"event":"done","job":"12","wall_seconds":-5})"),
+              HasSubstr("\"wall_seconds\" is -5; allowed: a number from 0 to 1e+09"));
+  const auto weights = [](const std::string& file) {
+    return absl::StrCat(R"({"event":"done","job":"12","wall_seconds":1,"weights":{"file":")", file,
+                        R"(","bytes":1,"sha256":")", std::string(64, 'a'), "\"}}");
+  };
+  EXPECT_EQ(Complaint(weights("w/x")), "nothing");
+  EXPECT_THAT(Complaint(weights("w/")),
+              HasSubstr("\"file\" is \"w/\"; allowed: a file's name of 1"));
+  EXPECT_THAT(Complaint(weights("w/a\\nb")), HasSubstr("allowed: a file's name of 1 to 256 bytes"));
+  EXPECT_THAT(Complaint(absl::StrCat(R"({"event":"done","job":"12","wall_seconds":1,"weights":)"
+                                     R"({"file":"w","sha256":")",
+                                     std::string(64, 'a'), R"(","bytes":-1}})")),
+              HasSubstr("\"bytes\" is -1; allowed: an integer from 0 on"));
+  // The complaint becomes the error of the attempt, a Protobuf string.
+  EXPECT_THAT(Complaint("{\"event\":\"\xff\",\"job\":\"12\"}"),
+              HasSubstr("not a JSON object: {\"event\":\"?\",\"job\":\"12\"}"));
+  const std::string most(119, 'x');
+  EXPECT_THAT(Complaint(most + "é"), HasSubstr("not a JSON object: " + most + "…"));
 }
 
 TEST(LineSplitter, CutsWhereverTheBytesBreak) {

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "core/experiment/canonical_json.h"
 #include "tests/support/status_matchers.h"
 
 namespace pelab::agent {
@@ -28,18 +29,24 @@ TrainerLine Epoch(int epoch) {
   line.event.mutable_epoch()->set_epoch(epoch);
   return line;
 }
-TrainerLine AblationLine() {
+TrainerLine AblationLine(int version = 2, const std::string& parameters = "{}") {
   FactLine line;
-  line.event.mutable_head_ablation()->set_version(1);
+  line.event.mutable_head_ablation()->set_version(version);
+  line.event.mutable_head_ablation()->set_parameters_json(parameters);
   return line;
 }
 TrainerLine Done() { return DoneLine{"w", "", 1, 2.5}; }
-TrainerLine Error(v1::ErrorKind kind) { return ErrorLine{kind, "it broke"}; }
+TrainerLine Error(state::ErrorKind kind) { return ErrorLine{kind, "it broke"}; }
 
 v1::Assignment MakeAssignment(int max_start_epoch = 0, bool ablation = false) {
   v1::Assignment assignment;
   assignment.set_max_start_epoch(max_start_epoch);
-  if (ablation) assignment.add_analyses()->set_name("head_ablation");
+  if (ablation) {
+    v1::Analysis* analysis = assignment.add_analyses();
+    analysis->set_name("head_ablation");
+    analysis->set_version(2);
+    analysis->set_parameters_json("{}");
+  }
   return assignment;
 }
 
@@ -76,10 +83,48 @@ TEST(TrainerTrace, RefusesWhatCannotFollow) {
               HasSubstr("done after 1 of 3 epochs"));
   EXPECT_THAT(Complaint(fresh, {Hello(0, 1), Epoch(0), AblationLine()}),
               HasSubstr("not asked for"));
-  EXPECT_THAT(Complaint(TrainerTrace(MakeAssignment(0, true)), {Hello(0, 1), Epoch(0), Done()}),
+  const TrainerTrace ablation(MakeAssignment(0, true));
+  EXPECT_THAT(Complaint(ablation, {Hello(0, 1), Epoch(0), AblationLine(3)}),
+              HasSubstr("head_ablation, version 3, parameters {}, which was not asked for"));
+  EXPECT_THAT(Complaint(ablation, {Hello(0, 1), Epoch(0), AblationLine(2, R"({"method":"x"})")}),
+              HasSubstr(R"(version 2, parameters {"method":"x"}, which was not asked for)"));
+  EXPECT_THAT(Complaint(ablation, {Hello(0, 1), Epoch(0), AblationLine(), AblationLine()}),
+              HasSubstr("not asked for"))
+      << "once only";
+  EXPECT_THAT(Complaint(ablation, {Hello(0, 1), Epoch(0), Done()}),
               HasSubstr("done without analysis head_ablation"));
   EXPECT_THAT(Complaint(fresh, {Hello(0, 1), Epoch(0), Done(), Epoch(1)}),
               HasSubstr("after its last event"));
+}
+
+TEST(TrainerTrace, RefusesResultsOfAnotherModelOrOtherData) {
+  v1::Assignment assignment = MakeAssignment(0, /*ablation=*/true);
+  const auto whole = [](std::int64_t value) { return catalog::Value(value); };
+  assignment.set_spec_json(ToCanonicalJson(experiment::MakeJob("clean", "rope", "distance", 1,
+                                                               {{"task.train_examples", whole(70)},
+                                                                {"task.test_examples", whole(30)},
+                                                                {"model.layers", whole(2)},
+                                                                {"model.heads", whole(4)}})));
+  const auto epoch = [](int test_total) {
+    FactLine line;
+    line.event.mutable_epoch()->set_train_total(70);
+    line.event.mutable_epoch()->set_test_total(test_total);
+    return TrainerLine(line);
+  };
+  const auto matrix = [](int layers) {
+    FactLine line = std::get<FactLine>(AblationLine());
+    line.event.mutable_head_ablation()->set_layers(layers);
+    line.event.mutable_head_ablation()->set_heads(4);
+    line.event.mutable_head_ablation()->set_total(30);
+    return TrainerLine(line);
+  };
+  const TrainerTrace trace(assignment);
+  EXPECT_EQ(Complaint(trace, {Hello(0, 1), epoch(30), matrix(2), Done()}), "nothing");
+  EXPECT_EQ(Complaint(trace, {Hello(0, 1), epoch(4)}),
+            "the trainer printed what cannot be: epoch 0: \"test_total\" is 4; allowed: 30, as the "
+            "job's test examples");
+  EXPECT_THAT(Complaint(trace, {Hello(0, 1), epoch(30), matrix(3)}),
+              HasSubstr("it has 3 layers of 4 heads; allowed: 2 layers of 4 heads"));
 }
 
 v1::Execution Settings(int threads, int micro_batch, int packing) {
@@ -138,7 +183,7 @@ TEST(TrainerTrace, EndsByWhatWasSaidAndHowItEnded) {
   // The job is done, but the trainer failed at its end, so the weights may be incomplete.
   EXPECT_EQ(Conclude(whole, kSigkill).error_kind(), v1::ERROR_KIND_TRAINER_DIED);
 
-  const v1::Finished error = Conclude({Hello(0, 1), Error(v1::ERROR_KIND_OUT_OF_MEMORY)}, kExit1);
+  const v1::Finished error = Conclude({Hello(0, 1), Error(state::ErrorKind::kOutOfMemory)}, kExit1);
   EXPECT_EQ(error.outcome(), v1::ATTEMPT_OUTCOME_FAILED);
   EXPECT_EQ(error.error_kind(), v1::ERROR_KIND_OUT_OF_MEMORY);
   EXPECT_EQ(error.error(), "it broke");
@@ -177,7 +222,7 @@ TEST(TrainerTrace, AStallIsAFailureOfItsOwnKindUnlessItHadSaidHowItEnded) {
             v1::ATTEMPT_OUTCOME_SUCCEEDED);
   EXPECT_EQ(conclude({Hello(0, 1), Epoch(0), Done()}, kSigkill).error_kind(),
             v1::ERROR_KIND_STALLED);
-  EXPECT_EQ(conclude({Error(v1::ERROR_KIND_OUT_OF_MEMORY)}, kSigkill).error_kind(),
+  EXPECT_EQ(conclude({Error(state::ErrorKind::kOutOfMemory)}, kSigkill).error_kind(),
             v1::ERROR_KIND_OUT_OF_MEMORY);
 }
 
@@ -193,7 +238,7 @@ TEST(TrainerTrace, AStopDecides) {
   EXPECT_EQ(asked.error_kind(), v1::ERROR_KIND_UNSPECIFIED) << "its worker had asked for it";
   // The trainer was done before it got the signal, or failed for another reason.
   EXPECT_EQ(Conclude(whole, kExit0, StopReason::kPreempt).outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
-  EXPECT_EQ(Conclude({Error(v1::ERROR_KIND_IO)}, kExit1, StopReason::kShutdown).outcome(),
+  EXPECT_EQ(Conclude({Error(state::ErrorKind::kIo)}, kExit1, StopReason::kShutdown).outcome(),
             v1::ATTEMPT_OUTCOME_FAILED);
 }
 

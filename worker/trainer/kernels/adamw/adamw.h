@@ -1,5 +1,5 @@
 // A step of AdamW over flat parameters in one pass over memory. It computes the same as
-// train/adamw.h, with decoupled decay and both corrections.
+// train/adamw.h, with decoupled decay and both bias corrections.
 //
 //   p <- p (1 - lr wd);  m <- b1 m + (1 - b1) g;  v <- b2 v + (1 - b2) g^2
 //   p <- p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps);  g <- 0          t = step + 1

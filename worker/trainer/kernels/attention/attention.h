@@ -88,8 +88,8 @@ struct FusedAttention {
   const float* key_distance = nullptr;
   AttentionTerm term;
 
-  // Element index: that in the member's logits (B/M, H, T', T), contiguous. If the stream skips
-  // positions, neither T' nor T counts them.
+  // Element index: the place in the member's logits (B/M, H, T', T), contiguous. If the stream
+  // skips positions, the index counts them, although T' and T above do not.
   DropoutStream dropout;
 
   // (B, T', H, d): written by forward; read by backward, but not on tensor cores or a CPU.
@@ -114,7 +114,7 @@ struct FusedAttentionGradients {
   float* query_bias = nullptr;  // (B, H, w)
   float* key_bias = nullptr;    // (B, H, w)
   float* value_bias = nullptr;  // (B, H, d)
-  // The stride from sequence to sequence of these three, so that they can be slices of one (B, 3,
+  // The stride from sequence to sequence of these three, which may be slices of one tensor (B, 3,
   // H, d); 0: contiguous.
   std::int64_t bias_batch_stride = 0;
   float* diagonal = nullptr;  // (B, H, 2T - 1), contiguous
@@ -127,9 +127,9 @@ inline constexpr std::int64_t kMostAttentionWidth = 128;      // of w
 inline constexpr std::int64_t kMostAttentionValueWidth = 64;  // of d
 inline constexpr std::int64_t kMostAttentionKeys = 1024;
 
-// Whether the CUDA kernels accept the problem: w, d and T within the limits above, w even if it is
-// rotated, no key_distance, fewer than 2^31 heads in all, and at most 2^32 logits (with skipped
-// positions) if dropout is on. If not, both launchers return an error.
+// Whether the CUDA kernels accept the problem: w, d and T within the limits above, w even if there
+// are rotations, no key_distance, fewer than 2^31 heads in all, and at most 2^32 logits (with
+// skipped positions) if dropout is on. If not, both launchers return an error.
 template <class Element>
 bool AttentionFits(const FusedAttention<Element>& problem) {
   const FusedAttention<Element>& p = problem;

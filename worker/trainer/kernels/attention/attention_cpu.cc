@@ -284,9 +284,9 @@ PELAB_INLINE void KeepLogitGradients(const FusedAttention<float>& p,
   std::fill(term + end, term + p.keys, 0.0f);
 }
 
-// Computes two gradients from dS: that of the vectors by distance, which it adds to the sums of the
-// sequence, and that of the queries through these vectors, which it adds to `product`. It first
-// moves the gradients of the logits to the columns of DistanceProduct.
+// Computes two gradients from dS. It adds the gradient of the vectors by distance to the sums of
+// the sequence, and the gradient of the queries through these vectors to `product`. It first moves
+// the gradients of the logits to the columns of DistanceProduct.
 PELAB_INLINE void BackwardDistances(const FusedAttention<float>& p,
                                     const FusedAttentionGradients<float>& to,
                                     const Visible& visible, std::int64_t batch, std::int64_t head,

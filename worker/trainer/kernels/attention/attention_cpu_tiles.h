@@ -76,9 +76,8 @@ PELAB_INLINE Floats TurnVector(Floats x, Floats rotations, bool conjugate) {
   const Ints reals = {0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14};
   const Ints imaginaries = {1, 1, 3, 3, 5, 5, 7, 7, 9, 9, 11, 11, 13, 13, 15, 15};
   const Floats signs = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
-  const Floats across =
-      __builtin_shuffle(x, swapped) * __builtin_shuffle(rotations, imaginaries) * signs;
-  const Floats along = x * __builtin_shuffle(rotations, reals);
+  const Floats across = Shuffled(x, swapped) * Shuffled(rotations, imaginaries) * signs;
+  const Floats along = x * Shuffled(rotations, reals);
   return conjugate ? along - across : along + across;
 }
 
@@ -160,13 +159,13 @@ PELAB_INLINE void Transpose(const float* from, std::int64_t m, std::int64_t n, f
   for (std::int64_t i = 0; i < m; i += kLanes) {
     for (std::int64_t j = 0; j < n; j += kLanes) {
       Floats rows[kLanes], dealt[kLanes];
-      for (int r = 0; r < kLanes; ++r) rows[r] = Load(from + (i + r) * n + j);
+      for (std::int64_t r = 0; r < kLanes; ++r) rows[r] = Load(from + (i + r) * n + j);
       for (int round = 0; round < 4; ++round) {
-        for (int r = 0; r < kLanes / 2; ++r) {
-          dealt[2 * r] = __builtin_shuffle(rows[r], rows[r + kLanes / 2], low);
-          dealt[2 * r + 1] = __builtin_shuffle(rows[r], rows[r + kLanes / 2], high);
+        for (std::int64_t r = 0; r < kLanes / 2; ++r) {
+          dealt[2 * r] = Shuffled(rows[r], rows[r + kLanes / 2], low);
+          dealt[2 * r + 1] = Shuffled(rows[r], rows[r + kLanes / 2], high);
         }
-        for (int r = 0; r < kLanes; ++r) rows[r] = dealt[r];
+        for (std::int64_t r = 0; r < kLanes; ++r) rows[r] = dealt[r];
       }
       for (int r = 0; r < kLanes; ++r) Store(rows[r], to + (j + r) * m + i);
     }

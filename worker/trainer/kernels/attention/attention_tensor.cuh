@@ -203,7 +203,7 @@ __device__ __forceinline__ void FinishLogits(const HeadLogits& logits, const Ten
   }
 }
 
-// Tells which 8 logits of this lane in a tile are kept: bit 4 s + e for logit e of the right (s =
+// Tells which of this lane's 8 logits in a tile are kept: bit 4 s + e for logit e of the right (s =
 // 1) or left (s = 0) half.
 __device__ __forceinline__ std::uint32_t KeptBits(const HeadLogits& logits, const TensorRows& rows,
                                                   int key) {

@@ -1,4 +1,4 @@
-// Dropout masks on the CPU. Like all randomness here they are addressed: the mask of an element is
+// Dropout masks on the CPU. Like all randomness here, they are addressed: the mask of an element is
 // a pure function of a key and the element's index. No LibTorch.
 //
 // LibTorch draws masks sequentially from one generator, which takes a third of a training step. A

@@ -38,7 +38,7 @@ struct CrossEntropy {
   const Element* logits = nullptr;       // z (M, B, C)
   const std::int64_t* labels = nullptr;  // c (M, B): the ignored class, or 0 … C-1
   std::int64_t ignored = -1;             // the class that is not scored; negative: none
-  // N (M), from CountScoredOnCuda for the whole batch, of which this may be a part; 0 acts as 1.
+  // N (M), from CountScoredOnCuda for the whole batch; these rows may be a part of it. 0 acts as 1.
   const std::int64_t* batch = nullptr;
   float* loss = nullptr;               // (M, B)
   std::uint8_t* correct = nullptr;     // (M, B): 1 if right

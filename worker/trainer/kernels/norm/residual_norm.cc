@@ -32,8 +32,8 @@ PELAB_INLINE void NormRow(const ResidualNorm<float>& p, std::int64_t row, const 
   const float mean = Sum(sums) / static_cast<float>(p.width);
   Floats squares = {};
   for (std::int64_t c = 0; c < p.width; c += kLanes) {
-    const Floats centred = Load(y + c) - mean;
-    squares += centred * centred;
+    const Floats centered = Load(y + c) - mean;
+    squares += centered * centered;
   }
   const float inverse = 1 / std::sqrt(Sum(squares) / static_cast<float>(p.width) + p.epsilon);
   float* const normed = p.normed + row * p.width;
@@ -63,13 +63,13 @@ PELAB_INLINE void ForwardRow(const ResidualNorm<float>& p, std::int64_t row) {
 PELAB_INLINE void Add(const Floats& x, float* to) { Store(Load(to) + x, to); }
 
 // dx without the part from dy is inverse (g - mean_g - h mean_gh).
-struct RowTerms {
+struct NormTerms {
   float mean = 0, inverse = 0, mean_g = 0, mean_gh = 0;
 };
 
-PELAB_INLINE RowTerms TermsOf(const ResidualNorm<float>& p, const float* to_normed,
-                              std::int64_t row) {
-  RowTerms terms{p.mean[row], p.inverse_deviation[row]};
+PELAB_INLINE NormTerms TermsOf(const ResidualNorm<float>& p, const float* to_normed,
+                               std::int64_t row) {
+  NormTerms terms{p.mean[row], p.inverse_deviation[row]};
   const float* const y = p.sum + row * p.width;
   Floats g_sum = {}, gh_sum = {};
   for (std::int64_t c = 0; c < p.width; c += kLanes) {
@@ -87,7 +87,7 @@ PELAB_INLINE void BackwardRow(const ResidualNorm<float>& p, const ResidualNormGr
   const std::int64_t at = row * p.width;
   const float* const y = p.sum + at;
   const float* const to_normed = p.gamma != nullptr ? g.normed + at : nullptr;
-  const RowTerms terms = p.gamma != nullptr ? TermsOf(p, to_normed, row) : RowTerms{};
+  const NormTerms terms = p.gamma != nullptr ? TermsOf(p, to_normed, row) : NormTerms{};
   const std::uint32_t first = DropoutRow(p.dropout, row) * static_cast<std::uint32_t>(p.width);
   for (std::int64_t c = 0; c < p.width; c += kLanes) {
     Floats to_sum = g.sum != nullptr ? Load(g.sum + at + c) : Floats{};

@@ -105,8 +105,8 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kVector, kChunks, 
     const float mean = WarpSum(sum) / static_cast<float>(width);
     float squares = 0;
     ForEach<kVector, kChunks>(width, [&](int c, int v) {
-      const float centred = y.at[c][v] - mean;
-      squares += centred * centred;
+      const float centered = y.at[c][v] - mean;
+      squares += centered * centered;
     });
     const float inverse = 1 / sqrtf(WarpSum(squares) / static_cast<float>(width) + p.epsilon);
     ForEach<kVector, kChunks>(width, [&](int c, int v) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/core/db/database_for_test.h"
+#include "tests/unit/core/db/database_fixture.h"
 
 namespace pelab::db {
 namespace {
@@ -21,7 +21,7 @@ class MaintenanceTest : public ::testing::Test {
     const auto job = file_.AddJob({.key = "a1", .epochs = 2});
     const auto attempt = file_.AddAttempt(job, 1, 0, "succeeded");
     for (int epoch = 0; epoch < 2; ++epoch) file_.AddEpoch(attempt, epoch, 240 + 10 * epoch);
-    file_.Summarise(job, 2, 250, 250, 300);
+    file_.Summarize(job, 2, 250, 250, 300);
     file_.AddHeadAblation(job, attempt, 2, 3, 250, 300);
   }
   // The promises that are broken after `damage`.
@@ -104,13 +104,13 @@ TEST_F(MaintenanceTest, ATrainedJobNeitherFailsNorIsCancelled) {
       ElementsAre("succeeded jobs are trained, and trained ones neither failed nor cancelled"));
 }
 
-TEST_F(MaintenanceTest, AFileOfAnOlderSchemaIsNamedWithWhatToDo) {
+TEST_F(MaintenanceTest, AFileFromBeforeTheFirstReleaseIsNamedWithWhatToDo) {
   file_.Execute("PRAGMA user_version = 1");
   const auto checks = CheckDatabase(file_.path());
   EXPECT_EQ(checks.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(checks.status().message()),
               ::testing::AllOf(::testing::HasSubstr("schema version 1"),
-                               ::testing::HasSubstr("pelab db migrate")));
+                               ::testing::HasSubstr("docs/operations.md")));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/db/check/check.h"
-#include "tests/unit/core/db/database_for_test.h"
+#include "tests/unit/core/db/database_fixture.h"
 
 namespace pelab::db {
 namespace {
@@ -34,14 +34,14 @@ class Populated {
     file_.AddEpoch(file_.AddAttempt(done, 1, 0, "lost"), 0, 240);
     const auto trained = file_.AddAttempt(done, 2, 1, "succeeded");
     file_.AddEpoch(trained, 1, 250);
-    file_.Summarise(done, 2, 250, 250, 300);
+    file_.Summarize(done, 2, 250, 250, 300);
     file_.Execute("UPDATE jobs SET train_correct = 250");
     file_.AddHeadAblation(done, trained, 2, 3, 250, 300);
     file_.AddArtifact(trained, "weights.safetensors", kHash, 7);
     WriteArtifact("weights");
     const auto runs = file_.AddJob({.key = "b2", .seed = 1, .state = "running", .epochs = 2});
     file_.AddEpoch(file_.AddAttempt(runs, 1, 0, ""), 0, 240);
-    file_.Summarise(runs, 1, 240, 240, 300);
+    file_.Summarize(runs, 1, 240, 240, 300);
     const auto waits = file_.AddJob({.key = "c3", .seed = 2, .state = "queued", .epochs = 2});
     file_.Execute("UPDATE jobs SET attempts = 0 WHERE state = 'queued'");
     file_.AddToSweep(file_.AddSweep("finished", "finished"), 0, done);
@@ -56,14 +56,15 @@ class Populated {
     EXPECT_TRUE(checks.ok()) << checks.status();
     return checks.value_or(std::vector<Check>());
   }
-  std::vector<std::string> Broken() {
+  static std::vector<std::string> Broken(const std::vector<Check>& checks) {
     std::vector<std::string> broken;
-    for (const Check& check : Checks()) {
+    for (const Check& check : checks) {
       if (!check.problems.empty()) broken.push_back(check.name);
     }
     return broken;
   }
-  std::string ArtifactFile() const { return ArtifactPath(file_.path(), kHash); }
+  std::vector<std::string> Broken() { return Broken(Checks()); }
+  std::string ArtifactFile() const { return *ArtifactPath(file_.path(), kHash); }
   void WriteArtifact(const std::string& data) {
     std::filesystem::create_directories(std::filesystem::path(ArtifactFile()).parent_path());
     std::ofstream(ArtifactFile()) << data;
@@ -87,6 +88,7 @@ TEST(InvariantsTest, APopulatedFileIsSound) {
 struct Damage {
   const char* sql;
   std::vector<std::string> breaks;  // the first one is the promise that the damage targets
+  bool of_schema = false;           // files with another schema are refused before they are checked
 };
 
 // Job 1 has succeeded, job 2 runs (attempt 3), job 3 is queued. Sweep 1 is finished, sweep 2
@@ -100,9 +102,7 @@ const std::vector<Damage> kDamages = {
      {"epochs have no gap and none is there twice", "trained jobs have every epoch",
       "summaries agree with the curves"}},
     {"UPDATE jobs SET epochs = 3 WHERE job_id = 1", {"trained jobs have every epoch"}},
-    {"DROP VIEW sweep_counts; CREATE TABLE sweep_counts AS SELECT sweep_id, 0 AS queued, 0 AS "
-     "assigned, 0 AS running, 1 AS succeeded, 0 AS failed, 0 AS cancelled, 2 AS epochs, 2 AS "
-     "epochs_done, 0 AS open_claims FROM sweeps",  // right for the finished sweep only
+    {"UPDATE sweep_counts SET queued = 0, succeeded = 2 WHERE sweep_id = 2",
      {"the counts of a sweep are those of its jobs"}},
     {"UPDATE jobs SET epochs_done = 0 WHERE job_id = 2", {"summaries agree with the curves"}},
     {"UPDATE jobs SET test_correct = 1 WHERE job_id = 2",
@@ -133,7 +133,8 @@ const std::vector<Damage> kDamages = {
      "WHERE name = 'jobs'; "
      "PRAGMA writable_schema = RESET; REINDEX; "
      "UPDATE jobs SET key = (SELECT key FROM jobs WHERE job_id = 1) WHERE job_id = 3",
-     {"a key and generation is one job"}},
+     {"a key and generation is one job"},
+     /*of_schema=*/true},
     {"UPDATE attempts SET outcome = 'succeeded' WHERE attempt_id = 1",
      {"a job was trained by one attempt"}},
     {"UPDATE jobs SET state = 'failed' WHERE job_id = 1",
@@ -147,7 +148,8 @@ const std::vector<Damage> kDamages = {
     {"UPDATE jobs SET attempts = 1 WHERE job_id = 3", {"attempts are numbered from 1 and counted"}},
     {"DROP INDEX attempts_open; UPDATE attempts SET outcome = NULL, ended_at = NULL "
      "WHERE attempt_id < 3",
-     {"a job has at most one open attempt", "trained jobs have an attempt that succeeded"}},
+     {"a job has at most one open attempt", "trained jobs have an attempt that succeeded"},
+     /*of_schema=*/true},
     {"UPDATE attempts SET outcome = 'lost', ended_at = 7000 WHERE attempt_id = 3",
      {"jobs that are assigned or running have an open attempt"}},
     {"UPDATE jobs SET state = 'queued' WHERE job_id = 2",
@@ -175,6 +177,10 @@ const std::vector<Damage> kDamages = {
     {"UPDATE curves SET attempt_id = 99 WHERE attempt_id = 3",
      {kReferences, "summaries agree with the curves"}},
     {"UPDATE artifacts SET bytes = 8", {kArtifacts}},
+    {"UPDATE artifacts SET sha256 = '../../../victim'", {"files are named by their SHA-256"}},
+    {"UPDATE artifacts SET sha256 = sha256 || char(0) || 'x'",
+     {"files are named by their SHA-256"}},
+    {"INSERT INTO uploads VALUES (3, 'zz')", {"files are named by their SHA-256"}},
     {"INSERT INTO staged_epochs SELECT 1, 3, 0, train_loss, train_correct, train_total, test_loss, "
      "test_correct, test_total, learning_rate, seconds FROM curves WHERE attempt_id = 3",
      {"epochs that wait for their curve are of an attempt, and not in it yet",
@@ -190,8 +196,14 @@ TEST(InvariantsTest, EachPromiseIsNamedWhereItIsBroken) {
     Populated populated;
     populated.file().Execute("PRAGMA foreign_keys = OFF");
     populated.file().Execute(damage.sql);
-    EXPECT_THAT(populated.Broken(), ::testing::UnorderedElementsAreArray(damage.breaks))
-        << damage.sql;
+    if (damage.of_schema) {
+      EXPECT_EQ(CheckDatabase(populated.file().path()).status().code(),
+                absl::StatusCode::kFailedPrecondition);
+    }
+    const std::vector<std::string> broken =
+        damage.of_schema ? Populated::Broken(CheckConnection(populated.file().db()))
+                         : populated.Broken();
+    EXPECT_THAT(broken, ::testing::UnorderedElementsAreArray(damage.breaks)) << damage.sql;
     named.insert(damage.breaks.front());
   }
   Populated sound;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/db/read/reader.h"
-#include "tests/unit/core/db/database_for_test.h"
+#include "tests/unit/core/db/database_fixture.h"
 
 namespace pelab::db {
 namespace {
@@ -193,6 +193,19 @@ TEST_F(AnalysisRowsTest, AnalysesBringTheirResultsInBoundedPages) {
   EXPECT_EQ(first->rows_size(), 4) << "1 MiB of results ends a page";
   EXPECT_NE(first->next(), "");
   EXPECT_EQ(Analyses(1, "probe").size(), 1u);
+}
+
+TEST_F(AnalysisRowsTest, PagesBreakAfterAnyName) {
+  const std::string sha(64, 'a');
+  const std::vector<std::string> names = {"", "%", "%25", "%3a", ":", "::", "a\nb", "a:b", "ü:数"};
+  for (const std::string& name : names) file_.AddArtifact(attempt_, name, sha, 10);
+  const auto rows = All<v1::ArtifactRow>(
+      v1::ListArtifactsRequest(),
+      [](Reader& reader, const auto& request) { return reader.ListArtifacts(request); }, 1);
+  ASSERT_EQ(rows.size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(rows[i].name(), names[i]);
+  file_.AddHeadAblation(job_, attempt_, 1, 2, 250, 300, "a:%b");
+  EXPECT_EQ(Heads(1).size(), 2u);
 }
 
 TEST_F(AnalysisRowsTest, ArtifactsAreThoseOfTheLatestAttemptThatHasThem) {

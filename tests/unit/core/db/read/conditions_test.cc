@@ -7,7 +7,7 @@
 
 #include "core/base/strings.h"
 #include "core/db/read/reader.h"
-#include "tests/unit/core/db/database_for_test.h"
+#include "tests/unit/core/db/database_fixture.h"
 
 namespace pelab::db {
 namespace {
@@ -23,9 +23,10 @@ class ConditionsTest : public ::testing::Test {
         {.key = "a1",
          .pe = "rope",
          .seed = 0,
-         .spec_json =
-             R"({"model":{"attention_bias":true,"dropout_sites":["attention","output"],"layers":2,"mask":"causal"},)"
-             R"("pe":{"base":10000,"name":"rope"},"seed":0,"task":{"name":"distance"},"train":{"lr":0.0001}})"});
+         .spec_json = R"({"model":{"attention_bias":true,"dropout_sites":["attention","output"],)"
+                      R"("layers":2,"mask":"causal"},)"
+                      R"("pe":{"base":10000,"name":"rope"},"seed":0,"task":{"name":"distance"},)"
+                      R"("train":{"lr":0.0001}})"});
     nope_ = file_.AddJob(
         {.key = "b1",
          .pe = "nope",
@@ -33,7 +34,7 @@ class ConditionsTest : public ::testing::Test {
          .spec_json =
              R"({"model":{"attention_bias":false,"dropout_sites":[],"layers":10,"mask":"none"},)"
              R"("pe":{"name":"nope"},"seed":5,"task":{"name":"distance"},"train":{"lr":0.0003}})"});
-    file_.Summarise(rope_, 2, 240, 240, 300);
+    file_.Summarize(rope_, 2, 240, 240, 300);
   }
 
   absl::StatusOr<std::vector<std::int64_t>> Select(const std::string& field, Operator op,
@@ -106,9 +107,9 @@ TEST_F(ConditionsTest, SetsOfIntegersOfTheSpec) {
       {.key = "c1",
        .pe = "partial_rope",
        .seed = 0,
-       .spec_json =
-           R"({"model":{"layers":2},"pe":{"head_list":[0,5],"name":"partial_rope","select":"list"},)"
-           R"("seed":0,"task":{"name":"distance"},"train":{"lr":0.0001}})"});
+       .spec_json = R"({"model":{"layers":2},"pe":{"head_list":[0,5],"name":"partial_rope",)"
+                    R"("select":"list"},)"
+                    R"("seed":0,"task":{"name":"distance"},"train":{"lr":0.0001}})"});
   for (const char* text : {"[0, 5]", "5+0", "0,5"}) {
     EXPECT_THAT(Found("pe.head_list", Operator::kEqual, text), ElementsAre(partial)) << text;
   }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/db/read/reader.h"
-#include "tests/unit/core/db/database_for_test.h"
+#include "tests/unit/core/db/database_fixture.h"
 
 namespace pelab::db {
 namespace {

@@ -2,18 +2,21 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <fstream>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
-#include "core/db/schema.h"
 #include "core/experiment/configuration.h"
-#include "migrations/migrations.h"
-#include "tests/unit/core/db/database_for_test.h"
+#include "migrations/schema.h"
+#include "tests/unit/core/db/database_fixture.h"
 
 namespace pelab::db {
 namespace {
@@ -72,6 +75,14 @@ TEST(ReaderOpenTest, NamesWhatIsWrongWithAFile) {
   auto directory = Reader::Open(file.directory());
   EXPECT_THAT(Message(directory.status()), HasSubstr("is a directory"));
 
+  // Opening a pipe would wait for a writer.
+  ASSERT_EQ(mkfifo((file.directory() + "/pipe").c_str(), 0600), 0);
+  auto pipe = Reader::Open(file.directory() + "/pipe");
+  EXPECT_EQ(pipe.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Message(pipe.status()), HasSubstr("/pipe is a pipe, not a pelab database"));
+  auto device = Reader::Open("/dev/null");
+  EXPECT_THAT(Message(device.status()), HasSubstr("/dev/null is a device, not a pelab database"));
+
   SQLite::Database(file.directory() + "/other.db", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
       .exec("CREATE TABLE t (x)");
   auto other = Reader::Open(file.directory() + "/other.db");
@@ -79,18 +90,15 @@ TEST(ReaderOpenTest, NamesWhatIsWrongWithAFile) {
   EXPECT_THAT(Message(other.status()), HasSubstr("application id is 0"));
 }
 
-TEST(ReaderOpenTest, RefusesNewerAndOlderSchemas) {
+TEST(ReaderOpenTest, RefusesNewerSchemasAndThoseFromBeforeTheFirstRelease) {
   DatabaseForTest file;
-  file.Execute("PRAGMA user_version = " + std::to_string(kSchemaVersion + 1));
+  file.Execute("PRAGMA user_version = " + std::to_string(migrations::NewestSchema() + 1));
   auto newer = Reader::Open(file.path());
   EXPECT_EQ(newer.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(Message(newer.status()), HasSubstr("from a newer pelab"));
-  file.Execute("PRAGMA user_version = " + std::to_string(kSchemaVersion - 1));
-  EXPECT_THAT(Message(Reader::Open(file.path()).status()), HasSubstr("migrates"));
-}
-
-TEST(ReaderOpenTest, SchemaVersionIsThatOfTheNewestMigration) {
-  EXPECT_EQ(migrations::All().back().version, kSchemaVersion);
+  file.Execute("PRAGMA user_version = " + std::to_string(migrations::kFirstSchema - 1));
+  EXPECT_THAT(Message(Reader::Open(file.path()).status()),
+              HasSubstr("from before the first release"));
 }
 
 TEST_F(ReaderTest, ReadsBesideAWriterAndWithoutOne) {
@@ -123,7 +131,7 @@ TEST_F(ReaderTest, JobRowsCarryEveryColumn) {
                                 .state = "running",
                                 .epochs = 7,
                                 .spec_json = R"({"seed":9007199254740991})"});
-  file_.Summarise(id, 2, 100, 200, 300);
+  file_.Summarize(id, 2, 100, 200, 300);
   const auto jobs = Jobs();
   ASSERT_EQ(jobs.jobs_size(), 1);
   const v1::JobRow& row = jobs.jobs(0);
@@ -422,12 +430,92 @@ TEST_F(ReaderTest, AttemptsAndWorkers) {
   EXPECT_EQ(attempts->rows(1).outcome(), v1::ATTEMPT_OUTCOME_UNSPECIFIED);
   EXPECT_EQ(attempts->rows(1).start_epoch(), 1);
   EXPECT_EQ(attempts->rows(1).worker(), "w1");
-  auto workers = Open()->ListWorkers();
+  auto workers = Open()->ListWorkers({});
   ASSERT_TRUE(workers.ok()) << workers.status();
   ASSERT_EQ(workers->workers_size(), 1);
   EXPECT_EQ(workers->workers(0).host(), "host-a");
   EXPECT_EQ(workers->workers(0).slots(), 2);
   EXPECT_EQ(workers->workers(0).busy_slots(), 1);
+}
+
+// Long texts, which earlier versions stored.
+TEST_F(ReaderTest, APageEndsByItsBytes) {
+  for (int i = 0; i < 20; ++i) file_.AddSweep("s" + std::to_string(i));
+  file_.Execute("UPDATE sweeps SET file_name = hex(zeroblob(524288))");
+  const auto reader = Open();
+  v1::ListSweepsRequest request;
+  std::set<std::int64_t> sweeps;
+  int pages = 0;
+  do {
+    const auto page = reader->ListSweeps(request);
+    ASSERT_TRUE(page.ok()) << page.status();
+    EXPECT_LT(page->ByteSizeLong(), std::size_t{4} << 20);
+    for (const v1::Sweep& sweep : page->sweeps()) {
+      EXPECT_TRUE(sweeps.insert(sweep.sweep_id()).second) << sweep.sweep_id();
+    }
+    request.mutable_page()->set_after(page->next());
+    ++pages;
+  } while (!request.page().after().empty());
+  EXPECT_EQ(sweeps.size(), 20u);
+  EXPECT_GT(pages, 5);
+}
+
+TEST_F(ReaderTest, APageOfJobsEndsByItsBytes) {
+  constexpr int kJobs = 1200;
+  for (int i = 0; i < kJobs; ++i) file_.AddJob({.key = "a" + std::to_string(i) + "b"});
+  file_.Execute("UPDATE jobs SET error = hex(zeroblob(8192))");
+  for (const bool specs_apart : {false, true}) {
+    v1::ListJobsRequest request;
+    request.set_specs_apart(specs_apart);
+    request.mutable_page()->set_limit(kMaxPage);
+    const auto reader = Open();
+    std::set<std::int64_t> jobs;
+    int pages = 0;
+    do {
+      const auto page = reader->ListJobs(request);
+      ASSERT_TRUE(page.ok()) << page.status();
+      EXPECT_LT(page->ByteSizeLong(), std::size_t{12} << 20);
+      for (const v1::JobRow& job : page->jobs()) EXPECT_TRUE(jobs.insert(job.job_id()).second);
+      request.mutable_page()->set_after(page->next());
+      ++pages;
+    } while (!request.page().after().empty());
+    EXPECT_EQ(jobs.size(), static_cast<std::size_t>(kJobs));
+    EXPECT_GE(pages, 2);
+  }
+}
+
+TEST_F(ReaderTest, WorkersComeInPages) {
+  constexpr int kWorkers = 5000;
+  // Several have the same name, and some names look like positions of pages.
+  file_.Execute("DELETE FROM workers");
+  file_.Execute(
+      "WITH n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "
+      "INSERT INTO workers (worker_id, host, version, slots_json, slots, capabilities_json, state, "
+      "last_seen_at, name) SELECT 'id' || i, 'h', '1', '[]', 0, '', 'offline', 0, "
+      "CASE i % 3 WHEN 0 THEN '' WHEN 1 THEN '4:' || (i / 7) ELSE 'ä:' || (i / 7) END FROM n");
+  const auto reader = Open();
+  for (const int limit : {0, 7, 10'000}) {
+    v1::ListWorkersRequest request;
+    request.mutable_page()->set_limit(limit);
+    std::vector<std::pair<std::string, std::string>> workers;
+    do {
+      const auto page = reader->ListWorkers(request);
+      ASSERT_TRUE(page.ok()) << page.status();
+      EXPECT_LE(page->workers_size(), limit == 0 ? kDefaultPage : limit);
+      for (const v1::WorkerRow& row : page->workers()) {
+        workers.emplace_back(row.name(), row.worker_id());
+      }
+      request.mutable_page()->set_after(page->next());
+    } while (!request.page().after().empty() && workers.size() <= kWorkers);
+    EXPECT_EQ(workers.size(), static_cast<std::size_t>(kWorkers));
+    EXPECT_TRUE(std::is_sorted(workers.begin(), workers.end()));
+    EXPECT_EQ(std::adjacent_find(workers.begin(), workers.end()), workers.end());
+  }
+  v1::ListWorkersRequest request;
+  for (const char* place : {"x", ":", "9:ab", "-1:a"}) {
+    request.mutable_page()->set_after(place);
+    EXPECT_EQ(reader->ListWorkers(request).status().code(), absl::StatusCode::kInvalidArgument);
+  }
 }
 
 TEST_F(ReaderTest, LogsComeFromAnOffset) {

@@ -10,7 +10,7 @@
 #include "core/base/strings.h"
 #include "core/db/connection.h"
 #include "core/db/read/reader.h"
-#include "tests/unit/core/db/database_for_test.h"
+#include "tests/unit/core/db/database_fixture.h"
 
 namespace pelab::db {
 namespace {
@@ -119,6 +119,11 @@ TEST_F(WhereTest, ErrorsSayWhereAndWhatMayBeThere) {
   EXPECT_THAT(Error("epochs_to(many) < 3"), HasSubstr("column 11: expected a number"));
   EXPECT_THAT(Error(std::string(200, '(')), HasSubstr("more than 50 levels"));
   EXPECT_THAT(Error(std::string(70000, ' ') + "pe=rope"), HasSubstr("at most 64000"));
+  for (const char* comparison : {"pe ~ ", "pe !~ ", "model.activation ~ "}) {
+    EXPECT_THAT(Error(comparison + std::string(50'001, 'a')),
+                HasSubstr("the pattern has 50001 bytes; at most 1000 are allowed"));
+  }
+  EXPECT_THAT(Found("pe ~ " + std::string(999, 'a') + "*"), IsEmpty());
 }
 
 // "seed=5 or seed=6 or …", with `count` numbers from 5 on.
@@ -226,6 +231,12 @@ TEST_F(WhereTest, WhatSqliteRefusesToParseIsNoLostDatabase) {
   const absl::Status long_chain = asked(chain);
   EXPECT_EQ(long_chain.code(), absl::StatusCode::kInvalidArgument) << long_chain;
   EXPECT_THAT(std::string(long_chain.message()), HasSubstr("too large for SQLite"));
+  const absl::Status pattern = (*connection)->Read([](SQLite::Database& db) {
+    SQLite::Statement query(db, "SELECT 'a' GLOB hex(zeroblob(30000))");
+    query.executeStep();
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(pattern.code(), absl::StatusCode::kInvalidArgument) << pattern;
   const absl::Status wrong = asked("SELECT nosuch");
   EXPECT_EQ(wrong.code(), absl::StatusCode::kInternal) << wrong;
 }

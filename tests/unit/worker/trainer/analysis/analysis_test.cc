@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <set>
 
-#include "tests/unit/worker/trainer/analysis/ablation_for_test.h"
-#include "tests/unit/worker/trainer/random_tensor_for_test.h"
+#include "tests/unit/worker/trainer/analysis/ablation_fixture.h"
+#include "tests/unit/worker/trainer/random_tensor_fixture.h"
 #include "worker/trainer/analysis/cumulative_ablation.h"
 #include "worker/trainer/analysis/example_correctness.h"
 #include "worker/trainer/analysis/layer_ablation.h"
@@ -167,7 +167,7 @@ TEST(ExampleCorrectness, IsThatOfEachExampleAlone) {
       std::int64_t right = 0;
       for (std::int64_t example = 96; example < end; ++example) {
         const at::Tensor logits = LogitsOfOne(subject, example, [](std::int64_t, at::Tensor*) {});
-        const LabelledBatch one = subject.data.Range(example, example + 1);
+        const LabeledBatch one = subject.data.Range(example, example + 1);
         const bool scored = one.classes.item<std::int64_t>() != subject.data.ignored_class();
         if (!scored || logits.argmax().item<std::int64_t>() != one.classes.item<std::int64_t>())
           continue;

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/worker/trainer/kernels/activation/bias_activation_for_test.h"
-#include "tests/unit/worker/trainer/kernels/attention/attention_members_for_test.h"
-#include "tests/unit/worker/trainer/kernels/norm/residual_norm_for_test.h"
+#include "tests/unit/worker/trainer/kernels/activation/bias_activation_fixture.h"
+#include "tests/unit/worker/trainer/kernels/attention/attention_members_fixture.h"
+#include "tests/unit/worker/trainer/kernels/norm/residual_norm_fixture.h"
 #include "worker/trainer/kernels/attention/attention_cpu.h"
 
 namespace pelab::trainer {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/worker/trainer/random_tensor_for_test.h"
+#include "tests/unit/worker/trainer/random_tensor_fixture.h"
 #include "worker/trainer/kernels/attention/attention_cpu.h"
 
 namespace pelab::trainer {

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "tests/unit/worker/trainer/model_for_test.h"
+#include "tests/unit/worker/trainer/model_fixture.h"
 #include "worker/trainer/pe/registry.h"
 #include "worker/trainer/protocol/error.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/random.h"
-#include "tests/unit/worker/trainer/random_tensor_for_test.h"
+#include "tests/unit/worker/trainer/random_tensor_fixture.h"
 
 namespace pelab::trainer {
 namespace {

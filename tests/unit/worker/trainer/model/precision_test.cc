@@ -8,8 +8,8 @@
 #include <string>
 #include <tuple>
 
-#include "tests/unit/worker/trainer/model_for_test.h"
-#include "tests/unit/worker/trainer/random_tensor_for_test.h"
+#include "tests/unit/worker/trainer/model_fixture.h"
+#include "tests/unit/worker/trainer/random_tensor_fixture.h"
 #include "worker/trainer/train/classified_sums.h"
 #include "worker/trainer/train/trainer.h"
 

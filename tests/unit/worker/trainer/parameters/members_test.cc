@@ -11,8 +11,8 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/unit/worker/trainer/model_for_test.h"
-#include "tests/unit/worker/trainer/random_tensor_for_test.h"
+#include "tests/unit/worker/trainer/model_fixture.h"
+#include "tests/unit/worker/trainer/random_tensor_fixture.h"
 #include "worker/trainer/train/classified_sums.h"
 #include "worker/trainer/train/trainer.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tests/unit/worker/trainer/jobs_for_test.h"
+#include "tests/unit/worker/trainer/jobs_fixture.h"
 #include "worker/trainer/pe/tables.h"
 
 namespace pelab::trainer {

@@ -11,7 +11,8 @@
 #include "core/base/sha256.h"
 #include "core/experiment/canonical_json.h"
 #include "tests/support/temp_dir.h"
-#include "tests/unit/worker/trainer/jobs_for_test.h"
+#include "tests/unit/worker/trainer/jobs_fixture.h"
+#include "worker/trainer/limits.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/event_stream.h"
 #include "worker/trainer/protocol/files.h"
@@ -133,8 +134,7 @@ TEST(EventStream, RefusesALineThatIsTooLong) {
   const TempDir folder;
   const int fd = open((folder / "events").c_str(), O_WRONLY | O_CREAT, 0600);
   EventStream events(fd, "j");
-  EXPECT_THROW(events.Emit("x", {{"text", std::string(EventStream::kMaxLineBytes, 'a')}}),
-               TrainerError);
+  EXPECT_THROW(events.Emit("x", {{"text", std::string(limits::kLineBytes, 'a')}}), TrainerError);
   close(fd);
   EXPECT_EQ(ReadWhole(folder / "events"), "") << "nothing of it is written";
 }

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "tests/support/chi_square.h"
-#include "tests/unit/worker/trainer/jobs_for_test.h"
-#include "tests/unit/worker/trainer/rows_for_test.h"
+#include "tests/unit/worker/trainer/jobs_fixture.h"
+#include "tests/unit/worker/trainer/rows_fixture.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/task/dataset.h"
 #include "worker/trainer/task/registry.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/worker/trainer/jobs_for_test.h"
+#include "tests/unit/worker/trainer/jobs_fixture.h"
 
 namespace pelab::trainer {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/worker/trainer/model_for_test.h"
-#include "tests/unit/worker/trainer/random_tensor_for_test.h"
+#include "tests/unit/worker/trainer/model_fixture.h"
+#include "tests/unit/worker/trainer/random_tensor_fixture.h"
 #include "worker/trainer/train/evaluate.h"
 #include "worker/trainer/train/trainer.h"
 
@@ -207,11 +207,11 @@ TEST(Sections, EvaluationGoesWithoutPadding) {
                  Unread("masked_mean", {{"task.test_examples", std::int64_t{2500}}})),
       {});
   const at::NoGradGuard no_grad;
-  const LabelledBatch all = subject.data.Range(96, 2596);
+  const LabeledBatch all = subject.data.Range(96, 2596);
   const at::Tensor expected = subject.model.decoder.Logits(all.inputs, nullptr);
   std::int64_t seen = 0, positions = 0;
   double sum = 0;
-  ForChunks(subject.model.decoder, subject.data, 96, 2596, [&](const LabelledBatch& chunk) {
+  ForChunks(subject.model.decoder, subject.data, 96, 2596, [&](const LabeledBatch& chunk) {
     seen += chunk.classes.size(0);
     positions += chunk.inputs.tokens.numel();
     const at::Tensor logits = subject.model.decoder.Logits(chunk.inputs, nullptr);

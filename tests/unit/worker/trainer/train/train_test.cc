@@ -8,7 +8,7 @@
 #include <set>
 
 #include "tests/support/temp_dir.h"
-#include "tests/unit/worker/trainer/model_for_test.h"
+#include "tests/unit/worker/trainer/model_fixture.h"
 #include "worker/trainer/analysis/registry.h"
 #include "worker/trainer/parameters/torch_compat.h"
 #include "worker/trainer/protocol/error.h"
@@ -215,7 +215,7 @@ TEST(Evaluation, CountsTheScoredExamplesAndAveragesTheirLoss) {
     Bench bench(
         SmallJob(protocol, "rope", "counting", {{"task.test_examples", std::int64_t{300}}}));
     const Score score = Evaluate(bench.model.decoder, bench.data, 96, bench.data.size());
-    const LabelledBatch batch = bench.data.Range(96, bench.data.size());
+    const LabeledBatch batch = bench.data.Range(96, bench.data.size());
     const at::Tensor logits = bench.model.decoder.Logits(batch.inputs, nullptr).to(at::kDouble);
     const std::int64_t width = logits.size(1);
     double loss = 0;

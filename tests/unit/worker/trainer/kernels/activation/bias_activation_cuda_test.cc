@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/support/cuda_emulation.h"
-#include "tests/unit/worker/trainer/kernels/activation/bias_activation_for_test.h"
+#include "tests/unit/worker/trainer/kernels/activation/bias_activation_fixture.h"
 #include "worker/trainer/kernels/activation/bias_activation_kernels.cuh"
 #include "worker/trainer/kernels/attention/attention_sums.cuh"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/support/cuda_emulation.h"
-#include "tests/unit/worker/trainer/kernels/random_rows_for_test.h"
+#include "tests/unit/worker/trainer/kernels/random_rows_fixture.h"
 #include "worker/trainer/kernels/adamw/adamw_kernels.cuh"
 
 namespace pelab::trainer {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tests/support/cuda_emulation.h"
-#include "tests/unit/worker/trainer/kernels/attention/attention_for_test.h"
-#include "tests/unit/worker/trainer/kernels/attention/attention_launch_for_test.h"
+#include "tests/unit/worker/trainer/kernels/attention/attention_fixture.h"
+#include "tests/unit/worker/trainer/kernels/attention/attention_launch_fixture.h"
 #include "worker/trainer/kernels/attention/attention.h"
 
 namespace pelab::trainer {

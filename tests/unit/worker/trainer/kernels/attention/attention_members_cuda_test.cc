@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "tests/support/cuda_emulation.h"
-#include "tests/unit/worker/trainer/kernels/attention/attention_launch_for_test.h"
-#include "tests/unit/worker/trainer/kernels/attention/attention_members_for_test.h"
-#include "tests/unit/worker/trainer/kernels/random_rows_for_test.h"
+#include "tests/unit/worker/trainer/kernels/attention/attention_launch_fixture.h"
+#include "tests/unit/worker/trainer/kernels/attention/attention_members_fixture.h"
+#include "tests/unit/worker/trainer/kernels/random_rows_fixture.h"
 
 namespace pelab::trainer {
 namespace {

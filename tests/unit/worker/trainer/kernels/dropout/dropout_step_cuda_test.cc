@@ -7,7 +7,7 @@
 
 #include "core/base/random.h"
 #include "tests/support/cuda_emulation.h"
-#include "tests/unit/worker/trainer/kernels/members_for_test.h"
+#include "tests/unit/worker/trainer/kernels/members_fixture.h"
 #include "worker/trainer/kernels/dropout/dropout_mask.h"
 #include "worker/trainer/kernels/dropout/dropout_step_kernels.cuh"
 

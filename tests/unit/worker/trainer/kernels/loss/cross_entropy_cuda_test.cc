@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tests/support/cuda_emulation.h"
-#include "tests/unit/worker/trainer/kernels/members_for_test.h"
-#include "tests/unit/worker/trainer/kernels/random_rows_for_test.h"
+#include "tests/unit/worker/trainer/kernels/members_fixture.h"
+#include "tests/unit/worker/trainer/kernels/random_rows_fixture.h"
 #include "worker/trainer/kernels/loss/cross_entropy_kernels.cuh"
 
 namespace pelab::trainer {
@@ -89,22 +89,22 @@ void ExpectBatch(std::int64_t rows, std::int64_t classes, std::int64_t ignored) 
   double sum = 0;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t label = batch.labels[r];
-    double normaliser = 0;
+    double normalizer = 0;
     std::int64_t first_largest = 0;
     const auto at = [&](std::int64_t j) {
       return static_cast<double>(ToFloat(batch.logits[r * classes + j]));
     };
     for (std::int64_t j = 0; j < classes; ++j) {
-      normaliser += std::exp(at(j));
+      normalizer += std::exp(at(j));
       if (at(j) > at(first_largest)) first_largest = j;
     }
     const bool counts = label != ignored;
-    loss.push_back(counts ? std::log(normaliser) - at(label) : 0);
+    loss.push_back(counts ? std::log(normalizer) - at(label) : 0);
     sum += loss.back();
     right += counts && first_largest == label;
     for (std::int64_t j = 0; j < classes; ++j) {
       gradient.push_back(
-          counts ? (std::exp(at(j)) / normaliser - (j == label)) / static_cast<double>(scored) : 0);
+          counts ? (std::exp(at(j)) / normalizer - (j == label)) / static_cast<double>(scored) : 0);
     }
   }
   batch.Run();

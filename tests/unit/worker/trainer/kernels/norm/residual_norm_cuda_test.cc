@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/support/cuda_emulation.h"
-#include "tests/unit/worker/trainer/kernels/norm/residual_norm_for_test.h"
+#include "tests/unit/worker/trainer/kernels/norm/residual_norm_fixture.h"
 #include "worker/trainer/kernels/norm/block_sums_kernels.cuh"
 #include "worker/trainer/kernels/norm/residual_norm_kernels.cuh"
 

@@ -1,0 +1,52 @@
+// The status and the names of workers, for display.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/sched/scheduler.h"
+
+namespace pelab::sched {
+namespace {
+
+// If two workers share a name, messages add this many characters of their ids.
+constexpr std::size_t kIdCharacters = 8;
+
+}  // namespace
+
+// The name of a worker in messages: "gpu1", or "gpu1 (3acd1d38)" if several have this name. A
+// worker without a name is called by its id.
+std::string Scheduler::NameOf(const std::string& worker_id) const {
+  const auto found = workers_.find(worker_id);
+  if (found == workers_.end() || found->second.info.name.empty()) return worker_id;
+  const std::string& name = found->second.info.name;
+  const auto named = std::count_if(workers_.begin(), workers_.end(), [&](const auto& entry) {
+    return entry.second.info.name == name;
+  });
+  return named == 1 ? name : absl::StrCat(name, " (", worker_id.substr(0, kIdCharacters), ")");
+}
+
+std::vector<WorkerStatus> Scheduler::Workers() const {
+  const absl::Duration now = clock_.Monotonic();
+  std::vector<WorkerStatus> statuses;
+  for (const auto& [id, worker] : workers_) {
+    WorkerStatus& status = statuses.emplace_back();
+    status.worker_id = id;
+    status.connected = worker.link != nullptr;
+    status.silent = std::max(now - worker.heard, absl::ZeroDuration());
+    status.quarantine_left = std::max(worker.quarantined_until - now, absl::ZeroDuration());
+    if (status.connected) status.loads = worker.loads;
+    for (const std::int64_t attempt_id : worker.attempts) {
+      const Attempt& attempt = attempts_.at(attempt_id);
+      if (attempt.ended) continue;
+      const absl::Duration left = std::max(attempt.lease_end - now, absl::ZeroDuration());
+      status.give_up_left = std::min(status.give_up_left.value_or(left), left);
+      status.leases.push_back({.attempt_id = attempt_id,
+                               .job_id = attempt.assignment.job_id,
+                               .slot = attempt.assignment.slot,
+                               .age = std::max(options_.lease - left, absl::ZeroDuration()),
+                               .left = left});
+    }
+  }
+  return statuses;
+}
+
+}  // namespace pelab::sched

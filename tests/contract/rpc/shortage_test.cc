@@ -1,0 +1,209 @@
+// Peers that hold what the coordinator has only so much of: descriptors, threads, memory, places.
+// Others are served meanwhile, or at the latest when these peers have been given up.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/base/unique_fd.h"
+#include "pelab/v1/maintenance.grpc.pb.h"
+#include "server/limits.h"
+#include "tests/contract/rpc/coordinator_fixture.h"
+#include "tests/support/http2_peer.h"
+#include "tests/support/process_size.h"
+
+namespace pelab {
+namespace {
+
+using testing::HasSubstr;
+using testing_support::Http2Peer;
+
+constexpr char kListSweeps[] = "/pelab.v1.Sweeps/ListSweeps";
+constexpr char kSubmit[] = "/pelab.v1.Sweeps/Submit";
+
+// The soft limit of descriptors, for a scope.
+class DescriptorLimit {
+ public:
+  explicit DescriptorLimit(rlim_t soft) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit limit{.rlim_cur = soft, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  }
+  ~DescriptorLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+class ShortageTest : public CoordinatorTest {
+ protected:
+  UniqueFd Dial() const {
+    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    sockaddr_un name{.sun_family = AF_UNIX};
+    const std::string path = directory_ + "/s";
+    path.copy(name.sun_path, sizeof(name.sun_path) - 1);
+    if (fd && connect(fd.get(), reinterpret_cast<sockaddr*>(&name), sizeof(name)) != 0) fd.Reset();
+    return fd;
+  }
+  void RestartWithPatience(absl::Duration patience) {
+    coordinator_.reset();
+    options_.peer_silence = patience;
+    Start();
+  }
+};
+
+// Both ends are in this process, so the clients use up the descriptors of the coordinator.
+TEST_F(ShortageTest, ConnectionsThatTookAllDescriptorsAreForgottenOnceTheyAreGone) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "UBSan needs a descriptor for its checks";
+#endif
+  Submit(Document("s"), "a");
+  std::vector<UniqueFd> silent;
+  {
+    const DescriptorLimit limit(512);
+    for (UniqueFd fd = Dial(); fd; fd = Dial()) silent.push_back(std::move(fd));
+    EXPECT_GT(silent.size(), 100u);
+    absl::SleepFor(absl::Milliseconds(300));  // the coordinator tries to accept them, and fails
+    EXPECT_EQ(GetSweep("s").cells(), 4u) << "who is connected is served";
+    silent.clear();
+    Connect(coordinator_->addresses().front());
+    EXPECT_EQ(Submit(Document("t"), "b").counts().new_jobs(), 0u) << "a new connection is accepted";
+  }
+}
+
+TEST_F(ShortageTest, ConnectionsLeaveDescriptorsForFiles) {
+  Submit(Document("s"), "a");
+  const DescriptorLimit limit(1024);
+  // Of a limit of 1024, connections get the numbers below 960.
+  std::vector<UniqueFd> files;
+  while (files.size() < 900) files.emplace_back(fcntl(0, F_DUPFD_CLOEXEC, 3));
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 60; ++i) {
+    if (UniqueFd fd = Dial()) silent.push_back(std::move(fd));
+  }
+  int closed = 0;
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (closed == 0 && absl::Now() < deadline) {
+    for (const UniqueFd& fd : silent) {
+      char byte = 0;
+      if (recv(fd.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0) ++closed;
+    }
+  }
+  EXPECT_GT(closed, 0) << "those above the limit are refused, not kept waiting";
+  EXPECT_EQ(GetSweep("s").cells(), 4u);
+}
+
+TEST_F(ShortageTest, CallsThatAreResetAtOnceMakeNoThreads) {
+  Http2Peer peer(directory_ + "/s");
+  ASSERT_TRUE(peer.connected());
+  int most = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::uint32_t stream = peer.Open(kListSweeps);
+    peer.SendEmptyMessage(stream);
+    peer.Reset(stream);
+    if (i % 100 == 0) {
+      while (peer.Receive(0)) continue;
+      most = std::max(most, Threads());
+    }
+  }
+  EXPECT_LT(most, limits::kRpcThreads + 100);
+  // Calls are refused as long as those that were reset have all threads.
+  v1::ListSweepsResponse response;
+  const absl::Time end = absl::Now() + kSlower * absl::Seconds(10);
+  grpc::Status status;
+  do {
+    status = sweeps_->ListSweeps(Context().get(), {}, &response);
+  } while (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED && absl::Now() < end);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST_F(ShortageTest, AnswersThatNobodyTakesAreGivenUp) {
+  for (int i = 0; i < 20; ++i) Submit(Document(absl::StrCat("s", i)), absl::StrCat("t", i));
+  RestartWithPatience(kSlower * absl::Milliseconds(500));
+  const int before = Threads();
+  Http2Peer peer(directory_ + "/s", /*window=*/1);
+  ASSERT_TRUE(peer.connected());
+  for (int i = 0; i < 100; ++i) peer.SendEmptyMessage(peer.Open(kListSweeps));
+  EXPECT_EQ(GetSweep("s1").cells(), 4u) << "others are served meanwhile";
+  const absl::Time deadline = absl::Now() + kPatience;
+  int most = 0;
+  do {
+    peer.Receive(20);
+    most = std::max(most, Threads());
+  } while ((most < before + 50 || Threads() > before + 20) && absl::Now() < deadline);
+  EXPECT_GE(most, before + 50) << "the answers did wait";
+  EXPECT_LE(Threads(), before + 20);
+}
+
+TEST_F(ShortageTest, MessagesThatAreNeverWholeHoldBoundedMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers keep memory that was freed";
+#endif
+  const std::int64_t before = ResidentBytes();
+  std::vector<std::unique_ptr<Http2Peer>> peers;
+  std::uint64_t sent = 0;
+  for (int i = 0; i < 8; ++i) {
+    peers.push_back(std::make_unique<Http2Peer>(directory_ + "/s"));
+    ASSERT_TRUE(peers.back()->connected());
+    for (int k = 0; k < 32; ++k) {
+      sent += peers.back()->SendPart(peers.back()->Open(kSubmit), 16 << 20, 15 << 20);
+    }
+    if (i == 0) {
+      EXPECT_GT(sent, 1u << 20) << "what the server takes is measured";
+    }
+  }
+  EXPECT_LT(ResidentBytes() - before, std::int64_t{limits::kRpcBytes} + (256 << 20))
+      << "after " << (sent >> 20) << " MiB";
+  EXPECT_EQ(Submit(Document("s"), "a").counts().new_jobs(), 4u);
+}
+
+TEST_F(ShortageTest, AnUploadThatSendsNothingIsEnded) {
+  RestartWithPatience(absl::Milliseconds(300));
+  Submit(Document("s"), "a");
+  FakeWorker worker(channel_, "w1", 1);
+  const v1::Assignment assignment = worker.AwaitAssignment();
+  const auto context = Context();
+  v1::PutArtifactResponse response;
+  const auto upload = fleet_->PutArtifact(context.get(), &response);
+  upload->Write(HeaderOf(assignment, "x"));
+  // It is not ended by this side.
+  EXPECT_EQ(upload->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(ShortageTest, BackupsThatNobodyReadsMakeRoomForOthers) {
+  Submit(Document("s"), "a");
+  const std::string weights(12 << 20, 'w');
+  FakeWorker worker(channel_, "w1", 1);
+  Script script(worker.AwaitAssignment());
+  worker.Send(
+      {script.Started(0, 3), script.Artifact(Put(script.assignment(), weights), weights.size())});
+  worker.AwaitAck(script.assignment().attempt_id(), 2);
+  worker.Vanish();
+  RestartWithPatience(absl::Milliseconds(300));
+  const auto stub = v1::Maintenance::NewStub(channel_);
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::BackupPart>>> unread;
+  for (int i = 0; i < limits::kBackups; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    unread.push_back(stub->Backup(contexts.back().get(), v1::BackupRequest()));
+    v1::BackupPart part;
+    ASSERT_TRUE(unread.back()->Read(&part));
+  }
+  grpc::Status status;
+  const absl::Time deadline = absl::Now() + kPatience;
+  do {
+    const auto context = Context();
+    const auto whole = stub->Backup(context.get(), v1::BackupRequest());
+    for (v1::BackupPart part; whole->Read(&part);) continue;
+    status = whole->Finish();
+  } while (!status.ok() && absl::Now() < deadline);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  for (const auto& context : contexts) context->TryCancel();
+}
+
+}  // namespace
+}  // namespace pelab

@@ -1,0 +1,106 @@
+#include "core/event/job_facts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "core/experiment/canonical_json.h"
+
+namespace pelab::event {
+namespace {
+
+using testing::HasSubstr;
+
+// A spec of 2 layers of 4 heads, 70 training and 30 test examples.
+std::string Spec(const std::string& scored_classes = "all") {
+  const auto whole = [](std::int64_t value) { return catalog::Value(value); };
+  return ToCanonicalJson(
+      experiment::MakeJob("clean", "rope", "distance", 1,
+                          {{"task.train_examples", whole(70)},
+                           {"task.test_examples", whole(30)},
+                           {"task.scored_classes", catalog::Value(scored_classes)},
+                           {"model.layers", whole(2)},
+                           {"model.heads", whole(4)}}));
+}
+
+v1::Epoch Epoch(int train_total, int test_total) {
+  v1::Epoch epoch;
+  epoch.set_train_total(train_total);
+  epoch.set_test_total(test_total);
+  return epoch;
+}
+
+v1::HeadAblation Ablation(const std::string& parameters, int total, int layers = 2, int heads = 4) {
+  v1::HeadAblation ablation;
+  ablation.set_parameters_json(parameters);
+  ablation.set_total(total);
+  ablation.set_layers(layers);
+  ablation.set_heads(heads);
+  return ablation;
+}
+
+TEST(JobFacts, AreThoseOfTheSpec) {
+  const auto facts = FactsOf(Spec());
+  ASSERT_TRUE(facts.has_value());
+  EXPECT_EQ(facts->layers, 2);
+  EXPECT_EQ(facts->heads, 4);
+  EXPECT_EQ(facts->train_examples, 70);
+  EXPECT_EQ(facts->test_examples, 30);
+  EXPECT_TRUE(facts->every_example_scored);
+  EXPECT_FALSE(FactsOf(Spec("nonzero"))->every_example_scored);
+  EXPECT_FALSE(FactsOf("{}").has_value());
+  EXPECT_FALSE(FactsOf("").has_value());
+}
+
+TEST(JobFacts, AnEpochCountsTheExamplesOfTheJob) {
+  const JobFacts job = *FactsOf(Spec());
+  EXPECT_EQ(WhatIsWrong(Epoch(70, 30), job), "");
+  EXPECT_EQ(WhatIsWrong(Epoch(70, 4), job),
+            "epoch 0: \"test_total\" is 4; allowed: 30, as the job's test examples");
+  EXPECT_EQ(WhatIsWrong(Epoch(71, 30), job),
+            "epoch 0: \"train_total\" is 71; allowed: 70, as the job's training examples");
+  const JobFacts some_scored = *FactsOf(Spec("nonzero"));
+  EXPECT_EQ(WhatIsWrong(Epoch(60, 4), some_scored), "");
+  EXPECT_THAT(WhatIsWrong(Epoch(60, 31), some_scored),
+              HasSubstr("\"test_total\" is 31; allowed: at most 30, as"));
+}
+
+TEST(JobFacts, AMatrixHasTheShapeOfTheModel) {
+  const JobFacts job = *FactsOf(Spec());
+  EXPECT_EQ(WhatIsWrong(Ablation(R"({"data":"test","max_examples":0})", 30), job), "");
+  for (const auto& [layers, heads] : {std::pair(1, 1), {8, 8}, {2, 3}, {4, 2}}) {
+    EXPECT_THAT(
+        WhatIsWrong(Ablation(R"({"data":"test","max_examples":0})", 30, layers, heads), job),
+        HasSubstr("heads; allowed: 2 layers of 4 heads, as the job's model"));
+  }
+}
+
+TEST(JobFacts, AMatrixCountsTheExamplesThatWereAskedFor) {
+  const JobFacts job = *FactsOf(Spec());
+  const auto wrong = [&](const std::string& parameters, int total) {
+    return WhatIsWrong(Ablation(parameters, total), job);
+  };
+  EXPECT_EQ(wrong(R"({"data":"test","max_examples":0})", 4),
+            "head ablation: \"total\" is 4; allowed: 30, as the examples that were asked for");
+  EXPECT_EQ(wrong(R"({"data":"all","max_examples":0})", 100), "");
+  EXPECT_THAT(wrong(R"({"data":"all","max_examples":0})", 30), HasSubstr("allowed: 100, as"));
+  EXPECT_EQ(wrong(R"({"data":"test","max_examples":20})", 20), "");
+  EXPECT_THAT(wrong(R"({"data":"test","max_examples":20})", 30), HasSubstr("allowed: 20, as"));
+  EXPECT_EQ(wrong(R"({"data":"test","max_examples":200})", 30), "");
+  // Parameters of another version: no more than all.
+  EXPECT_EQ(wrong("{}", 4), "");
+  EXPECT_THAT(wrong("{}", 101), HasSubstr("allowed: at most 100, as"));
+}
+
+TEST(JobFacts, OtherEventsAgreeWithEveryJob) {
+  v1::Event event;
+  event.mutable_started()->set_epochs(3);
+  EXPECT_EQ(WhatIsWrong(event, *FactsOf(Spec())), "");
+  *event.mutable_epoch() = Epoch(1, 1);
+  EXPECT_NE(WhatIsWrong(event, *FactsOf(Spec())), "");
+}
+
+}  // namespace
+}  // namespace pelab::event
