@@ -20,7 +20,10 @@ constexpr absl::Duration kRetryFullQueue = absl::Milliseconds(20);
 std::vector<store::EventStored> Digest(const std::vector<store::EventStored>& all) {
   std::map<std::int64_t, store::EventStored> last;
   for (const store::EventStored& event : all) {
-    auto& entry = last[event.attempt_id];
+    const auto [found, added] = last.try_emplace(event.attempt_id, event);
+    // An event with a false token must not hide what happened to the attempt.
+    if (added || event.foreign) continue;
+    store::EventStored& entry = found->second;
     const auto change = entry.change;
     const bool better_alone = entry.better_alone || event.better_alone;
     entry = event;
@@ -31,6 +34,25 @@ std::vector<store::EventStored> Digest(const std::vector<store::EventStored>& al
   digest.reserve(last.size());
   for (auto& [id, event] : last) digest.push_back(std::move(event));
   return digest;
+}
+
+// An event without a number or a body cannot be stored, and no answer could name it: it ends the
+// session.
+absl::Status CheckEnvelope(const v1::Event& event) {
+  const auto bad = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("event ", event.sequence(), " of attempt ", event.attempt_id(), " ", what));
+  };
+  if (event.sequence() == 0 || event.sequence() > (std::uint64_t{1} << 62)) {
+    return bad("has no sequence number; they count from 1");
+  }
+  return event.body_case() == v1::Event::BODY_NOT_SET ? bad("has no body") : absl::OkStatus();
+}
+
+absl::Status CheckHeld(absl::string_view message, int held) {
+  if (held <= limits::kHeldOfWorker) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a ", message, " names ", held, " attempts; allowed: at most ", limits::kHeldOfWorker));
 }
 
 v1::CoordinatorMessage Acks(const std::vector<store::EventStored>& digest) {
@@ -73,17 +95,17 @@ void WorkerSession::SendStop(std::int64_t attempt_id, std::uint64_t token,
   Send(std::move(message));
 }
 
-void WorkerSession::SendDrain(const std::string& drain) {
+void WorkerSession::SendDrain(v1::Drain::Mode drain) {
   v1::CoordinatorMessage message;
-  message.mutable_drain()->set_mode(ToDrainMode(drain));
+  message.mutable_drain()->set_mode(drain);
   Send(std::move(message));
 }
 
 // From the worker -------------------------------------------------------------------------------
 
 bool WorkerSession::Handle(v1::WorkerMessage& message) {
-  if (worker_id_.empty() != message.has_hello()) {
-    Close(absl::InvalidArgumentError(worker_id_.empty()
+  if (worker_id_->empty() != message.has_hello()) {
+    Close(absl::InvalidArgumentError(worker_id_->empty()
                                          ? "the first message of a session must be Hello"
                                          : "Hello is only the first message of a session"));
     return false;
@@ -92,15 +114,14 @@ bool WorkerSession::Handle(v1::WorkerMessage& message) {
     case v1::WorkerMessage::kHello:
       return OnHello(message.hello());
     case v1::WorkerMessage::kHeartbeat:
-      OnHeartbeat(message.heartbeat());
-      return true;
+      return OnHeartbeat(message.heartbeat());
     case v1::WorkerMessage::kEvents:
-      return OnEvents(message.events());
+      return OnEvents(std::shared_ptr<const v1::EventBatch>(message.release_events()));
     case v1::WorkerMessage::kLog:
       return OnLog(*message.mutable_log());
     case v1::WorkerMessage::kGoodbye:
       context_.executor.Post([self = shared_from_this()] {
-        self->context_.scheduler.Goodbye(self->worker_id_, self.get());
+        self->context_.scheduler.Goodbye(*self->worker_id_, self.get());
         self->Close(absl::OkStatus());
       });
       return true;
@@ -113,21 +134,25 @@ bool WorkerSession::Handle(v1::WorkerMessage& message) {
 void WorkerSession::Ended() {
   context_.executor.Post([self = shared_from_this()] {
     self->gone_ = true;
-    if (!self->worker_id_.empty()) {
-      self->context_.scheduler.Disconnected(self->worker_id_, self.get());
+    if (!self->worker_id_->empty()) {
+      self->context_.scheduler.Disconnected(*self->worker_id_, self.get());
     }
   });
 }
 
 bool WorkerSession::OnHello(const v1::Hello& hello) {
+  if (absl::Status status = CheckHeld("hello", hello.held_size()); !status.ok()) {
+    Close(status);
+    return false;
+  }
   auto parts = ToHello(hello, absl::ToUnixMillis(context_.clock.Wall()));
   if (!parts.ok()) {
     Close(parts.status());
     return false;
   }
-  worker_id_ = parts->write.worker_id;
-  spdlog::info("worker {} on {} connected with {} slots, holding {} attempts", worker_id_,
-               hello.host(), hello.slots_size(), hello.held_size());
+  worker_id_ = std::make_shared<const std::string>(parts->write.worker_id);
+  spdlog::info("worker {} ({}) on {} connected with {} slots, holding {} attempts",
+               parts->write.name, *worker_id_, hello.host(), hello.slots_size(), hello.held_size());
   auto done = [self = shared_from_this(), info = parts->info,
                held = parts->write.held](absl::StatusOr<std::vector<store::ApplyResult>> results) {
     if (!results.ok()) return self->Close(absl::UnavailableError(results.status().message()));
@@ -162,45 +187,56 @@ bool WorkerSession::OnHello(const v1::Hello& hello) {
   return queued.ok();
 }
 
-void WorkerSession::OnHeartbeat(const v1::Heartbeat& heartbeat) {
+bool WorkerSession::OnHeartbeat(const v1::Heartbeat& heartbeat) {
+  if (absl::Status status = CheckHeld("heartbeat", heartbeat.held_size()); !status.ok()) {
+    Close(status);
+    return false;
+  }
   std::vector<store::Held> held;
   for (const v1::HeldAttempt& attempt : heartbeat.held()) held.push_back(ToHeld(attempt));
   std::vector<sched::DeviceLoad> loads;
   for (const v1::DeviceLoad& load : heartbeat.loads()) {
     if (loads.size() < limits::kLoadsOfWorker) loads.push_back(ToLoad(load));
   }
-  context_.executor.Post(
-      [self = shared_from_this(), held = std::move(held), loads = std::move(loads)] {
-        self->context_.scheduler.Heartbeat(self->worker_id_, self.get(), held);
-        self->context_.scheduler.SetLoads(self->worker_id_, self.get(), loads);
-      });
   v1::CoordinatorMessage answer;
   answer.mutable_heartbeat()->set_sequence(heartbeat.sequence());
   Send(std::move(answer));
+  // From here on the next message may be read into `heartbeat`.
+  context_.executor.Post(
+      [self = shared_from_this(), held = std::move(held), loads = std::move(loads)] {
+        self->context_.scheduler.Heartbeat(*self->worker_id_, self.get(), held);
+        self->context_.scheduler.SetLoads(*self->worker_id_, self.get(), loads);
+        self->ReadOn();
+      });
+  return false;  // the step calls ReadOn
 }
 
 bool WorkerSession::OnLog(v1::LogChunk& log) {
   if (log.data().size() > limits::kLogPartBytes) log.mutable_data()->resize(limits::kLogPartBytes);
   std::vector<store::Write> writes;
   writes.emplace_back(store::AppendLog{log.attempt_id(), log.token(), log.offset(),
-                                       std::move(*log.mutable_data())});
+                                       std::move(*log.mutable_data()), worker_id_});
   // Log output may be lost: if the queue is full, it is dropped.
   (void)context_.journal.Append(
       std::move(writes), [](const auto&) {}, store::Journal::Urgency::kBounded);
   return true;
 }
 
-bool WorkerSession::OnEvents(const v1::EventBatch& batch) {
+bool WorkerSession::OnEvents(const std::shared_ptr<const v1::EventBatch>& batch) {
   const std::int64_t now = absl::ToUnixMillis(context_.clock.Wall());
   waiting_.clear();
-  waiting_.reserve(batch.events_size());
-  for (const v1::Event& event : batch.events()) {
-    auto converted = ToEvent(event, now, 0.5 + context_.random_unit() / 2);
-    if (!converted.ok()) {
-      Close(converted.status());
+  waiting_.reserve(batch->events_size());
+  for (const v1::Event& event : batch->events()) {
+    if (absl::Status status = CheckEnvelope(event); !status.ok()) {
+      Close(status);
       return false;
     }
-    waiting_.emplace_back(*std::move(converted));
+    // The events stay in the batch, which lives as long as one of them is used.
+    waiting_.emplace_back(
+        store::AttemptEvent{.event = std::shared_ptr<const v1::Event>(batch, &event),
+                            .worker = worker_id_,
+                            .now = now,
+                            .jitter = 0.5 + context_.random_unit() / 2});
   }
   if (waiting_.empty()) return true;
   Store();
@@ -211,8 +247,8 @@ bool WorkerSession::OnEvents(const v1::EventBatch& batch) {
 void WorkerSession::Store() {
   std::vector<Sent> sent;
   for (const store::Write& write : waiting_) {
-    const auto& event = std::get<store::AttemptEvent>(write);
-    sent.push_back({event.attempt_id, event.sequence});
+    const v1::Event& event = *std::get<store::AttemptEvent>(write).event;
+    sent.push_back({event.attempt_id(), event.sequence()});
   }
   auto done = [self = shared_from_this(),
                sent = std::move(sent)](absl::StatusOr<std::vector<store::ApplyResult>> results) {
@@ -231,8 +267,8 @@ void WorkerSession::Store() {
   }
 }
 
-// The schema refuses an event and would refuse it again, so the attempt cannot continue. Ends it as
-// failed.
+// Ends an attempt as failed: the schema refused one of its events, and would refuse the event
+// again.
 void WorkerSession::GiveUp(const Sent& event, const absl::Status& why) {
   spdlog::error("event {} of attempt {}: {}", event.sequence, event.attempt_id,
                 std::string{why.message()});
@@ -260,6 +296,11 @@ void WorkerSession::OnStored(const std::vector<Sent>& sent,
   }
   std::vector<store::EventStored> stored;
   for (std::size_t i = 0; i < results->size(); ++i) {
+    if (absl::IsUnavailable((*results)[i].status())) {
+      // The database failed before this event: the worker sends it and the following ones again.
+      Close((*results)[i].status());
+      break;
+    }
     if (!(*results)[i].ok()) {
       GiveUp(sent[i], (*results)[i].status());
       continue;

@@ -1,6 +1,7 @@
 // One worker's session, apart from the transport. It validates the worker's messages and queues
 // them for the writer. It sends acknowledgements, assignments and stops to the worker. It never
-// blocks: while the writer's queue is full, it reads no further messages.
+// blocks: while the writer's queue is full, or a heartbeat waits for the scheduler, it reads no
+// further messages. So a worker that floods it takes turns with the others.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
   void SendAssignment(const store::Assignment& assignment) override;
   void SendPack(const std::vector<store::Assignment>& assignments) override;
   void SendStop(std::int64_t attempt_id, std::uint64_t token, sched::StopReason reason) override;
-  void SendDrain(const std::string& drain) override;
+  void SendDrain(v1::Drain::Mode drain) override;
 
  protected:
   explicit WorkerSession(FleetContext& context) : context_(context) {}
@@ -50,11 +51,11 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
   void Ended();
 
  private:
-  // The first three return whether to read the next message now, as Handle does.
+  // These return whether to read the next message now, as Handle does.
   bool OnHello(const v1::Hello& hello);
-  bool OnEvents(const v1::EventBatch& batch);
+  bool OnEvents(const std::shared_ptr<const v1::EventBatch>& batch);
   bool OnLog(v1::LogChunk& log);
-  void OnHeartbeat(const v1::Heartbeat& heartbeat);
+  bool OnHeartbeat(const v1::Heartbeat& heartbeat);
   struct Sent {
     std::int64_t attempt_id = 0;
     std::uint64_t sequence = 0;
@@ -66,9 +67,10 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
 
   FleetContext& context_;
   bool gone_ = false;  // on the executor's thread only: the transport has ended
-  // For the reading thread only.
-  std::string worker_id_;
-  std::vector<store::Write> waiting_;  // converted events that the full queue has not accepted yet
+  // For the reading thread only; set once, by the hello. Writes share it: they may wait in the
+  // session itself, so it must not keep the session alive.
+  std::shared_ptr<const std::string> worker_id_ = std::make_shared<const std::string>();
+  std::vector<store::Write> waiting_;  // events that the full queue has not accepted yet
 };
 
 }  // namespace pelab::service

@@ -1,0 +1,160 @@
+// A worker's session on a real scheduler and store, apart from the transport.
+#include "server/service/worker_session.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "server/limits.h"
+#include "tests/unit/server/sched/scheduler_fixture.h"
+
+namespace pelab::service {
+namespace {
+
+using testing::HasSubstr;
+
+// Counts what the session asks of its transport.
+class TestSession : public WorkerSession {
+ public:
+  explicit TestSession(FleetContext& context) : WorkerSession(context) {}
+  using WorkerSession::Ended;
+  using WorkerSession::Handle;
+  void Close(const absl::Status& status) override { closed = status; }
+
+  std::vector<v1::CoordinatorMessage> sent;
+  int read_ons = 0;
+  absl::Status closed;
+
+ protected:
+  void Send(v1::CoordinatorMessage message) override { sent.push_back(std::move(message)); }
+  void ReadOn() override { ++read_ons; }
+};
+
+// Takes nothing while it is `full`.
+struct FullJournal : store::Journal {
+  explicit FullJournal(store::Journal& of) : of(of) {}
+  absl::Status Append(std::vector<store::Write> writes, Done done, Urgency urgency) override {
+    if (!full.ok()) return full;
+    return of.Append(std::move(writes), std::move(done), urgency);
+  }
+  store::Journal& of;
+  absl::Status full;
+};
+
+class WorkerSessionTest : public sched::SchedulerTest {
+ protected:
+  static v1::WorkerMessage Hello(int held = 0) {
+    v1::WorkerMessage message;
+    v1::Hello* hello = message.mutable_hello();
+    hello->set_protocol(1);
+    hello->set_worker_id("w");
+    hello->set_host("h");
+    hello->set_version("1");
+    v1::Slot* slot = hello->add_slots();
+    slot->set_device("cpu");
+    slot->set_device_kind("cpu");
+    for (int i = 0; i < held; ++i) hello->add_held()->set_attempt_id(i + 1);
+    return message;
+  }
+  static v1::WorkerMessage Heartbeat(int held) {
+    v1::WorkerMessage message;
+    message.mutable_heartbeat()->set_sequence(1);
+    for (int i = 0; i < held; ++i) message.mutable_heartbeat()->add_held()->set_attempt_id(i + 1);
+    return message;
+  }
+  std::shared_ptr<TestSession> Connected() {
+    auto session = std::make_shared<TestSession>(context_);
+    v1::WorkerMessage hello = Hello();
+    EXPECT_TRUE(session->Handle(hello));
+    world_.Settle();
+    EXPECT_TRUE(session->sent.at(0).has_welcome());
+    return session;
+  }
+
+  FullJournal journal_{world_};
+  FleetContext context_{world_,           world_,
+                        *scheduler_,      journal_,
+                        absl::Seconds(5), absl::Seconds(20),
+                        [] { return 0.5; }};
+};
+
+TEST_F(WorkerSessionTest, AHeartbeatIsReadOnlyWhenTheOneBeforeIsDone) {
+  const auto session = Connected();
+  v1::WorkerMessage beat = Heartbeat(100'000);
+  EXPECT_FALSE(session->Handle(beat)) << "otherwise a flood would fill the scheduler's queue";
+  EXPECT_EQ(session->read_ons, 0);
+  EXPECT_EQ(world_.steps.size(), 1u);
+  EXPECT_TRUE(session->sent.back().has_heartbeat()) << "answered at once";
+  world_.Settle();
+  EXPECT_EQ(session->read_ons, 1);
+  EXPECT_TRUE(session->closed.ok());
+}
+
+TEST_F(WorkerSessionTest, NobodyHoldsMoreAttemptsThanAWorkerCanRun) {
+  v1::WorkerMessage most = Heartbeat(limits::kHeldOfWorker);
+  v1::WorkerMessage more = Heartbeat(limits::kHeldOfWorker + 1);
+  const auto session = Connected();
+  EXPECT_FALSE(session->Handle(most));
+  world_.Settle();
+  EXPECT_TRUE(session->closed.ok());
+  EXPECT_FALSE(session->Handle(more));
+  world_.Settle();
+  EXPECT_EQ(session->closed, absl::InvalidArgumentError(
+                                 "a heartbeat names 131073 attempts; allowed: at most 131072"));
+  EXPECT_EQ(session->read_ons, 1);
+
+  const auto other = std::make_shared<TestSession>(context_);
+  v1::WorkerMessage hello = Hello(limits::kHeldOfWorker + 1);
+  EXPECT_FALSE(other->Handle(hello));
+  EXPECT_THAT(other->closed.ToString(), HasSubstr("a hello names 131073 attempts"));
+}
+
+TEST_F(WorkerSessionTest, AFalseTokenHidesNoEndOfAnAttempt) {
+  Submit("s", 1);
+  const auto session = Connected();
+  const auto assignments = [&] {
+    return std::count_if(session->sent.begin(), session->sent.end(),
+                         [](const auto& message) { return message.has_assignment(); });
+  };
+  ASSERT_EQ(assignments(), 1);
+  const v1::Assignment assignment = session->sent.back().assignment();
+  v1::WorkerMessage message;
+  const auto add = [&](std::uint64_t token, std::uint64_t sequence, v1::Event event) {
+    event.set_attempt_id(assignment.attempt_id());
+    event.set_token(token);
+    event.set_sequence(sequence);
+    *message.mutable_events()->add_events() = std::move(event);
+  };
+  add(assignment.token(), 1, FailedEvent(state::ErrorKind::kTrainerDied, "it broke"));
+  add(assignment.token() + 1, 2, StartedEvent(0, 1));
+  session->Handle(message);
+  world_.Settle();
+  world_.Advance(absl::Seconds(10));  // its back-off
+  EXPECT_EQ(assignments(), 2) << "the job is tried again";
+}
+
+TEST_F(WorkerSessionTest, EventsThatWaitKeepNoSession) {
+  for (const absl::Status& full : {absl::ResourceExhaustedError("much is queued"),
+                                   absl::UnavailableError("the writer has ended")}) {
+    auto session = Connected();
+    const std::weak_ptr<TestSession> left = session;
+    journal_.full = full;
+    v1::WorkerMessage message;
+    v1::Event& event = *message.mutable_events()->add_events();
+    event = StartedEvent(0, 1);
+    event.set_attempt_id(1);
+    event.set_sequence(1);
+    EXPECT_FALSE(session->Handle(message));
+    session->Ended();
+    session.reset();
+    world_.Settle();
+    world_.timed.clear();  // the coordinator ends before the events are tried again
+    EXPECT_TRUE(left.expired()) << full;
+    journal_.full = absl::OkStatus();
+  }
+}
+
+}  // namespace
+}  // namespace pelab::service
