@@ -81,6 +81,7 @@ struct SweepSettings {
   std::int64_t sweep_id = 0;
   int priority = 0;
   bool paused = false;
+  std::string owner;  // the principal that submitted it; empty: there were none
   bool operator==(const SweepSettings&) const = default;
 };
 

@@ -16,6 +16,7 @@
 #include "pelab/v1/fleet.pb.h"
 #include "pelab/v1/transfer.pb.h"
 #include "server/limits.h"
+#include "server/store/access_values.h"
 #include "server/store/job_values.h"
 #include "server/store/sweep_values.h"
 
@@ -38,6 +39,7 @@ struct WorkerHello {
   int slots = 0;
   std::string capabilities_json;
   std::vector<Held> held;
+  std::string principal;  // that says hello; empty: there are none
   std::int64_t now = 0;
 };
 struct HeldStored {
@@ -46,6 +48,7 @@ struct HeldStored {
   std::uint64_t acknowledged = 0;
 };
 struct WorkerStored {
+  std::string refused;  // the id is another principal's worker; nothing else is set then
   std::vector<HeldStored> held;
   v1::Drain::Mode drain = v1::Drain::RESUME;
 };
@@ -80,6 +83,7 @@ struct CreateAttempt {
   int slot = 0;
   std::string device;
   std::uint64_t token = 0;
+  std::string principal;  // whose budget pays for it; empty: nobody's
   std::int64_t now = 0;
 };
 struct AttemptCreated {
@@ -115,6 +119,7 @@ struct JobChange {
   state::Outcome outcome = state::Outcome::kLost;
   state::ErrorKind error = state::ErrorKind::kNone;
   std::optional<ReadyJob> ready;  // set if the job is queued again
+  double gpu_seconds = 0;         // what the attempt's principal was charged for it
 };
 struct EventStored {
   enum Status {
@@ -225,12 +230,13 @@ using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, Can
                            ControlSweep, LabelSweep, DeleteSweep, DeleteSlice, CountDeletion,
                            RetrySlice, RetryJob, ExtendSweep, Analyze, WorkerHello, WorkerSeen,
                            DrainWorker, CreateAttempt, AttemptEvent, EndAttempt, AppendLog,
-                           RecordUpload, FindUnused, DropCheckpoints, ImportJob, ImportSweep>;
+                           RecordUpload, FindUnused, DropCheckpoints, ImportJob, ImportSweep,
+                           AddPrincipal, ChangePrincipal, RecordAct>;
 using WriteResult =
     std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepControlled, SweepLabeled,
                  SweepDeleted, DeletionCounted, Retried, SweepExtended, Analyzed, WorkerStored,
                  WorkerDrained, AttemptCreated, EventStored, UploadRecorded, Unused, JobImported,
-                 SweepImported>;
+                 SweepImported, PrincipalStored>;
 
 // Approximate memory that a write occupies; bounded queues count it.
 std::size_t ByteSize(const Write& write);
