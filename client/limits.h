@@ -14,6 +14,8 @@ namespace pelab::client::limits {
 inline constexpr absl::Duration kConnect = absl::Seconds(5);        // until it answers at all
 inline constexpr absl::Duration kConnectBeside = absl::Seconds(2);  // if `run` joins it
 inline constexpr std::chrono::seconds kCall{30};                    // until a call has its answer
+// between two tries while the principal makes too many calls
+inline constexpr std::chrono::milliseconds kAfterTooManyCalls{250};
 inline constexpr int kPageRows = 5000;  // rows of a page; far below the size of a message
 // Jobs that one Analyze request names; the coordinator takes no more (server/limits.h)
 inline constexpr int kJobsOfRequest = 10'000;

@@ -7,6 +7,7 @@
 #include <grpcpp/resource_quota.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -18,10 +19,12 @@
 #include "core/base/status.h"
 #include "core/rpc/lock_file.h"
 #include "server/acceptor.h"
+#include "server/access/gate.h"
 #include "server/http/http_server.h"
 #include "server/limits.h"
 #include "server/listen.h"
 #include "server/sched/strand.h"
+#include "server/service/admin_service.h"
 #include "server/service/artifact_collector.h"
 #include "server/service/blocking.h"
 #include "server/service/fleet_service.h"
@@ -60,12 +63,47 @@ absl::StatusOr<std::shared_ptr<rpc::TokenFile>> WriteToken(const CoordinatorOpti
   return rpc::TokenFile::Open(file);
 }
 
+// Whether a call over any of the addresses shows who makes it.
+bool CanIdentifyAll(const CoordinatorOptions& options) {
+  return !options.admit_everybody &&
+         std::all_of(options.listen.begin(), options.listen.end(),
+                     [&options](const rpc::Address& address) {
+                       return rpc::CanIdentify(options.security, address);
+                     });
+}
+
+absl::StatusOr<access::GateOptions> MakeGateOptions(const CoordinatorOptions& options) {
+  access::GateOptions gate;
+  if (options.admit_everybody) return gate;
+  gate.required = !options.security.tls_client_ca_file.empty();
+  if (!options.security.token_file.empty()) {
+    PELAB_ASSIGN_OR_RETURN(gate.shared_token, rpc::TokenFile::Open(options.security.token_file));
+    spdlog::warn(
+        "whoever has the token of {} is an operator; `pelab admin principal add` gives each person "
+        "and each worker a token of their own",
+        options.security.token_file);
+  }
+  return gate;
+}
+
+absl::Status CheckListen(const CoordinatorOptions& options) {
+  for (const rpc::Address& address : options.listen) {
+    PELAB_RETURN_IF_ERROR(rpc::CheckServerSecurity(options.security, address));
+    if (options.admit_everybody && !address.is_unix) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--admit-everybody is only allowed with Unix sockets, not with ", address.ToString()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 // Members are built in this order and destroyed in reverse order.
 struct Coordinator::Parts {
   Parts(rpc::LockFile lock_file, std::unique_ptr<store::ArtifactFiles> files,
         std::shared_ptr<service::DroppedFiles> dropped, std::unique_ptr<store::Store> opened,
+        access::Methods methods, access::GateOptions gate_options,
         const CoordinatorOptions& options)
       : lock(std::move(lock_file)),
         artifacts(std::move(files)),
@@ -80,17 +118,24 @@ struct Coordinator::Parts {
                   {.lease = options.lease,
                    .longest_silence = options.attempt_silence,
                    .token = [] { return RandomToken(); }}),
+        gate(*options.clock, writer, std::move(methods), std::move(gate_options)),
         expander(*options.clock, writer, strand, scheduler),
         readers(options.database),
-        sweeps({*options.clock, writer, strand, scheduler, expander, readers}),
+        sweeps({*options.clock, writer, strand, scheduler, expander, readers, gate}),
         results(readers, *artifacts, [this] { return AskWorkers(); }),
         fleet({*options.clock, strand, scheduler, writer, options.heartbeat, options.lease,
                [] { return RandomUnit(); }},
-              *artifacts, collector),
-        maintenance(options.database, *artifacts),
-        transfer(options.database, writer, *artifacts, collector),
+              *artifacts, collector, gate),
+        maintenance(options.database, writer, *artifacts, gate),
+        transfer(options.database, writer, *artifacts, collector, gate),
+        admin({*options.clock, writer, readers, gate, CanIdentifyAll(options),
+               [this](const store::Principal& principal) {
+                 strand.Post([this, principal] { SetAllowance(principal); });
+               }}),
         silent_peers(*options.clock, options.peer_silence) {}
 
+  absl::Status LoadPrincipals(const CoordinatorOptions& options);
+  void SetAllowance(const store::Principal& principal);
   absl::Status Recover();
   http::Sources MakeSources(const Clock& clock);
   std::vector<sched::WorkerStatus> AskWorkers();
@@ -102,6 +147,7 @@ struct Coordinator::Parts {
   store::Writer writer;
   service::ArtifactCollector collector;
   sched::Scheduler scheduler;
+  access::Gate gate;
   service::Expander expander;
   db::ReaderPool readers;
   service::SweepsService sweeps;
@@ -109,6 +155,7 @@ struct Coordinator::Parts {
   service::FleetService fleet;
   service::MaintenanceService maintenance;
   service::TransferService transfer;
+  service::AdminService admin;
   service::SilentPeers silent_peers;
   std::vector<std::unique_ptr<Acceptor>> acceptors;
   std::unique_ptr<grpc::Server> server;
@@ -133,6 +180,36 @@ http::Sources Coordinator::Parts::MakeSources(const Clock& clock) {
 std::vector<sched::WorkerStatus> Coordinator::Parts::AskWorkers() {
   return service::AskOn<std::vector<sched::WorkerStatus>>(
       strand, [this] { return scheduler.Workers(); }, {});
+}
+
+// The principals that are stored, and whether there are enough of them for the addresses.
+absl::Status Coordinator::Parts::LoadPrincipals(const CoordinatorOptions& options) {
+  if (options.admit_everybody) return absl::OkStatus();
+  PELAB_ASSIGN_OR_RETURN(const std::vector<store::Principal> principals, store->Principals());
+  for (const store::Principal& principal : principals) {
+    gate.principals().Set(principal);
+    strand.Post([this, principal] { SetAllowance(principal); });
+  }
+  for (const rpc::Address& address : options.listen) {
+    const bool insecure = !rpc::CanIdentify(options.security, address);
+    if (insecure && gate.principals().on()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the database has principals, and nobody can be told from anybody else on ",
+          address.ToString(), "; give --tls-cert and --tls-key, or listen on 127.0.0.1 or a Unix ",
+          "socket"));
+    }
+    if (!insecure && !address.IsLocal() && !gate.principals().on()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          address.ToString(), " can be reached from other machines, and there is no principal yet; ",
+          "give --token-file, or start on this machine alone and add one: pelab admin principal ",
+          "add NAME --role operator"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Coordinator::Parts::SetAllowance(const store::Principal& principal) {
+  (void)principal;  // HACK
 }
 
 // Runs on the strand, because the scheduler belongs to it. Nothing writes to the store yet, so it
@@ -197,11 +274,9 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   CoordinatorOptions options = given;
   options.database = ResolveLinks(given.database);
   // Refuse first what can be refused without touching a file.
-  std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials;
-  for (const rpc::Address& address : options.listen) {
-    PELAB_ASSIGN_OR_RETURN(credentials.emplace_back(),
-                           rpc::MakeServerCredentials(options.security, address));
-  }
+  PELAB_RETURN_IF_ERROR(CheckListen(options));
+  PELAB_ASSIGN_OR_RETURN(access::Methods methods, access::Methods::Build());
+  PELAB_ASSIGN_OR_RETURN(access::GateOptions gate_options, MakeGateOptions(options));
   if (options.http) {
     PELAB_RETURN_IF_ERROR(http::CheckHttpAddress(*options.http, options.security.insecure));
   }
@@ -223,17 +298,17 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   store_options.dropped = [dropped](const auto& sha256s) { dropped->Add(sha256s); };
   PELAB_ASSIGN_OR_RETURN(auto store, store::Store::Open(options.database, store_options));
   std::unique_ptr<Coordinator> coordinator(new Coordinator(std::make_unique<Parts>(
-      std::move(lock), std::move(artifacts), dropped, std::move(store), options)));
+      std::move(lock), std::move(artifacts), dropped, std::move(store), std::move(methods),
+      std::move(gate_options), options)));
   coordinator->parts_->acceptors = std::move(acceptors);
+  PELAB_RETURN_IF_ERROR(coordinator->parts_->LoadPrincipals(options));
   PELAB_RETURN_IF_ERROR(coordinator->parts_->Recover());
-  PELAB_RETURN_IF_ERROR(coordinator->Listen(options, credentials));
+  PELAB_RETURN_IF_ERROR(coordinator->Listen(options));
   if (options.http) PELAB_RETURN_IF_ERROR(coordinator->ListenHttp(options, std::move(write_token)));
   return coordinator;
 }
 
-absl::Status Coordinator::Listen(
-    const CoordinatorOptions& options,
-    const std::vector<std::shared_ptr<grpc::ServerCredentials>>& credentials) {
+absl::Status Coordinator::Listen(const CoordinatorOptions& options) {
   // gRPC stays initialized until the process ends, because shutting it down may wait 10 s for one
   // of its own threads.
   static const bool kept = (grpc_init(), true);
@@ -244,19 +319,23 @@ absl::Status Coordinator::Listen(
   rpc::ConfigureServer(builder);
   LimitResources(builder);
   std::vector<std::unique_ptr<Acceptor::Connections>> connections;
-  for (const auto& credential : credentials) {
+  for (const rpc::Address& address : options.listen) {
     using Kind = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-    connections.push_back(
-        builder.experimental().AddExternalConnectionAcceptor(Kind::FROM_FD, credential));
+    connections.push_back(builder.experimental().AddExternalConnectionAcceptor(
+        Kind::FROM_FD, rpc::MakeServerCredentials(
+                           options.security, address,
+                           options.admit_everybody ? nullptr : parts_->gate.Processor())));
   }
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(parts_->silent_peers.Factory());
+  interceptors.push_back(parts_->gate.Interceptor());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   builder.RegisterService(&parts_->sweeps);
   builder.RegisterService(&parts_->results);
   builder.RegisterService(&parts_->fleet);
   builder.RegisterService(&parts_->maintenance);
   builder.RegisterService(&parts_->transfer);
+  builder.RegisterService(&parts_->admin);
   parts_->server = builder.BuildAndStart();
   if (!parts_->server) {
     return absl::UnavailableError(

@@ -14,16 +14,15 @@
 #include "core/rpc/credentials.h"
 #include "core/rpc/secrets.h"
 
-namespace grpc {
-class ServerCredentials;
-}  // namespace grpc
-
 namespace pelab {
 
 struct CoordinatorOptions {
   std::string database = "pelab.db";
   std::vector<rpc::Address> listen;
   rpc::ServerSecurity security;
+  // Whoever reaches it may do everything, whatever principals are stored. Only for Unix sockets in a
+  // private directory, such as that of `pelab run`.
+  bool admit_everybody = false;
   // Address of the pages and the JSON API (server/http/http_server.h); nullopt: they are not
   // served.
   std::optional<rpc::Address> http;
@@ -63,8 +62,7 @@ class Coordinator {
  private:
   struct Parts;
   explicit Coordinator(std::unique_ptr<Parts> parts);
-  absl::Status Listen(const CoordinatorOptions& options,
-                      const std::vector<std::shared_ptr<grpc::ServerCredentials>>& credentials);
+  absl::Status Listen(const CoordinatorOptions& options);
   absl::Status ListenHttp(const CoordinatorOptions& options,
                           std::shared_ptr<rpc::TokenFile> write_token);
 

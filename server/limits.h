@@ -22,6 +22,15 @@ inline constexpr std::size_t kOverridesBytes =
 inline constexpr int kPreviewJobs = 10'000;  // jobs that one Preview lists
 inline constexpr int kRunningOfUpdate = 64;  // running jobs in one SweepUpdate
 
+// Principals.
+inline constexpr int kPrincipals = 10'000;
+inline constexpr std::size_t kAuditTextBytes = 512;  // bytes of a text of an audit row; cut
+inline constexpr std::size_t kTraceIdBytes = 64;     // bytes of a trace id; longer ones are cut
+inline constexpr int kRefusalsRecorded = 10;         // refusals a second with rows of their own
+inline constexpr double kCallsPerSecond = 50;        // of one reader or submitter
+inline constexpr double kCallsAtOnce = 200;          // that it may make at once
+inline constexpr int kStreamsOfPrincipal = 8;        // streams that a reader or submitter has open
+
 // Streams and threads that clients hold.
 inline constexpr std::size_t kWatchers = 1024;  // streams that watch sweeps
 inline constexpr int kLogFollowers = 64;        // streams that follow logs; each holds a thread

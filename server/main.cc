@@ -2,6 +2,7 @@
 #include <grpc/support/log.h>
 #include <spdlog/spdlog.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -62,6 +63,9 @@ int main(int argc, char** argv) {
   if (const std::optional<int> exit_status = pelab::ParseCommandLine(argc, argv, options)) {
     return *exit_status;
   }
+  // New files are this user's alone: the database has the tokens of attempts, and hashes of others.
+  // A shared artifact store is read by workers, which may be other users.
+  if (options.coordinator.artifact_store.empty()) umask(S_IRWXG | S_IRWXO);
   if (const absl::Status status = pelab::SetUpLogging("pelab-server", options.log); !status.ok()) {
     return Fail(status, 2);
   }

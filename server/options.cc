@@ -139,6 +139,9 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
                  "age at which a file is removed that nothing refers to any more")
       ->capture_default_str()
       ->type_name("TIME");
+  app.add_flag("--admit-everybody", options.coordinator.admit_everybody,
+               "only with Unix sockets: whoever can open the socket may do everything, whatever "
+               "principals the database has");
   app.add_option("--parent-fd", options.parent_fd,
                  "end when this inherited descriptor reaches its end")
       ->type_name("N");

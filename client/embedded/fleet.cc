@@ -65,7 +65,9 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::StartServer(const FleetOptions& op
   fleet->address_ = Concat("unix:", fleet->socket_directory_, "/s");
   PELAB_ASSIGN_OR_RETURN(
       Process server,
-      fleet->Spawn("pelab-server", {"--db", options.database, "--listen", fleet->address_},
+      // Only this user can open the socket, and this user can write the database anyway.
+      fleet->Spawn("pelab-server",
+                   {"--db", options.database, "--listen", fleet->address_, "--admit-everybody"},
                    options.ServerLog()));
   fleet->server_ = std::move(server);
   return fleet;

@@ -1,10 +1,15 @@
 #include "core/rpc/channel.h"
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/support/client_interceptor.h>
+
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
+#include "core/rpc/send_token.h"
 
 namespace pelab::rpc {
 namespace {
@@ -33,8 +38,14 @@ absl::Status NoCoordinator(const Address& address) {
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> CreateChannel(const Address& address,
                                                              const ClientSecurity& security) {
-  PELAB_ASSIGN_OR_RETURN(auto credentials, MakeChannelCredentials(security, address));
-  return grpc::CreateCustomChannel(address.ToString(), credentials, Arguments());
+  PELAB_ASSIGN_OR_RETURN(ChannelSecurity made, MakeChannelSecurity(security, address));
+  if (!made.token) {
+    return grpc::CreateCustomChannel(address.ToString(), made.credentials, Arguments());
+  }
+  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(SendToken(std::move(made.token)));
+  return grpc::experimental::CreateCustomChannelWithInterceptors(
+      address.ToString(), made.credentials, Arguments(), std::move(interceptors));
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(const Address& address,

@@ -19,8 +19,13 @@ void AddClientSecurityFlags(CLI::App& app, ClientSecurity* security) {
   app.add_option("--tls-ca", security->tls_ca_file,
                  "PEM file of the authorities to trust instead of the system's")
       ->type_name("FILE");
+  app.add_option("--tls-cert", security->tls_cert_file,
+                 "PEM file of your own certificate and its chain, in place of a token")
+      ->type_name("FILE");
+  app.add_option("--tls-key", security->tls_key_file, "PEM file of that certificate's key")
+      ->type_name("FILE");
   app.add_option("--token-file", security->token_file,
-                 "File with the coordinator's token (default: PELAB_TOKEN)")
+                 "File with your token for the coordinator (default: PELAB_TOKEN)")
       ->type_name("FILE");
   app.add_flag("--insecure", security->insecure,
                "Connect without TLS to an address on another machine");
@@ -31,11 +36,17 @@ void AddServerSecurityFlags(CLI::App& app, ServerSecurity* security) {
       ->type_name("FILE");
   app.add_option("--tls-key", security->tls_key_file, "PEM file of the certificate's key")
       ->type_name("FILE");
+  app.add_option("--tls-client-ca", security->tls_client_ca_file,
+                 "PEM file of the authorities whose certificates clients may show instead of a "
+                 "token")
+      ->type_name("FILE");
   app.add_option("--token-file", security->token_file,
-                 "File with the token that every call must carry")
+                 "File with a token with which everybody is an operator; better: pelab admin "
+                 "principal add")
       ->type_name("FILE");
   app.add_flag("--insecure", security->insecure,
-               "Listen without TLS and token on an address that other machines can reach");
+               "Listen without TLS on an address that other machines can reach, and accept "
+               "everybody");
 }
 
 }  // namespace pelab::rpc

@@ -12,9 +12,9 @@ namespace pelab::rpc {
 
 // --log-format, --log-level.
 void AddLoggingFlags(CLI::App& app, LogOptions* options);
-// --tls, --tls-ca, --token-file, --insecure.
+// --tls, --tls-ca, --tls-cert, --tls-key, --token-file, --insecure.
 void AddClientSecurityFlags(CLI::App& app, ClientSecurity* security);
-// --tls-cert, --tls-key, --token-file, --insecure.
+// --tls-cert, --tls-key, --tls-client-ca, --token-file, --insecure.
 void AddServerSecurityFlags(CLI::App& app, ServerSecurity* security);
 
 }  // namespace pelab::rpc

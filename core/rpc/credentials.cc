@@ -1,7 +1,6 @@
 #include "core/rpc/credentials.h"
 
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/security/auth_metadata_processor.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/security/tls_certificate_provider.h>
@@ -14,7 +13,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
@@ -28,37 +26,6 @@ namespace {
 constexpr std::size_t kMaxPemBytes = 1 << 20;
 
 constexpr unsigned kLookForCertificateSeconds = 1;
-constexpr absl::string_view kBearer = "Bearer ";
-
-// The only place that checks a call's token.
-class TokenProcessor final : public grpc::AuthMetadataProcessor {
- public:
-  explicit TokenProcessor(std::shared_ptr<TokenFile> token) : token_(std::move(token)) {}
-
-  bool IsBlocking() const override { return false; }
-
-  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext*, OutputMetadata* consumed,
-                       OutputMetadata*) override {
-    const auto found = metadata.find("authorization");
-    if (found == metadata.end()) {
-      return {grpc::StatusCode::UNAUTHENTICATED,
-              "this coordinator needs a token; give --token-file or PELAB_TOKEN"};
-    }
-    const absl::string_view given(found->second.data(), found->second.size());
-    if (!absl::StartsWith(given, kBearer) ||
-        !token_->Is({given.data() + kBearer.size(), given.size() - kBearer.size()})) {
-      wrong_.Add();
-      return {grpc::StatusCode::UNAUTHENTICATED, "the token is not this coordinator's"};
-    }
-    consumed->emplace("authorization", std::string(given.data(), given.size()));
-    return grpc::Status::OK;
-  }
-
- private:
-  const std::shared_ptr<TokenFile> token_;
-  WrongTokens wrong_{"calls"};
-};
-
 template <typename T, void (*Free)(T*)>
 struct Freed {
   void operator()(T* object) const { Free(object); }
@@ -99,75 +66,124 @@ absl::Status CheckCertificate(const ServerSecurity& security) {
   return absl::OkStatus();
 }
 
-// The client's token: from its file, otherwise from the environment; "" if there is none.
-absl::StatusOr<std::string> ClientToken(const ClientSecurity& security) {
-  if (!security.token_file.empty()) return ReadTokenFile(security.token_file);
+absl::Status CheckPair(const std::string& certificate, const std::string& key) {
+  if (certificate.empty() == key.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--tls-cert and --tls-key are only allowed together");
+}
+
+absl::Status CheckAuthorities(const char* flag, const std::string& file) {
+  PELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMaxPemBytes));
+  const Certificate certificate(
+      PEM_read_bio_X509(ReadableText(text).get(), nullptr, nullptr, nullptr));
+  if (certificate) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(flag, " ", file, " has no certificate in PEM form"));
+}
+
+// The client's token: from its file, otherwise from the environment; null if there is none.
+absl::StatusOr<std::shared_ptr<TokenFile>> ClientToken(const ClientSecurity& security) {
+  if (!security.token_file.empty()) return TokenFile::Open(security.token_file);
   const char* token = std::getenv(kTokenVariable);
-  if (token == nullptr || *token == '\0') return std::string();
-  return CheckToken(token, kTokenVariable);
+  if (token == nullptr || *token == '\0') return nullptr;
+  PELAB_ASSIGN_OR_RETURN(std::string checked, CheckToken(token, kTokenVariable));
+  return TokenFile::Fixed(std::move(checked));
+}
+
+bool UsesTls(const ServerSecurity& security) { return !security.tls_cert_file.empty(); }
+
+std::shared_ptr<grpc::ServerCredentials> TlsCredentials(const ServerSecurity& security) {
+  using grpc::experimental::FileWatcherCertificateProvider;
+  const std::string& authorities = security.tls_client_ca_file;
+  const auto provider =
+      authorities.empty()
+          ? std::make_shared<FileWatcherCertificateProvider>(
+                security.tls_key_file, security.tls_cert_file, kLookForCertificateSeconds)
+          : std::make_shared<FileWatcherCertificateProvider>(
+                security.tls_key_file, security.tls_cert_file, authorities,
+                kLookForCertificateSeconds);
+  grpc::experimental::TlsServerCredentialsOptions options(provider);
+  options.watch_identity_key_cert_pairs();
+  if (authorities.empty()) {
+    options.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+  } else {
+    options.watch_root_certs();
+    // Requested, not required: a client may have a token instead.
+    options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  }
+  return grpc::experimental::TlsServerCredentials(options);
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
-    const ServerSecurity& security, const Address& address) {
-  const bool tls = !security.tls_cert_file.empty() || !security.tls_key_file.empty();
-  if (tls && (security.tls_cert_file.empty() || security.tls_key_file.empty())) {
-    return absl::InvalidArgumentError("--tls-cert and --tls-key are only allowed together");
-  }
+absl::Status CheckServerSecurity(const ServerSecurity& security, const Address& address) {
+  PELAB_RETURN_IF_ERROR(CheckPair(security.tls_cert_file, security.tls_key_file));
+  const bool tls = UsesTls(security);
   if (tls && security.insecure)
     return absl::InvalidArgumentError("--insecure and --tls-cert contradict each other");
-  if (!tls && !security.token_file.empty()) {
+  if (!tls && !security.tls_client_ca_file.empty()) {
+    return absl::InvalidArgumentError("--tls-client-ca needs --tls-cert and --tls-key");
+  }
+  if (!tls && !security.token_file.empty() && !CanIdentify(security, address)) {
     return absl::InvalidArgumentError(
         "--token-file needs --tls-cert and --tls-key: over a plain connection anybody could read "
         "the token");
   }
   if (!tls) {
-    if (address.IsLocal() || security.insecure) return grpc::InsecureServerCredentials();
+    if (address.IsLocal() || security.insecure) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         address.ToString(),
-        " can be reached from other machines; allowed: --tls-cert, --tls-key and --token-file, or "
-        "--insecure to accept anybody"));
+        " can be reached from other machines; allowed: --tls-cert and --tls-key, or --insecure to "
+        "accept anybody"));
   }
-  if (security.token_file.empty() && !address.IsLocal()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        address.ToString(), " can be reached from other machines and needs --token-file"));
+  if (!security.tls_client_ca_file.empty()) {
+    PELAB_RETURN_IF_ERROR(CheckAuthorities("--tls-client-ca", security.tls_client_ca_file));
   }
-  PELAB_RETURN_IF_ERROR(CheckCertificate(security));
-  grpc::experimental::TlsServerCredentialsOptions options(
-      std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
-          security.tls_key_file, security.tls_cert_file, kLookForCertificateSeconds));
-  options.watch_identity_key_cert_pairs();
-  options.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
-  auto credentials = grpc::experimental::TlsServerCredentials(options);
-  if (!security.token_file.empty()) {
-    PELAB_ASSIGN_OR_RETURN(auto token, TokenFile::Open(security.token_file));
-    credentials->SetAuthMetadataProcessor(std::make_shared<TokenProcessor>(std::move(token)));
-  }
+  return CheckCertificate(security);
+}
+
+// gRPC's check of local peers knows these addresses of the loopback alone.
+bool CanIdentify(const ServerSecurity& security, const Address& address) {
+  return UsesTls(security) || address.is_unix || address.host == "localhost" ||
+         address.host == "127.0.0.1" || address.host == "::1";
+}
+
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
+    const ServerSecurity& security, const Address& address,
+    std::shared_ptr<grpc::AuthMetadataProcessor> processor) {
+  if (!CanIdentify(security, address)) return grpc::InsecureServerCredentials();
+  const auto credentials =
+      UsesTls(security) ? TlsCredentials(security)
+                        : grpc::experimental::LocalServerCredentials(address.is_unix ? UDS
+                                                                                     : LOCAL_TCP);
+  if (processor) credentials->SetAuthMetadataProcessor(std::move(processor));
   return credentials;
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
-    const ClientSecurity& security, const Address& address) {
-  const bool asked = security.tls || !security.tls_ca_file.empty();
+absl::StatusOr<ChannelSecurity> MakeChannelSecurity(const ClientSecurity& security,
+                                                    const Address& address) {
+  PELAB_RETURN_IF_ERROR(CheckPair(security.tls_cert_file, security.tls_key_file));
+  const bool asked =
+      security.tls || !security.tls_ca_file.empty() || !security.tls_cert_file.empty();
   if (asked && security.insecure)
     return absl::InvalidArgumentError("--insecure and --tls contradict each other");
   const bool tls = asked || (!address.IsLocal() && !security.insecure);
-  if (!tls) {
+  if (!tls && !address.IsLocal()) {
     if (!security.token_file.empty()) {
       return absl::InvalidArgumentError(
           "--token-file needs --tls: over a plain connection anybody could read the token");
     }
-    return grpc::InsecureChannelCredentials();
+    return ChannelSecurity{grpc::InsecureChannelCredentials(), nullptr};
   }
+  PELAB_ASSIGN_OR_RETURN(std::shared_ptr<TokenFile> token, ClientToken(security));
+  if (!tls) return ChannelSecurity{grpc::InsecureChannelCredentials(), std::move(token)};
   grpc::SslCredentialsOptions options;
   if (!security.tls_ca_file.empty()) {
     PELAB_ASSIGN_OR_RETURN(options.pem_root_certs, ReadFile(security.tls_ca_file, kMaxPemBytes));
   }
-  auto credentials = grpc::SslCredentials(options);
-  PELAB_ASSIGN_OR_RETURN(const std::string token, ClientToken(security));
-  if (token.empty()) return credentials;
-  return grpc::CompositeChannelCredentials(credentials, grpc::AccessTokenCredentials(token));
+  if (!security.tls_cert_file.empty()) {
+    PELAB_ASSIGN_OR_RETURN(options.pem_cert_chain, ReadFile(security.tls_cert_file, kMaxPemBytes));
+    PELAB_ASSIGN_OR_RETURN(options.pem_private_key, ReadFile(security.tls_key_file, kMaxPemBytes));
+  }
+  return ChannelSecurity{grpc::SslCredentials(options), std::move(token)};
 }
 
 void ConfigureServer(grpc::ServerBuilder& builder) {

@@ -68,6 +68,10 @@ absl::StatusOr<std::shared_ptr<TokenFile>> TokenFile::Open(const std::string& pa
   return std::shared_ptr<TokenFile>(new TokenFile(path, std::move(mark), std::move(token)));
 }
 
+std::shared_ptr<TokenFile> TokenFile::Fixed(std::string token) {
+  return std::shared_ptr<TokenFile>(new TokenFile("", "", std::move(token)));
+}
+
 TokenFile::TokenFile(std::string path, std::string mark, std::string token)
     : path_(std::move(path)),
       token_(std::move(token)),
@@ -78,6 +82,12 @@ bool TokenFile::Is(std::string_view given) {
   MutexLock lock(&mutex_);
   Look();
   return SameSecret(given, token_);
+}
+
+std::string TokenFile::Current() {
+  MutexLock lock(&mutex_);
+  Look();
+  return token_;
 }
 
 std::uint64_t TokenFile::Version() {
@@ -94,6 +104,7 @@ void TokenFile::Look() {
 }
 
 void TokenFile::ReadAgain() {
+  if (path_.empty()) return;
   std::string mark = MarkOf(path_);
   if (mark.empty() || mark == mark_) return;  // the token of a file that has gone stays
   mark_ = std::move(mark);

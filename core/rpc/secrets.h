@@ -25,7 +25,7 @@ absl::StatusOr<std::string> CheckToken(std::string token, absl::string_view sour
 // Reads a token file, which has the token as its only line.
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path);
 
-// The token that a file holds now. Whoever replaces the file makes the old token worthless within a
+// The token that a file holds now, for whoever checks it and for whoever sends it. Whoever replaces the file makes the old token worthless within a
 // second, without a restart. If the new file holds no token, the old token stays and the log says
 // so.
 class TokenFile {
@@ -33,7 +33,11 @@ class TokenFile {
   // Errors are those of ReadTokenFile. Warns in the log if every user of this host can read it.
   static absl::StatusOr<std::shared_ptr<TokenFile>> Open(const std::string& path);
 
+  // A token that is in no file and never changes.
+  static std::shared_ptr<TokenFile> Fixed(std::string token);
+
   bool Is(std::string_view given);
+  std::string Current();
   // How often the token has changed. What was opened with an earlier token ends with it.
   std::uint64_t Version();
 
@@ -42,7 +46,7 @@ class TokenFile {
   void Look() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::string path_;
+  const std::string path_;  // empty: there is no file
   Mutex mutex_;
   std::string token_ ABSL_GUARDED_BY(mutex_);
   std::string mark_ ABSL_GUARDED_BY(mutex_);  // tells whether the file is another one

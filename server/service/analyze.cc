@@ -113,14 +113,18 @@ grpc::Status SweepsService::Analyze(grpc::ServerContext* context, const v1::Anal
   return rpc::ToGrpc(DoAnalyze(*context, *request, *response));
 }
 
-absl::StatusOr<store::Analyzed> SweepsService::Store(store::Analyze write) {
+absl::StatusOr<store::Analyzed> SweepsService::Store(store::Analyze write,
+                                                     std::optional<store::RecordAct> act) {
   PELAB_ASSIGN_OR_RETURN(
       store::WriteResult result,
-      AppendAndWait(parts_.writer, std::move(write), [this](const store::WriteResult& stored) {
-        parts_.executor.Post([this, jobs = std::get<store::Analyzed>(stored).jobs] {
-          parts_.scheduler.Expanded(jobs);
-        });
-      }));
+      AppendAndWait(
+          parts_.writer, std::move(write),
+          [this](const store::WriteResult& stored) {
+            parts_.executor.Post([this, jobs = std::get<store::Analyzed>(stored).jobs] {
+              parts_.scheduler.Expanded(jobs);
+            });
+          },
+          std::move(act)));
   return std::get<store::Analyzed>(std::move(result));
 }
 
@@ -129,7 +133,14 @@ absl::StatusOr<store::Analyzed> SweepsService::Store(store::Analyze write) {
 absl::Status SweepsService::DoAnalyze(grpc::ServerContext& context,
                                       const v1::AnalyzeRequest& request,
                                       v1::AnalyzeResponse& response) {
+  PELAB_ASSIGN_OR_RETURN(const access::Caller caller, parts_.gate.CallerOf(context));
   PELAB_ASSIGN_OR_RETURN(const std::vector<store::Analysis> analyses, ReadAnalyses(request));
+  std::string target = absl::StrCat(request.jobs().jobs_size(), " jobs");
+  if (request.has_sweep()) {
+    PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, OwnSweep(caller, request.sweep().sweep()));
+    target = access::Named(sweep);
+  }
+  auto act = caller.Act("Sweeps/Analyze", std::move(target));
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   v1::ListJobsRequest jobs;
   std::int64_t sweep_id = 0;
@@ -142,10 +153,13 @@ absl::Status SweepsService::DoAnalyze(grpc::ServerContext& context,
                          .sweep_id = sweep_id,
                          .analyses = analyses,
                          .now = absl::ToUnixMillis(parts_.clock.Wall())};
-    for (const v1::JobRow& job : page.jobs()) write.jobs.push_back(job.job_id());
+    for (const v1::JobRow& job : page.jobs()) {
+      if (sweep_id == 0) PELAB_RETURN_IF_ERROR(MayChangeJob(caller, job.job_id(), Whose::kAny));
+      write.jobs.push_back(job.job_id());
+    }
     jobs.mutable_page()->set_after(page.next());
     if (write.jobs.empty()) break;
-    PELAB_ASSIGN_OR_RETURN(const store::Analyzed part, Store(std::move(write)));
+    PELAB_ASSIGN_OR_RETURN(const store::Analyzed part, Store(std::move(write), std::exchange(act, std::nullopt)));
     Add(part, response);
   } while (!jobs.page().after().empty());
   return absl::OkStatus();

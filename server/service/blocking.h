@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,9 +20,11 @@ namespace pelab::service {
 class PendingWrite {
  public:
   PendingWrite(store::Journal& journal, store::Write write,
-               std::function<void(const store::WriteResult&)> then) {
+               std::function<void(const store::WriteResult&)> then,
+               std::optional<store::RecordAct> act = std::nullopt) {
     std::vector<store::Write> writes;
     writes.push_back(std::move(write));
+    if (act) writes.emplace_back(*std::move(act));
     queued_ = journal.Append(std::move(writes),
                              [shared = shared_, then = std::move(then)](
                                  absl::StatusOr<std::vector<store::ApplyResult>> results) {
@@ -52,11 +55,13 @@ class PendingWrite {
 };
 
 // Queues one write and waits until it is durable. `then` runs on the writer thread before this
-// returns. Use it for notifications that must be in the order of the commits.
+// returns. Use it for notifications that must be in the order of the commits. `act` records who
+// does this, in the same transaction.
 inline absl::StatusOr<store::WriteResult> AppendAndWait(
     store::Journal& journal, store::Write write,
-    std::function<void(const store::WriteResult&)> then = nullptr) {
-  return PendingWrite(journal, std::move(write), std::move(then)).Wait();
+    std::function<void(const store::WriteResult&)> then = nullptr,
+    std::optional<store::RecordAct> act = std::nullopt) {
+  return PendingWrite(journal, std::move(write), std::move(then), std::move(act)).Wait();
 }
 
 // Runs `ask` on the executor and returns its answer, or `otherwise` if the executor does not get to

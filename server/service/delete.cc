@@ -36,14 +36,19 @@ grpc::Status SweepsService::Delete(grpc::ServerContext* context, const v1::Delet
   return rpc::ToGrpc(DoDelete(*context, *request, *response));
 }
 
-absl::StatusOr<store::SweepDeleted> SweepsService::Delete(store::Write write) {
+absl::StatusOr<store::SweepDeleted> SweepsService::Delete(store::Write write,
+                                                          std::optional<store::RecordAct> act) {
   PELAB_ASSIGN_OR_RETURN(
       store::WriteResult result,
-      AppendAndWait(parts_.writer, std::move(write), [this](const store::WriteResult& stored) {
-        parts_.executor.Post([this, cancelled = std::get<store::SweepDeleted>(stored).cancelled] {
-          parts_.scheduler.Cancelled(cancelled);
-        });
-      }));
+      AppendAndWait(
+          parts_.writer, std::move(write),
+          [this](const store::WriteResult& stored) {
+            parts_.executor.Post(
+                [this, cancelled = std::get<store::SweepDeleted>(stored).cancelled] {
+                  parts_.scheduler.Cancelled(cancelled);
+                });
+          },
+          std::move(act)));
   return std::get<store::SweepDeleted>(std::move(result));
 }
 
@@ -66,11 +71,8 @@ absl::Status SweepsService::DoDelete(const grpc::ServerContext& context,
                                      const v1::DeleteRequest& request,
                                      v1::DeleteResponse& response) {
   const auto now = [this] { return absl::ToUnixMillis(parts_.clock.Wall()); };
-  v1::Sweep sweep;
-  {
-    PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
-    PELAB_ASSIGN_OR_RETURN(sweep, reader->GetSweepRow(request.sweep().sweep()));
-  }
+  PELAB_ASSIGN_OR_RETURN(const access::Caller caller, parts_.gate.CallerOf(context));
+  PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, OwnSweep(caller, request.sweep().sweep()));
   const std::int64_t sweep_id = sweep.sweep_id();
   response.set_sweep_id(sweep_id);
   response.set_name(sweep.name());
@@ -80,7 +82,9 @@ absl::Status SweepsService::DoDelete(const grpc::ServerContext& context,
     }
     return CountDeletion(context, sweep_id, response);
   }
-  PELAB_ASSIGN_OR_RETURN(const auto first, Delete(store::DeleteSweep{sweep_id, now()}));
+  PELAB_ASSIGN_OR_RETURN(const auto first,
+                         Delete(store::DeleteSweep{sweep_id, now()},
+                                caller.Act("Sweeps/Delete", access::Named(sweep))));
   if (!first.found) {
     return absl::NotFoundError(absl::StrCat("no sweep \"", request.sweep().sweep(), "\""));
   }

@@ -79,6 +79,7 @@ grpc::Status SweepsService::Extend(grpc::ServerContext* context, const v1::Exten
 absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
                                      const v1::ExtendRequest& request,
                                      v1::ExtendResponse& response) {
+  PELAB_ASSIGN_OR_RETURN(const access::Caller caller, parts_.gate.CallerOf(context));
   if (request.seeds().size() > limits::kSeedsBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the seeds are ", request.seeds().size(),
@@ -86,7 +87,7 @@ absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
   }
   for (int i = 0; i < kTries; ++i) {
     PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
-    PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweepRow(request.sweep().sweep()));
+    PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, OwnSweep(caller, request.sweep().sweep()));
     PELAB_ASSIGN_OR_RETURN(const experiment::Sweep sweep, Rebuild(row));
     PELAB_ASSIGN_OR_RETURN(experiment::Extension extension, Extended(row, sweep, request.seeds()));
     response.set_sweep_id(row.sweep_id());
@@ -104,18 +105,24 @@ absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
     }
     PELAB_ASSIGN_OR_RETURN(
         const store::WriteResult result,
-        AppendAndWait(parts_.writer,
-                      store::ExtendSweep{.sweep_id = row.sweep_id(),
-                                         .known = static_cast<std::size_t>(row.extensions_size()),
-                                         .seeds = extension.seeds,
-                                         .cells = extension.sweep->cells()},
-                      [this](const store::WriteResult& stored) {
-                        parts_.executor.Post(
-                            [this, jobs = std::get<store::SweepExtended>(stored).jobs] {
-                              parts_.scheduler.Expanded(jobs);
-                            });
-                      }));
+        AppendAndWait(
+            parts_.writer,
+            store::ExtendSweep{.sweep_id = row.sweep_id(),
+                               .known = static_cast<std::size_t>(row.extensions_size()),
+                               .seeds = extension.seeds,
+                               .cells = extension.sweep->cells(),
+                               .max_queued = caller.limits.max_queued()},
+            [this](const store::WriteResult& stored) {
+              parts_.executor.Post([this, jobs = std::get<store::SweepExtended>(stored).jobs] {
+                parts_.scheduler.Expanded(jobs);
+              });
+            },
+            caller.Act("Sweeps/Extend",
+                       absl::StrCat(access::Named(row), ", seeds ", extension.seeds))));
     const auto& extended = std::get<store::SweepExtended>(result);
+    if (extended.full) {
+      return QueueIsFull(row.owner(), extended.queued, caller.limits.max_queued());
+    }
     if (!extended.applied) continue;
     parts_.expander.Add(row.sweep_id(), *std::move(extension.sweep), extended.expanded);
     // If the sweep was still being expanded, its counts cannot separate the new cells from the

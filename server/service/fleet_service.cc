@@ -23,8 +23,14 @@ absl::Status ShuttingDown() {
 }  // namespace
 
 grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* FleetService::Session(
-    grpc::CallbackServerContext*) {
-  const std::shared_ptr<WorkerStream> stream = WorkerStream::Begin(context_);
+    grpc::CallbackServerContext* context) {
+  const absl::StatusOr<access::Caller> caller = gate_.CallerOf(*context);
+  const std::shared_ptr<WorkerStream> stream =
+      WorkerStream::Begin(context_, caller.ok() ? caller->name : "");
+  if (!caller.ok()) {
+    stream->Close(caller.status());
+    return stream.get();
+  }
   bool closed = false;
   {
     MutexLock lock(&mutex_);
@@ -115,8 +121,10 @@ absl::Status FleetService::Put(grpc::ServerReader<v1::PutArtifactRequest>& reade
   return Record(header, Asked::kAfter);
 }
 
-absl::Status FleetService::DoDrain(const v1::DrainWorkerRequest& request,
+absl::Status FleetService::DoDrain(const grpc::ServerContext& context,
+                                   const v1::DrainWorkerRequest& request,
                                    v1::DrainWorkerResponse& response) {
+  PELAB_ASSIGN_OR_RETURN(const access::Caller caller, gate_.CallerOf(context));
   if (request.worker().empty()) {
     return absl::InvalidArgumentError("a worker must be named: its name, its id or its host");
   }
@@ -128,14 +136,15 @@ absl::Status FleetService::DoDrain(const v1::DrainWorkerRequest& request,
   }
   PELAB_ASSIGN_OR_RETURN(
       const store::WriteResult result,
-      AppendAndWait(context_.journal, store::DrainWorker{request.worker(), drain},
-                    [this, drain](const store::WriteResult& stored) {
-                      const auto& drained = std::get<store::WorkerDrained>(stored);
-                      if (!drained.refused.empty()) return;
-                      context_.executor.Post([this, drain, id = drained.worker_id] {
-                        context_.scheduler.Drain(id, drain);
-                      });
-                    }));
+      AppendAndWait(
+          context_.journal, store::DrainWorker{request.worker(), drain},
+          [this, drain](const store::WriteResult& stored) {
+            const auto& drained = std::get<store::WorkerDrained>(stored);
+            if (!drained.refused.empty()) return;
+            context_.executor.Post(
+                [this, drain, id = drained.worker_id] { context_.scheduler.Drain(id, drain); });
+          },
+          caller.Act("Fleet/DrainWorker", absl::StrCat("worker ", request.worker()))));
   const auto& drained = std::get<store::WorkerDrained>(result);
   if (!drained.refused.empty()) return absl::NotFoundError(drained.refused);
   response.set_worker_id(drained.worker_id);
@@ -148,9 +157,10 @@ absl::Status FleetService::DoDrain(const v1::DrainWorkerRequest& request,
   return absl::OkStatus();
 }
 
-grpc::Status FleetService::DrainWorker(grpc::ServerContext*, const v1::DrainWorkerRequest* request,
+grpc::Status FleetService::DrainWorker(grpc::ServerContext* context,
+                                       const v1::DrainWorkerRequest* request,
                                        v1::DrainWorkerResponse* response) {
-  return rpc::ToGrpc(DoDrain(*request, *response));
+  return rpc::ToGrpc(DoDrain(*context, *request, *response));
 }
 
 grpc::Status FleetService::PutArtifact(grpc::ServerContext*,

@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "core/base/mutex.h"
 #include "pelab/v1/fleet.grpc.pb.h"
+#include "server/access/gate.h"
 #include "server/service/artifact_collector.h"
 #include "server/service/worker_stream.h"
 #include "server/store/artifact_files.h"
@@ -16,8 +17,9 @@ namespace pelab::service {
 
 class FleetService final : public v1::Fleet::WithCallbackMethod_Session<v1::Fleet::Service> {
  public:
-  FleetService(FleetContext context, store::ArtifactFiles& artifacts, ArtifactCollector& collector)
-      : context_(std::move(context)), artifacts_(artifacts), collector_(collector) {}
+  FleetService(FleetContext context, store::ArtifactFiles& artifacts, ArtifactCollector& collector,
+               access::Gate& gate)
+      : context_(std::move(context)), artifacts_(artifacts), collector_(collector), gate_(gate) {}
 
   grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(
       grpc::CallbackServerContext* context) override;
@@ -40,12 +42,14 @@ class FleetService final : public v1::Fleet::WithCallbackMethod_Session<v1::Flee
   absl::Status Announce(const v1::ArtifactHeader& header);
   enum class Asked { kBefore, kAfter };  // the file's bytes
   absl::Status Record(const v1::ArtifactHeader& header, Asked asked);
-  absl::Status DoDrain(const v1::DrainWorkerRequest& request, v1::DrainWorkerResponse& response);
+  absl::Status DoDrain(const grpc::ServerContext& context, const v1::DrainWorkerRequest& request,
+                       v1::DrainWorkerResponse& response);
 
   FleetContext context_;
   std::atomic<int> uploads_{0};
   store::ArtifactFiles& artifacts_;
   ArtifactCollector& collector_;
+  access::Gate& gate_;
   Mutex mutex_;
   std::vector<std::weak_ptr<WorkerStream>> streams_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

@@ -17,6 +17,7 @@
 #include "core/base/status.h"
 #include "core/rpc/status.h"
 #include "server/limits.h"
+#include "server/service/blocking.h"
 #include "server/service/thread_slot.h"
 
 namespace pelab::service {
@@ -58,9 +59,19 @@ absl::StatusOr<UniqueFd> OpenArtifact(const store::ArtifactFiles& artifacts,
 
 }  // namespace
 
-MaintenanceService::MaintenanceService(std::string database, store::ArtifactFiles& artifacts)
-    : database_(std::move(database)), artifacts_(artifacts) {
+MaintenanceService::MaintenanceService(std::string database, store::Journal& journal,
+                                       store::ArtifactFiles& artifacts, access::Gate& gate)
+    : database_(std::move(database)), journal_(journal), artifacts_(artifacts), gate_(gate) {
   RemoveLeftCopies(database_);
+}
+
+// A backup writes nothing, so its record is a write of its own, before the first byte leaves.
+absl::Status MaintenanceService::Record(const grpc::ServerContext& context) {
+  PELAB_ASSIGN_OR_RETURN(const access::Caller caller, gate_.CallerOf(context));
+  std::optional<store::RecordAct> act = caller.Act("Maintenance/Backup", "");
+  if (!act) return absl::OkStatus();
+  act->outcome = "OK";
+  return AppendAndWait(journal_, *std::move(act)).status();
 }
 
 absl::StatusOr<MaintenanceService::Snapshot> MaintenanceService::Take(
@@ -129,6 +140,7 @@ grpc::Status MaintenanceService::Backup(grpc::ServerContext* context, const v1::
     return rpc::ToGrpc(absl::ResourceExhaustedError(
         absl::StrCat(limits::kBackups, " backups are under way: try again later")));
   }
+  if (const absl::Status recorded = Record(*context); !recorded.ok()) return rpc::ToGrpc(recorded);
   return rpc::ToGrpc(Send(*context, *writer));
 }
 

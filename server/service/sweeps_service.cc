@@ -95,6 +95,13 @@ void AddRunning(const v1::ListJobsResponse& jobs, const v1::ListAttemptsResponse
 
 }  // namespace
 
+absl::Status QueueIsFull(absl::string_view owner, std::int64_t queued, std::int64_t most) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(queued, " jobs of ", owner, " wait; with these it would be more than the ", most,
+                   " that are allowed; an operator can raise this: pelab admin principal change ",
+                   owner, " --max-queued N"));
+}
+
 SweepsService::SweepsService(const Parts& parts)
     : parts_(parts),
       hub_([this](const std::string& sweep) { return Snapshot(sweep); },
@@ -104,9 +111,9 @@ grpc::Status SweepsService::Preview(grpc::ServerContext* context, const v1::Prev
                                     v1::PreviewResponse* response) {
   return rpc::ToGrpc(DoPreview(*context, *request, *response));
 }
-grpc::Status SweepsService::Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
+grpc::Status SweepsService::Submit(grpc::ServerContext* context, const v1::SubmitRequest* request,
                                    v1::SubmitResponse* response) {
-  return rpc::ToGrpc(DoSubmit(*request, *response));
+  return rpc::ToGrpc(DoSubmit(*context, *request, *response));
 }
 absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
                                       const v1::PreviewRequest& request,
@@ -119,9 +126,12 @@ absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
                       std::min(request.max_jobs(), limits::kPreviewJobs), response);
 }
 
-absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
+absl::Status SweepsService::DoSubmit(const grpc::ServerContext& context,
+                                     const v1::SubmitRequest& request,
                                      v1::SubmitResponse& response) {
+  PELAB_ASSIGN_OR_RETURN(const access::Caller caller, parts_.gate.CallerOf(context));
   PELAB_RETURN_IF_ERROR(CheckSubmit(request));
+  PELAB_RETURN_IF_ERROR(caller.MaySetPriority(request.priority()));
   PELAB_ASSIGN_OR_RETURN(experiment::Sweep sweep,
                          rpc::ParseNewSweepDocument(request.document(), request.overrides()));
   parts_.expander.MakeWay();
@@ -134,6 +144,9 @@ absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
                            .analyses_json = AnalysesJson(sweep.analyses()),
                            .resources_json = ResourcesJson(sweep.resources()),
                            .request_sha256 = RequestHash(request),
+                           .owner = caller.name,
+                           .any_owner = caller.operates(),
+                           .max_queued = caller.limits.max_queued(),
                            .priority = request.priority(),
                            .fresh = request.fresh(),
                            .go_on = !request.fresh() && !request.new_sweep(),
@@ -141,15 +154,20 @@ absl::Status SweepsService::DoSubmit(const v1::SubmitRequest& request,
                            .first = BuildSlice(0, sweep, 0, kFirstCells, parts_.clock),
                            .now = absl::ToUnixMillis(parts_.clock.Wall())};
   const std::uint64_t next = write.first->next;
+  auto act = caller.Act("Sweeps/Submit", absl::StrCat("sweep ", sweep.name(), ", document ",
+                                                      Sha256Hex(request.document())));
   PELAB_ASSIGN_OR_RETURN(
       const store::WriteResult result,
-      AppendAndWait(parts_.writer, std::move(write), [this](const store::WriteResult& stored) {
-        parts_.executor.Post([this, first = std::get<store::SweepStored>(stored).first] {
-          parts_.scheduler.Expanded(first);
-        });
-      }));
+      AppendAndWait(
+          parts_.writer, std::move(write),
+          [this](const store::WriteResult& stored) {
+            parts_.executor.Post([this, first = std::get<store::SweepStored>(stored).first] {
+              parts_.scheduler.Expanded(first);
+            });
+          },
+          std::move(act)));
   const auto& stored = std::get<store::SweepStored>(result);
-  if (stored.refusal != store::SweepStored::kNone) return Refused(request, stored);
+  if (stored.refusal != store::SweepStored::kNone) return Refused(caller, request, stored);
   const bool small = sweep.cells() <= kSmallSweep;
   if (stored.expands_again) {
     PELAB_RETURN_IF_ERROR(ExpandAgain(stored.sweep_id));
@@ -179,11 +197,20 @@ absl::Status SweepsService::ExpandAgain(std::int64_t sweep_id) {
   return absl::OkStatus();
 }
 
-absl::Status SweepsService::Refused(const v1::SubmitRequest& request,
+absl::Status SweepsService::Refused(const access::Caller& caller, const v1::SubmitRequest& request,
                                     const store::SweepStored& stored) {
+  if (stored.refusal == store::SweepStored::kFull) {
+    return QueueIsFull(caller.name, stored.queued, caller.limits.max_queued());
+  }
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweepRow(absl::StrCat(stored.sweep_id)));
-  const std::string sweep = absl::StrCat("sweep ", row.sweep_id(), " (", row.name(), ")");
+  const std::string sweep = access::Named(row);
+  if (stored.refusal == store::SweepStored::kForeign) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        sweep, " has this name and document and is ", row.owner().empty() ? "nobody" : row.owner(),
+        "'s; nothing was stored: give yours a name of its own (--name NAME), or make it another "
+        "sweep of that name (--new)"));
+  }
   if (stored.refusal == store::SweepStored::kTokenUsed) {
     return absl::AlreadyExistsError(
         absl::StrCat("client_token \"", request.client_token(),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "core/db/read/reader_pool.h"
 #include "core/experiment/sweep.h"
 #include "pelab/v1/sweeps.grpc.pb.h"
+#include "server/access/gate.h"
 #include "server/sched/scheduler.h"
 #include "server/service/expander.h"
 #include "server/service/watch_hub.h"
@@ -32,6 +34,7 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
     sched::Scheduler& scheduler;
     Expander& expander;
     db::ReaderPool& readers;
+    access::Gate& gate;
   };
   explicit SweepsService(const Parts& parts);
 
@@ -72,32 +75,45 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
  private:
   absl::Status DoPreview(grpc::ServerContext& context, const v1::PreviewRequest& request,
                          v1::PreviewResponse& response);
-  absl::Status DoSubmit(const v1::SubmitRequest& request, v1::SubmitResponse& response);
-  absl::Status Refused(const v1::SubmitRequest& request, const store::SweepStored& stored);
+  absl::Status DoSubmit(const grpc::ServerContext& context, const v1::SubmitRequest& request,
+                        v1::SubmitResponse& response);
+  absl::Status Refused(const access::Caller& caller, const v1::SubmitRequest& request,
+                       const store::SweepStored& stored);
   absl::Status ExpandAgain(std::int64_t sweep_id);
   // analyze.cc
   absl::Status DoAnalyze(grpc::ServerContext& context, const v1::AnalyzeRequest& request,
                          v1::AnalyzeResponse& response);
-  absl::StatusOr<store::Analyzed> Store(store::Analyze write);
+  absl::StatusOr<store::Analyzed> Store(store::Analyze write, std::optional<store::RecordAct> act);
   // control.cc
   absl::Status DoCancel(const grpc::ServerContext& context, const v1::CancelRequest& request,
                         v1::CancelResponse& response);
-  absl::Status DoControl(const std::string& sweep, store::ControlSweep write,
+  absl::Status DoControl(const grpc::ServerContext& context, absl::string_view method,
+                         const std::string& sweep, store::ControlSweep write,
                          v1::SweepControl& response);
   absl::Status DoRetry(const grpc::ServerContext& context, const v1::RetryRequest& request,
                        v1::RetryResponse& response);
   absl::StatusOr<std::int64_t> FindJob(const std::string& job);
-  absl::StatusOr<store::Cancelled> Cancel(store::Write write);
-  absl::StatusOr<store::Retried> Retry(store::Write write);
+  // The sweep of that name or number, if the caller may change it; counts are not read.
+  absl::StatusOr<v1::Sweep> OwnSweep(const access::Caller& caller, const std::string& sweep);
+  // PERMISSION_DENIED unless the caller may change the job: one of the sweeps that have it is the
+  // caller's, or (kAll) every one that claims it.
+  enum class Whose { kAny, kAll };
+  absl::Status MayChangeJob(const access::Caller& caller, std::int64_t job_id, Whose whose);
+  absl::StatusOr<store::Cancelled> Cancel(store::Write write,
+                                          std::optional<store::RecordAct> act = std::nullopt);
+  absl::StatusOr<store::Retried> Retry(store::Write write,
+                                       std::optional<store::RecordAct> act = std::nullopt);
   // labels.cc
-  absl::Status DoLabel(const std::string& sweep, store::LabelSweep write,
+  absl::Status DoLabel(const grpc::ServerContext& context, absl::string_view method,
+                       const std::string& sweep, store::LabelSweep write,
                        v1::SweepControl& response);
   // delete.cc
   absl::Status DoDelete(const grpc::ServerContext& context, const v1::DeleteRequest& request,
                         v1::DeleteResponse& response);
   absl::Status CountDeletion(const grpc::ServerContext& context, std::int64_t sweep_id,
                              v1::DeleteResponse& response);
-  absl::StatusOr<store::SweepDeleted> Delete(store::Write write);
+  absl::StatusOr<store::SweepDeleted> Delete(store::Write write,
+                                             std::optional<store::RecordAct> act = std::nullopt);
   // extend.cc
   absl::Status DoExtend(const grpc::ServerContext& context, const v1::ExtendRequest& request,
                         v1::ExtendResponse& response);
@@ -111,6 +127,9 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
 // The stored sweep with its extensions. FAILED_PRECONDITION if this version of pelab refuses its
 // document.
 absl::StatusOr<experiment::Sweep> Rebuild(const v1::Sweep& row);
+
+// RESOURCE_EXHAUSTED: `queued` jobs of the owner's sweeps wait, and `most` may.
+absl::Status QueueIsFull(absl::string_view owner, std::int64_t queued, std::int64_t most);
 
 // INVALID_ARGUMENT if `priority` is not from -1000 to 1000.
 absl::Status CheckPriority(int priority);

@@ -140,14 +140,19 @@ grpc::Status TransferService::CheckImport(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
-absl::Status TransferService::Take(grpc::ServerReader<v1::ImportJobPart>& reader,
+absl::Status TransferService::Take(const grpc::ServerContext& context,
+                                   grpc::ServerReader<v1::ImportJobPart>& reader,
                                    v1::ImportJobResponse& response) {
+  PELAB_ASSIGN_OR_RETURN(const access::Caller caller, gate_.CallerOf(context));
   Incoming incoming(artifacts_, collector_);
   v1::ImportJobPart part;
   while (reader.Read(&part)) PELAB_RETURN_IF_ERROR(incoming.Add(part));
   PELAB_ASSIGN_OR_RETURN(store::ImportJob job, incoming.Finish());
   const std::string key = job.cell.key;
-  PELAB_ASSIGN_OR_RETURN(const store::WriteResult result, AppendAndWait(journal_, std::move(job)));
+  PELAB_ASSIGN_OR_RETURN(
+      const store::WriteResult result,
+      AppendAndWait(journal_, std::move(job), nullptr,
+                    caller.Act("Transfer/ImportJob", absl::StrCat("job ", key))));
   const auto& imported = std::get<store::JobImported>(result);
   if (!imported.refused.empty()) {
     return absl::InvalidArgumentError(
@@ -159,25 +164,30 @@ absl::Status TransferService::Take(grpc::ServerReader<v1::ImportJobPart>& reader
   return absl::OkStatus();
 }
 
-grpc::Status TransferService::ImportJob(grpc::ServerContext*,
+grpc::Status TransferService::ImportJob(grpc::ServerContext* context,
                                         grpc::ServerReader<v1::ImportJobPart>* reader,
                                         v1::ImportJobResponse* response) {
   const ThreadSlot seat(under_way_, limits::kImports);
   if (!seat.got()) return rpc::ToGrpc(TooMany());
-  return rpc::ToGrpc(Take(*reader, *response));
+  return rpc::ToGrpc(Take(*context, *reader, *response));
 }
 
-absl::Status TransferService::TakeSweep(grpc::ServerReader<v1::ImportSweepPart>& reader,
+absl::Status TransferService::TakeSweep(const grpc::ServerContext& context,
+                                        grpc::ServerReader<v1::ImportSweepPart>& reader,
                                         v1::ImportSweepResponse& response) {
+  PELAB_ASSIGN_OR_RETURN(const access::Caller caller, gate_.CallerOf(context));
   v1::ImportSweepPart part;
   if (!reader.Read(&part) || !part.has_sweep()) {
     return absl::InvalidArgumentError("the first message of an imported sweep is the sweep");
   }
   const bool whole = part.sweep().whole();
   PELAB_ASSIGN_OR_RETURN(store::ImportSweep sweep, ToImportSweep(part.sweep()));
+  auto act = caller.Act("Transfer/ImportSweep", absl::StrCat("sweep ", sweep.name));
   const auto store = [&](bool finish) -> absl::Status {
     sweep.finish = finish;
-    PELAB_ASSIGN_OR_RETURN(const store::WriteResult result, AppendAndWait(journal_, sweep));
+    PELAB_ASSIGN_OR_RETURN(
+        const store::WriteResult result,
+        AppendAndWait(journal_, sweep, nullptr, std::exchange(act, std::nullopt)));
     const auto& imported = std::get<store::SweepImported>(result);
     if (!imported.refused.empty()) {
       return absl::InvalidArgumentError(
@@ -218,12 +228,12 @@ absl::Status TransferService::TakeSweep(grpc::ServerReader<v1::ImportSweepPart>&
   return store(/*finish=*/true);
 }
 
-grpc::Status TransferService::ImportSweep(grpc::ServerContext*,
+grpc::Status TransferService::ImportSweep(grpc::ServerContext* context,
                                           grpc::ServerReader<v1::ImportSweepPart>* reader,
                                           v1::ImportSweepResponse* response) {
   const ThreadSlot seat(under_way_, limits::kImports);
   if (!seat.got()) return rpc::ToGrpc(TooMany());
-  return rpc::ToGrpc(TakeSweep(*reader, *response));
+  return rpc::ToGrpc(TakeSweep(*context, *reader, *response));
 }
 
 }  // namespace pelab::service

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "pelab/v1/transfer.grpc.pb.h"
+#include "server/access/gate.h"
 #include "server/service/artifact_collector.h"
 #include "server/store/artifact_files.h"
 #include "server/store/journal.h"
@@ -15,11 +16,12 @@ namespace pelab::service {
 class TransferService final : public v1::Transfer::Service {
  public:
   TransferService(std::string database, store::Journal& journal, store::ArtifactFiles& artifacts,
-                  ArtifactCollector& collector)
+                  ArtifactCollector& collector, access::Gate& gate)
       : database_(std::move(database)),
         journal_(journal),
         artifacts_(artifacts),
-        collector_(collector) {}
+        collector_(collector),
+        gate_(gate) {}
 
   grpc::Status CheckImport(grpc::ServerContext* context, const v1::CheckImportRequest* request,
                            v1::CheckImportResponse* response) override;
@@ -31,14 +33,17 @@ class TransferService final : public v1::Transfer::Service {
                            v1::ImportSweepResponse* response) override;
 
  private:
-  absl::Status Take(grpc::ServerReader<v1::ImportJobPart>& reader, v1::ImportJobResponse& response);
-  absl::Status TakeSweep(grpc::ServerReader<v1::ImportSweepPart>& reader,
+  absl::Status Take(const grpc::ServerContext& context,
+                    grpc::ServerReader<v1::ImportJobPart>& reader, v1::ImportJobResponse& response);
+  absl::Status TakeSweep(const grpc::ServerContext& context,
+                         grpc::ServerReader<v1::ImportSweepPart>& reader,
                          v1::ImportSweepResponse& response);
 
   const std::string database_;
   store::Journal& journal_;
   store::ArtifactFiles& artifacts_;
   ArtifactCollector& collector_;
+  access::Gate& gate_;
   std::atomic<int> under_way_{0};
 };
 

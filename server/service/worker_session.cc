@@ -150,6 +150,7 @@ bool WorkerSession::OnHello(const v1::Hello& hello) {
     Close(parts.status());
     return false;
   }
+  parts->write.principal = principal_;
   worker_id_ = std::make_shared<const std::string>(parts->write.worker_id);
   spdlog::info("worker {} ({}) on {} connected with {} slots, holding {} attempts",
                parts->write.name, *worker_id_, hello.host(), hello.slots_size(), hello.held_size());
@@ -158,6 +159,9 @@ bool WorkerSession::OnHello(const v1::Hello& hello) {
     if (!results.ok()) return self->Close(absl::UnavailableError(results.status().message()));
     if (!results->front().ok()) return self->Close(results->front().status());
     const auto& stored = std::get<store::WorkerStored>(*results->front());
+    if (!stored.refused.empty()) {
+      return self->Close(absl::PermissionDeniedError(stored.refused));
+    }
     v1::CoordinatorMessage message;
     v1::Welcome* welcome = message.mutable_welcome();
     welcome->set_protocol(1);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pelab/v1/fleet.pb.h"
@@ -37,7 +38,9 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
   void SendDrain(v1::Drain::Mode drain) override;
 
  protected:
-  explicit WorkerSession(FleetContext& context) : context_(context) {}
+  // `principal` says hello as the worker; empty: the coordinator has no principals.
+  explicit WorkerSession(FleetContext& context, std::string principal = "")
+      : context_(context), principal_(std::move(principal)) {}
 
   // Sends a message over the transport. Thread-safe; must not block. Does nothing after Close.
   virtual void Send(v1::CoordinatorMessage message) = 0;
@@ -66,6 +69,7 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
   void GiveUp(const Sent& event, const absl::Status& why);
 
   FleetContext& context_;
+  const std::string principal_;
   bool gone_ = false;  // on the executor's thread only: the transport has ended
   // For the reading thread only; set once, by the hello. Writes share it: they may wait in the
   // session itself, so it must not keep the session alive.

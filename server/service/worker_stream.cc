@@ -9,10 +9,9 @@
 #include "server/limits.h"
 
 namespace pelab::service {
-namespace {}  // namespace
 
-std::shared_ptr<WorkerStream> WorkerStream::Begin(FleetContext& context) {
-  std::shared_ptr<WorkerStream> stream(new WorkerStream(context));
+std::shared_ptr<WorkerStream> WorkerStream::Begin(FleetContext& context, std::string principal) {
+  std::shared_ptr<WorkerStream> stream(new WorkerStream(context, std::move(principal)));
   stream->self_ = stream;
   stream->StartRead(&stream->incoming_);
   return stream;

@@ -6,6 +6,8 @@
 
 #include <deque>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "core/base/mutex.h"
@@ -20,7 +22,7 @@ class WorkerStream final
  public:
   // Starts reading. The object keeps itself alive until gRPC has finished with it; after that,
   // sends do nothing.
-  static std::shared_ptr<WorkerStream> Begin(FleetContext& context);
+  static std::shared_ptr<WorkerStream> Begin(FleetContext& context, std::string principal);
 
   void Close(const absl::Status& status) override;
 
@@ -31,7 +33,8 @@ class WorkerStream final
   void OnDone() override;
 
  private:
-  explicit WorkerStream(FleetContext& context) : WorkerSession(context) {}
+  WorkerStream(FleetContext& context, std::string principal)
+      : WorkerSession(context, std::move(principal)) {}
 
   void Send(v1::CoordinatorMessage message) override;
   void ReadOn() override;

@@ -27,12 +27,15 @@ struct Principal {
 // Adds a principal.
 struct AddPrincipal {
   Principal principal;
+  // Somebody else can act as an operator: whoever has the token of --token-file.
+  bool other_operator = false;
 };
 // Changes what is set in `change`; with a token, also that.
 struct ChangePrincipal {
   v1::ChangePrincipalRequest change;
   std::string token_sha256;         // empty: the token stays
   std::int64_t previous_until = 0;  // how long the token before stays valid
+  bool other_operator = false;      // as in AddPrincipal
   std::int64_t now = 0;
 };
 struct PrincipalStored {
@@ -48,15 +51,16 @@ struct PrincipalStored {
   Principal principal;
 };
 
-// Records what a principal did, or was refused, as a row of the audit table. Behind another write
-// in one call of Append, it is of the same transaction.
+// Records what a principal did, or was refused, as a row of the audit table.
 struct RecordAct {
   std::int64_t at = 0;
   std::string principal;  // empty: nobody that is known
   std::string peer;
   std::string method;  // "Sweeps/Cancel"
   std::string target;
-  std::string outcome = "OK";
+  // Empty: that of the write before it in the same call of Append, in the same transaction: "OK", or
+  // "REFUSED" if the store refused it.
+  std::string outcome;
   std::int64_t count = 1;
   std::string trace_id;
 };

@@ -91,19 +91,36 @@ std::string WhyNotOne(Database& db, const std::string& text,
                       "\" is known; `pelab workers` lists their names and ids");
 }
 
+// The principal that first said hello as this worker; nullopt: nobody did, or nobody in particular.
+std::optional<std::string> PrincipalOfWorker(Database& db, const std::string& worker_id) {
+  Query row = db.Run("SELECT principal FROM workers WHERE worker_id = ? AND principal <> ''",
+                     worker_id);
+  if (!row.Step()) return std::nullopt;
+  return row.Text(0);
+}
+
 }  // namespace
 
 WriteResult Do(Batch& batch, const WorkerHello& write) {
+  if (const auto owner = PrincipalOfWorker(batch.db, write.worker_id);
+      owner && *owner != write.principal && !write.principal.empty()) {
+    return WorkerStored{
+        .refused = absl::StrCat("worker ", write.worker_id, " belongs to another principal; a ",
+                                "worker with a --workdir of its own has an id of its own")};
+  }
   batch.db.Execute(
       "INSERT INTO workers (worker_id, name, host, version, slots_json, slots, "
-      "capabilities_json, state, last_seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'online', ?) "
+      "capabilities_json, principal, state, last_seen_at) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'online', ?) "
       "ON CONFLICT (worker_id) DO UPDATE SET name = excluded.name, host = excluded.host, "
       "version = excluded.version, "
       "slots_json = excluded.slots_json, slots = excluded.slots, "
-      "capabilities_json = excluded.capabilities_json, state = 'online', "
+      "capabilities_json = excluded.capabilities_json, "
+      "principal = iif(excluded.principal = '', principal, excluded.principal), "
+      "state = 'online', "
       "last_seen_at = excluded.last_seen_at",
       write.worker_id, write.name, write.host, write.version, write.slots_json, write.slots,
-      write.capabilities_json, write.now);
+      write.capabilities_json, write.principal, write.now);
   WorkerStored result;
   for (const Held& held : write.held) {
     HeldStored answer{.attempt_id = held.attempt_id};
@@ -168,9 +185,11 @@ WriteResult Do(Batch& batch, const CreateAttempt& write) {
   }
   batch.db.Execute(
       "INSERT INTO attempts (job_id, number, token, worker_id, slot, device, analyses_json, "
-      "started_at) SELECT job_id, attempts, ?, ?, ?, ?, ?, ? FROM jobs WHERE job_id = ?",
+      "started_at, principal) SELECT job_id, attempts, ?, ?, ?, ?, ?, ?, ? FROM jobs "
+      "WHERE job_id = ?",
       write.token, write.worker_id, write.slot, write.device,
-      AnalysesToJson(NeededAnalyses(batch.db, write.job_id)), write.now, write.job_id);
+      AnalysesToJson(NeededAnalyses(batch.db, write.job_id)), write.now, write.principal,
+      write.job_id);
   return AttemptCreated{LoadAssignment(batch.db, batch.db.LastId())};
 }
 

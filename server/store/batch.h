@@ -90,6 +90,7 @@ struct Batch {
   // Sweeps whose open count starts from 0 before open_delta is added.
   std::set<std::int64_t> uncounted;
   std::set<std::int64_t> gone;             // sweeps whose rows were deleted
+  bool refused = false;                    // the write before this one was refused
   std::vector<std::string> dropped_files;  // files that lost a reference
 };
 
@@ -120,6 +121,11 @@ inline void DropCheckpoint(Batch& batch, std::int64_t job_id) {
 
 // The queued job in the form that the scheduler keeps.
 ReadyJob LoadReady(Database& db, std::int64_t job_id);
+// How many jobs of the principal's sweeps wait. A job of two sweeps counts twice.
+std::int64_t QueuedOf(Batch& batch, const std::string& owner);
+// Charges an attempt on a GPU, which ends now, to its principal. Attempts that one trainer ran
+// together pay for their time in equal parts. Returns the seconds.
+double ChargeAttempt(Batch& batch, std::int64_t attempt_id, std::int64_t now);
 // The live claims other than the one that `job` names.
 std::vector<Claim> OtherClaims(Database& db, const ReadyJob& job);
 // Reads the columns kReadyColumns, which come from j (jobs) and c (sweep_jobs). The caller adds the
@@ -161,5 +167,8 @@ WriteResult Do(Batch& batch, const FindUnused& write);
 WriteResult Do(Batch& batch, const DropCheckpoints& write);
 WriteResult Do(Batch& batch, const ImportJob& write);
 WriteResult Do(Batch& batch, const ImportSweep& write);
+WriteResult Do(Batch& batch, const AddPrincipal& write);
+WriteResult Do(Batch& batch, const ChangePrincipal& write);
+WriteResult Do(Batch& batch, const RecordAct& write);
 
 }  // namespace pelab::store

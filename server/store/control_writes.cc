@@ -175,6 +175,11 @@ WriteResult Do(Batch& batch, const RetryJob& write) {
 WriteResult Do(Batch& batch, const ExtendSweep& write) {
   const std::optional<SweepRow> sweep = LoadSweep(batch.db, write.sweep_id);
   if (!sweep || sweep->state == "cancelled") return SweepExtended{};
+  if (write.max_queued != 0 && write.cells > sweep->cells) {
+    const std::int64_t queued = QueuedOf(batch, sweep->owner);
+    const auto more = static_cast<std::int64_t>(write.cells - sweep->cells);
+    if (queued + more > write.max_queued) return SweepExtended{.full = true, .queued = queued};
+  }
   const int applied = batch.db.Execute(
       "UPDATE sweeps SET extensions_json = json_insert(extensions_json, '$[#]', ?), cells = ?, "
       "state = 'expanding', reopened = 0, drop_from = NULL "

@@ -229,6 +229,7 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const JobEvent&
                                                    : OpenAttemptOf(batch.db, job_id);
     if (attempt) {
       EndAttemptRow(batch, *attempt, *next->attempt_outcome, job_event);
+      change.gpu_seconds = ChargeAttempt(batch, *attempt, job_event.now);
     }
   }
   StoreJob(batch.db, job_id, *next, job_event, std::move(before->error));

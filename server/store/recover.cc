@@ -153,13 +153,14 @@ void RecoverExpanding(Database& db, const std::function<void(ExpandingSweep)>& e
 // Reports live sweeps, and those that are being dropped or deleted.
 void RecoverSweeps(Database& db, const std::function<void(RecoveredSweep)>& sweep) {
   Query rows = db.Run(
-      "SELECT sweep_id, priority, paused, drop_from IS NOT NULL, deleted FROM sweeps "
+      "SELECT sweep_id, priority, paused, drop_from IS NOT NULL, deleted, owner FROM sweeps "
       "WHERE state IN ('expanding', 'active') OR drop_from IS NOT NULL OR deleted = 1 "
       "ORDER BY sweep_id");
   while (rows.Step()) {
     sweep({.settings = {.sweep_id = rows.Int(0),
                         .priority = static_cast<int>(rows.Int(1)),
-                        .paused = rows.Int(2) != 0},
+                        .paused = rows.Int(2) != 0,
+                        .owner = rows.Text(5)},
            .dropping = rows.Int(3) != 0,
            .deleting = rows.Int(4) != 0});
   }

@@ -66,6 +66,30 @@ bool IsOfTheFile(const SQLite::Exception& error) {
   }
 }
 
+// Whether the store refused a write, so that it changed nothing.
+struct IsRefused {
+  bool operator()(const SweepStored& r) const { return r.refusal != SweepStored::kNone; }
+  bool operator()(const PrincipalStored& r) const { return r.refusal != PrincipalStored::kNone; }
+  bool operator()(const Retried& r) const { return !r.refused.empty(); }
+  bool operator()(const WorkerDrained& r) const { return !r.refused.empty(); }
+  bool operator()(const JobImported& r) const { return !r.refused.empty(); }
+  bool operator()(const SweepImported& r) const { return !r.refused.empty(); }
+  bool operator()(const SweepExtended& r) const { return !r.applied; }
+  bool operator()(const SweepLabeled& r) const { return !r.found || r.has_name != 0; }
+  bool operator()(const SweepDeleted& r) const { return !r.found || r.live; }
+  bool operator()(const SweepControlled& r) const { return !r.found; }
+  bool operator()(const Cancelled& r) const { return !r.found; }
+  template <typename T>
+  bool operator()(const T&) const {
+    return false;
+  }
+};
+
+bool IsRecordOfBefore(const Write& write) {
+  const auto* act = std::get_if<RecordAct>(&write);
+  return act != nullptr && act->outcome.empty();
+}
+
 std::size_t Size(const std::vector<NewCell>& cells) {
   std::size_t size = 0;
   for (const NewCell& cell : cells) size += sizeof(cell) + cell.spec_json.size() + 128;
@@ -136,7 +160,10 @@ std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
   staging_.Begin();
   std::vector<WriteResult> results;
   results.reserve(writes.size());
-  for (const Write& write : writes) results.push_back(DoOne(batch, write));
+  for (const Write& write : writes) {
+    results.push_back(DoOne(batch, write));
+    batch.refused = std::visit(IsRefused{}, results.back());
+  }
   batch.FlushAll();
   FinishSweeps(batch, open_jobs_);
   batch.StoreCounts();
@@ -155,9 +182,15 @@ std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
 absl::StatusOr<std::vector<ApplyResult>> Store::ApplyOneByOne(std::span<const Write> writes) {
   std::vector<ApplyResult> results;
   results.reserve(writes.size());
-  for (const Write& write : writes) {
+  while (results.size() < writes.size()) {
+    // A write and its record are stored together, or neither is.
+    const std::size_t begin = results.size();
+    std::size_t count = 1;
+    while (begin + count < writes.size() && IsRecordOfBefore(writes[begin + count])) ++count;
     try {
-      results.emplace_back(ApplyOnce({&write, 1}).front());
+      for (WriteResult& result : ApplyOnce(writes.subspan(begin, count))) {
+        results.emplace_back(std::move(result));
+      }
     } catch (const SQLite::Exception& error) {
       staging_.RolledBack();
       if (IsOfTheFile(error)) {
@@ -167,7 +200,7 @@ absl::StatusOr<std::vector<ApplyResult>> Store::ApplyOneByOne(std::span<const Wr
         results.resize(writes.size(), absl::UnavailableError(status.message()));
         return results;
       }
-      results.emplace_back(ToStatus(error, "cannot store this"));
+      results.resize(begin + count, ToStatus(error, "cannot store this"));
     }
   }
   return results;

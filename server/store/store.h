@@ -81,6 +81,9 @@ class Store {
   // own errors.
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const Write> writes);
 
+  // Every principal, ordered by name.
+  absl::StatusOr<std::vector<Principal>> Principals();
+
   // Reports what the scheduler has to know at start. Marks every worker offline, because none is
   // connected yet.
   absl::Status Recover(const std::function<void(RecoveredSweep)>& sweep,

@@ -115,11 +115,11 @@ SweepStored GoOn(Batch& batch, std::int64_t sweep_id, const SubmitSweep& write) 
 SweepStored Insert(Batch& batch, const SubmitSweep& write) {
   batch.db.Execute(
       "INSERT INTO sweeps (name, protocol, document, file_name, overrides_json, client_token, "
-      "analyses_json, resources_json, priority, fresh, state, cells, created_at) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'expanding', ?, ?)",
+      "analyses_json, resources_json, priority, fresh, state, cells, created_at, owner) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'expanding', ?, ?, ?)",
       write.name, write.protocol, write.document, write.file_name, write.overrides_json,
       write.client_token, write.analyses_json, write.resources_json, write.priority, write.fresh,
-      write.cells, write.now);
+      write.cells, write.now, write.owner);
   SweepStored stored{.sweep_id = batch.db.LastId()};
   if (write.first) stored.first = Expand(batch, stored.sweep_id, *write.first);
   return stored;
@@ -132,6 +132,16 @@ WriteResult Do(Batch& batch, const SubmitSweep& write) {
   const Namesakes found = write.go_on ? FindNamesakes(batch.db, write) : Namesakes{};
   if (found.same == 0 && found.newest != 0) {
     return SweepStored{.sweep_id = found.newest, .refusal = SweepStored::kNameTaken};
+  }
+  if (found.same != 0 && !write.any_owner &&
+      LoadSweep(batch.db, found.same).value_or(SweepRow{}).owner != write.owner) {
+    return SweepStored{.sweep_id = found.same, .refusal = SweepStored::kForeign};
+  }
+  if (found.same == 0 && write.max_queued != 0) {
+    const std::int64_t queued = QueuedOf(batch, write.owner);
+    if (queued + static_cast<std::int64_t>(write.cells) > write.max_queued) {
+      return SweepStored{.refusal = SweepStored::kFull, .queued = queued};
+    }
   }
   SweepStored stored = found.same != 0 ? GoOn(batch, found.same, write) : Insert(batch, write);
   batch.db.Execute(

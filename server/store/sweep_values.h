@@ -58,6 +58,9 @@ struct SubmitSweep {
   std::string resources_json;  // {"device":…,"memory_bytes":…}
   // Hash of the whole request: a token that is used again must come with the same request.
   std::string request_sha256;
+  std::string owner;            // the principal that submits it; empty: there are none
+  bool any_owner = true;        // with `go_on`: may continue a sweep of somebody else
+  std::int64_t max_queued = 0;  // jobs of the owner's sweeps that may wait, with these; 0: no limit
   int priority = 0;  // a sweep that is continued keeps its priority if this is 0
   bool fresh = false;
   bool go_on = false;
@@ -71,9 +74,12 @@ struct SweepStored {
     kNone,
     kNameTaken,  // with `go_on`: `sweep_id` has this name and another document
     kTokenUsed,  // the token was used for another request, which made or continued `sweep_id`
+    kForeign,    // with `go_on`: `sweep_id` is somebody else's
+    kFull,       // more than max_queued jobs would wait; `queued` wait already
   };
   std::int64_t sweep_id = 0;
   Refusal refusal = kNone;  // not kNone: nothing is stored
+  std::int64_t queued = 0;
   // The token was used before: this is the answer to the first submission.
   bool repeated_token = false;
   bool went_on = false;        // an existing sweep was continued
@@ -200,9 +206,12 @@ struct ExtendSweep {
   std::size_t known = 0;
   std::string seeds;  // "5..9,12"
   std::uint64_t cells = 0;
+  std::int64_t max_queued = 0;  // as in SubmitSweep
 };
 struct SweepExtended {
   bool applied = false;        // false: the sweep was extended meanwhile, or is cancelled
+  bool full = false;           // more than max_queued jobs would wait; `queued` wait already
+  std::int64_t queued = 0;
   std::uint64_t expanded = 0;  // cells that are expanded already: the expander continues from here
   SliceStored jobs;            // if the sweep is reopened: its jobs that wait already
 };

@@ -7,7 +7,7 @@ namespace pelab::store {
 std::optional<SweepRow> LoadSweep(Database& db, std::int64_t sweep_id) {
   Query row = db.Run(
       "SELECT state, expanded_cells, priority, fresh, analyses_json, reopened, paused, drop_from, "
-      "cells, expands_again, deleted, protocol FROM sweeps WHERE sweep_id = ?",
+      "cells, expands_again, deleted, protocol, owner FROM sweeps WHERE sweep_id = ?",
       sweep_id);
   if (!row.Step()) return std::nullopt;
   SweepRow sweep{.state = row.Text(0),
@@ -21,13 +21,17 @@ std::optional<SweepRow> LoadSweep(Database& db, std::int64_t sweep_id) {
                  .drop_from = std::nullopt,
                  .expands_again = row.Int(9) != 0,
                  .deleted = row.Int(10) != 0,
-                 .protocol = row.Text(11)};
+                 .protocol = row.Text(11),
+                 .owner = row.Text(12)};
   if (!row.IsNull(7)) sweep.drop_from = row.Int(7);
   return sweep;
 }
 
 SweepSettings SettingsOf(std::int64_t sweep_id, const SweepRow& sweep) {
-  return {.sweep_id = sweep_id, .priority = sweep.priority, .paused = sweep.paused};
+  return {.sweep_id = sweep_id,
+          .priority = sweep.priority,
+          .paused = sweep.paused,
+          .owner = sweep.owner};
 }
 
 void AddSettings(Database& db, std::int64_t sweep_id, SliceStored& slice) {

@@ -25,6 +25,7 @@ struct SweepRow {
   bool expands_again = false;  // its cells are processed once more, from the first on
   bool deleted = false;        // the sweep is deleted, with jobs left to delete
   std::string protocol;        // the protocol labels of its jobs: "clean,custom"
+  std::string owner;           // the principal that submitted it; empty: there were none
 
   bool live() const { return state == "expanding" || state == "active"; }
 };

@@ -39,7 +39,7 @@ struct WorkerHello {
   int slots = 0;
   std::string capabilities_json;
   std::vector<Held> held;
-  std::string principal;  // that says hello; empty: there are none
+  std::string principal;  // that says hello; empty: there are none, and nobody is refused
   std::int64_t now = 0;
 };
 struct HeldStored {

@@ -1,6 +1,7 @@
 """Connections to a coordinator.
 
-The rules are those of the command line's --tls, --tls-ca, --token-file and --insecure.
+The rules are those of the command line's --tls, --tls-ca, --tls-cert, --tls-key, --token-file and
+--insecure.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import ipaddress
 import os
 import re
 import threading
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import grpc
 
@@ -78,32 +81,77 @@ def _token(token_file: str | os.PathLike[str] | None) -> str:
     return token
 
 
-def open_channel(address: str, *, tls: bool, tls_ca: str | os.PathLike[str] | None, token_file: str
-                 | os.PathLike[str] | None, insecure: bool, timeout: float) -> grpc.Channel:
+class _Details(NamedTuple):
+    method: str
+    timeout: float | None
+    metadata: Any
+    credentials: Any
+    wait_for_ready: bool | None
+    compression: Any
+
+
+class _SendToken(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor,
+                 grpc.StreamUnaryClientInterceptor, grpc.StreamStreamClientInterceptor):
+    """Puts the token into each call: gRPC's own way refuses connections without TLS, also those
+    that only this machine can make."""
+
+    def __init__(self, token: str) -> None:
+        self._header = ("authorization", f"Bearer {token}")
+
+    def _add(self, continuation: Any, details: Any, request: Any) -> Any:
+        metadata = [*(details.metadata or []), self._header]
+        return continuation(
+            _Details(details.method, details.timeout, metadata, details.credentials,
+                     details.wait_for_ready, details.compression), request)
+
+    intercept_unary_unary = _add
+    intercept_unary_stream = _add
+    intercept_stream_unary = _add
+    intercept_stream_stream = _add
+
+
+@dataclass(frozen=True)
+class Security:
+    """How a client shows itself, and whom it trusts."""
+
+    tls: bool = False
+    tls_ca: str | os.PathLike[str] | None = None
+    tls_cert: str | os.PathLike[str] | None = None
+    tls_key: str | os.PathLike[str] | None = None
+    token_file: str | os.PathLike[str] | None = None
+    insecure: bool = False
+
+
+def _tls_credentials(security: Security) -> grpc.ChannelCredentials:
+    def content(path: str | os.PathLike[str] | None, what: str) -> bytes | None:
+        return None if path is None else _read(path, what)
+    return grpc.ssl_channel_credentials(
+        root_certificates=content(security.tls_ca, "the authorities' file"),
+        private_key=content(security.tls_key, "the key's file"),
+        certificate_chain=content(security.tls_cert, "the certificate's file"))
+
+
+def open_channel(address: str, security: Security, timeout: float) -> grpc.Channel:
     """Returns a connected channel. NoCoordinator on a refusal, or after `timeout` seconds."""
     local = _check_address(address)
-    asked = tls or tls_ca is not None
-    if asked and insecure:
+    if (security.tls_cert is None) != (security.tls_key is None):
+        raise InvalidInput("tls_cert and tls_key are only allowed together")
+    asked = security.tls or security.tls_ca is not None or security.tls_cert is not None
+    if asked and security.insecure:
         raise InvalidInput("insecure and tls contradict each other")
-    if asked or not (local or insecure):
-        roots = None if tls_ca is None else _read(tls_ca, "the authorities' file")
-        credentials = grpc.ssl_channel_credentials(root_certificates=roots)
-        token = _token(token_file)
-        if token:
-            credentials = grpc.composite_channel_credentials(
-                credentials, grpc.access_token_call_credentials(token))
-        channel = grpc.secure_channel(address, credentials, _OPTIONS)
-    elif token_file is not None:
+    tls = asked or not (local or security.insecure)
+    if not tls and not local and security.token_file is not None:
         raise InvalidInput(
             "token_file needs tls: over a plain connection anybody could read the token")
-    else:
-        channel = grpc.insecure_channel(address, _OPTIONS)
+    connection = (grpc.secure_channel(address, _tls_credentials(security), _OPTIONS) if tls else
+                  grpc.insecure_channel(address, _OPTIONS))
     try:
-        _await_connection(channel, address, timeout)
+        token = _token(security.token_file) if tls or local else ""
+        _await_connection(connection, address, timeout)
     except BaseException:
-        channel.close()
+        connection.close()
         raise
-    return channel
+    return grpc.intercept_channel(connection, _SendToken(token)) if token else connection
 
 
 def _await_connection(channel: grpc.Channel, address: str, timeout: float) -> None:

@@ -38,18 +38,21 @@ _STATUS_ERRORS: Mapping[grpc.StatusCode, type[PelabError]] = {
 
 
 def connect(address: str, *, tls: bool = False, tls_ca: str | os.PathLike[str] | None = None,
+            tls_cert: str | os.PathLike[str] | None = None,
+            tls_key: str | os.PathLike[str] | None = None,
             token_file: str | os.PathLike[str] | None = None, insecure: bool = False,
             timeout: float = 5.0) -> "Coordinator":
     """Connects to the coordinator at "HOST:PORT" or "unix:PATH".
 
-    A connection to another machine uses TLS, with the token of `token_file` or PELAB_TOKEN.
-    `tls_ca` is a file with the authorities to trust instead of the system's; `tls` uses TLS for
-    local addresses too; `insecure` uses no TLS. NoCoordinator if the connection is refused or
+    You are the principal of the token in `token_file` or PELAB_TOKEN, or of the certificate in
+    `tls_cert` with its key in `tls_key`. A connection to another machine uses TLS; `tls_ca` is a
+    file with the authorities to trust instead of the system's; `tls` uses TLS for local addresses
+    too; `insecure` uses no TLS. NoCoordinator if the connection is refused or
     nobody answers within `timeout` seconds.
     """
-    channel = _channel.open_channel(address, tls=tls, tls_ca=tls_ca, token_file=token_file,
-                                    insecure=insecure, timeout=timeout)
-    return Coordinator(address, channel)
+    security = _channel.Security(tls=tls, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key,
+                                 token_file=token_file, insecure=insecure)
+    return Coordinator(address, _channel.open_channel(address, security, timeout))
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ absl::StatusOr<std::unique_ptr<BackupWriter>> BackupWriter::Create(const std::st
     if (fs::exists(taken, ignored)) return IsThere(taken);
   }
   const std::string partial = target + ".partial";
-  UniqueFd fd(open(partial.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+  UniqueFd fd(open(partial.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (!fd) return ErrnoStatus(errno, Concat("cannot write ", partial));
   struct stat info {};
   if (fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
@@ -188,7 +188,7 @@ absl::Status BackupWriter::BeginArtifact(const StoredFile& file) {
   artifact_path_ = *path;
   PELAB_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(artifact_path_)));
   artifact_.Reset(
-      open(artifact_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+      open(artifact_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!artifact_) return ErrnoStatus(errno, Concat("cannot write ", artifact_path_));
   announced_ = file;
   artifact_written_ = 0;

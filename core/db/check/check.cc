@@ -4,10 +4,13 @@
 #include <map>
 #include <system_error>
 
+#include "core/access/audit_chain.h"
 #include "core/base/sha256.h"
 #include "core/base/strings.h"
 #include "core/db/check/invariants.h"
 #include "core/db/connection.h"
+#include "core/db/raw_statement.h"
+#include "core/db/row_columns.h"
 
 namespace pelab::db {
 namespace {
@@ -50,6 +53,27 @@ Check CheckReferences(SQLite::Database& db) {
   while (check.problems.size() < kMaxProblems && query.executeStep()) {
     check.problems.push_back(Concat(query.getColumn(0).getString(), " refers to a row of ",
                                     query.getColumn(2).getString(), " that is not there"));
+  }
+  return check;
+}
+
+// The rows of the audit table name each other by their hashes (core/access/audit_chain.h).
+Check CheckAudit(SQLite::Database& db) {
+  Check check{"the record of acts is as it was written", {}};
+  std::string previous(access::kAuditStart);
+  std::int64_t expected = 1;
+  const RowColumns& columns = ColumnsOf<v1::AuditRow>();
+  RawStatement query(db, Concat("SELECT ", columns.sql(), " FROM v_audit ORDER BY audit_id"));
+  for (; check.problems.size() < kMaxProblems && query.Step(); ++expected) {
+    v1::AuditRow row;
+    columns.Read(query, row);
+    if (row.audit_id() != expected) {
+      check.problems.push_back(Concat("row ", expected, " of audit is missing"));
+      expected = row.audit_id();
+    } else if (access::AuditHash(previous, row) != row.sha256()) {
+      check.problems.push_back(Concat("row ", row.audit_id(), " of audit is not as it was written"));
+    }
+    previous = row.sha256();
   }
   return check;
 }
@@ -150,6 +174,7 @@ std::vector<Check> CheckConnection(SQLite::Database& db) {
   if (!checks.front().problems.empty()) return checks;  // the other checks could only mislead
   checks.push_back(CheckReferences(db));
   for (const Invariant& invariant : Invariants()) checks.push_back(RunInvariant(db, invariant));
+  checks.push_back(CheckAudit(db));
   return checks;
 }
 

@@ -9,6 +9,8 @@
 #include "absl/status/statusor.h"
 #include "core/db/connection.h"
 #include "core/db/read/job_counts.h"
+#include "core/db/read/principal_use.h"
+#include "pelab/v1/admin.pb.h"
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
 
@@ -43,11 +45,17 @@ absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(SQLite::Database& db,
                                                    const v1::ListSweepsRequest& request);
 absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sweep,
                                      bool with_jobs);
+std::vector<v1::Sweep> QuerySweepsOfJob(SQLite::Database& db, std::int64_t job_id, bool claimed);
 absl::StatusOr<v1::ListAttemptsResponse> QueryAttempts(SQLite::Database& db,
                                                        const v1::ListAttemptsRequest& request);
 absl::StatusOr<v1::ListWorkersResponse> QueryWorkers(SQLite::Database& db,
                                                      const v1::ListWorkersRequest& request);
 absl::StatusOr<std::vector<v1::LogPart>> QueryLog(SQLite::Database& db, const std::string& job,
                                                   int attempt, std::uint64_t offset);
+
+// access_rows.cc
+absl::StatusOr<v1::ListAuditResponse> QueryAudit(SQLite::Database& db,
+                                                 const v1::ListAuditRequest& request);
+std::map<std::string, PrincipalUse> QueryUseOfPrincipals(SQLite::Database& db);
 
 }  // namespace pelab::db

@@ -57,6 +57,19 @@ class SqliteReader final : public Reader {
   absl::StatusOr<v1::Sweep> GetSweepRow(const std::string& sweep) override {
     return connection_->Read([&](auto& db) { return QuerySweep(db, sweep, /*with_jobs=*/false); });
   }
+  absl::StatusOr<std::vector<v1::Sweep>> SweepsOfJob(std::int64_t job_id, bool claimed) override {
+    return connection_->Read([&](auto& db) -> absl::StatusOr<std::vector<v1::Sweep>> {
+      return QuerySweepsOfJob(db, job_id, claimed);
+    });
+  }
+  absl::StatusOr<v1::ListAuditResponse> ListAudit(const v1::ListAuditRequest& request) override {
+    return connection_->Read([&](auto& db) { return QueryAudit(db, request); });
+  }
+  absl::StatusOr<std::map<std::string, PrincipalUse>> UseOfPrincipals() override {
+    return connection_->Read([&](auto& db) -> absl::StatusOr<std::map<std::string, PrincipalUse>> {
+      return QueryUseOfPrincipals(db);
+    });
+  }
   absl::StatusOr<std::vector<v1::LogPart>> ReadLog(const std::string& job, int attempt,
                                                    std::uint64_t offset) override {
     return connection_->Read([&](auto& db) { return QueryLog(db, job, attempt, offset); });

@@ -15,6 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/db/read/job_counts.h"
+#include "core/db/read/principal_use.h"
+#include "pelab/v1/admin.pb.h"
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
 
@@ -64,6 +66,13 @@ class Reader : public RowReader {
 
   // GetSweep without the counts of its jobs: reads one row, whatever the size of the sweep.
   virtual absl::StatusOr<v1::Sweep> GetSweepRow(const std::string& sweep) = 0;
+  // The sweeps that have the job: number, name and owner of each. `claimed`: only those that claim
+  // it.
+  virtual absl::StatusOr<std::vector<v1::Sweep>> SweepsOfJob(std::int64_t job_id,
+                                                             bool claimed) = 0;
+  virtual absl::StatusOr<v1::ListAuditResponse> ListAudit(const v1::ListAuditRequest& request) = 0;
+  // What every stored principal uses, by name.
+  virtual absl::StatusOr<std::map<std::string, PrincipalUse>> UseOfPrincipals() = 0;
   // The parts of the stored log at or after byte `offset`.
   virtual absl::StatusOr<std::vector<v1::LogPart>> ReadLog(const std::string& job, int attempt,
                                                            std::uint64_t offset) = 0;

@@ -190,6 +190,23 @@ absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sw
   return found;
 }
 
+std::vector<v1::Sweep> QuerySweepsOfJob(SQLite::Database& db, std::int64_t job_id, bool claimed) {
+  RawStatement query(db,
+                     "SELECT s.sweep_id, s.name, s.owner FROM sweep_jobs AS c JOIN sweeps AS s "
+                     "USING (sweep_id) WHERE c.job_id = ?1 AND (c.claimed = 1 OR NOT ?2) AND "
+                     "s.deleted = 0 ORDER BY s.sweep_id");
+  query.Bind(1, job_id);
+  query.Bind(2, std::int64_t{claimed});
+  std::vector<v1::Sweep> sweeps;
+  while (query.Step()) {
+    v1::Sweep& sweep = sweeps.emplace_back();
+    sweep.set_sweep_id(query.Integer(0));
+    sweep.set_name(std::string(query.Text(1)));
+    sweep.set_owner(std::string(query.Text(2)));
+  }
+  return sweeps;
+}
+
 absl::StatusOr<v1::ListAttemptsResponse> QueryAttempts(SQLite::Database& db,
                                                        const v1::ListAttemptsRequest& request) {
   return PageOfJobs<v1::ListAttemptsResponse>(

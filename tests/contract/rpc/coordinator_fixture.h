@@ -51,7 +51,7 @@ class FakeWorker {
  public:
   FakeWorker(const std::shared_ptr<grpc::Channel>& channel, std::string id, int slots,
              std::vector<v1::HeldAttempt> held = {}, const std::string& capabilities = "",
-             int pack = 0)
+             int pack = 0, const std::string& device = "cpu")
       : id_(std::move(id)), stub_(v1::Fleet::NewStub(channel)), stream_(stub_->Session(&context_)) {
     v1::WorkerMessage message;
     v1::Hello* hello = message.mutable_hello();
@@ -63,8 +63,8 @@ class FakeWorker {
     for (int i = 0; i < slots; ++i) {
       v1::Slot* slot = hello->add_slots();
       slot->set_slot(i);
-      slot->set_device("cpu");
-      slot->set_device_kind("cpu");
+      slot->set_device(device);
+      slot->set_device_kind(device == "cpu" ? "cpu" : "gpu");
       slot->set_pack(pack);
     }
     for (const v1::HeldAttempt& attempt : held) *hello->add_held() = attempt;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/auth_metadata_processor.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
@@ -42,6 +43,25 @@ class EchoResults final : public v1::Results::Service {
   }
 };
 
+// Admits calls with the token of a file.
+class OneToken final : public grpc::AuthMetadataProcessor {
+ public:
+  explicit OneToken(const std::string& file) : token_(*TokenFile::Open(file)) {}
+  bool IsBlocking() const override { return false; }
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext*, OutputMetadata*,
+                       OutputMetadata*) override {
+    const auto given = metadata.find("authorization");
+    if (given == metadata.end()) return {grpc::StatusCode::UNAUTHENTICATED, "needs a token"};
+    const std::string text(given->second.data(), given->second.size());
+    constexpr std::size_t kBearer = 7;  // the length of "Bearer "
+    if (token_->Is(text.substr(kBearer))) return grpc::Status::OK;
+    return {grpc::StatusCode::UNAUTHENTICATED, "another token"};
+  }
+
+ private:
+  const std::shared_ptr<TokenFile> token_;
+};
+
 class ChannelTest : public testing::Test {
  protected:
   void SetUp() override { unsetenv("PELAB_TOKEN"); }
@@ -77,12 +97,14 @@ class ChannelTest : public testing::Test {
   // Listens on a free port of localhost and returns its address.
   Address Serve(const ServerSecurity& security) {
     const Address listen = *ParseAddress("localhost:0", PortZero::kAllowed);
-    auto credentials = MakeServerCredentials(security, listen);
-    EXPECT_THAT(credentials, IsOk());
+    EXPECT_THAT(CheckServerSecurity(security, listen), IsOk());
+    std::shared_ptr<grpc::AuthMetadataProcessor> processor;
+    if (!security.token_file.empty()) processor = std::make_shared<OneToken>(security.token_file);
     grpc::ServerBuilder builder;
     ConfigureServer(builder);
     int port = 0;
-    builder.AddListeningPort(listen.ToString(), *credentials, &port);
+    builder.AddListeningPort(listen.ToString(), MakeServerCredentials(security, listen, processor),
+                             &port);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     return Address{.host = "localhost", .port = port};
@@ -103,7 +125,21 @@ class ChannelTest : public testing::Test {
 TEST_F(ChannelTest, PlainOnLoopback) {
   const Address address = Serve({});
   EXPECT_THAT(Call(address, {}), IsOk());
-  setenv("PELAB_TOKEN", kToken, 1);  // not sent over a plain connection, and not an error
+  setenv("PELAB_TOKEN", kToken, 1);  // that nobody asks for is not an error
+  EXPECT_THAT(Call(address, {}), IsOk());
+}
+
+// What only this machine can reach is plain, and a token is sent all the same.
+TEST_F(ChannelTest, ATokenIsSentOnThisMachine) {
+  ASSERT_THAT(WriteFileAtomically(dir_ / "token", kToken), IsOk());
+  ServerSecurity security;
+  security.token_file = dir_ / "token";
+  const Address address = Serve(security);
+  EXPECT_THAT(Call(address, {}), StatusIs(absl::StatusCode::kUnauthenticated, testing::_));
+  ClientSecurity client;
+  client.token_file = dir_ / "token";
+  EXPECT_THAT(Call(address, client), IsOk());
+  setenv("PELAB_TOKEN", kToken, 1);
   EXPECT_THAT(Call(address, {}), IsOk());
 }
 
@@ -142,7 +178,7 @@ TEST_F(ChannelTest, TlsChecksTheCertificateAndTheToken) {
               StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("needs a token")));
   security.token_file = dir_ / "other";
   EXPECT_THAT(Call(address, security),
-              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("not this coordinator's")));
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("another token")));
   security.token_file = "";
   setenv("PELAB_TOKEN", kToken, 1);
   EXPECT_THAT(Call(address, security), IsOk());
@@ -177,7 +213,7 @@ TEST_F(ChannelTest, ANewTokenAndANewCertificateNeedNoRestart) {
 
   ASSERT_THAT(WriteFileAtomically(dir_ / "token", "another-token-of-length"), IsOk());
   EXPECT_THAT(CallUntil(absl::StatusCode::kUnauthenticated, [&] { return Call(address, old); }),
-              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("not this coordinator's")));
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("another token")));
   setenv("PELAB_TOKEN", "another-token-of-length", 1);
   EXPECT_THAT(Call(address, old), IsOk());
   // What is no token changes nothing.
@@ -198,12 +234,12 @@ TEST_F(ChannelTest, ACertificateThatCannotBeUsedIsRefusedAtTheStart) {
   MakeCertificate();
   MakeCertificate("other.pem", "other-key.pem");
   const Address address = *ParseAddress("localhost:0", PortZero::kAllowed);
-  EXPECT_THAT(MakeServerCredentials({dir_ / "token", dir_ / "key.pem"}, address),
+  EXPECT_THAT(CheckServerSecurity({dir_ / "token", dir_ / "key.pem"}, address),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("token has no certificate in PEM form")));
-  EXPECT_THAT(MakeServerCredentials({dir_ / "cert.pem", dir_ / "cert.pem"}, address),
+  EXPECT_THAT(CheckServerSecurity({dir_ / "cert.pem", dir_ / "cert.pem"}, address),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no private key")));
-  EXPECT_THAT(MakeServerCredentials({dir_ / "cert.pem", dir_ / "other-key.pem"}, address),
+  EXPECT_THAT(CheckServerSecurity({dir_ / "cert.pem", dir_ / "other-key.pem"}, address),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not the key of")));
 }
 
@@ -240,47 +276,49 @@ TEST_F(SecretsTest, AFileThatEverybodyCanReadIsToldOf) {
   EXPECT_THAT(Logged(open), HasSubstr("every user of this host can read"));
 }
 
-TEST_F(ChannelTest, OtherAddressesNeedTlsAndATokenOrAnExplicitWord) {
+TEST_F(ChannelTest, OtherAddressesNeedTlsOrAnExplicitWord) {
   const Address open = *ParseAddress("0.0.0.0:7077");
-  EXPECT_THAT(MakeServerCredentials({}, open),
+  EXPECT_THAT(CheckServerSecurity({}, open),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("0.0.0.0:7077 can be reached from other machines"),
                              HasSubstr("--insecure"))));
   ServerSecurity security;
   security.insecure = true;
-  EXPECT_THAT(MakeServerCredentials(security, open), IsOk());
+  EXPECT_THAT(CheckServerSecurity(security, open), IsOk());
   security.tls_cert_file = "cert.pem";
-  EXPECT_THAT(MakeServerCredentials(security, open),
+  EXPECT_THAT(CheckServerSecurity(security, open),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("only allowed together")));
   security.tls_key_file = "key.pem";
-  EXPECT_THAT(MakeServerCredentials(security, open),
+  EXPECT_THAT(CheckServerSecurity(security, open),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contradict")));
-  security.insecure = false;
-  EXPECT_THAT(MakeServerCredentials(security, open),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("needs --token-file")));
   ServerSecurity only_token;
   only_token.token_file = "token";
+  only_token.insecure = true;
   EXPECT_THAT(
-      MakeServerCredentials(only_token, *ParseAddress("localhost:1")),
+      CheckServerSecurity(only_token, open),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--token-file needs --tls-cert")));
+  ServerSecurity only_authorities;
+  only_authorities.tls_client_ca_file = "ca.pem";
+  EXPECT_THAT(CheckServerSecurity(only_authorities, *ParseAddress("localhost:1")),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("needs --tls-cert")));
 }
 
 TEST_F(ChannelTest, ClientsRefuseToTellATokenInPlain) {
   const Address remote = *ParseAddress("example.org:7077");
   ClientSecurity security;
   security.insecure = true;
-  EXPECT_THAT(MakeChannelCredentials(security, remote), IsOk());
+  EXPECT_THAT(MakeChannelSecurity(security, remote), IsOk());
   security.token_file = dir_ / "token";
-  EXPECT_THAT(MakeChannelCredentials(security, remote),
+  EXPECT_THAT(MakeChannelSecurity(security, remote),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("needs --tls")));
   security.tls = true;
-  EXPECT_THAT(MakeChannelCredentials(security, remote),
+  EXPECT_THAT(MakeChannelSecurity(security, remote),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contradict")));
   security.insecure = false;
-  EXPECT_THAT(MakeChannelCredentials(security, remote),
+  EXPECT_THAT(MakeChannelSecurity(security, remote),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(dir_ / "token")));
   ASSERT_THAT(WriteFileAtomically(dir_ / "token", "short"), IsOk());
-  EXPECT_THAT(MakeChannelCredentials(security, remote),
+  EXPECT_THAT(MakeChannelSecurity(security, remote),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("invalid token"), HasSubstr("allowed: 16 to"))));
 }

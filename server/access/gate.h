@@ -1,0 +1,64 @@
+// Decides about every call before its handler sees it: who makes it, whether its role suffices, and
+// whether it is one too many. Without principals it lets everything through.
+#pragma once
+
+#include <grpcpp/security/auth_metadata_processor.h>
+#include <grpcpp/server_context.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/clock.h"
+#include "core/rpc/secrets.h"
+#include "server/access/caller.h"
+#include "server/access/methods.h"
+#include "server/access/open_calls.h"
+#include "server/access/principals.h"
+#include "server/access/rates.h"
+#include "server/access/refusals.h"
+#include "server/store/journal.h"
+
+namespace pelab::access {
+
+struct GateOptions {
+  std::shared_ptr<rpc::TokenFile> shared_token;  // whoever has it is an operator; may be null
+  bool required = false;  // calls need a principal even while none is stored
+};
+
+// Thread-safe. It must outlive the server.
+class Gate {
+ public:
+  Gate(const Clock& clock, store::Journal& journal, Methods methods, GateOptions options);
+
+  Principals& principals() { return principals_; }
+  const Principals& principals() const { return principals_; }
+
+  // For the credentials of every listener. It refuses calls with UNAUTHENTICATED, PERMISSION_DENIED
+  // or RESOURCE_EXHAUSTED; the message says what to do.
+  std::shared_ptr<grpc::AuthMetadataProcessor> Processor();
+  // For grpc::ServerBuilder. Ends open streams whose principal may not make them any more.
+  std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> Interceptor() {
+    return open_calls_.Factory();
+  }
+
+  // Who makes a call that the processor let through. UNAUTHENTICATED if that has changed since.
+  absl::StatusOr<Caller> CallerOf(const grpc::ServerContextBase& context) const;
+
+ private:
+  class PathProcessor;
+  absl::Status Decide(absl::string_view path, const Proof& proof, store::RecordAct& act);
+  absl::Status MayCall(const store::Principal& principal, const Methods::Method& method);
+
+  const Clock& clock_;
+  const Methods methods_;
+  Principals principals_;
+  Rates rates_;
+  Refusals refusals_;
+  rpc::WrongTokens wrong_{"calls"};
+  OpenCalls open_calls_;  // the last: its thread uses the others
+};
+
+}  // namespace pelab::access

@@ -1,0 +1,205 @@
+// Every method for every kind of caller, against a table written by hand.
+#include <set>
+#include <vector>
+
+#include "server/access/methods.h"
+#include "tests/contract/rpc/identity_fixture.h"
+
+namespace pelab {
+namespace {
+
+// Who may call a method, a letter each: reader, submitter, operator, worker.
+const std::map<std::string, std::string>& WhoMay() {
+  static const auto& table = *new std::map<std::string, std::string>{
+      {"Sweeps/Preview", "rso"},
+      {"Sweeps/ListSweeps", "rso"},
+      {"Sweeps/GetSweep", "rso"},
+      {"Sweeps/WatchSweep", "rso"},
+      {"Sweeps/Submit", "so"},
+      {"Sweeps/Cancel", "so"},
+      {"Sweeps/Pause", "so"},
+      {"Sweeps/Resume", "so"},
+      {"Sweeps/SetPriority", "so"},
+      {"Sweeps/Rename", "so"},
+      {"Sweeps/SetNote", "so"},
+      {"Sweeps/Delete", "so"},
+      {"Sweeps/Retry", "so"},
+      {"Sweeps/Extend", "so"},
+      {"Sweeps/Analyze", "so"},
+      {"Results/ListJobs", "rso"},
+      {"Results/ListCurves", "rso"},
+      {"Results/ListEpochsTo", "rso"},
+      {"Results/ListHeadAblations", "rso"},
+      {"Results/ListDeposits", "rso"},
+      {"Results/ListAnalyses", "rso"},
+      {"Results/ListArtifacts", "rso"},
+      {"Results/GetArtifact", "rsow"},
+      {"Results/ListAttempts", "rso"},
+      {"Results/ListWorkers", "rso"},
+      {"Results/ReadLog", "rso"},
+      {"Fleet/Session", "w"},
+      {"Fleet/PutArtifact", "w"},
+      {"Fleet/DrainWorker", "o"},
+      {"Maintenance/Backup", "o"},
+      {"Transfer/CheckImport", "so"},
+      {"Transfer/ImportJob", "o"},
+      {"Transfer/ImportSweep", "o"},
+      {"Admin/WhoAmI", "rsow"},
+      {"Admin/AddPrincipal", "o"},
+      {"Admin/ListPrincipals", "o"},
+      {"Admin/ChangePrincipal", "o"},
+      {"Admin/RotateToken", "o"},
+      {"Admin/ListAudit", "o"},
+  };
+  return table;
+}
+
+// Methods of submitters that change one sweep.
+const std::vector<std::string>& ChangesOfSweeps() {
+  static const auto& methods = *new std::vector<std::string>{
+      "Sweeps/Cancel",      "Sweeps/Pause",   "Sweeps/Resume", "Sweeps/SetPriority",
+      "Sweeps/Rename",      "Sweeps/SetNote", "Sweeps/Retry",  "Sweeps/Extend",
+      "Sweeps/Analyze",     "Sweeps/Delete"};
+  return methods;
+}
+
+// A request that the method would obey. The sweep is the first field of each.
+std::string RequestOf(const std::string& method, const std::string& sweep) {
+  if (method == "Sweeps/Rename") {
+    v1::RenameRequest request;
+    request.mutable_sweep()->set_sweep(sweep);
+    request.set_name("mine-too");
+    return request.SerializeAsString();
+  }
+  if (method == "Sweeps/Analyze") {
+    v1::AnalyzeRequest request;
+    request.mutable_sweep()->set_sweep(sweep);
+    request.add_analyses()->set_name("head_ablation");
+    request.mutable_analyses(0)->set_version(2);
+    request.mutable_analyses(0)->set_parameters_json(
+        R"({"data":"test","hygiene":"clean","max_examples":0,"method":"zero","target":"head"})");
+    return request.SerializeAsString();
+  }
+  v1::PauseRequest request;
+  request.mutable_sweep()->set_sweep(sweep);
+  return request.SerializeAsString();
+}
+
+class MethodsTest : public IdentityTest {
+ protected:
+  struct Caller {
+    std::string name;
+    char letter = ' ';  // of the table; ' ': nobody
+    Channel channel;
+  };
+
+  void SetUp() override {
+    IdentityTest::SetUp();
+    BeginIdentity();
+    v1::AddPrincipalRequest expiring = Request("expired", v1::ROLE_OPERATOR);
+    expiring.set_expires_at_ms(absl::ToUnixMillis(absl::Now() + absl::Milliseconds(200)));
+    callers_ = {{"nobody", ' ', With("")},
+                {"a wrong token", ' ', With("a-token-that-nobody-gave")},
+                {"expired", ' ', Join(expiring)},
+                {"disabled", ' ', Join("disabled", v1::ROLE_OPERATOR)},
+                {"reader", 'r', Join("reader", v1::ROLE_READER)},
+                {"owner", 's', Join("owner", v1::ROLE_SUBMITTER)},
+                {"other", 's', Join("other", v1::ROLE_SUBMITTER)},
+                {"operator", 'o', Join("boss", v1::ROLE_OPERATOR)},
+                {"worker", 'w', Join("worker", v1::ROLE_WORKER)}};
+    ASSERT_TRUE(SetDisabled("disabled", true).ok());
+    ASSERT_TRUE(AwaitRefusal([this] { return List(Of("expired").channel); },
+                             absl::StatusCode::kUnauthenticated));
+  }
+  const Caller& Of(const std::string& name) const {
+    return *std::find_if(callers_.begin(), callers_.end(),
+                         [&name](const Caller& caller) { return caller.name == name; });
+  }
+
+  std::vector<Caller> callers_;
+};
+
+TEST_F(MethodsTest, EveryMethodForEveryCaller) {
+  for (const Caller& caller : callers_) {
+    for (const auto& [method, who] : WhoMay()) {
+      const absl::StatusCode code = Raw(caller.channel, "/pelab.v1." + method, "").code();
+      const std::string where = caller.name + " calls " + method;
+      if (caller.letter == ' ') {
+        EXPECT_EQ(code, absl::StatusCode::kUnauthenticated) << where;
+      } else if (who.find(caller.letter) == std::string::npos) {
+        EXPECT_EQ(code, absl::StatusCode::kPermissionDenied) << where;
+      } else {
+        EXPECT_NE(code, absl::StatusCode::kUnauthenticated) << where;
+        EXPECT_NE(code, absl::StatusCode::kPermissionDenied) << where;
+        EXPECT_NE(code, absl::StatusCode::kUnimplemented) << where;
+      }
+    }
+  }
+}
+
+// A method that is added has to be added here too.
+TEST_F(MethodsTest, TheTableHasEveryMethod) {
+  const auto methods = access::Methods::Build();
+  ASSERT_TRUE(methods.ok()) << methods.status();
+  std::set<std::string> known;
+  std::set<std::string> expected;
+  for (const auto& [path, method] : methods->all()) known.insert(method.name);
+  for (const auto& [method, who] : WhoMay()) expected.insert(method);
+  EXPECT_EQ(known, expected);
+}
+
+TEST_F(MethodsTest, SweepsAreChangedByTheirOwnersAndOperators) {
+  v1::SubmitResponse sweep;
+  ASSERT_TRUE(SubmitAs(Of("owner").channel, Document("mine"), &sweep).ok());
+  for (const std::string& method : ChangesOfSweeps()) {
+    const std::string path = "/pelab.v1." + method;
+    const std::string bytes = RequestOf(method, absl::StrCat(sweep.sweep_id()));
+    EXPECT_EQ(Raw(Of("reader").channel, path, bytes).code(), absl::StatusCode::kPermissionDenied)
+        << method;
+    const absl::Status other = Raw(Of("other").channel, path, bytes);
+    EXPECT_EQ(other.code(), absl::StatusCode::kPermissionDenied) << method << ": " << other;
+    EXPECT_NE(Raw(Of("owner").channel, path, bytes).code(), absl::StatusCode::kPermissionDenied)
+        << method;
+    EXPECT_NE(Raw(Of("operator").channel, path, bytes).code(), absl::StatusCode::kPermissionDenied)
+        << method;
+  }
+}
+
+// A job belongs to all sweeps that claim it: nobody stops what somebody else waits for.
+TEST_F(MethodsTest, JobsOfTwoOwnersAreCancelledByNeither) {
+  v1::SubmitResponse sweep;
+  ASSERT_TRUE(SubmitAs(Of("owner").channel, Document("mine"), &sweep).ok());
+  ASSERT_TRUE(SubmitAs(Of("other").channel, Document("yours")).ok());  // the same jobs
+  v1::CancelRequest cancel;
+  cancel.set_job("1");
+  v1::CancelResponse cancelled;
+  for (const std::string name : {"owner", "other"}) {
+    EXPECT_EQ(Call<v1::Sweeps>(Of(name).channel, &v1::Sweeps::Stub::Cancel, cancel, cancelled)
+                  .code(),
+              absl::StatusCode::kPermissionDenied)
+        << name;
+  }
+  v1::CancelRequest mine;
+  mine.mutable_sweep()->set_sweep(absl::StrCat(sweep.sweep_id()));
+  ASSERT_TRUE(
+      Call<v1::Sweeps>(Of("owner").channel, &v1::Sweeps::Stub::Cancel, mine, cancelled).ok());
+  EXPECT_EQ(cancelled.jobs_cancelled(), 0u) << "the other sweep still claims them";
+  EXPECT_TRUE(
+      Call<v1::Sweeps>(Of("other").channel, &v1::Sweeps::Stub::Cancel, cancel, cancelled).ok());
+  EXPECT_EQ(cancelled.jobs_cancelled(), 1u);
+}
+
+TEST_F(MethodsTest, HealthIsOpenAndReflectionIsForOperators) {
+  EXPECT_TRUE(Raw(Of("nobody").channel, "/grpc.health.v1.Health/Check", "").ok());
+  const std::string reflection =
+      "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+  EXPECT_EQ(Raw(Of("nobody").channel, reflection, "").code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(Raw(Of("owner").channel, reflection, "").code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_NE(Raw(Of("operator").channel, reflection, "").code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(Raw(Of("operator").channel, "/pelab.v1.Sweeps/NoSuchMethod", "").code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace pelab
