@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "core/db/connection.h"
 #include "core/db/read/job_counts.h"
+#include "pelab/v1/admin.pb.h"
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
 
@@ -49,5 +50,9 @@ absl::StatusOr<v1::ListWorkersResponse> QueryWorkers(SQLite::Database& db,
                                                      const v1::ListWorkersRequest& request);
 absl::StatusOr<std::vector<v1::LogPart>> QueryLog(SQLite::Database& db, const std::string& job,
                                                   int attempt, std::uint64_t offset);
+
+// audit_rows.cc
+absl::StatusOr<v1::ListAuditResponse> QueryAudit(SQLite::Database& db,
+                                                 const v1::ListAuditRequest& request);
 
 }  // namespace pelab::db

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/db/read/job_counts.h"
+#include "pelab/v1/admin.pb.h"
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
 
@@ -50,6 +51,8 @@ class RowReader {
   virtual absl::StatusOr<v1::ListSweepsResponse> ListSweeps(
       const v1::ListSweepsRequest& request) = 0;
   virtual absl::StatusOr<v1::Sweep> GetSweep(const std::string& sweep) = 0;
+  // The record of what principals did, in the order in which it was written.
+  virtual absl::StatusOr<v1::ListAuditResponse> ListAudit(const v1::ListAuditRequest& request) = 0;
 };
 
 // Reads a file through one read-only connection; every call is one short transaction. Not
