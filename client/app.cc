@@ -211,6 +211,8 @@ void AddAll(Commands& commands) {
   AddReport(commands);
   AddCatalog(commands);
   AddWorkers(commands);
+  AddAdmin(commands);
+  AddAudit(commands);
   AddExport(commands);
   AddImport(commands);
   AddDb(commands);

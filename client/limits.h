@@ -70,6 +70,7 @@ inline constexpr std::uint64_t kNeighborJobs = 10'000;
 inline constexpr std::size_t kErrorsLookedUp = 100;
 inline constexpr std::size_t kErrorsShown = 20;  // jobs whose errors are printed
 inline constexpr std::size_t kDryRunRows = 30;   // jobs that `--dry-run` lists
+inline constexpr int kAuditTableRows = 1000;     // rows of one table of `audit`; another follows
 
 // Points of all single seeds' curves in a report together. --all-seeds removes the limit.
 inline constexpr std::size_t kReportSeedPoints = 400'000;

@@ -50,6 +50,8 @@ void AddArtifacts(Commands& commands);
 void AddReport(Commands& commands);
 void AddCatalog(Commands& commands);
 void AddWorkers(Commands& commands);
+void AddAdmin(Commands& commands);
+void AddAudit(Commands& commands);
 void AddExport(Commands& commands);
 void AddImport(Commands& commands);
 void AddDb(Commands& commands);

@@ -46,11 +46,18 @@ void BashCases(const CLI::App& app, const std::string& path, std::string& out) {
   }
 }
 
-// ":run|:submit": matches one of the subcommands after `path`.
-std::string BashPattern(const CLI::App& app, const std::string& path) {
-  std::vector<std::string> names;
-  for (const CLI::App* sub : Subcommands(app)) names.push_back(Concat(path, ":", sub->get_name()));
-  return Join(names, "|");
+// ":run"|":submit", and "admin ca:init" for nested commands: adds a command to the path before it.
+void BashPaths(const CLI::App& app, const std::string& path, std::string& out) {
+  const auto subs = Subcommands(app);
+  if (subs.empty()) return;
+  std::vector<std::string> patterns;
+  for (const CLI::App* sub : subs)
+    patterns.push_back(Concat("\"", path, ":", sub->get_name(), "\""));
+  out += Concat("      ", Join(patterns, "|"), ") path=\"", path, path.empty() ? "" : " ",
+                "$word\" ;;\n");
+  for (const CLI::App* sub : subs) {
+    BashPaths(*sub, path.empty() ? sub->get_name() : Concat(path, " ", sub->get_name()), out);
+  }
 }
 
 std::string ZshQuote(std::string_view text) {
@@ -108,19 +115,14 @@ void ZshFunctions(const CLI::App& app, const std::string& function, std::string&
 }  // namespace
 
 std::string BashCompletion(const CLI::App& app) {
-  std::string out = Concat(
+  std::string out =
       "# bash completion of pelab\n"
       "_pelab() {\n"
       "  local cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
       "  local path=\"\" words=\"\" word\n"
       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-      "    case \"$path:$word\" in\n"
-      "      ",
-      BashPattern(app, ""), ") path=\"$word\" ;;\n");
-  for (const CLI::App* sub : Subcommands(app)) {
-    if (Subcommands(*sub).empty()) continue;
-    out += Concat("      ", BashPattern(*sub, sub->get_name()), ") path=\"$path $word\" ;;\n");
-  }
+      "    case \"$path:$word\" in\n";
+  BashPaths(app, "", out);
   out +=
       "    esac\n"
       "  done\n"

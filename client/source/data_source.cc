@@ -121,6 +121,12 @@ absl::StatusOr<std::vector<v1::WorkerRow>> DataSource::Workers() {
   return all;
 }
 
+absl::Status DataSource::ReadAudit(const v1::ListAuditRequest& request,
+                                   const std::function<absl::Status(const AuditPage&)>& on_page) {
+  return ForEachPage(&db::RowReader::ListAudit, request, PageRows(),
+                     [&](const v1::ListAuditResponse& page) { return on_page(page.rows()); });
+}
+
 absl::StatusOr<std::vector<v1::Sweep>> DataSource::Sweeps() {
   std::vector<v1::Sweep> all;
   PELAB_RETURN_IF_ERROR(ForEachPage(&db::RowReader::ListSweeps, v1::ListSweepsRequest(), PageRows(),

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "core/db/read/reader.h"
 #include "core/results/job_list.h"
+#include "pelab/v1/admin.pb.h"
 #include "pelab/v1/fleet.pb.h"
 #include "pelab/v1/maintenance.pb.h"
 #include "pelab/v1/results.pb.h"
@@ -53,6 +54,11 @@ class DataSource {
   absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter& filter);
   absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter);
   virtual absl::StatusOr<std::vector<v1::WorkerRow>> Workers();
+  // What principals did and were refused, in the order in which it was recorded, in pages. The
+  // request's page is ignored. `on_page` works as in ReadCurves.
+  using AuditPage = google::protobuf::RepeatedPtrField<v1::AuditRow>;
+  absl::Status ReadAudit(const v1::ListAuditRequest& request,
+                         const std::function<absl::Status(const AuditPage&)>& on_page);
   absl::StatusOr<std::vector<v1::Sweep>> Sweeps();  // newest first
   absl::StatusOr<v1::Sweep> Sweep(const std::string& sweep);
 
@@ -123,6 +129,14 @@ class Coordinator : public DataSource {
   virtual absl::StatusOr<v1::DrainWorkerResponse> DrainWorker(
       const v1::DrainWorkerRequest& request) = 0;
   virtual absl::StatusOr<v1::AnalyzeResponse> Analyze(const v1::AnalyzeRequest& request) = 0;
+  // The principal of these calls; none if the coordinator has no principals.
+  virtual absl::StatusOr<v1::WhoAmIResponse> WhoAmI() = 0;
+  virtual absl::StatusOr<v1::PrincipalToken> AddPrincipal(
+      const v1::AddPrincipalRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListPrincipalsResponse> ListPrincipals() = 0;
+  virtual absl::StatusOr<v1::Principal> ChangePrincipal(
+      const v1::ChangePrincipalRequest& request) = 0;
+  virtual absl::StatusOr<v1::PrincipalToken> RotateToken(const v1::RotateTokenRequest& request) = 0;
   // Calls `on_update` with a snapshot immediately and after every change, until every job has
   // ended. CANCELLED if `canceller` (may be null) is cancelled.
   virtual absl::Status Watch(const std::string& sweep,

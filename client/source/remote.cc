@@ -15,6 +15,7 @@
 #include "core/db/read/reader.h"
 #include "core/rpc/address.h"
 #include "core/rpc/status.h"
+#include "pelab/v1/admin.grpc.pb.h"
 #include "pelab/v1/fleet.grpc.pb.h"
 #include "pelab/v1/maintenance.grpc.pb.h"
 #include "pelab/v1/results.grpc.pb.h"
@@ -32,7 +33,8 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
         results_(v1::Results::NewStub(channel)),
         maintenance_(v1::Maintenance::NewStub(channel)),
         fleet_(v1::Fleet::NewStub(channel)),
-        transfer_(v1::Transfer::NewStub(channel)) {}
+        transfer_(v1::Transfer::NewStub(channel)),
+        admin_(v1::Admin::NewStub(channel)) {}
 
   absl::Status ReadArtifact(
       const std::string& sha256,
@@ -105,6 +107,23 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
   }
   absl::StatusOr<v1::AnalyzeResponse> Analyze(const v1::AnalyzeRequest& request) override {
     return Answer<v1::AnalyzeResponse>(*sweeps_, &v1::Sweeps::Stub::Analyze, request);
+  }
+  absl::StatusOr<v1::WhoAmIResponse> WhoAmI() override {
+    return Answer<v1::WhoAmIResponse>(*admin_, &v1::Admin::Stub::WhoAmI, v1::WhoAmIRequest());
+  }
+  absl::StatusOr<v1::PrincipalToken> AddPrincipal(const v1::AddPrincipalRequest& request) override {
+    return Answer<v1::PrincipalToken>(*admin_, &v1::Admin::Stub::AddPrincipal, request);
+  }
+  absl::StatusOr<v1::ListPrincipalsResponse> ListPrincipals() override {
+    return Answer<v1::ListPrincipalsResponse>(*admin_, &v1::Admin::Stub::ListPrincipals,
+                                              v1::ListPrincipalsRequest());
+  }
+  absl::StatusOr<v1::Principal> ChangePrincipal(
+      const v1::ChangePrincipalRequest& request) override {
+    return Answer<v1::Principal>(*admin_, &v1::Admin::Stub::ChangePrincipal, request);
+  }
+  absl::StatusOr<v1::PrincipalToken> RotateToken(const v1::RotateTokenRequest& request) override {
+    return Answer<v1::PrincipalToken>(*admin_, &v1::Admin::Stub::RotateToken, request);
   }
   absl::Status Watch(const std::string& sweep,
                      const std::function<void(const v1::SweepUpdate&)>& on_update,
@@ -192,6 +211,9 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
   absl::StatusOr<v1::ListSweepsResponse> ListSweeps(const v1::ListSweepsRequest& request) override {
     return Answer<v1::ListSweepsResponse>(*sweeps_, &v1::Sweeps::Stub::ListSweeps, request);
   }
+  absl::StatusOr<v1::ListAuditResponse> ListAudit(const v1::ListAuditRequest& request) override {
+    return Answer<v1::ListAuditResponse>(*admin_, &v1::Admin::Stub::ListAudit, request);
+  }
   absl::StatusOr<v1::Sweep> GetSweep(const std::string& sweep) override {
     v1::GetSweepRequest request;
     request.mutable_sweep()->set_sweep(sweep);
@@ -206,6 +228,11 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
       return absl::DeadlineExceededError(Concat(
           "the coordinator at ", address_, " did not answer within ", limits::kCall.count(), " s"));
+    }
+    if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+      return absl::UnimplementedError(Concat("the coordinator at ", address_,
+                                             " does not know this command: it is of an older "
+                                             "version"));
     }
     return rpc::FromGrpc(status);
   }
@@ -292,6 +319,7 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
   std::unique_ptr<v1::Maintenance::Stub> maintenance_;
   std::unique_ptr<v1::Fleet::Stub> fleet_;
   std::unique_ptr<v1::Transfer::Stub> transfer_;
+  std::unique_ptr<v1::Admin::Stub> admin_;
 };
 
 }  // namespace

@@ -22,6 +22,33 @@ absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text, absl::strin
   return duration;
 }
 
+absl::StatusOr<absl::Duration> ParseDays(absl::string_view whole, absl::string_view what) {
+  constexpr int kMaxDays = 36500;
+  const absl::Duration day = absl::Hours(24);
+  absl::string_view text = whole;
+  const std::size_t end = text.find('d');
+  int days = 0;
+  absl::Duration rest;
+  bool ok = true;
+  if (end != absl::string_view::npos) {
+    const absl::string_view digits = text.substr(0, end);
+    ok = digits.find_first_not_of("0123456789") == absl::string_view::npos &&
+         absl::SimpleAtoi(digits, &days) && days <= kMaxDays;
+    text.remove_prefix(end + 1);
+  }
+  if (end == absl::string_view::npos || !text.empty()) {
+    const absl::StatusOr<absl::Duration> parsed = ParseDuration(text, what);
+    ok = ok && parsed.ok();
+    if (ok) rest = *parsed;
+  }
+  const absl::Duration duration = days * day + rest;
+  if (ok && duration > absl::ZeroDuration() && duration <= kMaxDays * day) return duration;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "invalid ", what, " \"", whole,
+      "\"; allowed: a time above 0 with its unit, such as 90d, 1d12h or 6h, and at most ", kMaxDays,
+      "d"));
+}
+
 absl::StatusOr<std::uint64_t> ParseByteSize(absl::string_view text, absl::string_view what) {
   absl::string_view digits(text.data(), text.size());
   std::uint64_t unit = 1;

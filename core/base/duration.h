@@ -14,6 +14,9 @@ namespace pelab {
 // names `what` (the flag), the value and the allowed forms.
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text, absl::string_view what);
 
+// The same, with days of 24 hours: "90d", "1d12h", "6h"; at most 36500 days.
+absl::StatusOr<absl::Duration> ParseDays(absl::string_view text, absl::string_view what);
+
 // "256MiB", "2GiB", "64KiB", "1000000": a size in bytes, from 1 byte to 2^60. Errors as for
 // ParseDuration.
 absl::StatusOr<std::uint64_t> ParseByteSize(absl::string_view text, absl::string_view what);

@@ -128,6 +128,23 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view data
   return status;
 }
 
+absl::StatusOr<UniqueFd> CreateNewFile(const std::string& path, unsigned mode) {
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot create ", path));
+  return fd;
+}
+
+absl::Status WriteNewFile(const std::string& path, absl::string_view data, unsigned mode) {
+  PELAB_ASSIGN_OR_RETURN(const UniqueFd fd, CreateNewFile(path, mode));
+  absl::Status status = WriteAll(fd.get(), data, path);
+  if (status.ok() && fsync(fd.get()) != 0) {
+    status = ErrnoStatus(errno, absl::StrCat("cannot sync ", path));
+  }
+  if (status.ok()) status = FsyncDirectory(DirectoryOf(path));
+  if (!status.ok()) unlink(path.c_str());
+  return status;
+}
+
 absl::StatusOr<UniqueFd> OpenForAppend(const std::string& path, unsigned mode) {
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, mode));
   if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));

@@ -32,6 +32,12 @@ std::optional<std::uint64_t> BytesOf(int fd);
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view data,
                                  unsigned mode = 0644);
 
+// Creates a file for writing; close-on-exec. ALREADY_EXISTS if anything has that name, be it a link
+// to nothing.
+absl::StatusOr<UniqueFd> CreateNewFile(const std::string& path, unsigned mode = 0644);
+// Creates a file with this content and syncs it. After an error no file was added.
+absl::Status WriteNewFile(const std::string& path, absl::string_view data, unsigned mode = 0644);
+
 // Opens for appending and creates the file if needed; close-on-exec.
 absl::StatusOr<UniqueFd> OpenForAppend(const std::string& path, unsigned mode = 0644);
 

@@ -9,6 +9,7 @@
 #include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/results/names.h"
+#include "pelab/v1/admin.pb.h"
 
 namespace pelab::results {
 namespace {
@@ -161,6 +162,7 @@ const std::vector<std::string> kDepositColumns = Columns(v1::DepositRow::descrip
 const std::vector<std::string> kAnalysisColumns = AnalysisColumns();
 const std::vector<std::string> kArtifactColumns = Columns(v1::ArtifactRow::descriptor());
 const std::vector<std::string> kWorkerColumns = Columns(v1::WorkerRow::descriptor(), /*but=*/2);
+const std::vector<std::string> kAuditColumns = Columns(v1::AuditRow::descriptor());
 const std::vector<std::string> kSweepColumns = {
     "sweep_id",    "name",           "protocol", "state",     "priority",
     "file_name",   "created_at_ms",  "cells",    "queued",    "assigned",

@@ -1,6 +1,6 @@
 // Rows as JSON objects and CSV: every column of the documented views under its own name, numbers
 // exactly as stored, and null for absent values. The names and their order are those of the fields
-// of the row messages (results.proto). Pure functions: thread-safe.
+// of the row messages (results.proto, admin.proto). Pure functions: thread-safe.
 #pragma once
 
 #include <string>
@@ -29,6 +29,7 @@ extern const std::vector<std::string> kAnalysisColumns;
 extern const std::vector<std::string> kArtifactColumns;
 extern const std::vector<std::string> kWorkerColumns;
 extern const std::vector<std::string> kSweepColumns;
+extern const std::vector<std::string> kAuditColumns;
 
 // The same rows as text, fast enough for millions of them. AppendCsv appends the line that
 // render::ToCsv makes with kCurveColumns. AppendJson appends what render::ToJson writes for one

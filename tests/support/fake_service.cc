@@ -11,6 +11,7 @@
 #include "core/rpc/status.h"
 #include "pelab/v1/results.grpc.pb.h"
 #include "pelab/v1/sweeps.grpc.pb.h"
+#include "tests/support/fake_admin.h"
 
 namespace pelab::client {
 namespace {
@@ -177,11 +178,18 @@ class SweepsForTest final : public v1::Sweeps::Service {
 
 struct ServiceForTest::State {
   State(const std::string& database, std::unique_ptr<db::Reader> opened)
-      : reader(std::move(opened)), results(database, *reader, mutex), sweeps(*reader, mutex) {}
+      : reader(std::move(opened)),
+        results(database, *reader, mutex),
+        sweeps(*reader, mutex),
+        admin([this](const v1::ListAuditRequest& request) {
+          const std::lock_guard lock(mutex);
+          return reader->ListAudit(Small(request));
+        }) {}
   std::mutex mutex;
   std::unique_ptr<db::Reader> reader;
   ResultsForTest results;
   SweepsForTest sweeps;
+  AdminForTest admin;
   std::unique_ptr<grpc::Server> server;
 };
 
@@ -192,12 +200,15 @@ ServiceForTest::ServiceForTest(const std::string& database, const std::string& s
   builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
   builder.RegisterService(&state_->results);
   builder.RegisterService(&state_->sweeps);
+  builder.RegisterService(&state_->admin);
   state_->server = builder.BuildAndStart();
 }
 
 void ServiceForTest::OnCurves(std::function<absl::Status(int page)> on_curves) {
   state_->results.OnCurves(std::move(on_curves));
 }
+
+void ServiceForTest::PutPrincipal(const v1::Principal& principal) { state_->admin.Put(principal); }
 
 ServiceForTest::~ServiceForTest() {
   if (state_->server) state_->server->Shutdown();

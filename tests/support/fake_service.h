@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "pelab/v1/admin.pb.h"
 
 namespace pelab::client {
 
@@ -18,6 +19,8 @@ class ServiceForTest {
   // Sets a function that is called before each page of curves, which it receives as a number from
   // 0. Its error becomes the answer.
   void OnCurves(std::function<absl::Status(int page)> on_curves);
+  // Adds or replaces a principal of its Admin service (fake_admin.h).
+  void PutPrincipal(const v1::Principal& principal);
 
  private:
   struct State;

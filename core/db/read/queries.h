@@ -53,9 +53,11 @@ absl::StatusOr<v1::ListWorkersResponse> QueryWorkers(SQLite::Database& db,
 absl::StatusOr<std::vector<v1::LogPart>> QueryLog(SQLite::Database& db, const std::string& job,
                                                   int attempt, std::uint64_t offset);
 
-// access_rows.cc
+// audit_rows.cc
 absl::StatusOr<v1::ListAuditResponse> QueryAudit(SQLite::Database& db,
                                                  const v1::ListAuditRequest& request);
+
+// access_rows.cc
 std::map<std::string, PrincipalUse> QueryUseOfPrincipals(SQLite::Database& db);
 
 }  // namespace pelab::db

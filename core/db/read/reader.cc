@@ -54,6 +54,9 @@ class SqliteReader final : public Reader {
   absl::StatusOr<v1::Sweep> GetSweep(const std::string& sweep) override {
     return connection_->Read([&](auto& db) { return QuerySweep(db, sweep, /*with_jobs=*/true); });
   }
+  absl::StatusOr<v1::ListAuditResponse> ListAudit(const v1::ListAuditRequest& request) override {
+    return connection_->Read([&](auto& db) { return QueryAudit(db, request); });
+  }
   absl::StatusOr<v1::Sweep> GetSweepRow(const std::string& sweep) override {
     return connection_->Read([&](auto& db) { return QuerySweep(db, sweep, /*with_jobs=*/false); });
   }
@@ -61,9 +64,6 @@ class SqliteReader final : public Reader {
     return connection_->Read([&](auto& db) -> absl::StatusOr<std::vector<v1::Sweep>> {
       return QuerySweepsOfJob(db, job_id, claimed);
     });
-  }
-  absl::StatusOr<v1::ListAuditResponse> ListAudit(const v1::ListAuditRequest& request) override {
-    return connection_->Read([&](auto& db) { return QueryAudit(db, request); });
   }
   absl::StatusOr<std::map<std::string, PrincipalUse>> UseOfPrincipals() override {
     return connection_->Read([&](auto& db) -> absl::StatusOr<std::map<std::string, PrincipalUse>> {

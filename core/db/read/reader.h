@@ -52,6 +52,8 @@ class RowReader {
   virtual absl::StatusOr<v1::ListSweepsResponse> ListSweeps(
       const v1::ListSweepsRequest& request) = 0;
   virtual absl::StatusOr<v1::Sweep> GetSweep(const std::string& sweep) = 0;
+  // The record of what principals did, in the order in which it was written.
+  virtual absl::StatusOr<v1::ListAuditResponse> ListAudit(const v1::ListAuditRequest& request) = 0;
 };
 
 // Reads a file through one read-only connection; every call is one short transaction. Not
@@ -70,7 +72,6 @@ class Reader : public RowReader {
   // it.
   virtual absl::StatusOr<std::vector<v1::Sweep>> SweepsOfJob(std::int64_t job_id,
                                                              bool claimed) = 0;
-  virtual absl::StatusOr<v1::ListAuditResponse> ListAudit(const v1::ListAuditRequest& request) = 0;
   // What every stored principal uses, by name.
   virtual absl::StatusOr<std::map<std::string, PrincipalUse>> UseOfPrincipals() = 0;
   // The parts of the stored log at or after byte `offset`.

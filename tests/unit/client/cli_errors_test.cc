@@ -63,6 +63,12 @@ TEST_F(CliErrorsTest, Usage) {
   Expect({"extend", "quick"}, 2, "--seed is required");
   Expect({"workers", "drain"}, 2, "WORKER is required");
   Expect({"workers", "drain", "gpu1", "--mode", "gently"}, 2, "--mode");
+  Expect({"admin"}, 2, "subcommand is required");
+  Expect({"admin", "principal", "add", "alice"}, 2, "--role is required");
+  Expect({"admin", "principal", "add", "alice", "--role", "boss"}, 2, "--role");
+  Expect({"admin", "principal", "list", "--shrae", "2"}, 2, "unexpected argument");
+  Expect({"admin", "token", "rotate"}, 2, "NAME is required");
+  Expect({"admin", "ca", "issue", "ca", "robot", "r2"}, 2, "KIND");
 }
 
 TEST_F(CliErrorsTest, SweepFiles) {
@@ -96,6 +102,8 @@ TEST_F(CliErrorsTest, NoCoordinator) {
   Expect({"retry", "quick", "--db", file_.path()}, 4, "no coordinator");
   Expect({"extend", "quick", "--seed", "5", "--db", file_.path()}, 4, "no coordinator");
   Expect({"workers", "drain", "gpu1", "--db", file_.path()}, 4, "no coordinator");
+  Expect({"admin", "whoami", "--db", file_.path()}, 4, "no coordinator");
+  Expect({"admin", "principal", "list", "--db", file_.path()}, 4, "no coordinator");
   Expect({"status", "--server", "nonsense"}, 2, "nonsense");
   setenv("PELAB_SERVER", nobody.c_str(), 1);
   Expect({"results"}, 4, nobody);

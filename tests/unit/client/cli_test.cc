@@ -454,10 +454,10 @@ TEST_F(CliTest, WhereOfEveryCommandAboutResults) {
 
 TEST(CliHelpTest, EveryCommandHasExamplesAndVersion) {
   for (const char* command :
-       {"run",    "submit",   "status",   "jobs",     "logs",      "cancel",
-        "pause",  "resume",   "priority", "retry",    "extend",    "results",
-        "curves", "ablation", "deposits", "analyses", "analyze",   "artifacts",
-        "report", "catalog",  "workers",  "db",       "completion"}) {
+       {"run",      "submit",   "status",  "jobs",      "logs",    "cancel",  "pause",
+        "resume",   "priority", "retry",   "extend",    "results", "curves",  "ablation",
+        "deposits", "analyses", "analyze", "artifacts", "report",  "catalog", "workers",
+        "admin",    "audit",    "db",      "completion"}) {
     const CliResult result = RunCli({command, "--help"});
     const std::string& help = result.out;
     EXPECT_EQ(result.code, 0);
@@ -484,6 +484,9 @@ complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pelab; echo "${CO
 [ "$(complete_words pelab resul)" = results ] || exit 1
 [ "$(complete_words pelab res)" = "resume results" ] || exit 1
 [ "$(complete_words pelab workers dr)" = drain ] || exit 1
+[ "$(complete_words pelab admin to)" = token ] || exit 1
+[ "$(complete_words pelab admin principal di)" = disable ] || exit 1
+[ "$(complete_words pelab admin principal add --ce)" = --cert-uri ] || exit 1
 [ "$(complete_words pelab extend --se)" = "--server --seed" ] || exit 1
 [ "$(complete_words pelab db che)" = check ] || exit 2
 [ "$(complete_words pelab run --dry)" = --dry-run ] || exit 3

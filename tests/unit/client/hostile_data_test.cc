@@ -31,6 +31,9 @@ class HostileDataTest : public ::testing::Test {
   HostileDataTest() {
     unsetenv("PELAB_SERVER");
     FillForTest(file_);
+    file_.Execute(
+        "INSERT INTO audit VALUES (1, 1700000000000, 'alice', 'ipv4:10.0.0.7:1', 'Sweeps/Cancel', "
+        "'sweep 3', 'OK', 1, 'trace', 'hash')");
     file_.Execute("PRAGMA foreign_keys = OFF");
     SQLite::Statement columns(file_.db(),
                               "SELECT t.name, c.name FROM sqlite_schema AS t, "
@@ -111,6 +114,7 @@ const std::vector<std::vector<std::string>>& Reading() {
                                                  {"artifacts", "--sweep", "1"},
                                                  {"artifacts", "2"},
                                                  {"diff", "1", "3"},
+                                                 {"audit"},
                                                  {"logs", "1"}};
   return commands;
 }

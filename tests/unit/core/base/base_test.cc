@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
 #include "core/base/duration.h"
 #include "core/base/file.h"
@@ -25,6 +26,7 @@
 namespace pelab {
 namespace {
 
+using ::testing::_;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -102,6 +104,22 @@ TEST(Duration, ReadsTimesWithUnits) {
   }
 }
 
+TEST(Duration, ReadsDays) {
+  EXPECT_EQ(*ParseDays("90d", "--expires"), absl::Hours(24 * 90));
+  EXPECT_EQ(*ParseDays("1d12h", "--expires"), absl::Hours(36));
+  EXPECT_EQ(*ParseDays("0d1s", "--expires"), absl::Seconds(1));
+  EXPECT_EQ(*ParseDays("6h", "--expires"), absl::Hours(6));
+  EXPECT_EQ(*ParseDays("36500d", "--expires"), absl::Hours(24 * 36500));
+  for (const char* wrong : {"", "d", "0d", "90", "-1d", "1.5d", "1d-1h", "1d 2h", "36501d",
+                            "36500d1s", "99999999999d", "d1h", "never", "inf"}) {
+    EXPECT_THAT(ParseDays(wrong, "--expires"),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(StartsWith(absl::StrCat("invalid --expires \"", wrong, "\"")),
+                               HasSubstr("such as 90d, 1d12h"))))
+        << wrong;
+  }
+}
+
 TEST(Duration, ReadsSizes) {
   EXPECT_EQ(*ParseByteSize("1000", "--quota"), 1000u);
   EXPECT_EQ(*ParseByteSize("64KiB", "--quota"), 65536u);
@@ -143,6 +161,21 @@ TEST(File, ReplacesWholeOrNotAtAll) {
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(dir.path()))
     ++entries;
   EXPECT_EQ(entries, 2);
+}
+
+TEST(File, CreatesButNeverReplaces) {
+  TempDir dir;
+  ASSERT_THAT(WriteNewFile(dir / "f", "secret", 0600), IsOk());
+  struct stat info {};
+  ASSERT_EQ(stat((dir / "f").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  EXPECT_THAT(WriteNewFile(dir / "f", "other"),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr(dir / "f")));
+  EXPECT_EQ(*ReadFile(dir / "f", 100), "secret");
+  std::filesystem::create_symlink("nothing", dir / "link");
+  EXPECT_THAT(CreateNewFile(dir / "link"), StatusIs(absl::StatusCode::kAlreadyExists, _));
+  EXPECT_FALSE(std::filesystem::exists(dir / "nothing"));
+  EXPECT_THAT(CreateNewFile(dir / "none/f"), StatusIs(absl::StatusCode::kNotFound, _));
 }
 
 TEST(File, LinksAreResolvedToOneName) {

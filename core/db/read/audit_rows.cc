@@ -1,7 +1,5 @@
-// Rows of the audit table, and what principals use.
+// The record of what principals did.
 #include <cstdint>
-#include <map>
-#include <string>
 
 #include "core/base/strings.h"
 #include "core/db/raw_statement.h"
@@ -10,15 +8,32 @@
 #include "core/db/row_columns.h"
 
 namespace pelab::db {
+namespace {
+
+// The row after which the first page begins. The rows are in the order in which they were written,
+// also if the clock was set back meanwhile: rows before `since_ms` may follow, and are left out.
+std::int64_t RowBefore(SQLite::Database& db, std::int64_t since_ms) {
+  if (since_ms <= 0) return 0;
+  RawStatement query(db, "SELECT coalesce(min(audit_id) - 1, ?2) FROM v_audit WHERE at_ms >= ?1");
+  query.Bind(1, since_ms);
+  query.Bind(2, INT64_MAX);  // there is none
+  query.Step();
+  return query.Integer(0);
+}
+
+}  // namespace
 
 absl::StatusOr<v1::ListAuditResponse> QueryAudit(SQLite::Database& db,
                                                  const v1::ListAuditRequest& request) {
   const absl::StatusOr<int> limit = PageLimit(request.page());
   if (!limit.ok()) return limit.status();
+  const std::string& place = request.page().after();
   std::int64_t after = 0;
-  if (!request.page().after().empty() && !ParseNumber(request.page().after(), &after)) {
+  if (place.empty()) {
+    after = RowBefore(db, request.since_ms());
+  } else if (!ParseNumber(place, &after)) {
     return absl::InvalidArgumentError(
-        Concat("page position \"", request.page().after(), "\" is not one of an answer"));
+        Concat("page position \"", place, "\" is not one of an answer"));
   }
   const RowColumns& columns = ColumnsOf<v1::AuditRow>();
   RawStatement query(db, Concat("SELECT ", columns.sql(),
@@ -38,23 +53,6 @@ absl::StatusOr<v1::ListAuditResponse> QueryAudit(SQLite::Database& db,
     text_bytes += columns.Read(query, *response.add_rows());
   }
   return response;
-}
-
-std::map<std::string, PrincipalUse> QueryUseOfPrincipals(SQLite::Database& db) {
-  RawStatement query(
-      db,
-      "SELECT p.name, p.gpu_seconds_used, coalesce(sum(n.queued), 0), "
-      "coalesce(sum(n.assigned + n.running), 0) FROM principals AS p "
-      "LEFT JOIN sweeps AS s ON s.owner = p.name AND s.owner <> '' AND "
-      "s.state IN ('expanding', 'active') LEFT JOIN sweep_counts AS n USING (sweep_id) "
-      "GROUP BY p.name");
-  std::map<std::string, PrincipalUse> uses;
-  while (query.Step()) {
-    uses[std::string(query.Text(0))] = {.gpu_seconds = query.Real(1),
-                                        .queued = query.Integer(2),
-                                        .running = query.Integer(3)};
-  }
-  return uses;
 }
 
 }  // namespace pelab::db

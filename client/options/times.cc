@@ -1,0 +1,33 @@
+#include "client/options/times.h"
+
+#include <algorithm>
+
+#include "core/base/duration.h"
+#include "core/base/status.h"
+#include "core/base/strings.h"
+
+namespace pelab::client {
+
+absl::StatusOr<std::int64_t> ParseExpiry(const std::string& text, absl::Time now) {
+  if (text == "never") return 0;
+  const absl::StatusOr<absl::Duration> duration = ParseDays(text, "--expires");
+  if (duration.ok()) return absl::ToUnixMillis(now + *duration);
+  return absl::InvalidArgumentError(Concat(std::string(duration.status().message()), ", or never"));
+}
+
+absl::StatusOr<std::int64_t> ParseSince(const std::string& text, absl::Time now) {
+  absl::Time time;
+  std::string ignored;
+  if (absl::ParseTime("%Y-%m-%d", text, absl::UTCTimeZone(), &time, &ignored) ||
+      absl::ParseTime(absl::RFC3339_full, text, absl::UTCTimeZone(), &time, &ignored)) {
+    return std::max<std::int64_t>(0, absl::ToUnixMillis(time));
+  }
+  const absl::StatusOr<absl::Duration> duration = ParseDays(text, "--since");
+  if (duration.ok()) return std::max<std::int64_t>(0, absl::ToUnixMillis(now - *duration));
+  return absl::InvalidArgumentError(
+      Concat("invalid --since \"", text,
+             "\"; allowed: a time back from now such as 1d or 2h30m, a date such as 2026-11-01, or "
+             "a time such as 2026-11-01T08:00:00Z"));
+}
+
+}  // namespace pelab::client

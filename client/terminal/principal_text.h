@@ -1,0 +1,34 @@
+// Principals as JSON and for people. Pure functions: thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/terminal/style.h"
+#include "core/render/json.h"
+#include "pelab/v1/admin.pb.h"
+
+namespace pelab::client {
+
+// "submitter"; "unknown" for a role of a newer version.
+std::string RoleName(v1::Role role);
+// The names of the roles, and the role with that name (ROLE_UNSPECIFIED if there is none).
+extern const std::vector<std::string> kRoleNames;
+v1::Role RoleNamed(const std::string& name);
+
+// "active", "disabled" or "expired" at the time `now`.
+std::string PrincipalState(const v1::Principal& principal, absl::Time now);
+
+// One flat object. Limits and times that do not exist are null; the share is 1 if none was set.
+render::Json PrincipalJson(const v1::Principal& principal, absl::Time now);
+extern const std::vector<std::string> kPrincipalColumns;
+
+// A line for each principal.
+std::string PrincipalTable(const std::vector<v1::Principal>& principals, absl::Time now,
+                           const render::Style& style);
+// A line for each property of one.
+std::string PrincipalText(const v1::Principal& principal, absl::Time now,
+                          const render::Style& style);
+
+}  // namespace pelab::client
