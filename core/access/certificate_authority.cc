@@ -229,7 +229,7 @@ absl::StatusOr<std::vector<AlternativeName>> NamesOf(const CertificateRequest& r
     return absl::InvalidArgumentError(
         Concat("unexpected name \"", request.names[1], "\": a certificate is for one principal"));
   }
-  PELAB_RETURN_IF_ERROR(CheckPrincipalName(name));
+  PELAB_RETURN_IF_ERROR(CheckCertifiedName(name));
   const bool worker = request.kind == CertificateRequest::Kind::kWorker;
   names.push_back({GEN_URI, worker ? WorkerUri(name) : PrincipalUri(name)});
   return names;

@@ -52,13 +52,14 @@ ASN1_STRING* MakeValue(const AlternativeName& name) {
 
 }  // namespace
 
-absl::Status CheckPrincipalName(std::string_view name) {
-  const bool ok = !name.empty() && name.size() <= kMaxNameBytes && name != "." && name != ".." &&
+absl::Status CheckCertifiedName(std::string_view name) {
+  const bool ok = !name.empty() && name.size() <= kMaxNameBytes &&
+                  absl::ascii_isalnum(static_cast<unsigned char>(name.front())) &&
                   HasOnlyLettersDigitsAnd(name, "._-");
   if (ok) return absl::OkStatus();
-  return absl::InvalidArgumentError(Concat("invalid name \"", Shorten(name, 100),
-                                           "\"; allowed: 1 to ", kMaxNameBytes,
-                                           " letters, digits, \".\", \"_\" or \"-\""));
+  return absl::InvalidArgumentError(
+      Concat("invalid name \"", Shorten(name, 100), "\" of a principal; allowed: 1 to ",
+             kMaxNameBytes, " letters, digits and ._-, the first a letter or a digit"));
 }
 
 absl::StatusOr<AlternativeName> HostName(const std::string& host) {

@@ -12,9 +12,9 @@
 
 namespace pelab::access {
 
-// INVALID_ARGUMENT, with what is allowed, if a principal cannot be called so: a name has 1 to 64
-// letters, digits and ._- and is neither "." nor "..".
-absl::Status CheckPrincipalName(std::string_view name);
+// INVALID_ARGUMENT, with what is allowed, if no certificate is issued for a principal of that name:
+// it has 1 to 64 letters, digits and ._-, the first a letter or a digit.
+absl::Status CheckCertifiedName(std::string_view name);
 
 // One alternative name of a certificate.
 struct AlternativeName {
