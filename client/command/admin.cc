@@ -27,9 +27,11 @@ absl::StatusOr<int> WhoAmI(const Context& context) {
            },
        .text =
            [&] {
-             return known ? PrincipalText(answer.principal(), now, context.style)
-                          : Concat(render::Escape(coordinator->Description()),
-                                   " has no principals: whoever reaches it may do everything\n");
+             return known
+                        ? PrincipalText(answer.principal(), now, context.style)
+                        : Concat(
+                              render::Escape(coordinator->Description()),
+                              " asks nobody who they are: whoever reaches it may do everything\n");
            },
        .columns = kPrincipalColumns,
        .csv = [&] { return known ? render::Json::array({principal}) : render::Json::array(); }});

@@ -169,26 +169,31 @@ CLI::Validator FiniteFrom0() {
   return validator;
 }
 
-void AddLimitOptions(CLI::App* app, PrincipalOptions& options) {
-  app->add_option("--share", options.share,
-                  "among jobs of one priority, twice the share gets twice the slots [default: 1]")
+// `unless`: what a limit is if its flag is left out, "[default: 0]".
+void AddLimitOptions(CLI::App* app, PrincipalOptions& options, const std::string& unless) {
+  app->add_option(
+         "--share", options.share,
+         Concat("among jobs of one priority, twice the share gets twice the slots; 0: as 1 ",
+                unless))
       ->check(FiniteFrom0())
       ->type_name("N");
   app->add_option("--max-slots", options.max_slots,
-                  "jobs of its sweeps that run at a time; 0: no limit [default: 0]")
+                  Concat("jobs of its sweeps that run at a time; 0: no limit ", unless))
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   app->add_option("--max-queued", options.max_queued,
-                  "jobs of its sweeps that wait; a further submission is refused; 0: no limit "
-                  "[default: 0]")
+                  Concat("jobs of its sweeps that wait; a further submission is refused; 0: no "
+                         "limit ",
+                         unless))
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
-  app->add_option("--gpu-seconds", options.gpu_seconds,
-                  "once its jobs have used them, no further one starts; 0: no limit [default: 0]")
+  app->add_option(
+         "--gpu-seconds", options.gpu_seconds,
+         Concat("once its jobs have used them, no further one starts; 0: no limit ", unless))
       ->check(FiniteFrom0())
       ->type_name("N");
   app->add_option("--max-priority", options.max_priority,
-                  "of its sweeps; above 0 is otherwise for operators [default: 0]")
+                  Concat("of its sweeps; above 0 is otherwise for operators ", unless))
       ->check(CLI::Range(0, 1000))
       ->type_name("N");
 }
@@ -239,7 +244,7 @@ void AddPrincipalCommands(Commands& commands, CLI::App* app) {
       ->type_name("URI");
   AddExpiresOption(add, options->expires, "never");
   AddTokenOutOption(add, options->token_out);
-  AddLimitOptions(add, *options);
+  AddLimitOptions(add, *options, "[default: 0]");
 
   principal->add_subcommand("list", "all principals, and what they use")->callback([&commands] {
     commands.chosen = [&commands] { return ListPrincipals(*commands.context); };
@@ -255,7 +260,7 @@ void AddPrincipalCommands(Commands& commands, CLI::App* app) {
       "  pelab admin principal change alice --expires 30d");
   AddRoleOption(change, *options);
   AddExpiresOption(change, options->expires, "as before");
-  AddLimitOptions(change, *options);
+  AddLimitOptions(change, *options, "[default: as before]");
   add_command("disable", "refuse its calls; its open calls end within two seconds",
               DisablePrincipal);
   add_command("enable", "accept its calls again", EnablePrincipal);

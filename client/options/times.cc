@@ -18,8 +18,11 @@ absl::StatusOr<std::int64_t> ParseExpiry(const std::string& text, absl::Time now
 absl::StatusOr<std::int64_t> ParseSince(const std::string& text, absl::Time now) {
   absl::Time time;
   std::string ignored;
-  if (absl::ParseTime("%Y-%m-%d", text, absl::UTCTimeZone(), &time, &ignored) ||
-      absl::ParseTime(absl::RFC3339_full, text, absl::UTCTimeZone(), &time, &ignored)) {
+  const bool parsed =
+      absl::ParseTime("%Y-%m-%d", text, absl::UTCTimeZone(), &time, &ignored) ||
+      absl::ParseTime(absl::RFC3339_full, text, absl::UTCTimeZone(), &time, &ignored);
+  // absl also accepts "infinite-past", which is refused here.
+  if (parsed && time != absl::InfinitePast() && time != absl::InfiniteFuture()) {
     return std::max<std::int64_t>(0, absl::ToUnixMillis(time));
   }
   const absl::StatusOr<absl::Duration> duration = ParseDays(text, "--since");

@@ -80,10 +80,9 @@ Json PrincipalJson(const v1::Principal& principal, absl::Time now) {
 }
 
 const std::vector<std::string> kPrincipalColumns = [] {
+  const Json row = PrincipalJson({}, absl::UnixEpoch());
   std::vector<std::string> columns;
-  for (const auto& [name, value] : PrincipalJson({}, absl::UnixEpoch()).items()) {
-    columns.push_back(name);
-  }
+  for (const auto& [name, value] : row.items()) columns.push_back(name);
   return columns;
 }();
 

@@ -25,7 +25,7 @@ SOURCES = [path for folder in ("client", "core/pages", "core/db", "core/results"
            if path.suffix in (".cc", ".h", ".js", ".html") and "node_modules" not in path.parts]
 PROSE = {"runs"}  # words after "pelab" in sentences that look like commands
 READING = {"status", "jobs", "results", "curves", "diff", "ablation", "deposits", "analyses",
-           "artifacts", "report", "catalog", "export", "logs", "completion", "workers"}
+           "artifacts", "report", "catalog", "export", "logs", "completion", "workers", "audit"}
 MEAN = ", {name: head_ablation, method: mean}"  # an example needs this analysis
 SWEEP = """\
 name: {name}
@@ -97,10 +97,9 @@ class PrintedCommands(unittest.TestCase):
                         mistakes.append(f'{place}\n    there is no command "{command}"')
                     continue
                 count += 1
-                page = self.commands.help([program, command]) if program == "pelab" else top
-                known = {**top.options, **page.options}
-                for inner in page.subcommands if program == "pelab" else []:
-                    known.update(self.commands.help([program, command, inner]).options)
+                known = dict(top.options)
+                for page in self.commands.below([program, command]) if program == "pelab" else []:
+                    known.update(page.options)
                 mistakes += [f"{place}\n    {program} {command} has no option {option}"
                              for option in options if option not in known]
         self.assertEqual(mistakes, [], "\n".join(mistakes))

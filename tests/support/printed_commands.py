@@ -63,16 +63,20 @@ class Commands:
         self._binaries = binaries
         self._known = {}
         for program in PROGRAMS:
-            for name in self.help([program]).subcommands:
-                if program == "pelab":
-                    for inner in self.help([program, name]).subcommands:
-                        self.help([program, name, inner])
+            self.below([program])
 
     def help(self, path):
         key = tuple(path)
         if key not in self._known:
             self._known[key] = Help(self._binaries, list(path))
         return self._known[key]
+
+    def below(self, path):
+        """The help of a program or command, and of all commands below it. Only pelab has
+        commands with a help of their own."""
+        top = self.help(path)
+        names = top.subcommands if path[0] == "pelab" else []
+        return [top, *(page for name in names for page in self.below([*path, name]))]
 
     def all(self):
         return list(self._known.values())

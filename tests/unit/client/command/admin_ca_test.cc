@@ -73,7 +73,7 @@ TEST_F(AdminCaTest, RefusalsSayWhatIsAllowed) {
       {{"worker", "gpu/01"}, "invalid name \"gpu/01\""},
       {{"worker", "gpu01", "gpu02"}, "a certificate is for one principal"},
       {{"server", "host0:7470"}, "invalid host \"host0:7470\""},
-      {{"worker", "gpu01", "--days", "11"}, "allowed: from 1 to 10"},
+      {{"worker", "gpu01", "--days", "11"}, "allowed: from 1 to 9"},
       {{"worker", "gpu01", "--days", "0"}, "allowed: from 1 to 36500"}};
   for (const auto& [arguments, message] : wrong) {
     std::vector<std::string> all = {"issue", ca_};

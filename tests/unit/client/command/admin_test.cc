@@ -208,7 +208,7 @@ TEST_F(AdminTest, ListsInEveryForm) {
 TEST_F(AdminTest, WhoAmI) {
   EXPECT_EQ(Admin({"whoami"}).out,
             "the coordinator at " + service_->address() +
-                " has no principals: whoever reaches it may do everything\n");
+                " asks nobody who they are: whoever reaches it may do everything\n");
   EXPECT_TRUE(AdminJson({"whoami"})["principal"].is_null());
   EXPECT_THAT(Admin({"whoami", "--output", "csv"}).out, HasSubstr("max_priority\r\n"));
   AddMeAndAlice();

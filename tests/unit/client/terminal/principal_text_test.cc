@@ -11,15 +11,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr std::int64_t kNowMs = 1'764'000'000'000;
-const absl::Time kNow = absl::FromUnixMillis(kNowMs);
+constexpr std::int64_t kMomentMs = 1'764'000'000'000;
+const absl::Time kMoment = absl::FromUnixMillis(kMomentMs);
 
 v1::Principal Alice() {
   v1::Principal alice;
   alice.set_name("alice");
   alice.set_role(v1::ROLE_SUBMITTER);
-  alice.set_created_at_ms(kNowMs - 1000);
-  alice.set_expires_at_ms(kNowMs + 1000);
+  alice.set_created_at_ms(kMomentMs - 1000);
+  alice.set_expires_at_ms(kMomentMs + 1000);
   alice.set_running_jobs(3);
   alice.set_queued_jobs(12);
   alice.set_gpu_seconds_used(5400);
@@ -50,10 +50,10 @@ TEST(PrincipalText, RolesHaveNames) {
 
 TEST(PrincipalText, AStateIsOfAMoment) {
   v1::Principal alice = Alice();
-  EXPECT_EQ(PrincipalState(alice, kNow), "active");
-  EXPECT_EQ(PrincipalState(alice, kNow + absl::Seconds(1)), "expired");
+  EXPECT_EQ(PrincipalState(alice, kMoment), "active");
+  EXPECT_EQ(PrincipalState(alice, kMoment + absl::Seconds(1)), "expired");
   alice.set_disabled(true);
-  EXPECT_EQ(PrincipalState(alice, kNow + absl::Seconds(1)), "disabled");
+  EXPECT_EQ(PrincipalState(alice, kMoment + absl::Seconds(1)), "disabled");
   alice.set_disabled(false);
   alice.set_expires_at_ms(0);
   EXPECT_EQ(PrincipalState(alice, absl::InfiniteFuture()), "active");
@@ -61,28 +61,35 @@ TEST(PrincipalText, AStateIsOfAMoment) {
 
 TEST(PrincipalText, ATableOfAll) {
   EXPECT_EQ(
-      PrincipalTable({Alice(), Gpu01()}, kNow, {}),
+      PrincipalTable({Alice(), Gpu01()}, kMoment, {.width = 100}),
       "name   role       by           expires     state     slots  queued  GPU hours  share\n"
       "alice  submitter  token        2025-11-24  active      3/8  12/100   1.5/10.0      2\n"
       "gpu01  worker     certificate  never       disabled      0       0        0.0      1\n");
 }
 
+TEST(PrincipalText, ATableFitsATerminalOf80Columns) {
+  const std::string table = PrincipalTable({Alice(), Gpu01()}, kMoment, {.width = 80});
+  EXPECT_EQ(table.find('\n'), std::string("name  role      by          expires    state    slots "
+                                          "queued GPU hours share")
+                                  .size());
+}
+
 TEST(PrincipalText, EveryPropertyOfOne) {
-  const std::string alice = PrincipalText(Alice(), kNow, {});
+  const std::string alice = PrincipalText(Alice(), kMoment, {});
   EXPECT_THAT(alice, HasSubstr("expires    2025-11-24 16:00:01 UTC\n"));
   EXPECT_THAT(alice, HasSubstr("GPU hours  1.5/10.0\n"));
   EXPECT_THAT(alice, HasSubstr("priority   at most 5\n"));
-  EXPECT_THAT(PrincipalText(Gpu01(), kNow, {}),
+  EXPECT_THAT(PrincipalText(Gpu01(), kMoment, {}),
               HasSubstr("by         certificate pelab://worker/gpu01\n"));
 }
 
 TEST(PrincipalText, JsonHasNullForWhatThereIsNot) {
-  EXPECT_EQ(PrincipalJson(Alice(), kNow).dump(),
+  EXPECT_EQ(PrincipalJson(Alice(), kMoment).dump(),
             R"({"name":"alice","role":"submitter","state":"active","certificate_uri":null,)"
             R"("created_at_ms":1763999999000,"expires_at_ms":1764000001000,"disabled":false,)"
             R"("running_jobs":3,"max_slots":8,"queued_jobs":12,"max_queued":100,)"
             R"("gpu_seconds_used":5400.0,"gpu_seconds":36000.0,"share":2.0,"max_priority":5})");
-  const render::Json worker = PrincipalJson(Gpu01(), kNow);
+  const render::Json worker = PrincipalJson(Gpu01(), kMoment);
   EXPECT_EQ(worker["certificate_uri"], "pelab://worker/gpu01");
   for (const char* none : {"expires_at_ms", "max_slots", "max_queued", "gpu_seconds"}) {
     EXPECT_TRUE(worker[none].is_null()) << none;
@@ -96,7 +103,7 @@ TEST(PrincipalText, DataCannotControlATerminal) {
   hostile.set_name("a\x1b[31m\nb");
   hostile.set_certificate_uri("pelab://\x1b]0;x\a");
   const std::string all =
-      PrincipalTable({hostile}, kNow, {.width = 200}) + PrincipalText(hostile, kNow, {});
+      PrincipalTable({hostile}, kMoment, {.width = 200}) + PrincipalText(hostile, kMoment, {});
   EXPECT_EQ(all.find('\x1b'), std::string::npos);
   EXPECT_THAT(all, HasSubstr("a\\x1b[31m\\nb"));
 }

@@ -243,7 +243,7 @@ TEST_F(CertificateAuthorityTest, NothingIsOverwritten) {
 
 TEST_F(CertificateAuthorityTest, RefusesNamesThatMeanSomethingElse) {
   for (const std::string name :
-       {"", "a b", "a/b", "..", ".", "a,URI:pelab://worker/b", "gpu\n01", "é"}) {
+       {"", "a b", "a/b", "..", "-a", "_a", "a,URI:pelab://worker/b", "gpu\n01", "é"}) {
     EXPECT_THAT(Issue(Kind::kWorker, {name}),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("invalid name \"")))
         << name;
