@@ -200,7 +200,8 @@ absl::Status Coordinator::Parts::LoadPrincipals(const CoordinatorOptions& option
     }
     if (!insecure && !address.IsLocal() && !gate.principals().on()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          address.ToString(), " can be reached from other machines, and there is no principal yet; ",
+          address.ToString(),
+          " can be reached from other machines, and there is no principal yet; ",
           "give --token-file, or start on this machine alone and add one: pelab admin principal ",
           "add NAME --role operator"));
     }
@@ -297,9 +298,9 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   const auto dropped = std::make_shared<service::DroppedFiles>();
   store_options.dropped = [dropped](const auto& sha256s) { dropped->Add(sha256s); };
   PELAB_ASSIGN_OR_RETURN(auto store, store::Store::Open(options.database, store_options));
-  std::unique_ptr<Coordinator> coordinator(new Coordinator(std::make_unique<Parts>(
-      std::move(lock), std::move(artifacts), dropped, std::move(store), std::move(methods),
-      std::move(gate_options), options)));
+  std::unique_ptr<Coordinator> coordinator(new Coordinator(
+      std::make_unique<Parts>(std::move(lock), std::move(artifacts), dropped, std::move(store),
+                              std::move(methods), std::move(gate_options), options)));
   coordinator->parts_->acceptors = std::move(acceptors);
   PELAB_RETURN_IF_ERROR(coordinator->parts_->LoadPrincipals(options));
   PELAB_RETURN_IF_ERROR(coordinator->parts_->Recover());
@@ -322,9 +323,9 @@ absl::Status Coordinator::Listen(const CoordinatorOptions& options) {
   for (const rpc::Address& address : options.listen) {
     using Kind = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
     connections.push_back(builder.experimental().AddExternalConnectionAcceptor(
-        Kind::FROM_FD, rpc::MakeServerCredentials(
-                           options.security, address,
-                           options.admit_everybody ? nullptr : parts_->gate.Processor())));
+        Kind::FROM_FD,
+        rpc::MakeServerCredentials(options.security, address,
+                                   options.admit_everybody ? nullptr : parts_->gate.Processor())));
   }
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(parts_->silent_peers.Factory());

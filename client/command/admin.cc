@@ -33,7 +33,7 @@ absl::StatusOr<int> WhoAmI(const Context& context) {
                               render::Escape(coordinator->Description()),
                               " asks nobody who they are: whoever reaches it may do everything\n");
            },
-       .columns = kPrincipalColumns,
+       .columns = PrincipalColumns(),
        .csv = [&] { return known ? render::Json::array({principal}) : render::Json::array(); }});
 }
 

@@ -16,7 +16,7 @@ namespace pelab::client {
 namespace {
 
 using access::IssuedCertificate;
-using Kind = access::CertificateRequest::Kind;
+using CertificateKind = access::CertificateRequest::Kind;
 
 struct CaOptions {
   std::string directory;
@@ -55,10 +55,10 @@ absl::StatusOr<int> InitAuthority(const Context& context, const CaOptions& optio
 }
 
 // What to do with a certificate.
-std::string NextStep(const CaOptions& options, Kind kind) {
-  if (kind == Kind::kServer) return "";
+std::string NextStep(const CaOptions& options, CertificateKind kind) {
+  if (kind == CertificateKind::kServer) return "";
   const std::string& name = options.names.front();
-  if (kind == Kind::kWorker) {
+  if (kind == CertificateKind::kWorker) {
     return Concat("`pelab admin principal add ", name, " --role worker --cert-uri ",
                   access::WorkerUri(name), "` lets it call\n");
   }
@@ -67,9 +67,9 @@ std::string NextStep(const CaOptions& options, Kind kind) {
 }
 
 absl::StatusOr<int> Issue(const Context& context, const CaOptions& options) {
-  const Kind kind = options.kind == "worker"   ? Kind::kWorker
-                    : options.kind == "client" ? Kind::kClient
-                                               : Kind::kServer;
+  const CertificateKind kind = options.kind == "worker"   ? CertificateKind::kWorker
+                               : options.kind == "client" ? CertificateKind::kClient
+                                                          : CertificateKind::kServer;
   const absl::StatusOr<IssuedCertificate> issued = access::IssueCertificate(
       options.directory, {.kind = kind, .names = options.names, .days = options.days}, options.out,
       absl::Now());

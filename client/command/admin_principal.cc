@@ -14,6 +14,7 @@
 #include "client/source/connect.h"
 #include "client/terminal/principal_text.h"
 #include "client/terminal/put.h"
+#include "core/access/role.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
@@ -50,7 +51,7 @@ absl::StatusOr<v1::AddPrincipalRequest> RequestToAdd(const PrincipalOptions& opt
   }
   v1::AddPrincipalRequest request;
   request.set_name(options.name);
-  request.set_role(RoleNamed(options.role));
+  request.set_role(*access::ParseRole(options.role));
   request.set_certificate_uri(options.certificate_uri);
   if (!options.expires.empty()) {
     PELAB_ASSIGN_OR_RETURN(const std::int64_t end, ParseExpiry(options.expires, absl::Now()));
@@ -64,7 +65,7 @@ absl::StatusOr<v1::AddPrincipalRequest> RequestToAdd(const PrincipalOptions& opt
 std::string AddedText(const v1::Principal& added, const TokenOut* out, bool first) {
   const std::int64_t end = added.expires_at_ms();
   std::string text =
-      Concat("pelab: added the ", RoleName(added.role()), " ", render::Escape(added.name()),
+      Concat("pelab: added the ", access::NameOf(added.role()), " ", render::Escape(added.name()),
              end == 0 ? "" : Concat(", until ", render::FormatTime(end)), "\n");
   if (!added.certificate_uri().empty()) {
     text += Concat("pelab: it has no token: it calls with a certificate for ",
@@ -108,7 +109,7 @@ absl::StatusOr<int> ListPrincipals(const Context& context) {
                                         : PrincipalTable(all, now, context.style);
                            },
                        .rows = "principals",
-                       .columns = kPrincipalColumns});
+                       .columns = PrincipalColumns()});
 }
 
 absl::StatusOr<int> ShowPrincipal(const Context& context, const PrincipalOptions& options) {
@@ -116,7 +117,7 @@ absl::StatusOr<int> ShowPrincipal(const Context& context, const PrincipalOptions
   PELAB_ASSIGN_OR_RETURN(const v1::Principal found, FindPrincipal(*coordinator, options.name));
   const absl::Time now = absl::Now();
   return PutRow(context, PrincipalJson(found, now), PrincipalText(found, now, context.style),
-                kPrincipalColumns);
+                PrincipalColumns());
 }
 
 absl::StatusOr<int> SendChange(const Context& context, const v1::ChangePrincipalRequest& request) {
@@ -124,13 +125,13 @@ absl::StatusOr<int> SendChange(const Context& context, const v1::ChangePrincipal
   PELAB_ASSIGN_OR_RETURN(const v1::Principal changed, coordinator->ChangePrincipal(request));
   const absl::Time now = absl::Now();
   return PutRow(context, PrincipalJson(changed, now), PrincipalText(changed, now, context.style),
-                kPrincipalColumns);
+                PrincipalColumns());
 }
 
 absl::StatusOr<int> ChangePrincipal(const Context& context, const PrincipalOptions& options) {
   v1::ChangePrincipalRequest request;
   SetLimits(options, request);
-  if (!options.role.empty()) request.set_role(RoleNamed(options.role));
+  if (!options.role.empty()) request.set_role(*access::ParseRole(options.role));
   if (!options.expires.empty()) {
     PELAB_ASSIGN_OR_RETURN(const std::int64_t end, ParseExpiry(options.expires, absl::Now()));
     request.set_expires_at_ms(end);

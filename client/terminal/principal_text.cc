@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "client/terminal/table.h"
+#include "core/access/role.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
 
@@ -42,17 +43,6 @@ std::string EndText(const v1::Principal& principal) {
 
 const std::vector<std::string> kRoleNames = {"reader", "submitter", "operator", "worker"};
 
-std::string RoleName(v1::Role role) {
-  const std::size_t place = static_cast<std::size_t>(role) - v1::ROLE_READER;
-  return place < kRoleNames.size() ? kRoleNames[place] : "unknown";
-}
-
-v1::Role RoleNamed(const std::string& name) {
-  v1::Role role = v1::ROLE_UNSPECIFIED;
-  v1::Role_Parse(Concat("ROLE_", absl::AsciiStrToUpper(name)), &role);
-  return role;
-}
-
 std::string PrincipalState(const v1::Principal& principal, absl::Time now) {
   if (principal.disabled()) return "disabled";
   const std::int64_t end = principal.expires_at_ms();
@@ -63,7 +53,7 @@ Json PrincipalJson(const v1::Principal& principal, absl::Time now) {
   const v1::PrincipalLimits& limits = principal.limits();
   const bool has_certificate = !principal.certificate_uri().empty();
   return {{"name", principal.name()},
-          {"role", RoleName(principal.role())},
+          {"role", access::NameOf(principal.role())},
           {"state", PrincipalState(principal, now)},
           {"certificate_uri", has_certificate ? Json(principal.certificate_uri()) : Json(nullptr)},
           {"created_at_ms", principal.created_at_ms()},
@@ -79,12 +69,15 @@ Json PrincipalJson(const v1::Principal& principal, absl::Time now) {
           {"max_priority", limits.max_priority()}};
 }
 
-const std::vector<std::string> kPrincipalColumns = [] {
-  const Json row = PrincipalJson({}, absl::UnixEpoch());
-  std::vector<std::string> columns;
-  for (const auto& [name, value] : row.items()) columns.push_back(name);
+const std::vector<std::string>& PrincipalColumns() {
+  static const auto& columns = *new std::vector<std::string>([] {
+    const Json row = PrincipalJson({}, absl::UnixEpoch());
+    std::vector<std::string> names;
+    for (const auto& [name, value] : row.items()) names.push_back(name);
+    return names;
+  }());
   return columns;
-}();
+}
 
 std::string PrincipalTable(const std::vector<v1::Principal>& principals, absl::Time now,
                            const render::Style& style) {
@@ -100,7 +93,7 @@ std::string PrincipalTable(const std::vector<v1::Principal>& principals, absl::T
   for (const v1::Principal& principal : principals) {
     const v1::PrincipalLimits& limits = principal.limits();
     const std::string state = PrincipalState(principal, now);
-    table.AddRow({principal.name(), RoleName(principal.role()),
+    table.AddRow({principal.name(), access::NameOf(principal.role()),
                   principal.certificate_uri().empty() ? "token" : "certificate",
                   EndText(principal).substr(0, kDateBytes), state,
                   UsedOf(principal.running_jobs(), limits.max_slots()),
@@ -117,7 +110,7 @@ std::string PrincipalText(const v1::Principal& principal, absl::Time now,
   const std::string& uri = principal.certificate_uri();
   render::Table table({{"property"}, {"value", Align::kLeft, true}});
   table.AddRow({"name", principal.name()});
-  table.AddRow({"role", RoleName(principal.role())});
+  table.AddRow({"role", access::NameOf(principal.role())});
   table.AddRow({"by", uri.empty() ? "token" : Concat("certificate ", uri)});
   table.AddRow({"created", render::FormatTime(principal.created_at_ms())});
   table.AddRow({"expires", EndText(principal)});

@@ -11,18 +11,15 @@
 
 namespace pelab::client {
 
-// "submitter"; "unknown" for a role of a newer version.
-std::string RoleName(v1::Role role);
-// The names of the roles, and the role with that name (ROLE_UNSPECIFIED if there is none).
+// The names of the roles.
 extern const std::vector<std::string> kRoleNames;
-v1::Role RoleNamed(const std::string& name);
 
 // "active", "disabled" or "expired" at the time `now`.
 std::string PrincipalState(const v1::Principal& principal, absl::Time now);
 
 // One flat object. Limits and times that do not exist are null; the share is 1 if none was set.
 render::Json PrincipalJson(const v1::Principal& principal, absl::Time now);
-extern const std::vector<std::string> kPrincipalColumns;
+const std::vector<std::string>& PrincipalColumns();
 
 // A line for each principal.
 std::string PrincipalTable(const std::vector<v1::Principal>& principals, absl::Time now,

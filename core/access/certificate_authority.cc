@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/access/certificate_names.h"
-#include "core/access/role.h"
 #include "core/access/openssl_handles.h"
+#include "core/access/role.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"

@@ -18,6 +18,7 @@ constexpr std::size_t kMostUriBytes = 200;
 }  // namespace
 
 std::string NameOf(v1::Role role) {
+  if (role == v1::ROLE_UNSPECIFIED || !v1::Role_IsValid(role)) return "unknown";
   return absl::AsciiStrToLower(v1::Role_Name(role).substr(kPrefix.size()));
 }
 

@@ -76,7 +76,8 @@ absl::Status CheckAuthorities(const char* flag, const std::string& file) {
   const Certificate certificate(
       PEM_read_bio_X509(ReadableText(text).get(), nullptr, nullptr, nullptr));
   if (certificate) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(flag, " ", file, " has no certificate in PEM form"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, " ", file, " has no certificate in PEM form"));
 }
 
 // The client's token: from its file, otherwise from the environment; null if there is none.
@@ -97,9 +98,9 @@ std::shared_ptr<grpc::ServerCredentials> TlsCredentials(const ServerSecurity& se
       authorities.empty()
           ? std::make_shared<FileWatcherCertificateProvider>(
                 security.tls_key_file, security.tls_cert_file, kLookForCertificateSeconds)
-          : std::make_shared<FileWatcherCertificateProvider>(
-                security.tls_key_file, security.tls_cert_file, authorities,
-                kLookForCertificateSeconds);
+          : std::make_shared<FileWatcherCertificateProvider>(security.tls_key_file,
+                                                             security.tls_cert_file, authorities,
+                                                             kLookForCertificateSeconds);
   grpc::experimental::TlsServerCredentialsOptions options(provider);
   options.watch_identity_key_cert_pairs();
   if (authorities.empty()) {
@@ -151,9 +152,9 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
     std::shared_ptr<grpc::AuthMetadataProcessor> processor) {
   if (!CanIdentify(security, address)) return grpc::InsecureServerCredentials();
   const auto credentials =
-      UsesTls(security) ? TlsCredentials(security)
-                        : grpc::experimental::LocalServerCredentials(address.is_unix ? UDS
-                                                                                     : LOCAL_TCP);
+      UsesTls(security)
+          ? TlsCredentials(security)
+          : grpc::experimental::LocalServerCredentials(address.is_unix ? UDS : LOCAL_TCP);
   if (processor) credentials->SetAuthMetadataProcessor(std::move(processor));
   return credentials;
 }

@@ -27,8 +27,8 @@ struct ServerSecurity {
 };
 
 struct ClientSecurity {
-  bool tls = false;         // use TLS on a local address too
-  std::string tls_ca_file;  // PEM: authorities to trust instead of the system's; implies tls
+  bool tls = false;           // use TLS on a local address too
+  std::string tls_ca_file;    // PEM: authorities to trust instead of the system's; implies tls
   std::string tls_cert_file;  // PEM: the client's own certificate, with the chain; implies tls
   std::string tls_key_file;   // PEM
   // File with the token, which is sent as "authorization: Bearer TOKEN", only over TLS or on this

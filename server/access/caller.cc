@@ -10,9 +10,8 @@ std::string Named(const v1::Sweep& sweep) {
 
 absl::Status Caller::MayChange(const v1::Sweep& sweep) const {
   if (operates() || sweep.owner() == name) return absl::OkStatus();
-  const std::string owner =
-      sweep.owner().empty() ? "was submitted before there were principals"
-                            : absl::StrCat("is ", sweep.owner(), "'s");
+  const std::string owner = sweep.owner().empty() ? "was submitted before there were principals"
+                                                  : absl::StrCat("is ", sweep.owner(), "'s");
   return absl::PermissionDeniedError(absl::StrCat(
       Named(sweep), " ", owner, "; ", name, " may change only sweeps of its own: ask an operator"));
 }

@@ -138,10 +138,10 @@ absl::Status Gate::MayCall(const store::Principal& principal, const Methods::Met
     return absl::OkStatus();
   }
   if (!rates_.Take(principal.name)) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        kTooManyCalls, principal.name, " makes more than ", limits::kCallsPerSecond,
-        " a second; allowed: ", limits::kCallsAtOnce, " at once and ", limits::kCallsPerSecond,
-        " a second"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(kTooManyCalls, principal.name, " makes more than ", limits::kCallsPerSecond,
+                     " a second; allowed: ", limits::kCallsAtOnce, " at once and ",
+                     limits::kCallsPerSecond, " a second"));
   }
   if (method.streams && open_calls_.StreamsOf(principal.name) >= limits::kStreamsOfPrincipal) {
     return absl::ResourceExhaustedError(

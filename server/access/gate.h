@@ -25,7 +25,7 @@ namespace pelab::access {
 
 struct GateOptions {
   std::shared_ptr<rpc::TokenFile> shared_token;  // whoever has it is an operator; may be null
-  bool required = false;  // calls need a principal even while none is stored
+  bool required = false;                         // calls need a principal even while none is stored
 };
 
 // Thread-safe. It must outlive the server.

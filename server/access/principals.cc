@@ -61,8 +61,8 @@ absl::StatusOr<store::Principal> Principals::FindByToken(const std::string& toke
   }
   const store::Principal& principal = by_name_.at(found->second);
   if (hash != principal.token_sha256 && principal.previous_until <= Now()) {
-    return absl::UnauthenticatedError(absl::StrCat(
-        "the token of principal ", principal.name, " was replaced; use the new one"));
+    return absl::UnauthenticatedError(
+        absl::StrCat("the token of principal ", principal.name, " was replaced; use the new one"));
   }
   return principal;
 }

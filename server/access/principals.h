@@ -25,7 +25,7 @@ inline constexpr char kPages[] = "pages";
 
 // What a call brings along to show who makes it.
 struct Proof {
-  std::optional<std::string> token;   // without "Bearer "; nullopt: it has none
+  std::optional<std::string> token;    // without "Bearer "; nullopt: it has none
   std::vector<std::string> cert_uris;  // of the certificate that TLS has verified
 
   bool operator==(const Proof&) const = default;

@@ -30,7 +30,7 @@ class Refusals {
   store::Journal& journal_;
   Mutex mutex_;
   std::int64_t second_ ABSL_GUARDED_BY(mutex_) = 0;
-  int recorded_ ABSL_GUARDED_BY(mutex_) = 0;          // in that second
+  int recorded_ ABSL_GUARDED_BY(mutex_) = 0;  // in that second
   std::int64_t only_counted_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -35,9 +35,8 @@ v1::Principal ToProto(const store::Principal& principal) {
 
 absl::Status CheckRole(v1::Role role) {
   if (role != v1::ROLE_UNSPECIFIED && v1::Role_IsValid(role)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("role ", static_cast<int>(role),
-                   " is unknown; known: reader, submitter, operator, worker"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "role ", static_cast<int>(role), " is unknown; known: reader, submitter, operator, worker"));
 }
 
 template <typename T>
@@ -89,16 +88,15 @@ absl::Status Refused(store::PrincipalStored::Refusal refusal, const std::string&
       return absl::AlreadyExistsError(
           absl::StrCat("there is a principal named ", name, ", or one with this certificate"));
     case store::PrincipalStored::kUnknown:
-      return absl::NotFoundError(absl::StrCat("there is no principal \"",
-                                              Escape(Shorten(name, 80)),
+      return absl::NotFoundError(absl::StrCat("there is no principal \"", Escape(Shorten(name, 80)),
                                               "\"; `pelab admin principal list` lists them"));
     case store::PrincipalStored::kNotOperator:
       return absl::FailedPreconditionError(
           "the first principal must be an operator (--role operator): from then on every call "
           "needs a principal, and nobody could add another one");
     case store::PrincipalStored::kLastOperator:
-      return absl::FailedPreconditionError(absl::StrCat(
-          name, " is the last operator that can call; add another one first"));
+      return absl::FailedPreconditionError(
+          absl::StrCat(name, " is the last operator that can call; add another one first"));
     case store::PrincipalStored::kCertificate:
       return absl::FailedPreconditionError(
           absl::StrCat(name, " shows a certificate and has no token; renew the certificate"));
@@ -158,17 +156,16 @@ absl::StatusOr<store::Principal> AdminService::Store(store::Write write,
                            .method = std::string(method),
                            .target = absl::StrCat("principal ", name)};
   }
-  PELAB_ASSIGN_OR_RETURN(
-      const store::WriteResult result,
-      AppendAndWait(
-          parts_.journal, std::move(write),
-          [this](const store::WriteResult& stored) {
-            const auto& answer = std::get<store::PrincipalStored>(stored);
-            if (answer.refusal != store::PrincipalStored::kNone) return;
-            parts_.gate.principals().Set(answer.principal);
-            if (parts_.changed) parts_.changed(answer.principal);
-          },
-          std::move(act)));
+  PELAB_ASSIGN_OR_RETURN(const store::WriteResult result,
+                         AppendAndWait(
+                             parts_.journal, std::move(write),
+                             [this](const store::WriteResult& stored) {
+                               const auto& answer = std::get<store::PrincipalStored>(stored);
+                               if (answer.refusal != store::PrincipalStored::kNone) return;
+                               parts_.gate.principals().Set(answer.principal);
+                               if (parts_.changed) parts_.changed(answer.principal);
+                             },
+                             std::move(act)));
   const auto& answer = std::get<store::PrincipalStored>(result);
   PELAB_RETURN_IF_ERROR(Refused(answer.refusal, name));
   return answer.principal;
@@ -262,9 +259,9 @@ absl::Status AdminService::DoRotate(const grpc::ServerContext& context,
       .now = Now()};
   write.change.set_name(request.name());
   write.change.set_expires_at_ms(request.expires_at_ms());
-  PELAB_ASSIGN_OR_RETURN(const store::Principal stored,
-                         Store(std::move(write), caller, "Admin/RotateToken",
-                               Shorten(request.name(), 80)));
+  PELAB_ASSIGN_OR_RETURN(
+      const store::Principal stored,
+      Store(std::move(write), caller, "Admin/RotateToken", Shorten(request.name(), 80)));
   *response.mutable_principal() = ToProto(stored);
   response.set_token(token);
   return absl::OkStatus();

@@ -159,7 +159,8 @@ absl::Status SweepsService::DoAnalyze(grpc::ServerContext& context,
     }
     jobs.mutable_page()->set_after(page.next());
     if (write.jobs.empty()) break;
-    PELAB_ASSIGN_OR_RETURN(const store::Analyzed part, Store(std::move(write), std::exchange(act, std::nullopt)));
+    PELAB_ASSIGN_OR_RETURN(const store::Analyzed part,
+                           Store(std::move(write), std::exchange(act, std::nullopt)));
     Add(part, response);
   } while (!jobs.page().after().empty());
   return absl::OkStatus();

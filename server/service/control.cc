@@ -41,13 +41,13 @@ grpc::Status SweepsService::Cancel(grpc::ServerContext* context, const v1::Cance
 }
 grpc::Status SweepsService::Pause(grpc::ServerContext* context, const v1::PauseRequest* request,
                                   v1::SweepControl* response) {
-  return rpc::ToGrpc(DoControl(*context, "Sweeps/Pause", request->sweep().sweep(),
-                               {.paused = true}, *response));
+  return rpc::ToGrpc(
+      DoControl(*context, "Sweeps/Pause", request->sweep().sweep(), {.paused = true}, *response));
 }
 grpc::Status SweepsService::Resume(grpc::ServerContext* context, const v1::ResumeRequest* request,
                                    v1::SweepControl* response) {
-  return rpc::ToGrpc(DoControl(*context, "Sweeps/Resume", request->sweep().sweep(),
-                               {.paused = false}, *response));
+  return rpc::ToGrpc(
+      DoControl(*context, "Sweeps/Resume", request->sweep().sweep(), {.paused = false}, *response));
 }
 grpc::Status SweepsService::SetPriority(grpc::ServerContext* context,
                                         const v1::SetPriorityRequest* request,
@@ -153,18 +153,17 @@ absl::Status SweepsService::DoControl(const grpc::ServerContext& context, absl::
   PELAB_ASSIGN_OR_RETURN(v1::Sweep sweep, OwnSweep(caller, name));
   PELAB_RETURN_IF_ERROR(caller.MaySetPriority(write.priority.value_or(0)));
   write.sweep_id = sweep.sweep_id();
-  PELAB_ASSIGN_OR_RETURN(
-      const store::WriteResult result,
-      AppendAndWait(
-          parts_.writer, write,
-          [this](const store::WriteResult& stored) {
-            const auto& controlled = std::get<store::SweepControlled>(stored);
-            if (!controlled.live) return;
-            parts_.executor.Post([this, settings = controlled.settings] {
-              parts_.scheduler.SetSweepSettings(settings);
-            });
-          },
-          caller.Act(method, access::Named(sweep))));
+  PELAB_ASSIGN_OR_RETURN(const store::WriteResult result,
+                         AppendAndWait(
+                             parts_.writer, write,
+                             [this](const store::WriteResult& stored) {
+                               const auto& controlled = std::get<store::SweepControlled>(stored);
+                               if (!controlled.live) return;
+                               parts_.executor.Post([this, settings = controlled.settings] {
+                                 parts_.scheduler.SetSweepSettings(settings);
+                               });
+                             },
+                             caller.Act(method, access::Named(sweep))));
   const auto& controlled = std::get<store::SweepControlled>(result);
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   PELAB_ASSIGN_OR_RETURN(sweep, reader->GetSweepRow(absl::StrCat(sweep.sweep_id())));

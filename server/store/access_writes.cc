@@ -125,9 +125,8 @@ double ChargeAttempt(Batch& batch, std::int64_t attempt_id, std::int64_t now) {
     together.Step();
     seconds = row.Real(1) / static_cast<double>(together.Int(0));
   }
-  batch.db.Execute(
-      "UPDATE principals SET gpu_seconds_used = gpu_seconds_used + ? WHERE name = ?", seconds,
-      principal);
+  batch.db.Execute("UPDATE principals SET gpu_seconds_used = gpu_seconds_used + ? WHERE name = ?",
+                   seconds, principal);
   return seconds;
 }
 
@@ -174,8 +173,7 @@ WriteResult Do(Batch& batch, const RecordAct& write) {
   row.set_audit_id(1);
   std::string previous(access::kAuditStart);
   {
-    Query last =
-        batch.db.Run("SELECT audit_id, sha256 FROM audit ORDER BY audit_id DESC LIMIT 1");
+    Query last = batch.db.Run("SELECT audit_id, sha256 FROM audit ORDER BY audit_id DESC LIMIT 1");
     if (last.Step()) {
       row.set_audit_id(last.Int(0) + 1);
       previous = last.Text(1);

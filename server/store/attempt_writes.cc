@@ -93,8 +93,8 @@ std::string WhyNotOne(Database& db, const std::string& text,
 
 // The principal that first said hello as this worker; nullopt: nobody did, or nobody in particular.
 std::optional<std::string> PrincipalOfWorker(Database& db, const std::string& worker_id) {
-  Query row = db.Run("SELECT principal FROM workers WHERE worker_id = ? AND principal <> ''",
-                     worker_id);
+  Query row =
+      db.Run("SELECT principal FROM workers WHERE worker_id = ? AND principal <> ''", worker_id);
   if (!row.Step()) return std::nullopt;
   return row.Text(0);
 }

@@ -61,7 +61,7 @@ struct SubmitSweep {
   std::string owner;            // the principal that submits it; empty: there are none
   bool any_owner = true;        // with `go_on`: may continue a sweep of somebody else
   std::int64_t max_queued = 0;  // jobs of the owner's sweeps that may wait, with these; 0: no limit
-  int priority = 0;  // a sweep that is continued keeps its priority if this is 0
+  int priority = 0;             // a sweep that is continued keeps its priority if this is 0
   bool fresh = false;
   bool go_on = false;
   std::uint64_t cells = 0;
@@ -209,8 +209,8 @@ struct ExtendSweep {
   std::int64_t max_queued = 0;  // as in SubmitSweep
 };
 struct SweepExtended {
-  bool applied = false;        // false: the sweep was extended meanwhile, or is cancelled
-  bool full = false;           // more than max_queued jobs would wait; `queued` wait already
+  bool applied = false;  // false: the sweep was extended meanwhile, or is cancelled
+  bool full = false;     // more than max_queued jobs would wait; `queued` wait already
   std::int64_t queued = 0;
   std::uint64_t expanded = 0;  // cells that are expanded already: the expander continues from here
   SliceStored jobs;            // if the sweep is reopened: its jobs that wait already

@@ -226,12 +226,12 @@ struct SweepImported {
 
 struct Nothing {};  // Result of writes that have none.
 
-using Write = std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, CancelJob,
-                           ControlSweep, LabelSweep, DeleteSweep, DeleteSlice, CountDeletion,
-                           RetrySlice, RetryJob, ExtendSweep, Analyze, WorkerHello, WorkerSeen,
-                           DrainWorker, CreateAttempt, AttemptEvent, EndAttempt, AppendLog,
-                           RecordUpload, FindUnused, DropCheckpoints, ImportJob, ImportSweep,
-                           AddPrincipal, ChangePrincipal, RecordAct>;
+using Write =
+    std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, CancelJob, ControlSweep,
+                 LabelSweep, DeleteSweep, DeleteSlice, CountDeletion, RetrySlice, RetryJob,
+                 ExtendSweep, Analyze, WorkerHello, WorkerSeen, DrainWorker, CreateAttempt,
+                 AttemptEvent, EndAttempt, AppendLog, RecordUpload, FindUnused, DropCheckpoints,
+                 ImportJob, ImportSweep, AddPrincipal, ChangePrincipal, RecordAct>;
 using WriteResult =
     std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepControlled, SweepLabeled,
                  SweepDeleted, DeletionCounted, Retried, SweepExtended, Analyzed, WorkerStored,

@@ -71,7 +71,8 @@ Check CheckAudit(SQLite::Database& db) {
       check.problems.push_back(Concat("row ", expected, " of audit is missing"));
       expected = row.audit_id();
     } else if (access::AuditHash(previous, row) != row.sha256()) {
-      check.problems.push_back(Concat("row ", row.audit_id(), " of audit is not as it was written"));
+      check.problems.push_back(
+          Concat("row ", row.audit_id(), " of audit is not as it was written"));
     }
     previous = row.sha256();
   }

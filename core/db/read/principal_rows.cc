@@ -18,9 +18,8 @@ std::map<std::string, PrincipalUse> QueryUseOfPrincipals(SQLite::Database& db) {
       "GROUP BY p.name");
   std::map<std::string, PrincipalUse> uses;
   while (query.Step()) {
-    uses[std::string(query.Text(0))] = {.gpu_seconds = query.Real(1),
-                                        .queued = query.Integer(2),
-                                        .running = query.Integer(3)};
+    uses[std::string(query.Text(0))] = {
+        .gpu_seconds = query.Real(1), .queued = query.Integer(2), .running = query.Integer(3)};
   }
   return uses;
 }

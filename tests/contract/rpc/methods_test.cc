@@ -1,8 +1,9 @@
 // Every method for every kind of caller, against a table written by hand.
+#include "server/access/methods.h"
+
 #include <set>
 #include <vector>
 
-#include "server/access/methods.h"
 #include "tests/contract/rpc/identity_fixture.h"
 
 namespace pelab {
@@ -57,9 +58,8 @@ const std::map<std::string, std::string>& WhoMay() {
 // Methods of submitters that change one sweep.
 const std::vector<std::string>& ChangesOfSweeps() {
   static const auto& methods = *new std::vector<std::string>{
-      "Sweeps/Cancel",      "Sweeps/Pause",   "Sweeps/Resume", "Sweeps/SetPriority",
-      "Sweeps/Rename",      "Sweeps/SetNote", "Sweeps/Retry",  "Sweeps/Extend",
-      "Sweeps/Analyze",     "Sweeps/Delete"};
+      "Sweeps/Cancel",  "Sweeps/Pause", "Sweeps/Resume", "Sweeps/SetPriority", "Sweeps/Rename",
+      "Sweeps/SetNote", "Sweeps/Retry", "Sweeps/Extend", "Sweeps/Analyze",     "Sweeps/Delete"};
   return methods;
 }
 
@@ -174,9 +174,9 @@ TEST_F(MethodsTest, JobsOfTwoOwnersAreCancelledByNeither) {
   cancel.set_job("1");
   v1::CancelResponse cancelled;
   for (const std::string name : {"owner", "other"}) {
-    EXPECT_EQ(Call<v1::Sweeps>(Of(name).channel, &v1::Sweeps::Stub::Cancel, cancel, cancelled)
-                  .code(),
-              absl::StatusCode::kPermissionDenied)
+    EXPECT_EQ(
+        Call<v1::Sweeps>(Of(name).channel, &v1::Sweeps::Stub::Cancel, cancel, cancelled).code(),
+        absl::StatusCode::kPermissionDenied)
         << name;
   }
   v1::CancelRequest mine;
@@ -191,8 +191,7 @@ TEST_F(MethodsTest, JobsOfTwoOwnersAreCancelledByNeither) {
 
 TEST_F(MethodsTest, HealthIsOpenAndReflectionIsForOperators) {
   EXPECT_TRUE(Raw(Of("nobody").channel, "/grpc.health.v1.Health/Check", "").ok());
-  const std::string reflection =
-      "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+  const std::string reflection = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
   EXPECT_EQ(Raw(Of("nobody").channel, reflection, "").code(), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(Raw(Of("owner").channel, reflection, "").code(), absl::StatusCode::kPermissionDenied);
   EXPECT_NE(Raw(Of("operator").channel, reflection, "").code(),

@@ -29,7 +29,9 @@ class PrincipalsTest : public StoreTest {
     return Do<EventStored>(EndAttempt{attempt_id, state::Event::kLose, "lost", now})
         .change->gpu_seconds;
   }
-  double Used() { return std::stod(Text("SELECT gpu_seconds_used FROM principals WHERE name='alice'")); }
+  double Used() {
+    return std::stod(Text("SELECT gpu_seconds_used FROM principals WHERE name='alice'"));
+  }
   std::vector<ApplyResult> Apply(std::vector<Write> writes) {
     auto results = store_->Apply(writes);
     EXPECT_TRUE(results.ok()) << results.status();
@@ -88,10 +90,9 @@ TEST_P(PrincipalsTest, ProcessorsAndNobodysAttemptsAreFree) {
 }
 
 TEST_P(PrincipalsTest, ARecordSaysWhetherTheWriteBeforeItWasRefused) {
-  const auto results =
-      Apply({AddPrincipal{{.name = "a", .role = v1::ROLE_READER}}, Act("first"),
-             AddPrincipal{{.name = "b", .role = v1::ROLE_OPERATOR}}, Act("second"),
-             RecordAct{.at = 6, .outcome = "UNAUTHENTICATED"}});
+  const auto results = Apply({AddPrincipal{{.name = "a", .role = v1::ROLE_READER}}, Act("first"),
+                              AddPrincipal{{.name = "b", .role = v1::ROLE_OPERATOR}}, Act("second"),
+                              RecordAct{.at = 6, .outcome = "UNAUTHENTICATED"}});
   for (const ApplyResult& result : results) EXPECT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(Text("SELECT outcome FROM audit ORDER BY audit_id"), "REFUSED OK UNAUTHENTICATED");
   EXPECT_EQ(Text("SELECT group_concat(name) FROM principals"), "b");

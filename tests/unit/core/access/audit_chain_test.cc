@@ -58,11 +58,11 @@ TEST(AuditChainTest, EveryColumnCounts) {
 TEST(TraceparentTest, OnlyAWellFormedIdIsTaken) {
   EXPECT_EQ(TraceIdOf("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
             "4bf92f3577b34da6a3ce929d0e0e4736");
-  for (const char* bad :
-       {"", "00-4bf92f3577b34da6a3ce929d0e0e4736", "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
-        "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
-        "00_4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-        "00-4bf92f3577b34da6a3ce929d0e0e473\n-00f067aa0ba902b7-01"}) {
+  for (const char* bad : {"", "00-4bf92f3577b34da6a3ce929d0e0e4736",
+                          "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+                          "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+                          "00_4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+                          "00-4bf92f3577b34da6a3ce929d0e0e473\n-00f067aa0ba902b7-01"}) {
     EXPECT_EQ(TraceIdOf(bad), "") << bad;
   }
 }

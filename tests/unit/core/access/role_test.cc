@@ -20,6 +20,7 @@ TEST(RoleTest, NamesAreReadBack) {
   EXPECT_EQ(NameOf(v1::ROLE_SUBMITTER), "submitter");
   EXPECT_EQ(ParseRole("unspecified"), std::nullopt);
   EXPECT_EQ(ParseRole("Reader"), std::nullopt);
+  EXPECT_EQ(NameOf(static_cast<v1::Role>(99)), "unknown");
 }
 
 TEST(RoleTest, EachRoleMayWhatTheLesserOnesMayExceptForWorkers) {
@@ -45,8 +46,8 @@ TEST(RoleTest, NamesOfPrincipalsAreShortAndPlain) {
     EXPECT_THAT(CheckPrincipalName(good), IsOk()) << good;
   }
   for (const std::string& bad :
-       {std::string(), std::string("a b"), std::string("-a"), std::string(".a"),
-        std::string("a/b"), std::string("\xc3\xa4"), std::string(65, 'a'), std::string("a\n")}) {
+       {std::string(), std::string("a b"), std::string("-a"), std::string(".a"), std::string("a/b"),
+        std::string("\xc3\xa4"), std::string(65, 'a'), std::string("a\n")}) {
     EXPECT_THAT(CheckPrincipalName(bad),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 to 64 letters")))
         << bad;

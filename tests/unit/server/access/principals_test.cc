@@ -57,10 +57,10 @@ TEST_F(PrincipalsTest, AnEmptyHashIsNobodysToken) {
   EXPECT_THAT(Who(""), HasSubstr("not one of this coordinator's"));
   EXPECT_EQ(WhoHas({"pelab://worker/gpu01"}), "gpu01");
   EXPECT_EQ(WhoHas({"pelab://other", "pelab://worker/gpu01"}), "gpu01");
-  EXPECT_THAT(WhoHas({"pelab://worker/gpu02"}), HasSubstr("the certificate of pelab://worker/gpu02"));
+  EXPECT_THAT(WhoHas({"pelab://worker/gpu02"}),
+              HasSubstr("the certificate of pelab://worker/gpu02"));
   // Whoever shows a wrong token is refused, whatever the certificate.
-  EXPECT_FALSE(
-      principals_.Find({.token = "wrong", .cert_uris = {"pelab://worker/gpu01"}}).ok());
+  EXPECT_FALSE(principals_.Find({.token = "wrong", .cert_uris = {"pelab://worker/gpu01"}}).ok());
 }
 
 TEST_F(PrincipalsTest, ThePreviousTokenEnds) {
