@@ -28,6 +28,7 @@ void Scheduler::WantDispatch() {
 
 void Scheduler::Dispatch() {
   if (ready_.empty()) return;
+  MeasureBudgets();
   Round round{.free = FreeSlots(), .now = absl::ToUnixMillis(clock_.Wall())};
   for (std::size_t i = 0; i < round.free.size() && !ready_.empty(); ++i) {
     PlanFor(i, round);
@@ -73,28 +74,40 @@ void Scheduler::PlanFor(std::size_t index, Round& round) {
   };
   std::optional<store::ReadyJob> job = ready_.Pick(fits, running);
   if (!job) return;
-  std::vector<store::ReadyJob> alike;
-  if (free.slot->pack > 1 && job->configuration_id != 0 &&
-      free.worker->better_alone.count(job->configuration_id) == 0) {
-    alike = ready_.PickAlike(*job, Share(index, job->requirement, fits, round) - 1);
-  }
   const std::size_t group = round.plans.size();
-  alike.insert(alike.begin(), *std::move(job));
-  for (store::ReadyJob& each : alike) Plan(free, std::move(each), group, round);
+  Plan(free, *std::move(job), group, round);
+  for (store::ReadyJob& each : Companions(index, round.plans[group].job, fits, round)) {
+    Plan(free, std::move(each), group, round);
+  }
+}
+
+// The jobs that go to the slot together with `picked`, which is planned and counted already.
+std::vector<store::ReadyJob> Scheduler::Companions(std::size_t index, const store::ReadyJob& picked,
+                                                   const ReadyQueue::Fits& fits, Round& round) {
+  const FreeSlot& free = round.free[index];
+  if (free.slot->pack <= 1 || picked.configuration_id == 0 ||
+      free.worker->better_alone.count(picked.configuration_id) != 0) {
+    return {};
+  }
+  const std::size_t most = Share(index, picked.requirement, fits, round) - 1;
+  return ready_.PickAlike(picked, std::min(most, ready_.AccountOf(picked.sweep_id).Left()));
 }
 
 void Scheduler::Plan(const FreeSlot& free, store::ReadyJob job, std::size_t group, Round& round) {
   Worker& worker = *free.worker;
+  Account& account = ready_.AccountOf(job.sweep_id);
   Add(worker.taken, free.slot->slot);
   Add(worker.planned, free.slot->slot);
   running_[job.sweep_id] += 1;
+  accounts_.Start(account);
   round.writes.push_back(store::CreateAttempt{.job_id = job.job_id,
                                               .worker_id = worker.info.worker_id,
                                               .slot = free.slot->slot,
                                               .device = free.slot->device,
                                               .token = options_.token(),
+                                              .principal = account.name(),
                                               .now = round.now});
-  round.plans.push_back({std::move(job), worker.info.worker_id, free.slot->slot, group});
+  round.plans.push_back({std::move(job), worker.info.worker_id, free.slot->slot, group, &account});
 }
 
 // How many jobs the slot takes at once, including the one that it has. It leaves some jobs for
@@ -175,6 +188,7 @@ void Scheduler::PutBack(const Planned& plan) {
   Subtract(worker.planned, plan.slot);
   Subtract(worker.taken, plan.slot);
   if (--running_[plan.job.sweep_id] <= 0) running_.erase(plan.job.sweep_id);
+  plan.account->Stop();
 }
 
 Scheduler::Attempt& Scheduler::Launch(const Planned& plan, store::Assignment assignment) {
@@ -193,7 +207,8 @@ Scheduler::Attempt& Scheduler::Launch(const Planned& plan, store::Assignment ass
                           .began = now,
                           .lease_end = now + options_.lease,
                           .reported = now,
-                          .drained = worker.info.drain != v1::Drain::RESUME};
+                          .drained = worker.info.drain != v1::Drain::RESUME,
+                          .account = plan.account};
 }
 
 // Sends attempts to their worker. If the worker is not connected, they are sent when it comes back,
@@ -267,6 +282,7 @@ std::string Scheduler::WaitingReason(std::int64_t sweep_id) const {
     return absl::StrCat("no connected worker can run ", all ? "it" : "some of its jobs", "; ",
                         why_not);
   }
+  if (std::string held = ready_.AccountOf(sweep_id).WhyHeld(); !held.empty()) return held;
   if (some_run) return "";
   return absl::StrCat("the ", slots, " slots of the connected workers are busy with other sweeps");
 }

@@ -41,9 +41,10 @@ bool ReadyQueue::Remove(std::int64_t job_id) {
 
 void ReadyQueue::Enter(const store::Claim& claim, std::int64_t job_id,
                        const store::Requirement* requirement) {
-  Sweep& sweep = sweeps_[claim.sweep_id];
-  if (sweep.lanes.empty() && !sweep.paused) lines_[sweep.priority].insert(claim.sweep_id);
+  Sweep& sweep = SweepAt(claim.sweep_id);
+  const bool first = sweep.lanes.empty();
   sweep.lanes[requirement].insert({claim.ordinal, job_id});
+  if (first) StandInLine(claim.sweep_id, sweep);
 }
 
 void ReadyQueue::Leave(const store::Claim& claim, std::int64_t job_id,
@@ -58,34 +59,54 @@ void ReadyQueue::Leave(const store::Claim& claim, std::int64_t job_id,
   sweep.lanes.erase(lane);
   if (!sweep.lanes.empty()) return;
   LeaveLine(claim.sweep_id, sweep);
-  if (sweep.priority == 0 && !sweep.paused) sweeps_.erase(found);
+  if (IsDefault(sweep)) sweeps_.erase(found);
+}
+
+ReadyQueue::Sweep& ReadyQueue::SweepAt(std::int64_t sweep_id) {
+  const auto [found, added] = sweeps_.try_emplace(sweep_id);
+  if (added) found->second.account = &nobody_;
+  return found->second;
+}
+
+// Whether the sweep is as if nothing had been set.
+bool ReadyQueue::IsDefault(const Sweep& sweep) {
+  return sweep.priority == 0 && !sweep.paused && sweep.account->name().empty();
 }
 
 void ReadyQueue::StandInLine(std::int64_t sweep_id, const Sweep& sweep) {
-  if (!sweep.paused && !sweep.lanes.empty()) lines_[sweep.priority].insert(sweep_id);
+  if (sweep.paused || sweep.lanes.empty()) return;
+  lines_[sweep.priority][sweep.account].insert(sweep_id);
 }
 
 void ReadyQueue::LeaveLine(std::int64_t sweep_id, const Sweep& sweep) {
   const auto line = lines_.find(sweep.priority);
   if (line == lines_.end()) return;
-  line->second.erase(sweep_id);
+  const auto sweeps = line->second.find(sweep.account);
+  if (sweeps == line->second.end()) return;
+  sweeps->second.erase(sweep_id);
+  if (!sweeps->second.empty()) return;
+  line->second.erase(sweeps);
   if (line->second.empty()) lines_.erase(line);
 }
 
 void ReadyQueue::SetSweepSettings(const store::SweepSettings& settings) {
-  Sweep& sweep = sweeps_[settings.sweep_id];
+  Sweep& sweep = SweepAt(settings.sweep_id);
   LeaveLine(settings.sweep_id, sweep);
   sweep.priority = settings.priority;
   sweep.paused = settings.paused;
+  sweep.account = &accounts_.Of(settings.owner);
   StandInLine(settings.sweep_id, sweep);
-  if (sweep.lanes.empty() && sweep.priority == 0 && !sweep.paused) {
-    sweeps_.erase(settings.sweep_id);
-  }
+  if (sweep.lanes.empty() && IsDefault(sweep)) sweeps_.erase(settings.sweep_id);
 }
 
 bool ReadyQueue::IsPaused(std::int64_t sweep_id) const {
   const auto found = sweeps_.find(sweep_id);
   return found != sweeps_.end() && found->second.paused;
+}
+
+Account& ReadyQueue::AccountOf(std::int64_t sweep_id) const {
+  const auto found = sweeps_.find(sweep_id);
+  return found == sweeps_.end() ? nobody_ : *found->second.account;
 }
 
 void ReadyQueue::Forget(std::int64_t sweep_id) {
@@ -110,29 +131,42 @@ void ReadyQueue::Forget(std::int64_t sweep_id) {
   }
 }
 
-std::optional<store::ReadyJob> ReadyQueue::Pick(
-    const std::function<bool(const store::Requirement&)>& fits,
-    const std::function<int(std::int64_t)>& running) {
+std::optional<store::ReadyJob> ReadyQueue::Pick(const Fits& fits, const Running& running) {
   for (const auto& [priority, line] : lines_) {
-    std::int64_t best_job = 0;
-    store::Claim best;
-    int best_running = 0;
-    for (const std::int64_t sweep_id : line) {
-      const int now = running(sweep_id);
-      if (best_job != 0 && now >= best_running) continue;
-      const Entry* first = nullptr;
-      for (const auto& [requirement, lane] : sweeps_.at(sweep_id).lanes) {
-        if (!fits(*requirement)) continue;
-        if (first == nullptr || *lane.begin() < *first) first = &*lane.begin();
-      }
-      if (first == nullptr) continue;
-      best_running = now;
-      best_job = first->second;
-      best = {sweep_id, first->first};
+    const Account* best_account = nullptr;
+    std::optional<Candidate> best;
+    for (const auto& [account, sweeps] : line) {
+      if (!account->MayStart()) continue;
+      if (best && !account->ComesBefore(*best_account)) continue;
+      std::optional<Candidate> first = FirstOf(sweeps, fits, running);
+      if (!first) continue;
+      best_account = account;
+      best = first;
     }
-    if (best_job != 0) return TakeOut(best_job, best);
+    if (best) return TakeOut(best->second, best->first);
   }
   return std::nullopt;
+}
+
+// The next job of these sweeps, which are of one priority and owner.
+std::optional<ReadyQueue::Candidate> ReadyQueue::FirstOf(const std::set<std::int64_t>& sweeps,
+                                                         const Fits& fits,
+                                                         const Running& running) const {
+  std::optional<Candidate> best;
+  int best_running = 0;
+  for (const std::int64_t sweep_id : sweeps) {
+    const int now = running(sweep_id);
+    if (best && now >= best_running) continue;
+    const Entry* first = nullptr;
+    for (const auto& [requirement, lane] : sweeps_.at(sweep_id).lanes) {
+      if (!fits(*requirement)) continue;
+      if (first == nullptr || *lane.begin() < *first) first = &*lane.begin();
+    }
+    if (first == nullptr) continue;
+    best_running = now;
+    best = {{sweep_id, first->first}, first->second};
+  }
+  return best;
 }
 
 // Removes the job for the sweep of `claim`, which is one of the job's claims.
@@ -175,20 +209,35 @@ std::vector<store::ReadyJob> ReadyQueue::PickAlike(const store::ReadyJob& picked
 }
 
 std::size_t ReadyQueue::Waiting(const Fits& fits) const {
-  // A job of several sweeps is in the queue of each of them.
-  std::map<const store::Requirement*, std::size_t> in_lines;
+  Counts unlimited;
+  std::map<const Account*, Counts> limited;
   for (const auto& [priority, line] : lines_) {
-    for (const std::int64_t sweep_id : line) {
-      for (const auto& [requirement, lane] : sweeps_.at(sweep_id).lanes) {
-        in_lines[requirement] += lane.size();
+    for (const auto& [account, sweeps] : line) {
+      const std::size_t left = account->Left();
+      if (left == 0) continue;
+      Counts& in_lines = left == Account::kUnlimited ? unlimited : limited[account];
+      for (const std::int64_t sweep_id : sweeps) {
+        for (const auto& [requirement, lane] : sweeps_.at(sweep_id).lanes) {
+          in_lines[requirement] += lane.size();
+        }
       }
     }
   }
-  std::size_t waiting = 0;
-  for (const auto& [requirement, count] : in_lines) {
-    if (fits(*requirement)) waiting += std::min(count, counts_.at(requirement));
+  std::size_t waiting = Sum(unlimited, fits);
+  for (const auto& [account, in_lines] : limited) {
+    waiting += std::min(Sum(in_lines, fits), account->Left());
   }
   return waiting;
+}
+
+// How many different jobs of these lines pass `fits`, at most. A job of several sweeps is in the
+// line of each of them.
+std::size_t ReadyQueue::Sum(const Counts& in_lines, const Fits& fits) const {
+  std::size_t sum = 0;
+  for (const auto& [requirement, count] : in_lines) {
+    if (fits(*requirement)) sum += std::min(count, counts_.at(requirement));
+  }
+  return sum;
 }
 
 std::vector<store::Requirement> ReadyQueue::RequirementsOf(std::int64_t sweep_id) const {

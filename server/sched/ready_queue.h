@@ -1,8 +1,9 @@
-// The jobs that wait for a slot, ordered by priority, then fairly between sweeps, then by their
-// order within a sweep. A job that several sweeps claim is in the queue of each of them. It leaves
-// all of these queues when the first of the sweeps gets a slot for it. So it runs for the most
-// urgent of its sweeps that is not paused, and pausing a sweep or changing its priority needs no
-// change to single jobs. Not thread-safe.
+// The jobs that wait for a slot, ordered by priority, then fairly between principals, then fairly
+// between the sweeps of one principal, then by their order within a sweep. A job that several
+// sweeps claim is in the queue of each of them. It leaves all of these queues when the first of the
+// sweeps gets a slot for it. So it runs for the most urgent of its sweeps that is not paused and whose
+// owner may start it. Pausing a sweep or changing its priority, or a limit that its owner reaches,
+// needs no change to single jobs. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,38 +17,46 @@
 #include <utility>
 #include <vector>
 
+#include "server/sched/accounts.h"
 #include "server/store/writes.h"
 
 namespace pelab::sched {
 
 class ReadyQueue {
  public:
+  // `accounts` tells which principals may start jobs. It must outlive the queue.
+  explicit ReadyQueue(Accounts& accounts) : accounts_(accounts), nobody_(accounts.Of("")) {}
+
   // Adds the job, or replaces it if the queue has it already.
   void Add(const store::ReadyJob& job);
   // Removes the job. False if the queue does not have it.
   bool Remove(std::int64_t job_id);
   bool Contains(std::int64_t job_id) const { return places_.count(job_id) != 0; }
 
-  // Sets a sweep's priority and pause. Before the first call a sweep has priority 0 and is not
-  // paused.
+  // Sets a sweep's priority, pause and owner. Before the first call a sweep has priority 0, is not
+  // paused and has no owner.
   void SetSweepSettings(const store::SweepSettings& settings);
   bool IsPaused(std::int64_t sweep_id) const;
+  // The account of the sweep's owner.
+  Account& AccountOf(std::int64_t sweep_id) const;
   // The sweep has no claims any more. Jobs that no other sweep claims are removed.
   void Forget(std::int64_t sweep_id);
 
   // Removes and returns the next job whose requirement passes `fits`. Its `sweep_id` is the sweep
-  // that gets the slot. Among the sweeps with the highest priority, the one with the fewest running
-  // jobs (`running`) comes first.
+  // that gets the slot. Among the sweeps with the highest priority, those of the owner that
+  // Account::ComesBefore prefers come first, and among them the one with the fewest running jobs
+  // (`running`). Sweeps of owners that may not start a job are passed over.
   using Fits = std::function<bool(const store::Requirement&)>;
-  std::optional<store::ReadyJob> Pick(const Fits& fits,
-                                      const std::function<int(std::int64_t sweep_id)>& running);
+  using Running = std::function<int(std::int64_t sweep_id)>;
+  std::optional<store::ReadyJob> Pick(const Fits& fits, const Running& running);
   // Removes up to `most` further jobs that one trainer may run together with `picked`, which Pick
   // has just returned. These are jobs of the same sweep, requirement, configuration and execution
   // that directly follow it. Seeds vary fastest in a sweep, so such jobs do follow each other. The
   // call looks at one job more than it takes.
   std::vector<store::ReadyJob> PickAlike(const store::ReadyJob& picked, std::size_t most);
-  // How many waiting jobs pass `fits`. A job counts once, however many sweeps claim it. If some
-  // sweeps that share jobs are paused, the result may be too high.
+  // How many waiting jobs pass `fits` and may start as far as limits are concerned. A job counts
+  // once, however many sweeps claim it. If some sweeps that share jobs are paused, or owned by
+  // principals with limits, the result may be too high.
   std::size_t Waiting(const Fits& fits) const;
 
   // True if no sweep has a job here, or if only paused sweeps have.
@@ -64,6 +73,7 @@ class ReadyQueue {
   struct Sweep {
     int priority = 0;
     bool paused = false;
+    Account* account = nullptr;  // of its owner; never null in sweeps_
     Lanes lanes;
   };
   struct Place {
@@ -75,7 +85,20 @@ class ReadyQueue {
   };
 
   using Places = std::unordered_map<std::int64_t, Place>;
+  using Candidate = std::pair<store::Claim, std::int64_t>;  // and the job_id
+  // By name, so that the order is the same in every process.
+  struct ByName {
+    bool operator()(const Account* a, const Account* b) const { return a->name() < b->name(); }
+  };
+  // Sweeps of one priority, by owner; none of the sets is empty.
+  using Line = std::map<const Account*, std::set<std::int64_t>, ByName>;
+  using Counts = std::map<const store::Requirement*, std::size_t>;
 
+  Sweep& SweepAt(std::int64_t sweep_id);
+  static bool IsDefault(const Sweep& sweep);
+  std::optional<Candidate> FirstOf(const std::set<std::int64_t>& sweeps, const Fits& fits,
+                                   const Running& running) const;
+  std::size_t Sum(const Counts& in_lines, const Fits& fits) const;
   const store::Requirement* Intern(const store::Requirement& requirement);
   void Enter(const store::Claim& claim, std::int64_t job_id, const store::Requirement* requirement);
   void Leave(const store::Claim& claim, std::int64_t job_id, const store::Requirement* requirement);
@@ -84,15 +107,17 @@ class ReadyQueue {
   void StandInLine(std::int64_t sweep_id, const Sweep& sweep);
   void LeaveLine(std::int64_t sweep_id, const Sweep& sweep);
 
+  Accounts& accounts_;
+  Account& nobody_;  // of sweeps without an owner
   std::set<store::Requirement> requirements_;
   std::set<std::string> executions_;  // only a handful
-  // Sweeps with jobs here, or with a priority or pause of their own.
+  // Sweeps with jobs here, or with a priority, pause or owner of their own.
   std::unordered_map<std::int64_t, Sweep> sweeps_;
   // The sweeps that have jobs and are not paused, by priority.
-  std::map<int, std::set<std::int64_t>, std::greater<>> lines_;
+  std::map<int, Line, std::greater<>> lines_;
   Places places_;
   // Number of jobs in places_, by requirement; never 0.
-  std::map<const store::Requirement*, std::size_t> counts_;
+  Counts counts_;
 };
 
 }  // namespace pelab::sched

@@ -72,6 +72,7 @@ void Scheduler::DropDelayed(std::int64_t job_id) {
 void Scheduler::RecoverOpen(const store::OpenAttempt& open) {
   const absl::Duration now = clock_.Monotonic();
   const std::int64_t id = open.assignment.attempt_id;
+  Account& account = ready_.AccountOf(open.job.sweep_id);
   attempts_[id] = {.job = open.job,
                    .assignment = open.assignment,
                    .worker_id = open.worker_id,
@@ -80,13 +81,15 @@ void Scheduler::RecoverOpen(const store::OpenAttempt& open) {
                    .reported = now,
                    .started = open.started,
                    .cancelled = open.cancelled,
-                   .first_of_pack = open.job.job_id};
+                   .first_of_pack = open.job.job_id,
+                   .account = &account};
   Worker& worker = workers_[open.worker_id];
   Add(worker.taken, open.assignment.slot);
   worker.info.name = open.worker_name;  // in case it does not come back
   worker.attempts.insert(id);
   worker.heard = now;
   running_[open.job.sweep_id] += 1;
+  accounts_.Start(account);
 }
 
 Scheduler::Worker* Scheduler::Find(const std::string& worker_id, const WorkerLink* link) {
@@ -223,8 +226,10 @@ void Scheduler::Expanded(const store::SliceStored& slice) {
   for (const std::int64_t id : slice.superseded) {
     const auto found = attempts_.find(id);
     if (found == attempts_.end()) continue;
-    found->second.ended = true;
     const Worker& worker = workers_[found->second.worker_id];
+    // The exact amount is stored but not told here.
+    found->second.account->Charge(GpuSeconds(worker, found->second, clock_.Monotonic()));
+    found->second.ended = true;
     if (worker.link) {
       worker.link->SendStop(id, found->second.assignment.token, StopReason::kSuperseded);
     }
@@ -311,6 +316,7 @@ void Scheduler::OnEnded(std::int64_t attempt_id, const store::JobChange& change)
   const auto found = attempts_.find(attempt_id);
   if (found == attempts_.end()) return;
   const Attempt& attempt = found->second;
+  attempt.account->Charge(change.gpu_seconds);
   if (const auto worker = workers_.find(attempt.worker_id); worker != workers_.end()) {
     CountFailure(worker->second, attempt, change);
     // A preempted attempt without an error was given back by a worker that is ending. If the
@@ -345,6 +351,7 @@ void Scheduler::Release(std::int64_t attempt_id) {
     worker->second.attempts.erase(attempt_id);
   }
   if (--running_[found->second.job.sweep_id] <= 0) running_.erase(found->second.job.sweep_id);
+  found->second.account->Stop();
   attempts_.erase(found);
   WantDispatch();
 }

@@ -21,6 +21,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/base/clock.h"
+#include "server/sched/accounts.h"
+#include "server/sched/allowance.h"
 #include "server/sched/capabilities.h"
 #include "server/sched/executor.h"
 #include "server/sched/ready_queue.h"
@@ -127,6 +129,9 @@ class Scheduler {
   void Cancelled(const store::Cancelled& cancelled);
   // A sweep was paused, resumed, or got another priority.
   void SetSweepSettings(const store::SweepSettings& settings);
+  // Sets what a principal may use. To be called for every principal at start and after each change
+  // of one. Lower limits end nothing that runs.
+  void SetPrincipal(const std::string& name, const Allowance& allowance);
   // The worker stops accepting jobs, or (RESUME) accepts them again.
   void Drain(const std::string& worker_id, v1::Drain::Mode drain);
 
@@ -136,7 +141,7 @@ class Scheduler {
   void StorageWorks(bool works);
 
   // Why the sweep's queued jobs do not start, in words. Empty if they only wait for other jobs of
-  // their own sweep, or if none are queued.
+  // their own sweep and no limit of its owner holds them, or if none are queued.
   std::string WaitingReason(std::int64_t sweep_id) const;
 
   // Every worker that is connected or has attempts, ordered by id.
@@ -165,6 +170,7 @@ class Scheduler {
     // The first job of the pack with which the attempt was sent; the attempt's own job if it was
     // sent alone.
     std::int64_t first_of_pack = 0;
+    Account* account = nullptr;  // pays for it; never null
   };
   // How many attempts each slot holds; no entry: the slot is free.
   using Slots = std::map<int, int>;
@@ -191,6 +197,7 @@ class Scheduler {
     std::string worker_id;
     int slot = 0;
     std::size_t group = 0;  // assignments that are sent to the worker together have the same number
+    Account* account = nullptr;  // pays for it; never null
   };
   struct FreeSlot {
     Worker* worker = nullptr;
@@ -220,6 +227,8 @@ class Scheduler {
   void Dispatch();
   std::vector<FreeSlot> FreeSlots();
   void PlanFor(std::size_t index, Round& round);
+  std::vector<store::ReadyJob> Companions(std::size_t index, const store::ReadyJob& picked,
+                                          const ReadyQueue::Fits& fits, Round& round);
   void Plan(const FreeSlot& free, store::ReadyJob job, std::size_t group, Round& round);
   std::size_t Share(std::size_t index, const store::Requirement& requirement,
                     const ReadyQueue::Fits& fits, Round& round) const;
@@ -236,6 +245,8 @@ class Scheduler {
   void End(std::int64_t attempt_id, state::Event event, std::string error);
   void OnEnded(std::int64_t attempt_id, const store::JobChange& change);
   void Release(std::int64_t attempt_id);
+  void MeasureBudgets();
+  static double GpuSeconds(const Worker& worker, const Attempt& attempt, absl::Duration now);
   void CountFailure(Worker& worker, const Attempt& attempt, const store::JobChange& change);
   std::string WhyNowhere(const store::Requirement& requirement) const;
   std::string NameOf(const std::string& worker_id) const;
@@ -251,7 +262,8 @@ class Scheduler {
   store::Journal& journal_;
   const SchedulerOptions options_;
 
-  ReadyQueue ready_;
+  Accounts accounts_;
+  ReadyQueue ready_{accounts_};
   using Delayed = std::multimap<absl::Duration, store::ReadyJob>;
   Delayed delayed_;
   std::unordered_map<std::int64_t, Delayed::iterator> delayed_jobs_;

@@ -11,40 +11,6 @@ using testing::SizeIs;
 
 class PacksTest : public SchedulerTest {
  protected:
-  // Submits a sweep of `cells` configurations of `seeds` jobs each; the seed varies fastest.
-  std::int64_t SubmitSeeds(const std::string& name, int cells, int seeds, int priority = 0,
-                           const std::string& device = "any") {
-    const auto sweep = Do<store::SweepStored>(store::SubmitSweep{.name = name,
-                                                                 .client_token = name,
-                                                                 .analyses_json = "[]",
-                                                                 .priority = priority,
-                                                                 .cells = 1});
-    store::ExpandSlice slice{.sweep_id = sweep.sweep_id, .from = 0, .next = 1, .last = true};
-    for (int i = 0; i < cells * seeds; ++i) {
-      slice.cells.push_back({.ordinal = static_cast<std::uint64_t>(i),
-                             .key = absl::StrCat(name, i),
-                             .seed = i % seeds,
-                             .spec_json = absl::StrCat("{\"cell\":\"", name, i / seeds, "\"}"),
-                             .requirement = {.pe = "rope", .device_kind = device},
-                             .epochs = 1});
-    }
-    scheduler_->Expanded(Do<store::SliceStored>(slice));
-    world_.Settle();
-    return sweep.sweep_id;
-  }
-  std::shared_ptr<Link> ConnectPacking(const std::string& id, int slots, int pack,
-                                       const std::vector<store::Held>& held = {},
-                                       const std::string& device = "cpu") {
-    const auto hello =
-        Do<store::WorkerStored>(store::WorkerHello{.worker_id = id, .slots_json = "[]"});
-    auto link = std::make_shared<Link>();
-    WorkerInfo info{
-        .worker_id = id, .capabilities = *Capabilities::Parse("{}"), .drain = hello.drain};
-    for (int i = 0; i < slots; ++i) info.slots.push_back({i, device, device, 0, pack});
-    scheduler_->Connected(info, link, held);
-    world_.Settle();
-    return link;
-  }
   std::string ConfigurationOf(const store::Assignment& a) {
     return Text(absl::StrCat("SELECT configuration_id FROM jobs WHERE job_id = ", a.job_id));
   }

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,7 +33,8 @@ class ReadyQueueTest : public testing::Test {
     running_[job->sweep_id] += 1;
     return job->job_id;
   }
-  ReadyQueue queue_;
+  Accounts accounts_;
+  ReadyQueue queue_{accounts_};
   std::map<std::int64_t, int> running_;
 };
 
@@ -274,6 +277,196 @@ TEST_F(ReadyQueueTest, CountsWhatWaitsOnceAndNotWhatIsPaused) {
   queue_.Forget(1);
   queue_.Forget(2);
   EXPECT_EQ(waiting("gpu"), 0u);
+}
+
+// Sweeps that have owners.
+class OwnersTest : public ReadyQueueTest {
+ protected:
+  // Adds `jobs` jobs, with ids that follow 100 times the id of their sweep.
+  void Sweep(std::int64_t id, const std::string& owner, int jobs, int priority = 0) {
+    queue_.SetSweepSettings({.sweep_id = id, .priority = priority, .owner = owner});
+    for (int i = 0; i < jobs; ++i) queue_.Add(Job(100 * id + i, id, i));
+  }
+  // Starts the next job and returns its sweep; 0 if none may start.
+  std::int64_t Start() {
+    const auto job = queue_.Pick([](const auto&) { return true; },
+                                 [this](std::int64_t sweep) { return running_[sweep]; });
+    if (!job) return 0;
+    running_[job->sweep_id] += 1;
+    accounts_.Start(queue_.AccountOf(job->sweep_id));
+    return job->sweep_id;
+  }
+  void End(std::int64_t sweep) {
+    running_[sweep] -= 1;
+    queue_.AccountOf(sweep).Stop();
+  }
+  std::size_t Waiting() const {
+    return queue_.Waiting([](const auto&) { return true; });
+  }
+};
+
+TEST_F(OwnersTest, GetSlotsByTheirShareHoweverManySweepsTheyHave) {
+  accounts_.Set("alice", {.share = 2});
+  for (int sweep = 1; sweep <= 6; ++sweep) Sweep(sweep, "bob", 9);
+  for (int sweep = 7; sweep <= 8; ++sweep) Sweep(sweep, "alice", 9);
+  for (int i = 0; i < 18; ++i) EXPECT_NE(Start(), 0);
+  for (int sweep = 1; sweep <= 6; ++sweep) EXPECT_EQ(running_[sweep], 1) << sweep;
+  for (int sweep = 7; sweep <= 8; ++sweep) EXPECT_EQ(running_[sweep], 6) << sweep;
+  // What a principal gives back comes back to it.
+  End(8);
+  EXPECT_EQ(Start(), 8);
+  End(3);
+  EXPECT_EQ(Start(), 3);
+}
+
+TEST_F(OwnersTest, TakeTurnsOverASingleSlot) {
+  Sweep(1, "alice", 9);
+  Sweep(2, "bob", 9);
+  Sweep(3, "", 9);
+  std::map<std::int64_t, int> turns;
+  for (int i = 0; i < 9; ++i) {
+    const std::int64_t sweep = Start();
+    turns[sweep] += 1;
+    End(sweep);
+  }
+  EXPECT_EQ(turns, (std::map<std::int64_t, int>{{1, 3}, {2, 3}, {3, 3}}));
+}
+
+TEST_F(OwnersTest, APriorityComesBeforeAnyShare) {
+  accounts_.Set("alice", {.share = 100});
+  Sweep(1, "alice", 2);
+  Sweep(2, "bob", 3, 1);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Start(), 2);
+  EXPECT_EQ(Start(), 1);
+}
+
+TEST_F(OwnersTest, AtALimitArePassedOverByLessUrgentSweepsToo) {
+  accounts_.Set("alice", {.max_slots = 2});
+  accounts_.Set("carol", {.gpu_seconds = 60, .gpu_seconds_used = 60});
+  Sweep(1, "alice", 9, 5);
+  Sweep(2, "carol", 9, 5);
+  Sweep(3, "bob", 1);
+  EXPECT_EQ(Start(), 1);
+  EXPECT_EQ(Start(), 1);
+  EXPECT_EQ(Start(), 3);
+  EXPECT_EQ(Start(), 0);
+  EXPECT_FALSE(queue_.empty()) << "somebody must look at it once the limit is raised";
+  End(1);
+  EXPECT_EQ(Start(), 1);
+  EXPECT_EQ(Start(), 0);
+  accounts_.Set("carol", {.gpu_seconds = 61, .gpu_seconds_used = 60});
+  EXPECT_EQ(Start(), 2);
+}
+
+TEST_F(OwnersTest, AJobOfTwoRunsForTheOneThatMayStartIt) {
+  accounts_.Set("alice", {.max_slots = 1});
+  Sweep(1, "alice", 1, 5);
+  Sweep(2, "bob", 0);
+  queue_.Add(Job(7, 1, 1, "any", {{2, 3}}));
+  EXPECT_EQ(Start(), 1);
+  const auto job = queue_.Pick([](const auto&) { return true; }, [](auto) { return 0; });
+  ASSERT_TRUE(job.has_value());
+  EXPECT_EQ(job->job_id, 7);
+  EXPECT_EQ(job->sweep_id, 2);
+  EXPECT_EQ(job->ordinal, 3);
+  EXPECT_EQ(job->others, (std::vector<store::Claim>{{1, 1}}));
+  EXPECT_EQ(queue_.size(), 0u) << "it has left both lines";
+}
+
+TEST_F(OwnersTest, KeepTheirSweepsThatHaveNoJobsHereForNow) {
+  Sweep(1, "alice", 1);
+  EXPECT_EQ(Start(), 1);
+  EXPECT_EQ(queue_.AccountOf(1).name(), "alice");
+  queue_.SetSweepSettings({.sweep_id = 1, .paused = true, .owner = "alice"});
+  queue_.SetSweepSettings({.sweep_id = 1, .owner = "alice"});
+  EXPECT_EQ(queue_.AccountOf(1).name(), "alice");
+  queue_.Forget(1);
+  EXPECT_EQ(queue_.AccountOf(1).name(), "");
+}
+
+TEST_F(OwnersTest, WhatALimitHoldsDoesNotCountAsWaiting) {
+  accounts_.Set("alice", {.max_slots = 3});
+  Sweep(1, "alice", 5);
+  Sweep(2, "alice", 5, 1);
+  Sweep(3, "bob", 4);
+  EXPECT_EQ(Waiting(), 3u + 4u);
+  EXPECT_EQ(Start(), 2);
+  EXPECT_EQ(Waiting(), 2u + 4u);
+  accounts_.Set("alice", {.max_slots = 1});
+  EXPECT_EQ(Waiting(), 4u);
+  accounts_.Set("alice", {});
+  EXPECT_EQ(Waiting(), 9u + 4u);
+}
+
+TEST_F(OwnersTest, AReasonNamesTheLimitItsUseAndWhoRaisesIt) {
+  Account& alice = accounts_.Of("alice");
+  accounts_.Set("alice", {.max_slots = 1, .gpu_seconds = 3600, .gpu_seconds_used = 3599.5});
+  EXPECT_EQ(alice.WhyHeld(), "");
+  accounts_.Start(alice);
+  EXPECT_EQ(alice.WhyHeld(),
+            "alice has 1 of 1 slots; an operator can raise this (pelab admin principal change "
+            "alice --max-slots N)");
+  alice.Charge(1);
+  EXPECT_EQ(alice.WhyHeld(),
+            "alice has used 3600 of 3600 GPU seconds; an operator can raise this (pelab admin "
+            "principal change alice --gpu-seconds N)");
+}
+
+TEST_F(OwnersTest, ChargesSinceAnAllowanceWasReadAreKept) {
+  Account& alice = accounts_.Of("alice");
+  accounts_.Set("alice", {.gpu_seconds = 100, .gpu_seconds_used = 40});
+  alice.Charge(50);
+  accounts_.Set("alice", {.gpu_seconds = 90, .gpu_seconds_used = 40});
+  EXPECT_FALSE(alice.MayStart());
+  accounts_.Set("alice", {.gpu_seconds = 91, .gpu_seconds_used = 40});
+  EXPECT_TRUE(alice.MayStart());
+  accounts_.SetOpen({{&alice, 1}});
+  EXPECT_FALSE(alice.MayStart());
+  accounts_.SetOpen({});
+  EXPECT_TRUE(alice.MayStart());
+}
+
+TEST_F(OwnersTest, OneOwnerWithoutLimitsChangesNothing) {
+  Accounts accounts;
+  ReadyQueue unowned(accounts);
+  std::map<std::int64_t, int> running;
+  std::mt19937 random(18);  // NOLINT: the same every time
+  const auto any = [&](int most) { return static_cast<int>(random() % most); };
+  std::int64_t jobs = 0;
+  for (int step = 0; step < 5000; ++step) {
+    const std::int64_t sweep = 1 + any(6);
+    switch (any(4)) {
+      case 0: {
+        const int priority = any(2);
+        const bool paused = any(4) == 0;
+        queue_.SetSweepSettings(
+            {.sweep_id = sweep, .priority = priority, .paused = paused, .owner = "alice"});
+        unowned.SetSweepSettings({.sweep_id = sweep, .priority = priority, .paused = paused});
+        break;
+      }
+      case 1: {
+        ++jobs;
+        const store::ReadyJob job = Job(jobs, sweep, any(50), "any", {{1 + sweep % 6, any(50)}});
+        queue_.Add(job);
+        unowned.Add(job);
+        break;
+      }
+      case 2:
+        if (running[sweep] == 0) break;
+        running[sweep] -= 1;
+        End(sweep);
+        break;
+      default: {
+        const auto job = unowned.Pick([](const auto&) { return true; },
+                                      [&](std::int64_t id) { return running[id]; });
+        ASSERT_EQ(Start(), job ? job->sweep_id : 0) << step;
+        if (job) running[job->sweep_id] += 1;
+        ASSERT_EQ(job && queue_.Contains(job->job_id), false) << step;
+        ASSERT_EQ(queue_.size(), unowned.size()) << step;
+      }
+    }
+  }
+  EXPECT_GT(jobs, 1000);
 }
 
 TEST_F(ReadyQueueTest, AMillionJobsArePausedAndRaisedAtOnce) {

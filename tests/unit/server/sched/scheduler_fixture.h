@@ -116,9 +116,10 @@ class SchedulerTest : public testing::Test {
   void Recover() {
     ASSERT_TRUE(
         world_.store
-            ->Recover([&](const auto& sweep) { scheduler_->SetSweepSettings(sweep.settings); },
-                      [&](const auto& job) { scheduler_->AddReady(job); },
-                      [&](const auto& open) { scheduler_->RecoverOpen(open); }, [](const auto&) {})
+            ->Recover(
+                [&](const auto& sweep) { scheduler_->SetSweepSettings(Owned(sweep.settings)); },
+                [&](const auto& job) { scheduler_->AddReady(job); },
+                [&](const auto& open) { scheduler_->RecoverOpen(open); }, [](const auto&) {})
             .ok());
   }
   template <typename Result>
@@ -142,9 +143,41 @@ class SchedulerTest : public testing::Test {
                              .requirement = {.pe = "rope", .device_kind = device},
                              .epochs = 1});
     }
-    scheduler_->Expanded(Do<store::SliceStored>(slice));
-    world_.Settle();
+    Expand(sweep.sweep_id, slice);
     return sweep.sweep_id;
+  }
+  // Submits a sweep of `cells` configurations of `seeds` jobs each; the seed varies fastest.
+  std::int64_t SubmitSeeds(const std::string& name, int cells, int seeds, int priority = 0,
+                           const std::string& device = "any") {
+    const auto sweep = Do<store::SweepStored>(store::SubmitSweep{.name = name,
+                                                                 .client_token = name,
+                                                                 .analyses_json = "[]",
+                                                                 .priority = priority,
+                                                                 .cells = 1});
+    store::ExpandSlice slice{.sweep_id = sweep.sweep_id, .from = 0, .next = 1, .last = true};
+    for (int i = 0; i < cells * seeds; ++i) {
+      slice.cells.push_back({.ordinal = static_cast<std::uint64_t>(i),
+                             .key = absl::StrCat(name, i),
+                             .seed = i % seeds,
+                             .spec_json = absl::StrCat("{\"cell\":\"", name, i / seeds, "\"}"),
+                             .requirement = {.pe = "rope", .device_kind = device},
+                             .epochs = 1});
+    }
+    Expand(sweep.sweep_id, slice);
+    return sweep.sweep_id;
+  }
+  // Stores the slice; owner_ is the owner of its sweep.
+  void Expand(std::int64_t sweep_id, const store::ExpandSlice& slice) {
+    owners_[sweep_id] = owner_;
+    auto stored = Do<store::SliceStored>(slice);
+    for (store::SweepSettings& settings : stored.sweep_settings) settings = Owned(settings);
+    scheduler_->Expanded(stored);
+    world_.Settle();
+  }
+  store::SweepSettings Owned(store::SweepSettings settings) const {
+    const auto found = owners_.find(settings.sweep_id);
+    if (found != owners_.end()) settings.owner = found->second;
+    return settings;
   }
   std::shared_ptr<Link> Connect(const std::string& id, int slots,
                                 const std::vector<store::Held>& held = {},
@@ -158,6 +191,20 @@ class SchedulerTest : public testing::Test {
                     .capabilities = *Capabilities::Parse(capabilities),
                     .drain = hello.drain};
     for (int i = 0; i < slots; ++i) info.slots.push_back({i, "cpu", "cpu", 0});
+    scheduler_->Connected(info, link, held);
+    world_.Settle();
+    return link;
+  }
+  // A worker whose slots each take up to `pack` jobs of one configuration.
+  std::shared_ptr<Link> ConnectPacking(const std::string& id, int slots, int pack,
+                                       const std::vector<store::Held>& held = {},
+                                       const std::string& device = "cpu") {
+    const auto hello =
+        Do<store::WorkerStored>(store::WorkerHello{.worker_id = id, .slots_json = "[]"});
+    auto link = std::make_shared<Link>();
+    WorkerInfo info{
+        .worker_id = id, .capabilities = *Capabilities::Parse("{}"), .drain = hello.drain};
+    for (int i = 0; i < slots; ++i) info.slots.push_back({i, device, device, 0, pack});
     scheduler_->Connected(info, link, held);
     world_.Settle();
     return link;
@@ -187,6 +234,8 @@ class SchedulerTest : public testing::Test {
   // Applies from the next MakeScheduler on.
   absl::Duration longest_silence_ = absl::InfiniteDuration();
   std::uint64_t token_ = 0;
+  std::string owner_;  // of the sweeps that are submitted from now on
+  std::map<std::int64_t, std::string> owners_;
   std::unique_ptr<Scheduler> scheduler_;
 };
 

@@ -1,0 +1,15 @@
+// What one principal may use of the workers' slots. A value.
+#pragma once
+
+namespace pelab::sched {
+
+struct Allowance {
+  // Among jobs of one priority, a principal with twice the share gets twice the slots. 0: as 1.
+  double share = 1;
+  int max_slots = 0;       // most jobs of its sweeps that run at a time; 0: no limit
+  double gpu_seconds = 0;  // once used, none of its jobs starts any more; 0: no limit
+  // By its attempts that have ended. It never becomes less.
+  double gpu_seconds_used = 0;
+};
+
+}  // namespace pelab::sched
