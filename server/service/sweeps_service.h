@@ -115,6 +115,10 @@ absl::StatusOr<experiment::Sweep> Rebuild(const v1::Sweep& row);
 // INVALID_ARGUMENT if `priority` is not from -1000 to 1000.
 absl::Status CheckPriority(int priority);
 
+// The analyses of a request with their parameters resolved, each once. INVALID_ARGUMENT if there
+// are none or too many, or if one of them does not exist.
+absl::StatusOr<std::vector<store::Analysis>> ReadAnalyses(const v1::AnalyzeRequest& request);
+
 // How many cells at most are stored together with a new sweep. The expander makes the rest.
 inline constexpr std::size_t kFirstCells = 64;
 // Submit and Extend wait for the expansion of at most this many cells, and for at most this time,
