@@ -206,7 +206,7 @@ void Scheduler::Stored(const store::EventStored& event) {
   const auto found = attempts_.find(event.attempt_id);
   if (event.foreign || found == attempts_.end()) return;
   Renew(found->second);
-  found->second.reported = clock_.Monotonic();
+  if (event.advanced) found->second.reported = clock_.Monotonic();
   Heard(workers_[found->second.worker_id]);
   found->second.started = true;
   if (event.better_alone) {

@@ -90,8 +90,8 @@ struct SchedulerOptions {
   absl::Duration fast_failure = absl::Seconds(60);
   int quarantine_after = 3;  // fast failures of different jobs in a row
   absl::Duration quarantine = absl::Minutes(10);
-  // An attempt is lost if its worker renews its lease but has reported nothing about it for this
-  // time, nor about another attempt on the same slot.
+  // An attempt is lost if its worker renews its lease but for this time has reported nothing that
+  // is new about it (store::EventStored::advanced), nor about another attempt on the same slot.
   absl::Duration longest_silence = absl::InfiniteDuration();
   std::function<std::uint64_t()> token;  // returns a new fencing token, never 0
 };
@@ -157,7 +157,7 @@ class Scheduler {
     std::string worker_id;
     absl::Duration began;
     absl::Duration lease_end;
-    absl::Duration reported;  // when its last event came; at first, when it began
+    absl::Duration reported;  // when the last event advanced it; at first, when it began
     std::string why_lost;     // set while the loss is known but not stored yet
     bool started = false;     // its worker has reported something about it
     bool cancelled = false;   // its job is cancelled; the worker must stop it

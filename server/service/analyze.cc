@@ -45,6 +45,8 @@ absl::StatusOr<std::string> AsJobDocument(const v1::AnalyzeRequest& request) {
                       "],\"job\":\"analyze\",\"spec\":", experiment::ToCanonicalJson(job), "}");
 }
 
+}  // namespace
+
 absl::StatusOr<std::vector<store::Analysis>> ReadAnalyses(const v1::AnalyzeRequest& request) {
   if (request.analyses_size() < 1 || request.analyses_size() > limits::kAnalysesOfRequest) {
     return absl::InvalidArgumentError(absl::StrCat(request.analyses_size(),
@@ -72,6 +74,8 @@ absl::StatusOr<std::vector<store::Analysis>> ReadAnalyses(const v1::AnalyzeReque
   }
   return analyses;
 }
+
+namespace {
 
 absl::Status SetTarget(const v1::AnalyzeRequest& request, db::Reader& reader,
                        v1::ListJobsRequest& jobs, std::int64_t& sweep_id) {

@@ -134,6 +134,10 @@ absl::Status QueueIsFull(absl::string_view owner, std::int64_t queued, std::int6
 // INVALID_ARGUMENT if `priority` is not from -1000 to 1000.
 absl::Status CheckPriority(int priority);
 
+// The analyses of a request with their parameters resolved, each once. INVALID_ARGUMENT if there
+// are none or too many, or if one of them does not exist.
+absl::StatusOr<std::vector<store::Analysis>> ReadAnalyses(const v1::AnalyzeRequest& request);
+
 // How many cells at most are stored together with a new sweep. The expander makes the rest.
 inline constexpr std::size_t kFirstCells = 64;
 // Submit and Extend wait for the expansion of at most this many cells, and for at most this time,

@@ -26,8 +26,10 @@ std::vector<store::EventStored> Digest(const std::vector<store::EventStored>& al
     store::EventStored& entry = found->second;
     const auto change = entry.change;
     const bool better_alone = entry.better_alone || event.better_alone;
+    const bool advanced = entry.advanced || event.advanced;
     entry = event;
     entry.better_alone = better_alone;
+    entry.advanced = advanced;
     if (!entry.change) entry.change = change;
   }
   std::vector<store::EventStored> digest;

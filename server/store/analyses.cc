@@ -151,7 +151,7 @@ std::optional<ReadyJob> QueueForAnalyses(Batch& batch, std::int64_t job_id, std:
   return change->ready;
 }
 
-void StoreMatrix(const Batch& batch, const AttemptRow& attempt, const v1::HeadAblation& ablation,
+bool StoreMatrix(const Batch& batch, const AttemptRow& attempt, const v1::HeadAblation& ablation,
                  std::int64_t now) {
   const int stored = batch.db.Execute(
       "INSERT OR IGNORE INTO analyses (job_id, name, version, parameters_json, attempt_id, layers, "
@@ -160,21 +160,23 @@ void StoreMatrix(const Batch& batch, const AttemptRow& attempt, const v1::HeadAb
       attempt.job_id, ablation.version(), ablation.parameters_json(), attempt.attempt_id,
       ablation.layers(), ablation.heads(), ablation.intact_correct(), ablation.total(),
       ablation.seconds(), now, ablation.intact_nll(), ablation.chance());
-  if (stored == 0) return;
+  if (stored == 0) return false;
   const std::int64_t analysis_id = batch.db.LastId();
   StoreEntries(batch.db, analysis_id, ablation);
   StoreIndices(batch.db, analysis_id, ablation);
+  return true;
 }
 
-void StoreResult(const Batch& batch, const AttemptRow& attempt, const v1::AnalysisResult& result,
+bool StoreResult(const Batch& batch, const AttemptRow& attempt, const v1::AnalysisResult& result,
                  std::int64_t now) {
   std::optional<double> seconds;
   if (result.seconds() > 0) seconds = result.seconds();
-  batch.db.Execute(
+  const int stored = batch.db.Execute(
       "INSERT OR IGNORE INTO analyses (job_id, name, version, parameters_json, attempt_id, "
       "result_json, seconds, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
       attempt.job_id, result.name(), result.version(), result.parameters_json(), attempt.attempt_id,
       result.result_json(), seconds, now);
+  return stored != 0;
 }
 
 }  // namespace pelab::store

@@ -34,12 +34,12 @@ std::optional<KeptWeights> FindWeights(const Batch& batch, std::int64_t job_id);
 std::optional<ReadyJob> QueueForAnalyses(Batch& batch, std::int64_t job_id, std::int64_t now,
                                          std::vector<std::int64_t>& superseded);
 
-// Stores a result. If a result with the same name, parameters and version is stored already, that
-// result stays: what was acknowledged is never replaced. Storing a matrix also stores its deposit
-// indices (core/stats/deposit.h).
-void StoreMatrix(const Batch& batch, const AttemptRow& attempt, const v1::HeadAblation& ablation,
+// Stores a result and returns whether it is new. If a result with the same name, parameters and
+// version is stored already, that result stays: what was acknowledged is never replaced. Storing a
+// matrix also stores its deposit indices (core/stats/deposit.h).
+bool StoreMatrix(const Batch& batch, const AttemptRow& attempt, const v1::HeadAblation& ablation,
                  std::int64_t now);
-void StoreResult(const Batch& batch, const AttemptRow& attempt, const v1::AnalysisResult& result,
+bool StoreResult(const Batch& batch, const AttemptRow& attempt, const v1::AnalysisResult& result,
                  std::int64_t now);
 
 }  // namespace pelab::store

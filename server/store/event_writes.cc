@@ -123,6 +123,7 @@ class Handler {
           .now = event_.now,
           .attempt_id = row_.attempt_id});
     result_.started = true;
+    result_.advanced = true;
     result_.better_alone = started.better_alone();
     return std::nullopt;
   }
@@ -143,6 +144,7 @@ class Handler {
                                   " of ", row_.epochs, " was due")};
     }
     batch_.staging.Append(row_.attempt_id, epoch);
+    result_.advanced = true;
     row_.epochs_done = epoch.epoch() + 1;
     row_.last = epoch;
     const double accuracy =
@@ -157,13 +159,13 @@ class Handler {
 
   Check Store(const v1::HeadAblation& ablation) {
     if (Check problem = CheckAsked(event::IdOf(ablation)); problem) return problem;
-    StoreMatrix(batch_, row_, ablation, event_.now);
+    result_.advanced = StoreMatrix(batch_, row_, ablation, event_.now);
     return std::nullopt;
   }
 
   Check Store(const v1::AnalysisResult& result) {
     if (Check problem = CheckAsked(event::IdOf(result)); problem) return problem;
-    StoreResult(batch_, row_, result, event_.now);
+    result_.advanced = StoreResult(batch_, row_, result, event_.now);
     return std::nullopt;
   }
 
@@ -287,6 +289,7 @@ class Handler {
       if (end.error.empty()) end.error = "the worker did not say why";
     }
     result_.change = Move(batch_, job_id, end);
+    result_.advanced = true;
   }
 
   // Seconds of the epochs that this attempt took over from earlier ones.

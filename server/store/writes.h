@@ -134,6 +134,9 @@ struct EventStored {
   bool foreign = false;
   std::uint64_t acknowledged = 0;
   bool started = false;  // the event was the trainer's hello
+  // The attempt has come further: its hello, an epoch, an analysis that was missing, its end. A
+  // worker can send a file, or what is stored already, again and again.
+  bool advanced = false;
   // The hello said that the job is faster alone than as one batch with others.
   bool better_alone = false;
   std::optional<JobChange> change;  // set if the event ended the attempt

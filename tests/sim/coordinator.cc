@@ -11,6 +11,7 @@
 #include "core/db/check/check.h"
 #include "core/experiment/analysis.h"
 #include "server/service/expander.h"
+#include "server/service/sweeps_service.h"
 #include "server/store/database.h"
 #include "tests/sim/process.h"
 #include "tests/sim/truth.h"
@@ -20,7 +21,6 @@ namespace {
 
 constexpr char kPath[] = "pelab.db";
 constexpr absl::Duration kRetryStart = absl::Seconds(1);
-constexpr std::size_t kSlice = 3;  // job cells
 constexpr absl::Duration kRetrySlice = absl::Milliseconds(500);
 constexpr absl::Duration kLongestStall = absl::Seconds(3);
 
@@ -86,12 +86,21 @@ class SimStream final : public service::WorkerSession {
   void Send(v1::CoordinatorMessage message) override {
     if (closed_) return;
     for (const v1::Ack& ack : message.acks().acks()) {
-      if (!ack.superseded()) coordinator_.ledger_.Acknowledged(ack.attempt_id(), ack.sequence());
+      if (ack.superseded()) continue;
+      coordinator_.ledger_.Told(worker_, ack.attempt_id());
+      coordinator_.ledger_.Acknowledged(ack.attempt_id(), ack.sequence());
+    }
+    if (message.has_assignment()) {
+      coordinator_.ledger_.Told(worker_, message.assignment().attempt_id());
+    }
+    for (const v1::Assignment& assignment : message.pack().assignments()) {
+      coordinator_.ledger_.Told(worker_, assignment.attempt_id());
     }
     if (message.has_welcome()) {
       coordinator_.current_[worker_] = this;
       for (const v1::HeldAnswer& held : message.welcome().held()) {
         if (held.accepted()) {
+          coordinator_.ledger_.Told(worker_, held.attempt_id());
           coordinator_.ledger_.Acknowledged(held.attempt_id(), held.acknowledged());
         }
       }
@@ -108,10 +117,11 @@ class SimStream final : public service::WorkerSession {
     while (reading_ && !closed_ && !inbox_.empty()) {
       v1::WorkerMessage message = std::move(inbox_.front());
       inbox_.pop_front();
-      if (message.has_hello()) worker_ = message.hello().worker_id();
+      if (message.has_hello() && worker_.empty()) worker_ = message.hello().worker_id();
+      if (message.has_goodbye()) coordinator_.ledger_.Left(worker_);
       if (message.has_heartbeat() && coordinator_.current_[worker_] == this) {
         for (const v1::HeldAttempt& held : message.heartbeat().held()) {
-          coordinator_.ledger_.Heard(held.attempt_id());
+          coordinator_.ledger_.Heard(worker_, held);
         }
       }
       reading_ = false;
@@ -128,12 +138,15 @@ class SimStream final : public service::WorkerSession {
   bool closed_ = false;
 };
 
-Coordinator::Coordinator(World& world, Ledger& ledger, std::uint64_t seed, const Planted& planted)
+Coordinator::Coordinator(World& world, Ledger& ledger, const Bounds& bounds, std::uint64_t seed,
+                         const Planted& planted)
     : world_(world),
       ledger_(ledger),
+      bounds_(bounds),
       planted_(planted),
       vfs_(seed),
       max_queued_bytes_(world.Chance(0.2) ? 4000 : 64 << 20) {
+  if (bounds_.queued_bytes) max_queued_bytes_ = *bounds_.queued_bytes;
   vfs_.Load(NewDatabase());
   ledger_.SetSchedulerDelay(kLongestStall + absl::Seconds(1));
 }
@@ -161,8 +174,8 @@ absl::Status Coordinator::StartProcess() {
   options.artifact_bytes = [this](const std::string& sha256) {
     return HasArtifact(sha256) ? std::optional(kWeightsBytes) : std::nullopt;
   };
-  // A history has few epochs; small limits move them all the same.
-  options.staging = {.rows = 6, .transactions = 9, .least_moved = 2};
+  options.staging = bounds_.staging;
+  options.budgets = bounds_.budgets;
   auto store = store::Store::Open(kPath, options);
   if (!store.ok()) return store.status();
   ledger_.Compare(**store);
@@ -176,14 +189,16 @@ absl::Status Coordinator::StartProcess() {
                           BreakWires(/*quietly=*/world_.Chance(0.5));
                           Bury(world_.Between(absl::Milliseconds(100), absl::Seconds(10)));
                         },
-                        &commit_time_, max_queued_bytes_});
+                        &commit_time_, max_queued_bytes_, bounds_.batch});
   p.scheduler = std::make_unique<sched::Scheduler>(
       world_, *p.executor, *p.journal,
-      sched::SchedulerOptions{.lease = kLease,
-                              .token = [this] { return world_.Draw(std::uint64_t{1} << 62) + 1; }});
+      sched::SchedulerOptions{
+          .lease = bounds_.lease,
+          .longest_silence = planted_.no_silence_sweep ? absl::InfiniteDuration() : bounds_.silence,
+          .token = [this] { return world_.Draw(std::uint64_t{1} << 62) + 1; }});
   p.context = std::make_unique<service::FleetContext>(
-      service::FleetContext{world_, *p.executor, *p.scheduler, *p.journal, kHeartbeat, kLease,
-                            [this] { return world_.Unit(); }});
+      service::FleetContext{world_, *p.executor, *p.scheduler, *p.journal, bounds_.heartbeat(),
+                            bounds_.lease, [this] { return world_.Unit(); }});
   std::vector<store::ExpandingSweep> expanding;
   PELAB_RETURN_IF_ERROR(p.store->Recover(
       [&](const store::RecoveredSweep& sweep) { p.scheduler->SetSweepSettings(sweep.settings); },
@@ -290,7 +305,7 @@ void Coordinator::Append(store::Write write, std::function<void(const store::Wri
 
 void Coordinator::Expand(std::int64_t sweep_id, SharedSweep sweep, std::uint64_t from) {
   if (from >= sweep->cells()) return;
-  store::ExpandSlice slice = service::BuildSlice(sweep_id, *sweep, from, kSlice, world_);
+  store::ExpandSlice slice = service::BuildSlice(sweep_id, *sweep, from, bounds_.slice, world_);
   const std::uint64_t next = slice.next;
   Append(
       std::move(slice),
@@ -314,9 +329,10 @@ void Coordinator::Expand(std::int64_t sweep_id, SharedSweep sweep, std::uint64_t
 
 void Coordinator::Submit(const std::string& document, const std::string& token, bool fresh,
                          int priority, Answer answer) {
+  if (absl::Status status = service::CheckPriority(priority); !status.ok()) return answer(status);
   const SharedSweep sweep = Parsed(document);
   std::optional<store::ExpandSlice> first;
-  if (world_.Chance(0.5)) first = service::BuildSlice(0, *sweep, 0, kSlice, world_);
+  if (world_.Chance(0.5)) first = service::BuildSlice(0, *sweep, 0, bounds_.slice, world_);
   const std::uint64_t next = first ? first->next : 0;
   Append(
       store::SubmitSweep{.name = sweep->name(),
@@ -327,6 +343,7 @@ void Coordinator::Submit(const std::string& document, const std::string& token, 
                          .client_token = token,
                          .analyses_json = AnalysesJson(sweep->analyses()),
                          .resources_json = R"({"device":"any","memory_bytes":0})",
+                         .request_sha256 = absl::StrCat(PurposeId(document), " ", priority, fresh),
                          .priority = priority,
                          .fresh = fresh,
                          .cells = sweep->cells(),
@@ -340,6 +357,9 @@ void Coordinator::Submit(const std::string& document, const std::string& token, 
       [this, sweep, next, token, answer](absl::StatusOr<store::WriteResult> result) {
         if (result.ok()) {
           const auto& stored = std::get<store::SweepStored>(*result);
+          if (stored.refusal != store::SweepStored::kNone) {
+            return answer(absl::AlreadyExistsError("the token was used for another request"));
+          }
           ledger_.AcknowledgedSweep(stored.sweep_id, token);
           if (!stored.repeated_token) Expand(stored.sweep_id, sweep, next);
         }

@@ -13,6 +13,7 @@
 #include "core/experiment/sweep.h"
 #include "server/sched/scheduler.h"
 #include "server/service/worker_session.h"
+#include "tests/sim/bounds.h"
 #include "tests/sim/journal.h"
 #include "tests/sim/ledger.h"
 #include "tests/sim/wire.h"
@@ -20,9 +21,6 @@
 #include "tests/support/faulty_vfs.h"
 
 namespace pelab::sim {
-
-inline constexpr absl::Duration kLease = absl::Seconds(20);
-inline constexpr absl::Duration kHeartbeat = absl::Seconds(5);
 
 using SharedSweep = std::shared_ptr<const experiment::Sweep>;
 // The parsed document. Each document is parsed once per program run.
@@ -34,7 +32,8 @@ class SimStream;
 
 class Coordinator {
  public:
-  Coordinator(World& world, Ledger& ledger, std::uint64_t seed, const Planted& planted);
+  Coordinator(World& world, Ledger& ledger, const Bounds& bounds, std::uint64_t seed,
+              const Planted& planted);
   ~Coordinator();
 
   // Starts a process, and another one whenever a process dies.
@@ -68,6 +67,10 @@ class Coordinator {
   // The answer's `applied` is false if there was nothing to add.
   void Extend(std::int64_t sweep_id, const std::string& seeds, Answer answer);
   void Drain(const std::string& worker_id, v1::Drain::Mode drain, Answer answer);
+  // A write as it is, of which the scheduler need not hear: it must change nothing.
+  void Try(store::Write write, Answer answer);
+  // Deletes a sweep if it is live and stays so until the request is stored: this must be refused.
+  void DeleteLive(std::int64_t sweep_id, Answer answer);
 
   // True if nothing is open any more: no sweep, job, attempt or write.
   bool Quiet();
@@ -93,6 +96,7 @@ class Coordinator {
 
   World& world_;
   Ledger& ledger_;
+  const Bounds& bounds_;
   const Planted planted_;
   FaultyVfs vfs_;
   std::set<std::string> artifacts_;

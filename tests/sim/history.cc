@@ -2,11 +2,15 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "tests/sim/bounds.h"
 #include "tests/sim/coordinator.h"
+#include "tests/sim/hostile_client.h"
 #include "tests/sim/ledger.h"
+#include "tests/sim/liar.h"
 #include "tests/sim/people.h"
 #include "tests/sim/wire.h"
 #include "tests/sim/worker.h"
@@ -18,9 +22,11 @@ namespace {
 constexpr absl::Duration kPatience = absl::Hours(2);  // virtual time after the last fault
 constexpr std::uint64_t kMostWorkers = 4;
 constexpr std::uint64_t kMostSlots = 2;  // of each worker
-// After this time the coordinator no longer counts a vanished worker as connected, and all workers
-// are back.
-constexpr absl::Duration kForgotten = absl::Seconds(100);
+// This time after a lease the coordinator no longer counts a vanished worker as connected, and all
+// workers are back.
+constexpr absl::Duration kForgotten = absl::Seconds(80);
+constexpr double kLiars = 0.3;    // the share of histories with a worker that lies
+constexpr double kHostile = 0.4;  // and with a hostile client
 constexpr absl::Duration kLook = absl::Seconds(5);
 
 using How = FaultyVfs::Fault::How;
@@ -29,8 +35,10 @@ class History {
  public:
   explicit History(const HistoryOptions& options)
       : world_(options.seed, options.print),
-        ledger_(world_, kLease),
-        coordinator_(world_, ledger_, options.seed, options.planted),
+        has_liar_(world_.DiceFor("liar").Chance(kLiars)),
+        bounds_(DrawBounds(world_, has_liar_)),
+        ledger_(world_, bounds_),
+        coordinator_(world_, ledger_, bounds_, options.seed, options.planted),
         people_(world_, coordinator_) {}
 
   HistoryResult Run() {
@@ -38,10 +46,15 @@ class History {
     DrawFaults();
     coordinator_.Run();
     for (const auto& worker : workers_) worker->Start();
+    if (has_liar_) liar_.emplace(world_, ledger_, coordinator_, bounds_).Start();
     chaos_ends_ = world_.Monotonic() + world_.Between(absl::Seconds(40), absl::Seconds(150));
     for (std::uint64_t i = 1 + world_.Draw(3); i != 0; --i) people_.Submit();
     NextAsk();
     NextFault();
+    if (world_.DiceFor("hostile").Chance(kHostile)) {
+      hostile_.emplace(world_, ledger_, coordinator_, people_);
+      NextHostileAsk();
+    }
     world_.At(chaos_ends_, [this] { Heal(); });
     while (!over_ && !world_.violation() && world_.Step()) {
     }
@@ -67,10 +80,23 @@ class History {
           WorkerSettings{.id = absl::StrCat("worker-", i),
                          .slots = static_cast<int>(1 + world_.Draw(kMostSlots)),
                          .threads = static_cast<int>(1 + world_.Draw(2)),
-                         .pack = world_.Chance(0.5) ? static_cast<int>(2 + world_.Draw(4)) : 1,
+                         .pack = Pack(),
                          .epoch = world_.Between(absl::Milliseconds(200), absl::Seconds(4)),
                          .failures = failures}));
     }
+  }
+
+  int Pack() {
+    const int drawn = world_.Chance(0.5) ? static_cast<int>(2 + world_.Draw(4)) : 1;
+    return bounds_.pack.value_or(drawn);
+  }
+
+  void NextHostileAsk() {
+    world_.After(hostile_dice_.Between(absl::ZeroDuration(), absl::Seconds(15)), [this] {
+      if (!chaos()) return;
+      hostile_->Ask();
+      NextHostileAsk();
+    });
   }
 
   void NextAsk() {
@@ -161,7 +187,9 @@ class History {
         [this] { Cut(true, true, Outage()); },
         [this] { Cut(true, false, Outage()); },
         [this] { Cut(false, true, Outage()); },
-        [this] { Cut(true, false, kLease + world_.Between(absl::Seconds(1), absl::Seconds(30))); },
+        [this] {
+          Cut(true, false, bounds_.lease + world_.Between(absl::Seconds(1), absl::Seconds(30)));
+        },
         [this] { SlowLink(); },
         [this] { AnyWorker().link().duplicates = world_.Unit() * 0.5; },
         [this] { JumpClock(); },
@@ -196,12 +224,14 @@ class History {
     std::vector<std::string> ids;
     for (const auto& worker : workers_) ids.push_back(worker->id());
     people_.LetGo(ids);
+    // The probe counts the slots of the others.
+    if (liar_) liar_->Calm(/*leaves=*/probe_ || world_.DiceFor("liar's end").Chance(0.6));
     Look();
   }
 
   void Look() {
     if (people_.Answered() && coordinator_.Quiet()) {
-      if (probe_ && world_.Monotonic() < chaos_ends_ + kForgotten) {
+      if (probe_ && world_.Monotonic() < chaos_ends_ + bounds_.lease + kForgotten) {
         return world_.After(kLook, [this] { Look(); });
       }
       if (std::exchange(probe_, false)) {
@@ -233,10 +263,15 @@ class History {
   }
 
   World world_;
+  const bool has_liar_;
+  const Bounds bounds_;
   Ledger ledger_;
   Coordinator coordinator_;
   People people_;
   std::vector<std::unique_ptr<SimWorker>> workers_;
+  std::optional<Liar> liar_;
+  std::optional<HostileClient> hostile_;
+  Dice hostile_dice_ = world_.DiceFor("hostile moments");
   std::vector<std::function<void()>> enabled_;
   absl::Duration between_;
   const absl::Duration began_ = world_.Monotonic();

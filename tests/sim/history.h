@@ -1,6 +1,7 @@
 // One history: a coordinator, a few workers, people who submit, cancel and analyze, and faults, all
-// drawn from one seed. For a while anything may happen. Then the faults end, and everything has to
-// finish.
+// drawn from one seed. In some histories one more worker lies, a client asks for what must be
+// refused, or the coordinator's limits are drawn too. For a while anything may happen. Then the
+// faults end, and everything has to finish.
 #pragma once
 
 #include <cstdint>

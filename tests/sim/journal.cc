@@ -1,14 +1,45 @@
 #include "tests/sim/journal.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
+
+#include "tests/sim/truth.h"
 
 namespace pelab::sim {
 namespace {
 
-constexpr std::size_t kBatchRequests = 16;
+double FromZero(double value) { return std::isfinite(value) && value >= 0 ? value : 1; }
+
+// The event with each value of an epoch that breaks a rule replaced by one that does not.
+std::shared_ptr<const v1::Event> MadeToFit(const v1::Event& event) {
+  auto fits = std::make_shared<v1::Event>(event);
+  v1::Epoch& epoch = *fits->mutable_epoch();
+  epoch.set_train_loss(FromZero(epoch.train_loss()));
+  epoch.set_test_loss(FromZero(epoch.test_loss()));
+  epoch.set_learning_rate(FromZero(epoch.learning_rate()));
+  epoch.set_seconds(std::min(FromZero(epoch.seconds()), 1e9));
+  epoch.set_train_total(kExamples);
+  epoch.set_test_total(kExamples);
+  epoch.set_train_correct(std::clamp<std::int64_t>(epoch.train_correct(), 0, kExamples));
+  epoch.set_test_correct(std::clamp<std::int64_t>(epoch.test_correct(), 0, kExamples));
+  return fits;
+}
 
 }  // namespace
+
+const std::map<std::string, bool Planted::*>& PlantedByName() {
+  static const auto* const names = new std::map<std::string, bool Planted::*>{
+      {"no_fencing", &Planted::no_fencing},
+      {"acknowledge_before_commit", &Planted::acknowledge_before_commit},
+      {"no_lease_sweep", &Planted::no_lease_sweep},
+      {"no_silence_sweep", &Planted::no_silence_sweep},
+      {"believes_anybody", &Planted::believes_anybody},
+      {"stores_unchecked", &Planted::stores_unchecked},
+      {"ignores_requests", &Planted::ignores_requests}};
+  return *names;
+}
 
 absl::Status SimJournal::Append(std::vector<store::Write> writes, Done done, Urgency urgency) {
   if (stopped_ || !*parts_.alive) return absl::UnavailableError("the coordinator is shutting down");
@@ -33,11 +64,31 @@ absl::Status SimJournal::Append(std::vector<store::Write> writes, Done done, Urg
   return absl::OkStatus();
 }
 
+std::vector<store::Write> SimJournal::Spoiled(const std::vector<store::Write>& writes) const {
+  std::vector<store::Write> spoiled = writes;
+  for (store::Write& write : spoiled) {
+    auto* const event = std::get_if<store::AttemptEvent>(&write);
+    if (event != nullptr && parts_.planted.believes_anybody) event->worker = nullptr;
+    if (event != nullptr && parts_.planted.stores_unchecked && event->event->has_epoch()) {
+      event->event = MadeToFit(*event->event);
+    }
+    auto* const submission = std::get_if<store::SubmitSweep>(&write);
+    if (submission != nullptr && parts_.planted.ignores_requests) {
+      submission->request_sha256.clear();
+    }
+  }
+  return spoiled;
+}
+
 // With the bug no_fencing, late events go to the attempt that replaced theirs, numbered as its next
 // events.
 absl::StatusOr<std::vector<store::ApplyResult>> SimJournal::Apply(
     const std::vector<store::Write>& writes) {
-  if (!parts_.planted.no_fencing) return parts_.store.Apply(writes);
+  const Planted& planted = parts_.planted;
+  if (planted.believes_anybody || planted.stores_unchecked || planted.ignores_requests) {
+    return parts_.store.Apply(Spoiled(writes));
+  }
+  if (!planted.no_fencing) return parts_.store.Apply(writes);
   std::vector<store::Write> rewritten = writes;
   std::map<std::int64_t, std::uint64_t> next;
   for (store::Write& write : rewritten) {
@@ -70,9 +121,11 @@ std::vector<SimJournal::Answer> SimJournal::ApplyBatch(std::deque<Request> batch
   for (Request& request : batch) {
     writes.insert(writes.end(), request.writes.begin(), request.writes.end());
   }
+  parts_.ledger.Applying(writes, parts_.store);
   const auto results = Apply(writes);
   if (results.ok() && !parts_.vfs.down()) {
     parts_.ledger.Applied(writes, *results);
+    parts_.ledger.CompareWithBefore(parts_.store);
   } else {
     parts_.ledger.Unknown();
   }
@@ -98,7 +151,7 @@ void SimJournal::Tell(std::vector<Answer> answers) {
 
 void SimJournal::Commit() {
   std::deque<Request> batch;
-  while (!queue_.empty() && batch.size() < kBatchRequests) {
+  while (!queue_.empty() && batch.size() < parts_.batch) {
     queued_bytes_ -= queue_.front().bytes;
     batch.push_back(std::move(queue_.front()));
     queue_.pop_front();

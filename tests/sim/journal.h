@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,7 +23,13 @@ struct Planted {
   bool no_fencing = false;  // late events go to the attempt that is open now
   bool acknowledge_before_commit = false;
   bool no_lease_sweep = false;
+  bool no_silence_sweep = false;  // a worker may hold an attempt for ever without reporting
+  bool believes_anybody = false;  // events of another worker's attempt are accepted
+  bool stores_unchecked = false;  // an epoch that breaks a rule is made to fit and stored
+  bool ignores_requests = false;  // a used token is answered, whatever it was used for
 };
+// The bugs by the names of the members above.
+const std::map<std::string, bool Planted::*>& PlantedByName();
 
 class SimJournal final : public store::Journal {
  public:
@@ -36,6 +43,7 @@ class SimJournal final : public store::Journal {
     std::function<void()> died;         // called if the process dies during a commit
     absl::Duration* disk;               // how long a commit takes
     std::size_t max_queued_bytes = 0;
+    std::size_t batch = 0;  // requests of one commit
   };
   explicit SimJournal(Parts parts) : parts_(std::move(parts)) {}
 
@@ -59,6 +67,8 @@ class SimJournal final : public store::Journal {
     absl::StatusOr<std::vector<store::ApplyResult>> results;
   };
 
+  // The writes as the planted bugs change them.
+  std::vector<store::Write> Spoiled(const std::vector<store::Write>& writes) const;
   void Commit();
   absl::StatusOr<std::vector<store::ApplyResult>> Apply(const std::vector<store::Write>& writes);
   std::vector<Answer> ApplyBatch(std::deque<Request> batch);

@@ -2,43 +2,65 @@
 // the database keeps these promises. It watches every batch that the store applies and everything
 // that is acknowledged. It compares with the database after each start of the coordinator and at
 // the end.
+//
+// Of a worker that lies nobody expects true results, but it can do nothing except to its own
+// attempts, and what is stored of these keeps the rules (ledger_rules.h).
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "server/store/store.h"
+#include "tests/sim/bounds.h"
 #include "tests/sim/world.h"
 
 namespace pelab::sim {
 
 class Ledger {
  public:
-  Ledger(World& world, absl::Duration lease) : world_(world), lease_(lease) {}
+  Ledger(World& world, const Bounds& bounds)
+      : world_(world), bounds_(bounds), dice_(world.DiceFor("ledger")) {}
 
+  // The worker with this id may lie. To be told before its first hello.
+  void Distrust(const std::string& worker_id) { liars_.insert(worker_id); }
+
+  // Call before a batch is applied: if all of its writes must be refused, it looks now and then at
+  // what is stored, and compares afterwards.
+  void Applying(std::span<const store::Write> writes, store::Store& store);
+  void CompareWithBefore(store::Store& store);
   // A batch is durable, with these answers.
   void Applied(std::span<const store::Write> writes, std::span<const store::ApplyResult> results);
   // A batch was refused, or the process died in it. Until another batch is stored, it is unknown
   // whether a restart will find it.
   void Unknown() { unknown_ = true; }
 
-  // The scheduler declares an attempt lost.
+  // The coordinator ends an attempt by its own decision.
   void GivesUp(const store::EndAttempt& write);
   // A worker is told that its events up to `sequence` are stored.
   void Acknowledged(std::int64_t attempt_id, std::uint64_t sequence);
   // A person is told that the request is stored.
   void AcknowledgedSweep(std::int64_t sweep_id, const std::string& client_token);
   void AcknowledgedCancel(std::int64_t sweep_id) { cancelled_.insert(sweep_id); }
+  // Requests of clients and messages of workers that are not to be believed.
+  void RefusedRequest() { counts_.requests_refused += 1; }
+  void ToldLie() { counts_.lies += 1; }
+
+  // The coordinator gives the attempt to a worker, or tells the worker that its events are stored.
+  void Told(const std::string& worker_id, std::int64_t attempt_id);
 
   // The coordinator has heard from the worker that it holds the attempt; leases count from here.
   // `delay` is the longest time until its scheduler hears of it.
-  void Heard(std::int64_t attempt_id);
+  void Heard(const std::string& worker_id, const v1::HeldAttempt& held);
+  // The worker has said goodbye.
+  void Left(const std::string& worker_id) { left_.insert(worker_id); }
   void SetSchedulerDelay(absl::Duration delay) { scheduler_delay_ = delay; }
 
   // Compares with the database as a new process finds it.
@@ -54,6 +76,16 @@ class Ledger {
     std::uint64_t sequence = 0;
   };
   std::optional<Open> OpenInsteadOf(std::int64_t attempt_id) const;
+
+  // What a worker could get to know about an attempt of another one.
+  struct Known {
+    std::int64_t attempt_id = 0;
+    std::uint64_t token = 0;
+    std::uint64_t stored = 0;  // the number of its last stored event
+    int epochs_done = 0;       // of its job
+    bool open = false;
+  };
+  std::vector<Known> AttemptsOfOthers(const std::string& worker_id) const;
 
   // Counts of what happened, so that a test can require that everything was tried.
   struct Counts {
@@ -71,6 +103,12 @@ class Ledger {
     std::uint64_t extended = 0;    // sweeps
     std::uint64_t drained = 0;     // drains of workers, and their ends
     std::uint64_t packed = 0;      // attempts that joined another attempt's slot
+    // Lies and other requests that must be refused.
+    std::uint64_t lies = 0;     // messages of lying workers
+    std::uint64_t foreign = 0;  // events and logs about attempts of others, or with false tokens
+    std::uint64_t broken = 0;   // events that broke a rule and ended their attempt
+    std::uint64_t silent = 0;   // attempts given up because nothing was reported about them
+    std::uint64_t requests_refused = 0;  // of clients
 
     void operator+=(const Counts& more);
   };
@@ -89,22 +127,46 @@ class Ledger {
     absl::Duration created;
     std::string worker_id;
     int slot = 0;
-    std::uint64_t batch = 0;  // the batch of writes that created it
+    std::uint64_t batch = 0;      // the batch of writes that created it
+    std::set<std::string> asked;  // the analyses that it was asked for (NameOfAnalysis)
+    bool not_held = false;        // a later hello of its worker did not name it
   };
   struct Job {
     std::string key;
+    int epochs = 0;
     int epochs_done = 0;     // epochs in the accepted history
     int successes = 0;       // attempts that trained it to the end
     std::optional<int> how;  // how its first attempt computed (HowOf)
   };
 
+  // A sweep as its requests left it.
+  struct Sweep {
+    std::string token;
+    std::string request;  // hash of the request that the token belongs to
+    int priority = 0;
+    int extensions = 0;
+  };
+
+  bool Trusts(const std::string& worker_id) const { return liars_.count(worker_id) == 0; }
+  // The attempt with this token if it is of this worker; null: there is none.
+  const Attempt* Find(std::int64_t attempt_id, std::uint64_t token,
+                      const std::shared_ptr<const std::string>& worker) const;
+  struct Judge;
+  // Whether the write must change nothing, whatever the store makes of it.
+  bool MustBeRefused(const store::Write& write) const;
+  bool KnowsWorker(const std::string& text) const;
+  const Sweep* SweepOf(const std::string& token) const;  // null: the token was not used
+
   void On(const store::CreateAttempt& write, const store::WriteResult& result);
   void On(const store::AttemptEvent& write, const store::WriteResult& result);
   void On(const store::EndAttempt& write, const store::WriteResult& result);
   void On(const store::WorkerHello& write, const store::WriteResult& result);
+  void On(const store::AppendLog& write, const store::WriteResult& result);
   void On(const store::SubmitSweep& write, const store::WriteResult& result);
   void On(const store::ExpandSlice& write, const store::WriteResult& result);
   void On(const store::Analyze& write, const store::WriteResult& result);
+  void On(const store::CancelSweep& write, const store::WriteResult& result);
+  void On(const store::DeleteSweep& write, const store::WriteResult& result);
   void On(const store::ControlSweep& write, const store::WriteResult& result);
   void On(const store::ExtendSweep& write, const store::WriteResult& result);
   void On(const store::DrainWorker& write, const store::WriteResult& result);
@@ -120,13 +182,17 @@ class Ledger {
     world_.Note("  ", args...);
   }
   void OnStored(const v1::Event& event, Attempt& attempt, const store::EventStored& result);
+  void OnRefused(const v1::Event& event, Attempt& attempt, const store::EventStored& result);
   void CheckBody(const v1::Event& event, Attempt& attempt);
+  void CheckLease(std::int64_t attempt_id, const Attempt& attempt);
+  void CheckSilence(std::int64_t attempt_id, const Attempt& attempt);
   std::uint64_t Stored() const;  // the number of stored attempts and events
   void CompareAttempts(store::Store& store);
   void CompareJobs(store::Store& store);
   void CompareSweeps(store::Store& store);
   void CheckCurves(store::Store& store);
   void CheckAnalyses(store::Store& store);
+  void CheckTexts(store::Store& store);
   void CheckBudgets(store::Store& store);
 
   template <typename... Args>
@@ -135,11 +201,15 @@ class Ledger {
   }
 
   World& world_;
-  const absl::Duration lease_;
+  const Bounds& bounds_;
+  Dice dice_;
+  std::set<std::string> liars_;  // ids
   absl::Duration scheduler_delay_;
   bool unknown_ = false;
   std::map<std::int64_t, Attempt> attempts_;
   std::map<std::int64_t, Job> jobs_;
+  std::map<std::int64_t, Sweep> known_;                                 // every stored sweep
+  std::map<std::string, std::pair<std::string, std::string>> workers_;  // id -> name and host
   std::map<std::int64_t, std::string> sweeps_;  // acknowledged sweeps with their tokens
   std::set<std::int64_t> cancelled_;            // acknowledged cancels
   struct Word {
@@ -147,6 +217,10 @@ class Ledger {
     absl::Duration counted;  // when the scheduler has certainly heard of it
   };
   std::map<std::int64_t, Word> heard_;
+  std::set<std::string> left_;  // workers that said goodbye
+  // When the last news about an attempt of a worker's slot was stored.
+  std::map<std::pair<std::string, int>, absl::Duration> news_;
+  std::optional<std::string> before_;  // what was stored before a batch that must change nothing
   std::uint64_t batches_ = 0;
   Counts counts_;
 };

@@ -3,14 +3,14 @@
 //
 //   sim --seeds 0..1999             many, until one fails
 //   sim --seed 1234 --trace         one, with every step printed
-//   sim --seeds 0..99 --plant NAME  with a planted bug: no_fencing, no_lease_sweep or
-//                                   acknowledge_before_commit
+//   sim --seeds 0..99 --plant NAME  with a planted bug of tests/sim/journal.h
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -46,19 +46,22 @@ void Add(const HistoryResult& result, HistoryResult* sum) {
 
 void Print(const HistoryResult& sum, std::uint64_t histories, absl::Duration took) {
   const Ledger::Counts& counts = sum.counts;
-  std::printf("%s\n",
-              absl::StrCat(histories, " histories with ", sum.faults, " faults, ",
-                           absl::ToInt64Hours(sum.lasted), " hours of virtual time in ",
-                           static_cast<double>(absl::ToInt64Milliseconds(took)) / 1000,
-                           " s: no promise broken\n", counts.starts, " starts of a coordinator (",
-                           counts.found_unanswered, " found what nobody was told of), ",
-                           counts.events, " events stored, ", counts.duplicates, " came twice, ",
-                           counts.superseded, " too late, ", counts.gaps, " out of turn; ",
-                           counts.lost, " attempts given up, ", counts.successes, " succeeded\n",
-                           counts.controlled, " pauses and priorities, ", counts.retried,
-                           " jobs tried again, ", counts.extended, " extensions, ", counts.drained,
-                           " drains; ", counts.packed, " attempts packed with others")
-                  .c_str());
+  std::printf(
+      "%s\n",
+      absl::StrCat(
+          histories, " histories with ", sum.faults, " faults, ", absl::ToInt64Hours(sum.lasted),
+          " hours of virtual time in ", static_cast<double>(absl::ToInt64Milliseconds(took)) / 1000,
+          " s: no promise broken\n", counts.starts, " starts of a coordinator (",
+          counts.found_unanswered, " found what nobody was told of), ", counts.events,
+          " events stored, ", counts.duplicates, " came twice, ", counts.superseded, " too late, ",
+          counts.gaps, " out of turn; ", counts.lost, " attempts given up, ", counts.successes,
+          " succeeded\n", counts.controlled, " pauses and priorities, ", counts.retried,
+          " jobs tried again, ", counts.extended, " extensions, ", counts.drained, " drains; ",
+          counts.packed, " attempts packed with others\n", counts.lies,
+          " messages that lie: ", counts.foreign, " events and logs for others refused, ",
+          counts.broken, " attempts ended for a broken rule, ", counts.silent, " for silence; ",
+          counts.requests_refused, " requests of hostile clients refused")
+          .c_str());
 }
 
 int Run(const Options& options) {
@@ -68,9 +71,8 @@ int Run(const Options& options) {
     std::fprintf(stderr, "sim: seeds are a number or a range such as 0..1999\n");
     return 2;
   }
-  Planted planted{.no_fencing = options.plant == "no_fencing",
-                  .acknowledge_before_commit = options.plant == "acknowledge_before_commit",
-                  .no_lease_sweep = options.plant == "no_lease_sweep"};
+  Planted planted;
+  if (!options.plant.empty()) planted.*PlantedByName().at(options.plant) = true;
   HistoryResult sum;
   const absl::Time began = absl::Now();
   for (std::uint64_t seed = first; seed <= last; ++seed) {
@@ -102,10 +104,11 @@ int Run(const Options& options) {
 int main(int argc, char** argv) {
   pelab::sim::Options options;
   CLI::App app("Histories of a coordinator and its workers under faults, each drawn from a seed.");
+  std::vector<std::string> plants;
+  for (const auto& [name, bug] : pelab::sim::PlantedByName()) plants.push_back(name);
   app.add_option("--seeds", options.seeds, "the range FIRST..LAST")->capture_default_str();
   app.add_option("--seed", options.seed, "one seed");
-  app.add_option("--plant", options.plant, "a bug to be found")
-      ->check(CLI::IsMember({"no_fencing", "acknowledge_before_commit", "no_lease_sweep"}));
+  app.add_option("--plant", options.plant, "a bug to be found")->check(CLI::IsMember(plants));
   app.add_flag("--trace", options.trace, "print every step");
   app.add_flag("--progress", options.progress, "a line every thousand histories");
   CLI11_PARSE(app, argc, argv);

@@ -21,7 +21,17 @@ std::string DistanceTask() {
                       ", test_examples: ", kExamples, "}");
 }
 
-// A few small sweeps that share jobs.
+std::vector<store::Analysis> SomeAnalyses(const experiment::Sweep& sweep) {
+  std::vector<store::Analysis> analyses;
+  for (const experiment::Analysis& analysis : sweep.analyses()) {
+    analyses.push_back(
+        {analysis.name, analysis.version, experiment::CanonicalParameters(analysis)});
+  }
+  return analyses;
+}
+
+}  // namespace
+
 const std::vector<std::string>& Documents() {
   static const auto* const documents = [] {
     auto* const all = new std::vector<std::string>;
@@ -41,17 +51,6 @@ const std::vector<std::string>& Documents() {
   }();
   return *documents;
 }
-
-std::vector<store::Analysis> SomeAnalyses(const experiment::Sweep& sweep) {
-  std::vector<store::Analysis> analyses;
-  for (const experiment::Analysis& analysis : sweep.analyses()) {
-    analyses.push_back(
-        {analysis.name, analysis.version, experiment::CanonicalParameters(analysis)});
-  }
-  return analyses;
-}
-
-}  // namespace
 
 void People::Submit() {
   TrySubmit(world_.OneOf(Documents()), absl::StrCat("token-", ++submissions_), world_.Chance(0.1),
@@ -73,6 +72,7 @@ void People::TrySubmit(const std::string& document, const std::string& token, bo
                         [=, this](absl::StatusOr<store::WriteResult> result) {
                           if (result.ok()) {
                             sweeps_.insert(std::get<store::SweepStored>(*result).sweep_id);
+                            tokens_.push_back(token);
                           }
                           answer(std::move(result));
                         });

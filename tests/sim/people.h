@@ -15,6 +15,9 @@
 
 namespace pelab::sim {
 
+// A few small sweeps that share jobs.
+const std::vector<std::string>& Documents();
+
 class People {
  public:
   People(World& world, Coordinator& coordinator) : world_(world), coordinator_(coordinator) {}
@@ -30,6 +33,10 @@ class People {
   // answered.
   bool Answered() const { return open_ == 0; }
 
+  // The sweeps and the tokens of acknowledged submissions, which everybody may know.
+  const std::set<std::int64_t>& sweeps() const { return sweeps_; }
+  const std::vector<std::string>& tokens() const { return tokens_; }
+
  private:
   void TrySubmit(const std::string& document, const std::string& token, bool fresh, int priority);
   // Repeats the request until it is answered.
@@ -40,6 +47,7 @@ class People {
   World& world_;
   Coordinator& coordinator_;
   std::set<std::int64_t> sweeps_;
+  std::vector<std::string> tokens_;
   int submissions_ = 0;
   int open_ = 0;
 };

@@ -60,6 +60,11 @@ TEST_F(SimTest, TriesWhatItMeansTo) {
   EXPECT_GT(seen.extended, 5u);
   EXPECT_GT(seen.drained, 20u);
   EXPECT_GT(seen.packed, 100u);
+  EXPECT_GT(seen.lies, 500u);
+  EXPECT_GT(seen.foreign, 500u);
+  EXPECT_GT(seen.broken, 30u);
+  EXPECT_GT(seen.silent, 20u);
+  EXPECT_GT(seen.requests_refused, 200u);
 }
 
 // Late events of lost attempts reach the attempt that replaced theirs, or are stored beside its
@@ -68,6 +73,7 @@ TEST_F(SimTest, FindsThatNothingIsFenced) {
   const auto found = Find({.no_fencing = true}, 300);
   ASSERT_TRUE(found.has_value());
   EXPECT_TRUE(absl::StrContains(*found, "superseded") || absl::StrContains(*found, "was refused") ||
+              absl::StrContains(*found, "was not refused") ||
               absl::StrContains(*found, "has attempts"))
       << *found;
 }
@@ -84,6 +90,31 @@ TEST_F(SimTest, FindsThatLeasesAreNotSwept) {
   const auto found = Find({.no_lease_sweep = true}, 100);
   ASSERT_TRUE(found.has_value());
   EXPECT_TRUE(absl::StrContains(*found, "does not come to its end")) << *found;
+}
+
+// A worker that reports nothing, or the same again and again, keeps its attempt for ever.
+TEST_F(SimTest, FindsThatSilenceIsNotSwept) {
+  const auto found = Find({.no_silence_sweep = true}, 200);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(absl::StrContains(*found, "does not come to its end")) << *found;
+}
+
+TEST_F(SimTest, FindsThatWorkersSpeakForOthers) {
+  const auto found = Find({.believes_anybody = true}, 100);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(absl::StrContains(*found, "of no attempt of its worker")) << *found;
+}
+
+TEST_F(SimTest, FindsThatEventsAreNotChecked) {
+  const auto found = Find({.stores_unchecked = true}, 150);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(absl::StrContains(*found, "breaks a rule and was stored")) << *found;
+}
+
+TEST_F(SimTest, FindsThatATokenStandsForAnyRequest) {
+  const auto found = Find({.ignores_requests = true}, 100);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(absl::StrContains(*found, "was used before for another request")) << *found;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "server/service/sweeps_service.h"
 #include "server/store/database.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/process.h"
@@ -16,6 +17,9 @@ SharedSweep WithSeeds(SharedSweep sweep, const std::vector<std::string>& extensi
 }
 
 void Coordinator::Control(const store::ControlSweep& write, Answer answer) {
+  if (absl::Status status = service::CheckPriority(write.priority.value_or(0)); !status.ok()) {
+    return answer(status);
+  }
   Append(
       write,
       [this](const store::WriteResult& result) {
@@ -62,6 +66,7 @@ void Coordinator::Extend(std::int64_t sweep_id, const std::string& seeds, Answer
       nlohmann::json::parse(row.getColumn(1).getString()).get<std::vector<std::string>>();
   const experiment::Extension extension =
       experiment::Extend(*WithSeeds(Parsed(row.getColumn(0).getString()), known), seeds);
+  if (!extension.sweep) return answer(absl::InvalidArgumentError(extension.problem));
   if (extension.seeds.empty()) return answer(store::WriteResult(store::SweepExtended{}));
   const auto sweep = std::make_shared<const experiment::Sweep>(*extension.sweep);
   Append(
@@ -91,6 +96,20 @@ void Coordinator::Drain(const std::string& worker_id, v1::Drain::Mode drain, Ans
             [this, drain, id = drained.worker_id] { process_->scheduler->Drain(id, drain); });
       },
       std::move(answer));
+}
+
+void Coordinator::Try(store::Write write, Answer answer) {
+  Append(
+      std::move(write), [](const store::WriteResult&) {}, std::move(answer));
+}
+
+// While the journal is idle, the request is the next one that is stored.
+void Coordinator::DeleteLive(std::int64_t sweep_id, Answer answer) {
+  if (!process_ || !process_->journal->idle()) return;
+  const bool live =
+      Number("SELECT count(*) FROM sweeps WHERE sweep_id = ? AND state IN ('expanding', 'active')",
+             sweep_id);
+  if (live) Try(store::DeleteSweep{sweep_id, absl::ToUnixMillis(world_.Wall())}, std::move(answer));
 }
 
 }  // namespace pelab::sim

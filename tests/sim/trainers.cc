@@ -17,13 +17,6 @@ v1::Finished Ended(v1::AttemptOutcome outcome) {
   return finished;
 }
 
-// Reads the number of epochs from the canonical spec: {"…","train":{…,"epochs":3,…}}.
-int EpochsOf(const std::string& spec_json) {
-  constexpr std::string_view kName = "\"epochs\":";
-  const std::size_t at = spec_json.find(kName);
-  return at == std::string::npos ? 0 : std::atoi(spec_json.c_str() + at + kName.size());
-}
-
 }  // namespace
 
 void SimWorker::Later(std::int64_t id, absl::Duration delay) {

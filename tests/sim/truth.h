@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,13 @@ inline std::uint64_t StateAfter(std::string_view key, int how, int epochs) {
   std::uint64_t state = StartState(key, how);
   for (int i = 0; i < epochs; ++i) state = NextState(state);
   return state;
+}
+
+// Reads the number of epochs from the canonical spec: {"…","train":{…,"epochs":3,…}}.
+inline int EpochsOf(const std::string& spec_json) {
+  constexpr std::string_view kName = "\"epochs\":";
+  const std::size_t at = spec_json.find(kName);
+  return at == std::string::npos ? 0 : std::atoi(spec_json.c_str() + at + kName.size());
 }
 
 inline std::int64_t LostOf(std::string_view key, std::string_view parameters, int head) {

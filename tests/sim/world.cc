@@ -24,11 +24,6 @@ bool World::Step() {
   return true;
 }
 
-std::uint64_t World::Draw(std::uint64_t below) {
-  random_ += 0x9E3779B97F4A7C15;
-  return Mix64(random_) % below;
-}
-
 void World::Violate(std::string what) {
   Note("VIOLATION: ", what);
   if (!violation_) violation_ = std::move(what);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <queue>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,9 +18,36 @@
 
 namespace pelab::sim {
 
-class World final : public Clock {
+// A sequence of random draws.
+class Dice {
  public:
-  explicit World(std::uint64_t seed, bool print) : random_(Mix64(seed) | 1), print_(print) {}
+  explicit Dice(std::uint64_t seed) : random_(Mix64(seed) | 1) {}
+
+  std::uint64_t Draw(std::uint64_t below) {  // uniform in [0, below)
+    random_ += 0x9E3779B97F4A7C15;
+    return Mix64(random_) % below;
+  }
+  double Unit() { return static_cast<double>(Draw(1 << 30)) / (1 << 30); }
+  bool Chance(double probability) { return Unit() < probability; }
+  absl::Duration Between(absl::Duration low, absl::Duration high) {
+    return low + (high - low) * Unit();
+  }
+  template <typename T>
+  const T& OneOf(const std::vector<T>& of) {
+    return of[Draw(of.size())];
+  }
+
+ private:
+  std::uint64_t random_;
+};
+
+class World final : public Clock, public Dice {
+ public:
+  explicit World(std::uint64_t seed, bool print) : Dice(seed), seed_(seed), print_(print) {}
+
+  // Draws for one purpose. They follow from the seed and disturb no other draws, so a part of a
+  // history that is left out changes nothing else.
+  Dice DiceFor(std::string_view purpose) const { return Dice(Mix64(seed_) ^ PurposeId(purpose)); }
 
   absl::Duration Monotonic() const override { return absl::Microseconds(now_); }
   absl::Time Wall() const override {
@@ -34,17 +62,6 @@ class World final : public Clock {
   }
   // Runs the next event; false if there is none.
   bool Step();
-
-  std::uint64_t Draw(std::uint64_t below);  // uniform in [0, below)
-  double Unit() { return static_cast<double>(Draw(1 << 30)) / (1 << 30); }
-  bool Chance(double probability) { return Unit() < probability; }
-  absl::Duration Between(absl::Duration low, absl::Duration high) {
-    return low + (high - low) * Unit();
-  }
-  template <typename T>
-  const T& OneOf(const std::vector<T>& of) {
-    return of[Draw(of.size())];
-  }
 
   // Adds a line to the history: it goes into the hash, and is printed if printing is on.
   template <typename... Args>
@@ -76,7 +93,7 @@ class World final : public Clock {
   absl::Duration wall_jump_;
   std::vector<Event> events_;  // a heap, the earliest first
   std::uint64_t numbers_ = 0;
-  std::uint64_t random_;
+  const std::uint64_t seed_;
   std::uint64_t hash_ = 0;
   bool print_;
   std::optional<std::string> violation_;

@@ -203,6 +203,23 @@ TEST_F(SilenceTest, AnEventKeepsAnAttempt) {
   EXPECT_EQ(outcome(both[1]), "lost") << "it has a slot of its own";
 }
 
+// Otherwise a worker could keep a job for ever by saying the same thing again and again.
+TEST_F(SilenceTest, OnlyWhatIsNewKeepsAnAttempt) {
+  Submit("s", 2);
+  const auto link = Connect("w", 2);
+  const std::vector<store::Assignment> both = link->assignments;
+  ASSERT_EQ(both.size(), 2u);
+  for (const store::Assignment& a : both) Say(a, 1, StartedEvent(0, 1));
+  Pass(absl::Minutes(9), link, both);
+  EXPECT_EQ(Say(both[0], 1, StartedEvent(0, 1)).status, store::EventStored::kDuplicate);
+  EXPECT_EQ(Say(both[1], 2, CheckpointEvent(0, std::string(64, 'c'), 1)).status,
+            store::EventStored::kStored);
+  Pass(absl::Minutes(2), link, both);
+  EXPECT_EQ(Text("SELECT count(*) FROM attempts WHERE outcome = 'lost' AND "
+                 "error LIKE '%reported nothing about it%'"),
+            "2");
+}
+
 TEST_F(SilenceTest, TimeInWhichNothingCouldBeStoredDoesNotCount) {
   Submit("s", 1);
   const auto link = Connect("w", 1);

@@ -74,9 +74,12 @@ class WorkerSessionTest : public sched::SchedulerTest {
   }
 
   FullJournal journal_{world_};
-  FleetContext context_{world_,           world_,
-                        *scheduler_,      journal_,
-                        absl::Seconds(5), absl::Seconds(20),
+  FleetContext context_{world_,
+                        world_,
+                        *scheduler_,
+                        journal_,
+                        absl::Seconds(5),
+                        absl::Seconds(20),
                         [] { return 0.5; }};
 };
 
@@ -133,6 +136,47 @@ TEST_F(WorkerSessionTest, AFalseTokenHidesNoEndOfAnAttempt) {
   world_.Settle();
   world_.Advance(absl::Seconds(10));  // its back-off
   EXPECT_EQ(assignments(), 2) << "the job is tried again";
+}
+
+// An epoch and its checkpoint come in one batch: the epoch is news, the checkpoint is not.
+TEST_F(WorkerSessionTest, AFileHidesNoNewsOfAnAttempt) {
+  world_.steps.clear();
+  world_.timed.clear();
+  longest_silence_ = absl::Minutes(10);
+  MakeScheduler();
+  FleetContext context{.clock = world_,
+                       .executor = world_,
+                       .scheduler = *scheduler_,
+                       .journal = journal_,
+                       .heartbeat = absl::Seconds(5),
+                       .lease = absl::Seconds(20),
+                       .random_unit = [] { return 0.5; }};
+  Submit("s", 1);
+  const auto session = std::make_shared<TestSession>(context);
+  v1::WorkerMessage hello = Hello();
+  ASSERT_TRUE(session->Handle(hello));
+  world_.Settle();
+  const v1::Assignment assignment = session->sent.back().assignment();
+  const auto pass = [&](absl::Duration time) {
+    for (absl::Duration passed; passed < time; passed += absl::Seconds(15)) {
+      world_.Advance(absl::Seconds(15));
+      scheduler_->Heartbeat("w", session.get(), {{assignment.attempt_id(), assignment.token(), 0}});
+    }
+  };
+  pass(absl::Minutes(9));
+  v1::WorkerMessage message;
+  for (const v1::Event& event : {StartedEvent(0, 1), CheckpointEvent(0, std::string(64, 'c'), 1)}) {
+    v1::Event& sent = *message.mutable_events()->add_events();
+    sent = event;
+    sent.set_attempt_id(assignment.attempt_id());
+    sent.set_token(assignment.token());
+    sent.set_sequence(static_cast<std::uint64_t>(message.events().events_size()));
+  }
+  session->Handle(message);
+  world_.Settle();
+  EXPECT_EQ(Text("SELECT last_sequence FROM attempts"), "2");
+  pass(absl::Minutes(9));
+  EXPECT_EQ(Text("SELECT count(*) FROM attempts WHERE outcome IS NULL"), "1");
 }
 
 TEST_F(WorkerSessionTest, EventsThatWaitKeepNoSession) {
