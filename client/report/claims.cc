@@ -217,9 +217,9 @@ bool Happens(const Indices& found, const Json& rule, int layers) {
 std::optional<Outcome> Seeds(const View& view, const Json& rule) {
   const ClaimCell* cell = view.Find(rule["pe"]);
   if (cell == nullptr) return std::nullopt;
-  const Json field = cell->Field("model.layers");
-  if (!field.is_number_integer()) return std::nullopt;
-  const int layers = field;
+  const std::optional<int> read = IntegerOf<int>(cell->Field("model.layers"));
+  if (!read) return std::nullopt;
+  const int layers = *read;
   if (rule.value("paper_heads", false) &&
       cell->Field("model.heads") != File()["paper_size"]["model.heads"])
     return std::nullopt;

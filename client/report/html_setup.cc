@@ -149,8 +149,9 @@ std::map<std::int64_t, std::int64_t> Parameters(const ReportInput& input) {
     if (!attempt.has_environment_json()) continue;
     const Json said = ParseJson<Json>(attempt.environment_json());
     if (!said.is_object() || !said.contains("parameters")) continue;
-    const Json& count = said["parameters"];
-    if (count.is_number_integer()) counts[attempt.job_id()] = count.get<std::int64_t>();
+    if (const auto count = IntegerOf<std::int64_t>(said["parameters"])) {
+      counts[attempt.job_id()] = *count;
+    }
   }
   return counts;
 }

@@ -3,9 +3,13 @@
 // bounded, even if the text is hostile. Pure functions: thread-safe.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace pelab {
 
@@ -30,6 +34,19 @@ template <typename Json = nlohmann::json>
 Json ParseJsonOrNull(std::string_view text) {
   Json value = ParseJson<Json>(text);
   return value.is_discarded() ? Json(nullptr) : value;
+}
+
+// The value if it is an integer that fits T; otherwise nullopt. 1.0 and 1e3 are no integers.
+// (Nlohmann's get<T> converts every number: 1.5 becomes 1, and 2^64 - 1 becomes -1.)
+template <std::integral T, typename Json>
+std::optional<T> IntegerOf(const Json& value) {
+  if (value.is_number_unsigned()) {
+    const auto number = value.template get<std::uint64_t>();
+    return std::in_range<T>(number) ? std::optional<T>(static_cast<T>(number)) : std::nullopt;
+  }
+  if (!value.is_number_integer()) return std::nullopt;
+  const auto number = value.template get<std::int64_t>();
+  return std::in_range<T>(number) ? std::optional<T>(static_cast<T>(number)) : std::nullopt;
 }
 
 // Whether the text is one JSON object, or any one JSON value, within the limits.

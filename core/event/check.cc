@@ -230,12 +230,9 @@ std::optional<v1::Execution> ExecutionFromJson(const std::string& json) {
   bool whole = true;
   const auto number = [&](const char* name) -> std::int32_t {
     const auto member = object.find(name);
-    const bool fits =
-        member != object.end() && member->is_number_integer() &&
-        (member->is_number_unsigned() ? std::in_range<std::int32_t>(member->get<std::uint64_t>())
-                                      : std::in_range<std::int32_t>(member->get<std::int64_t>()));
-    whole = whole && fits;
-    return fits ? member->get<std::int32_t>() : 0;
+    const auto value = member == object.end() ? std::nullopt : IntegerOf<std::int32_t>(*member);
+    whole = whole && value.has_value();
+    return value.value_or(0);
   };
   v1::Execution execution;
   execution.set_threads(number("threads"));

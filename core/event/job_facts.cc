@@ -29,13 +29,12 @@ Asked ExamplesOf(const v1::HeadAblation& ablation, const JobFacts& job) {
   if (!parameters.is_object()) return {std::numeric_limits<std::int64_t>::max(), false};
   const auto data = parameters.find("data");
   const auto most = parameters.find("max_examples");
+  const std::optional<std::int64_t> limit =
+      most == parameters.end() ? std::nullopt : IntegerOf<std::int64_t>(*most);
   Asked asked{job.train_examples + job.test_examples,
-              data != parameters.end() && most != parameters.end() && most->is_number_integer()};
+              data != parameters.end() && limit.has_value()};
   if (data != parameters.end() && *data == "test") asked.examples = job.test_examples;
-  if (most != parameters.end() && most->is_number_integer()) {
-    const auto limit = most->get<std::int64_t>();
-    if (limit > 0) asked.examples = std::min(asked.examples, limit);
-  }
+  if (limit.value_or(0) > 0) asked.examples = std::min(asked.examples, *limit);
   return asked;
 }
 

@@ -42,12 +42,6 @@ std::string Shown(const Json& json) {
   return text.substr(0, end) + "…";
 }
 
-std::optional<std::int64_t> ReadInteger(const Json& json) {
-  if (json.is_number_unsigned() && json.get<std::uint64_t>() > INT64_MAX) return std::nullopt;
-  if (!json.is_number_integer()) return std::nullopt;
-  return json.get<std::int64_t>();
-}
-
 // The value if it has the field's type; the caller checks its range.
 std::optional<Value> ReadValue(const Field& field, const Json& json) {
   switch (field.type) {
@@ -55,7 +49,7 @@ std::optional<Value> ReadValue(const Field& field, const Json& json) {
       if (json.is_boolean()) return Value(json.get<bool>());
       break;
     case FieldType::kInt:
-      if (const auto number = ReadInteger(json)) return Value(*number);
+      if (const auto number = IntegerOf<std::int64_t>(json)) return Value(*number);
       break;
     case FieldType::kReal:
       if (json.is_number()) return Value(json.get<double>());
@@ -76,7 +70,7 @@ std::optional<Value> ReadValue(const Field& field, const Json& json) {
       if (!json.is_array()) break;
       std::vector<std::int64_t> members;
       for (const Json& member : json) {
-        const auto number = ReadInteger(member);
+        const auto number = IntegerOf<std::int64_t>(member);
         if (!number) return std::nullopt;
         members.push_back(*number);
       }
@@ -199,7 +193,7 @@ class Reader {
   std::int64_t ReadInt(const Json& json, const std::string& path, const char* name,
                        std::int64_t least, std::int64_t most) {
     const auto found = json.find(name);
-    const auto value = found == json.end() ? std::nullopt : ReadInteger(*found);
+    const auto value = found == json.end() ? std::nullopt : IntegerOf<std::int64_t>(*found);
     if (value && *value >= least && *value <= most) return *value;
     const std::string shown = found == json.end() ? "missing" : Shown(*found);
     const std::string allowed =

@@ -40,11 +40,9 @@ class Members {
   absl::StatusOr<std::int32_t> Integer(const std::string& name) const {
     const auto found = body_.find(name);
     if (found == body_.end()) return Missing(name, "a whole number");
-    if (!found->is_number_integer() || found->get<std::int64_t>() < INT32_MIN ||
-        found->get<std::int64_t>() > INT32_MAX) {
-      return Wrong(name, *found, "a whole number");
-    }
-    return found->get<std::int32_t>();
+    const std::optional<std::int32_t> number = IntegerOf<std::int32_t>(*found);
+    if (!number) return Wrong(name, *found, "a whole number of 32 bits");
+    return *number;
   }
   // Returns `otherwise` if the member is missing.
   absl::StatusOr<std::string> TextOr(const std::string& name, const std::string& otherwise) const {

@@ -18,8 +18,8 @@ std::optional<Versions> ReadList(const nlohmann::json& object, const char* name)
   for (const auto& entry : *list) {
     if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string()) continue;
     const auto version = entry.find("version");
-    const bool known = version != entry.end() && version->is_number_integer();
-    versions[entry["name"].get<std::string>()].push_back(known ? version->get<int>() : 0);
+    const auto number = version == entry.end() ? std::nullopt : IntegerOf<int>(*version);
+    versions[entry["name"].get<std::string>()].push_back(number.value_or(0));
   }
   return versions;
 }

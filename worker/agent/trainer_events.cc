@@ -81,10 +81,9 @@ class Members {
   T Int(const char* name, int bits) const {
     const Json& value = At(name);
     if (!value.is_number_integer()) Throw(name, value, "an integer");
-    const bool fits = value.is_number_unsigned() ? std::in_range<T>(value.get<std::uint64_t>())
-                                                 : std::in_range<T>(value.get<std::int64_t>());
-    if (!fits) Throw(name, value, absl::StrCat("an integer of ", bits, " bits"));
-    return value.get<T>();
+    const std::optional<T> number = IntegerOf<T>(value);
+    if (!number) Throw(name, value, absl::StrCat("an integer of ", bits, " bits"));
+    return *number;
   }
 
   const Json& object_;
@@ -153,8 +152,9 @@ class MatrixReader {
   void ReadCounts(const char* name, google::protobuf::RepeatedField<std::int64_t>* counts) {
     ForEachEntry(name, [&](const Json* entry) {
       if (entry == nullptr) return counts->Add(0);
-      if (!entry->is_number_integer()) members_.Throw(name, *entry, "integers");
-      counts->Add(entry->get<std::int64_t>());
+      const std::optional<std::int64_t> count = IntegerOf<std::int64_t>(*entry);
+      if (!count) members_.Throw(name, *entry, "integers of 64 bits");
+      counts->Add(*count);
     });
   }
   void ReadReals(const char* name, google::protobuf::RepeatedField<double>* numbers) {

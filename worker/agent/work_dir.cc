@@ -10,6 +10,7 @@
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -75,6 +76,14 @@ bool IsKey(absl::string_view key) {
   return key.size() == 64 && key.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
 }
 
+// A member of a record. Throws if it is missing (Json::exception) or is no integer of T.
+template <typename T>
+T Integer(const Json& record, const char* name) {
+  if (const auto number = IntegerOf<T>(record.at(name))) return *number;
+  throw std::out_of_range(absl::StrCat("\"", name, "\" is ", record.at(name).dump(),
+                                       "; allowed: an integer of ", 8 * sizeof(T), " bits"));
+}
+
 std::string JobDirName(const v1::Assignment& assignment) {
   return absl::StrCat(assignment.key(), ".", assignment.job_id());
 }
@@ -137,17 +146,17 @@ absl::StatusOr<v1::Assignment> WorkDir::LoadAssignment(std::int64_t attempt_id) 
   v1::Assignment assignment;
   std::uint64_t token = 0;
   try {
-    assignment.set_attempt_id(record.at("attempt_id").get<std::int64_t>());
-    assignment.set_job_id(record.at("job_id").get<std::int64_t>());
+    assignment.set_attempt_id(Integer<std::int64_t>(record, "attempt_id"));
+    assignment.set_job_id(Integer<std::int64_t>(record, "job_id"));
     assignment.set_key(record.at("key").get<std::string>());
     assignment.set_label(record.at("label").get<std::string>());
-    assignment.set_max_start_epoch(record.at("max_start_epoch").get<int>());
+    assignment.set_max_start_epoch(Integer<std::int32_t>(record, "max_start_epoch"));
     for (const Json& name : record.at("analyses"))
       assignment.add_analyses()->set_name(name.get<std::string>());
     if (!absl::SimpleHexAtoi(record.at("token").get<std::string>(), &token)) {
       return absl::DataLossError(absl::StrCat(path, " holds no token"));
     }
-  } catch (const Json::exception& error) {
+  } catch (const std::exception& error) {
     return absl::DataLossError(absl::StrCat(path, " is damaged: ", error.what()));
   }
   assignment.set_token(token);
@@ -187,9 +196,9 @@ std::optional<DoneLine> WorkDir::LoadUpload(std::int64_t attempt_id) const {
   const Json record = ParseJson<Json>(*text);
   try {
     return DoneLine{record.at("file").get<std::string>(), record.at("sha256").get<std::string>(),
-                    record.at("bytes").get<std::uint64_t>(),
+                    Integer<std::uint64_t>(record, "bytes"),
                     record.at("wall_seconds").get<double>()};
-  } catch (const Json::exception&) {
+  } catch (const std::exception&) {
     return std::nullopt;
   }
 }

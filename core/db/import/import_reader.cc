@@ -215,6 +215,9 @@ class SqliteImportReader final : public ImportReader {
   absl::StatusOr<v1::ImportedCells> Cells(std::int64_t sweep_id, std::uint64_t from,
                                           int limit) override {
     return connection_->Read([&](auto& db) -> absl::StatusOr<v1::ImportedCells> {
+      // After the largest ordinal there is none. Bound as a negative number, `from` would begin
+      // again with the first one.
+      if (!std::in_range<std::int64_t>(from)) return v1::ImportedCells();
       SQLite::Statement query(db,
                               "SELECT ordinal, key FROM v_sweep_jobs WHERE sweep_id = ? AND "
                               "ordinal >= ? ORDER BY ordinal LIMIT ?");

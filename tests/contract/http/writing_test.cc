@@ -174,6 +174,8 @@ TEST_F(WritingTest, ErrorsAreSentences) {
   expect(AsProgram("/sweeps/s/priority", R"({"priority":"high"})"), 400,
          "\"priority\" is \"high\"");
   expect(AsProgram("/sweeps/s/priority", R"({"priority":1e99})"), 400, "a whole number");
+  expect(AsProgram("/sweeps/s/priority", R"({"priority":18446744073709551615})"), 400,
+         "\"priority\" is 18446744073709551615; it must be a whole number");
   expect(AsProgram("/sweeps/s/extend", R"({"seeds":"x"})"), 400, "seed");
   expect(AsProgram("/sweeps/s/pause", R"({"now":true})"), 400, "unknown member \"now\"");
   expect(AsProgram("/sweeps/s/pause", "["), 400, "not a JSON object");

@@ -27,6 +27,17 @@ constexpr TypeRow kTypes[] = {{DType::kF32, "F32", 4},
   throw TrainerError(ErrorKind::kIo, "malformed safetensors file: " + what);
 }
 
+// For messages: the name or type, unless it is too long for one.
+std::string Quoted(const std::string& text) {
+  constexpr std::size_t kMost = 200;
+  return text.size() <= kMost ? "\"" + text + "\"" : "of " + std::to_string(text.size()) + " bytes";
+}
+
+// For messages: a number, or what the value is instead. Texts and lists may be long.
+std::string Shown(const Json& value) {
+  return value.is_number() ? value.dump() : std::string("a value of type ") + value.type_name();
+}
+
 TypeRow RowOf(DType dtype) {
   for (const TypeRow& row : kTypes) {
     if (row.dtype == dtype) return row;
@@ -38,24 +49,49 @@ TypeRow RowOf(const std::string& name) {
   for (const TypeRow& row : kTypes) {
     if (name == row.name) return row;
   }
-  ThrowMalformed("unknown type \"" + name + "\"");
+  ThrowMalformed("unknown type " + Quoted(name));
+}
+
+// A list of sizes or offsets. They have at most 63 bits, so that they fit std::int64_t, too.
+std::vector<std::int64_t> ReadIntegers(const std::string& tensor, const Json& entry,
+                                       const char* member) {
+  const Json& list = entry.at(member);
+  if (!list.is_array()) {
+    ThrowMalformed("tensor " + Quoted(tensor) + ": \"" + member + "\" is not a list");
+  }
+  std::vector<std::int64_t> numbers;
+  for (const Json& item : list) {
+    const auto number = IntegerOf<std::int64_t>(item);
+    if (!number || *number < 0) {
+      ThrowMalformed("tensor " + Quoted(tensor) + ": \"" + member + "\" holds " + Shown(item) +
+                     "; allowed: integers from 0 to 2^63 - 1");
+    }
+    numbers.push_back(*number);
+  }
+  return numbers;
 }
 
 TensorEntry ReadEntry(const std::string& name, const Json& entry, std::string_view data) {
   const TypeRow type = RowOf(entry.at("dtype").get<std::string>());
-  TensorEntry tensor{name, type.dtype, entry.at("shape").get<std::vector<std::int64_t>>(), {}};
-  const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>();
-  const auto end = entry.at("data_offsets").at(1).get<std::uint64_t>();
-  if (begin > end || end > data.size()) ThrowMalformed("tensor \"" + name + "\" is cut off");
+  TensorEntry tensor{name, type.dtype, ReadIntegers(name, entry, "shape"), {}};
+  const std::vector<std::int64_t> offsets = ReadIntegers(name, entry, "data_offsets");
+  if (offsets.size() != 2) {
+    ThrowMalformed("tensor " + Quoted(name) + ": \"data_offsets\" has " +
+                   std::to_string(offsets.size()) + " numbers; allowed: 2");
+  }
+  const auto begin = static_cast<std::uint64_t>(offsets[0]);
+  const auto end = static_cast<std::uint64_t>(offsets[1]);
+  if (begin > end || end > data.size()) ThrowMalformed("tensor " + Quoted(name) + " is cut off");
   std::uint64_t expected = type.bytes;
-  for (const std::int64_t size : tensor.shape) {
-    if (size < 0 || (size > 0 && expected > data.size())) {
-      ThrowMalformed("tensor \"" + name + "\" has an impossible shape");
+  for (const std::int64_t dimension : tensor.shape) {
+    const auto size = static_cast<std::uint64_t>(dimension);
+    if (size > 0 && expected > data.size() / size) {
+      ThrowMalformed("tensor " + Quoted(name) + " has an impossible shape");
     }
-    expected *= static_cast<std::uint64_t>(size);
+    expected *= size;
   }
   if (expected != end - begin)
-    ThrowMalformed("tensor \"" + name + "\" has another size than its shape");
+    ThrowMalformed("tensor " + Quoted(name) + " has another size than its shape");
   tensor.bytes = data.substr(begin, end - begin);
   return tensor;
 }

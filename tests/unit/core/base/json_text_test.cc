@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -77,6 +79,21 @@ TEST(JsonText, TooLong) {
   const std::string text = "[" + std::string(kMaxJsonBytes, ' ') + "]";
   EXPECT_EQ(WhyNotBounded(text), "has 16777218 bytes; at most 16777216 are allowed");
   EXPECT_TRUE(ParseJson(text).is_discarded());
+}
+
+TEST(JsonText, AnIntegerIsOneThatFits) {
+  const auto as_int = [](const char* text) { return IntegerOf<int>(ParseJson(text)); };
+  EXPECT_EQ(as_int("-2147483648"), -2147483648);
+  EXPECT_EQ(as_int("2147483647"), 2147483647);
+  for (const char* other : {"2147483648", "-2147483649", "4294967297", "18446744073709551615",
+                            "1.0", "1e3", "1.5", "-0.0", "true", "null", "\"1\"", "[1]"}) {
+    EXPECT_EQ(as_int(other), std::nullopt) << other;
+  }
+  EXPECT_EQ(IntegerOf<std::uint64_t>(ParseJson("18446744073709551615")), UINT64_MAX);
+  EXPECT_EQ(IntegerOf<std::uint64_t>(ParseJson("-1")), std::nullopt);
+  EXPECT_EQ(IntegerOf<std::int64_t>(ParseJson("9223372036854775808")), std::nullopt);
+  EXPECT_EQ(IntegerOf<std::int64_t>(ParseJson("-9223372036854775808")), INT64_MIN);
+  EXPECT_EQ(IntegerOf<std::int64_t>(ParseJson("-9223372036854775809")), std::nullopt);
 }
 
 // The library's own readers have no limit. A file that calls them must state here why that is safe.

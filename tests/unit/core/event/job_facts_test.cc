@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "core/experiment/canonical_json.h"
 
 namespace pelab::event {
@@ -89,6 +90,12 @@ TEST(JobFacts, AMatrixCountsTheExamplesThatWereAskedFor) {
   EXPECT_EQ(wrong(R"({"data":"test","max_examples":20})", 20), "");
   EXPECT_THAT(wrong(R"({"data":"test","max_examples":20})", 30), HasSubstr("allowed: 20, as"));
   EXPECT_EQ(wrong(R"({"data":"test","max_examples":200})", 30), "");
+  // No number of examples: no more than all.
+  for (const char* most : {"20.0", "18446744073709551596", "null"}) {
+    const std::string parameters = absl::StrCat(R"({"data":"test","max_examples":)", most, "}");
+    EXPECT_EQ(wrong(parameters, 30), "") << most;
+    EXPECT_THAT(wrong(parameters, 31), HasSubstr("allowed: at most 30, as")) << most;
+  }
   // Parameters of another version: no more than all.
   EXPECT_EQ(wrong("{}", 4), "");
   EXPECT_THAT(wrong("{}", 101), HasSubstr("allowed: at most 100, as"));

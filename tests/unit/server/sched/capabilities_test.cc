@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace pelab::sched {
 namespace {
 
@@ -37,6 +39,16 @@ TEST(Capabilities, AnalysesMustBeThereInTheirVersion) {
   job.analyses = {{"head_ablation", 2}, {"probe", 1}};
   EXPECT_THAT(has.WhyNot(kCpu, job), HasSubstr("no analysis probe"));
   EXPECT_EQ(Parse("{}").WhyNot(kCpu, job), "") << "what says nothing restricts nothing";
+}
+
+TEST(Capabilities, AVersionThatIsNoIntegerIsNoVersion) {
+  const store::Requirement job{.pe = "rope", .pe_version = 1, .device_kind = "any"};
+  for (const char* version : {"4294967297", "1.0", "\"1\"", "18446744073709551617"}) {
+    EXPECT_THAT(Parse(std::string(R"({"pes":[{"name":"rope","version":)") + version + "}]}")
+                    .WhyNot(kCpu, job),
+                HasSubstr("pe rope in version 0, not 1"))
+        << version;
+  }
 }
 
 TEST(Capabilities, DevicesAndMemoryMustFit) {

@@ -192,6 +192,10 @@ TEST(TrainerEvents, HeadAblationsThatCannotBe) {
   EXPECT_THAT(AblationComplaint("correct", "[[1,2,3],[4,9]]"), HasSubstr("3 entries a layer"));
   EXPECT_THAT(AblationComplaint("correct", "[[1,2,11],[4,9,null]]"),
               HasSubstr("layer 0 head 2: \"correct\" is 11; allowed: an integer from 0 to 10"));
+  EXPECT_THAT(AblationComplaint("correct", "[[1,2,18446744073709551615],[4,9,null]]"),
+              HasSubstr("18446744073709551615; allowed: integers of 64 bits"));
+  EXPECT_THAT(AblationComplaint("correct", "[[1,2,3.0],[4,9,null]]"),
+              HasSubstr("3.0; allowed: integers"));
   EXPECT_THAT(AblationComplaint("lost", "[[8,7,6]]"), HasSubstr("2 layers, as in \"correct\""));
   EXPECT_THAT(AblationComplaint("lost", "[[8,7,10],[6,1,null]]"),
               HasSubstr("\"lost\" is 10; allowed: an integer from 0 to 9"));

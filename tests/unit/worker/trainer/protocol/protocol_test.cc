@@ -97,6 +97,71 @@ TEST(Safetensors, ShapesThatOverflowAreRefused) {
   }
 }
 
+// A file with one tensor "w" of this shape and these offsets, and 8 bytes of data.
+std::string OneTensor(const std::string& shape, const std::string& offsets) {
+  std::string header =
+      R"({"w":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
+  header.resize(120, ' ');
+  return std::string("\x78\0\0\0\0\0\0\0", 8) + header + "abcdefgh";
+}
+
+TEST(Safetensors, SizesAndOffsetsAreIntegersFromZeroOn) {
+  EXPECT_EQ(ReadSafetensors(OneTensor("[2]", "[0,8]")).Find("w")->bytes, "abcdefgh");
+  EXPECT_EQ(ReadSafetensors(OneTensor("[0]", "[8,8]")).Find("w")->bytes, "");
+  for (const char* number : {"2.0", "2e0", "2.5", "-1", "-0.5", "1e300", "9223372036854775808",
+                             "18446744073709551616", "\"2\"", "true", "null", "[2]"}) {
+    EXPECT_THAT([&] { ReadSafetensors(OneTensor(std::string("[") + number + "]", "[0,8]")); },
+                ThrowsMessage<TrainerError>(HasSubstr("tensor \"w\": \"shape\" holds ")))
+        << number;
+    for (const std::string& offsets :
+         {std::string("[") + number + ",8]", std::string("[0,") + number + "]"}) {
+      EXPECT_THAT([&] { ReadSafetensors(OneTensor("[2]", offsets)); },
+                  ThrowsMessage<TrainerError>(HasSubstr("tensor \"w\": \"data_offsets\" holds ")))
+          << offsets;
+    }
+  }
+  EXPECT_THAT(
+      [&] { ReadSafetensors(OneTensor("[-1.5]", "[0,8]")); },
+      ThrowsMessage<TrainerError>(HasSubstr("holds -1.5; allowed: integers from 0 to 2^63 - 1")));
+  for (const char* offsets : {"[]", "[0]", "[0,4,8]"}) {
+    EXPECT_THAT([&] { ReadSafetensors(OneTensor("[2]", offsets)); },
+                ThrowsMessage<TrainerError>(HasSubstr("numbers; allowed: 2")))
+        << offsets;
+  }
+  for (const char* list : {"8", "{\"0\":0,\"1\":8}", "null"}) {
+    EXPECT_THAT([&] { ReadSafetensors(OneTensor(list, "[0,8]")); },
+                ThrowsMessage<TrainerError>(HasSubstr("\"shape\" is not a list")));
+    EXPECT_THAT([&] { ReadSafetensors(OneTensor("[2]", list)); },
+                ThrowsMessage<TrainerError>(HasSubstr("\"data_offsets\" is not a list")));
+  }
+}
+
+// An `error` event could not be written with more.
+TEST(Safetensors, ALongNameIsNotPartOfAMessage) {
+  const std::string name(100'000, 'n');
+  for (const std::string& entry :
+       {std::string(R"({"dtype":"F32","shape":[-1],"data_offsets":[0,0]})"),
+        R"({"dtype":")" + name + "\"}"}) {
+    const std::string header = "{\"" + name + "\":" + entry + "}";
+    std::string text(8, '\0');
+    for (int b = 0; b < 8; ++b) text[b] = static_cast<char>(header.size() >> (8 * b));
+    EXPECT_THAT([&] { ReadSafetensors(text + header); },
+                ThrowsMessage<TrainerError>(testing::AllOf(
+                    HasSubstr(" of 100000 bytes"),
+                    testing::ResultOf([](const std::string& what) { return what.size(); },
+                                      testing::Lt(300U)))));
+  }
+}
+
+// 4 bytes times 2^62 elements are 2^64, which is 0 in 64 bits.
+TEST(Safetensors, AHugeShapeDoesNotPassForAnEmptyOne) {
+  EXPECT_THAT([&] { ReadSafetensors(OneTensor("[4611686018427387904]", "[0,0]")); },
+              ThrowsMessage<TrainerError>(HasSubstr("tensor \"w\" has an impossible shape")));
+  EXPECT_THAT([&] { ReadSafetensors(OneTensor("[2,9223372036854775807,2]", "[0,0]")); },
+              ThrowsMessage<TrainerError>(HasSubstr("tensor \"w\" has an impossible shape")));
+  EXPECT_EQ(ReadSafetensors(OneTensor("[0,4611686018427387904]", "[0,0]")).tensors.size(), 1U);
+}
+
 TEST(Files, AreReplacedWholeAndNamedByTheirHash) {
   const TempDir folder;
   WriteFileAtomically(folder.path(), "f", "old");
