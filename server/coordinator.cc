@@ -210,7 +210,11 @@ absl::Status Coordinator::Parts::LoadPrincipals(const CoordinatorOptions& option
 }
 
 void Coordinator::Parts::SetAllowance(const store::Principal& principal) {
-  (void)principal;  // HACK
+  scheduler.SetPrincipal(principal.name,
+                         {.share = principal.limits.share() > 0 ? principal.limits.share() : 1,
+                          .max_slots = principal.limits.max_slots(),
+                          .gpu_seconds = principal.limits.gpu_seconds(),
+                          .gpu_seconds_used = principal.gpu_seconds_used});
 }
 
 // Runs on the strand, because the scheduler belongs to it. Nothing writes to the store yet, so it
