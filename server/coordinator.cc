@@ -72,18 +72,13 @@ bool CanIdentifyAll(const CoordinatorOptions& options) {
                      });
 }
 
-absl::StatusOr<access::GateOptions> MakeGateOptions(const CoordinatorOptions& options) {
-  access::GateOptions gate;
-  if (options.admit_everybody) return gate;
-  gate.required = !options.security.tls_client_ca_file.empty();
-  if (!options.security.token_file.empty()) {
-    PELAB_ASSIGN_OR_RETURN(gate.shared_token, rpc::TokenFile::Open(options.security.token_file));
-    spdlog::warn(
-        "whoever has the token of {} is an operator; `pelab admin principal add` gives each person "
-        "and each worker a token of their own",
-        options.security.token_file);
-  }
-  return gate;
+absl::StatusOr<std::shared_ptr<rpc::TokenFile>> SharedToken(const CoordinatorOptions& options) {
+  if (options.admit_everybody || options.security.token_file.empty()) return nullptr;
+  spdlog::warn(
+      "whoever has the token of {} is an operator; `pelab admin principal add` gives each person "
+      "and each worker a token of their own",
+      options.security.token_file);
+  return rpc::TokenFile::Open(options.security.token_file);
 }
 
 absl::Status CheckListen(const CoordinatorOptions& options) {
@@ -103,7 +98,7 @@ absl::Status CheckListen(const CoordinatorOptions& options) {
 struct Coordinator::Parts {
   Parts(rpc::LockFile lock_file, std::unique_ptr<store::ArtifactFiles> files,
         std::shared_ptr<service::DroppedFiles> dropped, std::unique_ptr<store::Store> opened,
-        access::Methods methods, access::GateOptions gate_options,
+        access::Methods methods, std::shared_ptr<rpc::TokenFile> shared_token,
         const CoordinatorOptions& options)
       : lock(std::move(lock_file)),
         artifacts(std::move(files)),
@@ -118,7 +113,7 @@ struct Coordinator::Parts {
                   {.lease = options.lease,
                    .longest_silence = options.attempt_silence,
                    .token = [] { return RandomToken(); }}),
-        gate(*options.clock, writer, std::move(methods), std::move(gate_options)),
+        gate(*options.clock, writer, std::move(methods), std::move(shared_token)),
         expander(*options.clock, writer, strand, scheduler),
         readers(options.database),
         sweeps({*options.clock, writer, strand, scheduler, expander, readers, gate}),
@@ -281,7 +276,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   // Refuse first what can be refused without touching a file.
   PELAB_RETURN_IF_ERROR(CheckListen(options));
   PELAB_ASSIGN_OR_RETURN(access::Methods methods, access::Methods::Build());
-  PELAB_ASSIGN_OR_RETURN(access::GateOptions gate_options, MakeGateOptions(options));
+  PELAB_ASSIGN_OR_RETURN(auto shared_token, SharedToken(options));
   if (options.http) {
     PELAB_RETURN_IF_ERROR(http::CheckHttpAddress(*options.http, options.security.insecure));
   }
@@ -304,7 +299,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   PELAB_ASSIGN_OR_RETURN(auto store, store::Store::Open(options.database, store_options));
   std::unique_ptr<Coordinator> coordinator(new Coordinator(
       std::make_unique<Parts>(std::move(lock), std::move(artifacts), dropped, std::move(store),
-                              std::move(methods), std::move(gate_options), options)));
+                              std::move(methods), std::move(shared_token), options)));
   coordinator->parts_->acceptors = std::move(acceptors);
   PELAB_RETURN_IF_ERROR(coordinator->parts_->LoadPrincipals(options));
   PELAB_RETURN_IF_ERROR(coordinator->parts_->Recover());

@@ -55,6 +55,7 @@ inline constexpr int kJobsOfPack = 64;       // jobs that one slot trains togeth
 inline constexpr int kHeldOfWorker = 2 * kSlotsOfWorker * kJobsOfPack;
 inline constexpr std::size_t kLoadsOfWorker = 64;     // GPUs of one worker whose load is kept
 inline constexpr std::size_t kDeviceNameBytes = 64;   // bytes of the name of a device ("cuda:0")
+inline constexpr int kWorkers = 10'000;  // known workers; beyond, those that left no attempt go
 inline constexpr std::size_t kWorkerIdBytes = 128;    // bytes of a worker's id
 inline constexpr std::size_t kWorkerNameBytes = 256;  // bytes of a worker's name
 inline constexpr std::size_t kHostBytes = 256;        // bytes of the name of its host

@@ -94,10 +94,11 @@ class Gate::PathProcessor final : public grpc::AuthMetadataProcessor {
   Gate& gate_;
 };
 
-Gate::Gate(const Clock& clock, store::Journal& journal, Methods methods, GateOptions options)
+Gate::Gate(const Clock& clock, store::Journal& journal, Methods methods,
+           std::shared_ptr<rpc::TokenFile> shared_token)
     : clock_(clock),
       methods_(std::move(methods)),
-      principals_(clock, std::move(options.shared_token), options.required),
+      principals_(clock, std::move(shared_token)),
       rates_(clock, limits::kCallsPerSecond, limits::kCallsAtOnce),
       refusals_(clock, journal),
       open_calls_(

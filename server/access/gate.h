@@ -23,15 +23,12 @@
 
 namespace pelab::access {
 
-struct GateOptions {
-  std::shared_ptr<rpc::TokenFile> shared_token;  // whoever has it is an operator; may be null
-  bool required = false;                         // calls need a principal even while none is stored
-};
-
 // Thread-safe. It must outlive the server.
 class Gate {
  public:
-  Gate(const Clock& clock, store::Journal& journal, Methods methods, GateOptions options);
+  // Whoever has the `shared_token` is an operator; it may be null.
+  Gate(const Clock& clock, store::Journal& journal, Methods methods,
+       std::shared_ptr<rpc::TokenFile> shared_token);
 
   Principals& principals() { return principals_; }
   const Principals& principals() const { return principals_; }

@@ -22,7 +22,7 @@ void Principals::Set(const store::Principal& principal) {
 }
 
 bool Principals::on() const {
-  if (required_ || shared_) return true;
+  if (shared_) return true;
   MutexLock lock(&mutex_);
   return !by_name_.empty();
 }

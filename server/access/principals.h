@@ -34,9 +34,9 @@ struct Proof {
 // Thread-safe.
 class Principals {
  public:
-  // `shared` may be null. `required`: calls need a principal even while none is stored.
-  Principals(const Clock& clock, std::shared_ptr<rpc::TokenFile> shared, bool required)
-      : clock_(clock), shared_(std::move(shared)), required_(required) {}
+  // `shared` may be null.
+  Principals(const Clock& clock, std::shared_ptr<rpc::TokenFile> shared)
+      : clock_(clock), shared_(std::move(shared)) {}
 
   // Replaces or adds one.
   void Set(const store::Principal& principal);
@@ -58,7 +58,6 @@ class Principals {
 
   const Clock& clock_;
   const std::shared_ptr<rpc::TokenFile> shared_;
-  const bool required_;
   mutable Mutex mutex_;
   std::map<std::string, store::Principal> by_name_ ABSL_GUARDED_BY(mutex_);
   // Names, by the hash of a token (also the one before) and by the URI of a certificate.

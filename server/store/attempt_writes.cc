@@ -99,6 +99,23 @@ std::optional<std::string> PrincipalOfWorker(Database& db, const std::string& wo
   return row.Text(0);
 }
 
+// Forgets workers that are offline and never had an attempt, the longest gone first, before a new
+// one is added to very many. Whoever makes up ids would otherwise fill the list for good.
+void MakeRoomFor(Database& db, const std::string& worker_id) {
+  constexpr std::int64_t kAtOnce = 100;
+  if (db.Run("SELECT 1 FROM workers WHERE worker_id = ?", worker_id).Step()) return;
+  {
+    Query count = db.Run("SELECT count(*) FROM workers");
+    if (!count.Step() || count.Int(0) < limits::kWorkers) return;
+  }
+  db.Execute(
+      "DELETE FROM workers WHERE worker_id IN (SELECT worker_id FROM workers AS w "
+      "WHERE state = 'offline' AND drain IS NULL AND NOT EXISTS "
+      "(SELECT 1 FROM attempts AS a WHERE a.worker_id = w.worker_id) "
+      "ORDER BY last_seen_at LIMIT ?)",
+      kAtOnce);
+}
+
 }  // namespace
 
 WriteResult Do(Batch& batch, const WorkerHello& write) {
@@ -108,6 +125,7 @@ WriteResult Do(Batch& batch, const WorkerHello& write) {
         .refused = absl::StrCat("worker ", write.worker_id, " belongs to another principal; a ",
                                 "worker with a --workdir of its own has an id of its own")};
   }
+  MakeRoomFor(batch.db, write.worker_id);
   batch.db.Execute(
       "INSERT INTO workers (worker_id, name, host, version, slots_json, slots, "
       "capabilities_json, principal, state, last_seen_at) "

@@ -1,5 +1,6 @@
 // Principals in the store: who they are, what they are charged, and the record of what they do.
 #include "core/access/audit_chain.h"
+#include "server/limits.h"
 #include "tests/contract/store/store_fixture.h"
 
 namespace pelab::store {
@@ -143,6 +144,27 @@ TEST_P(PrincipalsTest, AWorkersIdIsThatOfWhoeverHadItFirst) {
   EXPECT_EQ(hello("gpu01"), "");
   EXPECT_EQ(hello(""), "") << "a coordinator that admits everybody";
   EXPECT_THAT(hello("thief"), HasSubstr("worker w belongs to another principal"));
+}
+
+TEST_P(PrincipalsTest, WorkersThatNeverCameBackMakeRoom) {
+  Submit("s", {Cell(0, "a")});
+  Attempt attempt = Assign(1);
+  End(attempt.id, 3000);
+  store_->database().connection().exec(absl::StrCat(
+      "UPDATE workers SET state = 'offline', last_seen_at = 0;"
+      "INSERT INTO workers (worker_id, host, version, slots_json, slots, capabilities_json, state, "
+      "last_seen_at) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ",
+      limits::kWorkers - 1,
+      ") SELECT 'made-up-' || i, 'h', '1', '[]', 1, '{}', iif(i = 7, 'online', 'offline'), i FROM "
+      "n"));
+  AddWorker("new");
+  EXPECT_EQ(Text("SELECT count(*) FROM workers"), absl::StrCat(limits::kWorkers - 100 + 1));
+  EXPECT_EQ(Text("SELECT group_concat(worker_id) FROM (SELECT worker_id FROM workers "
+                 "WHERE last_seen_at < 103 ORDER BY last_seen_at, worker_id)"),
+            "w,made-up-7,made-up-102")
+      << "the one with an attempt, the one that is there, and the first that was not too old";
+  AddWorker("another");
+  EXPECT_EQ(Text("SELECT count(*) FROM workers"), absl::StrCat(limits::kWorkers - 100 + 2));
 }
 
 TEST_P(PrincipalsTest, TheOwnerOfASweepIsKnownAfterARestart) {

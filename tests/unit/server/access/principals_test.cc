@@ -31,14 +31,14 @@ class PrincipalsTest : public testing::Test {
   }
 
   FakeClock clock_;
-  Principals principals_{clock_, nullptr, /*required=*/false};
+  Principals principals_{clock_, nullptr};
 };
 
 TEST_F(PrincipalsTest, IsOnOnceThereIsOne) {
   EXPECT_FALSE(principals_.on());
   principals_.Set(Named("alice", "token-of-alice"));
   EXPECT_TRUE(principals_.on());
-  EXPECT_TRUE(Principals(clock_, nullptr, /*required=*/true).on());
+  EXPECT_TRUE(Principals(clock_, rpc::TokenFile::Fixed("a-shared-token")).on());
 }
 
 TEST_F(PrincipalsTest, AreFoundByTheirTokens) {

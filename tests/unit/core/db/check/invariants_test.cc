@@ -188,6 +188,8 @@ const std::vector<Damage> kDamages = {
     {"INSERT INTO staged_epochs SELECT 1, 99, 0, train_loss, train_correct, train_total, "
      "test_loss, test_correct, test_total, learning_rate, seconds FROM curves LIMIT 1",
      {"epochs that wait for their curve are of an attempt, and not in it yet"}},
+    {"INSERT INTO audit VALUES (1, 0, '', '', '', '', 'OK', 1, '', 'no hash')",
+     {"the record of acts is as it was written"}},
 };
 
 TEST(InvariantsTest, EachPromiseIsNamedWhereItIsBroken) {
