@@ -24,13 +24,18 @@ class IdentityTest(Case):
         self.server()
         return self.admin("principal", "add", "root", "--role", "operator").stdout.strip()
 
+    def end_server(self):
+        server = self.started.pop()
+        server.terminate()
+        self.assertEqual(server.wait(20), 0)
+
     def mode(self, path):
         return stat.S_IMODE(os.stat(path).st_mode)
 
     def test_tokens(self):
         root = self.begin()
         self.assertRegex(root, r"^pelab_[0-9a-f]{64}$")
-        refused = self.ok(self.pelab("status"), 1)
+        refused = self.ok(self.pelab("status"), 2)
         self.assertIn("needs a token; give --token-file or PELAB_TOKEN", refused.stderr)
         self.admin("principal", "add", "alice", "--role", "submitter", "--max-slots", 1,
                    "--token-out", self.folder / "alice.token", token=root)
@@ -50,15 +55,15 @@ class IdentityTest(Case):
             "SELECT count(*) FROM v_attempts AS a JOIN v_attempts AS b ON a.attempt_id <> "
             "b.attempt_id AND a.started_at <= b.started_at AND b.started_at < a.ended_at"), [(0,)])
 
-        denied = self.admin("principal", "list", token=alice, status=1)
+        denied = self.admin("principal", "list", token=alice, status=2)
         self.assertIn("alice is a submitter; Admin/ListPrincipals is for an operator",
                       denied.stderr)
         worker = (self.folder / "gpu01.token").read_text().strip()
         self.assertIn("gpu01 is a worker",
-                      self.ok(self.pelab("jobs", env={"PELAB_TOKEN": worker}), 1).stderr)
+                      self.ok(self.pelab("jobs", env={"PELAB_TOKEN": worker}), 2).stderr)
         self.assertIn("alice", self.admin("principal", "list", token=root).stdout)
         self.admin("principal", "disable", "alice", token=root)
-        gone = self.ok(self.pelab("status", env={"PELAB_TOKEN": alice}), 1)
+        gone = self.ok(self.pelab("status", env={"PELAB_TOKEN": alice}), 2)
         self.assertIn("principal alice is disabled", gone.stderr)
 
         audit = self.ok(self.pelab("audit", "--output", "csv", env={"PELAB_TOKEN": root})).stdout
@@ -75,8 +80,7 @@ class IdentityTest(Case):
     def test_one_machine_needs_none_of_it(self):
         """Whoever can open the database file may use it, also with principals in it."""
         self.begin()
-        self.started.pop().terminate()
-        wait_until(lambda: self.pelab_db("status").returncode == 0, 20, "the lock to be free")
+        self.end_server()
         self.ok(self.run_sweep(self.write("sweep.yaml", tiny_sweep(epochs=1, pes="[nope]",
                                                                    seeds="[0]"))))
         self.assertEqual(self.states(), {"succeeded": 1})
@@ -92,8 +96,7 @@ class IdentityTest(Case):
             self.assertEqual(self.mode(self.folder / file), 0o600, file)
         self.admin("principal", "add", "gpu01", "--role", "worker", "--cert-uri",
                    "pelab://worker/gpu01", token=root)
-        self.started.pop().terminate()
-        wait_until(lambda: self.pelab_db("status").returncode == 0, 20, "the lock to be free")
+        self.end_server()
 
         self.spawn("pelab-server", "--db", self.db, "--listen", "localhost:0", "--tls-cert",
                    self.folder / "localhost.pem", "--tls-key", self.folder / "localhost.key",
@@ -105,11 +108,11 @@ class IdentityTest(Case):
         trust = ["--tls-ca", ca / "ca.pem"]
         own = ["--tls-cert", self.folder / "gpu01.pem", "--tls-key", self.folder / "gpu01.key"]
         me = json.loads(self.ok(self.pelab("admin", "whoami", "--output", "json", *trust,
-                                           *own)).stdout)
+                                           *own)).stdout)["principal"]
         self.assertEqual((me["name"], me["role"]), ("gpu01", "worker"))
         stranger = self.ok(self.pelab("admin", "whoami", *trust, "--tls-cert",
                                       self.folder / "gpu02.pem", "--tls-key",
-                                      self.folder / "gpu02.key"), 1)
+                                      self.folder / "gpu02.key"), 2)
         self.assertIn("the certificate of pelab://worker/gpu02 is not one of this coordinator's",
                       stranger.stderr)
         sweep = self.write("sweep.yaml", tiny_sweep(epochs=1, pes="[nope]", seeds="[0]"))
@@ -120,8 +123,7 @@ class IdentityTest(Case):
 
     def test_what_cannot_be_told_apart_is_refused(self):
         self.begin()
-        self.started.pop().terminate()
-        wait_until(lambda: self.pelab_db("status").returncode == 0, 20, "the lock to be free")
+        self.end_server()
         for arguments, words in [
                 (["--listen", "0.0.0.0:0", "--insecure"], "the database has principals"),
                 (["--listen", "127.0.0.1:0", "--admit-everybody"],
