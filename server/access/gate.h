@@ -36,6 +36,7 @@ class Gate {
   // For the credentials of every listener. It refuses calls with UNAUTHENTICATED, PERMISSION_DENIED
   // or RESOURCE_EXHAUSTED; the message says what to do.
   std::shared_ptr<grpc::AuthMetadataProcessor> Processor();
+  OpenCalls& open_calls() { return open_calls_; }
   // For grpc::ServerBuilder. Ends open streams whose principal may not make them any more.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> Interceptor() {
     return open_calls_.Factory();

@@ -2,7 +2,6 @@
 
 #include <grpcpp/server_context.h>
 
-#include <optional>
 #include <utility>
 
 namespace pelab::access {
@@ -14,60 +13,60 @@ using grpc::experimental::ServerRpcInfo;
 
 constexpr absl::Duration kLook = absl::Seconds(1);
 
-}  // namespace
-
-// One stream. Its context exists from the first hook until the object is destroyed.
-class OpenCalls::Call final : public grpc::experimental::Interceptor {
+// One call. Its context exists from the first hook until this object is destroyed.
+class Watcher final : public grpc::experimental::Interceptor {
  public:
-  Call(OpenCalls& calls, grpc::ServerContextBase& context) : calls_(calls), context_(context) {}
-  ~Call() override {
-    MutexLock lock(&calls_.mutex_);
-    calls_.calls_.erase(this);
-    if (!principal_) return;
-    const auto streams = calls_.streams_.find(*principal_);
-    if (--streams->second == 0) calls_.streams_.erase(streams);
-  }
+  Watcher(OpenCalls& calls, const grpc::ServerContextBase& context)
+      : calls_(calls), context_(context) {}
 
   void Intercept(InterceptorBatchMethods* methods) override {
     // Cancelling calls this too, with the mutex held.
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_CANCEL)) return;
+    // Before this, the context has no metadata.
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) {
-      Begin();
+      stream_.emplace(calls_, context_);
     }
     methods->Proceed();
   }
 
-  // Whether the call may go on. The mutex must be held.
-  bool MayGoOn() const { return calls_.holder_(context_) == principal_; }
-  void Cancel() const { context_.TryCancel(); }
-
  private:
-  void Begin() {
-    std::optional<std::string> principal = calls_.holder_(context_);
-    MutexLock lock(&calls_.mutex_);
-    if (!principal || principal_) return;
-    principal_ = std::move(principal);
-    calls_.streams_[*principal_] += 1;
-    calls_.calls_.insert(this);
-  }
-
   OpenCalls& calls_;
-  grpc::ServerContextBase& context_;
-  std::optional<std::string> principal_;  // guarded by calls_.mutex_
+  const grpc::ServerContextBase& context_;
+  std::optional<OpenCalls::Stream> stream_;
 };
 
-class OpenCalls::Maker final : public grpc::experimental::ServerInterceptorFactoryInterface {
+class Maker final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
   explicit Maker(OpenCalls& calls) : calls_(calls) {}
 
   grpc::experimental::Interceptor* CreateServerInterceptor(ServerRpcInfo* info) override {
-    if (info->type() == ServerRpcInfo::Type::UNARY) return nullptr;
-    return new Call(calls_, *info->server_context());
+    if (info->type() == ServerRpcInfo::Type::UNARY ||
+        info->type() == ServerRpcInfo::Type::BIDI_STREAMING) {
+      return nullptr;
+    }
+    return new Watcher(calls_, *info->server_context());
   }
 
  private:
   OpenCalls& calls_;
 };
+
+}  // namespace
+
+OpenCalls::Stream::Stream(OpenCalls& calls, const grpc::ServerContextBase& context)
+    : calls_(calls), context_(context), principal_(calls.holder_(context)) {
+  MutexLock lock(&calls_.mutex_);
+  calls_.open_.insert(this);
+  if (principal_) calls_.streams_[*principal_] += 1;
+}
+
+OpenCalls::Stream::~Stream() {
+  MutexLock lock(&calls_.mutex_);
+  calls_.open_.erase(this);
+  if (!principal_) return;
+  const auto streams = calls_.streams_.find(*principal_);
+  if (--streams->second == 0) calls_.streams_.erase(streams);
+}
 
 OpenCalls::OpenCalls(Holder holder, std::function<void()> tick)
     : holder_(std::move(holder)), tick_(std::move(tick)), thread_([this] { Run(); }) {}
@@ -91,15 +90,16 @@ int OpenCalls::StreamsOf(const std::string& principal) {
 }
 
 void OpenCalls::EndThoseThatMayNot() {
-  for (const Call* const call : calls_) {
-    if (!call->MayGoOn()) call->Cancel();
+  for (const Stream* const stream : open_) {
+    const std::optional<std::string> now = holder_(stream->context_);
+    if (!now || now != stream->principal_) stream->context_.TryCancel();
   }
 }
 
 void OpenCalls::Run() {
   MutexLock lock(&mutex_);
-  while (
-      !mutex_.AwaitFor([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_; }, kLook)) {
+  while (!mutex_.AwaitFor([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_; },
+                          kLook)) {
     EndThoseThatMayNot();
     tick_();
   }

@@ -1,5 +1,5 @@
-// The calls that are open: each is ended once its principal may not make it any more, and a
-// principal has only so many streams. Has a thread.
+// The streams that are open: each is ended once its principal may not make it any more, and they
+// are counted for each principal. Has a thread.
 #pragma once
 
 #include <grpcpp/support/server_interceptor.h>
@@ -27,26 +27,38 @@ class OpenCalls {
 
   // `tick` is called about once a second, on the object's thread.
   OpenCalls(Holder holder, std::function<void()> tick);
-  ~OpenCalls();  // all calls must have ended
+  ~OpenCalls();  // all streams must have ended
 
-  // For grpc::ServerBuilder. Calls of a single answer are soon over and are not watched.
+  // One open stream, from its begin until this object is destroyed. The context must outlive it.
+  class Stream {
+   public:
+    Stream(OpenCalls& calls, const grpc::ServerContextBase& context);
+    ~Stream();
+    Stream(const Stream&) = delete;
+
+   private:
+    friend class OpenCalls;
+    OpenCalls& calls_;
+    const grpc::ServerContextBase& context_;
+    const std::optional<std::string> principal_;
+  };
+
+  // For grpc::ServerBuilder: makes a Stream for each call with a stream. Not for calls with two
+  // streams, of which each message would pay for it: their handlers make one themselves.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> Factory();
 
   // How many streams the principal has open.
   int StreamsOf(const std::string& principal);
 
  private:
-  class Call;
-  class Maker;
-
   void Run();
-  void EndThoseThatMayNot();
+  void EndThoseThatMayNot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Holder holder_;
   const std::function<void()> tick_;
   Mutex mutex_;
-  std::set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, int> streams_ ABSL_GUARDED_BY(mutex_);
+  std::set<const Stream*> open_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int> streams_ ABSL_GUARDED_BY(mutex_);  // never 0
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -26,7 +26,7 @@ grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* FleetService
     grpc::CallbackServerContext* context) {
   const absl::StatusOr<access::Caller> caller = gate_.CallerOf(*context);
   const std::shared_ptr<WorkerStream> stream =
-      WorkerStream::Begin(context_, caller.ok() ? caller->name : "");
+      WorkerStream::Begin(context_, gate_.open_calls(), *context, caller.ok() ? caller->name : "");
   if (!caller.ok()) {
     stream->Close(caller.status());
     return stream.get();

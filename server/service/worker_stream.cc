@@ -10,8 +10,11 @@
 
 namespace pelab::service {
 
-std::shared_ptr<WorkerStream> WorkerStream::Begin(FleetContext& context, std::string principal) {
-  std::shared_ptr<WorkerStream> stream(new WorkerStream(context, std::move(principal)));
+std::shared_ptr<WorkerStream> WorkerStream::Begin(FleetContext& context, access::OpenCalls& calls,
+                                                  const grpc::ServerContextBase& call,
+                                                  std::string principal) {
+  std::shared_ptr<WorkerStream> stream(
+      new WorkerStream(context, calls, call, std::move(principal)));
   stream->self_ = stream;
   stream->StartRead(&stream->incoming_);
   return stream;
@@ -77,6 +80,7 @@ void WorkerStream::Close(const absl::Status& status) {
 void WorkerStream::OnCancel() { Close(absl::CancelledError("the worker is gone")); }
 
 void WorkerStream::OnDone() {
+  open_.reset();
   const std::shared_ptr<WorkerStream> self = std::move(self_);
   // gRPC calls OnDone after all other reactions, on any thread. Taking the mutex makes their
   // effects visible to the thread that deletes this object, in a way that ThreadSanitizer can

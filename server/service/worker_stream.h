@@ -6,12 +6,14 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "core/base/mutex.h"
 #include "pelab/v1/fleet.grpc.pb.h"
+#include "server/access/open_calls.h"
 #include "server/service/worker_session.h"
 
 namespace pelab::service {
@@ -21,8 +23,10 @@ class WorkerStream final
       public WorkerSession {
  public:
   // Starts reading. The object keeps itself alive until gRPC has finished with it; after that,
-  // sends do nothing.
-  static std::shared_ptr<WorkerStream> Begin(FleetContext& context, std::string principal);
+  // sends do nothing. The stream ends when `principal` may not have it any more.
+  static std::shared_ptr<WorkerStream> Begin(FleetContext& context, access::OpenCalls& calls,
+                                             const grpc::ServerContextBase& call,
+                                             std::string principal);
 
   void Close(const absl::Status& status) override;
 
@@ -33,8 +37,9 @@ class WorkerStream final
   void OnDone() override;
 
  private:
-  WorkerStream(FleetContext& context, std::string principal)
-      : WorkerSession(context, std::move(principal)) {}
+  WorkerStream(FleetContext& context, access::OpenCalls& calls, const grpc::ServerContextBase& call,
+               std::string principal)
+      : WorkerSession(context, std::move(principal)), open_(std::in_place, calls, call) {}
 
   void Send(v1::CoordinatorMessage message) override;
   void ReadOn() override;
@@ -42,6 +47,7 @@ class WorkerStream final
   void GiveUpReader() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::shared_ptr<WorkerStream> self_;
+  std::optional<access::OpenCalls::Stream> open_;  // until OnDone, after which there is no context
   v1::WorkerMessage incoming_;  // used by one reaction at a time
 
   Mutex mutex_;
