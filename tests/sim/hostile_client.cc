@@ -135,7 +135,7 @@ void HostileClient::AskAboutNothing() {
       return coordinator_.Try(store::CountDeletion{nowhere, 0}, Refusal("a deletion's count"));
     default:
       return coordinator_.Drain(
-          dice_.OneOf(std::vector<std::string>{"", "w", "nobody-17", std::string(5000, 'x'), "%"}),
+          dice_.OneOf(std::vector<std::string>{"w", "%", "nobody-17", std::string(5000, 'x')}),
           v1::Drain::KILL, Refusal("a drain"));
   }
 }
