@@ -53,8 +53,8 @@ inline constexpr int kSlotsOfWorker = 1024;  // slots of one worker
 inline constexpr int kJobsOfPack = 64;       // jobs that one slot trains together
 // Attempts that a hello or a heartbeat names: all that a worker may run, and as many ended ones.
 inline constexpr int kHeldOfWorker = 2 * kSlotsOfWorker * kJobsOfPack;
-inline constexpr std::size_t kLoadsOfWorker = 64;     // GPUs of one worker whose load is kept
-inline constexpr std::size_t kDeviceNameBytes = 64;   // bytes of the name of a device ("cuda:0")
+inline constexpr std::size_t kLoadsOfWorker = 64;    // GPUs of one worker whose load is kept
+inline constexpr std::size_t kDeviceNameBytes = 64;  // bytes of the name of a device ("cuda:0")
 inline constexpr int kWorkers = 10'000;  // known workers; beyond, those that left no attempt go
 inline constexpr std::size_t kWorkerIdBytes = 128;    // bytes of a worker's id
 inline constexpr std::size_t kWorkerNameBytes = 256;  // bytes of a worker's name

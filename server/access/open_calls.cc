@@ -98,8 +98,8 @@ void OpenCalls::EndThoseThatMayNot() {
 
 void OpenCalls::Run() {
   MutexLock lock(&mutex_);
-  while (!mutex_.AwaitFor([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_; },
-                          kLook)) {
+  while (
+      !mutex_.AwaitFor([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_; }, kLook)) {
     EndThoseThatMayNot();
     tick_();
   }

@@ -1,9 +1,9 @@
 // The jobs that wait for a slot, ordered by priority, then fairly between principals, then fairly
 // between the sweeps of one principal, then by their order within a sweep. A job that several
 // sweeps claim is in the queue of each of them. It leaves all of these queues when the first of the
-// sweeps gets a slot for it. So it runs for the most urgent of its sweeps that is not paused and whose
-// owner may start it. Pausing a sweep or changing its priority, or a limit that its owner reaches,
-// needs no change to single jobs. Not thread-safe.
+// sweeps gets a slot for it. So it runs for the most urgent of its sweeps that is not paused and
+// whose owner may start it. Pausing a sweep or changing its priority, or a limit that its owner
+// reaches, needs no change to single jobs. Not thread-safe.
 #pragma once
 
 #include <cstddef>

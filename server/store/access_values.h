@@ -58,8 +58,8 @@ struct RecordAct {
   std::string peer;
   std::string method;  // "Sweeps/Cancel"
   std::string target;
-  // Empty: that of the write before it in the same call of Append, in the same transaction: "OK", or
-  // "REFUSED" if the store refused it.
+  // Empty: that of the write before it in the same call of Append, in the same transaction: "OK",
+  // or "REFUSED" if the store refused it.
   std::string outcome;
   std::int64_t count = 1;
   std::string trace_id;

@@ -1,4 +1,4 @@
-"""Principals with the real programs: tokens over a socket, certificates over TLS, and the record."""
+"""Principals with the real programs: tokens on a socket, certificates over TLS, and the record."""
 
 import csv
 import io

@@ -90,8 +90,10 @@ class _Details(NamedTuple):
     compression: Any
 
 
-class _SendToken(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor,
-                 grpc.StreamUnaryClientInterceptor, grpc.StreamStreamClientInterceptor):
+class _SendToken(grpc.UnaryUnaryClientInterceptor,  # type: ignore[misc]
+                 grpc.UnaryStreamClientInterceptor,  # type: ignore[misc]
+                 grpc.StreamUnaryClientInterceptor,  # type: ignore[misc]
+                 grpc.StreamStreamClientInterceptor):  # type: ignore[misc]
     """Puts the token into each call: gRPC's own way refuses connections without TLS, also those
     that only this machine can make."""
 
