@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/utf8.h"
 #include "core/catalog/protocol_values.h"
 #include "core/experiment/canonical_json.h"
 #include "core/experiment/key.h"
@@ -15,6 +16,8 @@ namespace pelab::experiment {
 namespace {
 
 using catalog::Field;
+
+constexpr std::size_t kShownBytes = 100;  // of seeds, in a message
 
 // "rope(base=500)": the PE with the fields that differ from their default under this protocol.
 std::string PeLabel(const Job& job, std::string_view protocol) {
@@ -86,7 +89,7 @@ Extension Extend(const Sweep& sweep, std::string_view seeds) {
     const std::size_t comma = std::min(seeds.find(',', at), seeds.size());
     const SeedText text = ParseSeeds(seeds.substr(at, comma - at));
     if (!text.range) {
-      extension.problem = "seeds \"" + std::string(seeds.substr(at, comma - at)) +
+      extension.problem = "seeds \"" + Shorten(seeds.substr(at, comma - at), kShownBytes) +
                           "\": " + text.problem +
                           "; allowed: numbers and ranges from 0 to 2^53-1, 5..9,12";
       return extension;
@@ -106,7 +109,7 @@ Extension Extend(const Sweep& sweep, std::string_view seeds) {
   }
   plan.extensions.push_back(std::move(added));
   if (plan.CountCells() > kMaxJobs) {
-    extension.problem = "with seeds " + extension.seeds + " the sweep has " +
+    extension.problem = "with seeds " + Shorten(extension.seeds, kShownBytes) + " the sweep has " +
                         std::to_string(plan.CountCells()) + " cells; allowed: at most " +
                         std::to_string(kMaxJobs);
     return extension;

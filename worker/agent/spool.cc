@@ -23,6 +23,8 @@ constexpr char kBaseFrame = 2;
 constexpr std::size_t kHeaderBytes = 9;
 // rewrite the file only for at least so many acknowledged bytes
 constexpr std::uint64_t kCompactBytes = 1 << 20;
+// The coordinator takes no larger number (CheckEnvelope), and none above it can wrap to 0.
+constexpr std::uint64_t kMostSequence = std::uint64_t{1} << 62;
 
 // CRC-32C (Castagnoli), reflected polynomial 0x82F63B78, as in RFC 3720, appendix B.4.
 constexpr std::array<std::uint32_t, 256> CrcTable() {
@@ -128,7 +130,9 @@ absl::Status Spool::Load() {
     if (!whole) break;
     v1::Event event;
     if (frame.kind == kBaseFrame && frame.payload.size() == 8) {
-      base_ = GetNumber(frame.payload.data(), 8);
+      const std::uint64_t base = GetNumber(frame.payload.data(), 8);
+      if (base < LastLocked() || base > kMostSequence) break;
+      base_ = base;
       offsets_.clear();
       finished_.reset();
     } else if (frame.kind == kEventFrame && event.ParseFromString(frame.payload) &&
@@ -251,6 +255,10 @@ absl::Status Spool::Compact() {
 absl::Status Spool::ContinueAfter(std::uint64_t sequence) {
   MutexLock lock(&mutex_);
   if (sequence <= LastLocked()) return absl::OkStatus();
+  if (sequence > kMostSequence) {
+    return absl::InvalidArgumentError(absl::StrCat("the coordinator says that it has event ",
+                                                   sequence, "; allowed: at most ", kMostSequence));
+  }
   std::string payload;
   PutNumber(sequence, 8, &payload);
   PELAB_RETURN_IF_ERROR(AppendFrame(kBaseFrame, payload));

@@ -70,7 +70,7 @@ class Spool {
   void Acknowledge(std::uint64_t sequence);
 
   // Continues after `sequence`, which the coordinator has stored although this file has lost it (a
-  // power loss). No effect if the file reaches that far.
+  // power loss). No effect if the file reaches that far. INVALID_ARGUMENT above 2^62.
   absl::Status ContinueAfter(std::uint64_t sequence);
 
   std::uint64_t last() const;  // 0: nothing was ever appended

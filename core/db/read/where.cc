@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "core/base/strings.h"
+#include "core/base/utf8.h"
 
 namespace pelab::db {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 constexpr std::size_t kMaxLength = 64000;  // bytes
 constexpr int kMaxTerms = 1000;            // conditions, and values of lists
 constexpr int kMaxDepth = 50;              // nested brackets and nots
+constexpr std::size_t kMaxShown = 80;      // bytes of a condition in a message
 
 struct OperatorText {
   std::string_view text;
@@ -286,6 +288,10 @@ absl::StatusOr<Expression> Parse(const std::string& text, std::vector<std::strin
   if (text.size() > kMaxLength) {
     return absl::InvalidArgumentError(
         Concat("a condition of ", text.size(), " bytes; at most ", kMaxLength, " are allowed"));
+  }
+  if (!IsUtf8(text)) {
+    return absl::InvalidArgumentError(
+        Concat("the condition ", Shorten(text, kMaxShown), " is not UTF-8 text"));
   }
   if (std::all_of(text.begin(), text.end(), IsSpace)) return Expression{"1", {}};
   Parser parser(text);

@@ -84,6 +84,9 @@ TEST(Sweep, AnExtensionIsCheckedBeforeItIsMade) {
     EXPECT_FALSE(refused.sweep.has_value()) << bad;
     EXPECT_THAT(refused.problem, testing::HasSubstr("allowed: numbers and ranges")) << bad;
   }
+  // The problem is a message that can be sent, whatever it is about.
+  EXPECT_THAT(Extend(sweep, "5,\xff\xc3").problem, testing::HasSubstr("seeds \"??\": not a seed"));
+  EXPECT_LT(Extend(sweep, std::string(100'000, 'x')).problem.size(), 300U);
   EXPECT_TRUE(Extend(sweep, "2..499999").sweep.has_value());
   EXPECT_THAT(Extend(sweep, "2..500000").problem, testing::HasSubstr("at most 1000000"));
   EXPECT_FALSE(Extend(sweep, "0..9007199254740991").sweep.has_value());

@@ -193,5 +193,29 @@ TEST_F(SpoolTest, GoesOnAfterWhatTheCoordinatorHasAndThisDiskHasLost) {
   EXPECT_TRUE(spool->finished().has_value());
 }
 
+// A file whose numbers went back, or wrapped to 0, would give two events one number.
+TEST_F(SpoolTest, NumbersNeitherGoBackNorWrap) {
+  const auto base_frame = [&](std::uint64_t sequence) {
+    const std::string other = dir_ / "other";
+    std::filesystem::remove(other);
+    EXPECT_THAT((*Spool::Open(other, &quota_))->ContinueAfter(sequence), IsOk());
+    return *ReadFile(other, 1 << 20);
+  };
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  EXPECT_THAT(Open()->ContinueAfter(kMost + 1),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("it has event 46116860")));
+  EXPECT_EQ(Open()->file_bytes(), 0U);
+
+  ASSERT_THAT(Open()->Append(Epoch(0)), IsOk());
+  ASSERT_THAT(Open()->Append(Epoch(1)), IsOk());
+  const std::string whole = *ReadFile(path_, 1 << 20);
+  std::ofstream(path_, std::ios::binary | std::ios::app) << base_frame(1);
+  EXPECT_EQ(Open()->file_bytes(), whole.size()) << "cut off: event 2 is in the file";
+  EXPECT_EQ(Open()->last(), 2U);
+  std::ofstream(path_, std::ios::binary | std::ios::app) << base_frame(kMost);
+  EXPECT_EQ(Open()->last(), kMost);
+  EXPECT_EQ(Open()->acknowledged(), kMost);
+}
+
 }  // namespace
 }  // namespace pelab::agent

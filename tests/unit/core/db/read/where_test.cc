@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/base/strings.h"
+#include "core/base/utf8.h"
 #include "core/db/connection.h"
 #include "core/db/read/reader.h"
 #include "tests/unit/core/db/database_fixture.h"
@@ -124,6 +125,17 @@ TEST_F(WhereTest, ErrorsSayWhereAndWhatMayBeThere) {
                 HasSubstr("the pattern has 50001 bytes; at most 1000 are allowed"));
   }
   EXPECT_THAT(Found("pe ~ " + std::string(999, 'a') + "*"), IsEmpty());
+}
+
+// Otherwise the message, which quotes it, could be neither sent nor written as JSON.
+TEST_F(WhereTest, WhatIsNotUtf8IsRefused) {
+  for (const char* where : {"pe = \xff", "\xc3", "seed = \"\xe2\x80\"", "gini > \xed\xa0\x80"}) {
+    const auto compiled = CompileWhere(where);
+    EXPECT_THAT(std::string(compiled.status().message()), HasSubstr("is not UTF-8 text"));
+    EXPECT_TRUE(IsUtf8(compiled.status().ToString())) << compiled.status();
+    EXPECT_FALSE(FieldsOfWhere(where).ok());
+  }
+  EXPECT_THAT(Found("pe = \xc3\xa9"), IsEmpty());
 }
 
 // "seed=5 or seed=6 or …", with `count` numbers from 5 on.
