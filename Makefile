@@ -9,6 +9,8 @@
 #                       under ThreadSanitizer; the fault tests under both, with programs built so
 #   make sim            100,000 simulated histories under faults (SEEDS=0..99999); `make test` runs
 #                       2,000
+#   make fuzz           every reader of foreign bytes against libFuzzer (clang), ten minutes each:
+#                       FUZZ_SECONDS=20 for a short run, FUZZ_TARGETS='where http' for some
 #   make build          build everything into build/release
 #   make wheel          the Python package `pelab` as build/release/wheel/pelab-*.whl
 #   make python-install the same package into a virtual environment: VENV=DIR, which is made where
@@ -89,6 +91,15 @@ test-sanitize: build
 	ctest --test-dir build/tsan --output-on-failure -j $$(( $(JOBS) + 1 )) \
 	  -L '$(subst $(space),|,$(TSAN_TESTS))' -E '$(ONE_THREAD)'
 	tests/fault/sanitized.sh build/tsan $(BUILD)
+
+# With clang, in a build folder of its own; without tests and LibTorch.
+FUZZ_SECONDS ?= 600
+.PHONY: fuzz
+fuzz:
+	@deploy/install-deps.sh --no-torch --fuzz
+	@[ -e build/fuzz/build.ninja ] || cmake --preset fuzz
+	cmake --build build/fuzz -j $(JOBS) --target fuzz_targets
+	tests/fuzz/run.py --seconds $(FUZZ_SECONDS) --jobs $(JOBS) $(FUZZ_TARGETS)
 
 wheel: configured
 	cmake --build $(BUILD) -j $(JOBS) --target wheel

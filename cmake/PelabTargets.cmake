@@ -36,7 +36,7 @@ add_link_options(-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 # Tests are compiled often and run once: what they test keeps its own flags.
 set(PELAB_TEST_OPTIONS -O1)
 set(PELAB_MOVES_DATA_OPTIONS -O1)
-if(PELAB_SANITIZE)
+if(PELAB_SANITIZE AND NOT PELAB_FUZZ)
   # optimizing the sanitizers' checks doubles the time of a compilation
   set(PELAB_TEST_OPTIONS -O0)
   set(PELAB_MOVES_DATA_OPTIONS -O0)

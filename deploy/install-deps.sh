@@ -5,6 +5,7 @@
 #   deploy/install-deps.sh --programs  what the four programs are built with, and nothing for tests
 #   deploy/install-deps.sh --no-torch  without LibTorch, or for a host with its own
 #   deploy/install-deps.sh --lint      also what `make lint` runs
+#   deploy/install-deps.sh --fuzz      also clang with libFuzzer, for `make fuzz`
 #   deploy/install-deps.sh --bench     also PyTorch, against which `make bench-train` measures
 #
 # On other systems it prints what to install, and which versions, and exits 1.
@@ -39,11 +40,12 @@ for argument in "$@"; do
     --programs) tests=() ;;
     --no-torch) torch=() ;;
     --lint) packages+=(clang-tidy clang-format flake8 mypy shellcheck) ;;
+    --fuzz) packages+=(clang libclang-rt-dev) ;;
     --bench) packages+=(python3-torch) ;;
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *)
       echo "install-deps.sh: unknown argument \"$argument\";" \
-        "known: --programs, --no-torch, --lint, --bench" >&2
+        "known: --programs, --no-torch, --lint, --fuzz, --bench" >&2
       exit 2 ;;
   esac
 done

@@ -7,6 +7,7 @@
 #include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/base/utf8.h"
 #include "core/db/check/check.h"
 #include "core/db/read/reader_pool.h"
 
@@ -31,7 +32,7 @@ class LocalSource final : public DataSource {
       const std::function<absl::Status(const std::string& piece)>& on_piece) override {
     const std::optional<std::string> file = db::ArtifactPath(path_, sha256);
     if (!file) {
-      return absl::NotFoundError(Concat(path_, " names a file \"", sha256.substr(0, 80),
+      return absl::NotFoundError(Concat(path_, " names a file \"", Shorten(sha256, 80),
                                         "\", which is no SHA-256: there is no such file"));
     }
     const absl::StatusOr<UniqueFd> in = OpenRegularFile(*file);

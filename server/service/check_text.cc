@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/utf8.h"
 #include "core/experiment/sweep_name.h"
+#include "server/limits.h"
 
 namespace pelab::service {
 namespace {
@@ -31,6 +32,14 @@ absl::Status CheckText(absl::string_view what, std::string_view text, std::size_
   if (escaped == text) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       what, " has the character ", FirstEscaped(text, escaped), ", which is not printable"));
+}
+
+absl::Status CheckWorkerId(absl::string_view what, std::string_view id) {
+  const bool printable =
+      std::all_of(id.begin(), id.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
+  if (!id.empty() && id.size() <= limits::kWorkerIdBytes && printable) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(what, " must be 1 to ", limits::kWorkerIdBytes,
+                                                 " printable characters of ASCII without spaces"));
 }
 
 absl::Status CheckSweepName(const std::string& name) {

@@ -16,6 +16,9 @@ namespace pelab::service {
 //   host of worker w1 has the character \n, which is not printable
 absl::Status CheckText(absl::string_view what, std::string_view text, std::size_t most);
 
+// INVALID_ARGUMENT if no worker can have this id. `what` begins the sentence, as above.
+absl::Status CheckWorkerId(absl::string_view what, std::string_view id);
+
 // INVALID_ARGUMENT if new sweeps may not have this name.
 absl::Status CheckSweepName(const std::string& name);
 

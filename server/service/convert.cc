@@ -40,12 +40,7 @@ absl::Status CheckHello(const v1::Hello& hello) {
         absl::StrCat("the worker speaks protocol ", hello.protocol(), "; this coordinator 1"));
   }
   const std::string& id = hello.worker_id();
-  const bool printable =
-      std::all_of(id.begin(), id.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
-  if (id.empty() || id.size() > limits::kWorkerIdBytes || !printable) {
-    return absl::InvalidArgumentError(
-        "worker_id must be 1 to 128 printable characters without spaces");
-  }
+  PELAB_RETURN_IF_ERROR(CheckWorkerId("worker_id", id));
   const auto of = [&](absl::string_view what) { return absl::StrCat(what, " of worker ", id); };
   PELAB_RETURN_IF_ERROR(CheckText(of("host"), hello.host(), limits::kHostBytes));
   PELAB_RETURN_IF_ERROR(CheckText(of("name"), hello.name(), limits::kWorkerNameBytes));

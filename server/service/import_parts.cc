@@ -31,8 +31,15 @@ using nlohmann::json;
 constexpr char kImportToken[] = "import-";               // as core/db/import writes it
 constexpr std::int64_t kLastTime = 253'402'300'799'999;  // the end of the year 9999, in ms
 
+// The job of a message: the start of its key, or all of a text that is none.
+std::string Named(const v1::ImportedJob& job) {
+  return absl::StrCat("job ", IsSha256(job.key())
+                                  ? job.key().substr(0, 12)
+                                  : absl::StrCat("\"", Printable(job.key(), 80), "\""));
+}
+
 absl::Status Bad(const v1::ImportedJob& job, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("job ", job.key().substr(0, 12), " ", what));
+  return absl::InvalidArgumentError(absl::StrCat(Named(job), " ", what));
 }
 
 // The first of several checks that fails.
@@ -60,7 +67,7 @@ absl::Status CheckWorker(const std::string& of, const v1::ImportedWorker& worker
     return absl::InvalidArgumentError(absl::StrCat(
         of, " a worker with ", worker.slots(), " slots; allowed: 0 to ", limits::kSlotsOfWorker));
   }
-  return AllOf({CheckText(of + " a worker whose id", worker.worker_id(), limits::kWorkerIdBytes),
+  return AllOf({CheckWorkerId(of + " a worker whose id", worker.worker_id()),
                 CheckText(of + " a worker whose host", worker.host(), limits::kHostBytes),
                 CheckText(of + " a worker whose version", worker.version(), limits::kVersionBytes),
                 CheckSize(of + " a worker whose list of slots", worker.slots_json(),
@@ -90,7 +97,7 @@ absl::Status CheckAttempt(const std::string& of, const v1::ImportedAttempt& atte
 
 // Texts, times and sizes, as they are of jobs that were trained here.
 absl::Status CheckTexts(const v1::ImportedJob& job) {
-  const std::string of = absl::StrCat("job ", job.key().substr(0, 12), " has");
+  const std::string of = absl::StrCat(Named(job), " has");
   if (job.memory_bytes() > static_cast<std::uint64_t>(INT64_MAX)) {
     return Bad(job, "wants more memory than there is");
   }

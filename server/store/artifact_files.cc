@@ -20,6 +20,7 @@
 #include "core/base/file.h"
 #include "core/base/ids.h"
 #include "core/base/status.h"
+#include "core/base/utf8.h"
 #include "server/store/artifact_store.h"
 
 namespace pelab::store {
@@ -71,8 +72,9 @@ std::optional<std::uint64_t> SizeOf(const std::string& path) {
 
 absl::Status CheckSha256(absl::string_view text) {
   if (IsSha256({text.data(), text.size()})) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "sha256 must be 64 lower-case hexadecimal digits, not \"", text.substr(0, 80), "\""));
+  return absl::InvalidArgumentError(
+      absl::StrCat("sha256 must be 64 lower-case hexadecimal digits, not \"",
+                   Shorten({text.data(), text.size()}, 80), "\""));
 }
 
 absl::StatusOr<std::unique_ptr<ArtifactFiles>> ArtifactFiles::Open(const std::string& database,

@@ -16,6 +16,7 @@
 #include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/base/utf8.h"
 #include "core/db/check/check.h"
 #include "core/db/connection.h"
 
@@ -181,8 +182,7 @@ absl::Status BackupWriter::BeginArtifact(const StoredFile& file) {
   PELAB_RETURN_IF_ERROR(CountFile());
   const std::optional<std::string> path = ArtifactPath(partial_, file.sha256);
   if (!path) {
-    return absl::InvalidArgumentError(Concat("the source names a file \"",
-                                             file.sha256.substr(0, 80),
+    return absl::InvalidArgumentError(Concat("the source names a file \"", Shorten(file.sha256, 80),
                                              "\", which is no SHA-256: nothing was copied"));
   }
   artifact_path_ = *path;

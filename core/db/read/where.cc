@@ -101,9 +101,10 @@ class Parser {
   absl::Status Expected(std::string_view what) {
     SkipSpaces();
     std::size_t end = at_;
-    while (end < text_.size() && !IsSpace(text_[end]) && end - at_ < 40) ++end;
-    const std::string there =
-        at_ == text_.size() ? "the end" : Concat("\"", text_.substr(at_, end - at_), "\"");
+    while (end < text_.size() && !IsSpace(text_[end])) ++end;
+    const std::string there = at_ == text_.size()
+                                  ? "the end"
+                                  : Concat("\"", Shorten(text_.substr(at_, end - at_), 40), "\"");
     return Error(at_, Concat("expected ", what, ", not ", there));
   }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "absl/time/clock.h"
+#include "core/base/utf8.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -172,6 +173,12 @@ TEST_F(ArtifactFilesTest, OnlyAHashNamesAFile) {
   EXPECT_TRUE(std::filesystem::exists(victim));
   EXPECT_TRUE(Has("x"));
   EXPECT_EQ(files_->used(), 1u);
+}
+
+TEST(CheckSha256, QuotesWholeCharacters) {
+  const absl::Status status = CheckSha256(std::string(79, 'a') + "\xe2\x82\xac");
+  EXPECT_TRUE(IsUtf8(std::string(status.message()))) << status;
+  EXPECT_THAT(status.ToString(), testing::HasSubstr("not \"" + std::string(77, 'a')));
 }
 
 }  // namespace

@@ -138,6 +138,15 @@ TEST_F(WhereTest, WhatIsNotUtf8IsRefused) {
   EXPECT_THAT(Found("pe = \xc3\xa9"), IsEmpty());
 }
 
+TEST_F(WhereTest, AnErrorCutsBetweenCharacters) {
+  for (int letters = 36; letters < 42; ++letters) {
+    const std::string word = std::string(letters, '%') + "\xe2\x82\xac\xe2\x82\xac";
+    const std::string error = Error(word + " = 1");
+    EXPECT_TRUE(IsUtf8(error)) << error;
+    EXPECT_THAT(error, HasSubstr(Concat("not \"", std::string(36, '%'))));
+  }
+}
+
 // "seed=5 or seed=6 or …", with `count` numbers from 5 on.
 std::string Repeated(const std::string& condition, const std::string& word, int count) {
   std::string text;

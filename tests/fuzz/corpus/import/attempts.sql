@@ -1,0 +1,1 @@
+QUPDATE attempts SET number = number + 1, outcome = 'victory', start_epoch = 99

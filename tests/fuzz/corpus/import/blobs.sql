@@ -1,0 +1,1 @@
+QUPDATE jobs SET key = x'00ff', protocol = x'c328'; UPDATE attempts SET device = x'ff', environment_json = x'7b'

@@ -1,0 +1,1 @@
+QUPDATE jobs SET epochs = 2147483648, epochs_done = -1; DELETE FROM curves WHERE epoch = 1

@@ -1,0 +1,1 @@
+QINSERT INTO artifacts SELECT attempt_id, '../../x', 'abababababababababababababababababababababababababababababababab', -1 FROM attempts

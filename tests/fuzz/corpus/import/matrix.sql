@@ -1,0 +1,1 @@
+QUPDATE head_ablation SET correct = lost, gained = NULL, nll = -1; DELETE FROM head_ablation WHERE head = 1

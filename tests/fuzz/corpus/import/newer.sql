@@ -1,0 +1,1 @@
+QPRAGMA user_version = 999999

@@ -1,0 +1,1 @@
+QUPDATE jobs SET pe_label = NULL, device = NULL, wall_seconds = NULL; UPDATE analyses SET parameters_json = NULL

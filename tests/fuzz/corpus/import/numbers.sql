@@ -1,0 +1,1 @@
+QUPDATE analyses SET layers = 9e18, heads = -1, total = 0; UPDATE curves SET epoch = epoch * 1000000000000, seconds = 9e999

@@ -1,0 +1,1 @@
+QUPDATE sweep_jobs SET ordinal = 9223372036854775807 - ordinal

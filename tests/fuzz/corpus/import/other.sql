@@ -1,0 +1,1 @@
+QPRAGMA application_id = 1

@@ -1,0 +1,1 @@
+QUPDATE configurations SET template = '{"pe":1}'

@@ -1,0 +1,1 @@
+QUPDATE sqlite_schema SET sql = replace(sql, 'TEXT', 'text')

@@ -1,0 +1,1 @@
+QUPDATE sweeps SET name = 'a' || char(27) || '[2J', document = zeroblob(1000000), extensions_json = '['

@@ -1,0 +1,128 @@
+// Any bytes as requests to pelab.v1.Sweeps: nothing crashes, every refusal can be sent, every
+// answer can be read, and the database keeps all its invariants.
+//
+// An input is a sequence of calls: a byte, which chooses the method, two bytes of length and the
+// request.
+#include <grpcpp/server_context.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_join.h"
+#include "core/db/check/check.h"
+#include "core/rpc/sweep_document.h"
+#include "tests/fuzz/quiet.h"
+#include "tests/fuzz/services.h"
+#include "tests/fuzz/small_database.h"
+
+namespace {
+
+using namespace pelab;  // NOLINT(google-build-using-namespace)
+using fuzz::Require;
+using service::SweepsService;
+
+constexpr int kMostRequests = 8;
+// A large sweep is expanded for longer than an input should take.
+constexpr std::uint64_t kMostCells = 100;
+
+template <typename Request>
+bool IsSmall(const Request&) {
+  return true;
+}
+bool IsSmall(const v1::SubmitRequest& request) {
+  const auto sweep = rpc::ParseNewSweepDocument(request.document(), request.overrides());
+  return !sweep.ok() || sweep->cells() <= kMostCells;
+}
+bool IsSmall(const v1::PreviewRequest& request) {
+  const auto sweep = rpc::ParseNewSweepDocument(request.document(), request.overrides());
+  return !sweep.ok() || sweep->cells() <= kMostCells;
+}
+bool IsSmall(const v1::ExtendRequest& request) {
+  static const auto& sweep =
+      *new experiment::Sweep(*experiment::ParseSweep(fuzz::kSmallSweep).sweep);
+  const experiment::Extension extended = Extend(sweep, request.seeds());
+  return !extended.sweep || extended.sweep->cells() <= kMostCells;
+}
+
+void RequireReadable(const google::protobuf::Message& answer) {
+  const std::unique_ptr<google::protobuf::Message> back(answer.New());
+  Require(back->ParseFromString(answer.SerializeAsString()), "an answer can be read",
+          answer.ShortDebugString());
+}
+
+template <typename Request, typename Response>
+void Call(SweepsService& service,
+          grpc::Status (SweepsService::*method)(grpc::ServerContext*, const Request*, Response*),
+          std::string_view bytes) {
+  Request request;
+  if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
+  if (!IsSmall(request)) return;
+  grpc::ServerContext context;
+  Response response;
+  const grpc::Status status = (service.*method)(&context, &request, &response);
+  if (status.ok()) return RequireReadable(response);
+  Require(status.error_code() != grpc::INTERNAL && status.error_code() != grpc::UNKNOWN &&
+              status.error_code() != grpc::UNAVAILABLE,
+          "a bad request is no failure of the coordinator", status.error_message());
+  fuzz::RequireSentence(status.error_message());
+}
+
+void Choose(SweepsService& service, std::uint32_t method, std::string_view bytes) {
+  switch (method % 14) {
+    case 0:
+      return Call(service, &SweepsService::Preview, bytes);
+    case 1:
+      return Call(service, &SweepsService::Submit, bytes);
+    case 2:
+      return Call(service, &SweepsService::ListSweeps, bytes);
+    case 3:
+      return Call(service, &SweepsService::GetSweep, bytes);
+    case 4:
+      return Call<v1::CancelRequest>(service, &SweepsService::Cancel, bytes);
+    case 5:
+      return Call(service, &SweepsService::Pause, bytes);
+    case 6:
+      return Call(service, &SweepsService::Resume, bytes);
+    case 7:
+      return Call(service, &SweepsService::SetPriority, bytes);
+    case 8:
+      return Call(service, &SweepsService::Rename, bytes);
+    case 9:
+      return Call(service, &SweepsService::SetNote, bytes);
+    case 10:
+      return Call<v1::DeleteRequest>(service, &SweepsService::Delete, bytes);
+    case 11:
+      return Call<v1::RetryRequest>(service, &SweepsService::Retry, bytes);
+    case 12:
+      return Call(service, &SweepsService::Extend, bytes);
+    default:
+      return Call(service, &SweepsService::Analyze, bytes);
+  }
+}
+
+void RequireSound(const std::string& path) {
+  const auto checks = db::CheckDatabase(path);
+  Require(checks.ok(), "the database opens", checks.status().ToString());
+  for (const db::Check& check : *checks) {
+    Require(check.problems.empty(), check.name, absl::StrJoin(check.problems, "; "));
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const fuzz::SmallDatabase original;
+  static const TempDir directory;
+  const std::string path = directory / "pelab.db";
+  for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(path + end);
+  std::filesystem::copy_file(original.path(), path);
+  {
+    fuzz::Services services(path);
+    fuzz::Input input(data, size);
+    for (int i = 0; i < kMostRequests && !input.empty(); ++i) {
+      const std::uint32_t method = input.Number(1);
+      Choose(services.sweeps(), method, input.Piece());
+    }
+  }
+  RequireSound(path);
+  return 0;
+}

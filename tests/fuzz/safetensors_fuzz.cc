@@ -1,0 +1,95 @@
+// Any bytes as a safetensors file, for the trainer's reader and for the agent's, which reads the
+// metadata alone.
+#include <fstream>
+
+#include "tests/fuzz/fuzz.h"
+#include "tests/support/temp_dir.h"
+#include "worker/agent/checkpoint_file.h"
+#include "worker/trainer/protocol/error.h"
+#include "worker/trainer/protocol/safetensors.h"
+
+namespace {
+
+using namespace pelab;  // NOLINT(google-build-using-namespace)
+using fuzz::Require;
+using trainer::SafetensorsFile;
+using trainer::TensorEntry;
+
+std::uint64_t BytesOf(trainer::DType dtype) {
+  switch (dtype) {
+    case trainer::DType::kU8:
+      return 1;
+    case trainer::DType::kI64:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+void CheckTensor(const TensorEntry& tensor, std::string_view text) {
+  Require(tensor.bytes.data() >= text.data() &&
+              tensor.bytes.data() + tensor.bytes.size() <= text.data() + text.size(),
+          "a tensor lies within its file");
+  // Divided, because a product could overflow here, too.
+  std::uint64_t left = tensor.bytes.size() / BytesOf(tensor.dtype);
+  bool empty = false;
+  for (const std::int64_t size : tensor.shape) {
+    Require(size >= 0, "no size is negative");
+    empty = empty || size == 0;
+  }
+  for (const std::int64_t size : tensor.shape) {
+    if (empty) break;
+    Require(left % static_cast<std::uint64_t>(size) == 0, "a shape divides its bytes");
+    left /= static_cast<std::uint64_t>(size);
+  }
+  Require(empty ? tensor.bytes.empty() : left == 1, "a tensor has the bytes of its shape");
+}
+
+void CheckFile(const SafetensorsFile& file, std::string_view text) {
+  for (const TensorEntry& tensor : file.tensors) {
+    CheckTensor(tensor, text);
+    Require(file.Find(tensor.name) != nullptr, "a tensor is found by its name");
+  }
+  const std::string written = trainer::WriteSafetensors(file);
+  const SafetensorsFile back = trainer::ReadSafetensors(written);
+  Require(back.metadata == file.metadata, "metadata read back");
+  Require(back.tensors.size() == file.tensors.size(), "all tensors read back");
+  for (std::size_t i = 0; i < file.tensors.size(); ++i) {
+    Require(back.tensors[i].shape == file.tensors[i].shape &&
+                back.tensors[i].bytes == file.tensors[i].bytes,
+            "a tensor reads back", file.tensors[i].name);
+  }
+}
+
+void CheckAgent(std::string_view text) {
+  static const TempDir directory;
+  const std::string path = directory / agent::kCheckpointName;
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+  const auto file = agent::ReadCheckpointFile(path);
+  if (!file.ok()) return fuzz::RequireRefusal(file.status());
+  Require(file->epoch >= 0, "an epoch is not negative");
+}
+
+}  // namespace
+
+// The header's length is made right if the first byte says so, because a mutation rarely keeps it.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::Input input(data, size);
+  std::string text;
+  if (input.Number(1) != 0) {
+    const std::string_view header = input.Piece();
+    text = std::string(8, '\0');
+    text[0] = static_cast<char>(header.size() & 0xff);
+    text[1] = static_cast<char>(header.size() >> 8);
+    text += header;
+  }
+  text += input.Rest();
+  try {
+    CheckFile(trainer::ReadSafetensors(text), text);
+  } catch (const trainer::TrainerError& error) {
+    Require(error.kind() == trainer::ErrorKind::kIo, "a bad file is an error of input");
+    fuzz::RequireSentence(error.what());
+  }
+  CheckAgent(text);
+  return 0;
+}
