@@ -149,13 +149,13 @@ bool CanIdentify(const ServerSecurity& security, const Address& address) {
 
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
     const ServerSecurity& security, const Address& address,
-    std::shared_ptr<grpc::AuthMetadataProcessor> processor) {
+    const std::shared_ptr<grpc::AuthMetadataProcessor>& processor) {
   if (!CanIdentify(security, address)) return grpc::InsecureServerCredentials();
-  const auto credentials =
+  auto credentials =
       UsesTls(security)
           ? TlsCredentials(security)
           : grpc::experimental::LocalServerCredentials(address.is_unix ? UDS : LOCAL_TCP);
-  if (processor) credentials->SetAuthMetadataProcessor(std::move(processor));
+  if (processor) credentials->SetAuthMetadataProcessor(processor);
   return credentials;
 }
 

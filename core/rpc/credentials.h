@@ -50,7 +50,7 @@ bool CanIdentify(const ServerSecurity& security, const Address& address);
 // that exist go on.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
     const ServerSecurity& security, const Address& address,
-    std::shared_ptr<grpc::AuthMetadataProcessor> processor);
+    const std::shared_ptr<grpc::AuthMetadataProcessor>& processor);
 
 // The channel's credentials, and the token that its calls carry (null: none). Errors are like those
 // above. A token file that is replaced is read again within a second.

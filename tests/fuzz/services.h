@@ -8,6 +8,7 @@
 
 #include "core/base/mutex.h"
 #include "core/db/read/reader_pool.h"
+#include "server/access/gate.h"
 #include "server/sched/scheduler.h"
 #include "server/sched/strand.h"
 #include "server/service/expander.h"
@@ -58,7 +59,9 @@ class Services {
   sched::Scheduler scheduler_{clock_, strand_, writer_, {.token = [this] { return ++token_; }}};
   service::Expander expander_{clock_, writer_, strand_, scheduler_};
   db::ReaderPool readers_;
-  service::SweepsService sweeps_{{clock_, writer_, strand_, scheduler_, expander_, readers_}};
+  access::Gate gate_{clock_, writer_, *access::Methods::Build(), nullptr};  // admits everybody
+  service::SweepsService sweeps_{
+      {clock_, writer_, strand_, scheduler_, expander_, readers_, gate_}};
 };
 
 }  // namespace pelab::fuzz
