@@ -25,6 +25,8 @@
 #                       PyTorch (half an hour)
 #   make bench-load     thousands of fake workers against a coordinator, then others at the same
 #                       work (half an hour)
+#   make bench-floods   what floods of connections, calls and messages do to honest clients
+#                       (ten minutes); FLOODS=reset,unread for some of them
 #   make lint           the form of all sources: 100 columns, clang-format, clang-tidy, flake8,
 #                       mypy, ESLint, shellcheck; a second run takes seconds
 #   make sbom           what is linked and bundled, as CycloneDX in build/sbom.cdx.json; also checks
@@ -150,6 +152,12 @@ bench-cells: build
 
 bench-load: build
 	tests/bench/load/run.sh $(BUILD) build/load
+
+# FLOODS may name some of them, with commas between them.
+.PHONY: bench-floods
+bench-floods: build
+	$(BUILD)/bench/pelab-load floods --dir build/load --json build/load/floods.json \
+	  $(if $(FLOODS),--only $(FLOODS))
 
 # LINT may have options of tests/lint/lint.py, such as --changed. Without this line it would be
 # "lint", which Make sets.

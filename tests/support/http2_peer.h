@@ -58,10 +58,36 @@ class Http2Peer {
     return stream;
   }
 
-  // Sends the request's only message, without content, and ends the request.
-  void SendEmptyMessage(std::uint32_t stream) {
-    SendFrame(kData, kEndStream, stream, std::string(5, '\0'));
+  enum class Request { kEnds, kGoesOn };
+  // Sends a message of the request, of less than 16 KiB; the last one unless the request goes on.
+  void SendMessage(std::uint32_t stream, std::string_view content,
+                   Request request = Request::kEnds) {
+    std::string message(1, '\0');
+    AppendBytes(message, content.size(), 4);
+    message += content;
+    SendFrame(kData, request == Request::kEnds ? kEndStream : 0, stream, message);
   }
+  void SendEmptyMessage(std::uint32_t stream) { SendMessage(stream, ""); }
+
+  // Begins the headers of a call and returns its stream. They end only with the connection.
+  std::uint32_t BeginHeaders() {
+    const std::uint32_t stream = std::exchange(next_, next_ + 2);
+    SendFrame(kHeaders, 0, stream, "");
+    return stream;
+  }
+  // Sends about 15 KiB of further headers. False if the server has closed the connection.
+  bool SendMoreHeaders(std::uint32_t stream) {
+    std::string block;
+    for (int i = 0; i < 120; ++i) {
+      block += std::string("\0\1x\x7d", 4);  // a literal that no table remembers, of 125 bytes
+      block.append(125, 'v');
+    }
+    return SendFrame(kContinuation, 0, stream, block);
+  }
+
+  // Keeps frames back until Flush, which sends them together. For those who are in a hurry.
+  void HoldBack() { holds_back_ = true; }
+  bool Flush() { return Send(std::exchange(held_back_, {})); }
 
   // Begins a message of `whole` bytes and sends up to `part` bytes of it, as far as the server
   // allows within a while. Returns how many were sent.
@@ -90,6 +116,7 @@ class Http2Peer {
     std::string cancel;
     AppendBytes(cancel, 8, 4);
     SendFrame(kReset, 0, stream, cancel);
+    windows_.erase(stream);
   }
 
   // Reads what the server has sent: window updates, answers, pings. False if nothing came in time.
@@ -117,6 +144,7 @@ class Http2Peer {
   static constexpr std::uint8_t kSettings = 4;
   static constexpr std::uint8_t kPing = 6;
   static constexpr std::uint8_t kWindowUpdate = 8;
+  static constexpr std::uint8_t kContinuation = 9;
   static constexpr std::uint8_t kEndStream = 1;
   static constexpr std::uint8_t kAck = 1;
   static constexpr std::uint8_t kEndHeaders = 4;
@@ -148,12 +176,18 @@ class Http2Peer {
     AppendBytes(frame, flags, 1);
     AppendBytes(frame, stream, 4);
     frame += payload;
-    return Send(frame);
+    if (!holds_back_) return Send(frame);
+    held_back_ += frame;
+    return true;
   }
   void Take(std::uint8_t type, std::uint8_t flags, std::uint32_t stream, std::size_t size) {
     if (type == kWindowUpdate) {
       const auto more = static_cast<std::int64_t>(Number(9, 4));
-      (stream == 0 ? connection_ : windows_[stream]) += more;
+      if (stream == 0) {
+        connection_ += more;
+      } else if (const auto found = windows_.find(stream); found != windows_.end()) {
+        found->second += more;
+      }
     } else if (type == kPing && (flags & kAck) == 0) {
       SendFrame(kPing, kAck, 0, received_.substr(9, size));
     } else if (type == kSettings && (flags & kAck) == 0) {
@@ -174,6 +208,8 @@ class Http2Peer {
   std::int64_t connection_ = 65535;                // what the connection may still send
   std::map<std::uint32_t, std::int64_t> windows_;  // what each stream may still send
   std::string received_;
+  bool holds_back_ = false;
+  std::string held_back_;
 };
 
 }  // namespace pelab::testing_support

@@ -15,7 +15,15 @@ int EpochsOf(const std::string& spec_json) {
   return at == std::string::npos ? 1 : std::atoi(spec_json.c_str() + at + member.size());
 }
 
-void Fill(int epoch, v1::Epoch& to) {
+}  // namespace
+
+std::int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void FillEpoch(int epoch, v1::Epoch& to) {
   to.set_epoch(epoch);
   to.set_train_loss(1.0 / (3 + epoch));
   to.set_train_correct(40);
@@ -25,14 +33,6 @@ void Fill(int epoch, v1::Epoch& to) {
   to.set_test_total(97);
   to.set_learning_rate(1e-3);
   to.set_seconds(0.1);
-}
-
-}  // namespace
-
-std::int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 FakeWorker::FakeWorker(std::size_t index, std::string id, int slots,
@@ -83,6 +83,21 @@ void FakeWorker::TakeLatencies(Latencies& to) {
   latencies_.Clear();
 }
 
+void FakeWorker::TakeBeats(Latencies& to) {
+  MutexLock lock(&mutex_);
+  to.Merge(beat_latencies_);
+  beat_latencies_.Clear();
+}
+
+void FakeWorker::AddUnanswered(std::int64_t now, Latencies& to) {
+  MutexLock lock(&mutex_);
+  const auto add = [&](std::int64_t due) { to.Add(static_cast<double>(now - due) / 1e6); };
+  for (const std::int64_t due : waiting_beats_) add(due);
+  for (const auto& [id, attempt] : attempts_) {
+    for (const std::int64_t due : attempt.waiting) add(due);
+  }
+}
+
 void FakeWorker::OnReadDone(bool ok) {
   if (!ok) {
     {
@@ -108,6 +123,9 @@ void FakeWorker::OnReadDone(bool ok) {
         break;
       case v1::CoordinatorMessage::kAcks:
         for (const v1::Ack& ack : incoming_.acks().acks()) Take(ack);
+        break;
+      case v1::CoordinatorMessage::kHeartbeat:
+        Take(incoming_.heartbeat());
         break;
       case v1::CoordinatorMessage::kStop:
         attempts_.erase(incoming_.stop().attempt_id());
@@ -166,6 +184,16 @@ void FakeWorker::Take(const v1::Ack& ack) {
   }
 }
 
+// An answer is for all heartbeats up to its number: those that were late went as one.
+void FakeWorker::Take(const v1::HeartbeatAnswer& answer) {
+  const std::int64_t now = Now();
+  while (answered_beats_ < answer.sequence() && !waiting_beats_.empty()) {
+    beat_latencies_.Add(static_cast<double>(now - waiting_beats_.front()) / 1e6);
+    waiting_beats_.pop_front();
+    answered_beats_ += 1;
+  }
+}
+
 v1::Event* FakeWorker::Add(std::int64_t id, Attempt& attempt, std::int64_t due) {
   v1::Event* event = outbox_.add_events();
   event->set_attempt_id(id);
@@ -179,7 +207,7 @@ v1::Event* FakeWorker::Add(std::int64_t id, Attempt& attempt, std::int64_t due) 
 void FakeWorker::Report(std::int64_t id, Attempt& attempt, std::int64_t now) {
   std::int64_t epochs = 0;
   while (attempt.due <= now && attempt.next_epoch < attempt.epochs) {
-    Fill(attempt.next_epoch++, *Add(id, attempt, attempt.due)->mutable_epoch());
+    FillEpoch(attempt.next_epoch++, *Add(id, attempt, attempt.due)->mutable_epoch());
     attempt.due += attempt.interval;
     epochs += 1;
   }
@@ -197,6 +225,8 @@ std::int64_t FakeWorker::Tick(std::int64_t now) {
   std::int64_t next = next_beat_;
   if (now >= next_beat_) {
     beat_due_ = true;
+    beats_ += 1;
+    waiting_beats_.push_back(next_beat_);
     next = next_beat_ = now + heartbeat_;
   }
   for (auto& [id, attempt] : attempts_) {
@@ -213,7 +243,7 @@ void FakeWorker::SendNext() {
   if (beat_due_) {
     beat_due_ = false;
     outgoing_.mutable_heartbeat()->Clear();
-    outgoing_.mutable_heartbeat()->set_sequence(++beats_);
+    outgoing_.mutable_heartbeat()->set_sequence(beats_);
     for (const auto& [id, attempt] : attempts_) {
       v1::HeldAttempt* held = outgoing_.mutable_heartbeat()->add_held();
       held->set_attempt_id(id);

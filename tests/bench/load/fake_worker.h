@@ -24,6 +24,8 @@ namespace pelab::load {
 // Nanoseconds of the monotonic clock.
 std::int64_t Now();
 inline constexpr std::int64_t kNever = INT64_MAX;
+// An epoch as a trainer of the jobs of Document (scenario.h) reports it.
+void FillEpoch(int epoch, v1::Epoch& to);
 
 // State shared by all workers of a fleet. Must outlive them.
 struct WorkerHooks {
@@ -56,6 +58,10 @@ class FakeWorker final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::C
   void WaitUntilGone() { gone_.Wait(); }
   // Moves the latencies since the last call to `to`.
   void TakeLatencies(Latencies& to);
+  // The same for heartbeats: from when one was due to its answer.
+  void TakeBeats(Latencies& to);
+  // Adds for how long each heartbeat and event waits that has no answer yet.
+  void AddUnanswered(std::int64_t now, Latencies& to);
 
   // Callbacks of gRPC.
   void OnReadDone(bool ok) override;
@@ -78,6 +84,7 @@ class FakeWorker final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::C
 
   void Take(const v1::Assignment& assignment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Take(const v1::Ack& ack) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Take(const v1::HeartbeatAnswer& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Report(std::int64_t id, Attempt& attempt, std::int64_t now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::Event* Add(std::int64_t id, Attempt& attempt, std::int64_t due)
@@ -101,9 +108,13 @@ class FakeWorker final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::C
   std::int64_t heartbeat_ ABSL_GUARDED_BY(mutex_) = kNever;  // interval; known after Welcome
   std::int64_t next_beat_ ABSL_GUARDED_BY(mutex_) = kNever;
   bool beat_due_ ABSL_GUARDED_BY(mutex_) = false;
-  std::uint64_t beats_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t beats_ ABSL_GUARDED_BY(mutex_) = 0;  // that were due so far
+  std::uint64_t answered_beats_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Due times of the heartbeats after `answered_beats_`.
+  std::deque<std::int64_t> waiting_beats_ ABSL_GUARDED_BY(mutex_);
   std::map<std::int64_t, Attempt> attempts_ ABSL_GUARDED_BY(mutex_);
   Latencies latencies_ ABSL_GUARDED_BY(mutex_);
+  Latencies beat_latencies_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace pelab::load

@@ -79,6 +79,18 @@ Latencies Fleet::TakeLatencies() {
   return all;
 }
 
+Latencies Fleet::TakeBeats() {
+  Latencies all;
+  for (const auto& worker : workers_) worker->TakeBeats(all);
+  return all;
+}
+
+Latencies Fleet::Unanswered() {
+  Latencies all;
+  for (const auto& worker : workers_) worker->AddUnanswered(Now(), all);
+  return all;
+}
+
 // Collects the workers that are due, each once; false if the fleet is stopping.
 bool Fleet::TakeDue(std::vector<std::size_t>& due) {
   due.clear();

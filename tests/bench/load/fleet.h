@@ -39,6 +39,10 @@ class Fleet {
   const WorkerHooks& counters() const { return hooks_; }
   // The latencies since the last call.
   Latencies TakeLatencies();
+  // The same for heartbeats.
+  Latencies TakeBeats();
+  // For how long each heartbeat and event waits that has no answer yet.
+  Latencies Unanswered();
 
  private:
   using Due = std::pair<std::int64_t, std::size_t>;

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -65,6 +67,19 @@ double PeakMiB(pid_t pid) {
   return std::atof(Field(absl::StrCat("/proc/", pid, "/status"), "VmHWM:").c_str()) / 1024;
 }
 
+ProcessSize SizeOf(pid_t pid) {
+  const std::string folder = absl::StrCat("/proc/", pid);
+  ProcessSize size;
+  size.resident_mib = std::atof(Field(folder + "/status", "VmRSS:").c_str()) / 1024;
+  size.threads = std::atoi(Field(folder + "/status", "Threads:").c_str());
+  std::error_code ended;
+  for (std::filesystem::directory_iterator file(folder + "/fd", ended), end; file != end;
+       file.increment(ended)) {
+    ++size.descriptors;
+  }
+  return size;
+}
+
 std::string DescribeHost() {
   std::string model = Field("/proc/cpuinfo", "model name");
   model.erase(0, model.find_first_not_of("\t: "));
@@ -99,16 +114,19 @@ bool AllowOpenFiles(std::uint64_t files) {
 }
 
 absl::StatusOr<ServerProcess> ServerProcess::Start(const std::string& program,
-                                                   const std::string& directory) {
+                                                   const std::string& directory,
+                                                   const std::vector<std::string>& flags) {
   const std::string database = directory + "/pelab.db";
   const std::string address = absl::StrCat("unix:", directory, "/s");
   UniqueFd log(open((directory + "/server.log").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600));
-  SpawnOptions spawn{.argv = {program, "--db", database, "--listen", address}};
-  spawn.fds = {{log.get(), 1}, {log.get(), 2}};
+  PELAB_ASSIGN_OR_RETURN(Pipe lifeline, MakePipe());
+  SpawnOptions spawn{.argv = {program, "--db", database, "--listen", address, "--parent-fd", "3"}};
+  spawn.argv.insert(spawn.argv.end(), flags.begin(), flags.end());
+  spawn.fds = {{log.get(), 1}, {log.get(), 2}, {lifeline.read.get(), 3}};
   PELAB_ASSIGN_OR_RETURN(Process process, Process::Spawn(spawn));
   PELAB_ASSIGN_OR_RETURN(const rpc::Address parsed, rpc::ParseAddress(address));
   PELAB_RETURN_IF_ERROR(rpc::Connect(parsed, {}, kStartTime, rpc::OnRefusal::kWait).status());
-  return ServerProcess(std::move(process), address, database);
+  return ServerProcess(std::move(process), std::move(lifeline.write), address, database);
 }
 
 absl::Status ServerProcess::Stop() {

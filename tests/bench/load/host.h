@@ -3,7 +3,9 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +19,14 @@ double CpuSeconds(pid_t pid);
 double OwnCpuSeconds();
 // The peak memory of the process, in MiB (VmHWM).
 double PeakMiB(pid_t pid);
+
+// What a process has now.
+struct ProcessSize {
+  double resident_mib = 0;
+  int threads = 0;
+  int descriptors = 0;
+};
+ProcessSize SizeOf(pid_t pid);
 // "Intel(R) Xeon(R) …, 2 cores, load 0.3".
 std::string DescribeHost();
 
@@ -30,24 +40,29 @@ bool AllowOpenFiles(std::uint64_t files);
 // A coordinator for the bench: `pelab-server` on `directory`/pelab.db with a socket next to it.
 class ServerProcess {
  public:
-  // Returns when the coordinator answers.
+  // Starts it with `flags` added, and returns when it answers. It ends when this process does.
   static absl::StatusOr<ServerProcess> Start(const std::string& program,
-                                             const std::string& directory);
+                                             const std::string& directory,
+                                             const std::vector<std::string>& flags = {});
 
   pid_t pid() const { return process_.pid(); }
   const std::string& address() const { return address_; }
   const std::string& database() const { return database_; }
+  // How it ended, if it has ended by itself.
+  std::optional<ExitStatus> Ended() { return process_.WaitFor(absl::ZeroDuration()); }
   // Sends SIGTERM and waits for the end; an error if the process had to be killed.
   absl::Status Stop();
   void Kill();
 
  private:
-  ServerProcess(Process process, std::string address, std::string database)
+  ServerProcess(Process process, UniqueFd lifeline, std::string address, std::string database)
       : process_(std::move(process)),
+        lifeline_(std::move(lifeline)),
         address_(std::move(address)),
         database_(std::move(database)) {}
 
   Process process_;
+  UniqueFd lifeline_;  // the coordinator ends when it is closed
   std::string address_;
   std::string database_;
 };

@@ -5,21 +5,27 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "core/base/process.h"
 #include "core/base/status.h"
+#include "tests/bench/load/floods/attacker.h"
 #include "tests/bench/load/scenario.h"
 
 namespace pelab::load {
 namespace {
+
+constexpr absl::Duration kEventsTime = absl::Seconds(30);
+constexpr absl::Duration kFloodTime = absl::Seconds(15);
 
 using Scenario = absl::Status (*)(const Options&, Report&);
 
 const std::map<std::string, Scenario>& Scenarios() {
   static const auto& scenarios = *new std::map<std::string, Scenario>{{"dispatch", RunDispatch},
                                                                       {"events", RunEvents},
+                                                                      {"floods", RunFloods},
                                                                       {"million", RunMillion},
                                                                       {"results", RunResults}};
   return scenarios;
@@ -29,7 +35,7 @@ struct Words {
   Options options;
   std::string parent = "build/load";
   std::string json;
-  double seconds = 30;
+  double seconds = 0;  // 0: as long as the scenario needs
 };
 
 absl::Status RunIn(const Words& words, Report& report) {
@@ -41,7 +47,11 @@ absl::Status RunIn(const Words& words, Report& report) {
   }
   Options options = words.options;
   options.directory = pattern;
-  options.time = absl::Seconds(words.seconds);
+  if (words.seconds > 0) {
+    options.time = absl::Seconds(words.seconds);
+  } else {
+    options.time = options.scenario == "floods" ? kFloodTime : kEventsTime;
+  }
   report.Note(DescribeHost());
   Latencies fsync = ProbeFsync(options.directory, 200);
   report.Add("fsync of 4 KiB on this disk", fsync);
@@ -55,6 +65,8 @@ absl::Status RunIn(const Words& words, Report& report) {
 }
 
 int Main(int argc, char** argv) {
+  // Not for people: `floods` starts its attackers with it.
+  if (argc > 1 && argv[1] == std::string_view(kAttackCommand)) AttackUntilEnded(argc, argv);
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // as in pelab-server
   Words words;
   Options& options = words.options;
@@ -77,7 +89,11 @@ int Main(int argc, char** argv) {
   app.add_option("--jobs", options.jobs)->check(CLI::Range(1, 1'000'000));
   app.add_option("--epochs", options.epochs, "of a job")->check(CLI::Range(1, 10'000));
   app.add_option("--rate", options.rate, "epochs a second, of all workers together");
-  app.add_option("--seconds", words.seconds, "for which `events` measures");
+  app.add_option("--seconds", words.seconds,
+                 "for which `events` measures [30], or each of the `floods` goes on [15]")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--only", options.only, "names of floods, with commas between them")
+      ->delimiter(',');
   app.add_option("--json", words.json, "also write the figures to this file");
   CLI11_PARSE(app, argc, argv);
 

@@ -38,11 +38,10 @@ bool Await(absl::Duration time, const std::function<bool()>& condition) {
   return true;
 }
 
-absl::StatusOr<std::unique_ptr<Bench>> Bench::Start(const Options& options) {
-  std::unique_ptr<Bench> bench(new Bench(options));
-  PELAB_ASSIGN_OR_RETURN(
-      bench->server_, ServerProcess::Start(options.programs + "/pelab-server", options.directory));
-  PELAB_RETURN_IF_ERROR(bench->Connect());
+absl::StatusOr<std::unique_ptr<Bench>> Bench::Start(const Options& options,
+                                                    const std::vector<std::string>& flags) {
+  std::unique_ptr<Bench> bench(new Bench(options, flags));
+  PELAB_RETURN_IF_ERROR(bench->StartAgain());
   return bench;
 }
 
@@ -55,8 +54,8 @@ absl::Status Bench::Connect() {
 }
 
 absl::Status Bench::StartAgain() {
-  PELAB_ASSIGN_OR_RETURN(
-      server_, ServerProcess::Start(options_.programs + "/pelab-server", options_.directory));
+  PELAB_ASSIGN_OR_RETURN(server_, ServerProcess::Start(options_.programs + "/pelab-server",
+                                                       options_.directory, flags_));
   return Connect();
 }
 

@@ -26,8 +26,9 @@ struct Options {
   int channels = 0;
   std::uint64_t jobs = 100'000;
   int epochs = 1;
-  double rate = 25'000;  // epochs per second of all workers together
-  absl::Duration time = absl::Seconds(30);
+  double rate = 25'000;                     // epochs per second of all workers together
+  absl::Duration time = absl::Seconds(30);  // of the measurement, or of each flood
+  std::vector<std::string> only;            // names of floods; empty: all
 };
 
 // A document with `count` jobs of `epochs` epochs, with seeds from `first` on.
@@ -35,7 +36,9 @@ std::string Document(const std::string& name, std::uint64_t first, std::uint64_t
 
 class Bench {
  public:
-  static absl::StatusOr<std::unique_ptr<Bench>> Start(const Options& options);
+  // `flags` are added to the coordinator's command line.
+  static absl::StatusOr<std::unique_ptr<Bench>> Start(const Options& options,
+                                                      const std::vector<std::string>& flags = {});
 
   ServerProcess& server() { return *server_; }
   // Starts the coordinator again after it was stopped or killed.
@@ -63,10 +66,12 @@ class Bench {
   absl::Status CheckGapless(std::int64_t acknowledged_epochs);
 
  private:
-  explicit Bench(const Options& options) : options_(options) {}
+  Bench(const Options& options, const std::vector<std::string>& flags)
+      : options_(options), flags_(flags) {}
   absl::Status Connect();
 
   const Options options_;
+  const std::vector<std::string> flags_;
   std::optional<ServerProcess> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Sweeps::Stub> sweeps_;
@@ -83,6 +88,7 @@ absl::Status RunDispatch(const Options& options, Report& report);
 absl::Status RunEvents(const Options& options, Report& report);
 absl::Status RunMillion(const Options& options, Report& report);
 absl::Status RunResults(const Options& options, Report& report);
+absl::Status RunFloods(const Options& options, Report& report);  // floods/floods.cc
 
 // Waits until `condition` is true; false if it is not true within `time`.
 bool Await(absl::Duration time, const std::function<bool()>& condition);
