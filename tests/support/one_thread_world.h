@@ -1,6 +1,5 @@
 // A clock, an executor and a journal over a store, all in one thread: nothing happens until the
-// test
-// asks for it.
+// test asks for it.
 #pragma once
 
 #include <algorithm>
