@@ -1,6 +1,7 @@
 // Reading lists that come in pages.
 #pragma once
 
+#include <functional>
 #include <future>
 #include <string>
 #include <unordered_set>
@@ -33,9 +34,13 @@ absl::Status ReadPages(Fetch fetch, OnPage on_page) {
   Cursors cursors;
   while (page.ok() && !page->next().empty()) {
     if (absl::Status added = cursors.Add(page->next()); !added.ok()) return added;
-    auto next = std::async(fetch, page->next());
+    const std::string after = page->next();
+    decltype(page) next = absl::UnknownError("");
+    // std::function: one type of task for all lists, so that futures are compiled once.
+    auto fetched = std::async(std::function<void()>([&] { next = fetch(after); }));
     absl::Status status = on_page(*page);
-    page = next.get();
+    fetched.get();
+    page = std::move(next);
     if (!status.ok()) return status;
   }
   return page.ok() ? on_page(*page) : page.status();

@@ -44,6 +44,23 @@ std::string WhyNotBounded(std::string_view text) {
   return "";
 }
 
+template <typename Json>
+Json ParseJson(std::string_view text) {
+  if (!WhyNotBounded(text).empty()) return Json(nlohmann::detail::value_t::discarded);
+  return Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+}
+
+template <typename Json>
+Json ParseJsonOrNull(std::string_view text) {
+  Json value = ParseJson<Json>(text);
+  return value.is_discarded() ? Json(nullptr) : value;
+}
+
+template nlohmann::json ParseJson(std::string_view text);
+template nlohmann::ordered_json ParseJson(std::string_view text);
+template nlohmann::json ParseJsonOrNull(std::string_view text);
+template nlohmann::ordered_json ParseJsonOrNull(std::string_view text);
+
 bool IsJsonObject(std::string_view text) { return ParseJson(text).is_object(); }
 
 bool IsJson(std::string_view text) {

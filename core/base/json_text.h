@@ -23,18 +23,13 @@ std::string WhyNotBounded(std::string_view text);
 
 // Parses the text. The result is a discarded value (is_discarded() is true; is_object() and the
 // like are false) unless the text is exactly one JSON value within the limits. Never throws.
+// Json: nlohmann::json or nlohmann::ordered_json, whose parsers are compiled once, in json_text.cc.
 template <typename Json = nlohmann::json>
-Json ParseJson(std::string_view text) {
-  if (!WhyNotBounded(text).empty()) return Json(nlohmann::detail::value_t::discarded);
-  return Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-}
+Json ParseJson(std::string_view text);
 
 // Like ParseJson, but null if the text cannot be read. For one value within a larger answer.
 template <typename Json = nlohmann::json>
-Json ParseJsonOrNull(std::string_view text) {
-  Json value = ParseJson<Json>(text);
-  return value.is_discarded() ? Json(nullptr) : value;
-}
+Json ParseJsonOrNull(std::string_view text);
 
 // The value if it is an integer that fits T; otherwise nullopt. 1.0 and 1e3 are no integers.
 // (Nlohmann's get<T> converts every number: 1.5 becomes 1, and 2^64 - 1 becomes -1.)

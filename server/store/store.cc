@@ -90,42 +90,7 @@ bool IsRecordOfBefore(const Write& write) {
   return act != nullptr && act->outcome.empty();
 }
 
-std::size_t Size(const std::vector<NewCell>& cells) {
-  std::size_t size = 0;
-  for (const NewCell& cell : cells) size += sizeof(cell) + cell.spec_json.size() + 128;
-  return size;
-}
-
-struct Sizer {
-  std::size_t operator()(const SubmitSweep& w) const {
-    return w.document.size() + w.overrides_json.size() + w.analyses_json.size() +
-           (w.first ? Size(w.first->cells) : 0);
-  }
-  std::size_t operator()(const ExpandSlice& w) const { return Size(w.cells); }
-  std::size_t operator()(const Analyze& w) const { return w.jobs.size() * sizeof(w.jobs[0]); }
-  std::size_t operator()(const WorkerHello& w) const {
-    return w.capabilities_json.size() + w.slots_json.size() + w.held.size() * sizeof(Held);
-  }
-  std::size_t operator()(const AttemptEvent& w) const { return w.event->ByteSizeLong(); }
-  std::size_t operator()(const AppendLog& w) const { return w.data.size(); }
-  std::size_t operator()(const ImportJob& w) const {
-    std::size_t size = w.job.ByteSizeLong() + w.epochs.size() * sizeof(v1::Epoch);
-    for (const v1::ImportedAnalysis& analysis : w.analyses) size += analysis.ByteSizeLong();
-    return size;
-  }
-  std::size_t operator()(const ImportSweep& w) const {
-    return w.document.size() + w.jobs.size() * 128;
-  }
-  std::size_t operator()(const FindUnused& w) const { return w.sha256s.size() * 128; }
-  template <typename T>
-  std::size_t operator()(const T&) const {
-    return 0;
-  }
-};
-
 }  // namespace
-
-std::size_t ByteSize(const Write& write) { return sizeof(Write) + std::visit(Sizer{}, write); }
 
 Store::Store(const std::string& path, std::unique_ptr<Database> database,
              const StoreOptions& options)

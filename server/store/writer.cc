@@ -17,12 +17,6 @@ namespace {
 constexpr absl::Duration kQuiet = absl::Seconds(1);
 constexpr absl::Duration kLogFailuresEvery = absl::Seconds(30);
 
-std::size_t SizeOf(const std::vector<Write>& writes) {
-  std::size_t size = 0;
-  for (const Write& write : writes) size += ByteSize(write);
-  return size;
-}
-
 // Whether somebody cannot continue before the commit: a submission, a slice of a sweep, an attempt
 // for a free slot, or the end of an attempt, which frees a slot. Other events are frequent, and
 // their senders do not wait for the acknowledgement.
@@ -49,7 +43,7 @@ Writer::~Writer() { Stop(); }
 
 absl::Status Writer::Append(std::vector<Write> writes, Done done, Urgency urgency) {
   Request request{std::move(writes), std::move(done)};
-  request.bytes = SizeOf(request.writes);
+  request.bytes = ByteSize(request.writes);
   const bool hurried = IsHurried(request.writes);
   MutexLock lock(&mutex_);
   if (stopping_) return absl::UnavailableError("the coordinator is shutting down");

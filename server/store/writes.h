@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -229,19 +230,44 @@ struct SweepImported {
 
 struct Nothing {};  // Result of writes that have none.
 
-using Write =
+using WriteVariant =
     std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, CancelJob, ControlSweep,
                  LabelSweep, DeleteSweep, DeleteSlice, CountDeletion, RetrySlice, RetryJob,
                  ExtendSweep, Analyze, WorkerHello, WorkerSeen, DrainWorker, CreateAttempt,
                  AttemptEvent, EndAttempt, AppendLog, RecordUpload, FindUnused, DropCheckpoints,
                  ImportJob, ImportSweep, AddPrincipal, ChangePrincipal, RecordAct>;
-using WriteResult =
+using WriteResultVariant =
     std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepControlled, SweepLabeled,
                  SweepDeleted, DeletionCounted, Retried, SweepExtended, Analyzed, WorkerStored,
                  WorkerDrained, AttemptCreated, EventStored, UploadRecorded, Unused, JobImported,
                  SweepImported, PrincipalStored>;
 
+// The copies and moves of both are compiled once, in writes.cc: each would otherwise be a table of
+// functions in every file that passes a write on.
+struct Write : WriteVariant {
+  template <typename T>
+  requires(!std::is_base_of_v<WriteVariant, std::remove_cvref_t<T>>) Write(T&& write)
+      : WriteVariant(std::forward<T>(write)) {}  // as the variant: every one of them
+  Write(const Write&);
+  Write(Write&&) noexcept;
+  Write& operator=(const Write&);
+  Write& operator=(Write&&) noexcept;
+  ~Write();
+};
+struct WriteResult : WriteResultVariant {
+  WriteResult();  // Nothing
+  template <typename T>
+  requires(!std::is_base_of_v<WriteResultVariant, std::remove_cvref_t<T>>) WriteResult(T&& result)
+      : WriteResultVariant(std::forward<T>(result)) {}
+  WriteResult(const WriteResult&);
+  WriteResult(WriteResult&&) noexcept;
+  WriteResult& operator=(const WriteResult&);
+  WriteResult& operator=(WriteResult&&) noexcept;
+  ~WriteResult();
+};
+
 // Approximate memory that a write occupies; bounded queues count it.
 std::size_t ByteSize(const Write& write);
+std::size_t ByteSize(const std::vector<Write>& writes);
 
 }  // namespace pelab::store

@@ -79,8 +79,8 @@ ablation() {
 write_checkpoint() {
   header="{\"__metadata__\":{\"epoch\":\"$1\",\"spec\":\"$quoted_spec\"}}"
   body="${header}state of epoch $1"
-  printf "\\$(printf '%03o' "${#header}")\\0\\0\\0\\0\\0\\0\\0%s" "$body" \
-    > "$workdir/checkpoint.tmp"
+  length=$(printf '%03o' "${#header}") || return 1
+  printf "\\$length\\0\\0\\0\\0\\0\\0\\0%s" "$body" > "$workdir/checkpoint.tmp"
   sum=$(sha256sum "$workdir/checkpoint.tmp") || return 1
   mv "$workdir/checkpoint.tmp" "$workdir/checkpoint.safetensors" || return 1
   say "{\"event\":\"checkpoint\",\"job\":\"$job\",\"epoch\":$1," \
