@@ -25,6 +25,7 @@
 #include "server/listen.h"
 #include "server/sched/strand.h"
 #include "server/service/admin_service.h"
+#include "server/service/admission.h"
 #include "server/service/artifact_collector.h"
 #include "server/service/blocking.h"
 #include "server/service/fleet_service.h"
@@ -116,8 +117,9 @@ struct Coordinator::Parts {
         gate(*options.clock, writer, std::move(methods), std::move(shared_token)),
         expander(*options.clock, writer, strand, scheduler),
         readers(options.database),
-        sweeps({*options.clock, writer, strand, scheduler, expander, readers, gate}),
-        results(readers, *artifacts, [this] { return AskWorkers(); }),
+        admission(gate),
+        sweeps({*options.clock, writer, strand, scheduler, expander, readers, gate, admission}),
+        results(readers, admission, *artifacts, [this] { return AskWorkers(); }),
         fleet({*options.clock, strand, scheduler, writer, options.heartbeat, options.lease,
                [] { return RandomUnit(); }},
               *artifacts, collector, gate),
@@ -127,7 +129,7 @@ struct Coordinator::Parts {
                [this](const store::Principal& principal) {
                  strand.Post([this, principal] { SetAllowance(principal); });
                }}),
-        silent_peers(*options.clock, options.peer_silence) {}
+        silent_peers(*options.clock, options.peer_silence, options.untaken_bytes) {}
 
   absl::Status LoadPrincipals(const CoordinatorOptions& options);
   void SetAllowance(const store::Principal& principal);
@@ -145,6 +147,7 @@ struct Coordinator::Parts {
   access::Gate gate;
   service::Expander expander;
   db::ReaderPool readers;
+  service::Admission admission;
   service::SweepsService sweeps;
   service::ResultsService results;
   service::FleetService fleet;

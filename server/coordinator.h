@@ -1,6 +1,7 @@
 // The coordinator, fully assembled: one object that serves a database until it is stopped.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "core/rpc/address.h"
 #include "core/rpc/credentials.h"
 #include "core/rpc/secrets.h"
+#include "server/limits.h"
 
 namespace pelab {
 
@@ -37,6 +39,7 @@ struct CoordinatorOptions {
   std::string artifact_store;  // a directory that workers see too; empty: DATABASE.artifacts
   absl::Duration artifact_grace = absl::Minutes(15);  // how long files without a reference are kept
   absl::Duration peer_silence = absl::Minutes(1);     // how long a call may wait for its client
+  std::size_t untaken_bytes = limits::kUntakenBytes;  // of all answers that clients do not take
   const Clock* clock = &SystemClock::Instance();
 };
 

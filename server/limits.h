@@ -31,6 +31,13 @@ inline constexpr double kCallsPerSecond = 50;        // of one reader or submitt
 inline constexpr double kCallsAtOnce = 200;          // that it may make at once
 inline constexpr int kStreamsOfPrincipal = 8;        // streams that a reader or submitter has open
 
+// Requests that take turns (server/turns.h). Of documents, and of pages that are not small, as many
+// are read at once as there are pairs of processors.
+inline constexpr int kRowsOfSmallPage = 1000;        // rows of a small page
+inline constexpr int kPagesAtOnce = 16;              // small pages that are read at once
+inline constexpr int kHttpAnswersAtOnce = 4;         // answers of the pages' API made at once
+inline constexpr std::size_t kRequestsWaiting = 64;  // requests of a kind that wait for a turn
+
 // Streams and threads that clients hold.
 inline constexpr std::size_t kWatchers = 1024;  // streams that watch sweeps
 inline constexpr int kLogFollowers = 64;        // streams that follow logs; each holds a thread
@@ -70,7 +77,9 @@ inline constexpr std::size_t kLogPartBytes = 64 << 10;  // bytes of one part of 
 // integers than 2^63 - 1, so that the end of a part is one too.
 inline constexpr std::uint64_t kLogOffset = std::uint64_t{1} << 62;
 inline constexpr std::size_t kOutgoingBytes =
-    16 << 20;                               // bytes that wait for a worker that does not read
+    8 << 20;  // bytes that wait for a worker that does not read
+// Bytes of a worker's events that wait for the disk. Above it, the worker is not read.
+inline constexpr std::size_t kUnstoredBytes = 256 << 10;
 inline constexpr int kFilesOfAttempt = 16;  // files of one attempt that no event names yet
 inline constexpr int kCheckpointsOfAttempt =
     12;  // the same for its checkpoints: fewer, so that its weights find room
@@ -80,8 +89,9 @@ inline constexpr std::size_t kDrainedBytes =
 // Connections, and what gRPC may use for all of them together. docs/security.md lists them.
 inline constexpr int kOwnDescriptors = 64;  // descriptors that connections leave free for files
 inline constexpr int kRpcThreads = 512;     // threads that answer calls; further calls are refused
-inline constexpr std::size_t kRpcBytes = 1 << 30;  // bytes of messages being read or sent
-inline constexpr int kStreamsOfConnection = 1024;  // calls that one connection has open
+inline constexpr std::size_t kRpcBytes = 768 << 20;      // bytes of messages being read or sent
+inline constexpr std::size_t kUntakenBytes = 128 << 20;  // bytes of answers that nobody takes
+inline constexpr int kStreamsOfConnection = 256;         // calls that one connection has open
 
 // HTTP.
 inline constexpr std::size_t kHttpBodyBytes = 64 << 10;  // bytes of the body of a request

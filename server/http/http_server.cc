@@ -18,6 +18,7 @@
 #include "server/http/writing.h"
 #include "server/limits.h"
 #include "server/listen.h"
+#include "server/turns.h"
 
 namespace pelab::http {
 namespace {
@@ -130,6 +131,7 @@ struct HttpServer::Parts {
   void Answer(const httplib::Request& request, httplib::Response& response);
   void AnswerApi(const Request& asked, const httplib::Request& request,
                  httplib::Response& response);
+  absl::StatusOr<std::string> MakeAnswer(const Request& asked, const std::string& client);
   absl::Status OpenStream(const Request& asked, const httplib::Request& request,
                           httplib::Response& response);
 
@@ -138,6 +140,7 @@ struct HttpServer::Parts {
   const Hosts hosts;
   db::ReaderPool readers;
   EventHub hub;
+  Turns answers{limits::kHttpAnswersAtOnce, limits::kRequestsWaiting};
   std::optional<Writing> writing;
   LimitedServer server{kMostStreams + kRequestThreads, kWaitingConnections};
 };
@@ -241,12 +244,20 @@ void HttpServer::Parts::AnswerApi(const Request& asked, const httplib::Request& 
         render::ToJson(writing ? writing->SessionJson(request) : off, /*one_line=*/true),
         "application/json", request, response);
   }
-  auto reader = readers.Take();
-  if (!reader.ok()) return AnswerError(reader.status(), request, response);
-  const auto json = Api(**reader, sources).Get(asked);
-  if (!json.ok()) return AnswerError(json.status(), request, response);
+  const absl::StatusOr<std::string> text = MakeAnswer(asked, request.remote_addr);
+  if (!text.ok()) return AnswerError(text.status(), request, response);
   response.set_header("Cache-Control", "no-store");
-  AnswerBody(render::ToJson(*json, /*one_line=*/true), "application/json", request, response);
+  AnswerBody(*text, "application/json", request, response);
+}
+
+// The answer's JSON, when it is the turn of the client at this address.
+absl::StatusOr<std::string> HttpServer::Parts::MakeAnswer(const Request& asked,
+                                                          const std::string& client) {
+  // httplib does not tell whether the client is still there; requests have a time limit.
+  PELAB_ASSIGN_OR_RETURN(const Turns::Turn turn, answers.Take(client, [] { return false; }));
+  PELAB_ASSIGN_OR_RETURN(const auto reader, readers.Take());
+  PELAB_ASSIGN_OR_RETURN(const render::Json json, Api(*reader, sources).Get(asked));
+  return render::ToJson(json, /*one_line=*/true);
 }
 
 absl::Status HttpServer::Parts::OpenStream(const Request& asked, const httplib::Request& request,

@@ -138,6 +138,7 @@ absl::Status SweepsService::DoAnalyze(grpc::ServerContext& context,
                                       const v1::AnalyzeRequest& request,
                                       v1::AnalyzeResponse& response) {
   PELAB_ASSIGN_OR_RETURN(const access::Caller caller, parts_.gate.CallerOf(context));
+  PELAB_ASSIGN_OR_RETURN(Turns::Turn turn, parts_.admission.Document(context));
   PELAB_ASSIGN_OR_RETURN(const std::vector<store::Analysis> analyses, ReadAnalyses(request));
   std::string target = absl::StrCat(request.jobs().jobs_size(), " jobs");
   if (request.has_sweep()) {
@@ -152,6 +153,7 @@ absl::Status SweepsService::DoAnalyze(grpc::ServerContext& context,
   jobs.mutable_page()->set_limit(kJobsAtOnce);
   do {
     if (context.IsCancelled()) return absl::CancelledError("the client is gone");
+    PELAB_RETURN_IF_ERROR(turn.Yield());
     PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse page, reader->ListJobs(jobs));
     store::Analyze write{.jobs = {},
                          .sweep_id = sweep_id,

@@ -85,6 +85,7 @@ absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
         absl::StrCat("the seeds are ", request.seeds().size(),
                      " characters long; allowed: ", limits::kSeedsBytes));
   }
+  PELAB_ASSIGN_OR_RETURN(Turns::Turn turn, parts_.admission.Document(context));
   for (int i = 0; i < kTries; ++i) {
     PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
     PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, OwnSweep(caller, request.sweep().sweep()));
@@ -98,7 +99,7 @@ absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
     if (extension.seeds.empty()) return absl::OkStatus();
     if (request.dry_run()) {
       v1::PreviewResponse preview;
-      PELAB_RETURN_IF_ERROR(PreviewCells(context, *reader, *extension.sweep, sweep.cells(),
+      PELAB_RETURN_IF_ERROR(PreviewCells(context, turn, *reader, *extension.sweep, sweep.cells(),
                                          /*fresh=*/false, /*max_jobs=*/0, preview));
       *response.mutable_counts() = preview.counts();
       return absl::OkStatus();

@@ -29,13 +29,14 @@ v1::PreviewJob ToPreview(const experiment::Cell& cell, v1::JobState stored) {
 
 }  // namespace
 
-absl::Status PreviewCells(const grpc::ServerContext& context, db::Reader& reader,
+absl::Status PreviewCells(const grpc::ServerContext& context, Turns::Turn& turn, db::Reader& reader,
                           const experiment::Sweep& sweep, std::uint64_t from, bool fresh,
                           int max_jobs, v1::PreviewResponse& response) {
   const std::vector<v1::Analysis> analyses = rpc::AnalysesOf(sweep);
   std::set<std::string> seen;
   for (std::uint64_t next = from; next < sweep.cells();) {
     if (context.IsCancelled()) return absl::CancelledError("the client is gone");
+    PELAB_RETURN_IF_ERROR(turn.Yield());
     std::vector<experiment::Cell> cells;
     std::vector<std::string> keys;
     for (; next < sweep.cells() && keys.size() < kKeysAtOnce; ++next) {

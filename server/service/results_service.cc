@@ -18,16 +18,6 @@ namespace {
 
 constexpr absl::Duration kFollowInterval = absl::Milliseconds(200);
 
-template <typename Call, typename Response>
-grpc::Status Read(db::ReaderPool& readers, const Call& call, Response* response) {
-  auto reader = readers.Take();
-  if (!reader.ok()) return rpc::ToGrpc(reader.status());
-  auto answer = call(**reader);
-  if (!answer.ok()) return rpc::ToGrpc(answer.status());
-  *response = *std::move(answer);
-  return grpc::Status::OK;
-}
-
 // Finds the requested attempt; 0 means the latest. nullopt if the job has none yet.
 absl::StatusOr<std::optional<v1::AttemptRow>> FindAttempt(db::Reader& reader,
                                                           const v1::ReadLogRequest& request,
@@ -48,57 +38,64 @@ absl::StatusOr<std::optional<v1::AttemptRow>> FindAttempt(db::Reader& reader,
 
 }  // namespace
 
-grpc::Status ResultsService::ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+// A page of rows, when it is the caller's turn.
+template <typename Request, typename Response>
+grpc::Status ResultsService::List(absl::StatusOr<Response> (db::RowReader::*list)(const Request&),
+                                  const grpc::ServerContext& context, const Request& request,
+                                  Response& response) {
+  const auto read = [&]() -> absl::Status {
+    PELAB_ASSIGN_OR_RETURN(const Turns::Turn turn, admission_.Page(context, request.page()));
+    PELAB_ASSIGN_OR_RETURN(const auto reader, readers_.Take());
+    PELAB_ASSIGN_OR_RETURN(response, ((*reader).*list)(request));
+    return absl::OkStatus();
+  };
+  return rpc::ToGrpc(read());
+}
+
+grpc::Status ResultsService::ListJobs(grpc::ServerContext* context,
+                                      const v1::ListJobsRequest* request,
                                       v1::ListJobsResponse* response) {
-  return Read(
-      readers_, [&](auto& reader) { return reader.ListJobs(*request); }, response);
+  return List(&db::RowReader::ListJobs, *context, *request, *response);
 }
-grpc::Status ResultsService::ListCurves(grpc::ServerContext*, const v1::ListCurvesRequest* request,
+grpc::Status ResultsService::ListCurves(grpc::ServerContext* context,
+                                        const v1::ListCurvesRequest* request,
                                         v1::ListCurvesResponse* response) {
-  return Read(
-      readers_, [&](auto& reader) { return reader.ListCurves(*request); }, response);
+  return List(&db::RowReader::ListCurves, *context, *request, *response);
 }
-grpc::Status ResultsService::ListEpochsTo(grpc::ServerContext*,
+grpc::Status ResultsService::ListEpochsTo(grpc::ServerContext* context,
                                           const v1::ListEpochsToRequest* request,
                                           v1::ListEpochsToResponse* response) {
-  return Read(
-      readers_, [&](auto& reader) { return reader.ListEpochsTo(*request); }, response);
+  return List(&db::RowReader::ListEpochsTo, *context, *request, *response);
 }
-grpc::Status ResultsService::ListHeadAblations(grpc::ServerContext*,
+grpc::Status ResultsService::ListHeadAblations(grpc::ServerContext* context,
                                                const v1::ListHeadAblationsRequest* request,
                                                v1::ListHeadAblationsResponse* response) {
-  return Read(
-      readers_, [&](auto& reader) { return reader.ListHeadAblations(*request); }, response);
+  return List(&db::RowReader::ListHeadAblations, *context, *request, *response);
 }
-grpc::Status ResultsService::ListDeposits(grpc::ServerContext*,
+grpc::Status ResultsService::ListDeposits(grpc::ServerContext* context,
                                           const v1::ListDepositsRequest* request,
                                           v1::ListDepositsResponse* response) {
-  return Read(
-      readers_, [&](auto& reader) { return reader.ListDeposits(*request); }, response);
+  return List(&db::RowReader::ListDeposits, *context, *request, *response);
 }
-grpc::Status ResultsService::ListAnalyses(grpc::ServerContext*,
+grpc::Status ResultsService::ListAnalyses(grpc::ServerContext* context,
                                           const v1::ListAnalysesRequest* request,
                                           v1::ListAnalysesResponse* response) {
-  return Read(
-      readers_, [&](auto& reader) { return reader.ListAnalyses(*request); }, response);
+  return List(&db::RowReader::ListAnalyses, *context, *request, *response);
 }
-grpc::Status ResultsService::ListArtifacts(grpc::ServerContext*,
+grpc::Status ResultsService::ListArtifacts(grpc::ServerContext* context,
                                            const v1::ListArtifactsRequest* request,
                                            v1::ListArtifactsResponse* response) {
-  return Read(
-      readers_, [&](auto& reader) { return reader.ListArtifacts(*request); }, response);
+  return List(&db::RowReader::ListArtifacts, *context, *request, *response);
 }
-grpc::Status ResultsService::ListAttempts(grpc::ServerContext*,
+grpc::Status ResultsService::ListAttempts(grpc::ServerContext* context,
                                           const v1::ListAttemptsRequest* request,
                                           v1::ListAttemptsResponse* response) {
-  return Read(
-      readers_, [&](auto& reader) { return reader.ListAttempts(*request); }, response);
+  return List(&db::RowReader::ListAttempts, *context, *request, *response);
 }
-grpc::Status ResultsService::ListWorkers(grpc::ServerContext*,
+grpc::Status ResultsService::ListWorkers(grpc::ServerContext* context,
                                          const v1::ListWorkersRequest* request,
                                          v1::ListWorkersResponse* response) {
-  grpc::Status status = Read(
-      readers_, [&](auto& reader) { return reader.ListWorkers(*request); }, response);
+  grpc::Status status = List(&db::RowReader::ListWorkers, *context, *request, *response);
   if (status.ok()) sched::AddWorkerStatuses(workers_(), absl::Now(), *response);
   return status;
 }

@@ -10,6 +10,7 @@
 #include "core/db/read/reader_pool.h"
 #include "pelab/v1/results.grpc.pb.h"
 #include "server/sched/scheduler.h"
+#include "server/service/admission.h"
 #include "server/store/artifact_files.h"
 
 namespace pelab::service {
@@ -19,9 +20,12 @@ class ResultsService final : public v1::Results::Service {
   using WorkerStatuses = std::function<std::vector<sched::WorkerStatus>()>;
 
   // `workers` returns the current status of all workers. Any thread may call it.
-  ResultsService(db::ReaderPool& readers, const store::ArtifactFiles& artifacts,
-                 WorkerStatuses workers)
-      : readers_(readers), artifacts_(artifacts), workers_(std::move(workers)) {}
+  ResultsService(db::ReaderPool& readers, Admission& admission,
+                 const store::ArtifactFiles& artifacts, WorkerStatuses workers)
+      : readers_(readers),
+        admission_(admission),
+        artifacts_(artifacts),
+        workers_(std::move(workers)) {}
 
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override;
@@ -51,12 +55,16 @@ class ResultsService final : public v1::Results::Service {
   void Stop() { stopping_ = true; }
 
  private:
+  template <typename Request, typename Response>
+  grpc::Status List(absl::StatusOr<Response> (db::RowReader::*list)(const Request&),
+                    const grpc::ServerContext& context, const Request& request, Response& response);
   absl::Status DoReadLog(grpc::ServerContext& context, const v1::ReadLogRequest& request,
                          grpc::ServerWriter<v1::LogPart>& writer);
   absl::Status SendArtifact(const std::string& sha256,
                             grpc::ServerWriter<v1::ArtifactChunk>& writer) const;
 
   db::ReaderPool& readers_;
+  Admission& admission_;
   const store::ArtifactFiles& artifacts_;
   const WorkerStatuses workers_;
   std::atomic<bool> stopping_{false};

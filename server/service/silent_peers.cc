@@ -3,6 +3,7 @@
 #include <grpcpp/server_context.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 
 #include "absl/strings/match.h"
@@ -37,29 +38,37 @@ class SilentPeers::Call final : public grpc::experimental::Interceptor {
         methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_SEND_MESSAGE)) {
       End();
     }
-    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE)) Begin();
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE)) {
+      const grpc::ByteBuffer* const message = methods->GetSerializedSendMessage();
+      Begin(message == nullptr ? 0 : message->Length());
+    }
     if (uploads_ &&
         methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) {
       End();
       // Without a message, the client has sent everything.
-      if (methods->GetRecvMessage() != nullptr) Begin();
+      if (methods->GetRecvMessage() != nullptr) Begin(0);
     }
     methods->Proceed();
   }
 
   void Cancel() const { context_.TryCancel(); }
+  std::size_t bytes() const { return bytes_; }
 
  private:
-  void Begin() {
+  void Begin(std::size_t bytes) {
     MutexLock lock(&peers_.mutex_);
     if (deadline_) return;
     deadline_ = peers_.clock_.Monotonic() + most_;
+    bytes_ = bytes;
+    peers_.bytes_ += bytes;
     peers_.waiting_.emplace(*deadline_, this);
+    peers_.MakeRoom(*this);
   }
   void End() {
     MutexLock lock(&peers_.mutex_);
     if (!deadline_) return;
     peers_.waiting_.erase({*deadline_, this});
+    peers_.bytes_ -= bytes_;
     deadline_.reset();
   }
 
@@ -67,7 +76,9 @@ class SilentPeers::Call final : public grpc::experimental::Interceptor {
   const grpc::ServerContextBase& context_;
   const bool uploads_;
   const absl::Duration most_;
-  std::optional<absl::Duration> deadline_;  // guarded by peers_.mutex_
+  // Both guarded by peers_.mutex_.
+  std::optional<absl::Duration> deadline_;
+  std::size_t bytes_ = 0;
 };
 
 class SilentPeers::Maker final : public grpc::experimental::ServerInterceptorFactoryInterface {
@@ -88,8 +99,8 @@ class SilentPeers::Maker final : public grpc::experimental::ServerInterceptorFac
   SilentPeers& peers_;
 };
 
-SilentPeers::SilentPeers(const Clock& clock, absl::Duration most)
-    : clock_(clock), most_(most), thread_([this] { Run(); }) {}
+SilentPeers::SilentPeers(const Clock& clock, absl::Duration most, std::size_t most_bytes)
+    : clock_(clock), most_(most), most_bytes_(most_bytes), thread_([this] { Run(); }) {}
 
 SilentPeers::~SilentPeers() {
   {
@@ -101,6 +112,22 @@ SilentPeers::~SilentPeers() {
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> SilentPeers::Factory() {
   return std::make_unique<Maker>(*this);
+}
+
+// The answers of cancelled calls are counted until their calls end, which is soon: more calls are
+// cancelled than needed, if several begin meanwhile, rather than too few.
+void SilentPeers::MakeRoom(const Call& call) {
+  std::size_t left = bytes_;
+  for (auto at = waiting_.begin(); left > most_bytes_ && at != waiting_.end();) {
+    Call* const first = at->second;
+    if (first == &call) {
+      ++at;
+      continue;
+    }
+    left -= first->bytes();
+    at = waiting_.erase(at);
+    first->Cancel();
+  }
 }
 
 // Looks often enough that nobody waits for longer than a fifth above the limit.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -118,11 +119,12 @@ grpc::Status SweepsService::Submit(grpc::ServerContext* context, const v1::Submi
 absl::Status SweepsService::DoPreview(grpc::ServerContext& context,
                                       const v1::PreviewRequest& request,
                                       v1::PreviewResponse& response) {
+  PELAB_ASSIGN_OR_RETURN(Turns::Turn turn, parts_.admission.Document(context));
   PELAB_ASSIGN_OR_RETURN(const experiment::Sweep sweep,
                          rpc::ParseNewSweepDocument(request.document(), request.overrides()));
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   response.set_name(sweep.name());
-  return PreviewCells(context, *reader, sweep, 0, request.fresh(),
+  return PreviewCells(context, turn, *reader, sweep, 0, request.fresh(),
                       std::min(request.max_jobs(), limits::kPreviewJobs), response);
 }
 
@@ -132,6 +134,7 @@ absl::Status SweepsService::DoSubmit(const grpc::ServerContext& context,
   PELAB_ASSIGN_OR_RETURN(const access::Caller caller, parts_.gate.CallerOf(context));
   PELAB_RETURN_IF_ERROR(CheckSubmit(request));
   PELAB_RETURN_IF_ERROR(caller.MaySetPriority(request.priority()));
+  PELAB_ASSIGN_OR_RETURN(std::optional<Turns::Turn> turn, parts_.admission.Document(context));
   PELAB_ASSIGN_OR_RETURN(experiment::Sweep sweep,
                          rpc::ParseNewSweepDocument(request.document(), request.overrides()));
   parts_.expander.MakeWay();
@@ -166,6 +169,7 @@ absl::Status SweepsService::DoSubmit(const grpc::ServerContext& context,
             });
           },
           std::move(act)));
+  turn.reset();  // what follows waits for others, and reads little
   const auto& stored = std::get<store::SweepStored>(result);
   if (stored.refusal != store::SweepStored::kNone) return Refused(caller, request, stored);
   const bool small = sweep.cells() <= kSmallSweep;
@@ -227,13 +231,18 @@ absl::Status SweepsService::Refused(const access::Caller& caller, const v1::Subm
       "sweep of that name (--new)"));
 }
 
-grpc::Status SweepsService::ListSweeps(grpc::ServerContext*, const v1::ListSweepsRequest* request,
+grpc::Status SweepsService::ListSweeps(grpc::ServerContext* context,
+                                       const v1::ListSweepsRequest* request,
                                        v1::ListSweepsResponse* response) {
-  auto reader = parts_.readers.Take();
-  if (!reader.ok()) return rpc::ToGrpc(reader.status());
-  auto sweeps = (*reader)->ListSweeps(*request);
-  if (!sweeps.ok()) return rpc::ToGrpc(sweeps.status());
-  *response = *std::move(sweeps);
+  const auto read = [&]() -> absl::Status {
+    PELAB_ASSIGN_OR_RETURN(const Turns::Turn turn,
+                           parts_.admission.Page(*context, request->page()));
+    PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+    PELAB_ASSIGN_OR_RETURN(*response, reader->ListSweeps(*request));
+    return absl::OkStatus();
+  };
+  const absl::Status status = read();
+  if (!status.ok()) return rpc::ToGrpc(status);
   for (v1::Sweep& sweep : *response->mutable_sweeps()) AddWaitingReason(sweep);
   return grpc::Status::OK;
 }

@@ -14,6 +14,7 @@
 #include "pelab/v1/sweeps.grpc.pb.h"
 #include "server/access/gate.h"
 #include "server/sched/scheduler.h"
+#include "server/service/admission.h"
 #include "server/service/expander.h"
 #include "server/service/watch_hub.h"
 #include "server/store/writer.h"
@@ -35,6 +36,7 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
     Expander& expander;
     db::ReaderPool& readers;
     access::Gate& gate;
+    Admission& admission;
   };
   explicit SweepsService(const Parts& parts);
 

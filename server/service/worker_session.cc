@@ -222,10 +222,14 @@ bool WorkerSession::OnLog(v1::LogChunk& log) {
   std::vector<store::Write> writes;
   writes.emplace_back(store::AppendLog{log.attempt_id(), log.token(), log.offset(),
                                        std::move(*log.mutable_data()), worker_id_});
+  const std::size_t bytes = store::ByteSize(writes);
+  Queued(bytes);
   // Log output may be lost: if the queue is full, it is dropped.
-  (void)context_.journal.Append(
-      std::move(writes), [](const auto&) {}, store::Journal::Urgency::kBounded);
-  return true;
+  const absl::Status queued = context_.journal.Append(
+      std::move(writes), [self = shared_from_this(), bytes](const auto&) { self->Unqueued(bytes); },
+      store::Journal::Urgency::kBounded);
+  if (!queued.ok()) Unqueued(bytes);
+  return MayReadOn();
 }
 
 bool WorkerSession::OnEvents(const std::shared_ptr<const v1::EventBatch>& batch) {
@@ -256,21 +260,49 @@ void WorkerSession::Store() {
     const v1::Event& event = *std::get<store::AttemptEvent>(write).event;
     sent.push_back({event.attempt_id(), event.sequence()});
   }
-  auto done = [self = shared_from_this(),
+  const std::size_t bytes = store::ByteSize(waiting_);
+  auto done = [self = shared_from_this(), bytes,
                sent = std::move(sent)](absl::StatusOr<std::vector<store::ApplyResult>> results) {
     self->OnStored(sent, std::move(results));
+    self->Unqueued(bytes);
   };
+  Queued(bytes);
   const absl::Status queued =
       context_.journal.Append(waiting_, std::move(done), store::Journal::Urgency::kBounded);
   if (queued.ok()) {
     waiting_.clear();
-    ReadOn();
-  } else if (absl::IsResourceExhausted(queued)) {
+    if (MayReadOn()) ReadOn();
+    return;
+  }
+  Unqueued(bytes);
+  if (absl::IsResourceExhausted(queued)) {
     context_.executor.PostAt(context_.clock.Monotonic() + kRetryFullQueue,
                              [self = shared_from_this()] { self->Store(); });
   } else {
     Close(queued);
   }
+}
+
+void WorkerSession::Queued(std::size_t bytes) {
+  MutexLock lock(&unstored_mutex_);
+  unstored_bytes_ += bytes;
+}
+
+// Whether to read the next message now. If not, Unqueued reads on.
+bool WorkerSession::MayReadOn() {
+  MutexLock lock(&unstored_mutex_);
+  held_back_ = unstored_bytes_ > limits::kUnstoredBytes;
+  return !held_back_;
+}
+
+void WorkerSession::Unqueued(std::size_t bytes) {
+  {
+    MutexLock lock(&unstored_mutex_);
+    unstored_bytes_ -= bytes;
+    if (!held_back_ || unstored_bytes_ > limits::kUnstoredBytes) return;
+    held_back_ = false;
+  }
+  ReadOn();
 }
 
 // Ends an attempt as failed: the schema refused one of its events, and would refuse the event

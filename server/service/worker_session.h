@@ -1,9 +1,11 @@
 // One worker's session, apart from the transport. It validates the worker's messages and queues
 // them for the writer. It sends acknowledgements, assignments and stops to the worker. It never
-// blocks: while the writer's queue is full, or a heartbeat waits for the scheduler, it reads no
-// further messages. So a worker that floods it takes turns with the others.
+// blocks: while the writer's queue is full, while much of the worker's waits for the disk, or while
+// a heartbeat waits for the scheduler, it reads no further messages. So a worker that floods it
+// takes turns with the others.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "core/base/mutex.h"
 #include "pelab/v1/fleet.pb.h"
 #include "server/sched/scheduler.h"
 #include "server/store/journal.h"
@@ -64,6 +68,9 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
     std::uint64_t sequence = 0;
   };
   void Store();
+  void Queued(std::size_t bytes);
+  bool MayReadOn();
+  void Unqueued(std::size_t bytes);
   void OnStored(const std::vector<Sent>& sent,
                 absl::StatusOr<std::vector<store::ApplyResult>> results);
   void GiveUp(const Sent& event, const absl::Status& why);
@@ -75,6 +82,12 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
   // session itself, so it must not keep the session alive.
   std::shared_ptr<const std::string> worker_id_ = std::make_shared<const std::string>();
   std::vector<store::Write> waiting_;  // events that the full queue has not accepted yet
+
+  Mutex unstored_mutex_;
+  // What the writer has of this worker and has not stored.
+  std::size_t unstored_bytes_ ABSL_GUARDED_BY(unstored_mutex_) = 0;
+  // The next message is read when less is unstored.
+  bool held_back_ ABSL_GUARDED_BY(unstored_mutex_) = false;
 };
 
 }  // namespace pelab::service

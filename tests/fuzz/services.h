@@ -60,8 +60,9 @@ class Services {
   service::Expander expander_{clock_, writer_, strand_, scheduler_};
   db::ReaderPool readers_;
   access::Gate gate_{clock_, writer_, *access::Methods::Build(), nullptr};  // admits everybody
+  service::Admission admission_{gate_};
   service::SweepsService sweeps_{
-      {clock_, writer_, strand_, scheduler_, expander_, readers_, gate_}};
+      {clock_, writer_, strand_, scheduler_, expander_, readers_, gate_, admission_}};
 };
 
 }  // namespace pelab::fuzz

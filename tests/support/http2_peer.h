@@ -119,6 +119,9 @@ class Http2Peer {
     windows_.erase(stream);
   }
 
+  // Streams that the server has reset.
+  int resets() const { return resets_; }
+
   // Reads what the server has sent: window updates, answers, pings. False if nothing came in time.
   bool Receive(int wait_ms) {
     timeval limit{.tv_sec = wait_ms / 1000, .tv_usec = (wait_ms % 1000) * 1000};
@@ -188,6 +191,8 @@ class Http2Peer {
       } else if (const auto found = windows_.find(stream); found != windows_.end()) {
         found->second += more;
       }
+    } else if (type == kReset) {
+      ++resets_;
     } else if (type == kPing && (flags & kAck) == 0) {
       SendFrame(kPing, kAck, 0, received_.substr(9, size));
     } else if (type == kSettings && (flags & kAck) == 0) {
@@ -208,6 +213,7 @@ class Http2Peer {
   std::int64_t connection_ = 65535;                // what the connection may still send
   std::map<std::uint32_t, std::int64_t> windows_;  // what each stream may still send
   std::string received_;
+  int resets_ = 0;
   bool holds_back_ = false;
   std::string held_back_;
 };

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "absl/strings/match.h"
 #include "core/base/unique_fd.h"
 #include "pelab/v1/maintenance.grpc.pb.h"
 #include "server/limits.h"
@@ -139,6 +140,79 @@ TEST_F(ShortageTest, AnswersThatNobodyTakesAreGivenUp) {
   EXPECT_LE(Threads(), before + 20);
 }
 
+TEST_F(ShortageTest, OfManyAnswersThatNobodyTakesTheOldestAreGivenUp) {
+  constexpr int kCalls = 100;
+  constexpr int kKept = 10;
+  for (int i = 0; i < 20; ++i) Submit(Document(absl::StrCat("s", i)), absl::StrCat("t", i));
+  v1::ListSweepsResponse answer;
+  ASSERT_TRUE(sweeps_->ListSweeps(Context().get(), {}, &answer).ok());
+  coordinator_.reset();
+  options_.untaken_bytes = (kKept + 1) * answer.ByteSizeLong();
+  Start();
+  Http2Peer peer(directory_ + "/s", /*window=*/1);
+  ASSERT_TRUE(peer.connected());
+  for (int i = 0; i < kCalls; ++i) peer.SendEmptyMessage(peer.Open(kListSweeps));
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (peer.resets() < kCalls - kKept - 1 && absl::Now() < deadline) peer.Receive(20);
+  EXPECT_GE(peer.resets(), kCalls - kKept - 1);
+  EXPECT_LT(peer.resets(), kCalls) << "the youngest may still be taken";
+  EXPECT_TRUE(sweeps_->ListSweeps(Context().get(), {}, &answer).ok());
+}
+
+TEST_F(ShortageTest, LongDocumentsTakeTurnsAndOfManyTheRestIsRefused) {
+  std::string rates;
+  for (int i = 1; i <= 4'000; ++i) absl::StrAppend(&rates, i > 1 ? "," : "", i, "e-6");
+  struct Call {
+    grpc::ClientContext context;
+    v1::PreviewRequest request;
+    v1::PreviewResponse response;
+  };
+  // More than may wait, with as many processors as there may be.
+  const int calls =
+      static_cast<int>(limits::kRequestsWaiting + std::thread::hardware_concurrency());
+  std::vector<std::unique_ptr<Call>> all;
+  Mutex mutex;
+  int refused = 0;
+  int ended = 0;
+  for (int i = 0; i < calls; ++i) {
+    Call& call = *all.emplace_back(std::make_unique<Call>());
+    call.request.set_document(
+        absl::StrCat("name: large\nprotocol: clean\npe: nope\nseed: 0..19\n"
+                     "task: {name: distance, train_examples: 99, test_examples: 97}\n"
+                     "model: {d_model: 32, d_ff: 16, heads: 2, layers: 2}\n"
+                     "train: {epochs: 1}\nanalyses: []\naxes: {train.lr: [",
+                     rates, "]}\n"));
+    sweeps_->async()->Preview(
+        &call.context, &call.request, &call.response, [&](const grpc::Status& status) {
+          MutexLock lock(&mutex);
+          ++ended;
+          if (!absl::StrContains(status.error_message(), "too many calls: 64 requests")) return;
+          EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+          ++refused;
+        });
+  }
+  {
+    MutexLock lock(&mutex);
+    EXPECT_TRUE(mutex.AwaitFor([&] { return refused > 0; }, kPatience));
+  }
+  for (const auto& call : all) call->context.TryCancel();
+  {
+    MutexLock lock(&mutex);
+    mutex.Await([&] { return ended == calls; });
+  }
+  // Those that waited leave the line.
+  v1::PreviewRequest small;
+  small.set_document(Document("s"));
+  v1::PreviewResponse response;
+  grpc::Status status;
+  const absl::Time deadline = absl::Now() + kPatience;
+  do {
+    status = sweeps_->Preview(Context().get(), small, &response);
+  } while (!status.ok() && absl::Now() < deadline);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.counts().total(), 4u);
+}
+
 TEST_F(ShortageTest, MessagesThatAreNeverWholeHoldBoundedMemory) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers keep memory that was freed";
@@ -146,7 +220,7 @@ TEST_F(ShortageTest, MessagesThatAreNeverWholeHoldBoundedMemory) {
   const std::int64_t before = ResidentBytes();
   std::vector<std::unique_ptr<Http2Peer>> peers;
   std::uint64_t sent = 0;
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 4; ++i) {
     peers.push_back(std::make_unique<Http2Peer>(directory_ + "/s"));
     ASSERT_TRUE(peers.back()->connected());
     for (int k = 0; k < 32; ++k) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -32,15 +33,26 @@ class TestSession : public WorkerSession {
   void ReadOn() override { ++read_ons; }
 };
 
-// Takes nothing while it is `full`.
+// Takes nothing while it is `full`. While it is `slow`, it takes everything and stores nothing.
 struct FullJournal : store::Journal {
   explicit FullJournal(store::Journal& of) : of(of) {}
   absl::Status Append(std::vector<store::Write> writes, Done done, Urgency urgency) override {
     if (!full.ok()) return full;
+    if (slow) {
+      kept.push_back({std::move(writes), std::move(done)});
+      return absl::OkStatus();
+    }
     return of.Append(std::move(writes), std::move(done), urgency);
+  }
+  void StoreOne() {
+    auto [writes, done] = std::move(kept.front());
+    kept.pop_front();
+    EXPECT_TRUE(of.Append(std::move(writes), std::move(done), Urgency::kBounded).ok());
   }
   store::Journal& of;
   absl::Status full;
+  bool slow = false;
+  std::deque<std::pair<std::vector<store::Write>, Done>> kept;
 };
 
 class WorkerSessionTest : public sched::SchedulerTest {
@@ -177,6 +189,49 @@ TEST_F(WorkerSessionTest, AFileHidesNoNewsOfAnAttempt) {
   EXPECT_EQ(Text("SELECT last_sequence FROM attempts"), "2");
   pass(absl::Minutes(9));
   EXPECT_EQ(Text("SELECT count(*) FROM attempts WHERE outcome IS NULL"), "1");
+}
+
+// So that others' events come in between.
+TEST_F(WorkerSessionTest, AWorkerWithMuchOnItsWayToTheDiskIsNotRead) {
+  const auto session = Connected();
+  journal_.slow = true;
+  const auto events = [&] {
+    v1::WorkerMessage message;
+    for (int i = 0; i < 100; ++i) {
+      v1::Event& event = *message.mutable_events()->add_events();
+      event = StartedEvent(0, 1);
+      event.set_attempt_id(1);
+      event.set_sequence(static_cast<std::uint64_t>(i + 1));
+    }
+    return message;
+  };
+  const auto log = [&] {
+    v1::WorkerMessage message;
+    message.mutable_log()->set_attempt_id(1);
+    message.mutable_log()->set_data(std::string(limits::kLogPartBytes, 'x'));
+    return message;
+  };
+  // The session reads on after events by itself, after a log by what Handle returns.
+  const auto reads_on = [&](v1::WorkerMessage message) {
+    const int before = session->read_ons;
+    return session->Handle(message) || session->read_ons > before;
+  };
+  std::size_t handled = 1;
+  while (reads_on(handled % 2 == 0 ? log() : events()) && handled < 1'000) ++handled;
+  EXPECT_GT(handled, 4u);
+  EXPECT_LT(handled, 1'000u);
+  EXPECT_EQ(journal_.kept.size(), handled);
+  const int before = session->read_ons;
+  while (session->read_ons == before && !journal_.kept.empty()) {
+    journal_.StoreOne();
+    world_.Settle();
+  }
+  EXPECT_EQ(session->read_ons, before + 1) << "it is read again before everything is stored";
+  EXPECT_FALSE(journal_.kept.empty());
+  while (!journal_.kept.empty()) journal_.StoreOne();
+  world_.Settle();
+  EXPECT_EQ(session->read_ons, before + 1) << "once";
+  EXPECT_TRUE(session->closed.ok());
 }
 
 TEST_F(WorkerSessionTest, EventsThatWaitKeepNoSession) {
