@@ -37,6 +37,9 @@ struct Attack {
   // The version of gRPC that bounds this attack; empty: pelab does. With an older gRPC its figures
   // are not judged.
   std::string bounded_from;
+  // Whether the memory for messages fills up. gRPC then ends calls of any connection, also those of
+  // honest clients (docs/security.md).
+  bool fills_memory = false;
 };
 
 // All attacks, in the order in which they run.

@@ -13,7 +13,8 @@ const std::vector<Attack>& Attacks() {
   static const auto& attacks = *new std::vector<Attack>{
       {"silence", "2,000 connections that say nothing", SilentConnections, ""},
       {"connect", "connections that are opened and closed in a loop", ConnectAndClose, ""},
-      {"unfinished", "300 calls whose first message of 16 MiB never ends", UnfinishedMessages, ""},
+      {"unfinished", "300 calls whose first message of 16 MiB never ends", UnfinishedMessages, "",
+       /*fills_memory=*/true},
       {"unread", "1,000 answers that nobody reads", UnreadAnswers, ""},
       {"reset", "calls that are reset at once", RapidReset, "1.60"},
       {"headers", "one call's headers without end, up to 256 MiB", EndlessHeaders, "1.56"},

@@ -37,6 +37,7 @@ struct FloodFigures {
   Waits reader_during;
   std::int64_t read_errors = 0;      // that the honest reader got
   std::int64_t broken_sessions = 0;  // of the honest worker
+  bool sessions_may_break = false;   // they are counted and not judged
   // Seconds from the end of the flood until a second in which neither honest client waited for
   // longer than allowed (IsRecovered); nullopt: not within the time that the bench waits.
   std::optional<double> recovery;

@@ -35,6 +35,7 @@ class Flood {
  public:
   Flood(const Options& options, const Attack& attack) : options_(options), attack_(attack) {
     figures_.name = attack.name;
+    figures_.sessions_may_break = attack.fills_memory;
     if (!attack.bounded_from.empty() && !IsAtLeast(grpc::Version(), attack.bounded_from)) {
       figures_.unbounded_below = attack.bounded_from;
     }

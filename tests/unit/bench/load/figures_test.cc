@@ -63,6 +63,11 @@ TEST(FloodFigures, EachBoundIsJudged) {
   EXPECT_THAT(broken([](auto& f) { f.recovery.reset(); }), ElementsAre("recovery"));
   EXPECT_THAT(broken([](auto& f) { f.broken_sessions = 1; }),
               ElementsAre("the worker's session broke"));
+  EXPECT_THAT(broken([](auto& f) {
+                f.broken_sessions = 1;
+                f.sessions_may_break = true;
+              }),
+              IsEmpty());
   EXPECT_THAT(broken([](auto& f) { f.ended = "ended by signal 6 (aborted)"; }),
               ElementsAre("the coordinator ended by signal 6 (aborted)"));
   // What a gRPC does not bound is shown, but no verdict on pelab.
@@ -92,15 +97,16 @@ TEST(FloodFigures, TheTableIsAligned) {
   EXPECT_EQ(
       lines[0],
       "flood          attacker CPU s  coordinator CPU s  peak MiB  threads  files  worker p99 "
-      "before  during  reader p99 before  during  errors  recovery s  broken bounds");
+      "before  during  reader p99 before  during  errors  sessions  recovery s  "
+      "broken bounds");
   EXPECT_EQ(
       lines[1],
       "reset                     1.2               12.5       346       40     50             "
-      "   2.5     250                2.5     250       0           2  none");
+      "   2.5     250                2.5     250       0         0           2  none");
   EXPECT_EQ(
       lines[2],
       "a-longer-name             1.2               12.5       346       40     50             "
-      "   2.5     250                2.5     250       0       never  recovery");
+      "   2.5     250                2.5     250       0         0       never  recovery");
 }
 
 TEST(FloodFigures, JsonHasNumbersAndVerdicts) {
