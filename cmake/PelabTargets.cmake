@@ -85,12 +85,13 @@ function(pelab_binary name)
   install(TARGETS ${name} RUNTIME)
 endfunction()
 
-# pelab_test(NAME SOURCES… DEPS… [SHARDS N] [SUITES…]): one GoogleTest binary, and one ctest test,
-# since each start of a binary costs a tenth of a second before its first case. A long one is several
-# ctest tests, which run beside each other: each of SUITES is a test of its own, NAME.SUITE, and the
-# other cases are shared out over N tests, NAME.1 to NAME.N.
+# pelab_test(NAME SOURCES… DEPS… [SHARDS N] [SUITES…] [SECONDS S]): one GoogleTest binary, and one
+# ctest test, since each start of a binary costs a tenth of a second before its first case. A long one
+# is several ctest tests, which run beside each other: each of SUITES is a test of its own,
+# NAME.SUITE, and the other cases are shared out over N tests, NAME.1 to NAME.N. SECONDS are those of
+# the longest of them: long tests begin first.
 function(pelab_test name)
-  cmake_parse_arguments(ARG "" "SHARDS" "SOURCES;DEPS;SUITES" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS;SECONDS" "SOURCES;DEPS;SUITES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE pelab_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${PELAB_TEST_OPTIONS})
@@ -120,6 +121,9 @@ function(pelab_test name)
     set(timeout 900)  # up to ten times as slow
   endif()
   set_tests_properties(${tests} PROPERTIES TIMEOUT ${timeout} LABELS ${name})
+  if(ARG_SECONDS)
+    set_tests_properties(${tests} PROPERTIES COST ${ARG_SECONDS})
+  endif()
 endfunction()
 
 # pelab_never_links(NAME OTHERS…): configuring fails where one of OTHERS is among the libraries of
