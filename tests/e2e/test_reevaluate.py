@@ -232,7 +232,8 @@ class Script(Case):
                            ("UPDATE deposit_indices SET deposit = 1 - coalesce(deposit, 0) WHERE "
                             "layer = 0", "deposit")):
             with self.subTest(sql=sql):
-                result = self.reevaluate("--db", self.change(sql), "--trainer", TRAINER)
+                result = self.reevaluate("--db", self.change(sql), "--job", 1, "--trainer",
+                                         TRAINER)
                 self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
                 self.assertIn("DISAGREE", result.stdout.splitlines()[-1])
                 self.assertTrue(any(where in line and "DISAGREES" in line
