@@ -72,11 +72,12 @@ void Scheduler::DropDelayed(std::int64_t job_id) {
 void Scheduler::RecoverOpen(const store::OpenAttempt& open) {
   const absl::Duration now = clock_.Monotonic();
   const std::int64_t id = open.assignment.attempt_id;
-  Account& account = ready_.AccountOf(open.job.sweep_id);
+  Account& account = accounts_.Of(open.principal);
+  const absl::Duration took = clock_.Wall() - absl::FromUnixMillis(open.started_at);
   attempts_[id] = {.job = open.job,
                    .assignment = open.assignment,
                    .worker_id = open.worker_id,
-                   .began = now,
+                   .began = now - std::max(took, absl::ZeroDuration()),
                    .lease_end = now + options_.lease,
                    .reported = now,
                    .started = open.started,

@@ -110,8 +110,10 @@ struct OpenAttempt {
   std::string worker_name;  // as v_workers shows it
   ReadyJob job;
   Assignment assignment;
-  bool started = false;    // some of its events are stored
-  bool cancelled = false;  // no live sweep waits for its job any more
+  std::string principal;        // whose budget pays for it; empty: nobody's
+  std::int64_t started_at = 0;  // Unix milliseconds
+  bool started = false;         // some of its events are stored
+  bool cancelled = false;       // no live sweep waits for its job any more
 };
 
 }  // namespace pelab::store

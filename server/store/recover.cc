@@ -114,7 +114,8 @@ void RecoverReady(Database& db, const std::function<void(ReadyJob)>& ready) {
 void RecoverOpen(Database& db, const std::function<void(OpenAttempt)>& open) {
   Query rows = db.Run(
       "SELECT a.attempt_id, a.worker_id, a.last_sequence, j.state IN ('cancelled', 'succeeded'), "
-      "j.job_id, w.name FROM attempts AS a JOIN jobs AS j USING (job_id) "
+      "j.job_id, w.name, a.principal, a.started_at FROM attempts AS a JOIN jobs AS j USING "
+      "(job_id) "
       "JOIN v_workers AS w USING (worker_id) WHERE a.outcome IS NULL "
       "ORDER BY a.attempt_id");
   while (rows.Step()) {
@@ -122,6 +123,8 @@ void RecoverOpen(Database& db, const std::function<void(OpenAttempt)>& open) {
           .worker_name = rows.Text(5),
           .job = LoadReady(db, rows.Int(4)),
           .assignment = LoadAssignment(db, rows.Int(0)),
+          .principal = rows.Text(6),
+          .started_at = rows.Int(7),
           .started = rows.Int(2) > 0,
           .cancelled = rows.Int(3) != 0});
   }

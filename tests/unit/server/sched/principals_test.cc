@@ -357,6 +357,24 @@ TEST_F(PrincipalsTest, WhatHasRunSinceARestartTakesFromTheBudget) {
   EXPECT_THAT(ConnectGpus("other", 1)->assignments, IsEmpty());
 }
 
+TEST_F(PrincipalsTest, WhatRanBeforeARestartTakesFromTheBudgetOfWhoBeganIt) {
+  SubmitOf("alice", "a", 2);
+  const auto before = ConnectGpus("w", 1);
+  const std::vector<store::Assignment> held = before->assignments;
+  Pass(absl::Seconds(20), "w", before, held);
+  world_.steps.clear();
+  world_.timed.clear();
+  MakeScheduler();
+  scheduler_->SetPrincipal("alice", {.gpu_seconds = 30});
+  Recover();
+  const auto after = ConnectGpus("w", 1, 1, {Holding(held.at(0))});
+  Pass(absl::Seconds(10), "w", after, held);
+  const auto other = ConnectGpus("other", 1);
+  EXPECT_THAT(other->assignments, IsEmpty());
+  SubmitOf("bob", "b", 1);
+  EXPECT_THAT(other->assignments, SizeIs(1)) << "others go on";
+}
+
 TEST_F(PrincipalsTest, ASweepSaysWhichLimitHoldsIt) {
   SetPrincipal("alice", {.max_slots = 2});
   const std::int64_t sweep = SubmitOf("alice", "a", 5);
