@@ -80,7 +80,8 @@ fault: build
 
 # Threads are the coordinator's and the agent's.
 TSAN_TESTS := core_base_test core_rpc_test sched_test writer_test artifact_files_test \
-  store_contract_test rpc_contract_test http_contract_test http_test agent_test agent_daemon_test
+  store_contract_test rpc_contract_test http_contract_test http_test agent_test agent_daemon_test \
+  turns_test worker_session_test
 # The store's files under faults have one thread, and would take three quarters of the time.
 ONE_THREAD := DiskFaultsTest
 TSAN := pelab-server pelab-worker $(TSAN_TESTS)
