@@ -86,10 +86,10 @@ function(pelab_binary name)
 endfunction()
 
 # pelab_test(NAME SOURCES… DEPS… [SHARDS N] [SUITES…] [SECONDS S]): one GoogleTest binary, and one
-# ctest test, since each start of a binary costs a tenth of a second before its first case. A long one
-# is several ctest tests, which run beside each other: each of SUITES is a test of its own,
-# NAME.SUITE, and the other cases are shared out over N tests, NAME.1 to NAME.N. SECONDS are those of
-# the longest of them: long tests begin first.
+# ctest test, since each start of a binary costs a tenth of a second before its first case. A long
+# one is several ctest tests, which run beside each other: each of SUITES is a test of its own,
+# NAME.SUITE, and the other cases are shared out over N tests, NAME.1 to NAME.N. SECONDS are those
+# of the longest of them: long tests begin first.
 function(pelab_test name)
   cmake_parse_arguments(ARG "" "SHARDS;SECONDS" "SOURCES;DEPS;SUITES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

@@ -22,8 +22,8 @@ namespace pelab::service {
 // Watches the calls of one server, and has a thread for it. Thread-safe.
 class SilentPeers {
  public:
-  // A call that waits for `most` is cancelled. If answers of more than `most_bytes` wait, those whose
-  // time is up first are cancelled at once. `clock` must outlive this object.
+  // A call that waits for `most` is cancelled. If answers of more than `most_bytes` wait, those
+  // whose time is up first are cancelled at once. `clock` must outlive this object.
   SilentPeers(const Clock& clock, absl::Duration most, std::size_t most_bytes);
   ~SilentPeers();  // all calls must have ended
 

@@ -245,9 +245,9 @@ using WriteResultVariant =
 // The copies and moves of both are compiled once, in writes.cc: each would otherwise be a table of
 // functions in every file that passes a write on.
 struct Write : WriteVariant {
-  template <typename T>
-  requires(!std::is_base_of_v<WriteVariant, std::remove_cvref_t<T>>) Write(T&& write)
-      : WriteVariant(std::forward<T>(write)) {}  // as the variant: every one of them
+  template <typename T, typename = std::enable_if_t<!std::is_base_of_v<WriteVariant, T>>>
+  Write(T write)  // NOLINT(google-explicit-constructor): as for a variant
+      : WriteVariant(std::move(write)) {}
   Write(const Write&);
   Write(Write&&) noexcept;
   Write& operator=(const Write&);
@@ -256,9 +256,9 @@ struct Write : WriteVariant {
 };
 struct WriteResult : WriteResultVariant {
   WriteResult();  // Nothing
-  template <typename T>
-  requires(!std::is_base_of_v<WriteResultVariant, std::remove_cvref_t<T>>) WriteResult(T&& result)
-      : WriteResultVariant(std::forward<T>(result)) {}
+  template <typename T, typename = std::enable_if_t<!std::is_base_of_v<WriteResultVariant, T>>>
+  WriteResult(T result)  // NOLINT(google-explicit-constructor): as for a variant
+      : WriteResultVariant(std::move(result)) {}
   WriteResult(const WriteResult&);
   WriteResult(WriteResult&&) noexcept;
   WriteResult& operator=(const WriteResult&);

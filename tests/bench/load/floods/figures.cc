@@ -96,8 +96,8 @@ std::string FloodTable(const std::vector<FloodFigures>& floods, const FloodBound
                   absl::StrFormat("%.0f", flood.peak_mib), absl::StrCat(flood.most_threads),
                   absl::StrCat(flood.most_descriptors), Ms(flood.worker_before.p99),
                   Ms(flood.worker_during.p99), Ms(flood.reader_before.p99),
-                  Ms(flood.reader_during.p99), absl::StrCat(flood.read_errors), absl::StrCat(flood.broken_sessions), Recovery(flood),
-                  Verdict(flood, bounds)});
+                  Ms(flood.reader_during.p99), absl::StrCat(flood.read_errors),
+                  absl::StrCat(flood.broken_sessions), Recovery(flood), Verdict(flood, bounds)});
   }
   return table.Render({.width = kWide});
 }
