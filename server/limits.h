@@ -78,7 +78,7 @@ inline constexpr std::size_t kLogPartBytes = 64 << 10;  // bytes of one part of 
 inline constexpr std::uint64_t kLogOffset = std::uint64_t{1} << 62;
 inline constexpr std::size_t kOutgoingBytes =
     8 << 20;  // bytes that wait for a worker that does not read
-// Bytes of a worker's events that wait for the disk. Above it, the worker is not read.
+// Bytes of a worker's events and logs that wait for the disk. Above it, the worker is not read.
 inline constexpr std::size_t kUnstoredBytes = 256 << 10;
 inline constexpr int kFilesOfAttempt = 16;  // files of one attempt that no event names yet
 inline constexpr int kCheckpointsOfAttempt =

@@ -33,7 +33,7 @@ absl::Status Turns::Turn::Yield() {
   {
     MutexLock lock(&turns_->mutex_);
     if (turns_->callers_.empty()) return absl::OkStatus();
-    // Whoever has begun is not refused, so this may exceed the limit by the turns that are taken.
+    // A request that has begun is never refused, so a few more than `most_` may wait.
     turns_->Join(caller_, &answer);
     ++turns_->free_;
     turns_->Next();

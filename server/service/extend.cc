@@ -1,5 +1,6 @@
 // SweepsService: adding seeds to a sweep.
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -85,7 +86,7 @@ absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
         absl::StrCat("the seeds are ", request.seeds().size(),
                      " characters long; allowed: ", limits::kSeedsBytes));
   }
-  PELAB_ASSIGN_OR_RETURN(Turns::Turn turn, parts_.admission.Document(context));
+  PELAB_ASSIGN_OR_RETURN(std::optional<Turns::Turn> turn, parts_.admission.Document(context));
   for (int i = 0; i < kTries; ++i) {
     PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
     PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, OwnSweep(caller, request.sweep().sweep()));
@@ -99,7 +100,7 @@ absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
     if (extension.seeds.empty()) return absl::OkStatus();
     if (request.dry_run()) {
       v1::PreviewResponse preview;
-      PELAB_RETURN_IF_ERROR(PreviewCells(context, turn, *reader, *extension.sweep, sweep.cells(),
+      PELAB_RETURN_IF_ERROR(PreviewCells(context, *turn, *reader, *extension.sweep, sweep.cells(),
                                          /*fresh=*/false, /*max_jobs=*/0, preview));
       *response.mutable_counts() = preview.counts();
       return absl::OkStatus();
@@ -125,6 +126,7 @@ absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
       return QueueIsFull(row.owner(), extended.queued, caller.limits.max_queued());
     }
     if (!extended.applied) continue;
+    turn.reset();  // what follows waits for others, and reads little
     parts_.expander.Add(row.sweep_id(), *std::move(extension.sweep), extended.expanded);
     // If the sweep was still being expanded, its counts cannot separate the new cells from the
     // others.

@@ -84,7 +84,7 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
   std::vector<store::Write> waiting_;  // events that the full queue has not accepted yet
 
   Mutex unstored_mutex_;
-  // What the writer has of this worker and has not stored.
+  // Bytes of this worker's events and logs that the writer has not stored yet.
   std::size_t unstored_bytes_ ABSL_GUARDED_BY(unstored_mutex_) = 0;
   // The next message is read when less is unstored.
   bool held_back_ ABSL_GUARDED_BY(unstored_mutex_) = false;

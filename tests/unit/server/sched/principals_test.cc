@@ -59,6 +59,14 @@ class PrincipalsTest : public SchedulerTest {
       world_.Settle();
     }
   }
+  // The coordinator starts again on the same database, with one principal.
+  void Restart(const std::string& name, const Allowance& allowance) {
+    world_.steps.clear();
+    world_.timed.clear();
+    MakeScheduler();
+    scheduler_->SetPrincipal(name, allowance);
+    Recover();
+  }
   // The attempts that wait to be stored.
   std::vector<store::CreateAttempt> Planned() const {
     std::vector<store::CreateAttempt> planned;
@@ -332,11 +340,7 @@ TEST_F(PrincipalsTest, WhatWasOpenAtARestartCounts) {
   const std::vector<store::Assignment> held = before->assignments;
   ASSERT_THAT(held, SizeIs(2));
   for (const store::Assignment& a : held) Say(a, 1, StartedEvent(0, 1));
-  world_.steps.clear();
-  world_.timed.clear();
-  MakeScheduler();
-  scheduler_->SetPrincipal("alice", {.max_slots = 2});
-  Recover();
+  Restart("alice", {.max_slots = 2});
   const auto after = Connect("w", 4, {Holding(held[0]), Holding(held[1])});
   EXPECT_THAT(after->assignments, IsEmpty());
   Say(held[0], 2, OneWrong());
@@ -347,11 +351,7 @@ TEST_F(PrincipalsTest, WhatWasOpenAtARestartCounts) {
 TEST_F(PrincipalsTest, WhatHasRunSinceARestartTakesFromTheBudget) {
   SubmitOf("alice", "a", 2);
   const std::vector<store::Assignment> held = ConnectGpus("w", 1)->assignments;
-  world_.steps.clear();
-  world_.timed.clear();
-  MakeScheduler();
-  scheduler_->SetPrincipal("alice", {.gpu_seconds = 30});
-  Recover();
+  Restart("alice", {.gpu_seconds = 30});
   const auto after = ConnectGpus("w", 1, 1, {Holding(held.at(0))});
   Pass(absl::Seconds(30), "w", after, held);
   EXPECT_THAT(ConnectGpus("other", 1)->assignments, IsEmpty());
@@ -362,11 +362,7 @@ TEST_F(PrincipalsTest, WhatRanBeforeARestartTakesFromTheBudgetOfWhoBeganIt) {
   const auto before = ConnectGpus("w", 1);
   const std::vector<store::Assignment> held = before->assignments;
   Pass(absl::Seconds(20), "w", before, held);
-  world_.steps.clear();
-  world_.timed.clear();
-  MakeScheduler();
-  scheduler_->SetPrincipal("alice", {.gpu_seconds = 30});
-  Recover();
+  Restart("alice", {.gpu_seconds = 30});
   const auto after = ConnectGpus("w", 1, 1, {Holding(held.at(0))});
   Pass(absl::Seconds(10), "w", after, held);
   const auto other = ConnectGpus("other", 1);
