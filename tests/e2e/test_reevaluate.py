@@ -225,7 +225,8 @@ class Script(Case):
 
     def test_finds_a_count_that_is_off(self):
         for sql, where in (("UPDATE head_ablation SET lost = lost + 40, correct = correct - 40 "
-                            "WHERE layer = 1 AND head = 2 AND analysis_id = 1", "layer 1 head 2"),
+                            "WHERE layer = 1 AND head = 2 AND analysis_id IN (SELECT analysis_id "
+                            "FROM v_head_ablation WHERE job_id = 1)", "layer 1 head 2"),
                            ("UPDATE head_ablation SET nll = nll + 0.001 WHERE layer = 0 AND head = "
                             "1", "layer 0 head 1"),
                            ("UPDATE analyses SET chance = 0.5", "chance"),

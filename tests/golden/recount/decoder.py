@@ -113,10 +113,12 @@ class Decoder:
         logits = query @ key.transpose(0, 1, 3, 2)
         on_keys = self.encoding.added("key", layer, length)
         if on_keys is not None:
-            logits = logits + np.einsum("bhic,ijc->bhij", query, on_keys)
-        logits = logits / np.sqrt(query.shape[-1]) + self.encoding.bias(layer, length)
-        logits = np.where(self.visible(batch), logits, -np.inf)
-        shares = np.exp(logits - logits.max(-1, keepdims=True))
+            logits += np.einsum("bhic,ijc->bhij", query, on_keys)
+        logits /= np.sqrt(query.shape[-1])
+        logits += self.encoding.bias(layer, length)
+        np.copyto(logits, -np.inf, where=~self.visible(batch))
+        logits -= logits.max(-1, keepdims=True)
+        shares = np.exp(logits, out=logits)
         shares /= shares.sum(-1, keepdims=True)
         heads = shares @ value
         on_values = self.encoding.added("value", layer, length)
