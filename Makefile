@@ -27,6 +27,8 @@
 #                       work (half an hour)
 #   make bench-floods   what floods of connections, calls and messages do to honest clients
 #                       (ten minutes); FLOODS=reset,unread for some of them
+#   make bench-settle   how many decisions about claims are false, whenever one looks, and how many
+#                       seeds they take (simulated; a minute)
 #   make lint           the form of all sources: 100 columns, clang-format, clang-tidy, flake8,
 #                       mypy, ESLint, shellcheck; a second run takes seconds
 #   make sbom           what is linked and bundled, as CycloneDX in build/sbom.cdx.json; also checks
@@ -129,7 +131,11 @@ sim: configured
 bench: build
 	tests/bench/run.sh $(BUILD)
 
-.PHONY: bench-queries bench-pages
+.PHONY: bench-queries bench-pages bench-settle
+bench-settle: configured
+	cmake --build $(BUILD) -j $(JOBS) --target evidence_bench
+	$(BUILD)/bench/evidence_bench
+
 bench-queries: build
 	PELAB_BIN=$(BUILD)/bin python3 tests/bench/queries/measure.py
 

@@ -1,0 +1,43 @@
+// E-values of the sign test: evidence that may be looked at after every observation. Pure
+// functions: thread-safe.
+//
+// The null hypothesis is that an observation is a success with a probability of at most 1/2. For k
+// successes in n observations, the e-value is the likelihood ratio of the null's edge against a
+// uniform mixture of all larger probabilities (Ville 1939; Robbins, Annals of Mathematical
+// Statistics 41, 1970):
+//
+//   e(k, n) = 2 ∫ from 1/2 to 1 of (2p)^k (2(1 - p))^(n - k) dp
+//           = 2^(n + 1) B(k + 1, n - k + 1) (1 - I_1/2(k + 1, n - k + 1))
+//
+// Under the null its expectation is at most 1 at every stopping time, so it exceeds 1 / a at any
+// time with a probability of at most a. All functions take and return natural logarithms of
+// e-values, which are finite up to 10^6 observations.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace pelab::stats {
+
+// Successes among observations. An observation that is neither for nor against a hypothesis (a
+// tie) is one without success, for both of its sides.
+struct SignCount {
+  std::int64_t successes = 0;
+  std::int64_t trials = 0;
+  friend bool operator==(const SignCount&, const SignCount&) = default;
+};
+
+// ln e(k, n), for 0 <= k <= n; 0 for no observations. Grows with k.
+double LogEValue(const SignCount& count);
+
+// The logarithm of the mean of e-values, which is an e-value of the hypothesis that all their nulls
+// hold. `logs` is not empty.
+double LogMeanEValue(std::span<const double> logs);
+
+// The probability that LogEValue reaches `log_threshold` at some number of observations up to
+// `most_trials`, given those in `now`. It is 1 if it is reached already. The next observation is a
+// success with probability (k + 1) / (n + 2): the posterior predictive of a uniform prior. Takes
+// time and memory in proportion to the square and to the number of the observations to come.
+double ChanceOfReaching(double log_threshold, const SignCount& now, std::int64_t most_trials);
+
+}  // namespace pelab::stats
