@@ -8,6 +8,7 @@
 #include "core/base/status.h"
 #include "migrations/migrations.h"
 #include "migrations/schema.h"
+#include "migrations/sqlite_message.h"
 
 namespace pelab::migrations {
 namespace {
@@ -43,12 +44,13 @@ auto OnFile(const std::string& path, int flags, Act act)
         return absl::FailedPreconditionError(
             absl::StrCat(path, " is not a pelab database: it is not an SQLite file"));
       case SQLITE_CORRUPT:
-        return absl::DataLossError(absl::StrCat(path, " is damaged (", exception.what(), ")"));
+        return absl::DataLossError(absl::StrCat(path, " is damaged (", MessageOf(exception), ")"));
       case SQLITE_FULL:
         return absl::ResourceExhaustedError(
             absl::StrCat("cannot migrate ", path, ": its disk is full; it is as it was"));
       default:
-        return absl::InternalError(absl::StrCat("cannot migrate ", path, ": ", exception.what()));
+        return absl::InternalError(
+            absl::StrCat("cannot migrate ", path, ": ", MessageOf(exception)));
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "core/base/strings.h"
 #include "migrations/schema.h"
+#include "migrations/sqlite_message.h"
 
 namespace pelab::db {
 namespace {
@@ -56,7 +57,7 @@ std::unique_ptr<SQLite::Database> OpenFile(const std::string& path) {
 }
 
 absl::Status Damaged(const std::string& path, const SQLite::Exception& error) {
-  return absl::DataLossError(Concat(path, " is damaged (", error.what(),
+  return absl::DataLossError(Concat(path, " is damaged (", migrations::MessageOf(error),
                                     "): pelab db check says where; restore a backup"));
 }
 
@@ -109,7 +110,8 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
           Concat(path, " is not a pelab database: it is not an SQLite file"));
     }
     if (exception.getErrorCode() == SQLITE_CORRUPT) return Damaged(path, exception);
-    return absl::UnavailableError(Concat("cannot read ", path, ": ", exception.what()));
+    return absl::UnavailableError(
+        Concat("cannot read ", path, ": ", migrations::MessageOf(exception)));
   }
 }
 
@@ -122,16 +124,16 @@ absl::Status Connection::Failed(const SQLite::Exception& error) const {
   if (error.getErrorCode() == SQLITE_CORRUPT) return Damaged(path_, error);
   if (IsTooLarge(error)) {
     return absl::InvalidArgumentError(
-        Concat("the condition is too large for SQLite (", error.what(),
+        Concat("the condition is too large for SQLite (", migrations::MessageOf(error),
                "): use fewer conditions, lists with in (...), or fewer brackets in each other"));
   }
   // An error of the query, not of the file: a retry would not help. (SQLite reports SQLITE_SCHEMA
   // if it read the schema again before giving up.)
   const int code = error.getErrorCode();
   if (code == SQLITE_ERROR || code == SQLITE_SCHEMA) {
-    return absl::InternalError(Concat("cannot ask ", path_, ": ", error.what()));
+    return absl::InternalError(Concat("cannot ask ", path_, ": ", migrations::MessageOf(error)));
   }
-  return absl::UnavailableError(Concat("cannot read ", path_, ": ", error.what()));
+  return absl::UnavailableError(Concat("cannot read ", path_, ": ", migrations::MessageOf(error)));
 }
 
 }  // namespace pelab::db

@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "migrations/migrate.h"
 #include "migrations/schema.h"
+#include "migrations/sqlite_message.h"
 #include "server/store/wal_file.h"
 
 namespace pelab::store {
@@ -119,7 +120,7 @@ bool Database::Moved() {
 }
 
 absl::Status ToStatus(const SQLite::Exception& error, absl::string_view what) {
-  const std::string message = absl::StrCat(what, ": ", error.what());
+  const std::string message = absl::StrCat(what, ": ", migrations::MessageOf(error));
   switch (error.getErrorCode()) {
     case SQLITE_FULL:
       return absl::ResourceExhaustedError(

@@ -19,6 +19,7 @@
 #include "core/base/utf8.h"
 #include "core/db/check/check.h"
 #include "core/db/connection.h"
+#include "migrations/sqlite_message.h"
 
 namespace pelab::db {
 namespace {
@@ -35,7 +36,8 @@ absl::Status CannotCopy(const std::string& path, const std::string& target,
     return absl::ResourceExhaustedError(
         Concat("cannot copy ", path, " to ", target, ": the disk there is full"));
   }
-  return absl::InternalError(Concat("cannot copy ", path, " to ", target, ": ", error.what()));
+  return absl::InternalError(
+      Concat("cannot copy ", path, " to ", target, ": ", migrations::MessageOf(error)));
 }
 
 // The open transaction of `from` makes all steps see the same snapshot.

@@ -7,15 +7,19 @@
 #include "core/access/audit_chain.h"
 #include "core/base/sha256.h"
 #include "core/base/strings.h"
+#include "core/base/utf8.h"
 #include "core/db/check/invariants.h"
 #include "core/db/connection.h"
 #include "core/db/raw_statement.h"
 #include "core/db/row_columns.h"
+#include "migrations/sqlite_message.h"
 
 namespace pelab::db {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxProblemBytes = 1000;  // a line can quote a damaged file
 
 std::int64_t FileBytes(const std::string& path) {
   std::error_code error;
@@ -39,10 +43,10 @@ Check CheckIntegrity(SQLite::Database& db) {
     SQLite::Statement query(db, Concat("PRAGMA integrity_check(", kMaxProblems, ")"));
     while (query.executeStep()) {
       if (const std::string line = query.getColumn(0).getString(); line != "ok")
-        check.problems.push_back(line);
+        check.problems.push_back(Shorten(line, kMaxProblemBytes));
     }
   } catch (const SQLite::Exception& error) {
-    check.problems.emplace_back(error.what());
+    check.problems.push_back(migrations::MessageOf(error));
   }
   return check;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/utf8.h"
 #include "core/db/check/check.h"
 #include "tests/unit/core/db/database_fixture.h"
 
@@ -253,6 +254,25 @@ TEST(InvariantsTest, ADamagedPageIsNamedOrTheFileRefused) {
     ++found;
   }
   EXPECT_GT(found, 20) << "of " << bytes / 4096 << " pages";
+}
+
+// SQLite quotes the schema that it cannot parse.
+TEST(InvariantsTest, ADamagedSchemaIsQuotedInUtf8) {
+  Populated populated;
+  populated.file().Execute("PRAGMA wal_checkpoint(TRUNCATE)");
+  populated.file().Close();
+  std::fstream file(populated.file().path(), std::ios::in | std::ios::out | std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t at = bytes.find("CREATE TABLE jobs");
+  ASSERT_NE(at, std::string::npos);
+  file.seekp(static_cast<std::streamoff>(bytes.find("INTEGER", at)));
+  file << "NUT\xfa";
+  file.close();
+  const auto checks = CheckDatabase(populated.file().path());
+  ASSERT_EQ(checks.status().code(), absl::StatusCode::kDataLoss) << checks.status();
+  const std::string said(checks.status().message());
+  EXPECT_THAT(said, HasSubstr("is damaged (malformed database schema"));
+  EXPECT_TRUE(IsUtf8(said)) << said;
 }
 
 }  // namespace
