@@ -1,6 +1,6 @@
 // A YAML document as a small tree whose nodes know their line and column. Built from yaml-cpp's
 // events and not from its nodes, so that duplicate keys are detected, aliases cannot multiply and
-// memory is bounded. Private to core/experiment.
+// memory is bounded. For readers of documents: sweeps, and claim sheets.
 #pragma once
 
 #include <memory>

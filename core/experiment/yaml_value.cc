@@ -35,12 +35,11 @@ std::optional<Value> ReadScalar(FieldType type, const YamlNode& node) {
     return std::nullopt;
   }
   if (type == FieldType::kInt) {
-    const auto number = ReadNumber<std::int64_t>(node.text);
+    const auto number = ReadInteger(node);
     return number ? std::optional<Value>(*number) : std::nullopt;
   }
-  const auto number = ReadNumber<double>(node.text);
-  if (!number || !std::isfinite(*number)) return std::nullopt;
-  return Value(*number == 0 ? 0.0 : *number);  // turns -0 into 0
+  const auto number = ReadReal(node);
+  return number ? std::optional<Value>(*number) : std::nullopt;
 }
 
 std::optional<Value> ReadSet(const Field& field, const YamlNode& node) {
@@ -59,9 +58,7 @@ std::optional<Value> ReadSet(const Field& field, const YamlNode& node) {
 std::optional<Value> ReadIntSet(const YamlNode& node) {
   std::set<std::int64_t> members;
   for (const YamlPointer& item : node.items) {
-    const auto number = item->kind == Kind::kScalar && !item->quoted
-                            ? ReadNumber<std::int64_t>(item->text)
-                            : std::nullopt;
+    const auto number = ReadInteger(*item);
     if (!number || !members.insert(*number).second) return std::nullopt;
   }
   return Value(std::vector<std::int64_t>(members.begin(), members.end()));
@@ -72,6 +69,18 @@ bool IsSet(const Field& field) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> ReadInteger(const YamlNode& node) {
+  if (node.kind != Kind::kScalar || node.quoted) return std::nullopt;
+  return ReadNumber<std::int64_t>(node.text);
+}
+
+std::optional<double> ReadReal(const YamlNode& node) {
+  if (node.kind != Kind::kScalar || node.quoted) return std::nullopt;
+  const auto number = ReadNumber<double>(node.text);
+  if (!number || !std::isfinite(*number)) return std::nullopt;
+  return *number == 0 ? 0.0 : *number;  // turns -0 into 0
+}
 
 void Violations::Add(const Place& place, std::string value, std::string allowed,
                      std::string message) {

@@ -1,6 +1,8 @@
-// Reads one field's value from a YAML node, and collects violations. Private to core/experiment.
+// Reads values from a YAML node, and collects violations. For readers of documents: sweeps, and
+// claim sheets.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -35,6 +37,10 @@ class Violations {
   std::vector<Violation> violations_;
   std::set<std::tuple<int, int, std::string, std::string>> seen_;
 };
+
+// A finite number; an integer of 64 bits. nullopt for any other node, and for text in quotes.
+std::optional<double> ReadReal(const YamlNode& node);
+std::optional<std::int64_t> ReadInteger(const YamlNode& node);
 
 // The value, if the node has the field's type and lies in its range. Sorts a set of choices in the
 // order of its field's choices, and a set of integers in ascending order.

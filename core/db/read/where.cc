@@ -36,14 +36,13 @@ bool IsNameCharacter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
 }
 
+bool Is(std::string_view word, std::string_view name) {
+  return absl::EqualsIgnoreCase(absl::string_view(name.data(), name.size()),
+                                absl::string_view(word.data(), word.size()));
+}
+bool IsNot(std::string_view name) { return Is("not", name); }
 bool IsWord(std::string_view name) {
-  for (const std::string_view word : {"and", "or", "not", "in"}) {
-    if (absl::EqualsIgnoreCase(absl::string_view(name.data(), name.size()),
-                               absl::string_view(word.data(), word.size()))) {
-      return true;
-    }
-  }
-  return false;
+  return Is("and", name) || Is("or", name) || IsNot(name) || Is("in", name);
 }
 
 // A recursive-descent parser with one function for each rule in where.h.
@@ -87,10 +86,7 @@ class Parser {
   }
   bool TakeWord(std::string_view word) {
     const std::string_view name = Name();
-    if (!absl::EqualsIgnoreCase(absl::string_view(name.data(), name.size()),
-                                absl::string_view(word.data(), word.size()))) {
-      return false;
-    }
+    if (!Is(word, name)) return false;
     at_ += name.size();
     return true;
   }
@@ -124,8 +120,14 @@ class Parser {
       absl::StatusOr<Expression> part = One(depth);
       if (!part.ok()) return part;
       parts.push_back(*std::move(part));
-    } while (Take(',') || TakeWord("and"));
+    } while (Take(',') || TakeWord("and") || AtOne());
     return AllOf(std::move(parts));
+  }
+  // Whether another condition follows without a word between.
+  bool AtOne() {
+    if (AtEnd()) return false;
+    const std::string_view name = Name();
+    return text_[at_] == '(' || (!name.empty() && (!IsWord(name) || IsNot(name)));
   }
 
   absl::StatusOr<Expression> One(int depth) {

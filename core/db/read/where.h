@@ -1,7 +1,7 @@
 // The language of `--where`. Pure functions: thread-safe.
 //
 //   expression = all {"or" all}
-//   all        = one {("and" | ",") one}
+//   all        = one {["and" | ","] one}
 //   one        = "not" one | "(" expression ")" | condition
 //   condition  = field ("=" | "!=" | "<" | "<=" | ">" | ">=" | "~" | "!~") value
 //              | field ["not"] "in" "(" item {"," item} ")"

@@ -104,6 +104,8 @@ TEST_F(WhereTest, TextsAndSpaces) {
   EXPECT_THAT(Found("pe=\"ro\"\"pe\""), IsEmpty());
   EXPECT_THAT(Found("pe~*ope and pe_label=rope(base=500, scale=2)"), IsEmpty());
   EXPECT_THAT(Found("(pe=rope)and(seed=0)"), ElementsAre(1));
+  EXPECT_THAT(Found("pe=rope seed=0"), ElementsAre(1));
+  EXPECT_THAT(Found("pe=rope (seed=0) not task=counting or pe=nope"), ElementsAre(1, 3));
 }
 
 TEST_F(WhereTest, ErrorsSayWhereAndWhatMayBeThere) {
@@ -111,7 +113,8 @@ TEST_F(WhereTest, ErrorsSayWhereAndWhatMayBeThere) {
   EXPECT_THAT(Error("pe=rope,"), HasSubstr("column 9: expected FIELD=VALUE"));
   EXPECT_THAT(Error("pe=rope,"), HasSubstr("not the end"));
   EXPECT_THAT(Error("=rope"), HasSubstr("column 1: expected FIELD=VALUE"));
-  EXPECT_THAT(Error("pe=rope seed=0"), HasSubstr("column 9: expected \"and\""));
+  EXPECT_THAT(Error("pe=rope =0"), HasSubstr("column 9: expected \"and\""));
+  EXPECT_THAT(Error("pe=rope adn seed=0"), HasSubstr("column 13: expected after \"adn\" one of ="));
   EXPECT_THAT(Error("(pe=rope"), HasSubstr("or \")\", not the end"));
   EXPECT_THAT(Error("pe="), HasSubstr("column 4: expected a value"));
   EXPECT_THAT(Error("pe='rope"), HasSubstr("column 4: the quote is not closed"));

@@ -1,0 +1,222 @@
+#include "core/claims/binding.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "core/base/strings.h"
+#include "core/base/utf8.h"
+#include "core/catalog/catalog.h"
+#include "core/db/read/spec_filter.h"
+
+namespace pelab::claims {
+namespace {
+
+using experiment::Cell;
+using experiment::Place;
+using Positions = std::vector<std::size_t>;
+
+constexpr std::size_t kShown = 200;  // bytes of a condition in a message
+
+std::vector<v1::JobRow> RowsOf(const std::vector<Cell>& cells) {
+  std::vector<v1::JobRow> rows(cells.size());
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    rows[i].set_pe(cells[i].job.pe);
+    rows[i].set_pe_label(cells[i].pe_label);
+    rows[i].set_task(cells[i].job.task);
+    rows[i].set_protocol(cells[i].protocol_label);
+    rows[i].set_spec_json(cells[i].canonical_json);
+  }
+  return rows;
+}
+
+// The value of a field in a cell; "-" if the cell has no such field.
+std::string ValueOf(const Cell& cell, const std::string& field) {
+  if (field == "protocol") return cell.protocol_label;
+  if (field == "pe_label") return cell.pe_label;
+  const catalog::Values values = experiment::WithCoordinates(cell.job);
+  const auto found = values.find(field);
+  return found == values.end() ? "-" : catalog::ToText(found->second);
+}
+
+Positions Common(const Positions& a, const Positions& b) {
+  Positions both;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+
+// "train.lr (0.001, 0.003)": the fields in which the cells differ, with their values.
+std::string Differences(const std::vector<Cell>& cells, const Positions& positions) {
+  std::set<std::string> fields = {"protocol"};
+  for (const std::size_t at : positions) {
+    for (const auto& [name, value] : experiment::WithCoordinates(cells[at].job)) {
+      fields.emplace(name);
+    }
+  }
+  std::vector<std::string> texts;
+  for (const std::string& field : fields) {
+    std::set<std::string> values;
+    for (const std::size_t at : positions) values.insert(ValueOf(cells[at], field));
+    if (values.size() > 1) texts.push_back(Concat(field, " (", Join(values, ", "), ")"));
+  }
+  return Shorten(Join(texts, ", "), kShown);
+}
+
+class Binder {
+ public:
+  Binder(BoundSheet* bound, experiment::Violations* violations)
+      : bound_(*bound), violations_(*violations), filter_(RowsOf(bound->configurations)) {}
+
+  void BindAll() {
+    for (std::size_t i = 0; i < bound_.sheet.claims.size(); ++i) BindClaim(i);
+  }
+
+ private:
+  void Say(const Place& place, const std::string& value, std::string message) {
+    violations_.Add(place, value, "", std::move(message));
+  }
+
+  std::optional<Positions> Matching(const std::string& condition, const Place& place) {
+    auto found = filter_.Matching(condition);
+    if (found.ok()) return *std::move(found);
+    Say(place, Shorten(condition, kShown), std::string(found.status().message()));
+    return std::nullopt;
+  }
+
+  void BindClaim(std::size_t index) {
+    const Claim& claim = bound_.sheet.claims[index];
+    const auto where = Matching(claim.where, claim.place);
+    if (!where) return;
+    for (const std::string& field : claim.each) {
+      if (db::SpecFilter::IsField(field)) continue;
+      return Say(claim.place, field,
+                 Concat("each: unknown field \"", Shorten(field, kShown),
+                        "\"; it takes protocol, pe, task and the fields of a spec"));
+    }
+    std::vector<std::pair<std::string, Positions>> groups;  // by the values of `each`
+    for (const std::size_t at : *where) {
+      std::vector<std::string> values;
+      for (const std::string& field : claim.each) {
+        values.push_back(ValueOf(bound_.configurations[at], field));
+      }
+      const std::string name = Join(values, ", ");
+      auto group = std::find_if(groups.begin(), groups.end(),
+                                [&](const auto& one) { return one.first == name; });
+      if (group == groups.end()) group = groups.insert(groups.end(), {name, {}});
+      group->second.push_back(at);
+    }
+    if (groups.empty()) {
+      Say(claim.place, Shorten(claim.where, kShown),
+          Concat("no cell of the sweep meets \"", Shorten(claim.where, kShown), "\""));
+    }
+    // One group's error is likely to be that of the others.
+    for (const auto& [name, cells] : groups) {
+      if (!BindGroup(index, name, cells)) return;
+    }
+  }
+
+  bool Fail(const Place& place, const std::string& value, std::string message) {
+    Say(place, value, std::move(message));
+    return false;
+  }
+
+  // False after a violation.
+  bool BindGroup(std::size_t index, const std::string& name, const Positions& cells) {
+    const Claim& claim = bound_.sheet.claims[index];
+    std::vector<BoundTerm> terms;
+    for (const Term& term : claim.cells) {
+      const auto found = Matching(term.condition, term.place);
+      if (!found) return false;
+      const Positions both = Common(*found, cells);
+      const std::string shown = Shorten(term.condition, kShown);
+      const std::string within =
+          name.empty() ? "" : Concat(" (", Join(claim.each, ", "), ": ", name, ")");
+      if (both.empty()) {
+        return Fail(
+            term.place, shown,
+            Concat("no cell of the sweep meets \"", shown, "\"",
+                   claim.where.empty() ? "" : " where ", Shorten(claim.where, kShown), within));
+      }
+      if (both.size() > 1) {
+        return Fail(
+            term.place, shown,
+            Concat(both.size(), " cells of the sweep meet \"", shown, "\"", within,
+                   "; name one: they differ in ", Differences(bound_.configurations, both)));
+      }
+      const auto same = std::find_if(terms.begin(), terms.end(), [&](const BoundTerm& earlier) {
+        return earlier.configuration == both.front();
+      });
+      if (same != terms.end()) {
+        return Fail(term.place, shown,
+                    Concat("\"", shown, "\" is a cell that the claim has already"));
+      }
+      terms.push_back({both.front(), term.weight});
+    }
+    BoundClaim bound{.claim = index,
+                     .id = name.empty() ? claim.id : Concat(claim.id, "[", name, "]")};
+    SetSides(claim, terms, &bound);
+    bound_.claims.push_back(std::move(bound));
+    return true;
+  }
+
+  static void SetSides(const Claim& claim, const std::vector<BoundTerm>& terms, BoundClaim* bound) {
+    const auto add_above = [&](Statistic statistic, double limit) {
+      const std::size_t at = bound->statistics.size();
+      bound->statistics.push_back(std::move(statistic));
+      bound->holds.push_back({at, true, limit});
+      bound->fails.push_back({at, false, limit});
+    };
+    switch (claim.kind) {
+      case Kind::kAbove:
+        for (std::size_t i = 1; i < terms.size(); ++i) {
+          add_above({{terms[i - 1].configuration, 1}, {terms[i].configuration, -1}}, claim.low);
+        }
+        break;
+      case Kind::kBetween:
+      case Kind::kNear:
+        bound->statistics = {terms};
+        bound->holds = {{0, true, claim.low}, {0, false, claim.high}};
+        bound->fails = {{0, false, claim.low}, {0, true, claim.high}};
+        break;
+      case Kind::kMost:
+        add_above(terms, 0.5);  // 1 with the property, 0 without
+        break;
+      case Kind::kContrast:
+        add_above(terms, claim.low);
+        break;
+    }
+  }
+
+  BoundSheet& bound_;
+  experiment::Violations& violations_;
+  db::SpecFilter filter_;
+};
+
+}  // namespace
+
+BindResult Bind(const Sheet& sheet, const std::string& sweep_document) {
+  experiment::Violations violations;
+  experiment::SweepResult parsed = experiment::ParseSweep(sweep_document, {{"seed", "0"}});
+  for (experiment::Violation& violation : parsed.violations) {
+    if (!sheet.sweep_document.empty()) {
+      violation.line = sheet.sweep_place.line;
+      violation.column = sheet.sweep_place.column;
+    }
+    violation.path = Concat("sweep: ", violation.path);
+    violations.Add(std::move(violation));
+  }
+  BindResult result;
+  if (parsed.sweep) {
+    BoundSheet bound{.sheet = sheet, .sweep = *parsed.sweep};
+    for (std::uint64_t i = 0; i < bound.sweep.cells(); ++i) {
+      if (auto cell = bound.sweep.At(i)) bound.configurations.push_back(*std::move(cell));
+    }
+    Binder(&bound, &violations).BindAll();
+    if (violations.empty()) result.bound = std::move(bound);
+  }
+  result.violations = violations.TakeSorted();
+  return result;
+}
+
+}  // namespace pelab::claims

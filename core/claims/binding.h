@@ -1,0 +1,58 @@
+// Which cells of a sweep a sheet's claims are about, and what would have to be true of their values.
+// Pure functions: thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/claims/sheet.h"
+#include "core/experiment/sweep.h"
+
+namespace pelab::claims {
+
+// One cell of a sum: its position in BoundSheet::configurations.
+struct BoundTerm {
+  std::size_t configuration = 0;
+  double weight = 1;
+};
+// The sum of the weighted values of one seed.
+using Statistic = std::vector<BoundTerm>;
+
+// A sign that an observation can have: the statistic lies above the limit, or below it. A statistic
+// on the limit itself has neither sign.
+struct Side {
+  std::size_t statistic = 0;  // in BoundClaim::statistics
+  bool above = true;
+  double limit = 0;
+};
+
+// A claim under one combination of the values of its `each`.
+struct BoundClaim {
+  std::size_t claim = 0;  // in Sheet::claims
+  std::string id;         // "rope-above-nope", with `each` "rope-above-nope[clean]"
+  std::vector<Statistic> statistics;
+  // The claim holds if every one of these signs is the more frequent one: P(sign) > 1/2.
+  std::vector<Side> holds;
+  // It fails if any of these is.
+  std::vector<Side> fails;
+};
+
+struct BoundSheet {
+  Sheet sheet;
+  experiment::Sweep sweep;                       // with seed 0 alone
+  std::vector<experiment::Cell> configurations;  // the sweep's cells of seed 0
+  std::vector<BoundClaim> claims;                // in the order of the sheet
+};
+struct BindResult {
+  std::optional<BoundSheet> bound;
+  std::vector<experiment::Violation> violations;  // empty if and only if bound
+};
+
+// `sweep_document` is the sheet's sweep; its seeds are not read. Each cell that a claim names must
+// be exactly one configuration of the sweep. Violations of the sweep document itself have its lines
+// and the path "sweep"; for an inline sweep they have the place of the sheet's key.
+BindResult Bind(const Sheet& sheet, const std::string& sweep_document);
+
+}  // namespace pelab::claims

@@ -1,0 +1,33 @@
+// The verdicts of a sheet. Pure functions: thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/claims/evidence.h"
+
+namespace pelab::claims {
+
+enum class Verdict {
+  kUndecided,
+  kHolds,
+  kFails,
+  // Undecided, and most of its seeds have learned too little to say anything.
+  kNotEligible,
+};
+std::string NameOf(Verdict verdict);  // "undecided", "holds", "fails", "not eligible"
+
+struct Judgement {
+  Verdict verdict = Verdict::kUndecided;
+  // The logarithm of the e-value that the verdict met; if it is open, of the one that it would need
+  // as the next of the sheet.
+  double log_threshold = 0;
+};
+
+// Decides among all claims of a sheet at once, so that of its decisions a share of at most `rate`
+// is expected to be false (e_bh.h). Each claim has two hypotheses, "holds" and "fails".
+std::vector<Judgement> Judge(std::span<const Evidence> claims, double rate);
+
+}  // namespace pelab::claims

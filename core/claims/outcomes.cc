@@ -1,0 +1,249 @@
+#include "core/claims/outcomes.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "core/base/strings.h"
+#include "core/claims/metric.h"
+#include "core/experiment/configuration.h"
+#include "core/results/metrics.h"
+#include "core/results/top.h"
+#include "core/stats/deposit.h"
+
+namespace pelab::claims {
+namespace {
+
+using results::Metric;
+
+// A stored head ablation of a job, and its indices.
+struct Ablation {
+  std::int64_t analysis = 0;
+  bool has_chance = false;
+  bool defined = false;  // the intact accuracy stands out from chance
+  std::int64_t total = 0;
+  std::string method, hygiene, split, target;
+  std::optional<v1::DepositRow> whole;  // over all layers
+  std::set<std::int64_t> layers;        // that have a deposit
+};
+using Ablations = std::unordered_map<std::int64_t, std::vector<Ablation>>;  // by job
+
+Ablations AblationsOf(const StoredRows& rows) {
+  std::map<std::int64_t, Ablation> by_analysis;
+  std::map<std::int64_t, std::int64_t> jobs;
+  for (const v1::HeadAblationRow& row : rows.heads) {
+    Ablation& ablation = by_analysis[row.analysis_id()];
+    if (ablation.analysis != 0) continue;
+    jobs[row.analysis_id()] = row.job_id();
+    ablation = {.analysis = row.analysis_id(),
+                .has_chance = row.has_chance(),
+                .defined = row.has_chance() &&
+                           stats::StandsOut(row.intact_correct(), row.total(), row.chance()),
+                .total = row.total(),
+                .method = row.method(),
+                .hygiene = row.hygiene(),
+                .split = row.split(),
+                .target = row.target()};
+  }
+  for (const v1::DepositRow& row : rows.deposits) {
+    const auto found = by_analysis.find(row.analysis_id());
+    if (found == by_analysis.end()) continue;
+    if (!row.has_layer()) {
+      found->second.whole = row;
+    } else if (row.deposit()) {
+      found->second.layers.insert(row.layer());
+    }
+  }
+  Ablations all;
+  for (auto& [analysis, ablation] : by_analysis) {
+    all[jobs.at(analysis)].push_back(std::move(ablation));
+  }
+  return all;
+}
+
+// The one that the cell's protocol asks for. Of equals, the one of the most examples.
+const Ablation* Choose(const std::vector<Ablation>& ablations, const experiment::Cell& cell) {
+  const bool published = cell.protocol_label == "published";
+  const auto rank = [&](const Ablation& a) {
+    return std::tuple(a.method == "zero", a.hygiene == (published ? "authors" : "clean"),
+                      a.split == (published ? "all" : "test"),
+                      a.target == (published && cell.job.pe == "mla" ? "authors" : "head"),
+                      a.has_chance, a.total, a.analysis);
+  };
+  const auto best =
+      std::max_element(ablations.begin(), ablations.end(),
+                       [&](const Ablation& a, const Ablation& b) { return rank(a) < rank(b); });
+  return best == ablations.end() ? nullptr : &*best;
+}
+
+bool HasDeposit(const Ablation& ablation, const Layers& layers, std::int64_t depth) {
+  const auto has = [&](std::int64_t layer) { return ablation.layers.count(layer) > 0; };
+  switch (layers.which) {
+    case Layers::Which::kAny:
+      return !ablation.layers.empty();
+    case Layers::Which::kShallow:
+      return std::any_of(ablation.layers.begin(), ablation.layers.end(),
+                         [&](std::int64_t layer) { return 2 * layer < depth; });
+    case Layers::Which::kListed:
+      return std::all_of(layers.listed.begin(), layers.listed.end(), has);
+  }
+  return false;
+}
+
+std::optional<double> Index(const v1::DepositRow& row, const Metric& metric) {
+  const auto values = results::DepositValues({row}, metric);
+  const auto found =
+      values.ok() ? values->find(row.job_id()) : results::MetricValues::const_iterator();
+  if (!values.ok() || found == values->end()) return std::nullopt;
+  return found->second;
+}
+
+// A model that could lose something and loses nothing has no deposit, and a largest drop of 0.
+std::optional<double> AblationValue(const Claim& claim, const Ablation* ablation,
+                                    std::int64_t depth) {
+  if (ablation == nullptr || !ablation->defined || !ablation->whole) return std::nullopt;
+  const v1::DepositRow& row = *ablation->whole;
+  if (claim.metric == kDeposit) return HasDeposit(*ablation, claim.layers, depth) ? 1 : 0;
+  if (claim.metric == kStartsDeeper) {
+    if (!row.has_top_layer()) return std::nullopt;
+    return row.top_layer() > 0 ? 1 : 0;
+  }
+  const auto metric = results::ParseMetric(claim.metric);
+  if (!metric.ok()) return std::nullopt;
+  const auto index = Index(row, *metric);
+  return index || claim.metric != "max_drop" ? index : 0;
+}
+
+// The metrics of jobs and curves that the sheet's claims and their eligibility name.
+std::vector<Metric> PlainMetrics(const Sheet& sheet) {
+  std::map<std::string, Metric> metrics;
+  const auto add = [&](const std::string& name) {
+    const auto metric = results::ParseMetric(name);
+    if (metric.ok() && metric->source != Metric::Source::kDeposit) metrics[name] = *metric;
+  };
+  for (const Claim& claim : sheet.claims) {
+    add(claim.metric);
+    if (claim.eligible) add(claim.eligible->metric);
+  }
+  std::vector<Metric> all;
+  for (const auto& [name, metric] : metrics) all.push_back(metric);
+  return all;
+}
+
+class Builder {
+ public:
+  Builder(const BoundSheet& sheet, const StoredRows& rows)
+      : sheet_(sheet), metrics_(PlainMetrics(sheet.sheet)), ablations_(AblationsOf(rows)) {
+    for (std::size_t i = 0; i < sheet.configurations.size(); ++i) {
+      const experiment::Cell& cell = sheet.configurations[i];
+      positions_[experiment::TemplateOf(cell.canonical_json, cell.job.seed)] = i;
+    }
+    for (const auto& [accuracy, epochs] : rows.epochs_to) {
+      epochs_to_[accuracy] = results::EpochsValues(epochs);
+    }
+  }
+
+  // The configuration of a row; nullopt if the sheet's sweep has none like it.
+  std::optional<std::size_t> PositionOf(const results::JobList& jobs, const v1::JobRow& row) const {
+    const auto spec = jobs.templates().find(row.configuration_id());
+    const auto found =
+        spec == jobs.templates().end() ? positions_.end() : positions_.find(spec->second);
+    if (found == positions_.end()) return std::nullopt;
+    return found->second;
+  }
+
+  Outcome OutcomeOf(std::size_t configuration, const v1::JobRow& row) const {
+    Outcome outcome{.wall_seconds = row.wall_seconds()};
+    const bool done = row.trained() || row.state() == v1::JOB_STATE_SUCCEEDED;
+    if (!done) {
+      if (row.state() == v1::JOB_STATE_FAILED) outcome.state = Outcome::State::kFailed;
+      return outcome;
+    }
+    outcome.state = Outcome::State::kDone;
+    for (const Metric& metric : metrics_) {
+      if (const auto value = PlainValue(row, metric)) outcome.values[metric.name] = *value;
+    }
+    const experiment::Cell& cell = sheet_.configurations[configuration];
+    const auto stored = ablations_.find(row.job_id());
+    const Ablation* ablation = stored == ablations_.end() ? nullptr : Choose(stored->second, cell);
+    for (const Claim& claim : sheet_.sheet.claims) {
+      if (!IsAboutAblation(claim.metric)) continue;
+      const auto value = AblationValue(claim, ablation, cell.job.Int("model.layers"));
+      if (value) outcome.values[ValueName(claim)] = *value;
+    }
+    return outcome;
+  }
+
+ private:
+  std::optional<double> PlainValue(const v1::JobRow& row, const Metric& metric) const {
+    if (metric.source == Metric::Source::kJob) return results::MetricOf(row, metric);
+    const auto of_accuracy = epochs_to_.find(metric.accuracy);
+    if (of_accuracy == epochs_to_.end()) return std::nullopt;
+    const auto found = of_accuracy->second.find(row.job_id());
+    if (found != of_accuracy->second.end()) return found->second;
+    return std::numeric_limits<double>::infinity();  // it never got there
+  }
+
+  const BoundSheet& sheet_;
+  std::vector<Metric> metrics_;
+  Ablations ablations_;
+  std::unordered_map<std::string, std::size_t> positions_;  // by template
+  std::map<double, results::MetricValues> epochs_to_;
+};
+
+}  // namespace
+
+const Outcome& Outcomes::Of(std::size_t configuration, std::int64_t seed) const {
+  static const Outcome open;
+  const auto found = outcomes_.find({configuration, seed});
+  return found == outcomes_.end() ? open : found->second;
+}
+
+std::string ValueName(const Claim& claim) {
+  if (claim.metric != kDeposit) return claim.metric;
+  switch (claim.layers.which) {
+    case Layers::Which::kAny:
+      return "deposit";
+    case Layers::Which::kShallow:
+      return "deposit(shallow)";
+    case Layers::Which::kListed:
+      return Concat("deposit(", Join(claim.layers.listed, ","), ")");
+  }
+  return claim.metric;
+}
+
+std::optional<double> WorstValue(const std::string& name) {
+  if (IsAboutAblation(name) || name.starts_with(kDeposit)) return std::nullopt;
+  const auto metric = results::ParseMetric(name);
+  if (!metric.ok()) return std::nullopt;
+  if (name == "generalisation_gap") return 1;
+  return results::IsBetterWhenLow(*metric) ? std::numeric_limits<double>::infinity() : 0;
+}
+
+Outcomes OutcomesOf(const BoundSheet& sheet, const StoredRows& rows) {
+  const Builder builder(sheet, rows);
+  Outcomes outcomes;
+  std::map<std::pair<std::size_t, std::int64_t>, std::int32_t> generations;
+  for (const v1::JobRow& row : rows.jobs) {
+    const auto configuration = builder.PositionOf(rows.jobs, row);
+    if (!configuration) continue;
+    const auto [known, is_new] =
+        generations.try_emplace({*configuration, row.seed()}, row.generation());
+    if (!is_new && row.generation() < known->second) continue;
+    known->second = row.generation();
+    outcomes.Set(*configuration, row.seed(), builder.OutcomeOf(*configuration, row));
+  }
+  return outcomes;
+}
+
+std::vector<double> EpochsToOf(const Sheet& sheet) {
+  std::set<double> accuracies;
+  for (const Metric& metric : PlainMetrics(sheet)) {
+    if (metric.source == Metric::Source::kEpochs) accuracies.insert(metric.accuracy);
+  }
+  return {accuracies.begin(), accuracies.end()};
+}
+
+}  // namespace pelab::claims

@@ -1,0 +1,66 @@
+// The results that a sheet's claims are judged on, seed by seed. Values; copyable.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/claims/binding.h"
+#include "core/results/job_list.h"
+#include "pelab/v1/results.pb.h"
+
+namespace pelab::claims {
+
+// One seed of one configuration.
+struct Outcome {
+  enum class State {
+    kOpen,    // not stored, not ended, lost or cancelled: it is still to come
+    kFailed,  // ended for a reason of its own: its loss was not finite
+    kDone,
+  };
+  State state = State::kOpen;
+  std::map<std::string, double> values;  // by ValueName; an undefined value is absent
+  double wall_seconds = 0;
+};
+
+class Outcomes {
+ public:
+  void Set(std::size_t configuration, std::int64_t seed, Outcome outcome) {
+    outcomes_[{configuration, seed}] = std::move(outcome);
+  }
+  // Open for a seed that was never set.
+  const Outcome& Of(std::size_t configuration, std::int64_t seed) const;
+
+ private:
+  std::map<std::pair<std::size_t, std::int64_t>, Outcome> outcomes_;
+};
+
+// The name of the value that a claim is about: its metric, and for a property of layers also these:
+// "test_accuracy", "deposit(shallow)", "deposit(0,2)".
+std::string ValueName(const Claim& claim);
+
+// The value that a failed seed has, the worst that the metric can take; nullopt if it has none, as
+// for indices of a head ablation.
+std::optional<double> WorstValue(const std::string& metric);
+
+// Rows of the database, for the jobs of the sheet's sweep or for more jobs.
+struct StoredRows {
+  results::JobList jobs;
+  std::vector<v1::HeadAblationRow> heads;  // they say which analyses stand out from chance
+  std::vector<v1::DepositRow> deposits;
+  std::map<double, std::vector<v1::EpochsToRow>> epochs_to;  // by accuracy
+};
+
+// The outcomes of the sheet's configurations. Of several generations of a job the latest counts.
+// Head ablations count as each job's protocol asks for: the authors' for `published`, otherwise the
+// heads one by one, with clean restore, on the test set; or the most similar ones that are stored.
+Outcomes OutcomesOf(const BoundSheet& sheet, const StoredRows& rows);
+
+// The accuracies x of the metrics epochs_to(x) that the sheet names.
+std::vector<double> EpochsToOf(const Sheet& sheet);
+
+}  // namespace pelab::claims

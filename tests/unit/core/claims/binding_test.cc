@@ -1,0 +1,137 @@
+#include "core/claims/binding.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/base/strings.h"
+#include "tests/unit/core/claims/claims_fixture.h"
+
+namespace pelab::claims {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr char kTwoProtocols[] = R"(
+name: t
+protocol: [clean, published]
+pe: [rope, nope, {name: partial_rope, heads: [1, 2]}]
+task: {name: distance, length: 16, vocabulary: 40}
+seed: 0..4
+model: {d_model: 16, d_ff: 32, heads: 2, layers: 2, max_len: 16}
+)";
+
+std::string BindError(const std::string& claims, const std::string& sweep = kTwoProtocols) {
+  const BindResult result = Bind(SheetOf(claims), sweep);
+  EXPECT_FALSE(result.bound.has_value());
+  EXPECT_THAT(result.violations, SizeIs(1));
+  return result.violations.empty() ? "" : Format(result.violations.front(), "s.yaml");
+}
+
+TEST(BindingTest, OneClaimForEachProtocolOnItsOwnCells) {
+  const BoundSheet bound = Bound(
+      "  - id: r\n    above: {metric: test_accuracy, a: pe=rope, b: pe=nope, by: 0.1}\n"
+      "    each: protocol\n",
+      kTwoProtocols);
+  EXPECT_THAT(bound.configurations, SizeIs(8)) << "the sweep's seeds are not read";
+  ASSERT_THAT(bound.claims, SizeIs(2));
+  EXPECT_EQ(bound.claims[0].id, "r[clean]");
+  EXPECT_EQ(bound.claims[1].id, "r[published]");
+  for (const BoundClaim& claim : bound.claims) {
+    ASSERT_THAT(claim.statistics, SizeIs(1));
+    const Statistic& difference = claim.statistics[0];
+    ASSERT_THAT(difference, SizeIs(2));
+    EXPECT_EQ(bound.configurations[difference[0].configuration].job.pe, "rope");
+    EXPECT_EQ(bound.configurations[difference[1].configuration].job.pe, "nope");
+    EXPECT_EQ(bound.configurations[difference[0].configuration].protocol_label,
+              claim.id == "r[clean]" ? "clean" : "published");
+    EXPECT_EQ(difference[0].weight, 1);
+    EXPECT_EQ(difference[1].weight, -1);
+    ASSERT_THAT(claim.holds, SizeIs(1));
+    EXPECT_TRUE(claim.holds[0].above);
+    EXPECT_FALSE(claim.fails[0].above);
+    EXPECT_EQ(claim.holds[0].limit, 0.1);
+    EXPECT_EQ(claim.fails[0].limit, 0.1);
+  }
+}
+
+TEST(BindingTest, AChainHasAPartForEachStepAndABandTwoSides) {
+  const BoundSheet bound = Bound(R"(
+  - id: chain
+    above: {metric: test_accuracy, chain: [pe=rope, {pe: partial_rope, heads: 2}, pe=nope]}
+    where: protocol=clean
+  - {id: band, between: {metric: test_accuracy, cell: pe=rope, low: 0.2, high: 0.4},
+     where: protocol=clean}
+  - {id: near, near: {metric: test_accuracy, a: pe=rope, b: pe=nope, within: 0.1},
+     where: protocol=clean}
+  - {id: most, most: {metric: deposit, cell: pe=rope}, where: protocol=clean}
+  - {id: contrast, contrast: {metric: test_accuracy, of: [{cell: pe=rope, weight: 0.5},
+     {cell: pe=nope, weight: -1}], by: 0}, where: protocol=clean}
+)",
+                                 kTwoProtocols);
+  ASSERT_THAT(bound.claims, SizeIs(5));
+  EXPECT_THAT(bound.claims[0].statistics, SizeIs(2));
+  EXPECT_THAT(bound.claims[0].holds, SizeIs(2));
+  EXPECT_THAT(bound.claims[0].fails, SizeIs(2));
+  EXPECT_EQ(bound.claims[0].statistics[0][1].configuration,
+            bound.claims[0].statistics[1][0].configuration);
+  const auto sides = [](const std::vector<Side>& all) {
+    std::vector<std::string> texts;
+    for (const Side& side : all) {
+      texts.push_back(Concat(side.above ? "> " : "< ", std::to_string(side.limit).substr(0, 4)));
+    }
+    return texts;
+  };
+  EXPECT_THAT(sides(bound.claims[1].holds), ElementsAre("> 0.20", "< 0.40"));
+  EXPECT_THAT(sides(bound.claims[1].fails), ElementsAre("< 0.20", "> 0.40"));
+  EXPECT_THAT(sides(bound.claims[2].holds), ElementsAre("> -0.1", "< 0.10"));
+  EXPECT_THAT(sides(bound.claims[3].holds), ElementsAre("> 0.50"));
+  EXPECT_THAT(sides(bound.claims[3].fails), ElementsAre("< 0.50"));
+  EXPECT_EQ(bound.claims[4].statistics[0][0].weight, 0.5);
+}
+
+TEST(BindingTest, CellsThatTheSweepCannotMake) {
+  EXPECT_THAT(
+      BindError("  - {id: a, between: {metric: test_accuracy, cell: pe=mla, low: 0, high: 1},\n"
+                "     where: protocol=clean}\n"),
+      HasSubstr("s.yaml:4:52: no cell of the sweep meets \"pe=mla\" where protocol=clean"));
+  const std::string several = BindError(
+      "  - {id: a, between: {metric: test_accuracy, cell: pe=partial_rope, low: 0, high: 1},\n"
+      "     each: protocol}\n");
+  EXPECT_THAT(several,
+              HasSubstr("2 cells of the sweep meet \"pe=partial_rope\" (protocol: clean)"));
+  EXPECT_THAT(several, HasSubstr("they differ in pe.heads (1, 2)"));
+  EXPECT_THAT(
+      BindError("  - {id: a, above: {metric: test_accuracy, a: pe=rope, b: pe_label=rope},\n"
+                "     where: protocol=clean}\n"),
+      HasSubstr("\"pe_label=rope\" is a cell that the claim has already"));
+  EXPECT_THAT(
+      BindError("  - {id: a, between: {metric: test_accuracy, cell: pe=rope, low: 0, high: 1},\n"
+                "     where: task=counting}\n"),
+      HasSubstr("s.yaml:4:5: no cell of the sweep meets \"task=counting\""));
+  EXPECT_THAT(
+      BindError("  - {id: a, between: {metric: test_accuracy, cell: test_accuracy>0.5, low: 0, "
+                "high: 1}}\n"),
+      HasSubstr("a cell is chosen by fields of its spec, not by results"));
+  EXPECT_THAT(
+      BindError("  - {id: a, between: {metric: test_accuracy, cell: pee=rope, low: 0, high: "
+                "1}}\n"),
+      HasSubstr("unknown field \"pee\""));
+  EXPECT_THAT(
+      BindError("  - {id: a, between: {metric: test_accuracy, cell: pe=rope, low: 0, high: 1},\n"
+                "     where: protocol=clean, each: prtocol}\n"),
+      HasSubstr("each: unknown field \"prtocol\""));
+}
+
+TEST(BindingTest, ABrokenSweepIsNamed) {
+  EXPECT_THAT(BindError("  - {id: a, between: {metric: test_accuracy, cell: pe=rope, low: 0, high: "
+                        "1}}\n",
+                        "name: t\npe: [ropee]\ntask: distance\n"),
+              HasSubstr("unknown pe \"ropee\""));
+}
+
+}  // namespace
+}  // namespace pelab::claims

@@ -1,0 +1,154 @@
+// Seeds with made-up values: what they say, and what is decided.
+#include "core/claims/judgement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/claims/evidence.h"
+#include "tests/unit/core/claims/claims_fixture.h"
+
+namespace pelab::claims {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+constexpr char kThreePes[] = R"(
+name: t
+pe: [rope, nope, alibi]
+task: {name: distance, length: 16, max_distance: 8, vocabulary: 40}
+model: {d_model: 16, d_ff: 32, heads: 2, layers: 2, max_len: 16}
+)";
+constexpr std::size_t kRope = 0, kNope = 1, kAlibi = 2;
+constexpr char kAbove[] =
+    "  - {id: a, above: {metric: test_accuracy, a: pe=rope, b: pe=nope, by: 0.1}}\n";
+
+void SetAccuracy(Outcomes& outcomes, std::size_t configuration, const std::vector<double>& values,
+                 const std::string& name = "test_accuracy") {
+  for (std::size_t seed = 0; seed < values.size(); ++seed) {
+    const auto number = static_cast<std::int64_t>(seed);
+    Outcome outcome = outcomes.Of(configuration, number);
+    outcome.state = Outcome::State::kDone;
+    outcome.values[name] = values[seed];
+    outcomes.Set(configuration, number, outcome);
+  }
+}
+
+TEST(EvidenceTest, CountsSignsBeyondTheMarginAndTiesForNeitherSide) {
+  const BoundSheet sheet = Bound(kAbove, kThreePes);
+  Outcomes outcomes;
+  SetAccuracy(outcomes, kRope, {0.75, 0.75, 0.5, 0.625, 0.75});
+  SetAccuracy(outcomes, kNope, {0.25, 0.5, 0.5, 0.525, 0.25});
+  const Evidence evidence = Weigh(sheet, sheet.claims[0], outcomes, 0, 40);
+  EXPECT_THAT(evidence.seeds, SizeIs(5));
+  EXPECT_EQ(evidence.holds[0].count, (stats::SignCount{3, 5}));
+  EXPECT_EQ(evidence.fails[0].count.trials, 5);
+  EXPECT_LE(evidence.fails[0].count.successes, 2);
+  EXPECT_EQ(evidence.log_e_holds, stats::LogEValue({3, 5}));
+  const Estimate estimate = EstimateOf(evidence, 0);
+  EXPECT_NEAR(*estimate.mean, (0.5 + 0.25 + 0 + 0.1 + 0.5) / 5, 1e-12);
+}
+
+TEST(EvidenceTest, AnExactTieCountsForNeither) {
+  const BoundSheet sheet = Bound(
+      "  - {id: a, above: {metric: test_accuracy, a: pe=rope, b: pe=nope, by: 0.25}}\n", kThreePes);
+  Outcomes outcomes;
+  SetAccuracy(outcomes, kRope, {0.75, 0.75});
+  SetAccuracy(outcomes, kNope, {0.5, 0.25});
+  const Evidence evidence = Weigh(sheet, sheet.claims[0], outcomes, 0, 40);
+  EXPECT_EQ(evidence.holds[0].count, (stats::SignCount{1, 2}));
+  EXPECT_EQ(evidence.fails[0].count, (stats::SignCount{0, 2}));
+}
+
+TEST(EvidenceTest, StopsAtTheFirstSeedThatIsNotComplete) {
+  const BoundSheet sheet = Bound(kAbove, kThreePes);
+  Outcomes outcomes;
+  SetAccuracy(outcomes, kRope, {1, 1, 1, 1, 1});
+  SetAccuracy(outcomes, kNope, {0, 0, 0, 0, 0});
+  outcomes.Set(kNope, 2, {});
+  EXPECT_THAT(Weigh(sheet, sheet.claims[0], outcomes, 0, 40).seeds, SizeIs(2));
+  EXPECT_THAT(Weigh(sheet, sheet.claims[0], outcomes, 3, 40).seeds, SizeIs(2)) << "from seed 3 on";
+  EXPECT_THAT(Weigh(sheet, sheet.claims[0], outcomes, 0, 1).seeds, SizeIs(1));
+}
+
+TEST(EvidenceTest, AFailedSeedHasTheWorstValueAndTwoAreATie) {
+  const BoundSheet sheet = Bound(kAbove, kThreePes);
+  Outcomes outcomes;
+  SetAccuracy(outcomes, kRope, {0.9, 0.9, 0.9});
+  SetAccuracy(outcomes, kNope, {0.1, 0.1, 0.1});
+  outcomes.Set(kRope, 0, {.state = Outcome::State::kFailed});
+  outcomes.Set(kRope, 1, {.state = Outcome::State::kFailed});
+  outcomes.Set(kNope, 1, {.state = Outcome::State::kFailed});
+  const Evidence evidence = Weigh(sheet, sheet.claims[0], outcomes, 0, 40);
+  EXPECT_THAT(evidence.seeds[0].values, ElementsAre(-0.1));
+  EXPECT_THAT(evidence.seeds[1].values, ElementsAre(0));
+  EXPECT_EQ(evidence.holds[0].count, (stats::SignCount{1, 3}));
+}
+
+TEST(EvidenceTest, AllSidesMustHoldAndOneMayFail) {
+  const BoundSheet sheet =
+      Bound("  - {id: c, above: {metric: test_accuracy, chain: [pe=rope, pe=alibi, pe=nope]}}\n",
+            kThreePes);
+  Outcomes outcomes;
+  SetAccuracy(outcomes, kRope, std::vector<double>(10, 0.9));
+  SetAccuracy(outcomes, kAlibi, std::vector<double>(10, 0.2));
+  SetAccuracy(outcomes, kNope, std::vector<double>(10, 0.5));
+  const Evidence evidence = Weigh(sheet, sheet.claims[0], outcomes, 0, 40);
+  EXPECT_EQ(evidence.log_e_holds, stats::LogEValue({0, 10}));
+  EXPECT_NEAR(std::exp(evidence.log_e_fails),
+              (std::exp(stats::LogEValue({10, 10})) + std::exp(stats::LogEValue({0, 10}))) / 2,
+              1e-9);
+}
+
+TEST(EvidenceTest, OnlySeedsThatHaveLearnedSomethingCount) {
+  const BoundSheet sheet =
+      Bound("  - {id: d, most: {metric: deposit, cell: pe=rope}}\n", kThreePes);
+  Outcomes outcomes;
+  // The shortcut of 15 places out of 8 x 8 cells is 23.4 %.
+  SetAccuracy(outcomes, kRope, {0.9, 0.3, 0.34, 0.9});
+  SetAccuracy(outcomes, kRope, {1, 1, 0}, "deposit");
+  const Evidence evidence = Weigh(sheet, sheet.claims[0], outcomes, 0, 40);
+  EXPECT_THAT(evidence.seeds, SizeIs(4));
+  EXPECT_EQ(evidence.eligible, 3);
+  EXPECT_EQ(evidence.holds[0].count, (stats::SignCount{1, 3}));
+  EXPECT_EQ(evidence.fails[0].count, (stats::SignCount{1, 3})) << "the last one is undefined";
+}
+
+TEST(JudgementTest, TheClearClaimIsDecidedAndTheOtherIsToldWhatItNeeds) {
+  const BoundSheet sheet = Bound(R"(
+  - {id: a, above: {metric: test_accuracy, a: pe=rope, b: pe=nope}}
+  - {id: b, above: {metric: test_accuracy, a: pe=rope, b: pe=alibi}}
+)",
+                                 kThreePes);
+  Outcomes outcomes;
+  SetAccuracy(outcomes, kRope, std::vector<double>(9, 0.5));
+  SetAccuracy(outcomes, kNope, std::vector<double>(9, 0.9));
+  SetAccuracy(outcomes, kAlibi, {0.4, 0.6, 0.4, 0.6, 0.4, 0.6, 0.4, 0.6, 0.4});
+  std::vector<Evidence> evidence;
+  for (const BoundClaim& claim : sheet.claims) {
+    evidence.push_back(Weigh(sheet, claim, outcomes, 0, 40));
+  }
+  const auto judgements = Judge(evidence, 0.05);
+  EXPECT_EQ(judgements[0].verdict, Verdict::kFails);
+  EXPECT_NEAR(std::exp(judgements[0].log_threshold), 80, 1e-9);
+  EXPECT_EQ(judgements[1].verdict, Verdict::kUndecided);
+  EXPECT_NEAR(std::exp(judgements[1].log_threshold), 40, 1e-9);
+}
+
+TEST(JudgementTest, ManySeedsThatLearnedNothingAreNotEligible) {
+  const BoundSheet sheet =
+      Bound("  - {id: d, most: {metric: deposit, cell: pe=rope}}\n", kThreePes);
+  Outcomes outcomes;
+  SetAccuracy(outcomes, kRope, {0.9, 0.1, 0.1, 0.1});
+  SetAccuracy(outcomes, kRope, {1, 0, 0, 0}, "deposit");
+  const std::vector<Evidence> evidence = {Weigh(sheet, sheet.claims[0], outcomes, 0, 40)};
+  EXPECT_EQ(Judge(evidence, 0.05)[0].verdict, Verdict::kNotEligible);
+}
+
+}  // namespace
+}  // namespace pelab::claims

@@ -1,0 +1,145 @@
+#include "core/claims/outcomes.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "core/experiment/canonical_json.h"
+#include "tests/unit/core/claims/claims_fixture.h"
+
+namespace pelab::claims {
+namespace {
+
+constexpr char kThreeLayers[] = R"(
+name: t
+protocol: [clean, published]
+pe: rope
+task: {name: distance, length: 16, vocabulary: 40}
+model: {d_model: 16, d_ff: 32, heads: 2, layers: 3, max_len: 16}
+)";
+constexpr char kClaims[] = R"(
+  - {id: a, between: {metric: test_accuracy, cell: pe=rope, low: 0, high: 1}, each: protocol}
+  - {id: b, between: {metric: 'epochs_to(0.9)', cell: pe=rope, low: 0, high: 1}, each: protocol}
+  - {id: c, most: {metric: deposit, cell: pe=rope, layers: shallow}, each: protocol}
+  - {id: d, most: {metric: deposit, cell: pe=rope, layers: [2]}, each: protocol}
+  - {id: e, most: {metric: top_deeper, cell: pe=rope}, each: protocol}
+  - {id: f, between: {metric: max_drop, cell: pe=rope, low: 0, high: 1}, each: protocol}
+)";
+
+class OutcomesTest : public testing::Test {
+ protected:
+  OutcomesTest() { sheet_ = Bound(kClaims, kThreeLayers); }
+  // A job of the configuration at `position`.
+  v1::JobRow Job(std::int64_t id, std::size_t position, std::int64_t seed) {
+    experiment::Job job = sheet_.configurations[position].job;
+    job.seed = seed;
+    job.values["task.data_seed"] = catalog::Value(seed);
+    v1::JobRow row;
+    row.set_job_id(id);
+    row.set_seed(seed);
+    row.set_state(v1::JOB_STATE_SUCCEEDED);
+    row.set_test_accuracy(0.5 + 0.01 * static_cast<double>(id));
+    row.set_spec_json(experiment::ToCanonicalJson(job));
+    return row;
+  }
+  // A head ablation of a job, with a deposit in one layer; -1: no drop counts.
+  void AddAblation(std::int64_t job, std::int64_t analysis, const std::string& hygiene,
+                   const std::string& split, int layer, std::int64_t intact = 90) {
+    v1::HeadAblationRow head;
+    head.set_job_id(job);
+    head.set_analysis_id(analysis);
+    head.set_method("zero");
+    head.set_hygiene(hygiene);
+    head.set_split(split);
+    head.set_target("head");
+    head.set_total(100);
+    head.set_intact_correct(intact);
+    head.set_chance(0.125);
+    rows_.heads.push_back(head);
+    v1::DepositRow row;
+    row.set_job_id(job);
+    row.set_analysis_id(analysis);
+    row.set_method("zero");
+    if (layer >= 0) {
+      row.set_max_drop(0.6);
+      row.set_top_layer(layer);
+    }
+    rows_.deposits.push_back(row);
+    row.set_layer(layer < 0 ? 0 : layer);
+    row.set_deposit(layer >= 0);
+    rows_.deposits.push_back(row);
+  }
+  Outcomes Made(std::vector<v1::JobRow> jobs) {
+    rows_.jobs = results::JobList(std::move(jobs));
+    return OutcomesOf(sheet_, rows_);
+  }
+
+  BoundSheet sheet_;
+  StoredRows rows_;
+};
+
+TEST_F(OutcomesTest, JobsAreFoundByConfigurationAndSeed) {
+  v1::JobRow running = Job(3, 0, 2);
+  running.set_state(v1::JOB_STATE_RUNNING);
+  const Outcomes outcomes = Made({Job(1, 0, 0), Job(2, 1, 7), running});
+  EXPECT_EQ(outcomes.Of(0, 0).values.at("test_accuracy"), 0.51);
+  EXPECT_EQ(outcomes.Of(1, 7).values.at("test_accuracy"), 0.52);
+  EXPECT_EQ(outcomes.Of(0, 2).state, Outcome::State::kOpen);
+  EXPECT_EQ(outcomes.Of(0, 7).state, Outcome::State::kOpen);
+  EXPECT_EQ(outcomes.Of(1, 7).values.count("deposit(shallow)"), 0U);
+}
+
+TEST_F(OutcomesTest, TheLatestGenerationCounts) {
+  v1::JobRow fresh = Job(5, 0, 0);
+  fresh.set_generation(1);
+  const Outcomes outcomes = Made({Job(1, 0, 0), fresh});
+  EXPECT_EQ(outcomes.Of(0, 0).values.at("test_accuracy"), 0.55);
+}
+
+TEST_F(OutcomesTest, EpochsToAnAccuracyThatWasNeverReached) {
+  v1::EpochsToRow reached;
+  reached.set_job_id(1);
+  reached.set_epochs(4);
+  rows_.epochs_to[0.9] = {reached};
+  EXPECT_EQ(EpochsToOf(sheet_.sheet), std::vector<double>{0.9});
+  const Outcomes outcomes = Made({Job(1, 0, 0), Job(2, 0, 1)});
+  EXPECT_EQ(outcomes.Of(0, 0).values.at("epochs_to(0.9)"), 3);
+  EXPECT_EQ(outcomes.Of(0, 1).values.at("epochs_to(0.9)"), std::numeric_limits<double>::infinity());
+}
+
+TEST_F(OutcomesTest, EachProtocolHasItsOwnAblation) {
+  for (const std::int64_t job : {1, 2}) {
+    AddAblation(job, 10 * job, "clean", "test", 2);
+    AddAblation(job, 10 * job + 1, "authors", "all", 0);
+  }
+  const Outcomes outcomes = Made({Job(1, 0, 0), Job(2, 1, 0)});
+  EXPECT_EQ(outcomes.Of(0, 0).values.at("deposit(shallow)"), 0) << "layer 2 of 3 is not shallow";
+  EXPECT_EQ(outcomes.Of(0, 0).values.at("deposit(2)"), 1);
+  EXPECT_EQ(outcomes.Of(0, 0).values.at("top_deeper"), 1);
+  EXPECT_EQ(outcomes.Of(1, 0).values.at("deposit(shallow)"), 1);
+  EXPECT_EQ(outcomes.Of(1, 0).values.at("deposit(2)"), 0);
+  EXPECT_EQ(outcomes.Of(1, 0).values.at("top_deeper"), 0);
+}
+
+TEST_F(OutcomesTest, NothingLostIsNoDepositAndNearChanceIsUndefined) {
+  AddAblation(1, 10, "clean", "test", -1);
+  AddAblation(2, 20, "clean", "test", 0, /*intact=*/14);
+  const Outcomes outcomes = Made({Job(1, 0, 0), Job(2, 0, 1)});
+  EXPECT_EQ(outcomes.Of(0, 0).values.at("deposit(shallow)"), 0);
+  EXPECT_EQ(outcomes.Of(0, 0).values.at("max_drop"), 0);
+  EXPECT_EQ(outcomes.Of(0, 0).values.count("top_deeper"), 0U);
+  EXPECT_EQ(outcomes.Of(0, 1).values.count("deposit(shallow)"), 0U);
+  EXPECT_EQ(outcomes.Of(0, 1).values.count("max_drop"), 0U);
+}
+
+TEST(WorstValueTest, IsTheWorstThatTheMetricCanBe) {
+  EXPECT_EQ(WorstValue("test_accuracy"), 0);
+  EXPECT_EQ(WorstValue("generalisation_gap"), 1);
+  EXPECT_EQ(WorstValue("epochs_to(0.9)"), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(WorstValue("deposit(shallow)"), std::nullopt);
+  EXPECT_EQ(WorstValue("gini"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace pelab::claims

@@ -1,0 +1,152 @@
+#include "core/claims/sheet_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/base/strings.h"
+
+namespace pelab::claims {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+Sheet ReadGood(const std::string& document) {
+  SheetResult result = ReadSheet(document);
+  for (const auto& violation : result.violations) ADD_FAILURE() << Format(violation, "sheet.yaml");
+  return result.sheet.value_or(Sheet());
+}
+// The only violation, as a person sees it.
+std::string ReadError(const std::string& document) {
+  const SheetResult result = ReadSheet(document);
+  EXPECT_FALSE(result.sheet.has_value()) << document;
+  EXPECT_THAT(result.violations, SizeIs(1)) << document;
+  return result.violations.empty() ? "" : Format(result.violations.front(), "sheet.yaml");
+}
+std::string WithClaim(const std::string& claim) {
+  return Concat("name: s\nsweep: t.yaml\nclaims:\n  - ", claim, "\n");
+}
+std::string OfClaim(const std::string& claim) { return ReadError(WithClaim(claim)); }
+
+TEST(SheetReaderTest, ReadsEveryKind) {
+  const Sheet sheet = ReadGood(R"(
+name: table1-small
+sweep: small/table1.yaml
+max_seeds: 60
+claims:
+  - id: rope-above-nope
+    says: RoPE is more accurate than NoPE on distance
+    source: "arXiv 2505.13027, Table 1: 92.64 against 3.51 %"
+    above: {metric: test_accuracy, a: pe=rope, b: pe=nope, by: 0.01}
+    where: task=distance
+    each: protocol
+  - id: chain
+    above: {metric: test_accuracy, chain: [pe=rope, pe=mla, pe=nope]}
+    each: [protocol, task]
+  - id: one-head-enough
+    near: {metric: test_accuracy, a: {pe: partial_rope, heads: 1}, b: pe=rope, within: 0.05}
+  - id: band
+    between: {metric: 'epochs_to(0.9)', cell: pe=rope, low: 2, high: 9.5}
+  - id: deposit
+    most: {metric: deposit, cell: pe=rope, layers: shallow}
+  - id: betas
+    contrast: {metric: test_accuracy, of: [{cell: pe=mla train.beta1=0.9, weight: 1},
+               {cell: pe=mla train.beta1=0.98, weight: -1}], by: 0}
+    eligible: {metric: train_accuracy, above: 0.3, by: 0}
+)");
+  EXPECT_EQ(sheet.name, "table1-small");
+  EXPECT_EQ(sheet.sweep_file, "small/table1.yaml");
+  EXPECT_EQ(sheet.false_discovery_rate, 0.05);
+  EXPECT_EQ(sheet.max_seeds, 60);
+  ASSERT_THAT(sheet.claims, SizeIs(6));
+  const Claim& above = sheet.claims[0];
+  EXPECT_EQ(above.kind, Kind::kAbove);
+  EXPECT_EQ(above.low, 0.01);
+  EXPECT_EQ(above.cells[1].condition, "pe=nope");
+  EXPECT_EQ(above.cells[1].weight, -1);
+  EXPECT_EQ(above.cells[1].place.line, 9);
+  EXPECT_THAT(above.each, ElementsAre("protocol"));
+  EXPECT_FALSE(above.eligible.has_value());
+  EXPECT_THAT(sheet.claims[1].cells, SizeIs(3));
+  EXPECT_EQ(sheet.claims[2].cells[0].condition, "pe=partial_rope and pe.heads=1");
+  EXPECT_EQ(sheet.claims[2].low, -0.05);
+  EXPECT_EQ(sheet.claims[2].high, 0.05);
+  EXPECT_EQ(sheet.claims[3].low, 2);
+  EXPECT_EQ(sheet.claims[3].high, 9.5);
+  EXPECT_EQ(sheet.claims[4].layers.which, Layers::Which::kShallow);
+  ASSERT_TRUE(sheet.claims[4].eligible.has_value()) << "the default of claims about ablations";
+  EXPECT_FALSE(sheet.claims[4].eligible->above.has_value());
+  EXPECT_EQ(sheet.claims[4].eligible->by, 0.1);
+  EXPECT_EQ(sheet.claims[5].cells[1].weight, -1);
+  EXPECT_EQ(sheet.claims[5].eligible->above, 0.3);
+}
+
+TEST(SheetReaderTest, AnInlineSweepKeepsItsValues) {
+  const Sheet sheet = ReadGood(R"(
+name: s
+sweep: {name: t, pe: [rope, {name: partial_rope, heads: [1, 2]}], task: distance, seed: 0..4,
+        train: {lr: 1e-3}, model: {attention_bias: false}}
+claims: [{id: a, between: {metric: test_accuracy, cell: pe=rope, low: 0, high: 1}}]
+)");
+  EXPECT_EQ(sheet.sweep_document,
+            R"({"model":{"attention_bias":false},"name":"t","pe":["rope",{"heads":[1,2],)"
+            R"("name":"partial_rope"}],"seed":"0..4","task":"distance","train":{"lr":0.001}})");
+}
+
+TEST(SheetReaderTest, ErrorsSayWhereAndWhatIsAllowed) {
+  EXPECT_THAT(ReadError("name: s\nsweep: t.yaml\n"),
+              HasSubstr("sheet.yaml:1:1: a claim sheet needs the key claims"));
+  EXPECT_THAT(ReadError("name: s\nsweep: t.yaml\nclaim: []\nclaims: [{id: a, between: {metric: "
+                        "test_accuracy, cell: pe=a, low: 0, high: 1}}]\n"),
+              HasSubstr("sheet.yaml:3:1: unknown key of a claim sheet \"claim\"; did you mean "
+                        "claims?"));
+  EXPECT_THAT(ReadError("name: s\nsweep: t.yaml\nclaims: []\n"),
+              HasSubstr("sheet.yaml:3:9: claims must be a list of 1 to 1000 claims"));
+  EXPECT_THAT(ReadError("7"), HasSubstr("a claim sheet must be a map, not 7"));
+  EXPECT_THAT(OfClaim("{id: a}"), HasSubstr("4:5: a claim needs exactly one of above, between"));
+  EXPECT_THAT(OfClaim("{id: 7, between: {metric: test_accuracy, cell: pe=a, low: 0, high: 1}}"),
+              HasSubstr("4:10: id must be 1 to 100 letters"));
+  EXPECT_THAT(OfClaim("{id: a, above: {metric: test_acuracy, a: pe=a, b: pe=b}}"),
+              HasSubstr("4:29: unknown metric \"test_acuracy\"; known: test_accuracy"));
+  EXPECT_THAT(OfClaim("{id: a, most: {metric: gini, cell: pe=a}}"),
+              HasSubstr("unknown property \"gini\" of a seed; known: deposit"));
+  EXPECT_THAT(OfClaim("{id: a, above: {metric: test_accuracy, a: pe=a}}"),
+              HasSubstr("above needs either a and b, or a chain"));
+  EXPECT_THAT(OfClaim("{id: a, above: {metric: test_accuracy, a: pe=a, b: pe=b, by: much}}"),
+              HasSubstr("claims[0].above.by must be a number, not \"much\""));
+  EXPECT_THAT(OfClaim("{id: a, between: {metric: test_accuracy, cell: pe=a, low: 1, high: 0.5}}"),
+              HasSubstr("a low below its high, not 1 and 0.5"));
+  EXPECT_THAT(OfClaim("{id: a, near: {metric: test_accuracy, a: pe=a, b: pe=b, within: 0}}"),
+              HasSubstr("within must be a number above 0, not 0"));
+  EXPECT_THAT(OfClaim("{id: a, above: {metric: test_accuracy, chain: [pe=a]}}"),
+              HasSubstr("chain must be a list of 2 to 64 cells"));
+  EXPECT_THAT(OfClaim("{id: a, most: {metric: deposit, cell: pe=a, layers: deep}}"),
+              HasSubstr("layers must be a list of 1 to 64 layers (or any, or shallow)"));
+  EXPECT_THAT(
+      ReadError(WithClaim("{id: a, between: {metric: test_accuracy, cell: pe=a, low: 0, high: "
+                          "1}}\n  - {id: a, between: {metric: test_accuracy, cell: pe=a, low: "
+                          "0, high: 1}}")),
+      HasSubstr("5:5: the id a is there twice"));
+  EXPECT_THAT(
+      ReadError("name: s\nsweep: t.yaml\nmax_seeds: 2000\nclaims: [{id: a, between: {metric: "
+                "test_accuracy, cell: pe=a, low: 0, high: 1}}]\n"),
+      HasSubstr("3:12: max_seeds must be an integer from 1 to 1000, not 2000"));
+}
+
+TEST(SheetReaderTest, EveryErrorIsReported) {
+  const SheetResult result = ReadSheet(R"(
+name: ""
+sweep: [a]
+claims:
+  - {id: a, above: {metric: none, a: pe=a, b: []}}
+  - {is: b}
+)");
+  EXPECT_FALSE(result.sheet.has_value());
+  EXPECT_THAT(result.violations, SizeIs(7));
+}
+
+}  // namespace
+}  // namespace pelab::claims
