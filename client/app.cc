@@ -205,6 +205,7 @@ void AddAll(Commands& commands) {
   AddDiff(commands);
   AddAblation(commands);
   AddDeposits(commands);
+  AddClaims(commands);
   AddAnalyses(commands);
   AddAnalyze(commands);
   AddArtifacts(commands);

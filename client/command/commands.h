@@ -47,6 +47,7 @@ void AddDeposits(Commands& commands);
 void AddAnalyses(Commands& commands);
 void AddAnalyze(Commands& commands);
 void AddArtifacts(Commands& commands);
+void AddClaims(Commands& commands);
 void AddReport(Commands& commands);
 void AddCatalog(Commands& commands);
 void AddWorkers(Commands& commands);

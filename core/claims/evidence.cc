@@ -18,17 +18,6 @@ double ValueOf(const Outcome& outcome, const std::string& name) {
   return found == outcome.values.end() ? kUndefined : found->second;
 }
 
-// The cells of all the claim's statistics.
-std::vector<std::size_t> CellsOf(const BoundClaim& claim) {
-  std::vector<std::size_t> cells;
-  for (const Statistic& statistic : claim.statistics) {
-    for (const BoundTerm& term : statistic) cells.push_back(term.configuration);
-  }
-  std::sort(cells.begin(), cells.end());
-  cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
-  return cells;
-}
-
 bool IsEligible(const BoundSheet& sheet, std::size_t cell, const Outcome& outcome,
                 const Eligibility& eligibility) {
   const double above = eligibility.above
@@ -66,6 +55,16 @@ std::vector<double> Logs(const std::vector<SideEvidence>& sides) {
 }
 
 }  // namespace
+
+std::vector<std::size_t> CellsOf(const BoundClaim& claim) {
+  std::vector<std::size_t> cells;
+  for (const Statistic& statistic : claim.statistics) {
+    for (const BoundTerm& term : statistic) cells.push_back(term.configuration);
+  }
+  std::sort(cells.begin(), cells.end());
+  cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
+  return cells;
+}
 
 Evidence Weigh(const BoundSheet& sheet, const BoundClaim& bound, const Outcomes& outcomes,
                std::int64_t first_seed, std::int64_t end_seed) {

@@ -39,6 +39,9 @@ struct Evidence {
   double log_e_fails = 0;
 };
 
+// The positions of the cells of all the claim's statistics, each once, ascending.
+std::vector<std::size_t> CellsOf(const BoundClaim& claim);
+
 // Weighs the seeds first_seed … end_seed - 1.
 Evidence Weigh(const BoundSheet& sheet, const BoundClaim& claim, const Outcomes& outcomes,
                std::int64_t first_seed, std::int64_t end_seed);

@@ -11,6 +11,7 @@
 #include "core/experiment/configuration.h"
 #include "core/results/metrics.h"
 #include "core/results/top.h"
+#include "core/state/state.h"
 #include "core/stats/deposit.h"
 
 namespace pelab::claims {
@@ -143,6 +144,13 @@ class Builder {
     for (const auto& [accuracy, epochs] : rows.epochs_to) {
       epochs_to_[accuracy] = results::EpochsValues(epochs);
     }
+    for (const v1::AttemptRow& attempt : rows.attempts) {  // the last one of a job decides
+      if (attempt.error_kind() == state::Name(state::ErrorKind::kNonFiniteLoss)) {
+        not_finite_.insert(attempt.job_id());
+      } else {
+        not_finite_.erase(attempt.job_id());
+      }
+    }
   }
 
   // The configuration of a row; nullopt if the sheet's sweep has none like it.
@@ -158,7 +166,9 @@ class Builder {
     Outcome outcome{.wall_seconds = row.wall_seconds()};
     const bool done = row.trained() || row.state() == v1::JOB_STATE_SUCCEEDED;
     if (!done) {
-      if (row.state() == v1::JOB_STATE_FAILED) outcome.state = Outcome::State::kFailed;
+      const bool diverged =
+          row.state() == v1::JOB_STATE_FAILED && not_finite_.count(row.job_id()) > 0;
+      if (diverged) outcome.state = Outcome::State::kFailed;
       return outcome;
     }
     outcome.state = Outcome::State::kDone;
@@ -191,6 +201,7 @@ class Builder {
   Ablations ablations_;
   std::unordered_map<std::string, std::size_t> positions_;  // by template
   std::map<double, results::MetricValues> epochs_to_;
+  std::set<std::int64_t> not_finite_;  // jobs whose last attempt had a loss that was not finite
 };
 
 }  // namespace

@@ -53,6 +53,7 @@ struct StoredRows {
   std::vector<v1::HeadAblationRow> heads;  // they say which analyses stand out from chance
   std::vector<v1::DepositRow> deposits;
   std::map<double, std::vector<v1::EpochsToRow>> epochs_to;  // by accuracy
+  std::vector<v1::AttemptRow> attempts;                      // of failed jobs, or of all
 };
 
 // The outcomes of the sheet's configurations. Of several generations of a job the latest counts.

@@ -47,11 +47,16 @@ absl::StatusOr<experiment::Sweep> ParseSweepDocument(
   }
   experiment::SweepResult result = experiment::ParseSweep(document, applied);
   if (result.sweep) return *std::move(result.sweep);
-  for (const experiment::Violation& violation : result.violations) {
-    if (violations.violations_size() == kMaxViolations) break;
-    *violations.add_violations() = ToProto(violation);
+  return ToStatus(result.violations);
+}
+
+absl::Status ToStatus(const std::vector<experiment::Violation>& violations) {
+  v1::Violations all;
+  for (const experiment::Violation& violation : violations) {
+    if (all.violations_size() == kMaxViolations) break;
+    *all.add_violations() = ToProto(violation);
   }
-  return ViolationsError(violations);
+  return ViolationsError(all);
 }
 
 absl::StatusOr<experiment::Sweep> ParseNewSweepDocument(

@@ -22,6 +22,9 @@ absl::StatusOr<experiment::Sweep> ParseSweepDocument(
 absl::StatusOr<experiment::Sweep> ParseNewSweepDocument(
     const std::string& document, const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
 
+// INVALID_ARGUMENT with the first hundred of the violations.
+absl::Status ToStatus(const std::vector<experiment::Violation>& violations);
+
 // The sweep's analyses with their parameters resolved.
 std::vector<v1::Analysis> AnalysesOf(const experiment::Sweep& sweep);
 

@@ -97,6 +97,31 @@ TEST_F(OutcomesTest, TheLatestGenerationCounts) {
   EXPECT_EQ(outcomes.Of(0, 0).values.at("test_accuracy"), 0.55);
 }
 
+// A job that a machine could not run says nothing about its encoding: it is to be run again.
+TEST_F(OutcomesTest, OnlyALossThatIsNotFiniteIsAnOutcome) {
+  std::vector<v1::JobRow> jobs;
+  for (const std::int64_t id : {1, 2, 3}) {
+    jobs.push_back(Job(id, 0, id));
+    jobs.back().set_state(v1::JOB_STATE_FAILED);
+    jobs.back().clear_test_accuracy();
+  }
+  const auto add_attempt = [&](std::int64_t job, const char* kind) {
+    v1::AttemptRow attempt;
+    attempt.set_job_id(job);
+    attempt.set_error_kind(kind);
+    rows_.attempts.push_back(attempt);
+  };
+  add_attempt(1, "trainer_died");
+  add_attempt(1, "non_finite_loss");
+  add_attempt(2, "out_of_memory");
+  add_attempt(3, "non_finite_loss");
+  add_attempt(3, "io");
+  const Outcomes outcomes = Made(std::move(jobs));
+  EXPECT_EQ(outcomes.Of(0, 1).state, Outcome::State::kFailed);
+  EXPECT_EQ(outcomes.Of(0, 2).state, Outcome::State::kOpen);
+  EXPECT_EQ(outcomes.Of(0, 3).state, Outcome::State::kOpen);
+}
+
 TEST_F(OutcomesTest, EpochsToAnAccuracyThatWasNeverReached) {
   v1::EpochsToRow reached;
   reached.set_job_id(1);
