@@ -3,11 +3,13 @@
 #include <httplib.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/base/utf8.h"
 #include "core/db/read/reader_pool.h"
 #include "core/render/text.h"
 #include "server/http/answer.h"
@@ -52,6 +54,14 @@ std::vector<std::string> ApiPath(const httplib::Request& request) {
   if (path.size() < 2 || path[0] != "api" || path[1] != "v1") return {};
   path.erase(path.begin(), path.begin() + 2);
   return path;
+}
+
+// gRPC refuses to carry other text, and no answer could quote it.
+bool HasUtf8Address(const httplib::Request& request) {
+  return IsUtf8(request.path) &&
+         std::all_of(request.params.begin(), request.params.end(), [](const auto& parameter) {
+           return IsUtf8(parameter.first) && IsUtf8(parameter.second);
+         });
 }
 
 bool IsStream(const std::vector<std::string>& path) {
@@ -195,6 +205,10 @@ bool HttpServer::Parts::Check(const httplib::Request& request, httplib::Response
                 Concat("this coordinator is not known as \"", host,
                        "\"; use its address, or start it with --http-host NAME"),
                 request, response);
+    return false;
+  }
+  if (!HasUtf8Address(request)) {
+    AnswerError(400, "the address is not UTF-8", request, response);
     return false;
   }
   if (request.has_header("Transfer-Encoding")) {

@@ -187,6 +187,8 @@ TEST_F(WritingTest, ErrorsAreSentences) {
                  {{"Authorization", std::string("Bearer ") + kToken}})
                 .status,
             414);
+  expect(AsProgram("/sweeps/1%dd/extend", R"({"seeds":"9"})"), 400, "the address is not UTF-8");
+  EXPECT_EQ(Ask("/api/v1/jobs?where=pe%3d%ff").status, 400);
   EXPECT_EQ(Ask("/api/v1/sweeps/s/pause").status, 404) << "a GET changes nothing";
   EXPECT_EQ(Ask("/api/v1/sweeps", {}, "DELETE").status, 405);
   EXPECT_FALSE(Paused());
