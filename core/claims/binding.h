@@ -1,5 +1,5 @@
-// Which cells of a sweep a sheet's claims are about, and what would have to be true of their values.
-// Pure functions: thread-safe.
+// Finds the cells of a sweep that a sheet's claims are about, and the signs that their values must
+// have. Pure functions: thread-safe.
 #pragma once
 
 #include <cstddef>

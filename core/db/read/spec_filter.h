@@ -25,8 +25,8 @@ class SpecFilter {
   static bool IsField(const std::string& name);
 
   // The positions of the jobs that meet the condition, ascending; all for an empty one. The
-  // language is that of where.h, for fields of the spec and those four names alone: INVALID_ARGUMENT
-  // for another field, or a text that is no condition.
+  // language is that of where.h, for fields of the spec and those four names: INVALID_ARGUMENT
+  // for any other field, and for a text that is no condition.
   absl::StatusOr<std::vector<std::size_t>> Matching(const std::string& where);
 
  private:
