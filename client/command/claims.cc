@@ -1,6 +1,11 @@
 // claims: what a sheet of claims says of stored results, and what it takes to settle it.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
 
 #include "client/command/commands.h"
 #include "client/options/sheet_file.h"

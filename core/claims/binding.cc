@@ -1,8 +1,10 @@
 #include "core/claims/binding.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "core/base/strings.h"
@@ -18,6 +20,8 @@ using experiment::Place;
 using Positions = std::vector<std::size_t>;
 
 constexpr std::size_t kShown = 200;  // bytes of a condition in a message
+// Conditions times cells. A million take about ten seconds.
+constexpr std::size_t kMaxChecks = 1'000'000;
 
 std::vector<v1::JobRow> RowsOf(const std::vector<Cell>& cells) {
   std::vector<v1::JobRow> rows(cells.size());
@@ -77,17 +81,28 @@ class Binder {
     violations_.Add(place, value, "", std::move(message));
   }
 
-  std::optional<Positions> Matching(const std::string& condition, const Place& place) {
+  // Null after a violation. A condition is asked once, however many claims name it.
+  const Positions* Matching(const std::string& condition, const Place& place) {
+    const auto known = matching_.find(condition);
+    if (known != matching_.end()) return &known->second;
+    checks_ += bound_.configurations.size();
+    if (checks_ > kMaxChecks) {
+      Say(place, Concat(bound_.configurations.size(), " cells"),
+          Concat("the conditions of the sheet, each on ", bound_.configurations.size(),
+                 " cells of the sweep, are more than ", kMaxChecks,
+                 " checks; use fewer claims or a smaller sweep"));
+      return nullptr;
+    }
     auto found = filter_.Matching(condition);
-    if (found.ok()) return *std::move(found);
+    if (found.ok()) return &matching_.emplace(condition, *std::move(found)).first->second;
     Say(place, Shorten(condition, kShown), std::string(found.status().message()));
-    return std::nullopt;
+    return nullptr;
   }
 
   void BindClaim(std::size_t index) {
     const Claim& claim = bound_.sheet.claims[index];
-    const auto where = Matching(claim.where, claim.place);
-    if (!where) return;
+    const Positions* const where = Matching(claim.where, claim.place);
+    if (where == nullptr) return;
     for (const std::string& field : claim.each) {
       if (db::SpecFilter::IsField(field)) continue;
       return Say(claim.place, field,
@@ -126,8 +141,8 @@ class Binder {
     const Claim& claim = bound_.sheet.claims[index];
     std::vector<BoundTerm> terms;
     for (const Term& term : claim.cells) {
-      const auto found = Matching(term.condition, term.place);
-      if (!found) return false;
+      const Positions* const found = Matching(term.condition, term.place);
+      if (found == nullptr) return false;
       const Positions both = Common(*found, cells);
       const std::string shown = Shorten(term.condition, kShown);
       const std::string within =
@@ -191,6 +206,8 @@ class Binder {
   BoundSheet& bound_;
   experiment::Violations& violations_;
   db::SpecFilter filter_;
+  std::map<std::string, Positions> matching_;  // by condition
+  std::size_t checks_ = 0;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "core/claims/sheet_reader.h"
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>

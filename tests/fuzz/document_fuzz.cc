@@ -10,25 +10,13 @@
 #include "core/rpc/status.h"
 #include "core/rpc/sweep_document.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/violations.h"
 
 namespace {
 
 using namespace pelab::experiment;
+using pelab::fuzz::CheckViolations;
 using pelab::fuzz::Require;
-
-void CheckViolations(const std::vector<Violation>& violations) {
-  Require(violations.size() <= 100, "at most 100 violations");
-  for (const Violation& violation : violations) {
-    pelab::fuzz::RequireSentence(violation.message);
-    Require(violation.message.size() < 4096, "a message is short", violation.message);
-    Require(violation.message.find('\n') == std::string::npos, "a message is one line",
-            violation.message);
-    Require(violation.line >= 0 && violation.column >= 0, "a place is not negative");
-    for (const auto* text : {&violation.path, &violation.value, &violation.allowed}) {
-      Require(pelab::IsUtf8(*text), "a violation is UTF-8", *text);
-    }
-  }
-}
 
 void CheckCell(const Cell& cell) {
   Require(cell.key.size() == 64, "a key has 64 digits");

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <iterator>
+#include <span>
 
 #include "core/base/random.h"
 #include "core/stats/e_bh.h"
