@@ -15,7 +15,6 @@ using claims::BoundClaim;
 using claims::Claim;
 using claims::Estimate;
 using claims::Evidence;
-using claims::Side;
 using claims::SideEvidence;
 using claims::Verdict;
 using render::Column;

@@ -50,6 +50,7 @@ std::vector<SideEvidence> WeighSides(const std::vector<Side>& sides,
 
 std::vector<double> Logs(const std::vector<SideEvidence>& sides) {
   std::vector<double> logs;
+  logs.reserve(sides.size());
   for (const SideEvidence& side : sides) logs.push_back(side.log_e);
   return logs;
 }

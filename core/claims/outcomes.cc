@@ -129,6 +129,7 @@ std::vector<Metric> PlainMetrics(const Sheet& sheet) {
     if (claim.eligible) add(claim.eligible->metric);
   }
   std::vector<Metric> all;
+  all.reserve(metrics.size());
   for (const auto& [name, metric] : metrics) all.push_back(metric);
   return all;
 }

@@ -109,6 +109,7 @@ class SheetReader {
       return;
     }
     std::vector<std::string_view> known;
+    known.reserve(keys.size());
     for (const Key& key : keys) known.push_back(key.name);
     for (const YamlMember& member : source.node->members) {
       const std::string& name = member.key->text;

@@ -209,7 +209,8 @@ std::string Reworded(const std::string& message) {
       {YAML::ErrorMsg::UNKNOWN_ANCHOR, "the alias names no anchor before it"},
   };
   const auto found = words.find(message);
-  return "broken YAML: " + (found == words.end() ? message : found->second);
+  // yaml-cpp quotes bytes, of which a character can have several.
+  return "broken YAML: " + (found == words.end() ? ValidUtf8(message) : found->second);
 }
 
 Violation FromMark(const YAML::Mark& mark, std::string message) {

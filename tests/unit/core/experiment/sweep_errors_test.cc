@@ -254,6 +254,8 @@ const Case kCases[] = {
     {"KeyIsList", "[a, b]: 1", "s.yaml:3:1: a key must be text, not a list"},
     {"OpenBracket", "seed: [1, 2",
      "s.yaml:4:3: broken YAML: a list that starts with [ is not closed, or a comma is missing"},
+    {"UnknownEscape", "seed: \"\\\xe2\x80\xae\"",
+     "s.yaml:3:10: broken YAML: unknown escape character: ?"},
     {"Tab", "model:\n\tlayers: 2", "s.yaml:4:8: broken YAML: indentation must be spaces, not tabs"},
     {"SecondDocument", "seed: 1\n---\nname: b",
      "s.yaml:4:1: a second document starts here; only one is allowed"},
