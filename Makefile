@@ -28,7 +28,7 @@
 #   make bench-floods   what floods of connections, calls and messages do to honest clients
 #                       (ten minutes); FLOODS=reset,unread for some of them
 #   make bench-settle   how many decisions about claims are false, whenever one looks, and how many
-#                       seeds they take (simulated; a minute)
+#                       seeds they take (simulated; seconds)
 #   make lint           the form of all sources: 100 columns, clang-format, clang-tidy, flake8,
 #                       mypy, ESLint, shellcheck; a second run takes seconds
 #   make sbom           what is linked and bundled, as CycloneDX in build/sbom.cdx.json; also checks

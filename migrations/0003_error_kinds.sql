@@ -1,5 +1,5 @@
--- What kind of error ended an attempt, so that a training whose loss was not finite can be told from
--- one that a machine interrupted.
+-- v_attempts gets the kind of the error that ended an attempt. It tells a training whose loss was not
+-- finite from one that a machine interrupted.
 DROP VIEW v_attempts;
 CREATE VIEW v_attempts AS
 SELECT attempt_id, job_id, number, worker_id AS worker, device, start_epoch, outcome, error,

@@ -1,4 +1,4 @@
-// What SQLite says about an error.
+// Messages of SQLite's errors.
 #pragma once
 
 #include <SQLiteCpp/Exception.h>

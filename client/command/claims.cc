@@ -1,8 +1,9 @@
-// claims: what a sheet of claims says of stored results, and what it takes to settle it.
+// claims: judges a sheet of claims on stored results, and counts what its seeds cost.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,8 +28,8 @@ struct ClaimsOptions {
   std::int64_t first_seed = 0;
 };
 
-// Which stored jobs: those of the named sweep, of the sweep with the name that the sheet's has, or
-// all.
+// Selects the jobs of --sweep; without it, those of the stored sweep with the name of the sheet's
+// sweep; if there is none, all jobs.
 absl::StatusOr<v1::JobFilter> FilterOf(DataSource& source, const ClaimsOptions& options,
                                        const claims::BoundSheet& sheet) {
   v1::JobFilter filter;
@@ -129,13 +130,14 @@ absl::StatusOr<int> Check(Commands& commands, const ClaimsOptions& options) {
   const Context& context = *commands.context;
   PELAB_ASSIGN_OR_RETURN(const SheetFile file, LoadSheet(options.file, &commands.document_name));
   claims::StoredRows rows;
-  // Without a database, nothing is stored and no time is known.
-  const auto source = FindSource(context.options);
-  if (source.ok()) {
-    PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter, FilterOf(**source, options, file.bound));
-    PELAB_ASSIGN_OR_RETURN(rows.jobs, (*source)->Jobs(filter));
-  } else if (!context.options.server.empty() || context.options.database_given) {
-    return source.status();
+  // A sheet can be checked before anything exists: then no time is known.
+  const GlobalOptions& global = context.options;
+  std::error_code ignored;
+  const bool named = !global.server.empty() || global.database_given;
+  if (named || std::filesystem::exists(global.database, ignored)) {
+    PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(global));
+    PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter, FilterOf(*source, options, file.bound));
+    PELAB_ASSIGN_OR_RETURN(rows.jobs, source->Jobs(filter));
   }
   const SheetCost cost = CostOf(file.bound, rows);
   return Put(context, {.json = [&] { return CostJson(file.bound, cost); },

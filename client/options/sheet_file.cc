@@ -15,30 +15,30 @@ absl::StatusOr<SheetFile> LoadSheet(const std::string& path, std::string* file_i
   const claims::SheetResult read = claims::ReadSheet(text);
   if (!read.sheet) return rpc::ToStatus(read.violations);
   const claims::Sheet& sheet = *read.sheet;
-  std::string sweep = sheet.sweep_document;
+  std::string document = sheet.sweep_document;
+  std::string sweep_path = path;  // an inline sweep is in the sheet
   if (!sheet.sweep_file.empty()) {
     const bool absolute = sheet.sweep_file.front() == '/';
-    const std::string sweep_path =
-        absolute ? sheet.sweep_file : Concat(DirectoryOf(path), "/", sheet.sweep_file);
-    const auto document = ReadFile(sweep_path, experiment::kMaxDocumentBytes);
-    if (!document.ok()) {
+    sweep_path = absolute ? sheet.sweep_file : Concat(DirectoryOf(path), "/", sheet.sweep_file);
+    const auto content = ReadFile(sweep_path, experiment::kMaxDocumentBytes);
+    if (!content.ok()) {
       return rpc::ToStatus({{.line = sheet.sweep_place.line,
                              .column = sheet.sweep_place.column,
                              .path = "sweep",
                              .value = sheet.sweep_file,
                              .allowed = "a sweep file",
-                             .message = std::string(document.status().message())}});
+                             .message = std::string(content.status().message())}});
     }
-    sweep = *document;
-    const auto parsed = rpc::ParseSweepDocument(sweep, {});
-    if (!parsed.ok()) {
-      *file_in_error = sweep_path;
-      return parsed.status();
-    }
+    document = *content;
   }
-  claims::BindResult bound = claims::Bind(sheet, sweep);
+  const experiment::SweepResult sweep = claims::ParseSweepOf(sheet, document);
+  if (!sweep.sweep) {
+    *file_in_error = sweep_path;
+    return rpc::ToStatus(sweep.violations);
+  }
+  claims::BindResult bound = claims::Bind(sheet, *sweep.sweep);
   if (!bound.bound) return rpc::ToStatus(bound.violations);
-  return SheetFile{.sha256 = Sha256Hex(text + std::string(1, '\0') + sweep),
+  return SheetFile{.sha256 = Sha256Hex(text + std::string(1, '\0') + document),
                    .bound = *std::move(bound.bound)};
 }
 

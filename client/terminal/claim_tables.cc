@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "client/terminal/table.h"
 #include "core/base/strings.h"
@@ -22,20 +23,23 @@ using render::Json;
 
 constexpr Column::Align kRight = Column::Align::kRight;
 
-// "56.8", "1.2e+09", "0.25".
+// "0.25", "56.8", "2.6e+06".
 std::string EText(double log_e) {
   const double e = std::exp(log_e);
-  if (e >= 1e5)
-    return std::isinf(e) ? Concat("1e", static_cast<std::int64_t>(log_e / std::log(10)))
-                         : render::Probability(e);
-  return render::Fixed(e, e >= 100 ? 0 : e >= 10 ? 1 : 2);
+  if (e < 1e5) return render::Fixed(e, e >= 100 ? 0 : e >= 10 ? 1 : 2);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1e", e);
+  return text;
 }
 
-// The side that the claim's evidence is about: the weakest of "holds" if that is what the seeds
-// say, otherwise the strongest of "fails".
+// Whether the seeds speak for the claim rather than against it.
+bool LeansToHold(const Evidence& evidence) { return evidence.log_e_holds >= evidence.log_e_fails; }
+
+// The side that decides: of a claim that the seeds speak for, its weakest side; otherwise the
+// strongest side of "fails".
 const SideEvidence& Leading(const Evidence& evidence) {
   const auto less = [](const SideEvidence& a, const SideEvidence& b) { return a.log_e < b.log_e; };
-  return evidence.log_e_holds >= evidence.log_e_fails
+  return LeansToHold(evidence)
              ? *std::min_element(evidence.holds.begin(), evidence.holds.end(), less)
              : *std::max_element(evidence.fails.begin(), evidence.fails.end(), less);
 }
@@ -130,6 +134,7 @@ Json RowOf(const JudgedSheet& judged, std::size_t i) {
           {"threshold", std::exp(judged.judgements[i].log_threshold)},
           {"seeds", evidence.seeds.size()},
           {"eligible", evidence.eligible},
+          {"leans_to", LeansToHold(evidence) ? "holds" : "fails"},
           {"k", leading.count.successes},
           {"n", leading.count.trials},
           {"mean", render::OrNull(estimate.mean)},
@@ -150,7 +155,7 @@ std::string CountsText(const std::vector<claims::Judgement>& judgements) {
   return Join(parts, ", ");
 }
 
-// "decided are claims with an e of 60 or more; the next one needs 40".
+// "e: …; decided from 60.0 on; the next needs 40.0".
 std::string ThresholdsText(const std::vector<claims::Judgement>& judgements) {
   std::optional<double> met, next;
   for (const claims::Judgement& judgement : judgements) {
@@ -158,11 +163,25 @@ std::string ThresholdsText(const std::vector<claims::Judgement>& judgements) {
         judgement.verdict == Verdict::kHolds || judgement.verdict == Verdict::kFails;
     (decided ? met : next) = judgement.log_threshold;
   }
-  std::string text =
-      "e is the evidence that the claim holds or that it fails, the larger of the two";
-  if (met) text += Concat("; claims with ", EText(*met), " or more are decided");
-  if (next) text += Concat("; ", met ? "the next one" : "the first one", " needs ", EText(*next));
+  std::string text = "e: evidence for a claim or against it";
+  if (met) text += Concat("; decided from ", EText(*met), " on");
+  if (next) text += Concat("; the ", met ? "next" : "first", " needs ", EText(*next));
   return text + "\n";
+}
+
+// Names the claims that no seed says anything about.
+std::string WithoutSeedsText(const JudgedSheet& judged) {
+  std::vector<std::string> ids;
+  bool ablation = false;
+  for (std::size_t i = 0; i < judged.evidence.size(); ++i) {
+    if (!judged.evidence[i].seeds.empty()) continue;
+    const BoundClaim& bound = judged.sheet->claims[i];
+    ids.push_back(bound.id);
+    ablation = ablation || claims::IsAboutAblation(judged.sheet->sheet.claims[bound.claim].metric);
+  }
+  if (ids.empty()) return "";
+  return Concat("no seed is complete for ", Join(ids, ", "),
+                ablation ? " (pelab analyze adds head ablations to trained jobs)" : "", "\n");
 }
 
 std::string Share(double rate) { return Concat(render::Shortest(100 * rate), " %"); }
@@ -184,9 +203,9 @@ std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) 
   render::Table table({{"claim", Column::Align::kLeft, true},
                        {"verdict"},
                        {"e", kRight},
-                       {"k of n", kRight},
-                       {"mean (95 % t)", kRight},
-                       {"median, any time", kRight}});
+                       {"seeds", kRight},
+                       {"mean ± t", kRight},
+                       {"median", kRight}});
   for (std::size_t i = 0; i < judged.evidence.size(); ++i) {
     const claims::BoundClaim& bound = judged.sheet->claims[i];
     const Evidence& evidence = judged.evidence[i];
@@ -197,17 +216,19 @@ std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) 
     const bool sized = judged.sheet->sheet.claims[bound.claim].kind != claims::Kind::kMost;
     table.AddRow({bound.id, claims::NameOf(verdict),
                   EText(std::max(evidence.log_e_holds, evidence.log_e_fails)),
-                  Concat(leading.count.successes, " of ", leading.count.trials),
+                  Concat(leading.count.successes, " of ", leading.count.trials, " ",
+                         LeansToHold(evidence) ? "for" : "against"),
                   sized ? MeanText(estimate) : "-", sized ? MedianText(estimate) : "-"},
                  Color(verdict));
   }
   const claims::Sheet& sheet = judged.sheet->sheet;
-  return Concat("sheet ", sheet.name, " on ", render::Escape(judged.source), ": ",
-                CountsText(judged.judgements), "\n", table.Render(style),
-                ThresholdsText(judged.judgements), "of the decided claims, at most ",
-                Share(sheet.false_discovery_rate),
-                " are expected to be decided wrongly, whenever one looks\n",
-                "exploratory: these seeds were stored before the sheet was registered\n");
+  return Concat(
+      "sheet ", sheet.name, " on ", render::Escape(judged.source), ": ",
+      CountsText(judged.judgements), "\n", table.Render(style), WithoutSeedsText(judged),
+      ThresholdsText(judged.judgements), "of the decided claims, at most ",
+      Share(sheet.false_discovery_rate), " are expected to be wrong, whenever one looks\n",
+      "intervals of 95 %: of the mean for a fixed number of seeds, of the median for any\n",
+      "exploratory: these seeds were stored before the sheet was registered\n");
 }
 
 render::Json VerdictsJson(const JudgedSheet& judged) {
@@ -230,9 +251,9 @@ render::Json VerdictsJson(const JudgedSheet& judged) {
 }
 
 std::vector<std::string> VerdictColumns() {
-  return {"id",      "says",    "source",       "kind",       "metric",     "verdict",
-          "e_holds", "e_fails", "threshold",    "seeds",      "eligible",   "k",
-          "n",       "mean",    "t_half_width", "median_low", "median_high"};
+  return {"id",      "says",    "source",    "kind",         "metric",     "verdict",
+          "e_holds", "e_fails", "threshold", "seeds",        "eligible",   "leans_to",
+          "k",       "n",       "mean",      "t_half_width", "median_low", "median_high"};
 }
 
 render::Json VerdictRows(const JudgedSheet& judged) {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,7 +31,7 @@ render::Json VerdictsJson(const JudgedSheet& judged);
 std::vector<std::string> VerdictColumns();
 render::Json VerdictRows(const JudgedSheet& judged);  // for CSV: without the nested members
 
-// What is stored of one of the sheet's cells.
+// One of the sheet's cells: how many claims need it, and its stored seeds.
 struct CellCost {
   std::size_t configuration = 0;
   int claims = 0;                          // that are about it

@@ -23,18 +23,6 @@ constexpr std::size_t kShown = 200;  // bytes of a condition in a message
 // Conditions times cells. A million take about ten seconds.
 constexpr std::size_t kMaxChecks = 1'000'000;
 
-std::vector<v1::JobRow> RowsOf(const std::vector<Cell>& cells) {
-  std::vector<v1::JobRow> rows(cells.size());
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    rows[i].set_pe(cells[i].job.pe);
-    rows[i].set_pe_label(cells[i].pe_label);
-    rows[i].set_task(cells[i].job.task);
-    rows[i].set_protocol(cells[i].protocol_label);
-    rows[i].set_spec_json(cells[i].canonical_json);
-  }
-  return rows;
-}
-
 // The value of a field in a cell; "-" if the cell has no such field.
 std::string ValueOf(const Cell& cell, const std::string& field) {
   if (field == "protocol") return cell.protocol_label;
@@ -70,7 +58,7 @@ std::string Differences(const std::vector<Cell>& cells, const Positions& positio
 class Binder {
  public:
   Binder(BoundSheet* bound, experiment::Violations* violations)
-      : bound_(*bound), violations_(*violations), filter_(RowsOf(bound->configurations)) {}
+      : bound_(*bound), violations_(*violations), filter_(bound->configurations) {}
 
   void BindAll() {
     for (std::size_t i = 0; i < bound_.sheet.claims.size(); ++i) BindClaim(i);
@@ -212,26 +200,26 @@ class Binder {
 
 }  // namespace
 
-BindResult Bind(const Sheet& sheet, const std::string& sweep_document) {
-  experiment::Violations violations;
-  experiment::SweepResult parsed = experiment::ParseSweep(sweep_document, {{"seed", "0"}});
+experiment::SweepResult ParseSweepOf(const Sheet& sheet, const std::string& document) {
+  experiment::SweepResult parsed = experiment::ParseSweep(document, {{"seed", "0"}});
+  if (sheet.sweep_document.empty()) return parsed;
   for (experiment::Violation& violation : parsed.violations) {
-    if (!sheet.sweep_document.empty()) {
-      violation.line = sheet.sweep_place.line;
-      violation.column = sheet.sweep_place.column;
-    }
-    violation.path = Concat("sweep: ", violation.path);
-    violations.Add(std::move(violation));
+    violation.line = sheet.sweep_place.line;
+    violation.column = sheet.sweep_place.column;
+    violation.path = Concat("sweep.", violation.path);
   }
+  return parsed;
+}
+
+BindResult Bind(const Sheet& sheet, const experiment::Sweep& sweep) {
+  BoundSheet bound{.sheet = sheet, .sweep = sweep};
+  for (std::uint64_t i = 0; i < sweep.cells(); ++i) {
+    if (auto cell = sweep.At(i)) bound.configurations.push_back(*std::move(cell));
+  }
+  experiment::Violations violations;
+  Binder(&bound, &violations).BindAll();
   BindResult result;
-  if (parsed.sweep) {
-    BoundSheet bound{.sheet = sheet, .sweep = *parsed.sweep};
-    for (std::uint64_t i = 0; i < bound.sweep.cells(); ++i) {
-      if (auto cell = bound.sweep.At(i)) bound.configurations.push_back(*std::move(cell));
-    }
-    Binder(&bound, &violations).BindAll();
-    if (violations.empty()) result.bound = std::move(bound);
-  }
+  if (violations.empty()) result.bound = std::move(bound);
   result.violations = violations.TakeSorted();
   return result;
 }

@@ -50,9 +50,12 @@ struct BindResult {
   std::vector<experiment::Violation> violations;  // empty if and only if bound
 };
 
-// `sweep_document` is the sheet's sweep; its seeds are not read. Each cell that a claim names must
-// be exactly one configuration of the sweep. Violations of the sweep document itself have its lines
-// and the path "sweep"; for an inline sweep they have the place of the sheet's key.
-BindResult Bind(const Sheet& sheet, const std::string& sweep_document);
+// Parses the sheet's sweep, with seed 0 in place of its seeds. `document` is the content of the
+// sheet's sweep file, or its inline sweep, whose violations get the place of the sheet's key.
+experiment::SweepResult ParseSweepOf(const Sheet& sheet, const std::string& document);
+
+// Each cell that a claim names must be exactly one configuration of the sweep, which ParseSweepOf
+// returned.
+BindResult Bind(const Sheet& sheet, const experiment::Sweep& sweep);
 
 }  // namespace pelab::claims

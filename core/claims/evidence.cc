@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/claims/metric.h"
 #include "core/experiment/shortcut.h"
 #include "core/stats/seeds.h"
 
@@ -72,10 +73,13 @@ Evidence Weigh(const BoundSheet& sheet, const BoundClaim& bound, const Outcomes&
   const Claim& claim = sheet.sheet.claims[bound.claim];
   const std::string name = ValueName(claim);
   const std::vector<std::size_t> cells = CellsOf(bound);
+  const bool ablation = IsAboutAblation(claim.metric);
   Evidence evidence;
-  for (std::int64_t seed = first_seed; seed < end_seed; ++seed) {
+  for (std::int64_t seed = first_seed; seed < std::min(end_seed, kFirstPilotSeed); ++seed) {
     const auto is_open = [&](std::size_t cell) {
-      return outcomes.Of(cell, seed).state == Outcome::State::kOpen;
+      const Outcome& outcome = outcomes.Of(cell, seed);
+      const bool done = outcome.state == Outcome::State::kDone;
+      return outcome.state == Outcome::State::kOpen || (done && ablation && !outcome.ablated);
     };
     if (std::any_of(cells.begin(), cells.end(), is_open)) break;
     SeedEvidence found{.seed = seed};

@@ -1,4 +1,4 @@
-// What the seeds of a claim say. Pure functions: thread-safe.
+// Weighs the evidence that the seeds of a claim give. Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -42,11 +42,12 @@ struct Evidence {
 // The positions of the cells of all the claim's statistics, each once, ascending.
 std::vector<std::size_t> CellsOf(const BoundClaim& claim);
 
-// Weighs the seeds first_seed … end_seed - 1.
+// Weighs the seeds first_seed … end_seed - 1, without those for pilots. A claim about ablations
+// waits for the seed's head ablation.
 Evidence Weigh(const BoundSheet& sheet, const BoundClaim& claim, const Outcomes& outcomes,
                std::int64_t first_seed, std::int64_t end_seed);
 
-// What is shown beside a verdict, for one statistic of the claim.
+// The size of one statistic of a claim, which is shown beside the verdict.
 struct Estimate {
   std::int64_t n = 0;  // seeds with a finite value
   std::optional<double> mean;

@@ -179,6 +179,7 @@ class Builder {
     const experiment::Cell& cell = sheet_.configurations[configuration];
     const auto stored = ablations_.find(row.job_id());
     const Ablation* ablation = stored == ablations_.end() ? nullptr : Choose(stored->second, cell);
+    outcome.ablated = ablation != nullptr;
     for (const Claim& claim : sheet_.sheet.claims) {
       if (!IsAboutAblation(claim.metric)) continue;
       const auto value = AblationValue(claim, ablation, cell.job.Int("model.layers"));

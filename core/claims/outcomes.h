@@ -1,4 +1,4 @@
-// The results that a sheet's claims are judged on, seed by seed. Values; copyable.
+// The results that a sheet's claims are judged on, for each seed. Values; copyable.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,8 @@ struct Outcome {
   };
   State state = State::kOpen;
   std::map<std::string, double> values;  // by ValueName; an undefined value is absent
+  // Whether a head ablation is stored. A training that is done can still lack its analyses.
+  bool ablated = false;
   double wall_seconds = 0;
 };
 

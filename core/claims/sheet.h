@@ -19,7 +19,7 @@ inline constexpr std::int64_t kMaxSeeds = 1000;
 // that no replicate is one that a choice was made on.
 inline constexpr std::int64_t kFirstPilotSeed = 1000;
 
-// What a claim says of its cells' values, seed by seed.
+// The statement that a claim makes about its cells' values in one seed.
 enum class Kind {
   kAbove,     // each cell lies above the next one by more than `low`
   kBetween,   // the cell lies between `low` and `high`

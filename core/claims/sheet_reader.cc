@@ -159,6 +159,11 @@ class SheetReader {
     ReadNumber(source, -kMost, kMost, "a number", number);
   }
 
+  void ReadWeight(const Source& source, double* weight) {
+    ReadAnyNumber(source, weight);
+    if (*weight == 0) Say(source, "a number other than 0", "a cell of weight 0 has no effect");
+  }
+
   std::string ReadNameOf(const Source& source, const std::string& what) {
     const std::string& text = source.node->text;
     const bool is_name = source.node->kind == NodeKind::kScalar && experiment::IsSweepName(text) &&
@@ -288,7 +293,7 @@ class SheetReader {
     CheckKind(source, *claim);
   }
 
-  // What the single keys cannot show.
+  // Reports errors that involve several keys of a kind.
   void CheckKind(const Source& source, const Claim& claim) {
     if (source.node->kind != NodeKind::kMap) return;
     const auto has = [&](std::string_view key) { return Find(*source.node, key) != nullptr; };
@@ -348,7 +353,7 @@ class SheetReader {
       Term term{.place = item.place()};
       ReadMap(item, "a weighted cell",
               {{"cell", true, [&](const Source& s) { term.condition = ReadCondition(s); }},
-               {"weight", true, [&](const Source& s) { ReadAnyNumber(s, &term.weight); }}});
+               {"weight", true, [&](const Source& s) { ReadWeight(s, &term.weight); }}});
       claim->cells.push_back(std::move(term));
     }
   }

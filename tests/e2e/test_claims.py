@@ -5,6 +5,7 @@ import collections
 import csv
 import fractions
 import io
+import itertools
 import json
 import math
 import pathlib
@@ -14,7 +15,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pelab_harness import BIN, Case  # noqa: E402
+from pelab_harness import BIN, SOURCE, Case  # noqa: E402
 
 POPULATE = BIN.parent / "tests/pelab-populate"
 RATE = 0.05
@@ -67,6 +68,24 @@ def e_bh(values):
     return [value >= limit for value in values]
 
 
+def shortcut(task):
+    """The best guess from the length or from the second trigger's place, over all sequences."""
+    by_length, by_place = collections.defaultdict(collections.Counter), \
+        collections.defaultdict(collections.Counter)
+    if task["definition"] == "clean":
+        for start in range(task["length"] - task["max_distance"]):
+            for distance in range(1, task["max_distance"] + 1):
+                by_place[start + distance][distance] += 1
+    else:
+        segments, gaps = range(1, task["max_segment"] + 1), range(1, task["max_gap"] + 1)
+        for left, gap, right in itertools.product(segments, gaps, segments):
+            by_place[left + gap + 1][gap] += 1
+            by_length[min(left + gap + right + 2, task["truncate"])][gap] += 1
+    return max(sum(max(counts.values()) for counts in by.values())
+               / sum(sum(counts.values()) for counts in by.values())
+               for by in (by_length, by_place) if by)
+
+
 class Claims(Case):
     def setUp(self):
         super().setUp()
@@ -90,6 +109,31 @@ class Claims(Case):
         for pe, protocol, seed, value in sqlite3.connect(self.db).execute(
                 f"SELECT pe, protocol, seed, {metric} FROM v_jobs WHERE state = 'succeeded'"):
             found[pe, protocol][seed] = value
+        return found
+
+    def deposits(self, protocol):
+        """Of each seed of RoPE that is eligible: 1 with a deposit in some layer, 0 without one, NaN
+        where the accuracy does not stand out from chance. From the ablation of the protocol."""
+        connection = sqlite3.connect(self.db)
+        found = []
+        for number, (seed, job, spec, accuracy) in enumerate(connection.execute(
+                "SELECT seed, job_id, spec_json, test_accuracy FROM v_jobs WHERE pe = 'rope' AND "
+                "protocol = ? AND state = 'succeeded' ORDER BY seed", (protocol,))):
+            if seed > number:
+                break
+            if not accuracy > shortcut(json.loads(spec)["task"]) + 0.1:
+                continue
+            hygiene, split = ("authors", "all") if protocol == "published" else ("clean", "test")
+            analysis, correct, total, chance = connection.execute(
+                "SELECT analysis_id, intact_correct, total, chance FROM v_head_ablation WHERE "
+                "job_id = ? AND method = 'zero' AND hygiene = ? AND split = ?",
+                (job, hygiene, split)).fetchone()
+            right = correct / total
+            stands_out = right - chance >= 5 * math.sqrt(right * (1 - right) / total)
+            any_layer, = connection.execute(
+                "SELECT max(deposit) FROM v_deposits WHERE analysis_id = ? AND layer IS NOT NULL",
+                (analysis,)).fetchone()
+            found.append(any_layer if stands_out else math.nan)
         return found
 
     def recounted(self):
@@ -124,6 +168,8 @@ class Claims(Case):
                         difference(test, "alibi", "nope", "clean")], 0)
         between("band", sums((1, train["mla", "published"])), 0.1, 0.99)
         between("near", difference(test, "rope", "alibi", "clean"), -0.005, 0.005)
+        for protocol in ("clean", "published"):
+            above(f"deposit[{protocol}]", [self.deposits(protocol)], 0.5)
         above("contrast", [sums((1, test["rope", "clean"]), (-1, test["nope", "clean"]),
                                 (-1, test["rope", "published"]),
                                 (1, test["nope", "published"]))], 0)
@@ -136,8 +182,7 @@ class Claims(Case):
             told = collections.defaultdict(list)
             for side in claim["sides"]:
                 told[side["of"]].append((side["k"], side["n"]))
-            if name in sides:
-                self.assertEqual((told["holds"], told["fails"]), sides[name], name)
+            self.assertEqual((told["holds"], told["fails"]), sides[name], name)
             holds = min(e_value(*side) for side in told["holds"])
             fails = sum(e_value(*side) for side in told["fails"]) / len(told["fails"])
             self.assertAlmostEqual(claim["e_holds"] / float(holds), 1, places=9, msg=name)
@@ -164,6 +209,22 @@ class Claims(Case):
             self.assertEqual(found[name]["eligible"], sum(value["eligible"] for value in values))
             self.assertEqual(found[name]["sides"][0]["k"],
                              sum(value["eligible"] and value["value"] == 1 for value in values))
+
+    def test_a_claim_about_ablations_waits_for_them(self):
+        self.write("made-up.yaml", SWEEP.replace("[head_ablation]", "[]"))
+        self.populate()
+        found = self.shown()
+        self.assertEqual({name: claim["seeds"] for name, claim in found.items()},
+                         {name: 0 if name.startswith("deposit") else 25 for name in found})
+        text = self.ok(self.pelab_db("claims", "show", self.sheet(SHEET))).stdout
+        self.assertIn("no seed is complete for deposit[clean], deposit[published]", text)
+
+    def test_the_sheets_of_the_documentation(self):
+        sheets = sorted((SOURCE / "docs/claims").glob("*.yaml"))
+        self.assertTrue(sheets)
+        for sheet in sheets:
+            self.ok(subprocess.run([BIN / "pelab", "claims", "check", sheet], cwd=self.folder,
+                                   capture_output=True, text=True, timeout=60))
 
     def test_open_and_broken_jobs_stop_the_seeds(self):
         self.populate("--open-every", "70", "--fail-every", "60", "--error", "out of memory")
@@ -205,7 +266,9 @@ class Claims(Case):
         sheet = self.sheet(SHEET)
         text = self.ok(self.pelab_db("claims", "show", sheet)).stdout
         for claim in self.shown():
-            self.assertIn(claim, text)
+            self.assertIn(claim[:12], text)  # a long id is wrapped
+        self.assertRegex(text, r"above\[clean\] +holds +2\.6e\+06 +25 of 25 for")
+        self.assertLessEqual(max(map(len, text.splitlines())), 82)
         rows = list(csv.DictReader(io.StringIO(self.ok(self.pelab_db(
             "claims", "show", sheet, "--output", "csv")).stdout)))
         self.assertEqual([row["id"] for row in rows], list(self.shown()))

@@ -34,8 +34,9 @@ Outcomes MadeUp(const BoundSheet& sheet) {
   for (std::size_t at = 0; at < sheet.configurations.size(); ++at) {
     pelab::CounterRandom random(1, "fuzzed outcomes", at);
     for (std::int64_t seed = 0; seed < kSeeds; ++seed) {
-      Outcome outcome{.state =
-                          random.Below(10) == 0 ? Outcome::State::kFailed : Outcome::State::kDone};
+      const bool failed = random.Below(10) == 0;
+      Outcome outcome{.state = failed ? Outcome::State::kFailed : Outcome::State::kDone,
+                      .ablated = true};
       for (const Claim& claim : sheet.sheet.claims) {
         if (random.Below(8) > 0) outcome.values[ValueName(claim)] = random.Normal();
         if (claim.eligible) outcome.values[claim.eligible->metric] = random.Uniform();
@@ -76,8 +77,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Require(read.sheet.has_value() == read.violations.empty(), "either a sheet or violations");
   CheckViolations(read.violations);
   if (!read.sheet) return 0;
-  const BindResult result =
-      Bind(*read.sheet, read.sheet->sweep_document.empty() ? kSweep : read.sheet->sweep_document);
+  const bool is_inline = !read.sheet->sweep_document.empty();
+  const auto sweep = ParseSweepOf(*read.sheet, is_inline ? read.sheet->sweep_document : kSweep);
+  CheckViolations(sweep.violations);
+  if (!sweep.sweep) return 0;
+  const BindResult result = Bind(*read.sheet, *sweep.sweep);
   Require(result.bound.has_value() == result.violations.empty(), "either cells or violations");
   CheckViolations(result.violations);
   if (result.bound && result.bound->configurations.size() < 64) CheckBound(*result.bound);

@@ -1,4 +1,4 @@
-// What every list of violations promises.
+// Checks the promises of a list of violations.
 #pragma once
 
 #include <string>

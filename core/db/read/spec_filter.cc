@@ -24,7 +24,8 @@ struct SpecFilter::Tables {
   SQLite::Database db{":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE};
 };
 
-SpecFilter::SpecFilter(const std::vector<v1::JobRow>& jobs) : tables_(std::make_unique<Tables>()) {
+SpecFilter::SpecFilter(const std::vector<experiment::Cell>& cells)
+    : tables_(std::make_unique<Tables>()) {
   SQLite::Database& db = tables_->db;
   db.exec(
       "CREATE TABLE v_jobs (job_id INTEGER PRIMARY KEY, configuration_id, pe, pe_label, task, "
@@ -33,11 +34,12 @@ SpecFilter::SpecFilter(const std::vector<v1::JobRow>& jobs) : tables_(std::make_
   SQLite::Transaction transaction(db);
   SQLite::Statement job(db, "INSERT INTO v_jobs VALUES (?1, ?1, ?2, ?3, ?4, ?5, ?6)");
   SQLite::Statement configuration(db, "INSERT INTO configurations VALUES (?, ?)");
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const experiment::Cell& cell = cells[i];
     const auto id = static_cast<std::int64_t>(i);
-    BindAll(job, {id, jobs[i].pe(), jobs[i].pe_label(), jobs[i].task(), jobs[i].protocol(),
-                  jobs[i].spec_json()});
-    BindAll(configuration, {id, jobs[i].spec_json()});
+    BindAll(job, {id, cell.job.pe, cell.pe_label, cell.job.task, cell.protocol_label,
+                  cell.canonical_json});
+    BindAll(configuration, {id, cell.canonical_json});
     job.exec();
     configuration.exec();
     job.reset();

@@ -1,5 +1,5 @@
-// What settling a sheet of claims is worth: how many of its decisions are false, whenever one
-// looks, and how many seeds a decision takes (docs/benchmarks.md). No training; minutes.
+// Simulates the settling of claim sheets: how many decisions are false, whenever one looks, and how
+// many seeds a decision takes (docs/benchmarks.md). Trains nothing; takes seconds.
 //
 //   evidence_bench [SHEETS]
 #include <cmath>

@@ -24,8 +24,9 @@ seed: 0..4
 model: {d_model: 16, d_ff: 32, heads: 2, layers: 2, max_len: 16}
 )";
 
-std::string BindError(const std::string& claims, const std::string& sweep = kTwoProtocols) {
-  const BindResult result = Bind(SheetOf(claims), sweep);
+std::string BindError(const std::string& claims) {
+  const Sheet sheet = SheetOf(claims);
+  const BindResult result = Bind(sheet, *ParseSweepOf(sheet, kTwoProtocols).sweep);
   EXPECT_FALSE(result.bound.has_value());
   EXPECT_THAT(result.violations, SizeIs(1));
   return result.violations.empty() ? "" : Format(result.violations.front(), "s.yaml");
@@ -126,11 +127,15 @@ TEST(BindingTest, CellsThatTheSweepCannotMake) {
       HasSubstr("each: unknown field \"prtocol\""));
 }
 
-TEST(BindingTest, ABrokenSweepIsNamed) {
-  EXPECT_THAT(BindError("  - {id: a, between: {metric: test_accuracy, cell: pe=rope, low: 0, high: "
-                        "1}}\n",
-                        "name: t\npe: [ropee]\ntask: distance\n"),
-              HasSubstr("unknown pe \"ropee\""));
+TEST(BindingTest, ABrokenInlineSweepHasThePlaceOfItsKey) {
+  const SheetResult read = ReadSheet(
+      "name: s\nsweep: {name: t, pe: ropee, task: distance}\n"
+      "claims: [{id: a, between: {metric: test_accuracy, cell: pe=rope, low: 0, high: 1}}]\n");
+  const auto sweep = ParseSweepOf(*read.sheet, read.sheet->sweep_document);
+  ASSERT_THAT(sweep.violations, SizeIs(1));
+  EXPECT_THAT(Format(sweep.violations.front(), "s.yaml"),
+              HasSubstr("s.yaml:2:8: unknown pe \"ropee\""));
+  EXPECT_EQ(sweep.violations.front().path, "sweep.pe");
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ inline Sheet SheetOf(const std::string& claims) {
   return read.sheet.value_or(Sheet());
 }
 inline BoundSheet Bound(const std::string& claims, const std::string& sweep) {
-  BindResult result = Bind(SheetOf(claims), sweep);
+  const Sheet sheet = SheetOf(claims);
+  BindResult result = Bind(sheet, *ParseSweepOf(sheet, sweep).sweep);
   for (const auto& violation : result.violations) ADD_FAILURE() << Format(violation, "s.yaml");
   return result.bound.value_or(BoundSheet());
 }

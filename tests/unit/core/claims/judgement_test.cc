@@ -35,6 +35,7 @@ void SetAccuracy(Outcomes& outcomes, std::size_t configuration, const std::vecto
     Outcome outcome = outcomes.Of(configuration, number);
     outcome.state = Outcome::State::kDone;
     outcome.values[name] = values[seed];
+    outcome.ablated = true;
     outcomes.Set(configuration, number, outcome);
   }
 }
@@ -117,6 +118,30 @@ TEST(EvidenceTest, OnlySeedsThatHaveLearnedSomethingCount) {
   EXPECT_EQ(evidence.eligible, 3);
   EXPECT_EQ(evidence.holds[0].count, (stats::SignCount{1, 3}));
   EXPECT_EQ(evidence.fails[0].count, (stats::SignCount{1, 3})) << "the last one is undefined";
+}
+
+// Otherwise a seed would count as one without a deposit until its ablation is stored.
+TEST(EvidenceTest, AClaimAboutAblationsWaitsForThem) {
+  const BoundSheet sheet =
+      Bound("  - {id: d, most: {metric: deposit, cell: pe=rope}}\n", kThreePes);
+  Outcomes outcomes;
+  SetAccuracy(outcomes, kRope, {0.9, 0.9, 0.9});
+  SetAccuracy(outcomes, kRope, {1, 1, 1}, "deposit");
+  Outcome trained = outcomes.Of(kRope, 1);
+  trained.ablated = false;
+  outcomes.Set(kRope, 1, trained);
+  EXPECT_THAT(Weigh(sheet, sheet.claims[0], outcomes, 0, 40).seeds, SizeIs(1));
+}
+
+TEST(EvidenceTest, SeedsOfPilotsAreNoReplicates) {
+  const BoundSheet sheet = Bound(kAbove, kThreePes);
+  Outcomes outcomes;
+  for (const std::size_t cell : {kRope, kNope}) {
+    for (std::int64_t seed = 998; seed < 1003; ++seed) {
+      outcomes.Set(cell, seed, {.state = Outcome::State::kDone});
+    }
+  }
+  EXPECT_THAT(Weigh(sheet, sheet.claims[0], outcomes, 998, 1038).seeds, SizeIs(2));
 }
 
 TEST(JudgementTest, TheClearClaimIsDecidedAndTheOtherIsToldWhatItNeeds) {

@@ -88,6 +88,7 @@ TEST_F(OutcomesTest, JobsAreFoundByConfigurationAndSeed) {
   EXPECT_EQ(outcomes.Of(0, 2).state, Outcome::State::kOpen);
   EXPECT_EQ(outcomes.Of(0, 7).state, Outcome::State::kOpen);
   EXPECT_EQ(outcomes.Of(1, 7).values.count("deposit(shallow)"), 0U);
+  EXPECT_FALSE(outcomes.Of(1, 7).ablated);
 }
 
 TEST_F(OutcomesTest, TheLatestGenerationCounts) {
@@ -141,6 +142,7 @@ TEST_F(OutcomesTest, EachProtocolHasItsOwnAblation) {
   const Outcomes outcomes = Made({Job(1, 0, 0), Job(2, 1, 0)});
   EXPECT_EQ(outcomes.Of(0, 0).values.at("deposit(shallow)"), 0) << "layer 2 of 3 is not shallow";
   EXPECT_EQ(outcomes.Of(0, 0).values.at("deposit(2)"), 1);
+  EXPECT_TRUE(outcomes.Of(0, 0).ablated);
   EXPECT_EQ(outcomes.Of(0, 0).values.at("top_deeper"), 1);
   EXPECT_EQ(outcomes.Of(1, 0).values.at("deposit(shallow)"), 1);
   EXPECT_EQ(outcomes.Of(1, 0).values.at("deposit(2)"), 0);

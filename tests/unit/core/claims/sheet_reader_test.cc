@@ -123,6 +123,9 @@ TEST(SheetReaderTest, ErrorsSayWhereAndWhatIsAllowed) {
               HasSubstr("within must be a number above 0, not 0"));
   EXPECT_THAT(OfClaim("{id: a, above: {metric: test_accuracy, chain: [pe=a]}}"),
               HasSubstr("chain must be a list of 2 to 64 cells"));
+  EXPECT_THAT(OfClaim("{id: a, contrast: {metric: test_accuracy, of: [{cell: pe=a, weight: 0}, "
+                      "{cell: pe=b, weight: 1}]}}"),
+              HasSubstr("4:73: a cell of weight 0 has no effect"));
   EXPECT_THAT(OfClaim("{id: a, most: {metric: deposit, cell: pe=a, layers: deep}}"),
               HasSubstr("layers must be a list of 1 to 64 layers (or any, or shallow)"));
   EXPECT_THAT(
