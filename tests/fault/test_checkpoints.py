@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import Case, tiny_sweep, wait_until  # noqa: E402
 
 JOBS = 2
-EPOCHS = 20
+EPOCHS = 40  # a second of training: a worker must be able to leave before its jobs have ended
 SWEEP = tiny_sweep(epochs=EPOCHS, train_examples=512, seeds="[0]")
 
 
