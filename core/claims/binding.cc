@@ -65,8 +65,9 @@ class Binder {
   }
 
  private:
-  void Say(const Place& place, const std::string& value, std::string message) {
-    violations_.Add(place, value, "", std::move(message));
+  // Messages quote the sheet's conditions.
+  void Say(const Place& place, const std::string& value, const std::string& message) {
+    violations_.Add(place, value, "", Shorten(Escape(message), kMaxMessageBytes));
   }
 
   // Null after a violation. A condition is asked once, however many claims name it.
@@ -119,8 +120,8 @@ class Binder {
     }
   }
 
-  bool Fail(const Place& place, const std::string& value, std::string message) {
-    Say(place, value, std::move(message));
+  bool Fail(const Place& place, const std::string& value, const std::string& message) {
+    Say(place, value, message);
     return false;
   }
 

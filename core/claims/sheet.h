@@ -2,6 +2,7 @@
 // (docs/formats.md). Values; copyable.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@ namespace pelab::claims {
 inline constexpr std::size_t kMaxClaims = 1000;
 inline constexpr std::size_t kMaxTerms = 64;  // cells of one claim
 inline constexpr std::int64_t kMaxSeeds = 1000;
+inline constexpr std::size_t kMaxMessageBytes = 2000;  // of an error
 // Seeds from here on are for choosing sizes, rates and epochs. A sheet uses the seeds below, so
 // that no replicate is one that a choice was made on.
 inline constexpr std::int64_t kFirstPilotSeed = 1000;

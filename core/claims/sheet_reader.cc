@@ -99,8 +99,9 @@ class SheetReader {
   }
 
  private:
-  void Say(const Source& source, std::string allowed, std::string message) {
-    violations_.Add(source.place(), InWords(*source.node), std::move(allowed), std::move(message));
+  void Say(const Source& source, std::string allowed, const std::string& message) {
+    violations_.Add(source.place(), InWords(*source.node), std::move(allowed),
+                    Shorten(Escape(message), kMaxMessageBytes));
   }
 
   void ReadMap(const Source& source, const std::string& what, const std::vector<Key>& keys) {

@@ -40,6 +40,7 @@ class Result:
 def options(target: str, seconds: int, findings: pathlib.Path) -> list[str]:
     dictionary = HERE / "dictionaries" / f"{target}.dict"
     return [f"-max_total_time={seconds}", f"-max_len={LONGEST[target]}", f"-timeout={PATIENCE}",
+            f"-report_slow_units={PATIENCE}",
             f"-rss_limit_mb={MEMORY_MB}", "-print_final_stats=1", "-close_fd_mask=1",
             f"-artifact_prefix={findings}/",
             *([f"-dict={dictionary}"] if dictionary.exists() else [])]

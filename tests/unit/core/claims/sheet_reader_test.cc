@@ -111,6 +111,9 @@ TEST(SheetReaderTest, ErrorsSayWhereAndWhatIsAllowed) {
               HasSubstr("4:10: id must be 1 to 100 letters"));
   EXPECT_THAT(OfClaim("{id: a, above: {metric: test_acuracy, a: pe=a, b: pe=b}}"),
               HasSubstr("4:29: unknown metric \"test_acuracy\"; known: test_accuracy"));
+  EXPECT_THAT(OfClaim("{id: a, between: {metric: \"a\\nb\", cell: pe=a, low: 0, high: 1}}"),
+              HasSubstr("unknown metric \"a\\nb\""))
+      << "a message is one line";
   EXPECT_THAT(OfClaim("{id: a, most: {metric: gini, cell: pe=a}}"),
               HasSubstr("unknown property \"gini\" of a seed; known: deposit"));
   EXPECT_THAT(OfClaim("{id: a, above: {metric: test_accuracy, a: pe=a}}"),
