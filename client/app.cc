@@ -206,6 +206,7 @@ void AddAll(Commands& commands) {
   AddAblation(commands);
   AddDeposits(commands);
   AddClaims(commands);
+  AddSettle(commands);
   AddAnalyses(commands);
   AddAnalyze(commands);
   AddArtifacts(commands);

@@ -28,6 +28,7 @@
 #include "server/service/admission.h"
 #include "server/service/artifact_collector.h"
 #include "server/service/blocking.h"
+#include "server/service/claims_service.h"
 #include "server/service/fleet_service.h"
 #include "server/service/maintenance_service.h"
 #include "server/service/results_service.h"
@@ -119,6 +120,7 @@ struct Coordinator::Parts {
         readers(options.database),
         admission(gate),
         sweeps({*options.clock, writer, strand, scheduler, expander, readers, gate, admission}),
+        claims({*options.clock, writer, strand, scheduler, expander, readers, gate, admission}),
         results(readers, admission, *artifacts, [this] { return AskWorkers(); }),
         fleet({*options.clock, strand, scheduler, writer, options.heartbeat, options.lease,
                [] { return RandomUnit(); }},
@@ -149,6 +151,7 @@ struct Coordinator::Parts {
   db::ReaderPool readers;
   service::Admission admission;
   service::SweepsService sweeps;
+  service::ClaimsService claims;
   service::ResultsService results;
   service::FleetService fleet;
   service::MaintenanceService maintenance;
@@ -255,7 +258,7 @@ absl::Status Coordinator::Parts::Recover() {
         experiment::ParseSweep(sweep.document, service::OverridesFromJson(sweep.overrides_json))
             .sweep;
     for (const std::string& seeds : sweep.extensions) {
-      if (parsed) parsed = experiment::Extend(*parsed, seeds).sweep;
+      if (parsed) parsed = experiment::ExtendAgain(*parsed, seeds).sweep;
     }
     if (parsed) {
       expander.Add(sweep.sweep_id, *std::move(parsed), sweep.expanded_cells);
@@ -334,6 +337,7 @@ absl::Status Coordinator::Listen(const CoordinatorOptions& options) {
   interceptors.push_back(parts_->gate.Interceptor());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   builder.RegisterService(&parts_->sweeps);
+  builder.RegisterService(&parts_->claims);
   builder.RegisterService(&parts_->results);
   builder.RegisterService(&parts_->fleet);
   builder.RegisterService(&parts_->maintenance);

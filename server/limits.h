@@ -14,6 +14,7 @@ inline constexpr int kJobsOfRequest = 10'000;  // jobs that one Analyze names
 inline constexpr int kReasonsOfAnswer = 20;    // reasons why jobs get no analyses, in one answer
 inline constexpr std::size_t kSeedsBytes =
     64 << 10;  // bytes of the seeds of one Extend, and of all Extends of a sweep
+inline constexpr int kSlotsOfSheet = 100'000;        // slots that a sheet's rounds are made for
 inline constexpr int kExtensions = 1000;             // times that one sweep may be extended
 inline constexpr std::size_t kNoteBytes = 4096;      // bytes of a sweep's note
 inline constexpr std::size_t kFileNameBytes = 4096;  // bytes of the name of a document's file

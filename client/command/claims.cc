@@ -1,152 +1,180 @@
-// claims: judges a sheet of claims on stored results, and counts what its seeds cost.
+// claims: judges sheets of claims, counts what their seeds cost, lists and compares them.
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "client/claims/judged_sheet.h"
+#include "client/claims/sheet_cost.h"
+#include "client/claims/sheet_difference.h"
 #include "client/command/commands.h"
 #include "client/options/sheet_file.h"
 #include "client/source/connect.h"
 #include "client/terminal/claim_tables.h"
 #include "client/terminal/put.h"
+#include "client/terminal/table.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
-#include "core/claims/metric.h"
-#include "core/claims/outcomes.h"
-#include "core/stats/e_value.h"
+#include "core/render/text.h"
+#include "core/results/rows.h"
+#include "core/rpc/sheet_document.h"
 
 namespace pelab::client {
 namespace {
 
 struct ClaimsOptions {
-  std::string file;
+  std::string sheet;  // a file, or the name, number or hash of a registered sheet
+  std::string other;
   std::string sweep;
   std::int64_t first_seed = 0;
 };
 
-// Selects the jobs of --sweep; without it, those of the stored sweep with the name of the sheet's
-// sweep; if there is none, all jobs.
-absl::StatusOr<v1::JobFilter> FilterOf(DataSource& source, const ClaimsOptions& options,
-                                       const claims::BoundSheet& sheet) {
-  v1::JobFilter filter;
-  filter.set_sweep(options.sweep);
-  if (!options.sweep.empty()) return filter;
-  PELAB_ASSIGN_OR_RETURN(const auto sweeps, source.Sweeps());
-  for (const v1::Sweep& sweep : sweeps) {
-    if (sweep.name() == sheet.sweep.name()) filter.set_sweep(sweep.name());
-  }
-  return filter;
+bool IsFile(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
 }
 
-absl::StatusOr<claims::StoredRows> LoadRows(DataSource& source, const v1::JobFilter& filter,
-                                            const claims::Sheet& sheet) {
-  claims::StoredRows rows;
-  PELAB_ASSIGN_OR_RETURN(rows.jobs, source.Jobs(filter));
-  for (const double accuracy : claims::EpochsToOf(sheet)) {
-    PELAB_ASSIGN_OR_RETURN(rows.epochs_to[accuracy], source.EpochsTo(filter, accuracy));
+absl::StatusOr<JudgedSheet> Judged(Commands& commands, DataSource& source,
+                                   const ClaimsOptions& options) {
+  if (!IsFile(options.sheet)) {
+    PELAB_ASSIGN_OR_RETURN(const v1::Sheet sheet, source.Sheet(options.sheet));
+    return JudgeRegistered(source, sheet);
   }
-  v1::JobFilter failed = filter;
-  failed.add_states(v1::JOB_STATE_FAILED);
-  PELAB_ASSIGN_OR_RETURN(rows.attempts, source.Attempts(failed));
-  const bool ablations =
-      std::any_of(sheet.claims.begin(), sheet.claims.end(),
-                  [](const claims::Claim& claim) { return claims::IsAboutAblation(claim.metric); });
-  if (!ablations) return rows;
-  PELAB_ASSIGN_OR_RETURN(rows.heads, source.HeadAblations(filter));
-  PELAB_ASSIGN_OR_RETURN(rows.deposits, source.Deposits(filter));
-  return rows;
+  PELAB_ASSIGN_OR_RETURN(SheetFile file, LoadSheet(options.sheet, &commands.document_name));
+  PELAB_ASSIGN_OR_RETURN(const auto registered, FindRegistered(source, file.sha256));
+  // Somebody who names jobs wants to know what these say.
+  const bool named = !options.sweep.empty() || options.first_seed > 0;
+  if (registered && !named) return JudgeRegistered(source, *registered);
+  PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter, FilterOf(source, options.sweep, file.bound));
+  return JudgeFile(source, std::move(file), filter, options.first_seed);
 }
 
 absl::StatusOr<int> Show(Commands& commands, const ClaimsOptions& options) {
-  const Context& context = *commands.context;
-  PELAB_ASSIGN_OR_RETURN(const SheetFile file, LoadSheet(options.file, &commands.document_name));
-  PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
-  PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter, FilterOf(*source, options, file.bound));
-  PELAB_ASSIGN_OR_RETURN(const auto rows, LoadRows(*source, filter, file.bound.sheet));
-  const claims::Outcomes outcomes = claims::OutcomesOf(file.bound, rows);
-  JudgedSheet judged{
-      .sheet = &file.bound,
-      .sha256 = file.sha256,
-      .source = filter.sweep().empty() ? source->Description() : Concat("sweep ", filter.sweep())};
-  for (const claims::BoundClaim& claim : file.bound.claims) {
-    judged.evidence.push_back(claims::Weigh(file.bound, claim, outcomes, options.first_seed,
-                                            options.first_seed + file.bound.sheet.max_seeds));
-  }
-  judged.judgements = claims::Judge(judged.evidence, file.bound.sheet.false_discovery_rate);
-  return Put(context, {.json = [&] { return VerdictsJson(judged); },
-                       .text = [&] { return VerdictsText(judged, context.style); },
-                       .rows = "claims",
-                       .columns = VerdictColumns(),
-                       .csv = [&] { return VerdictRows(judged); }});
-}
-
-// The fewest seeds that can decide every claim at once, if every seed agrees.
-std::int64_t FewestSeeds(double rate) {
-  std::int64_t seeds = 1;
-  while (stats::LogEValue({seeds, seeds}) < std::log(2 / rate)) ++seeds;
-  return seeds;
-}
-
-SheetCost CostOf(const claims::BoundSheet& sheet, const claims::StoredRows& rows) {
-  std::map<std::size_t, CellCost> cells;
-  for (const claims::BoundClaim& claim : sheet.claims) {
-    for (const std::size_t at : claims::CellsOf(claim)) {
-      cells[at].configuration = at;
-      ++cells[at].claims;
-    }
-  }
-  SheetCost cost{.fewest_seeds = FewestSeeds(sheet.sheet.false_discovery_rate)};
-  const claims::Outcomes outcomes = claims::OutcomesOf(sheet, rows);
-  double known = 0;
-  std::size_t with_times = 0;
-  for (auto& [at, cell] : cells) {
-    double seconds = 0;
-    for (std::int64_t seed = 0; seed < claims::kFirstPilotSeed; ++seed) {
-      const claims::Outcome& outcome = outcomes.Of(at, seed);
-      if (outcome.state == claims::Outcome::State::kOpen) continue;
-      ++cell.stored;
-      seconds += outcome.wall_seconds;
-    }
-    if (cell.stored > 0) {
-      cell.seconds_per_seed = seconds / static_cast<double>(cell.stored);
-      known += *cell.seconds_per_seed;
-      ++with_times;
-    }
-    cost.cells.push_back(cell);
-  }
-  cost.without_times = cells.size() - with_times;
-  if (with_times > 0) {
-    cost.seconds_per_seed =
-        known * static_cast<double>(cells.size()) / static_cast<double>(with_times);
-  }
-  return cost;
+  PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(commands.context->options));
+  PELAB_ASSIGN_OR_RETURN(const JudgedSheet judged, Judged(commands, *source, options));
+  PutVerdicts(*commands.context, judged);
+  return kExitOk;
 }
 
 absl::StatusOr<int> Check(Commands& commands, const ClaimsOptions& options) {
-  const Context& context = *commands.context;
-  PELAB_ASSIGN_OR_RETURN(const SheetFile file, LoadSheet(options.file, &commands.document_name));
-  claims::StoredRows rows;
-  // A sheet can be checked before anything exists: then no time is known.
-  const GlobalOptions& global = context.options;
-  std::error_code ignored;
-  const bool named = !global.server.empty() || global.database_given;
-  if (named || std::filesystem::exists(global.database, ignored)) {
-    PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(global));
-    PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter, FilterOf(*source, options, file.bound));
-    PELAB_ASSIGN_OR_RETURN(rows.jobs, source->Jobs(filter));
-  }
-  const SheetCost cost = CostOf(file.bound, rows);
-  return Put(context, {.json = [&] { return CostJson(file.bound, cost); },
-                       .text = [&] { return CostText(file.bound, cost, context.style); },
-                       .rows = "cells"});
+  PELAB_ASSIGN_OR_RETURN(const SheetFile file, LoadSheet(options.sheet, &commands.document_name));
+  return CheckSheet(*commands.context, file, options.sweep);
 }
 
-void AddSheetOptions(CLI::App* app, ClaimsOptions& options) {
-  app->add_option("SHEET.yaml", options.file, "the claim sheet")->required();
+std::string ListText(const std::vector<v1::SheetRow>& sheets, const render::Style& style) {
+  constexpr auto kRight = render::Column::Align::kRight;
+  render::Table table({{"sheet", kRight},
+                       {"name", render::Column::Align::kLeft, true},
+                       {"registered"},
+                       {"seeds from", kRight},
+                       {"rounds", kRight},
+                       {"sweep", kRight},
+                       {"sha256"}});
+  for (const v1::SheetRow& row : sheets) {
+    table.AddRow({Concat(row.sheet_id()), row.name(), render::FormatTime(row.created_at_ms()),
+                  Concat(row.first_seed()), Concat(row.ended_rounds()),
+                  row.has_sweep_id() ? Concat(row.sweep_id()) : "-", row.sha256().substr(0, 12)});
+  }
+  return table.Render(style);
+}
+
+absl::StatusOr<int> List(Commands& commands) {
+  const Context& context = *commands.context;
+  PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
+  PELAB_ASSIGN_OR_RETURN(const auto sheets, source->Sheets());
+  return Put(context, {.json = [&] {
+                         render::Json rows = results::ToJsonArray(sheets);
+                         for (render::Json& row : rows) {
+                           row.erase("document");  // a list has no documents
+                           row.erase("sweep_document");
+                         }
+                         return render::Json{{"sheets", std::move(rows)}};
+                       },
+                       .text = [&] {
+                         return sheets.empty() ? "no sheet is registered\n"
+                                               : ListText(sheets, context.style);
+                       },
+                       .rows = "sheets"});
+}
+
+// A sheet of `diff`.
+struct Compared {
+  claims::Sheet sheet;
+  std::string sweep;  // its document
+  std::string sha256;
+  std::optional<v1::SheetRow> registered;
+};
+
+// The source is null if there is none: files can be compared all the same.
+absl::StatusOr<Compared> ReadCompared(Commands& commands, const std::string& name,
+                                      DataSource* source) {
+  Compared compared;
+  if (IsFile(name)) {
+    PELAB_ASSIGN_OR_RETURN(const SheetFile file, LoadSheet(name, &commands.document_name));
+    compared = {.sheet = file.bound.sheet, .sweep = file.sweep_document, .sha256 = file.sha256};
+    if (source == nullptr) return compared;
+    PELAB_ASSIGN_OR_RETURN(const auto known, FindRegistered(*source, file.sha256));
+    if (known) compared.registered = known->row();
+    return compared;
+  }
+  if (source == nullptr) {
+    PELAB_ASSIGN_OR_RETURN(const auto found, FindSource(commands.context->options));
+    return absl::NotFoundError(Concat("no file ", name, ", and ", found->Description(),
+                                      " has no sheet of that name"));
+  }
+  PELAB_ASSIGN_OR_RETURN(const v1::Sheet stored, source->Sheet(name));
+  PELAB_ASSIGN_OR_RETURN(
+      const claims::BoundSheet bound,
+      rpc::BindSheetDocument(stored.row().document(), stored.row().sweep_document()));
+  compared = {.sheet = bound.sheet,
+              .sweep = bound.sheet.sweep_file.empty() ? "" : stored.row().sweep_document(),
+              .sha256 = stored.row().sha256(),
+              .registered = stored.row()};
+  return compared;
+}
+
+std::string ComparedText(const std::string& name, const Compared& compared) {
+  return Concat(render::Escape(name), ": ", compared.sheet.name, ", ",
+                compared.sha256.substr(0, 12), "…, ",
+                compared.registered
+                    ? Concat("registered ", render::FormatTime(compared.registered->created_at_ms()),
+                             " as sheet ", compared.registered->sheet_id())
+                    : "not registered",
+                "\n");
+}
+
+absl::StatusOr<int> Diff(Commands& commands, const ClaimsOptions& options) {
+  const Context& context = *commands.context;
+  const auto source = FindSource(context.options);
+  DataSource* const from = source.ok() ? source->get() : nullptr;
+  PELAB_ASSIGN_OR_RETURN(const Compared a, ReadCompared(commands, options.sheet, from));
+  PELAB_ASSIGN_OR_RETURN(const Compared b, ReadCompared(commands, options.other, from));
+  const auto differences = DifferencesOf(a.sheet, a.sweep, b.sheet, b.sweep);
+  std::string text = Concat(ComparedText(options.sheet, a), ComparedText(options.other, b));
+  if (!differences.empty()) {
+    text += DifferencesText(differences);
+  } else if (a.sha256 == b.sha256) {
+    text += "they are the same sheet\n";
+  } else {
+    text += "they say the same in other words or another order, but are two sheets\n";
+  }
+  return Put(context, {.json = [&] {
+                         return render::Json{{"same", a.sha256 == b.sha256},
+                                             {"differences", DifferencesJson(differences)}};
+                       },
+                       .text = [&] { return text; },
+                       .rows = "differences"});
+}
+
+CLI::App* AddSubcommand(CLI::App* claims, const char* name, const char* help, const char* footer) {
+  CLI::App* app = claims->add_subcommand(name, help);
+  app->footer(footer);
+  return app;
+}
+
+void AddSweepOption(CLI::App* app, ClaimsOptions& options) {
   app->add_option("--sweep", options.sweep,
                   "number or name of the stored sweep [default: the one with the name of the "
                   "sheet's sweep, otherwise all jobs]");
@@ -158,33 +186,55 @@ void AddClaims(Commands& commands) {
   CLI::App* claims = AddCommand(commands, "claims", "claims about results, and whether they hold",
                                 "  pelab claims check table1.claims.yaml\n"
                                 "  pelab claims show table1.claims.yaml\n"
-                                "  pelab claims show table1.claims.yaml --output json");
+                                "  pelab claims list\n"
+                                "  pelab claims diff table1.claims.yaml table1-v2.claims.yaml");
   claims->require_subcommand(1);
   claims->fallthrough();
   auto options = std::make_shared<ClaimsOptions>();
-  CLI::App* check = claims->add_subcommand(
-      "check", "the cells that a sheet is about, and the jobs and the time that its seeds need");
-  check->footer(
+  const auto chosen = [&commands, options](auto run) {
+    return [&commands, options, run] {
+      commands.chosen = [&commands, options, run] { return run(commands, *options); };
+    };
+  };
+  CLI::App* check = AddSubcommand(
+      claims, "check", "the cells that a sheet is about, and the jobs and the time that its seeds need",
       "Nothing is run. The times are the means of stored jobs.\nExamples:\n"
       "  pelab claims check table1.claims.yaml\n"
       "  pelab claims check table1.claims.yaml --db table1.db --output json");
-  AddSheetOptions(check, *options);
-  check->callback([&commands, options] {
-    commands.chosen = [&commands, options] { return Check(commands, *options); };
-  });
-  CLI::App* show = claims->add_subcommand("show", "verdicts on the results that are stored");
-  show->footer(
-      "Seeds count in the order of their numbers, up to the first one that is not complete.\n"
+  check->add_option("SHEET.yaml", options->sheet, "the claim sheet")->required();
+  AddSweepOption(check, *options);
+  check->callback(chosen(Check));
+  CLI::App* show = AddSubcommand(
+      claims, "show", "verdicts on the results that are stored",
+      "A sheet that is registered (pelab settle) has the verdicts of its last round. Any other is "
+      "judged on what is stored: seeds count in the order of their numbers, up to the first one "
+      "that is not complete.\n"
       "Examples:\n"
       "  pelab claims show table1.claims.yaml\n"
+      "  pelab claims show table1-small --server gpu01:7470\n"
       "  pelab claims show table1.claims.yaml --first-seed 4 --output csv");
-  AddSheetOptions(show, *options);
+  show->add_option("SHEET", options->sheet,
+                   "a claim sheet, or the name, number or hash of a registered one")
+      ->required();
+  AddSweepOption(show, *options);
   show->add_option("--first-seed", options->first_seed,
                    "the first seed that counts; earlier ones are left out [default: 0]")
       ->check(CLI::Range(0, static_cast<int>(claims::kFirstPilotSeed) - 1));
-  show->callback([&commands, options] {
-    commands.chosen = [&commands, options] { return Show(commands, *options); };
-  });
+  show->callback(chosen(Show));
+  CLI::App* list = AddSubcommand(claims, "list", "the sheets that are registered",
+                                 "Examples:\n"
+                                 "  pelab claims list\n"
+                                 "  pelab claims list --db table1.db --output csv");
+  list->callback([&commands] { commands.chosen = [&commands] { return List(commands); }; });
+  CLI::App* diff = AddSubcommand(
+      claims, "diff", "what two sheets say differently, and which of them are registered",
+      "An edited sheet is another sheet. Each is a file, or the name, number or hash of a "
+      "registered one.\nExamples:\n"
+      "  pelab claims diff table1.claims.yaml table1-v2.claims.yaml\n"
+      "  pelab claims diff 3 table1.claims.yaml");
+  diff->add_option("A", options->sheet, "a sheet")->required();
+  diff->add_option("B", options->other, "the sheet to compare it with")->required();
+  diff->callback(chosen(Diff));
 }
 
 }  // namespace pelab::client

@@ -48,6 +48,7 @@ void AddAnalyses(Commands& commands);
 void AddAnalyze(Commands& commands);
 void AddArtifacts(Commands& commands);
 void AddClaims(Commands& commands);
+void AddSettle(Commands& commands);
 void AddReport(Commands& commands);
 void AddCatalog(Commands& commands);
 void AddWorkers(Commands& commands);

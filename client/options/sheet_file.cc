@@ -1,7 +1,6 @@
 #include "client/options/sheet_file.h"
 
 #include "core/base/file.h"
-#include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/claims/sheet_reader.h"
@@ -38,7 +37,10 @@ absl::StatusOr<SheetFile> LoadSheet(const std::string& path, std::string* file_i
   }
   claims::BindResult bound = claims::Bind(sheet, *sweep.sweep);
   if (!bound.bound) return rpc::ToStatus(bound.violations);
-  return SheetFile{.sha256 = Sha256Hex(text + std::string(1, '\0') + document),
+  return SheetFile{.name = path,
+                   .document = text,
+                   .sweep_document = sheet.sweep_file.empty() ? "" : document,
+                   .sha256 = claims::HashOf(text, document),
                    .bound = *std::move(bound.bound)};
 }
 

@@ -9,7 +9,10 @@
 namespace pelab::client {
 
 struct SheetFile {
-  std::string sha256;  // of the sheet's bytes, a NUL, and the bytes of its sweep
+  std::string name;  // of the file
+  std::string document;
+  std::string sweep_document;  // of the file that it names; empty if its sweep is inline
+  std::string sha256;          // claims::HashOf both
   claims::BoundSheet bound;
 };
 

@@ -33,4 +33,30 @@ absl::StatusOr<std::int64_t> ParseSince(const std::string& text, absl::Time now)
              "a time such as 2026-11-01T08:00:00Z"));
 }
 
+absl::StatusOr<absl::Duration> ParseBudget(const std::string& text) {
+  if (text == "0" || text == "0s" || text == "0m" || text == "0h") return absl::ZeroDuration();
+  return ParseDuration(text, "--budget");
+}
+
+absl::StatusOr<absl::Time> ParseUntil(const std::string& text, absl::Time now,
+                                      const absl::TimeZone& zone) {
+  absl::Time time;
+  std::string ignored;
+  if (absl::ParseTime(absl::RFC3339_full, text, absl::UTCTimeZone(), &time, &ignored) &&
+      time != absl::InfinitePast() && time != absl::InfiniteFuture()) {
+    return time;
+  }
+  const absl::CivilDay today = absl::ToCivilDay(now, zone);
+  for (const absl::CivilDay day : {today, today + 1}) {
+    if (!absl::ParseTime("%Y-%m-%d %H:%M", Concat(absl::FormatCivilTime(day), " ", text), zone,
+                         &time, &ignored)) {
+      break;
+    }
+    if (time > now) return time;
+  }
+  return absl::InvalidArgumentError(
+      Concat("invalid --until \"", text,
+             "\"; allowed: a time of day such as 23:00, or a time such as 2026-11-01T08:00:00Z"));
+}
+
 }  // namespace pelab::client

@@ -141,4 +141,34 @@ absl::StatusOr<v1::Sweep> DataSource::Sweep(const std::string& sweep) {
   return Ask<v1::Sweep>([&](db::RowReader& reader) { return reader.GetSweep(sweep); });
 }
 
+absl::StatusOr<std::vector<v1::SheetRow>> DataSource::Sheets() {
+  std::vector<v1::SheetRow> all;
+  PELAB_RETURN_IF_ERROR(ForEachPage(&db::RowReader::ListSheets, v1::ListSheetsRequest(), PageRows(),
+                                    [&](v1::ListSheetsResponse& page) {
+                                      MoveTo(*page.mutable_rows(), all);
+                                      return absl::OkStatus();
+                                    }));
+  return all;
+}
+
+absl::StatusOr<v1::Sheet> DataSource::Sheet(const std::string& sheet) {
+  v1::GetSheetRequest request;
+  request.mutable_sheet()->set_sheet(sheet);
+  return Ask<v1::Sheet>([&](db::RowReader& reader) { return reader.GetSheet(request); });
+}
+
+absl::StatusOr<std::vector<v1::SheetClaimRow>> DataSource::SheetClaims(const std::string& sheet,
+                                                                       bool last_round) {
+  v1::ListSheetClaimsRequest request;
+  request.mutable_sheet()->set_sheet(sheet);
+  request.set_last_round(last_round);
+  std::vector<v1::SheetClaimRow> all;
+  PELAB_RETURN_IF_ERROR(ForEachPage(&db::RowReader::ListSheetClaims, std::move(request),
+                                    PageRows(), [&](v1::ListSheetClaimsResponse& page) {
+                                      MoveTo(*page.mutable_rows(), all);
+                                      return absl::OkStatus();
+                                    }));
+  return all;
+}
+
 }  // namespace pelab::client

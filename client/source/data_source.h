@@ -14,6 +14,7 @@
 #include "core/db/read/reader.h"
 #include "core/results/job_list.h"
 #include "pelab/v1/admin.pb.h"
+#include "pelab/v1/claims.pb.h"
 #include "pelab/v1/fleet.pb.h"
 #include "pelab/v1/maintenance.pb.h"
 #include "pelab/v1/results.pb.h"
@@ -61,6 +62,12 @@ class DataSource {
                          const std::function<absl::Status(const AuditPage&)>& on_page);
   absl::StatusOr<std::vector<v1::Sweep>> Sweeps();  // newest first
   absl::StatusOr<v1::Sweep> Sweep(const std::string& sweep);
+  // Registered sheets, newest first, without their documents.
+  absl::StatusOr<std::vector<v1::SheetRow>> Sheets();
+  absl::StatusOr<v1::Sheet> Sheet(const std::string& sheet);
+  // What the sheet's claims came to after each round, or after the last one alone.
+  absl::StatusOr<std::vector<v1::SheetClaimRow>> SheetClaims(const std::string& sheet,
+                                                             bool last_round);
 
   // Delivers a stored file's bytes in order, in pieces. Ends with the first error of `on_piece` and
   // returns it. NOT_FOUND if no file with this hash is stored.
@@ -129,6 +136,9 @@ class Coordinator : public DataSource {
   virtual absl::StatusOr<v1::DrainWorkerResponse> DrainWorker(
       const v1::DrainWorkerRequest& request) = 0;
   virtual absl::StatusOr<v1::AnalyzeResponse> Analyze(const v1::AnalyzeRequest& request) = 0;
+  virtual absl::StatusOr<v1::Settlement> RegisterSheet(
+      const v1::RegisterSheetRequest& request) = 0;
+  virtual absl::StatusOr<v1::Settlement> Advance(const v1::AdvanceRequest& request) = 0;
   // The principal of these calls; none if the coordinator has no principals.
   virtual absl::StatusOr<v1::WhoAmIResponse> WhoAmI() = 0;
   virtual absl::StatusOr<v1::PrincipalToken> AddPrincipal(

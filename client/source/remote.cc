@@ -16,6 +16,7 @@
 #include "core/rpc/address.h"
 #include "core/rpc/status.h"
 #include "pelab/v1/admin.grpc.pb.h"
+#include "pelab/v1/claims.grpc.pb.h"
 #include "pelab/v1/fleet.grpc.pb.h"
 #include "pelab/v1/maintenance.grpc.pb.h"
 #include "pelab/v1/results.grpc.pb.h"
@@ -34,7 +35,8 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
         maintenance_(v1::Maintenance::NewStub(channel)),
         fleet_(v1::Fleet::NewStub(channel)),
         transfer_(v1::Transfer::NewStub(channel)),
-        admin_(v1::Admin::NewStub(channel)) {}
+        admin_(v1::Admin::NewStub(channel)),
+        claims_(v1::Claims::NewStub(channel)) {}
 
   absl::Status ReadArtifact(
       const std::string& sha256,
@@ -107,6 +109,12 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
   }
   absl::StatusOr<v1::AnalyzeResponse> Analyze(const v1::AnalyzeRequest& request) override {
     return Answer<v1::AnalyzeResponse>(*sweeps_, &v1::Sweeps::Stub::Analyze, request);
+  }
+  absl::StatusOr<v1::Settlement> RegisterSheet(const v1::RegisterSheetRequest& request) override {
+    return Answer<v1::Settlement>(*claims_, &v1::Claims::Stub::RegisterSheet, request);
+  }
+  absl::StatusOr<v1::Settlement> Advance(const v1::AdvanceRequest& request) override {
+    return Answer<v1::Settlement>(*claims_, &v1::Claims::Stub::Advance, request);
   }
   absl::StatusOr<v1::WhoAmIResponse> WhoAmI() override {
     return Answer<v1::WhoAmIResponse>(*admin_, &v1::Admin::Stub::WhoAmI, v1::WhoAmIRequest());
@@ -214,6 +222,17 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
   absl::StatusOr<v1::ListAuditResponse> ListAudit(const v1::ListAuditRequest& request) override {
     return Answer<v1::ListAuditResponse>(*admin_, &v1::Admin::Stub::ListAudit, request);
   }
+  absl::StatusOr<v1::ListSheetsResponse> ListSheets(const v1::ListSheetsRequest& request) override {
+    return Answer<v1::ListSheetsResponse>(*claims_, &v1::Claims::Stub::ListSheets, request);
+  }
+  absl::StatusOr<v1::Sheet> GetSheet(const v1::GetSheetRequest& request) override {
+    return Answer<v1::Sheet>(*claims_, &v1::Claims::Stub::GetSheet, request);
+  }
+  absl::StatusOr<v1::ListSheetClaimsResponse> ListSheetClaims(
+      const v1::ListSheetClaimsRequest& request) override {
+    return Answer<v1::ListSheetClaimsResponse>(*claims_, &v1::Claims::Stub::ListSheetClaims,
+                                               request);
+  }
   absl::StatusOr<v1::Sweep> GetSweep(const std::string& sweep) override {
     v1::GetSweepRequest request;
     request.mutable_sweep()->set_sweep(sweep);
@@ -320,6 +339,7 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
   std::unique_ptr<v1::Fleet::Stub> fleet_;
   std::unique_ptr<v1::Transfer::Stub> transfer_;
   std::unique_ptr<v1::Admin::Stub> admin_;
+  std::unique_ptr<v1::Claims::Stub> claims_;
 };
 
 }  // namespace

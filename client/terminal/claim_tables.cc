@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "client/terminal/put.h"
 #include "client/terminal/table.h"
 #include "core/base/strings.h"
 #include "core/claims/metric.h"
@@ -33,7 +34,7 @@ std::string EText(double log_e) {
 }
 
 // Whether the seeds speak for the claim rather than against it.
-bool LeansToHold(const Evidence& evidence) { return evidence.log_e_holds >= evidence.log_e_fails; }
+bool LeansToHold(const Evidence& evidence) { return evidence.e.log_holds >= evidence.e.log_fails; }
 
 // The side that decides: of a claim that the seeds speak for, its weakest side; otherwise the
 // strongest side of "fails".
@@ -117,9 +118,31 @@ Json StatisticsJson(const claims::BoundSheet& sheet, const BoundClaim& claim,
   return all;
 }
 
+// Whether claim `i` gets further seeds: "open", "decided", "all seeds" or "futile". Null if no round
+// has ended.
+Json StandingOf(const JudgedSheet& judged, std::size_t i) {
+  if (judged.claims.empty()) return nullptr;
+  return judged.claims[i].standing();
+}
+// How many seeds of claim `i` were stored before the sheet was registered.
+std::int64_t ExploratoryOf(const JudgedSheet& judged, std::size_t i) {
+  if (!judged.registered) return judged.evidence[i].e.seeds;
+  return judged.claims.empty() ? 0 : judged.claims[i].exploratory();
+}
+// "confirmatory", "exploratory" or "both"; null without seeds.
+Json RestsOn(const JudgedSheet& judged) {
+  std::int64_t seeds = 0, exploratory = 0;
+  for (std::size_t i = 0; i < judged.evidence.size(); ++i) {
+    seeds += judged.evidence[i].e.seeds;
+    exploratory += ExploratoryOf(judged, i);
+  }
+  if (seeds == 0) return nullptr;
+  return exploratory == 0 ? "confirmatory" : exploratory == seeds ? "exploratory" : "both";
+}
+
 Json RowOf(const JudgedSheet& judged, std::size_t i) {
-  const BoundClaim& bound = judged.sheet->claims[i];
-  const Claim& claim = judged.sheet->sheet.claims[bound.claim];
+  const BoundClaim& bound = judged.sheet.claims[i];
+  const Claim& claim = judged.sheet.sheet.claims[bound.claim];
   const Evidence& evidence = judged.evidence[i];
   const SideEvidence& leading = Leading(evidence);
   const Estimate estimate = EstimateOf(evidence, leading.side.statistic);
@@ -129,14 +152,16 @@ Json RowOf(const JudgedSheet& judged, std::size_t i) {
           {"kind", claims::NameOf(claim.kind)},
           {"metric", claims::ValueName(claim)},
           {"verdict", claims::NameOf(judged.judgements[i].verdict)},
-          {"e_holds", std::exp(evidence.log_e_holds)},
-          {"e_fails", std::exp(evidence.log_e_fails)},
+          {"e_holds", std::exp(evidence.e.log_holds)},
+          {"e_fails", std::exp(evidence.e.log_fails)},
           {"threshold", std::exp(judged.judgements[i].log_threshold)},
-          {"seeds", evidence.seeds.size()},
-          {"eligible", evidence.eligible},
+          {"seeds", evidence.e.seeds},
+          {"eligible", evidence.e.eligible},
           {"leans_to", LeansToHold(evidence) ? "holds" : "fails"},
           {"k", leading.count.successes},
           {"n", leading.count.trials},
+          {"exploratory", ExploratoryOf(judged, i)},
+          {"standing", StandingOf(judged, i)},
           {"mean", render::OrNull(estimate.mean)},
           {"t_half_width", render::OrNull(estimate.t_half_width)},
           {"median_low", Finite(estimate.median.low)},
@@ -169,15 +194,68 @@ std::string ThresholdsText(const std::vector<claims::Judgement>& judgements) {
   return text + "\n";
 }
 
+// "registered 2026-11-25 09:20 (3fa9c2d1): …", and what it rests on and has cost.
+std::string RegistrationText(const JudgedSheet& judged) {
+  const v1::SheetRow& row = *judged.registered;
+  std::string text = Concat("registered ", render::FormatTime(row.created_at_ms()), " with SHA-256 ",
+                            row.sha256().substr(0, 12), "…; ");
+  if (row.fresh_from() <= row.first_seed()) {
+    text += Concat("confirmatory: its seeds, from ", row.first_seed(), " on, came after that\n");
+  } else {
+    text += Concat("exploratory up to seed ", row.fresh_from() - 1,
+                   ", which was stored before; confirmatory from seed ", row.fresh_from(), " on\n");
+  }
+  const auto times = [](std::int64_t count, const char* what) {
+    return Concat(count, " ", what, count == 1 ? "" : "s");
+  };
+  text += Concat(times(row.ended_rounds(), "round"), ", ", times(judged.trained, "job"), ", ",
+                 render::FormatSeconds(judged.slot_seconds), " of slot time\n");
+  if (judged.changed.empty()) return text;
+  return Concat(text, "the stored results do not give the verdicts' e-values any more: ",
+                Join(judged.changed, ", "), "\n");
+}
+
+Json RegisteredJson(const JudgedSheet& judged) {
+  if (!judged.registered) return nullptr;
+  const v1::SheetRow& row = *judged.registered;
+  return {{"sheet_id", row.sheet_id()},
+          {"at_ms", row.created_at_ms()},
+          {"owner", row.owner()},
+          {"sweep_id", row.has_sweep_id() ? Json(row.sweep_id()) : Json(nullptr)},
+          {"first_seed", row.first_seed()},
+          {"fresh_from", row.fresh_from()},
+          {"slots", row.slots()},
+          {"rounds", row.ended_rounds()},
+          {"jobs", judged.trained},
+          {"slot_seconds", judged.slot_seconds},
+          {"changed", judged.changed}};
+}
+
+// What the standings in the table mean, for those that are there.
+std::string StandingsText(const JudgedSheet& judged) {
+  const auto any = [&](const char* standing) {
+    return std::any_of(judged.claims.begin(), judged.claims.end(),
+                       [&](const v1::SheetClaimRow& row) { return row.standing() == standing; });
+  };
+  std::string text;
+  if (any("open")) text += "open: gets further seeds with pelab settle\n";
+  const std::int64_t most = judged.sheet.sheet.max_seeds;
+  if (any("all seeds")) text += Concat("all seeds: has the ", most, " of max_seeds\n");
+  if (any("futile")) {
+    text += Concat("futile: unlikely (below 5 %) to be decided by the ", most, " of max_seeds\n");
+  }
+  return text;
+}
+
 // Names the claims that no seed says anything about.
 std::string WithoutSeedsText(const JudgedSheet& judged) {
   std::vector<std::string> ids;
   bool ablation = false;
   for (std::size_t i = 0; i < judged.evidence.size(); ++i) {
     if (!judged.evidence[i].seeds.empty()) continue;
-    const BoundClaim& bound = judged.sheet->claims[i];
+    const BoundClaim& bound = judged.sheet.claims[i];
     ids.push_back(bound.id);
-    ablation = ablation || claims::IsAboutAblation(judged.sheet->sheet.claims[bound.claim].metric);
+    ablation = ablation || claims::IsAboutAblation(judged.sheet.sheet.claims[bound.claim].metric);
   }
   if (ids.empty()) return "";
   return Concat("no seed is complete for ", Join(ids, ", "),
@@ -186,49 +264,42 @@ std::string WithoutSeedsText(const JudgedSheet& judged) {
 
 std::string Share(double rate) { return Concat(render::Shortest(100 * rate), " %"); }
 
-// "80 jobs, 53m20s of slot time".
-std::string JobsText(std::int64_t jobs, const std::optional<double>& seconds) {
-  return Concat(jobs, " jobs",
-                seconds ? Concat(", ", render::FormatSeconds(*seconds), " of slot time")
-                        : ", whose time is unknown");
-}
-
-std::string CellLabel(const experiment::Cell& cell) {
-  return Concat(cell.pe_label, " ", cell.job.task, " ", cell.protocol_label);
-}
-
 }  // namespace
 
 std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) {
-  render::Table table({{"claim", Column::Align::kLeft, true},
-                       {"verdict"},
-                       {"e", kRight},
-                       {"seeds", kRight},
-                       {"mean ± t", kRight},
-                       {"median", kRight}});
+  std::vector<Column> columns = {{"claim", Column::Align::kLeft, true}, {"verdict"}};
+  const bool standings = !judged.claims.empty();
+  if (standings) columns.push_back({"standing"});
+  for (const char* name : {"e", "seeds", "mean ± t", "median"}) columns.push_back({name, kRight});
+  render::Table table(columns);
   for (std::size_t i = 0; i < judged.evidence.size(); ++i) {
-    const claims::BoundClaim& bound = judged.sheet->claims[i];
+    const claims::BoundClaim& bound = judged.sheet.claims[i];
     const Evidence& evidence = judged.evidence[i];
     const SideEvidence& leading = Leading(evidence);
     const Estimate estimate = EstimateOf(evidence, leading.side.statistic);
     const Verdict verdict = judged.judgements[i].verdict;
     // A property has no size: k of n says it all.
-    const bool sized = judged.sheet->sheet.claims[bound.claim].kind != claims::Kind::kMost;
-    table.AddRow({bound.id, claims::NameOf(verdict),
-                  EText(std::max(evidence.log_e_holds, evidence.log_e_fails)),
-                  Concat(leading.count.successes, " of ", leading.count.trials, " ",
-                         LeansToHold(evidence) ? "for" : "against"),
-                  sized ? MeanText(estimate) : "-", sized ? MedianText(estimate) : "-"},
-                 Color(verdict));
+    const bool sized = judged.sheet.sheet.claims[bound.claim].kind != claims::Kind::kMost;
+    std::vector<std::string> row = {bound.id, claims::NameOf(verdict)};
+    if (standings) row.push_back(judged.claims[i].standing());
+    for (std::string& text : std::vector<std::string>{
+             EText(std::max(evidence.e.log_holds, evidence.e.log_fails)),
+             Concat(leading.count.successes, " of ", leading.count.trials, " ",
+                    LeansToHold(evidence) ? "for" : "against"),
+             sized ? MeanText(estimate) : "-", sized ? MedianText(estimate) : "-"}) {
+      row.push_back(std::move(text));
+    }
+    table.AddRow(row, Color(verdict));
   }
-  const claims::Sheet& sheet = judged.sheet->sheet;
+  const claims::Sheet& sheet = judged.sheet.sheet;
   return Concat(
       "sheet ", sheet.name, " on ", render::Escape(judged.source), ": ",
       CountsText(judged.judgements), "\n", table.Render(style), WithoutSeedsText(judged),
-      ThresholdsText(judged.judgements), "of the decided claims, at most ",
+      StandingsText(judged), ThresholdsText(judged.judgements), "of the decided claims, at most ",
       Share(sheet.false_discovery_rate), " are expected to be wrong, whenever one looks\n",
       "intervals of 95 %: of the mean for a fixed number of seeds, of the median for any\n",
-      "exploratory: these seeds were stored before the sheet was registered\n");
+      judged.registered ? RegistrationText(judged)
+                        : "exploratory: the sheet is not registered (pelab settle registers it)\n");
 }
 
 render::Json VerdictsJson(const JudgedSheet& judged) {
@@ -240,20 +311,22 @@ render::Json VerdictsJson(const JudgedSheet& judged) {
       claim["sides"].push_back(std::move(side));
     }
     claim["statistics"] =
-        StatisticsJson(*judged.sheet, judged.sheet->claims[i], judged.evidence[i]);
+        StatisticsJson(judged.sheet, judged.sheet.claims[i], judged.evidence[i]);
     claims_json.push_back(std::move(claim));
   }
-  return {{"sheet", judged.sheet->sheet.name},
+  return {{"sheet", judged.sheet.sheet.name},
           {"sha256", judged.sha256},
-          {"false_discovery_rate", judged.sheet->sheet.false_discovery_rate},
-          {"rests_on", "exploratory"},
+          {"false_discovery_rate", judged.sheet.sheet.false_discovery_rate},
+          {"rests_on", RestsOn(judged)},
+          {"registered", RegisteredJson(judged)},
           {"claims", claims_json}};
 }
 
 std::vector<std::string> VerdictColumns() {
-  return {"id",      "says",    "source",    "kind",         "metric",     "verdict",
-          "e_holds", "e_fails", "threshold", "seeds",        "eligible",   "leans_to",
-          "k",       "n",       "mean",      "t_half_width", "median_low", "median_high"};
+  return {"id",       "says",      "source",       "kind",       "metric",
+          "verdict",  "e_holds",   "e_fails",      "threshold",  "seeds",
+          "eligible", "leans_to",  "k",            "n",          "exploratory",
+          "standing", "mean",      "t_half_width", "median_low", "median_high"};
 }
 
 render::Json VerdictRows(const JudgedSheet& judged) {
@@ -262,68 +335,12 @@ render::Json VerdictRows(const JudgedSheet& judged) {
   return rows;
 }
 
-std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost,
-                     const render::Style& style) {
-  render::Table table({{"cell", Column::Align::kLeft, true},
-                       {"claims", kRight},
-                       {"stored seeds", kRight},
-                       {"a seed takes", kRight}});
-  for (const CellCost& cell : cost.cells) {
-    table.AddRow({CellLabel(sheet.configurations[cell.configuration]), Concat(cell.claims),
-                  Concat(cell.stored),
-                  cell.seconds_per_seed ? render::FormatSeconds(*cell.seconds_per_seed) : "-"});
-  }
-  const auto cells = static_cast<std::int64_t>(cost.cells.size());
-  const auto line = [&](const std::string& what, std::int64_t seeds) {
-    const double times = static_cast<double>(seeds);
-    return Concat(what, ": ",
-                  JobsText(cells * seeds, cost.seconds_per_seed
-                                              ? std::optional(*cost.seconds_per_seed * times)
-                                              : std::nullopt),
-                  "\n");
-  };
-  const std::int64_t most = sheet.sheet.max_seeds;
-  std::string text =
-      Concat(table.Render(style), "sheet ", sheet.sheet.name, ": ", sheet.claims.size(),
-             " claims about ", cells, " of the ", sheet.configurations.size(), " cells of sweep ",
-             render::Escape(sheet.sweep.name()), "\n", line("one seed of each", 1));
-  if (cost.fewest_seeds <= most) {
-    text += line(Concat("the ", cost.fewest_seeds,
-                        " seeds with which claims can be decided if "
-                        "every seed agrees"),
-                 cost.fewest_seeds);
-  } else {
-    text += Concat("max_seeds is ", most, ", but no claim can be decided with fewer than ",
-                   cost.fewest_seeds, " seeds\n");
-  }
-  text += line(Concat("all ", most, " seeds of max_seeds"), most);
-  if (cost.seconds_per_seed && cost.without_times > 0) {
-    text += Concat(cost.without_times,
-                   " cells have no stored times and are taken as the mean of "
-                   "the others\n");
-  }
-  return text + "nothing was run\n";
-}
-
-render::Json CostJson(const claims::BoundSheet& sheet, const SheetCost& cost) {
-  Json cells = Json::array();
-  for (const CellCost& cell : cost.cells) {
-    const experiment::Cell& of = sheet.configurations[cell.configuration];
-    cells.push_back({{"pe", of.pe_label},
-                     {"task", of.job.task},
-                     {"protocol", of.protocol_label},
-                     {"claims", cell.claims},
-                     {"stored", cell.stored},
-                     {"seconds_per_seed", render::OrNull(cell.seconds_per_seed)}});
-  }
-  Json ids = Json::array();
-  for (const BoundClaim& claim : sheet.claims) ids.push_back(claim.id);
-  return {{"sheet", sheet.sheet.name},
-          {"claims", ids},
-          {"max_seeds", sheet.sheet.max_seeds},
-          {"fewest_seeds", cost.fewest_seeds},
-          {"seconds_per_seed", render::OrNull(cost.seconds_per_seed)},
-          {"cells", cells}};
+void PutVerdicts(const Context& context, const JudgedSheet& judged) {
+  Put(context, {.json = [&] { return VerdictsJson(judged); },
+                .text = [&] { return VerdictsText(judged, context.style); },
+                .rows = "claims",
+                .columns = VerdictColumns(),
+                .csv = [&] { return VerdictRows(judged); }});
 }
 
 }  // namespace pelab::client

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/sha256.h"
 #include "core/base/strings.h"
 #include "core/base/utf8.h"
 #include "core/catalog/catalog.h"
@@ -20,8 +21,8 @@ using experiment::Place;
 using Positions = std::vector<std::size_t>;
 
 constexpr std::size_t kShown = 200;  // bytes of a condition in a message
-// Conditions times cells. A million take about ten seconds.
-constexpr std::size_t kMaxChecks = 1'000'000;
+// Conditions times cells. So many take about two seconds.
+constexpr std::size_t kMaxChecks = 200'000;
 
 // The value of a field in a cell; "-" if the cell has no such field.
 std::string ValueOf(const Cell& cell, const std::string& field) {
@@ -210,6 +211,10 @@ experiment::SweepResult ParseSweepOf(const Sheet& sheet, const std::string& docu
     violation.path = Concat("sweep.", violation.path);
   }
   return parsed;
+}
+
+std::string HashOf(const std::string& sheet_document, const std::string& sweep_document) {
+  return Sha256Hex(sheet_document + std::string(1, '\0') + sweep_document);
 }
 
 BindResult Bind(const Sheet& sheet, const experiment::Sweep& sweep) {

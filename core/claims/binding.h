@@ -58,4 +58,8 @@ experiment::SweepResult ParseSweepOf(const Sheet& sheet, const std::string& docu
 // returned.
 BindResult Bind(const Sheet& sheet, const experiment::Sweep& sweep);
 
+// What identifies a sheet: the SHA-256 of the sheet's bytes, a NUL, and the bytes of its
+// sweep.
+std::string HashOf(const std::string& sheet_document, const std::string& sweep_document);
+
 }  // namespace pelab::claims

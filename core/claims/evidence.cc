@@ -58,6 +58,13 @@ std::vector<double> Logs(const std::vector<SideEvidence>& sides) {
 
 }  // namespace
 
+std::vector<EValues> EValuesOf(std::span<const Evidence> claims) {
+  std::vector<EValues> values;
+  values.reserve(claims.size());
+  for (const Evidence& claim : claims) values.push_back(claim.e);
+  return values;
+}
+
 std::vector<std::size_t> CellsOf(const BoundClaim& claim) {
   std::vector<std::size_t> cells;
   for (const Statistic& statistic : claim.statistics) {
@@ -95,14 +102,15 @@ Evidence Weigh(const BoundSheet& sheet, const BoundClaim& bound, const Outcomes&
       }
       found.values.push_back(sum);
     }
-    evidence.eligible += found.eligible ? 1 : 0;
+    evidence.e.seeds += 1;
+    evidence.e.eligible += found.eligible ? 1 : 0;
     evidence.seeds.push_back(std::move(found));
   }
   evidence.holds = WeighSides(bound.holds, evidence.seeds);
   evidence.fails = WeighSides(bound.fails, evidence.seeds);
   const std::vector<double> holds = Logs(evidence.holds);
-  evidence.log_e_holds = *std::min_element(holds.begin(), holds.end());
-  evidence.log_e_fails = stats::LogMeanEValue(Logs(evidence.fails));
+  evidence.e.log_holds = *std::min_element(holds.begin(), holds.end());
+  evidence.e.log_fails = stats::LogMeanEValue(Logs(evidence.fails));
   return evidence;
 }
 

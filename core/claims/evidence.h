@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/claims/binding.h"
@@ -20,6 +21,17 @@ struct SeedEvidence {
   std::vector<double> values;
 };
 
+// What decides about a claim.
+struct EValues {
+  std::int64_t seeds = 0;     // that the values rest on
+  std::int64_t eligible = 0;  // of these
+  // The logarithms of the e-values of "holds" (the smallest of its sides) and of "fails" (the mean
+  // of its sides).
+  double log_holds = 0;
+  double log_fails = 0;
+  friend bool operator==(const EValues&, const EValues&) = default;
+};
+
 struct SideEvidence {
   Side side;
   stats::SignCount count;
@@ -30,14 +42,12 @@ struct SideEvidence {
 // is not complete. What completes first may depend on the outcome, so a later seed has to wait.
 struct Evidence {
   std::vector<SeedEvidence> seeds;
-  std::int64_t eligible = 0;
   std::vector<SideEvidence> holds;  // as BoundClaim::holds
   std::vector<SideEvidence> fails;
-  // The logarithms of the e-values of "holds" (the smallest of its sides) and of "fails" (the mean
-  // of its sides).
-  double log_e_holds = 0;
-  double log_e_fails = 0;
+  EValues e;
 };
+
+std::vector<EValues> EValuesOf(std::span<const Evidence> claims);
 
 // The positions of the cells of all the claim's statistics, each once, ascending.
 std::vector<std::size_t> CellsOf(const BoundClaim& claim);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/claims/evidence.h"
@@ -19,6 +21,11 @@ enum class Verdict {
 };
 std::string NameOf(Verdict verdict);  // "undecided", "holds", "fails", "not eligible"
 
+std::optional<Verdict> ParseVerdict(std::string_view name);
+inline bool IsDecided(Verdict verdict) {
+  return verdict == Verdict::kHolds || verdict == Verdict::kFails;
+}
+
 struct Judgement {
   Verdict verdict = Verdict::kUndecided;
   // The logarithm of the e-value that the verdict met; if it is open, of the one that it would need
@@ -28,6 +35,6 @@ struct Judgement {
 
 // Decides among all claims of a sheet at once, so that of its decisions a share of at most `rate`
 // is expected to be false (e_bh.h). Each claim has two hypotheses, "holds" and "fails".
-std::vector<Judgement> Judge(std::span<const Evidence> claims, double rate);
+std::vector<Judgement> Judge(std::span<const EValues> claims, double rate);
 
 }  // namespace pelab::claims

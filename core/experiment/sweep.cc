@@ -1,6 +1,7 @@
 #include "core/experiment/sweep.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -54,6 +55,87 @@ class SweepParser {
   static const SweepPlan& PlanOf(const Sweep& sweep) { return *sweep.plan_; }
 };
 
+namespace {
+
+constexpr std::string_view kOf = " of ";
+
+// Calls `take` with each of "5..9,12". Returns what is wrong, for people; empty: nothing.
+std::string ReadRanges(std::string_view text, const std::function<void(SeedSet::Range)>& take) {
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const SeedText one = ParseSeeds(text.substr(at, comma - at));
+    if (!one.range) {
+      return "seeds \"" + Shorten(text.substr(at, comma - at), kShownBytes) +
+             "\": " + one.problem + "; allowed: numbers and ranges from 0 to 2^53-1, 5..9,12";
+    }
+    take(*one.range);
+    at = comma + 1;
+  }
+  return "";
+}
+
+// "5..9,12", with neighbours as one range.
+std::string ToText(const SeedSet& set) {
+  std::vector<SeedSet::Range> joined;
+  for (const SeedSet::Range& range : set.ranges()) {
+    if (!joined.empty() && joined.back().last + 1 == range.first) {
+      joined.back().last = range.last;
+    } else {
+      joined.push_back(range);
+    }
+  }
+  std::string text;
+  for (const SeedSet::Range& range : joined) {
+    text += text.empty() ? "" : ",";
+    text += std::to_string(range.first);
+    if (range.last != range.first) text += ".." + std::to_string(range.last);
+  }
+  return text;
+}
+
+// Adds seeds to the combinations; to all if there are none.
+Extension Add(const Sweep& sweep, std::string_view seeds, const SeedSet& combinations) {
+  SweepPlan plan = SweepParser::PlanOf(sweep);
+  SeedSet known = plan.seeds;  // of all combinations
+  for (const AddedSeeds& earlier : plan.extensions) {
+    if (earlier.combinations.count() > 0) continue;
+    for (const SeedSet::Range& range : earlier.seeds.ranges()) known.Add(range);
+  }
+  AddedSeeds added{.seeds = {}, .combinations = combinations};
+  Extension extension;
+  extension.problem = ReadRanges(seeds, [&](SeedSet::Range asked) {
+    for (const SeedSet::Range& range : known.Missing(asked)) {
+      known.Add(range);
+      added.seeds.Add(range);
+    }
+  });
+  if (!extension.problem.empty()) return extension;
+  const std::uint64_t all = plan.CountCombinations();
+  for (const SeedSet::Range& range : combinations.ranges()) {
+    if (static_cast<std::uint64_t>(range.last) < all) continue;
+    extension.problem = "combination " + std::to_string(range.last) + " of a sweep with " +
+                        std::to_string(all);
+    return extension;
+  }
+  if (added.seeds.count() == 0) {
+    extension.sweep = sweep;
+    return extension;
+  }
+  extension.seeds = ToText(added.seeds);
+  if (combinations.count() > 0) extension.seeds += std::string(kOf) + ToText(combinations);
+  plan.extensions.push_back(std::move(added));
+  if (plan.CountCells() > kMaxJobs) {
+    extension.problem = "with seeds " + Shorten(extension.seeds, kShownBytes) + " the sweep has " +
+                        std::to_string(plan.CountCells()) + " cells; allowed: at most " +
+                        std::to_string(kMaxJobs);
+    return extension;
+  }
+  extension.sweep = SweepParser::Build(std::move(plan));
+  return extension;
+}
+
+}  // namespace
+
 std::optional<Cell> Sweep::At(std::uint64_t ordinal) const {
   if (ordinal >= cells_) return std::nullopt;
   const SweepPlan::Position position = plan_->PositionOf(ordinal);
@@ -78,44 +160,29 @@ Cell Sweep::CellOf(const Combination& combination, Job job) {
 }
 
 Extension Extend(const Sweep& sweep, std::string_view seeds) {
-  SweepPlan plan = SweepParser::PlanOf(sweep);
-  SeedSet known = plan.seeds;
-  for (const SeedSet& earlier : plan.extensions) {
-    for (const SeedSet::Range& range : earlier.ranges()) known.Add(range);
+  return Add(sweep, seeds, SeedSet());
+}
+
+Extension ExtendSome(const Sweep& sweep, std::string_view seeds,
+                     const std::vector<std::uint64_t>& combinations) {
+  SeedSet some;
+  for (const std::uint64_t one : combinations) {
+    const auto number = static_cast<std::int64_t>(one);
+    some.Add({number, number});
   }
-  Extension extension;
-  SeedSet added;
-  for (std::size_t at = 0; at <= seeds.size();) {
-    const std::size_t comma = std::min(seeds.find(',', at), seeds.size());
-    const SeedText text = ParseSeeds(seeds.substr(at, comma - at));
-    if (!text.range) {
-      extension.problem = "seeds \"" + Shorten(seeds.substr(at, comma - at), kShownBytes) +
-                          "\": " + text.problem +
-                          "; allowed: numbers and ranges from 0 to 2^53-1, 5..9,12";
-      return extension;
-    }
-    for (const SeedSet::Range& range : known.Missing(*text.range)) {
-      known.Add(range);
-      added.Add(range);
-      extension.seeds += extension.seeds.empty() ? "" : ",";
-      extension.seeds += std::to_string(range.first);
-      if (range.last != range.first) extension.seeds += ".." + std::to_string(range.last);
-    }
-    at = comma + 1;
-  }
-  if (added.count() == 0) {
-    extension.sweep = sweep;
-    return extension;
-  }
-  plan.extensions.push_back(std::move(added));
-  if (plan.CountCells() > kMaxJobs) {
-    extension.problem = "with seeds " + Shorten(extension.seeds, kShownBytes) + " the sweep has " +
-                        std::to_string(plan.CountCells()) + " cells; allowed: at most " +
-                        std::to_string(kMaxJobs);
-    return extension;
-  }
-  extension.sweep = SweepParser::Build(std::move(plan));
-  return extension;
+  if (some.count() == 0) return {.sweep = std::nullopt, .seeds = "", .problem = "no combinations"};
+  return Add(sweep, seeds, some);
+}
+
+Extension ExtendAgain(const Sweep& sweep, std::string_view seeds) {
+  const std::size_t of = seeds.find(kOf);
+  if (of == std::string_view::npos) return Extend(sweep, seeds);
+  SeedSet some;
+  std::string problem = ReadRanges(seeds.substr(of + kOf.size()), [&](SeedSet::Range range) {
+    some.Add(range);
+  });
+  if (!problem.empty()) return {.sweep = std::nullopt, .seeds = "", .problem = std::move(problem)};
+  return Add(sweep, seeds.substr(0, of), some);
 }
 
 std::vector<std::string> NotesOn(const Sweep& sweep) {

@@ -23,6 +23,9 @@ inline constexpr std::uint64_t kMaxCombinations = 50'000;
 inline constexpr std::size_t kMaxDocumentBytes = 1 << 20;
 inline constexpr std::int64_t kMaxSeed = (std::int64_t{1} << 53) - 1;
 
+// The value of `seed` in a sweep without seeds of its own. It gets all of them later.
+inline constexpr std::string_view kNoSeeds = "none";
+
 // `--set model.layers=4`: replaces a part of the document before defaults are applied. The value is
 // read as YAML. `field` is name, protocol, seed, or the full name of a field. An override replaces
 // the field everywhere in the document, including the field's axis. Of two overrides for one field,
@@ -93,11 +96,18 @@ struct SweepResult {
 // The result of adding seeds to a sweep. Every existing cell keeps its ordinal.
 struct Extension {
   std::optional<Sweep> sweep;  // unchanged if it had all the seeds already
-  std::string seeds;           // the new seeds: "5..9,12"; empty if none is new
-  std::string problem;         // for people; set if and only if `sweep` is not
+  // The new seeds: "5..9,12", for some combinations alone "5..9 of 0,2..4"; empty if none is new.
+  std::string seeds;
+  std::string problem;  // for people; set if and only if `sweep` is not
 };
 // Adds seeds to a sweep. `seeds` is "5..9" or "5..9,12".
 Extension Extend(const Sweep& sweep, std::string_view seeds);
+// Adds seeds to some combinations alone. They count from 0, as the cells of a sweep with one seed
+// do. `problem` is set if there are none. Seeds that only some combinations have count as new.
+Extension ExtendSome(const Sweep& sweep, std::string_view seeds,
+                     const std::vector<std::uint64_t>& combinations);
+// Adds what an earlier Extend or ExtendSome returned as `seeds`.
+Extension ExtendAgain(const Sweep& sweep, std::string_view seeds);
 
 // Parses a document and validates every distinct (protocol, PE, task, axes) combination once, not
 // once per seed. A sweep that parses therefore has no invalid cell.

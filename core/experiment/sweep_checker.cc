@@ -57,7 +57,7 @@ SweepChecker::SweepChecker(const SweepPlan& plan,
     : plan_(plan), unread_fields_(unread_fields), violations_(*violations) {}
 
 void SweepChecker::Check() {
-  if (plan_.pes.empty() || plan_.tasks.empty() || plan_.seeds.count() == 0) return;
+  if (plan_.pes.empty() || plan_.tasks.empty()) return;
   if (!IsSmallEnough()) return;
   const bool all_read = violations_.empty();
   const std::uint64_t combinations = plan_.CountCombinations();
@@ -86,7 +86,8 @@ bool SweepChecker::IsSmallEnough() {
 
 void SweepChecker::CheckCombination(std::uint64_t index) {
   const Combination combination = plan_.CombinationAt(index);
-  const Job job = plan_.MakeJobOf(combination, plan_.seeds.At(0));
+  const std::int64_t seed = plan_.seeds.count() == 0 ? 0 : plan_.seeds.At(0);
+  const Job job = plan_.MakeJobOf(combination, seed);
   if (plan_.IsRepeat(combination, job) || IsExcluded(combination, job)) return;
   ++kept_;
   CheckApplies(combination, job);
@@ -98,10 +99,10 @@ bool SweepChecker::IsExcluded(const Combination& combination, const Job& job) {
   bool excluded = false;
   for (const ExcludeRule& rule : plan_.rules) {
     if (!rule.MatchesButSeed(job, combination.protocol->name) ||
-        (rule.seeds && !rule.seeds->Overlaps(plan_.seeds)))
+        (rule.seeds && plan_.seeds.count() > 0 && !rule.seeds->Overlaps(plan_.seeds)))
       continue;
     used_rules_.insert(&rule);
-    excluded = excluded || !rule.seeds || rule.seeds->Covers(plan_.seeds);
+    excluded = excluded || !rule.seeds || (plan_.seeds.count() > 0 && rule.seeds->Covers(plan_.seeds));
   }
   return excluded;
 }

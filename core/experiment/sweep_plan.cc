@@ -11,6 +11,11 @@ std::uint64_t SaturatingProduct(std::uint64_t a, std::uint64_t b) {
   return b != 0 && a > kMost / b ? kMost : a * b;
 }
 
+std::uint64_t SaturatingSum(std::uint64_t a, std::uint64_t b) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  return a > kMost - b ? kMost : a + b;
+}
+
 const Setting* FindIn(const std::vector<Setting>& settings, std::string_view field) {
   for (const Setting& setting : settings) {
     if (setting.field == field) return &setting;
@@ -42,19 +47,31 @@ std::uint64_t SweepPlan::CountCombinations() const {
 }
 
 std::uint64_t SweepPlan::CountCells() const {
-  std::uint64_t count = seeds.count();
-  for (const SeedSet& more : extensions) count += more.count();
-  return SaturatingProduct(CountCombinations(), count);
+  const std::uint64_t combinations = CountCombinations();
+  std::uint64_t count = SaturatingProduct(combinations, seeds.count());
+  for (const AddedSeeds& more : extensions) {
+    count = SaturatingSum(
+        count, SaturatingProduct(more.CountCombinations(combinations), more.seeds.count()));
+  }
+  return count;
 }
 
 SweepPlan::Position SweepPlan::PositionOf(std::uint64_t ordinal) const {
-  const SeedSet* block = &seeds;
   const std::uint64_t combinations = CountCombinations();
-  for (auto next = extensions.begin(); ordinal >= combinations * block->count(); ++next) {
-    ordinal -= combinations * block->count();
-    block = &*next;
+  if (ordinal < combinations * seeds.count()) {
+    return {ordinal / seeds.count(), seeds.At(ordinal % seeds.count())};
   }
-  return {ordinal / block->count(), block->At(ordinal % block->count())};
+  ordinal -= combinations * seeds.count();
+  auto block = extensions.begin();
+  for (;; ++block) {
+    const std::uint64_t cells = block->CountCombinations(combinations) * block->seeds.count();
+    if (ordinal < cells) break;
+    ordinal -= cells;
+  }
+  const std::uint64_t at = ordinal / block->seeds.count();
+  const bool all = block->combinations.count() == 0;
+  return {all ? at : static_cast<std::uint64_t>(block->combinations.At(at)),
+          block->seeds.At(ordinal % block->seeds.count())};
 }
 
 Combination SweepPlan::CombinationAt(std::uint64_t index) const {

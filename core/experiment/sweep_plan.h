@@ -62,13 +62,23 @@ struct Combination {
   std::vector<bool> at_first;  // whether each axis has its first value here
 };
 
+// Seeds that were added later. Their cells follow all earlier ones.
+struct AddedSeeds {
+  SeedSet seeds;
+  SeedSet combinations;  // those that get the seeds; empty: all
+
+  std::uint64_t CountCombinations(std::uint64_t all) const {
+    return combinations.count() == 0 ? all : combinations.count();
+  }
+};
+
 struct SweepPlan {
   std::string name;
   std::vector<ProtocolChoice> protocols;  // never empty
   std::vector<Item> pes;
   std::vector<Item> tasks;
-  SeedSet seeds;
-  std::vector<SeedSet> extensions;  // seeds added later; their cells follow all earlier ones
+  SeedSet seeds;  // empty if the document says that it has none
+  std::vector<AddedSeeds> extensions;
   std::vector<Axis> axes;
   std::vector<Setting> fixed;      // model.* and train.*
   std::vector<Setting> overrides;  // from the command line; they win over all other settings

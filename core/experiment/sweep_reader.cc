@@ -175,6 +175,8 @@ void SweepReader::ReadProtocol(const Source& source) {
 }
 
 void SweepReader::ReadSeeds(const Source& source, SeedSet* seeds) {
+  const bool none = source.node->kind == Kind::kScalar && source.node->text == kNoSeeds;
+  if (none && seeds == &plan_.seeds) return;
   for (const Source& element : Elements(source)) {
     const YamlNode& node = *element.node;
     const std::string rule(kSeedRule);

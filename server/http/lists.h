@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/base/status.h"
-#include "core/base/strings.h"
+#include "core/db/read/all_rows.h"
 #include "core/db/read/reader.h"
 #include "core/results/job_list.h"
 #include "server/http/query.h"
@@ -34,13 +34,7 @@ absl::Status ForEachPage(db::Reader& reader,
                          const v1::JobFilter& filter, OnPage on_page) {
   Request request;
   *request.mutable_filter() = filter;
-  request.mutable_page()->set_limit(db::kMaxPage);
-  do {
-    PELAB_ASSIGN_OR_RETURN(Response page, (reader.*list)(request));
-    request.mutable_page()->set_after(page.next());
-    on_page(page);
-  } while (!request.page().after().empty());
-  return absl::OkStatus();
+  return db::ForEachPage(reader, list, std::move(request), std::move(on_page));
 }
 
 // All rows of such a list.
@@ -48,12 +42,9 @@ template <typename Row, typename Request, typename Response>
 absl::StatusOr<std::vector<Row>> AllRows(
     db::Reader& reader, absl::StatusOr<Response> (db::RowReader::*list)(const Request&),
     const v1::JobFilter& filter) {
-  std::vector<Row> rows;
-  const absl::Status status = ForEachPage(reader, list, filter, [&rows](const Response& page) {
-    rows.insert(rows.end(), page.rows().begin(), page.rows().end());
-  });
-  if (!status.ok()) return status;
-  return rows;
+  Request request;
+  *request.mutable_filter() = filter;
+  return db::AllRows<Row>(reader, list, request);
 }
 
 }  // namespace pelab::http

@@ -1,7 +1,8 @@
-// Converts overrides to the database's form and back.
+// Converts parts of documents to the database's form and back.
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_text.h"
+#include "core/experiment/analysis.h"
 #include "server/service/sweeps_service.h"
 
 namespace pelab::service {
@@ -10,6 +11,21 @@ namespace {
 using Overrides = google::protobuf::RepeatedPtrField<v1::Override>;
 
 }  // namespace
+
+std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
+  nlohmann::json array = nlohmann::json::array();
+  for (const experiment::Analysis& analysis : analyses) {
+    array.push_back({{"name", analysis.name},
+                     {"version", analysis.version},
+                     {"parameters_json", experiment::CanonicalParameters(analysis)}});
+  }
+  return array.dump();
+}
+
+std::string ResourcesJson(const experiment::Resources& resources) {
+  return nlohmann::json{{"device", resources.device}, {"memory_bytes", resources.memory_bytes}}
+      .dump();
+}
 
 std::string OverridesToJson(const Overrides& overrides) {
   nlohmann::json array = nlohmann::json::array();

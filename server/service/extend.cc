@@ -65,7 +65,7 @@ absl::StatusOr<experiment::Sweep> Rebuild(const v1::Sweep& row) {
                      "document; submit it under another name with the further seeds"));
   }
   for (const std::string& seeds : row.extensions()) {
-    experiment::Extension extension = experiment::Extend(*sweep, seeds);
+    experiment::Extension extension = experiment::ExtendAgain(*sweep, seeds);
     if (!extension.sweep) return absl::DataLossError(extension.problem);
     sweep = *std::move(extension.sweep);
   }

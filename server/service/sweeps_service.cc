@@ -22,21 +22,6 @@
 namespace pelab::service {
 namespace {
 
-std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
-  nlohmann::json array = nlohmann::json::array();
-  for (const experiment::Analysis& analysis : analyses) {
-    array.push_back({{"name", analysis.name},
-                     {"version", analysis.version},
-                     {"parameters_json", experiment::CanonicalParameters(analysis)}});
-  }
-  return array.dump();
-}
-
-std::string ResourcesJson(const experiment::Resources& resources) {
-  return nlohmann::json{{"device", resources.device}, {"memory_bytes", resources.memory_bytes}}
-      .dump();
-}
-
 absl::Status CheckSubmit(const v1::SubmitRequest& request) {
   if (request.client_token().empty() || request.client_token().size() > 64) {
     return absl::InvalidArgumentError("client_token must have 1 to 64 characters");

@@ -147,6 +147,10 @@ inline constexpr std::size_t kFirstCells = 64;
 inline constexpr std::uint64_t kSmallSweep = 1000;
 inline constexpr absl::Duration kSmallSweepTime = absl::Seconds(10);
 
+// A sweep's analyses and resources in their form in the database.
+std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses);
+std::string ResourcesJson(const experiment::Resources& resources);
+
 // Converts overrides to and from their form in the database.
 std::string OverridesToJson(const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
 std::vector<experiment::Override> OverridesFromJson(const std::string& json);

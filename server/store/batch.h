@@ -170,5 +170,9 @@ WriteResult Do(Batch& batch, const ImportSweep& write);
 WriteResult Do(Batch& batch, const AddPrincipal& write);
 WriteResult Do(Batch& batch, const ChangePrincipal& write);
 WriteResult Do(Batch& batch, const RecordAct& write);
+WriteResult Do(Batch& batch, const ReopenSweep& write);
+WriteResult Do(Batch& batch, const RegisterSheet& write);
+WriteResult Do(Batch& batch, const BeginRound& write);
+WriteResult Do(Batch& batch, const EndRound& write);
 
 }  // namespace pelab::store

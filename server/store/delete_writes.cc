@@ -143,6 +143,7 @@ WriteResult Do(Batch& batch, const DeleteSweep& write) {
       "UPDATE sweeps SET deleted = 1, client_token = 'deleted ' || sweep_id WHERE sweep_id = ?",
       write.sweep_id);
   batch.db.Execute("DELETE FROM submissions WHERE sweep_id = ?", write.sweep_id);
+  batch.db.Execute("UPDATE sheets SET sweep_id = NULL WHERE sweep_id = ?", write.sweep_id);
   DeleteSome(batch, write.sweep_id, *sweep, write.now, result);
   return result;
 }

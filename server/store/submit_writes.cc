@@ -84,30 +84,32 @@ std::int64_t CancelledJobs(Batch& batch, std::int64_t sweep_id) {
 }
 
 // Processes the cells of a sweep once more: cancelled jobs are queued, missing jobs are created,
-// and analyses that this version adds to the document are added.
+// and missing analyses are added, as `analyses_json` lists them if it is set.
 void ExpandAgain(Batch& batch, std::int64_t sweep_id, const SweepRow& sweep,
-                 const SubmitSweep& write, SliceStored& jobs) {
+                 const std::optional<std::string>& analyses_json, SliceStored& jobs) {
   batch.db.Execute(
       "UPDATE sweeps SET state = 'expanding', expanded_cells = 0, expands_again = 1, "
-      "reopened = 0, drop_from = NULL, analyses_json = ?, new_jobs = 0, stored_jobs = 0, "
+      "reopened = 0, drop_from = NULL, "
+      "analyses_json = coalesce(?, analyses_json), new_jobs = 0, stored_jobs = 0, "
       "in_flight_jobs = 0, failed_earlier_jobs = 0, analysis_jobs = 0, "
       "analysis_impossible_jobs = 0 WHERE sweep_id = ?",
-      write.analyses_json, sweep_id);
+      analyses_json, sweep_id);
   if (!sweep.live()) {
     CountOpenJobs(batch, sweep_id);
     AddWaiting(batch, sweep_id, jobs);
   }
 }
 
-SweepStored GoOn(Batch& batch, std::int64_t sweep_id, const SubmitSweep& write) {
+// Expands a sweep again if it has ended or has cancelled jobs.
+SweepStored GoOn(Batch& batch, std::int64_t sweep_id,
+                 const std::optional<std::string>& analyses_json) {
   SweepStored stored{.sweep_id = sweep_id, .went_on = true};
   const SweepRow sweep = LoadSweep(batch.db, sweep_id).value_or(SweepRow{});
   stored.reopened = sweep.state == "cancelled" || CancelledJobs(batch, sweep_id) > 0;
   stored.expands_again = stored.reopened || !sweep.live();
-  if (write.priority != 0) {
-    batch.db.Execute("UPDATE sweeps SET priority = ? WHERE sweep_id = ?", write.priority, sweep_id);
+  if (stored.expands_again) {
+    ExpandAgain(batch, sweep_id, sweep, analyses_json, stored.first);
   }
-  if (stored.expands_again) ExpandAgain(batch, sweep_id, sweep, write, stored.first);
   AddSettings(batch.db, sweep_id, stored.first);
   return stored;
 }
@@ -127,6 +129,11 @@ SweepStored Insert(Batch& batch, const SubmitSweep& write) {
 
 }  // namespace
 
+WriteResult Do(Batch& batch, const ReopenSweep& write) {
+  if (!LoadSweep(batch.db, write.sweep_id)) return SweepStored{};
+  return GoOn(batch, write.sweep_id, std::nullopt);
+}
+
 WriteResult Do(Batch& batch, const SubmitSweep& write) {
   if (auto repeated = Repeated(batch.db, write)) return *std::move(repeated);
   const Namesakes found = write.go_on ? FindNamesakes(batch.db, write) : Namesakes{};
@@ -143,7 +150,12 @@ WriteResult Do(Batch& batch, const SubmitSweep& write) {
       return SweepStored{.refusal = SweepStored::kFull, .queued = queued};
     }
   }
-  SweepStored stored = found.same != 0 ? GoOn(batch, found.same, write) : Insert(batch, write);
+  if (found.same != 0 && write.priority != 0) {
+    batch.db.Execute("UPDATE sweeps SET priority = ? WHERE sweep_id = ?", write.priority,
+                     found.same);
+  }
+  SweepStored stored = found.same != 0 ? GoOn(batch, found.same, write.analyses_json)
+                                       : Insert(batch, write);
   batch.db.Execute(
       "INSERT INTO submissions (client_token, sweep_id, request_sha256, went_on) "
       "VALUES (?, ?, ?, ?)",

@@ -90,6 +90,12 @@ struct SweepStored {
   SliceStored first;
 };
 
+// Expands a sweep again that has ended or has cancelled jobs, as SubmitSweep with `go_on` does.
+// Answered by SweepStored, with sweep_id 0 if there is no such sweep.
+struct ReopenSweep {
+  std::int64_t sweep_id = 0;
+};
+
 // Changes a sweep's name or note (empty: no note).
 struct LabelSweep {
   std::int64_t sweep_id = 0;

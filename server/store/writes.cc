@@ -29,6 +29,15 @@ struct Sizer {
   std::size_t operator()(const ImportSweep& w) const {
     return w.document.size() + w.jobs.size() * 128;
   }
+  std::size_t operator()(const RegisterSheet& w) const {
+    std::size_t size = w.document.size() + w.sweep_document.size();
+    for (const std::string& spec_template : w.templates) size += spec_template.size();
+    return size;
+  }
+  std::size_t operator()(const BeginRound& w) const {
+    return (*this)(w.sweep) + w.cells_json.size() + w.seeds.seeds.size();
+  }
+  std::size_t operator()(const EndRound& w) const { return w.claims.size() * 256; }
   std::size_t operator()(const FindUnused& w) const { return w.sha256s.size() * 128; }
   template <typename T>
   std::size_t operator()(const T&) const {

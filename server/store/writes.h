@@ -19,6 +19,7 @@
 #include "server/limits.h"
 #include "server/store/access_values.h"
 #include "server/store/job_values.h"
+#include "server/store/sheet_values.h"
 #include "server/store/sweep_values.h"
 
 namespace pelab::store {
@@ -235,12 +236,13 @@ using WriteVariant =
                  LabelSweep, DeleteSweep, DeleteSlice, CountDeletion, RetrySlice, RetryJob,
                  ExtendSweep, Analyze, WorkerHello, WorkerSeen, DrainWorker, CreateAttempt,
                  AttemptEvent, EndAttempt, AppendLog, RecordUpload, FindUnused, DropCheckpoints,
-                 ImportJob, ImportSweep, AddPrincipal, ChangePrincipal, RecordAct>;
+                 ImportJob, ImportSweep, AddPrincipal, ChangePrincipal, RecordAct, ReopenSweep,
+                 RegisterSheet, BeginRound, EndRound>;
 using WriteResultVariant =
     std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepControlled, SweepLabeled,
                  SweepDeleted, DeletionCounted, Retried, SweepExtended, Analyzed, WorkerStored,
                  WorkerDrained, AttemptCreated, EventStored, UploadRecorded, Unused, JobImported,
-                 SweepImported, PrincipalStored>;
+                 SweepImported, PrincipalStored, SheetRegistered, RoundBegun, RoundEnded>;
 
 // The copies and moves of both are compiled once, in writes.cc: each would otherwise be a table of
 // functions in every file that passes a write on.

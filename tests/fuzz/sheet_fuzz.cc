@@ -54,10 +54,10 @@ void CheckBound(const BoundSheet& sheet) {
     evidence.push_back(Weigh(sheet, claim, outcomes, 0, kSeeds + 5));
     const Evidence& found = evidence.back();
     Require(found.seeds.size() == kSeeds, "every complete seed is there");
-    Require(std::isfinite(found.log_e_holds) && std::isfinite(found.log_e_fails),
+    Require(std::isfinite(found.e.log_holds) && std::isfinite(found.e.log_fails),
             "an e-value is a number");
     for (const SideEvidence& side : found.holds) {
-      Require(side.count.successes <= side.count.trials && side.count.trials == found.eligible,
+      Require(side.count.successes <= side.count.trials && side.count.trials == found.e.eligible,
               "no more successes than eligible seeds");
     }
     for (std::size_t i = 0; i < claim.statistics.size(); ++i) {
@@ -65,7 +65,7 @@ void CheckBound(const BoundSheet& sheet) {
       Require(estimate.median.low <= estimate.median.high, "limits are in order");
     }
   }
-  const auto judgements = Judge(evidence, sheet.sheet.false_discovery_rate);
+  const auto judgements = Judge(EValuesOf(evidence), sheet.sheet.false_discovery_rate);
   Require(judgements.size() == evidence.size(), "every claim has a verdict");
 }
 

@@ -11,6 +11,7 @@
 #include "core/db/read/job_counts.h"
 #include "core/db/read/principal_use.h"
 #include "pelab/v1/admin.pb.h"
+#include "pelab/v1/claims.pb.h"
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
 
@@ -56,6 +57,13 @@ absl::StatusOr<std::vector<v1::LogPart>> QueryLog(SQLite::Database& db, const st
 // audit_rows.cc
 absl::StatusOr<v1::ListAuditResponse> QueryAudit(SQLite::Database& db,
                                                  const v1::ListAuditRequest& request);
+
+// sheet_rows.cc
+absl::StatusOr<v1::ListSheetsResponse> QuerySheets(SQLite::Database& db,
+                                                   const v1::ListSheetsRequest& request);
+absl::StatusOr<v1::Sheet> QuerySheet(SQLite::Database& db, const v1::GetSheetRequest& request);
+absl::StatusOr<v1::ListSheetClaimsResponse> QuerySheetClaims(
+    SQLite::Database& db, const v1::ListSheetClaimsRequest& request);
 
 // access_rows.cc
 std::map<std::string, PrincipalUse> QueryUseOfPrincipals(SQLite::Database& db);

@@ -57,6 +57,16 @@ class SqliteReader final : public Reader {
   absl::StatusOr<v1::ListAuditResponse> ListAudit(const v1::ListAuditRequest& request) override {
     return connection_->Read([&](auto& db) { return QueryAudit(db, request); });
   }
+  absl::StatusOr<v1::ListSheetsResponse> ListSheets(const v1::ListSheetsRequest& request) override {
+    return connection_->Read([&](auto& db) { return QuerySheets(db, request); });
+  }
+  absl::StatusOr<v1::Sheet> GetSheet(const v1::GetSheetRequest& request) override {
+    return connection_->Read([&](auto& db) { return QuerySheet(db, request); });
+  }
+  absl::StatusOr<v1::ListSheetClaimsResponse> ListSheetClaims(
+      const v1::ListSheetClaimsRequest& request) override {
+    return connection_->Read([&](auto& db) { return QuerySheetClaims(db, request); });
+  }
   absl::StatusOr<v1::Sweep> GetSweepRow(const std::string& sweep) override {
     return connection_->Read([&](auto& db) { return QuerySweep(db, sweep, /*with_jobs=*/false); });
   }

@@ -17,6 +17,7 @@
 #include "core/db/read/job_counts.h"
 #include "core/db/read/principal_use.h"
 #include "pelab/v1/admin.pb.h"
+#include "pelab/v1/claims.pb.h"
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
 
@@ -27,7 +28,8 @@ inline constexpr int kMaxPage = 10000;
 
 // The lists of rows that can be read from a database file, and in the same form from a coordinator.
 // Errors: INVALID_ARGUMENT for an unknown field in a condition (the message lists the known ones)
-// or a bad page; NOT_FOUND for a sweep or job that does not exist.
+// or a bad page; NOT_FOUND for a sweep, job or sheet that does not
+// exist.
 class RowReader {
  public:
   virtual ~RowReader() = default;
@@ -54,6 +56,11 @@ class RowReader {
   virtual absl::StatusOr<v1::Sweep> GetSweep(const std::string& sweep) = 0;
   // The record of what principals did, in the order in which it was written.
   virtual absl::StatusOr<v1::ListAuditResponse> ListAudit(const v1::ListAuditRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListSheetsResponse> ListSheets(
+      const v1::ListSheetsRequest& request) = 0;
+  virtual absl::StatusOr<v1::Sheet> GetSheet(const v1::GetSheetRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListSheetClaimsResponse> ListSheetClaims(
+      const v1::ListSheetClaimsRequest& request) = 0;
 };
 
 // Reads a file through one read-only connection; every call is one short transaction. Not

@@ -18,27 +18,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-constexpr char kThreePes[] = R"(
-name: t
-pe: [rope, nope, alibi]
-task: {name: distance, length: 16, max_distance: 8, vocabulary: 40}
-model: {d_model: 16, d_ff: 32, heads: 2, layers: 2, max_len: 16}
-)";
-constexpr std::size_t kRope = 0, kNope = 1, kAlibi = 2;
 constexpr char kAbove[] =
     "  - {id: a, above: {metric: test_accuracy, a: pe=rope, b: pe=nope, by: 0.1}}\n";
-
-void SetAccuracy(Outcomes& outcomes, std::size_t configuration, const std::vector<double>& values,
-                 const std::string& name = "test_accuracy") {
-  for (std::size_t seed = 0; seed < values.size(); ++seed) {
-    const auto number = static_cast<std::int64_t>(seed);
-    Outcome outcome = outcomes.Of(configuration, number);
-    outcome.state = Outcome::State::kDone;
-    outcome.values[name] = values[seed];
-    outcome.ablated = true;
-    outcomes.Set(configuration, number, outcome);
-  }
-}
 
 TEST(EvidenceTest, CountsSignsBeyondTheMarginAndTiesForNeitherSide) {
   const BoundSheet sheet = Bound(kAbove, kThreePes);
@@ -50,7 +31,7 @@ TEST(EvidenceTest, CountsSignsBeyondTheMarginAndTiesForNeitherSide) {
   EXPECT_EQ(evidence.holds[0].count, (stats::SignCount{3, 5}));
   EXPECT_EQ(evidence.fails[0].count.trials, 5);
   EXPECT_LE(evidence.fails[0].count.successes, 2);
-  EXPECT_EQ(evidence.log_e_holds, stats::LogEValue({3, 5}));
+  EXPECT_EQ(evidence.e.log_holds, stats::LogEValue({3, 5}));
   const Estimate estimate = EstimateOf(evidence, 0);
   EXPECT_NEAR(*estimate.mean, (0.5 + 0.25 + 0 + 0.1 + 0.5) / 5, 1e-12);
 }
@@ -100,8 +81,8 @@ TEST(EvidenceTest, AllSidesMustHoldAndOneMayFail) {
   SetAccuracy(outcomes, kAlibi, std::vector<double>(10, 0.2));
   SetAccuracy(outcomes, kNope, std::vector<double>(10, 0.5));
   const Evidence evidence = Weigh(sheet, sheet.claims[0], outcomes, 0, 40);
-  EXPECT_EQ(evidence.log_e_holds, stats::LogEValue({0, 10}));
-  EXPECT_NEAR(std::exp(evidence.log_e_fails),
+  EXPECT_EQ(evidence.e.log_holds, stats::LogEValue({0, 10}));
+  EXPECT_NEAR(std::exp(evidence.e.log_fails),
               (std::exp(stats::LogEValue({10, 10})) + std::exp(stats::LogEValue({0, 10}))) / 2,
               1e-9);
 }
@@ -115,7 +96,7 @@ TEST(EvidenceTest, OnlySeedsThatHaveLearnedSomethingCount) {
   SetAccuracy(outcomes, kRope, {1, 1, 0}, "deposit");
   const Evidence evidence = Weigh(sheet, sheet.claims[0], outcomes, 0, 40);
   EXPECT_THAT(evidence.seeds, SizeIs(4));
-  EXPECT_EQ(evidence.eligible, 3);
+  EXPECT_EQ(evidence.e.eligible, 3);
   EXPECT_EQ(evidence.holds[0].count, (stats::SignCount{1, 3}));
   EXPECT_EQ(evidence.fails[0].count, (stats::SignCount{1, 3})) << "the last one is undefined";
 }
@@ -158,7 +139,7 @@ TEST(JudgementTest, TheClearClaimIsDecidedAndTheOtherIsToldWhatItNeeds) {
   for (const BoundClaim& claim : sheet.claims) {
     evidence.push_back(Weigh(sheet, claim, outcomes, 0, 40));
   }
-  const auto judgements = Judge(evidence, 0.05);
+  const auto judgements = Judge(EValuesOf(evidence), 0.05);
   EXPECT_EQ(judgements[0].verdict, Verdict::kFails);
   EXPECT_NEAR(std::exp(judgements[0].log_threshold), 80, 1e-9);
   EXPECT_EQ(judgements[1].verdict, Verdict::kUndecided);
@@ -172,7 +153,7 @@ TEST(JudgementTest, ManySeedsThatLearnedNothingAreNotEligible) {
   SetAccuracy(outcomes, kRope, {0.9, 0.1, 0.1, 0.1});
   SetAccuracy(outcomes, kRope, {1, 0, 0, 0}, "deposit");
   const std::vector<Evidence> evidence = {Weigh(sheet, sheet.claims[0], outcomes, 0, 40)};
-  EXPECT_EQ(Judge(evidence, 0.05)[0].verdict, Verdict::kNotEligible);
+  EXPECT_EQ(Judge(EValuesOf(evidence), 0.05)[0].verdict, Verdict::kNotEligible);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "core/experiment/analysis.h"
 #include "core/experiment/canonical_json.h"
+#include "core/experiment/cell_maker.h"
 
 namespace pelab::experiment {
 namespace {
@@ -75,6 +76,55 @@ TEST(Sweep, AnExtensionKeepsEveryOrdinalAndAddsItsSeedsBehind) {
   const Extension nothing = Extend(*twice.sweep, "0..3,7");
   EXPECT_EQ(nothing.seeds, "");
   EXPECT_EQ(nothing.sweep->cells(), twice.sweep->cells());
+}
+
+TEST(Sweep, SeedsCanBeAddedToSomeCombinationsAlone) {
+  const Sweep sweep = Parsed("{name: a, pe: [nope, rope, alibi], task: distance, seed: none}");
+  EXPECT_EQ(sweep.cells(), 0u);
+  EXPECT_FALSE(sweep.At(0).has_value());
+  const Extension some = ExtendSome(sweep, "3..4", {0, 2});
+  EXPECT_EQ(some.seeds, "3..4 of 0,2");
+  ASSERT_TRUE(some.sweep.has_value()) << some.problem;
+  EXPECT_THAT(Labels(*some.sweep), ElementsAre("nope distance 3", "nope distance 4",
+                                               "alibi distance 3", "alibi distance 4"));
+  const Extension more = ExtendSome(*some.sweep, "5", {1, 2});
+  EXPECT_EQ(more.seeds, "5 of 1..2");
+  // A seed that some combinations have is new for all of them.
+  const Extension all = Extend(*more.sweep, "3");
+  EXPECT_EQ(all.seeds, "3");
+  EXPECT_THAT(Labels(*all.sweep),
+              ElementsAre("nope distance 3", "nope distance 4", "alibi distance 3",
+                          "alibi distance 4", "rope distance 5", "alibi distance 5",
+                          "nope distance 3", "rope distance 3", "alibi distance 3"));
+  EXPECT_EQ(ExtendSome(*all.sweep, "3", {1}).seeds, "") << "all combinations have it";
+  CellMaker cells(*all.sweep);
+  std::optional<Sweep> again = sweep;
+  for (const std::string& seeds : {some.seeds, more.seeds, all.seeds}) {
+    again = ExtendAgain(*again, seeds).sweep;
+    ASSERT_TRUE(again.has_value()) << seeds;
+  }
+  for (std::uint64_t i = 0; i < all.sweep->cells(); ++i) {
+    EXPECT_EQ(again->At(i)->key, all.sweep->At(i)->key);
+    EXPECT_EQ(cells.At(i)->key, all.sweep->At(i)->key);
+  }
+}
+
+TEST(Sweep, CombinationsThatASweepLacksAreRefused) {
+  const Sweep sweep = Parsed("{name: a, pe: [nope, rope], task: distance, seed: none}");
+  EXPECT_THAT(ExtendSome(sweep, "3", {2}).problem, testing::HasSubstr("combination 2"));
+  EXPECT_FALSE(ExtendSome(sweep, "3", {}).sweep.has_value());
+  for (const char* bad : {"3 of ", "3 of x", " of 0", "3 of 0 of 1", "3 of 2"}) {
+    EXPECT_FALSE(ExtendAgain(sweep, bad).sweep.has_value()) << bad;
+  }
+}
+
+TEST(Sweep, ASweepWithoutSeedsIsCheckedLikeAnyOther) {
+  const SweepResult result = ParseSweep("{name: a, pe: rope, task: distance, seed: none, "
+                                        "model: {heads: 7}}");
+  EXPECT_FALSE(result.sweep.has_value());
+  EXPECT_FALSE(ParseSweep("{name: a, pe: rope, task: distance, seed: [none]}").sweep.has_value());
+  EXPECT_FALSE(
+      ParseSweep("{name: a, pe: rope, task: distance, exclude: [{seed: none}]}").sweep.has_value());
 }
 
 TEST(Sweep, AnExtensionIsCheckedBeforeItIsMade) {

@@ -1,0 +1,102 @@
+#include "client/claims/judged_sheet.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/claims/outcomes.h"
+#include "core/claims/stored_rows.h"
+#include "core/rpc/sheet_document.h"
+
+namespace pelab::client {
+namespace {
+
+claims::EValues Stored(const v1::SheetClaimRow& row) {
+  return {.seeds = row.seeds(),
+          .eligible = row.eligible(),
+          .log_holds = row.log_e_holds(),
+          .log_fails = row.log_e_fails()};
+}
+
+void AddCosts(const claims::StoredRows& rows, JudgedSheet& judged) {
+  for (const v1::JobRow& row : rows.jobs) {
+    if (!row.trained()) continue;
+    judged.trained += 1;
+    judged.slot_seconds += row.wall_seconds();
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<JudgedSheet> JudgeFile(DataSource& source, SheetFile file,
+                                      const v1::JobFilter& filter, std::int64_t first_seed) {
+  PELAB_ASSIGN_OR_RETURN(const auto rows, claims::LoadRows(source, filter, file.bound.sheet));
+  JudgedSheet judged{
+      .sheet = std::move(file.bound),
+      .sha256 = std::move(file.sha256),
+      .source = filter.sweep().empty() ? source.Description() : Concat("sweep ", filter.sweep())};
+  const claims::Outcomes outcomes = claims::OutcomesOf(judged.sheet, rows);
+  const std::int64_t end = first_seed + judged.sheet.sheet.max_seeds;
+  for (const claims::BoundClaim& claim : judged.sheet.claims) {
+    judged.evidence.push_back(claims::Weigh(judged.sheet, claim, outcomes, first_seed, end));
+  }
+  judged.judgements =
+      claims::Judge(claims::EValuesOf(judged.evidence), judged.sheet.sheet.false_discovery_rate);
+  return judged;
+}
+
+absl::StatusOr<JudgedSheet> JudgeRegistered(DataSource& source, const v1::Sheet& sheet) {
+  const v1::SheetRow& row = sheet.row();
+  PELAB_ASSIGN_OR_RETURN(claims::BoundSheet bound,
+                         rpc::BindSheetDocument(row.document(), row.sweep_document()));
+  JudgedSheet judged{.sheet = std::move(bound),
+                     .sha256 = row.sha256(),
+                     .source = Concat("sheet ", row.sheet_id()),
+                     .registered = row};
+  PELAB_ASSIGN_OR_RETURN(judged.claims,
+                         source.SheetClaims(Concat(row.sheet_id()), /*last_round=*/true));
+  const std::size_t count = judged.sheet.claims.size();
+  if (!judged.claims.empty() && judged.claims.size() != count) {
+    return absl::DataLossError(Concat("sheet ", row.sheet_id(),
+                                      ": its rounds have other claims than its document"));
+  }
+  claims::StoredRows rows;
+  if (row.has_sweep_id()) {
+    v1::JobFilter filter;
+    filter.set_sweep(Concat(row.sweep_id()));
+    PELAB_ASSIGN_OR_RETURN(rows, claims::LoadRows(source, filter, judged.sheet.sheet));
+  }
+  AddCosts(rows, judged);
+  const claims::Outcomes outcomes = claims::OutcomesOf(judged.sheet, rows);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t seeds = judged.claims.empty() ? 0 : judged.claims[i].seeds();
+    judged.evidence.push_back(claims::Weigh(judged.sheet, judged.sheet.claims[i], outcomes,
+                                            row.first_seed(), row.first_seed() + seeds));
+    if (judged.claims.empty()) continue;
+    claims::EValues& e = judged.evidence.back().e;
+    const claims::EValues stored = Stored(judged.claims[i]);
+    if (e != stored) judged.changed.push_back(judged.sheet.claims[i].id);
+    e = stored;
+    judged.judgements.push_back(
+        {.verdict = claims::ParseVerdict(judged.claims[i].verdict())
+                        .value_or(claims::Verdict::kUndecided),
+         .log_threshold = judged.claims[i].log_threshold()});
+  }
+  if (judged.claims.empty()) {
+    judged.judgements =
+        claims::Judge(claims::EValuesOf(judged.evidence), judged.sheet.sheet.false_discovery_rate);
+  }
+  return judged;
+}
+
+absl::StatusOr<std::optional<v1::Sheet>> FindRegistered(DataSource& source,
+                                                        const std::string& sha256) {
+  auto sheet = source.Sheet(sha256);
+  if (sheet.ok()) return *std::move(sheet);
+  // A coordinator of an older version has no sheets.
+  if (absl::IsNotFound(sheet.status()) || absl::IsUnimplemented(sheet.status())) return std::nullopt;
+  return sheet.status();
+}
+
+}  // namespace pelab::client

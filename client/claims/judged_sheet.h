@@ -1,0 +1,45 @@
+// A claim sheet with what stored results say about it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/options/sheet_file.h"
+#include "client/source/data_source.h"
+#include "core/claims/evidence.h"
+#include "core/claims/judgement.h"
+
+namespace pelab::client {
+
+// One element of `evidence` and `judgements` for each of the sheet's bound claims.
+struct JudgedSheet {
+  claims::BoundSheet sheet;
+  std::string sha256;
+  std::string source;  // of the results, for people
+  std::vector<claims::Evidence> evidence;
+  std::vector<claims::Judgement> judgements;
+
+  // The rest is for a sheet that is registered. Its verdicts are those of its last round.
+  std::optional<v1::SheetRow> registered;
+  std::vector<v1::SheetClaimRow> claims;  // after that round; none before the first
+  // Claims whose stored results do not give the e-values of that round any more.
+  std::vector<std::string> changed;
+  std::int64_t trained = 0;  // jobs of its sweep
+  double slot_seconds = 0;
+};
+
+// Judges a sheet that is not registered on the jobs of `filter`, from `first_seed` on.
+absl::StatusOr<JudgedSheet> JudgeFile(DataSource& source, SheetFile file,
+                                      const v1::JobFilter& filter, std::int64_t first_seed);
+
+// `sheet` is one of DataSource::Sheet.
+absl::StatusOr<JudgedSheet> JudgeRegistered(DataSource& source, const v1::Sheet& sheet);
+
+// The registered sheet of this file; nullopt if it is not registered.
+absl::StatusOr<std::optional<v1::Sheet>> FindRegistered(DataSource& source,
+                                                        const std::string& sha256);
+
+}  // namespace pelab::client

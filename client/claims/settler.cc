@@ -1,0 +1,206 @@
+#include "client/claims/settler.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "client/claims/judged_sheet.h"
+#include "client/limits.h"
+#include "client/terminal/claim_tables.h"
+#include "client/terminal/put.h"
+#include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/render/text.h"
+
+namespace pelab::client {
+namespace {
+
+std::string NumberOf(std::int64_t count, const std::string& what) {
+  return Concat(count, " ", what, count == 1 ? "" : "s");
+}
+
+std::string SeedsText(std::int64_t first, std::int64_t end) {
+  return end - first == 1 ? Concat("seed ", first) : Concat("seeds ", first, "..", end - 1);
+}
+
+// "4 of 10 claims decided, 5 open, 1 given up".
+std::string StandingText(const v1::Settlement& state, std::size_t claims) {
+  std::map<std::string, std::size_t> counts;
+  for (const v1::SheetClaimRow& claim : state.claims()) ++counts[claim.standing()];
+  if (state.claims().empty()) counts["open"] = claims;
+  std::string text = Concat(counts["decided"], " of ", claims, " claims decided, ", counts["open"],
+                            " open");
+  const std::size_t given_up = counts["all seeds"] + counts["futile"];
+  if (given_up > 0) text += Concat(", ", given_up, " given up");
+  return text;
+}
+
+}  // namespace
+
+std::string RoundText(const v1::PlannedRound& round) {
+  std::string text =
+      Concat("round ", round.round(), ": ", SeedsText(round.first_seed(), round.end_seed()), ", ",
+             NumberOf(round.jobs(), "job"));
+  if (round.stored() > 0) text += Concat(", ", round.stored(), " of them stored already");
+  if (round.expected_seconds() > 0) {
+    text += Concat(", about ", render::FormatSeconds(round.expected_seconds()), " of slot time");
+  }
+  return text;
+}
+
+Settler::Settler(const Context& context, const SheetFile& file, const SettleOptions& options,
+                 SettleHost host)
+    : context_(context), file_(file), options_(options), host_(std::move(host)) {}
+
+void Settler::Say(const std::string& line) const { context_.err(Concat(line, "\n")); }
+
+absl::StatusOr<int> Settler::Run(Coordinator& coordinator) {
+  PELAB_ASSIGN_OR_RETURN(v1::Settlement state, Register(coordinator));
+  if (!std::exchange(announced_, true)) Announce(state);
+  slots_ = std::max<std::int64_t>(1, state.sheet().slots());
+  v1::AdvanceRequest advance;
+  advance.mutable_sheet()->set_sheet(Concat(state.sheet().sheet_id()));
+  double counted = state.slot_seconds();
+  for (;;) {
+    if (state.has_open()) {
+      PELAB_RETURN_IF_ERROR(FinishRound(coordinator, state));
+      spent_seconds_ += std::max(0.0, state.slot_seconds() - std::exchange(counted, state.slot_seconds()));
+      if (state.has_open()) return End(coordinator, state, "");
+      Say(Concat("round ", state.sheet().ended_rounds(), " ended: ",
+                 StandingText(state, file_.bound.claims.size())));
+      continue;
+    }
+    if (!state.has_next()) return End(coordinator, state, "");
+    const std::string why_not = WhyNot(state.next());
+    if (!why_not.empty()) return End(coordinator, state, why_not);
+    if (state.next().jobs() > state.next().stored()) {
+      PELAB_RETURN_IF_ERROR(host_.ensure_worker());
+    }
+    Say(RoundText(state.next()));
+    spent_jobs_ += state.next().jobs() - state.next().stored();
+    counted += state.next().stored_seconds();  // others paid for these
+    advance.set_begin_round(state.next().round());
+    const std::int64_t before = state.sheet().ended_rounds();
+    PELAB_ASSIGN_OR_RETURN(state, coordinator.Advance(advance));
+    if (!state.has_open() && state.sheet().ended_rounds() > before) {
+      Say(Concat("round ", state.sheet().ended_rounds(), " ended: ",
+                 StandingText(state, file_.bound.claims.size())));
+    }
+  }
+}
+
+// Also queues again what was cancelled or failed in a round that is under way.
+absl::StatusOr<v1::Settlement> Settler::Register(Coordinator& coordinator) {
+  PELAB_ASSIGN_OR_RETURN(const auto known, FindRegistered(coordinator, file_.sha256));
+  if (known) {
+    v1::AdvanceRequest request;
+    request.mutable_sheet()->set_sheet(Concat(known->row().sheet_id()));
+    request.set_again(!announced_);
+    return coordinator.Advance(request);
+  }
+  if (options_.slots == 0) PELAB_RETURN_IF_ERROR(WaitForSlots(coordinator));
+  v1::RegisterSheetRequest request;
+  request.set_document(file_.document);
+  request.set_file_name(file_.name);
+  request.set_sweep_document(file_.sweep_document);
+  request.set_any_seeds(options_.any_seeds);
+  request.set_slots(options_.slots);
+  return coordinator.RegisterSheet(request);
+}
+
+// The size of rounds depends on the slots, so a worker of this command has to be there.
+absl::Status Settler::WaitForSlots(Coordinator& coordinator) {
+  PELAB_RETURN_IF_ERROR(host_.ensure_worker());
+  const absl::Time give_up = absl::Now() + limits::kStart;
+  do {
+    PELAB_ASSIGN_OR_RETURN(const auto workers, coordinator.Workers());
+    const bool online = std::any_of(
+        workers.begin(), workers.end(),
+        [](const v1::WorkerRow& worker) { return worker.state() == "online" && worker.slots() > 0; });
+    if (online) return absl::OkStatus();
+    absl::SleepFor(limits::kRunPoll);
+  } while (absl::Now() < give_up);
+  return absl::FailedPreconditionError(
+      "no worker is connected, so nobody knows how many slots a round is to fill; start one, or "
+      "say how many there will be with --slots N");
+}
+
+void Settler::Announce(const v1::Settlement& state) const {
+  const v1::SheetRow& sheet = state.sheet();
+  std::string text = Concat("sheet ", sheet.sheet_id(), " ", sheet.name(), ": ");
+  if (state.registered_now()) {
+    text += Concat("registered now; its seeds begin at ", sheet.first_seed());
+    if (sheet.fresh_from() > sheet.first_seed()) {
+      text += Concat(", and those up to ", sheet.fresh_from() - 1, " are exploratory");
+    }
+  } else {
+    text += Concat("registered ", render::FormatTime(sheet.created_at_ms()), "; ",
+                   NumberOf(sheet.ended_rounds(), "round"), " so far, ",
+                   StandingText(state, file_.bound.claims.size()));
+  }
+  Say(text);
+}
+
+absl::Status Settler::FinishRound(Coordinator& coordinator, v1::Settlement& state) {
+  v1::AdvanceRequest advance;
+  advance.mutable_sheet()->set_sheet(Concat(state.sheet().sheet_id()));
+  while (state.has_open() && state.open().blocked_jobs() == 0) {
+    PELAB_RETURN_IF_ERROR(host_.ensure_worker());
+    PELAB_RETURN_IF_ERROR(host_.watch(Concat(state.sheet().sweep_id())));
+    PELAB_ASSIGN_OR_RETURN(state, coordinator.Advance(advance));
+    if (state.has_open() && state.open().blocked_jobs() == 0) absl::SleepFor(limits::kRunPoll);
+  }
+  return absl::OkStatus();
+}
+
+std::string Settler::WhyNot(const v1::PlannedRound& next) const {
+  const std::int64_t jobs = next.jobs() - next.stored();
+  if (jobs == 0) return "";  // it costs nothing
+  const Budget& budget = options_.budget;
+  const absl::Duration expected = absl::Seconds(next.expected_seconds());
+  if (budget.jobs && spent_jobs_ + jobs > *budget.jobs) {
+    return Concat("--max-jobs ", *budget.jobs, ": ", spent_jobs_, " were run, and the next round has ",
+                  jobs);
+  }
+  if (budget.slot_time) {
+    const absl::Duration left = *budget.slot_time - absl::Seconds(spent_seconds_);
+    if (left <= absl::ZeroDuration() || expected > left) {
+      return Concat("--budget ", render::FormatSeconds(absl::ToDoubleSeconds(*budget.slot_time)),
+                    ": ", render::FormatSeconds(spent_seconds_), " were spent",
+                    next.expected_seconds() > 0
+                        ? Concat(", and the next round takes about ",
+                                 render::FormatSeconds(next.expected_seconds()))
+                        : "");
+    }
+  }
+  if (budget.until && absl::Now() + expected / static_cast<double>(slots_) > *budget.until) {
+    return "--until: the next round would not end in time";
+  }
+  return "";
+}
+
+absl::StatusOr<int> Settler::End(Coordinator& coordinator, const v1::Settlement& state,
+                                 const std::string& why) {
+  PELAB_ASSIGN_OR_RETURN(const v1::Sheet sheet,
+                         coordinator.Sheet(Concat(state.sheet().sheet_id())));
+  PELAB_ASSIGN_OR_RETURN(const JudgedSheet judged, JudgeRegistered(coordinator, sheet));
+  PutVerdicts(context_, judged);
+  if (state.has_open()) {
+    const v1::OpenRound& open = state.open();
+    Say(Concat("pelab: round ", open.round().round(), " cannot be completed: ",
+               open.blocked_jobs(), " of its ", NumberOf(open.jobs(), "job"),
+               open.blocked_jobs() == 1 ? " does" : " do", " not come"));
+    for (const v1::BlockedJob& job : open.blocked()) {
+      Say(Concat("  ", job.job_id() > 0 ? Concat("job ", job.job_id(), ", ") : "",
+                 render::Escape(job.label()), ": ", render::Escape(job.reason())));
+    }
+    Say("settle the sheet again to queue them again");
+    return kExitIncomplete;
+  }
+  if (!why.empty()) Say(Concat("stopped by ", why, "; settle the sheet again to go on"));
+  return kExitOk;
+}
+
+}  // namespace pelab::client

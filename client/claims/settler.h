@@ -1,0 +1,71 @@
+// Settles a registered sheet round by round, as far as a budget goes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/options/options.h"
+#include "client/options/sheet_file.h"
+#include "client/source/data_source.h"
+
+namespace pelab::client {
+
+// What this command may spend. A round that would not fit is not begun.
+struct Budget {
+  std::optional<absl::Duration> slot_time;
+  std::optional<std::int64_t> jobs;
+  std::optional<absl::Time> until;
+};
+
+struct SettleOptions {
+  Budget budget;
+  bool any_seeds = false;  // the seeds count from 0, although some may be stored
+  int slots = 0;           // that a round gives something to do; 0: those that are there
+};
+
+// Where the rounds are run.
+struct SettleHost {
+  // Called before jobs are to run: starts a worker where this command has to.
+  std::function<absl::Status()> ensure_worker;
+  // Waits until the sweep has ended, and shows how it gets on.
+  std::function<absl::Status(const std::string& sweep)> watch;
+};
+
+// Registers the sheet if it is not yet, and settles it. Prints the verdicts at the end. Returns the
+// exit status: kExitIncomplete if jobs of a round cannot be completed. May be called again with
+// another coordinator; what was spent counts once.
+class Settler {
+ public:
+  Settler(const Context& context, const SheetFile& file, const SettleOptions& options,
+          SettleHost host);
+  absl::StatusOr<int> Run(Coordinator& coordinator);
+
+ private:
+  absl::StatusOr<v1::Settlement> Register(Coordinator& coordinator);
+  absl::Status WaitForSlots(Coordinator& coordinator);
+  absl::Status FinishRound(Coordinator& coordinator, v1::Settlement& state);
+  // Why the next round is not begun; empty: it is.
+  std::string WhyNot(const v1::PlannedRound& next) const;
+  void Announce(const v1::Settlement& state) const;
+  void Say(const std::string& line) const;  // to people
+  absl::StatusOr<int> End(Coordinator& coordinator, const v1::Settlement& state,
+                          const std::string& why);
+
+  const Context& context_;
+  const SheetFile& file_;
+  const SettleOptions options_;
+  const SettleHost host_;
+  bool announced_ = false;
+  std::int64_t slots_ = 1;
+  double spent_seconds_ = 0;
+  std::int64_t spent_jobs_ = 0;
+};
+
+// "round 3: seed 5, 8 jobs, about 1m20s of slot time".
+std::string RoundText(const v1::PlannedRound& round);
+
+}  // namespace pelab::client

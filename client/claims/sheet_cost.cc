@@ -1,0 +1,173 @@
+#include "client/claims/sheet_cost.h"
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "client/source/connect.h"
+#include "client/terminal/put.h"
+#include "client/terminal/table.h"
+#include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/claims/evidence.h"
+#include "core/render/text.h"
+#include "core/stats/e_value.h"
+
+namespace pelab::client {
+namespace {
+
+using render::Column;
+using render::Json;
+
+constexpr Column::Align kRight = Column::Align::kRight;
+
+// "80 jobs, 53m20s of slot time".
+std::string JobsText(std::int64_t jobs, const std::optional<double>& seconds) {
+  return Concat(jobs, " jobs",
+                seconds ? Concat(", ", render::FormatSeconds(*seconds), " of slot time")
+                        : ", whose time is unknown");
+}
+
+std::string CellLabel(const experiment::Cell& cell) {
+  return Concat(cell.pe_label, " ", cell.job.task, " ", cell.protocol_label);
+}
+
+// The fewest seeds that can decide every claim at once, if every seed agrees.
+std::int64_t FewestSeeds(double rate) {
+  std::int64_t seeds = 1;
+  while (stats::LogEValue({seeds, seeds}) < std::log(2 / rate)) ++seeds;
+  return seeds;
+}
+
+}  // namespace
+
+SheetCost CostOf(const claims::BoundSheet& sheet, const claims::StoredRows& rows) {
+  std::map<std::size_t, CellCost> cells;
+  for (const claims::BoundClaim& claim : sheet.claims) {
+    for (const std::size_t at : claims::CellsOf(claim)) {
+      cells[at].configuration = at;
+      ++cells[at].claims;
+    }
+  }
+  SheetCost cost{.fewest_seeds = FewestSeeds(sheet.sheet.false_discovery_rate)};
+  const claims::Outcomes outcomes = claims::OutcomesOf(sheet, rows);
+  double known = 0;
+  std::size_t with_times = 0;
+  for (auto& [at, cell] : cells) {
+    double seconds = 0;
+    for (std::int64_t seed = 0; seed < claims::kFirstPilotSeed; ++seed) {
+      const claims::Outcome& outcome = outcomes.Of(at, seed);
+      if (outcome.state == claims::Outcome::State::kOpen) continue;
+      ++cell.stored;
+      seconds += outcome.wall_seconds;
+    }
+    if (cell.stored > 0) {
+      cell.seconds_per_seed = seconds / static_cast<double>(cell.stored);
+      known += *cell.seconds_per_seed;
+      ++with_times;
+    }
+    cost.cells.push_back(cell);
+  }
+  cost.without_times = cells.size() - with_times;
+  if (with_times > 0) {
+    cost.seconds_per_seed =
+        known * static_cast<double>(cells.size()) / static_cast<double>(with_times);
+  }
+  return cost;
+}
+
+std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost,
+                     const render::Style& style) {
+  render::Table table({{"cell", Column::Align::kLeft, true},
+                       {"claims", kRight},
+                       {"stored seeds", kRight},
+                       {"a seed takes", kRight}});
+  for (const CellCost& cell : cost.cells) {
+    table.AddRow({CellLabel(sheet.configurations[cell.configuration]), Concat(cell.claims),
+                  Concat(cell.stored),
+                  cell.seconds_per_seed ? render::FormatSeconds(*cell.seconds_per_seed) : "-"});
+  }
+  const auto cells = static_cast<std::int64_t>(cost.cells.size());
+  const auto line = [&](const std::string& what, std::int64_t seeds) {
+    const double times = static_cast<double>(seeds);
+    return Concat(what, ": ",
+                  JobsText(cells * seeds, cost.seconds_per_seed
+                                              ? std::optional(*cost.seconds_per_seed * times)
+                                              : std::nullopt),
+                  "\n");
+  };
+  const std::int64_t most = sheet.sheet.max_seeds;
+  std::string text =
+      Concat(table.Render(style), "sheet ", sheet.sheet.name, ": ", sheet.claims.size(),
+             " claims about ", cells, " of the ", sheet.configurations.size(), " cells of sweep ",
+             render::Escape(sheet.sweep.name()), "\n", line("one seed of each", 1));
+  if (cost.fewest_seeds <= most) {
+    text += line(Concat("the ", cost.fewest_seeds,
+                        " seeds with which claims can be decided if "
+                        "every seed agrees"),
+                 cost.fewest_seeds);
+  } else {
+    text += Concat("max_seeds is ", most, ", but no claim can be decided with fewer than ",
+                   cost.fewest_seeds, " seeds\n");
+  }
+  text += line(Concat("all ", most, " seeds of max_seeds"), most);
+  if (cost.seconds_per_seed && cost.without_times > 0) {
+    text += Concat(cost.without_times,
+                   " cells have no stored times and are taken as the mean of "
+                   "the others\n");
+  }
+  return text + "nothing was run\n";
+}
+
+render::Json CostJson(const claims::BoundSheet& sheet, const SheetCost& cost) {
+  Json cells = Json::array();
+  for (const CellCost& cell : cost.cells) {
+    const experiment::Cell& of = sheet.configurations[cell.configuration];
+    cells.push_back({{"pe", of.pe_label},
+                     {"task", of.job.task},
+                     {"protocol", of.protocol_label},
+                     {"claims", cell.claims},
+                     {"stored", cell.stored},
+                     {"seconds_per_seed", render::OrNull(cell.seconds_per_seed)}});
+  }
+  Json ids = Json::array();
+  for (const claims::BoundClaim& claim : sheet.claims) ids.push_back(claim.id);
+  return {{"sheet", sheet.sheet.name},
+          {"claims", ids},
+          {"max_seeds", sheet.sheet.max_seeds},
+          {"fewest_seeds", cost.fewest_seeds},
+          {"seconds_per_seed", render::OrNull(cost.seconds_per_seed)},
+          {"cells", cells}};
+}
+
+absl::StatusOr<v1::JobFilter> FilterOf(DataSource& source, const std::string& sweep_option,
+                                       const claims::BoundSheet& sheet) {
+  v1::JobFilter filter;
+  filter.set_sweep(sweep_option);
+  if (!sweep_option.empty()) return filter;
+  PELAB_ASSIGN_OR_RETURN(const auto sweeps, source.Sweeps());
+  for (const v1::Sweep& sweep : sweeps) {
+    if (sweep.name() == sheet.sweep.name()) filter.set_sweep(sweep.name());
+  }
+  return filter;
+}
+
+absl::StatusOr<int> CheckSheet(const Context& context, const SheetFile& file,
+                               const std::string& sweep_option) {
+  claims::StoredRows rows;
+  // A sheet can be checked before anything exists: then no time is known.
+  const GlobalOptions& global = context.options;
+  std::error_code ignored;
+  const bool named = !global.server.empty() || global.database_given;
+  if (named || std::filesystem::exists(global.database, ignored)) {
+    PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(global));
+    PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter, FilterOf(*source, sweep_option, file.bound));
+    PELAB_ASSIGN_OR_RETURN(rows.jobs, source->Jobs(filter));
+  }
+  const SheetCost cost = CostOf(file.bound, rows);
+  return Put(context, {.json = [&] { return CostJson(file.bound, cost); },
+                       .text = [&] { return CostText(file.bound, cost, context.style); },
+                       .rows = "cells"});
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,81 @@
+// How a sheet is settled: which seeds come next, and what its claims have come to. A round is a
+// function of the sheet, of the round before and of stored results, not of who asks. Pure
+// functions: thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/claims/binding.h"
+#include "core/claims/evidence.h"
+#include "core/claims/judgement.h"
+#include "core/claims/outcomes.h"
+
+namespace pelab::claims {
+
+// A claim is given up if the chance that it will be decided by max_seeds is below this.
+inline constexpr double kFutileChance = 0.05;
+
+// Whether a claim gets further seeds, and why it does not.
+enum class Standing {
+  kOpen,
+  kDecided,
+  kAllSeeds,  // it has max_seeds
+  kFutile,    // it is unlikely to be decided by max_seeds
+};
+std::string NameOf(Standing standing);  // "open", "decided", "all seeds", "futile"
+std::optional<Standing> ParseStanding(std::string_view name);
+
+// What a claim has come to after a round. A claim that is not open any more keeps its e-values: it
+// is not reopened, since some of its cells may have got later seeds for other claims.
+struct ClaimState {
+  Standing standing = Standing::kOpen;
+  EValues e;
+  Judgement judgement;
+};
+
+// The rules that were fixed when the sheet was registered.
+struct Registration {
+  std::int64_t first_seed = 0;
+  // No cell of the sheet had a job with this seed or a later one below kFirstPilotSeed. Earlier
+  // seeds are exploratory, later ones confirmatory.
+  std::int64_t fresh_from = 0;
+  std::int64_t slots = 1;  // at least 1; a round gives them all something to do
+};
+
+// The cells of all open claims, with the seeds first_seed … end_seed - 1.
+struct Round {
+  std::int64_t number = 1;
+  std::int64_t first_seed = 0;
+  std::int64_t end_seed = 0;
+  std::vector<std::size_t> cells;  // positions in BoundSheet::configurations, ascending
+};
+
+// The round after `last` (nullptr: none was begun), in which the claims stand as in `states`, one
+// for each bound claim. nullopt if no claim is open.
+std::optional<Round> NextRound(const BoundSheet& sheet, const Registration& registration,
+                               const Round* last, std::span<const ClaimState> states);
+
+// A job of a round whose outcome is still to come.
+struct OpenCell {
+  std::size_t configuration = 0;
+  std::int64_t seed = 0;
+  bool lacks_ablation = false;  // it is trained
+};
+std::vector<OpenCell> OpenCellsOf(const BoundSheet& sheet, const Round& round,
+                                  std::span<const ClaimState> states, const Outcomes& outcomes);
+
+// The states after a round of which every cell is complete. `before` are those after the round
+// before it; in the first round none but open ones.
+std::vector<ClaimState> Conclude(const BoundSheet& sheet, const Registration& registration,
+                                 const Round& round, std::span<const ClaimState> before,
+                                 const Outcomes& outcomes);
+
+// How many of a claim's seeds, of which there are `seeds`, were stored before the registration.
+std::int64_t ExploratorySeeds(const Registration& registration, std::int64_t seeds);
+
+}  // namespace pelab::claims

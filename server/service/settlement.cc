@@ -1,0 +1,312 @@
+#include "server/service/settlement.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/json_text.h"
+#include "core/base/status.h"
+#include "core/db/read/all_rows.h"
+#include "core/experiment/configuration.h"
+#include "core/experiment/key.h"
+
+namespace pelab::service {
+namespace {
+
+// The lists that claims::LoadRows reads.
+class Lists {
+ public:
+  explicit Lists(db::RowReader& reader) : reader_(reader) {}
+
+  absl::StatusOr<results::JobList> Jobs(const v1::JobFilter& filter) {
+    results::JobList jobs;
+    auto request = Request<v1::ListJobsRequest>(filter);
+    request.set_specs_apart(true);
+    PELAB_RETURN_IF_ERROR(
+        db::ForEachPage(reader_, &db::RowReader::ListJobs, request,
+                        [&](v1::ListJobsResponse& page) { jobs.Add(std::move(page)); }));
+    return jobs;
+  }
+  absl::StatusOr<std::vector<v1::EpochsToRow>> EpochsTo(const v1::JobFilter& filter,
+                                                        double accuracy) {
+    auto request = Request<v1::ListEpochsToRequest>(filter);
+    request.set_test_accuracy(accuracy);
+    return db::AllRows<v1::EpochsToRow>(reader_, &db::RowReader::ListEpochsTo, request);
+  }
+  absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) {
+    return db::AllRows<v1::AttemptRow>(reader_, &db::RowReader::ListAttempts,
+                                       Request<v1::ListAttemptsRequest>(filter));
+  }
+  absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(const v1::JobFilter& filter) {
+    return db::AllRows<v1::HeadAblationRow>(reader_, &db::RowReader::ListHeadAblations,
+                                            Request<v1::ListHeadAblationsRequest>(filter));
+  }
+  absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter) {
+    return db::AllRows<v1::DepositRow>(reader_, &db::RowReader::ListDeposits,
+                                       Request<v1::ListDepositsRequest>(filter));
+  }
+
+ private:
+  template <typename T>
+  static T Request(const v1::JobFilter& filter) {
+    T request;
+    *request.mutable_filter() = filter;
+    return request;
+  }
+
+  db::RowReader& reader_;
+};
+
+absl::Status BadRows(const v1::SheetRow& row, absl::string_view what) {
+  return absl::DataLossError(
+      absl::StrCat("sheet ", row.sheet_id(), " (", row.name(), "): ", what));
+}
+
+absl::StatusOr<claims::Round> ToRound(const v1::SheetRow& row, const v1::SheetRoundRow& stored,
+                                      const claims::BoundSheet& bound) {
+  std::map<std::uint64_t, std::size_t> positions;
+  for (std::size_t i = 0; i < bound.configurations.size(); ++i) {
+    positions[bound.configurations[i].ordinal] = i;
+  }
+  claims::Round round{.number = stored.round(),
+                      .first_seed = stored.first_seed(),
+                      .end_seed = stored.end_seed(),
+                      .cells = {}};
+  const auto cells = ParseJson(stored.cells_json());
+  for (const auto& cell : cells) {
+    const auto found = cell.is_number_unsigned() ? positions.find(cell.get<std::uint64_t>())
+                                                 : positions.end();
+    if (found == positions.end()) {
+      return BadRows(row, absl::StrCat("the cells of round ", stored.round(),
+                                       " are not those of its sweep"));
+    }
+    round.cells.push_back(found->second);
+  }
+  return round;
+}
+
+absl::StatusOr<claims::ClaimState> ToState(const v1::SheetRow& row,
+                                           const v1::SheetClaimRow& stored) {
+  const auto standing = claims::ParseStanding(stored.standing());
+  const auto verdict = claims::ParseVerdict(stored.verdict());
+  if (!standing || !verdict) return BadRows(row, "a claim has an unknown standing or verdict");
+  return claims::ClaimState{.standing = *standing,
+                            .e = {.seeds = stored.seeds(),
+                                  .eligible = stored.eligible(),
+                                  .log_holds = stored.log_e_holds(),
+                                  .log_fails = stored.log_e_fails()},
+                            .judgement = {.verdict = *verdict,
+                                          .log_threshold = stored.log_threshold()}};
+}
+
+// The job rows of the sheet's configurations, by configuration and seed.
+using JobRows = std::map<std::pair<std::size_t, std::int64_t>, const v1::JobRow*>;
+JobRows JobRowsOf(const claims::BoundSheet& bound, const claims::StoredRows& rows) {
+  std::map<std::string, std::size_t> positions;
+  for (std::size_t i = 0; i < bound.configurations.size(); ++i) {
+    const experiment::Cell& cell = bound.configurations[i];
+    positions[experiment::TemplateOf(cell.canonical_json, cell.job.seed)] = i;
+  }
+  JobRows found;
+  for (const v1::JobRow& row : rows.jobs) {
+    const auto spec = rows.jobs.templates().find(row.configuration_id());
+    if (spec == rows.jobs.templates().end()) continue;
+    const auto position = positions.find(spec->second);
+    if (position == positions.end()) continue;
+    const v1::JobRow*& known = found[{position->second, row.seed()}];
+    if (known == nullptr || known->generation() <= row.generation()) known = &row;
+  }
+  return found;
+}
+
+// Why an open cell will not come by itself; empty: it will.
+std::string ReasonOf(const v1::JobRow* row, const claims::OpenCell& cell, bool live) {
+  if (row == nullptr) return live ? "" : "it is not there";
+  switch (row->state()) {
+    case v1::JOB_STATE_FAILED:
+      return row->error().empty() ? "it failed" : row->error();
+    case v1::JOB_STATE_CANCELLED:
+      return "it was cancelled";
+    case v1::JOB_STATE_SUCCEEDED:
+      return cell.lacks_ablation ? "it is trained, but has no head ablation" : "";
+    default:
+      return live ? "" : "the sheet's sweep does not claim it any more";
+  }
+}
+
+std::string LabelOf(const experiment::Cell& cell, std::int64_t seed) {
+  return absl::StrCat(cell.pe_label, " ", cell.job.task, " ", cell.protocol_label, " seed ", seed);
+}
+
+// What the stored jobs of a sheet took, by configuration.
+struct Times {
+  double seconds = 0;
+  int jobs = 0;
+};
+
+// The trained jobs of a round that is not begun yet: other sweeps may have them.
+absl::StatusOr<Times> StoredTimesOf(db::Reader& reader, const StoredSheet& sheet,
+                                    const claims::Round& round) {
+  std::vector<std::string> keys;
+  for (const std::size_t at : round.cells) {
+    const experiment::Cell& cell = sheet.bound->configurations[at];
+    const std::string its = experiment::TemplateOf(cell.canonical_json, cell.job.seed);
+    for (std::int64_t seed = round.first_seed; seed < round.end_seed; ++seed) {
+      keys.push_back(experiment::KeyOf(experiment::FillTemplate(its, seed)));
+    }
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto found, reader.FindKeys(keys, {}));
+  v1::JobFilter filter;
+  for (const auto& [key, job] : found) filter.add_jobs(key);
+  Times times;
+  if (found.empty()) return times;
+  PELAB_ASSIGN_OR_RETURN(const results::JobList jobs, Lists(reader).Jobs(filter));
+  for (const v1::JobRow& row : jobs) {
+    if (!row.trained()) continue;
+    times.seconds += row.wall_seconds();
+    times.jobs += 1;
+  }
+  return times;
+}
+
+absl::Status SetNext(db::Reader& reader, const StoredSheet& sheet, const claims::Round& round,
+                     const std::map<std::size_t, Times>& times, v1::Settlement& settlement) {
+  v1::PlannedRound& next = *settlement.mutable_next();
+  const std::int64_t seeds = round.end_seed - round.first_seed;
+  const auto cells = static_cast<std::int64_t>(round.cells.size());
+  next.set_round(round.number);
+  next.set_first_seed(round.first_seed);
+  next.set_end_seed(round.end_seed);
+  PELAB_ASSIGN_OR_RETURN(const Times stored, StoredTimesOf(reader, sheet, round));
+  next.set_jobs(cells * seeds);
+  next.set_stored(stored.jobs);
+  next.set_stored_seconds(stored.seconds);
+  double known = 0;
+  int with_times = 0;
+  for (const std::size_t cell : round.cells) {
+    const auto found = times.find(cell);
+    if (found == times.end()) continue;
+    known += found->second.seconds / found->second.jobs;
+    ++with_times;
+  }
+  if (with_times == 0) return absl::OkStatus();
+  next.set_expected_seconds(known / with_times *
+                            static_cast<double>(next.jobs() - next.stored()));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<StoredSheet> LoadSheet(db::RowReader& reader, v1::Sheet stored,
+                                      std::shared_ptr<const claims::BoundSheet> bound) {
+  StoredSheet sheet{.row = std::move(*stored.mutable_row()), .bound = std::move(bound)};
+  sheet.registration = {.first_seed = sheet.row.first_seed(),
+                        .fresh_from = sheet.row.fresh_from(),
+                        .slots = std::max<std::int64_t>(1, sheet.row.slots())};
+  if (stored.rounds_size() > 0) {
+    const v1::SheetRoundRow& last = stored.rounds(stored.rounds_size() - 1);
+    PELAB_ASSIGN_OR_RETURN(sheet.last, ToRound(sheet.row, last, *sheet.bound));
+    sheet.open = !last.has_ended_at_ms();
+  }
+  sheet.states.resize(sheet.bound->claims.size());
+  v1::ListSheetClaimsRequest request;
+  request.mutable_sheet()->set_sheet(absl::StrCat(sheet.row.sheet_id()));
+  request.set_last_round(true);
+  PELAB_ASSIGN_OR_RETURN(sheet.claims, db::AllRows<v1::SheetClaimRow>(
+                                           reader, &db::RowReader::ListSheetClaims, request));
+  if (sheet.claims.empty()) return sheet;
+  if (sheet.claims.size() != sheet.states.size()) {
+    return BadRows(sheet.row, "its rounds have other claims than its document");
+  }
+  for (std::size_t i = 0; i < sheet.states.size(); ++i) {
+    PELAB_ASSIGN_OR_RETURN(sheet.states[i], ToState(sheet.row, sheet.claims[i]));
+  }
+  return sheet;
+}
+
+absl::StatusOr<claims::StoredRows> RowsOf(db::RowReader& reader, const StoredSheet& sheet) {
+  if (!sheet.row.has_sweep_id()) return claims::StoredRows{};
+  v1::JobFilter filter;
+  filter.set_sweep(absl::StrCat(sheet.row.sweep_id()));
+  Lists lists(reader);
+  return claims::LoadRows(lists, filter, sheet.bound->sheet);
+}
+
+std::vector<store::StoredClaim> ToStore(const StoredSheet& sheet,
+                                        const std::vector<claims::ClaimState>& states) {
+  std::vector<store::StoredClaim> claims;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const claims::ClaimState& state = states[i];
+    claims.push_back(
+        {.claim = sheet.bound->claims[i].id,
+         .standing = claims::NameOf(state.standing),
+         .verdict = claims::NameOf(state.judgement.verdict),
+         .seeds = state.e.seeds,
+         .eligible = state.e.eligible,
+         .exploratory = claims::ExploratorySeeds(sheet.registration, state.e.seeds),
+         .log_e_holds = state.e.log_holds,
+         .log_e_fails = state.e.log_fails,
+         .log_threshold = state.judgement.log_threshold});
+  }
+  return claims;
+}
+
+std::vector<std::uint64_t> CombinationsOf(const StoredSheet& sheet, const claims::Round& round) {
+  std::vector<std::uint64_t> combinations;
+  combinations.reserve(round.cells.size());
+  for (const std::size_t cell : round.cells) {
+    combinations.push_back(sheet.bound->configurations[cell].ordinal);
+  }
+  return combinations;
+}
+
+std::string CellsJson(const std::vector<std::uint64_t>& combinations) {
+  return nlohmann::json(combinations).dump();
+}
+
+std::vector<Blocked> BlockedOf(const StoredSheet& sheet, const claims::StoredRows& rows,
+                               const std::vector<claims::OpenCell>& open, bool live) {
+  const JobRows jobs = JobRowsOf(*sheet.bound, rows);
+  std::vector<Blocked> blocked;
+  for (const claims::OpenCell& cell : open) {
+    const auto found = jobs.find({cell.configuration, cell.seed});
+    const v1::JobRow* row = found == jobs.end() ? nullptr : found->second;
+    const std::string reason = ReasonOf(row, cell, live);
+    if (reason.empty()) continue;
+    Blocked& one = blocked.emplace_back();
+    one.job.set_job_id(row == nullptr ? 0 : row->job_id());
+    one.job.set_label(LabelOf(sheet.bound->configurations[cell.configuration], cell.seed));
+    one.job.set_reason(reason);
+    one.failed = row != nullptr && row->state() == v1::JOB_STATE_FAILED;
+  }
+  return blocked;
+}
+
+absl::StatusOr<v1::Settlement> ToSettlement(db::Reader& reader, const StoredSheet& sheet,
+                                            const claims::StoredRows& rows) {
+  v1::Settlement settlement;
+  *settlement.mutable_sheet() = sheet.row;
+  settlement.mutable_sheet()->clear_document();
+  settlement.mutable_sheet()->clear_sweep_document();
+  for (const v1::SheetClaimRow& claim : sheet.claims) *settlement.add_claims() = claim;
+  std::map<std::size_t, Times> times;  // by configuration
+  Times all;
+  for (const auto& [at, row] : JobRowsOf(*sheet.bound, rows)) {
+    if (!row->trained()) continue;
+    for (Times* one : {&times[at.first], &all}) {
+      one->seconds += row->wall_seconds();
+      one->jobs += 1;
+    }
+  }
+  settlement.set_trained(all.jobs);
+  settlement.set_slot_seconds(all.seconds);
+  if (sheet.open) return settlement;
+  const auto next = claims::NextRound(*sheet.bound, sheet.registration,
+                                      sheet.last ? &*sheet.last : nullptr, sheet.states);
+  if (next) PELAB_RETURN_IF_ERROR(SetNext(reader, sheet, *next, times, settlement));
+  return settlement;
+}
+
+}  // namespace pelab::service

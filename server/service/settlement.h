@@ -1,0 +1,60 @@
+// Where a claim sheet stands, as it is stored: for ClaimsService. Not thread-safe, like the reader.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/claims/rounds.h"
+#include "core/claims/stored_rows.h"
+#include "core/db/read/reader.h"
+#include "pelab/v1/claims.pb.h"
+#include "server/store/sheet_values.h"
+
+namespace pelab::service {
+
+// A stored sheet between two requests.
+struct StoredSheet {
+  v1::SheetRow row;  // with its documents
+  std::shared_ptr<const claims::BoundSheet> bound;
+  claims::Registration registration;
+  std::optional<claims::Round> last;  // nullopt: no round was begun
+  bool open = false;                  // the last round has not ended
+  // After the last round that has ended; the claims are open before the first.
+  std::vector<claims::ClaimState> states;
+  std::vector<v1::SheetClaimRow> claims;  // the same as rows; none before the first
+};
+
+// `bound` is the sheet of the stored documents. DATA_LOSS if the rows do not
+// fit it.
+absl::StatusOr<StoredSheet> LoadSheet(db::RowReader& reader, v1::Sheet sheet,
+                                      std::shared_ptr<const claims::BoundSheet> bound);
+
+// The stored results of the sheet's sweep; none if it has none.
+absl::StatusOr<claims::StoredRows> RowsOf(db::RowReader& reader, const StoredSheet& sheet);
+
+// What EndRound stores for the claims.
+std::vector<store::StoredClaim> ToStore(const StoredSheet& sheet,
+                                        const std::vector<claims::ClaimState>& states);
+
+// "[0,3]": the combinations of the sheet's sweep that the round's cells are.
+std::vector<std::uint64_t> CombinationsOf(const StoredSheet& sheet, const claims::Round& round);
+std::string CellsJson(const std::vector<std::uint64_t>& combinations);
+
+// A job of the open round that does not come by itself.
+struct Blocked {
+  v1::BlockedJob job;
+  bool failed = false;  // RetryJob queues it again; otherwise ReopenSweep does
+};
+// `live`: the sheet's sweep is expanding or active, so that what is not stored may still come.
+std::vector<Blocked> BlockedOf(const StoredSheet& sheet, const claims::StoredRows& rows,
+                               const std::vector<claims::OpenCell>& open, bool live);
+
+// Everything but the open round.
+absl::StatusOr<v1::Settlement> ToSettlement(db::Reader& reader, const StoredSheet& sheet,
+                                            const claims::StoredRows& rows);
+
+}  // namespace pelab::service

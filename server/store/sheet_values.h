@@ -1,0 +1,78 @@
+// Writes that concern claim sheets and their rounds (writes.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/store/sweep_values.h"
+
+namespace pelab::store {
+
+// Registers a sheet. A sheet that is registered already stays as it is.
+struct RegisterSheet {
+  std::string name;
+  std::string sha256;
+  std::string document;
+  std::string file_name;
+  std::string sweep_document;
+  std::vector<std::string> templates;  // of the configurations that its claims are about
+  bool fresh = true;                   // begins at the first seed that none of them has
+  std::int64_t end_of_seeds = 0;       // seeds from here on are for pilots, and are not looked at
+  std::int64_t max_seeds = 0;
+  std::int64_t slots = 1;
+  std::string owner;
+  std::int64_t now = 0;
+};
+struct SheetRegistered {
+  std::int64_t sheet_id = 0;
+  bool is_new = false;
+  // Set if there are fewer than max_seeds fresh ones left; nothing is stored then.
+  std::optional<std::int64_t> fresh_from;
+};
+
+// Begins the next round of a sheet: adds its seeds to the sheet's sweep, which the first round
+// makes. Nothing happens unless the round before it has ended and the sweep has exactly `known`
+// extensions.
+struct BeginRound {
+  std::int64_t sheet_id = 0;
+  std::int64_t round = 1;
+  std::int64_t first_seed = 0;
+  std::int64_t end_seed = 0;
+  std::string cells_json;
+  SubmitSweep sweep;  // without seeds
+  ExtendSweep seeds;  // of the sheet's sweep; without seeds if it has them all
+  std::int64_t now = 0;
+};
+struct RoundBegun {
+  bool applied = false;
+  std::int64_t sweep_id = 0;
+  SweepExtended sweep;  // `applied` is false if `full` is set
+};
+
+// What a claim has come to after a round (core/claims/rounds.h).
+struct StoredClaim {
+  std::string claim;
+  std::string standing;
+  std::string verdict;
+  std::int64_t seeds = 0;
+  std::int64_t eligible = 0;
+  std::int64_t exploratory = 0;
+  double log_e_holds = 0;
+  double log_e_fails = 0;
+  double log_threshold = 0;
+};
+// Ends the sheet's last round. Nothing happens if it has ended.
+struct EndRound {
+  std::int64_t sheet_id = 0;
+  std::int64_t round = 1;
+  std::vector<StoredClaim> claims;  // all claims of the sheet
+  std::int64_t now = 0;
+};
+struct RoundEnded {
+  bool applied = false;
+};
+
+}  // namespace pelab::store

@@ -1,0 +1,207 @@
+"""`pelab settle` and the registered sheets: every round is recomputed from the database in numpy
+(sheet_recount.py), and what a budget, an edit, a cancelled job or a lost loss does to it."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pelab_harness import BIN, wait_until  # noqa: E402
+from settle_case import CLAIMS, SettleCase, above, cell  # noqa: E402
+
+POPULATE = BIN.parent / "tests/pelab-populate"
+FEW = [above("rope-clearly", cell("rope"), cell("nope"), 0.9),
+       above("rope-finite", cell("rope"), cell("nope", "1000"))]
+MADE_UP = """
+name: made-up
+protocol: [clean, published]
+pe: [rope, nope, alibi]
+task: {name: distance, length: 16, vocabulary: 40, train_examples: 1000, test_examples: 500}
+seed: 0..39
+model: {d_model: 16, d_ff: 32, heads: 4, layers: 2, max_len: 16}
+train: {epochs: 4}
+analyses: [head_ablation]
+"""
+
+
+class Settle(SettleCase):
+    def test_ten_claims_from_nothing(self):
+        sheet = self.sheet()
+        result = self.ok(self.settle(sheet))
+        self.recount()
+        verdicts = self.verdicts()
+        self.assertEqual(list(verdicts), [claim["id"] for claim in CLAIMS])
+        for claim in ("rope-learns", "alibi-learns", "chain", "near", "band", "contrast"):
+            self.assertEqual(verdicts[claim], "holds")
+        for claim in ("rope-clearly", "band-above"):
+            self.assertEqual(verdicts[claim], "fails")
+        self.assertEqual(verdicts["deposit"], "not eligible")
+        self.assertIn("confirmatory", result.stdout)
+        self.assertRegex(result.stderr, r"round 1: seed 0, 4 jobs\n")
+        self.assertRegex(result.stderr, r"round \d+ ended: \d+ of 10 claims decided, 0 open")
+        # Every seed of the cell whose loss is not finite failed, and counts as the worst result.
+        failed = self.query("SELECT count(*), count(DISTINCT seed) FROM v_jobs WHERE state = "
+                            "'failed'")[0]
+        self.assertEqual(failed[0], failed[1])
+        self.assertGreater(failed[0], 7)
+        stored = self.settled()
+        again = self.ok(self.settle(sheet))
+        self.assertEqual(self.settled(), stored)
+        self.assertNotIn("round 1:", again.stderr)
+        self.assertEqual(again.stdout, result.stdout)
+        self.ok(self.pelab_db("db", "check"))
+        self._shown_in_every_way(sheet, result.stdout)
+
+    def _shown_in_every_way(self, sheet, text):
+        digest = self.query("SELECT sha256 FROM v_sheets")[0][0]
+        for name in (sheet, "tiny-claims", "1", digest[:8]):
+            self.assertEqual(self.ok(self.pelab_db("claims", "show", name)).stdout, text)
+        found = json.loads(self.ok(self.pelab_db("claims", "show", "1", "--output",
+                                                 "json")).stdout)
+        self.assertEqual(found["rests_on"], "confirmatory")
+        self.assertEqual(found["registered"]["changed"], [])
+        self.assertEqual({claim["id"]: claim["verdict"] for claim in found["claims"]},
+                         self.verdicts())
+        self.assertEqual({claim["exploratory"] for claim in found["claims"]}, {0})
+        listed = json.loads(self.ok(self.pelab_db("claims", "list", "--output", "json")).stdout)
+        self.assertEqual([row["sha256"] for row in listed["sheets"]], [digest])
+        missing = self.pelab_db("claims", "show", "no-such-sheet")
+        self.assertEqual(missing.returncode, 2)
+        self.assertIn('no sheet "no-such-sheet" is registered', missing.stderr)
+
+    def test_a_budget_ends_between_rounds_and_the_next_command_goes_on(self):
+        sheet = self.sheet(FEW)
+        nothing = self.ok(self.settle(sheet, "--budget", "0"))
+        self.assertIn("stopped by --budget", nothing.stderr)
+        self.assertEqual(self.settled()[0], [])
+        self.assertEqual(self.query("SELECT count(*) FROM v_jobs"), [(0,)])
+        some = self.ok(self.settle(sheet, "--max-jobs", "7"))
+        self.assertIn("stopped by --max-jobs 7: 6 were run, and the next round has 6", some.stderr)
+        self.assertEqual(len(self.settled()[0]), 2)
+        past = self.ok(self.settle(sheet, "--until", "2020-01-01T00:00:00Z"))
+        self.assertIn("stopped by --until", past.stderr)
+        self.ok(self.settle(sheet))
+        self.recount()
+        self.assertEqual(self.verdicts(), {"rope-clearly": "fails", "rope-finite": "holds"})
+        for flag, value, said in (("--budget", "3x", 'invalid --budget "3x"'),
+                                  ("--until", "25:00", 'invalid --until "25:00"'),
+                                  ("--max-jobs", "-1", "--max-jobs")):
+            wrong = self.settle(sheet, flag, value)
+            self.assertEqual(wrong.returncode, 2, wrong.stderr)
+            self.assertIn(said, wrong.stderr)
+        check = self.ok(self.settle(sheet, "--dry-run"))
+        self.assertIn("nothing was run", check.stdout)
+
+    def made_up(self, document=MADE_UP, *options):
+        """Jobs that nobody trained, with results."""
+        self.write("tiny.yaml", document)
+        subprocess.run([POPULATE, self.folder / "tiny.yaml", "--db", self.db, *options], check=True,
+                       capture_output=True)
+
+    def test_an_edited_sheet_is_another_one_and_begins_with_fresh_seeds(self):
+        self.made_up()
+        claims = [{"id": "a", "each": "protocol", "above": {
+            "metric": "test_accuracy", "a": "pe=rope", "b": "pe=nope", "by": 0}}]
+        first = self.sheet(claims)
+        self.ok(self.settle(first, "--no-fresh-seeds", "--max-jobs", "0"))
+        claims[0]["above"]["by"] = 0.01
+        claims.append({"id": "b", "where": "protocol=clean", "above": {
+            "metric": "test_accuracy", "a": "pe=alibi", "b": "pe=nope"}})
+        second = self.sheet(claims, name="tiny-claims-2")
+        self.ok(self.settle(second, "--max-jobs", "0"))
+        shared = self.sheet(claims, name="tiny-claims-3")
+        self.ok(self.settle(shared, "--no-fresh-seeds", "--max-jobs", "0"))
+        self.recount()
+        self.assertEqual(self.query("SELECT first_seed, fresh_from FROM v_sheets ORDER BY "
+                                    "sheet_id"), [(0, 40), (40, 40), (0, 40)])
+        self.assertEqual(self.query("SELECT count(*) FROM v_sweeps"), [(3,)])
+        diff = self.ok(self.pelab_db("claims", "diff", first, "2"))
+        self.assertRegex(diff.stdout, r"a: low: 0 → 0.01\n")
+        self.assertRegex(diff.stdout, r"b: added\n")
+        self.assertRegex(diff.stdout, r"registered .* as sheet 1\n(.*\n)*.*as sheet 2")
+        same = self.ok(self.pelab_db("claims", "diff", "1", first))
+        self.assertIn("they are the same sheet", same.stdout)
+
+    def test_seeds_that_were_stored_before_are_exploratory(self):
+        self.made_up(MADE_UP, "--fail-every", "90", "--error", "loss is not finite")
+        sheet = self.sheet([
+            {"id": "above", "each": "protocol",
+             "above": {"metric": "test_accuracy", "a": "pe=rope", "b": "pe=nope"}},
+            {"id": "deposit", "each": ["protocol"],
+             "most": {"metric": "deposit", "cell": "pe=rope", "layers": "any"}},
+            {"id": "near", "where": "protocol=clean", "near": {
+                "metric": "epochs_to(0.5)", "a": "pe=rope", "b": "pe=alibi", "within": 1}},
+            {"id": "drop", "where": "protocol=clean", "above": {
+                "metric": "max_drop", "a": "pe=rope", "b": "pe=nope"}, "eligible": {"above": 0}},
+        ], max_seeds=30)
+        result = self.settle(sheet, "--no-fresh-seeds", "--slots", "6", "--max-jobs", "0")
+        self.recount()
+        self.assertEqual(self.query("SELECT first_seed, fresh_from FROM v_sheets"), [(0, 40)])
+        self.assertIn("exploratory up to seed 39, which was stored before", result.stdout)
+        found = json.loads(self.ok(self.pelab_db("claims", "show", sheet, "--output",
+                                                 "json")).stdout)
+        self.assertEqual(found["rests_on"], "exploratory")
+        self.assertEqual(len(found["claims"]), 6)
+        rounds = self.query("SELECT end_seed - first_seed FROM v_sheet_rounds ORDER BY round")
+        self.assertEqual(rounds[0], (1,))
+
+    def test_the_seeds_of_a_sheet_can_run_out(self):
+        self.made_up(MADE_UP.replace("0..39", "[0, 980]"))
+        sheet = self.sheet([above("a", "pe=rope protocol=clean", "pe=nope protocol=clean")],
+                           max_seeds=30)
+        result = self.settle(sheet, "--slots", "2")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("have seeds up to 980, and the sheet needs 30 below 1000", result.stderr)
+
+    def test_a_cancelled_job_stops_the_round_until_the_sheet_is_settled_again(self):
+        self.server()
+        sheet = self.sheet(FEW)
+        settler = self.begin(sheet, served=True)
+        self.wait_round(1)
+        wait_until(lambda: self.query("SELECT count(*) FROM v_jobs")[0][0] == 3, 20, "the jobs")
+        job, = self.query("SELECT job_id FROM v_jobs WHERE pe = 'rope'")[0]
+        self.ok(self.pelab("cancel", "--job", job))
+        self.worker()
+        self.assertEqual(settler.wait(60), 3, self.logs())
+        log = self.logs()
+        self.assertIn("round 1 cannot be completed: 1 of its 3 jobs does not come", log)
+        self.assertRegex(log, rf"job {job}, rope distance \w+ seed 0: it was cancelled")
+        self.assertEqual(self.settled()[1], [])
+        self.ok(self.settle(sheet, served=True))
+        self.recount()
+        self.assertEqual(self.verdicts(), {"rope-clearly": "fails", "rope-finite": "holds"})
+        # A sweep that is deleted takes its results along; what was found stays.
+        stored = self.settled()
+        self.ok(self.pelab("sweeps", "delete", "tiny-claims", "--yes"))
+        self.assertEqual(self.settled(), stored)
+        shown = self.ok(self.pelab("claims", "show", sheet)).stdout
+        self.assertIn("do not give the verdicts' e-values any more", shown)
+        self.assertEqual(self.ok(self.settle(sheet, served=True)).stdout, shown)
+
+    def test_ctrl_c_leaves_a_round_that_goes_on(self):
+        sheet = self.sheet(FEW)
+        settler = self.begin(sheet)
+        self.wait_round(2)
+        self.assertEqual(self.interrupt(settler), 130, self.logs())
+        self.assertIn(f"go on with: pelab settle {sheet} --db", self.logs())
+        self.assertEqual(self.trainers(), [])
+        self.ok(self.settle(sheet))
+        self.recount()
+
+    def test_sheets_that_are_wrong_register_nothing(self):
+        self.server()
+        lacks = self.sheet([above("a", "pe=mla", cell("rope"))])
+        for served in (False, True):
+            result = self.settle(lacks, served=served)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertRegex(result.stderr, r"tiny-claims\.yaml:\d+:\d+: no cell of the sweep "
+                                            'meets "pe=mla"')
+        self.assertEqual(self.query("SELECT count(*) FROM v_sheets"), [(0,)])
+        nobody = self.settle(self.sheet(FEW), "--dry-run", served=True)
+        self.assertEqual(nobody.returncode, 0, nobody.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

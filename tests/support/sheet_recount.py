@@ -1,0 +1,504 @@
+"""Settles a registered claim sheet once more, from its documents and the database's views alone:
+rounds, e-values, verdicts and standings, in numpy. It shares no code with the programs.
+
+    python3 tests/support/sheet_recount.py results.db…    # every sheet of each file
+
+It reads conditions of the form `field=value`, joined by spaces or `and`; enough for the sheets of
+the documentation and of the tests.
+"""
+
+import itertools
+import json
+import math
+import sqlite3
+import sys
+
+import numpy as np
+import yaml
+
+PILOTS = 1000
+FUTILE = 0.05
+COLUMNS = {"pe", "task", "protocol", "pe_label", "seed"}
+INDICES = {"max_drop", "top_share", "top_ratio", "gini", "effective_heads", "deposits"}
+ABLATION = INDICES | {"deposit", "top_deeper"}
+
+
+# Statistics --------------------------------------------------------------------------------------
+
+def log_choose(n, k):
+    k = np.asarray(k, dtype=float)
+    lgamma = np.vectorize(math.lgamma)
+    return math.lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+
+
+def log_e(k, n):
+    """e(k, n) = sum over j <= k of C(n + 1, j), divided by (n + 1) C(n, k)."""
+    terms = log_choose(n + 1, np.arange(k + 1))
+    return float(np.logaddexp.reduce(terms) - math.log(n + 1) - log_choose(n, [k])[0])
+
+
+def log_mean(logs):
+    return float(np.logaddexp.reduce(logs) - math.log(len(logs)))
+
+
+def e_bh(logs, rate):
+    """Which hypotheses are rejected, and the thresholds of the last one and of a further one."""
+    ordered = np.sort(logs)[::-1]
+    count = len(ordered)
+    needed = np.log(count / (rate * np.arange(1, count + 1)))
+    passing = np.flatnonzero(ordered >= needed)
+    rejected = int(passing[-1]) + 1 if len(passing) else 0
+    met = needed[max(rejected, 1) - 1]
+    further = needed[min(rejected + 1, count) - 1]
+    return [rejected > 0 and log >= met for log in logs], met, further
+
+
+def chance_of_reaching(threshold, k, n, most):
+    """By the posterior predictive of a uniform prior, each number of successes by itself."""
+    if log_e(k, n) >= threshold:
+        return 1.0
+    alive, reached = {k: 1.0}, 0.0
+    for trials in range(n, most):
+        following = {}
+        for successes, chance in alive.items():
+            success = (successes + 1) / (trials + 2)
+            for at, its in ((successes + 1, success), (successes, 1 - success)):
+                following[at] = following.get(at, 0.0) + chance * its
+        alive = {}
+        for at, chance in following.items():
+            if log_e(at, trials + 1) >= threshold:
+                reached += chance
+            else:
+                alive[at] = chance
+    return reached
+
+
+# Shortcuts: the best guess from the length alone, from one place alone, or without looking ---------
+
+def best_of_joint(joint):
+    """`joint`: {what is seen: {label: weight}}."""
+    return (sum(max(labels.values()) for labels in joint.values())
+            / sum(sum(labels.values()) for labels in joint.values()))
+
+
+def add(joint, seen, label, weight=1.0):
+    labels = joint.setdefault(seen, {})
+    labels[label] = labels.get(label, 0.0) + weight
+
+
+def distance_shortcut(task):
+    place, length = {}, {}
+    if task["definition"] == "clean":
+        starts, classes = task["length"] - task["max_distance"], task["max_distance"]
+        for start, distance in itertools.product(range(starts), range(1, classes + 1)):
+            add(place, start + distance, distance)
+        places = starts
+    else:
+        segments, classes = range(1, task["max_segment"] + 1), task["max_gap"]
+        for left, gap, right in itertools.product(segments, range(1, classes + 1), segments):
+            add(place, left + gap, gap)
+            add(length, min(left + gap + right + 2, task["truncate"]), gap)
+        places = task["max_segment"]
+    factor = 1.0
+    if task.get("split") == "held_out_cells":
+        held = min(max(math.floor(task["held_out_fraction"] * places + 0.5), 1), max(1, places - 1))
+        factor = places / held
+    return max(min(1.0, factor * best_of_joint(joint)) for joint in (place, length) if joint)
+
+
+def counting_shortcut(task):
+    most = task["max_count"]
+    least = 1 if task.get("scored_classes") == "nonzero" else 0
+    size = task["length"] if task["definition"] == "clean" else task["content_length"]
+    joint = {}
+    for count in range(least, most + 1):  # whether one place has a trigger
+        add(joint, True, count, count / size)
+        add(joint, False, count, 1 - count / size)
+    return best_of_joint(joint)
+
+
+def shortcut(spec, classes):
+    task = spec["task"]
+    best = distance_shortcut(task) if task["name"] == "distance" else counting_shortcut(task)
+    return max(best, 1 / classes)
+
+
+# Results -----------------------------------------------------------------------------------------
+
+class Results:
+    """The jobs of a sheet's sweep: a configuration is a spec without its seeds."""
+
+    def __init__(self, connection, sweep):
+        self.db = connection
+        self.jobs = {}  # {configuration: {seed: row}}
+        self.specs, self.columns = {}, {}
+        for row in connection.execute(
+                "SELECT j.job_id, j.seed, j.pe, j.task, j.protocol, j.pe_label, j.spec_json, "
+                "j.state, j.trained, j.test_accuracy, j.best_test_accuracy, j.train_accuracy, "
+                "j.wall_seconds FROM v_jobs AS j WHERE job_id IN "
+                "(SELECT job_id FROM v_sweep_jobs WHERE sweep_id = ?)", (sweep,)):
+            (job, seed, pe, task, protocol, label, spec, state, trained, test, best, train,
+             wall) = row
+            spec = json.loads(spec)
+            plain = {**spec, "seed": None, "task": {**spec["task"]}}
+            if plain["task"].get("data_seed") == seed:
+                plain["task"]["data_seed"] = None
+            name = json.dumps(plain, sort_keys=True)
+            self.specs.setdefault(name, spec)
+            self.columns.setdefault(name, {"pe": pe, "task": task, "protocol": protocol,
+                                           "pe_label": label})
+            done = bool(trained) or state == "succeeded"
+            self.jobs.setdefault(name, {})[seed] = {
+                "job": job, "done": done, "lost": not done and self._not_finite(job, state),
+                "test_accuracy": test, "best_test_accuracy": best, "train_accuracy": train,
+                "wall_seconds": wall,
+                "generalisation_gap": train - test if done else None}
+
+    def _not_finite(self, job, state):
+        if state != "failed":
+            return False
+        kind = self.db.execute("SELECT error_kind FROM v_attempts WHERE job_id = ? ORDER BY number "
+                               "DESC LIMIT 1", (job,)).fetchone()
+        return kind is not None and kind[0] == "non_finite_loss"
+
+    def field(self, name, field):
+        if field in COLUMNS:
+            return str(self.columns[name].get(field))
+        at = self.specs[name]
+        parts = field.split(".")
+        if len(parts) == 1:
+            places = [at[section] for section in ("pe", "task", "model", "train")
+                      if field in at.get(section, {})]
+            return text(places[0][field]) if places else None
+        for part in parts:
+            if not isinstance(at, dict) or part not in at:
+                return None
+            at = at[part]
+        return text(at)
+
+    def meeting(self, condition):
+        pairs = [part.split("=", 1) for part in condition.replace(" and ", " ").split()]
+        return {name for name in self.jobs
+                if all(same(self.field(name, field), value) for field, value in pairs)}
+
+    def ablation(self, name, seed):
+        """(analysis, intact right, chance, total) of the ablation that the protocol asks for."""
+        published = self.columns[name]["protocol"] == "published"
+        target = "authors" if published and self.columns[name]["pe"] == "mla" else "head"
+        rows = self.db.execute(
+            "SELECT DISTINCT analysis_id, intact_correct, total, chance, method, hygiene, split, "
+            "target FROM v_head_ablation WHERE job_id = ?",
+            (self.jobs[name][seed]["job"],)).fetchall()
+        if not rows:
+            return None
+        return max(rows, key=lambda row: (
+            row[4] == "zero", row[5] == ("authors" if published else "clean"),
+            row[6] == ("all" if published else "test"), row[7] == target, row[3] is not None,
+            row[2], row[0]))
+
+    def property(self, name, seed, metric, layers):
+        row = self.ablation(name, seed)
+        if row is None or row[3] is None:
+            return math.nan
+        analysis, correct, total, chance = row[:4]
+        right = correct / total
+        error = math.sqrt(right * (1 - right) / total)
+        if not right - chance >= 5 * error:
+            return math.nan
+        rows = self.db.execute("SELECT layer, deposit, top_layer, max_drop, top_share, top_ratio, "
+                               "gini, effective_heads, deposits FROM v_deposits WHERE "
+                               "analysis_id = ?", (analysis,)).fetchall()
+        whole = next(row for row in rows if row[0] is None)
+        if metric == "top_deeper":
+            return math.nan if whole[2] is None else float(whole[2] > 0)
+        if metric != "deposit":
+            value = dict(zip(("max_drop", "top_share", "top_ratio", "gini", "effective_heads",
+                              "deposits"), whole[3:]))[metric]
+            return (0.0 if metric == "max_drop" else math.nan) if value is None else float(value)
+        having = {row[0] for row in rows if row[0] is not None and row[1]}
+        depth = self.specs[name]["model"]["layers"]
+        if layers == "shallow":
+            return float(any(2 * layer < depth for layer in having))
+        if layers in (None, "any"):
+            return float(bool(having))
+        return float(set(layers) <= having)
+
+    def epochs_to(self, name, seed, accuracy):
+        found = self.db.execute("SELECT min(epoch) + 1 FROM v_curves WHERE job_id = ? AND "
+                                "test_accuracy >= ?",
+                                (self.jobs[name][seed]["job"], accuracy)).fetchone()[0]
+        return math.inf if found is None else float(found)
+
+    def value(self, name, seed, metric, layers=None):
+        row = self.jobs[name][seed]
+        if row["lost"]:
+            if metric in ABLATION:
+                return math.nan
+            if metric == "generalisation_gap":
+                return 1.0
+            return math.inf if metric.startswith(("wall_", "epochs_to")) else 0.0
+        if metric in ABLATION:
+            return self.property(name, seed, metric, layers)
+        if metric.startswith("epochs_to("):
+            return self.epochs_to(name, seed, float(metric[len("epochs_to("):-1]))
+        return row[metric]
+
+    def is_open(self, name, seed, ablation):
+        row = self.jobs.get(name, {}).get(seed)
+        if row is None or not (row["done"] or row["lost"]):
+            return True
+        return ablation and row["done"] and self.ablation(name, seed) is None
+
+
+def text(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def same(found, wanted):
+    if found is None:
+        return False
+    try:
+        return float(found) == float(wanted)
+    except ValueError:
+        return found == wanted
+
+
+# Claims ------------------------------------------------------------------------------------------
+
+def condition(cell):
+    return " ".join(f"{field}={text(value)}" for field, value in cell.items()) \
+        if isinstance(cell, dict) else cell
+
+
+class Claim:
+    """One claim under one combination of its `each`: statistics (lists of weight and cell) and the
+    signs that they must have."""
+
+    def __init__(self, document, results, group, name):
+        self.id = document["id"] + (f"[{name}]" if name else "")
+        self.kind = next(kind for kind in ("above", "between", "near", "most", "contrast")
+                         if kind in document)
+        body = document[self.kind]
+        self.metric, self.layers = body["metric"], body.get("layers")
+        self.results = results
+        self.about_ablation = self.metric in ABLATION
+        self.eligible = document.get("eligible", {"above": "shortcut"}
+                                     if self.about_ablation else None)
+
+        def one(cell):
+            found = results.meeting(condition(cell)) & group
+            assert len(found) == 1, f"{self.id}: {cell} are {len(found)} cells"
+            return found.pop()
+        if self.kind == "above":
+            chain = body.get("chain") or [body["a"], body["b"]]
+            cells = [one(cell) for cell in chain]
+            self.statistics = [[(1, a), (-1, b)] for a, b in zip(cells, cells[1:])]
+            self.holds = [(i, 1, body.get("by", 0)) for i in range(len(self.statistics))]
+            self.fails = [(i, -1, body.get("by", 0)) for i in range(len(self.statistics))]
+        elif self.kind == "contrast":
+            self.statistics = [[(term["weight"], one(term["cell"])) for term in body["of"]]]
+            self.holds, self.fails = [(0, 1, body.get("by", 0))], [(0, -1, body.get("by", 0))]
+        elif self.kind == "most":
+            self.statistics = [[(1, one(body["cell"]))]]
+            self.holds, self.fails = [(0, 1, 0.5)], [(0, -1, 0.5)]
+        else:
+            near = self.kind == "near"
+            self.statistics = [[(1, one(body["a"])), (-1, one(body["b"]))] if near else
+                               [(1, one(body["cell"]))]]
+            low, high = (-body["within"], body["within"]) if near else (body["low"], body["high"])
+            self.holds, self.fails = [(0, 1, low), (0, -1, high)], [(0, -1, low), (0, 1, high)]
+        self.cells = {cell for statistic in self.statistics for _, cell in statistic}
+
+    def is_eligible(self, seed):
+        if self.eligible is None:
+            return True
+        metric = self.eligible.get("metric", "test_accuracy")
+        above, by = self.eligible.get("above", "shortcut"), self.eligible.get("by", 0.1)
+        for cell in self.cells:
+            limit = self.results.limit(cell) if above == "shortcut" else above
+            value = self.results.value(cell, seed, metric)
+            if not value > limit + by:
+                return False
+        return True
+
+    def weigh(self, seeds):
+        """(seeds, eligible, log e of holds, log e of fails, counts of the sides)."""
+        used, count = [], 0
+        for seed in seeds:
+            if any(self.results.is_open(cell, seed, self.about_ablation) for cell in self.cells):
+                break
+            count += 1
+            if self.is_eligible(seed):
+                used.append([sum(weight * self.results.value(cell, seed, self.metric, self.layers)
+                                 for weight, cell in statistic) for statistic in self.statistics])
+        values = np.array(used, dtype=float).reshape(len(used), len(self.statistics))
+        sides = []
+        for side in (self.holds, self.fails):
+            sides.append([(int(np.sum(values[:, at] > limit if sign > 0 else values[:, at] < limit)),
+                           len(used)) for at, sign, limit in side])
+        holds = min(log_e(*side) for side in sides[0])
+        fails = log_mean([log_e(*side) for side in sides[1]])
+        return count, len(used), holds, fails, sides
+
+
+def claims_of(sheet, results):
+    found = []
+    for document in sheet["claims"]:
+        group = results.meeting(condition(document.get("where", "")))
+        each = document.get("each", [])
+        each = [each] if isinstance(each, str) else each
+        names = []
+        for name in results.ordered(group):
+            values = ", ".join(str(results.field(name, field)) for field in each)
+            if values not in names:
+                names.append(values)
+        for values in names:
+            members = {name for name in group
+                       if ", ".join(str(results.field(name, field)) for field in each) == values}
+            found.append(Claim(document, results, members, values))
+    return found
+
+
+# A sheet -----------------------------------------------------------------------------------------
+
+class Sheet:
+    def __init__(self, connection, number):
+        self.db = connection
+        row = connection.execute("SELECT document, first_seed, fresh_from, slots, sweep_id, "
+                                 "sha256, sweep_document FROM v_sheets WHERE sheet_id = ?",
+                                 (number,)).fetchone()
+        self.number = number
+        self.first, self.fresh, self.slots = row[1:4]
+        self.document = yaml.safe_load(row[0])
+        self.rate = self.document.get("false_discovery_rate", 0.05)
+        self.most = self.document.get("max_seeds", 40)
+        self.results = Results(connection, row[4])
+        rounds = connection.execute("SELECT cells_json FROM v_sheet_rounds WHERE sheet_id = ? AND "
+                                    "round = 1", (number,)).fetchone()
+        # The order of the sweep's cells is that of its first round, which has them all.
+        order = [cell for cell, in connection.execute(
+            "SELECT job_id FROM v_sweep_jobs WHERE sweep_id = ? ORDER BY ordinal", (row[4],))]
+        by_job = {job["job"]: name for name, jobs in self.results.jobs.items()
+                  for job in jobs.values()}
+        names = list(dict.fromkeys(by_job[job] for job in order if job in by_job))
+        self.combinations = dict(zip(names, json.loads(rounds[0])))
+        self.results.ordered = lambda group: [name for name in names if name in group]
+        chances = {}
+        for name in names:
+            classes = connection.execute(
+                "SELECT 1.0 / max(chance) FROM v_head_ablation WHERE job_id = ?",
+                (next(iter(self.results.jobs[name].values()))["job"],)).fetchone()[0]
+            chances[name] = shortcut(self.results.specs[name], classes or math.inf)
+        self.results.limit = chances.__getitem__
+        self.claims = claims_of(self.document, self.results)
+
+    def settle(self, rounds):
+        """The rounds, and after each the rows of its claims, as long as `rounds` ask for them."""
+        states = [{"standing": "open"} for _ in self.claims]
+        end, found = self.first, []
+        for number in range(1, rounds + 1):
+            claims = [claim for claim, state in zip(self.claims, states)
+                      if state["standing"] == "open"]
+            cells = set().union(*(claim.cells for claim in claims)) if claims else set()
+            if not cells:
+                break
+            first = end
+            seeds = min(-(-self.slots // len(cells)), max(1, first - self.first))
+            end = min(first + seeds, self.first + self.most, PILOTS)
+            if end <= first:
+                break
+            self._conclude(states, end)
+            found.append({"round": number, "first_seed": first, "end_seed": end,
+                          "cells": sorted(self.combinations[cell] for cell in cells),
+                          "claims": [dict(state) for state in states]})
+        return found
+
+    def _conclude(self, states, end):
+        for claim, state in zip(self.claims, states):
+            if state["standing"] == "open":
+                seeds, eligible, holds, fails, sides = claim.weigh(range(self.first, end))
+                state.update(claim=claim.id, seeds=seeds, eligible=eligible, log_e_holds=holds,
+                             log_e_fails=fails, sides=sides,
+                             exploratory=min(max(self.fresh - self.first, 0), seeds))
+        logs = [log for state in states for log in (state["log_e_holds"], state["log_e_fails"])]
+        rejected, met, further = e_bh(logs, self.rate)
+        for i, state in enumerate(states):
+            decided = rejected[2 * i] or rejected[2 * i + 1]
+            state["log_threshold"] = met if decided else further
+            if decided:
+                state["verdict"] = "holds" if rejected[2 * i] else "fails"
+                state["standing"] = "decided"
+                continue
+            state["verdict"] = ("not eligible" if 2 * state["eligible"] < state["seeds"] else
+                                "undecided")
+            if state["standing"] != "open":
+                continue
+            if state["seeds"] >= self.most or end >= PILOTS:
+                state["standing"] = "all seeds"
+            elif self._chance(state, further) < FUTILE:
+                state["standing"] = "futile"
+
+    def _chance(self, state, threshold):
+        left = (self.most - state["seeds"]) * (state["eligible"] + 1) / (state["seeds"] + 1)
+        most = state["eligible"] + math.ceil(left)
+        chances = [[chance_of_reaching(threshold, k, n, most) for k, n in side]
+                   for side in state["sides"]]
+        return min(chances[0]) + sum(chances[1])
+
+    def differences(self):
+        """What is stored otherwise than recomputed, in words."""
+        stored = self.db.execute(
+            "SELECT round, first_seed, end_seed, cells_json FROM v_sheet_rounds WHERE sheet_id = ? "
+            "AND ended_at IS NOT NULL ORDER BY round", (self.number,)).fetchall()
+        found = self.settle(len(stored))
+        problems = []
+        if len(found) != len(stored):
+            problems.append(f"{len(stored)} rounds are stored, {len(found)} recomputed")
+        names = ("claim", "standing", "verdict", "seeds", "eligible", "exploratory")
+        logs = ("log_e_holds", "log_e_fails", "log_threshold")
+        for ours, (number, first, end, cells) in zip(found, stored):
+            if (first, end, json.loads(cells)) != (ours["first_seed"], ours["end_seed"],
+                                                   ours["cells"]):
+                problems.append(f"round {number}: {first}, {end}, {cells} stored, {ours}")
+            rows = self.db.execute(
+                f"SELECT {', '.join(names + logs)} FROM v_sheet_claims WHERE sheet_id = ? AND "
+                "round = ? ORDER BY position", (self.number, number)).fetchall()
+            if len(rows) != len(ours["claims"]):
+                problems.append(f"round {number}: {len(rows)} claims, not {len(ours['claims'])}")
+            for row, claim in zip(rows, ours["claims"]):
+                if row[:len(names)] != tuple(claim[name] for name in names):
+                    problems.append(f"round {number}: {row} stored, {claim} recomputed")
+                for name, log in zip(logs, row[len(names):]):
+                    if not math.isclose(log, claim[name], rel_tol=1e-9, abs_tol=1e-9):
+                        problems.append(f"round {number}, {row[0]}: {name} is {log}, not "
+                                        f"{claim[name]}")
+        return problems
+
+
+def check(path):
+    """The differences of every sheet of a database, and how many claims were recomputed."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    problems, claims = [], 0
+    for number, name in connection.execute(
+            "SELECT sheet_id, name FROM v_sheets WHERE ended_rounds > 0 ORDER BY sheet_id"
+    ).fetchall():
+        sheet = Sheet(connection, number)
+        claims += len(sheet.claims)
+        problems += [f"{path}, sheet {name}: {problem}" for problem in sheet.differences()]
+    connection.close()
+    return problems, claims
+
+
+def main():
+    failed = False
+    for path in sys.argv[1:]:
+        problems, claims = check(path)
+        for problem in problems[:20]:
+            print(problem)
+        print(f"{path}: {claims} claims recomputed, {len(problems)} differences")
+        failed = failed or bool(problems) or claims == 0
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
