@@ -37,6 +37,7 @@ absl::StatusOr<JudgedSheet> JudgeFile(DataSource& source, SheetFile file,
       .sha256 = std::move(file.sha256),
       .source = filter.sweep().empty() ? source.Description() : Concat("sweep ", filter.sweep())};
   const claims::Outcomes outcomes = claims::OutcomesOf(judged.sheet, rows);
+  first_seed = std::max(first_seed, judged.sheet.sheet.first_seed);
   const std::int64_t end = first_seed + judged.sheet.sheet.max_seeds;
   for (const claims::BoundClaim& claim : judged.sheet.claims) {
     judged.evidence.push_back(claims::Weigh(judged.sheet, claim, outcomes, first_seed, end));

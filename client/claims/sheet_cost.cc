@@ -55,7 +55,7 @@ SheetCost CostOf(const claims::BoundSheet& sheet, const claims::StoredRows& rows
   std::size_t with_times = 0;
   for (auto& [at, cell] : cells) {
     double seconds = 0;
-    for (std::int64_t seed = 0; seed < claims::kFirstPilotSeed; ++seed) {
+    for (std::int64_t seed = sheet.sheet.first_seed; seed < claims::kFirstPilotSeed; ++seed) {
       const claims::Outcome& outcome = outcomes.Of(at, seed);
       if (outcome.state == claims::Outcome::State::kOpen) continue;
       ++cell.stored;

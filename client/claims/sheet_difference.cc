@@ -23,6 +23,13 @@ std::string CellsText(const Claim& claim) {
   return Join(cells, "; ");
 }
 
+// "1>2, 1>3": which cell is to be above which.
+std::string PairsText(const Claim& claim) {
+  std::vector<std::string> pairs;
+  for (const auto& [a, b] : claim.pairs) pairs.push_back(Concat(a + 1, ">", b + 1));
+  return Join(pairs, ", ");
+}
+
 std::string LayersText(const claims::Layers& layers) {
   switch (layers.which) {
     case claims::Layers::Which::kAny:
@@ -47,6 +54,7 @@ std::vector<std::pair<std::string, std::string>> PartsOf(const Claim& claim) {
   return {{"kind", claims::NameOf(claim.kind)},
           {"metric", claim.metric},
           {"cells", CellsText(claim)},
+          {"pairs", PairsText(claim)},
           {"low", render::Shortest(claim.low)},
           {"high", render::Shortest(claim.high)},
           {"layers", LayersText(claim.layers)},
@@ -76,6 +84,7 @@ std::vector<SheetDifference> DifferencesOf(const claims::Sheet& a, const std::st
   compare("", "false_discovery_rate", render::Shortest(a.false_discovery_rate),
           render::Shortest(b.false_discovery_rate));
   compare("", "max_seeds", Concat(a.max_seeds), Concat(b.max_seeds));
+  compare("", "first_seed", Concat(a.first_seed), Concat(b.first_seed));
   compare("", "sweep file", a.sweep_file, b.sweep_file);
   if (a_sweep != b_sweep) differences.push_back({"", "sweep", "its document", "another document"});
   for (const Claim& before : a.claims) {

@@ -174,8 +174,8 @@ class Binder {
     };
     switch (claim.kind) {
       case Kind::kAbove:
-        for (std::size_t i = 1; i < terms.size(); ++i) {
-          add_above({{terms[i - 1].configuration, 1}, {terms[i].configuration, -1}}, claim.low);
+        for (const auto& [a, b] : claim.pairs) {
+          add_above({{terms[a].configuration, 1}, {terms[b].configuration, -1}}, claim.low);
         }
         break;
       case Kind::kBetween:

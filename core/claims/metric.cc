@@ -16,7 +16,7 @@ const std::vector<std::string>& KindNames() {
 std::string NameOf(Kind kind) { return KindNames()[static_cast<std::size_t>(kind)]; }
 
 const std::vector<std::string>& Properties() {
-  static const auto& names = *new std::vector<std::string>{kDeposit, kStartsDeeper};
+  static const auto& names = *new std::vector<std::string>{kDeposit, kNoDeposit, kStartsDeeper};
   return names;
 }
 

@@ -11,13 +11,14 @@ namespace pelab::claims {
 
 // Properties of a seed's head ablation, for the kind "most".
 inline constexpr char kDeposit[] = "deposit";          // one head holds a layer's work
+inline constexpr char kNoDeposit[] = "no_deposit";
 inline constexpr char kStartsDeeper[] = "top_deeper";  // the largest drop is not in the first layer
 
 // The kinds, as they are written in a sheet: "above", "between", "near", "most", "contrast".
 const std::vector<std::string>& KindNames();
 std::string NameOf(Kind kind);
 
-// "deposit", "top_deeper".
+// "deposit", "no_deposit", "top_deeper".
 const std::vector<std::string>& Properties();
 
 // INVALID_ARGUMENT, with the known names, if claims of this kind cannot be about the metric.

@@ -106,7 +106,9 @@ std::optional<double> AblationValue(const Claim& claim, const Ablation* ablation
                                     std::int64_t depth) {
   if (ablation == nullptr || !ablation->defined || !ablation->whole) return std::nullopt;
   const v1::DepositRow& row = *ablation->whole;
-  if (claim.metric == kDeposit) return HasDeposit(*ablation, claim.layers, depth) ? 1 : 0;
+  if (claim.metric == kDeposit || claim.metric == kNoDeposit) {
+    return HasDeposit(*ablation, claim.layers, depth) == (claim.metric == kDeposit) ? 1 : 0;
+  }
   if (claim.metric == kStartsDeeper) {
     if (!row.has_top_layer()) return std::nullopt;
     return row.top_layer() > 0 ? 1 : 0;
@@ -215,20 +217,20 @@ const Outcome& Outcomes::Of(std::size_t configuration, std::int64_t seed) const 
 }
 
 std::string ValueName(const Claim& claim) {
-  if (claim.metric != kDeposit) return claim.metric;
+  if (claim.metric != kDeposit && claim.metric != kNoDeposit) return claim.metric;
   switch (claim.layers.which) {
     case Layers::Which::kAny:
-      return "deposit";
+      return claim.metric;
     case Layers::Which::kShallow:
-      return "deposit(shallow)";
+      return Concat(claim.metric, "(shallow)");
     case Layers::Which::kListed:
-      return Concat("deposit(", Join(claim.layers.listed, ","), ")");
+      return Concat(claim.metric, "(", Join(claim.layers.listed, ","), ")");
   }
   return claim.metric;
 }
 
 std::optional<double> WorstValue(const std::string& name) {
-  if (IsAboutAblation(name) || name.starts_with(kDeposit)) return std::nullopt;
+  if (IsAboutAblation(name.substr(0, name.find('(')))) return std::nullopt;
   const auto metric = results::ParseMetric(name);
   if (!metric.ok()) return std::nullopt;
   if (name == "generalisation_gap") return 1;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/experiment/violation.h"
@@ -14,7 +15,7 @@
 namespace pelab::claims {
 
 inline constexpr std::size_t kMaxClaims = 1000;
-inline constexpr std::size_t kMaxTerms = 64;  // cells of one claim
+inline constexpr std::size_t kMaxTerms = 64;  // cells of one claim, and pairs of them
 inline constexpr std::int64_t kMaxSeeds = 1000;
 inline constexpr std::size_t kMaxMessageBytes = 2000;  // of an error
 // Seeds from here on are for choosing sizes, rates and epochs. A sheet uses the seeds below, so
@@ -23,7 +24,7 @@ inline constexpr std::int64_t kFirstPilotSeed = 1000;
 
 // The statement that a claim makes about its cells' values in one seed.
 enum class Kind {
-  kAbove,     // each cell lies above the next one by more than `low`
+  kAbove,     // of each pair of cells, the first lies above the second by more than `low`
   kBetween,   // the cell lies between `low` and `high`
   kNear,      // the first cell less the second lies between `low` and `high`
   kMost,      // the cell has the property
@@ -57,6 +58,7 @@ struct Claim {
   Kind kind = Kind::kAbove;
   std::string metric;
   std::vector<Term> cells;
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;  // of kAbove, positions in `cells`
   double low = 0;
   double high = 0;
   Layers layers;                  // of the property of kMost
@@ -72,6 +74,7 @@ struct Sheet {
   std::string sweep_document;  // an inline sweep, as JSON
   double false_discovery_rate = 0.05;
   std::int64_t max_seeds = 40;
+  std::int64_t first_seed = 0;  // earlier ones are no replicates: sizes were chosen on them, say
   std::vector<Claim> claims;
   experiment::Place sweep_place;
 };

@@ -94,6 +94,7 @@ class SheetReader {
                            &sheet_.false_discovery_rate);
               }},
              {"max_seeds", false, [&](const Source& s) { ReadMaxSeeds(s); }},
+             {"first_seed", false, [&](const Source& s) { ReadFirstSeed(s); }},
              {"claims", true, [&](const Source& s) { ReadClaims(s); }}});
     return std::move(sheet_);
   }
@@ -200,6 +201,16 @@ class SheetReader {
     }
   }
 
+  void ReadFirstSeed(const Source& source) {
+    const auto read = experiment::ReadInteger(*source.node);
+    if (!read || *read < 0 || *read >= kFirstPilotSeed) {
+      const std::string rule = Concat("an integer from 0 to ", kFirstPilotSeed - 1);
+      Say(source, rule, Concat("first_seed must be ", rule, ", not ", InWords(*source.node)));
+    } else {
+      sheet_.first_seed = *read;
+    }
+  }
+
   // The items of a list, each with its path; a violation for anything else.
   std::vector<Source> Items(const Source& source, const std::string& what, std::size_t least,
                             std::size_t most) {
@@ -258,13 +269,14 @@ class SheetReader {
   void ReadKind(const Source& source, Claim* claim) {
     const std::string what = NameOf(claim->kind);
     std::vector<Key> keys = {{"metric", true, [&](const Source& s) { ReadMetric(s, claim); }}};
+    std::vector<Term> above, below;
     const auto cell = [&](double weight) {
       return [this, claim, weight](const Source& s) { ReadCell(s, weight, claim); };
     };
     switch (claim->kind) {
       case Kind::kAbove:
-        keys.push_back({"a", false, cell(1)});
-        keys.push_back({"b", false, cell(-1)});
+        keys.push_back({"a", false, [&](const Source& s) { ReadCells(s, &above); }});
+        keys.push_back({"b", false, [&](const Source& s) { ReadCells(s, &below); }});
         keys.push_back({"chain", false, [&](const Source& s) { ReadChain(s, claim); }});
         keys.push_back({"by", false, [&](const Source& s) { ReadAnyNumber(s, &claim->low); }});
         break;
@@ -291,7 +303,27 @@ class SheetReader {
         break;
     }
     ReadMap(source, what, keys);
+    AddPairs(source, above, below, claim);
     CheckKind(source, *claim);
+  }
+
+  // Each cell of `above` with each of `below`.
+  void AddPairs(const Source& source, const std::vector<Term>& above,
+                const std::vector<Term>& below, Claim* claim) {
+    if (above.size() * below.size() > kMaxTerms) {
+      Say(source, Concat("at most ", kMaxTerms, " pairs"),
+          Concat(above.size(), " cells a and ", below.size(), " cells b make more than ", kMaxTerms,
+                 " pairs"));
+      return;
+    }
+    const std::size_t first = claim->cells.size();
+    claim->cells.insert(claim->cells.end(), above.begin(), above.end());
+    claim->cells.insert(claim->cells.end(), below.begin(), below.end());
+    for (std::size_t i = 0; i < above.size(); ++i) {
+      for (std::size_t j = 0; j < below.size(); ++j) {
+        claim->pairs.emplace_back(first + i, first + above.size() + j);
+      }
+    }
   }
 
   // Reports errors that involve several keys of a kind.
@@ -346,8 +378,22 @@ class SheetReader {
     claim->cells.push_back({ReadCondition(source), weight, source.place()});
   }
 
+  // A cell, or a list of cells.
+  void ReadCells(const Source& source, std::vector<Term>* cells) {
+    const bool is_list = source.node->kind == NodeKind::kList;
+    for (const Source& item :
+         is_list ? Items(source, "cells", 1, kMaxTerms) : std::vector<Source>{source}) {
+      cells->push_back({ReadCondition(item), 1, item.place()});
+    }
+  }
+
   void ReadChain(const Source& source, Claim* claim) {
-    for (const Source& item : Items(source, "cells", 2, kMaxTerms)) ReadCell(item, 1, claim);
+    for (const Source& item : Items(source, "cells", 2, kMaxTerms)) {
+      if (!claim->cells.empty()) {
+        claim->pairs.emplace_back(claim->cells.size() - 1, claim->cells.size());
+      }
+      ReadCell(item, 1, claim);
+    }
   }
   void ReadTerms(const Source& source, Claim* claim) {
     for (const Source& item : Items(source, "weighted cells", 2, kMaxTerms)) {

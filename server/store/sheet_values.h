@@ -19,6 +19,7 @@ struct RegisterSheet {
   std::string file_name;
   std::string sweep_document;
   std::vector<std::string> templates;  // of the configurations that its claims are about
+  std::int64_t first_seed = 0;         // the sheet uses none before it
   bool fresh = true;                   // begins at the first seed that none of them has
   std::int64_t end_of_seeds = 0;       // seeds from here on are for pilots, and are not looked at
   std::int64_t max_seeds = 0;

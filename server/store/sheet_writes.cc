@@ -13,7 +13,7 @@ namespace {
 
 // The seed after the last one below `end` that a job of one of the configurations has.
 std::int64_t FreshFrom(Database& db, const RegisterSheet& write) {
-  std::int64_t fresh = 0;
+  std::int64_t fresh = write.first_seed;
   for (const std::string& spec_template : write.templates) {
     Query row = db.Run(
         "SELECT coalesce(max(seed) + 1, 0) FROM jobs AS j JOIN configurations AS c "
@@ -63,7 +63,7 @@ WriteResult Do(Batch& batch, const RegisterSheet& write) {
     if (row.Step()) return SheetRegistered{.sheet_id = row.Int(0)};
   }
   const std::int64_t fresh_from = FreshFrom(batch.db, write);
-  const std::int64_t first_seed = write.fresh ? fresh_from : 0;
+  const std::int64_t first_seed = write.fresh ? fresh_from : write.first_seed;
   if (first_seed + write.max_seeds > write.end_of_seeds) {
     return SheetRegistered{.fresh_from = fresh_from};
   }

@@ -20,7 +20,7 @@ PILOTS = 1000
 FUTILE = 0.05
 COLUMNS = {"pe", "task", "protocol", "pe_label", "seed"}
 INDICES = {"max_drop", "top_share", "top_ratio", "gini", "effective_heads", "deposits"}
-ABLATION = INDICES | {"deposit", "top_deeper"}
+ABLATION = INDICES | {"deposit", "no_deposit", "top_deeper"}
 
 
 # Statistics --------------------------------------------------------------------------------------
@@ -211,20 +211,22 @@ class Results:
         whole = next(row for row in rows if row[0] is None)
         if metric == "top_deeper":
             return math.nan if whole[2] is None else float(whole[2] > 0)
-        if metric != "deposit":
+        if metric not in ("deposit", "no_deposit"):
             value = dict(zip(("max_drop", "top_share", "top_ratio", "gini", "effective_heads",
                               "deposits"), whole[3:]))[metric]
             return (0.0 if metric == "max_drop" else math.nan) if value is None else float(value)
         having = {row[0] for row in rows if row[0] is not None and row[1]}
         depth = self.specs[name]["model"]["layers"]
         if layers == "shallow":
-            return float(any(2 * layer < depth for layer in having))
-        if layers in (None, "any"):
-            return float(bool(having))
-        return float(set(layers) <= having)
+            found = any(2 * layer < depth for layer in having)
+        elif layers in (None, "any"):
+            found = bool(having)
+        else:
+            found = set(layers) <= having
+        return float(found == (metric == "deposit"))
 
     def epochs_to(self, name, seed, accuracy):
-        found = self.db.execute("SELECT min(epoch) + 1 FROM v_curves WHERE job_id = ? AND "
+        found = self.db.execute("SELECT min(epoch) FROM v_curves WHERE job_id = ? AND "
                                 "test_accuracy >= ?",
                                 (self.jobs[name][seed]["job"], accuracy)).fetchone()[0]
         return math.inf if found is None else float(found)
@@ -290,9 +292,14 @@ class Claim:
             assert len(found) == 1, f"{self.id}: {cell} are {len(found)} cells"
             return found.pop()
         if self.kind == "above":
-            chain = body.get("chain") or [body["a"], body["b"]]
-            cells = [one(cell) for cell in chain]
-            self.statistics = [[(1, a), (-1, b)] for a, b in zip(cells, cells[1:])]
+            if "chain" in body:
+                cells = [one(cell) for cell in body["chain"]]
+                pairs = list(zip(cells, cells[1:]))
+            else:
+                sides = [body[side] if isinstance(body[side], list) else [body[side]]
+                         for side in ("a", "b")]
+                pairs = list(itertools.product(*([one(cell) for cell in side] for side in sides)))
+            self.statistics = [[(1, a), (-1, b)] for a, b in pairs]
             self.holds = [(i, 1, body.get("by", 0)) for i in range(len(self.statistics))]
             self.fails = [(i, -1, body.get("by", 0)) for i in range(len(self.statistics))]
         elif self.kind == "contrast":
@@ -345,6 +352,7 @@ def claims_of(sheet, results):
     found = []
     for document in sheet["claims"]:
         group = results.meeting(condition(document.get("where", "")))
+        assert group, document["id"]
         each = document.get("each", [])
         each = [each] if isinstance(each, str) else each
         names = []

@@ -24,6 +24,7 @@ constexpr char kClaims[] = R"(
   - {id: c, most: {metric: deposit, cell: pe=rope, layers: shallow}, each: protocol}
   - {id: d, most: {metric: deposit, cell: pe=rope, layers: [2]}, each: protocol}
   - {id: e, most: {metric: top_deeper, cell: pe=rope}, each: protocol}
+  - {id: g, most: {metric: no_deposit, cell: pe=rope, layers: [0]}, each: protocol}
   - {id: f, between: {metric: max_drop, cell: pe=rope, low: 0, high: 1}, each: protocol}
 )";
 
@@ -146,6 +147,8 @@ TEST_F(OutcomesTest, EachProtocolHasItsOwnAblation) {
   EXPECT_EQ(outcomes.Of(0, 0).values.at("top_deeper"), 1);
   EXPECT_EQ(outcomes.Of(1, 0).values.at("deposit(shallow)"), 1);
   EXPECT_EQ(outcomes.Of(1, 0).values.at("deposit(2)"), 0);
+  EXPECT_EQ(outcomes.Of(0, 0).values.at("no_deposit(0)"), 1);
+  EXPECT_EQ(outcomes.Of(1, 0).values.at("no_deposit(0)"), 0);
   EXPECT_EQ(outcomes.Of(1, 0).values.at("top_deeper"), 0);
 }
 
@@ -154,6 +157,8 @@ TEST_F(OutcomesTest, NothingLostIsNoDepositAndNearChanceIsUndefined) {
   AddAblation(2, 20, "clean", "test", 0, /*intact=*/14);
   const Outcomes outcomes = Made({Job(1, 0, 0), Job(2, 0, 1)});
   EXPECT_EQ(outcomes.Of(0, 0).values.at("deposit(shallow)"), 0);
+  EXPECT_EQ(outcomes.Of(0, 0).values.at("no_deposit(0)"), 1);
+  EXPECT_EQ(outcomes.Of(0, 1).values.count("no_deposit(0)"), 0U);
   EXPECT_EQ(outcomes.Of(0, 0).values.at("max_drop"), 0);
   EXPECT_EQ(outcomes.Of(0, 0).values.count("top_deeper"), 0U);
   EXPECT_EQ(outcomes.Of(0, 1).values.count("deposit(shallow)"), 0U);

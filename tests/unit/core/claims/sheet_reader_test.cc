@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "core/base/strings.h"
 
@@ -66,7 +67,7 @@ claims:
   EXPECT_EQ(above.kind, Kind::kAbove);
   EXPECT_EQ(above.low, 0.01);
   EXPECT_EQ(above.cells[1].condition, "pe=nope");
-  EXPECT_EQ(above.cells[1].weight, -1);
+  EXPECT_THAT(above.pairs, ElementsAre(std::pair<std::size_t, std::size_t>(0, 1)));
   EXPECT_EQ(above.cells[1].place.line, 9);
   EXPECT_THAT(above.each, ElementsAre("protocol"));
   EXPECT_FALSE(above.eligible.has_value());
@@ -82,6 +83,38 @@ claims:
   EXPECT_EQ(sheet.claims[4].eligible->by, 0.1);
   EXPECT_EQ(sheet.claims[5].cells[1].weight, -1);
   EXPECT_EQ(sheet.claims[5].eligible->above, 0.3);
+}
+
+TEST(SheetReaderTest, SeedsBeforeTheFirstOneAreLeftOut) {
+  const std::string rest =
+      "\nname: s\nsweep: t.yaml\nclaims: [{id: a, between: {metric: test_accuracy, cell: pe=rope, "
+      "low: 0, high: 1}}]\n";
+  EXPECT_EQ(ReadGood("first_seed: 3" + rest).first_seed, 3);
+  EXPECT_EQ(ReadGood(rest).first_seed, 0);
+  for (const char* wrong : {"1000", "-1", "x"}) {
+    EXPECT_THAT(ReadError(Concat("first_seed: ", wrong, rest)),
+                HasSubstr("first_seed must be an integer from 0 to 999"));
+  }
+}
+
+TEST(SheetReaderTest, ListsOfCellsAreComparedEachWithEach) {
+  const Sheet sheet = ReadGood(R"(
+name: s
+sweep: t.yaml
+claims:
+  - {id: worst, above: {metric: test_accuracy, b: pe=alibi, a: [pe=rope, {pe: nope}]}}
+  - {id: chain, above: {metric: test_accuracy, chain: [pe=rope, pe=mla, pe=nope]}}
+)");
+  using Pair = std::pair<std::size_t, std::size_t>;
+  ASSERT_THAT(sheet.claims[0].cells, SizeIs(3));
+  EXPECT_EQ(sheet.claims[0].cells[2].condition, "pe=alibi");
+  EXPECT_THAT(sheet.claims[0].pairs, ElementsAre(Pair(0, 2), Pair(1, 2)));
+  EXPECT_THAT(sheet.claims[1].pairs, ElementsAre(Pair(0, 1), Pair(1, 2)));
+  std::string many;
+  for (int i = 0; i < 9; ++i) many += Concat(i == 0 ? "" : ", ", "pe=a", i);
+  EXPECT_THAT(OfClaim(Concat("{id: a, above: {metric: test_accuracy, a: [", many, "], b: [", many,
+                             "]}}")),
+              HasSubstr("9 cells a and 9 cells b make more than 64 pairs"));
 }
 
 TEST(SheetReaderTest, AnInlineSweepKeepsItsValues) {
